@@ -1,0 +1,1 @@
+//! The bus that keeps its promises: order, exact loss, bounded waiting, life.

@@ -1,0 +1,2 @@
+//! `tampu`: the command line, and the only main.
+fn main() {}

@@ -1,0 +1,1 @@
+//! The hub: the roles of one installation put together.

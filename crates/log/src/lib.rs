@@ -1,0 +1,1 @@
+//! Logs: the logger, the collector and the archive.

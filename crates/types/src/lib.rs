@@ -1,0 +1,35 @@
+//! The nouns of Tampu and how they are written down: on the wire, in files, in keys.
+//!
+//! Nothing here reads a clock, opens a file or starts a thread; every codec turns bytes into values and values into bytes,
+//! so that each can be tested, fuzzed and reused alone (the archive, the bindings and the console all read the same types).
+//!
+//! | subject | module | contract |
+//! |-|-|-|
+//! | who wrote it: [`Domain`], [`SourceName`], [`Incarnation`], [`RecordId`] | [`identity`] | `spec/decisions/0001-identity.md` |
+//! | when: [`Time`], [`ClockState`] | [`time`] | `spec/decisions/0002-time.md` |
+//! | how names become keys | [`name`] | `spec/decisions/0004-names.md` |
+//! | the header before every batch | [`header`] | `spec/wire/batch-header.md` |
+//! | a log record and its level | [`record`], [`level`] | `spec/log.idl` |
+//!
+//! ```
+//! use tampu_types::{Level, LogRecord};
+//!
+//! let mut record = LogRecord::new(Level::Warning, "cryostat 4 warms up");
+//! record.source_object = "CONTROL/DV01/FrontEnd".into();
+//! assert!(record.level >= Level::Info);
+//! assert_eq!(record.level.to_string(), "Warning");
+//! ```
+
+pub mod header;
+pub mod identity;
+pub mod level;
+pub mod name;
+pub mod record;
+pub mod time;
+
+pub use header::BatchHeader;
+pub use identity::{Domain, Incarnation, RecordId, SourceName};
+pub use level::Level;
+pub use name::{Partition, PartitionFilter, TopicFilter, TopicName};
+pub use record::{Datum, LogRecord};
+pub use time::{ClockState, Time};

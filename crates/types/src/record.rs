@@ -1,0 +1,250 @@
+//! One log record: every field of ACS's, and the identity, reception and trace fields ACS lacks.
+//!
+//! Text fields are empty where the writer said nothing; that is how ACS's own files mean it (`Context=""` and no `Context` are
+//! one). Numbers that can be absent are `Option`. What a writer added beyond the known attributes is kept in
+//! [`LogRecord::attributes`], so a file read and written again loses nothing.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{identity::RecordId, level::Level, name::Partition, time::Time};
+
+/// One log record. In JSON the fields have these names and absent or empty ones are left out; `level` is the level's name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LogRecord {
+    /// Which record this is, for ever; `None` until a logger or an importer has numbered it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<RecordId>,
+    /// When it was logged, by its own `TimeStamp`.
+    #[serde(with = "crate::record::time_text")]
+    pub time: Time,
+    /// When the collector received it.
+    #[serde(skip_serializing_if = "Option::is_none", with = "crate::record::optional_time_text")]
+    pub received: Option<Time>,
+    /// How grave it is.
+    pub level: Level,
+    /// The number the writer gave where it differs from `level`'s (ACS's `Priority`; 7 is read as Error and kept here).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub priority: Option<u8>,
+    /// What is said.
+    pub message: String,
+    /// Named logger.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub logger: String,
+    /// Source file.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub file: String,
+    /// Line in the source file, from 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub line: Option<u32>,
+    /// Function.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub routine: String,
+    /// Host name.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub host: String,
+    /// Process (ACS: container) name.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub process: String,
+    /// Thread name.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub thread: String,
+    /// Context of the call.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub context: String,
+    /// Component (ACS `SourceObject`).
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub source_object: String,
+    /// Whom it is for; with none it is for everybody.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub audiences: Vec<String>,
+    /// Array the antenna belongs to.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub array: String,
+    /// Antenna.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub antenna: String,
+    /// Error chain it belongs to.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub stack_id: String,
+    /// Place in that chain, 0 the outermost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stack_level: Option<i32>,
+    /// The writer's own number for the record.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub log_id: String,
+    /// Where to read more.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub uri: String,
+    /// Run or observation it belongs to.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub run_id: String,
+    /// W3C trace id.
+    #[serde(skip_serializing_if = "Option::is_none", with = "crate::record::hex_16")]
+    pub trace_id: Option<[u8; 16]>,
+    /// W3C span id.
+    #[serde(skip_serializing_if = "Option::is_none", with = "crate::record::hex_8")]
+    pub span_id: Option<[u8; 8]>,
+    /// Named values beside the message, in order (ACS `Data`).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub data: Vec<Datum>,
+    /// Set for ACS's `Archive` records, which carry a parameter's value instead of a level.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub archive: Option<ArchiveParameter>,
+    /// Attributes nobody has defined, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub attributes: Vec<Datum>,
+    /// Members a later release has added, as they came on the wire; written out again unchanged.
+    #[serde(skip)]
+    pub unknown: Vec<u8>,
+}
+
+/// One named value of a record.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Datum {
+    /// Its name.
+    pub name: String,
+    /// Its value.
+    pub value: String,
+}
+
+impl Datum {
+    /// A value of this name.
+    pub fn new(name: impl Into<String>, value: impl Into<String>) -> Datum {
+        Datum { name: name.into(), value: value.into() }
+    }
+}
+
+/// What an `Archive` record is about.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ArchiveParameter {
+    /// The object (component) the parameter belongs to.
+    pub object: String,
+    /// The parameter.
+    pub parameter: String,
+    /// The type of its value (ACS's spelling of IDL types).
+    pub r#type: String,
+}
+
+impl Default for LogRecord {
+    fn default() -> LogRecord {
+        LogRecord::new(Level::Info, "")
+    }
+}
+
+impl LogRecord {
+    /// A record with nothing but its level and text; the time is 0 until set.
+    pub fn new(level: Level, message: impl Into<String>) -> LogRecord {
+        LogRecord {
+            id: None,
+            time: Time(0),
+            received: None,
+            level,
+            priority: None,
+            message: message.into(),
+            logger: String::new(),
+            file: String::new(),
+            line: None,
+            routine: String::new(),
+            host: String::new(),
+            process: String::new(),
+            thread: String::new(),
+            context: String::new(),
+            source_object: String::new(),
+            audiences: Vec::new(),
+            array: String::new(),
+            antenna: String::new(),
+            stack_id: String::new(),
+            stack_level: None,
+            log_id: String::new(),
+            uri: String::new(),
+            run_id: String::new(),
+            trace_id: None,
+            span_id: None,
+            data: Vec::new(),
+            archive: None,
+            attributes: Vec::new(),
+            unknown: Vec::new(),
+        }
+    }
+
+    /// The partition it is published in: its audiences.
+    pub fn partition(&self) -> Partition {
+        Partition::of(self.audiences.iter().map(String::as_str))
+    }
+}
+
+/// Times in JSON: `2026-11-21T08:15:30.123456789`.
+mod time_text {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    use crate::time::Time;
+
+    pub fn serialize<S: Serializer>(time: &Time, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&time.to_ns_text())
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Time, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+mod optional_time_text {
+    use serde::{Deserializer, Serializer};
+
+    use crate::time::Time;
+
+    pub fn serialize<S: Serializer>(time: &Option<Time>, serializer: S) -> Result<S::Ok, S::Error> {
+        super::time_text::serialize(&time.unwrap_or_default(), serializer)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Time>, D::Error> {
+        super::time_text::deserialize(deserializer).map(Some)
+    }
+}
+
+macro_rules! hex_module {
+    ($module:ident, $bytes:literal) => {
+        mod $module {
+            use serde::{Deserialize, Deserializer, Serializer};
+
+            pub fn serialize<S: Serializer>(id: &Option<[u8; $bytes]>, serializer: S) -> Result<S::Ok, S::Error> {
+                let text: String = id.iter().flatten().map(|byte| format!("{byte:02x}")).collect();
+                serializer.serialize_str(&text)
+            }
+
+            pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<[u8; $bytes]>, D::Error> {
+                let text = String::deserialize(deserializer)?;
+                let mut id = [0; $bytes];
+                let wrong = || serde::de::Error::custom(format!("'{text}' has not {} hexadecimal digits", 2 * $bytes));
+                if text.len() != 2 * $bytes || !text.is_ascii() {
+                    return Err(wrong());
+                }
+                for (byte, digits) in id.iter_mut().zip(text.as_bytes().chunks(2)) {
+                    let digits = std::str::from_utf8(digits).map_err(|_| wrong())?;
+                    *byte = u8::from_str_radix(digits, 16).map_err(|_| wrong())?;
+                }
+                Ok(Some(id))
+            }
+        }
+    };
+}
+hex_module!(hex_16, 16);
+hex_module!(hex_8, 8);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_leaves_out_what_is_empty_and_reads_it_back() {
+        let mut record = LogRecord::new(Level::Error, "no lock");
+        record.trace_id = Some([7; 16]);
+        let text = serde_json::to_string(&record).unwrap();
+        assert_eq!(
+            text,
+            r#"{"time":"1970-01-01T00:00:00.000000000","level":"Error","message":"no lock","trace_id":"07070707070707070707070707070707"}"#
+        );
+        assert_eq!(serde_json::from_str::<LogRecord>(&text).unwrap(), record);
+    }
+}
