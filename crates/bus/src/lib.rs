@@ -1,1 +1,4 @@
 //! The bus that keeps its promises: order, exact loss, bounded waiting, life.
+
+pub mod clock;
+pub mod engine;
