@@ -2,3 +2,4 @@
 
 pub mod clock;
 pub mod engine;
+pub mod run_dir;

@@ -1,0 +1,370 @@
+//! The run-time directory: where the processes of one user on one host meet.
+//!
+//! ```text
+//! <run>/                        $TAMPU_RUN_DIR, else $XDG_RUNTIME_DIR/tampu, else /tmp/tampu-<uid>
+//!   <domain>/                   0700, ours: its sockets are reachable by the same user only
+//!     node.lock                 locked by the host's node as long as it lives; holds its process number
+//!     node.sock                 where processes connect to it
+//!     node.key                  the password for node.sock where the node is open to the network, else absent
+//!     peers/<incarnation>.sock  where a process without a node can be met; `-direct` for direct links
+//!     shm/<incarnation>-<stream>.ring
+//! ```
+//! Names of files begin with the incarnation that made them, so that leftovers of a killed process can be told from the
+//! files of a living one and removed by anybody ([`DomainDir::reclaim`]).
+
+use std::{
+    env, fs, io,
+    os::unix::{
+        ffi::OsStrExt,
+        fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt},
+        net::UnixStream,
+    },
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicU64, Ordering},
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+use tampu_types::{Domain, Incarnation, name};
+
+/// The longest path a unix socket can have: `sun_path` has 108 bytes, the last one is zero.
+const SOCKET_PATH_LIMIT: usize = 107;
+
+/// The longest directory name made from a domain's name; with it a socket under `/run/user/<uid>/tampu` stays below the limit.
+const DOMAIN_CHUNK_LIMIT: usize = 24;
+
+/// Why the run-time directory cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum RunDirError {
+    /// The system refused.
+    #[error("the run-time directory {path}: {why}")]
+    Io {
+        /// What was touched.
+        path: PathBuf,
+        /// What the system said.
+        why: io::Error,
+    },
+    /// Others could reach what is inside, or it is not ours.
+    #[error("the run-time directory {path} {what}; choose another with TAMPU_RUN_DIR")]
+    Unsafe {
+        /// Which directory.
+        path: PathBuf,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// Unix sockets have short paths.
+    #[error("the socket path {path} has {length} bytes, {SOCKET_PATH_LIMIT} are possible; choose a shorter TAMPU_RUN_DIR")]
+    Long {
+        /// The path.
+        path: PathBuf,
+        /// Its length in bytes.
+        length: usize,
+    },
+}
+
+fn io_error(path: &Path) -> impl FnOnce(io::Error) -> RunDirError + '_ {
+    |why| RunDirError::Io { path: path.to_owned(), why }
+}
+
+/// The run-time directory of one user on one host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunDir {
+    root: PathBuf,
+}
+
+impl RunDir {
+    /// The directory the environment names.
+    pub fn from_env() -> RunDir {
+        let named = |variable: &str| env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let root = named("TAMPU_RUN_DIR")
+            .or_else(|| named("XDG_RUNTIME_DIR").map(|base| base.join("tampu")))
+            .unwrap_or_else(|| PathBuf::from(format!("/tmp/tampu-{}", rustix::process::geteuid().as_raw())));
+        RunDir { root }
+    }
+
+    /// This directory.
+    pub fn at(root: impl Into<PathBuf>) -> RunDir {
+        RunDir { root: root.into() }
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.root
+    }
+
+    /// Makes the domain's directory if it is missing and checks that nobody else can reach into it.
+    pub fn domain(&self, domain: &Domain) -> Result<DomainDir, RunDirError> {
+        create_private(&self.root, true)?;
+        check_ours(&self.root, 0o022, "can be written by others")?;
+        let path = self.root.join(domain_chunk(domain));
+        create_private(&path, false)?;
+        check_ours(&path, 0o077, "can be entered by others")?;
+        for inner in ["peers", "shm"] {
+            create_private(&path.join(inner), false)?;
+        }
+        Ok(DomainDir { path })
+    }
+}
+
+fn create_private(path: &Path, parents: bool) -> Result<(), RunDirError> {
+    match fs::DirBuilder::new().mode(0o700).recursive(parents).create(path) {
+        Err(why) if why.kind() != io::ErrorKind::AlreadyExists => Err(io_error(path)(why)),
+        _ => Ok(()),
+    }
+}
+
+fn check_ours(path: &Path, forbidden: u32, what: &str) -> Result<(), RunDirError> {
+    // Links are not followed: in /tmp anybody could have put one there.
+    let found = fs::symlink_metadata(path).map_err(io_error(path))?;
+    let unsafe_because = |what: String| Err(RunDirError::Unsafe { path: path.to_owned(), what });
+    if !found.is_dir() {
+        unsafe_because("is not a directory".to_owned())
+    } else if found.uid() != rustix::process::geteuid().as_raw() {
+        unsafe_because(format!("belongs to user {}", found.uid()))
+    } else if found.permissions().mode() & forbidden != 0 {
+        unsafe_because(format!("{what} (mode {:o})", found.permissions().mode() & 0o7777))
+    } else {
+        Ok(())
+    }
+}
+
+/// The domain's escaped name, or for long ones its beginning and a hash (`-` is no character of escaped names, so the two
+/// kinds cannot collide).
+fn domain_chunk(domain: &Domain) -> String {
+    let key = name::escape(domain.as_str());
+    if key.len() <= DOMAIN_CHUNK_LIMIT {
+        return key;
+    }
+    let hash = key.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    format!("{}-{:012x}", &key[..11], hash >> 16)
+}
+
+/// What [`DomainDir::reclaim`] removed.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Reclaimed {
+    /// Sockets of dead processes.
+    pub sockets: usize,
+    /// Shared-memory rings of dead processes.
+    pub rings: usize,
+    /// Bytes those rings held.
+    pub bytes: u64,
+}
+
+/// One domain's part of the run-time directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DomainDir {
+    path: PathBuf,
+}
+
+impl DomainDir {
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Where the host's node listens.
+    pub fn node_socket(&self) -> Result<PathBuf, RunDirError> {
+        socket_path(self.path.join("node.sock"))
+    }
+
+    /// Locked by the host's node as long as it lives.
+    pub fn node_lock(&self) -> PathBuf {
+        self.path.join("node.lock")
+    }
+
+    /// Holds the password for the node's socket where it has one.
+    pub fn node_key(&self) -> PathBuf {
+        self.path.join("node.key")
+    }
+
+    /// Where processes without a node listen.
+    pub fn peers(&self) -> PathBuf {
+        self.path.join("peers")
+    }
+
+    /// Where this process can be met without a node.
+    pub fn peer_socket(&self, incarnation: Incarnation) -> Result<PathBuf, RunDirError> {
+        socket_path(self.peers().join(format!("{incarnation}.sock")))
+    }
+
+    /// Where this process takes direct links.
+    pub fn direct_socket(&self, incarnation: Incarnation) -> Result<PathBuf, RunDirError> {
+        socket_path(self.peers().join(format!("{incarnation}-direct.sock")))
+    }
+
+    /// Where the rings of shared memory are.
+    pub fn rings(&self) -> PathBuf {
+        self.path.join("shm")
+    }
+
+    /// The file that holds one stream's shared memory.
+    pub fn ring(&self, incarnation: Incarnation, stream: u32) -> PathBuf {
+        self.rings().join(format!("{incarnation}-{stream:08x}.ring"))
+    }
+
+    /// Whether somebody accepts connections at the node's socket; the file alone may be a dead node's.
+    pub fn node_answers(&self) -> bool {
+        self.node_socket().is_ok_and(|path| answers(&path))
+    }
+
+    /// The sockets at which living processes can be met.
+    pub fn meeting_sockets(&self) -> Vec<PathBuf> {
+        let is_meeting_point = |path: &PathBuf| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            name.ends_with(".sock") && !name.ends_with("-direct.sock")
+        };
+        entries(&self.peers()).into_iter().filter(is_meeting_point).filter(|path| answers(path)).collect()
+    }
+
+    /// Removes what dead processes left behind: their sockets and their rings.
+    pub fn reclaim(&self) -> Reclaimed {
+        let mut reclaimed = Reclaimed::default();
+        for path in entries(&self.peers()) {
+            // A process in another container may live although its number means nothing here, so the socket is asked too.
+            if is_left_behind(&path) && !answers(&path) && fs::remove_file(&path).is_ok() {
+                reclaimed.sockets += usize::from(path.extension().is_some_and(|extension| extension == "sock"));
+            }
+        }
+        for path in entries(&self.rings()) {
+            let bytes = fs::symlink_metadata(&path).map(|found| found.len()).unwrap_or_default();
+            if is_left_behind(&path) && fs::remove_file(&path).is_ok() {
+                reclaimed.rings += 1;
+                reclaimed.bytes += bytes;
+            }
+        }
+        reclaimed
+    }
+}
+
+fn socket_path(path: PathBuf) -> Result<PathBuf, RunDirError> {
+    let length = path.as_os_str().as_bytes().len();
+    if length <= SOCKET_PATH_LIMIT { Ok(path) } else { Err(RunDirError::Long { path, length }) }
+}
+
+fn entries(directory: &Path) -> Vec<PathBuf> {
+    let Ok(found) = fs::read_dir(directory) else { return Vec::new() };
+    found.flatten().map(|entry| entry.path()).collect()
+}
+
+/// Whether somebody accepts connections there. The connection is closed at once, which listeners take for a caller that
+/// changed its mind.
+fn answers(socket: &Path) -> bool {
+    fs::symlink_metadata(socket).is_ok_and(|found| found.file_type().is_socket()) && UnixStream::connect(socket).is_ok()
+}
+
+/// Whether the file's name begins with an incarnation of this host that no longer lives.
+fn is_left_behind(path: &Path) -> bool {
+    const INCARNATION_LEN: usize = 8 + 1 + 8 + 1 + 16;
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let maker = name.get(..INCARNATION_LEN).and_then(|text| text.parse::<Incarnation>().ok());
+    maker.is_some_and(|maker| !is_alive(maker))
+}
+
+/// The first 32 bits of the kernel's boot id: which boot of which host this is.
+pub fn boot() -> u32 {
+    fs::read_to_string("/proc/sys/kernel/random/boot_id")
+        .ok()
+        .and_then(|id| u32::from_str_radix(id.get(..8)?, 16).ok())
+        .unwrap_or_default()
+}
+
+/// A new life of a writer in this process; never the same twice.
+pub fn new_incarnation() -> Incarnation {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map(|since| since.as_nanos() as u64).unwrap_or_default();
+    let start = LAST.fetch_max(now, Ordering::Relaxed);
+    let start = if start < now { now } else { LAST.fetch_add(1, Ordering::Relaxed) + 1 };
+    Incarnation { boot: boot(), pid: std::process::id(), start }
+}
+
+/// Whether the process of this incarnation still runs on this host.
+pub fn is_alive(incarnation: Incarnation) -> bool {
+    if incarnation.boot != boot() {
+        return false;
+    }
+    let Some(process_start) = process_start_ns(incarnation.pid) else { return false };
+    // The kernel counts from boot in hundredths of a second and the clock may have been set since: a process that began
+    // clearly later than the incarnation has only inherited its number.
+    const SLACK_NS: u64 = 5_000_000_000;
+    process_start <= incarnation.start.saturating_add(SLACK_NS)
+}
+
+/// When the process began, ns of UTC since 1970; `None` where there is none or it is only waiting to be buried.
+fn process_start_ns(pid: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The command in parentheses may itself hold blanks and parentheses.
+    let mut fields = stat.get(stat.rfind(')')? + 1..)?.split_ascii_whitespace();
+    if fields.next()? == "Z" {
+        return None;
+    }
+    let ticks: u64 = fields.nth(18)?.parse().ok()?;
+    let uptime: f64 = fs::read_to_string("/proc/uptime").ok()?.split_ascii_whitespace().next()?.parse().ok()?;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?.as_nanos() as u64;
+    // /proc counts in USER_HZ, which is 100 on every architecture we run on.
+    let since_boot = ticks * 10_000_000;
+    Some(now.saturating_sub((uptime * 1e9) as u64).saturating_add(since_boot))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn domain(name: &str) -> Domain {
+        Domain::new(name).unwrap()
+    }
+
+    #[test]
+    fn a_directory_others_can_enter_is_refused() {
+        let temporary = tempfile::tempdir().unwrap();
+        let run = RunDir::at(temporary.path().join("run"));
+        let ours = run.domain(&domain("Lab")).unwrap();
+        assert_eq!(ours.path(), temporary.path().join("run/lab"));
+        assert_eq!(fs::metadata(ours.path()).unwrap().permissions().mode() & 0o777, 0o700);
+
+        fs::set_permissions(ours.path(), fs::Permissions::from_mode(0o750)).unwrap();
+        assert!(run.domain(&domain("Lab")).unwrap_err().to_string().contains("can be entered by others (mode 750)"));
+
+        std::os::unix::fs::symlink("/", run.path().join("else")).unwrap();
+        assert!(run.domain(&domain("else")).unwrap_err().to_string().contains("is not a directory"));
+    }
+
+    #[test]
+    fn long_domains_keep_socket_paths_short_and_apart() {
+        let long = "x".repeat(200);
+        let one = domain_chunk(&domain(&long));
+        let two = domain_chunk(&domain(&format!("{}y", &long[1..])));
+        assert_eq!(one.len(), DOMAIN_CHUNK_LIMIT);
+        assert_ne!(one, two);
+
+        let deep = DomainDir { path: PathBuf::from("/").join("d".repeat(70)) };
+        assert!(matches!(deep.direct_socket(new_incarnation()), Err(RunDirError::Long { .. })));
+    }
+
+    #[test]
+    fn only_what_the_dead_left_is_reclaimed() {
+        let temporary = tempfile::tempdir().unwrap();
+        let ours = RunDir::at(temporary.path()).domain(&domain("lab")).unwrap();
+        let living = new_incarnation();
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let dead = Incarnation { pid: child.id(), ..living };
+        child.wait().unwrap();
+        let recycled = Incarnation { start: 1, ..living };
+        let other_boot = Incarnation { boot: !living.boot, ..living };
+
+        for maker in [living, dead, recycled, other_boot] {
+            fs::write(ours.ring(maker, 7), [0; 100]).unwrap();
+            fs::write(ours.peer_socket(maker).unwrap(), "").unwrap();
+        }
+        fs::write(ours.rings().join("notes.txt"), "not ours to judge").unwrap();
+        assert_eq!(ours.reclaim(), Reclaimed { sockets: 3, rings: 3, bytes: 300 });
+        assert!(ours.ring(living, 7).exists() && ours.peer_socket(living).unwrap().exists());
+        assert!(ours.rings().join("notes.txt").exists());
+    }
+
+    #[test]
+    fn incarnations_of_one_process_differ() {
+        let first = new_incarnation();
+        let second = new_incarnation();
+        assert!(first.start < second.start && first.pid == second.pid && first.boot != 0);
+        assert!(is_alive(first));
+    }
+}
