@@ -1,0 +1,68 @@
+# Everything a person types. A newcomer needs two of these: `make run` and `make test`.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+# Build products live outside the clone, so that every clone on this machine shares them and a clone stays small.
+export CARGO_TARGET_DIR ?= $(HOME)/.cache/tampu/target
+# A rustup that was just installed is not yet on the caller's PATH.
+export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
+# The lock file is part of the repository: a build that would change it fails instead.
+CARGO_FLAGS ?= --locked
+# How long each fuzz target runs, in seconds.
+FUZZ_SECONDS ?= 60
+
+.PHONY: help
+help: ## list the commands
+	@grep -hE '^[a-z][a-z-]*:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /\1\t/' | expand -t 14
+
+.PHONY: run
+run: build ## build, start a hub and a simulated observatory, show the live log
+	@"$(CARGO_TARGET_DIR)/debug/tampu" up --demo
+
+.PHONY: build
+build: need ## build the product once, unoptimised
+	@cargo build $(CARGO_FLAGS)
+
+.PHONY: release
+release: need ## build the optimised `tampu`
+	@cargo build $(CARGO_FLAGS) --release --package tampu-cli
+	@echo "built: $(CARGO_TARGET_DIR)/release/tampu"
+
+.PHONY: test
+test: need ## every test that needs no foreign server (10 minutes from nothing on 2 cores)
+	@cargo test $(CARGO_FLAGS)
+	@echo "make test: all passed. Not part of it: tests beside foreign servers and peers, network cuts and full disks (make test-all)."
+
+.PHONY: test-all
+test-all: test ## make test, then real servers, peers, network cuts, full disks and short benches; installs what they need
+	@scripts/test-all.sh
+
+.PHONY: check
+check: need ## formatting, clippy, licences, advisories, the shape of the workspace
+	@cargo fmt --all --check
+	@cargo clippy $(CARGO_FLAGS) --workspace --all-targets -- -D warnings
+	@cargo test $(CARGO_FLAGS) --package tampu-types --test structure --test spec
+	@scripts/advisories.sh
+
+.PHONY: bench
+bench: bench-bus bench-log ## both benches
+
+.PHONY: bench-bus
+bench-bus: release ## the bus beside raw zenoh, raw ZeroMQ and a raw socket loop
+	@scripts/need.sh cxx
+	@cargo run $(CARGO_FLAGS) --release --package tampu-benches --bin bench-bus -- $(ARGS)
+
+.PHONY: bench-log
+bench-log: release ## logs end to end, with 0 to 10 clients, beside NATS
+	@scripts/need.sh cxx nats
+	@cargo run $(CARGO_FLAGS) --release --package tampu-benches --bin bench-log -- $(ARGS)
+
+.PHONY: fuzz
+fuzz: ## every decoder's fuzz target, FUZZ_SECONDS each (60)
+	@scripts/fuzz.sh $(FUZZ_SECONDS)
+
+.PHONY: need
+need:
+	@scripts/need.sh rust cc

@@ -1,0 +1,139 @@
+//! The specification's test vectors, read out of its pages and held against the code. A page and the code cannot drift apart.
+
+use tampu_types::{
+    BatchHeader, ClockState, Domain, Incarnation, Level, Partition, RecordId, SourceName, Time, TopicName,
+    name::{escape, unescape},
+};
+
+fn page(file: &str) -> String {
+    let path = format!("{}/../../spec/{file}", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+/// The rows of the table whose first column has this title. Cells are written as code or bare; `` `""` `` stands for nothing.
+fn table(file: &str, title: &str) -> Vec<Vec<String>> {
+    let page = page(file);
+    let cells = |line: &str| -> Vec<String> {
+        let line = line.trim().trim_start_matches('|').trim_end_matches('|');
+        line.split('|')
+            .map(|cell| cell.trim().trim_matches('`'))
+            .map(|cell| if cell == "\"\"" { "" } else { cell }.to_owned())
+            .collect()
+    };
+    let rows: Vec<Vec<String>> = page
+        .lines()
+        .skip_while(|line| !line.starts_with('|') || cells(line)[0] != title)
+        .take_while(|line| line.starts_with('|'))
+        .skip(2)
+        .map(cells)
+        .collect();
+    assert!(!rows.is_empty(), "{file} has no table of '{title}'");
+    rows
+}
+
+/// The bytes of a hex dump: the block fenced as `hex`, each line `offset: bytes  # remark`.
+fn hex_dump(file: &str) -> Vec<u8> {
+    let page = page(file);
+    let (_, after) = page.split_once("```hex\n").expect("the page has a hex dump");
+    let (block, _) = after.split_once("```").expect("the dump ends");
+    let mut bytes = Vec::new();
+    for line in block.lines() {
+        let (offset, rest) = line.split_once(':').expect("each line begins with its offset");
+        assert_eq!(offset.trim().parse(), Ok(bytes.len()), "{line}");
+        let digits = rest.split('#').next().unwrap_or_default();
+        bytes.extend(digits.split_whitespace().map(|byte| u8::from_str_radix(byte, 16).unwrap()));
+    }
+    bytes
+}
+
+#[test]
+fn incarnations_and_record_ids() {
+    for row in table("decisions/0001-identity.md", "boot") {
+        let [boot, pid, start, text, bytes] = &row[..] else { panic!("{row:?}") };
+        let incarnation = Incarnation { boot: boot.parse().unwrap(), pid: pid.parse().unwrap(), start: start.parse().unwrap() };
+        assert_eq!(incarnation.to_string(), *text);
+        assert_eq!(text.parse(), Ok(incarnation));
+        let written: String = incarnation.to_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(written, *bytes);
+        assert_eq!(RecordId { incarnation, ring: 3, number: 14 }.to_string(), format!("{text}.3.14"));
+    }
+}
+
+#[test]
+fn times() {
+    for row in table("decisions/0002-time.md", "text") {
+        let [text, ns, acs] = &row[..] else { panic!("{row:?}") };
+        let time = Time(ns.parse().unwrap());
+        assert_eq!(text.parse(), Ok(time));
+        assert_eq!(time.to_acs(), *acs);
+    }
+}
+
+#[test]
+fn clock_states() {
+    for row in table("decisions/0002-time.md", "clock state") {
+        assert_eq!(format!("{:?}", ClockState::from_number(row[0].parse().unwrap())).to_lowercase(), row[1]);
+    }
+}
+
+#[test]
+fn escaped_names() {
+    for row in table("decisions/0004-names.md", "name") {
+        let [name, key, back] = &row[..] else { panic!("{row:?}") };
+        assert_eq!(escape(name), *key);
+        assert_eq!(unescape(key).as_ref(), Some(back));
+    }
+    for row in table("decisions/0004-names.md", "no escaped name") {
+        assert_eq!(unescape(&row[0]), None, "{row:?}");
+    }
+}
+
+#[test]
+fn topics_and_partitions() {
+    for row in table("decisions/0004-names.md", "topic") {
+        assert_eq!(TopicName::new(row[0].clone()).unwrap().key(), row[1]);
+    }
+    for row in table("decisions/0004-names.md", "audiences") {
+        let partition = Partition::of(row[0].split(',').map(str::trim));
+        assert_eq!(partition.key(), row[1]);
+        assert_eq!(Partition::from_key(&row[1]), Some(partition));
+    }
+}
+
+#[test]
+fn levels() {
+    let rows = table("decisions/0008-record-fields.md", "level");
+    assert_eq!(rows.len(), Level::ALL.len());
+    for (level, row) in Level::ALL.into_iter().zip(rows) {
+        let expected =
+            [level.name().to_owned(), level.number().to_string(), level.ordinal().to_string(), level.otel_severity().to_string()];
+        assert_eq!(row, expected);
+    }
+}
+
+#[test]
+fn the_batch_header_byte_for_byte() {
+    let header = BatchHeader {
+        domain: Domain::new("alma").unwrap(),
+        source: SourceName::new("CONTROL/DV01").unwrap(),
+        incarnation: Incarnation { boot: 0x1a2b_3c4d, pid: 4711, start: 1_795_248_000_123_456_789 },
+        stream: 2,
+        first: 1_000_000,
+        count: 3,
+        type_id: 2,
+        type_version: 1,
+        acquired: Time(1_795_248_001_000_000_000),
+        sent: Time(1_795_248_001_000_250_000),
+        clock: ClockState::Synchronised,
+        tai_offset: 37,
+        flags: 0,
+    };
+    let body = b"\x05\0\0\0hello\0\0\0";
+    let dump = hex_dump("wire/batch-header.md");
+    let mut written = Vec::new();
+    header.encode(body.len() as u32, &mut written);
+    written.extend_from_slice(body);
+    let print = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" ");
+    assert_eq!(print(&written), print(&dump), "left: written now; right: the page's");
+    assert_eq!(BatchHeader::decode(&dump), Ok((header, &body[..])));
+}

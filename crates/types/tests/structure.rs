@@ -1,0 +1,174 @@
+//! Holds the workspace to what is written about it: the arrows between crates in ARCHITECTURE.md, and the licences that
+//! deny.toml allows. It lives in this crate because this one builds in seconds and depends on none of the others.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+    process::Command,
+};
+
+use serde_json::Value;
+
+fn root() -> PathBuf {
+    PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")).canonicalize().unwrap()
+}
+
+fn read(file: &str) -> String {
+    std::fs::read_to_string(root().join(file)).unwrap_or_else(|error| panic!("{file}: {error}"))
+}
+
+fn metadata(arguments: &[&str]) -> Value {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--locked"])
+        .args(arguments)
+        .current_dir(root())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "cargo metadata: {}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// The arrows of ARCHITECTURE.md: the block fenced as `arrows`, a line a crate, `name -> name name ...`.
+fn drawn(text: &str) -> BTreeMap<String, BTreeSet<String>> {
+    let (_, after) = text.split_once("```arrows\n").expect("ARCHITECTURE.md has a block fenced as arrows");
+    let (block, _) = after.split_once("```").expect("the block of arrows ends");
+    let arrow = |line: &str| {
+        let (from, to) = line.split_once("->").unwrap_or_else(|| panic!("no arrow in '{line}'"));
+        (from.trim().to_owned(), to.split_whitespace().filter(|name| *name != "nothing").map(str::to_owned).collect())
+    };
+    block.lines().map(arrow).collect()
+}
+
+/// One crate as built: what it uses, and what its tests add to that.
+struct Built {
+    uses: BTreeSet<String>,
+    tests: BTreeSet<String>,
+    /// Whether it is built and tested by default. Benches are not: they may use everything, and nothing may use them.
+    product: bool,
+}
+
+fn built(metadata: &Value) -> BTreeMap<String, Built> {
+    let short = |name: &Value| name.as_str().unwrap().strip_prefix("tampu-").map(str::to_owned);
+    let products = metadata["workspace_default_members"].as_array().unwrap();
+    let crates = metadata["packages"].as_array().unwrap().iter().map(|package| {
+        let name = short(&package["name"]).expect("every crate of the workspace is called tampu-...");
+        let of = |wanted: fn(&Value) -> bool| -> BTreeSet<String> {
+            let dependencies = package["dependencies"].as_array().unwrap().iter();
+            let inside = dependencies.filter(|dependency| dependency.get("path").is_some() && wanted(&dependency["kind"]));
+            inside.filter_map(|dependency| short(&dependency["name"])).collect()
+        };
+        let (uses, tests) = (of(|kind| kind != "dev"), of(|kind| kind == "dev"));
+        (name, Built { uses, tests, product: products.contains(&package["id"]) })
+    });
+    crates.collect()
+}
+
+#[test]
+fn the_crates_use_each_other_as_architecture_md_draws_it() {
+    let drawn = drawn(&read("ARCHITECTURE.md"));
+    let (products, others): (BTreeMap<_, _>, BTreeMap<_, _>) =
+        built(&metadata(&["--no-deps"])).into_iter().partition(|(_, built)| built.product);
+    let uses: BTreeMap<_, _> = products.iter().map(|(name, built)| (name.clone(), built.uses.clone())).collect();
+    assert_eq!(uses, drawn, "left: Cargo.toml files; right: ARCHITECTURE.md");
+    for (name, Built { tests, .. }) in products {
+        assert!(tests.is_subset(&drawn[&name]), "the tests of {name} use {tests:?}, ARCHITECTURE.md allows {:?}", drawn[&name]);
+    }
+    assert!(drawn.values().flatten().all(|used| !others.contains_key(used)), "nothing uses the benches");
+    assert!(points_one_way(&drawn), "ARCHITECTURE.md draws a circle: {drawn:?}");
+}
+
+fn points_one_way(arrows: &BTreeMap<String, BTreeSet<String>>) -> bool {
+    let mut left = arrows.clone();
+    while !left.is_empty() {
+        let Some(leaf) = left.iter().find(|(_, uses)| uses.iter().all(|used| !left.contains_key(used))) else { return false };
+        let leaf = leaf.0.clone();
+        left.remove(&leaf);
+    }
+    true
+}
+
+#[test]
+fn every_dependency_can_be_used_under_an_allowed_licence() {
+    let allowed = allowed(&read("deny.toml"));
+    let metadata = metadata(&["--filter-platform", "x86_64-unknown-linux-gnu"]);
+    let packages = metadata["packages"].as_array().unwrap();
+    assert!(packages.len() > 20, "cargo metadata lists the dependencies");
+    let refused: Vec<String> = packages
+        .iter()
+        .filter(|package| !package["license"].as_str().is_some_and(|licence| permits(licence, &allowed)))
+        .map(|package| format!("{} {}: {}", package["name"], package["version"], package["license"]))
+        .collect();
+    assert!(refused.is_empty(), "under no licence of deny.toml:\n{}", refused.join("\n"));
+}
+
+fn allowed(deny: &str) -> BTreeSet<String> {
+    let (_, after) = deny.split_once("\nallow = [").expect("deny.toml allows licences");
+    let (list, _) = after.split_once(']').expect("the list ends");
+    list.split('"').skip(1).step_by(2).map(str::to_owned).collect()
+}
+
+/// Whether an SPDX expression can be met with the allowed licences alone: AND binds tighter than OR, WITH tightest. The `/`
+/// that old crates write means OR.
+fn permits(expression: &str, allowed: &BTreeSet<String>) -> bool {
+    let spaced = expression.replace('/', " OR ").replace('(', " ( ").replace(')', " ) ");
+    let words: Vec<&str> = spaced.split_whitespace().collect();
+    let mut at = 0;
+    let met = either(&words, &mut at, allowed);
+    met && at == words.len()
+}
+
+fn either(words: &[&str], at: &mut usize, allowed: &BTreeSet<String>) -> bool {
+    let mut met = both(words, at, allowed);
+    while words.get(*at) == Some(&"OR") {
+        *at += 1;
+        met |= both(words, at, allowed);
+    }
+    met
+}
+
+fn both(words: &[&str], at: &mut usize, allowed: &BTreeSet<String>) -> bool {
+    let mut met = one(words, at, allowed);
+    while words.get(*at) == Some(&"AND") {
+        *at += 1;
+        met &= one(words, at, allowed);
+    }
+    met
+}
+
+fn one(words: &[&str], at: &mut usize, allowed: &BTreeSet<String>) -> bool {
+    let Some(word) = words.get(*at) else { return false };
+    *at += 1;
+    if *word == "(" {
+        let met = either(words, at, allowed);
+        let closed = words.get(*at) == Some(&")");
+        *at += 1;
+        return met && closed;
+    }
+    if words.get(*at) == Some(&"WITH") {
+        let exception = words.get(*at + 1).copied().unwrap_or_default();
+        *at += 2;
+        return allowed.contains(&format!("{word} WITH {exception}"));
+    }
+    allowed.contains(*word)
+}
+
+#[test]
+fn licence_expressions_are_read_as_spdx_means_them() {
+    let allowed: BTreeSet<String> = ["MIT", "Apache-2.0", "Unicode-3.0", "A WITH B"].into_iter().map(str::to_owned).collect();
+    for (expression, expected) in [
+        ("MIT", true),
+        ("MIT/GPL-3.0", true),
+        ("EPL-2.0 OR Apache-2.0", true),
+        ("GPL-3.0 OR EPL-2.0", false),
+        ("(MIT OR GPL-3.0) AND Unicode-3.0", true),
+        ("MIT AND GPL-3.0", false),
+        ("GPL-3.0 OR MIT AND Unicode-3.0", true),
+        ("(GPL-3.0 OR MIT", false),
+        ("A WITH B", true),
+        ("A", false),
+        ("MIT WITH C", false),
+        ("", false),
+    ] {
+        assert_eq!(permits(expression, &allowed), expected, "{expression}");
+    }
+}

@@ -1,0 +1,65 @@
+#!/usr/bin/env bash
+# need.sh THING...: makes sure each thing is on this machine: installs it where that can be done without asking, else says
+# in one line what is missing and the command that installs it. Things: rust, cc, cxx, python, nats, netns.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+say() { printf '%s\n' "need: $*" >&2; }
+missing() { say "$1 is missing and could not be installed here."; say "Install it with:  $2"; exit 1; }
+
+# The ways to become root without a question: being it, or a sudo that does not ask.
+as_root() {
+  if [ "$(id -u)" = 0 ]; then "$@"; elif sudo -n true 2>/dev/null; then sudo -n "$@"; else return 1; fi
+}
+
+updated=
+debian() { # WHAT PACKAGE...
+  local what=$1
+  shift
+  command -v apt-get >/dev/null || missing "$what" "your system's package manager (on Debian: apt-get install $*)"
+  say "installing $what ($*)"
+  if [ -z "$updated" ]; then
+    as_root apt-get update -qq >&2 || missing "$what" "sudo apt-get update && sudo apt-get install -y $*"
+    updated=yes
+  fi
+  as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >&2 ||
+    missing "$what" "sudo apt-get install -y $*"
+}
+
+has_cc() { command -v cc >/dev/null && printf 'int main(void){return 0;}' | cc -x c -o /dev/null - 2>/dev/null; }
+has_cxx() { command -v c++ >/dev/null && printf '#include <vector>\nint main(){}' | c++ -x c++ -o /dev/null - 2>/dev/null; }
+has_python() { python3 -c 'import venv, ensurepip, sys; sys.exit(sys.version_info < (3, 9))' 2>/dev/null; }
+
+need_rust() {
+  local wanted have
+  wanted=$(sed -n 's/^channel = "\(.*\)"/\1/p' rust-toolchain.toml)
+  if ! command -v cargo >/dev/null; then
+    command -v curl >/dev/null || debian "curl, to fetch Rust" curl ca-certificates
+    say "installing Rust $wanted with rustup into ${CARGO_HOME:-$HOME/.cargo}"
+    local script
+    script=$(mktemp)
+    curl --proto '=https' --tlsv1.2 -sSf https://sh.rustup.rs -o "$script" &&
+      sh "$script" -y --no-modify-path --profile minimal --default-toolchain "$wanted" >&2 || {
+      rm -f "$script"
+      missing "Rust $wanted" "the instructions at https://rustup.rs (or your system's cargo, if it is $wanted or later)"
+    }
+    rm -f "$script"
+  fi
+  # With rustup this call fetches the toolchain that rust-toolchain.toml names; without it the version must do.
+  have=$(cargo --version 2>/dev/null | cut -d' ' -f2) ||
+    missing "Rust $wanted" "rustup toolchain install $wanted --component clippy,rustfmt"
+  [ "$(printf '%s\n' "$wanted" "$have" | sort -V | head -n 1)" = "$wanted" ] ||
+    missing "Rust $wanted (found cargo $have)" "rustup toolchain install $wanted --component clippy,rustfmt"
+}
+
+for thing in "$@"; do
+  case $thing in
+    rust) need_rust ;;
+    cc) has_cc || debian "a C compiler and linker" gcc libc6-dev ;;
+    cxx) has_cxx || debian "a C++ compiler" g++ ;;
+    python) has_python || debian "Python with venv" python3 python3-venv ;;
+    nats) command -v nats-server >/dev/null || debian "the NATS server" nats-server ;;
+    netns) command -v ip >/dev/null || debian "ip, for network namespaces" iproute2 ;;
+    *) say "unknown thing '$thing'"; exit 2 ;;
+  esac
+done

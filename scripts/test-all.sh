@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# The tests that need more than Rust: foreign servers and peers, network namespaces, small disks, and a short run of each bench.
+# Everything in tests/peers/ is one test: an executable that exits 0 when it passed. They get the debug build in TAMPU_BIN.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+target=${CARGO_TARGET_DIR:-$HOME/.cache/tampu/target}
+
+scripts/need.sh rust cc cxx python nats netns
+# The interpreter named by `python3` may change; an environment made for another one is made anew.
+venv=$target/venv-$(python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+if ! "$venv/bin/python" -m pip --version >/dev/null 2>&1; then
+  rm -rf "$venv"
+  python3 -m venv "$venv"
+fi
+"$venv/bin/python" -m pip install --quiet --disable-pip-version-check --requirement tests/peers/requirements.txt
+
+echo "== tests that say they need make test-all, and those of the benches"
+cargo test --locked --workspace -- --ignored
+cargo test --locked --package tampu-benches
+
+export TAMPU_BIN=$target/debug/tampu PATH="$venv/bin:$PATH"
+passed=0 failed=()
+for test in tests/peers/*; do
+  [ -f "$test" ] && [ -x "$test" ] || continue
+  echo "== $test"
+  if "$test"; then passed=$((passed + 1)); else failed+=("$test"); fi
+done
+
+echo "== short benches"
+for bench in scripts/bench-smoke.sh; do
+  if "$bench"; then passed=$((passed + 1)); else failed+=("$bench"); fi
+done
+
+[ ${#failed[@]} = 0 ] || printf 'failed: %s\n' "${failed[@]}"
+echo "$passed passed, ${#failed[@]} failed"
+[ ${#failed[@]} = 0 ]
