@@ -9,7 +9,8 @@
 //! | when: [`Time`], [`ClockState`] | [`time`] | `spec/decisions/0002-time.md` |
 //! | how names become keys | [`name`] | `spec/decisions/0004-names.md` |
 //! | the header before every batch | [`header`] | `spec/wire/batch-header.md` |
-//! | a log record and its level | [`record`], [`level`] | `spec/log.idl` |
+//! | a log record and its level | [`record`], [`level`] | `spec/types.md` |
+//! | records on the wire and in segments | [`log_batch`], on [`cdr`] | `spec/log.idl`, `spec/wire/log-batch.md` |
 //!
 //! ```
 //! use tampu_types::{Level, LogRecord};
@@ -20,9 +21,13 @@
 //! assert_eq!(record.level.to_string(), "Warning");
 //! ```
 
+#[cfg(test)]
+mod arbitrary;
+pub mod cdr;
 pub mod header;
 pub mod identity;
 pub mod level;
+pub mod log_batch;
 pub mod name;
 pub mod record;
 pub mod time;
@@ -30,6 +35,7 @@ pub mod time;
 pub use header::BatchHeader;
 pub use identity::{Domain, Incarnation, RecordId, SourceName};
 pub use level::Level;
+pub use log_batch::{LogBatchBuilder, LogBatchView, RecordView};
 pub use name::{Partition, PartitionFilter, TopicFilter, TopicName};
 pub use record::{Datum, LogRecord};
 pub use time::{ClockState, Time};

@@ -97,6 +97,9 @@ pub struct LogRecord {
     /// Members a later release has added, as they came on the wire; written out again unchanged.
     #[serde(skip)]
     pub unknown: Vec<u8>,
+    /// The same of what the record shares with others of its origin.
+    #[serde(skip)]
+    pub unknown_origin: Vec<u8>,
 }
 
 /// One named value of a record.
@@ -165,6 +168,7 @@ impl LogRecord {
             archive: None,
             attributes: Vec::new(),
             unknown: Vec::new(),
+            unknown_origin: Vec::new(),
         }
     }
 

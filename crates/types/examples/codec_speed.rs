@@ -1,0 +1,143 @@
+//! What a record costs to encode and to decode, by codec: `cargo run --release -p tampu-types --example codec_speed`.
+//!
+//! Records are of about 250 bytes, with values that vary, from 40 places of the code, 100 a batch. The best of several rounds
+//! is printed, as the others measure the neighbours.
+
+use std::{hint::black_box, time::Instant};
+
+use tampu_types::{
+    Datum, Incarnation, Level, LogRecord, RecordId, Time,
+    log_batch::{LogBatchBuilder, LogBatchView, OriginParts, RecordParts},
+};
+
+const PLACES: usize = 40;
+const BATCH: usize = 100;
+const BATCHES: usize = 200;
+
+fn record(number: u64) -> LogRecord {
+    let place = number as usize % PLACES;
+    let incarnation = Incarnation { boot: 0x1234_5678, pid: 4321, start: 1_700_000_000_000_000_000 };
+    let mut record = LogRecord::new(
+        Level::ALL[place % 6],
+        format!(
+            "antenna DV{:02}: commanded position az {:.5} el {:.5} reached after {} ms, residual {:.6} deg, servo state {}",
+            number % 66,
+            number as f64 * 0.00137,
+            45.0 + (number % 400) as f64 * 0.01,
+            number % 977,
+            (number % 1013) as f64 * 1e-6,
+            ["idle", "track", "slew"][place % 3],
+        ),
+    );
+    record.id = Some(RecordId { incarnation, ring: 1, number });
+    record.time = Time(1_700_000_000_000_000_000 + number as i64 * 1_000_003);
+    record.logger = "alma.control.mount".into();
+    record.file = format!("MountController{place}.cpp");
+    record.line = Some(100 + place as u32);
+    record.routine = format!("control::MountController::track{place}");
+    record.host = "te1-abm".into();
+    record.process = "CONTROL/DV01/cppContainer".into();
+    record.thread = "TrackingThread".into();
+    record.source_object = "CONTROL/DV01/Mount".into();
+    record.audiences = vec!["Operator".into()];
+    record.data = vec![Datum::new("residual", format!("{:.6}", (number % 1013) as f64 * 1e-6))];
+    record
+}
+
+/// Nanoseconds a record of the fastest round.
+fn best(rounds: usize, records: usize, mut run: impl FnMut()) -> f64 {
+    (0..rounds)
+        .map(|_| {
+            let start = Instant::now();
+            run();
+            start.elapsed().as_nanos() as f64 / records as f64
+        })
+        .fold(f64::INFINITY, f64::min)
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let records: Vec<LogRecord> = (0..(BATCH * BATCHES) as u64).map(record).collect();
+    let line = |what: &str, ns: f64| println!("{what:44} {ns:8.1} ns a record {:12.0} records/s", 1e9 / ns);
+
+    let mut builder = LogBatchBuilder::new();
+    let mut origins = Vec::new();
+    for record in &records[..PLACES] {
+        let audiences: Vec<&str> = record.audiences.iter().map(String::as_str).collect();
+        origins.push(builder.origin(&OriginParts {
+            incarnation: record.id.map(|id| id.incarnation),
+            logger: &record.logger,
+            file: &record.file,
+            line: record.line,
+            routine: &record.routine,
+            host: &record.host,
+            process: &record.process,
+            thread: &record.thread,
+            source_object: &record.source_object,
+            audiences: &audiences,
+            ..OriginParts::default()
+        }));
+    }
+    let known = best(20, records.len(), || {
+        for batch in records.chunks(BATCH) {
+            for (place, record) in batch.iter().enumerate() {
+                let number = record.id.map_or(0, |id| id.number);
+                let parts = RecordParts {
+                    time: record.time,
+                    ring: 1,
+                    number,
+                    level: record.level,
+                    message: &record.message,
+                    ..RecordParts::default()
+                };
+                let data = record.data.iter().map(|datum| (datum.name.as_str(), datum.value.as_str()));
+                let origin = origins[(number as usize) % PLACES];
+                debug_assert_eq!(place, number as usize % BATCH);
+                let _ = black_box(builder.push(origin, &parts, data));
+            }
+            black_box(builder.seal());
+            builder.reset();
+        }
+    });
+    line("LogBatch encode, origin known", known);
+
+    let whole = best(20, records.len(), || {
+        for batch in records.chunks(BATCH) {
+            for record in batch {
+                let _ = black_box(builder.push_record(record));
+            }
+            black_box(builder.seal());
+            builder.reset();
+        }
+    });
+    line("LogBatch encode, whole LogRecord", whole);
+
+    let mut batches = Vec::new();
+    for batch in records.chunks(BATCH) {
+        for record in batch {
+            builder.push_record(record)?;
+        }
+        batches.push(builder.finish());
+    }
+    let bytes: usize = batches.iter().map(Vec::len).sum();
+    println!("LogBatch: {:.0} bytes a record in batches of {BATCH}", bytes as f64 / records.len() as f64);
+
+    let view = best(20, records.len(), || {
+        for batch in &batches {
+            let Ok(view) = LogBatchView::parse(batch) else { continue };
+            for record in view.records().flatten() {
+                black_box((record.time(), record.message(), record.level(), record.origin().logger(), record.data().count()));
+            }
+        }
+    });
+    line("LogBatch decode to RecordView, all checked", view);
+    let owned = best(5, records.len(), || {
+        for batch in &batches {
+            let Ok(view) = LogBatchView::parse(batch) else { continue };
+            for record in view.records().flatten() {
+                black_box(record.to_record());
+            }
+        }
+    });
+    line("LogBatch decode to LogRecord", owned);
+    Ok(())
+}

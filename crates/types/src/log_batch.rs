@@ -1,0 +1,60 @@
+//! Many log records in one sample of the bus: type id 2, [`VERSION`] 1, the encoding of `spec/log.idl`.
+//!
+//! Records of one process repeat nearly everything but time, number and text, so a batch says it once: strings in one table,
+//! and in another *origins*, the sets of strings that belong to one place of the code. A record refers to its origin by number.
+//! Compression of the whole batch was rejected for the live path (it costs more than the call to log itself); the tables give
+//! most of its gain for nothing, because a writer that keeps its [`OriginId`] pays four bytes a record.
+//!
+//! Writing allocates nothing per record once its origin is known ([`LogBatchBuilder`]). Reading borrows: [`LogBatchView`]
+//! decodes the tables once and gives [`RecordView`]s whose texts lie in the batch. [`LogRecord`]s are made only where someone
+//! keeps them.
+//!
+//! ```
+//! use tampu_types::{LogRecord, Level, log_batch::{LogBatchView, OriginParts, LogBatchBuilder, RecordParts}};
+//!
+//! let mut batch = LogBatchBuilder::new();
+//! let origin = batch.origin(&OriginParts { logger: "mount", file: "Mount.cpp", line: Some(52), ..OriginParts::default() });
+//! let record = RecordParts { number: 1, level: Level::Warning, message: "cable wrap at limit", ..RecordParts::default() };
+//! batch.push(origin, &record, [("angle", "269.9")])?;
+//! let bytes = batch.finish();
+//!
+//! let view = LogBatchView::parse(&bytes)?;
+//! for record in view.records() {
+//!     let record = record?;
+//!     assert_eq!((record.origin().logger(), record.message()), ("mount", "cable wrap at limit"));
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+use crate::{cdr::BadCdr, record::LogRecord};
+
+mod builder;
+mod intern;
+mod view;
+
+pub use builder::{LARGEST, LogBatchBuilder, OriginId, OriginParts, PushError, RecordParts};
+pub use view::{ArchiveView, Data, LogBatchView, OriginView, RecordView, Records};
+
+/// The type id of a LogBatch in a batch header.
+pub const TYPE_ID: u32 = 2;
+
+/// The type version of this release.
+pub const VERSION: u16 = 1;
+
+/// Encodes these records as one batch. What goes beyond [`LARGEST`] is refused with its place in `records`.
+pub fn encode_records(records: &[LogRecord]) -> Result<Vec<u8>, PushError> {
+    let mut builder = LogBatchBuilder::new();
+    for record in records {
+        builder.push_record(record)?;
+    }
+    Ok(builder.finish())
+}
+
+/// Decodes all records of one batch; the first bad one ends it with an error.
+pub fn decode_records(bytes: &[u8]) -> Result<Vec<LogRecord>, BadCdr> {
+    let view = LogBatchView::parse(bytes)?;
+    view.records().map(|record| record.map(|record| record.to_record())).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,563 @@
+//! Writing a batch, record by record.
+
+use super::{intern::Interner, view::ArchiveView};
+use crate::{
+    cdr::{self, encode},
+    identity::{Incarnation, RecordId},
+    level::Level,
+    record::{Datum, LogRecord},
+    time::Time,
+};
+
+/// Encapsulation header, the batch's DHEADER, the records' DHEADER and count.
+const HEAD: usize = 4 + 4 + 4 + 4;
+
+/// A table's DHEADER and count.
+const TABLE_HEAD: usize = 8;
+
+/// The largest batch, tables included, in bytes: lengths in CDR have 32 bits, and no reader should be asked for more.
+pub const LARGEST: usize = 1 << 30;
+
+/// When texts and origins remembered over batches take more than this many bytes, all are forgotten at the next reset.
+const REMEMBERED: usize = 8 << 20;
+
+/// Which origin, as [`LogBatchBuilder::origin`] told it. Good for its builder alone, over many batches, until the builder
+/// forgets ([`PushError::StaleOrigin`]).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct OriginId {
+    age: u32,
+    number: u32,
+}
+
+/// What records of one place have in common; the fields of [`LogRecord`] of the same names.
+#[derive(Debug, Clone, Copy, Default)]
+#[allow(missing_docs)]
+pub struct OriginParts<'a> {
+    /// Whose records; `None` if they are to have no ids.
+    pub incarnation: Option<Incarnation>,
+    pub logger: &'a str,
+    pub file: &'a str,
+    pub line: Option<u32>,
+    pub routine: &'a str,
+    pub host: &'a str,
+    pub process: &'a str,
+    pub thread: &'a str,
+    pub context: &'a str,
+    pub source_object: &'a str,
+    pub audiences: &'a [&'a str],
+    pub array: &'a str,
+    pub antenna: &'a str,
+    pub uri: &'a str,
+    pub run_id: &'a str,
+    /// Members of a later release, as they came.
+    pub unknown: &'a [u8],
+}
+
+impl<'a> OriginParts<'a> {
+    /// All but the audiences.
+    fn of(record: &'a LogRecord) -> OriginParts<'a> {
+        OriginParts {
+            incarnation: record.id.map(|id| id.incarnation),
+            logger: &record.logger,
+            file: &record.file,
+            line: record.line,
+            routine: &record.routine,
+            host: &record.host,
+            process: &record.process,
+            thread: &record.thread,
+            context: &record.context,
+            source_object: &record.source_object,
+            audiences: &[],
+            array: &record.array,
+            antenna: &record.antenna,
+            uri: &record.uri,
+            run_id: &record.run_id,
+            unknown: &record.unknown_origin,
+        }
+    }
+
+    /// In the order of the IDL.
+    fn strings(&self) -> [&'a str; 12] {
+        [
+            self.logger,
+            self.file,
+            self.routine,
+            self.host,
+            self.process,
+            self.thread,
+            self.context,
+            self.source_object,
+            self.array,
+            self.antenna,
+            self.uri,
+            self.run_id,
+        ]
+    }
+}
+
+/// What is a record's own; the fields of [`LogRecord`] of the same names. The default is an Info record without text.
+#[derive(Debug, Clone, Copy)]
+#[allow(missing_docs)]
+pub struct RecordParts<'a> {
+    pub time: Time,
+    /// With the number and the origin's incarnation: the record's id.
+    pub ring: u32,
+    pub number: u64,
+    pub level: Level,
+    pub priority: Option<u8>,
+    pub message: &'a str,
+    pub received: Option<Time>,
+    pub stack_id: &'a str,
+    pub stack_level: Option<i32>,
+    pub log_id: &'a str,
+    pub trace_id: Option<[u8; 16]>,
+    pub span_id: Option<[u8; 8]>,
+    pub archive: Option<ArchiveView<'a>>,
+    pub attributes: &'a [Datum],
+    /// Members of a later release, as they came.
+    pub unknown: &'a [u8],
+}
+
+impl Default for RecordParts<'_> {
+    fn default() -> Self {
+        RecordParts {
+            time: Time(0),
+            ring: 0,
+            number: 0,
+            level: Level::Info,
+            priority: None,
+            message: "",
+            received: None,
+            stack_id: "",
+            stack_level: None,
+            log_id: "",
+            trace_id: None,
+            span_id: None,
+            archive: None,
+            attributes: &[],
+            unknown: &[],
+        }
+    }
+}
+
+impl<'a> RecordParts<'a> {
+    fn of(record: &'a LogRecord) -> RecordParts<'a> {
+        let RecordId { ring, number, .. } = record.id.unwrap_or_default();
+        RecordParts {
+            time: record.time,
+            ring,
+            number,
+            level: record.level,
+            priority: record.priority,
+            message: &record.message,
+            received: record.received,
+            stack_id: &record.stack_id,
+            stack_level: record.stack_level,
+            log_id: &record.log_id,
+            trace_id: record.trace_id,
+            span_id: record.span_id,
+            archive: record.archive.as_ref().map(|archive| ArchiveView {
+                object: &archive.object,
+                parameter: &archive.parameter,
+                r#type: &archive.r#type,
+            }),
+            attributes: &record.attributes,
+            unknown: &record.unknown,
+        }
+    }
+
+    #[inline]
+    fn has_extras(&self) -> bool {
+        self.received.is_some()
+            || self.stack_level.is_some()
+            || !self.stack_id.is_empty()
+            || !self.log_id.is_empty()
+            || self.trace_id.is_some()
+            || self.span_id.is_some()
+            || self.archive.is_some()
+            || !self.attributes.is_empty()
+    }
+}
+
+/// Why a record was not taken. The records before it are still in the batch.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum PushError {
+    /// The builder has forgotten this origin, or never knew it: ask for it again.
+    #[error("the origin is not known any more; it has to be given again")]
+    StaleOrigin,
+    /// The batch would be too large: send it first.
+    #[error("the batch would take {length} bytes with record {record}; {limit} are allowed")]
+    Full {
+        /// Which record of the batch, from 0.
+        record: u32,
+        /// Its length with the record.
+        length: usize,
+        /// The largest allowed.
+        limit: usize,
+    },
+}
+
+/// Encodes records as they come. One builder serves one writer for many batches: [`LogBatchBuilder::reset`] keeps memory,
+/// and the origins it knows.
+#[derive(Debug, Clone)]
+pub struct LogBatchBuilder {
+    /// The largest batch in bytes.
+    limit: usize,
+    /// The batch up to its records' end; behind that, once sealed, the tables.
+    out: Vec<u8>,
+    /// Where the records end, if the tables follow.
+    sealed: Option<usize>,
+    count: u32,
+    /// Which batch of this builder, from 1.
+    batch: u32,
+    /// The tables of this batch, each with room for its DHEADER and count.
+    incarnations: Vec<u8>,
+    strings: Vec<u8>,
+    string_count: u32,
+    origins: Vec<u8>,
+    origin_count: u32,
+    /// What is remembered over batches.
+    known_strings: Interner,
+    known_origins: Interner,
+    origin_values: Vec<Origin>,
+    /// How often everything was forgotten.
+    age: u32,
+    /// Where an origin is put together to be looked up.
+    scratch: Vec<u8>,
+}
+
+/// A known origin: what is written when a batch first uses it.
+#[derive(Debug, Clone)]
+struct Origin {
+    incarnation: Option<Incarnation>,
+    line: Option<u32>,
+    /// Numbers of its strings, then of its audiences, and the texts themselves.
+    strings: Box<[u32]>,
+    texts: Box<[Box<str>]>,
+    unknown: Box<[u8]>,
+}
+
+/// The number that stands for the empty string, which is in no table.
+const EMPTY: u32 = u32::MAX;
+
+impl Default for LogBatchBuilder {
+    fn default() -> LogBatchBuilder {
+        LogBatchBuilder::new()
+    }
+}
+
+impl LogBatchBuilder {
+    /// An empty batch, of at most [`LARGEST`] bytes.
+    pub fn new() -> LogBatchBuilder {
+        LogBatchBuilder::with_limit(LARGEST)
+    }
+
+    /// An empty batch that refuses records beyond this many bytes (and beyond [`LARGEST`]).
+    pub fn with_limit(limit: usize) -> LogBatchBuilder {
+        let mut builder = LogBatchBuilder {
+            limit: limit.min(LARGEST),
+            out: Vec::new(),
+            sealed: None,
+            count: 0,
+            batch: 0,
+            incarnations: Vec::new(),
+            strings: Vec::new(),
+            string_count: 0,
+            origins: Vec::new(),
+            origin_count: 0,
+            known_strings: Interner::default(),
+            known_origins: Interner::default(),
+            origin_values: Vec::new(),
+            age: 0,
+            scratch: Vec::new(),
+        };
+        builder.reset();
+        builder
+    }
+
+    /// How many records the batch holds.
+    pub fn count(&self) -> usize {
+        self.count as usize
+    }
+
+    /// Whether it holds none.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Bytes the batch takes, tables included.
+    pub fn len(&self) -> usize {
+        let tables = [&self.incarnations, &self.strings, &self.origins];
+        tables.iter().fold(self.sealed.unwrap_or(self.out.len()), |length, table| length.next_multiple_of(4) + table.len())
+    }
+
+    /// Gives this origin a number to push records with. It takes nothing in a batch that has no record of it.
+    pub fn origin(&mut self, parts: &OriginParts<'_>) -> OriginId {
+        self.origin_with(parts, parts.audiences.iter().copied())
+    }
+
+    fn origin_with<'n>(&mut self, parts: &OriginParts<'n>, audiences: impl Iterator<Item = &'n str> + Clone) -> OriginId {
+        // Everything that makes it up, one after the other with lengths: equal bytes are equal origins.
+        let mut key = std::mem::take(&mut self.scratch);
+        key.clear();
+        match parts.incarnation {
+            Some(incarnation) => key.extend_from_slice(&incarnation.to_bytes()),
+            None => key.push(0),
+        }
+        key.extend_from_slice(&parts.line.map_or(u64::MAX, u64::from).to_le_bytes());
+        for text in parts.strings().into_iter().chain(audiences.clone()) {
+            key.extend_from_slice(&(text.len() as u32).to_le_bytes());
+            key.extend_from_slice(text.as_bytes());
+        }
+        key.extend_from_slice(&u32::MAX.to_le_bytes());
+        key.extend_from_slice(parts.unknown);
+        let (number, new) = self.known_origins.number(&key);
+        self.scratch = key;
+        if new {
+            let texts: Box<[Box<str>]> = parts.strings().into_iter().chain(audiences).map(Box::from).collect();
+            let strings = texts.iter().map(|text| self.string_number(text)).collect();
+            let unknown = parts.unknown.into();
+            self.origin_values.push(Origin { incarnation: parts.incarnation, line: parts.line, strings, texts, unknown });
+        }
+        OriginId { age: self.age, number }
+    }
+
+    fn string_number(&mut self, text: &str) -> u32 {
+        if text.is_empty() { EMPTY } else { self.known_strings.number(text.as_bytes()).0 }
+    }
+
+    /// Appends a record of a known origin. `data` are its named values in order.
+    pub fn push<'d>(
+        &mut self,
+        origin: OriginId,
+        record: &RecordParts<'_>,
+        data: impl IntoIterator<Item = (&'d str, &'d str)>,
+    ) -> Result<(), PushError> {
+        if origin.age != self.age || origin.number as usize >= self.known_origins.count() {
+            return Err(PushError::StaleOrigin);
+        }
+        if let Some(records_end) = self.sealed.take() {
+            self.out.truncate(records_end);
+        }
+        let before = self.out.len();
+        let origin = match self.known_origins.place(origin.number, self.batch) {
+            Some(index) => index,
+            None => self.place_origin(origin.number),
+        };
+        self.write_record(origin, record, data);
+        let length = self.len();
+        if length > self.limit {
+            self.out.truncate(before);
+            return Err(PushError::Full { record: self.count, length, limit: self.limit });
+        }
+        self.count += 1;
+        Ok(())
+    }
+
+    /// Appends a record and learns its origin.
+    pub fn append<'d>(
+        &mut self,
+        origin: &OriginParts<'_>,
+        record: &RecordParts<'_>,
+        data: impl IntoIterator<Item = (&'d str, &'d str)>,
+    ) -> Result<(), PushError> {
+        let origin = self.origin(origin);
+        self.push(origin, record, data)
+    }
+
+    /// Appends a record as it is.
+    pub fn push_record(&mut self, record: &LogRecord) -> Result<(), PushError> {
+        let origin = self.origin_with(&OriginParts::of(record), record.audiences.iter().map(String::as_str));
+        let data = record.data.iter().map(|datum| (datum.name.as_str(), datum.value.as_str()));
+        self.push(origin, &RecordParts::of(record), data)
+    }
+
+    fn write_record<'d>(&mut self, origin: u32, record: &RecordParts<'_>, data: impl IntoIterator<Item = (&'d str, &'d str)>) {
+        encode::align(&mut self.out);
+        self.out.reserve(64 + record.message.len());
+        let start = self.out.len() + 4;
+        // DHEADER, time, number, ring, origin, level: fixed places, so one copy.
+        let mut head = [0; 29];
+        head[4..12].copy_from_slice(&record.time.0.to_le_bytes());
+        head[12..20].copy_from_slice(&record.number.to_le_bytes());
+        head[20..24].copy_from_slice(&record.ring.to_le_bytes());
+        head[24..28].copy_from_slice(&origin.to_le_bytes());
+        head[28] = record.level.number();
+        self.out.extend_from_slice(&head);
+        match record.priority {
+            Some(priority) => self.out.extend_from_slice(&[1, priority]),
+            None => self.out.push(0),
+        }
+        if record.has_extras() {
+            self.out.push(1);
+            self.write_extras(record);
+        } else {
+            self.out.push(0);
+        }
+        encode::string(&mut self.out, record.message);
+        self.write_data(data);
+        self.out.extend_from_slice(record.unknown);
+        encode::end(&mut self.out, start);
+    }
+
+    fn write_extras(&mut self, record: &RecordParts<'_>) {
+        self.out.push(u8::from(record.received.is_some()));
+        if let Some(Time(received)) = record.received {
+            encode::u64(&mut self.out, received as u64);
+        }
+        self.out.push(u8::from(record.stack_level.is_some()));
+        if let Some(level) = record.stack_level {
+            encode::u32(&mut self.out, level as u32);
+        }
+        encode::string(&mut self.out, record.stack_id);
+        encode::string(&mut self.out, record.log_id);
+        for id in [record.trace_id.as_ref().map(<[u8; 16]>::as_slice), record.span_id.as_ref().map(<[u8; 8]>::as_slice)] {
+            let id = id.unwrap_or_default();
+            encode::u32(&mut self.out, id.len() as u32);
+            self.out.extend_from_slice(id);
+        }
+        self.out.push(u8::from(record.archive.is_some()));
+        if let Some(archive) = record.archive {
+            for text in [archive.object, archive.parameter, archive.r#type] {
+                let index = self.string_index(text);
+                encode::u32(&mut self.out, index);
+            }
+        }
+        self.write_data(record.attributes.iter().map(|datum| (datum.name.as_str(), datum.value.as_str())));
+    }
+
+    #[inline]
+    fn write_data<'d>(&mut self, data: impl IntoIterator<Item = (&'d str, &'d str)>) {
+        let start = encode::begin(&mut self.out);
+        encode::u32(&mut self.out, 0);
+        let mut count = 0u32;
+        for (name, value) in data {
+            encode::string(&mut self.out, value);
+            let name = self.string_index(name);
+            encode::u32(&mut self.out, name);
+            count += 1;
+        }
+        self.out[start..start + 4].copy_from_slice(&count.to_le_bytes());
+        encode::end(&mut self.out, start);
+    }
+
+    /// Where this text stands in the batch's table; it is put there if need be.
+    #[inline]
+    fn string_index(&mut self, text: &str) -> u32 {
+        let number = self.string_number(text);
+        self.place_string(number, text)
+    }
+
+    #[inline]
+    fn place_string(&mut self, number: u32, text: &str) -> u32 {
+        if number == EMPTY {
+            return 0;
+        }
+        if let Some(index) = self.known_strings.place(number, self.batch) {
+            return index;
+        }
+        encode::string(&mut self.strings, text);
+        self.string_count += 1;
+        self.known_strings.set_place(number, self.batch, self.string_count);
+        self.string_count
+    }
+
+    fn place_origin(&mut self, number: u32) -> u32 {
+        // Taken out for a moment, as placing its strings needs the rest of the builder.
+        let values = std::mem::take(&mut self.origin_values);
+        let origin = &values[number as usize];
+        let incarnation = origin.incarnation.map_or(0, |incarnation| self.place_incarnation(incarnation));
+
+        let start = encode::begin(&mut self.origins);
+        self.origins.push(u8::from(origin.line.is_some()));
+        if let Some(line) = origin.line {
+            encode::u32(&mut self.origins, line);
+        }
+        encode::u32(&mut self.origins, incarnation);
+        let audiences = origin.strings.len() - 12;
+        for (place, (&number, text)) in origin.strings.iter().zip(&origin.texts).enumerate() {
+            if place == 12 {
+                encode::u32(&mut self.origins, audiences as u32);
+            }
+            let index = self.place_string(number, text);
+            encode::u32(&mut self.origins, index);
+        }
+        if audiences == 0 {
+            encode::u32(&mut self.origins, 0);
+        }
+        self.origins.extend_from_slice(&origin.unknown);
+        encode::end(&mut self.origins, start);
+
+        self.origin_values = values;
+        let index = self.origin_count;
+        self.known_origins.set_place(number, self.batch, index);
+        self.origin_count += 1;
+        index
+    }
+
+    /// A batch has one incarnation, or the few of a query's answer: looking through them is the fastest way.
+    fn place_incarnation(&mut self, incarnation: Incarnation) -> u32 {
+        let bytes = incarnation.to_bytes();
+        let table = &mut self.incarnations;
+        let found = table[TABLE_HEAD..].chunks_exact(16).rposition(|known| known == bytes);
+        let place = found.unwrap_or_else(|| {
+            table.extend_from_slice(&bytes);
+            (table.len() - TABLE_HEAD) / 16 - 1
+        });
+        place as u32 + 1
+    }
+
+    /// Completes the batch and lends its bytes. More records may follow; then it has to be sealed again.
+    pub fn seal(&mut self) -> &[u8] {
+        if self.sealed.is_none() {
+            let out = &mut self.out;
+            self.sealed = Some(out.len());
+            encode::end(out, 12);
+            out[12..16].copy_from_slice(&self.count.to_le_bytes());
+            let incarnations = (self.incarnations.len() - TABLE_HEAD) / 16;
+            for (table, count) in [
+                (&mut self.incarnations, incarnations as u32),
+                (&mut self.strings, self.string_count),
+                (&mut self.origins, self.origin_count),
+            ] {
+                table[4..8].copy_from_slice(&count.to_le_bytes());
+                encode::end(table, 4);
+                encode::align(out);
+                out.extend_from_slice(table);
+            }
+            encode::end(out, 8);
+        }
+        &self.out
+    }
+
+    /// Completes the batch, hands its bytes over and begins the next.
+    pub fn finish(&mut self) -> Vec<u8> {
+        let bytes = self.seal().to_vec();
+        self.reset();
+        bytes
+    }
+
+    /// Begins the next batch; what was in this one is gone, memory and origins are kept.
+    pub fn reset(&mut self) {
+        self.sealed = None;
+        self.count = 0;
+        self.out.clear();
+        self.out.extend_from_slice(&cdr::ENCAPSULATION);
+        self.out.resize(HEAD, 0);
+        for table in [&mut self.incarnations, &mut self.strings, &mut self.origins] {
+            table.clear();
+            table.resize(TABLE_HEAD, 0);
+        }
+        self.string_count = 0;
+        self.origin_count = 0;
+        let tired = self.batch == u32::MAX;
+        if tired || self.known_strings.bytes() + self.known_origins.bytes() > REMEMBERED {
+            self.known_strings.clear();
+            self.known_origins.clear();
+            self.origin_values.clear();
+            self.age = self.age.wrapping_add(1);
+            self.batch = 0;
+        }
+        self.batch += 1;
+    }
+}
