@@ -41,6 +41,7 @@ test-all: test ## make test, then real servers, peers, network cuts, full disks 
 
 .PHONY: check
 check: need ## formatting, clippy, licences, advisories, the shape of the workspace
+	@scripts/need.sh cxx
 	@cargo fmt --all --check
 	@cargo clippy $(CARGO_FLAGS) --workspace --all-targets -- -D warnings
 	@cargo test $(CARGO_FLAGS) --package tampu-types --test structure --test spec
