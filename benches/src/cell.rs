@@ -1,0 +1,165 @@
+//! One cell of a table: one system, one payload size, so many readers, for a few seconds, in processes of their own.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::{
+    payload::SHORTEST,
+    process::{Order, Say, Stage},
+    role::Speed,
+    system::{Part, Role, System},
+    tally::Report,
+};
+
+const START: Duration = Duration::from_secs(20);
+/// A writer may be held up for a while after its time; a reader may have a backlog.
+const GRACE: Duration = Duration::from_secs(30);
+/// The first samples find cold caches and connections; nobody asks for their latency.
+const WARM_UP: usize = 100;
+
+/// What to measure.
+#[derive(Debug, Clone, Copy)]
+pub struct Cell {
+    /// Who carries.
+    pub system: System,
+    /// Payload size.
+    pub size: usize,
+    /// Number of readers.
+    pub readers: usize,
+    /// Rate or latency.
+    pub speed: Speed,
+    /// For how long.
+    pub time: Duration,
+}
+
+/// What came out.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Outcome {
+    /// Messages written.
+    pub sent: u64,
+    /// Messages a second: all that were sent, over the time from the first write to the last arrival at the slowest reader.
+    pub per_second: f64,
+    /// Messages that did not reach a reader, added over the readers.
+    pub lost: u64,
+    /// Of these, how many the system itself told the reader of.
+    pub told: u64,
+    /// Wrong payloads, and messages that came twice.
+    pub wrong: u64,
+    /// Processor seconds of the writer.
+    pub cpu_writer: f64,
+    /// Processor seconds of what stands between.
+    pub cpu_server: f64,
+    /// Processor seconds of all readers together.
+    pub cpu_readers: f64,
+    /// One-way latency in microseconds, over all readers' samples: median, 99 %, longest.
+    pub latency: Option<[f64; 3]>,
+    /// What the system had to say.
+    pub note: Option<String>,
+}
+
+impl Cell {
+    /// Runs it.
+    pub fn run(&self) -> Result<Outcome, String> {
+        let dir = tempfile::tempdir().map_err(|e| format!("a directory for sockets: {e}"))?;
+        let role = |part, number, at: &str| Role {
+            system: self.system.name.to_owned(),
+            part,
+            dir: dir.path().to_owned(),
+            size: self.size.max(SHORTEST),
+            readers: self.readers,
+            number,
+            paced: self.speed == Speed::Paced,
+            at: at.to_owned(),
+        };
+        let environment = [("TAMPU_RUN_DIR", dir.path())];
+        let mut stage = Stage::default();
+        let mut at = String::new();
+        let mut server = None;
+        if self.system.server {
+            let actor = stage.enter("server", &role(Part::Server, 0, "").arguments(), &environment)?;
+            at = stage.hear("the server's endpoint", START, |_, said| place(said))?;
+            server = Some(actor);
+        }
+        let writer = stage.enter("writer", &role(Part::Writer, 0, &at).arguments(), &environment)?;
+        at = stage.hear("the writer's endpoint", START, |_, said| place(said))?;
+        let mut readers = Vec::new();
+        for number in 0..self.readers {
+            readers.push(stage.enter(&format!("reader {number}"), &role(Part::Reader, number, &at).arguments(), &environment)?);
+        }
+        for _ in 0..self.readers {
+            stage.hear("a reader's first message", START, |_, said| matches!(said, Say::Connected).then_some(()))?;
+        }
+
+        let everybody: Vec<usize> = readers.iter().copied().chain([writer]).chain(server).collect();
+        let before: Vec<f64> = everybody.iter().map(|actor| stage.cpu(*actor)).collect();
+        stage.order(writer, &Order::Go { nanoseconds: self.time.as_nanos() as u64 })?;
+        let (sent, begun, ended, note) = stage.hear("the writer's end", self.time + GRACE, |_, said| match said {
+            Say::Wrote { count, begun, ended, note } => Some((*count, *begun, *ended, note.clone())),
+            _ => None,
+        })?;
+        for reader in &readers {
+            stage.order(*reader, &Order::WriterDone)?;
+        }
+        let mut reports = Vec::new();
+        for _ in &readers {
+            reports.push(stage.hear("a reader's report", GRACE, |_, said| match said {
+                Say::Got(report) => Some(report.clone()),
+                _ => None,
+            })?);
+        }
+        let used: Vec<f64> = everybody.iter().zip(before).map(|(actor, before)| stage.cpu(*actor) - before).collect();
+        drop(stage);
+
+        let (cpu_readers, others) = used.split_at(readers.len());
+        let mut outcome = account(sent, begun, ended, &reports);
+        outcome.cpu_readers = cpu_readers.iter().sum();
+        outcome.cpu_writer = others.first().copied().unwrap_or_default();
+        outcome.cpu_server = others.get(1).copied().unwrap_or_default();
+        outcome.note = reports.iter().find_map(|report| report.error.clone()).or(note);
+        Ok(outcome)
+    }
+}
+
+fn place(said: &Say) -> Option<String> {
+    if let Say::At(at) = said { Some(at.clone()) } else { None }
+}
+
+/// Without readers the writer's own end counts.
+fn account(sent: u64, begun: u64, ended: u64, reports: &[Report]) -> Outcome {
+    let slowest = reports.iter().map(|report| report.last).max().unwrap_or(ended);
+    let seconds = slowest.saturating_sub(begun) as f64 / 1e9;
+    let mut latencies: Vec<u64> = reports.iter().flat_map(|report| report.latencies.iter().skip(WARM_UP)).copied().collect();
+    latencies.sort_unstable();
+    let at = |part: f64| latencies[((latencies.len() - 1) as f64 * part).round() as usize] as f64 / 1e3;
+    Outcome {
+        sent,
+        per_second: if seconds > 0.0 { sent as f64 / seconds } else { 0.0 },
+        lost: reports.iter().map(|report| sent.saturating_sub(report.received)).sum(),
+        told: reports.iter().map(|report| report.told).sum(),
+        wrong: reports.iter().map(|report| report.corrupt + report.repeated).sum(),
+        latency: (!latencies.is_empty()).then(|| [at(0.5), at(0.99), at(1.0)]),
+        ..Outcome::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_slowest_reader_makes_the_rate_and_everybody_s_loss_counts() {
+        let report = |received, last| Report { received, last, ..Report::default() };
+        let outcome = account(1000, 5_000_000_000, 5_500_000_000, &[report(1000, 6_000_000_000), report(990, 7_000_000_000)]);
+        assert!((outcome.per_second - 500.0).abs() < 1e-9);
+        assert_eq!((outcome.lost, outcome.latency), (10, None));
+    }
+
+    #[test]
+    fn latencies_leave_out_the_warm_up() {
+        let mut latencies = vec![9_000_000; WARM_UP];
+        latencies.extend((1..=101).map(|us| us * 1000));
+        let outcome = account(201, 0, 0, &[Report { received: 201, last: 1, latencies, ..Report::default() }]);
+        assert_eq!(outcome.latency, Some([51.0, 100.0, 101.0]));
+    }
+}

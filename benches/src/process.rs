@@ -1,0 +1,207 @@
+//! Processes of a bench: this program started again in a role, spoken to over its standard input and output.
+//!
+//! The lines are JSON. A role that sees its input end, ends too, so an interrupted bench leaves nothing behind.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader, Write},
+    path::Path,
+    process::{Child, ChildStdin, Command, Stdio},
+    sync::mpsc::{Receiver, Sender, channel},
+    thread,
+    time::{Duration, Instant},
+};
+
+use rustix::time::{ClockId, clock_gettime};
+use serde::{Deserialize, Serialize};
+
+use crate::tally::Report;
+
+/// The clock that all processes of one host share, in ns.
+#[inline]
+pub fn monotonic() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// What the bench says to a role.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Order {
+    /// To a writer: the readers are connected, begin.
+    Go {
+        /// How long to write, in ns.
+        nanoseconds: u64,
+    },
+    /// To a reader: the writer is done; report when nothing more comes.
+    WriterDone,
+}
+
+/// What a role says to the bench.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub enum Say {
+    /// A server or writer can be connected to, here.
+    At(String),
+    /// A reader got a probe.
+    Connected,
+    /// A writer wrote its last message.
+    Wrote {
+        /// How many messages.
+        count: u64,
+        /// When it began, monotonic ns.
+        begun: u64,
+        /// When its last call returned.
+        ended: u64,
+        /// Anything to tell beside the figures.
+        note: Option<String>,
+    },
+    /// A reader's account.
+    Got(Report),
+    /// The role cannot go on.
+    Failed(String),
+}
+
+/// Says something to the bench.
+pub fn say(what: &Say) {
+    let mut out = std::io::stdout().lock();
+    // If nobody reads any more the bench is gone, and so is this process in a moment.
+    if let Ok(line) = serde_json::to_string(what) {
+        let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+    }
+}
+
+/// The orders as they come. The process ends when the bench does.
+pub fn orders() -> Receiver<Order> {
+    let (sender, receiver) = channel();
+    thread::spawn(move || {
+        for line in std::io::stdin().lock().lines() {
+            match line.ok().and_then(|line| serde_json::from_str(&line).ok()) {
+                Some(order) => {
+                    let _ = sender.send(order);
+                }
+                None => break,
+            }
+        }
+        std::process::exit(0);
+    });
+    receiver
+}
+
+/// A process in a role, killed when dropped.
+#[derive(Debug)]
+pub struct Actor {
+    child: Child,
+    input: ChildStdin,
+    /// What it is, for messages.
+    pub name: String,
+}
+
+/// All processes of a cell and what they say.
+#[derive(Debug)]
+pub struct Stage {
+    actors: Vec<Actor>,
+    heard: Receiver<(usize, Say)>,
+    say: Sender<(usize, Say)>,
+    /// What was heard while waiting for something else.
+    kept: Vec<(usize, Say)>,
+}
+
+impl Default for Stage {
+    fn default() -> Stage {
+        let (say, heard) = channel();
+        Stage { actors: Vec::new(), heard, say, kept: Vec::new() }
+    }
+}
+
+impl Stage {
+    /// Starts this program in a role; the number it returns names the process.
+    pub fn enter(&mut self, name: &str, arguments: &[String], environment: &[(&str, &Path)]) -> Result<usize, String> {
+        let program = std::env::current_exe().map_err(|e| format!("this program's own path: {e}"))?;
+        let mut command = Command::new(program);
+        command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
+        for (key, value) in environment {
+            command.env(key, value);
+        }
+        let mut child = command.spawn().map_err(|e| format!("{name}: {e}"))?;
+        let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err(format!("{name}: no pipes"));
+        };
+        let number = self.actors.len();
+        let say = self.say.clone();
+        let who = name.to_owned();
+        thread::spawn(move || {
+            for line in BufReader::new(output).lines().map_while(Result::ok) {
+                match serde_json::from_str(&line) {
+                    Ok(what) => {
+                        if say.send((number, what)).is_err() {
+                            return;
+                        }
+                    }
+                    Err(_) => eprintln!("{who}: {line}"),
+                }
+            }
+            let _ = say.send((number, Say::Failed(format!("{who} ended"))));
+        });
+        self.actors.push(Actor { child, input, name: name.to_owned() });
+        Ok(number)
+    }
+
+    /// Gives an order.
+    pub fn order(&mut self, actor: usize, order: &Order) -> Result<(), String> {
+        let actor = &mut self.actors[actor];
+        let line = serde_json::to_string(order).map_err(|e| e.to_string())?;
+        writeln!(actor.input, "{line}").map_err(|e| format!("{}: {e}", actor.name))
+    }
+
+    /// Waits for something that one of the processes says and that `wanted` takes; other sayings are kept for later.
+    pub fn hear<T>(
+        &mut self,
+        what: &str,
+        timeout: Duration,
+        mut wanted: impl FnMut(usize, &Say) -> Option<T>,
+    ) -> Result<T, String> {
+        if let Some((at, found)) = self.kept.iter().enumerate().find_map(|(at, (who, say))| Some((at, wanted(*who, say)?))) {
+            self.kept.remove(at);
+            return Ok(found);
+        }
+        let until = Instant::now() + timeout;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let (who, said) = self.heard.recv_timeout(left).map_err(|_| format!("nothing of {what} within {timeout:?}"))?;
+            if let Some(found) = wanted(who, &said) {
+                return Ok(found);
+            }
+            if let Say::Failed(why) = &said {
+                return Err(format!("{}: {why}", self.actors[who].name));
+            }
+            self.kept.push((who, said));
+        }
+    }
+
+    /// Processor time a process has used so far, in seconds.
+    pub fn cpu(&self, actor: usize) -> f64 {
+        cpu_of(self.actors[actor].child.id())
+    }
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        for actor in &mut self.actors {
+            let _ = actor.child.kill();
+        }
+        for actor in &mut self.actors {
+            let _ = actor.child.wait();
+        }
+    }
+}
+
+/// The kernel counts processor time in hundredths of a second for whoever reads it from `/proc`.
+const TICKS_PER_SECOND: f64 = 100.0;
+
+/// Processor time (user and system) of a process in seconds, by the kernel's ticks of 10 ms.
+pub fn cpu_of(pid: u32) -> f64 {
+    let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else { return f64::NAN };
+    // The second field, the program's name, may hold spaces; it ends with the last bracket.
+    let Some((_, fields)) = stat.rsplit_once(')') else { return f64::NAN };
+    let ticks: u64 = fields.split_whitespace().skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
+    ticks as f64 / TICKS_PER_SECOND
+}

@@ -1,0 +1,135 @@
+//! The catalogue of what is measured, and which code plays which part of it.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use crate::{
+    peer::{nats, socket, zenoh, zmq},
+    role::Speed,
+};
+
+/// One way to carry messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct System {
+    /// What it is called in tables and by `--only`.
+    pub name: &'static str,
+    /// One line on it.
+    pub about: &'static str,
+    /// Whether it is Tampu.
+    pub ours: bool,
+    /// Whether a process stands between writer and readers.
+    pub server: bool,
+    /// The shortest payload it is measured with: loans are for large samples.
+    pub from_size: usize,
+    /// Whether its single-sample latency is measured.
+    pub latency: bool,
+}
+
+const fn peer(name: &'static str, server: bool, about: &'static str) -> System {
+    System { name, about, ours: false, server, from_size: 0, latency: true }
+}
+
+/// All of them, ours first so that a peer's row can show the ratio.
+pub const SYSTEMS: &[System] = &[
+    peer("zenoh-router", true, "zenoh, clients of a router over its unix socket, Block"),
+    peer("zenoh-unix", false, "zenoh, peer to peer over a unix socket, Block"),
+    peer("zenoh-tcp", false, "zenoh, peer to peer over loopback TCP, Block"),
+    peer("zmq-ipc", false, "libzmq XPUB NODROP to SUB over a unix socket"),
+    peer("zmq-tcp", false, "libzmq XPUB NODROP to SUB over loopback TCP"),
+    peer("raw-unix", false, "a loop over unix sockets, joined to 64 KB"),
+    peer("raw-tcp", false, "a loop over loopback TCP sockets, joined to 64 KB"),
+];
+
+/// What carries log records beside ours.
+pub const LOG_PEERS: &[System] =
+    &[peer("nats-100", true, "nats-server, 100 records a message"), peer("nats-1", true, "nats-server, one record a message")];
+
+/// A part in a cell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Part {
+    /// What stands between.
+    Server,
+    /// Who publishes.
+    Writer,
+    /// Who receives.
+    Reader,
+}
+
+/// How this program is told which part it plays; made by the bench, not by people.
+#[derive(Debug, Clone, Args)]
+pub struct Role {
+    /// Name of a system.
+    pub system: String,
+    /// Which part of it.
+    pub part: Part,
+    /// A directory for sockets.
+    #[arg(long)]
+    pub dir: PathBuf,
+    /// Payload size.
+    #[arg(long)]
+    pub size: usize,
+    /// How many readers there are.
+    #[arg(long)]
+    pub readers: usize,
+    /// Which of them this is.
+    #[arg(long, default_value_t = 0)]
+    pub number: usize,
+    /// About a thousand messages a second, with times.
+    #[arg(long)]
+    pub paced: bool,
+    /// Where to connect.
+    #[arg(long, default_value = "")]
+    pub at: String,
+}
+
+impl Role {
+    /// The arguments that bring a process into this role.
+    pub fn arguments(&self) -> Vec<String> {
+        let part = match self.part {
+            Part::Server => "server",
+            Part::Writer => "writer",
+            Part::Reader => "reader",
+        };
+        let mut list = vec!["role".to_owned(), self.system.clone(), part.to_owned()];
+        let options = [
+            ("--dir", self.dir.display().to_string()),
+            ("--size", self.size.to_string()),
+            ("--readers", self.readers.to_string()),
+            ("--number", self.number.to_string()),
+            ("--at", self.at.clone()),
+        ];
+        list.extend(options.into_iter().flat_map(|(name, value)| [name.to_owned(), value]));
+        list.extend(self.paced.then(|| "--paced".to_owned()));
+        list
+    }
+
+    /// Plays the part; returns when it is over.
+    pub fn play(&self) -> Result<(), String> {
+        let Role { dir, at, size, readers, .. } = self;
+        let (size, readers) = (*size, *readers);
+        let speed = if self.paced { Speed::Paced } else { Speed::Full };
+        match (self.system.as_str(), self.part) {
+            ("zenoh-router", Part::Server) => zenoh::server(dir),
+            ("nats-1" | "nats-100", Part::Server) => nats::server(dir),
+            (name, Part::Server) => Err(format!("{name} has no server")),
+            ("zenoh-router", Part::Writer) => zenoh::writer(zenoh::Shape::Router, dir, at, size, speed),
+            ("zenoh-router", Part::Reader) => zenoh::reader(zenoh::Shape::Router, at, size),
+            ("zenoh-unix", Part::Writer) => zenoh::writer(zenoh::Shape::Unix, dir, at, size, speed),
+            ("zenoh-unix", Part::Reader) => zenoh::reader(zenoh::Shape::Unix, at, size),
+            ("zenoh-tcp", Part::Writer) => zenoh::writer(zenoh::Shape::Tcp, dir, at, size, speed),
+            ("zenoh-tcp", Part::Reader) => zenoh::reader(zenoh::Shape::Tcp, at, size),
+            ("zmq-ipc", Part::Writer) => zmq::writer(zmq::Kind::Ipc, dir, size, speed),
+            ("zmq-tcp", Part::Writer) => zmq::writer(zmq::Kind::Tcp, dir, size, speed),
+            ("zmq-ipc" | "zmq-tcp", Part::Reader) => zmq::reader(at, size),
+            ("raw-unix", Part::Writer) => socket::writer(socket::Kind::Unix, dir, readers, size, speed),
+            ("raw-unix", Part::Reader) => socket::reader(socket::Kind::Unix, at, size),
+            ("raw-tcp", Part::Writer) => socket::writer(socket::Kind::Tcp, dir, readers, size, speed),
+            ("raw-tcp", Part::Reader) => socket::reader(socket::Kind::Tcp, at, size),
+            ("nats-1", Part::Writer) => nats::writer(at, 1, size, speed),
+            ("nats-100", Part::Writer) => nats::writer(at, 100, size, speed),
+            ("nats-1" | "nats-100", Part::Reader) => nats::reader(at, size),
+            (name, _) => Err(format!("nothing here is called {name}")),
+        }
+    }
+}
