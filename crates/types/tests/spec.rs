@@ -1,7 +1,8 @@
 //! The specification's test vectors, read out of its pages and held against the code. A page and the code cannot drift apart.
 
 use tampu_types::{
-    BatchHeader, ClockState, Domain, Incarnation, Level, Partition, RecordId, SourceName, Time, TopicName,
+    BatchHeader, ClockState, Datum, Domain, Incarnation, Level, LogRecord, Partition, RecordId, SourceName, Time, TopicName,
+    log_batch::{LogBatchBuilder, OriginParts, RecordParts, decode_records},
     name::{escape, unescape},
 };
 
@@ -136,4 +137,46 @@ fn the_batch_header_byte_for_byte() {
     let print = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" ");
     assert_eq!(print(&written), print(&dump), "left: written now; right: the page's");
     assert_eq!(BatchHeader::decode(&dump), Ok((header, &body[..])));
+}
+
+#[test]
+fn a_log_batch_byte_for_byte() {
+    let incarnation = Some(Incarnation { boot: 0x1a2b_3c4d, pid: 4711, start: 1_795_248_000_123_456_789 });
+    let mut batch = LogBatchBuilder::new();
+    let origin = OriginParts {
+        incarnation,
+        logger: "mount",
+        file: "Mount.cpp",
+        line: Some(52),
+        audiences: &["Operator"],
+        ..OriginParts::default()
+    };
+    let origin = batch.origin(&origin);
+    let time = Time(1_795_248_001_000_000_000);
+    let record = RecordParts {
+        time,
+        ring: 3,
+        number: 14,
+        level: Level::Warning,
+        message: "cable wrap at limit",
+        ..RecordParts::default()
+    };
+    batch.push(origin, &record, [("angle", "269.9")]).unwrap();
+    let written = batch.finish();
+    let print = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" ");
+    let dump = hex_dump("wire/log-batch.md");
+    assert_eq!(print(&written), print(&dump), "left: written now; right: the page's");
+
+    let read = decode_records(&dump).unwrap();
+    let expected = LogRecord {
+        id: incarnation.map(|incarnation| RecordId { incarnation, ring: 3, number: 14 }),
+        time,
+        logger: "mount".to_owned(),
+        file: "Mount.cpp".to_owned(),
+        line: Some(52),
+        audiences: vec!["Operator".to_owned()],
+        data: vec![Datum::new("angle", "269.9")],
+        ..LogRecord::new(Level::Warning, "cable wrap at limit")
+    };
+    assert_eq!(read, [expected]);
 }
