@@ -27,7 +27,7 @@ for test in tests/peers/*; do
 done
 
 echo "== short benches"
-for bench in scripts/bench-smoke.sh; do
+for bench in scripts/bench-smoke.py; do
   if "$bench"; then passed=$((passed + 1)); else failed+=("$bench"); fi
 done
 

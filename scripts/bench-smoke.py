@@ -1,0 +1,56 @@
+#!/usr/bin/env python3
+"""Runs each bench for a moment and checks that it measures: every cell ran, and nothing of ours was lost or wrong.
+
+The figures of so short a run mean nothing and are not looked at; `make bench` is for those.
+"""
+
+import json
+import os
+import subprocess
+import sys
+
+TARGET = os.environ.get("CARGO_TARGET_DIR", os.path.expanduser("~/.cache/tampu/target"))
+BENCHES = [
+    ["bench-bus", "--seconds", "0.3", "--readers", "1,2", "--sizes", "92,4K", "--json"],
+    ["bench-log", "--seconds", "1", "--clients", "0,1", "--json"],
+]
+
+
+def run(command):
+    """The objects a bench prints, one a line."""
+    program = os.path.join(TARGET, "release", command[0])
+    done = subprocess.run([program, *command[1:]], stdout=subprocess.PIPE, text=True, timeout=600, check=False)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(command)}: exit code {done.returncode}")
+    cells = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    if not cells:
+        sys.exit(f"{' '.join(command)}: nothing was measured")
+    return cells
+
+
+def wrong(cell):
+    """What is wrong with a cell, or nothing."""
+    if "failed" in cell:
+        return f"failed: {cell['failed']}"
+    if cell.get("system", "tampu").startswith("tampu") and (cell.get("lost") or cell.get("wrong")):
+        return f"lost {cell.get('lost')}, wrong {cell.get('wrong')}"
+    return None
+
+
+def main():
+    subprocess.run(
+        ["cargo", "build", "--locked", "--release", "--package", "tampu-cli", "--package", "tampu-benches"], check=True
+    )
+    failures = 0
+    for command in BENCHES:
+        cells = run(command)
+        bad = [(cell, why) for cell in cells if (why := wrong(cell))]
+        for cell, why in bad:
+            print(f"{command[0]}: {why}: {json.dumps(cell)}")
+        print(f"{command[0]}: {len(cells)} cells ran, {len(bad)} of them wrong")
+        failures += len(bad)
+    sys.exit(failures > 0)
+
+
+if __name__ == "__main__":
+    main()
