@@ -1,0 +1,113 @@
+//! One open session of the engine, with what is known of its connections.
+
+use std::{
+    fs,
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use zenoh::{Session, Wait, sample::SampleKind};
+
+use super::{
+    config::Endpoint,
+    keeper::{Inbox, Note},
+    settings::Role,
+};
+use crate::engine::EngineError;
+
+/// How long closing may take; the others learn of it by the closed socket anyway.
+const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// A session and its place in the order of the sessions this engine has had. What is declared moves from an earlier link to
+/// a later one, never back.
+pub(super) struct Link {
+    pub generation: u64,
+    pub session: Session,
+    /// Whether dropping the link closes the session; a node's own engine only borrows the node's.
+    owned: bool,
+    /// Socket files to remove with it.
+    files: Vec<PathBuf>,
+}
+
+fn next_generation() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
+impl Link {
+    /// Opens a session; its connections coming and going are noted in the inbox.
+    pub fn open(role: &Role, inbox: &Arc<Inbox>) -> Result<Link, EngineError> {
+        let session = open_session(role)?;
+        let files = match role {
+            Role::Peer { listen: Endpoint::Unix(path), .. } => vec![path.clone()],
+            Role::Router { listen, .. } => listen.iter().filter_map(socket_file).collect(),
+            _ => Vec::new(),
+        };
+        let link = Link { generation: next_generation(), session, owned: true, files };
+        link.listen(inbox)?;
+        Ok(link)
+    }
+
+    /// A link over somebody else's session.
+    pub fn borrow(session: Session) -> Link {
+        Link { generation: next_generation(), session, owned: false, files: Vec::new() }
+    }
+
+    fn listen(&self, inbox: &Arc<Inbox>) -> Result<(), EngineError> {
+        let generation = self.generation;
+        let inbox = inbox.clone();
+        let noted = move |event: zenoh::session::TransportEvent| {
+            let there = event.transport().zid().to_string();
+            inbox.put(Note::Connection { generation, there, up: event.kind() == SampleKind::Put });
+        };
+        self.session.info().transport_events_listener().history(true).callback(noted).background().wait().map_err(|why| {
+            EngineError::Refused { engine: super::NAME, doing: "watching connections".to_owned(), why: why.to_string() }
+        })
+    }
+}
+
+fn socket_file(endpoint: &Endpoint) -> Option<PathBuf> {
+    match endpoint {
+        Endpoint::Unix(path) => Some(path.clone()),
+        Endpoint::Tcp(_) => None,
+    }
+}
+
+/// Opens a session of this role.
+pub(super) fn open_session(role: &Role) -> Result<Session, EngineError> {
+    zenoh::open(role.config()?).wait().map_err(|why| {
+        let why = why.to_string();
+        match role {
+            Role::Client { to, .. } => EngineError::Unreachable { engine: super::NAME, place: to.to_string(), why },
+            Role::Peer { listen, .. } => EngineError::Unreachable { engine: super::NAME, place: listen.to_string(), why },
+            Role::Router { listen, .. } => {
+                let place = listen.iter().map(Endpoint::to_string).collect::<Vec<_>>().join(", ");
+                EngineError::Unreachable { engine: super::NAME, place, why }
+            }
+        }
+    })
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        if self.owned {
+            // What fails here is told to the others by the closing socket.
+            let _ = self.session.close().timeout(CLOSE_TIMEOUT).wait();
+        }
+        for file in &self.files {
+            remove_socket(file);
+        }
+    }
+}
+
+/// Removes a socket's file and the lock the engine put beside it.
+pub(super) fn remove_socket(path: &std::path::Path) {
+    let mut lock = path.as_os_str().to_owned();
+    lock.push(".lock");
+    let _ = fs::remove_file(path);
+    let _ = fs::remove_file(lock);
+}

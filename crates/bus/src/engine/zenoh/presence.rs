@@ -1,0 +1,199 @@
+//! Announcing, and who is told here or gone.
+//!
+//! The engine takes the loss of its own connection for the death of everybody behind it. So a disappearance is a doubt
+//! first: it is told when the connection turns out to be up, and held back while it is down or has just come back, until
+//! everybody has had time to come back too. What is announced again in that time was never gone.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use zenoh::{
+    Wait,
+    key_expr::KeyExpr,
+    liveliness::LivelinessToken,
+    pubsub::Subscriber,
+    sample::{Sample, SampleKind},
+};
+
+use super::{
+    declaration::{Declaration, Retired, Slot},
+    keeper::{Inbox, Note},
+    link::Link,
+};
+use crate::engine::{EngineError, Presence, Seen};
+
+/// Between a disappearance and telling it: the engine reports the loss of its connection up to some milliseconds after
+/// what it concluded from it.
+const DOUBT: Duration = Duration::from_millis(20);
+
+/// After a connection came back: how long the others may take to come back too.
+pub(super) const RETURN: Duration = Duration::from_millis(1_500);
+
+/// A key announced.
+pub(super) struct Announcement {
+    key: KeyExpr<'static>,
+    token: Slot<LivelinessToken>,
+}
+
+impl Announcement {
+    pub fn new(key: KeyExpr<'static>) -> Announcement {
+        Announcement { key, token: Slot::default() }
+    }
+}
+
+impl Declaration for Announcement {
+    fn attach(&self, link: &Link) -> Result<Option<Retired>, EngineError> {
+        let declare = || link.session.liveliness().declare_token(self.key.clone()).wait();
+        self.token.attach(link, || format!("announcing {}", self.key), declare)
+    }
+
+    fn withdraw(&self) {
+        self.token.withdraw();
+    }
+}
+
+/// A pattern watched. What it sees goes through the keeper, which tells it in order and without any lock.
+pub(super) struct Watch {
+    pattern: KeyExpr<'static>,
+    number: u64,
+    inbox: Arc<Inbox>,
+    subscriber: Slot<Subscriber<()>>,
+}
+
+impl Watch {
+    pub fn new(pattern: KeyExpr<'static>, seen: Seen, inbox: &Arc<Inbox>) -> Watch {
+        let number = inbox.next_watch();
+        inbox.put(Note::Watch { number, seen });
+        Watch { pattern, number, inbox: inbox.clone(), subscriber: Slot::default() }
+    }
+}
+
+impl Declaration for Watch {
+    fn attach(&self, link: &Link) -> Result<Option<Retired>, EngineError> {
+        let declare = || {
+            let (inbox, watch, generation) = (self.inbox.clone(), self.number, link.generation);
+            let noted = move |token: Sample| {
+                let here = token.kind() == SampleKind::Put;
+                inbox.put(Note::Token { watch, generation, key: token.key_expr().as_str().to_owned(), here });
+            };
+            link.session.liveliness().declare_subscriber(self.pattern.clone()).history(true).callback(noted).wait()
+        };
+        self.subscriber.attach(link, || format!("watching {}", self.pattern), declare)
+    }
+
+    fn withdraw(&self) {
+        self.subscriber.withdraw();
+        self.inbox.put(Note::Unwatch { number: self.number });
+    }
+}
+
+/// Who is known to be here, by watch, and who may be gone. Belongs to the keeper.
+#[derive(Default)]
+pub(super) struct Register {
+    watches: HashMap<u64, Known>,
+    doubts: BTreeMap<(u64, String), Instant>,
+}
+
+struct Known {
+    seen: Seen,
+    /// The latest link on which each key was seen.
+    keys: HashMap<String, u64>,
+}
+
+impl Register {
+    pub fn watch(&mut self, number: u64, seen: Seen) {
+        self.watches.insert(number, Known { seen, keys: HashMap::new() });
+    }
+
+    pub fn unwatch(&mut self, number: u64) {
+        self.watches.remove(&number);
+        self.doubts.retain(|(watch, _), _| *watch != number);
+    }
+
+    /// Takes in what a link says of a key.
+    pub fn note(&mut self, watch: u64, generation: u64, key: String, here: bool, now: Instant) {
+        let Some(known) = self.watches.get_mut(&watch) else { return };
+        if here {
+            self.doubts.remove(&(watch, key.clone()));
+            let latest = known.keys.get(&key).copied();
+            known.keys.insert(key.clone(), generation.max(latest.unwrap_or(0)));
+            if latest.is_none() {
+                (known.seen)(Presence { key, here: true });
+            }
+        } else if known.keys.get(&key).is_some_and(|latest| *latest <= generation) {
+            self.doubts.entry((watch, key)).or_insert(now);
+        }
+    }
+
+    /// Doubts everybody not yet seen on this link, which has replaced all earlier ones.
+    pub fn doubt_all_but(&mut self, generation: u64, now: Instant) {
+        for (watch, known) in &self.watches {
+            for (key, latest) in &known.keys {
+                if *latest < generation {
+                    self.doubts.entry((*watch, key.clone())).or_insert(now);
+                }
+            }
+        }
+    }
+
+    /// When there may be something to tell; `None` without doubts.
+    pub fn due(&self) -> Option<Instant> {
+        self.doubts.values().min().map(|since| *since + DOUBT)
+    }
+
+    /// Tells of those who have been in doubt for long enough.
+    pub fn settle(&mut self, now: Instant) {
+        let gone: Vec<(u64, String)> =
+            self.doubts.iter().filter(|(_, since)| **since + DOUBT <= now).map(|(doubt, _)| doubt.clone()).collect();
+        for (watch, key) in gone {
+            self.doubts.remove(&(watch, key.clone()));
+            if let Some(known) = self.watches.get_mut(&watch)
+                && known.keys.remove(&key).is_some()
+            {
+                (known.seen)(Presence { key, here: false });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+
+    #[test]
+    fn only_a_disappearance_that_lasts_is_told() {
+        let told = Arc::new(Mutex::new(Vec::new()));
+        let into = told.clone();
+        let mut register = Register::default();
+        register.watch(1, Arc::new(move |presence| into.lock().unwrap().push((presence.key, presence.here))));
+        let start = Instant::now();
+        let mut note = |register: &mut Register, generation, key: &str, here| {
+            register.note(1, generation, key.to_owned(), here, start);
+            told.lock().unwrap().drain(..).collect::<Vec<_>>()
+        };
+
+        assert_eq!(note(&mut register, 1, "a", true), [("a".to_owned(), true)]);
+        assert_eq!(note(&mut register, 1, "a", true), []);
+        // Gone and back within the doubt: nothing happened.
+        assert_eq!(note(&mut register, 1, "a", false), []);
+        assert_eq!(register.due(), Some(start + DOUBT));
+        assert_eq!(note(&mut register, 1, "a", true), []);
+        assert_eq!(register.due(), None);
+        // Seen on a later link: what the earlier one says no longer counts.
+        assert_eq!(note(&mut register, 2, "a", true), []);
+        assert_eq!(note(&mut register, 1, "a", false), []);
+        assert_eq!(register.due(), None);
+        // Not seen on the later link.
+        assert_eq!(note(&mut register, 1, "b", true), [("b".to_owned(), true)]);
+        register.doubt_all_but(2, start);
+        register.settle(start);
+        assert_eq!(note(&mut register, 1, "c", false), []);
+        register.settle(start + DOUBT);
+        assert_eq!(note(&mut register, 1, "c", false), [("b".to_owned(), false)]);
+    }
+}

@@ -1,0 +1,196 @@
+//! How each kind of session is configured. Every number here was chosen by measuring; the reasons stand beside them.
+
+use std::{fmt::Write as _, time::Duration};
+
+use zenoh::config::Config;
+
+use super::config::{Credentials, Endpoint};
+use crate::engine::EngineError;
+
+/// Batches up to this travel as one piece: with the engine's own header they fit its frame of 65 535 bytes, and longer ones
+/// made TCP send a second, nearly empty segment.
+pub(super) const BATCH: usize = 61_440;
+
+/// The longest message; receivers refuse to put together more.
+pub(super) const MESSAGE: usize = 64 << 20;
+
+/// On the network silence is all a cut cable says, and it must be told within 2 s.
+const NETWORK_LEASE: Duration = Duration::from_millis(1_600);
+
+/// On one host the kernel tells of every death at once. A short lease there would only throw out processes that are
+/// stopped for a while (debuggers, swapping), which the heartbeats of the layer above report without losing the connection.
+const HOST_LEASE: Duration = Duration::from_secs(60);
+
+/// Messages of keeping alive per lease.
+const KEEP_ALIVE: u32 = 3;
+
+/// How long a full link may hold up a sample before it is dropped, in us. With 0 the slowest reader lost almost everything,
+/// because the queue drains in bursts.
+const WAIT_BEFORE_DROP_US: u32 = 1_000;
+
+/// How long a full link may hold up what is not dropped (declarations, questions, answers) before the connection is given
+/// up, in us. A stopped process in the middle of an answer costs its node's other processes no more than this, once.
+const WAIT_BEFORE_CLOSE_US: u32 = 500_000;
+
+/// Frames queued a priority and link. Two keep the link busy; more only add latency below the layer that has the credit.
+const QUEUE_FRAMES: u32 = 2;
+
+/// Connections that may be half open at a node: hundreds of processes start at once when a site is switched on.
+const PENDING_CONNECTIONS: u32 = 1_000;
+
+/// Connections of one session.
+const CONNECTIONS: u32 = 10_000;
+
+/// For opening one connection; a stopped node accepts connections but never says anything.
+const OPEN_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long a session without a node waits for the peers it has found; it begins as soon as all have answered.
+const PEERS_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// What a session is for.
+#[derive(Debug, Clone)]
+pub(super) enum Role {
+    /// A process at its host's node, at a hub elsewhere, or at another process's direct endpoint.
+    Client { to: Endpoint, credentials: Option<Credentials> },
+    /// A process without a node.
+    Peer { listen: Endpoint, connect: Vec<Endpoint> },
+    /// A node, or a process that takes direct links. Whoever connects must have the credentials, if there are any.
+    Router { listen: Vec<Endpoint>, connect: Vec<Endpoint>, credentials: Option<(Credentials, std::path::PathBuf)> },
+}
+
+impl Role {
+    fn lease(&self) -> Duration {
+        match self {
+            Role::Client { to: Endpoint::Tcp(_), .. } | Role::Router { .. } => NETWORK_LEASE,
+            Role::Client { .. } | Role::Peer { .. } => HOST_LEASE,
+        }
+    }
+
+    /// The configuration of a session of this role.
+    pub fn config(&self) -> Result<Config, EngineError> {
+        let mut settings = common();
+        let mut set = |key: &'static str, value: String| settings.push((key, value));
+        set("transport/link/tx/lease", self.lease().as_millis().to_string());
+        match self {
+            Role::Client { to, credentials } => {
+                set("mode", quoted("client"));
+                set("connect/endpoints", locators([to])?);
+                set("connect/timeout_ms", "0".to_owned());
+                if let Some(credentials) = credentials {
+                    set("transport/auth/usrpwd/user", quoted(&credentials.user));
+                    set("transport/auth/usrpwd/password", quoted(credentials.key.reveal()));
+                }
+            }
+            Role::Peer { listen, connect } => {
+                set("mode", quoted("peer"));
+                set("listen/endpoints", locators([listen])?);
+                set("connect/endpoints", locators(connect)?);
+                set("connect/timeout_ms", "-1".to_owned());
+                set("connect/exit_on_failure", "false".to_owned());
+                set("scouting/delay", PEERS_TIMEOUT.as_millis().to_string());
+            }
+            Role::Router { listen, connect, credentials } => {
+                set("mode", quoted("router"));
+                set("listen/endpoints", locators(listen)?);
+                set("connect/endpoints", locators(connect)?);
+                set("connect/timeout_ms", "-1".to_owned());
+                set("connect/exit_on_failure", "false".to_owned());
+                // A router sleeps this long before it is ready, whether it scouts or not.
+                set("scouting/delay", "0".to_owned());
+                if let Some((credentials, users)) = credentials {
+                    set("transport/auth/usrpwd/user", quoted(&credentials.user));
+                    set("transport/auth/usrpwd/password", quoted(credentials.key.reveal()));
+                    set("transport/auth/usrpwd/dictionary_file", quoted(&users.to_string_lossy()));
+                }
+            }
+        }
+        let mut config = Config::default();
+        for (key, value) in settings {
+            config.insert_json5(key, &value).map_err(|why| EngineError::Refused {
+                engine: super::NAME,
+                doing: format!("setting {key}"),
+                why: why.to_string(),
+            })?;
+        }
+        Ok(config)
+    }
+}
+
+fn common() -> Vec<(&'static str, String)> {
+    let text = str::to_owned;
+    vec![
+        // Who is where is known from the run-time directory and the configuration. Scouting would let installations that
+        // share a network find each other, and gossip makes the mesh that fails at 100 processes.
+        ("scouting/multicast/enabled", text("false")),
+        ("scouting/gossip/enabled", text("false")),
+        ("adminspace/enabled", text("false")),
+        // Batches carry their own times.
+        ("timestamping/enabled", text("false")),
+        ("connect/retry", text("{ period_init_ms: 20, period_max_ms: 500, period_increase_factor: 2 }")),
+        ("listen/timeout_ms", text("0")),
+        ("listen/exit_on_failure", text("true")),
+        ("transport/unicast/open_timeout", OPEN_TIMEOUT.as_millis().to_string()),
+        ("transport/unicast/accept_timeout", OPEN_TIMEOUT.as_millis().to_string()),
+        ("transport/unicast/accept_pending", PENDING_CONNECTIONS.to_string()),
+        ("transport/unicast/max_sessions", CONNECTIONS.to_string()),
+        ("transport/link/protocols", text("[\"unixsock-stream\", \"tcp\"]")),
+        ("transport/link/tx/keep_alive", KEEP_ALIVE.to_string()),
+        ("transport/link/tx/queue/size/data", QUEUE_FRAMES.to_string()),
+        ("transport/link/tx/queue/congestion_control/drop/wait_before_drop", WAIT_BEFORE_DROP_US.to_string()),
+        ("transport/link/tx/queue/congestion_control/block/wait_before_close", WAIT_BEFORE_CLOSE_US.to_string()),
+        // The header and key of a message come on top of what the layer above sends.
+        ("transport/link/rx/max_message_size", (MESSAGE + BATCH).to_string()),
+    ]
+}
+
+fn locators<'a>(endpoints: impl IntoIterator<Item = &'a Endpoint>) -> Result<String, EngineError> {
+    let mut list = Vec::new();
+    for endpoint in endpoints {
+        let locator = endpoint.locator().ok_or_else(|| EngineError::Unreachable {
+            engine: super::NAME,
+            place: endpoint.to_string(),
+            why: "paths of sockets are UTF-8 without ?, # and ;".to_owned(),
+        })?;
+        list.push(quoted(&locator));
+    }
+    Ok(format!("[{}]", list.join(", ")))
+}
+
+/// A JSON string.
+fn quoted(text: &str) -> String {
+    let mut json = String::with_capacity(text.len() + 2);
+    json.push('"');
+    for character in text.chars() {
+        match character {
+            '"' | '\\' => json.extend(['\\', character]),
+            control if control.is_control() => {
+                let _ = write!(json, "\\u{:04x}", u32::from(control));
+            }
+            other => json.push(other),
+        }
+    }
+    json.push('"');
+    json
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::config::Key, *};
+
+    #[test]
+    fn every_setting_is_one_the_engine_knows() {
+        let unix: Endpoint = "/run/tampu/a \"quoted\" path".parse().unwrap_or(Endpoint::Unix("/run/tampu/a \"q\"".into()));
+        let tcp: Endpoint = "127.0.0.1:7447".parse().unwrap();
+        let credentials = Credentials { user: "lab".to_owned(), key: Key::new("a \\ \"key\" é").unwrap() };
+        let roles = [
+            Role::Client { to: tcp.clone(), credentials: Some(credentials.clone()) },
+            Role::Peer { listen: unix.clone(), connect: vec![unix.clone()] },
+            Role::Router { listen: vec![unix, tcp], connect: vec![], credentials: Some((credentials, "/run/users".into())) },
+        ];
+        for role in roles {
+            let config = role.config().unwrap();
+            assert_eq!(config.get_json("scouting/multicast/enabled").unwrap(), "false");
+            assert_eq!(config.get_json("transport/link/tx/queue/size/data").unwrap(), "2");
+        }
+    }
+}
