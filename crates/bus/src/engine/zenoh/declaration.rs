@@ -4,7 +4,7 @@
 use std::{
     any::Any,
     collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError, RwLock, Weak},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak},
 };
 
 use super::link::Link;
@@ -93,22 +93,32 @@ impl<H: Send + Sync + 'static> Slot<H> {
 /// All declarations of one engine.
 #[derive(Default)]
 pub(super) struct Registry {
-    declarations: Mutex<(u64, BTreeMap<u64, Arc<dyn Declaration>>)>,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Default)]
+struct Kept {
+    last: u64,
+    declarations: BTreeMap<u64, Arc<dyn Declaration>>,
 }
 
 impl Registry {
+    fn lock(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Keeps the declaration until it is withdrawn.
     pub fn keep(&self, declaration: Arc<dyn Declaration>) -> u64 {
-        let mut declarations = self.declarations.lock().unwrap_or_else(PoisonError::into_inner);
-        declarations.0 += 1;
-        let number = declarations.0;
-        declarations.1.insert(number, declaration);
+        let mut kept = self.lock();
+        kept.last += 1;
+        let number = kept.last;
+        kept.declarations.insert(number, declaration);
         number
     }
 
     /// Forgets a declaration.
     pub fn withdraw(&self, number: u64) {
-        let withdrawn = self.declarations.lock().unwrap_or_else(PoisonError::into_inner).1.remove(&number);
+        let withdrawn = self.lock().declarations.remove(&number);
         if let Some(withdrawn) = withdrawn {
             withdrawn.withdraw();
         }
@@ -116,7 +126,7 @@ impl Registry {
 
     /// Everything declared now.
     pub fn all(&self) -> Vec<Arc<dyn Declaration>> {
-        self.declarations.lock().unwrap_or_else(PoisonError::into_inner).1.values().cloned().collect()
+        self.lock().declarations.values().cloned().collect()
     }
 }
 

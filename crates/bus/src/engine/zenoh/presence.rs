@@ -172,7 +172,7 @@ mod tests {
         let mut register = Register::default();
         register.watch(1, Arc::new(move |presence| into.lock().unwrap().push((presence.key, presence.here))));
         let start = Instant::now();
-        let mut note = |register: &mut Register, generation, key: &str, here| {
+        let note = |register: &mut Register, generation, key: &str, here| {
             register.note(1, generation, key.to_owned(), here, start);
             told.lock().unwrap().drain(..).collect::<Vec<_>>()
         };

@@ -1,0 +1,620 @@
+//! The zenoh engine on real sockets and real processes: what the contract of an engine asks of it, and what it does when
+//! nodes and processes come and go. Child processes are this test program again, in the role `TAMPU_TEST_ROLE` names.
+
+use std::{
+    collections::BTreeSet,
+    io::{BufRead, BufReader, Write},
+    path::Path,
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+    sync::{Arc, Condvar, Mutex},
+    time::{Duration, Instant},
+};
+
+use bytes::Bytes;
+use tampu_bus::{
+    clock::Gate,
+    engine::{
+        Answer, Class, Engine, Guard, Presence, Tick,
+        zenoh::{
+            Connected, ZenohEngine,
+            config::{Endpoint, Key, Lan, ZenohConfig},
+            node::{Node, NodeConfig, NodeError},
+        },
+    },
+};
+use tampu_types::Domain;
+
+/// How long a test waits for what must happen; far longer than it takes, because machines are busy.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Collects what callbacks bring and lets a test wait for it.
+struct Seen<T> {
+    items: Mutex<Vec<T>>,
+    more: Condvar,
+}
+
+impl<T: Clone + Send + 'static> Seen<T> {
+    fn new() -> Arc<Seen<T>> {
+        Arc::new(Seen { items: Mutex::new(Vec::new()), more: Condvar::new() })
+    }
+
+    fn push(&self, item: T) {
+        self.items.lock().unwrap().push(item);
+        self.more.notify_all();
+    }
+
+    fn all(&self) -> Vec<T> {
+        self.items.lock().unwrap().clone()
+    }
+
+    #[track_caller]
+    fn wait(&self, what: &str, enough: impl Fn(&[T]) -> bool) -> Vec<T>
+    where
+        T: std::fmt::Debug,
+    {
+        let items = self.items.lock().unwrap();
+        let (items, timeout) = self.more.wait_timeout_while(items, PATIENCE, |items| !enough(items)).unwrap();
+        assert!(!timeout.timed_out(), "{what} did not happen; seen: {items:?}");
+        items.clone()
+    }
+}
+
+fn domain(name: &str) -> Domain {
+    Domain::new(name).unwrap()
+}
+
+fn text(bytes: &Bytes) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Subscribes and collects texts.
+fn receive(engine: &dyn Engine, pattern: &str) -> (Arc<Seen<String>>, Guard) {
+    let seen = Seen::new();
+    let into = seen.clone();
+    let guard = engine.subscribe(pattern, Arc::new(move |bytes| into.push(text(&bytes)))).unwrap();
+    (seen, guard)
+}
+
+fn watch(engine: &dyn Engine, pattern: &str) -> (Arc<Seen<Presence>>, Guard) {
+    let seen = Seen::new();
+    let into = seen.clone();
+    let guard = engine.watch(pattern, Arc::new(move |presence| into.push(presence))).unwrap();
+    (seen, guard)
+}
+
+/// Sends again and again until it arrives: the engine promises nothing, and what is declared takes a while to be known.
+#[track_caller]
+fn send_until_received(engine: &dyn Engine, key: &str, what: &str, seen: &Seen<String>) {
+    let outlet = engine.outlet(key, Class::Data).unwrap();
+    repeat_until(&format!("'{what}' arriving under {key}"), || {
+        outlet.send(Bytes::from(what.to_owned())).unwrap();
+        seen.all().iter().any(|item| item == what)
+    });
+}
+
+/// Tries again until it is so.
+#[track_caller]
+fn repeat_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let until = Instant::now() + PATIENCE;
+    let pause = Gate::default();
+    while !is_so() {
+        assert!(Instant::now() < until, "{what} did not happen");
+        pause.wait_host(0, Duration::from_millis(10));
+    }
+}
+
+fn ask(engine: &dyn Engine, key: &str, question: &str, timeout: Duration) -> Vec<Answer> {
+    let seen = Seen::new();
+    let into = seen.clone();
+    engine.ask(key, Bytes::from(question.to_owned()), timeout, Box::new(move |answer| into.push(answer))).unwrap();
+    seen.wait("an end of the answers", |answers| answers.iter().any(|answer| matches!(answer, Answer::End | Answer::Unanswered)))
+}
+
+fn part(text: &str) -> Answer {
+    Answer::Part(Bytes::from(text.to_owned()))
+}
+
+fn here(key: &str) -> Presence {
+    Presence { key: key.to_owned(), here: true }
+}
+
+fn gone(key: &str) -> Presence {
+    Presence { key: key.to_owned(), here: false }
+}
+
+/// A child process: a line from it answers every line to it.
+struct Process {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Process {
+    fn start(role: &str, directory: &Path, domain: &str) -> Process {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "child_process", "--nocapture", "--test-threads=1"])
+            .env("TAMPU_TEST_ROLE", role)
+            .env("TAMPU_RUN_DIR", directory)
+            .env("TAMPU_DOMAIN", domain)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let input = child.stdin.take().unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        let mut process = Process { child, input, output };
+        process.line("ready");
+        process
+    }
+
+    /// Waits for a line that begins so and returns the rest of it.
+    #[track_caller]
+    fn line(&mut self, beginning: &str) -> String {
+        let mut line = String::new();
+        loop {
+            line.clear();
+            assert!(self.output.read_line(&mut line).unwrap() > 0, "the process ended before '{beginning}'");
+            // The test harness writes its own words before ours on the same line.
+            if let Some(at) = line.find(&format!(">{beginning}")) {
+                return line[at + 1 + beginning.len()..].trim().to_owned();
+            }
+        }
+    }
+
+    fn tell(&mut self, line: &str) {
+        writeln!(self.input, "{line}").unwrap();
+    }
+
+    fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Not a test: what the child processes do. Ends with its input.
+#[test]
+fn child_process() {
+    let Ok(role) = std::env::var("TAMPU_TEST_ROLE") else { return };
+    let config = ZenohConfig::from_env().unwrap();
+    let say = |line: &str| println!(">{line}");
+    let mut commands = std::io::stdin().lines().map_while(Result::ok);
+    if role == "node" {
+        let _node = Node::start(NodeConfig::new(config)).unwrap();
+        say("ready");
+        commands.by_ref().for_each(drop);
+        return;
+    }
+    let engine = ZenohEngine::open(config).unwrap();
+    let _here = engine.announce(&format!("here/{role}")).unwrap();
+    let (seen, _guard) = receive(&engine, &format!("to/{role}"));
+    let me = role.clone();
+    let _service = engine.answer("who", Arc::new(move |question| question.reply(Bytes::from(me.clone())).unwrap())).unwrap();
+    say("ready");
+    for command in commands {
+        match command.split_once(' ') {
+            Some(("send", to)) => {
+                let outlet = engine.outlet(&format!("to/{to}"), Class::Data).unwrap();
+                outlet.send(Bytes::from(role.clone())).unwrap();
+                say("sent");
+            }
+            Some(("wait", from)) => {
+                seen.wait(&format!("a message from {from}"), |items| items.iter().any(|item| item == from));
+                say("received");
+            }
+            _ if command == "leave" => return,
+            _ => say(&format!("connected {:?}", engine.connected())),
+        }
+    }
+}
+
+#[test]
+fn messages_reach_whoever_subscribed_and_the_sender_itself() {
+    let run = tempfile::tempdir().unwrap();
+    let node = Node::start(NodeConfig::new(ZenohConfig::isolated(run.path()))).unwrap();
+    let writer = ZenohEngine::open(node.client_config()).unwrap();
+    let reader = ZenohEngine::open(node.client_config()).unwrap();
+    assert_eq!((writer.connected(), reader.connected()), (Connected::Node, Connected::Node));
+
+    let (far, _far) = receive(&reader, "d/log/*/$*.operator.$*");
+    let (near, _near) = receive(&writer, "d/**");
+    let (other, _other) = receive(&reader, "d/log/*/.");
+    let (hub, _hub) = {
+        let engine = node.engine().unwrap();
+        let (seen, guard) = receive(&*engine, "d/log/info/**");
+        (seen, (engine, guard))
+    };
+    send_until_received(&writer, "d/log/info/.developer.operator.scilog.", "for operators", &far);
+    send_until_received(&writer, "d/log/info/.", "for everybody", &other);
+    assert!(near.all().contains(&"for operators".to_owned()) && near.all().contains(&"for everybody".to_owned()));
+    assert!(!far.all().contains(&"for everybody".to_owned()) && !other.all().contains(&"for operators".to_owned()));
+    hub.wait("the hub's own engine hearing it", |items| items.iter().any(|item| item == "for everybody"));
+
+    // Everything in order, of every length: shorter and longer than a frame, and than what is copied.
+    let lengths = Seen::new();
+    let into = lengths.clone();
+    let _sizes = reader.subscribe("size", Arc::new(move |bytes: Bytes| into.push((bytes.len(), bytes.iter().all(|&b| b == 5)))));
+    let outlet = writer.outlet("size", Class::Data).unwrap();
+    for length in [1, 100, 20_000, 61_440, 1_000_000] {
+        repeat_until("a message of any length arriving", || {
+            outlet.send(Bytes::from(vec![5; length])).unwrap();
+            lengths.all().last() == Some(&(length, true))
+        });
+    }
+    let limit = writer.limits().message;
+    assert!(outlet.send(Bytes::from(vec![0; limit + 1])).unwrap_err().to_string().contains(&limit.to_string()));
+}
+
+#[test]
+fn what_is_dropped_is_taken_back() {
+    let run = tempfile::tempdir().unwrap();
+    let node = Node::start(NodeConfig::new(ZenohConfig::isolated(run.path()))).unwrap();
+    let one = ZenohEngine::open(node.client_config()).unwrap();
+    let two = ZenohEngine::open(node.client_config()).unwrap();
+    let (dropped, guard) = receive(&two, "k");
+    let (kept, _kept) = receive(&two, "k");
+    send_until_received(&one, "k", "first", &dropped);
+    drop(guard);
+    let before = dropped.all().len();
+    send_until_received(&one, "k", "second", &kept);
+    assert_eq!(dropped.all().len(), before);
+}
+
+#[test]
+fn questions_are_answered_by_all_and_the_end_is_told() {
+    let run = tempfile::tempdir().unwrap();
+    let node = Node::start(NodeConfig::new(ZenohConfig::isolated(run.path()))).unwrap();
+    let (one, two, asker) = (
+        ZenohEngine::open(node.client_config()).unwrap(),
+        ZenohEngine::open(node.client_config()).unwrap(),
+        ZenohEngine::open(node.client_config()).unwrap(),
+    );
+    assert_eq!(ask(&asker, "s/log/query", "anybody?", PATIENCE), [Answer::Unanswered]);
+
+    let answering = |name: &'static str| -> tampu_bus::engine::Answerer {
+        Arc::new(move |question| {
+            // Answered later and by another worker, in two parts.
+            std::thread::spawn(move || {
+                let asked = text(question.payload());
+                question.reply(Bytes::from(format!("{name} heard {asked} at {}", question.key()))).unwrap();
+                question.reply(Bytes::from(vec![b'x'; 100_000])).unwrap();
+            });
+        })
+    };
+    let _one = one.answer("s/log/**", answering("one")).unwrap();
+    let _two = two.answer("s/*/query", answering("two")).unwrap();
+    let mut answers = Vec::new();
+    repeat_until("both answering", || {
+        answers = ask(&asker, "s/log/query", "what", PATIENCE);
+        answers.len() == 5
+    });
+    assert_eq!(answers.last(), Some(&Answer::End));
+    for name in ["one", "two"] {
+        assert!(answers.contains(&part(&format!("{name} heard what at s/log/query"))), "{answers:?}");
+    }
+
+    // Who keeps the question and says nothing is not waited for longer than was asked.
+    let kept = Seen::<()>::new();
+    let questions = Mutex::new(Vec::new());
+    let into = kept.clone();
+    let _silent = two
+        .answer(
+            "silent",
+            Arc::new(move |question| {
+                questions.lock().unwrap().push(question);
+                into.push(());
+            }),
+        )
+        .unwrap();
+    repeat_until("the silent one being asked", || {
+        let answers = ask(&asker, "silent", "?", Duration::from_millis(50));
+        assert_eq!(answers, [Answer::Unanswered]);
+        !kept.all().is_empty()
+    });
+
+    // An empty answer is an answer.
+    let _empty = one.answer("empty", Arc::new(drop)).unwrap();
+    repeat_until("an empty answer", || ask(&asker, "empty", "?", PATIENCE) == [Answer::End]);
+}
+
+#[test]
+fn whoever_is_announced_is_seen_now_and_later() {
+    let run = tempfile::tempdir().unwrap();
+    let node = Node::start(NodeConfig::new(ZenohConfig::isolated(run.path()))).unwrap();
+    let one = ZenohEngine::open(node.client_config()).unwrap();
+    let two = ZenohEngine::open(node.client_config()).unwrap();
+    let before = one.announce("p/before").unwrap();
+    let (seen, _guard) = watch(&two, "p/*");
+    let _after = one.announce("p/after").unwrap();
+    let _own = two.announce("p/own").unwrap();
+    let all: BTreeSet<String> = ["p/before", "p/after", "p/own"].map(str::to_owned).into();
+    let keys = |seen: &[Presence]| seen.iter().map(|presence| presence.key.clone()).collect::<BTreeSet<_>>();
+    let first = seen.wait("all three being seen", |seen| keys(seen) == all);
+    assert!(first.iter().all(|presence| presence.here) && first.len() == 3, "{first:?}");
+    drop(before);
+    let then = seen.wait("one leaving", |seen| seen.len() > 3);
+    assert_eq!(then[3..], [gone("p/before")]);
+}
+
+#[test]
+fn a_killed_process_is_told_while_the_others_stay() {
+    let run = tempfile::tempdir().unwrap();
+    let node = Node::start(NodeConfig::new(ZenohConfig::isolated(run.path()))).unwrap();
+    let engine = ZenohEngine::open(node.client_config()).unwrap();
+    let (seen, _guard) = watch(&engine, "here/*");
+    let mut victim = Process::start("victim", run.path(), "local");
+    let mut witness = Process::start("witness", run.path(), "local");
+    seen.wait("both being seen", |seen| seen.len() == 2);
+    victim.kill();
+    let told = seen.wait("the death being told", |seen| seen.len() > 2);
+    assert_eq!(told[2..], [gone("here/victim")]);
+    witness.tell("send nobody");
+    witness.line("sent");
+    witness.tell("leave");
+    let told = seen.wait("the leaving being told", |seen| seen.len() > 3);
+    assert_eq!(told[3..], [gone("here/witness")]);
+}
+
+#[test]
+fn a_killed_node_comes_back_and_nobody_was_ever_gone() {
+    let run = tempfile::tempdir().unwrap();
+    let mut node = Process::start("node", run.path(), "local");
+    let engine = ZenohEngine::open(ZenohConfig::isolated(run.path())).unwrap();
+    let mut far = Process::start("far", run.path(), "local");
+    let (seen, _guard) = watch(&engine, "here/*");
+    let (heard, _heard) = receive(&engine, "to/near");
+    let outlet = engine.outlet("to/far", Class::Data).unwrap();
+    seen.wait("the other process being seen", |seen| seen == [here("here/far")]);
+    for round in 0..2 {
+        node.kill();
+        node = Process::start("node", run.path(), "local");
+        // The outlet, the subscription and the service declared before all work again, at both ends.
+        far.tell("wait near");
+        let until = Seen::<()>::new();
+        let done = until.clone();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                repeat_until("the process hearing us", || {
+                    outlet.send(Bytes::from_static(b"near")).unwrap();
+                    !until.all().is_empty()
+                });
+            });
+            far.line("received");
+            done.push(());
+        });
+        repeat_until("hearing the process", || {
+            far.tell("send near");
+            far.line("sent");
+            heard.all().len() > round
+        });
+        let before = heard.all().len();
+        repeat_until("hearing the process again", || {
+            far.tell("send near");
+            far.line("sent");
+            heard.all().len() > before
+        });
+        repeat_until("the service answering again", || ask(&engine, "who", "", PATIENCE) == [part("far"), Answer::End]);
+        assert_eq!(seen.all(), [here("here/far")], "round {round}");
+    }
+    assert_eq!(engine.connected(), Connected::Node);
+    far.kill();
+    seen.wait("the death being told by the new node", |seen| seen.last() == Some(&gone("here/far")));
+}
+
+#[test]
+fn processes_meet_without_a_node_and_move_to_it_when_there_is_one() {
+    let run = tempfile::tempdir().unwrap();
+    let engine = ZenohEngine::open(ZenohConfig::isolated(run.path())).unwrap();
+    assert_eq!(engine.connected(), Connected::Peers);
+    let (seen, _seen) = watch(&engine, "here/*");
+    let (heard, _heard) = receive(&engine, "to/near");
+    let mut one = Process::start("one", run.path(), "local");
+    let mut two = Process::start("two", run.path(), "local");
+    let both: BTreeSet<String> = ["here/one", "here/two"].map(str::to_owned).into();
+    let keys = |seen: &[Presence]| seen.iter().map(|presence| presence.key.clone()).collect::<BTreeSet<_>>();
+    seen.wait("both being seen", |seen| keys(seen) == both);
+    repeat_until("hearing a peer", || {
+        one.tell("send near");
+        one.line("sent");
+        heard.all().contains(&"one".to_owned())
+    });
+    repeat_until("peers hearing each other", || {
+        one.tell("send two");
+        one.line("sent");
+        two.tell("");
+        two.line("connected") == "Peers" && ask(&engine, "who", "", PATIENCE).len() == 3
+    });
+
+    let config = NodeConfig::new(ZenohConfig { node_grace: Duration::from_millis(300), ..ZenohConfig::isolated(run.path()) });
+    let node = Node::start(config).unwrap();
+    repeat_until("everybody moving to the node", || {
+        two.tell("");
+        one.tell("");
+        one.line("connected") == "Node" && two.line("connected") == "Node" && engine.connected() == Connected::Node
+    });
+    let before = heard.all().iter().filter(|from| *from == "two").count();
+    repeat_until("hearing a process through the node", || {
+        two.tell("send near");
+        two.line("sent");
+        heard.all().iter().filter(|from| *from == "two").count() > before
+    });
+    // Nobody was gone while everybody moved.
+    assert!(seen.all().iter().all(|presence| presence.here), "{:?}", seen.all());
+    one.kill();
+    seen.wait("a death being told through the node", |seen| seen.last() == Some(&gone("here/one")));
+
+    // Gone for good: those left meet without it again.
+    drop(node);
+    repeat_until("meeting without the node", || {
+        two.tell("");
+        two.line("connected") == "Peers" && engine.connected() == Connected::Peers
+    });
+    let before = heard.all().len();
+    repeat_until("hearing the peer again", || {
+        two.tell("send near");
+        two.line("sent");
+        heard.all().len() > before
+    });
+    two.kill();
+    seen.wait("a peer's death being told", |seen| seen.last() == Some(&gone("here/two")));
+}
+
+#[test]
+fn two_domains_in_one_directory_never_mix() {
+    let run = tempfile::tempdir().unwrap();
+    let config = |name: &str| ZenohConfig::isolated(run.path()).in_domain(domain(name));
+    let node = Node::start(NodeConfig::new(config("alma"))).unwrap();
+    let _other_node = Node::start(NodeConfig::new(config("ALMA test"))).unwrap();
+    let alma = ZenohEngine::open(config("alma")).unwrap();
+    let test = ZenohEngine::open(config("ALMA test")).unwrap();
+    let (lonely, lonelier) = (ZenohEngine::open(config("a")).unwrap(), ZenohEngine::open(config("b")).unwrap());
+    let mut everything = Vec::new();
+    for engine in [&alma, &test, &lonely, &lonelier] {
+        everything.push((receive(engine, "**"), watch(engine, "**"), engine.announce("p").unwrap()));
+    }
+    for (number, engine) in [&alma, &test, &lonely, &lonelier].into_iter().enumerate() {
+        send_until_received(engine, "k", &format!("from {number}"), &everything[number].0.0);
+    }
+    // A second one of the domain hears everything of the first and nothing else; so there was time for a mistake to show.
+    let second = ZenohEngine::open(node.client_config()).unwrap();
+    let (heard, _heard) = receive(&second, "**");
+    send_until_received(&alma, "k", "once more", &heard);
+    for (number, ((heard, _), (seen, _), _)) in everything.iter().enumerate() {
+        let own = [format!("from {number}"), "once more".to_owned()];
+        assert!(heard.all().iter().all(|item| own.contains(item)), "{number} heard {:?}", heard.all());
+        seen.wait("everybody seeing itself", |seen| seen == [here("p")]);
+    }
+    let error = Node::start(NodeConfig::new(config("alma"))).err().unwrap();
+    assert!(matches!(&error, NodeError::AlreadyRuns { pid, .. } if *pid == std::process::id().to_string()), "{error}");
+}
+
+fn free_port() -> u16 {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+#[test]
+fn the_network_is_open_only_to_the_same_domain_with_the_same_key() {
+    let key = |text: &str| Key::new(text).unwrap();
+    let lan = |text: &str| Some(Lan { key: key(text), direct: None });
+    let first = tempfile::tempdir().unwrap();
+    let address: Endpoint = format!("127.0.0.1:{}", free_port()).parse().unwrap();
+    let config = ZenohConfig::isolated(first.path()).in_domain(domain("alma"));
+    let open = NodeConfig { listen: vec![address.clone()], ..NodeConfig::new(config.clone()) };
+
+    let error = Node::start(open.clone()).err().unwrap().to_string();
+    assert!(error.contains("key"), "{error}");
+    let nameless = NodeConfig { process: ZenohConfig::isolated(first.path()), key: Some(key("the secret")), ..open.clone() };
+    let error = Node::start(nameless).err().unwrap().to_string();
+    assert!(error.contains("'local'"), "{error}");
+
+    let node = Node::start(NodeConfig { key: Some(key("the secret")), ..open }).unwrap();
+    let engine = ZenohEngine::open(config.clone()).unwrap();
+    assert_eq!(engine.connected(), Connected::Node, "the host's own processes need not be told the key");
+    let (heard, _heard) = receive(&engine, "k");
+
+    // A process elsewhere, with the hub's address.
+    let second = tempfile::tempdir().unwrap();
+    let elsewhere = ZenohConfig { hub: Some(address.clone()), ..ZenohConfig::isolated(second.path()).in_domain(domain("alma")) };
+    let refused = |config: ZenohConfig| ZenohEngine::open(config).err().unwrap().to_string();
+    let error = refused(elsewhere.clone());
+    assert!(error.contains("TAMPU_KEY"), "{error}");
+    let error = refused(ZenohConfig { lan: lan("another secret"), ..elsewhere.clone() });
+    assert!(error.contains("it refuses; domain 'alma'"), "{error}");
+    let error = refused(ZenohConfig { lan: lan("the secret"), ..elsewhere.clone() }.in_domain(domain("alma2")));
+    assert!(error.contains("it refuses; domain 'alma2'"), "{error}");
+    let member = ZenohEngine::open(ZenohConfig { lan: lan("the secret"), ..elsewhere.clone() }).unwrap();
+    assert_eq!(member.connected(), Connected::Hub);
+    send_until_received(&member, "k", "from elsewhere", &heard);
+
+    // Nodes: one with the right key, one with a wrong one.
+    let node_elsewhere = |directory: &Path, secret: &str| {
+        let process = ZenohConfig::isolated(directory).in_domain(domain("alma"));
+        Node::start(NodeConfig { connect: vec![address.clone()], key: Some(key(secret)), ..NodeConfig::new(process) }).unwrap()
+    };
+    let third = tempfile::tempdir().unwrap();
+    let stranger = node_elsewhere(third.path(), "another secret");
+    let strange = ZenohEngine::open(stranger.client_config()).unwrap();
+    let (strange_heard, _strange) = receive(&strange, "k");
+    let colleague = node_elsewhere(second.path(), "the secret");
+    let far = ZenohEngine::open(ZenohConfig { hub: None, lan: None, ..elsewhere }).unwrap();
+    assert_eq!(far.connected(), Connected::Node);
+    let (far_heard, _far) = receive(&far, "k");
+    send_until_received(&engine, "k", "to all nodes", &far_heard);
+    send_until_received(&strange, "k", "among strangers", &strange_heard);
+    assert!(!strange_heard.all().contains(&"to all nodes".to_owned()));
+    assert!(!heard.all().contains(&"among strangers".to_owned()));
+    assert_eq!((colleague.connections().1, stranger.connections().1), (1, 0));
+    assert_eq!(node.connections().1, 1);
+}
+
+#[test]
+fn direct_links_do_not_need_the_node() {
+    let run = tempfile::tempdir().unwrap();
+    let node = Node::start(NodeConfig::new(ZenohConfig::isolated(run.path()))).unwrap();
+    let writer = ZenohEngine::open(node.client_config()).unwrap();
+    let reader = ZenohEngine::open(node.client_config()).unwrap();
+    let (endpoint, sending) = writer.listen_direct().unwrap();
+    let (again, same) = writer.listen_direct().unwrap();
+    assert!(endpoint == again && Arc::ptr_eq(&sending, &same));
+    let receiving = reader.connect_direct(&endpoint).unwrap();
+    assert!(Arc::ptr_eq(&receiving, &reader.connect_direct(&endpoint).unwrap()));
+    let (heard, _heard) = receive(&*receiving, "k");
+    let (unheard, _unheard) = receive(&reader, "k");
+    drop(node);
+    send_until_received(&*sending, "k", "directly", &heard);
+    assert_eq!(unheard.all(), Vec::<String>::new());
+    assert!(reader.connect_direct("00000000;open;unixsock-stream//nowhere").is_err());
+    assert!(reader.connect_direct("nonsense").is_err());
+}
+
+/// Counts its calls and names the next time.
+struct Counting {
+    calls: Arc<Seen<u64>>,
+    every: u64,
+}
+
+impl Tick for Counting {
+    fn tick(&self, now: u64) -> u64 {
+        self.calls.push(now);
+        now + self.every
+    }
+}
+
+#[test]
+fn work_is_driven_by_time_and_by_its_gate_until_dropped() {
+    let run = tempfile::tempdir().unwrap();
+    let engine = ZenohEngine::open(ZenohConfig::isolated(run.path())).unwrap();
+    let (often, rarely, gate) = (Seen::new(), Seen::new(), Arc::new(Gate::default()));
+    let by_time = engine.drive(Arc::new(Counting { calls: often.clone(), every: 1_000_000 }), Arc::default()).unwrap();
+    let _by_gate = engine.drive(Arc::new(Counting { calls: rarely.clone(), every: u64::MAX / 2 }), gate.clone()).unwrap();
+    let times = often.wait("being called by time", |calls| calls.len() >= 5);
+    assert!(times.windows(2).all(|pair| pair[0] + 1_000_000 <= pair[1]), "{times:?}");
+    rarely.wait("being called first", |calls| calls.len() == 1);
+    gate.open();
+    rarely.wait("being called by the gate", |calls| calls.len() == 2);
+    drop(by_time);
+    let weak = Arc::downgrade(&often);
+    drop(often);
+    repeat_until("letting go of the work", || weak.strong_count() == 0);
+}
+
+#[test]
+fn no_signal_handler_is_installed() {
+    let caught = || {
+        let status = std::fs::read_to_string("/proc/self/status").unwrap();
+        status.lines().find(|line| line.starts_with("SigCgt")).unwrap().to_owned()
+    };
+    let before = caught();
+    let run = tempfile::tempdir().unwrap();
+    let node = Node::start(NodeConfig::new(ZenohConfig::isolated(run.path()))).unwrap();
+    let engine = ZenohEngine::open(node.client_config()).unwrap();
+    let (heard, _heard) = receive(&engine, "k");
+    send_until_received(&engine, "k", "hello", &heard);
+    assert_eq!(caught(), before);
+}
