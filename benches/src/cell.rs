@@ -113,7 +113,7 @@ impl Cell {
 
         let (cpu_readers, others) = used.split_at(readers.len());
         let mut outcome = account(sent, begun, ended, &reports);
-        outcome.cpu_readers = cpu_readers.iter().sum();
+        outcome.cpu_readers = cpu_readers.iter().fold(0.0, |sum, seconds| sum + seconds);
         outcome.cpu_writer = others.first().copied().unwrap_or_default();
         outcome.cpu_server = others.get(1).copied().unwrap_or_default();
         outcome.note = reports.iter().find_map(|report| report.error.clone()).or(note);

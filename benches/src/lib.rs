@@ -16,12 +16,16 @@
 //! | the catalogue of systems | [`system`] |
 //! | one measurement | [`cell`] |
 //! | what we want to reach | [`goal`] |
+//! | what the disk takes | [`disk`] |
+//! | our log line end to end | [`perf_log`] |
 //! | tables | [`table`] |
 
 pub mod cell;
+pub mod disk;
 pub mod goal;
 pub mod payload;
 pub mod peer;
+pub mod perf_log;
 pub mod process;
 pub mod role;
 pub mod system;

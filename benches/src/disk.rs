@@ -1,0 +1,86 @@
+//! What the disk takes, measured the way a write-ahead log uses it: appended blocks, and `fdatasync` twenty times a second.
+
+use std::{
+    fs::{self, OpenOptions},
+    io::{self, Write},
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use crate::payload::Message;
+
+const BLOCK: usize = 1 << 20;
+const SYNC_EVERY: Duration = Duration::from_millis(50);
+/// The place on disk is given back and begun again at this length, as segments are.
+const LONGEST: u64 = 1 << 30;
+
+/// What was found.
+#[derive(Debug, Clone, Copy)]
+pub struct Disk {
+    /// 10^6 bytes a second that were written and synchronised.
+    pub mb_per_s: f64,
+    /// The median time of an `fdatasync`, in ms.
+    pub sync_p50_ms: f64,
+    /// The longest.
+    pub sync_max_ms: f64,
+}
+
+/// Writes in the directory for about this long.
+pub fn measure(dir: &Path, time: Duration) -> io::Result<Disk> {
+    fs::create_dir_all(dir)?;
+    let path = dir.join(format!("disk-{}.tmp", std::process::id()));
+    let measured = write(&path, time);
+    let removed = fs::remove_file(&path);
+    let disk = measured?;
+    removed?;
+    Ok(disk)
+}
+
+fn write(path: &Path, time: Duration) -> io::Result<Disk> {
+    let mut file = OpenOptions::new().create_new(true).append(true).open(path)?;
+    let begun = Instant::now();
+    let mut synced = begun;
+    let mut syncs = Vec::new();
+    let (mut written, mut length) = (0, 0);
+    // The bytes differ from block to block, in case something below compresses.
+    let mut block = Vec::with_capacity(BLOCK);
+    loop {
+        block.clear();
+        Message::new(written, 0, BLOCK).append(&mut block);
+        file.write_all(&block)?;
+        written += BLOCK as u64;
+        length += BLOCK as u64;
+        let over = begun.elapsed() >= time;
+        if over || synced.elapsed() >= SYNC_EVERY {
+            let before = Instant::now();
+            file.sync_data()?;
+            syncs.push(before.elapsed().as_secs_f64() * 1e3);
+            synced = Instant::now();
+        }
+        if over {
+            break;
+        }
+        if length >= LONGEST {
+            file.set_len(0)?;
+            length = 0;
+        }
+    }
+    let mb_per_s = written as f64 / 1e6 / begun.elapsed().as_secs_f64();
+    syncs.sort_unstable_by(f64::total_cmp);
+    let sync_p50_ms = syncs.get(syncs.len() / 2).copied().unwrap_or_default();
+    Ok(Disk { mb_per_s, sync_p50_ms, sync_max_ms: syncs.last().copied().unwrap_or_default() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_measures_and_leaves_nothing() -> io::Result<()> {
+        let dir = tempfile::tempdir()?;
+        let disk = measure(dir.path(), Duration::ZERO)?;
+        assert!(disk.mb_per_s > 0.0 && disk.sync_max_ms >= disk.sync_p50_ms);
+        assert_eq!(fs::read_dir(dir.path())?.count(), 0);
+        Ok(())
+    }
+}
