@@ -8,11 +8,15 @@
 //! engine may call them from inside `send` when writer and reader live in one process, so no lock of this crate is held
 //! while control messages are sent.
 
-use std::{any::Any, sync::Arc, time::Duration};
+use std::{any::Any, path::PathBuf, sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use tampu_types::Incarnation;
 
-use crate::clock::{Clock, Gate};
+use crate::{
+    clock::{Clock, Gate},
+    host,
+};
 
 pub mod memory;
 pub mod zenoh;
@@ -50,6 +54,17 @@ pub struct Limits {
     pub batch: usize,
     /// The longest message the engine takes, in bytes.
     pub message: usize,
+}
+
+/// What has become of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// It runs, though it may hang.
+    Alive,
+    /// It is no more.
+    Dead,
+    /// It is on another host.
+    Unknown,
 }
 
 /// Who came or went.
@@ -145,6 +160,21 @@ pub trait Engine: Send + Sync + 'static {
 
     /// The clock everything on it lives by: the host's, or a simulated one.
     fn clock(&self) -> Arc<dyn Clock>;
+
+    /// A new life on this engine's host.
+    fn incarnation(&self) -> Incarnation {
+        host::incarnation()
+    }
+
+    /// What has become of a life whose presence is gone, as far as this engine's host can tell.
+    fn fate(&self, incarnation: Incarnation) -> Fate {
+        host::fate(incarnation)
+    }
+
+    /// The directory whose files every process on this host can map; loans need one.
+    fn shared_dir(&self) -> Option<PathBuf> {
+        None
+    }
 
     /// A place to send to under this key.
     fn outlet(&self, key: &str, class: Class) -> Result<Box<dyn Outlet>, EngineError>;

@@ -1,0 +1,94 @@
+//! What writers, readers and the participant share: the engine, its clock, the keys, and the way to call the pulse early.
+
+use std::{
+    collections::HashMap,
+    path::PathBuf,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+};
+
+use bytes::Bytes;
+use tampu_types::{Domain, Incarnation, SourceName};
+
+use crate::{
+    clock::{Clock, Gate},
+    engine::{Class, Engine, EngineError, Outlet},
+    wire::keys::Keys,
+};
+
+/// Locks; a panic elsewhere does not make the data unusable, as every change under these locks is complete in itself.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+pub(crate) struct Links {
+    pub engine: Arc<dyn Engine>,
+    pub clock: Arc<dyn Clock>,
+    pub keys: Keys,
+    pub domain: Domain,
+    pub source: SourceName,
+    pub incarnation: Incarnation,
+    pub shared_dir: Option<PathBuf>,
+    /// Wakes the pulse.
+    pub wake: Arc<Gate>,
+    /// When the pulse beats next, monotonic ns.
+    pub next_pulse: AtomicU64,
+    /// Heartbeats are due at once.
+    pub beat_now: AtomicBool,
+    /// Wakes the librarian.
+    pub wake_librarian: Arc<Gate>,
+    control: Mutex<HashMap<Incarnation, Arc<dyn Outlet>>>,
+}
+
+impl Links {
+    pub fn new(engine: Arc<dyn Engine>, domain: Domain, source: SourceName) -> Links {
+        Links {
+            clock: engine.clock(),
+            keys: Keys::new(&domain),
+            domain,
+            source,
+            incarnation: engine.incarnation(),
+            shared_dir: engine.shared_dir(),
+            wake: Arc::default(),
+            next_pulse: AtomicU64::new(0),
+            beat_now: AtomicBool::new(false),
+            wake_librarian: Arc::default(),
+            control: Mutex::default(),
+            engine,
+        }
+    }
+
+    /// Makes the pulse beat no later than `when`.
+    pub fn pulse_by(&self, when: u64) {
+        if self.next_pulse.fetch_min(when, Ordering::AcqRel) > when {
+            self.wake.open();
+        }
+    }
+
+    /// Makes heartbeats go out now.
+    pub fn beat_soon(&self) {
+        self.beat_now.store(true, Ordering::Release);
+        self.pulse_by(0);
+    }
+
+    /// Sends a control message to a participant. What is lost is said again by the next one.
+    pub fn tell(&self, to: Incarnation, message: Vec<u8>) -> Result<(), EngineError> {
+        let known = lock(&self.control).get(&to).cloned();
+        let outlet = match known {
+            Some(outlet) => outlet,
+            None => {
+                let outlet: Arc<dyn Outlet> = Arc::from(self.engine.outlet(&self.keys.control(to), Class::Control)?);
+                lock(&self.control).insert(to, outlet.clone());
+                outlet
+            }
+        };
+        outlet.send(Bytes::from(message))
+    }
+
+    /// Forgets the way to a participant that is gone.
+    pub fn forget(&self, to: Incarnation) {
+        lock(&self.control).remove(&to);
+    }
+}

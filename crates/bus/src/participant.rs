@@ -1,0 +1,504 @@
+//! A process on the bus: its writers, its readers, and the workers that keep the promises while the application does
+//! something else.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc, Mutex, OnceLock, Weak,
+        atomic::{AtomicBool, AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use bytes::Bytes;
+use tampu_types::{Domain, Incarnation, Partition, PartitionFilter, SourceName, TopicFilter, TopicName};
+
+use crate::{
+    ask::{Answers, Inflow},
+    clock::Clock,
+    engine::{Answerer, Engine, Fate, Guard, Presence, Question, Tick},
+    error::{AskError, BusError},
+    links::{Links, lock},
+    qos::{Qos, QosTable, ReaderQos},
+    reader::{Core, Reader},
+    wire::{
+        control::{Control, Heartbeat, Offer},
+        keys::ReaderCard,
+        refetch::Refetch,
+    },
+    writer::{BEAT_UNACKED, Stream, TypeTag, Writer},
+};
+
+/// How often a writer that has nothing to say shows that it lives.
+const BEAT_IDLE: u64 = 500_000_000;
+/// How long a reader whose presence went is left in doubt: its process may have closed it, died, or be cut off.
+const DOUBT: u64 = 80_000_000;
+/// How long an unreachable reader's samples are kept for it.
+const FORGET: u64 = 60_000_000_000;
+/// How long leaving waits for readers to acknowledge what they have not.
+const LEAVE: Duration = Duration::from_millis(500);
+
+/// A process on the bus.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct SourceInfo {
+    /// Its stable name.
+    pub source: SourceName,
+    /// This life of it.
+    pub incarnation: Incarnation,
+}
+
+type WatchSources = Arc<dyn Fn(&SourceInfo, bool) + Send + Sync>;
+
+#[derive(Default)]
+struct Registry {
+    streams: HashMap<u32, Arc<Stream>>,
+    readers: HashMap<u32, Weak<Core>>,
+    /// Readers on the bus, by (incarnation, reader).
+    remote: HashMap<(Incarnation, u32), Remote>,
+    sources: HashMap<Incarnation, SourceName>,
+    /// Boots of the hosts whose nodes are here.
+    nodes: Vec<u32>,
+    watchers: HashMap<u32, WatchSources>,
+    questions: Vec<Box<dyn Question>>,
+    /// When heartbeats were last sent.
+    last_beat: u64,
+    guards: Vec<Guard>,
+}
+
+struct Remote {
+    card: ReaderCard,
+    doubted_since: Option<u64>,
+}
+
+pub(crate) struct Shared {
+    pub links: Arc<Links>,
+    qos: QosTable,
+    registry: Mutex<Registry>,
+    next_id: AtomicU32,
+    leaving: AtomicBool,
+    this: OnceLock<Weak<Shared>>,
+}
+
+/// A process's place on the bus. Cheap to clone; the bus is left when the last clone is dropped.
+#[derive(Clone)]
+pub struct Participant {
+    shared: Arc<Shared>,
+    _leave: Arc<Leave>,
+}
+
+struct Leave(Arc<Shared>);
+
+impl Drop for Leave {
+    fn drop(&mut self) {
+        self.0.leave();
+    }
+}
+
+struct Pulse(Arc<Shared>);
+struct Librarian(Arc<Shared>);
+
+impl Participant {
+    /// Joins a domain by way of an engine.
+    pub fn on(engine: Arc<dyn Engine>, domain: Domain, source: SourceName, qos: QosTable) -> Result<Participant, BusError> {
+        let links = Arc::new(Links::new(engine, domain, source));
+        let shared = Arc::new(Shared {
+            links,
+            qos,
+            registry: Mutex::default(),
+            next_id: AtomicU32::new(0),
+            leaving: AtomicBool::new(false),
+            this: OnceLock::new(),
+        });
+        // Set once, here.
+        let _ = shared.this.set(Arc::downgrade(&shared));
+        shared.declare()?;
+        Ok(Participant { _leave: Arc::new(Leave(shared.clone())), shared })
+    }
+
+    /// This life of this process on the bus.
+    pub fn incarnation(&self) -> Incarnation {
+        self.shared.links.incarnation
+    }
+
+    /// The domain.
+    pub fn domain(&self) -> &Domain {
+        &self.shared.links.domain
+    }
+
+    /// Its stable name.
+    pub fn source(&self) -> &SourceName {
+        &self.shared.links.source
+    }
+
+    /// The clock everything here lives by.
+    pub fn clock(&self) -> Arc<dyn Clock> {
+        self.shared.links.clock.clone()
+    }
+
+    /// What is configured for a topic.
+    pub fn qos(&self, topic: &TopicName) -> Qos {
+        self.shared.qos.of(topic)
+    }
+
+    /// A writer of a topic and partition.
+    pub fn writer(&self, topic: &TopicName, partition: &Partition, tag: TypeTag, qos: Qos) -> Result<Writer, BusError> {
+        let shared = &self.shared;
+        let id = shared.next_id.fetch_add(1, Ordering::Relaxed);
+        let stream = Arc::new(Stream::open(id, topic, partition, tag, qos, shared.links.clone())?);
+        let mut registry = lock(&shared.registry);
+        for remote in registry.remote.values() {
+            shared.introduce(&stream, &remote.card);
+        }
+        registry.streams.insert(id, stream.clone());
+        drop(registry);
+        shared.links.beat_soon();
+        Ok(Writer::new(stream))
+    }
+
+    /// A reader of all streams under a pattern, of some partitions.
+    pub fn reader(&self, topics: &TopicFilter, partitions: &PartitionFilter, qos: ReaderQos) -> Result<Reader, BusError> {
+        let shared = &self.shared;
+        let id = shared.next_id.fetch_add(1, Ordering::Relaxed);
+        let card = ReaderCard {
+            incarnation: shared.links.incarnation,
+            reader: id,
+            source: shared.links.source.as_str().to_lowercase(),
+            topics: topics.clone(),
+            partitions: partitions.clone(),
+            reliable: qos.reliable,
+            hold: qos.hold,
+            direct: qos.direct,
+        };
+        let core = Core::open(id, card, qos, shared.links.clone())?;
+        lock(&shared.registry).readers.insert(id, Arc::downgrade(&core));
+        core.announce()?;
+        Ok(Reader::new(core))
+    }
+
+    /// Answers a service, by name: `log/query`. Ends with the guard.
+    pub fn answer(&self, service: &TopicName, answerer: Answerer) -> Result<Guard, BusError> {
+        Ok(self.shared.links.engine.answer(&self.shared.links.keys.service(service), answerer)?)
+    }
+
+    /// Asks a service; everybody who answers it does.
+    pub fn ask(&self, service: &TopicName, question: Bytes, timeout: Duration) -> Result<Answers, AskError> {
+        let inflow = Arc::new(Inflow::default());
+        let into = inflow.clone();
+        let links = &self.shared.links;
+        let put = Box::new(move |answer| into.put(answer));
+        links
+            .engine
+            .ask(&links.keys.service(service), question, timeout, put)
+            .map_err(|why| AskError::Refused { service: service.to_string(), why: why.to_string() })?;
+        Ok(Answers { service: service.to_string(), inflow, clock: links.clock.clone(), timeout, parts: 0, ended: false })
+    }
+
+    /// Everybody on the bus now, oneself included.
+    pub fn sources(&self) -> Vec<SourceInfo> {
+        let registry = lock(&self.shared.registry);
+        let info = |(&incarnation, source): (&Incarnation, &SourceName)| SourceInfo { source: source.clone(), incarnation };
+        registry.sources.iter().map(info).collect()
+    }
+
+    /// Calls `seen` for everybody who is here, and whenever somebody comes (true) or goes (false). Ends with the guard.
+    pub fn watch_sources(&self, seen: impl Fn(&SourceInfo, bool) + Send + Sync + 'static) -> Guard {
+        let seen: WatchSources = Arc::new(seen);
+        let id = self.shared.next_id.fetch_add(1, Ordering::Relaxed);
+        lock(&self.shared.registry).watchers.insert(id, seen.clone());
+        for source in self.sources() {
+            seen(&source, true);
+        }
+        Box::new(Unwatch { shared: Arc::downgrade(&self.shared), id })
+    }
+}
+
+struct Unwatch {
+    shared: Weak<Shared>,
+    id: u32,
+}
+
+impl Drop for Unwatch {
+    fn drop(&mut self) {
+        if let Some(shared) = self.shared.upgrade() {
+            lock(&shared.registry).watchers.remove(&self.id);
+        }
+    }
+}
+
+impl Shared {
+    /// Makes a callback that does nothing once the participant is gone.
+    fn call<T: 'static>(&self, act: impl Fn(&Shared, T) + Send + Sync + 'static) -> Arc<dyn Fn(T) + Send + Sync> {
+        let this = self.this.get().cloned().unwrap_or_default();
+        Arc::new(move |news| {
+            if let Some(shared) = this.upgrade() {
+                act(&shared, news);
+            }
+        })
+    }
+
+    fn declare(self: &Arc<Shared>) -> Result<(), BusError> {
+        let links = &self.links;
+        let engine = &links.engine;
+        let mut guards = vec![
+            engine.subscribe(&links.keys.control(links.incarnation), self.call(|shared, bytes: Bytes| shared.told(&bytes)))?,
+            engine.answer(&links.keys.refetch(links.incarnation), self.call(|shared, question| shared.asked(question)))?,
+            engine.watch(&links.keys.nodes(), self.call(|shared, seen: Presence| shared.node_seen(&seen)))?,
+            engine.watch(&links.keys.presences(), self.call(|shared, seen: Presence| shared.source_seen(&seen)))?,
+            engine.watch(&links.keys.readers(), self.call(|shared, seen: Presence| shared.reader_seen(&seen)))?,
+            engine.drive(Arc::new(Pulse(self.clone())), links.wake.clone())?,
+            engine.drive(Arc::new(Librarian(self.clone())), links.wake_librarian.clone())?,
+        ];
+        // Last: whoever sees this process may speak to it.
+        guards.push(engine.announce(&links.keys.presence(links.incarnation, &links.source))?);
+        lock(&self.registry).guards = guards;
+        Ok(())
+    }
+
+    fn introduce(&self, stream: &Stream, card: &ReaderCard) {
+        if card.topics.matches(&stream.topic) && card.partitions.matches(&stream.partition) {
+            stream.match_reader(card);
+        }
+    }
+
+    fn streams(&self) -> Vec<Arc<Stream>> {
+        lock(&self.registry).streams.values().cloned().collect()
+    }
+
+    fn readers(&self) -> Vec<Arc<Core>> {
+        let mut registry = lock(&self.registry);
+        registry.readers.retain(|_, core| core.strong_count() > 0);
+        registry.readers.values().filter_map(Weak::upgrade).collect()
+    }
+
+    // --- callbacks of the engine: quick, and no lock is held while anything is sent ---
+
+    fn told(&self, bytes: &[u8]) {
+        // Whatever is no control message was not sent by a participant of this release; there is nobody to tell.
+        match Control::decode(bytes) {
+            Ok(Control::Heartbeat(beat)) => {
+                for core in self.readers() {
+                    let offers: Vec<&Offer> = beat.offers.iter().filter(|offer| offer.reader == core.id).collect();
+                    if !offers.is_empty() || beat.offers.is_empty() {
+                        core.heartbeat(&beat, &offers);
+                    }
+                }
+            }
+            Ok(Control::Acknowledgement(acknowledgement)) => {
+                for mark in &acknowledgement.marks {
+                    let stream = lock(&self.registry).streams.get(&mark.stream).cloned();
+                    if let Some(stream) = stream {
+                        stream.acknowledge(acknowledgement.from, mark);
+                    }
+                }
+            }
+            Err(_) => {}
+        }
+    }
+
+    fn asked(&self, question: Box<dyn Question>) {
+        lock(&self.registry).questions.push(question);
+        self.links.wake_librarian.open();
+    }
+
+    fn node_seen(&self, seen: &Presence) {
+        let Some(boot) = self.links.keys.parse_node(&seen.key) else { return };
+        let mut registry = lock(&self.registry);
+        registry.nodes.retain(|&node| node != boot);
+        if seen.here {
+            registry.nodes.push(boot);
+        }
+    }
+
+    fn source_seen(&self, seen: &Presence) {
+        let Some((incarnation, source)) = self.links.keys.parse_presence(&seen.key) else { return };
+        let mut registry = lock(&self.registry);
+        let known =
+            if seen.here { registry.sources.insert(incarnation, source.clone()) } else { registry.sources.remove(&incarnation) };
+        let watchers: Vec<WatchSources> = registry.watchers.values().cloned().collect();
+        drop(registry);
+        if known.is_some() != seen.here {
+            let info = SourceInfo { source, incarnation };
+            watchers.iter().for_each(|watcher| watcher(&info, seen.here));
+        }
+        let fate = if seen.here { Fate::Alive } else { self.links.engine.fate(incarnation) };
+        for core in self.readers() {
+            core.presence(incarnation, seen.here, fate);
+        }
+        if !seen.here {
+            self.links.pulse_by(0);
+        }
+    }
+
+    fn reader_seen(&self, seen: &Presence) {
+        let Some(card) = self.links.keys.parse_reader(&seen.key) else { return };
+        let key = (card.incarnation, card.reader);
+        if seen.here {
+            let mut registry = lock(&self.registry);
+            let back = registry.remote.insert(key, Remote { card: card.clone(), doubted_since: None });
+            let streams: Vec<Arc<Stream>> = registry.streams.values().cloned().collect();
+            // Under the lock, so that a stream made meanwhile is introduced exactly once.
+            if back.is_none() {
+                streams.iter().for_each(|stream| self.introduce(stream, &card));
+            }
+            drop(registry);
+            self.links.beat_soon();
+            return;
+        }
+        let now = self.links.clock.monotonic();
+        if let Some(remote) = lock(&self.registry).remote.get_mut(&key) {
+            remote.doubted_since.get_or_insert(now);
+        }
+        if self.links.engine.fate(card.incarnation) != Fate::Dead {
+            self.streams().iter().for_each(|stream| stream.doubt_reader(card.incarnation, card.reader));
+        }
+        self.links.pulse_by(0);
+    }
+
+    // --- what the pulse does ---
+
+    fn pulse(&self, now: u64) -> u64 {
+        let mut next = now + BEAT_IDLE;
+        let streams = self.streams();
+        for stream in &streams {
+            next = next.min(stream.flush_lingering(now).unwrap_or(u64::MAX));
+        }
+        next = next.min(self.beat(&streams, now));
+        for core in self.readers() {
+            next = next.min(core.pulse(now));
+        }
+        next.min(self.settle_doubts(now))
+    }
+
+    /// Sends the heartbeats that are due; returns when the next are.
+    fn beat(&self, streams: &[Arc<Stream>], now: u64) -> u64 {
+        let at_once = self.links.beat_now.swap(false, Ordering::AcqRel);
+        let unacked = streams.iter().any(|stream| stream.has_unacked());
+        let period = if unacked { BEAT_UNACKED } else { BEAT_IDLE };
+        let last = lock(&self.registry).last_beat;
+        if !at_once && now < last + period {
+            return last + period;
+        }
+        let mut offers: HashMap<Incarnation, Vec<Offer>> = HashMap::new();
+        let mut done = Vec::new();
+        for stream in streams {
+            let owed = stream.offers(|to, offer| offers.entry(to).or_default().push(offer));
+            if stream.closed.load(Ordering::Acquire) && !owed {
+                done.push(stream.id);
+            }
+        }
+        self.send_beats(offers, streams);
+        let mut registry = lock(&self.registry);
+        registry.last_beat = now;
+        done.iter().for_each(|id| {
+            registry.streams.remove(id);
+        });
+        now + period
+    }
+
+    fn send_beats(&self, offers: HashMap<Incarnation, Vec<Offer>>, streams: &[Arc<Stream>]) {
+        let direct = streams.iter().find_map(|stream| stream.direct_endpoint()).unwrap_or_default();
+        let leaving = self.leaving.load(Ordering::Acquire);
+        for (to, offers) in offers {
+            let beat = Heartbeat {
+                from: self.links.incarnation,
+                source: self.links.source.as_str().to_owned(),
+                direct: direct.to_owned(),
+                leaving,
+                offers,
+            };
+            // A heartbeat that is lost is followed by the next.
+            let _ = self.links.tell(to, beat.encode());
+        }
+    }
+
+    /// Decides about readers whose presence has gone.
+    fn settle_doubts(&self, now: u64) -> u64 {
+        let mut gone = Vec::new();
+        let mut next = u64::MAX;
+        {
+            let mut registry = lock(&self.registry);
+            let Registry { remote, sources, nodes, .. } = &mut *registry;
+            remote.retain(|&(incarnation, reader), remote| {
+                let Some(since) = remote.doubted_since else { return true };
+                let dead = match self.links.engine.fate(incarnation) {
+                    Fate::Dead => true,
+                    // The process is still announced: it closed the reader.
+                    _ if sources.contains_key(&incarnation) => now >= since + DOUBT,
+                    Fate::Alive => now >= since + FORGET,
+                    // The host's node is still announced: the process died. Else the host cannot be reached.
+                    Fate::Unknown if nodes.contains(&incarnation.boot) => now >= since + DOUBT,
+                    Fate::Unknown => now >= since + FORGET,
+                };
+                if dead {
+                    gone.push((incarnation, reader));
+                } else {
+                    next = next.min(if now < since + DOUBT { since + DOUBT } else { now + DOUBT });
+                }
+                !dead
+            });
+        }
+        if !gone.is_empty() {
+            for stream in self.streams() {
+                gone.iter().for_each(|&(incarnation, reader)| stream.unmatch_reader(incarnation, reader));
+            }
+            gone.iter().for_each(|&(incarnation, _)| self.links.forget(incarnation));
+        }
+        next
+    }
+
+    /// Leaves in order: what was written goes out, readers get a moment to acknowledge, and are told that this is the end.
+    fn leave(&self) {
+        let clock = &self.links.clock;
+        let until = clock.monotonic() + LEAVE.as_nanos() as u64;
+        let streams = self.streams();
+        streams.iter().for_each(|stream| stream.settle(Duration::from_nanos(until.saturating_sub(clock.monotonic()))));
+        self.leaving.store(true, Ordering::Release);
+        self.beat_farewell(&streams);
+        // Outside the lock: dropping a declaration may wait for a callback that wants it.
+        let guards = std::mem::take(&mut lock(&self.registry).guards);
+        drop(guards);
+    }
+
+    fn beat_farewell(&self, streams: &[Arc<Stream>]) {
+        self.links.beat_now.store(true, Ordering::Release);
+        self.beat(streams, self.links.clock.monotonic());
+    }
+
+    // --- what the librarian does ---
+
+    fn serve(&self) {
+        loop {
+            let Some(question) = lock(&self.registry).questions.pop() else { break };
+            let Ok(asked) = Refetch::decode(question.payload()) else { continue };
+            let stream = lock(&self.registry).streams.get(&asked.stream).cloned();
+            // A stream that is no more keeps nothing; the asker learns it by the empty answer.
+            let Some(stream) = stream else { continue };
+            let (parts, shelf) = stream.refetch(&asked);
+            let sent = parts.into_iter().try_for_each(|part| question.reply(part));
+            if sent.is_ok() {
+                // Should this fail, the asker asks again.
+                let _ = question.reply(Bytes::from(shelf.encode()));
+            }
+        }
+        for core in self.readers() {
+            core.connect_direct();
+        }
+    }
+}
+
+impl Tick for Pulse {
+    fn tick(&self, now: u64) -> u64 {
+        let links = &self.0.links;
+        // Until the pulse is over, whoever needs it earlier opens the gate.
+        links.next_pulse.store(u64::MAX, Ordering::Release);
+        let next = self.0.pulse(now);
+        links.next_pulse.fetch_min(next, Ordering::AcqRel).min(next)
+    }
+}
+
+impl Tick for Librarian {
+    fn tick(&self, now: u64) -> u64 {
+        self.0.serve();
+        now + 1_000_000_000
+    }
+}

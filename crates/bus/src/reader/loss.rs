@@ -1,0 +1,27 @@
+//! Why samples are missing.
+
+use std::fmt;
+
+/// Why a reader does not get samples it was told of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum LossReason {
+    /// The reader was behind further than the writer's cache reaches.
+    Evicted,
+    /// A link dropped them and this reader does not ask again.
+    Dropped,
+    /// The writer died before they could be had.
+    WriterDied,
+    /// The writer left before they could be had.
+    WriterLeft,
+}
+
+impl fmt::Display for LossReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            LossReason::Evicted => "the reader was slower than the writer's cache allows",
+            LossReason::Dropped => "a link dropped them",
+            LossReason::WriterDied => "the writer died",
+            LossReason::WriterLeft => "the writer left",
+        })
+    }
+}

@@ -1,0 +1,95 @@
+//! A batch's body: samples one after the other.
+//!
+//! ```text
+//! repeated: u32 length and flag | bytes | zeros up to a multiple of 4
+//! ```
+//! The top bit of the length marks a sample that lies in the writer's shared memory; its bytes are then a [`Loaned`], and the
+//! length is the descriptor's. Samples begin at multiples of 4 from the body's start, which is what XCDR2 needs to be read in
+//! place.
+
+use super::cursor::{BadMessage, Cursor};
+
+const LOANED: u32 = 1 << 31;
+
+/// Where a loaned sample lies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Loaned {
+    /// Its place in the stream of all bytes ever lent by the ring; the place in the ring is this modulo the ring's size.
+    pub position: u64,
+    /// Its length in bytes.
+    pub length: u32,
+}
+
+/// One sample of a body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Piece<'a> {
+    /// Its bytes.
+    Bytes(&'a [u8]),
+    /// Where its bytes are.
+    Loaned(Loaned),
+}
+
+/// How many bytes a sample of this length takes in a body.
+pub fn framed_len(length: usize) -> usize {
+    4 + length.next_multiple_of(4)
+}
+
+/// Appends a sample. Its length is below 2 GiB: writers refuse more.
+pub fn put_sample(body: &mut Vec<u8>, sample: &[u8]) {
+    body.extend_from_slice(&(sample.len() as u32).to_le_bytes());
+    body.extend_from_slice(sample);
+    body.resize(body.len().next_multiple_of(4), 0);
+}
+
+/// Appends a loaned sample's descriptor.
+pub fn put_loaned(body: &mut Vec<u8>, loaned: Loaned) {
+    body.extend_from_slice(&(LOANED | 12).to_le_bytes());
+    body.extend_from_slice(&loaned.position.to_le_bytes());
+    body.extend_from_slice(&loaned.length.to_le_bytes());
+}
+
+/// Reads the sample at `at`; returns it with the place of the next.
+pub fn sample_at(body: &[u8], at: usize) -> Result<(Piece<'_>, usize), BadMessage> {
+    let rest = body.get(at..).ok_or(BadMessage::Short("sample"))?;
+    let mut cursor = Cursor::new(rest);
+    let word = cursor.u32("sample length")?;
+    let length = (word & !LOANED) as usize;
+    let bytes = cursor.bytes(length, "sample")?;
+    let next = at + framed_len(length);
+    if word & LOANED == 0 {
+        return Ok((Piece::Bytes(bytes), next));
+    }
+    let mut cursor = Cursor::new(bytes);
+    let loaned = Loaned { position: cursor.u64("loan's position")?, length: cursor.u32("loan's length")? };
+    Ok((Piece::Loaned(loaned), next))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn samples_lead_back(samples in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..20), 0..10)) {
+            let mut body = Vec::new();
+            for sample in &samples {
+                put_sample(&mut body, sample);
+            }
+            put_loaned(&mut body, Loaned { position: 1 << 40, length: 9 });
+            let mut at = 0;
+            for sample in &samples {
+                let (piece, next) = sample_at(&body, at).unwrap();
+                prop_assert_eq!(piece, Piece::Bytes(sample));
+                at = next;
+            }
+            prop_assert_eq!(sample_at(&body, at), Ok((Piece::Loaned(Loaned { position: 1 << 40, length: 9 }), body.len())));
+        }
+
+        #[test]
+        fn hostile_bodies_are_errors(body in proptest::collection::vec(any::<u8>(), 0..64), at in 0usize..80) {
+            let _ = sample_at(&body, at);
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! The keys of one domain. See `spec/decisions/0004-names.md`.
+
+use std::collections::BTreeSet;
+
+use tampu_types::{
+    Domain, Incarnation, Partition, PartitionFilter, SourceName, TopicFilter, TopicName,
+    name::{escape, unescape},
+};
+
+use crate::qos::Hold;
+
+/// Makes the keys of a domain.
+#[derive(Debug, Clone)]
+pub struct Keys {
+    root: String,
+}
+
+/// What a reader's presence says about it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReaderCard {
+    /// Whose reader.
+    pub incarnation: Incarnation,
+    /// Which of that participant's readers.
+    pub reader: u32,
+    /// The name of the process, in lower case.
+    pub source: String,
+    /// What it reads.
+    pub topics: TopicFilter,
+    /// Which partitions of it.
+    pub partitions: PartitionFilter,
+    /// Whether it acknowledges and refetches.
+    pub reliable: bool,
+    /// How long it may hold writers.
+    pub hold: Hold,
+    /// Whether it connects directly where writers allow it.
+    pub direct: bool,
+}
+
+impl Keys {
+    /// Keys of this domain.
+    pub fn new(domain: &Domain) -> Keys {
+        Keys { root: format!("tampu/{}", escape(domain.as_str())) }
+    }
+
+    /// Samples of a topic and partition.
+    pub fn data(&self, topic: &TopicName, partition: &Partition) -> String {
+        format!("{}/d/{}/{}", self.root, topic.key(), partition.key())
+    }
+
+    /// Patterns that cover the samples of a filter.
+    pub fn data_patterns(&self, topics: &TopicFilter, partitions: &PartitionFilter) -> Vec<String> {
+        partitions.keys().iter().map(|chunk| format!("{}/d/{}/{chunk}", self.root, topics.key())).collect()
+    }
+
+    /// Control messages to one participant.
+    pub fn control(&self, to: Incarnation) -> String {
+        format!("{}/c/{to}", self.root)
+    }
+
+    /// Refetches from one participant's caches.
+    pub fn refetch(&self, from: Incarnation) -> String {
+        format!("{}/q/{from}", self.root)
+    }
+
+    /// A service anybody may ask.
+    pub fn service(&self, name: &TopicName) -> String {
+        format!("{}/s/{}", self.root, name.key())
+    }
+
+    /// A participant's presence.
+    pub fn presence(&self, incarnation: Incarnation, source: &SourceName) -> String {
+        // Case is part of what people see, and escaping would lose it, so the name goes as hexadecimal digits.
+        let digits: String = source.as_str().bytes().map(|byte| format!("{byte:02x}")).collect();
+        format!("{}/p/{incarnation}/{digits}", self.root)
+    }
+
+    /// All participants.
+    pub fn presences(&self) -> String {
+        format!("{}/p/*/*", self.root)
+    }
+
+    /// Reads a participant's presence.
+    pub fn parse_presence(&self, key: &str) -> Option<(Incarnation, SourceName)> {
+        let (incarnation, digits) = key.strip_prefix(&self.root)?.strip_prefix("/p/")?.split_once('/')?;
+        let pairs = digits.as_bytes().chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok());
+        let name = String::from_utf8(pairs.collect::<Option<Vec<u8>>>()?).ok()?;
+        Some((incarnation.parse().ok()?, SourceName::new(name).ok()?))
+    }
+
+    /// The presence of a host's node.
+    pub fn node(&self, boot: u32) -> String {
+        format!("{}/n/{boot:08x}", self.root)
+    }
+
+    /// All nodes.
+    pub fn nodes(&self) -> String {
+        format!("{}/n/*", self.root)
+    }
+
+    /// Which boot a node's presence is of.
+    pub fn parse_node(&self, key: &str) -> Option<u32> {
+        u32::from_str_radix(key.strip_prefix(&self.root)?.strip_prefix("/n/")?, 16).ok()
+    }
+
+    /// A reader's presence.
+    pub fn reader(&self, card: &ReaderCard) -> String {
+        let flag = |set: bool, letter: char| if set { letter } else { '-' };
+        let flags: String =
+            [flag(card.reliable, 'r'), flag(card.hold == Hold::Full, 'f'), flag(card.direct, 'd')].into_iter().collect();
+        let partitions = match &card.partitions {
+            PartitionFilter::All => "all".to_owned(),
+            PartitionFilter::Any(names) => Partition::of(names.iter().map(String::as_str)).key(),
+        };
+        let (source, topics) = (escape(&card.source), escape(card.topics.as_str()));
+        format!("{}/r/{}/{}/{flags}/{source}/{topics}/{partitions}", self.root, card.incarnation, card.reader)
+    }
+
+    /// All readers.
+    pub fn readers(&self) -> String {
+        format!("{}/r/**", self.root)
+    }
+
+    /// Reads a reader's presence.
+    pub fn parse_reader(&self, key: &str) -> Option<ReaderCard> {
+        let mut chunks = key.strip_prefix(&self.root)?.strip_prefix("/r/")?.split('/');
+        let incarnation = chunks.next()?.parse().ok()?;
+        let reader = chunks.next()?.parse().ok()?;
+        let flags = chunks.next()?;
+        let source = unescape(chunks.next()?)?;
+        let topics = TopicFilter::new(unescape(chunks.next()?)?).ok()?;
+        let partitions = match chunks.next()? {
+            "all" => PartitionFilter::All,
+            set => PartitionFilter::Any(Partition::from_key(set)?.names().map(str::to_owned).collect::<BTreeSet<_>>()),
+        };
+        Some(ReaderCard {
+            incarnation,
+            reader,
+            source,
+            topics,
+            partitions,
+            reliable: flags.contains('r'),
+            hold: if flags.contains('f') { Hold::Full } else { Hold::Bounded },
+            direct: flags.contains('d'),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn presences_lead_back_to_what_they_announce() {
+        let keys = Keys::new(&Domain::new("ALMA site").unwrap());
+        let incarnation = Incarnation { boot: 1, pid: 2, start: 3 };
+        let card = ReaderCard {
+            incarnation,
+            reader: 4,
+            source: "jlog 1".to_owned(),
+            topics: TopicFilter::new("log/**").unwrap(),
+            partitions: PartitionFilter::any(["Operator", "a.b"]),
+            reliable: true,
+            hold: Hold::Full,
+            direct: false,
+        };
+        assert_eq!(keys.parse_reader(&keys.reader(&card)), Some(card.clone()));
+        let all = ReaderCard { partitions: PartitionFilter::All, reliable: false, ..card };
+        assert_eq!(keys.parse_reader(&keys.reader(&all)), Some(all));
+
+        let source = SourceName::new("CONTROL/DV01").unwrap();
+        assert_eq!(keys.parse_presence(&keys.presence(incarnation, &source)), Some((incarnation, source)));
+        assert_eq!(keys.parse_node(&keys.node(7)), Some(7));
+        assert_eq!(keys.parse_reader("tampu/other/r/x"), None);
+    }
+}

@@ -1,0 +1,464 @@
+//! A stream at its writer: the batch being filled, the cache of sent ones, and how far each reader is.
+//!
+//! This is the reliability layer's writing half as a value: it is told the time and what arrived, and says what to send and
+//! whether to wait; it neither sends nor waits itself. So every promise can be tested without a network.
+
+use std::{collections::VecDeque, ops::Range};
+
+use bytes::Bytes;
+use tampu_types::{BatchHeader, Incarnation, Time};
+
+use super::{
+    budget::Budget,
+    matched::{Matched, ReaderState, ReaderStatus},
+    receipt::{self, Receipt},
+};
+use crate::{
+    qos::{History, Hold, Qos},
+    wire::{
+        batch::{self, Loaned},
+        control::Mark,
+        keys::ReaderCard,
+        refetch::{Refetch, Shelf},
+    },
+};
+
+/// A sent batch, kept for those who have not got it.
+struct Kept {
+    first: u64,
+    next: u64,
+    bytes: Bytes,
+    /// Memory it takes: the buffer's capacity, not its length, or a cache would outgrow its bound several times.
+    taken: usize,
+    /// Where it ends in the stream of sealed bytes.
+    end: u64,
+    /// The lowest place in the ring that its loans need.
+    loans_from: Option<u64>,
+}
+
+/// Bookkeeping of one kept batch, and the least it can take.
+const KEPT_OVERHEAD: usize = 96;
+
+/// Whether a writer may go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Admission {
+    /// It may.
+    Go,
+    /// It waits at most this long (ns) for readers that are behind, then looks again.
+    Wait(u64),
+}
+
+pub(crate) struct Outbox {
+    qos: Qos,
+    header: BatchHeader,
+    header_len: usize,
+    limit: usize,
+    building: Vec<u8>,
+    building_loans: Option<u64>,
+    cache: VecDeque<Kept>,
+    cache_taken: usize,
+    /// All bytes ever sealed.
+    position: u64,
+    readers: Vec<Matched>,
+    /// Samples evicted before everybody had acknowledged them.
+    lost: Vec<Range<u64>>,
+    budget: Budget,
+    /// Since when the present write waits.
+    waiting_since: Option<u64>,
+    receipt_from: u64,
+    /// The last readers that left, for whoever asks.
+    departed: VecDeque<ReaderStatus>,
+}
+
+/// How many departed readers are remembered.
+const DEPARTED: usize = 16;
+
+impl Outbox {
+    /// An empty stream. `header` is the first batch's, with nothing in it.
+    pub fn new(qos: Qos, engine_batch: usize, header: BatchHeader, now: u64) -> Outbox {
+        let header_len = header.encoded_len();
+        let limit = qos.batch.min(engine_batch).max(header_len + 64);
+        let budget = Budget::new(qos.max_wait, qos.wait_period, now);
+        Outbox {
+            qos,
+            header,
+            header_len,
+            limit,
+            building: Vec::new(),
+            building_loans: None,
+            cache: VecDeque::new(),
+            cache_taken: 0,
+            position: 0,
+            readers: Vec::new(),
+            lost: Vec::new(),
+            budget,
+            waiting_since: None,
+            receipt_from: 0,
+            departed: VecDeque::new(),
+        }
+    }
+
+    /// The number the next sample gets.
+    pub fn next(&self) -> u64 {
+        self.header.next()
+    }
+
+    /// The number after the last sealed sample.
+    pub fn sealed(&self) -> u64 {
+        self.header.first
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.header.count == 0
+    }
+
+    /// Whether a sample of this length must wait for the next batch.
+    pub fn overflows(&self, length: usize) -> bool {
+        !self.is_empty() && self.building.len() + batch::framed_len(length) > self.limit
+    }
+
+    /// Whether the batch is as long as it may be.
+    pub fn is_full(&self) -> bool {
+        self.building.len() + 4 >= self.limit
+    }
+
+    /// Begins the batch if there is none; the first sample's time is the batch's.
+    pub fn begin(&mut self, now: Time) {
+        if self.is_empty() {
+            self.header.acquired = now;
+            if self.building.capacity() < self.limit {
+                self.building.reserve(self.limit - self.building.capacity());
+            }
+            self.building.resize(self.header_len, 0);
+        }
+    }
+
+    /// Appends a sample; returns its number.
+    pub fn append(&mut self, sample: &[u8]) -> u64 {
+        batch::put_sample(&mut self.building, sample);
+        self.header.count += 1;
+        self.next() - 1
+    }
+
+    /// Appends a loan's descriptor; returns its number.
+    pub fn append_loan(&mut self, loaned: Loaned) -> u64 {
+        batch::put_loaned(&mut self.building, loaned);
+        self.building_loans = Some(self.building_loans.map_or(loaned.position, |lowest| lowest.min(loaned.position)));
+        self.header.count += 1;
+        self.next() - 1
+    }
+
+    /// Closes the batch and keeps it; returns what to send.
+    pub fn seal(&mut self, now: Time, describe: impl FnOnce(&mut BatchHeader)) -> Option<Bytes> {
+        if self.is_empty() {
+            return None;
+        }
+        self.header.sent = now;
+        describe(&mut self.header);
+        let body_len = self.building.len() - self.header_len;
+        let mut header = Vec::with_capacity(self.header_len);
+        self.header.encode(body_len as u32, &mut header);
+        self.building[..self.header_len].copy_from_slice(&header);
+
+        let length = self.building.len();
+        // A short batch is copied to a buffer of its size, and the long buffer used again.
+        let (bytes, taken) = if length * 2 < self.building.capacity() {
+            let bytes = Bytes::copy_from_slice(&self.building);
+            self.building.clear();
+            (bytes, length)
+        } else {
+            let capacity = self.building.capacity();
+            (Bytes::from(std::mem::take(&mut self.building)), capacity)
+        };
+        self.position += length as u64;
+        let taken = taken + KEPT_OVERHEAD;
+        self.cache_taken += taken;
+        let (first, next) = (self.header.first, self.header.next());
+        let loans_from = self.building_loans.take();
+        self.cache.push_back(Kept { first, next, bytes: bytes.clone(), taken, end: self.position, loans_from });
+        self.header.first = next;
+        self.header.count = 0;
+        self.evict();
+        Some(bytes)
+    }
+
+    /// Drops what is beyond the bounds: acknowledged batches beyond `keep`, any beyond `cache`.
+    fn evict(&mut self) {
+        let wanted_from = self.wanted_from();
+        while let Some(oldest) = self.cache.front() {
+            let wanted = oldest.next > wanted_from;
+            let bound = if wanted { self.qos.cache } else { self.qos.keep.min(self.qos.cache) };
+            if self.cache_taken <= bound {
+                break;
+            }
+            self.drop_oldest();
+        }
+    }
+
+    fn drop_oldest(&mut self) {
+        let Some(oldest) = self.cache.pop_front() else { return };
+        self.cache_taken -= oldest.taken;
+        let mut missed_from = oldest.next;
+        for reader in self.readers.iter_mut().filter(|reader| reader.card.reliable && reader.acked < oldest.next) {
+            let from = reader.acked.max(oldest.first);
+            reader.lost += oldest.next - from;
+            missed_from = missed_from.min(from);
+            if reader.state == ReaderState::Live {
+                reader.state = ReaderState::Lagging;
+            }
+        }
+        receipt::push(&mut self.lost, missed_from..oldest.next);
+        // Receipts look back only to the last one; what is older need not be remembered.
+        let receipt_from = self.receipt_from;
+        if self.lost.len() > 64 {
+            self.lost.retain(|hole| hole.end > receipt_from);
+        }
+    }
+
+    /// The first sample some reliable reader has not acknowledged.
+    fn wanted_from(&self) -> u64 {
+        self.acked_by_all().unwrap_or(self.sealed())
+    }
+
+    /// Up to where every reliable reader has acknowledged; `None` where there is none.
+    pub fn acked_by_all(&self) -> Option<u64> {
+        self.readers.iter().filter(|reader| reader.card.reliable).map(|reader| reader.acked).min()
+    }
+
+    /// Whether some reliable reader has not acknowledged everything that was sealed, or has not answered yet.
+    pub fn has_unacked(&self) -> bool {
+        self.readers.iter().any(|reader| reader.card.reliable && reader.acked < self.sealed() || !reader.heard)
+    }
+
+    /// The oldest sample kept.
+    pub fn lowest(&self) -> u64 {
+        self.cache.front().map_or(self.sealed(), |oldest| oldest.first)
+    }
+
+    fn position_of(&self, sequence: u64) -> u64 {
+        let index = self.cache.partition_point(|kept| kept.next <= sequence);
+        match self.cache.get(index) {
+            Some(kept) => kept.end - kept.bytes.len() as u64,
+            None => self.position,
+        }
+    }
+
+    // --- readers ---
+
+    /// A reader that wants this stream has come.
+    pub fn match_reader(&mut self, card: ReaderCard) {
+        self.unmatch(|reader| reader.is(card.incarnation, card.reader));
+        let start = self.sealed();
+        self.readers.push(Matched {
+            card,
+            start,
+            acked: start,
+            acked_position: self.position,
+            heard: false,
+            state: ReaderState::Live,
+            lost: 0,
+            needs_copies: false,
+            linked: false,
+        });
+    }
+
+    /// A reader can no longer be reached, but may come back: it is not waited for, and what it misses is kept.
+    pub fn doubt_reader(&mut self, incarnation: Incarnation, reader: u32) {
+        for matched in self.readers.iter_mut().filter(|matched| matched.is(incarnation, reader)) {
+            matched.state = ReaderState::Lagging;
+        }
+    }
+
+    /// Whether somebody reads through the node, and whether somebody reads through a direct link.
+    pub fn ways(&self) -> (bool, bool) {
+        let linked = self.readers.iter().filter(|reader| reader.linked).count();
+        (linked < self.readers.len(), linked > 0)
+    }
+
+    /// A reader has left.
+    pub fn unmatch_reader(&mut self, incarnation: Incarnation, reader: u32) -> bool {
+        self.unmatch(|matched| matched.is(incarnation, reader))
+    }
+
+    fn unmatch(&mut self, gone: impl Fn(&Matched) -> bool) -> bool {
+        let (left, stayed) = std::mem::take(&mut self.readers).into_iter().partition::<Vec<_>, _>(gone);
+        self.readers = stayed;
+        for reader in &left {
+            if self.departed.len() == DEPARTED {
+                self.departed.pop_front();
+            }
+            self.departed.push_back(ReaderStatus { state: ReaderState::Gone, ..reader.status() });
+        }
+        !left.is_empty()
+    }
+
+    /// A reader has said how far it is. Returns whether the writer may have been waiting for that.
+    pub fn acknowledge(&mut self, incarnation: Incarnation, mark: &Mark) -> bool {
+        if mark.leaving {
+            return self.unmatch_reader(incarnation, mark.reader);
+        }
+        let next = mark.next.min(self.sealed());
+        let position = self.position_of(next);
+        let caught_up_at = self.position.saturating_sub(self.qos.credit as u64 / 2);
+        let Some(matched) = self.readers.iter_mut().find(|matched| matched.is(incarnation, mark.reader)) else { return false };
+        matched.needs_copies |= mark.needs_copies;
+        matched.linked |= mark.linked;
+        let first_word = !matched.heard;
+        matched.heard = true;
+        // Only the first mark may lie before the start: a reader that fetches history, or resumes where it stopped.
+        if first_word && next < matched.start {
+            matched.state = ReaderState::CatchingUp;
+        } else if next <= matched.acked {
+            return first_word;
+        }
+        matched.acked = next;
+        matched.acked_position = position;
+        if matched.state != ReaderState::Live && position >= caught_up_at {
+            matched.state = ReaderState::Live;
+        }
+        self.evict();
+        true
+    }
+
+    /// Every reader as it stands, and the last that left.
+    pub fn statuses(&self) -> Vec<ReaderStatus> {
+        self.readers.iter().map(Matched::status).chain(self.departed.iter().cloned()).collect()
+    }
+
+    /// The participants that read this stream, with what to offer each of their readers.
+    pub fn offers(&self) -> impl Iterator<Item = (Incarnation, u32, u64)> + '_ {
+        self.readers.iter().map(|reader| (reader.card.incarnation, reader.card.reader, reader.start))
+    }
+
+    pub fn matched(&self) -> usize {
+        self.readers.len()
+    }
+
+    /// Whether loans can go as descriptors: every reader can map this host's memory.
+    pub fn shares_memory(&self) -> bool {
+        let own = self.header.incarnation;
+        self.readers.iter().all(|reader| reader.heard && !reader.needs_copies && own.shares_host_with(reader.card.incarnation))
+    }
+
+    // --- waiting ---
+
+    /// Whether a write of `more` bytes may go on now.
+    pub fn admit(&mut self, now: u64) -> Admission {
+        let credit = self.qos.credit as u64;
+        let position = self.position;
+        let behind = |reader: &Matched| reader.holds() && position - reader.acked_position > credit;
+        if !self.readers.iter().any(behind) {
+            self.end_wait(now);
+            return Admission::Go;
+        }
+        self.wait_for(now, behind)
+    }
+
+    /// The same for room in the loan ring up to `needed` (a position): readers that still need older loans are waited for.
+    pub fn admit_loan(&mut self, now: u64, pins: impl Fn(u64) -> bool) -> Admission {
+        let cache = &self.cache;
+        let building = self.building_loans;
+        let needs = |reader: &Matched| {
+            let index = cache.partition_point(|kept| kept.next <= reader.acked);
+            let oldest = cache.range(index..).find_map(|kept| kept.loans_from).or(building);
+            reader.holds() && oldest.is_some_and(&pins)
+        };
+        let waiting: Vec<bool> = self.readers.iter().map(needs).collect();
+        if !waiting.contains(&true) {
+            self.end_wait(now);
+            return Admission::Go;
+        }
+        let who: Vec<(Incarnation, u32)> = self
+            .readers
+            .iter()
+            .zip(&waiting)
+            .filter(|(_, waiting)| **waiting)
+            .map(|(reader, _)| (reader.card.incarnation, reader.card.reader))
+            .collect();
+        self.wait_for(now, |reader| who.iter().any(|&(incarnation, id)| reader.is(incarnation, id)))
+    }
+
+    fn wait_for(&mut self, now: u64, behind: impl Fn(&Matched) -> bool) -> Admission {
+        let max_wait = self.qos.max_wait.as_nanos() as u64;
+        let since = *self.waiting_since.get_or_insert(now);
+        let waited = now.saturating_sub(since);
+        let full_left = max_wait.saturating_sub(waited);
+        let bounded_left = self.budget.left(since).saturating_sub(waited).min(full_left);
+        let mut longest = 0;
+        for reader in self.readers.iter_mut().filter(|reader| behind(reader)) {
+            let left = if reader.card.hold == Hold::Full { full_left } else { bounded_left };
+            if left == 0 {
+                reader.state = ReaderState::Lagging;
+            }
+            longest = longest.max(left);
+        }
+        if longest == 0 {
+            self.end_wait(now);
+            return Admission::Go;
+        }
+        Admission::Wait(longest)
+    }
+
+    fn end_wait(&mut self, now: u64) {
+        if let Some(since) = self.waiting_since.take() {
+            self.budget.left(since);
+            self.budget.spend(now.saturating_sub(since));
+        }
+    }
+
+    // --- loans ---
+
+    /// Forgets batches whose loans lie before `valid_from`: their memory is used again.
+    pub fn forget_loans_before(&mut self, valid_from: u64) {
+        while self.cache.iter().any(|kept| kept.loans_from.is_some_and(|from| from < valid_from)) {
+            self.drop_oldest();
+        }
+    }
+
+    /// Whether no reader but live ones that have everything would miss the loans lent so far.
+    pub fn loans_all_acked(&self) -> bool {
+        self.is_empty() && self.readers.iter().all(|reader| !reader.card.reliable || reader.acked >= self.sealed())
+    }
+
+    // --- serving ---
+
+    /// The batches that hold what is asked for, as far as they are here and within the limit.
+    pub fn refetch(&self, asked: &Refetch) -> (Vec<Bytes>, Shelf) {
+        let index = self.cache.partition_point(|kept| kept.next <= asked.from);
+        let mut size = 0;
+        let mut parts = Vec::new();
+        for kept in self.cache.range(index..).take_while(|kept| kept.first < asked.to) {
+            size += kept.bytes.len();
+            if !parts.is_empty() && size > asked.limit as usize {
+                break;
+            }
+            parts.push(kept.bytes.clone());
+        }
+        (parts, Shelf { stream: self.header.stream, lowest: self.lowest(), next: self.sealed() })
+    }
+
+    /// What became of everything sealed since the last receipt.
+    pub fn receipt(&mut self) -> Receipt {
+        let range = self.receipt_from..self.sealed();
+        let receipt = Receipt::sort(range, &self.lost, self.acked_by_all(), self.lowest());
+        self.receipt_from = self.sealed();
+        receipt
+    }
+
+    pub fn lost_total(&self) -> u64 {
+        self.readers.iter().map(|reader| reader.lost).sum()
+    }
+
+    pub fn cache_taken(&self) -> usize {
+        self.cache_taken
+    }
+}
+
+/// Where a reader that asks for this history begins.
+pub(crate) fn history_start(history: History, start: u64, lowest: u64) -> u64 {
+    match history {
+        History::None => start,
+        History::Last(count) => start.saturating_sub(count).max(lowest).min(start),
+        History::All => lowest.min(start),
+    }
+}
