@@ -40,7 +40,7 @@
 //! # Ok::<(), tampu_bus::engine::EngineError>(())
 //! ```
 
-use std::{sync::Arc, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use crate::{clock::Gate, engine::Class};
 
@@ -227,6 +227,11 @@ impl MemoryNet {
     /// How many bytes wait for a stopped process before more are dropped (256 KiB).
     pub fn set_hold(&self, bytes: usize) {
         self.net.lock().hold = bytes;
+    }
+
+    /// Lets the processes of a host share memory by files in this directory, as loans need.
+    pub fn share_memory(&self, directory: impl Into<PathBuf>) {
+        self.net.lock().shared_dir = Some(directory.into());
     }
 
     /// Cuts two hosts from each other: what is under way is lost, presence ends when the lease does.

@@ -1,6 +1,7 @@
 //! One process's view of the network: the engine.
 
 use std::{
+    path::PathBuf,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicI64, Ordering},
@@ -9,7 +10,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use tampu_types::Time;
+use tampu_types::{Incarnation, Time};
 
 use super::{
     Kind,
@@ -19,7 +20,7 @@ use super::{
 };
 use crate::{
     clock::{Clock, Gate},
-    engine::{Answerer, Answers, Class, Deliver, Engine, EngineError, Guard, Limits, Outlet, Seen, Tick},
+    engine::{Answerer, Answers, Class, Deliver, Engine, EngineError, Fate, Guard, Limits, Outlet, Seen, Tick},
 };
 
 pub const NAME: &str = "memory";
@@ -96,6 +97,26 @@ impl Engine for MemoryEngine {
 
     fn clock(&self) -> Arc<dyn Clock> {
         self.clock.clone()
+    }
+
+    /// Hosts boot once, processes have their number in the network, lives begin in simulated time: the same in every run.
+    fn incarnation(&self) -> Incarnation {
+        let mut state = self.net.lock();
+        let (serial, boot) = (state.next_serial(), state.boot(self.process));
+        Incarnation { boot, pid: self.process + 1, start: self.clock.utc().0 as u64 + serial }
+    }
+
+    fn fate(&self, incarnation: Incarnation) -> Fate {
+        let state = self.net.lock();
+        if incarnation.boot != state.boot(self.process) {
+            return Fate::Unknown;
+        }
+        let process = incarnation.pid.checked_sub(1).and_then(|number| state.processes.get(number as usize));
+        if process.is_some_and(|process| process.alive) { Fate::Alive } else { Fate::Dead }
+    }
+
+    fn shared_dir(&self) -> Option<PathBuf> {
+        self.net.lock().shared_dir.clone()
     }
 
     fn outlet(&self, key: &str, class: Class) -> Result<Box<dyn Outlet>, EngineError> {

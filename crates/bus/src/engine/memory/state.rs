@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
+    path::PathBuf,
     sync::Arc,
 };
 
@@ -37,6 +38,7 @@ pub struct State {
     pub counts: Counts,
     pub digest: u64,
     pub trace: Option<Vec<String>>,
+    pub shared_dir: Option<PathBuf>,
     hosts: Vec<String>,
     pub processes: Vec<Process>,
     pub cuts: BTreeMap<(HostId, HostId), Cut>,
@@ -131,6 +133,7 @@ impl State {
             counts: Counts::default(),
             digest: 0xcbf2_9ce4_8422_2325,
             trace: None,
+            shared_dir: None,
             hosts: Vec::new(),
             processes: Vec::new(),
             cuts: BTreeMap::new(),
@@ -156,6 +159,11 @@ impl State {
 
     pub fn host_name(&self, process: ProcessId) -> String {
         self.hosts[self.processes[process as usize].host as usize].clone()
+    }
+
+    /// The number of its host's only boot.
+    pub fn boot(&self, process: ProcessId) -> u32 {
+        self.processes[process as usize].host + 1
     }
 
     pub fn host_pair(&mut self, one: &str, other: &str) -> (HostId, HostId) {
