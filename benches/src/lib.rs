@@ -13,6 +13,7 @@
 //! | processes and how they are spoken to | [`process`] |
 //! | the life of a writer, of a reader | [`role`] |
 //! | the peers | [`peer`] |
+//! | our own bus | [`tampu`] |
 //! | the catalogue of systems | [`system`] |
 //! | one measurement | [`cell`] |
 //! | what we want to reach | [`goal`] |
@@ -31,3 +32,4 @@ pub mod role;
 pub mod system;
 pub mod table;
 pub mod tally;
+pub mod tampu;

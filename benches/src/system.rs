@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 use crate::{
     peer::{nats, socket, zenoh, zmq},
     role::Speed,
+    tampu,
 };
 
 /// One way to carry messages.
@@ -30,8 +31,19 @@ const fn peer(name: &'static str, server: bool, about: &'static str) -> System {
     System { name, about, ours: false, server, from_size: 0, latency: true }
 }
 
+const fn tampu(name: &'static str, from_size: usize, about: &'static str) -> System {
+    System { name, about, ours: true, server: true, from_size, latency: from_size == 0 }
+}
+
+/// Loans are for samples whose copying costs more than finding them elsewhere.
+const LENT_FROM: usize = 4096;
+
 /// All of them, ours first so that a peer's row can show the ratio.
 pub const SYSTEMS: &[System] = &[
+    tampu("tampu-node", 0, "Tampu through the host's node"),
+    tampu("tampu-direct", 0, "Tampu from process to process"),
+    tampu("tampu-node-loan", LENT_FROM, "Tampu through the node, samples lent in shared memory"),
+    tampu("tampu-direct-loan", LENT_FROM, "Tampu from process to process, samples lent in shared memory"),
     peer("zenoh-router", true, "zenoh, clients of a router over its unix socket, Block"),
     peer("zenoh-unix", false, "zenoh, peer to peer over a unix socket, Block"),
     peer("zenoh-tcp", false, "zenoh, peer to peer over loopback TCP, Block"),
@@ -110,6 +122,9 @@ impl Role {
         let (size, readers) = (*size, *readers);
         let speed = if self.paced { Speed::Paced } else { Speed::Full };
         match (self.system.as_str(), self.part) {
+            (name, Part::Server) if name.starts_with("tampu-") => tampu::server(dir),
+            (name, Part::Writer) if name.starts_with("tampu-") => tampu::writer(tampu::way(name), dir, size, speed),
+            (name, Part::Reader) if name.starts_with("tampu-") => tampu::reader(tampu::way(name), dir, self.number, size),
             ("zenoh-router", Part::Server) => zenoh::server(dir),
             ("nats-1" | "nats-100", Part::Server) => nats::server(dir),
             (name, Part::Server) => Err(format!("{name} has no server")),
