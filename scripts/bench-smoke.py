@@ -12,7 +12,7 @@ import sys
 TARGET = os.environ.get("CARGO_TARGET_DIR", os.path.expanduser("~/.cache/tampu/target"))
 BENCHES = [
     ["bench-bus", "--seconds", "0.3", "--readers", "1,2", "--sizes", "92,4K", "--json"],
-    ["bench-log", "--seconds", "1", "--clients", "0,1", "--json"],
+    ["bench-log", "--seconds", "1", "--long-seconds", "1", "--clients", "0,1", "--json"],
 ]
 
 
