@@ -1,51 +1,14 @@
 //! The specification's test vectors, read out of its pages and held against the code. A page and the code cannot drift apart.
 
+#[path = "support/page.rs"]
+mod page;
+
+use page::{hex_dump, table};
 use tampu_types::{
     BatchHeader, ClockState, Datum, Domain, Incarnation, Level, LogRecord, Partition, RecordId, SourceName, Time, TopicName,
     log_batch::{LogBatchBuilder, OriginParts, RecordParts, decode_records},
     name::{escape, unescape},
 };
-
-fn page(file: &str) -> String {
-    let path = format!("{}/../../spec/{file}", env!("CARGO_MANIFEST_DIR"));
-    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
-}
-
-/// The rows of the table whose first column has this title. Cells are written as code or bare; `` `""` `` stands for nothing.
-fn table(file: &str, title: &str) -> Vec<Vec<String>> {
-    let page = page(file);
-    let cells = |line: &str| -> Vec<String> {
-        let line = line.trim().trim_start_matches('|').trim_end_matches('|');
-        line.split('|')
-            .map(|cell| cell.trim().trim_matches('`'))
-            .map(|cell| if cell == "\"\"" { "" } else { cell }.to_owned())
-            .collect()
-    };
-    let rows: Vec<Vec<String>> = page
-        .lines()
-        .skip_while(|line| !line.starts_with('|') || cells(line)[0] != title)
-        .take_while(|line| line.starts_with('|'))
-        .skip(2)
-        .map(cells)
-        .collect();
-    assert!(!rows.is_empty(), "{file} has no table of '{title}'");
-    rows
-}
-
-/// The bytes of a hex dump: the block fenced as `hex`, each line `offset: bytes  # remark`.
-fn hex_dump(file: &str) -> Vec<u8> {
-    let page = page(file);
-    let (_, after) = page.split_once("```hex\n").expect("the page has a hex dump");
-    let (block, _) = after.split_once("```").expect("the dump ends");
-    let mut bytes = Vec::new();
-    for line in block.lines() {
-        let (offset, rest) = line.split_once(':').expect("each line begins with its offset");
-        assert_eq!(offset.trim().parse(), Ok(bytes.len()), "{line}");
-        let digits = rest.split('#').next().unwrap_or_default();
-        bytes.extend(digits.split_whitespace().map(|byte| u8::from_str_radix(byte, 16).unwrap()));
-    }
-    bytes
-}
 
 #[test]
 fn incarnations_and_record_ids() {
@@ -130,7 +93,7 @@ fn the_batch_header_byte_for_byte() {
         flags: 0,
     };
     let body = b"\x05\0\0\0hello\0\0\0";
-    let dump = hex_dump("wire/batch-header.md");
+    let dump = hex_dump("wire/batch-header.md", 0);
     let mut written = Vec::new();
     header.encode(body.len() as u32, &mut written);
     written.extend_from_slice(body);
@@ -164,7 +127,7 @@ fn a_log_batch_byte_for_byte() {
     batch.push(origin, &record, [("angle", "269.9")]).unwrap();
     let written = batch.finish();
     let print = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" ");
-    let dump = hex_dump("wire/log-batch.md");
+    let dump = hex_dump("wire/log-batch.md", 0);
     assert_eq!(print(&written), print(&dump), "left: written now; right: the page's");
 
     let read = decode_records(&dump).unwrap();

@@ -1,0 +1,84 @@
+//! The vectors of `spec/wire/control.md`, held against the code.
+
+#[path = "../../types/tests/support/page.rs"]
+mod page;
+
+use page::hex_dump;
+use tampu_bus::wire::{
+    batch::{Loaned, Piece, put_loaned, put_sample, sample_at},
+    control::{Acknowledgement, Control, Heartbeat, Mark, Offer},
+    refetch::{Refetch, Shelf},
+};
+use tampu_types::Incarnation;
+
+const PAGE: &str = "wire/control.md";
+
+fn incarnation() -> Incarnation {
+    Incarnation { boot: 0x1a2b_3c4d, pid: 4711, start: 1_795_248_000_123_456_789 }
+}
+
+fn same(written: &[u8], dump: &[u8]) {
+    let print = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(" ");
+    assert_eq!(print(written), print(dump), "left: written now; right: the page's");
+}
+
+#[test]
+fn heartbeats() {
+    let offer = Offer {
+        reader: 1,
+        stream: 2,
+        start: 1_000_000,
+        lowest: 999_000,
+        next: 1_000_003,
+        credit: 1 << 20,
+        type_id: 2,
+        type_version: 1,
+        answer_now: true,
+        topic: "log/warning".to_owned(),
+        partition: ".operator.".to_owned(),
+    };
+    let heartbeat = Heartbeat {
+        from: incarnation(),
+        source: "CONTROL/DV01".to_owned(),
+        direct: String::new(),
+        leaving: false,
+        offers: vec![offer],
+    };
+    let dump = hex_dump(PAGE, 0);
+    same(&heartbeat.encode(), &dump);
+    assert_eq!(Control::decode(&dump), Ok(Control::Heartbeat(heartbeat)));
+}
+
+#[test]
+fn acknowledgements() {
+    let mark = Mark { reader: 1, stream: 2, next: 1_000_003, needs_copies: true, leaving: false, linked: true };
+    let acknowledgement = Acknowledgement { from: incarnation(), marks: vec![mark] };
+    let dump = hex_dump(PAGE, 1);
+    same(&acknowledgement.encode(), &dump);
+    assert_eq!(Control::decode(&dump), Ok(Control::Acknowledgement(acknowledgement)));
+}
+
+#[test]
+fn refetches_and_shelves() {
+    let refetch = Refetch { stream: 2, from: 999_500, to: 1_000_000, limit: 4 << 20 };
+    let dump = hex_dump(PAGE, 2);
+    same(&refetch.encode(), &dump);
+    assert_eq!(Refetch::decode(&dump), Ok(refetch));
+
+    let shelf = Shelf { stream: 2, lowest: 999_000, next: 1_000_003 };
+    let dump = hex_dump(PAGE, 3);
+    same(&shelf.encode(), &dump);
+    assert_eq!(Shelf::decode(&dump), Some(shelf));
+}
+
+#[test]
+fn bodies() {
+    let lent = Loaned { position: 1 << 33, length: 1_048_576 };
+    let mut body = Vec::new();
+    put_sample(&mut body, b"hello");
+    put_loaned(&mut body, lent);
+    let dump = hex_dump(PAGE, 4);
+    same(&body, &dump);
+    assert_eq!(sample_at(&dump, 0), Ok((Piece::Bytes(b"hello"), 12)));
+    assert_eq!(sample_at(&dump, 12), Ok((Piece::Loaned(lent), dump.len())));
+}
