@@ -60,6 +60,7 @@ impl<'a> Decoder<'a> {
         &self.bytes[self.at..]
     }
 
+    #[inline]
     fn take<const N: usize>(&mut self, what: &'static str) -> Result<[u8; N], BadCdr> {
         let found = self.bytes.get(self.at..).and_then(|rest| rest.first_chunk::<N>());
         let found = *found.ok_or(BadCdr { at: self.at, what })?;
@@ -120,6 +121,18 @@ impl<'a> Decoder<'a> {
             return Err(BadCdr { at, what: "a string does not end in a zero byte" });
         };
         std::str::from_utf8(text).map_err(|_| BadCdr { at, what: "a string is not UTF-8" })
+    }
+
+    /// This many unsigned longs that stand one after the other.
+    #[inline]
+    pub fn u32s<const N: usize>(&mut self) -> Result<[u32; N], BadCdr> {
+        self.align();
+        let found = self.octets(4 * N)?;
+        let mut values = [0; N];
+        for (value, bytes) in values.iter_mut().zip(found.as_chunks().0) {
+            *value = u32::from_le_bytes(*bytes);
+        }
+        Ok(values)
     }
 
     /// What a DHEADER (length in bytes) delimits; this decoder goes on behind it.

@@ -473,17 +473,20 @@ impl LogBatchBuilder {
         if let Some(line) = origin.line {
             encode::u32(&mut self.origins, line);
         }
-        encode::u32(&mut self.origins, incarnation);
-        let audiences = origin.strings.len() - 12;
-        for (place, (&number, text)) in origin.strings.iter().zip(&origin.texts).enumerate() {
-            if place == 12 {
-                encode::u32(&mut self.origins, audiences as u32);
-            }
+        // The incarnation and twelve strings, then the audiences with their count: words without padding.
+        let (strings, audiences) = origin.strings.split_at(12);
+        let (texts, audience_texts) = origin.texts.split_at(12);
+        let mut words = [0; 4 * 14];
+        words[..4].copy_from_slice(&incarnation.to_le_bytes());
+        for ((word, &number), text) in words[4..].chunks_exact_mut(4).zip(strings).zip(texts) {
+            word.copy_from_slice(&self.place_string(number, text).to_le_bytes());
+        }
+        words[4 * 13..].copy_from_slice(&(audiences.len() as u32).to_le_bytes());
+        encode::align(&mut self.origins);
+        self.origins.extend_from_slice(&words);
+        for (&number, text) in audiences.iter().zip(audience_texts) {
             let index = self.place_string(number, text);
             encode::u32(&mut self.origins, index);
-        }
-        if audiences == 0 {
-            encode::u32(&mut self.origins, 0);
         }
         self.origins.extend_from_slice(&origin.unknown);
         encode::end(&mut self.origins, start);

@@ -85,10 +85,9 @@ impl<'a> LogBatchView<'a> {
         if incarnation as usize > self.incarnations.len() {
             return Err(part.bad("an origin's incarnation is not in the table"));
         }
-        let mut strings = [0; ORIGIN_STRINGS];
-        for index in &mut strings {
-            *index = part.u32()?;
-            self.string(*index, &part)?;
+        let strings = part.u32s::<ORIGIN_STRINGS>()?;
+        if strings.iter().any(|&index| index as usize >= self.strings.len()) {
+            return Err(part.bad("a string's index is not in the table"));
         }
         let count = part.count(4)?;
         let mut check = part;
@@ -133,10 +132,10 @@ impl<'v> Records<'v> {
     fn read(&mut self) -> Result<RecordView<'v>, BadCdr> {
         let batch = self.batch;
         let mut part = self.rest.delimited().inspect_err(|_| self.left = 0)?;
-        let time = Time(part.u64()? as i64);
-        let number = part.u64()?;
-        let ring = part.u32()?;
-        let index = part.u32()?;
+        // Time, number, ring, origin: six words at fixed places.
+        let [time_low, time_high, number_low, number_high, ring, index] = part.u32s()?;
+        let time = Time(u64_of(time_low, time_high) as i64);
+        let number = u64_of(number_low, number_high);
         let origin = batch.origins.get(index as usize).ok_or(part.bad("a record's origin is not in the table"))?;
         let origin = OriginView { batch, index, origin };
         let given = part.u8()?;
@@ -150,6 +149,11 @@ impl<'v> Records<'v> {
         let unknown = part.rest();
         Ok(RecordView { time, number, ring, origin, level, priority, extras, message, data, unknown })
     }
+}
+
+#[inline]
+fn u64_of(low: u32, high: u32) -> u64 {
+    u64::from(high) << 32 | u64::from(low)
 }
 
 impl<'v> Iterator for Records<'v> {
