@@ -194,6 +194,24 @@ pub struct RecordId {
     pub number: u64,
 }
 
+/// Why a text is not a record's id.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("'{0}' is no record id (incarnation, ring and number between dots)")]
+pub struct BadRecordId(pub String);
+
+impl FromStr for RecordId {
+    type Err = BadRecordId;
+
+    fn from_str(text: &str) -> Result<RecordId, BadRecordId> {
+        let parse = || {
+            let mut parts = text.splitn(3, '.');
+            let incarnation = parts.next()?.parse().ok()?;
+            Some(RecordId { incarnation, ring: parts.next()?.parse().ok()?, number: parts.next()?.parse().ok()? })
+        };
+        parse().ok_or_else(|| BadRecordId(text.to_owned()))
+    }
+}
+
 impl fmt::Display for RecordId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}.{}.{}", self.incarnation, self.ring, self.number)
@@ -220,6 +238,8 @@ mod tests {
             let incarnation = Incarnation { boot, pid, start };
             prop_assert_eq!(incarnation.to_string().parse(), Ok(incarnation));
             prop_assert_eq!(Incarnation::from_bytes(incarnation.to_bytes()), incarnation);
+            let id = RecordId { incarnation, ring: pid, number: start };
+            prop_assert_eq!(id.to_string().parse(), Ok(id));
         }
     }
 }

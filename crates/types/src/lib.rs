@@ -10,6 +10,7 @@
 //! | how names become keys | [`name`] | `spec/decisions/0004-names.md` |
 //! | the header before every batch | [`header`] | `spec/wire/batch-header.md` |
 //! | a log record and its level | [`record`], [`level`] | `spec/types.md` |
+//! | records in ACS's files | [`xml`] | `spec/wire/acs-xml.md` |
 //! | records on the wire and in segments | [`log_batch`], on [`cdr`] | `spec/log.idl`, `spec/wire/log-batch.md` |
 //!
 //! ```
@@ -23,6 +24,7 @@
 
 #[cfg(test)]
 mod arbitrary;
+pub mod bad_record;
 pub mod cdr;
 pub mod header;
 pub mod identity;
@@ -31,7 +33,9 @@ pub mod log_batch;
 pub mod name;
 pub mod record;
 pub mod time;
+pub mod xml;
 
+pub use bad_record::BadRecord;
 pub use header::BatchHeader;
 pub use identity::{Domain, Incarnation, RecordId, SourceName};
 pub use level::Level;

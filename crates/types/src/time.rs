@@ -57,7 +57,12 @@ impl Time {
 
     /// Rounded to the nearest millisecond, half up: what ACS's 23 characters can hold.
     pub const fn rounded_to_ms(self) -> Time {
-        Time(self.0.saturating_add(500_000).div_euclid(1_000_000) * 1_000_000)
+        let ms = self.0.saturating_add(500_000).div_euclid(1_000_000);
+        match ms.checked_mul(1_000_000) {
+            Some(ns) => Time(ns),
+            // The first half millisecond of the range has none below it.
+            None => Time((ms + 1) * 1_000_000),
+        }
     }
 
     /// `2026-11-21T08:15:30.123`: ACS's spelling, 23 characters, rounded to the millisecond.
@@ -141,7 +146,9 @@ fn parse(text: &str) -> Option<Time> {
         return None;
     }
     let seconds = days_from_civil(year, month, day) * SECONDS_PER_DAY + hour * 3600 + minute * 60 + second;
-    seconds.checked_mul(NS_PER_SECOND)?.checked_add(nanoseconds(fraction)?).map(Time)
+    // Wider than the result: the first second of the range begins before it.
+    let ns = i128::from(seconds) * i128::from(NS_PER_SECOND) + i128::from(nanoseconds(fraction)?);
+    ns.try_into().ok().map(Time)
 }
 
 fn number(text: &str, width: usize) -> Option<i64> {
@@ -201,6 +208,10 @@ mod tests {
         assert_eq!("2005-02-01T15:33:09.592".parse(), Ok(Time(1_107_271_989_592_000_000)));
         assert_eq!(Time(1_107_271_989_592_000_000).to_acs(), "2005-02-01T15:33:09.592");
         assert_eq!("2016-12-31T23:59:60".parse::<Time>(), "2017-01-01T00:00:00".parse());
+        for end in [Time(i64::MIN), Time(i64::MAX)] {
+            assert_eq!(end.to_ns_text().parse(), Ok(end));
+            assert_eq!(end.to_acs().parse(), Ok(end.rounded_to_ms()));
+        }
         assert_eq!(Time(1_499_999).to_acs(), "1970-01-01T00:00:00.001");
         assert_eq!(Time(1_500_000).to_acs(), "1970-01-01T00:00:00.002");
     }

@@ -1,0 +1,54 @@
+//! ACS's log files: XML with one element a record, named after its level.
+//!
+//! [`AcsXmlReader`] reads them as they are found: ISO-8859-1 or UTF-8, with or without a root, a header or a namespace prefix,
+//! messages as CDATA, plain text or nested XML, attributes escaped or not. A record that cannot be read is told with file, line
+//! and reason, and the next is read. [`AcsXmlWriter`] writes files that ACS's tools read, and that lead back to the same
+//! records here. What goes where, and what we add to ACS's attributes: `spec/wire/acs-xml.md`.
+//!
+//! The reader finds a record's bounds by itself (`scan`) and gives quick-xml one record at a time. Feeding the whole stream to
+//! quick-xml was rejected: after a broken record an XML parser has lost its place in the tree, and every record behind it.
+//!
+//! ```
+//! use tampu_types::{Level, xml::AcsXmlReader};
+//!
+//! let file = br#"<?xml version="1.0" encoding="ISO-8859-1"?>
+//! <Log>
+//! <Info TimeStamp="2005-02-01T15:33:09.592" Routine="init"><![CDATA[Connecting...]]></Info>
+//! <Info TimeStamp="yesterday"/>
+//! <Error TimeStamp="2005-02-01T15:33:09.599" Host="te1">no answer</Error>
+//! </Log>"#;
+//! let mut records = AcsXmlReader::new(&file[..], "log.xml");
+//! assert_eq!(records.next().unwrap()?.message, "Connecting...");
+//! let bad = records.next().unwrap().unwrap_err();
+//! assert!(bad.to_string().starts_with("log.xml:4: the TimeStamp 'yesterday' is no time"));
+//! assert_eq!(records.next().unwrap()?.level, Level::Error);
+//! assert!(records.next().is_none());
+//! # Ok::<(), tampu_types::bad_record::BadRecord>(())
+//! ```
+
+mod escape;
+mod parse;
+mod reader;
+mod scan;
+mod writer;
+
+pub use reader::AcsXmlReader;
+pub use writer::{AcsXmlOptions, AcsXmlWriter, write_record};
+
+/// The Data element that holds the record's logger.
+const LOGGER: &str = "logName";
+
+/// How ACS writes an empty Data value.
+const EMPTY_VALUE: &str = "N/A";
+
+/// Says, as a record's first attribute, that its texts have backslash escapes for what XML 1.0 cannot hold.
+const ESCAPES: (&str, &str) = ("Escapes", "backslash");
+
+/// A child element for an attribute whose name XML cannot hold, or that would be taken for another.
+const ATTRIBUTE: &str = "Attribute";
+
+/// The attribute we keep an element's name in where Priority overrides its level.
+const ELEMENT: &str = "Element";
+
+#[cfg(test)]
+mod tests;

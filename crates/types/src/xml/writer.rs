@@ -1,0 +1,319 @@
+//! Writing records as ACS's tools read them.
+
+use std::io::{self, Write};
+
+use super::{ATTRIBUTE, ELEMENT, EMPTY_VALUE, ESCAPES, LOGGER, escape};
+use crate::{identity::Incarnation, level::Level, record::LogRecord};
+
+/// What a file is to hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AcsXmlOptions {
+    /// TimeStamps with nine decimals instead of ACS's three. ACS's own tools read three.
+    pub nanoseconds: bool,
+    /// RecordId, for records that were not imported from a file: reading the file again where it came from adds nothing.
+    pub identity: bool,
+    /// Received, where it is known.
+    pub received: bool,
+}
+
+impl Default for AcsXmlOptions {
+    /// Three decimals, identities, no times of reception.
+    fn default() -> AcsXmlOptions {
+        AcsXmlOptions { nanoseconds: false, identity: true, received: false }
+    }
+}
+
+/// Writes one file: header, records, footer.
+#[derive(Debug)]
+pub struct AcsXmlWriter<W: Write> {
+    out: W,
+    options: AcsXmlOptions,
+    text: String,
+}
+
+impl<W: Write> AcsXmlWriter<W> {
+    /// Begins a file of this name (ACS: `NameForXmlDocument`).
+    pub fn new(mut out: W, name: &str, options: AcsXmlOptions) -> io::Result<AcsXmlWriter<W>> {
+        let mut text = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<Log>\n<Header Name=\"");
+        let name: String = name.chars().filter(|character| !character.is_control()).collect();
+        escape::push_attribute(&mut text, &name);
+        text.push_str("\" Type=\"LOGFILE\" />\n");
+        out.write_all(text.as_bytes())?;
+        Ok(AcsXmlWriter { out, options, text })
+    }
+
+    /// Appends a record, on a line of its own unless its texts hold line ends.
+    pub fn record(&mut self, record: &LogRecord) -> io::Result<()> {
+        self.text.clear();
+        write_record(&mut self.text, record, self.options);
+        self.text.push('\n');
+        self.out.write_all(self.text.as_bytes())
+    }
+
+    /// Ends the file and hands the output back.
+    pub fn finish(mut self) -> io::Result<W> {
+        self.out.write_all(b"</Log>\n")?;
+        self.out.flush()?;
+        Ok(self.out)
+    }
+}
+
+/// Appends one record's element, without a line end.
+pub fn write_record(out: &mut String, record: &LogRecord, options: AcsXmlOptions) {
+    Element { record, options, escapes: needs_escapes(record), out }.write();
+}
+
+/// Whether some text holds what XML 1.0 cannot, or what would be read as something else.
+fn needs_escapes(record: &LogRecord) -> bool {
+    let texts = [
+        &record.message,
+        &record.logger,
+        &record.file,
+        &record.routine,
+        &record.host,
+        &record.process,
+        &record.thread,
+        &record.context,
+        &record.source_object,
+        &record.array,
+        &record.antenna,
+        &record.stack_id,
+        &record.log_id,
+        &record.uri,
+        &record.run_id,
+    ];
+    let archive = record.archive.iter().flat_map(|archive| [&archive.object, &archive.parameter, &archive.r#type]);
+    let data = record.data.iter().chain(&record.attributes).flat_map(|datum| [&datum.name, &datum.value]);
+    let is_empty_value = |text: &str| text.trim_ascii() == EMPTY_VALUE;
+    texts.into_iter().chain(archive).chain(data).chain(&record.audiences).any(|text| escape::has_forbidden(text))
+        || record.data.iter().any(|datum| is_empty_value(&datum.value))
+        || is_empty_value(&record.logger)
+        || record.audiences.iter().any(|name| name.contains(',') || name.trim() != name)
+}
+
+struct Element<'a> {
+    record: &'a LogRecord,
+    options: AcsXmlOptions,
+    escapes: bool,
+    out: &'a mut String,
+}
+
+impl Element<'_> {
+    fn write(&mut self) {
+        let record = self.record;
+        let (name, level, unknown) = self.name();
+        self.out.push('<');
+        self.out.push_str(name);
+        if self.escapes {
+            self.raw(ESCAPES.0, ESCAPES.1);
+        }
+        let time = if self.options.nanoseconds { record.time.to_ns_text() } else { record.time.to_acs() };
+        self.raw("TimeStamp", &time);
+        self.attribute("File", &record.file);
+        self.number("Line", record.line);
+        self.attribute("Routine", &record.routine);
+        self.attribute("Host", &record.host);
+        self.attribute("Process", &record.process);
+        self.attribute("Thread", &record.thread);
+        self.attribute("Context", &record.context);
+        self.attribute("SourceObject", &record.source_object);
+        self.audiences();
+        self.attribute("Array", &record.array);
+        self.attribute("Antenna", &record.antenna);
+        self.attribute("StackId", &record.stack_id);
+        self.number("StackLevel", record.stack_level);
+        self.attribute("LogId", &record.log_id);
+        self.attribute("Uri", &record.uri);
+        self.priority(level);
+        self.attribute("RunId", &record.run_id);
+        self.number("TraceId", record.trace_id.map(|id| hexadecimal(&id)));
+        self.number("SpanId", record.span_id.map(|id| hexadecimal(&id)));
+        if let Some(archive) = &record.archive {
+            self.attribute("Object", &archive.object);
+            self.attribute("Parameter", &archive.parameter);
+            self.attribute("Type", &archive.r#type);
+        }
+        // What was imported has an id that can be computed again.
+        let id = record.id.filter(|id| self.options.identity && id.incarnation != Incarnation::default());
+        self.number("RecordId", id);
+        self.number("Received", record.received.filter(|_| self.options.received));
+
+        let unknown = &record.attributes[unknown..];
+        let plain = unknown.iter().enumerate().take_while(|(place, datum)| {
+            is_plain(&datum.name, record.archive.is_some()) && unknown[..*place].iter().all(|other| other.name != datum.name)
+        });
+        let plain = plain.count();
+        for datum in &unknown[..plain] {
+            self.attribute_even_empty(&datum.name, &datum.value);
+        }
+        self.body(name, &unknown[plain..]);
+    }
+
+    /// The element's name, the level it stands for, and how many of the unknown attributes that has used up.
+    fn name(&self) -> (&'static str, Level, usize) {
+        let record = self.record;
+        if record.archive.is_some() {
+            return ("Archive", Level::Info, 0);
+        }
+        let first = record.attributes.first().filter(|datum| datum.name == ELEMENT);
+        let overridden = first.and_then(|datum| Level::ALL.into_iter().find(|level| level.name() == datum.value));
+        match overridden.filter(|&level| level != record.level) {
+            Some(level) => (level.name(), level, 1),
+            None => (record.level.name(), record.level, 0),
+        }
+    }
+
+    fn priority(&mut self, element: Level) {
+        let record = self.record;
+        let seven = record.priority == Some(7) && record.level == Level::Error;
+        if seven {
+            self.raw("Priority", "7");
+        } else if element != record.level {
+            self.number("Priority", Some(record.level.number()));
+        }
+        // No number ACS would give here, but what somebody gave.
+        self.number("GivenPriority", record.priority.filter(|_| !seven));
+    }
+
+    fn body(&mut self, name: &str, attributes: &[crate::record::Datum]) {
+        let record = self.record;
+        // A logger's absence has to be said where data of its name would be taken for it.
+        let has_logger = !record.logger.is_empty() || record.data.iter().any(|datum| datum.name == LOGGER);
+        if record.message.is_empty() && record.data.is_empty() && !has_logger && attributes.is_empty() {
+            self.out.push_str(" />");
+            return;
+        }
+        self.out.push('>');
+        if !record.message.is_empty() {
+            self.cdata(&record.message);
+        }
+        for datum in attributes {
+            self.child(ATTRIBUTE, &datum.name, &datum.value);
+        }
+        if has_logger {
+            self.data(LOGGER, &record.logger);
+        }
+        for datum in &record.data {
+            self.data(&datum.name, &datum.value);
+        }
+        self.out.push_str("</");
+        self.out.push_str(name);
+        self.out.push('>');
+    }
+
+    /// As it is: for texts that need no escaping.
+    fn raw(&mut self, name: &str, value: &str) {
+        self.out.push(' ');
+        self.out.push_str(name);
+        self.out.push_str("=\"");
+        self.out.push_str(value);
+        self.out.push('"');
+    }
+
+    fn number(&mut self, name: &str, value: Option<impl ToString>) {
+        if let Some(value) = value {
+            self.raw(name, &value.to_string());
+        }
+    }
+
+    fn attribute(&mut self, name: &str, value: &str) {
+        if !value.is_empty() {
+            self.attribute_even_empty(name, value);
+        }
+    }
+
+    fn attribute_even_empty(&mut self, name: &str, value: &str) {
+        self.out.push(' ');
+        self.out.push_str(name);
+        self.out.push_str("=\"");
+        self.value(value);
+        self.out.push('"');
+    }
+
+    fn value(&mut self, value: &str) {
+        if self.escapes {
+            escape::push_attribute(self.out, &escape::to_backslash(value));
+        } else {
+            escape::push_attribute(self.out, value);
+        }
+    }
+
+    fn cdata(&mut self, text: &str) {
+        if self.escapes {
+            escape::push_cdata(self.out, &escape::to_backslash(text));
+        } else {
+            escape::push_cdata(self.out, text);
+        }
+    }
+
+    fn data(&mut self, name: &str, value: &str) {
+        if value.is_empty() {
+            self.child("Data", name, EMPTY_VALUE);
+        } else if value.trim_ascii() == EMPTY_VALUE {
+            // The words themselves: their first letter as an escape tells them from the empty value.
+            let text = escape::to_backslash(value).replacen('N', "\\x4e", 1);
+            self.child_with("Data", name, |element| escape::push_cdata(element.out, &text));
+        } else {
+            self.child("Data", name, value);
+        }
+    }
+
+    fn child(&mut self, element: &str, name: &str, value: &str) {
+        self.child_with(element, name, |element| element.cdata(value));
+    }
+
+    fn child_with(&mut self, element: &str, name: &str, write: impl FnOnce(&mut Self)) {
+        self.out.push('<');
+        self.out.push_str(element);
+        self.attribute_even_empty("Name", name);
+        self.out.push('>');
+        write(self);
+        self.out.push_str("</");
+        self.out.push_str(element);
+        self.out.push('>');
+    }
+
+    /// Names between commas. Commas and outer blanks inside a name are escapes, so that they do not separate.
+    fn audiences(&mut self) {
+        let mut list = String::new();
+        for name in self.record.audiences.iter().filter(|name| !name.is_empty()) {
+            if !list.is_empty() {
+                list.push(',');
+            }
+            if !self.escapes {
+                list.push_str(name);
+                continue;
+            }
+            for character in name.chars() {
+                match character {
+                    ',' => list.push_str("\\x2c"),
+                    blank if blank.is_whitespace() => escape::push_escape(&mut list, blank),
+                    other => list.push_str(&escape::to_backslash(other.encode_utf8(&mut [0; 4]))),
+                }
+            }
+        }
+        if !list.is_empty() {
+            self.out.push_str(" Audience=\"");
+            escape::push_attribute(self.out, &list);
+            self.out.push('"');
+        }
+    }
+}
+
+fn hexadecimal(id: &[u8]) -> String {
+    id.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Whether an unknown attribute of this name can be one in XML, and will be read back as unknown.
+fn is_plain(name: &str, archive: bool) -> bool {
+    let starts = name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
+    let good = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'));
+    let known = match name {
+        "TimeStamp" | "File" | "Line" | "Routine" | "Host" | "Process" | "Thread" | "Context" | "SourceObject" | "Audience"
+        | "Array" | "Antenna" | "StackId" | "StackLevel" | "LogId" | "Uri" | "URI" | "Priority" | "GivenPriority" | "RunId"
+        | "TraceId" | "SpanId" | "RecordId" | "Received" | "Escapes" => true,
+        "Object" | "Parameter" | "Type" => archive,
+        _ => false,
+    };
+    starts && good && !known && !name.starts_with("xmlns")
+}
