@@ -1,1 +1,17 @@
 //! Logs: the logger, the collector and the archive.
+//!
+//! An application logs through a [`Logger`]. Its records travel on the bus, one topic a level (`log/warning`) and one partition
+//! a set of audiences, to every client that asked for them and to the collector, which commits them to its archive and only
+//! then acknowledges. Queries go to the collector.
+//!
+//! | subject | module |
+//! |-|-|
+//! | the application's side | [`logger`], and a macro a level: [`info!`], [`warning!`], ... |
+//!
+//! Applications that prefer the short name depend on it as `tampu = { package = "tampu-log" }` and write `tampu::info!`.
+
+pub mod logger;
+mod macros;
+
+pub use logger::{LogSettings, Logger, Threshold};
+pub use tampu_types::Level;

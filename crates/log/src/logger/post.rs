@@ -1,0 +1,23 @@
+//! The way out of the process: what the backend hands packets to.
+
+use std::time::Duration;
+
+use crate::logger::lane::LaneKey;
+
+/// Takes packets and publishes them.
+pub(crate) trait Post: Send {
+    /// Publishes one packet of a lane. May block for as long as its own bounds allow; the application does not wait for it.
+    fn publish(&mut self, lane: &LaneKey, urgent: bool, packet: &[u8]) -> Result<(), Refused>;
+
+    /// Waits until all that was published has reached its readers; whether it has.
+    fn flush(&mut self, timeout: Duration) -> bool;
+}
+
+/// Why a packet was not taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Refused {
+    /// There is no way out yet; the same packet is worth another try.
+    NotYet(String),
+    /// This packet will never go out.
+    Never(String),
+}

@@ -1,0 +1,175 @@
+//! What a process may decide about its logging, with the defaults and why they are so.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tampu_types::{Domain, Level, SourceName};
+
+/// From which level on records count. ACS's `Off` (99) is a threshold without being a level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Threshold {
+    /// This level and all graver ones.
+    From(Level),
+    /// None at all.
+    Off,
+}
+
+impl Threshold {
+    /// A number to compare levels' numbers with.
+    pub(crate) fn number(self) -> u8 {
+        match self {
+            Threshold::From(level) => level.number(),
+            Threshold::Off => 99,
+        }
+    }
+
+    /// Whether a record of this level counts.
+    pub fn passes(self, level: Level) -> bool {
+        level.number() >= self.number()
+    }
+}
+
+impl std::str::FromStr for Threshold {
+    type Err = tampu_types::level::UnknownLevel;
+
+    fn from_str(text: &str) -> Result<Threshold, Self::Err> {
+        if text.eq_ignore_ascii_case("off") || text == "99" {
+            return Ok(Threshold::Off);
+        }
+        // ACS spells "everything" as level 0.
+        if text == "0" { Ok(Threshold::From(Level::Trace)) } else { text.parse().map(Threshold::From) }
+    }
+}
+
+impl TryFrom<String> for Threshold {
+    type Error = tampu_types::level::UnknownLevel;
+
+    fn try_from(text: String) -> Result<Threshold, Self::Error> {
+        text.parse()
+    }
+}
+
+impl From<Threshold> for String {
+    fn from(threshold: Threshold) -> String {
+        match threshold {
+            Threshold::From(level) => level.name().to_owned(),
+            Threshold::Off => "Off".to_owned(),
+        }
+    }
+}
+
+/// Everything a process's logging can be told.
+#[derive(Debug, Clone)]
+pub struct LogSettings {
+    /// The installation.
+    pub domain: Domain,
+    /// This process's stable name.
+    pub source: SourceName,
+    /// Records below it are not published. ACS's default: Delouse.
+    pub central: Threshold,
+    /// Records from it on are also printed on standard error by the backend. Off unless asked for.
+    pub local: Threshold,
+    /// Records from this level on do not wait for a packet to fill. ACS: above Alert; here from Error on, because a batch of
+    /// errors that come at once still travels as one.
+    pub immediate: Threshold,
+    /// Records in a packet. ACS's default: 100.
+    pub packet_records: usize,
+    /// Bytes after which a packet is sealed whatever its number of records; below one batch of every engine.
+    pub packet_bytes: usize,
+    /// The longest a record waits in a packet. ACS's default is 10 s; a tail should feel live.
+    pub flush_period: Duration,
+    /// Bytes of sealed packets that may wait for the bus.
+    pub queue_bytes: usize,
+    /// How long a call may wait for room in a full queue before its record is dropped, counted and told.
+    pub full_wait: Duration,
+    /// The same for Error and above, which are worth more.
+    pub full_wait_grave: Duration,
+    /// How long the last handle waits for what is still queued.
+    pub close_wait: Duration,
+    /// Host name in the records.
+    pub host: String,
+    /// Process (ACS: container) name in the records.
+    pub process: String,
+}
+
+impl LogSettings {
+    /// The defaults for a source, with nothing read from the environment.
+    pub fn isolated(domain: Domain, source: SourceName) -> LogSettings {
+        LogSettings {
+            process: source.as_str().to_owned(),
+            domain,
+            source,
+            central: Threshold::From(Level::Delouse),
+            local: Threshold::Off,
+            immediate: Threshold::From(Level::Error),
+            packet_records: 100,
+            packet_bytes: 48 * 1024,
+            flush_period: Duration::from_millis(100),
+            queue_bytes: 8 * 1024 * 1024,
+            full_wait: Duration::from_micros(200),
+            full_wait_grave: Duration::from_millis(5),
+            close_wait: Duration::from_secs(2),
+            host: host_name(),
+        }
+    }
+
+    /// The defaults, overridden by `TAMPU_DOMAIN`, `TAMPU_LOG_LEVEL` (published from) and `TAMPU_LOG_LOCAL` (printed from).
+    pub fn from_env(source: SourceName) -> Result<LogSettings, BadSettings> {
+        let domain = match variable("TAMPU_DOMAIN")? {
+            Some(name) => Domain::new(name).map_err(|error| BadSettings::new("TAMPU_DOMAIN", error))?,
+            None => Domain::new("local").map_err(|error| BadSettings::new("the default domain", error))?,
+        };
+        let mut settings = LogSettings::isolated(domain, source);
+        for (name, threshold) in [("TAMPU_LOG_LEVEL", &mut settings.central), ("TAMPU_LOG_LOCAL", &mut settings.local)] {
+            if let Some(text) = variable(name)? {
+                *threshold = text.parse().map_err(|error| BadSettings::new(name, error))?;
+            }
+        }
+        Ok(settings)
+    }
+}
+
+/// A setting that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{name}: {why}")]
+pub struct BadSettings {
+    /// Which one.
+    pub name: &'static str,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+impl BadSettings {
+    fn new(name: &'static str, why: impl std::fmt::Display) -> BadSettings {
+        BadSettings { name, why: why.to_string() }
+    }
+}
+
+fn variable(name: &'static str) -> Result<Option<String>, BadSettings> {
+    match std::env::var(name) {
+        Ok(value) => Ok(Some(value).filter(|value| !value.is_empty())),
+        Err(std::env::VarError::NotPresent) => Ok(None),
+        Err(std::env::VarError::NotUnicode(_)) => Err(BadSettings::new(name, "is not UTF-8")),
+    }
+}
+
+fn host_name() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thresholds_are_read_as_acs_writes_them() {
+        assert_eq!("0".parse(), Ok(Threshold::From(Level::Trace)));
+        assert_eq!("info".parse(), Ok(Threshold::From(Level::Info)));
+        assert_eq!("OFF".parse(), Ok(Threshold::Off));
+        assert_eq!("99".parse(), Ok(Threshold::Off));
+        assert!("loud".parse::<Threshold>().is_err());
+        assert!(!Threshold::Off.passes(Level::Emergency));
+        assert!(Threshold::From(Level::Info).passes(Level::Info));
+    }
+}

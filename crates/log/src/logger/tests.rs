@@ -1,0 +1,237 @@
+//! The logger against a way out that the test holds in its hand.
+
+use std::{
+    sync::{Arc, Condvar, Mutex},
+    time::Duration,
+};
+
+use tampu_types::{Domain, Level, LogRecord, Partition, SourceName, log_batch};
+
+use crate::logger::{
+    LogSettings, Logger, Threshold,
+    lane::LaneKey,
+    post::{Post, Refused},
+};
+
+/// What came out, and whether the way out is open.
+#[derive(Default)]
+struct Far {
+    state: Mutex<FarState>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct FarState {
+    packets: Vec<(LaneKey, bool, Vec<LogRecord>)>,
+    blocked: bool,
+    unreachable: bool,
+}
+
+struct ToFar(Arc<Far>);
+
+impl Post for ToFar {
+    fn publish(&mut self, lane: &LaneKey, urgent: bool, packet: &[u8]) -> Result<(), Refused> {
+        let state = self.0.state.lock().unwrap();
+        let mut state = self.0.changed.wait_while(state, |state| state.blocked).unwrap();
+        if state.unreachable {
+            return Err(Refused::NotYet("no way".into()));
+        }
+        state.packets.push((lane.clone(), urgent, log_batch::decode_records(packet).unwrap()));
+        self.0.changed.notify_all();
+        Ok(())
+    }
+
+    fn flush(&mut self, _timeout: Duration) -> bool {
+        true
+    }
+}
+
+impl Far {
+    fn set(&self, change: impl FnOnce(&mut FarState)) {
+        change(&mut self.state.lock().unwrap());
+        self.changed.notify_all();
+    }
+
+    /// Waits until this many packets have come.
+    fn packets(&self, count: usize) -> Vec<(LaneKey, bool, Vec<LogRecord>)> {
+        let state = self.state.lock().unwrap();
+        let wait = |state: &mut FarState| state.packets.len() < count;
+        let (state, late) = self.changed.wait_timeout_while(state, Duration::from_secs(20), wait).unwrap();
+        assert!(!late.timed_out(), "only {} packets came", state.packets.len());
+        state.packets.clone()
+    }
+
+    fn records(&self) -> Vec<LogRecord> {
+        self.state.lock().unwrap().packets.iter().flat_map(|(_, _, records)| records.clone()).collect()
+    }
+}
+
+fn logger(change: impl FnOnce(&mut LogSettings)) -> (Logger, Arc<Far>) {
+    let far = Arc::new(Far::default());
+    let mut settings = LogSettings::isolated(Domain::new("test").unwrap(), SourceName::new("CONTROL/DV01").unwrap());
+    // Nothing leaves by the passing of time unless a test wants it to.
+    settings.flush_period = Duration::from_secs(3600);
+    change(&mut settings);
+    (Logger::start(settings, Box::new(ToFar(far.clone()))).unwrap(), far)
+}
+
+#[test]
+fn a_statement_becomes_a_record_with_all_it_says() {
+    let (logger, far) = logger(|_| {});
+    let mount = logger.named("mount").for_object("CONTROL/DV01/Mount").for_audiences(["Operator"]).in_context("scan 7");
+    let angle = 269.9;
+    crate::warning!(mount, "cable wrap at {angle} of {}", 270; axis = "az", angle = angle);
+    assert!(mount.flush(Duration::from_secs(20)));
+
+    let (lane, urgent, records) = far.packets(1).remove(0);
+    assert_eq!((lane.level, lane.partition, urgent), (Level::Warning, Partition::of(["operator"]), false));
+    let record = &records[0];
+    assert_eq!(record.message, "cable wrap at 269.9 of 270");
+    assert_eq!(
+        record.data.iter().map(|datum| (&*datum.name, &*datum.value)).collect::<Vec<_>>(),
+        [("axis", "az"), ("angle", "269.9")]
+    );
+    assert_eq!((&*record.logger, &*record.source_object, &*record.context), ("mount", "CONTROL/DV01/Mount", "scan 7"));
+    assert_eq!(record.audiences, ["Operator"]);
+    assert!(record.file.ends_with("tests.rs") && record.line.is_some(), "{record:?}");
+    assert!(record.routine.ends_with("a_statement_becomes_a_record_with_all_it_says"), "{}", record.routine);
+    assert_eq!(record.process, "CONTROL/DV01");
+    assert!(!record.host.is_empty() && !record.thread.is_empty());
+    assert!(record.time.0 > 1_700_000_000_000_000_000);
+}
+
+#[test]
+fn ids_are_contiguous_in_each_ring() {
+    let (logger, far) = logger(|settings| settings.packet_records = 7);
+    let other = logger.named("other");
+    for number in 0..50 {
+        crate::info!(logger, "{number}");
+        crate::debug!(other, "{number}");
+    }
+    drop((logger, other));
+    let mut rings = std::collections::BTreeMap::<u32, Vec<u64>>::new();
+    for record in far.records() {
+        let id = record.id.unwrap();
+        rings.entry(id.ring).or_default().push(id.number);
+    }
+    assert_eq!(rings.len(), 2);
+    assert!(rings.values().all(|numbers| numbers.iter().copied().eq(0..50)), "{rings:?}");
+}
+
+#[test]
+fn a_full_packet_leaves_at_once_and_the_last_handle_sends_the_rest() {
+    let (logger, far) = logger(|settings| settings.packet_records = 10);
+    for number in 0..25 {
+        crate::info!(logger, "{number}");
+    }
+    let sizes: Vec<usize> = far.packets(2).iter().map(|(_, _, records)| records.len()).collect();
+    assert_eq!(sizes, [10, 10]);
+    drop(logger);
+    assert_eq!(far.packets(3)[2].2.len(), 5);
+}
+
+#[test]
+fn an_immediate_record_waits_for_nobody() {
+    let (logger, far) = logger(|_| {});
+    crate::info!(logger, "can wait");
+    crate::error!(logger, "cannot");
+    let (lane, urgent, records) = far.packets(1).remove(0);
+    assert_eq!((lane.level, urgent, records.len()), (Level::Error, true, 1));
+}
+
+#[test]
+fn the_flush_period_bounds_the_wait() {
+    let (logger, far) = logger(|settings| settings.flush_period = Duration::from_millis(1));
+    for round in 1..=3 {
+        crate::info!(logger, "{round}");
+        assert_eq!(far.packets(round).len(), round);
+    }
+}
+
+#[test]
+fn disabled_levels_evaluate_nothing_and_levels_change_in_all_handles() {
+    let (logger, far) = logger(|_| {});
+    let clone = logger.clone();
+    let fail = || -> i32 { panic!("evaluated") };
+    crate::trace!(logger, "{}", fail(); value = fail());
+    clone.set_central(Threshold::Off);
+    crate::emergency!(logger, "unheard");
+    clone.set_central(Threshold::From(Level::Trace));
+    crate::trace!(logger, "heard");
+    drop((logger, clone));
+    assert_eq!(far.records().iter().map(|record| &*record.message).collect::<Vec<_>>(), ["heard"]);
+}
+
+#[test]
+fn what_finds_no_room_is_counted_and_told() {
+    let (logger, far) = logger(|settings| {
+        settings.packet_records = 10;
+        settings.queue_bytes = 4096;
+        settings.full_wait = Duration::from_micros(10);
+    });
+    far.set(|state| state.blocked = true);
+    for number in 0..1000 {
+        crate::info!(logger, "record {number}");
+    }
+    let dropped = logger.stats().dropped;
+    assert!(dropped > 0 && dropped < 1000);
+    far.set(|state| state.blocked = false);
+    assert!(logger.flush(Duration::from_secs(20)));
+    drop(logger);
+
+    let records = far.records();
+    let (told, kept): (Vec<_>, Vec<_>) = records.iter().partition(|record| record.message.contains("lost here"));
+    assert_eq!(kept.len() as u64 + dropped, 1000);
+    let lost: u64 = told.iter().map(|record| record.data[0].value.parse::<u64>().unwrap()).sum();
+    assert_eq!(lost, dropped, "{told:?}");
+    assert_eq!(told[0].level, Level::Warning);
+    assert_eq!(told[0].data[1].name, "Info");
+}
+
+#[test]
+fn nothing_is_lost_while_the_way_out_is_missing_for_a_while() {
+    let (logger, far) = logger(|settings| settings.packet_records = 10);
+    far.set(|state| state.unreachable = true);
+    for number in 0..100 {
+        crate::info!(logger, "record {number}");
+    }
+    far.set(|state| state.unreachable = false);
+    drop(logger);
+    assert_eq!(far.records().len(), 100);
+}
+
+#[test]
+fn records_made_by_hand_keep_what_they_say() {
+    let (logger, far) = logger(|_| {});
+    let mut record = LogRecord::new(Level::Error, "correlator: no data");
+    record.stack_id = "chain-1".into();
+    record.stack_level = Some(2);
+    record.audiences = vec!["SciLog".into()];
+    record.host = "elsewhere".into();
+    logger.record(record.clone());
+    drop(logger);
+    let (lane, _, records) = far.packets(1).remove(0);
+    assert_eq!(lane.partition, Partition::of(["scilog"]));
+    assert_eq!((&*records[0].stack_id, records[0].stack_level, &*records[0].host), ("chain-1", Some(2), "elsewhere"));
+    assert_eq!(records[0].logger, "CONTROL/DV01");
+    assert!(records[0].id.is_some());
+}
+
+#[test]
+fn many_threads_share_a_logger() {
+    let (logger, far) = logger(|settings| {
+        settings.queue_bytes = 64 << 20;
+        settings.full_wait = Duration::from_secs(20);
+    });
+    std::thread::scope(|scope| {
+        for worker in 0..8 {
+            let logger = logger.clone();
+            scope.spawn(move || (0..1000).for_each(|number| crate::info!(logger, "{worker} {number}"; worker = worker)));
+        }
+    });
+    drop(logger);
+    let records = far.records();
+    assert_eq!(records.len(), 8000);
+    let numbers: std::collections::BTreeSet<u64> = records.iter().map(|record| record.id.unwrap().number).collect();
+    assert!(numbers.into_iter().eq(0..8000));
+}
