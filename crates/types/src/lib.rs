@@ -11,6 +11,8 @@
 //! | the header before every batch | [`header`] | `spec/wire/batch-header.md` |
 //! | a log record and its level | [`record`], [`level`] | `spec/types.md` |
 //! | records in ACS's files | [`xml`] | `spec/wire/acs-xml.md` |
+//! | records as JSON, one a line | [`json_lines`] | `spec/wire/json-lines.md` |
+//! | the ids of records read from files | [`import`] | `spec/wire/import-id.md` |
 //! | records on the wire and in segments | [`log_batch`], on [`cdr`] | `spec/log.idl`, `spec/wire/log-batch.md` |
 //!
 //! ```
@@ -28,6 +30,8 @@ pub mod bad_record;
 pub mod cdr;
 pub mod header;
 pub mod identity;
+pub mod import;
+pub mod json_lines;
 pub mod level;
 pub mod log_batch;
 pub mod name;

@@ -9,90 +9,91 @@ use serde::{Deserialize, Serialize};
 use crate::{identity::RecordId, level::Level, name::Partition, time::Time};
 
 /// One log record. In JSON the fields have these names and absent or empty ones are left out; `level` is the level's name.
+/// A record without `time` or `level` is none.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
 pub struct LogRecord {
     /// Which record this is, for ever; `None` until a logger or an importer has numbered it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<RecordId>,
     /// When it was logged, by its own `TimeStamp`.
     #[serde(with = "crate::record::time_text")]
     pub time: Time,
     /// When the collector received it.
-    #[serde(skip_serializing_if = "Option::is_none", with = "crate::record::optional_time_text")]
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::record::optional_time_text")]
     pub received: Option<Time>,
     /// How grave it is.
     pub level: Level,
     /// The number the writer gave where it differs from `level`'s (ACS's `Priority`; 7 is read as Error and kept here).
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<u8>,
     /// What is said.
+    #[serde(default)]
     pub message: String,
     /// Named logger.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub logger: String,
     /// Source file.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub file: String,
     /// Line in the source file, from 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
     /// Function.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub routine: String,
     /// Host name.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub host: String,
     /// Process (ACS: container) name.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub process: String,
     /// Thread name.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub thread: String,
     /// Context of the call.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub context: String,
     /// Component (ACS `SourceObject`).
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub source_object: String,
     /// Whom it is for; with none it is for everybody.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub audiences: Vec<String>,
     /// Array the antenna belongs to.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub array: String,
     /// Antenna.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub antenna: String,
     /// Error chain it belongs to.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub stack_id: String,
     /// Place in that chain, 0 the outermost.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stack_level: Option<i32>,
     /// The writer's own number for the record.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub log_id: String,
     /// Where to read more.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub uri: String,
     /// Run or observation it belongs to.
-    #[serde(skip_serializing_if = "String::is_empty")]
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub run_id: String,
     /// W3C trace id.
-    #[serde(skip_serializing_if = "Option::is_none", with = "crate::record::hex_16")]
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::record::hex_16")]
     pub trace_id: Option<[u8; 16]>,
     /// W3C span id.
-    #[serde(skip_serializing_if = "Option::is_none", with = "crate::record::hex_8")]
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::record::hex_8")]
     pub span_id: Option<[u8; 8]>,
     /// Named values beside the message, in order (ACS `Data`).
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub data: Vec<Datum>,
     /// Set for ACS's `Archive` records, which carry a parameter's value instead of a level.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub archive: Option<ArchiveParameter>,
     /// Attributes nobody has defined, in order.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attributes: Vec<Datum>,
     /// Members a later release has added, as they came on the wire; written out again unchanged.
     #[serde(skip)]
@@ -250,5 +251,6 @@ mod tests {
             r#"{"time":"1970-01-01T00:00:00.000000000","level":"Error","message":"no lock","trace_id":"07070707070707070707070707070707"}"#
         );
         assert_eq!(serde_json::from_str::<LogRecord>(&text).unwrap(), record);
+        assert!(serde_json::from_str::<LogRecord>("{}").unwrap_err().to_string().contains("missing field `time`"));
     }
 }
