@@ -19,7 +19,7 @@ help: ## list the commands
 
 .PHONY: run
 run: build ## build, start a hub and a simulated observatory, show the live log
-	@"$(CARGO_TARGET_DIR)/debug/tampu" up --demo
+	@"$(CARGO_TARGET_DIR)/debug/tampu" up --demo --domain demo
 
 .PHONY: build
 build: need ## build the product once, unoptimised

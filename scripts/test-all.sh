@@ -14,8 +14,7 @@ if ! "$venv/bin/python" -m pip --version >/dev/null 2>&1; then
 fi
 "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --requirement tests/peers/requirements.txt
 
-echo "== tests that say they need make test-all, and those of the benches"
-cargo test --locked --workspace -- --ignored
+echo "== the tests of the benches"
 cargo test --locked --package tampu-benches
 
 export TAMPU_BIN=$target/debug/tampu PATH="$venv/bin:$PATH"

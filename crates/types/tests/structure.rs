@@ -172,3 +172,23 @@ fn licence_expressions_are_read_as_spdx_means_them() {
         assert_eq!(permits(expression, &allowed), expected, "{expression}");
     }
 }
+
+#[test]
+fn no_test_is_skipped() {
+    let (mut folders, mut skipped, mut files) = (vec![root().join("crates"), root().join("benches")], Vec::new(), 0);
+    // In two parts, so that this line is not one of those looked for.
+    let mark = concat!("#[", "ignore");
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if entry.is_dir() {
+                folders.push(entry);
+            } else if entry.extension().is_some_and(|extension| extension == "rs") {
+                files += 1;
+                let text = std::fs::read_to_string(&entry).unwrap();
+                skipped.extend(text.contains(mark).then_some(entry));
+            }
+        }
+    }
+    assert!(files > 10, "the sources are found");
+    assert!(skipped.is_empty(), "tests that need a foreign server belong into tests/peers: {skipped:?}");
+}
