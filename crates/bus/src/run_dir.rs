@@ -20,11 +20,11 @@ use std::{
         net::UnixStream,
     },
     path::{Path, PathBuf},
-    sync::atomic::{AtomicU64, Ordering},
-    time::{SystemTime, UNIX_EPOCH},
 };
 
 use tampu_types::{Domain, Incarnation, name};
+
+use crate::{engine::Fate, host};
 
 /// The longest path a unix socket can have: `sun_path` has 108 bytes, the last one is zero.
 const SOCKET_PATH_LIMIT: usize = 107;
@@ -196,11 +196,6 @@ impl DomainDir {
         self.path.join("shm")
     }
 
-    /// The file that holds one stream's shared memory.
-    pub fn ring(&self, incarnation: Incarnation, stream: u32) -> PathBuf {
-        self.rings().join(format!("{incarnation}-{stream:08x}.ring"))
-    }
-
     /// Whether somebody accepts connections at the node's socket; the file alone may be a dead node's.
     pub fn node_answers(&self) -> bool {
         self.node_socket().is_ok_and(|path| answers(&path))
@@ -251,57 +246,17 @@ fn answers(socket: &Path) -> bool {
     fs::symlink_metadata(socket).is_ok_and(|found| found.file_type().is_socket()) && UnixStream::connect(socket).is_ok()
 }
 
-/// Whether the file's name begins with an incarnation of this host that no longer lives.
+/// Whether nobody of this life can come back for its files. Another boot's lives are over too: the directory is this host's.
+fn is_over(maker: Incarnation) -> bool {
+    maker.boot != host::boot() || host::fate(maker) == Fate::Dead
+}
+
+/// Whether the file's name begins with an incarnation that no longer lives.
 fn is_left_behind(path: &Path) -> bool {
     const INCARNATION_LEN: usize = 8 + 1 + 8 + 1 + 16;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let maker = name.get(..INCARNATION_LEN).and_then(|text| text.parse::<Incarnation>().ok());
-    maker.is_some_and(|maker| !is_alive(maker))
-}
-
-/// The first 32 bits of the kernel's boot id: which boot of which host this is.
-pub fn boot() -> u32 {
-    fs::read_to_string("/proc/sys/kernel/random/boot_id")
-        .ok()
-        .and_then(|id| u32::from_str_radix(id.get(..8)?, 16).ok())
-        .unwrap_or_default()
-}
-
-/// A new life of a writer in this process; never the same twice.
-pub fn new_incarnation() -> Incarnation {
-    static LAST: AtomicU64 = AtomicU64::new(0);
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).map(|since| since.as_nanos() as u64).unwrap_or_default();
-    let start = LAST.fetch_max(now, Ordering::Relaxed);
-    let start = if start < now { now } else { LAST.fetch_add(1, Ordering::Relaxed) + 1 };
-    Incarnation { boot: boot(), pid: std::process::id(), start }
-}
-
-/// Whether the process of this incarnation still runs on this host.
-pub fn is_alive(incarnation: Incarnation) -> bool {
-    if incarnation.boot != boot() {
-        return false;
-    }
-    let Some(process_start) = process_start_ns(incarnation.pid) else { return false };
-    // The kernel counts from boot in hundredths of a second and the clock may have been set since: a process that began
-    // clearly later than the incarnation has only inherited its number.
-    const SLACK_NS: u64 = 5_000_000_000;
-    process_start <= incarnation.start.saturating_add(SLACK_NS)
-}
-
-/// When the process began, ns of UTC since 1970; `None` where there is none or it is only waiting to be buried.
-fn process_start_ns(pid: u32) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The command in parentheses may itself hold blanks and parentheses.
-    let mut fields = stat.get(stat.rfind(')')? + 1..)?.split_ascii_whitespace();
-    if fields.next()? == "Z" {
-        return None;
-    }
-    let ticks: u64 = fields.nth(18)?.parse().ok()?;
-    let uptime: f64 = fs::read_to_string("/proc/uptime").ok()?.split_ascii_whitespace().next()?.parse().ok()?;
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?.as_nanos() as u64;
-    // /proc counts in USER_HZ, which is 100 on every architecture we run on.
-    let since_boot = ticks * 10_000_000;
-    Some(now.saturating_sub((uptime * 1e9) as u64).saturating_add(since_boot))
+    maker.is_some_and(is_over)
 }
 
 #[cfg(test)]
@@ -336,14 +291,14 @@ mod tests {
         assert_ne!(one, two);
 
         let deep = DomainDir { path: PathBuf::from("/").join("d".repeat(70)) };
-        assert!(matches!(deep.direct_socket(new_incarnation()), Err(RunDirError::Long { .. })));
+        assert!(matches!(deep.direct_socket(host::incarnation()), Err(RunDirError::Long { .. })));
     }
 
     #[test]
     fn only_what_the_dead_left_is_reclaimed() {
         let temporary = tempfile::tempdir().unwrap();
         let ours = RunDir::at(temporary.path()).domain(&domain("lab")).unwrap();
-        let living = new_incarnation();
+        let living = host::incarnation();
         let mut child = std::process::Command::new("true").spawn().unwrap();
         let dead = Incarnation { pid: child.id(), ..living };
         child.wait().unwrap();
@@ -351,20 +306,12 @@ mod tests {
         let other_boot = Incarnation { boot: !living.boot, ..living };
 
         for maker in [living, dead, recycled, other_boot] {
-            fs::write(ours.ring(maker, 7), [0; 100]).unwrap();
+            fs::write(ours.rings().join(format!("{maker}-7.ring")), [0; 100]).unwrap();
             fs::write(ours.peer_socket(maker).unwrap(), "").unwrap();
         }
         fs::write(ours.rings().join("notes.txt"), "not ours to judge").unwrap();
         assert_eq!(ours.reclaim(), Reclaimed { sockets: 3, rings: 3, bytes: 300 });
-        assert!(ours.ring(living, 7).exists() && ours.peer_socket(living).unwrap().exists());
+        assert!(ours.rings().join(format!("{living}-7.ring")).exists() && ours.peer_socket(living).unwrap().exists());
         assert!(ours.rings().join("notes.txt").exists());
-    }
-
-    #[test]
-    fn incarnations_of_one_process_differ() {
-        let first = new_incarnation();
-        let second = new_incarnation();
-        assert!(first.start < second.start && first.pid == second.pid && first.boot != 0);
-        assert!(is_alive(first));
     }
 }

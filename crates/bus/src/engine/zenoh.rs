@@ -26,6 +26,7 @@
 
 use std::{
     fs::File,
+    path::PathBuf,
     sync::{
         Arc, Mutex, PoisonError, RwLock,
         atomic::{AtomicBool, Ordering},
@@ -47,7 +48,8 @@ use self::{
 use super::{Answerer, Answers, Class, Deliver, Engine, EngineError, Guard, Limits, Outlet, Seen, Tick};
 use crate::{
     clock::{Clock, Gate, HostClock},
-    run_dir::{self, DomainDir},
+    host,
+    run_dir::DomainDir,
 };
 
 pub mod config;
@@ -237,7 +239,7 @@ fn open_peers(dir: &DomainDir, inbox: &Arc<Inbox>) -> Result<Link, EngineError> 
     };
     let _meeting = meeting_lock(dir).map_err(|why| refused(&why))?;
     dir.reclaim();
-    let listen = dir.peer_socket(run_dir::new_incarnation()).map_err(|why| refused(&why))?;
+    let listen = dir.peer_socket(host::incarnation()).map_err(|why| refused(&why))?;
     let connect = dir.meeting_sockets().into_iter().map(Endpoint::Unix).collect();
     Link::open(&Role::Peer { listen: Endpoint::Unix(listen), connect }, inbox)
 }
@@ -271,6 +273,10 @@ impl Engine for ZenohEngine {
 
     fn clock(&self) -> Arc<dyn Clock> {
         self.core.clock.clone()
+    }
+
+    fn shared_dir(&self) -> Option<PathBuf> {
+        Some(self.core.dir.rings())
     }
 
     fn outlet(&self, key: &str, class: Class) -> Result<Box<dyn Outlet>, EngineError> {

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     engine::{Engine, EngineError},
-    run_dir,
+    host,
 };
 
 /// A process's direct links.
@@ -44,7 +44,7 @@ impl Core {
             return Ok((endpoint.clone(), engine.clone()));
         }
         const DOING: &str = "listening for direct links";
-        let socket = self.dir.direct_socket(run_dir::new_incarnation()).map_err(|why| refused(DOING, why))?;
+        let socket = self.dir.direct_socket(host::incarnation()).map_err(|why| refused(DOING, why))?;
         let mut listen = vec![Endpoint::Unix(socket.clone())];
         let mut credentials = None;
         if let Some(lan) = &self.config.lan
@@ -64,7 +64,7 @@ impl Core {
         let locators = link.session.info().locators().wait();
         places.extend(locators.iter().map(ToString::to_string).filter(|place| place.starts_with("tcp/")));
         let auth = if needs_key { "key" } else { "open" };
-        let endpoint = format!("{:08x};{auth};{}", run_dir::boot(), places.join(";"));
+        let endpoint = format!("{:08x};{auth};{}", host::boot(), places.join(";"));
         let engine = ZenohEngine::over(self.config.clone(), self.dir.clone(), inbox, Way::Fixed, link)?;
         let engine: Arc<dyn Engine> = Arc::new(engine);
         directs.listening = Some((endpoint.clone(), engine.clone()));
@@ -100,7 +100,7 @@ impl Core {
         let mut last = bad();
         for place in parts {
             let to: Endpoint = place.parse().map_err(|_| bad())?;
-            if boot != run_dir::boot() && matches!(to, Endpoint::Unix(_)) {
+            if boot != host::boot() && matches!(to, Endpoint::Unix(_)) {
                 continue;
             }
             let inbox = Arc::new(Inbox::default());

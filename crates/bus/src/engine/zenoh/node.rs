@@ -14,7 +14,7 @@ use std::{
 };
 
 use tampu_types::Domain;
-use zenoh::{Session, Wait};
+use zenoh::{Session, Wait, liveliness::LivelinessToken};
 
 use super::{
     Way, ZenohEngine,
@@ -25,7 +25,9 @@ use super::{
 };
 use crate::{
     engine::EngineError,
+    host,
     run_dir::{DomainDir, Reclaimed, RunDirError},
+    wire::keys::Keys,
 };
 
 /// How long a node that takes over waits for the one before it to let go: a killed process is buried within this.
@@ -89,6 +91,7 @@ pub struct Node {
     dir: DomainDir,
     session: Session,
     reclaimed: Reclaimed,
+    _here: LivelinessToken,
     /// Locked as long as the node lives; the kernel unlocks it however the node ends.
     _lock: File,
 }
@@ -118,9 +121,16 @@ impl Node {
         let credentials = credentials.zip(users.as_ref().map(|file| file.path().to_owned()));
         let listen = std::iter::once(Endpoint::Unix(socket)).chain(listen).collect();
         let session = link::open_session(&Role::Router { listen, connect, credentials })?;
+        // While this host's node is announced, a process of it that is not has died; else the host cannot be reached.
+        let here = Keys::new(&process.domain).node(host::boot());
+        let here = session.liveliness().declare_token(here).wait().map_err(|why| EngineError::Refused {
+            engine: super::NAME,
+            doing: "announcing the node".to_owned(),
+            why: why.to_string(),
+        })?;
         process.hub = None;
         process.lan = key.map(|key| Lan { direct: process.lan.and_then(|lan| lan.direct), key });
-        Ok(Node { config: process, dir, session, reclaimed, _lock: lock })
+        Ok(Node { config: process, dir, session, reclaimed, _here: here, _lock: lock })
     }
 
     /// An engine on the node itself: what the hub's own roles use, one hop nearer than any process.
@@ -229,7 +239,7 @@ impl Drop for UsersFile {
 }
 
 pub(super) fn users_file(dir: &DomainDir, credentials: &Credentials) -> io::Result<UsersFile> {
-    let file = UsersFile(dir.peers().join(format!("{}.users", crate::run_dir::new_incarnation())));
+    let file = UsersFile(dir.peers().join(format!("{}.users", host::incarnation())));
     writeln!(private_file(&file.0)?, "{}:{}", credentials.user, credentials.key.reveal())?;
     Ok(file)
 }
