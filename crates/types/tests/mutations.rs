@@ -1,0 +1,145 @@
+//! Thousands of seeded mutations of valid inputs through every decoder, on the stable toolchain. The fuzz targets in `fuzz/`
+//! look further; both hold the decoders to the same demands. `TAMPU_SEED=n` repeats a run.
+
+use std::{hash::BuildHasher, panic};
+
+use tampu_types::{
+    BatchHeader, ClockState, Domain, Incarnation, LogRecord, SourceName, Time,
+    json_lines::JsonLinesReader,
+    log_batch::encode_records,
+    xml::{AcsXmlOptions, AcsXmlWriter},
+};
+
+#[path = "../../../fuzz/src/lib.rs"]
+mod demands;
+
+const ROUNDS: u64 = 1500;
+
+/// A small generator whose whole state is a seed (Steele's SplitMix64).
+struct Chance(u64);
+
+impl Chance {
+    fn number(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        (self.number() % end.max(1) as u64) as usize
+    }
+}
+
+/// Changes a few places: bytes, lengths, cuts, repetitions, and pieces that matter to this format.
+fn mutate(chance: &mut Chance, bytes: &mut Vec<u8>, pieces: &[&[u8]]) {
+    for _ in 0..1 + chance.below(4) {
+        let at = chance.below(bytes.len());
+        let end = (at + chance.below(64)).min(bytes.len());
+        match chance.below(7) {
+            0 if at < bytes.len() => bytes[at] = chance.number() as u8,
+            1 if at < bytes.len() => bytes[at] ^= 1 << chance.below(8),
+            2 if at + 4 <= bytes.len() => bytes[at..at + 4].copy_from_slice(&[0xff, 0xff, 0xff, chance.number() as u8 & 0x80]),
+            3 => bytes.truncate(at),
+            4 => drop(bytes.drain(at..end)),
+            5 => {
+                let piece = bytes[at..end].to_vec();
+                let to = chance.below(bytes.len());
+                bytes.splice(to..to, piece);
+            }
+            _ => {
+                let piece = pieces[chance.below(pieces.len())];
+                bytes.splice(at..at, piece.iter().copied());
+            }
+        }
+    }
+}
+
+fn run(decoder: fn(&[u8]), inputs: &[Vec<u8>], pieces: &[&[u8]]) {
+    let given = std::env::var("TAMPU_SEED").ok().and_then(|seed| seed.parse().ok());
+    let first: u64 = given.unwrap_or_else(|| std::hash::RandomState::new().hash_one(0));
+    for seed in first..first.saturating_add(if given.is_some() { 1 } else { ROUNDS }) {
+        let mut chance = Chance(seed);
+        let mut bytes = inputs[chance.below(inputs.len())].clone();
+        mutate(&mut chance, &mut bytes, pieces);
+        if panic::catch_unwind(|| decoder(&bytes)).is_err() {
+            panic!("TAMPU_SEED={seed} does it again: {:?}", String::from_utf8_lossy(&bytes));
+        }
+    }
+}
+
+fn sample_json() -> String {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/vectors/log_batch");
+    ["v1-full.json", "v1-origins.json"].map(|file| std::fs::read_to_string(format!("{folder}/{file}")).unwrap()).concat()
+}
+
+fn samples() -> Vec<LogRecord> {
+    JsonLinesReader::new(sample_json().as_bytes(), "testdata").collect::<Result<_, _>>().unwrap()
+}
+
+#[test]
+fn batch_headers() {
+    let header = BatchHeader {
+        domain: Domain::new("alma").unwrap(),
+        source: SourceName::new("CONTROL/DV01").unwrap(),
+        incarnation: Incarnation { boot: 1, pid: 2, start: 3 },
+        stream: 4,
+        first: u64::MAX - 7,
+        count: 6,
+        type_id: 2,
+        type_version: 1,
+        acquired: Time(8),
+        sent: Time(9),
+        clock: ClockState::Stepped,
+        tai_offset: -37,
+        flags: 1,
+    };
+    let mut bytes = Vec::new();
+    header.encode(5, &mut bytes);
+    bytes.extend_from_slice(b"12345");
+    run(demands::batch_header, &[bytes], &[b"TB\x01", &[0xff; 8], &[0; 8]]);
+}
+
+#[test]
+fn log_batches() {
+    let records = samples();
+    let inputs = [encode_records(&records).unwrap(), encode_records(&records[..1]).unwrap()];
+    run(demands::log_batch, &inputs, &[&[0, 9, 0, 0], &[0xff; 4], &[0; 4], &[1, 0, 0, 0]]);
+}
+
+#[test]
+fn acs_xml_files() {
+    let mut writer = AcsXmlWriter::new(Vec::new(), "n", AcsXmlOptions::default()).unwrap();
+    samples().iter().for_each(|record| writer.record(record).unwrap());
+    let latin = b"<?xml version='1.0' encoding='ISO-8859-1'?><Log><Info TimeStamp='2005-02-01T15:33:09.592' Host='\xe9'>\xe9</Info>\n\
+        <l:Archive TimeStamp='2005-02-01T15:33:09.592' Object='o' Priority='7'><b>x</b><Data Name='n'>N/A</Data></l:Archive></Log>";
+    let pieces: [&[u8]; 16] = [
+        b"<",
+        b">",
+        b"\"",
+        b"]]>",
+        b"<![CDATA[",
+        b"<!--",
+        b"-->",
+        b"&",
+        b"&#0;",
+        b"</Info>",
+        b"\0",
+        b"\xff",
+        b"<?",
+        b"\r",
+        b"<Info TimeStamp='2005-02-01T15:33:09.592'>",
+        b" Escapes=\"backslash\"",
+    ];
+    run(demands::acs_xml, &[writer.finish().unwrap(), latin.to_vec()], &pieces);
+}
+
+#[test]
+fn json_lines_files() {
+    run(
+        demands::json_lines,
+        &[sample_json().into_bytes()],
+        &[b"{", b"\"", b"\n", b"\\u0000", b"\\ud800", b",", b":", b"\xff", b"1e999"],
+    );
+}
