@@ -45,6 +45,8 @@ pub(crate) struct Inbox {
     expected: u64,
     /// The number after the last sample known to exist.
     head: u64,
+    /// What the writer's last heartbeat said there was.
+    offered: u64,
     /// Batches behind a gap, by their first sample.
     stash: BTreeMap<u64, Arrival>,
     stash_bytes: usize,
@@ -66,6 +68,7 @@ impl Inbox {
             begun: false,
             expected: 0,
             head: 0,
+            offered: 0,
             stash: BTreeMap::new(),
             stash_bytes: 0,
             stash_limit,
@@ -96,6 +99,13 @@ impl Inbox {
         }
         self.head = self.head.max(next);
         self.drain(out);
+        let told_before = std::mem::replace(&mut self.offered, next);
+        if !self.reliable
+            && let Some(hole) = self.hole().filter(|hole| hole.start < told_before)
+        {
+            // Two heartbeats have told of it: it is not on its way any more.
+            self.lose(hole.start..hole.end.min(told_before), LossReason::Dropped, out);
+        }
         self.look_for_hole(now, out);
     }
 
@@ -313,6 +323,10 @@ mod tests {
         let (mut inbox, mut out) = (begun(false), Vec::new());
         inbox.arrived(arrival(2, 4), true, 0, &mut out);
         assert_eq!(told(&mut out), ["lost 0..Some(2) Dropped", "2..4"]);
+        inbox.offered(0, 0, 7, 0, &mut out);
+        assert!(told(&mut out).is_empty(), "the tail may be on its way");
+        inbox.offered(0, 0, 9, 0, &mut out);
+        assert_eq!(told(&mut out), ["lost 4..Some(7) Dropped"]);
     }
 
     #[test]
