@@ -219,8 +219,9 @@ impl Stream {
         if urgent || outbox.is_full() {
             self.send(outbox);
         } else if let Some(now) = begun {
-            let due = self.last_send.load(Ordering::Relaxed) + self.qos.linger.as_nanos() as u64;
-            if now >= due {
+            let last = self.last_send.load(Ordering::Relaxed);
+            let due = last + self.qos.linger.as_nanos() as u64;
+            if last == 0 || now >= due {
                 self.send(outbox);
             } else {
                 self.links.pulse_by(due);
