@@ -1,0 +1,69 @@
+//! What a late reader gets of the time before it came.
+
+use std::time::Duration;
+
+use tampu_bus::{History, QosPatch};
+
+use crate::conformance::{
+    arena::{Arena, Scene},
+    command::Wish,
+    log::Account,
+};
+
+/// Writes 100 samples, lets a reader come, writes 10 more; what the reader was given.
+fn late<A: Arena>(history: History, patch: QosPatch) -> Account {
+    let scene = Scene::<A>::new();
+    let mut one = scene.join("one");
+    let writer = one.writer_with("t", &[], patch);
+    for _ in 0..10 {
+        one.write(writer, 10, 1000);
+        scene.pass(Duration::from_millis(1));
+    }
+    let mut other = scene.join("other");
+    let log = other.reader_with(Wish { history, ..Wish::of("t") });
+    scene.matched(&mut one, writer, 1);
+    one.write(writer, 10, 1000);
+    let account = scene.settled(&mut other, log, "t", 110);
+    assert_eq!(account.to, 110);
+    assert_eq!(account.got + account.lost_total(), 110 - account.from);
+    account
+}
+
+pub fn a_late_reader_gets_no_history_unless_it_asks<A: Arena>() {
+    let account = late::<A>(History::None, QosPatch::default());
+    assert_eq!((account.from, account.got), (100, 10));
+}
+
+pub fn a_late_reader_gets_the_last_samples<A: Arena>() {
+    let account = late::<A>(History::Last(25), QosPatch::default());
+    assert_eq!((account.from, account.got), (75, 35));
+    let more_than_there_are = late::<A>(History::Last(1000), QosPatch::default());
+    assert_eq!((more_than_there_are.from, more_than_there_are.got), (0, 110));
+}
+
+pub fn a_late_reader_gets_all_that_is_kept<A: Arena>() {
+    let account = late::<A>(History::All, QosPatch::default());
+    assert_eq!((account.from, account.got), (0, 110));
+    // Half of it is kept, whatever the bytes of a batch are.
+    let bounded = late::<A>(History::All, QosPatch { keep: Some(60_000), batch: Some(5000), ..QosPatch::default() });
+    assert!((40..80).contains(&bounded.from) && bounded.lost.is_empty(), "{bounded:?}");
+}
+
+pub fn history_is_whole_under_losses<A: Arena>() {
+    if !A::FAULTS {
+        return;
+    }
+    let scene = Scene::<A>::new();
+    let mut one = scene.join("one");
+    let writer = one.writer("t");
+    one.write(writer, 1000, 200);
+    scene.arena.disturb();
+    let mut other = scene.join_at("there", "other");
+    let log = other.reader_with(Wish { history: History::All, ..Wish::of("t") });
+    for _ in 0..100 {
+        one.write(writer, 10, 200);
+        scene.pass(Duration::from_millis(2));
+    }
+    let account = scene.settled(&mut other, log, "t", 2000);
+    assert_eq!((account.from, account.got), (0, 2000));
+}

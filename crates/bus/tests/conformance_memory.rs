@@ -1,0 +1,110 @@
+//! The conformance suite on the memory engine: simulated processes, virtual time, every fault.
+
+#[macro_use]
+mod conformance;
+
+use std::{sync::Arc, time::Duration};
+
+use conformance::{
+    arena::{Arena, Process},
+    command::{Command, Reply},
+    member::Member,
+};
+use tampu_bus::{
+    QosPatch,
+    engine::{
+        Class, Engine,
+        memory::{Faults, Kind, MemoryEngine, MemoryNet},
+    },
+};
+
+conformance!(MemoryArena);
+
+/// A simulated network.
+pub struct MemoryArena {
+    net: MemoryNet,
+    memory: tempfile::TempDir,
+}
+
+/// A simulated process.
+pub struct MemoryProcess {
+    net: MemoryNet,
+    engine: Arc<MemoryEngine>,
+    member: Member,
+}
+
+impl MemoryArena {
+    fn seeded(seed: u64) -> MemoryArena {
+        let (net, memory) = (MemoryNet::new(seed), tempfile::tempdir().unwrap());
+        net.share_memory(memory.path());
+        MemoryArena { net, memory }
+    }
+}
+
+impl Arena for MemoryArena {
+    type Process = MemoryProcess;
+
+    const FAULTS: bool = true;
+
+    fn new() -> MemoryArena {
+        MemoryArena::seeded(1)
+    }
+
+    fn start(&self, host: &str, domain: &str, source: &str, patches: Vec<QosPatch>) -> MemoryProcess {
+        let engine = self.net.engine(host);
+        let member = Member::join(engine.clone(), domain, source, patches).unwrap();
+        MemoryProcess { net: self.net.clone(), engine, member }
+    }
+
+    fn until(&self, is_so: impl FnMut() -> bool, limit: Duration) -> bool {
+        self.net.until(is_so, limit)
+    }
+
+    fn allowed(&self, promised: Duration) -> Duration {
+        promised
+    }
+
+    fn utc(&self) -> i64 {
+        self.net.engine("observer").clock().utc().0
+    }
+
+    fn cut(&self, one: &str, other: &str) {
+        self.net.cut(one, other);
+    }
+
+    fn heal(&self, one: &str, other: &str) {
+        self.net.heal(one, other);
+    }
+
+    fn disturb(&self) {
+        let delay = (Duration::from_micros(100), Duration::from_millis(3));
+        self.net.set_faults(Faults { loss: 0.05, duplicate: 0.05, reorder: 0.05, delay, ..Faults::default() });
+    }
+
+    fn lose_data_from(&self, host: Option<&'static str>) {
+        self.net.lose_if(host.map(|host| {
+            let lose = move |passing: &tampu_bus::engine::memory::Passing<'_>| {
+                passing.from == host && matches!(passing.kind, Kind::Message(Class::Data | Class::Urgent))
+            };
+            Arc::new(lose) as _
+        }));
+    }
+}
+
+impl Process for MemoryProcess {
+    fn call(&mut self, command: Command) -> Reply {
+        self.member.run(command)
+    }
+
+    fn stop(&mut self) {
+        self.net.stop(&self.engine);
+    }
+
+    fn resume(&mut self) {
+        self.net.resume(&self.engine);
+    }
+
+    fn kill(&mut self) {
+        self.net.kill(&self.engine);
+    }
+}
