@@ -1,110 +1,54 @@
-//! The conformance suite on the memory engine: simulated processes, virtual time, every fault.
+//! The conformance suite on the memory engine.
 
 #[macro_use]
 mod conformance;
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
-use conformance::{
-    arena::{Arena, Process},
-    command::{Command, Reply},
-    member::Member,
-};
-use tampu_bus::{
-    QosPatch,
-    engine::{
-        Class, Engine,
-        memory::{Faults, Kind, MemoryEngine, MemoryNet},
-    },
-};
+use conformance::simulated::MemoryArena;
+use tampu_bus::{Event, Participant, Qos, QosTable, ReaderQos, TypeTag, engine::memory::MemoryNet};
+use tampu_types::{Domain, Partition, PartitionFilter, SourceName, TopicFilter, TopicName};
 
 conformance!(MemoryArena);
 
-/// A simulated network.
-pub struct MemoryArena {
-    net: MemoryNet,
-    memory: tempfile::TempDir,
-}
-
-/// A simulated process.
-pub struct MemoryProcess {
-    net: MemoryNet,
-    engine: Arc<MemoryEngine>,
-    member: Member,
-}
-
-impl MemoryArena {
-    fn seeded(seed: u64) -> MemoryArena {
-        let (net, memory) = (MemoryNet::new(seed), tempfile::tempdir().unwrap());
-        net.share_memory(memory.path());
-        MemoryArena { net, memory }
-    }
-}
-
-impl Arena for MemoryArena {
-    type Process = MemoryProcess;
-
-    const FAULTS: bool = true;
-
-    fn new() -> MemoryArena {
-        MemoryArena::seeded(1)
-    }
-
-    fn start(&self, host: &str, domain: &str, source: &str, patches: Vec<QosPatch>) -> MemoryProcess {
-        let engine = self.net.engine(host);
-        let member = Member::join(engine.clone(), domain, source, patches).unwrap();
-        MemoryProcess { net: self.net.clone(), engine, member }
-    }
-
-    fn until(&self, is_so: impl FnMut() -> bool, limit: Duration) -> bool {
-        self.net.until(is_so, limit)
-    }
-
-    fn allowed(&self, promised: Duration) -> Duration {
-        promised
-    }
-
-    fn utc(&self) -> i64 {
-        self.net.engine("observer").clock().utc().0
-    }
-
-    fn cut(&self, one: &str, other: &str) {
-        self.net.cut(one, other);
-    }
-
-    fn heal(&self, one: &str, other: &str) {
-        self.net.heal(one, other);
-    }
-
-    fn disturb(&self) {
-        let delay = (Duration::from_micros(100), Duration::from_millis(3));
-        self.net.set_faults(Faults { loss: 0.05, duplicate: 0.05, reorder: 0.05, delay, ..Faults::default() });
-    }
-
-    fn lose_data_from(&self, host: Option<&'static str>) {
-        self.net.lose_if(host.map(|host| {
-            let lose = move |passing: &tampu_bus::engine::memory::Passing<'_>| {
-                passing.from == host && matches!(passing.kind, Kind::Message(Class::Data | Class::Urgent))
-            };
-            Arc::new(lose) as _
-        }));
-    }
-}
-
-impl Process for MemoryProcess {
-    fn call(&mut self, command: Command) -> Reply {
-        self.member.run(command)
-    }
-
-    fn stop(&mut self) {
-        self.net.stop(&self.engine);
-    }
-
-    fn resume(&mut self) {
-        self.net.resume(&self.engine);
-    }
-
-    fn kill(&mut self) {
-        self.net.kill(&self.engine);
+/// What only a reader and a writer in one worker can do on purpose: use the memory again while it is being read.
+#[test]
+fn memory_used_again_while_it_is_read_is_told() {
+    let directory = tempfile::tempdir().unwrap();
+    let net = MemoryNet::new(1);
+    net.share_memory(directory.path());
+    let join = |name: &str| {
+        let (domain, source) = (Domain::new("d").unwrap(), SourceName::new(name).unwrap());
+        Participant::on(net.engine("here"), domain, source, QosTable::default()).unwrap()
+    };
+    let (one, other) = (join("one"), join("other"));
+    let mut reader = other.reader(&TopicFilter::new("t").unwrap(), &PartitionFilter::All, ReaderQos::default()).unwrap();
+    let qos = Qos { pool: 64 << 10, max_wait: Duration::from_millis(1), ..Qos::default() };
+    let writer = one.writer(&TopicName::new("t").unwrap(), &Partition::everybody(), TypeTag::OCTETS, qos).unwrap();
+    net.advance(Duration::from_millis(200));
+    let lend = |value: u8| {
+        let mut loan = writer.loan(16 << 10).unwrap();
+        loan.fill(value);
+        loan.publish().unwrap();
+    };
+    lend(1);
+    loop {
+        let event = reader.next(Duration::from_secs(1));
+        let Some(Event::Sample(sample)) = event else {
+            assert!(event.is_some(), "the sample did not come");
+            continue;
+        };
+        assert_eq!(sample.payload.bytes(), None, "it lies where it was written");
+        assert_eq!(sample.payload.with(|bytes| bytes.iter().all(|&byte| byte == 1)), Ok(true));
+        let mut saw = (0, 0);
+        let used = sample.payload.with(|bytes| {
+            saw.0 = bytes[0];
+            (2..10).for_each(lend);
+            saw.1 = bytes[0];
+        });
+        assert!(saw.0 == 1 && saw.1 != 1, "the memory was used again: {saw:?}");
+        assert!(used.is_err(), "and that is told");
+        assert!(sample.payload.to_vec().is_err(), "from then on");
+        break;
     }
 }

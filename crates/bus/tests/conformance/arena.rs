@@ -5,7 +5,7 @@ use std::time::Duration;
 use tampu_bus::{QosPatch, ReaderState};
 
 use super::{
-    command::{Command, How, Look, Pace, Ranges, Reply, Status, Wish, Wrote},
+    command::{Command, How, Look, Pace, Ranges, Reply, Sources, Status, Wish, Wrote},
     log::Log,
 };
 
@@ -254,11 +254,11 @@ impl<P: Process> Peer<P> {
         self.done(Command::Answer { service: service.to_owned(), parts });
     }
 
-    /// Who is here (source, incarnation), and who came and went.
+    /// Who is here, and who came and went.
     #[track_caller]
-    pub fn sources(&mut self) -> (Vec<(String, String)>, Vec<(i64, String, bool)>) {
-        match self.0.call(Command::Sources) {
-            Reply::Sources { here, news } => (here, news),
+    pub fn sources(&mut self) -> Sources {
+        match self.call(Command::Sources) {
+            Reply::Sources(sources) => sources,
             other => panic!("{other:?}"),
         }
     }

@@ -102,10 +102,7 @@ pub enum Reply {
     Look(Look),
     Log(Vec<Seen>),
     Answers(Vec<Result<String, String>>),
-    Sources {
-        here: Vec<(String, String)>,
-        news: Vec<(i64, String, bool)>,
-    },
+    Sources(Sources),
     Configured {
         credit: usize,
         cache: usize,
@@ -198,4 +195,13 @@ pub enum Seen {
         state: String,
         at: i64,
     },
+}
+
+/// Who is on the bus.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Sources {
+    /// Source and incarnation of everybody here.
+    pub here: Vec<(String, String)>,
+    /// Who came (true) and went, with the times.
+    pub news: Vec<(i64, String, bool)>,
 }

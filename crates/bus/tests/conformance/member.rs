@@ -13,7 +13,7 @@ use tampu_bus::{
 };
 use tampu_types::{Domain, Partition, PartitionFilter, SourceName, TopicFilter, TopicName};
 
-use super::command::{Command, How, Look, Pace, Ranges, Reply, Seen, Status, StreamId, Wish, Wrote};
+use super::command::{Command, How, Look, Pace, Ranges, Reply, Seen, Sources, Status, StreamId, Wish, Wrote};
 
 type Failure = Box<dyn std::error::Error>;
 
@@ -169,7 +169,7 @@ impl Member {
             }
             Command::Sources => {
                 let here = participant.sources().into_iter().map(|info| (info.source.to_string(), info.incarnation.to_string()));
-                Ok(Reply::Sources { here: here.collect(), news: lock(&self.news).clone() })
+                Ok(Reply::Sources(Sources { here: here.collect(), news: lock(&self.news).clone() }))
             }
             Command::Configured { topic } => {
                 let qos = participant.qos(&TopicName::new(topic)?);

@@ -13,8 +13,10 @@ pub mod cases;
 pub mod command;
 pub mod log;
 pub mod member;
+pub mod simulated;
 
 /// Plays every case in an arena, one test each.
+#[allow(unused_macros)]
 macro_rules! conformance {
     ($arena:ident: $($module:ident { $($case:ident)* })*) => {
         $(mod $module {

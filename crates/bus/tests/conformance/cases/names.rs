@@ -99,7 +99,7 @@ pub fn two_domains_never_mix<A: Arena>() {
         assert_eq!(one.look(writer).readers.len(), 1);
         let accounts = other.log(log).accounts();
         assert_eq!(accounts.len(), 1, "{accounts:?}");
-        let (here, _) = one.sources();
+        let here = one.sources().here;
         assert_eq!(here.len(), 2, "{here:?}");
         assert!(here.iter().all(|(source, _)| source.ends_with(&format!(" of {domain}"))), "{here:?}");
     }
