@@ -7,11 +7,17 @@
 //! | subject | module |
 //! |-|-|
 //! | the application's side | [`logger`], and a macro a level: [`info!`], [`warning!`], ... |
+//! | what takes records off the bus and answers questions | [`collector`] |
+//! | what somebody wants to find | [`query`] |
+//! | where records are kept | [`archive`] |
 //!
 //! Applications that prefer the short name depend on it as `tampu = { package = "tampu-log" }` and write `tampu::info!`.
 
+pub mod archive;
+pub mod collector;
 pub mod logger;
 mod macros;
+pub mod query;
 
 pub use logger::{LogSettings, Logger, Threshold};
 pub use tampu_types::Level;

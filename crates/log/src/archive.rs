@@ -1,0 +1,238 @@
+//! The archive: keeps every record once and finds it again.
+//!
+//! [`Archive`] is what a collector and its clients need of one; [`Segments`] is the one built in, write-ahead segments on a
+//! local disk. A batch is stored as it came from the wire, so that ingest costs a checksum and a copy, nothing is re-encoded,
+//! and what a later release added to a record survives an older collector. We rejected a database here: at a million records a
+//! second an index per record costs more than everything else together, and a search that leaves out whole frames by time,
+//! level and origin needs none.
+//!
+//! | part | module |
+//! |-|-|
+//! | one frame, as bytes | `frame` |
+//! | one file of frames, and what survives damage | `segment`, `side` |
+//! | the ids that are there | `seen` |
+//! | what a batch holds, in one pass | `digest` |
+//! | gathering and group commit | `segments`, `commit` |
+//! | searching and counting | `search`, `counts` |
+//!
+//! The files' contract is `spec/log-segment.md`.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use serde::Serialize;
+use tampu_types::{BatchHeader, Incarnation, Time};
+
+use crate::query::Query;
+
+mod commit;
+mod counts;
+mod digest;
+mod frame;
+mod group;
+mod search;
+mod seen;
+mod segment;
+mod segments;
+mod side;
+
+pub use counts::{Counts, Grouping};
+pub use search::{Found, Scanned};
+pub use segments::{Options, Segments};
+
+/// How far a stream has been stored: everything before `next`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub struct StreamOffset {
+    /// The writer's life.
+    pub incarnation: Incarnation,
+    /// The stream of that life.
+    pub stream: u32,
+    /// The first sample that is still to come.
+    pub next: u64,
+}
+
+/// Samples to store, as they came.
+#[derive(Debug, Clone, Copy)]
+pub struct Arrival<'a> {
+    /// Whose they are; `first` and `count` say which.
+    pub header: &'a BatchHeader,
+    /// Each one `LogBatch`.
+    pub samples: &'a [&'a [u8]],
+    /// When they arrived.
+    pub received: Time,
+    /// Where a stream stands once they are stored, committed together with them. Usually the header's own stream; a record
+    /// about a gap advances the stream that has the gap. What does not advance its stream is already there and is not stored.
+    pub advances: Option<StreamOffset>,
+}
+
+impl<'a> Arrival<'a> {
+    /// Samples of a stream, advancing it.
+    pub fn of_stream(header: &'a BatchHeader, samples: &'a [&'a [u8]], received: Time) -> Arrival<'a> {
+        let advances = StreamOffset { incarnation: header.incarnation, stream: header.stream, next: header.next() };
+        Arrival { header, samples, received, advances: Some(advances) }
+    }
+}
+
+/// What became of an arrival.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Appended {
+    /// It is durable once [`Archive::committed`] has reached this.
+    pub ticket: u64,
+    /// Records taken.
+    pub records: u64,
+    /// Records that were there already.
+    pub duplicates: u64,
+}
+
+/// Lets somebody else end a search.
+#[derive(Debug, Clone, Default)]
+pub struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    /// Ends whatever looks at it.
+    pub fn stop(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the end was asked for.
+    pub fn is_stopped(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Something wrong with a stored file; the rest of the archive is served.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Fault {
+    /// The file.
+    pub file: PathBuf,
+    /// Where in it, in bytes.
+    pub from: u64,
+    /// Where it is good again.
+    pub to: u64,
+    /// What is wrong and what was done.
+    pub what: String,
+}
+
+impl Fault {
+    fn damaged(file: &Path, from: u64, to: u64, why: String) -> Fault {
+        let what = format!("damaged ({why}): {} bytes are not served, the rest is", to - from);
+        Fault { file: file.to_owned(), from, to, what }
+    }
+
+    fn torn(file: &Path, from: u64, to: u64) -> Fault {
+        let what = format!("the last write was interrupted: {} bytes that were never acknowledged were cut off", to - from);
+        Fault { file: file.to_owned(), from, to, what }
+    }
+
+    fn unreadable(file: &Path, at: u64, why: String) -> Fault {
+        Fault { file: file.to_owned(), from: at, to: at, what: format!("a batch cannot be read: {why}") }
+    }
+}
+
+/// How an archive is.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Health {
+    /// Records in it.
+    pub records: u64,
+    /// Records that came again and were not stored again.
+    pub duplicates: u64,
+    /// Bytes on disk.
+    pub bytes: u64,
+    /// Files.
+    pub segments: usize,
+    /// Bytes taken but not yet on disk.
+    pub pending: u64,
+    /// Group commits since it was opened.
+    pub commits: u64,
+    /// How long the longest of them took, in microseconds.
+    pub slowest_commit_us: u64,
+    /// Earliest record's time.
+    pub earliest: Option<Time>,
+    /// Latest record's time.
+    pub latest: Option<Time>,
+    /// Why nothing can be written now.
+    pub stuck: Option<String>,
+    /// Damage found.
+    pub faults: Vec<Fault>,
+}
+
+/// Why an archive could not do something.
+#[derive(Debug, thiserror::Error)]
+pub enum ArchiveError {
+    /// Another process writes there.
+    #[error("the archive in {dir} is in use by {by}: stop it, or give this one another directory (--data DIR)")]
+    InUse {
+        /// Where.
+        dir: PathBuf,
+        /// The other process, as far as it is known.
+        by: String,
+    },
+    /// The directory or a file in it cannot be used.
+    #[error("{doing} {path}: {source}")]
+    File {
+        /// What was being done.
+        doing: &'static str,
+        /// To which file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// What waits for the disk has reached its bound. Nothing of the arrival was taken; it can be tried again.
+    #[error("{pending} bytes wait to be written to {dir}, no more are taken: {why}")]
+    Full {
+        /// Where.
+        dir: PathBuf,
+        /// Bytes that wait.
+        pending: u64,
+        /// What holds them up.
+        why: String,
+    },
+    /// A sample is no `LogBatch`. Nothing of the arrival was taken.
+    #[error("sample {sample} cannot be read: {why}")]
+    Undecodable {
+        /// Which of the arrival's samples, from 0.
+        sample: usize,
+        /// Why.
+        why: String,
+    },
+    /// The query cannot be understood.
+    #[error(transparent)]
+    Query(#[from] crate::query::BadQuery),
+    /// The archive is closing.
+    #[error("the archive is closed")]
+    Closed,
+}
+
+/// A place that keeps log records: the seam behind which other stores stand.
+pub trait Archive: Send + Sync + 'static {
+    /// Takes samples. They are durable, and visible to searches, once [`Archive::committed`] has reached the ticket. Waits a
+    /// bounded time where the disk is behind, then refuses.
+    fn append(&self, arrival: &Arrival<'_>) -> Result<Appended, ArchiveError>;
+
+    /// The ticket up to which everything is durable.
+    fn committed(&self) -> u64;
+
+    /// Calls `told` with the ticket after every commit, on the archive's own worker; it must be quick.
+    fn on_commit(&self, told: Box<dyn Fn(u64) + Send + Sync>);
+
+    /// Waits until everything taken so far is durable; returns whether it is.
+    fn flush(&self, timeout: std::time::Duration) -> bool;
+
+    /// Calls `sink` with what the query asks for, in its order, until it returns `false`, the limit is reached or `stop` is.
+    fn search(&self, query: &Query, stop: &Stop, sink: &mut dyn FnMut(Found<'_>) -> bool) -> Result<Scanned, ArchiveError>;
+
+    /// Counts what the query asks for.
+    fn count(&self, query: &Query, by: &Grouping, stop: &Stop) -> Result<Counts, ArchiveError>;
+
+    /// Where every stream stands, committed.
+    fn offsets(&self) -> Vec<StreamOffset>;
+
+    /// How it is.
+    fn health(&self) -> Health;
+}

@@ -1,0 +1,112 @@
+//! What a batch holds, found in one pass before it is stored: ids, times, levels.
+
+use tampu_types::{
+    BatchHeader, Incarnation, Time,
+    log_batch::{LogBatchView, RecordView},
+};
+
+use super::{
+    frame::{self, Levels},
+    seen::Run,
+};
+
+/// What one `LogBatch` holds, or all of a frame.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Digest {
+    /// Records that can be read.
+    pub(crate) records: u32,
+    /// Records that cannot; they are kept as they came.
+    pub(crate) unreadable: u32,
+    /// Records without an id, which cannot be known again.
+    pub(crate) anonymous: u32,
+    pub(crate) earliest: Time,
+    pub(crate) latest: Time,
+    pub(crate) levels: Levels,
+    pub(crate) runs: Vec<(Incarnation, Run)>,
+    /// Whether an id occurs twice.
+    pub(crate) doubled: bool,
+}
+
+/// Among how many of the latest runs a number's run is looked for: the threads of one process take turns in a batch.
+const LOOK_BACK: usize = 8;
+
+impl Default for Digest {
+    fn default() -> Digest {
+        Digest {
+            records: 0,
+            unreadable: 0,
+            anonymous: 0,
+            earliest: Time(i64::MAX),
+            latest: Time(i64::MIN),
+            levels: Levels::default(),
+            runs: Vec::new(),
+            doubled: false,
+        }
+    }
+}
+
+impl Digest {
+    pub(crate) fn add(&mut self, record: &RecordView<'_>) {
+        self.records += 1;
+        self.earliest = self.earliest.min(record.time());
+        self.latest = self.latest.max(record.time());
+        self.levels.add(record.level());
+        let Some(incarnation) = record.origin().incarnation() else {
+            self.anonymous += 1;
+            return;
+        };
+        let (ring, number) = (record.ring(), record.number());
+        let continued = self.runs.iter_mut().rev().take(LOOK_BACK).any(|(life, run)| *life == incarnation && run.extend(ring, number));
+        if !continued {
+            self.runs.push((incarnation, Run { ring, first: number, count: 1 }));
+        }
+    }
+
+    fn find_doubled(&mut self) {
+        if self.runs.len() > 1 {
+            let mut sorted = self.runs.clone();
+            sorted.sort_unstable();
+            self.doubled = sorted.windows(2).any(|pair| {
+                let ((life, run), (next_life, next)) = (pair[0], pair[1]);
+                life == next_life && run.ring == next.ring && next.first - run.first < run.count
+            });
+        }
+    }
+}
+
+/// Reads one `LogBatch`. It is good if at least one record can be read, or if it has none.
+pub(crate) fn digest(sample: &[u8]) -> Result<Digest, String> {
+    let mut digest = Digest::default();
+    read_into(sample, &mut digest)?;
+    digest.find_doubled();
+    Ok(digest)
+}
+
+fn read_into(sample: &[u8], digest: &mut Digest) -> Result<(), String> {
+    let view = LogBatchView::parse(sample).map_err(|error| error.to_string())?;
+    let before = digest.records;
+    let mut bad = None;
+    for record in view.records() {
+        match record {
+            Ok(record) => digest.add(&record),
+            Err(error) => {
+                digest.unreadable += 1;
+                bad = Some(error);
+            }
+        }
+    }
+    match bad {
+        Some(error) if digest.records == before => Err(error.to_string()),
+        _ => Ok(()),
+    }
+}
+
+/// Reads a stored batch frame's body.
+pub(crate) fn digest_body(body: &[u8]) -> Result<Digest, String> {
+    let (_, samples) = BatchHeader::decode(body).map_err(|error| error.to_string())?;
+    let mut digest = Digest::default();
+    for sample in frame::samples(samples) {
+        read_into(sample.ok_or("a sample's length leads outside")?, &mut digest)?;
+    }
+    Ok(digest)
+}

@@ -1,0 +1,241 @@
+//! Which records are there already: each id is kept once, however often the transport brings it.
+//!
+//! A ring numbers its records from 0, and nearly all of them arrive, but not in order: each level is its own stream, so the
+//! numbers of one ring arrive interleaved. Interval sets alone would break into one interval a record while a slow stream is
+//! behind, so numbers are kept in pages of 4096 bits; a full page leaves only its mark in a set of intervals. That is 2 ns a
+//! number, a few ns for a whole run of them, and one bit a record where numbers stay missing for ever.
+//!
+//! Records from files have no ring: their ids are 96-bit hashes and are kept as such.
+
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    hash::{BuildHasherDefault, Hasher},
+    ops::Range,
+};
+
+use tampu_types::Incarnation;
+
+const PAGE_BITS: u32 = 12;
+const PAGE: u64 = 1 << PAGE_BITS;
+const WORDS: usize = PAGE as usize / 64;
+
+/// A run of consecutive numbers of one ring.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Run {
+    pub(crate) ring: u32,
+    pub(crate) first: u64,
+    pub(crate) count: u64,
+}
+
+impl Run {
+    /// Takes the number in if it continues the run.
+    pub(crate) fn extend(&mut self, ring: u32, number: u64) -> bool {
+        let continues = self.ring == ring && self.first.checked_add(self.count) == Some(number);
+        self.count += u64::from(continues);
+        continues
+    }
+}
+
+/// Set of the ids that are in the archive.
+#[derive(Debug, Default)]
+pub(crate) struct Seen {
+    rings: HashMap<(Incarnation, u32), Numbers>,
+    imported: HashSet<[u8; 12], BuildHasherDefault<AlreadyHashed>>,
+}
+
+/// Whether ids of this incarnation are hashes of imported records.
+pub(crate) fn is_imported(incarnation: Incarnation) -> bool {
+    incarnation == Incarnation::default()
+}
+
+/// The 96 bits of an imported record's id.
+pub(crate) fn imported_id(ring: u32, number: u64) -> [u8; 12] {
+    let mut id = [0; 12];
+    id[..4].copy_from_slice(&ring.to_le_bytes());
+    id[4..].copy_from_slice(&number.to_le_bytes());
+    id
+}
+
+impl Seen {
+    /// How many of the run's ids are new. Nothing is changed.
+    pub(crate) fn missing(&self, incarnation: Incarnation, run: Run) -> u64 {
+        if is_imported(incarnation) {
+            return run_numbers(run).filter(|&number| !self.imported.contains(&imported_id(run.ring, number))).count() as u64;
+        }
+        self.rings.get(&(incarnation, run.ring)).map_or(run.count, |numbers| numbers.missing(run.first, run.count))
+    }
+
+    /// Adds all ids of the run; returns how many were new.
+    pub(crate) fn insert(&mut self, incarnation: Incarnation, run: Run) -> u64 {
+        if is_imported(incarnation) {
+            return run_numbers(run).filter(|&number| self.imported.insert(imported_id(run.ring, number))).count() as u64;
+        }
+        self.rings.entry((incarnation, run.ring)).or_default().insert(run.first, run.count)
+    }
+}
+
+fn run_numbers(run: Run) -> impl Iterator<Item = u64> {
+    (0..run.count).filter_map(move |index| run.first.checked_add(index))
+}
+
+/// Set of the numbers of one ring.
+#[derive(Debug, Default)]
+struct Numbers {
+    /// Full pages, as intervals: first page to the page after the last.
+    full: BTreeMap<u64, u64>,
+    pages: BTreeMap<u64, Page>,
+}
+
+#[derive(Debug)]
+struct Page {
+    present: u64,
+    words: Box<[u64; WORDS]>,
+}
+
+/// The pages a run touches, each with the bits it takes there.
+fn by_page(first: u64, count: u64) -> impl Iterator<Item = (u64, Range<u64>)> {
+    let end = first.saturating_add(count);
+    let mut at = first;
+    std::iter::from_fn(move || {
+        (at < end).then(|| {
+            let page = at >> PAGE_BITS;
+            let from = at & (PAGE - 1);
+            let taken = (PAGE - from).min(end - at);
+            at += taken;
+            (page, from..from + taken)
+        })
+    })
+}
+
+/// The words a range of bits touches, each with its mask.
+fn by_word(bits: Range<u64>) -> impl Iterator<Item = (usize, u64)> {
+    let mut at = bits.start;
+    std::iter::from_fn(move || {
+        (at < bits.end).then(|| {
+            let from = at % 64;
+            let taken = (64 - from).min(bits.end - at);
+            let mask = if taken == 64 { u64::MAX } else { ((1 << taken) - 1) << from };
+            let word = (at / 64) as usize;
+            at += taken;
+            (word, mask)
+        })
+    })
+}
+
+impl Numbers {
+    fn is_full(&self, page: u64) -> bool {
+        self.full.range(..=page).next_back().is_some_and(|(_, &end)| page < end)
+    }
+
+    fn missing(&self, first: u64, count: u64) -> u64 {
+        let missing_of = |(page, bits): (u64, Range<u64>)| match self.pages.get(&page) {
+            Some(page) => by_word(bits).map(|(word, mask)| u64::from((mask & !page.words[word]).count_ones())).sum(),
+            None if self.is_full(page) => 0,
+            None => bits.end - bits.start,
+        };
+        by_page(first, count).map(missing_of).sum()
+    }
+
+    fn insert(&mut self, first: u64, count: u64) -> u64 {
+        by_page(first, count).map(|(page, bits)| self.insert_in(page, bits)).sum()
+    }
+
+    fn insert_in(&mut self, number: u64, bits: Range<u64>) -> u64 {
+        if !self.pages.contains_key(&number) && self.is_full(number) {
+            return 0;
+        }
+        let page = self.pages.entry(number).or_insert_with(|| Page { present: 0, words: Box::new([0; WORDS]) });
+        let mut new = 0;
+        for (word, mask) in by_word(bits) {
+            new += u64::from((mask & !page.words[word]).count_ones());
+            page.words[word] |= mask;
+        }
+        page.present += new;
+        if page.present == PAGE {
+            self.pages.remove(&number);
+            self.fill(number);
+        }
+        new
+    }
+
+    fn fill(&mut self, page: u64) {
+        let end = self.full.remove(&(page + 1)).unwrap_or(page + 1);
+        match self.full.range_mut(..page).next_back() {
+            Some((_, before)) if *before == page => *before = end,
+            _ => {
+                self.full.insert(page, end);
+            }
+        }
+    }
+}
+
+/// The ids of imported records are hashes already.
+#[derive(Debug, Default)]
+struct AlreadyHashed(u64);
+
+impl Hasher for AlreadyHashed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        if let Some(last) = bytes.last_chunk::<8>() {
+            // Multiplied, because files made by others may hold ids that are no hashes at all.
+            self.0 = u64::from_le_bytes(*last).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        }
+    }
+
+    fn write_usize(&mut self, _length: usize) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const LIFE: Incarnation = Incarnation { boot: 1, pid: 2, start: 3 };
+
+    #[test]
+    fn full_pages_take_no_room() {
+        let mut seen = Seen::default();
+        // Two streams of one ring, one far behind the other.
+        for number in (0..100 * PAGE).step_by(2) {
+            assert_eq!(seen.insert(LIFE, Run { ring: 0, first: number, count: 1 }), 1);
+        }
+        for number in (1..100 * PAGE).step_by(2) {
+            assert_eq!(seen.insert(LIFE, Run { ring: 0, first: number, count: 1 }), 1);
+        }
+        let numbers = &seen.rings[&(LIFE, 0)];
+        assert_eq!((numbers.pages.len(), numbers.full.len()), (0, 1));
+        assert_eq!(seen.insert(LIFE, Run { ring: 0, first: 0, count: 100 * PAGE }), 0);
+    }
+
+    #[test]
+    fn the_last_numbers_of_all_are_no_trap() {
+        let mut seen = Seen::default();
+        assert_eq!(seen.insert(LIFE, Run { ring: 0, first: u64::MAX - 1, count: 5 }), 1);
+        assert_eq!(seen.insert(Incarnation::default(), Run { ring: 0, first: u64::MAX, count: 2 }), 1);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
+
+        #[test]
+        fn as_a_plain_set_does(
+            runs in proptest::collection::vec((0u32..2, 0u64..3 * PAGE, prop_oneof![1u64..5, 1u64..2 * PAGE], any::<bool>()), 1..20),
+        ) {
+            let mut seen = Seen::default();
+            let mut plain = HashSet::new();
+            for (ring, first, count, imported) in runs {
+                let incarnation = if imported { Incarnation::default() } else { LIFE };
+                let run = Run { ring, first, count };
+                let absent = (first..first + count).filter(|&n| !plain.contains(&(incarnation, ring, n))).count() as u64;
+                prop_assert_eq!(seen.missing(incarnation, run), absent);
+                let new = (first..first + count).filter(|&n| plain.insert((incarnation, ring, n))).count() as u64;
+                prop_assert_eq!(seen.insert(incarnation, run), new);
+                prop_assert_eq!(seen.missing(incarnation, run), 0);
+            }
+        }
+    }
+}
