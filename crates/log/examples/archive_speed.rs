@@ -65,7 +65,13 @@ fn append(archive: &Segments, domain: &Domain, records: u64) -> Result<(), Box<d
                 number % 977,
                 number % 31,
             );
-            let parts = RecordParts { time: Time(1_700_000_000_000_000_000 + number as i64 * 1000), number, level, message: &message, ..RecordParts::default() };
+            let parts = RecordParts {
+                time: Time(1_700_000_000_000_000_000 + number as i64 * 1000),
+                number,
+                level,
+                message: &message,
+                ..RecordParts::default()
+            };
             builder.push(origin, &parts, [])?;
         }
         let sample = builder.seal();
@@ -125,7 +131,13 @@ fn search(archive: &Segments) -> Result<(), Box<dyn std::error::Error>> {
     for (name, query) in queries {
         let begun = Instant::now();
         let scanned = archive.search(&query, &Stop::default(), &mut |_| true)?;
-        println!("{name:24} {:8.1} ms  found {} of {} looked at in {} frames", begun.elapsed().as_secs_f64() * 1e3, scanned.found, scanned.looked_at, scanned.frames);
+        println!(
+            "{name:24} {:8.1} ms  found {} of {} looked at in {} frames",
+            begun.elapsed().as_secs_f64() * 1e3,
+            scanned.found,
+            scanned.looked_at,
+            scanned.frames
+        );
     }
     for (name, by) in [
         ("count by level", Grouping { level: true, ..Grouping::default() }),
@@ -133,10 +145,20 @@ fn search(archive: &Segments) -> Result<(), Box<dyn std::error::Error>> {
     ] {
         let begun = Instant::now();
         let counts = archive.count(&base, &by, &Stop::default())?;
-        println!("{name:24} {:8.1} ms  {} records, {} rows", begun.elapsed().as_secs_f64() * 1e3, counts.total, counts.rows.len());
+        println!(
+            "{name:24} {:8.1} ms  {} records, {} rows",
+            begun.elapsed().as_secs_f64() * 1e3,
+            counts.total,
+            counts.rows.len()
+        );
     }
     let begun = Instant::now();
     let scanned = archive.search(&base, &Stop::default(), &mut |_| true)?;
-    println!("everything in order      {:8.1} ms  {} records, {:.2} M/s", begun.elapsed().as_secs_f64() * 1e3, scanned.found, scanned.found as f64 / begun.elapsed().as_secs_f64() / 1e6);
+    println!(
+        "everything in order      {:8.1} ms  {} records, {:.2} M/s",
+        begun.elapsed().as_secs_f64() * 1e3,
+        scanned.found,
+        scanned.found as f64 / begun.elapsed().as_secs_f64() / 1e6
+    );
     Ok(())
 }

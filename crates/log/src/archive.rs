@@ -24,6 +24,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    time::{Duration, Instant},
 };
 
 use serde::Serialize;
@@ -90,19 +91,30 @@ pub struct Appended {
     pub duplicates: u64,
 }
 
-/// Lets somebody else end a search.
+/// Called with the ticket up to which everything is durable.
+pub type Told = Box<dyn Fn(u64) + Send + Sync>;
+
+/// Ends a search from outside, or when its time is up.
 #[derive(Debug, Clone, Default)]
-pub struct Stop(Arc<AtomicBool>);
+pub struct Stop {
+    stopped: Arc<AtomicBool>,
+    until: Option<Instant>,
+}
 
 impl Stop {
-    /// Ends whatever looks at it.
-    pub fn stop(&self) {
-        self.0.store(true, Ordering::Relaxed);
+    /// Ends after this time.
+    pub fn after(time: Duration) -> Stop {
+        Stop { until: Instant::now().checked_add(time), ..Stop::default() }
     }
 
-    /// Whether the end was asked for.
+    /// Ends whatever looks at it.
+    pub fn stop(&self) {
+        self.stopped.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the end was asked for or the time is up.
     pub fn is_stopped(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.stopped.load(Ordering::Relaxed) || self.until.is_some_and(|until| Instant::now() >= until)
     }
 }
 
@@ -219,10 +231,10 @@ pub trait Archive: Send + Sync + 'static {
     fn committed(&self) -> u64;
 
     /// Calls `told` with the ticket after every commit, on the archive's own worker; it must be quick.
-    fn on_commit(&self, told: Box<dyn Fn(u64) + Send + Sync>);
+    fn on_commit(&self, told: Told);
 
     /// Waits until everything taken so far is durable; returns whether it is.
-    fn flush(&self, timeout: std::time::Duration) -> bool;
+    fn flush(&self, timeout: Duration) -> bool;
 
     /// Calls `sink` with what the query asks for, in its order, until it returns `false`, the limit is reached or `stop` is.
     fn search(&self, query: &Query, stop: &Stop, sink: &mut dyn FnMut(Found<'_>) -> bool) -> Result<Scanned, ArchiveError>;

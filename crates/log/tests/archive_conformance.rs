@@ -140,9 +140,7 @@ fn every_filter_keeps_exactly_what_it_says() {
         (Query { regex: Some("position 1[0-4]$".into()), ..Query::default() }, |r| (10..15).contains(&r.id.unwrap().number)),
         (Query { regex: Some("^antenna 6".into()), ..Query::default() }, |r| r.message.starts_with("antenna 6")),
         (Query { regex: Some("Antenna".into()), ..Query::default() }, |_| false),
-        (several, |r| {
-            r.process == "CONTROL/DV01" && r.level >= Level::Error && r.time.0 >= 100 * SECOND
-        }),
+        (several, |r| r.process == "CONTROL/DV01" && r.level >= Level::Error && r.time.0 >= 100 * SECOND),
     ];
     with_each(|dir, open| {
         let archive = open(dir);

@@ -113,7 +113,8 @@ impl Writer {
             let entries = full.select(|_| true);
             let runs = std::mem::take(&mut self.runs);
             let content = Content { entries, runs, end: full.committed.load(Ordering::Acquire) };
-            let damaged = self.shared.faults.lock().unwrap_or_else(PoisonError::into_inner).iter().any(|fault| fault.file == full.path);
+            let damaged =
+                self.shared.faults.lock().unwrap_or_else(PoisonError::into_inner).iter().any(|fault| fault.file == full.path);
             if !damaged {
                 // Without its side file a segment is read whole at the next start, which also names its damage again.
                 let _ = side::write(&self.shared.dir, full.number, &content);

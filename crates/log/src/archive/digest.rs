@@ -56,7 +56,8 @@ impl Digest {
             return;
         };
         let (ring, number) = (record.ring(), record.number());
-        let continued = self.runs.iter_mut().rev().take(LOOK_BACK).any(|(life, run)| *life == incarnation && run.extend(ring, number));
+        let continued =
+            self.runs.iter_mut().rev().take(LOOK_BACK).any(|(life, run)| *life == incarnation && run.extend(ring, number));
         if !continued {
             self.runs.push((incarnation, Run { ring, first: number, count: 1 }));
         }

@@ -11,7 +11,7 @@ use std::{
     sync::Arc,
 };
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tampu_types::{BatchHeader, LogRecord, Time, log_batch::LogBatchView};
 
 use super::{
@@ -32,7 +32,8 @@ pub struct Found<'a> {
 }
 
 /// What a search did.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Scanned {
     /// Records given out.
     pub found: u64,

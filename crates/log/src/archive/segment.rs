@@ -167,7 +167,14 @@ impl Segment {
             let _ = std::fs::remove_file(&path);
             return Err(error);
         }
-        Ok(Segment { number, path, file, committed: AtomicU64::new(header.len() as u64), entries: RwLock::default(), met: Mutex::default() })
+        Ok(Segment {
+            number,
+            path,
+            file,
+            committed: AtomicU64::new(header.len() as u64),
+            entries: RwLock::default(),
+            met: Mutex::default(),
+        })
     }
 
     /// Opens a segment whose content is known.

@@ -21,7 +21,8 @@ use rustix::fs::FlockOperation;
 use tampu_types::{Domain, Incarnation};
 
 use super::{
-    Appended, Archive, ArchiveError, Arrival, Counts, Fault, Found, Grouping, Health, Scanned, Stop, StreamOffset, commit, counts,
+    Appended, Archive, ArchiveError, Arrival, Counts, Fault, Found, Grouping, Health, Scanned, Stop, StreamOffset, Told, commit,
+    counts,
     digest::{self, Digest},
     group::{self, Group},
     search,
@@ -80,7 +81,7 @@ pub(super) struct Shared {
     pub(super) moved: Condvar,
     pub(super) segments: RwLock<Vec<Arc<Segment>>>,
     pub(super) committed: AtomicU64,
-    pub(super) told: Mutex<Vec<Box<dyn Fn(u64) + Send + Sync>>>,
+    pub(super) told: Mutex<Vec<Told>>,
     pub(super) faults: Mutex<Vec<Fault>>,
 }
 
@@ -199,7 +200,7 @@ impl Archive for Segments {
         self.shared.committed.load(Ordering::Acquire)
     }
 
-    fn on_commit(&self, told: Box<dyn Fn(u64) + Send + Sync>) {
+    fn on_commit(&self, told: Told) {
         self.shared.told.lock().unwrap_or_else(PoisonError::into_inner).push(told);
     }
 

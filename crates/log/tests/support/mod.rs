@@ -60,7 +60,13 @@ pub fn header(incarnation: Incarnation, stream: u32, first: u64, count: u32) -> 
 }
 
 /// One sample, number `first` of its stream, that holds these records.
-pub fn append(archive: &dyn Archive, life: Incarnation, stream: u32, first: u64, records: &[LogRecord]) -> Result<Appended, ArchiveError> {
+pub fn append(
+    archive: &dyn Archive,
+    life: Incarnation,
+    stream: u32,
+    first: u64,
+    records: &[LogRecord],
+) -> Result<Appended, ArchiveError> {
     let sample = encode_records(records).unwrap();
     let header = header(life, stream, first, 1);
     archive.append(&Arrival::of_stream(&header, &[&sample], Time(5 * SECOND)))

@@ -1,0 +1,182 @@
+//! The collector: takes every log batch off the bus into the archive, acknowledges what is durable, and answers questions.
+//!
+//! It acknowledges a stream only after the commit that made it durable, and resumes every stream where the archive says it
+//! stands. So a collector may die at any moment: what was acknowledged is in the archive, what was not is still in its
+//! writer's cache and comes again, and what comes twice is kept once. A batch that cannot be read is set aside and never stops
+//! it. What the bus tells as lost becomes a record of its own, so that a reader of the archive years later sees the hole.
+//!
+//! | part | module |
+//! |-|-|
+//! | taking batches, acknowledging | `intake` |
+//! | the record about a gap | `gaps` |
+//! | batches that cannot be read | `rejected` |
+//! | who sends how much | [`status`] |
+//! | questions and answers | `services`, and their asking side [`ask`] |
+//!
+//! | topic or service | what |
+//! |-|-|
+//! | `log/*` (topics) | live records, one topic a level |
+//! | `log-import` (topic) | records from files: kept, never shown live |
+//! | `log/query`, `log/stat`, `log/status` (services) | see [`ask`] |
+
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    thread::JoinHandle,
+    time::Duration,
+};
+
+use tampu_bus::{Ack, BusError, History, Hold, Participant, ReaderQos, engine::Guard};
+use tampu_types::{PartitionFilter, TopicFilter, name::BadTopic};
+
+use self::{intake::Intake, rejected::Rejected, services::Services, status::Status};
+use crate::archive::Archive;
+
+pub mod ask;
+mod gaps;
+mod intake;
+mod rejected;
+mod services;
+pub mod status;
+
+/// The topics of live records, one a level.
+pub const LIVE_TOPICS: &str = "log/*";
+/// The topic of records from files.
+pub const IMPORT_TOPIC: &str = "log-import";
+
+/// The collector's bounds.
+#[derive(Debug, Clone)]
+pub struct CollectorOptions {
+    /// Where batches that cannot be read are set aside.
+    pub rejected: PathBuf,
+    /// How many bytes of them are kept there; beyond it they are only counted.
+    pub rejected_bytes: u64,
+    /// Bytes that may wait on their way from the bus; beyond them batches are left to the writers' caches.
+    pub queue: usize,
+    /// How long one search may take; then it answers with what it has and says so.
+    pub search_time: Duration,
+    /// How many searches may run at once; more are refused.
+    pub searches: usize,
+}
+
+impl CollectorOptions {
+    /// The default bounds: 64 MiB of rejected batches in this directory, 64 MiB on their way, 8 searches of at most 60 s.
+    pub fn new(rejected: impl Into<PathBuf>) -> CollectorOptions {
+        CollectorOptions {
+            rejected: rejected.into(),
+            rejected_bytes: 64 << 20,
+            queue: 64 << 20,
+            search_time: Duration::from_secs(60),
+            searches: 8,
+        }
+    }
+}
+
+/// Why a collector could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum CollectorError {
+    /// The bus says no.
+    #[error(transparent)]
+    Bus(#[from] BusError),
+    /// A topic of ours is none.
+    #[error(transparent)]
+    Topic(#[from] BadTopic),
+    /// No worker could be started.
+    #[error("the collector's worker cannot be started: {0}")]
+    Worker(std::io::Error),
+}
+
+/// A running collector; ends when dropped.
+pub struct Collector {
+    shared: Arc<Shared>,
+    workers: Vec<JoinHandle<()>>,
+    _services: Vec<Guard>,
+}
+
+struct Shared {
+    participant: Participant,
+    archive: Arc<dyn Archive>,
+    options: CollectorOptions,
+    status: Status,
+    rejected: Rejected,
+    /// Numbers the collector's own records.
+    numbers: AtomicU64,
+    stopping: AtomicBool,
+}
+
+impl Collector {
+    /// Starts taking records into the archive and answering for it.
+    pub fn start(
+        participant: Participant,
+        archive: Arc<dyn Archive>,
+        options: CollectorOptions,
+    ) -> Result<Collector, CollectorError> {
+        let shared = Arc::new(Shared {
+            rejected: Rejected::new(options.rejected.clone(), options.rejected_bytes),
+            status: Status::default(),
+            numbers: AtomicU64::new(0),
+            stopping: AtomicBool::new(false),
+            participant,
+            archive,
+            options,
+        });
+        let mut collector = Collector { shared: shared.clone(), workers: Vec::new(), _services: Vec::new() };
+        // Answers first: who finds the collector may ask it.
+        collector._services = Services::declare(&shared)?;
+        for topics in [LIVE_TOPICS, IMPORT_TOPIC] {
+            collector.take_in(topics)?;
+        }
+        Ok(collector)
+    }
+
+    fn take_in(&mut self, topics: &str) -> Result<(), CollectorError> {
+        let shared = self.shared.clone();
+        let resume = shared.archive.offsets();
+        let qos = ReaderQos {
+            reliable: true,
+            history: History::All,
+            ack: Ack::Manual,
+            hold: Hold::Full,
+            direct: false,
+            queue: shared.options.queue,
+            resume: resume.into_iter().map(|offset| (offset.incarnation, offset.stream, offset.next)).collect(),
+        };
+        let reader = shared.participant.reader(&TopicFilter::new(topics)?, &PartitionFilter::All, qos)?;
+        let intake = Intake::new(shared, reader);
+        let worker = std::thread::Builder::new().name(format!("collect {topics}")).spawn(move || intake.run());
+        self.workers.push(worker.map_err(CollectorError::Worker)?);
+        Ok(())
+    }
+
+    /// What it has taken, from whom, and how its archive is.
+    pub fn status(&self) -> status::Report {
+        self.shared.report()
+    }
+}
+
+impl Shared {
+    fn report(&self) -> status::Report {
+        let (rejected, kept) = self.rejected.counts();
+        status::Report {
+            collector: self.participant.source().to_string(),
+            incarnation: self.participant.incarnation(),
+            rejected,
+            rejected_kept: kept,
+            sources: self.status.sources(self.participant.clock().utc()),
+            archive: self.archive.health(),
+        }
+    }
+}
+
+impl Drop for Collector {
+    fn drop(&mut self) {
+        self.shared.stopping.store(true, Ordering::Release);
+        self._services.clear();
+        for worker in self.workers.drain(..) {
+            let _ = worker.join();
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Asking a collector: what `tampu log query`, `stat` and the console use.
+//!
+//! | service | question | answer |
+//! |-|-|-|
+//! | `log/query` | a [`Query`] as JSON | `LogBatch`es of at most 1 MB, in the query's order, then JSON: `{"scanned": {...}}` or `{"error": "..."}` |
+//! | `log/stat` | `{"query": {...}, "by": {...}}` ([`StatQuestion`]) | [`Counts`] as JSON |
+//! | `log/status` | nothing | [`Report`](super::status::Report) as JSON |
+//!
+//! Every part of an answer begins with the answering collector's incarnation (16 bytes). Where two collectors answer, the
+//! first to do so is listened to.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use tampu_bus::{AskError, Participant};
+use tampu_types::{LogRecord, TopicName, log_batch::LogBatchView, name::BadTopic};
+
+pub use super::services::StatQuestion;
+use super::services::{End, QUERY, STAT, STATUS};
+use crate::{
+    archive::{Counts, Grouping, Scanned},
+    query::Query,
+};
+
+/// Why a collector's answer could not be had.
+#[derive(Debug, thiserror::Error)]
+pub enum AskFailed {
+    /// Nobody answered.
+    #[error(transparent)]
+    Ask(#[from] AskError),
+    /// The service's name is none.
+    #[error(transparent)]
+    Topic(#[from] BadTopic),
+    /// The collector says why not.
+    #[error("the collector answers: {0}")]
+    Refused(String),
+    /// The answer ended before its end.
+    #[error("the collector's answer was cut off after {0} records")]
+    CutOff(u64),
+    /// The answer cannot be read: the collector is of another release, perhaps.
+    #[error("the collector's answer cannot be read: {0}")]
+    Unreadable(String),
+}
+
+/// The parts of the first collector that answers.
+fn parts(
+    participant: &Participant,
+    service: &str,
+    question: Vec<u8>,
+    timeout: Duration,
+) -> Result<impl Iterator<Item = Result<Bytes, AskError>>, AskFailed> {
+    let answers = participant.ask(&TopicName::new(service)?, Bytes::from(question), timeout)?;
+    let mut first: Option<Bytes> = None;
+    Ok(answers.filter_map(move |part| match part {
+        Ok(part) if part.len() >= 16 => {
+            let from = part.slice(..16);
+            (*first.get_or_insert_with(|| from.clone()) == from).then(|| Ok(part.slice(16..)))
+        }
+        Ok(_) => None,
+        Err(error) => Some(Err(error)),
+    }))
+}
+
+/// Finds records: calls `sink` with each, in the query's order, until it returns `false`.
+pub fn query(
+    participant: &Participant,
+    query: &Query,
+    timeout: Duration,
+    sink: &mut dyn FnMut(LogRecord) -> bool,
+) -> Result<Scanned, AskFailed> {
+    let question = serde_json::to_vec(query).map_err(|error| AskFailed::Unreadable(error.to_string()))?;
+    let mut found = 0;
+    for part in parts(participant, QUERY, question, timeout)? {
+        let part = part?;
+        if part.first() == Some(&b'{') {
+            let end: End = serde_json::from_slice(&part).map_err(|error| AskFailed::Unreadable(error.to_string()))?;
+            return match end {
+                End { error: Some(error), .. } => Err(AskFailed::Refused(error)),
+                End { scanned, .. } => Ok(scanned.unwrap_or_default()),
+            };
+        }
+        let view = LogBatchView::parse(&part).map_err(|error| AskFailed::Unreadable(error.to_string()))?;
+        for record in view.records() {
+            let record = record.map_err(|error| AskFailed::Unreadable(error.to_string()))?;
+            found += 1;
+            if !sink(record.to_record()) {
+                return Ok(Scanned { found, ..Scanned::default() });
+            }
+        }
+    }
+    Err(AskFailed::CutOff(found))
+}
+
+fn json<T: serde::de::DeserializeOwned>(
+    participant: &Participant,
+    service: &str,
+    question: Vec<u8>,
+    timeout: Duration,
+) -> Result<T, AskFailed> {
+    let mut answer = Vec::new();
+    for part in parts(participant, service, question, timeout)? {
+        answer.extend_from_slice(&part?);
+    }
+    if let Ok(End { error: Some(error), .. }) = serde_json::from_slice(&answer) {
+        return Err(AskFailed::Refused(error));
+    }
+    serde_json::from_slice(&answer).map_err(|error| AskFailed::Unreadable(error.to_string()))
+}
+
+/// Counts records.
+pub fn stat(participant: &Participant, query: &Query, by: &Grouping, timeout: Duration) -> Result<Counts, AskFailed> {
+    let question = StatQuestion { query: query.clone(), by: by.clone() };
+    let question = serde_json::to_vec(&question).map_err(|error| AskFailed::Unreadable(error.to_string()))?;
+    json(participant, STAT, question, timeout)
+}
+
+/// Asks a collector how it is: [`Report`](super::status::Report) as JSON, which a later release may lengthen.
+pub fn status(participant: &Participant, timeout: Duration) -> Result<serde_json::Value, AskFailed> {
+    json(participant, STATUS, Vec::new(), timeout)
+}

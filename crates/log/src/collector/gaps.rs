@@ -1,0 +1,54 @@
+//! The record about what is missing: what the bus tells as lost is kept beside what was not.
+
+use tampu_bus::{LossReason, StreamInfo};
+use tampu_types::{Datum, Incarnation, Level, LogRecord, RecordId, SourceName, Time};
+
+/// The ring of the collector's own records; no thread of a logger has it.
+const OWN_RING: u32 = u32::MAX;
+
+/// Who tells, and when.
+pub(super) struct Teller<'a> {
+    pub(super) name: &'a SourceName,
+    pub(super) incarnation: Incarnation,
+    pub(super) number: u64,
+    pub(super) now: Time,
+}
+
+impl Teller<'_> {
+    fn record(self, level: Level, message: String) -> LogRecord {
+        let mut record = LogRecord::new(level, message);
+        record.id = Some(RecordId { incarnation: self.incarnation, ring: OWN_RING, number: self.number });
+        record.time = self.now;
+        record.process = self.name.to_string();
+        record.logger = "collector".to_owned();
+        record.routine = "gap".to_owned();
+        record
+    }
+
+    /// Samples `from` to `to` (not included) of a stream will never come.
+    pub(super) fn lost(self, stream: &StreamInfo, from: u64, to: u64, why: LossReason) -> LogRecord {
+        let count = to - from;
+        let (noun, numbers) =
+            if count == 1 { ("sample", format!("number {from}")) } else { ("samples", format!("numbers {from} to {}", to - 1)) };
+        let message = format!("{count} {noun} of {} from {} lost ({numbers}): {why}", stream.topic, stream.source);
+        let mut record = self.record(Level::Warning, message);
+        record.data = vec![
+            Datum::new("source", stream.source.as_str()),
+            Datum::new("incarnation", stream.incarnation.to_string()),
+            Datum::new("stream", stream.stream.to_string()),
+            Datum::new("from", from.to_string()),
+            Datum::new("to", to.to_string()),
+            Datum::new("why", why.to_string()),
+        ];
+        record
+    }
+
+    /// A writer died, and nobody knows what it wrote after these samples.
+    pub(super) fn open_ends(self, source: &SourceName, incarnation: Incarnation, ends: &[(String, u64)]) -> LogRecord {
+        let streams: Vec<String> = ends.iter().map(|(topic, next)| format!("{topic} after {next} samples")).collect();
+        let message = format!("{source} died; whether it wrote more is not known: {}", streams.join(", "));
+        let mut record = self.record(Level::Warning, message);
+        record.data = vec![Datum::new("source", source.as_str()), Datum::new("incarnation", incarnation.to_string())];
+        record
+    }
+}

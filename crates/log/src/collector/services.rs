@@ -1,0 +1,200 @@
+//! Answering `log/query`, `log/stat` and `log/status`.
+//!
+//! Every part of an answer begins with the sixteen bytes of the collector's incarnation, so that an asker keeps the answers of
+//! two collectors apart. What follows is, for `log/query`, a `LogBatch` of at most 1 MB (or one larger record) or, last, the
+//! end as JSON; for the others JSON, cut where a part is full.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use tampu_bus::engine::{Guard, Question};
+use tampu_types::{
+    Incarnation, LogRecord, TopicName,
+    log_batch::{LogBatchBuilder, PushError},
+};
+
+use super::{CollectorError, Shared};
+use crate::{
+    archive::{Grouping, Scanned, Stop},
+    query::Query,
+};
+
+/// The service that finds records: asked with a [`Query`].
+pub(super) const QUERY: &str = "log/query";
+/// The service that counts records: asked with a [`StatQuestion`].
+pub(super) const STAT: &str = "log/stat";
+/// The service that tells how the collector is; the question is empty.
+pub(super) const STATUS: &str = "log/status";
+
+/// Bytes of one part of an answer.
+const PART: usize = 1_000_000;
+
+/// What `log/stat` is asked.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct StatQuestion {
+    /// Which records.
+    pub query: Query,
+    /// Counted how.
+    pub by: Grouping,
+}
+
+/// How an answer ends.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct End {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) error: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) scanned: Option<Scanned>,
+}
+
+pub(super) struct Services {
+    shared: Arc<Shared>,
+    running: AtomicUsize,
+}
+
+impl Services {
+    pub(super) fn declare(shared: &Arc<Shared>) -> Result<Vec<Guard>, CollectorError> {
+        let services = Arc::new(Services { shared: shared.clone(), running: AtomicUsize::new(0) });
+        let mut guards = Vec::new();
+        for (name, answer) in
+            [(QUERY, Services::query as fn(&Services, &Reply)), (STAT, Services::stat), (STATUS, Services::status)]
+        {
+            let services = services.clone();
+            let answerer = Arc::new(move |question: Box<dyn Question>| {
+                services.clone().answer(question, answer);
+            });
+            guards.push(shared.participant.answer(&TopicName::new(name)?, answerer)?);
+        }
+        Ok(guards)
+    }
+
+    /// Answers on a worker of its own: the engine's must not wait for a search.
+    fn answer(self: Arc<Services>, question: Box<dyn Question>, answer: fn(&Services, &Reply)) {
+        let reply = Reply { from: self.shared.participant.incarnation(), question };
+        let limit = self.shared.options.searches;
+        if self.running.fetch_add(1, Ordering::AcqRel) >= limit {
+            self.running.fetch_sub(1, Ordering::AcqRel);
+            reply.fail(format!("{limit} searches are running already; try again"));
+            return;
+        }
+        let running = self.clone();
+        let worker = std::thread::Builder::new().name("collector answer".to_owned()).spawn(move || {
+            answer(&self, &reply);
+            self.running.fetch_sub(1, Ordering::AcqRel);
+        });
+        if worker.is_err() {
+            // The question went with the worker: its asker is told that nobody answers.
+            running.running.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+
+    fn stop(&self) -> Stop {
+        Stop::after(self.shared.options.search_time)
+    }
+
+    fn query(&self, reply: &Reply) {
+        let stop = self.stop();
+        let mut parts = Parts { reply, builder: LogBatchBuilder::with_limit(PART), gone: false };
+        let searched = Query::from_json(reply.question.payload()).map_err(crate::archive::ArchiveError::from).and_then(|query| {
+            self.shared.archive.search(&query, &stop, &mut |found| {
+                parts.push(found.record);
+                !parts.gone && !self.shared.stopping.load(Ordering::Relaxed)
+            })
+        });
+        parts.send();
+        match searched {
+            Ok(scanned) => reply.end(&End { scanned: Some(scanned), error: None }),
+            Err(error) => reply.fail(error.to_string()),
+        }
+    }
+
+    fn stat(&self, reply: &Reply) {
+        let question = reply.question.payload();
+        let parsed = if question.is_empty() { Ok(StatQuestion::default()) } else { serde_json::from_slice(question) };
+        let counted = match parsed {
+            Ok(StatQuestion { query, by }) => {
+                self.shared.archive.count(&query, &by, &self.stop()).map_err(|error| error.to_string())
+            }
+            Err(error) => Err(format!("no question can be read: {error}")),
+        };
+        match counted {
+            Ok(counts) => reply.json(&counts),
+            Err(error) => reply.fail(error),
+        }
+    }
+
+    fn status(&self, reply: &Reply) {
+        reply.json(&self.shared.report());
+    }
+}
+
+/// Where an answer goes.
+struct Reply {
+    from: Incarnation,
+    question: Box<dyn Question>,
+}
+
+impl Reply {
+    /// Sends one part; whether the asker may still be there.
+    fn part(&self, bytes: &[u8]) -> bool {
+        let mut part = Vec::with_capacity(16 + bytes.len());
+        part.extend_from_slice(&self.from.to_bytes());
+        part.extend_from_slice(bytes);
+        self.question.reply(Bytes::from(part)).is_ok()
+    }
+
+    fn json(&self, value: &impl Serialize) {
+        match serde_json::to_vec(value) {
+            Ok(json) => {
+                json.chunks(PART).all(|part| self.part(part));
+            }
+            Err(error) => self.fail(error.to_string()),
+        }
+    }
+
+    fn end(&self, end: &End) {
+        self.json(end);
+    }
+
+    fn fail(&self, error: String) {
+        self.end(&End { error: Some(error), scanned: None });
+    }
+}
+
+/// Records on their way out, a part at a time.
+struct Parts<'a> {
+    reply: &'a Reply,
+    builder: LogBatchBuilder,
+    gone: bool,
+}
+
+impl Parts<'_> {
+    fn push(&mut self, record: &LogRecord) {
+        match self.builder.push_record(record) {
+            Err(PushError::Full { .. }) => {
+                self.send();
+                if self.builder.push_record(record).is_err() {
+                    // Longer than a part may be: it goes alone.
+                    let mut alone = LogBatchBuilder::new();
+                    if alone.push_record(record).is_ok() {
+                        self.gone |= !self.reply.part(alone.seal());
+                    }
+                }
+            }
+            Ok(()) | Err(_) => {}
+        }
+    }
+
+    fn send(&mut self) {
+        if !self.builder.is_empty() {
+            self.gone |= !self.reply.part(self.builder.seal());
+            self.builder.reset();
+        }
+    }
+}

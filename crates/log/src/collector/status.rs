@@ -1,0 +1,155 @@
+//! Who sends how much, and what was lost of it.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use serde::{Deserialize, Serialize};
+use tampu_bus::SourceState;
+use tampu_types::{Incarnation, SourceName, Time};
+
+use crate::archive::{Appended, Health};
+
+/// A collector's state, as `log/status` answers it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Report {
+    /// Its name on the bus.
+    pub collector: String,
+    /// Its life.
+    pub incarnation: Incarnation,
+    /// Batches that could not be read.
+    pub rejected: u64,
+    /// How many of them are kept aside.
+    pub rejected_kept: u64,
+    /// Everybody who has sent something in this life.
+    pub sources: Vec<SourceReport>,
+    /// How the archive is.
+    pub archive: Health,
+}
+
+/// What came from one source, over all its lives, since the collector started.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SourceReport {
+    /// Its name.
+    pub source: String,
+    /// Its latest life.
+    pub incarnation: Incarnation,
+    /// How it is: appeared, silent, returned, left, died.
+    pub state: String,
+    /// Records kept.
+    pub received: u64,
+    /// Records that were there already.
+    pub duplicates: u64,
+    /// Samples told lost. A sample holds one record or a packet of them.
+    pub lost_samples: u64,
+    /// Streams whose end is not known, because their writer died.
+    pub open_ends: u64,
+    /// Samples that could not be read.
+    pub rejected: u64,
+    /// When something of it last came, ns UTC.
+    pub last_seen: Option<Time>,
+    /// Records a second, over the last seconds.
+    pub rate: u64,
+}
+
+const SECOND: i64 = 1_000_000_000;
+
+#[derive(Debug, Default)]
+struct Source {
+    report: SourceReport,
+    /// The second now being counted, its count, and the count of the one before.
+    second: i64,
+    counted: u64,
+    before: u64,
+}
+
+impl Source {
+    fn turn(&mut self, now: Time) {
+        let second = now.0.div_euclid(SECOND);
+        if second != self.second {
+            self.before = if second == self.second + 1 { self.counted } else { 0 };
+            self.counted = 0;
+            self.second = second;
+        }
+    }
+}
+
+/// Counters of all sources.
+#[derive(Debug, Default)]
+pub(crate) struct Status(Mutex<BTreeMap<SourceName, Source>>);
+
+impl Status {
+    fn with(&self, name: &SourceName, change: impl FnOnce(&mut Source)) {
+        let mut sources: MutexGuard<'_, BTreeMap<SourceName, Source>> = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(source) = sources.get_mut(name) {
+            return change(source);
+        }
+        let source = sources.entry(name.clone()).or_default();
+        source.report.source = name.to_string();
+        change(source);
+    }
+
+    pub(crate) fn took(&self, name: &SourceName, incarnation: Incarnation, appended: &Appended, received: Time) {
+        self.with(name, |source| {
+            source.turn(received);
+            source.counted += appended.records;
+            source.report.incarnation = incarnation;
+            source.report.received += appended.records;
+            source.report.duplicates += appended.duplicates;
+            source.report.last_seen = source.report.last_seen.max(Some(received));
+        });
+    }
+
+    pub(crate) fn lost(&self, name: &SourceName, samples: Option<u64>) {
+        self.with(name, |source| match samples {
+            Some(samples) => source.report.lost_samples += samples,
+            None => source.report.open_ends += 1,
+        });
+    }
+
+    pub(crate) fn rejected(&self, name: &SourceName) {
+        self.with(name, |source| source.report.rejected += 1);
+    }
+
+    pub(crate) fn changed(&self, name: &SourceName, incarnation: Incarnation, state: SourceState) {
+        let word = match state {
+            SourceState::Appeared => "appeared",
+            SourceState::Silent => "silent",
+            SourceState::Returned => "returned",
+            SourceState::Left => "left",
+            SourceState::Died => "died",
+        };
+        self.with(name, |source| {
+            source.report.incarnation = incarnation;
+            source.report.state = word.to_owned();
+        });
+    }
+
+    pub(crate) fn sources(&self, now: Time) -> Vec<SourceReport> {
+        let mut sources = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let report = |source: &mut Source| {
+            source.turn(now);
+            SourceReport { rate: source.before, ..source.report.clone() }
+        };
+        sources.values_mut().map(report).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rate_is_that_of_the_last_whole_second() {
+        let status = Status::default();
+        let name = SourceName::new("a").unwrap();
+        let appended = Appended { records: 10, ..Appended::default() };
+        for tenth in 0..20 {
+            status.took(&name, Incarnation::default(), &appended, Time(tenth * SECOND / 10));
+        }
+        assert_eq!(status.sources(Time(2 * SECOND))[0].rate, 100);
+        assert_eq!(status.sources(Time(3 * SECOND))[0].rate, 0);
+        assert_eq!(status.sources(Time(3 * SECOND))[0].received, 200);
+    }
+}
