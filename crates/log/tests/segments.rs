@@ -212,24 +212,6 @@ fn segments_of_earlier_releases_are_read() {
     assert!(versions >= 1);
 }
 
-/// Writes the testdata of this release's version: `cargo test -p tampu-log --test segments -- --ignored testdata`.
-#[test]
-#[ignore = "writes testdata"]
-fn make_testdata() {
-    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/log-segment/v1");
-    fs::create_dir_all(&dir).unwrap();
-    let archive = Segments::open(&dir, Options { roll: 1, ..options() }).unwrap();
-    for commit in 0..2 {
-        let records: Vec<_> = (0..20).map(|number| record(life(1), 0, commit * 20 + number)).collect();
-        append(&archive, life(1), 0, commit, &records).unwrap();
-        flush(&archive);
-    }
-    let lines: Vec<_> = all(&archive).iter().map(|record| serde_json::to_string(record).unwrap()).collect();
-    fs::write(dir.join("records.jsonl"), lines.join("\n") + "\n").unwrap();
-    drop(archive);
-    fs::remove_file(dir.join("archive.lock")).unwrap();
-}
-
 /// A tmpfs of a few MB, unmounted at the end.
 struct SmallDisk(tempfile::TempDir);
 

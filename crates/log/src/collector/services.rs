@@ -176,18 +176,15 @@ struct Parts<'a> {
 
 impl Parts<'_> {
     fn push(&mut self, record: &LogRecord) {
-        match self.builder.push_record(record) {
-            Err(PushError::Full { .. }) => {
-                self.send();
-                if self.builder.push_record(record).is_err() {
-                    // Longer than a part may be: it goes alone.
-                    let mut alone = LogBatchBuilder::new();
-                    if alone.push_record(record).is_ok() {
-                        self.gone |= !self.reply.part(alone.seal());
-                    }
+        if let Err(PushError::Full { .. }) = self.builder.push_record(record) {
+            self.send();
+            if self.builder.push_record(record).is_err() {
+                // Longer than a part may be: it goes alone.
+                let mut alone = LogBatchBuilder::new();
+                if alone.push_record(record).is_ok() {
+                    self.gone |= !self.reply.part(alone.seal());
                 }
             }
-            Ok(()) | Err(_) => {}
         }
     }
 

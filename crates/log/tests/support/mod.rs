@@ -28,11 +28,11 @@ pub fn record(incarnation: Incarnation, ring: u32, number: u64) -> LogRecord {
     record.time = Time(number as i64 * SECOND + i64::from(ring));
     record.process = format!("CONTROL/DV{:02}", incarnation.pid);
     record.host = "gas01".to_owned();
-    record.routine = if number % 2 == 0 { "setPosition".to_owned() } else { "getPosition".to_owned() };
-    if number % 5 == 0 {
+    record.routine = if number.is_multiple_of(2) { "setPosition".to_owned() } else { "getPosition".to_owned() };
+    if number.is_multiple_of(5) {
         record.audiences = vec!["Operator".to_owned()];
     }
-    if number % 3 == 0 {
+    if number.is_multiple_of(3) {
         record.data.push(Datum::new("status", format!("Tracking step{number}")));
     }
     if level >= Level::Warning {

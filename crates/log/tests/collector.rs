@@ -1,0 +1,215 @@
+//! The collector on the simulated bus: what is acknowledged is durable, what is lost is a record, what is asked is answered.
+
+use std::{
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use tampu_bus::{Participant, Qos, QosTable, TypeTag, Writer, engine::memory::MemoryNet};
+use tampu_log::{
+    archive::{Archive, Grouping, Segments},
+    collector::{Collector, CollectorOptions, IMPORT_TOPIC, ask},
+    query::{Field, Query},
+};
+use tampu_types::{
+    Level, LogRecord, Partition, SourceName, TopicName,
+    log_batch::{TYPE_ID, VERSION, encode_records},
+};
+
+mod support;
+use support::*;
+
+const LOG_BATCH: TypeTag = TypeTag { id: TYPE_ID, version: VERSION };
+
+/// A simulated bus whose time follows the host's: the archive's worker and its disk live in that.
+struct Net {
+    net: MemoryNet,
+    ended: Arc<AtomicBool>,
+    runner: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Net {
+    fn new() -> Net {
+        let net = MemoryNet::new(7);
+        let ended = Arc::new(AtomicBool::new(false));
+        let runner = std::thread::spawn({
+            let (net, ended) = (net.clone(), ended.clone());
+            move || {
+                let begun = Instant::now();
+                let mut passed = Duration::ZERO;
+                while !ended.load(Ordering::Acquire) {
+                    std::thread::park_timeout(Duration::from_micros(500));
+                    let now = begun.elapsed();
+                    net.advance(now - passed);
+                    passed = now;
+                }
+            }
+        });
+        Net { net, ended, runner: Some(runner) }
+    }
+
+    fn join(&self, name: &str) -> Participant {
+        Participant::on(self.net.engine("host"), domain(), SourceName::new(name).unwrap(), QosTable::default()).unwrap()
+    }
+}
+
+impl Drop for Net {
+    fn drop(&mut self) {
+        self.ended.store(true, Ordering::Release);
+        if let Some(runner) = self.runner.take() {
+            let _ = runner.join();
+        }
+    }
+}
+
+fn collect(net: &Net, dir: &Path) -> (Arc<Segments>, Collector) {
+    let archive = Arc::new(open(dir));
+    let options = CollectorOptions::new(dir.join("rejected"));
+    let collector = Collector::start(net.join("collector"), archive.clone(), options).unwrap();
+    (archive, collector)
+}
+
+fn writer(participant: &Participant, topic: &str) -> Writer {
+    participant.writer(&TopicName::new(topic).unwrap(), &Partition::everybody(), LOG_BATCH, Qos::default()).unwrap()
+}
+
+fn until(what: &str, mut done: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !done() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{what}");
+        std::thread::yield_now();
+    }
+}
+
+fn records(participant: &Participant, numbers: std::ops::Range<u64>) -> Vec<LogRecord> {
+    numbers.map(|number| record(participant.incarnation(), 0, number)).collect()
+}
+
+#[test]
+fn what_is_acknowledged_is_durable_and_comes_once() {
+    let (net, dir) = (Net::new(), support::dir());
+    let antenna = net.join("DV01");
+    let (info, import) = (writer(&antenna, "log/info"), writer(&antenna, IMPORT_TOPIC));
+    // Written before there is a collector: kept for it.
+    info.write(&encode_records(&records(&antenna, 0..10)).unwrap()).unwrap();
+    let (archive, collector) = collect(&net, dir.path());
+    for batch in 1..5 {
+        info.write(&encode_records(&records(&antenna, batch * 10..batch * 10 + 10)).unwrap()).unwrap();
+    }
+    import.write(&encode_records(&records(&antenna, 45..60)).unwrap()).unwrap();
+    until("all has come", || archive.health().records == 60);
+    assert_eq!(archive.health().duplicates, 5);
+    until("both are acknowledged", || [&info, &import].iter().all(|writer| writer.flush(Duration::from_millis(100)).complete()));
+    let status = collector.status();
+    let source = status.sources.iter().find(|source| source.source == "DV01").unwrap();
+    assert_eq!((source.received, source.duplicates, source.lost_samples, source.rejected), (60, 5, 0, 0));
+
+    // A second life of the collector goes on where the archive stands.
+    drop(collector);
+    drop(archive);
+    info.write(&encode_records(&records(&antenna, 60..70)).unwrap()).unwrap();
+    let (archive, _collector) = collect(&net, dir.path());
+    until("the rest has come", || archive.health().records == 70);
+    assert_eq!(ids(&*archive).len(), 70);
+}
+
+#[test]
+fn what_cannot_be_read_is_set_aside_and_stops_nothing() {
+    let (net, dir) = (Net::new(), support::dir());
+    let antenna = net.join("DV01");
+    let info = writer(&antenna, "log/info");
+    let topic = TopicName::new("log/notice").unwrap();
+    let foreign = antenna.writer(&topic, &Partition::everybody(), TypeTag::OCTETS, Qos::default()).unwrap();
+    let (archive, collector) = collect(&net, dir.path());
+    info.write(b"no log batch").unwrap();
+    foreign.write(b"7.5 m/s").unwrap();
+    info.write(&encode_records(&records(&antenna, 0..3)).unwrap()).unwrap();
+    until("the good one has come", || archive.health().records == 3 && collector.status().rejected == 2);
+    until("the bad ones are acknowledged", || info.flush(Duration::from_millis(100)).complete());
+    assert_eq!(collector.status().rejected_kept, 2);
+    let reasons = std::fs::read_to_string(dir.path().join("rejected/reasons.jsonl")).unwrap();
+    assert_eq!(reasons.lines().count(), 2);
+    assert!(reasons.contains("its type is 1"), "{reasons}");
+    for line in reasons.lines() {
+        let reason: serde_json::Value = serde_json::from_str(line).unwrap();
+        let kept = std::fs::read(dir.path().join("rejected").join(reason["file"].as_str().unwrap())).unwrap();
+        let (header, _) = tampu_types::BatchHeader::decode(&kept).unwrap();
+        assert_eq!(header.source.as_str(), "DV01");
+    }
+}
+
+#[test]
+fn a_gap_becomes_a_record_that_names_it() {
+    let (net, dir) = (Net::new(), support::dir());
+    let antenna = net.join("DV01");
+    let topic = TopicName::new("log/info").unwrap();
+    // A cache that holds a few samples, and a collector that comes back after many.
+    let qos = Qos { cache: 8 << 10, keep: 8 << 10, credit: 4 << 10, max_wait: Duration::ZERO, ..Qos::default() };
+    let info = antenna.writer(&topic, &Partition::everybody(), LOG_BATCH, qos).unwrap();
+    let (archive, collector) = collect(&net, dir.path());
+    info.write(&encode_records(&records(&antenna, 0..5)).unwrap()).unwrap();
+    until("the first has come", || archive.health().records == 5);
+    drop(collector);
+    drop(archive);
+    for number in 1..200 {
+        info.write(&encode_records(&records(&antenna, number * 5..number * 5 + 5)).unwrap()).unwrap();
+    }
+    let (archive, collector) = collect(&net, dir.path());
+    until("the last has come", || ids(&*archive).iter().any(|id| id.number == 999));
+    let query = Query { fields: [(Field::Logger, vec!["collector".into()])].into(), ..Query::default() };
+    let told = search(&*archive, &query);
+    assert_eq!(told.len(), 1, "{told:?}");
+    let gap = &told[0];
+    assert_eq!((gap.level, gap.process.as_str()), (Level::Warning, "collector"));
+    let value = |name: &str| gap.data.iter().find(|datum| datum.name == name).unwrap().value.clone();
+    assert_eq!((value("source").as_str(), value("from").as_str()), ("DV01", "1"));
+    let lost = value("to").parse::<u64>().unwrap() - 1;
+    assert!(gap.message.starts_with(&format!("{lost} samples of log/info from DV01 lost")), "{}", gap.message);
+    // What is kept and what is told lost is all there was.
+    assert_eq!(archive.health().records - 1 + lost * 5, 1000);
+    let status = collector.status();
+    assert_eq!(status.sources.iter().find(|source| source.source == "DV01").unwrap().lost_samples, lost);
+}
+
+#[test]
+fn questions_are_answered_whole() {
+    let (net, dir) = (Net::new(), support::dir());
+    let antenna = net.join("DV01");
+    let asker = net.join("asker");
+    let (archive, _collector) = collect(&net, dir.path());
+    // More than one part.
+    let mut all = records(&antenna, 0..8000);
+    all[17].message = "long ".repeat(300_000);
+    let info = writer(&antenna, "log/info");
+    for packet in all.chunks(500) {
+        let packet = encode_records(packet).unwrap();
+        until("there is room", || info.write(&packet).is_ok());
+    }
+    until("all has come", || archive.health().records == 8000);
+    let wait = Duration::from_secs(60);
+    let mut found = Vec::new();
+    let scanned = ask::query(&asker, &Query { newest_first: true, ..Query::default() }, wait, &mut |record| {
+        found.push(record);
+        true
+    });
+    assert_eq!(scanned.unwrap().found, 8000);
+    found.reverse();
+    assert!(found.iter().all(|record| record.received.is_some()));
+    found.iter_mut().for_each(|record| record.received = None);
+    assert_eq!(found, all);
+
+    let by = Grouping { level: true, ..Grouping::default() };
+    let counts = ask::stat(&asker, &Query::default(), &by, wait).unwrap();
+    assert_eq!((counts.total, counts.rows.len()), (8000, 10));
+    let status = ask::status(&asker, wait).unwrap();
+    assert_eq!(status["archive"]["records"], 8000);
+    assert_eq!(status["collector"], "collector");
+
+    let bad = Query { regex: Some("(".into()), ..Query::default() };
+    let error = ask::query(&asker, &bad, wait, &mut |_| true).unwrap_err().to_string();
+    assert!(error.contains("unclosed"), "{error}");
+}
