@@ -1,15 +1,19 @@
-//! The collector on the simulated bus: what is acknowledged is durable, what is lost is a record, what is asked is answered.
+//! The collector on the bus: what is acknowledged is durable, what is lost is a record, what is asked is answered.
 
 use std::{
     path::Path,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::Arc,
     time::{Duration, Instant},
 };
 
-use tampu_bus::{Participant, Qos, QosTable, TypeTag, Writer, engine::memory::MemoryNet};
+use tampu_bus::{
+    Participant, Qos, QosTable, TypeTag, Writer,
+    engine::zenoh::{
+        ZenohEngine,
+        config::ZenohConfig,
+        node::{Node, NodeConfig},
+    },
+};
 use tampu_log::{
     archive::{Archive, Grouping, Segments},
     collector::{Collector, CollectorOptions, IMPORT_TOPIC, ask},
@@ -25,44 +29,24 @@ use support::*;
 
 const LOG_BATCH: TypeTag = TypeTag { id: TYPE_ID, version: VERSION };
 
-/// A simulated bus whose time follows the host's: the archive's worker and its disk live in that.
+/// A node of its own, and processes that meet there. The real engine, because the archive lives in real time.
 struct Net {
-    net: MemoryNet,
-    ended: Arc<AtomicBool>,
-    runner: Option<std::thread::JoinHandle<()>>,
+    _node: Node,
+    config: ZenohConfig,
+    _dir: tempfile::TempDir,
 }
 
 impl Net {
     fn new() -> Net {
-        let net = MemoryNet::new(7);
-        let ended = Arc::new(AtomicBool::new(false));
-        let runner = std::thread::spawn({
-            let (net, ended) = (net.clone(), ended.clone());
-            move || {
-                let begun = Instant::now();
-                let mut passed = Duration::ZERO;
-                while !ended.load(Ordering::Acquire) {
-                    std::thread::park_timeout(Duration::from_micros(500));
-                    let now = begun.elapsed();
-                    net.advance(now - passed);
-                    passed = now;
-                }
-            }
-        });
-        Net { net, ended, runner: Some(runner) }
+        let dir = tempfile::tempdir().unwrap();
+        let config = ZenohConfig::isolated(dir.path().join("run")).in_domain(domain());
+        let node = Node::start(NodeConfig::new(config.clone())).unwrap();
+        Net { _node: node, config, _dir: dir }
     }
 
     fn join(&self, name: &str) -> Participant {
-        Participant::on(self.net.engine("host"), domain(), SourceName::new(name).unwrap(), QosTable::default()).unwrap()
-    }
-}
-
-impl Drop for Net {
-    fn drop(&mut self) {
-        self.ended.store(true, Ordering::Release);
-        if let Some(runner) = self.runner.take() {
-            let _ = runner.join();
-        }
+        let engine = Arc::new(ZenohEngine::open(self.config.clone()).unwrap());
+        Participant::on(engine, domain(), SourceName::new(name).unwrap(), QosTable::default()).unwrap()
     }
 }
 
