@@ -1,1 +1,18 @@
 //! The hub: the roles of one installation put together.
+//!
+//! | subject | module |
+//! |-|-|
+//! | what a hub is told | [`config`]; the documented file is `crates/hub/tampu.toml` |
+//! | the roles at work | [`Hub`] |
+//!
+//! A hub installs no signal handlers and prints nothing itself (its logger's local output excepted); the program around it
+//! decides when it ends. `kill -9` is survived: what was acknowledged had been committed, and the run-time directory's
+//! leftovers are removed by the next start.
+
+pub mod config;
+
+mod collecting;
+mod hub;
+
+pub use config::{Config, ConfigError, Role};
+pub use hub::{Hub, HubError};

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tampu_bus::{BusError, Participant, Qos, TypeTag, Writer};
+use tampu_bus::{BusError, Participant, ReaderState, TypeTag, Writer};
 use tampu_types::{Level, TopicName, log_batch, name::BadTopic};
 
 use crate::logger::{
@@ -27,16 +27,57 @@ pub(crate) type Open = Box<dyn FnMut() -> Result<Participant, BusError> + Send>;
 /// How soon joining the bus is tried again.
 const RETRY: Duration = Duration::from_secs(1);
 
+/// How long after joining the bus readers may still be unknown to us.
+const ACQUAINTANCE: Duration = Duration::from_millis(300);
+
+/// How often a wait for readers looks.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// A writer and the number after its last sample.
+struct Outlet {
+    writer: Writer,
+    next: u64,
+}
+
+impl Outlet {
+    /// Waits until everything written has been acknowledged by everybody who reads; whether it has, and by at least one.
+    fn confirm(&self, until: Instant, known_by: Instant) -> bool {
+        while !self.has_readers() {
+            let now = Instant::now();
+            if now >= until.min(known_by) {
+                return self.next == 0;
+            }
+            std::thread::sleep(LOOK);
+        }
+        loop {
+            self.writer.flush(until.saturating_duration_since(Instant::now()));
+            let mut readers = self.writer.readers().into_iter().filter(|reader| reader.state != ReaderState::Gone);
+            if readers.all(|reader| reader.acked >= self.next) {
+                return true;
+            }
+            if Instant::now() >= until {
+                return false;
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    fn has_readers(&self) -> bool {
+        self.writer.readers().iter().any(|reader| reader.state != ReaderState::Gone)
+    }
+}
+
 pub(crate) struct BusPost {
     open: Open,
     participant: Option<Participant>,
-    writers: HashMap<LaneKey, Writer>,
+    joined: Option<Instant>,
+    writers: HashMap<LaneKey, Outlet>,
     try_again: Option<(Instant, String)>,
 }
 
 impl BusPost {
     pub fn new(open: Open) -> BusPost {
-        BusPost { open, participant: None, writers: HashMap::new(), try_again: None }
+        BusPost { open, participant: None, joined: None, writers: HashMap::new(), try_again: None }
     }
 
     fn participant(&mut self) -> Result<Participant, Refused> {
@@ -51,6 +92,7 @@ impl BusPost {
         match (self.open)() {
             Ok(participant) => {
                 self.participant = Some(participant.clone());
+                self.joined = Some(Instant::now());
                 Ok(participant)
             }
             Err(error) => {
@@ -61,34 +103,32 @@ impl BusPost {
         }
     }
 
-    fn writer(&mut self, lane: &LaneKey) -> Result<&Writer, Refused> {
+    fn writer(&mut self, lane: &LaneKey) -> Result<&mut Outlet, Refused> {
         if !self.writers.contains_key(lane) {
             let participant = self.participant()?;
             let topic = topic_of(lane.level).map_err(|error| Refused::Never(error.to_string()))?;
-            let qos = Qos { ..participant.qos(&topic) };
+            let qos = participant.qos(&topic);
             let writer = participant
                 .writer(&topic, &lane.partition, LOG_BATCH, qos)
                 .map_err(|error| Refused::NotYet(error.to_string()))?;
-            self.writers.insert(lane.clone(), writer);
+            self.writers.insert(lane.clone(), Outlet { writer, next: 0 });
         }
-        self.writers.get(lane).ok_or_else(|| Refused::NotYet("no writer".to_owned()))
+        self.writers.get_mut(lane).ok_or_else(|| Refused::NotYet("no writer".to_owned()))
     }
 }
 
 impl Post for BusPost {
     fn publish(&mut self, lane: &LaneKey, urgent: bool, packet: &[u8]) -> Result<(), Refused> {
-        let writer = self.writer(lane)?;
-        let written = if urgent { writer.write_urgent(packet) } else { writer.write(packet) };
-        written.map(|_| ()).map_err(|error| Refused::Never(error.to_string()))
+        let outlet = self.writer(lane)?;
+        let written = if urgent { outlet.writer.write_urgent(packet) } else { outlet.writer.write(packet) };
+        outlet.next = written.map_err(|error| Refused::Never(error.to_string()))?.sequence + 1;
+        Ok(())
     }
 
     fn flush(&mut self, timeout: Duration) -> bool {
-        let deadline = Instant::now() + timeout;
-        let mut complete = true;
-        for writer in self.writers.values() {
-            let receipt = writer.flush(deadline.saturating_duration_since(Instant::now()));
-            complete &= receipt.complete();
-        }
-        complete
+        let until = Instant::now() + timeout;
+        let known_by = self.joined.map_or(until, |joined| joined + ACQUAINTANCE);
+        // All of them, also after one that nobody confirms: what is under way shall arrive.
+        self.writers.values().fold(true, |confirmed, outlet| outlet.confirm(until, known_by) && confirmed)
     }
 }

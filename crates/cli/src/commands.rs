@@ -1,0 +1,73 @@
+//! The commands, as a catalogue: a file a verb, with its options, its help and what it does.
+//!
+//! Help, completions and man pages are made from these definitions; there is no second list of options anywhere.
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::{connect::Connect, failure::Outcome, interrupt::Interrupt, paint::When};
+
+pub mod completions;
+pub mod demo;
+pub mod doctor;
+pub mod log;
+pub mod man;
+pub mod perf;
+pub mod up;
+
+/// Logs, events, bulk data and the logbook of a telescope, an accelerator or a big experiment.
+#[derive(Debug, Parser)]
+#[command(name = "tampu", version, propagate_version = true, arg_required_else_help = true, after_help = EXIT_CODES)]
+pub struct Tampu {
+    #[command(flatten)]
+    pub common: Common,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no hub or peer could be reached.\n\
+    Data goes to standard output, everything else to standard error. Try first: tampu up --demo --tail";
+
+/// Options every command understands.
+#[derive(Debug, Args)]
+pub struct Common {
+    #[command(flatten)]
+    pub connect: Connect,
+    /// When to colour
+    #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
+    pub color: When,
+}
+
+/// What can be done.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    Up(up::Up),
+    Demo(demo::Demo),
+    #[command(subcommand)]
+    Log(log::Log),
+    #[command(subcommand)]
+    Perf(perf::Perf),
+    Doctor(doctor::Doctor),
+    Completions(completions::Completions),
+    Man(man::Man),
+}
+
+/// What every command is given.
+pub struct Context {
+    pub common: Common,
+    pub interrupt: Interrupt,
+}
+
+impl Command {
+    /// Does it.
+    pub fn run(self, context: &Context) -> Outcome {
+        match self {
+            Command::Up(up) => up.run(context),
+            Command::Demo(demo) => demo.run(context),
+            Command::Log(log) => log.run(context),
+            Command::Perf(perf) => perf.run(context),
+            Command::Doctor(doctor) => doctor.run(context),
+            Command::Completions(completions) => completions.run(),
+            Command::Man(man) => man.run(),
+        }
+    }
+}

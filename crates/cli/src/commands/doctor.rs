@@ -1,0 +1,255 @@
+//! `tampu doctor`.
+
+use std::{
+    fs,
+    io::Write,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use clap::Args;
+use serde::Serialize;
+use tampu_bus::engine::zenoh::config::ZenohConfig;
+use tampu_types::Level;
+
+use crate::{
+    commands::{Context, up::HubArgs},
+    failure::{Failure, Outcome, written},
+    measure,
+    paint::Paint,
+};
+
+/// Check this host: directories, hub, clock, disk, memory, limits
+///
+/// Every line is ok, warn or fail, with the way out. Exit code 1 if one fails.
+#[derive(Debug, Args)]
+pub struct Doctor {
+    #[command(flatten)]
+    hub: HubArgs,
+    /// One JSON object a check
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum State {
+    Ok,
+    Warn,
+    Fail,
+}
+
+/// What one check found.
+#[derive(Debug, Serialize)]
+struct Finding {
+    check: &'static str,
+    state: State,
+    found: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    way_out: Option<String>,
+}
+
+impl Finding {
+    fn ok(check: &'static str, found: impl Into<String>) -> Finding {
+        Finding { check, state: State::Ok, found: found.into(), way_out: None }
+    }
+
+    fn warn(check: &'static str, found: impl Into<String>, way_out: impl Into<String>) -> Finding {
+        Finding { check, state: State::Warn, found: found.into(), way_out: Some(way_out.into()) }
+    }
+
+    fn fail(check: &'static str, found: impl Into<String>, way_out: impl Into<String>) -> Finding {
+        Finding { check, state: State::Fail, found: found.into(), way_out: Some(way_out.into()) }
+    }
+}
+
+/// Less free space than this is worth a word, bytes.
+const LITTLE_SPACE: u64 = 2 << 30;
+/// A disk slower than this cannot take a million records a second, bytes a second.
+const SLOW_DISK: f64 = 300e6;
+/// A node of many processes needs about this many files.
+const FEW_FILES: u64 = 4096;
+/// What is written to measure a disk, bytes.
+const PROBE: usize = 64 << 20;
+
+impl Doctor {
+    pub fn run(self, context: &Context) -> Outcome {
+        let connect = &context.common.connect;
+        let config = connect.config()?;
+        let data = self.hub.load(connect)?.domain_data();
+        let paint = Paint::for_stdout(context.common.color);
+        let mut failed = 0;
+        let checks: [&dyn Fn() -> Vec<Finding>; 6] = [
+            &|| run_dir(&config),
+            &|| hub(context, &config),
+            &|| vec![clock()],
+            &|| disk(&data),
+            &|| vec![memory(&config)],
+            &|| vec![files()],
+        ];
+        for check in checks {
+            for finding in check() {
+                failed += u32::from(finding.state == State::Fail);
+                self.show(&finding, paint)?;
+            }
+        }
+        if failed > 0 { Err(Failure::Failed(format!("{failed} checks failed"))) } else { Ok(()) }
+    }
+
+    fn show(&self, finding: &Finding, paint: Paint) -> Outcome {
+        let mut out = std::io::stdout().lock();
+        if self.json {
+            let line = serde_json::to_string(finding).map_err(|error| Failure::failed("a finding as JSON", error))?;
+            return written(writeln!(out, "{line}"));
+        }
+        let (color, word) = match finding.state {
+            State::Ok => (paint.level(Level::Info), "ok  "),
+            State::Warn => (paint.level(Level::Warning), "warn"),
+            State::Fail => (paint.level(Level::Error), "fail"),
+        };
+        written(writeln!(out, "{color}{word}{} {:<10} {}", paint.end(), finding.check, finding.found))?;
+        match &finding.way_out {
+            Some(way_out) => written(writeln!(out, "                {}{way_out}{}", paint.dim(), paint.end())),
+            None => Ok(()),
+        }
+    }
+}
+
+fn run_dir(config: &ZenohConfig) -> Vec<Finding> {
+    match config.run_dir.domain(&config.domain) {
+        Ok(dir) => vec![Finding::ok("run dir", format!("{} is ours alone", dir.path().display()))],
+        Err(error) => vec![Finding::fail("run dir", error.to_string(), "choose a directory of your own with TAMPU_RUN_DIR")],
+    }
+}
+
+fn hub(context: &Context, config: &ZenohConfig) -> Vec<Finding> {
+    let connect = &context.common.connect;
+    let place = match &config.hub {
+        Some(hub) => hub.to_string(),
+        None => {
+            let answers = config.run_dir.domain(&config.domain).is_ok_and(|dir| dir.node_answers());
+            if !answers {
+                let way_out = "start one with 'tampu up', or name another with --hub ADDRESS";
+                return vec![Finding::warn("hub", format!("no node of the domain '{}' on this host", config.domain), way_out)];
+            }
+            "this host's node".to_owned()
+        }
+    };
+    let participant = match connect.join("tampu-doctor") {
+        Ok(participant) => participant,
+        Err(failure) => {
+            let text = failure.text().unwrap_or_default().to_owned();
+            return vec![Finding::fail("hub", text, "check its address, the domain and the key")];
+        }
+    };
+    let mut findings = vec![Finding::ok("hub", format!("{place} answers, domain '{}'", config.domain))];
+    findings.push(match tampu_log::collector::ask::status(&participant, Duration::from_secs(5)) {
+        Ok(status) => {
+            let archive = &status["archive"];
+            let found =
+                format!("{} answers, {} records kept", status["collector"].as_str().unwrap_or("a collector"), archive["records"]);
+            match archive["stuck"].as_str() {
+                Some(why) => {
+                    Finding::fail("collector", format!("{found}, but nothing can be written: {why}"), "make room on its disk")
+                }
+                None => Finding::ok("collector", found),
+            }
+        }
+        Err(error) => Finding::warn("collector", error.to_string(), "start a hub with the role collector: tampu up"),
+    });
+    findings
+}
+
+fn clock() -> Finding {
+    // SAFETY: an all-zero timex asks for nothing to be changed, and the kernel fills in what it is given room for.
+    let state = unsafe {
+        let mut timex: libc::timex = std::mem::zeroed();
+        libc::adjtimex(&mut timex)
+    };
+    match state {
+        libc::TIME_ERROR => {
+            Finding::warn("clock", "runs free: times of different hosts will not agree", "run chrony, ntpd or ptp4l")
+        }
+        0..libc::TIME_ERROR => Finding::ok("clock", "the kernel says it follows a reference"),
+        _ => Finding::warn("clock", "the kernel does not say", "run chrony, ntpd or ptp4l here or on the host"),
+    }
+}
+
+fn disk(data: &Path) -> Vec<Finding> {
+    let there = existing(data);
+    let mut findings = Vec::new();
+    match rustix::fs::statvfs(&there) {
+        Ok(stat) => {
+            let free = stat.f_bavail * stat.f_frsize;
+            let found = format!("{}: {:.1} GB free", data.display(), free as f64 / 1e9);
+            findings.push(if free < LITTLE_SPACE {
+                Finding::warn("data", found, "make room, or choose another place with --data DIR")
+            } else {
+                Finding::ok("data", found)
+            });
+        }
+        Err(error) => {
+            findings.push(Finding::fail("data", format!("{}: {error}", data.display()), "choose another place with --data DIR"))
+        }
+    }
+    findings.push(match measure::disk_speed(&there, PROBE) {
+        Ok(speed) => {
+            let found = format!("{:.0} MB/s written for good", speed / 1e6);
+            if speed < SLOW_DISK {
+                let limit = speed / 300.0 / 1e3;
+                Finding::warn("disk", found, format!("about {limit:.0} k records/s can be kept; a faster disk takes more"))
+            } else {
+                Finding::ok("disk", found)
+            }
+        }
+        Err(error) => {
+            Finding::fail("disk", format!("cannot write in {}: {error}", there.display()), "choose another place with --data DIR")
+        }
+    });
+    findings
+}
+
+/// The nearest directory above that exists: where the data would be made.
+fn existing(path: &Path) -> PathBuf {
+    path.ancestors().find(|above| above.is_dir()).unwrap_or(Path::new("/")).to_owned()
+}
+
+fn memory(config: &ZenohConfig) -> Finding {
+    const TMPFS: i64 = 0x0102_1994;
+    let place = existing(config.run_dir.path());
+    match rustix::fs::statfs(&place) {
+        Ok(stat) if stat.f_type != TMPFS => Finding::warn(
+            "memory",
+            format!("{} is on a disk: loans between processes are slower there", place.display()),
+            "set TAMPU_RUN_DIR (or XDG_RUNTIME_DIR) to a directory on a tmpfs, as /dev/shm/tampu-$UID",
+        ),
+        Ok(stat) => {
+            let free = stat.f_bavail * stat.f_bsize as u64;
+            let found = format!("{} is memory, {:.1} GB free", place.display(), free as f64 / 1e9);
+            if free < 256 << 20 {
+                Finding::warn("memory", found, "give the tmpfs more room (mount -o remount,size=...)")
+            } else {
+                Finding::ok("memory", found)
+            }
+        }
+        Err(error) => Finding::fail("memory", format!("{}: {error}", place.display()), "choose another with TAMPU_RUN_DIR"),
+    }
+}
+
+fn files() -> Finding {
+    let limits = fs::read_to_string("/proc/self/limits").unwrap_or_default();
+    let soft = limits
+        .lines()
+        .find_map(|line| line.strip_prefix("Max open files"))
+        .and_then(|line| line.split_whitespace().next())
+        .map(|soft| soft.parse::<u64>().unwrap_or(u64::MAX));
+    match soft {
+        Some(soft) if soft < FEW_FILES => Finding::warn(
+            "limits",
+            format!("{soft} open files"),
+            format!("a node of many processes needs more: ulimit -n {FEW_FILES}"),
+        ),
+        Some(soft) => Finding::ok("limits", format!("{soft} open files")),
+        None => Finding::warn("limits", "the kernel does not say", "mount /proc"),
+    }
+}

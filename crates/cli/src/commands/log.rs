@@ -1,0 +1,36 @@
+//! `tampu log ...`.
+
+use clap::Subcommand;
+
+use crate::{commands::Context, failure::Outcome};
+
+pub mod export;
+pub mod import;
+pub mod query;
+pub mod send;
+pub mod stat;
+pub mod tail;
+
+/// Send, follow, find, bring in and take out log records
+#[derive(Debug, Subcommand)]
+pub enum Log {
+    Send(send::Send),
+    Tail(tail::Tail),
+    Query(query::Query),
+    Import(import::Import),
+    Export(export::Export),
+    Stat(stat::Stat),
+}
+
+impl Log {
+    pub fn run(self, context: &Context) -> Outcome {
+        match self {
+            Log::Send(send) => send.run(context),
+            Log::Tail(tail) => tail.run(context),
+            Log::Query(query) => query.run(context),
+            Log::Import(import) => import.run(context),
+            Log::Export(export) => export.run(context),
+            Log::Stat(stat) => stat.run(context),
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! `tampu log import`.
+
+use std::{
+    fs::File,
+    io::{self, BufRead, BufReader, IsTerminal, Read},
+    path::{Path, PathBuf},
+};
+
+use clap::Args;
+use flate2::bufread::MultiGzDecoder;
+use indicatif::ProgressBar;
+use serde::Serialize;
+use tampu_types::{BadRecord, LogRecord, import::ImportIds, json_lines::JsonLinesReader, xml::AcsXmlReader};
+
+use crate::{
+    commands::Context,
+    failure::{Failure, Outcome, written},
+    keeper::{Importing, Keeper},
+    progress,
+};
+
+/// Bring ACS XML and JSON log files into the archive
+///
+/// Reads plain and gzip files, in ISO-8859-1 and UTF-8; '-' is standard input. Records that cannot be read are told with file,
+/// line and reason, and skipped. A record counts once it is committed; the same file again adds nothing.
+#[derive(Debug, Args)]
+#[command(after_help = "Example: tampu log import /alma/logs/log2008*.xml.gz")]
+pub struct Import {
+    /// The files
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Print the totals as one JSON object
+    #[arg(long)]
+    json: bool,
+    /// How many bad records of a file are told one by one
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    tell: u64,
+}
+
+/// What an import did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Totals {
+    pub files: u64,
+    pub read: u64,
+    pub new: u64,
+    pub duplicates: u64,
+    pub bad: u64,
+}
+
+/// Records sent together.
+const TOGETHER: usize = 2000;
+/// Bytes of text after which fewer are.
+const TOGETHER_BYTES: usize = 1 << 20;
+
+impl Import {
+    pub fn run(self, context: &Context) -> Outcome {
+        let name = format!("tampu-import@{}:{}", rustix::system::uname().nodename().to_string_lossy(), std::process::id());
+        let keeper = Keeper::find(&context.common.connect, &name)?;
+        let mut importing = keeper.import()?;
+        let size = |path: &PathBuf| std::fs::metadata(path).map_or(0, |data| data.len());
+        let bar = progress::bytes(self.files.iter().map(size).sum(), "importing");
+        let mut totals = Totals::default();
+        let mut failed = Vec::new();
+        for path in &self.files {
+            if context.interrupt.asked() {
+                break;
+            }
+            // One file that cannot be read does not keep the others out.
+            match self.import(path, &mut importing, &bar, &mut totals, context) {
+                Ok(()) => totals.files += 1,
+                Err(Failure::Failed(why)) => {
+                    bar.suspend(|| eprintln!("tampu: {why}"));
+                    failed.push(path.display().to_string());
+                }
+                Err(other) => return Err(other),
+            }
+        }
+        let stored = importing.finish()?;
+        (totals.new, totals.duplicates) = (stored.records, stored.duplicates);
+        bar.finish_and_clear();
+        self.report(&totals)?;
+        match (failed.as_slice(), context.interrupt.asked()) {
+            ([], false) => Ok(()),
+            ([], true) => Err(Failure::Failed("interrupted; what was told as new is kept".to_owned())),
+            (names, _) => Err(Failure::Failed(format!("not imported, or not to the end: {}", names.join(", ")))),
+        }
+    }
+
+    fn report(&self, totals: &Totals) -> Outcome {
+        use std::io::Write;
+        let line = if self.json {
+            serde_json::to_string(totals).map_err(|error| Failure::failed("the totals as JSON", error))?
+        } else {
+            format!("{} read, {} new, {} duplicates, {} bad", totals.read, totals.new, totals.duplicates, totals.bad)
+        };
+        written(writeln!(io::stdout().lock(), "{line}"))
+    }
+
+    fn import(
+        &self,
+        path: &Path,
+        importing: &mut Importing<'_>,
+        bar: &ProgressBar,
+        totals: &mut Totals,
+        context: &Context,
+    ) -> Outcome {
+        let name = path.display().to_string();
+        let input = open(path, bar).map_err(|error| Failure::failed(&name, error))?;
+        let mut ids = ImportIds::new();
+        let mut batch = Batch::default();
+        let mut told = 0;
+        for item in records(input, &name).map_err(|error| Failure::failed(&name, error))? {
+            match item {
+                Ok(mut record) => {
+                    totals.read += 1;
+                    ids.assign(&mut record);
+                    batch.add(record);
+                }
+                Err(bad) => {
+                    totals.bad += 1;
+                    told += 1;
+                    if told <= self.tell {
+                        bar.suspend(|| eprintln!("{bad}"));
+                    }
+                }
+            }
+            if batch.is_full() {
+                batch.send(importing)?;
+                if context.interrupt.asked() {
+                    return Ok(());
+                }
+            }
+        }
+        batch.send(importing)?;
+        if told > self.tell {
+            bar.suspend(|| eprintln!("{name}: {} more bad records (--tell N tells more of them)", told - self.tell));
+        }
+        Ok(())
+    }
+}
+
+/// Records that are sent together.
+#[derive(Default)]
+struct Batch {
+    records: Vec<LogRecord>,
+    bytes: usize,
+}
+
+impl Batch {
+    fn add(&mut self, record: LogRecord) {
+        self.bytes += record.message.len() + record.data.iter().map(|datum| datum.value.len()).sum::<usize>() + 64;
+        self.records.push(record);
+    }
+
+    fn is_full(&self) -> bool {
+        self.records.len() >= TOGETHER || self.bytes >= TOGETHER_BYTES
+    }
+
+    fn send(&mut self, importing: &mut Importing<'_>) -> Outcome {
+        importing.send(&self.records)?;
+        self.records.clear();
+        self.bytes = 0;
+        Ok(())
+    }
+}
+
+/// A file as its text, decompressed where it is compressed; the bar follows the bytes of the file itself.
+fn open(path: &Path, bar: &ProgressBar) -> io::Result<Box<dyn BufRead>> {
+    let raw: Box<dyn Read> = if path == Path::new("-") {
+        if io::stdin().is_terminal() {
+            eprintln!("reading records from the terminal; end with Ctrl-D");
+        }
+        Box::new(io::stdin())
+    } else {
+        Box::new(File::open(path)?)
+    };
+    let mut raw = BufReader::with_capacity(256 * 1024, bar.wrap_read(raw));
+    let compressed = raw.fill_buf()?.starts_with(&[0x1f, 0x8b]);
+    Ok(if compressed { Box::new(BufReader::new(MultiGzDecoder::new(raw))) } else { Box::new(raw) })
+}
+
+type Records = Box<dyn Iterator<Item = Result<LogRecord, BadRecord>>>;
+
+/// The records of a file: JSON lines where its first character is a brace, else ACS XML.
+fn records(mut input: Box<dyn BufRead>, name: &str) -> io::Result<Records> {
+    let first = input.fill_buf()?.iter().copied().find(|byte| !byte.is_ascii_whitespace());
+    Ok(if first == Some(b'{') { Box::new(JsonLinesReader::new(input, name)) } else { Box::new(AcsXmlReader::new(input, name)) })
+}

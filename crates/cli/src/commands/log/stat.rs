@@ -1,0 +1,95 @@
+//! `tampu log stat`.
+
+use std::io::Write;
+
+use clap::Args;
+use tampu_log::{archive::Grouping, query::Field};
+
+use crate::{
+    commands::Context,
+    failure::{Failure, Outcome, written},
+    filter::{FilterArgs, SpanArgs},
+    keeper::Keeper,
+    time_expression::{now, parse_duration},
+};
+
+/// Count records: by level, by a field, over time
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  tampu log stat\n  tampu log stat --by process --since 1h\n  tampu log stat --every 5m --json"
+)]
+pub struct Stat {
+    #[command(flatten)]
+    filter: FilterArgs,
+    #[command(flatten)]
+    span: SpanArgs,
+    /// What to count by: level, or a field (process, source_object, host, logger, ...); comma for both
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = "level")]
+    by: Vec<String>,
+    /// A count for each span of this length
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
+    every: Option<std::time::Duration>,
+    /// One JSON object a line
+    #[arg(long)]
+    json: bool,
+}
+
+impl Stat {
+    pub fn run(self, context: &Context) -> Outcome {
+        let mut query = self.filter.query()?;
+        self.span.apply(&mut query, now())?;
+        let by = self.grouping()?;
+        let keeper = Keeper::find(&context.common.connect, "tampu-stat")?;
+        let counts = keeper.count(&query, &by)?;
+
+        let mut out = std::io::stdout().lock();
+        if self.json {
+            for row in &counts.rows {
+                let line = serde_json::to_string(row).map_err(|error| Failure::failed("a count as JSON", error))?;
+                written(writeln!(out, "{line}"))?;
+            }
+            return Ok(());
+        }
+        for row in &counts.rows {
+            let mut name = Vec::new();
+            name.extend(row.time.map(|time| time.to_acs()));
+            name.extend(row.level.map(|level| format!("{:<9}", level.name())));
+            name.extend(row.value.as_deref().map(|value| if value.is_empty() { "-".to_owned() } else { value.to_owned() }));
+            written(writeln!(out, "{:>12}  {}", row.count, name.join("  ")))?;
+        }
+        let span = match (counts.earliest, counts.latest) {
+            (Some(earliest), Some(latest)) => format!(", {} to {}", earliest.to_acs(), latest.to_acs()),
+            _ => String::new(),
+        };
+        written(writeln!(out, "{:>12}  records{span}", counts.total))?;
+        if !counts.complete {
+            eprintln!("the counts are not complete: too many rows, ask for a shorter time or fewer groups");
+        }
+        Ok(())
+    }
+
+    fn grouping(&self) -> Result<Grouping, Failure> {
+        let mut by = Grouping::default();
+        for name in &self.by {
+            let name = name.trim();
+            let name = if name == "source" { "source_object" } else { name };
+            if name == "level" {
+                by.level = true;
+                continue;
+            }
+            let field = Field::from_name(name).ok_or_else(|| {
+                let names: Vec<&str> = Field::ALL.into_iter().map(Field::name).collect();
+                Failure::Usage(format!("--by {name}: count by level or one of {}", names.join(", ")))
+            })?;
+            if by.field.replace(field).is_some() {
+                return Err(Failure::Usage("--by takes one field, and level beside it".to_owned()));
+            }
+        }
+        if let Some(every) = self.every {
+            let seconds = u32::try_from(every.as_secs()).ok().filter(|seconds| *seconds > 0);
+            by.every_s =
+                Some(seconds.ok_or_else(|| Failure::Usage("--every takes a whole number of seconds, at least 1".to_owned()))?);
+        }
+        Ok(by)
+    }
+}

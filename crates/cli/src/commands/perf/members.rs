@@ -1,0 +1,78 @@
+//! Many processes on one host: how long until all know all, and what they cost while they do nothing.
+
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+use tampu_bus::QosTable;
+
+use crate::{
+    commands::{
+        Context,
+        perf::{
+            part::{join, say},
+            scene::{Scene, Worker},
+        },
+    },
+    failure::Failure,
+};
+
+/// How long everybody may take to know everybody.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// One of them: says when it knows all, then stays until it is told to go.
+pub fn member(context: &Context, name: &str, members: usize, ended: &AtomicBool) -> Result<Value, Failure> {
+    let begun = Instant::now();
+    let participant = join(context, name, QosTable::default())?;
+    let joined = begun.elapsed();
+    let known = || participant.sources().iter().filter(|source| source.source.as_str().starts_with("member-")).count();
+    while known() < members {
+        if begun.elapsed() > PATIENCE || ended.load(Ordering::Acquire) || context.interrupt.asked() {
+            return Err(Failure::Failed(format!("{name} knows {} of {members} members after {:?}", known(), begun.elapsed())));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    say(&json!({ "joined_s": joined.as_secs_f64(), "knew_all_s": begun.elapsed().as_secs_f64() }))?;
+    while !ended.load(Ordering::Acquire) && !context.interrupt.asked() {
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    Ok(json!({ "done": true }))
+}
+
+/// Starts so many and measures them.
+pub fn measure(scene: &Scene, hub: &Worker, count: usize, idle: Duration, context: &Context) -> Result<Value, Failure> {
+    let begun = Instant::now();
+    let mut members = Vec::new();
+    for number in 0..count {
+        let (name, all) = (format!("member-{number}"), count.to_string());
+        members.push(scene.start(&name, &["perf", "part", "member", &name, &all])?);
+    }
+    let started = begun.elapsed();
+    let mut slowest: f64 = 0.0;
+    for member in &mut members {
+        slowest = slowest.max(member.report()?["knew_all_s"].as_f64().unwrap_or(0.0));
+    }
+    let all_know_all = begun.elapsed();
+
+    let usages = || members.iter().map(Worker::usage).collect::<Vec<_>>();
+    let (before, hub_before) = (usages(), hub.usage());
+    context.interrupt.wait(idle);
+    let (after, hub_after) = (usages(), hub.usage());
+    let cpu: f64 = before.iter().zip(&after).map(|(before, after)| (after.cpu.saturating_sub(before.cpu)).as_secs_f64()).sum();
+    let hub_cpu = hub_after.cpu.saturating_sub(hub_before.cpu).as_secs_f64();
+    let mean = |of: fn(&crate::measure::Usage) -> u64| after.iter().map(of).sum::<u64>() as f64 / count.max(1) as f64 / 1e6;
+    Ok(json!({
+        "processes": count,
+        "starting_s": started.as_secs_f64(),
+        "all_know_all_s": all_know_all.as_secs_f64(),
+        "slowest_process_s": slowest,
+        "rss_mb_each": mean(|usage| usage.rss),
+        "pss_mb_each": mean(|usage| usage.pss),
+        "sockets": after.iter().map(|usage| usage.sockets).sum::<usize>() + hub_after.sockets,
+        "hub_rss_mb": hub_after.rss as f64 / 1e6,
+        "hub_sockets": hub_after.sockets,
+        "idle_cpu_percent_of_a_core": { "processes": 100.0 * cpu / idle.as_secs_f64(), "hub": 100.0 * hub_cpu / idle.as_secs_f64() },
+    }))
+}

@@ -1,0 +1,329 @@
+//! The parts of a measurement, each a process of its own; started by `tampu perf`, not by people.
+
+use std::{
+    io::{Read, Write},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+use tampu_bus::{Event, Participant, Qos, QosPatch, QosTable, ReaderQos, ReaderState, TypeTag, engine::zenoh::ZenohEngine};
+use tampu_log::{LogSettings, Logger, info};
+use tampu_types::{Partition, PartitionFilter, SourceName, TopicFilter, TopicName, log_batch::LogBatchView};
+
+use crate::{
+    commands::{
+        Context,
+        perf::{members, verify::Texts},
+    },
+    failure::{Failure, Outcome, written},
+    measure,
+};
+
+/// A part of a measurement
+#[derive(Debug, Args)]
+pub struct Part {
+    #[command(subcommand)]
+    part: Which,
+}
+
+#[derive(Debug, Subcommand)]
+enum Which {
+    /// Logs as fast as it can
+    Producer { seconds: f64, size: usize, readers: usize },
+    /// Follows the log and checks every record
+    Client { name: String, size: usize },
+    /// Writes samples as fast as it can
+    Writer {
+        seconds: f64,
+        size: usize,
+        readers: usize,
+        #[arg(action = clap::ArgAction::Set)]
+        loans: bool,
+        #[arg(action = clap::ArgAction::Set)]
+        direct: bool,
+    },
+    /// Reads samples and checks them
+    Reader {
+        name: String,
+        size: usize,
+        #[arg(action = clap::ArgAction::Set)]
+        direct: bool,
+    },
+    /// Joins and stays
+    Member { name: String, members: usize },
+}
+
+/// How long parts wait for one another at the beginning, and for the last acknowledgement at the end.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+impl Part {
+    pub fn run(self, context: &Context) -> Outcome {
+        let ended = end_of_input();
+        let report = match self.part {
+            Which::Producer { seconds, size, readers } => producer(context, seconds, size, readers)?,
+            Which::Client { name, size } => client(context, &name, size, &ended)?,
+            Which::Writer { seconds, size, readers, loans, direct } => {
+                writer(context, &Writing { seconds, size, readers, loans, direct })?
+            }
+            Which::Reader { name, size, direct } => reader(context, &name, size, direct, &ended)?,
+            Which::Member { name, members } => members::member(context, &name, members, &ended)?,
+        };
+        say(&report)
+    }
+}
+
+/// Prints one line at once.
+pub fn say(report: &Value) -> Outcome {
+    let mut out = std::io::stdout().lock();
+    written(writeln!(out, "{report}").and_then(|()| out.flush()))
+}
+
+/// Set when standard input has been closed.
+fn end_of_input() -> Arc<AtomicBool> {
+    let ended = Arc::new(AtomicBool::new(false));
+    let flag = ended.clone();
+    std::thread::spawn(move || {
+        let _ = std::io::stdin().lock().read_to_end(&mut Vec::new());
+        flag.store(true, Ordering::Release);
+    });
+    ended
+}
+
+pub fn join(context: &Context, name: &str, qos: QosTable) -> Result<Participant, Failure> {
+    let config = context.common.connect.config()?;
+    let domain = config.domain.clone();
+    let failed = |error: String| Failure::Unreachable(error);
+    let engine = ZenohEngine::open(config).map_err(|error| failed(error.to_string()))?;
+    let source = SourceName::new(name).map_err(|error| failed(error.to_string()))?;
+    Participant::on(Arc::new(engine), domain, source, qos).map_err(|error| failed(error.to_string()))
+}
+
+pub fn cpu_s() -> f64 {
+    measure::usage(std::process::id()).map_or(0.0, |usage| usage.cpu.as_secs_f64())
+}
+
+/// Waits until this many readers of the topic are matched.
+fn await_readers(writer: &tampu_bus::Writer, readers: usize) -> Result<(), Failure> {
+    let until = Instant::now() + PATIENCE;
+    let here = || writer.readers().iter().filter(|reader| reader.state != ReaderState::Gone).count();
+    while here() < readers {
+        if Instant::now() > until {
+            return Err(Failure::Failed(format!("{} of {readers} readers came within {PATIENCE:?}", here())));
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    Ok(())
+}
+
+fn producer(context: &Context, seconds: f64, size: usize, readers: usize) -> Result<Value, Failure> {
+    // An application whose every record matters: the bus may slow it down, which is what is measured.
+    let patch = QosPatch {
+        topics: "log/*".to_owned(),
+        credit: Some(8 << 20),
+        max_wait_ms: Some(10_000),
+        wait_period_ms: Some(10_000),
+        ..QosPatch::default()
+    };
+    let qos = QosTable::new(vec![patch]).map_err(|error| Failure::Failed(error.to_string()))?;
+    let participant = join(context, "perf-producer", qos)?;
+    // A writer of the same topic is only there to see whether everybody who should read does.
+    let topic = tampu_log::logger::topic_of(tampu_types::Level::Info).map_err(|error| Failure::Failed(error.to_string()))?;
+    let scout = participant
+        .writer(&topic, &Partition::of(["nobody"]), tampu_log::logger::LOG_BATCH, participant.qos(&topic))
+        .map_err(|error| Failure::Failed(error.to_string()))?;
+    await_readers(&scout, readers)?;
+    drop(scout);
+
+    let mut settings = LogSettings::isolated(participant.domain().clone(), participant.source().clone());
+    settings.full_wait = Duration::from_secs(10);
+    settings.close_wait = PATIENCE;
+    let logger = Logger::on(participant, settings).map_err(|error| Failure::failed("the logger", error))?;
+    let texts = Texts::for_record_size(size);
+    let (begun, cpu) = (Instant::now(), cpu_s());
+    let length = Duration::from_secs_f64(seconds);
+    let mut number = 0u64;
+    while begun.elapsed() < length && !context.interrupt.asked() {
+        for _ in 0..100 {
+            info!(logger, "{number:016} {}", texts.of(number));
+            number += 1;
+        }
+    }
+    let logging_s = begun.elapsed().as_secs_f64();
+    let confirmed = logger.flush(PATIENCE);
+    let stats = logger.stats();
+    Ok(json!({
+        "produced": number,
+        "dropped": stats.dropped,
+        "confirmed": confirmed,
+        "logging_s": logging_s,
+        "elapsed_s": begun.elapsed().as_secs_f64(),
+        "bytes": stats.bytes,
+        "cpu_s": cpu_s() - cpu,
+    }))
+}
+
+fn client(context: &Context, name: &str, size: usize, ended: &AtomicBool) -> Result<Value, Failure> {
+    let participant = join(context, name, QosTable::default())?;
+    let topics = TopicFilter::new("log/*").map_err(|error| Failure::Failed(error.to_string()))?;
+    let mut reader = participant
+        .reader(&topics, &PartitionFilter::All, ReaderQos::default())
+        .map_err(|error| Failure::Failed(error.to_string()))?;
+    let texts = Texts::for_record_size(size);
+    let (mut received, mut wrong, mut told_lost, mut next) = (0u64, 0u64, 0u64, 0u64);
+    let (mut first, mut last) = (None, Instant::now());
+    let cpu = cpu_s();
+    loop {
+        match reader.next(Duration::from_millis(100)) {
+            Some(Event::Sample(sample)) => {
+                let checked = sample.payload.with(|bytes| check_batch(bytes, &texts, &mut next));
+                let (good, bad) = checked.unwrap_or((0, 1));
+                (received, wrong) = (received + good, wrong + bad);
+                first.get_or_insert_with(Instant::now);
+                last = Instant::now();
+            }
+            Some(Event::Gap(gap)) => told_lost += gap.to.map_or(1, |to| to - gap.from),
+            Some(Event::Source(_)) => {}
+            None if ended.load(Ordering::Acquire) => break,
+            None => {}
+        }
+    }
+    let elapsed = first.map_or(0.0, |first| (last - first).as_secs_f64());
+    Ok(json!({ "received": received, "wrong": wrong, "gap_packets": told_lost, "elapsed_s": elapsed, "cpu_s": cpu_s() - cpu }))
+}
+
+/// Good and bad records of a batch: each must be right in every byte and follow the one before.
+fn check_batch(bytes: &[u8], texts: &Texts, next: &mut u64) -> (u64, u64) {
+    let Ok(view) = LogBatchView::parse(bytes) else { return (0, 1) };
+    let (mut good, mut bad) = (0, 0);
+    for record in view.records() {
+        match record.ok().and_then(|record| texts.check(record.message())) {
+            Some(number) if number >= *next => {
+                *next = number + 1;
+                good += 1;
+            }
+            _ => bad += 1,
+        }
+    }
+    (good, bad)
+}
+
+struct Writing {
+    seconds: f64,
+    size: usize,
+    readers: usize,
+    loans: bool,
+    direct: bool,
+}
+
+const BUS_TOPIC: &str = "perf/samples";
+
+fn writer(context: &Context, how: &Writing) -> Result<Value, Failure> {
+    let failed = |error: &dyn std::fmt::Display| Failure::Failed(error.to_string());
+    let participant = join(context, "perf-writer", QosTable::default())?;
+    let topic = TopicName::new(BUS_TOPIC).map_err(|error| failed(&error))?;
+    let qos = Qos {
+        max_wait: Duration::from_secs(10),
+        wait_period: Duration::from_secs(10),
+        direct: how.direct,
+        ..participant.qos(&topic)
+    };
+    let writer = participant.writer(&topic, &Partition::everybody(), TypeTag::OCTETS, qos).map_err(|error| failed(&error))?;
+    await_readers(&writer, how.readers)?;
+    let (begun, cpu) = (Instant::now(), cpu_s());
+    let length = Duration::from_secs_f64(how.seconds);
+    let mut sample = vec![0u8; how.size.max(8)];
+    let mut number = 0u64;
+    while begun.elapsed() < length && !context.interrupt.asked() {
+        for _ in 0..if how.size > 65_536 { 1 } else { 64 } {
+            if how.loans {
+                let mut loan = writer.loan(how.size.max(8)).map_err(|error| failed(&error))?;
+                fill(&mut loan, number);
+                loan.publish().map_err(|error| failed(&error))?;
+            } else {
+                fill(&mut sample, number);
+                writer.write(&sample).map_err(|error| failed(&error))?;
+            }
+            number += 1;
+        }
+    }
+    let receipt = writer.flush(PATIENCE);
+    let stats = writer.stats();
+    Ok(json!({
+        "written": number,
+        "elapsed_s": begun.elapsed().as_secs_f64(),
+        "confirmed": receipt.complete(),
+        "lost": stats.lost,
+        "waited_s": stats.waited_ns as f64 / 1e9,
+        "copied_loans": stats.copied_loans,
+        "cpu_s": cpu_s() - cpu,
+    }))
+}
+
+/// Every eight bytes follow from the number and their place.
+fn fill(sample: &mut [u8], number: u64) {
+    for (place, word) in sample.chunks_exact_mut(8).enumerate() {
+        word.copy_from_slice(&(number.wrapping_mul(31).wrapping_add(place as u64)).to_le_bytes());
+    }
+    sample[..8].copy_from_slice(&number.to_le_bytes());
+}
+
+fn is_right(sample: &[u8], expected: u64) -> bool {
+    let word = |bytes: &[u8]| bytes.first_chunk().map_or(0, |bytes| u64::from_le_bytes(*bytes));
+    word(sample) == expected
+        && sample
+            .chunks_exact(8)
+            .enumerate()
+            .skip(1)
+            .all(|(place, bytes)| word(bytes) == expected.wrapping_mul(31).wrapping_add(place as u64))
+}
+
+fn reader(context: &Context, name: &str, size: usize, direct: bool, ended: &AtomicBool) -> Result<Value, Failure> {
+    let failed = |error: &dyn std::fmt::Display| Failure::Failed(error.to_string());
+    let participant = join(context, name, QosTable::default())?;
+    let topics = TopicFilter::new(BUS_TOPIC).map_err(|error| failed(&error))?;
+    let qos = ReaderQos { direct, ..ReaderQos::default() };
+    let mut reader = participant.reader(&topics, &PartitionFilter::All, qos).map_err(|error| failed(&error))?;
+    let (mut received, mut wrong, mut lost) = (0u64, 0u64, 0u64);
+    let (mut first, mut last) = (None, Instant::now());
+    let mut latencies = Vec::new();
+    let cpu = cpu_s();
+    loop {
+        match reader.next(Duration::from_millis(100)) {
+            Some(Event::Sample(sample)) => {
+                let right = sample.payload.len() == size.max(8)
+                    && sample.payload.with(|bytes| is_right(bytes, sample.sequence)).unwrap_or(false);
+                if right {
+                    received += 1
+                } else {
+                    wrong += 1
+                }
+                if received % 64 == 0 {
+                    latencies.push((sample.received.0 - sample.acquired.0).max(0));
+                }
+                first.get_or_insert_with(Instant::now);
+                last = Instant::now();
+            }
+            Some(Event::Gap(gap)) => lost += gap.to.map_or(1, |to| to - gap.from),
+            Some(Event::Source(_)) => {}
+            None if ended.load(Ordering::Acquire) => break,
+            None => {}
+        }
+    }
+    latencies.sort_unstable();
+    let at = |part: f64| latencies.get((latencies.len() as f64 * part) as usize).map_or(0.0, |ns| *ns as f64 / 1000.0);
+    let elapsed = first.map_or(0.0, |first| (last - first).as_secs_f64());
+    Ok(json!({
+        "received": received,
+        "wrong": wrong,
+        "lost": lost,
+        "elapsed_s": elapsed,
+        "batch_latency_us_p50": at(0.5),
+        "batch_latency_us_p99": at(0.99),
+        "cpu_s": cpu_s() - cpu,
+    }))
+}

@@ -1,0 +1,140 @@
+//! The processes of one measurement: started by this one, told to end by closing their standard input, reporting one JSON
+//! object each.
+
+use std::{
+    io::{BufRead, BufReader},
+    path::{Path, PathBuf},
+    process::{Child, ChildStdin, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use serde_json::Value;
+use tampu_bus::{engine::zenoh::config::ZenohConfig, run_dir::RunDir};
+use tampu_types::Domain;
+
+use crate::{
+    failure::Failure,
+    measure::{self, Usage},
+};
+
+/// Directories and a domain for one measurement; removed at its end.
+pub struct Scene {
+    directory: PathBuf,
+    pub domain: Domain,
+}
+
+impl Scene {
+    /// A place below this directory, or below the system's for temporary files.
+    pub fn new(below: Option<&Path>) -> Result<Scene, Failure> {
+        let below = below.map_or_else(std::env::temp_dir, Path::to_owned);
+        let directory = below.join(format!("tampu-perf-{}", std::process::id()));
+        std::fs::create_dir_all(&directory).map_err(|error| Failure::failed(directory.display(), error))?;
+        let domain = Domain::new("perf").map_err(|error| Failure::Failed(error.to_string()))?;
+        Ok(Scene { directory, domain })
+    }
+
+    pub fn data(&self) -> PathBuf {
+        self.directory.join("data")
+    }
+
+    /// In memory where there is some: sockets and loans are not what the disk is measured for.
+    pub fn run_dir(&self) -> PathBuf {
+        let shm = Path::new("/dev/shm");
+        let base = if shm.is_dir() { shm } else { &self.directory };
+        base.join(format!("tampu-perf-{}", std::process::id()))
+    }
+
+    /// How a process of this scene finds the others.
+    pub fn config(&self) -> ZenohConfig {
+        ZenohConfig::new(self.domain.clone(), RunDir::at(self.run_dir()))
+    }
+
+    /// Starts this program as a part of the scene.
+    pub fn start(&self, name: &str, arguments: &[&str]) -> Result<Worker, Failure> {
+        let program = std::env::current_exe().map_err(|error| Failure::failed("this program's own file", error))?;
+        let mut command = Command::new(program);
+        command
+            .args(arguments)
+            .env("TAMPU_RUN_DIR", self.run_dir())
+            .env("TAMPU_DATA_DIR", self.data())
+            .env("TAMPU_DOMAIN", self.domain.as_str())
+            .env_remove("TAMPU_HUB")
+            .env_remove("TAMPU_CONFIG")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit());
+        let mut child = command.spawn().map_err(|error| Failure::failed(format!("starting the {name}"), error))?;
+        let input = child.stdin.take();
+        let output = child.stdout.take().map(BufReader::new);
+        Ok(Worker { name: name.to_owned(), child, input, output })
+    }
+
+    /// Starts a hub and waits until it serves.
+    pub fn hub(&self, roles: &str) -> Result<Worker, Failure> {
+        let config = self.directory.join("hub.toml");
+        std::fs::write(&config, "[log]\nlocal = \"Warning\"\nlevel = \"Off\"\n")
+            .map_err(|error| Failure::failed(config.display(), error))?;
+        let mut hub = self.start("hub", &["up", "--quiet", "--roles", roles, "--config", &config.to_string_lossy()])?;
+        let until = Instant::now() + Duration::from_secs(20);
+        loop {
+            if self.config().run_dir.domain(&self.domain).is_ok_and(|dir| dir.node_answers()) {
+                return Ok(hub);
+            }
+            if let Ok(Some(status)) = hub.child.try_wait() {
+                return Err(Failure::Failed(format!("the hub of the measurement ended: {status}")));
+            }
+            if Instant::now() > until {
+                return Err(Failure::Failed("the hub of the measurement does not answer after 20 s".to_owned()));
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+}
+
+impl Drop for Scene {
+    fn drop(&mut self) {
+        // What cannot be removed is in a directory for temporary files.
+        let _ = std::fs::remove_dir_all(&self.directory);
+        let _ = std::fs::remove_dir_all(self.run_dir());
+    }
+}
+
+/// One process of a scene; killed if it is still there when this is dropped.
+pub struct Worker {
+    name: String,
+    child: Child,
+    input: Option<ChildStdin>,
+    output: Option<BufReader<std::process::ChildStdout>>,
+}
+
+impl Worker {
+    /// What it has used up to now.
+    pub fn usage(&self) -> Usage {
+        measure::usage(self.child.id()).unwrap_or_default()
+    }
+
+    /// Tells it to come to its end.
+    pub fn finish(&mut self) {
+        self.input = None;
+    }
+
+    /// Its next line, as JSON.
+    pub fn report(&mut self) -> Result<Value, Failure> {
+        let mut line = String::new();
+        let read = self.output.as_mut().map(|output| output.read_line(&mut line));
+        match read {
+            Some(Ok(length)) if length > 0 => {
+                serde_json::from_str(&line).map_err(|error| Failure::failed(format!("the {}'s report", self.name), error))
+            }
+            _ => Err(Failure::Failed(format!("the {} ended without a report", self.name))),
+        }
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.input = None;
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

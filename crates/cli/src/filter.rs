@@ -1,0 +1,135 @@
+//! Which records: the options that `tail`, `query`, `export` and `stat` share.
+
+use clap::Args;
+use tampu_log::query::{Field, Query};
+use tampu_types::{Level, Time};
+
+use crate::{failure::Failure, output::highlight::Highlight, time_expression::TimeExpression};
+
+/// Which records. All conditions must hold; several values of one are alternatives.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Which records")]
+pub struct FilterArgs {
+    /// This level and graver ones
+    #[arg(short = 'l', long = "min-level", value_name = "LEVEL")]
+    min_level: Option<Level>,
+    /// These levels only
+    #[arg(long = "level", value_name = "LEVEL,...", value_delimiter = ',')]
+    levels: Vec<Level>,
+    /// For these audiences, or for everybody
+    #[arg(short = 'a', long = "audience", value_name = "NAME,...", value_delimiter = ',')]
+    audiences: Vec<String>,
+    /// From these hosts (* and ? stand for any characters)
+    #[arg(long, value_name = "PATTERN", value_delimiter = ',')]
+    host: Vec<String>,
+    /// From these processes (containers)
+    #[arg(short = 'p', long, value_name = "PATTERN", value_delimiter = ',')]
+    process: Vec<String>,
+    /// From these components
+    #[arg(short = 's', long, value_name = "PATTERN", value_delimiter = ',')]
+    source: Vec<String>,
+    /// From these named loggers
+    #[arg(long, value_name = "PATTERN", value_delimiter = ',')]
+    logger: Vec<String>,
+    /// Of this error chain
+    #[arg(long, value_name = "STACK ID")]
+    stack: Option<String>,
+    /// Where another field matches: file, routine, thread, context, array, antenna, run_id, log_id, uri
+    #[arg(long = "field", value_name = "NAME=PATTERN", value_parser = field_pattern)]
+    fields: Vec<(Field, String)>,
+    /// With this text, in any case
+    #[arg(long, value_name = "TEXT")]
+    contains: Option<String>,
+    /// Matching this regular expression
+    #[arg(long, value_name = "REGEX")]
+    regex: Option<String>,
+    /// With all these words
+    #[arg(value_name = "WORD")]
+    words: Vec<String>,
+}
+
+/// From when to when.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "When")]
+pub struct SpanArgs {
+    /// From this time on: 10m, 08:15, yesterday, 2026-11-21T08:15:30 (UTC)
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    since: Option<TimeExpression>,
+    /// Up to this time
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    until: Option<TimeExpression>,
+}
+
+fn field_pattern(text: &str) -> Result<(Field, String), String> {
+    let names = || Field::ALL.map(Field::name).join(", ");
+    let (name, pattern) = text.split_once('=').ok_or_else(|| format!("write NAME=PATTERN; names are {}", names()))?;
+    let field = Field::from_name(name.trim()).ok_or_else(|| format!("'{name}' is no field; fields are {}", names()))?;
+    Ok((field, pattern.to_owned()))
+}
+
+impl FilterArgs {
+    /// The query these options mean.
+    pub fn query(&self) -> Result<Query, Failure> {
+        let mut query = Query {
+            min_level: self.min_level,
+            levels: self.levels.clone(),
+            audiences: self.audiences.clone(),
+            words: self.words.clone(),
+            text: self.contains.clone(),
+            regex: self.regex.clone(),
+            ..Query::default()
+        };
+        for (field, patterns) in [
+            (Field::Host, &self.host),
+            (Field::Process, &self.process),
+            (Field::SourceObject, &self.source),
+            (Field::Logger, &self.logger),
+        ] {
+            if !patterns.is_empty() {
+                query.fields.insert(field, patterns.clone());
+            }
+        }
+        if let Some(stack) = &self.stack {
+            query.fields.insert(Field::StackId, vec![stack.clone()]);
+        }
+        for (field, pattern) in &self.fields {
+            query.fields.entry(*field).or_default().push(pattern.clone());
+        }
+        // A bad expression is the user's to mend, here and not at the hub.
+        query.compile().map_err(|error| Failure::Usage(error.to_string()))?;
+        Ok(query)
+    }
+
+    /// The levels that can match; what a live reader subscribes to.
+    pub fn wanted_levels(&self) -> Vec<Level> {
+        let all = self.min_level.is_none() && self.levels.is_empty();
+        let wanted = |level: &Level| all || self.min_level.is_some_and(|min| *level >= min) || self.levels.contains(level);
+        Level::ALL.into_iter().filter(wanted).collect()
+    }
+
+    /// The audiences asked for.
+    pub fn audiences(&self) -> &[String] {
+        &self.audiences
+    }
+
+    /// What to mark in the records shown.
+    pub fn highlight(&self) -> Highlight {
+        Highlight::new(self.words.iter().chain(&self.contains).cloned())
+    }
+}
+
+impl SpanArgs {
+    /// Sets the query's time range, as meant now.
+    pub fn apply(&self, query: &mut Query, now: Time) -> Result<(), Failure> {
+        query.since = self.since.map(|time| time.resolve(now));
+        query.until = self.until.map(|time| time.resolve(now));
+        match (query.since, query.until) {
+            (Some(since), Some(until)) if since >= until => Err(Failure::Usage(format!(
+                "--since {} is not before --until {}: nothing can lie between them",
+                since.to_acs(),
+                until.to_acs()
+            ))),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! The collector, asked from the command line.
+
+use std::time::{Duration, Instant};
+
+use tampu_bus::{Participant, Qos, ReaderState, Writer, engine::zenoh::config::ZenohConfig};
+use tampu_log::{
+    archive::{Counts, Grouping},
+    collector::{
+        IMPORT_TOPIC,
+        ask::{self, AskFailed},
+    },
+    logger::LOG_BATCH,
+    query::Query,
+};
+use tampu_types::{LogRecord, Partition, TopicName, log_batch::LogBatchBuilder};
+
+use crate::{
+    connect::{ANSWER_TIMEOUT, Connect},
+    failure::{Failure, Outcome},
+    interrupt::Interrupt,
+};
+
+/// A way to a collector.
+pub struct Keeper {
+    participant: Participant,
+    connect: Connect,
+}
+
+/// What became of imported records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Stored {
+    pub records: u64,
+    pub duplicates: u64,
+}
+
+impl Keeper {
+    /// Joins the bus where a hub is.
+    pub fn find(connect: &Connect, name: &str) -> Result<Keeper, Failure> {
+        Ok(Keeper { participant: connect.join_hub(name)?, connect: connect.clone() })
+    }
+
+    /// Joins where this configuration leads; `connect` is for messages.
+    pub fn at(config: ZenohConfig, connect: &Connect, name: &str) -> Result<Keeper, Failure> {
+        Ok(Keeper { participant: connect.join_at(config, name)?, connect: connect.clone() })
+    }
+
+    /// Calls `sink` with every record found, in the query's order.
+    pub fn search(&self, query: &Query, interrupt: &Interrupt, sink: &mut dyn FnMut(LogRecord) -> Outcome) -> Outcome {
+        let mut outcome = Ok(());
+        let scanned = ask::query(&self.participant, query, ANSWER_TIMEOUT, &mut |record| {
+            outcome = sink(record);
+            outcome.is_ok() && !interrupt.asked()
+        });
+        outcome?;
+        let scanned = scanned.map_err(|error| self.failure(error))?;
+        if !scanned.complete && Some(scanned.found) != query.limit && !interrupt.asked() {
+            eprintln!("tampu: the search was ended before its end: it took too long; ask for less");
+        }
+        Ok(())
+    }
+
+    /// Counts.
+    pub fn count(&self, query: &Query, by: &Grouping) -> Result<Counts, Failure> {
+        ask::stat(&self.participant, query, by, ANSWER_TIMEOUT).map_err(|error| self.failure(error))
+    }
+
+    /// How the collector is, as JSON.
+    pub fn status(&self) -> Result<serde_json::Value, Failure> {
+        ask::status(&self.participant, ANSWER_TIMEOUT).map_err(|error| self.failure(error))
+    }
+
+    /// Begins an import.
+    pub fn import(&self) -> Result<Importing<'_>, Failure> {
+        // Whoever answers is there to take it.
+        let before = self.stored()?;
+        let topic = TopicName::new(IMPORT_TOPIC).map_err(|error| Failure::Failed(error.to_string()))?;
+        let qos = Qos { max_wait: PATIENCE, wait_period: PATIENCE, credit: 8 << 20, ..self.participant.qos(&topic) };
+        let writer = self
+            .participant
+            .writer(&topic, &Partition::everybody(), LOG_BATCH, qos)
+            .map_err(|error| Failure::Unreachable(self.connect.advise(&error.to_string())))?;
+        Ok(Importing { keeper: self, writer, next: 0, before, builder: LogBatchBuilder::new() })
+    }
+
+    /// What the collector says it has had from this process.
+    fn stored(&self) -> Result<Stored, Failure> {
+        let status = self.status()?;
+        let own = self.participant.source().as_str();
+        let sources = status["sources"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let mine = sources.iter().find(|source| source["source"] == own);
+        let number = |name: &str| mine.and_then(|source| source[name].as_u64()).unwrap_or(0);
+        Ok(Stored { records: number("received"), duplicates: number("duplicates") })
+    }
+
+    fn failure(&self, error: AskFailed) -> Failure {
+        match error {
+            AskFailed::Ask(error) => Failure::Unreachable(self.connect.advise(&error.to_string())),
+            other => Failure::Failed(other.to_string()),
+        }
+    }
+}
+
+/// How long an import waits for a collector that does not keep up before it gives up.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// An import on its way.
+pub struct Importing<'a> {
+    keeper: &'a Keeper,
+    writer: Writer,
+    /// The number after the last sample sent.
+    next: u64,
+    before: Stored,
+    builder: LogBatchBuilder,
+}
+
+impl Importing<'_> {
+    /// Sends records; waits where the collector is behind.
+    pub fn send(&mut self, records: &[LogRecord]) -> Outcome {
+        if records.is_empty() {
+            return Ok(());
+        }
+        for record in records {
+            self.builder.push_record(record).map_err(|error| Failure::failed("a record", error))?;
+        }
+        let written = self.writer.write(self.builder.seal());
+        self.builder.reset();
+        self.next = written.map_err(|error| Failure::failed("sending records", error))?.sequence + 1;
+        Ok(())
+    }
+
+    /// Whether a collector reads, and all of them have acknowledged everything: they do so after their commit.
+    fn is_committed(&self) -> bool {
+        let readers = self.writer.readers();
+        let mut there = readers.iter().filter(|reader| reader.state != ReaderState::Gone).peekable();
+        self.next == 0 || there.peek().is_some() && there.all(|reader| reader.acked >= self.next)
+    }
+
+    /// Waits until everything sent is committed.
+    pub fn finish(self) -> Result<Stored, Failure> {
+        let until = Instant::now() + PATIENCE;
+        while !self.is_committed() {
+            let receipt = self.writer.flush(Duration::from_millis(200));
+            if !receipt.lost.is_empty() {
+                return Err(Failure::Failed(
+                    "the collector did not keep up and records were lost: import the files again".to_owned(),
+                ));
+            }
+            if Instant::now() > until {
+                let told = format!("the collector has not confirmed everything within {PATIENCE:?}: import the files again");
+                return Err(Failure::Unreachable(self.keeper.connect.advise(&told)));
+            }
+            if self.writer.readers().is_empty() {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+        }
+        let after = self.keeper.stored()?;
+        Ok(Stored { records: after.records - self.before.records, duplicates: after.duplicates - self.before.duplicates })
+    }
+}

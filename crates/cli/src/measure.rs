@@ -1,0 +1,95 @@
+//! What processes cost, by the kernel's accounts, and what a disk can do.
+
+use std::{
+    fs::{self, File},
+    io::{self, Write},
+    path::Path,
+    time::{Duration, Instant},
+};
+
+/// What one process has used.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Usage {
+    /// Processor time in all its threads.
+    pub cpu: Duration,
+    /// Resident memory, bytes.
+    pub rss: u64,
+    /// Resident memory with shared pages divided among those that share them, bytes; 0 where the kernel does not tell.
+    pub pss: u64,
+    /// Open sockets.
+    pub sockets: usize,
+}
+
+/// What a process has used up to now; `None` if there is none of that number, or it is not ours.
+pub fn usage(pid: u32) -> Option<Usage> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name in parentheses may hold anything, so fields are counted from the last parenthesis.
+    let fields: Vec<&str> = stat.rsplit(')').next()?.split_whitespace().collect();
+    let number = |at: usize| fields.get(at).and_then(|field| field.parse::<u64>().ok());
+    let ticks = number(11)? + number(12)?;
+    let per_second = rustix::param::clock_ticks_per_second().max(1);
+    Some(Usage {
+        cpu: Duration::from_nanos(ticks.saturating_mul(1_000_000_000 / per_second)),
+        rss: number(21)? * rustix::param::page_size() as u64,
+        pss: pss(pid).unwrap_or(0),
+        sockets: sockets(pid),
+    })
+}
+
+fn pss(pid: u32) -> Option<u64> {
+    let rollup = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
+    let line = rollup.lines().find_map(|line| line.strip_prefix("Pss:"))?;
+    line.trim().trim_end_matches("kB").trim().parse::<u64>().ok().map(|kb| kb * 1024)
+}
+
+fn sockets(pid: u32) -> usize {
+    let Ok(files) = fs::read_dir(format!("/proc/{pid}/fd")) else { return 0 };
+    let is_socket =
+        |entry: &fs::DirEntry| fs::read_link(entry.path()).is_ok_and(|to| to.to_string_lossy().starts_with("socket:"));
+    files.flatten().filter(is_socket).count()
+}
+
+/// How fast a directory's disk takes data for good, bytes a second: writes this much in pieces and makes them durable.
+pub fn disk_speed(directory: &Path, total: usize) -> io::Result<f64> {
+    fs::create_dir_all(directory)?;
+    let path = directory.join(format!(".tampu-speed-{}", std::process::id()));
+    let result = write_through(&path, total);
+    let _ = fs::remove_file(&path);
+    result
+}
+
+fn write_through(path: &Path, total: usize) -> io::Result<f64> {
+    // Not zeros: some disks and file systems treat those specially.
+    let piece: Vec<u8> = (0..1usize << 20).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    let mut file = File::create(path)?;
+    let begun = Instant::now();
+    let mut written = 0;
+    while written < total {
+        file.write_all(&piece)?;
+        written += piece.len();
+        if written % (16 << 20) == 0 {
+            file.sync_data()?;
+        }
+    }
+    file.sync_data()?;
+    Ok(written as f64 / begun.elapsed().as_secs_f64())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_costs_something() {
+        let used = usage(std::process::id()).unwrap();
+        assert!(used.rss > 0);
+        assert_eq!(usage(u32::MAX), None);
+    }
+
+    #[test]
+    fn a_disk_has_a_speed_and_nothing_is_left() {
+        let directory = tempfile::tempdir().unwrap();
+        assert!(disk_speed(directory.path(), 1 << 20).unwrap() > 0.0);
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
+    }
+}

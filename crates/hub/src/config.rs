@@ -1,0 +1,285 @@
+//! What a hub is told: one TOML file, the environment, flags. Later beats earlier; flags > environment > file > default.
+//!
+//! The documented file is `crates/hub/tampu.toml`; a test reads it and holds it against the defaults here. A key nobody knows
+//! is an error with its line: a setting that is silently ignored is a setting that silently does not work.
+
+use std::{
+    fmt, fs,
+    path::{Path, PathBuf},
+    str::FromStr,
+    time::Duration,
+};
+
+use serde::{Deserialize, Serialize};
+use tampu_bus::qos::QosPatch;
+use tampu_log::Threshold;
+use tampu_types::{Domain, Level};
+
+/// A part a hub can play.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Serves one host: its processes connect to it.
+    Node,
+    /// Keeps the logs and answers queries.
+    Collector,
+    /// Keeps the logbook.
+    Book,
+    /// Serves the web console.
+    Console,
+}
+
+impl Role {
+    /// All of them.
+    pub const ALL: [Role; 4] = [Role::Node, Role::Collector, Role::Book, Role::Console];
+
+    /// Its name in settings.
+    pub fn name(self) -> &'static str {
+        match self {
+            Role::Node => "node",
+            Role::Collector => "collector",
+            Role::Book => "book",
+            Role::Console => "console",
+        }
+    }
+
+    /// Whether this release can play it.
+    pub fn is_here(self) -> bool {
+        matches!(self, Role::Node | Role::Collector)
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Role {
+    type Err = ConfigError;
+
+    fn from_str(text: &str) -> Result<Role, ConfigError> {
+        let known = Role::ALL.into_iter().find(|role| role.name().eq_ignore_ascii_case(text.trim()));
+        known.ok_or_else(|| ConfigError::Value {
+            setting: "roles".to_owned(),
+            why: format!("'{text}' is no role; this release has node and collector"),
+        })
+    }
+}
+
+/// Everything a hub can be told.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Config {
+    /// The installation's name.
+    pub domain: Domain,
+    /// What this hub does.
+    pub roles: Vec<Role>,
+    /// Where what must last is kept; each domain has its own directory below it.
+    pub data: PathBuf,
+    /// Where processes of one host meet; by default what the environment says.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run: Option<PathBuf>,
+    /// The world beyond this host.
+    pub network: Network,
+    /// The collector.
+    pub collector: Collector,
+    /// The hub's own log.
+    pub log: Log,
+    /// Settings for topics, in order; later ones override earlier ones.
+    pub topic: Vec<QosPatch>,
+}
+
+/// The world beyond this host.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Network {
+    /// Addresses for other hosts' nodes and processes, as `0.0.0.0:7447`. With none, nothing listens beyond unix sockets.
+    pub listen: Vec<String>,
+    /// Other hosts' nodes, as `archive.example.org:7447`.
+    pub connect: Vec<String>,
+    /// The file that holds the domain's key, readable by its owner only. Needed to listen beyond this host.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key_file: Option<PathBuf>,
+}
+
+/// How the collector keeps records.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Collector {
+    /// How long records gather at least before they go to the disk together, in ms.
+    pub commit_ms: u64,
+    /// Size of one write-ahead segment, in MiB.
+    pub segment_mb: u64,
+}
+
+/// The hub's own log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Log {
+    /// Its records are published from this level on.
+    pub level: Threshold,
+    /// Its records are printed on standard error from this level on.
+    pub local: Threshold,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            // A constant name that the rules for domains allow.
+            domain: Domain::new("local").unwrap_or_else(|_| unreachable!("'local' is a domain")),
+            roles: vec![Role::Node, Role::Collector],
+            data: default_data(|name| std::env::var(name).ok()),
+            run: None,
+            network: Network::default(),
+            collector: Collector::default(),
+            log: Log::default(),
+            topic: Vec::new(),
+        }
+    }
+}
+
+impl Default for Collector {
+    fn default() -> Collector {
+        Collector { commit_ms: 2, segment_mb: 128 }
+    }
+}
+
+impl Default for Log {
+    fn default() -> Log {
+        Log { level: Threshold::From(Level::Debug), local: Threshold::From(Level::Notice) }
+    }
+}
+
+fn default_data(variable: impl Fn(&str) -> Option<String>) -> PathBuf {
+    let set = |name| variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    set("XDG_DATA_HOME")
+        .or_else(|| set("HOME").map(|home| home.join(".local/share")))
+        .unwrap_or_else(|| PathBuf::from("/var/lib"))
+        .join("tampu")
+}
+
+/// Why a configuration cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("the configuration {path}: {why}")]
+    File {
+        /// Which file.
+        path: PathBuf,
+        /// What the system said.
+        why: String,
+    },
+    /// The file says something that cannot be.
+    #[error("the configuration {path}, line {line}: {why}")]
+    Line {
+        /// Which file.
+        path: PathBuf,
+        /// Which line, from 1.
+        line: usize,
+        /// What is wrong.
+        why: String,
+    },
+    /// A setting has an impossible value.
+    #[error("{setting}: {why}")]
+    Value {
+        /// Which setting, where it was set.
+        setting: String,
+        /// What is wrong.
+        why: String,
+    },
+}
+
+impl Config {
+    /// A hub for a test: everything it keeps or opens is below this directory.
+    pub fn isolated(directory: &Path) -> Config {
+        Config { data: directory.join("data"), run: Some(directory.join("run")), ..Config::default() }
+    }
+
+    /// The file, if there is one, then the environment.
+    pub fn load(file: Option<&Path>, variable: impl Fn(&str) -> Option<String>) -> Result<Config, ConfigError> {
+        let mut config = match file {
+            Some(path) => Config::from_file(path)?,
+            None => Config { data: default_data(&variable), ..Config::default() },
+        };
+        config.apply_environment(variable)?;
+        Ok(config)
+    }
+
+    /// Reads a file.
+    pub fn from_file(path: &Path) -> Result<Config, ConfigError> {
+        let text =
+            fs::read_to_string(path).map_err(|error| ConfigError::File { path: path.to_owned(), why: error.to_string() })?;
+        Config::parse(&text, path)
+    }
+
+    /// Reads a file's text; the path is for messages.
+    pub fn parse(text: &str, path: &Path) -> Result<Config, ConfigError> {
+        toml::from_str(text).map_err(|error| {
+            let offset = error.span().map_or(0, |span| span.start).min(text.len());
+            let line = text.as_bytes()[..offset].iter().filter(|byte| **byte == b'\n').count() + 1;
+            ConfigError::Line { path: path.to_owned(), line, why: error.message().trim().replace('\n', "; ") }
+        })
+    }
+
+    /// Applies `TAMPU_DOMAIN`, `TAMPU_ROLES`, `TAMPU_DATA_DIR` and `TAMPU_RUN_DIR`.
+    fn apply_environment(&mut self, variable: impl Fn(&str) -> Option<String>) -> Result<(), ConfigError> {
+        let set = |name: &str| variable(name).filter(|value| !value.is_empty());
+        if let Some(domain) = set("TAMPU_DOMAIN") {
+            self.domain = Domain::new(domain)
+                .map_err(|error| ConfigError::Value { setting: "TAMPU_DOMAIN".to_owned(), why: error.to_string() })?;
+        }
+        if let Some(roles) = set("TAMPU_ROLES") {
+            self.roles = parse_roles(&roles)?;
+        }
+        if let Some(data) = set("TAMPU_DATA_DIR") {
+            self.data = data.into();
+        }
+        if let Some(run) = set("TAMPU_RUN_DIR") {
+            self.run = Some(run.into());
+        }
+        Ok(())
+    }
+
+    /// Checks what no single setting can know.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let wrong = |setting: &str, why: String| Err(ConfigError::Value { setting: setting.to_owned(), why });
+        if self.roles.is_empty() {
+            return wrong("roles", "a hub without a role has nothing to do; give at least one of node, collector".to_owned());
+        }
+        if let Some(role) = self.roles.iter().find(|role| !role.is_here()) {
+            return wrong("roles", format!("'{role}' comes in a later release; this one has node and collector"));
+        }
+        if !self.network.listen.is_empty() && self.network.key_file.is_none() {
+            return wrong(
+                "network.listen",
+                "listening beyond this host needs the domain's key: name a file with network.key_file (or --key-file)".to_owned(),
+            );
+        }
+        if self.collector.segment_mb == 0 {
+            return wrong("collector.segment_mb", "a segment needs at least 1 MiB".to_owned());
+        }
+        Ok(())
+    }
+
+    /// Where this domain's records are kept.
+    pub fn domain_data(&self) -> PathBuf {
+        self.data.join(tampu_types::name::escape(self.domain.as_str()))
+    }
+
+    /// How long records gather at least before they go to the disk together.
+    pub fn commit_period(&self) -> Duration {
+        Duration::from_millis(self.collector.commit_ms)
+    }
+}
+
+/// Reads `node,collector`.
+pub fn parse_roles(text: &str) -> Result<Vec<Role>, ConfigError> {
+    let mut roles = text.split(',').filter(|name| !name.trim().is_empty()).map(str::parse).collect::<Result<Vec<Role>, _>>()?;
+    roles.sort_unstable();
+    roles.dedup();
+    Ok(roles)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,52 @@
+use super::*;
+
+const SAMPLE: &str = include_str!("../../tampu.toml");
+
+#[test]
+fn the_documented_file_says_the_defaults() {
+    let path = Path::new("tampu.toml");
+    let defaults = Config { data: PathBuf::from("/var/lib/tampu"), ..Config::default() };
+    assert_eq!(Config::parse(SAMPLE, path).unwrap(), defaults);
+    // What stands there as a comment is a setting too: with the marks taken away, it must be one.
+    let uncommented: String =
+        SAMPLE.lines().map(|line| line.strip_prefix("#: ").unwrap_or(line)).flat_map(|line| [line, "\n"]).collect();
+    let all = Config::parse(&uncommented, path).unwrap();
+    assert_eq!(all.network.connect, ["archive.example.org:7447"]);
+    assert_eq!(all.topic.len(), 1);
+    all.check().unwrap();
+}
+
+#[test]
+fn an_unknown_key_is_named_with_its_line() {
+    let error = Config::parse("domain = \"x\"\n\n[collector]\ncomit_ms = 3\n", Path::new("/etc/tampu.toml")).unwrap_err();
+    let text = error.to_string();
+    assert!(text.starts_with("the configuration /etc/tampu.toml, line 4: unknown field `comit_ms`"), "{text}");
+}
+
+#[test]
+fn the_environment_beats_the_file_and_the_file_beats_the_default() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("tampu.toml");
+    fs::write(&file, "domain = \"from-file\"\n[collector]\ncommit_ms = 5\n").unwrap();
+    let none = |_: &str| None;
+    assert_eq!(Config::load(Some(&file), none).unwrap().domain.as_str(), "from-file");
+    let environment = |name: &str| (name == "TAMPU_DOMAIN").then(|| "from-environment".to_owned());
+    let config = Config::load(Some(&file), environment).unwrap();
+    assert_eq!((config.domain.as_str(), config.collector.commit_ms, config.collector.segment_mb), ("from-environment", 5, 128));
+}
+
+#[test]
+fn roles_of_later_releases_are_refused_by_name() {
+    let later = Config { roles: parse_roles("console,node").unwrap(), ..Config::default() };
+    assert!(later.check().unwrap_err().to_string().contains("'console' comes in a later release"));
+    assert!(parse_roles("nod").unwrap_err().to_string().contains("'nod' is no role"));
+    assert!(Config { roles: Vec::new(), ..Config::default() }.check().is_err());
+}
+
+#[test]
+fn nothing_listens_beyond_the_host_without_a_key() {
+    let mut config = Config::default();
+    assert!(config.network.listen.is_empty());
+    config.network.listen.push("0.0.0.0:7447".into());
+    assert!(config.check().unwrap_err().to_string().contains("key"));
+}

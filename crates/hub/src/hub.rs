@@ -1,0 +1,205 @@
+//! A hub at work.
+
+use std::{
+    fs, io,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
+
+use tampu_bus::{
+    BusError, Participant, QosTable,
+    engine::{
+        Engine, EngineError,
+        zenoh::{
+            ZenohEngine,
+            config::{Endpoint, Key, ZenohConfig},
+            node::{Node, NodeConfig, NodeError},
+        },
+    },
+    run_dir::RunDir,
+};
+use tampu_log::{LogSettings, Logger, info, notice, warning};
+use tampu_types::SourceName;
+
+use crate::{
+    collecting::{Collecting, CollectingError},
+    config::{Config, ConfigError, Role},
+};
+
+/// A running hub. Dropping it ends it; [`Hub::stop`] says how that went.
+pub struct Hub {
+    // Fields are dropped in this order: what writes first, what carries it last.
+    logger: Logger,
+    collecting: Option<Collecting>,
+    engine: Arc<dyn Engine>,
+    node: Option<Node>,
+    client: ZenohConfig,
+    config: Config,
+}
+
+/// Why a hub does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum HubError {
+    /// It was told something impossible.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The domain's key cannot be used.
+    #[error("the key file {path}: {why}")]
+    Key {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+    /// The node.
+    #[error(transparent)]
+    Node(#[from] NodeError),
+    /// The engine.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// The bus.
+    #[error(transparent)]
+    Bus(#[from] BusError),
+    /// The collector.
+    #[error(transparent)]
+    Collecting(#[from] CollectingError),
+    /// The system has no more threads.
+    #[error("starting the hub's log: {0}")]
+    Log(io::Error),
+}
+
+impl Hub {
+    /// Starts the roles; returns when all of them work.
+    pub fn start(config: Config) -> Result<Hub, HubError> {
+        config.check()?;
+        let client = process_config(&config)?;
+        let qos = QosTable::new(config.topic.clone())
+            .map_err(|error| ConfigError::Value { setting: "topic.topics".to_owned(), why: error.to_string() })?;
+        let has = |role| config.roles.contains(&role);
+
+        let node = if has(Role::Node) { Some(Node::start(node_config(&config, &client)?)?) } else { None };
+        let engine: Arc<dyn Engine> = match &node {
+            Some(node) => node.engine()?,
+            None => Arc::new(ZenohEngine::open(client.clone())?),
+        };
+        let participant = |name: String| -> Result<Participant, HubError> {
+            let source = SourceName::new(name).map_err(BusError::from)?;
+            Ok(Participant::on(engine.clone(), config.domain.clone(), source, qos.clone())?)
+        };
+        let logger = start_log(&config, participant(source_name())?)?;
+        let collecting =
+            if has(Role::Collector) { Some(Collecting::start(&config, participant(collector_name())?)?) } else { None };
+
+        let hub = Hub { logger, collecting, engine, node, client, config };
+        hub.announce();
+        Ok(hub)
+    }
+
+    fn announce(&self) {
+        let roles: Vec<&str> = self.config.roles.iter().map(|role| role.name()).collect();
+        notice!(self.logger, "hub of domain '{}' is up: {}", self.config.domain, roles.join(", "); pid = std::process::id());
+        if let Some(node) = &self.node {
+            let left = node.reclaimed();
+            info!(self.logger, "node at {}", node.dir().path().display());
+            if left.sockets + left.rings > 0 {
+                info!(
+                    self.logger,
+                    "removed what dead processes left: {} sockets, {} rings, {} bytes", left.sockets, left.rings, left.bytes
+                );
+            }
+        }
+        if let Some(collecting) = &self.collecting {
+            let (records, faults) = collecting.found();
+            info!(self.logger, "records are kept in {}", collecting.directory().display(); records = records);
+            faults.iter().for_each(|fault| warning!(self.logger, "the archive: {fault}"));
+        }
+    }
+
+    /// What a process needs to find this hub.
+    pub fn client_config(&self) -> &ZenohConfig {
+        &self.client
+    }
+
+    /// The bus as this hub uses it.
+    pub fn engine(&self) -> &Arc<dyn Engine> {
+        &self.engine
+    }
+
+    /// What it was told.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The network addresses it listens at.
+    pub fn addresses(&self) -> Vec<String> {
+        self.node.as_ref().map(Node::addresses).unwrap_or_default()
+    }
+
+    /// Where records are kept, if it collects.
+    pub fn data(&self) -> Option<&Path> {
+        self.collecting.as_ref().map(Collecting::directory)
+    }
+
+    /// Ends in order: what was received is committed, what was logged goes out.
+    pub fn stop(self) {
+        if let Some(rejected) = self.collecting.as_ref().map(Collecting::rejected).filter(|rejected| *rejected > 0) {
+            warning!(self.logger, "{rejected} batches could not be read and were set aside");
+        }
+        notice!(self.logger, "hub of domain '{}' stops", self.config.domain);
+        self.logger.flush(Duration::from_secs(1));
+        drop(self);
+    }
+}
+
+fn source_name() -> String {
+    format!("hub@{}", host())
+}
+
+fn collector_name() -> String {
+    format!("collector@{}", host())
+}
+
+fn host() -> String {
+    rustix::system::uname().nodename().to_string_lossy().into_owned()
+}
+
+fn start_log(config: &Config, participant: Participant) -> Result<Logger, HubError> {
+    let mut settings = LogSettings::isolated(config.domain.clone(), participant.source().clone());
+    settings.central = config.log.level;
+    settings.local = config.log.local;
+    Logger::on(participant, settings).map_err(HubError::Log)
+}
+
+fn process_config(config: &Config) -> Result<ZenohConfig, HubError> {
+    let run_dir = config.run.clone().map_or_else(RunDir::from_env, RunDir::at);
+    Ok(ZenohConfig::new(config.domain.clone(), run_dir))
+}
+
+fn node_config(config: &Config, process: &ZenohConfig) -> Result<NodeConfig, HubError> {
+    let endpoints = |setting: &str, texts: &[String]| -> Result<Vec<Endpoint>, HubError> {
+        let parse = |text: &String| {
+            text.parse().map_err(|why: tampu_bus::engine::zenoh::config::BadEndpoint| {
+                ConfigError::Value { setting: setting.to_owned(), why: why.to_string() }.into()
+            })
+        };
+        texts.iter().map(parse).collect()
+    };
+    let mut node = NodeConfig::new(process.clone());
+    node.listen = endpoints("network.listen", &config.network.listen)?;
+    node.connect = endpoints("network.connect", &config.network.connect)?;
+    node.key = config.network.key_file.as_deref().map(read_key).transpose()?;
+    Ok(node)
+}
+
+/// Reads the domain's key; a file that others can read holds no secret.
+fn read_key(path: &Path) -> Result<Key, HubError> {
+    let wrong = |why: String| HubError::Key { path: path.to_owned(), why };
+    let mode = fs::metadata(path).map_err(|error| wrong(error.to_string()))?.mode();
+    if mode & 0o077 != 0 {
+        return Err(wrong(format!("others may read it (mode {:o}); run chmod 600 on it", mode & 0o777)));
+    }
+    let text = fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+    Key::new(text.trim()).map_err(|error| wrong(error.to_string()))
+}
