@@ -18,6 +18,7 @@ targets=("$@")
 [ ${#targets[@]} -gt 0 ] || { echo "fuzz: there are no targets" >&2; exit 1; }
 for target in "${targets[@]}"; do
   echo "== fuzzing $target for $seconds s"
-  cargo fuzz run "$target" -- -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1
+  mkdir -p "fuzz/corpus/$target"
+  cargo fuzz run "$target" "fuzz/corpus/$target" "fuzz/seeds/$target" -- -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -print_final_stats=1
 done
 echo "fuzz: ${#targets[@]} targets, nothing found"
