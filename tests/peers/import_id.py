@@ -14,9 +14,9 @@ TEXTS = "message logger file routine host process thread context source_object a
 
 def milliseconds(text):
     moment, nanoseconds = text.split(".")
-    seconds = (datetime.datetime.fromisoformat(moment) - datetime.datetime(1970, 1, 1)).days * 86400
-    seconds += (datetime.datetime.fromisoformat(moment) - datetime.datetime(1970, 1, 1)).seconds
-    return (seconds * 10**9 + int(nanoseconds) + 500_000) // 10**6
+    since = datetime.datetime.fromisoformat(moment) - datetime.datetime(1970, 1, 1)
+    rounded = ((since.days * 86400 + since.seconds) * 10**9 + int(nanoseconds) + 500_000) // 10**6
+    return min(max(rounded, -(2**63 // 10**6)), 2**63 // 10**6)
 
 
 def import_id(record, occurrence):
