@@ -9,7 +9,7 @@ use conformance::simulated::MemoryArena;
 use tampu_bus::{Event, Participant, Qos, QosTable, ReaderQos, TypeTag, engine::memory::MemoryNet};
 use tampu_types::{Domain, Partition, PartitionFilter, SourceName, TopicFilter, TopicName};
 
-conformance!(MemoryArena);
+conformance!(MemoryArena with faults);
 
 /// What only a reader and a writer in one worker can do on purpose: use the memory again while it is being read.
 #[test]

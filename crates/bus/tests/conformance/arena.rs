@@ -14,9 +14,6 @@ pub trait Arena: Sized {
     /// What runs a process.
     type Process: Process;
 
-    /// Whether messages can be lost and hosts be cut.
-    const FAULTS: bool;
-
     /// A new place with nobody in it.
     fn new() -> Self;
 
@@ -32,26 +29,21 @@ pub trait Arena: Sized {
 
     /// Now, as the processes' clocks show it, ns of UTC.
     fn utc(&self) -> i64;
+}
 
+/// A place where messages can be lost and hosts be cut; its hosts share no memory.
+pub trait Faulty: Arena {
     /// Cuts two hosts from each other.
-    fn cut(&self, _one: &str, _other: &str) {
-        unimplemented!("only where FAULTS")
-    }
+    fn cut(&self, one: &str, other: &str);
 
     /// Joins them again.
-    fn heal(&self, _one: &str, _other: &str) {
-        unimplemented!("only where FAULTS")
-    }
+    fn heal(&self, one: &str, other: &str);
 
     /// From now on links lose, repeat and reorder.
-    fn disturb(&self) {
-        unimplemented!("only where FAULTS")
-    }
+    fn disturb(&self);
 
-    /// Loses every batch from the host from now on, and nothing else.
-    fn lose_data_from(&self, _host: Option<&'static str>) {
-        unimplemented!("only where FAULTS")
-    }
+    /// Loses every batch from the host from now on, and nothing else; `None` ends it.
+    fn lose_data_from(&self, host: Option<&'static str>);
 }
 
 /// A process of a case.

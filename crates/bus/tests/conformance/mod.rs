@@ -15,7 +15,7 @@ pub mod log;
 pub mod member;
 pub mod simulated;
 
-/// Plays every case in an arena, one test each.
+/// Plays the cases in an arena, one test each; `with faults` also those that need messages lost and hosts cut.
 #[allow(unused_macros)]
 macro_rules! conformance {
     ($arena:ident: $($module:ident { $($case:ident)* })*) => {
@@ -26,16 +26,35 @@ macro_rules! conformance {
             })*
         })*
     };
+    ($arena:ident with faults) => {
+        conformance!($arena);
+        mod faults {
+            conformance! { $arena:
+            order {
+                losses_repetitions_and_reorderings_are_healed
+                a_lost_tail_is_healed_within_two_heartbeats
+                a_gap_is_exact_and_its_tail_told_within_two_heartbeats
+                a_reader_that_does_not_heal_is_told_its_losses_tail_included
+            }
+            life {
+                a_cut_is_told_and_healed_without_loss
+                samples_that_died_with_their_writer_are_told_lost
+            }
+            history {
+                history_is_whole_under_losses
+            }
+            loans {
+                loans_for_another_host_are_copied_and_counted
+            }
+            }
+        }
+    };
     ($arena:ident) => {
         conformance! { $arena:
             order {
                 every_stream_arrives_whole_and_in_order
                 samples_of_any_size_arrive
                 urgent_samples_do_not_wait_and_keep_their_place
-                losses_repetitions_and_reorderings_are_healed
-                a_lost_tail_is_healed_within_two_heartbeats
-                a_gap_is_exact_and_its_tail_told_within_two_heartbeats
-                a_reader_that_does_not_heal_is_told_its_losses_tail_included
             }
             bounds {
                 an_idle_application_costs_its_writer_the_bound_and_the_others_nothing
@@ -52,8 +71,6 @@ macro_rules! conformance {
                 a_killed_reader_is_let_go
                 the_death_of_a_writer_is_told_at_once
                 a_hang_is_told_and_so_is_the_return
-                a_cut_is_told_and_healed_without_loss
-                samples_that_died_with_their_writer_are_told_lost
                 a_restarted_writer_is_no_gap
                 who_leaves_says_so
             }
@@ -69,7 +86,6 @@ macro_rules! conformance {
                 a_late_reader_gets_no_history_unless_it_asks
                 a_late_reader_gets_the_last_samples
                 a_late_reader_gets_all_that_is_kept
-                history_is_whole_under_losses
             }
             names {
                 topics_fall_under_patterns
@@ -88,7 +104,6 @@ macro_rules! conformance {
             loans {
                 loans_are_read_where_they_were_written
                 loans_used_again_are_told_torn_never_damaged
-                loans_for_another_host_are_copied_and_counted
             }
             direct {
                 direct_links_carry_each_sample_once

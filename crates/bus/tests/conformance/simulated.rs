@@ -11,7 +11,7 @@ use tampu_bus::{
 };
 
 use super::{
-    arena::{Arena, Process},
+    arena::{Arena, Faulty, Process},
     command::{Command, Reply},
     member::Member,
 };
@@ -43,8 +43,6 @@ impl MemoryArena {
 
 impl Arena for MemoryArena {
     type Process = MemoryProcess;
-
-    const FAULTS: bool = true;
 
     fn new() -> MemoryArena {
         MemoryArena::seeded(1)
@@ -78,7 +76,9 @@ impl Arena for MemoryArena {
     fn utc(&self) -> i64 {
         self.net.engine("observer").clock().utc().0
     }
+}
 
+impl Faulty for MemoryArena {
     fn cut(&self, one: &str, other: &str) {
         self.net.cut(one, other);
     }

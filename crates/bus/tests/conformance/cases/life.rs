@@ -5,7 +5,7 @@ use std::time::Duration;
 use tampu_bus::{QosPatch, ReaderState};
 
 use crate::conformance::{
-    arena::{Arena, PATIENCE, Scene},
+    arena::{Arena, Faulty, PATIENCE, Scene},
     command::{Command, How, Wish},
 };
 
@@ -119,13 +119,12 @@ pub fn a_hang_is_told_and_so_is_the_return<A: Arena>() {
     let account = scene.settled(&mut other, log, "t", 100);
     assert_eq!((account.got, account.open_end), (100, false));
     let states: Vec<String> = other.log(log).states("one").into_iter().map(|(state, _)| state).collect();
-    assert_eq!(states, ["Appeared", "Silent", "Returned"]);
+    assert_eq!(states[..3], ["Appeared", "Silent", "Returned"]);
+    // An engine may find out late that it was cut off, and connect anew: another silence, but no death.
+    assert!(states.iter().all(|state| state != "Died" && state != "Left"), "{states:?}");
 }
 
-pub fn a_cut_is_told_and_healed_without_loss<A: Arena>() {
-    if !A::FAULTS {
-        return;
-    }
+pub fn a_cut_is_told_and_healed_without_loss<A: Faulty>() {
     let scene = Scene::<A>::new();
     let (mut one, mut other) = (scene.join_at("a", "one"), scene.join_at("b", "other"));
     let log = other.reader("t");
@@ -151,10 +150,7 @@ pub fn a_cut_is_told_and_healed_without_loss<A: Arena>() {
     }
 }
 
-pub fn samples_that_died_with_their_writer_are_told_lost<A: Arena>() {
-    if !A::FAULTS {
-        return;
-    }
+pub fn samples_that_died_with_their_writer_are_told_lost<A: Faulty>() {
     let scene = Scene::<A>::new();
     let (mut one, mut other) = (scene.join_at("writing", "one"), scene.join("other"));
     let mut node = scene.join_at("writing", "neighbour");

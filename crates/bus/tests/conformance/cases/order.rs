@@ -5,7 +5,7 @@ use std::time::Duration;
 use tampu_bus::QosPatch;
 
 use crate::conformance::{
-    arena::{Arena, Scene},
+    arena::{Arena, Faulty, Scene},
     command::{How, Wish},
 };
 
@@ -64,10 +64,7 @@ pub fn urgent_samples_do_not_wait_and_keep_their_place<A: Arena>() {
     assert_eq!(account.got, 5);
 }
 
-pub fn losses_repetitions_and_reorderings_are_healed<A: Arena>() {
-    if !A::FAULTS {
-        return;
-    }
+pub fn losses_repetitions_and_reorderings_are_healed<A: Faulty>() {
     let scene = Scene::<A>::new();
     let (mut one, mut other) = (scene.join("one"), scene.join_at("there", "other"));
     let log = other.reader("t");
@@ -82,10 +79,7 @@ pub fn losses_repetitions_and_reorderings_are_healed<A: Arena>() {
     assert_eq!((account.got, account.lost_total()), (2000, 0));
 }
 
-pub fn a_lost_tail_is_healed_within_two_heartbeats<A: Arena>() {
-    if !A::FAULTS {
-        return;
-    }
+pub fn a_lost_tail_is_healed_within_two_heartbeats<A: Faulty>() {
     let scene = Scene::<A>::new();
     let (mut one, mut other) = (scene.join_at("writing", "one"), scene.join_at("there", "other"));
     let log = other.reader("t");
@@ -98,10 +92,7 @@ pub fn a_lost_tail_is_healed_within_two_heartbeats<A: Arena>() {
     scene.within("the tail", TWO_HEARTBEATS, || other.log(log).topic("t").got == 7);
 }
 
-pub fn a_gap_is_exact_and_its_tail_told_within_two_heartbeats<A: Arena>() {
-    if !A::FAULTS {
-        return;
-    }
+pub fn a_gap_is_exact_and_its_tail_told_within_two_heartbeats<A: Faulty>() {
     let scene = Scene::<A>::new();
     let (mut one, mut other) = (scene.join_at("writing", "one"), scene.join_at("there", "other"));
     let log = other.reader("t");
@@ -122,10 +113,7 @@ pub fn a_gap_is_exact_and_its_tail_told_within_two_heartbeats<A: Arena>() {
     assert!(one.status(writer, "other").lost >= 6);
 }
 
-pub fn a_reader_that_does_not_heal_is_told_its_losses_tail_included<A: Arena>() {
-    if !A::FAULTS {
-        return;
-    }
+pub fn a_reader_that_does_not_heal_is_told_its_losses_tail_included<A: Faulty>() {
     let scene = Scene::<A>::new();
     let (mut one, mut other) = (scene.join_at("writing", "one"), scene.join_at("there", "other"));
     let log = other.reader_with(Wish { reliable: false, ..Wish::of("t") });
