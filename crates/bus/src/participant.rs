@@ -16,7 +16,10 @@ use tampu_types::{Domain, Incarnation, Partition, PartitionFilter, SourceName, T
 use crate::{
     ask::{Answers, Inflow},
     clock::Clock,
-    engine::{Answerer, Engine, Fate, Guard, Presence, Question, Tick},
+    engine::{
+        Answerer, Engine, Fate, Guard, Presence, Question, Tick,
+        zenoh::{ZenohEngine, config::ZenohConfig},
+    },
     error::{AskError, BusError},
     links::{Links, lock},
     qos::{Qos, QosTable, ReaderQos},
@@ -98,6 +101,12 @@ struct Pulse(Arc<Shared>);
 struct Librarian(Arc<Shared>);
 
 impl Participant {
+    /// Joins a domain by way of zenoh: through this host's node, a hub elsewhere, or the other processes of this host.
+    pub fn open(config: ZenohConfig, source: SourceName, qos: QosTable) -> Result<Participant, BusError> {
+        let domain = config.domain.clone();
+        Participant::on(Arc::new(ZenohEngine::open(config)?), domain, source, qos)
+    }
+
     /// Joins a domain by way of an engine.
     pub fn on(engine: Arc<dyn Engine>, domain: Domain, source: SourceName, qos: QosTable) -> Result<Participant, BusError> {
         let links = Arc::new(Links::new(engine, domain, source));
@@ -363,8 +372,9 @@ impl Shared {
             next = next.min(stream.flush_lingering(now).unwrap_or(u64::MAX));
         }
         next = next.min(self.beat(&streams, now));
+        let nodes = lock(&self.registry).nodes.clone();
         for core in self.readers() {
-            next = next.min(core.pulse(now));
+            next = next.min(core.pulse(now, &nodes));
         }
         next.min(self.settle_doubts(now))
     }

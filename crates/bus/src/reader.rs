@@ -46,6 +46,8 @@ mod loss;
 const SILENCE: u64 = 1_750_000_000;
 /// How long acknowledgements may wait for company.
 const ACK_PATIENCE: u64 = 10_000_000;
+/// How long a dead writer's samples may still be under way: presence overtakes them.
+const LAST_WORDS: u64 = 50_000_000;
 /// After this long without a word, a process that could not be asked about is given up.
 const FORGET: u64 = 60_000_000_000;
 /// How much is fetched again at once, bytes.
@@ -338,9 +340,8 @@ impl Core {
             return;
         }
         heard.absent_since.get_or_insert(now);
-        if fate == Fate::Dead {
-            self.end_source(&mut received, of, SourceState::Died);
-        } else if !std::mem::replace(&mut heard.silent, true) {
+        // The pulse ends the dead: their last samples may still be under way.
+        if fate != Fate::Dead && !std::mem::replace(&mut heard.silent, true) {
             let change = SourceChange { source: heard.source.clone(), incarnation: of, state: SourceState::Silent };
             received.queue.push_back(Item::Source(change));
             self.gate.open();
@@ -370,11 +371,11 @@ impl Core {
 
     // --- what the pulse does ---
 
-    /// Does what is due; returns when it wants to be called next.
-    pub fn pulse(&self, now: u64) -> u64 {
+    /// Does what is due (`nodes` are the boots of the hosts that can be reached); returns when it wants to be called next.
+    pub fn pulse(&self, now: u64, nodes: &[u32]) -> u64 {
         let next_ack = self.acknowledge_due(now);
         let next_ask = self.ask_due(now);
-        let next_look = self.look_for_silence(now);
+        let next_look = self.look_for_silence(now, nodes);
         next_ack.min(next_ask).min(next_look)
     }
 
@@ -487,7 +488,7 @@ impl Core {
         }
     }
 
-    fn look_for_silence(&self, now: u64) -> u64 {
+    fn look_for_silence(&self, now: u64, nodes: &[u32]) -> u64 {
         let mut received = lock(&self.received);
         if received.sources.is_empty() {
             return u64::MAX;
@@ -496,10 +497,15 @@ impl Core {
         let mut ended = Vec::new();
         let mut doubtful = false;
         for (&incarnation, heard) in &mut received.sources {
-            if heard.absent_since.is_some() {
+            if let Some(since) = heard.absent_since {
                 // A killed process may still be leaving the process table when its connection breaks.
-                doubtful |= now.saturating_sub(heard.last) < SILENCE;
-                if self.links.engine.fate(incarnation) == Fate::Dead || now.saturating_sub(heard.last) > FORGET {
+                doubtful |= now.saturating_sub(since) < SILENCE;
+                let dead = match self.links.engine.fate(incarnation) {
+                    Fate::Dead => now >= since + LAST_WORDS,
+                    Fate::Unknown if nodes.contains(&incarnation.boot) => now >= since + LAST_WORDS,
+                    _ => now >= since + FORGET,
+                };
+                if dead {
                     ended.push(incarnation);
                 }
             } else if !heard.silent && now.saturating_sub(heard.last) > SILENCE {
