@@ -565,13 +565,13 @@ impl Core {
     }
 
     /// The application has done with a batch.
-    fn done(&self, lane: &Lane, next: u64, size: usize) {
+    fn done(&self, lane: &Lane, next: u64, size: usize, lent: usize) {
         let before = self.queued.fetch_sub(size, Ordering::AcqRel);
         if before - size < self.qos.queue / 2 && self.starved.swap(false, Ordering::AcqRel) {
             self.links.pulse_by(0);
         }
         if self.qos.ack == Ack::OnTake {
-            self.acknowledge(lane, next, size);
+            self.acknowledge(lane, next, size + lent);
         }
     }
 
@@ -608,6 +608,8 @@ struct Current {
     at: usize,
     /// Its number.
     sequence: u64,
+    /// Bytes of the loans seen so far: they count for acknowledgements, as the writer's pool is bounded by them.
+    lent: usize,
 }
 
 /// Reads the streams of a pattern. Dropping it tells the writers.
@@ -663,7 +665,7 @@ impl Reader {
             return true;
         }
         if let Some(done) = self.current.take() {
-            self.core.done(&done.lane, done.arrival.next, done.arrival.bytes.len());
+            self.core.done(&done.lane, done.arrival.next, done.arrival.bytes.len(), done.lent);
         }
         false
     }
@@ -677,7 +679,7 @@ impl Reader {
             at = sample_at(&arrival.bytes[body..], at).map_or(usize::MAX / 2, |(_, next)| next);
         }
         let sequence = arrival.first + skip;
-        self.current = Some(Current { lane, arrival, header, body, at, sequence });
+        self.current = Some(Current { lane, arrival, header, body, at, sequence, lent: 0 });
     }
 
     fn sample(&mut self) -> Option<Event<'_>> {
@@ -699,6 +701,7 @@ impl Reader {
         let place = match piece {
             Piece::Bytes(bytes) => Place::Received(bytes),
             Piece::Loaned(loaned) => {
+                current.lent += loaned.length as usize;
                 Place::Lent { ring: current.lane.ring(), position: loaned.position, length: loaned.length as usize }
             }
         };

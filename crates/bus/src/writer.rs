@@ -383,8 +383,15 @@ impl Stream {
                 Room::Free(begin) => return Ok(Space::Shared(pool.lend(begin, length))),
                 Room::Never => return Err(LoanError::TooLong { length, pool: self.qos.pool }),
                 Room::After(needed) => {
-                    let now = self.links.clock.monotonic();
                     let mut outbox = lock(&self.outbox);
+                    // What everybody has done with is taken back in one go, so that this is rare.
+                    let done = outbox.loans_needed_from().unwrap_or(u64::MAX).min(pool.lent_to()).min(needed + pool.share());
+                    if done >= needed {
+                        outbox.forget_loans_before(done);
+                        pool.take_back(done);
+                        continue;
+                    }
+                    let now = self.links.clock.monotonic();
                     self.send(&mut outbox);
                     match outbox.admit_loan(now, |position| position < needed) {
                         Admission::Go => {

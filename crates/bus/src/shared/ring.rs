@@ -75,6 +75,16 @@ impl LoanRing {
         }
     }
 
+    /// Where the loans lent so far end.
+    pub fn lent_to(&self) -> u64 {
+        self.open.iter().copied().min().unwrap_or(self.head)
+    }
+
+    /// How much is taken back at once beyond what is needed.
+    pub fn share(&self) -> u64 {
+        self.memory.size() as u64 / 8
+    }
+
     /// Takes back everything before `position`.
     pub fn take_back(&mut self, position: u64) {
         if position > self.valid_from {

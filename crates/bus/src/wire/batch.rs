@@ -7,6 +7,8 @@
 //! length is the descriptor's. Samples begin at multiples of 4 from the body's start, which is what XCDR2 needs to be read in
 //! place.
 
+use bytes::{BufMut, BytesMut};
+
 use super::cursor::{BadMessage, Cursor};
 
 const LOANED: u32 = 1 << 31;
@@ -35,17 +37,17 @@ pub fn framed_len(length: usize) -> usize {
 }
 
 /// Appends a sample. Its length is below 2 GiB: writers refuse more.
-pub fn put_sample(body: &mut Vec<u8>, sample: &[u8]) {
-    body.extend_from_slice(&(sample.len() as u32).to_le_bytes());
-    body.extend_from_slice(sample);
-    body.resize(body.len().next_multiple_of(4), 0);
+pub fn put_sample(body: &mut BytesMut, sample: &[u8]) {
+    body.put_u32_le(sample.len() as u32);
+    body.put_slice(sample);
+    body.put_bytes(0, framed_len(sample.len()) - 4 - sample.len());
 }
 
 /// Appends a loaned sample's descriptor.
-pub fn put_loaned(body: &mut Vec<u8>, loaned: Loaned) {
-    body.extend_from_slice(&(LOANED | 12).to_le_bytes());
-    body.extend_from_slice(&loaned.position.to_le_bytes());
-    body.extend_from_slice(&loaned.length.to_le_bytes());
+pub fn put_loaned(body: &mut BytesMut, loaned: Loaned) {
+    body.put_u32_le(LOANED | 12);
+    body.put_u64_le(loaned.position);
+    body.put_u32_le(loaned.length);
 }
 
 /// Reads the sample at `at`; returns it with the place of the next.
@@ -73,7 +75,7 @@ mod tests {
     proptest! {
         #[test]
         fn samples_lead_back(samples in proptest::collection::vec(proptest::collection::vec(any::<u8>(), 0..20), 0..10)) {
-            let mut body = Vec::new();
+            let mut body = BytesMut::new();
             for sample in &samples {
                 put_sample(&mut body, sample);
             }

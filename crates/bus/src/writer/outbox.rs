@@ -5,7 +5,7 @@
 
 use std::{collections::VecDeque, ops::Range};
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use tampu_types::{BatchHeader, Incarnation, Time};
 
 use super::{
@@ -53,7 +53,9 @@ pub(crate) struct Outbox {
     header: BatchHeader,
     header_len: usize,
     limit: usize,
-    building: Vec<u8>,
+    building: BytesMut,
+    /// Buffers of evicted batches, to be filled again: memory that is mapped and warm already.
+    spare: Vec<BytesMut>,
     building_loans: Option<u64>,
     cache: VecDeque<Kept>,
     cache_taken: usize,
@@ -70,6 +72,9 @@ pub(crate) struct Outbox {
     departed: VecDeque<ReaderStatus>,
 }
 
+/// How many buffers are kept to be filled again.
+const SPARE: usize = 4;
+
 /// How many departed readers are remembered.
 const DEPARTED: usize = 16;
 
@@ -84,7 +89,8 @@ impl Outbox {
             header,
             header_len,
             limit,
-            building: Vec::new(),
+            building: BytesMut::new(),
+            spare: Vec::new(),
             building_loans: None,
             cache: VecDeque::new(),
             cache_taken: 0,
@@ -127,7 +133,7 @@ impl Outbox {
         if self.is_empty() {
             self.header.acquired = now;
             if self.building.capacity() < self.limit {
-                self.building.reserve(self.limit - self.building.capacity());
+                self.building = self.spare.pop().unwrap_or_else(|| BytesMut::with_capacity(self.limit));
             }
             self.building.resize(self.header_len, 0);
         }
@@ -168,7 +174,7 @@ impl Outbox {
             (bytes, length)
         } else {
             let capacity = self.building.capacity();
-            (Bytes::from(std::mem::take(&mut self.building)), capacity)
+            (std::mem::take(&mut self.building).freeze(), capacity)
         };
         self.position += length as u64;
         let taken = taken + KEPT_OVERHEAD;
@@ -196,8 +202,16 @@ impl Outbox {
     }
 
     fn drop_oldest(&mut self) {
-        let Some(oldest) = self.cache.pop_front() else { return };
+        let Some(mut oldest) = self.cache.pop_front() else { return };
         self.cache_taken -= oldest.taken;
+        // Once the engine has let go of it, the buffer is ours again.
+        if self.spare.len() < SPARE
+            && let Ok(mut buffer) = std::mem::take(&mut oldest.bytes).try_into_mut()
+            && buffer.capacity() >= self.limit
+        {
+            buffer.clear();
+            self.spare.push(buffer);
+        }
         let mut missed_from = oldest.next;
         for reader in self.readers.iter_mut().filter(|reader| reader.card.reliable && reader.acked < oldest.next) {
             let from = reader.acked.max(oldest.first);
@@ -410,9 +424,25 @@ impl Outbox {
 
     /// Forgets batches whose loans lie before `valid_from`: their memory is used again.
     pub fn forget_loans_before(&mut self, valid_from: u64) {
-        while self.cache.iter().any(|kept| kept.loans_from.is_some_and(|from| from < valid_from)) {
+        // Loans are lent in order, so the first batch whose loans are still there ends the search.
+        let mut forgotten = 0;
+        for (index, kept) in self.cache.iter().enumerate() {
+            match kept.loans_from {
+                Some(from) if from < valid_from => forgotten = index + 1,
+                Some(_) => break,
+                None => {}
+            }
+        }
+        for _ in 0..forgotten {
             self.drop_oldest();
         }
+    }
+
+    /// Before which position nobody the writer waits for needs a loan any more.
+    pub fn loans_needed_from(&self) -> Option<u64> {
+        let acked = self.readers.iter().filter(|reader| reader.holds()).map(|reader| reader.acked).min().unwrap_or(self.sealed());
+        let index = self.cache.partition_point(|kept| kept.next <= acked);
+        self.cache.range(index..).find_map(|kept| kept.loans_from).or(self.building_loans)
     }
 
     /// Whether no reader but live ones that have everything would miss the loans lent so far.
