@@ -41,8 +41,12 @@ const PENDING_CONNECTIONS: u32 = 1_000;
 /// Connections of one session.
 const CONNECTIONS: u32 = 10_000;
 
-/// For opening one connection; a stopped node accepts connections but never says anything.
+/// For opening one connection on this host; a stopped node accepts connections but never says anything.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// For opening one on the network. After a cut the kernel repeats its first words ever more rarely; giving up and beginning
+/// anew finds the mended cable sooner.
+const NETWORK_OPEN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How long a session without a node waits for the peers it has found; it begins as soon as all have answered.
 const PEERS_TIMEOUT: Duration = Duration::from_millis(500);
@@ -59,18 +63,19 @@ pub(super) enum Role {
 }
 
 impl Role {
-    fn lease(&self) -> Duration {
-        match self {
-            Role::Client { to: Endpoint::Tcp(_), .. } | Role::Router { .. } => NETWORK_LEASE,
-            Role::Client { .. } | Role::Peer { .. } => HOST_LEASE,
-        }
+    /// Whether it speaks on the network, or may.
+    fn is_networked(&self) -> bool {
+        matches!(self, Role::Client { to: Endpoint::Tcp(_), .. } | Role::Router { .. })
     }
 
     /// The configuration of a session of this role.
     pub fn config(&self) -> Result<Config, EngineError> {
         let mut settings = common();
         let mut set = |key: &'static str, value: String| settings.push((key, value));
-        set("transport/link/tx/lease", self.lease().as_millis().to_string());
+        let (lease, open_timeout) =
+            if self.is_networked() { (NETWORK_LEASE, NETWORK_OPEN_TIMEOUT) } else { (HOST_LEASE, OPEN_TIMEOUT) };
+        set("transport/link/tx/lease", lease.as_millis().to_string());
+        set("transport/unicast/open_timeout", open_timeout.as_millis().to_string());
         match self {
             Role::Client { to, credentials } => {
                 set("mode", quoted("client"));
@@ -129,7 +134,6 @@ fn common() -> Vec<(&'static str, String)> {
         ("connect/retry", text("{ period_init_ms: 20, period_max_ms: 500, period_increase_factor: 2 }")),
         ("listen/timeout_ms", text("0")),
         ("listen/exit_on_failure", text("true")),
-        ("transport/unicast/open_timeout", OPEN_TIMEOUT.as_millis().to_string()),
         ("transport/unicast/accept_timeout", OPEN_TIMEOUT.as_millis().to_string()),
         ("transport/unicast/accept_pending", PENDING_CONNECTIONS.to_string()),
         ("transport/unicast/max_sessions", CONNECTIONS.to_string()),
