@@ -7,6 +7,7 @@ use std::{
 };
 
 use serde::Deserialize;
+use serde_json::Value;
 
 /// What one run is asked for.
 #[derive(Debug, Clone, Copy)]
@@ -22,22 +23,51 @@ pub struct Ask<'a> {
 /// What the command says.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Said {
-    /// Records a second at the slowest of collector and clients.
-    pub records_per_s: f64,
-    /// Records that did not arrive where they should.
-    pub lost: u64,
-    /// Processor seconds by process.
-    pub cpu_s: BTreeMap<String, f64>,
-    /// How many records were written.
+    records_per_s: f64,
+    lost: f64,
+    /// Processor seconds by process; a list where there are several of a kind.
+    cpu_s: BTreeMap<String, Value>,
     #[serde(default)]
-    pub records: u64,
+    records: f64,
+    #[serde(default)]
+    wrong: f64,
+    #[serde(default)]
+    slowest_client_per_s: Option<f64>,
 }
 
 impl Said {
-    /// The collector's processor time for one record, in microseconds.
+    /// Records a second at the slowest of all.
+    pub fn per_second(&self) -> f64 {
+        self.slowest_client_per_s.map_or(self.records_per_s, |slowest| slowest.min(self.records_per_s))
+    }
+
+    /// Records that did not arrive where they should.
+    pub fn lost(&self) -> u64 {
+        self.lost.ceil() as u64
+    }
+
+    /// Records that came with other content than they were written with.
+    pub fn wrong(&self) -> u64 {
+        self.wrong.ceil() as u64
+    }
+
+    /// Processor seconds by process, those of a kind added up.
+    pub fn cpu(&self) -> Vec<(String, f64)> {
+        self.cpu_s.iter().map(|(name, seconds)| (name.clone(), sum(seconds))).collect()
+    }
+
+    /// What a record costs the collector in processor time, in microseconds: of the collector's process where it has one of
+    /// its own, else of the hub that is also the node.
     pub fn collector_us(&self) -> Option<f64> {
-        let collector = self.cpu_s.iter().find(|(name, _)| name.contains("collector") || name.contains("hub"))?.1;
-        (self.records > 0).then(|| collector * 1e6 / self.records as f64)
+        let seconds = ["collector", "hub"].iter().find_map(|name| self.cpu_s.get(*name)).map(sum)?;
+        (self.records > 0.0).then(|| seconds * 1e6 / self.records)
+    }
+}
+
+fn sum(seconds: &Value) -> f64 {
+    match seconds {
+        Value::Array(list) => list.iter().map(sum).fold(0.0, |all, one| all + one),
+        one => one.as_f64().unwrap_or_default(),
     }
 }
 
@@ -69,12 +99,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_agreed_fields_are_enough_and_others_do_not_disturb() {
-        let text =
-            r#"{"records_per_s": 1e6, "lost": 0, "records": 2000000, "cpu_s": {"collector": 0.5, "writer": 0.2}, "more": [1]}"#;
-        let said: Result<Said, _> = serde_json::from_str(text);
-        assert_eq!(said.ok().and_then(|said| said.collector_us()), Some(0.25));
-        let said: Result<Said, _> = serde_json::from_str(r#"{"records_per_s": 1e6, "lost": 0, "cpu_s": {}}"#);
-        assert_eq!(said.map(|said| said.collector_us()).ok(), Some(None));
+    fn the_agreed_fields_are_enough_and_others_do_not_disturb() -> serde_json::Result<()> {
+        let text = r#"{"records_per_s": 1e6, "lost": 0.0, "records": 2000000.0, "slowest_client_per_s": 9e5, "wrong": 0.0,
+            "cpu_s": {"hub": 0.5, "producer": 0.2, "clients": [0.25, 0.5]}, "more": [1]}"#;
+        let said: Said = serde_json::from_str(text)?;
+        assert_eq!((said.per_second(), said.lost(), said.collector_us()), (9e5, 0, Some(0.25)));
+        assert_eq!(said.cpu(), [("clients".to_owned(), 0.75), ("hub".to_owned(), 0.5), ("producer".to_owned(), 0.2)]);
+        let said: Said = serde_json::from_str(r#"{"records_per_s": 1e6, "lost": 3, "cpu_s": {}, "slowest_client_per_s": null}"#)?;
+        assert_eq!((said.per_second(), said.lost(), said.collector_us()), (1e6, 3, None));
+        Ok(())
     }
 }

@@ -162,11 +162,11 @@ impl Options {
             name,
             clients,
             seconds,
-            records_per_s: said.records_per_s,
-            lost: said.lost,
-            wrong: 0,
+            records_per_s: said.per_second(),
+            lost: said.lost(),
+            wrong: said.wrong(),
             between_us: said.collector_us(),
-            cpu: said.cpu_s.into_iter().collect(),
+            cpu: said.cpu(),
         })
     }
 
