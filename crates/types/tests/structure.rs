@@ -173,22 +173,42 @@ fn licence_expressions_are_read_as_spdx_means_them() {
     }
 }
 
-#[test]
-fn no_test_is_skipped() {
-    let (mut folders, mut skipped, mut files) = (vec![root().join("crates"), root().join("benches")], Vec::new(), 0);
-    // In two parts, so that this line is not one of those looked for.
-    let mark = concat!("#[", "ignore");
+/// All sources of the workspace, with what they say.
+fn sources() -> Vec<(PathBuf, String)> {
+    let (mut folders, mut found) = (vec![root().join("crates"), root().join("benches")], Vec::new());
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
             if entry.is_dir() {
                 folders.push(entry);
             } else if entry.extension().is_some_and(|extension| extension == "rs") {
-                files += 1;
                 let text = std::fs::read_to_string(&entry).unwrap();
-                skipped.extend(text.contains(mark).then_some(entry));
+                found.push((entry, text));
             }
         }
     }
-    assert!(files > 10, "the sources are found");
+    assert!(found.len() > 10, "the sources are found");
+    found
+}
+
+#[test]
+fn no_test_is_skipped() {
+    // In two parts, so that this line is not one of those looked for.
+    let mark = concat!("#[", "ignore");
+    let skipped: Vec<_> = sources().into_iter().filter(|(_, text)| text.contains(mark)).map(|(file, _)| file).collect();
     assert!(skipped.is_empty(), "tests that need a foreign server belong into tests/peers: {skipped:?}");
+}
+
+#[test]
+fn every_page_of_the_specification_that_is_named_exists() {
+    let is_path = |character: char| character.is_ascii_alphanumeric() || "/_.-".contains(character);
+    let mut missing = BTreeSet::new();
+    for (file, text) in sources() {
+        for (at, _) in text.match_indices(concat!("`", "spec/")) {
+            let page: String = text[at + 1..].chars().take_while(|&character| is_path(character)).collect();
+            if !root().join(&page).exists() {
+                missing.insert(format!("{page} (named in {})", file.display()));
+            }
+        }
+    }
+    assert!(missing.is_empty(), "{missing:#?}");
 }
