@@ -46,6 +46,7 @@
 //! ```
 
 pub mod clock;
+pub mod crowd;
 pub mod engine;
 pub mod host;
 pub mod qos;

@@ -13,6 +13,7 @@ use std::{
 use bytes::Bytes;
 use tampu_bus::{
     clock::Gate,
+    crowd::{Part, measure, take_part},
     engine::{
         Answer, Class, Engine, Guard, Presence, Tick,
         zenoh::{
@@ -621,4 +622,36 @@ fn no_signal_handler_is_installed() {
     let (heard, _heard) = receive(&engine, "k");
     send_until_received(&engine, "k", "hello", &heard);
     assert_eq!(caught(), before);
+}
+
+/// Not a test: a member of the crowd below.
+#[test]
+fn crowd_process() {
+    let Ok(part) = std::env::var("TAMPU_TEST_CROWD") else { return };
+    let directory = std::env::var("TAMPU_RUN_DIR").unwrap();
+    let part = match part.split_once('/') {
+        Some((number, of)) => Part::Member { number: number.parse().unwrap(), of: of.parse().unwrap() },
+        None => Part::Node,
+    };
+    take_part(part, Path::new(&directory)).unwrap();
+}
+
+#[test]
+fn a_crowd_sees_each_other_with_one_connection_each() {
+    let run = tempfile::tempdir().unwrap();
+    let crowd = measure(run.path(), 12, Duration::from_millis(100), |part| {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "crowd_process", "--nocapture", "--test-threads=1"]).env("TAMPU_RUN_DIR", run.path());
+        match part {
+            Part::Node => command.env("TAMPU_TEST_CROWD", "node"),
+            Part::Member { number, of } => command.env("TAMPU_TEST_CROWD", format!("{number}/{of}")),
+        };
+        command
+    })
+    .unwrap();
+    // What is counted does not depend on how busy the machine is: the node listens, and every member has one connection.
+    // (The asynchronous runtimes beneath keep sockets of their own, the same number in every process.)
+    let own = crowd.node_sockets - 1 - 12;
+    assert_eq!(crowd.sockets, 12 * (1 + own), "{crowd:?}");
+    assert!(crowd.processes == 12 && crowd.pss > 0 && crowd.threads > 1, "{crowd:?}");
 }
