@@ -14,7 +14,8 @@ if ! "$venv/bin/python" -m pip --version >/dev/null 2>&1; then
 fi
 "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --requirement tests/peers/requirements.txt
 
-echo "== the tests of the benches"
+echo "== the tests that need root and namespaces, and those of the benches"
+cargo test --locked --tests -- --ignored
 cargo test --locked --package tampu-benches
 
 export TAMPU_BIN=$target/debug/tampu PATH="$venv/bin:$PATH"
