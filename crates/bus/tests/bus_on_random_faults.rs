@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use conformance::{
     arena::{Arena, DOMAIN, Peer},
-    command::{How, Pace, Wish},
+    command::{Command, How, Pace, Wish},
+    log::Account,
     simulated::{MemoryArena, MemoryProcess},
 };
 use tampu_bus::{
@@ -36,10 +37,23 @@ impl Dice {
     }
 }
 
+/// How a writer's life goes on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Life {
+    Here,
+    Stopped,
+    Left,
+    Killed,
+}
+
 struct Writing {
     peer: Peer<MemoryProcess>,
+    topic: String,
     writer: usize,
     written: u64,
+    /// Every reader of the beginning was matched before the first sample.
+    known: bool,
+    life: Life,
 }
 
 struct Reading {
@@ -47,6 +61,8 @@ struct Reading {
     host: &'static str,
     log: usize,
     reliable: bool,
+    /// It was there from the beginning.
+    early: bool,
     stopped: bool,
 }
 
@@ -65,7 +81,7 @@ fn and_so_it_is_in_as_many_other_scenes() {
 fn play(first: u64) {
     let seeds = match std::env::var("TAMPU_SEED") {
         Ok(seed) => vec![seed.parse().unwrap()],
-        Err(_) => (first..first + SEEDS).collect(),
+        Err(_) => (first..first + SEEDS).collect::<Vec<u64>>(),
     };
     for seed in seeds {
         let played = std::panic::catch_unwind(|| scene(seed));
@@ -89,8 +105,8 @@ fn scene(seed: u64) {
         ..Faults::default()
     };
     // Everybody is matched before the trouble begins, so that everybody has a right to everything.
-    let mut writings: Vec<Writing> = (0..1 + dice.below(2)).map(|number| writing(&arena, &mut dice, number)).collect();
-    let mut readings: Vec<Reading> = (0..1 + dice.below(3)).map(|number| reading(&arena, &mut dice, number)).collect();
+    let mut writings: Vec<Writing> = (0..1 + dice.below(2)).map(|number| writing(&arena, &mut dice, number, true)).collect();
+    let mut readings: Vec<Reading> = (0..1 + dice.below(3)).map(|number| reading(&arena, &mut dice, number, true)).collect();
     for writing in &mut writings {
         let all = readings.len();
         assert!(net.until(|| writing.peer.look(writing.writer).readers.len() == all, ms(1000)));
@@ -98,23 +114,23 @@ fn scene(seed: u64) {
     net.advance(ms(300));
     net.set_faults(faults);
     for _ in 0..60 {
-        act(net, &mut dice, &mut writings, &mut readings);
+        act(&arena, &mut dice, &mut writings, &mut readings);
         net.advance(Duration::from_micros(100 + dice.below(dice.0 % 7 + 1) * 20_000));
     }
-    calm(net, &mut readings);
-    for writing in &mut writings {
+    calm(net, &mut writings, &mut readings);
+    for writing in writings.iter_mut().filter(|writing| writing.life == Life::Here) {
         // A last word, so that readers that do not heal learn of everything before it.
         writing.peer.write_how(writing.writer, 1, 20, How::Urgent);
         writing.written += 1;
     }
     for reading in &mut readings {
-        for (number, writing) in writings.iter().enumerate() {
-            judge(&arena, reading, &format!("t/{number}"), writing.written);
+        for writing in &writings {
+            judge(&arena, reading, writing);
         }
     }
 }
 
-fn writing(arena: &MemoryArena, dice: &mut Dice, number: u64) -> Writing {
+fn writing(arena: &MemoryArena, dice: &mut Dice, number: u64, known: bool) -> Writing {
     let host = dice.of(&HOSTS);
     let mut peer = Peer(process(arena, host, &format!("writer{number}")));
     let patch = QosPatch {
@@ -123,26 +139,29 @@ fn writing(arena: &MemoryArena, dice: &mut Dice, number: u64) -> Writing {
         cache: Some(dice.of(&[0, 20_000, 300_000, 64 << 20])),
         linger_us: Some(dice.of(&[0, 200, 20_000])),
         batch: Some(dice.of(&[500, 5_000, 56 << 10])),
+        direct: Some(dice.one_in(3)),
         ..QosPatch::default()
     };
-    let writer = peer.writer_with(&format!("t/{number}"), &[], patch);
-    Writing { peer, writer, written: 0 }
+    let topic = format!("t/{number}");
+    let writer = peer.writer_with(&topic, &[], patch);
+    Writing { peer, topic, writer, written: 0, known, life: Life::Here }
 }
 
-fn reading(arena: &MemoryArena, dice: &mut Dice, number: u64) -> Reading {
+fn reading(arena: &MemoryArena, dice: &mut Dice, number: u64, early: bool) -> Reading {
     let host = dice.of(&HOSTS);
     let mut peer = Peer(process(arena, host, &format!("reader{number}")));
     let reliable = !dice.one_in(4);
     let wish = Wish {
         reliable,
         full: dice.one_in(4),
-        history: dice.of(&[History::None, History::All]),
+        history: dice.of(&[History::None, History::Last(10), History::All]),
+        direct: dice.one_in(3),
         queue: dice.of(&[None, Some(10_000), Some(100_000)]),
         pace: dice.of(&[Pace::Keen, Pace::Keen, Pace::Slow(20, 5)]),
         ..Wish::of("t/*")
     };
     let log = peer.reader_with(wish);
-    Reading { peer, host, log, reliable, stopped: false }
+    Reading { peer, host, log, reliable, early, stopped: false }
 }
 
 fn process(arena: &MemoryArena, host: &str, source: &str) -> MemoryProcess {
@@ -150,34 +169,59 @@ fn process(arena: &MemoryArena, host: &str, source: &str) -> MemoryProcess {
 }
 
 /// One random thing happens.
-fn act(net: &MemoryNet, dice: &mut Dice, writings: &mut [Writing], readings: &mut [Reading]) {
-    match dice.below(12) {
+fn act(arena: &MemoryArena, dice: &mut Dice, writings: &mut Vec<Writing>, readings: &mut Vec<Reading>) {
+    let net = &arena.net;
+    let (some_reading, some_writing) = (dice.below(readings.len() as u64), dice.below(writings.len() as u64));
+    let (next_writing, next_reading) = (writings.len() as u64, readings.len() as u64);
+    let reading = &mut readings[some_reading as usize];
+    let chosen = &mut writings[some_writing as usize];
+    match dice.below(16) {
         0 => {
-            let reading = &mut readings[dice.0 as usize % readings.len()];
             reading.stopped = !reading.stopped;
             if reading.stopped { reading.peer.stop() } else { reading.peer.resume() }
         }
-        1 => {
-            let pace = dice.of(&[Pace::Keen, Pace::Idle, Pace::Slow(5, 10)]);
-            let reading = &mut readings[dice.0 as usize % readings.len()];
-            reading.peer.pace(reading.log, pace);
-        }
+        1 => reading.peer.pace(reading.log, dice.of(&[Pace::Keen, Pace::Idle, Pace::Slow(5, 10)])),
         2 => net.cut(dice.of(&HOSTS), dice.of(&HOSTS)),
         3 | 4 => HOSTS.iter().for_each(|one| HOSTS.iter().for_each(|other| net.heal(one, other))),
         5 => net.advance(Duration::from_secs(dice.below(6))),
-        _ => {
+        6 => match chosen.life {
+            Life::Here => {
+                chosen.peer.stop();
+                chosen.life = Life::Stopped;
+            }
+            Life::Stopped => {
+                chosen.peer.resume();
+                chosen.life = Life::Here;
+            }
+            Life::Left | Life::Killed => {}
+        },
+        7 if next_writing < 5 => writings.push(writing(arena, dice, next_writing, false)),
+        8 if next_reading < 4 => readings.push(late_reading(arena, dice, next_reading)),
+        9 if dice.one_in(3) && chosen.life != Life::Left => {
+            chosen.peer.kill();
+            chosen.life = Life::Killed;
+        }
+        10 if dice.one_in(3) && chosen.life == Life::Here => {
+            chosen.peer.done(Command::Leave);
+            chosen.life = Life::Left;
+        }
+        _ if chosen.life == Life::Here => {
             let count = dice.of(&[1, 3, 50, 300]);
             let size = dice.of(&[8, 100, 2_000]) as usize;
             let how = dice.of(&[How::Plain, How::Plain, How::Urgent, How::Loan]);
-            let writing = &mut writings[dice.0 as usize % writings.len()];
-            writing.peer.write_how(writing.writer, count, size, how);
-            writing.written += count;
+            chosen.peer.write_how(chosen.writer, count, size, how);
+            chosen.written += count;
         }
+        _ => {}
     }
 }
 
+fn late_reading(arena: &MemoryArena, dice: &mut Dice, number: u64) -> Reading {
+    reading(arena, dice, number, false)
+}
+
 /// The trouble ends.
-fn calm(net: &MemoryNet, readings: &mut [Reading]) {
+fn calm(net: &MemoryNet, writings: &mut [Writing], readings: &mut [Reading]) {
     net.set_faults(Faults::default());
     HOSTS.iter().for_each(|one| HOSTS.iter().for_each(|other| net.heal(one, other)));
     for reading in readings {
@@ -186,17 +230,34 @@ fn calm(net: &MemoryNet, readings: &mut [Reading]) {
         }
         reading.peer.pace(reading.log, Pace::Keen);
     }
+    for writing in writings.iter_mut().filter(|writing| writing.life == Life::Stopped) {
+        writing.peer.resume();
+        writing.life = Life::Here;
+    }
+    // Who was cut off is found again.
+    net.advance(Duration::from_secs(3));
 }
 
-/// A minute later everything is settled.
-fn judge(arena: &MemoryArena, reading: &mut Reading, topic: &str, written: u64) {
-    let limit = Duration::from_secs(60);
-    let settled = arena.until(|| reading.peer.log(reading.log).topic(topic).is_settled(written), limit);
+/// A minute and a half later everything is settled.
+fn judge(arena: &MemoryArena, reading: &mut Reading, writing: &Writing) {
+    let (topic, written) = (&writing.topic, writing.written);
+    let is_settled = |account: &Account| match writing.life {
+        Life::Here | Life::Stopped => account.is_settled(written),
+        // What the dead took with them may be unknown, but that is told; who never heard of them has nothing to tell.
+        Life::Killed => account.open_end || account.to == written || *account == Account::default(),
+        Life::Left => true,
+    };
+    let settled = arena.until(|| is_settled(&reading.peer.log(reading.log).topic(topic)), Duration::from_secs(90));
     let log = reading.peer.log(reading.log);
     let account = log.topic(topic);
-    let who = format!("{topic} of {written} samples at {} (reliable: {})", reading.host, reading.reliable);
+    let who = format!("{topic}, {written} samples, {:?}, at {} (reliable: {})", writing.life, reading.host, reading.reliable);
     assert!(settled, "{who}: {account:?} {:?}", log.0);
-    assert_eq!((account.from, account.to), (0, written), "{who}: {account:?}");
-    assert_eq!(account.got + account.lost_total(), written, "{who}: {account:?}");
-    assert!(!account.open_end, "{who}: nobody died");
+    assert!(account.to <= written, "{who}: {account:?}");
+    assert_eq!(account.got + account.lost_total(), account.to - account.from, "{who}: {account:?}");
+    if writing.known && reading.early && account != Account::default() {
+        assert_eq!(account.from, 0, "{who}: {account:?}");
+    }
+    if writing.life == Life::Here {
+        assert_eq!((account.to, account.open_end), (written, false), "{who}: {account:?}");
+    }
 }
