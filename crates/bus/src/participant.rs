@@ -374,7 +374,7 @@ impl Shared {
         next = next.min(self.beat(&streams, now));
         let nodes = lock(&self.registry).nodes.clone();
         for core in self.readers() {
-            next = next.min(core.pulse(now, &nodes));
+            next = next.min(core.pulse(now, &nodes, |incarnation| lock(&self.registry).sources.contains_key(&incarnation)));
         }
         next.min(self.settle_doubts(now))
     }

@@ -371,11 +371,12 @@ impl Core {
 
     // --- what the pulse does ---
 
-    /// Does what is due (`nodes` are the boots of the hosts that can be reached); returns when it wants to be called next.
-    pub fn pulse(&self, now: u64, nodes: &[u32]) -> u64 {
+    /// Does what is due (`nodes` are the boots of the hosts that can be reached, `is_here` says whose presence there is);
+    /// returns when it wants to be called next.
+    pub fn pulse(&self, now: u64, nodes: &[u32], is_here: impl Fn(Incarnation) -> bool) -> u64 {
         let next_ack = self.acknowledge_due(now);
         let next_ask = self.ask_due(now);
-        let next_look = self.look_for_silence(now, nodes);
+        let next_look = self.look_for_silence(now, nodes, is_here);
         next_ack.min(next_ask).min(next_look)
     }
 
@@ -488,7 +489,7 @@ impl Core {
         }
     }
 
-    fn look_for_silence(&self, now: u64, nodes: &[u32]) -> u64 {
+    fn look_for_silence(&self, now: u64, nodes: &[u32], is_here: impl Fn(Incarnation) -> bool) -> u64 {
         let mut received = lock(&self.received);
         if received.sources.is_empty() {
             return u64::MAX;
@@ -497,6 +498,10 @@ impl Core {
         let mut ended = Vec::new();
         let mut doubtful = false;
         for (&incarnation, heard) in &mut received.sources {
+            // Presence overtakes samples: one that came after its writer was gone makes nobody live again.
+            if heard.silent && heard.absent_since.is_none() && !is_here(incarnation) {
+                heard.absent_since = Some(now);
+            }
             if let Some(since) = heard.absent_since {
                 // A killed process may still be leaving the process table when its connection breaks.
                 doubtful |= now.saturating_sub(since) < SILENCE;
