@@ -7,7 +7,10 @@ use std::{hint::black_box, time::Instant};
 
 use tampu_types::{
     Datum, Incarnation, Level, LogRecord, RecordId, Time,
+    import::ImportIds,
+    json_lines::{JsonLinesReader, JsonLinesWriter},
     log_batch::{LogBatchBuilder, LogBatchView, OriginParts, RecordParts},
+    xml::{AcsXmlOptions, AcsXmlReader, AcsXmlWriter, write_record},
 };
 
 const PLACES: usize = 40;
@@ -44,20 +47,23 @@ fn record(number: u64) -> LogRecord {
     record
 }
 
-/// Nanoseconds a record of the fastest round.
-fn best(rounds: usize, records: usize, mut run: impl FnMut()) -> f64 {
-    (0..rounds)
-        .map(|_| {
-            let start = Instant::now();
-            run();
-            start.elapsed().as_nanos() as f64 / records as f64
-        })
-        .fold(f64::INFINITY, f64::min)
+/// Runs it `rounds` times (times the command line's second word) over `records` records and prints the fastest, if the command line's word is in its name.
+fn measure(what: &str, rounds: usize, records: usize, mut run: impl FnMut()) {
+    if std::env::args().nth(1).is_some_and(|word| !what.contains(&word)) {
+        return;
+    }
+    let factor = std::env::args().nth(2).and_then(|factor| factor.parse().ok()).unwrap_or(1);
+    let round = |_| {
+        let start = Instant::now();
+        run();
+        start.elapsed().as_nanos() as f64 / records as f64
+    };
+    let ns = (0..rounds * factor).map(round).fold(f64::INFINITY, f64::min);
+    println!("{what:44} {ns:8.1} ns a record {:12.0} records/s", 1e9 / ns);
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let records: Vec<LogRecord> = (0..(BATCH * BATCHES) as u64).map(record).collect();
-    let line = |what: &str, ns: f64| println!("{what:44} {ns:8.1} ns a record {:12.0} records/s", 1e9 / ns);
 
     let mut builder = LogBatchBuilder::new();
     let mut origins = Vec::new();
@@ -77,7 +83,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             ..OriginParts::default()
         }));
     }
-    let known = best(20, records.len(), || {
+    measure("LogBatch encode, origin known", 50, records.len(), || {
         for batch in records.chunks(BATCH) {
             for (place, record) in batch.iter().enumerate() {
                 let number = record.id.map_or(0, |id| id.number);
@@ -98,9 +104,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             builder.reset();
         }
     });
-    line("LogBatch encode, origin known", known);
 
-    let whole = best(20, records.len(), || {
+    measure("LogBatch encode, whole LogRecord", 20, records.len(), || {
         for batch in records.chunks(BATCH) {
             for record in batch {
                 let _ = black_box(builder.push_record(record));
@@ -109,7 +114,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             builder.reset();
         }
     });
-    line("LogBatch encode, whole LogRecord", whole);
 
     let mut batches = Vec::new();
     for batch in records.chunks(BATCH) {
@@ -121,7 +125,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let bytes: usize = batches.iter().map(Vec::len).sum();
     println!("LogBatch: {:.0} bytes a record in batches of {BATCH}", bytes as f64 / records.len() as f64);
 
-    let view = best(20, records.len(), || {
+    measure("LogBatch decode to RecordView, all checked", 50, records.len(), || {
         for batch in &batches {
             let Ok(view) = LogBatchView::parse(batch) else { continue };
             for record in view.records().flatten() {
@@ -129,8 +133,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             }
         }
     });
-    line("LogBatch decode to RecordView, all checked", view);
-    let owned = best(5, records.len(), || {
+    measure("LogBatch decode to LogRecord", 5, records.len(), || {
         for batch in &batches {
             let Ok(view) = LogBatchView::parse(batch) else { continue };
             for record in view.records().flatten() {
@@ -138,6 +141,28 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             }
         }
     });
-    line("LogBatch decode to LogRecord", owned);
+
+    let mut writer = AcsXmlWriter::new(Vec::new(), "speed", AcsXmlOptions::default())?;
+    for record in &records {
+        writer.record(record)?;
+    }
+    let xml = writer.finish()?;
+    println!("ACS XML: {} bytes a record", xml.len() / records.len());
+    measure("ACS XML read", 5, records.len(), || assert_eq!(AcsXmlReader::new(&xml[..], "speed").count(), records.len()));
+    let mut out = String::new();
+    measure("ACS XML write", 5, records.len(), || {
+        out.clear();
+        records.iter().for_each(|record| write_record(&mut out, record, AcsXmlOptions::default()));
+    });
+    let mut ids = ImportIds::new();
+    let mut imported: Vec<LogRecord> = records.iter().map(|record| LogRecord { id: None, ..record.clone() }).collect();
+    measure("import ids", 1, records.len(), || imported.iter_mut().for_each(|record| ids.assign(record)));
+
+    let mut writer = JsonLinesWriter::new(Vec::new());
+    for record in &records {
+        writer.record(record)?;
+    }
+    let json = writer.finish()?;
+    measure("JSON lines read", 5, records.len(), || assert_eq!(JsonLinesReader::new(&json[..], "speed").count(), records.len()));
     Ok(())
 }
