@@ -37,7 +37,7 @@ fn id_of(content: Sha256, occurrence: u64) -> RecordId {
 
 /// Everything of a record that ACS XML holds, with the time to the millisecond as there.
 fn content(record: &LogRecord) -> Sha256 {
-    let mut bytes = Vec::with_capacity(512);
+    let mut bytes = Vec::with_capacity(1024);
     bytes.extend_from_slice(LAYOUT);
     bytes.extend_from_slice(&record.time.rounded_to_ms().0.to_le_bytes());
     bytes.extend_from_slice(&[record.level.number(), record.priority.unwrap_or(0)]);

@@ -376,28 +376,39 @@ impl LogBatchBuilder {
         encode::align(&mut self.out);
         self.out.reserve(64 + record.message.len());
         let start = self.out.len() + 4;
-        // DHEADER, time, number, ring, origin, level: fixed places, so one copy.
-        let mut head = [0; 29];
+        // DHEADER, time, number, ring, origin, level, and in nearly every record no priority, no extras, padding and the message's
+        // length: fixed places, so one copy.
+        let mut head = [0; 36];
         head[4..12].copy_from_slice(&record.time.0.to_le_bytes());
         head[12..20].copy_from_slice(&record.number.to_le_bytes());
         head[20..24].copy_from_slice(&record.ring.to_le_bytes());
         head[24..28].copy_from_slice(&origin.to_le_bytes());
         head[28] = record.level.number();
-        self.out.extend_from_slice(&head);
+        if record.priority.is_none() && !record.has_extras() {
+            head[32..].copy_from_slice(&(record.message.len() as u32 + 1).to_le_bytes());
+            self.out.extend_from_slice(&head);
+            self.out.extend_from_slice(record.message.as_bytes());
+            self.out.push(0);
+        } else {
+            self.out.extend_from_slice(&head[..29]);
+            self.write_optional(record);
+            encode::string(&mut self.out, record.message);
+        }
+        self.write_data(data);
+        self.out.extend_from_slice(record.unknown);
+        encode::end(&mut self.out, start);
+    }
+
+    /// Priority and extras, each behind its flag.
+    fn write_optional(&mut self, record: &RecordParts<'_>) {
         match record.priority {
             Some(priority) => self.out.extend_from_slice(&[1, priority]),
             None => self.out.push(0),
         }
+        self.out.push(u8::from(record.has_extras()));
         if record.has_extras() {
-            self.out.push(1);
             self.write_extras(record);
-        } else {
-            self.out.push(0);
         }
-        encode::string(&mut self.out, record.message);
-        self.write_data(data);
-        self.out.extend_from_slice(record.unknown);
-        encode::end(&mut self.out, start);
     }
 
     fn write_extras(&mut self, record: &RecordParts<'_>) {
@@ -428,8 +439,9 @@ impl LogBatchBuilder {
 
     #[inline]
     fn write_data<'d>(&mut self, data: impl IntoIterator<Item = (&'d str, &'d str)>) {
-        let start = encode::begin(&mut self.out);
-        encode::u32(&mut self.out, 0);
+        encode::align(&mut self.out);
+        let start = self.out.len() + 4;
+        self.out.extend_from_slice(&[0; 8]);
         let mut count = 0u32;
         for (name, value) in data {
             encode::string(&mut self.out, value);

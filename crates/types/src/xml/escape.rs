@@ -2,10 +2,12 @@
 
 use std::borrow::Cow;
 
+use memchr::{memchr, memchr3};
+
 /// Whether XML 1.0 has no way to write some character of this text.
 pub fn has_forbidden(text: &str) -> bool {
-    text.bytes().any(|byte| byte < 0x20 && !matches!(byte, b'\t' | b'\n' | b'\r'))
-        || (text.contains('\u{fffe}') || text.contains('\u{ffff}'))
+    // 0xef begins the two that are not control characters.
+    text.bytes().any(|byte| byte < 0x20 || byte == 0xef) && text.chars().any(is_forbidden)
 }
 
 fn is_forbidden(character: char) -> bool {
@@ -136,7 +138,7 @@ pub fn reference(name: &str) -> Option<char> {
 /// A raw attribute value as XML means it: line ends and tabs are blanks, references are resolved. An ampersand that begins no
 /// known reference stands for itself, as ACS's writers do not escape.
 pub fn attribute_value(raw: &str) -> Cow<'_, str> {
-    if !raw.bytes().any(|byte| matches!(byte, b'&' | b'\t' | b'\n' | b'\r')) {
+    if is_literal(raw) {
         return Cow::Borrowed(raw);
     }
     let blanks = raw.replace("\r\n", " ").replace(['\t', '\n', '\r'], " ");
@@ -156,6 +158,11 @@ pub fn attribute_value(raw: &str) -> Cow<'_, str> {
     }
     out.push_str(rest);
     Cow::Owned(out)
+}
+
+/// Whether attributes' values, or a whole tag of them, mean what they are.
+pub fn is_literal(raw: &str) -> bool {
+    memchr3(b'&', b'\n', b'\r', raw.as_bytes()).is_none() && memchr(b'\t', raw.as_bytes()).is_none()
 }
 
 /// Line ends as XML means them.

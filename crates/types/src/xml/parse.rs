@@ -167,6 +167,7 @@ fn attributes(start: &BytesStart<'_>, element: Element, record: &mut LogRecord) 
     let mut escapes = false;
     let mut seen = 0u32;
     let mut has_time = false;
+    let literal = escape::is_literal(start.attributes_raw());
     for (place, attribute) in start.attributes().with_checks(false).enumerate() {
         let attribute = attribute.map_err(|error| format!("no well-formed XML: {error}"))?;
         let key = attribute.key.as_ref();
@@ -178,7 +179,7 @@ fn attributes(start: &BytesStart<'_>, element: Element, record: &mut LogRecord) 
         if name == "Audience" {
             record.audiences = audiences(&escape::attribute_value(&attribute.value), escapes);
         }
-        let text = value(&attribute.value, escapes);
+        let text = if literal && !escapes { Cow::Borrowed(&*attribute.value) } else { value(&attribute.value, escapes) };
         match set(record, name, &text) {
             Taken::Yes(bit) => {
                 if seen & bit != 0 && bit != URI {

@@ -143,6 +143,10 @@ impl<R: Read> AcsXmlReader<R> {
         if self.state == State::Searching {
             return self.search();
         }
+        // Nearly always a record: found by its name, so that its tag is gone through once.
+        if let Some(element) = Element::of(scan::name(self.rest(), 1)).filter(|_| self.rest().len() > 64 || self.ended) {
+            return self.record(Some(element));
+        }
         match scan::markup(self.rest(), 0) {
             Ok(markup) => self.markup(markup),
             Err(Stop::More(_)) if self.wants_more() => Step::More,
@@ -229,13 +233,11 @@ impl<R: Read> AcsXmlReader<R> {
         let name = scan::name(tag, skip);
         let told = self.state == State::Told;
         let fresh = self.state == State::Fresh;
-        if opens {
-            if let Some(element) = Element::of(name) {
-                return self.record(Some(element));
-            }
-            if scan::local(name) == b"Header" || scan::has_time(tag) {
-                return self.record(None);
-            }
+        if opens && Element::of(name).is_some() {
+            return self.record(Element::of(name));
+        }
+        if opens && (scan::local(name) == b"Header" || scan::has_time(tag)) {
+            return self.record(None);
         }
         let expected = match kind {
             Kind::Instruction => return self.instruction(end),

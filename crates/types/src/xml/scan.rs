@@ -3,9 +3,19 @@
 //! Works on bytes, as both encodings write markup in ASCII. Looks only at as much XML as is needed to find a record's end: tags,
 //! quotes, CDATA, comments. Whether the record is well-formed is for the parser to say.
 
-use memchr::{memchr, memchr2, memmem};
+use std::sync::LazyLock;
+
+use memchr::{memchr, memchr2, memchr3, memmem::Finder};
 
 use crate::level::Level;
+
+// Made once: preparing a search costs more than most of them.
+static CDATA: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("<![CDATA["));
+static CDATA_END: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("]]>"));
+static COMMENT_END: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("-->"));
+static SUBSET_END: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("]>"));
+static INSTRUCTION_END: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("?>"));
+static TIME_STAMP: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("TimeStamp"));
 
 /// What stands at a `<`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -45,24 +55,24 @@ pub enum Stop {
 /// Takes the markup at `at`, where a `<` stands.
 pub fn markup(bytes: &[u8], at: usize) -> Result<Markup, Stop> {
     let rest = &bytes[at..];
-    let until = |from: usize, end: &[u8], kind: Kind, open: &'static str| {
-        let found = rest.get(from..).and_then(|rest| memmem::find(rest, end)).ok_or(Stop::More(open))?;
-        Ok(Markup { kind, end: at + from + found + end.len() })
+    let until = |from: usize, end: &Finder<'_>, kind: Kind, open: &'static str| {
+        let found = rest.get(from..).and_then(|rest| end.find(rest)).ok_or(Stop::More(open))?;
+        Ok(Markup { kind, end: at + from + found + end.needle().len() })
     };
     match rest {
         [_] => Err(Stop::More("a tag is not closed")),
-        [_, b'!', ..] if rest.starts_with(b"<![CDATA[") => until(9, b"]]>", Kind::CData, "a CDATA section is not closed"),
+        [_, b'!', ..] if rest.starts_with(b"<![CDATA[") => until(9, &CDATA_END, Kind::CData, "a CDATA section is not closed"),
         [_, b'!', ..] if b"<![CDATA[".starts_with(rest) || b"<!--".starts_with(rest) => Err(Stop::More("a tag is not closed")),
-        [_, b'!', b'-', b'-', ..] => until(4, b"-->", Kind::Other, "a comment is not closed"),
+        [_, b'!', b'-', b'-', ..] => until(4, &COMMENT_END, Kind::Other, "a comment is not closed"),
         // A document type's internal subset holds declarations between brackets; nobody's logs have one, and none is used.
         [_, b'!', ..] => {
             let bracket = memchr2(b'[', b'>', rest).ok_or(Stop::More("a declaration is not closed"))?;
             if rest[bracket] == b'>' {
                 return Ok(Markup { kind: Kind::Other, end: at + bracket + 1 });
             }
-            until(bracket, b"]>", Kind::Other, "a declaration is not closed")
+            until(bracket, &SUBSET_END, Kind::Other, "a declaration is not closed")
         }
-        [_, b'?', ..] => until(2, b"?>", Kind::Instruction, "a processing instruction is not closed"),
+        [_, b'?', ..] => until(2, &INSTRUCTION_END, Kind::Instruction, "a processing instruction is not closed"),
         [_, b'/', ..] => match memchr2(b'>', b'<', &rest[1..]) {
             Some(end) if rest[end + 1] == b'>' => Ok(Markup { kind: Kind::Close, end: at + end + 2 }),
             Some(_) => Err(Stop::Broken("an end tag is not closed")),
@@ -74,17 +84,22 @@ pub fn markup(bytes: &[u8], at: usize) -> Result<Markup, Stop> {
 }
 
 fn open_tag(bytes: &[u8], at: usize) -> Result<Markup, Stop> {
+    const OPEN: &str = "a tag is not closed";
     let mut place = at + 1;
     loop {
-        match bytes.get(place) {
-            None => return Err(Stop::More("a tag is not closed")),
-            Some(b'>') => {
-                let kind = if bytes[place - 1] == b'/' { Kind::Empty } else { Kind::Open };
-                return Ok(Markup { kind, end: place + 1 });
-            }
-            Some(b'<') => return Err(Stop::Broken("a tag is not closed")),
-            Some(&quote @ (b'"' | b'\'')) => place = closing_quote(bytes, place + 1, quote)? + 1,
-            Some(_) => place += 1,
+        // Of the two quotes, everybody uses one: the other is looked for only in what stands between.
+        let found = memchr3(b'"', b'>', b'<', &bytes[place..]).ok_or(Stop::More(OPEN));
+        let between = &bytes[place..found.map_or(bytes.len(), |found| place + found)];
+        if let Some(single) = memchr(b'\'', between) {
+            place = closing_quote(bytes, place + single + 1, b'\'')? + 1;
+            continue;
+        }
+        place += found?;
+        match bytes[place] {
+            b'>' if bytes[place - 1] == b'/' => return Ok(Markup { kind: Kind::Empty, end: place + 1 }),
+            b'>' => return Ok(Markup { kind: Kind::Open, end: place + 1 }),
+            b'<' => return Err(Stop::Broken(OPEN)),
+            quote => place = closing_quote(bytes, place + 1, quote)? + 1,
         }
     }
 }
@@ -167,7 +182,7 @@ pub fn begins_record(tag: &[u8]) -> bool {
 
 /// Whether the tag has a TimeStamp, the one attribute every record needs.
 pub fn has_time(tag: &[u8]) -> bool {
-    memmem::find(tag, b"TimeStamp").is_some()
+    TIME_STAMP.find(tag).is_some()
 }
 
 /// Where the element that begins at `at` ends. An error comes with the place up to which was looked.
@@ -202,7 +217,7 @@ pub fn element_end(bytes: &[u8], at: usize) -> Result<usize, (Stop, usize)> {
 /// Whether a CDATA section holds a record's start with another section's: then it was not closed, and ends where that one
 /// does. Our own writer never leaves these nine characters inside a section.
 fn swallows_record(text: &[u8]) -> bool {
-    memmem::find_iter(text, b"<![CDATA[").any(|inner| {
+    CDATA.find_iter(text).any(|inner| {
         let tag = memchr::memrchr(b'<', &text[..inner]).map(|tag| &text[tag..inner]);
         tag.is_some_and(|tag| tag.ends_with(b">") && begins_record(tag))
     })
