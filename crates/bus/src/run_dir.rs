@@ -17,11 +17,11 @@ use std::{
     os::unix::{
         ffi::OsStrExt,
         fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt},
-        net::UnixStream,
     },
     path::{Path, PathBuf},
 };
 
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use tampu_types::{Domain, Incarnation, name};
 
 use crate::{engine::Fate, host};
@@ -31,6 +31,9 @@ const SOCKET_PATH_LIMIT: usize = 107;
 
 /// The longest directory name made from a domain's name; with it a socket under `/run/user/<uid>/tampu` stays below the limit.
 const DOMAIN_CHUNK_LIMIT: usize = 24;
+
+/// The node's password file, beside its socket.
+pub(crate) const NODE_KEY: &str = "node.key";
 
 /// Why the run-time directory cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -173,7 +176,7 @@ impl DomainDir {
 
     /// Holds the password for the node's socket where it has one.
     pub fn node_key(&self) -> PathBuf {
-        self.path.join("node.key")
+        self.path.join(NODE_KEY)
     }
 
     /// Where processes without a node listen.
@@ -241,9 +244,15 @@ fn entries(directory: &Path) -> Vec<PathBuf> {
 }
 
 /// Whether somebody accepts connections there. The connection is closed at once, which listeners take for a caller that
-/// changed its mind.
+/// changed its mind. Does not wait: a stopped listener whose queue is full is one all the same.
 fn answers(socket: &Path) -> bool {
-    fs::symlink_metadata(socket).is_ok_and(|found| found.file_type().is_socket()) && UnixStream::connect(socket).is_ok()
+    let is_socket = fs::symlink_metadata(socket).is_ok_and(|found| found.file_type().is_socket());
+    let connected = || {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let ours = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        rustix::net::connect(&ours, &SocketAddrUnix::new(socket)?)
+    };
+    is_socket && matches!(connected(), Ok(()) | Err(rustix::io::Errno::AGAIN))
 }
 
 /// Whether nobody of this life can come back for its files. Another boot's lives are over too: the directory is this host's.

@@ -559,6 +559,25 @@ fn the_network_is_open_only_to_the_same_domain_with_the_same_key() {
 }
 
 #[test]
+fn a_node_that_comes_back_open_to_the_network_takes_its_processes_in_again() {
+    let run = tempfile::tempdir().unwrap();
+    let config = ZenohConfig { node_grace: Duration::from_millis(200), ..ZenohConfig::isolated(run.path()) };
+    let config = config.in_domain(domain("alma"));
+    let node = Node::start(NodeConfig::new(config.clone())).unwrap();
+    let socket = node.dir().node_socket().unwrap();
+    let one = ZenohEngine::open(config.clone()).unwrap();
+    let two = ZenohEngine::open(ZenohConfig { hub: Some(Endpoint::Unix(socket)), ..config.clone() }).unwrap();
+    assert_eq!((one.connected(), two.connected()), (Connected::Node, Connected::Hub));
+    let (heard, _heard) = receive(&one, "k");
+    send_until_received(&two, "k", "before", &heard);
+    drop(node);
+    let listen = vec![format!("127.0.0.1:{}", free_port()).parse().unwrap()];
+    let key = Some(Key::new("chosen meanwhile").unwrap());
+    let _node = Node::start(NodeConfig { listen, key, ..NodeConfig::new(config) }).unwrap();
+    send_until_received(&two, "k", "after", &heard);
+}
+
+#[test]
 fn direct_links_do_not_need_the_node() {
     let run = tempfile::tempdir().unwrap();
     let node = Node::start(NodeConfig::new(ZenohConfig::isolated(run.path()))).unwrap();

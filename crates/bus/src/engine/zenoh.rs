@@ -26,7 +26,7 @@
 
 use std::{
     fs::File,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{
         Arc, Mutex, PoisonError, RwLock,
         atomic::{AtomicBool, Ordering},
@@ -49,7 +49,7 @@ use super::{Answerer, Answers, Class, Deliver, Engine, EngineError, Guard, Limit
 use crate::{
     clock::{Clock, Gate, HostClock},
     host,
-    run_dir::DomainDir,
+    run_dir::{self, DomainDir},
 };
 
 pub mod config;
@@ -205,19 +205,23 @@ fn open_link(config: &ZenohConfig, dir: &DomainDir, inbox: &Arc<Inbox>, way: Way
         (Way::Peers, _) => open_peers(dir, inbox),
         _ => {
             let socket = dir.node_socket().map_err(|why| unreachable(&Endpoint::Unix(dir.path().to_owned()), why))?;
-            Link::open(&Role::Client { to: Endpoint::Unix(socket), credentials: node_credentials(config, dir) }, inbox)
+            let credentials = node_credentials(config, &socket);
+            Link::open(&Role::Client { to: Endpoint::Unix(socket), credentials }, inbox)
         }
     }
 }
 
-/// What this host's node asks for; it says so by the presence of its key file.
-fn node_credentials(config: &ZenohConfig, dir: &DomainDir) -> Option<Credentials> {
-    let key = std::fs::read_to_string(dir.node_key()).ok()?;
+/// What the node at this socket asks for; it says so by the presence of its key file beside it.
+fn node_credentials(config: &ZenohConfig, socket: &Path) -> Option<Credentials> {
+    let key = std::fs::read_to_string(socket.with_file_name(run_dir::NODE_KEY)).ok()?;
     Key::new(key).ok().map(|key| Credentials::of(&config.domain, key))
 }
 
 fn open_hub(config: &ZenohConfig, hub: &Endpoint, inbox: &Arc<Inbox>) -> Result<Link, EngineError> {
-    let credentials = config.lan.as_ref().map(|lan| Credentials::of(&config.domain, lan.key.clone()));
+    let credentials = match hub {
+        Endpoint::Unix(socket) => node_credentials(config, socket),
+        Endpoint::Tcp(_) => config.lan.as_ref().map(|lan| Credentials::of(&config.domain, lan.key.clone())),
+    };
     if matches!(hub, Endpoint::Tcp(_)) && credentials.is_none() {
         return Err(unreachable(hub, "hubs on the network ask for a key (TAMPU_KEY), and none is set"));
     }

@@ -5,7 +5,7 @@
 //! |-|-|-|
 //! | node | the engine reconnects by itself; what is declared is declared again by it | to a fresh session when the node answers but the engine stays out (its key has changed); to the peers when the node has been gone for its grace |
 //! | peers | somebody left | to the node as soon as it answers |
-//! | hub | the engine reconnects by itself | never: no other place was named |
+//! | hub | the same | to a fresh session after the grace, in case its key has changed; nowhere else, as no other place was named |
 //! | fixed | nothing | never |
 //!
 //! A new session is complete before the old one is left, and the old one is kept for a while, so that what is under way on
@@ -161,7 +161,7 @@ impl Keeper {
     }
 
     fn next_deadline(&self) -> Option<Instant> {
-        let searching = matches!(self.way, Way::Peers) || (matches!(self.way, Way::Node) && self.lost_since.is_some());
+        let searching = self.way == Way::Peers || self.lost_since.is_some();
         // While a session is being opened nothing is decided; its note ends the waiting.
         let look = (searching && !self.opening).then(|| self.looked + LOOK);
         let telling = self.lost_since.is_none() && !self.opening;
@@ -233,10 +233,11 @@ impl Keeper {
         let wanted = match (self.way, self.lost_since) {
             // A peer that left may have moved to a node that has just appeared.
             (Way::Peers, _) => core.dir.node_answers().then_some(Way::Node),
-            (Way::Node, Some(since)) if since + core.config.node_grace <= now => {
+            (_, Some(since)) if since + core.config.node_grace <= now => {
                 // Counted anew for the next try.
                 self.lost_since = Some(now);
-                Some(if core.dir.node_answers() { Way::Node } else { Way::Peers })
+                let is_there = self.way == Way::Hub || core.dir.node_answers();
+                Some(if is_there { self.way } else { Way::Peers })
             }
             _ => None,
         };

@@ -19,6 +19,7 @@ const NETWORK_LEASE: Duration = Duration::from_millis(1_600);
 
 /// On one host the kernel tells of every death at once. A short lease there would only throw out processes that are
 /// stopped for a while (debuggers, swapping), which the heartbeats of the layer above report without losing the connection.
+/// A node on the network has one lease for all its connections: processes stopped for longer connect to it anew.
 const HOST_LEASE: Duration = Duration::from_secs(60);
 
 /// Messages of keeping alive per lease.
@@ -65,7 +66,12 @@ pub(super) enum Role {
 impl Role {
     /// Whether it speaks on the network, or may.
     fn is_networked(&self) -> bool {
-        matches!(self, Role::Client { to: Endpoint::Tcp(_), .. } | Role::Router { .. })
+        let is_network = |endpoint: &Endpoint| matches!(endpoint, Endpoint::Tcp(_));
+        match self {
+            Role::Client { to, .. } => is_network(to),
+            Role::Peer { .. } => false,
+            Role::Router { listen, connect, .. } => listen.iter().chain(connect).any(is_network),
+        }
     }
 
     /// The configuration of a session of this role.
