@@ -154,7 +154,7 @@ fn host(connect: Option<&str>, listen: Option<&str>, name: &str) -> (Node, Parti
 
 /// Not a test by itself: what the processes on the two hosts do until their input ends.
 #[test]
-#[ignore = "a part of the cable test"]
+#[ignore = "a part of the cable test, which make test-all runs"]
 fn host_process() {
     let Ok(role) = std::env::var("TAMPU_TEST_ROLE") else { return };
     let over = Arc::new(AtomicBool::new(false));

@@ -2,13 +2,20 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{
+        Arc,
+        mpsc::{RecvTimeoutError, Sender, channel},
+    },
+    thread::JoinHandle,
+    time::Duration,
 };
 
 use tampu_bus::Participant;
 use tampu_log::{
+    Logger, alert,
     archive::{Archive, ArchiveError, Options, Segments},
     collector::{Collector, CollectorError, CollectorOptions},
+    notice,
 };
 
 use crate::config::Config;
@@ -16,6 +23,8 @@ use crate::config::Config;
 /// A collector at work.
 pub(crate) struct Collecting {
     directory: PathBuf,
+    // It logs, so it ends while its records can still be kept.
+    _watch: Watch,
     // Ends before its archive does.
     collector: Collector,
     archive: Arc<Segments>,
@@ -30,10 +39,53 @@ pub enum CollectingError {
     /// The collector.
     #[error(transparent)]
     Collector(#[from] CollectorError),
+    /// The system has no more threads.
+    #[error("watching the archive: {0}")]
+    Watch(std::io::Error),
+}
+
+/// How often it is looked whether the archive can be written.
+const LOOK: Duration = Duration::from_millis(250);
+
+/// Tells in the log when the archive cannot be written, and when it can again. Nothing is lost meanwhile (writers keep what
+/// is not acknowledged, up to their caches), but somebody has to make room.
+struct Watch {
+    // Dropped first: that ends the worker.
+    stop: Option<Sender<()>>,
+    worker: Option<JoinHandle<()>>,
+}
+
+impl Watch {
+    fn start(archive: Arc<Segments>, logger: Logger) -> std::io::Result<Watch> {
+        let (stop, stopped) = channel::<()>();
+        let work = move || {
+            let mut told = None;
+            while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(LOOK) {
+                let stuck = archive.stuck();
+                match &stuck {
+                    Some(why) if stuck != told => alert!(logger, "the archive cannot be written: {why}"),
+                    None if told.is_some() => notice!(logger, "the archive is written again"),
+                    _ => {}
+                }
+                told = stuck;
+            }
+        };
+        let worker = std::thread::Builder::new().name("archive watch".to_owned()).spawn(work)?;
+        Ok(Watch { stop: Some(stop), worker: Some(worker) })
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.stop = None;
+        if let Some(worker) = self.worker.take() {
+            let _ = worker.join();
+        }
+    }
 }
 
 impl Collecting {
-    pub fn start(config: &Config, participant: Participant) -> Result<Collecting, CollectingError> {
+    pub fn start(config: &Config, participant: Participant, logger: Logger) -> Result<Collecting, CollectingError> {
         let directory = config.domain_data().join("log");
         let options = Options {
             roll: config.collector.segment_mb << 20,
@@ -43,7 +95,8 @@ impl Collecting {
         let archive = Arc::new(Segments::open(directory.join("segments"), options)?);
         let options = CollectorOptions::new(directory.join("rejected"));
         let collector = Collector::start(participant, archive.clone(), options)?;
-        Ok(Collecting { directory, collector, archive })
+        let watch = Watch::start(archive.clone(), logger).map_err(CollectingError::Watch)?;
+        Ok(Collecting { directory, _watch: watch, collector, archive })
     }
 
     /// Where records are kept.

@@ -89,8 +89,11 @@ impl Hub {
             Ok(Participant::on(engine.clone(), config.domain.clone(), source, qos.clone())?)
         };
         let logger = start_log(&config, participant(source_name())?)?;
-        let collecting =
-            if has(Role::Collector) { Some(Collecting::start(&config, participant(collector_name())?)?) } else { None };
+        let collecting = if has(Role::Collector) {
+            Some(Collecting::start(&config, participant(collector_name())?, logger.clone())?)
+        } else {
+            None
+        };
 
         let hub = Hub { logger, collecting, engine, node, client, config };
         hub.announce();

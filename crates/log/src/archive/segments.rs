@@ -157,6 +157,11 @@ impl Segments {
         Ok(Segments { shared, worker: Some(worker), _lock: lock })
     }
 
+    /// Why nothing can be written now; cheap enough to ask often.
+    pub fn stuck(&self) -> Option<String> {
+        self.shared.gathering().stuck.clone()
+    }
+
     fn wait_for_room<'a>(&'a self, size: usize) -> Result<MutexGuard<'a, Gathering>, ArchiveError> {
         let until = Instant::now() + self.shared.options.wait;
         let mut gathering = self.shared.gathering();
