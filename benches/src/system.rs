@@ -27,6 +27,16 @@ pub struct System {
     pub latency: bool,
 }
 
+impl System {
+    /// Whether one of the patterns means it: its whole name, or a part of it where the pattern is nobody's whole name. No
+    /// patterns mean everybody.
+    pub fn is_meant_by(&self, patterns: &[String]) -> bool {
+        let whole = |pattern: &str| SYSTEMS.iter().chain(LOG_PEERS).any(|system| system.name == pattern);
+        let meant = |pattern: &String| self.name == pattern || !whole(pattern) && self.name.contains(pattern.as_str());
+        patterns.is_empty() || patterns.iter().any(meant)
+    }
+}
+
 const fn peer(name: &'static str, server: bool, about: &'static str) -> System {
     System { name, about, ours: false, server, from_size: 0, latency: true }
 }
@@ -146,5 +156,17 @@ impl Role {
             ("nats-1" | "nats-100", Part::Reader) => nats::reader(at, size),
             (name, _) => Err(format!("nothing here is called {name}")),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_whole_name_means_one_system_and_a_part_means_several() {
+        let meant = |pattern: &str| SYSTEMS.iter().filter(|system| system.is_meant_by(&[pattern.to_owned()])).count();
+        assert_eq!([meant("tampu-direct"), meant("tampu"), meant("loan"), meant("nobody")], [1, 4, 2, 0]);
+        assert!(SYSTEMS.iter().all(|system| system.is_meant_by(&[])));
     }
 }
