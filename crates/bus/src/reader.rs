@@ -28,6 +28,7 @@ use crate::{
     error::BusError,
     links::{Links, lock},
     qos::{Ack, ReaderQos},
+    shared::LOAN_UNIT,
     wire::{
         batch::{Piece, sample_at},
         control::{Acknowledgement, Heartbeat, Mark, Offer},
@@ -707,7 +708,8 @@ impl Reader {
             Piece::Bytes(bytes) => Place::Received(bytes),
             Piece::Loaned(loaned) => {
                 current.lent += loaned.length as usize;
-                Place::Lent { ring: current.lane.ring(), position: loaned.position, length: loaned.length as usize }
+                let (position, offset) = (loaned.position, loaned.place as usize * LOAN_UNIT);
+                Place::Lent { ring: current.lane.ring(), position, offset, length: loaned.length as usize }
             }
         };
         let sequence = current.sequence;

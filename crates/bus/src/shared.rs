@@ -13,4 +13,4 @@ mod ring;
 
 pub use map::Overwritten;
 pub(crate) use map::RingView;
-pub(crate) use ring::{Lease, LoanRing, Room};
+pub(crate) use ring::{ALIGNMENT as LOAN_UNIT, Lease, LoanRing, Room};

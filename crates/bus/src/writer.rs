@@ -24,7 +24,7 @@ use crate::{
     error::{BusError, LoanError, WriteError},
     links::{Links, lock},
     qos::Qos,
-    shared::{Lease, LoanRing, Room},
+    shared::{LOAN_UNIT, Lease, LoanRing, Room},
     wire::{
         batch::Loaned,
         control::{Mark, Offer},
@@ -369,23 +369,16 @@ impl Stream {
             let made = LoanRing::create(path.clone(), self.qos.pool);
             *ring = Some(made.map_err(|why| LoanError::NoMemory { place: path, why })?);
         }
+        let mut waited = false;
         loop {
             let Some(pool) = ring.as_mut() else { return Ok(Space::Heap(vec![0; length])) };
-            // Memory the caches still hold is several times as fast as memory they do not.
-            if let Some(begin) = pool.rewind_to(WARM_RING.min(self.qos.pool / 2).max(length)) {
-                let mut outbox = lock(&self.outbox);
-                if outbox.loans_all_acked() {
-                    outbox.forget_loans_before(begin);
-                    pool.rewind(begin);
-                }
-            }
             match pool.room(length) {
                 Room::Free(begin) => return Ok(Space::Shared(pool.lend(begin, length))),
                 Room::Never => return Err(LoanError::TooLong { length, pool: self.qos.pool }),
                 Room::After(needed) => {
                     let mut outbox = lock(&self.outbox);
                     // What everybody has done with is taken back in one go, so that this is rare.
-                    let done = outbox.loans_needed_from().unwrap_or(u64::MAX).min(pool.lent_to()).min(needed + pool.share());
+                    let done = outbox.loans_needed_from().unwrap_or(u64::MAX).min(pool.lent_to());
                     if done >= needed {
                         outbox.forget_loans_before(done);
                         pool.take_back(done);
@@ -398,9 +391,12 @@ impl Stream {
                             outbox.forget_loans_before(needed);
                             pool.take_back(needed);
                         }
+                        // Readers that keep up are done within this; for those that do not, the span grows.
+                        Admission::Wait(_) if waited && pool.grow() => waited = false,
                         Admission::Wait(longest) => {
+                            waited = true;
                             drop(ring);
-                            drop(self.wait(outbox, now, longest));
+                            drop(self.wait(outbox, now, longest.min(LOAN_PATIENCE)));
                             ring = lock(&self.ring);
                         }
                     }
@@ -426,7 +422,8 @@ impl Stream {
             self.settle_lease(&lease);
             return written;
         }
-        let loaned = Loaned { position: lease.position, length: lease.length as u32 };
+        let place = (lease.offset / LOAN_UNIT) as u32;
+        let loaned = Loaned { position: lease.position, place, length: lease.length as u32 };
         let sequence = outbox.append_loan(loaned);
         self.send_if_due(&mut outbox, begun, false);
         drop(outbox);
@@ -443,8 +440,8 @@ impl Stream {
 
 /// How often a writer says what it has while somebody has not acknowledged it.
 pub(crate) const BEAT_UNACKED: u64 = 100_000_000;
-/// How much of a loan pool is walked before it is begun anew, in bytes: about what a core's own cache holds.
-const WARM_RING: usize = 4 << 20;
+/// How long a loan waits for readers before more of the pool is used.
+const LOAN_PATIENCE: u64 = 2_000_000;
 
 impl Writer {
     pub(crate) fn new(stream: Arc<Stream>) -> Writer {

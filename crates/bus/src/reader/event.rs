@@ -48,7 +48,7 @@ pub struct Payload<'a> {
 #[derive(Clone, Copy)]
 pub(super) enum Place<'a> {
     Received(&'a [u8]),
-    Lent { ring: Option<&'a RingView>, position: u64, length: usize },
+    Lent { ring: Option<&'a RingView>, position: u64, offset: usize, length: usize },
 }
 
 impl<'a> Payload<'a> {
@@ -65,7 +65,7 @@ impl<'a> Payload<'a> {
     pub fn with<R>(&self, used: impl FnOnce(&[u8]) -> R) -> Result<R, Overwritten> {
         match self.place {
             Place::Received(bytes) => Ok(used(bytes)),
-            Place::Lent { ring: Some(ring), position, length } => ring.with(position, length, used),
+            Place::Lent { ring: Some(ring), position, offset, length } => ring.with(position, offset, length, used),
             Place::Lent { ring: None, .. } => Err(Overwritten),
         }
     }

@@ -41,10 +41,9 @@ impl Mapping {
         self.word(VALID_AT)
     }
 
-    /// Where a position's bytes are; `None` where they would run over the end of the ring.
-    fn place(&self, position: u64, length: usize) -> Option<NonNull<u8>> {
-        let offset = (position % self.size as u64) as usize;
-        if length > self.size - offset {
+    /// Where bytes of the ring are; `None` where they would run over its end.
+    fn place(&self, offset: usize, length: usize) -> Option<NonNull<u8>> {
+        if offset > self.size || length > self.size - offset {
             return None;
         }
         // SAFETY: the mapping is RING_AT + size long, and offset + length is within size.
@@ -84,8 +83,8 @@ impl RingMemory {
     ///
     /// # Safety
     /// The caller is the only one to hold a slice of these bytes in this process: leases do not overlap while they live.
-    pub unsafe fn lease(&self, position: u64, length: usize) -> Option<&mut [u8]> {
-        let place = self.mapping.place(position, length)?;
+    pub unsafe fn lease(&self, offset: usize, length: usize) -> Option<&mut [u8]> {
+        let place = self.mapping.place(offset, length)?;
         // SAFETY: in bounds by `place`; unique by the caller. Readers in other processes may look at the bytes meanwhile, but
         // only of positions they were told, and they distrust what they saw unless `valid_from` still covers it.
         Some(unsafe { std::slice::from_raw_parts_mut(place.as_ptr(), length) })
@@ -115,11 +114,11 @@ impl RingView {
     }
 
     /// Uses the bytes; refuses where the writer has taken them back before or meanwhile.
-    pub fn with<R>(&self, position: u64, length: usize, used: impl FnOnce(&[u8]) -> R) -> Result<R, Overwritten> {
+    pub fn with<R>(&self, position: u64, offset: usize, length: usize, used: impl FnOnce(&[u8]) -> R) -> Result<R, Overwritten> {
         if self.mapping.valid_from().load(Ordering::Acquire) > position {
             return Err(Overwritten);
         }
-        let place = self.mapping.place(position, length).ok_or(Overwritten)?;
+        let place = self.mapping.place(offset, length).ok_or(Overwritten)?;
         // SAFETY: in bounds by `place`; mapped for as long as `self`. The writer may overwrite the bytes while they are used:
         // they are plain octets, any value of which is valid, and the result is thrown away below if that can have happened.
         let result = used(unsafe { std::slice::from_raw_parts(place.as_ptr(), length) });
@@ -140,10 +139,10 @@ mod tests {
         // SAFETY: the only lease.
         unsafe { ring.lease(64, 4) }.unwrap().copy_from_slice(b"abcd");
         let view = RingView::open(&path).unwrap();
-        assert_eq!(view.with(64, 4, <[u8]>::to_vec), Ok(b"abcd".to_vec()));
-        assert_eq!(view.with(64, 4, |_| ring.take_back(128)), Err(Overwritten));
-        assert_eq!(view.with(64, 4, |_| ()), Err(Overwritten));
-        assert_eq!(view.with(8190, 4, |_| ()), Err(Overwritten), "runs over the end");
+        assert_eq!(view.with(64, 64, 4, <[u8]>::to_vec), Ok(b"abcd".to_vec()));
+        assert_eq!(view.with(64, 64, 4, |_| ring.take_back(128)), Err(Overwritten));
+        assert_eq!(view.with(64, 64, 4, |_| ()), Err(Overwritten));
+        assert_eq!(view.with(128, 8190, 4, |_| ()), Err(Overwritten), "runs over the end");
     }
 
     #[test]

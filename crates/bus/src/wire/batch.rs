@@ -16,8 +16,10 @@ const LOANED: u32 = 1 << 31;
 /// Where a loaned sample lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Loaned {
-    /// Its place in the stream of all bytes ever lent by the ring; the place in the ring is this modulo the ring's size.
+    /// Its place in the stream of all bytes ever lent by the ring: what is before the ring's `valid_from` is gone.
     pub position: u64,
+    /// Its place in the ring, in units of 64 bytes.
+    pub place: u32,
     /// Its length in bytes.
     pub length: u32,
 }
@@ -45,8 +47,9 @@ pub fn put_sample(body: &mut BytesMut, sample: &[u8]) {
 
 /// Appends a loaned sample's descriptor.
 pub fn put_loaned(body: &mut BytesMut, loaned: Loaned) {
-    body.put_u32_le(LOANED | 12);
+    body.put_u32_le(LOANED | 16);
     body.put_u64_le(loaned.position);
+    body.put_u32_le(loaned.place);
     body.put_u32_le(loaned.length);
 }
 
@@ -62,7 +65,8 @@ pub fn sample_at(body: &[u8], at: usize) -> Result<(Piece<'_>, usize), BadMessag
         return Ok((Piece::Bytes(bytes), next));
     }
     let mut cursor = Cursor::new(bytes);
-    let loaned = Loaned { position: cursor.u64("loan's position")?, length: cursor.u32("loan's length")? };
+    let (position, place) = (cursor.u64("loan's position")?, cursor.u32("loan's place")?);
+    let loaned = Loaned { position, place, length: cursor.u32("loan's length")? };
     Ok((Piece::Loaned(loaned), next))
 }
 
@@ -79,14 +83,14 @@ mod tests {
             for sample in &samples {
                 put_sample(&mut body, sample);
             }
-            put_loaned(&mut body, Loaned { position: 1 << 40, length: 9 });
+            put_loaned(&mut body, Loaned { position: 1 << 40, place: 3, length: 9 });
             let mut at = 0;
             for sample in &samples {
                 let (piece, next) = sample_at(&body, at).unwrap();
                 prop_assert_eq!(piece, Piece::Bytes(sample));
                 at = next;
             }
-            prop_assert_eq!(sample_at(&body, at), Ok((Piece::Loaned(Loaned { position: 1 << 40, length: 9 }), body.len())));
+            prop_assert_eq!(sample_at(&body, at), Ok((Piece::Loaned(Loaned { position: 1 << 40, place: 3, length: 9 }), body.len())));
         }
 
         #[test]

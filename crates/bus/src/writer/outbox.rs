@@ -445,11 +445,6 @@ impl Outbox {
         self.cache.range(index..).find_map(|kept| kept.loans_from).or(self.building_loans)
     }
 
-    /// Whether no reader but live ones that have everything would miss the loans lent so far.
-    pub fn loans_all_acked(&self) -> bool {
-        self.is_empty() && self.readers.iter().all(|reader| !reader.card.reliable || reader.acked >= self.sealed())
-    }
-
     // --- serving ---
 
     /// The batches that hold what is asked for, as far as they are here and within the limit.
