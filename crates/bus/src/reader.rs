@@ -30,7 +30,7 @@ use crate::{
     qos::{Ack, ReaderQos},
     shared::LOAN_UNIT,
     wire::{
-        batch::{Piece, sample_at},
+        batch::{FLAG_ANSWER, Piece, sample_at},
         control::{Acknowledgement, Heartbeat, Mark, Offer},
         keys::ReaderCard,
         refetch::{Refetch, Shelf},
@@ -571,21 +571,22 @@ impl Core {
     }
 
     /// The application has done with a batch.
-    fn done(&self, lane: &Lane, next: u64, size: usize, lent: usize) {
+    fn done(&self, lane: &Lane, next: u64, size: usize, weight: usize) {
         let before = self.queued.fetch_sub(size, Ordering::AcqRel);
         if before - size < self.qos.queue / 2 && self.starved.swap(false, Ordering::AcqRel) {
             self.links.pulse_by(0);
         }
         if self.qos.ack == Ack::OnTake {
-            self.acknowledge(lane, next, size + lent);
+            self.acknowledge(lane, next, weight);
         }
     }
 
-    fn acknowledge(&self, lane: &Lane, next: u64, size: usize) {
+    /// `weight` says how much speaks for telling the writer now, in bytes.
+    fn acknowledge(&self, lane: &Lane, next: u64, weight: usize) {
         if lane.taken.fetch_max(next, Ordering::AcqRel) >= next || !self.qos.reliable {
             return;
         }
-        let unacked = lane.unacked.fetch_add(size, Ordering::Relaxed) + size;
+        let unacked = lane.unacked.fetch_add(weight, Ordering::Relaxed).saturating_add(weight);
         if unacked >= lane.credit.load(Ordering::Relaxed) / 4 {
             lane.owes.store(false, Ordering::Release);
             self.tell(lane.info.incarnation, vec![self.mark(lane, false)]);
@@ -671,7 +672,9 @@ impl Reader {
             return true;
         }
         if let Some(done) = self.current.take() {
-            self.core.done(&done.lane, done.arrival.next, done.arrival.bytes.len(), done.lent);
+            let answer = done.header.flags & FLAG_ANSWER != 0;
+            let weight = if answer { usize::MAX / 2 } else { done.arrival.bytes.len() + done.lent };
+            self.core.done(&done.lane, done.arrival.next, done.arrival.bytes.len(), weight);
         }
         false
     }

@@ -190,7 +190,7 @@ impl Inbox {
             return None;
         }
         let hole = self.hole()?;
-        let patience = if self.starved { 0 } else { HOLE_PATIENCE };
+        let patience = if self.starved { 0 } else { self.patience() };
         if now < self.hole_since? + patience {
             return None;
         }
@@ -199,10 +199,15 @@ impl Inbox {
         Some(hole)
     }
 
+    /// A later batch proves a hole; a heartbeat may only have overtaken the batch it speaks of.
+    fn patience(&self) -> u64 {
+        if self.stash.is_empty() { HOLE_PATIENCE } else { HOLE_PATIENCE / 8 }
+    }
+
     /// When [`Inbox::to_ask`] has something to say, unless news comes first.
     pub fn next_ask(&self) -> Option<u64> {
         self.reliable.then_some(())?;
-        let ready = self.hole_since? + HOLE_PATIENCE;
+        let ready = self.hole_since? + self.patience();
         Some(self.asked_until.map_or(ready, |until| until.max(ready)))
     }
 
@@ -290,8 +295,8 @@ mod tests {
     fn a_hole_is_asked_for_and_what_the_writer_no_longer_has_is_lost_exactly() {
         let (mut inbox, mut out) = (begun(true), Vec::new());
         inbox.arrived(arrival(7, 9), true, 0, &mut out);
-        assert_eq!(inbox.to_ask(true, HOLE_PATIENCE - 1), None);
-        assert_eq!(inbox.to_ask(true, HOLE_PATIENCE), Some(0..7));
+        assert_eq!(inbox.to_ask(true, HOLE_PATIENCE / 8 - 1), None);
+        assert_eq!(inbox.to_ask(true, HOLE_PATIENCE / 8), Some(0..7));
         assert_eq!(inbox.to_ask(true, HOLE_PATIENCE), None, "one question at a time");
         inbox.answered(&(0..7), 4, 9, HOLE_PATIENCE, &mut out);
         assert_eq!(told(&mut out), ["lost 0..Some(4) Evicted"]);

@@ -13,6 +13,9 @@ use super::cursor::{BadMessage, Cursor};
 
 const LOANED: u32 = 1 << 31;
 
+/// Bit of a batch header's flags: the writer wants to be told as soon as the batch is done with.
+pub const FLAG_ANSWER: u8 = 1;
+
 /// Where a loaned sample lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Loaned {

@@ -16,7 +16,7 @@ use super::{
 use crate::{
     qos::{History, Hold, Qos},
     wire::{
-        batch::{self, Loaned},
+        batch::{self, FLAG_ANSWER, Loaned},
         control::Mark,
         keys::ReaderCard,
         refetch::{Refetch, Shelf},
@@ -57,6 +57,14 @@ pub(crate) struct Outbox {
     /// Buffers of evicted batches, to be filled again: memory that is mapped and warm already.
     spare: Vec<BytesMut>,
     building_loans: Option<u64>,
+    /// Bytes of the loans in the batch being filled.
+    building_lent: usize,
+    /// How far the writer runs ahead at present: as far as the way to the readers has proved to hold, at most the credit.
+    window: usize,
+    /// When the window was last halved: where the sealed bytes then ended.
+    halved_at: u64,
+    /// Bytes sealed since readers were last asked to acknowledge.
+    unasked: usize,
     cache: VecDeque<Kept>,
     cache_taken: usize,
     /// All bytes ever sealed.
@@ -72,6 +80,11 @@ pub(crate) struct Outbox {
     departed: VecDeque<ReaderStatus>,
 }
 
+/// How far a writer runs ahead before it knows what the way to its readers holds, and the least it comes down to: what a
+/// socket and an engine's queue hold, bytes.
+const FIRST_WINDOW: usize = 256 << 10;
+const LEAST_WINDOW: usize = 128 << 10;
+
 /// How many buffers are kept to be filled again.
 const SPARE: usize = 4;
 
@@ -83,6 +96,7 @@ impl Outbox {
     pub fn new(qos: Qos, engine_batch: usize, header: BatchHeader, now: u64) -> Outbox {
         let header_len = header.encoded_len();
         let limit = qos.batch.min(engine_batch).max(header_len + 64);
+        let window = FIRST_WINDOW.min(qos.credit);
         let budget = Budget::new(qos.max_wait, qos.wait_period, now);
         Outbox {
             qos,
@@ -92,6 +106,10 @@ impl Outbox {
             building: BytesMut::new(),
             spare: Vec::new(),
             building_loans: None,
+            building_lent: 0,
+            window,
+            halved_at: 0,
+            unasked: 0,
             cache: VecDeque::new(),
             cache_taken: 0,
             position: 0,
@@ -149,18 +167,24 @@ impl Outbox {
     /// Appends a loan's descriptor; returns its number.
     pub fn append_loan(&mut self, loaned: Loaned) -> u64 {
         batch::put_loaned(&mut self.building, loaned);
+        self.building_lent += loaned.length as usize;
         self.building_loans = Some(self.building_loans.map_or(loaned.position, |lowest| lowest.min(loaned.position)));
         self.header.count += 1;
         self.next() - 1
     }
 
     /// Closes the batch and keeps it; returns what to send.
-    pub fn seal(&mut self, now: Time, describe: impl FnOnce(&mut BatchHeader)) -> Option<Bytes> {
+    pub fn seal(&mut self, now: Time) -> Option<Bytes> {
         if self.is_empty() {
             return None;
         }
         self.header.sent = now;
-        describe(&mut self.header);
+        self.unasked += self.building.len() + std::mem::take(&mut self.building_lent);
+        let ask = self.unasked >= self.window / 2;
+        self.header.flags = if ask { FLAG_ANSWER } else { 0 };
+        if ask {
+            self.unasked = 0;
+        }
         let body_len = self.building.len() - self.header_len;
         let mut header = Vec::with_capacity(self.header_len);
         self.header.encode(body_len as u32, &mut header);
@@ -325,6 +349,12 @@ impl Outbox {
         } else if next <= matched.acked {
             return first_word;
         }
+        // What arrives undisturbed shows that the way holds more: an eighth of it is added.
+        let gained = position.saturating_sub(matched.acked_position) / 8 / self.readers.len().max(1) as u64;
+        let Some(matched) = self.readers.iter_mut().find(|matched| matched.is(incarnation, mark.reader)) else { return false };
+        if matched.holds() {
+            self.window = (self.window + gained as usize).min(self.qos.credit);
+        }
         matched.acked = next;
         matched.acked_position = position;
         if matched.state != ReaderState::Live && position >= caught_up_at {
@@ -358,7 +388,7 @@ impl Outbox {
 
     /// Whether a write of `more` bytes may go on now.
     pub fn admit(&mut self, now: u64) -> Admission {
-        let credit = self.qos.credit as u64;
+        let credit = self.window as u64;
         let position = self.position;
         let behind = |reader: &Matched| reader.holds() && position - reader.acked_position > credit;
         if !self.readers.iter().any(behind) {
@@ -448,7 +478,8 @@ impl Outbox {
     // --- serving ---
 
     /// The batches that hold what is asked for, as far as they are here and within the limit.
-    pub fn refetch(&self, asked: &Refetch) -> (Vec<Bytes>, Shelf) {
+    pub fn refetch(&mut self, asked: &Refetch) -> (Vec<Bytes>, Shelf) {
+        self.narrow(asked.from);
         let index = self.cache.partition_point(|kept| kept.next <= asked.from);
         let mut size = 0;
         let mut parts = Vec::new();
@@ -460,6 +491,17 @@ impl Outbox {
             parts.push(kept.bytes.clone());
         }
         (parts, Shelf { stream: self.header.stream, lowest: self.lowest(), next: self.sealed() })
+    }
+
+    /// A link dropped what was sent just now: the writer was further ahead than the way to its readers holds. Once for all that
+    /// was under way.
+    fn narrow(&mut self, missing: u64) {
+        let position = self.position_of(missing);
+        let recent = position + self.qos.credit as u64 >= self.position;
+        if recent && position >= self.halved_at {
+            self.window = (self.window / 2).max(LEAST_WINDOW).min(self.qos.credit);
+            self.halved_at = self.position;
+        }
     }
 
     /// What became of everything sealed since the last receipt.
