@@ -3,6 +3,7 @@
 #[path = "../../types/tests/support/page.rs"]
 mod page;
 
+use bytes::BytesMut;
 use page::hex_dump;
 use tampu_bus::wire::{
     batch::{Loaned, Piece, put_loaned, put_sample, sample_at},
@@ -73,8 +74,8 @@ fn refetches_and_shelves() {
 
 #[test]
 fn bodies() {
-    let lent = Loaned { position: 1 << 33, length: 1_048_576 };
-    let mut body = Vec::new();
+    let lent = Loaned { position: 1 << 33, place: 2048, length: 1_048_576 };
+    let mut body = BytesMut::new();
     put_sample(&mut body, b"hello");
     put_loaned(&mut body, lent);
     let dump = hex_dump(PAGE, 4);
