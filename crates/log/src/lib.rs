@@ -21,3 +21,8 @@ pub mod query;
 
 pub use logger::{LogSettings, Logger, Threshold};
 pub use tampu_types::Level;
+
+/// The README's examples compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

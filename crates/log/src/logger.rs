@@ -33,7 +33,7 @@ pub(crate) mod site;
 pub(crate) mod voice;
 
 pub use bus_post::{LOG_BATCH, topic_of};
-pub use handle::Logger;
+pub use handle::{Logger, OpenError};
 pub use settings::{BadSettings, LogSettings, Threshold};
 pub use shared::LoggerStats;
 pub use site::CallSite;

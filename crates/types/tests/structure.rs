@@ -88,6 +88,25 @@ fn points_one_way(arrows: &BTreeMap<String, BTreeSet<String>>) -> bool {
 }
 
 #[test]
+fn architecture_md_says_why_each_dependency_is_there() {
+    let page = read("ARCHITECTURE.md");
+    let (_, after) = page.split_once("| crate | licence |").expect("ARCHITECTURE.md has a table of dependencies");
+    let (table, _) = after.split_once("\n\n").expect("the table ends");
+    let names = table.lines().skip(2).filter_map(|row| row.split('|').nth(1));
+    let named: BTreeSet<&str> = names.flat_map(|names| names.split([',', ' '])).filter(|name| !name.is_empty()).collect();
+    let metadata = metadata(&["--no-deps"]);
+    let products = metadata["workspace_default_members"].as_array().unwrap();
+    let packages = metadata["packages"].as_array().unwrap().iter().filter(|package| products.contains(&package["id"]));
+    let used: BTreeSet<&str> = packages
+        .flat_map(|package| package["dependencies"].as_array().unwrap())
+        .filter(|dependency| dependency.get("path").is_none())
+        .filter_map(|dependency| dependency["name"].as_str())
+        .collect();
+    let silent: Vec<_> = used.difference(&named).collect();
+    assert!(silent.is_empty(), "not in ARCHITECTURE.md's table of dependencies: {silent:?}");
+}
+
+#[test]
 fn every_dependency_can_be_used_under_an_allowed_licence() {
     let allowed = allowed(&read("deny.toml"));
     let metadata = metadata(&["--filter-platform", "x86_64-unknown-linux-gnu"]);

@@ -7,7 +7,13 @@ use std::{
     time::Duration,
 };
 
-use tampu_bus::{BusError, Participant};
+use tampu_bus::{
+    BusError, Participant, QosTable,
+    engine::zenoh::{
+        ZenohEngine,
+        config::{BadEnvironment, ZenohConfig},
+    },
+};
 use tampu_types::{Level, LogRecord};
 
 use crate::logger::{
@@ -39,7 +45,29 @@ struct Keeper {
     backend: std::sync::Mutex<Option<JoinHandle<backend::Remainder>>>,
 }
 
+/// Why a process cannot log.
+#[derive(Debug, thiserror::Error)]
+pub enum OpenError {
+    /// The environment says where the hub is, and says it wrongly.
+    #[error(transparent)]
+    Environment(#[from] BadEnvironment),
+    /// The system gives no more threads.
+    #[error("starting the logger's worker: {0}")]
+    Worker(#[from] std::io::Error),
+}
+
 impl Logger {
+    /// Logs to this host's hub, or to the one the environment names. The hub may come later.
+    pub fn open(settings: LogSettings) -> Result<Logger, OpenError> {
+        let (domain, source) = (settings.domain.clone(), settings.source.clone());
+        let config = ZenohConfig::from_env()?.in_domain(domain.clone());
+        let join = move || {
+            let engine = Arc::new(ZenohEngine::open(config.clone())?);
+            Participant::on(engine, domain.clone(), source.clone(), QosTable::default())
+        };
+        Ok(Logger::joining(join, settings)?)
+    }
+
     /// Logs on a bus that is there.
     pub fn on(participant: Participant, settings: LogSettings) -> std::io::Result<Logger> {
         Logger::joining(move || Ok(participant.clone()), settings)
