@@ -51,9 +51,20 @@ pub fn encode_records(records: &[LogRecord]) -> Result<Vec<u8>, PushError> {
 }
 
 /// Decodes all records of one batch; the first bad one ends it with an error.
+///
+/// Shared texts are copied into each record, so records can take far more memory than their batch. A batch that would take
+/// more than 64 MiB and 64 times its length is an error; [`LogBatchView`] reads it without.
 pub fn decode_records(bytes: &[u8]) -> Result<Vec<LogRecord>, BadCdr> {
     let view = LogBatchView::parse(bytes)?;
-    view.records().map(|record| record.map(|record| record.to_record())).collect()
+    let mut left = (64 << 20) + bytes.len().saturating_mul(64);
+    let mut records = Vec::new();
+    for record in view.records() {
+        let record = record?;
+        let too_much = BadCdr { at: 0, what: "the records take more than 64 times the batch" };
+        left = left.checked_sub(record.expanded_len()).ok_or(too_much)?;
+        records.push(record.to_record());
+    }
+    Ok(records)
 }
 
 #[cfg(test)]

@@ -130,6 +130,25 @@ fn what_a_batch_claims_does_not_make_us_allocate() {
 }
 
 #[test]
+fn a_short_batch_does_not_become_long_records() {
+    // One text of 1 MiB, named by each of 200 records: a batch of little more than that, records of 200 times.
+    let long = "x".repeat(1 << 20);
+    let mut records = vec![LogRecord { context: long.clone(), ..LogRecord::default() }; 200];
+    let bytes = encode_records(&records).unwrap();
+    assert!(bytes.len() < (1 << 20) + 20_000);
+    assert_eq!(decode_records(&bytes).unwrap_err().what, "the records take more than 64 times the batch");
+    assert_eq!(LogBatchView::parse(&bytes).unwrap().records().filter(Result::is_ok).count(), 200);
+
+    records.truncate(1);
+    records[0].data = vec![Datum::new(&long[..], ""); 65];
+    let bytes = encode_records(&records).unwrap();
+    assert_eq!(decode_records(&bytes).unwrap_err().what, "the names of a record's data take more than 64 MiB");
+    records[0] = LogRecord { audiences: vec![long; 65], ..LogRecord::default() };
+    let bytes = encode_records(&records).unwrap();
+    assert_eq!(LogBatchView::parse(&bytes).unwrap_err().what, "an origin's texts take more than 64 MiB");
+}
+
+#[test]
 fn indexes_outside_their_tables_are_errors() {
     let mut record = LogRecord::new(Level::Info, "");
     record.id = Some(RecordId { incarnation: Incarnation { boot: 9, pid: 9, start: 9 }, ring: 0, number: 0 });

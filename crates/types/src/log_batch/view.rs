@@ -19,6 +19,10 @@ const LEAST_ORIGIN: usize = 4 + 4 + 4 + 4 * ORIGIN_STRINGS + 4;
 const LEAST_RECORD: usize = 4 + 8 + 8 + 4 + 4 + 3 + 1 + 5 + 3 + 8;
 const LEAST_DATUM: usize = 4 + 1 + 3 + 4;
 
+/// The most bytes of shared texts that one origin, or the data of one record, may stand for: a few bytes can name a long
+/// text many times, and whoever makes records of their own out of them has to hold each of those.
+const LONGEST_EXPANSION: usize = 64 << 20;
+
 /// A batch whose tables are decoded and whose records are not yet.
 ///
 /// Memory taken is at most a small multiple of the batch's own bytes, whatever it claims about itself.
@@ -92,9 +96,13 @@ impl<'a> LogBatchView<'a> {
         let count = part.count(4)?;
         let mut check = part;
         let audiences = part.octets(4 * count)?;
+        let mut expanded: usize = strings.iter().map(|&index| self.strings[index as usize].len()).sum();
         for _ in 0..count {
             let index = check.u32()?;
-            self.string(index, &check)?;
+            expanded += self.string(index, &check)?.len();
+        }
+        if expanded > LONGEST_EXPANSION {
+            return Err(part.bad("an origin's texts take more than 64 MiB"));
         }
         Ok(Origin { line, incarnation, strings, audiences, unknown: part.rest() })
     }
@@ -252,8 +260,12 @@ impl<'v> Data<'v> {
         let mut elements = part.delimited()?;
         let count = elements.count(LEAST_DATUM)?;
         let data = Data { strings: &batch.strings, rest: Some(elements), left: count };
+        let mut expanded = 0;
         for _ in 0..count {
-            data.datum(&mut elements)?;
+            expanded += data.datum(&mut elements)?.0.len();
+        }
+        if expanded > LONGEST_EXPANSION {
+            return Err(elements.bad("the names of a record's data take more than 64 MiB"));
         }
         Ok(data)
     }
@@ -378,6 +390,13 @@ impl<'v> RecordView<'v> {
         self.unknown
     }
 
+    /// Bytes of text the record takes as a value of its own, of which a batch may hold far fewer.
+    pub fn expanded_len(&self) -> usize {
+        let data = |data: Data<'_>| data.map(|(name, value)| name.len() + value.len()).sum::<usize>();
+        let origin = self.origin.expanded_len();
+        origin + self.message.len() + data(self.data) + data(self.attributes()) + self.stack_id().len() + self.log_id().len()
+    }
+
     /// The record as a value of its own.
     pub fn to_record(&self) -> LogRecord {
         let origin = self.origin;
@@ -475,6 +494,12 @@ impl<'v> OriginView<'v> {
             let index = index.first_chunk().map_or(0, |index| u32::from_le_bytes(*index));
             strings.get(index as usize).copied().unwrap_or_default()
         })
+    }
+
+    fn expanded_len(&self) -> usize {
+        let strings =
+            self.origin.strings.iter().map(|&index| self.batch.strings.get(index as usize).map_or(0, |text| text.len()));
+        strings.sum::<usize>() + self.audiences().map(str::len).sum::<usize>() + self.origin.unknown.len()
     }
 
     /// Members of the origin that a later release has added, as they came.
