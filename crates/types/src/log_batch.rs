@@ -30,9 +30,11 @@ use crate::{cdr::BadCdr, record::LogRecord};
 
 mod builder;
 mod intern;
+mod parts;
 mod view;
 
-pub use builder::{LARGEST, LogBatchBuilder, OriginId, OriginParts, PushError, RecordParts};
+pub use builder::{LARGEST, LogBatchBuilder, OriginId, PushError};
+pub use parts::{OriginParts, RecordParts};
 pub use view::{ArchiveView, Data, LogBatchView, OriginView, RecordView, Records};
 
 /// The type id of a LogBatch in a batch header.
