@@ -7,6 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use proptest::prelude::*;
 use tampu_log::{
     archive::{Archive, ArchiveError, Options, Segments},
     query::{Cursor, Query},
@@ -108,6 +109,38 @@ fn damage_anywhere_is_named_and_the_rest_served() {
         assert!((faults[0].from..faults[0].to).contains(&(at as u64)), "{at}: {faults:?}");
         // Damage is no reason to ask again for what was acknowledged.
         assert_eq!(archive.offsets().iter().map(|offset| offset.next).sum::<u64>(), 6);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    /// Whatever a segment and its side file have become: the archive opens, serves only what was written, and goes on.
+    #[test]
+    fn hostile_files_neither_crash_nor_invent(
+        changes in proptest::collection::vec((any::<bool>(), any::<usize>(), 0usize..40, proptest::collection::vec(any::<u8>(), 0..40)), 1..6),
+    ) {
+        let dir = support::dir();
+        let written = Segments::open(dir.path(), Options { roll: 1, ..options() }).unwrap();
+        for number in 0..3 {
+            append(&written, life(1), 0, number, &[record(life(1), 0, number)]).unwrap();
+            flush(&written);
+        }
+        let expected = all(&written);
+        drop(written);
+        let first = segments(dir.path()).remove(0);
+        for (in_side, at, removed, put) in changes {
+            let path = if in_side { first.with_extension("idx") } else { first.clone() };
+            let mut bytes = fs::read(&path).unwrap();
+            let at = at % (bytes.len() + 1);
+            bytes.splice(at..(at + removed).min(bytes.len()), put);
+            fs::write(&path, bytes).unwrap();
+        }
+        let archive = open(dir.path());
+        prop_assert!(all(&archive).iter().all(|record| expected.contains(record)));
+        append(&archive, life(2), 0, 0, &[record(life(2), 0, 7)]).unwrap();
+        flush(&archive);
+        prop_assert!(ids(&archive).iter().any(|id| id.incarnation == life(2)));
     }
 }
 

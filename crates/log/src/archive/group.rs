@@ -213,11 +213,9 @@ impl Gathering {
     fn sift(&mut self, sample: &[u8], digest: &Digest) -> Sifted {
         let identified = u64::from(digest.records - digest.anonymous);
         if !digest.doubled {
-            let missing: u64 = digest.runs.iter().map(|&(life, run)| self.seen.missing(life, run)).sum();
+            let missing = self.seen.missing(&digest.runs);
             if missing == identified {
-                for &(life, run) in &digest.runs {
-                    self.seen.insert(life, run);
-                }
+                self.seen.insert(&digest.runs);
                 return Sifted::All;
             }
             if missing == 0 && digest.anonymous == 0 {
@@ -229,7 +227,7 @@ impl Gathering {
         for record in view.records().flatten() {
             let new = record.origin().incarnation().is_none_or(|incarnation| {
                 let run = Run { ring: record.ring(), first: record.number(), count: 1 };
-                self.seen.insert(incarnation, run) == 1
+                self.seen.insert(&[(incarnation, run)]) == 1
             });
             // What fitted the batch it came in fits a smaller one.
             if new && builder.push_record(&record.to_record()).is_err() {

@@ -57,21 +57,41 @@ pub(crate) fn imported_id(ring: u32, number: u64) -> [u8; 12] {
 }
 
 impl Seen {
-    /// How many of the run's ids are new. Nothing is changed.
-    pub(crate) fn missing(&self, incarnation: Incarnation, run: Run) -> u64 {
-        if is_imported(incarnation) {
-            return run_numbers(run).filter(|&number| !self.imported.contains(&imported_id(run.ring, number))).count() as u64;
-        }
-        self.rings.get(&(incarnation, run.ring)).map_or(run.count, |numbers| numbers.missing(run.first, run.count))
+    /// How many of these ids are new. Nothing is changed.
+    pub(crate) fn missing(&self, runs: &[(Incarnation, Run)]) -> u64 {
+        let of_ring = |runs: &[(Incarnation, Run)]| {
+            let (incarnation, Run { ring, .. }) = runs[0];
+            let runs = runs.iter().map(|&(_, run)| run);
+            if is_imported(incarnation) {
+                let new = |number: &u64| !self.imported.contains(&imported_id(ring, *number));
+                return runs.flat_map(run_numbers).filter(new).count() as u64;
+            }
+            let numbers = self.rings.get(&(incarnation, ring));
+            runs.map(|run| numbers.map_or(run.count, |numbers| numbers.missing(run.first, run.count))).sum()
+        };
+        runs.chunk_by(same_ring).map(of_ring).sum()
     }
 
-    /// Adds all ids of the run; returns how many were new.
-    pub(crate) fn insert(&mut self, incarnation: Incarnation, run: Run) -> u64 {
-        if is_imported(incarnation) {
-            return run_numbers(run).filter(|&number| self.imported.insert(imported_id(run.ring, number))).count() as u64;
+    /// Adds these ids; returns how many were new.
+    pub(crate) fn insert(&mut self, runs: &[(Incarnation, Run)]) -> u64 {
+        let mut new = 0;
+        // The ring is looked up once for all its consecutive runs: a level's batch may hold every other number of a ring.
+        for runs in runs.chunk_by(same_ring) {
+            let (incarnation, Run { ring, .. }) = runs[0];
+            let runs = runs.iter().map(|&(_, run)| run);
+            if is_imported(incarnation) {
+                new += runs.flat_map(run_numbers).filter(|&number| self.imported.insert(imported_id(ring, number))).count() as u64;
+            } else {
+                let numbers = self.rings.entry((incarnation, ring)).or_default();
+                new += runs.map(|run| numbers.insert(run.first, run.count)).sum::<u64>();
+            }
         }
-        self.rings.entry((incarnation, run.ring)).or_default().insert(run.first, run.count)
+        new
     }
+}
+
+fn same_ring((life, run): &(Incarnation, Run), (next_life, next): &(Incarnation, Run)) -> bool {
+    life == next_life && run.ring == next.ring
 }
 
 fn run_numbers(run: Run) -> impl Iterator<Item = u64> {
@@ -201,21 +221,21 @@ mod tests {
         let mut seen = Seen::default();
         // Two streams of one ring, one far behind the other.
         for number in (0..100 * PAGE).step_by(2) {
-            assert_eq!(seen.insert(LIFE, Run { ring: 0, first: number, count: 1 }), 1);
+            assert_eq!(seen.insert(&[(LIFE, Run { ring: 0, first: number, count: 1 })]), 1);
         }
         for number in (1..100 * PAGE).step_by(2) {
-            assert_eq!(seen.insert(LIFE, Run { ring: 0, first: number, count: 1 }), 1);
+            assert_eq!(seen.insert(&[(LIFE, Run { ring: 0, first: number, count: 1 })]), 1);
         }
         let numbers = &seen.rings[&(LIFE, 0)];
         assert_eq!((numbers.pages.len(), numbers.full.len()), (0, 1));
-        assert_eq!(seen.insert(LIFE, Run { ring: 0, first: 0, count: 100 * PAGE }), 0);
+        assert_eq!(seen.insert(&[(LIFE, Run { ring: 0, first: 0, count: 100 * PAGE })]), 0);
     }
 
     #[test]
     fn the_last_numbers_of_all_are_no_trap() {
         let mut seen = Seen::default();
-        assert_eq!(seen.insert(LIFE, Run { ring: 0, first: u64::MAX - 1, count: 5 }), 1);
-        assert_eq!(seen.insert(Incarnation::default(), Run { ring: 0, first: u64::MAX, count: 2 }), 1);
+        assert_eq!(seen.insert(&[(LIFE, Run { ring: 0, first: u64::MAX - 1, count: 5 })]), 1);
+        assert_eq!(seen.insert(&[(Incarnation::default(), Run { ring: 0, first: u64::MAX, count: 2 })]), 1);
     }
 
     proptest! {
@@ -231,10 +251,10 @@ mod tests {
                 let incarnation = if imported { Incarnation::default() } else { LIFE };
                 let run = Run { ring, first, count };
                 let absent = (first..first + count).filter(|&n| !plain.contains(&(incarnation, ring, n))).count() as u64;
-                prop_assert_eq!(seen.missing(incarnation, run), absent);
+                prop_assert_eq!(seen.missing(&[(incarnation, run)]), absent);
                 let new = (first..first + count).filter(|&n| plain.insert((incarnation, ring, n))).count() as u64;
-                prop_assert_eq!(seen.insert(incarnation, run), new);
-                prop_assert_eq!(seen.missing(incarnation, run), 0);
+                prop_assert_eq!(seen.insert(&[(incarnation, run)]), new);
+                prop_assert_eq!(seen.missing(&[(incarnation, run)]), 0);
             }
         }
     }

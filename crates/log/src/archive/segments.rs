@@ -363,9 +363,7 @@ impl Opened {
                 content
             }
         };
-        for &(incarnation, run) in &content.runs {
-            self.seen.insert(incarnation, run);
-        }
+        self.seen.insert(&content.runs);
         self.records += content.entries.iter().map(|entry| u64::from(entry.records)).sum::<u64>();
         segment::gather_offsets(&content.entries, &mut self.offsets);
         self.segments.push(Arc::new(Segment::open(path, number, file, &content)));
