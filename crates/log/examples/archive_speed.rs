@@ -34,15 +34,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     search(&archive)
 }
 
-fn append(archive: &Segments, domain: &Domain, records: u64) -> Result<(), Box<dyn std::error::Error>> {
-    let life = Incarnation { boot: 1, pid: 2, start: Instant::now().elapsed().as_nanos() as u64 + std::process::id() as u64 };
+/// CPU time of this process so far.
+fn cpu() -> Duration {
+    let spent = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::new(spent.tv_sec as u64, spent.tv_nsec as u32)
+}
+
+/// All samples, made before the clock starts.
+fn samples(life: Incarnation, records: u64) -> Result<Vec<Vec<u8>>, Box<dyn std::error::Error>> {
     let mut builder = LogBatchBuilder::new();
-    let mut spent = Duration::ZERO;
-    let begun = Instant::now();
-    let mut bytes = 0;
-    let mut refused = 0;
+    let mut samples = Vec::new();
     for batch in 0..records / BATCH {
-        // Made here, and not counted as the archive's time.
         builder.reset();
         for number in batch * BATCH..(batch + 1) * BATCH {
             let process = format!("CONTROL/DV{:02}/cppContainer", number % 20);
@@ -56,7 +58,7 @@ fn append(archive: &Segments, domain: &Domain, records: u64) -> Result<(), Box<d
                 logger: "mount",
                 ..OriginParts::default()
             });
-            let level = if number % 1000 == 0 { Level::Error } else { Level::ALL[(number % 6) as usize] };
+            let level = if number.is_multiple_of(1000) { Level::Error } else { Level::ALL[(number % 6) as usize] };
             let message = format!(
                 "commanded position az {:.6} el {:.6} reached within {} us, following error {} counts, next scan pattern offset \
                  requested by the observing script at cycle {number}, pointing model terms applied, no faults",
@@ -65,22 +67,28 @@ fn append(archive: &Segments, domain: &Domain, records: u64) -> Result<(), Box<d
                 number % 977,
                 number % 31,
             );
-            let parts = RecordParts {
-                time: Time(1_700_000_000_000_000_000 + number as i64 * 1000),
-                number,
-                level,
-                message: &message,
-                ..RecordParts::default()
-            };
-            builder.push(origin, &parts, [])?;
+            let time = Time(1_700_000_000_000_000_000 + number as i64 * 1000);
+            builder.push(origin, &RecordParts { time, number, level, message: &message, ..RecordParts::default() }, [])?;
         }
-        let sample = builder.seal();
+        samples.push(builder.seal().to_vec());
+    }
+    Ok(samples)
+}
+
+fn append(archive: &Segments, domain: &Domain, records: u64) -> Result<(), Box<dyn std::error::Error>> {
+    let start = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH)?.as_nanos() as u64;
+    let life = Incarnation { boot: 1, pid: std::process::id(), start };
+    let samples = samples(life, records)?;
+    let bytes: usize = samples.iter().map(Vec::len).sum();
+    let (begun, cpu_before) = (Instant::now(), cpu());
+    let mut refused = 0;
+    for (batch, sample) in samples.iter().enumerate() {
         let header = BatchHeader {
             domain: domain.clone(),
             source: SourceName::new("CONTROL/speed")?,
             incarnation: life,
             stream: 0,
-            first: batch,
+            first: batch as u64,
             count: 1,
             type_id: TYPE_ID,
             type_version: VERSION,
@@ -90,29 +98,25 @@ fn append(archive: &Segments, domain: &Domain, records: u64) -> Result<(), Box<d
             tai_offset: 37,
             flags: 0,
         };
-        bytes += sample.len();
-        let took = Instant::now();
-        while archive.append(&Arrival::of_stream(&header, &[sample], Time(batch as i64 * 2_000_000))).is_err() {
+        let sample = [sample.as_slice()];
+        let arrival = Arrival::of_stream(&header, &sample, Time(batch as i64 * 2_000_000));
+        while archive.append(&arrival).is_err() {
             refused += 1;
         }
-        spent += took.elapsed();
     }
-    let took = Instant::now();
     archive.flush(Duration::from_secs(60));
-    let flushed = took.elapsed();
-    let total = begun.elapsed();
+    let (took, spent) = (begun.elapsed(), cpu() - cpu_before);
     let health = archive.health();
     println!(
-        "{records} records, {} B each on the wire: {:.2} M/s with making them; in append {:.0} ns each (waiting for the disk included), \
-         last flush {flushed:?}, {} commits, slowest {} ms, refused {refused}",
+        "append: {records} records, {} B each on the wire: {:.2} M/s, {:.0} MB/s, CPU {:.0} ns a record, {} commits, slowest {} ms, \
+         refused {refused}",
         bytes as u64 / records,
-        records as f64 / total.as_secs_f64() / 1e6,
+        records as f64 / took.as_secs_f64() / 1e6,
+        bytes as f64 / took.as_secs_f64() / 1e6,
         spent.as_nanos() as f64 / records as f64,
         health.commits,
         health.slowest_commit_us / 1000,
     );
-    let cpu = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    println!("CPU with making them: {:.0} ns a record", (cpu.tv_sec as f64 * 1e9 + cpu.tv_nsec as f64) / records as f64);
     Ok(())
 }
 
@@ -129,7 +133,7 @@ fn search(archive: &Segments) -> Result<(), Box<dyn std::error::Error>> {
         ("a regex everywhere", Query { regex: Some("cycle 10000[0-9]{2},".into()), ..base.clone() }),
     ];
     for (name, query) in queries {
-        let begun = Instant::now();
+        let (begun, before) = (Instant::now(), cpu());
         let scanned = archive.search(&query, &Stop::default(), &mut |_| true)?;
         println!(
             "{name:24} {:8.1} ms  found {} of {} looked at in {} frames",
@@ -143,7 +147,7 @@ fn search(archive: &Segments) -> Result<(), Box<dyn std::error::Error>> {
         ("count by level", Grouping { level: true, ..Grouping::default() }),
         ("count by process, 5 min", Grouping { field: Some(Field::Process), every_s: Some(300), ..Grouping::default() }),
     ] {
-        let begun = Instant::now();
+        let (begun, before) = (Instant::now(), cpu());
         let counts = archive.count(&base, &by, &Stop::default())?;
         println!(
             "{name:24} {:8.1} ms  {} records, {} rows",
@@ -152,7 +156,7 @@ fn search(archive: &Segments) -> Result<(), Box<dyn std::error::Error>> {
             counts.rows.len()
         );
     }
-    let begun = Instant::now();
+    let (begun, before) = (Instant::now(), cpu());
     let scanned = archive.search(&base, &Stop::default(), &mut |_| true)?;
     println!(
         "everything in order      {:8.1} ms  {} records, {:.2} M/s",

@@ -80,7 +80,8 @@ impl Seen {
             let (incarnation, Run { ring, .. }) = runs[0];
             let runs = runs.iter().map(|&(_, run)| run);
             if is_imported(incarnation) {
-                new += runs.flat_map(run_numbers).filter(|&number| self.imported.insert(imported_id(ring, number))).count() as u64;
+                new +=
+                    runs.flat_map(run_numbers).filter(|&number| self.imported.insert(imported_id(ring, number))).count() as u64;
             } else {
                 let numbers = self.rings.entry((incarnation, ring)).or_default();
                 new += runs.map(|run| numbers.insert(run.first, run.count)).sum::<u64>();
