@@ -51,14 +51,19 @@ check: need ## formatting, clippy, licences, advisories, the shape of the worksp
 bench: bench-bus bench-log ## both benches
 
 .PHONY: bench-bus
-bench-bus: release ## the bus beside raw zenoh, raw ZeroMQ and a raw socket loop
-	@scripts/need.sh cxx
-	@cargo run $(CARGO_FLAGS) --release --package tampu-benches --bin bench-bus -- $(ARGS)
+bench-bus: bench-build ## the bus beside raw zenoh, raw ZeroMQ and a raw socket loop
+	@"$(CARGO_TARGET_DIR)/release/bench-bus" $(ARGS)
 
 .PHONY: bench-log
-bench-log: release ## logs end to end, with 0 to 10 clients, beside NATS
-	@scripts/need.sh cxx nats
-	@cargo run $(CARGO_FLAGS) --release --package tampu-benches --bin bench-log -- $(ARGS)
+bench-log: bench-build ## logs end to end, with 0 to 10 clients, beside NATS
+	@scripts/need.sh nats
+	@"$(CARGO_TARGET_DIR)/release/bench-log" $(ARGS)
+
+# Built together: alone, each would have its dependencies with other features, and build all of them again.
+.PHONY: bench-build
+bench-build: need
+	@scripts/need.sh cxx
+	@cargo build $(CARGO_FLAGS) --release --package tampu-cli --package tampu-benches
 
 .PHONY: fuzz
 fuzz: ## every decoder's fuzz target, FUZZ_SECONDS each (60)
