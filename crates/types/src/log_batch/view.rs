@@ -151,7 +151,13 @@ impl<'v> Records<'v> {
         let priority = if part.present()? { Some(part.u8()?) } else { None };
         // ACS never defined 7; it is read as Error and the number is kept, as from XML.
         let priority = priority.or((given != level.number()).then_some(given));
-        let extras = if part.present()? { Some(Extras::read(batch, &mut part)?) } else { None };
+        let extras = if part.present()? {
+            let start = part;
+            Extras::read(batch, &mut part)?;
+            Some(start)
+        } else {
+            None
+        };
         let message = part.string()?;
         let data = Data::read(batch, &mut part)?;
         let unknown = part.rest();
@@ -187,7 +193,8 @@ pub struct RecordView<'v> {
     origin: OriginView<'v>,
     level: Level,
     priority: Option<u8>,
-    extras: Option<Extras<'v>>,
+    /// Where they stand. They were checked once; reading them again where they are asked for keeps this small to move.
+    extras: Option<Decoder<'v>>,
     message: &'v str,
     data: Data<'v>,
     unknown: &'v [u8],
@@ -353,36 +360,41 @@ impl<'v> RecordView<'v> {
         self.data
     }
 
+    fn extras(&self) -> Option<Extras<'v>> {
+        let mut part = self.extras?;
+        Extras::read(self.origin.batch, &mut part).ok()
+    }
+
     pub fn received(&self) -> Option<Time> {
-        self.extras.and_then(|extras| extras.received)
+        self.extras().and_then(|extras| extras.received)
     }
 
     pub fn stack_id(&self) -> &'v str {
-        self.extras.map_or("", |extras| extras.stack_id)
+        self.extras().map_or("", |extras| extras.stack_id)
     }
 
     pub fn stack_level(&self) -> Option<i32> {
-        self.extras.and_then(|extras| extras.stack_level)
+        self.extras().and_then(|extras| extras.stack_level)
     }
 
     pub fn log_id(&self) -> &'v str {
-        self.extras.map_or("", |extras| extras.log_id)
+        self.extras().map_or("", |extras| extras.log_id)
     }
 
     pub fn trace_id(&self) -> Option<[u8; 16]> {
-        self.extras.and_then(|extras| extras.trace_id)
+        self.extras().and_then(|extras| extras.trace_id)
     }
 
     pub fn span_id(&self) -> Option<[u8; 8]> {
-        self.extras.and_then(|extras| extras.span_id)
+        self.extras().and_then(|extras| extras.span_id)
     }
 
     pub fn archive(&self) -> Option<ArchiveView<'v>> {
-        self.extras.and_then(|extras| extras.archive)
+        self.extras().and_then(|extras| extras.archive)
     }
 
     pub fn attributes(&self) -> Data<'v> {
-        self.extras.map_or(Data::none(), |extras| extras.attributes)
+        self.extras().map_or(Data::none(), |extras| extras.attributes)
     }
 
     /// Members of the record that a later release has added, as they came.
@@ -400,10 +412,12 @@ impl<'v> RecordView<'v> {
     /// The record as a value of its own.
     pub fn to_record(&self) -> LogRecord {
         let origin = self.origin;
+        let extras = self.extras();
+        let extras = extras.as_ref();
         LogRecord {
             id: self.id(),
             time: self.time,
-            received: self.received(),
+            received: extras.and_then(|extras| extras.received),
             level: self.level,
             priority: self.priority,
             message: self.message.to_owned(),
@@ -419,20 +433,20 @@ impl<'v> RecordView<'v> {
             audiences: origin.audiences().map(str::to_owned).collect(),
             array: origin.array().to_owned(),
             antenna: origin.antenna().to_owned(),
-            stack_id: self.stack_id().to_owned(),
-            stack_level: self.stack_level(),
-            log_id: self.log_id().to_owned(),
+            stack_id: extras.map_or("", |extras| extras.stack_id).to_owned(),
+            stack_level: extras.and_then(|extras| extras.stack_level),
+            log_id: extras.map_or("", |extras| extras.log_id).to_owned(),
             uri: origin.uri().to_owned(),
             run_id: origin.run_id().to_owned(),
-            trace_id: self.trace_id(),
-            span_id: self.span_id(),
+            trace_id: extras.and_then(|extras| extras.trace_id),
+            span_id: extras.and_then(|extras| extras.span_id),
             data: self.data.to_owned(),
-            archive: self.archive().map(|archive| ArchiveParameter {
+            archive: extras.and_then(|extras| extras.archive).map(|archive| ArchiveParameter {
                 object: archive.object.to_owned(),
                 parameter: archive.parameter.to_owned(),
                 r#type: archive.r#type.to_owned(),
             }),
-            attributes: self.attributes().to_owned(),
+            attributes: extras.map_or(Data::none(), |extras| extras.attributes).to_owned(),
             unknown: self.unknown.to_vec(),
             unknown_origin: origin.unknown().to_vec(),
         }
