@@ -60,9 +60,8 @@ impl Net {
     pub fn step(self: &Arc<Net>, limit: u64) -> bool {
         let mut state = self.lock();
         let now = self.now();
-        state.notice_gates(now);
         let event = state.due.first_key_value().map(|(&at, _)| at);
-        let drive = state.next_drive();
+        let drive = state.next_drive(now);
         let event_first = event.is_some_and(|(at, _)| drive.is_none_or(|(next, _)| at <= next));
         let next = if event_first { event.map(|(at, _)| at) } else { drive.map(|(at, _)| at) };
         let Some(at) = next.filter(|&at| at <= limit) else {
@@ -83,14 +82,14 @@ impl Net {
     }
 
     fn tick(&self, mut state: MutexGuard<'_, State>, id: u64) {
-        let Some(drive) = state.drives.get_mut(&id) else { return };
+        let Some(drive) = state.drive(id) else { return };
         drive.running = true;
         drive.seen = drive.wake.openings();
         let work = drive.work.clone();
         drop(state);
         let next = work.tick(self.now());
         let earliest = self.now().saturating_add(SOON);
-        if let Some(drive) = self.lock().drives.get_mut(&id) {
+        if let Some(drive) = self.lock().drive(id) {
             drive.running = false;
             drive.next = next.max(earliest);
         }

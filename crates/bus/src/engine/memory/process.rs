@@ -185,9 +185,11 @@ impl Engine for MemoryEngine {
         let seen = wake.openings();
         let mut state = self.net.lock();
         let id = state.next_serial();
-        state.drives.insert(id, Drive { process: self.process, work, wake, seen, next: now, running: false });
+        state.drives.push(Drive { id, process: self.process, work, wake, seen, next: now, running: false });
         Ok(self.guard(id, |net, id| {
-            let drive = net.lock().drives.remove(&id);
+            let mut state = net.lock();
+            let drive = state.drives.iter().position(|drive| drive.id == id).map(|index| state.drives.remove(index));
+            drop(state);
             drop(drive);
         }))
     }

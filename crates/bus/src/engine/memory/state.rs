@@ -44,7 +44,8 @@ pub struct State {
     pub cuts: BTreeMap<(HostId, HostId), Cut>,
     serial: u64,
     pub due: BTreeMap<(u64, u64), Due>,
-    pub drives: BTreeMap<u64, Drive>,
+    /// By when they were declared. Looked through at every step, so a plain list.
+    pub drives: Vec<Drive>,
     pub subscriptions: BTreeMap<u64, Declared<Deliver>>,
     pub answerers: BTreeMap<u64, Declared<Answerer>>,
     pub announcements: BTreeMap<u64, Announcement>,
@@ -81,6 +82,7 @@ pub struct Declared<C> {
 }
 
 pub struct Drive {
+    pub id: u64,
     pub process: ProcessId,
     pub work: Arc<dyn Tick>,
     pub wake: Arc<Gate>,
@@ -139,7 +141,7 @@ impl State {
             cuts: BTreeMap::new(),
             serial: 0,
             due: BTreeMap::new(),
-            drives: BTreeMap::new(),
+            drives: Vec::new(),
             subscriptions: BTreeMap::new(),
             answerers: BTreeMap::new(),
             announcements: BTreeMap::new(),
@@ -194,20 +196,25 @@ impl State {
         self.due.insert((at, serial), due);
     }
 
-    pub fn notice_gates(&mut self, now: u64) {
-        for drive in self.drives.values_mut() {
-            if drive.next > now.saturating_add(super::net::SOON) && drive.wake.openings() != drive.seen {
-                drive.next = now.saturating_add(super::net::SOON);
+    /// Which work is due next, and when. Work whose gate was opened is due soon.
+    pub fn next_drive(&mut self, now: u64) -> Option<(u64, u64)> {
+        let soon = now.saturating_add(super::net::SOON);
+        let mut next: Option<(u64, u64)> = None;
+        for drive in &mut self.drives {
+            if drive.next > soon && drive.wake.openings() != drive.seen {
+                drive.next = soon;
+            }
+            let process = &self.processes[drive.process as usize];
+            let runs = !drive.running && drive.next != u64::MAX && process.alive && process.stopped_at.is_none();
+            if runs && next.is_none_or(|(at, _)| drive.next < at) {
+                next = Some((drive.next, drive.id));
             }
         }
+        next
     }
 
-    pub fn next_drive(&self) -> Option<(u64, u64)> {
-        let runs = |drive: &Drive| {
-            let process = &self.processes[drive.process as usize];
-            !drive.running && drive.next != u64::MAX && process.alive && process.stopped_at.is_none()
-        };
-        self.drives.iter().filter(|(_, drive)| runs(drive)).map(|(&id, drive)| (drive.next, id)).min()
+    pub fn drive(&mut self, id: u64) -> Option<&mut Drive> {
+        self.drives.iter_mut().find(|drive| drive.id == id)
     }
 
     /// Keeps something for a stopped process; gives it back if there is no room.
