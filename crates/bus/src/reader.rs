@@ -178,7 +178,8 @@ impl Core {
     /// A batch came, from the node, a direct link or a refetch.
     fn arrived(&self, bytes: Bytes) {
         let header = match BatchHeader::decode(&bytes) {
-            Ok((header, _)) if header.domain == self.links.domain => header,
+            // A count that its body cannot hold would have readers walk for hours through nothing.
+            Ok((header, body)) if header.domain == self.links.domain && header.count as usize <= body.len() / 4 => header,
             _ => {
                 self.refused.fetch_add(1, Ordering::Relaxed);
                 return;
@@ -668,7 +669,7 @@ impl Reader {
     /// Whether there is a further sample in the current batch; leaves the batch if not.
     fn step(&mut self) -> bool {
         let Some(current) = &self.current else { return false };
-        if current.sequence < current.arrival.next && current.body + current.at < current.arrival.bytes.len() {
+        if current.sequence < current.arrival.next {
             return true;
         }
         if let Some(done) = self.current.take() {
@@ -684,7 +685,7 @@ impl Reader {
         let body = arrival.bytes.len() - body.len();
         let mut at = 0;
         for _ in 0..skip {
-            // A body cut short ends the batch; `step` sees that.
+            // In a body cut short nothing is found any more, and `sample` tells what is missing.
             at = sample_at(&arrival.bytes[body..], at).map_or(usize::MAX / 2, |(_, next)| next);
         }
         let sequence = arrival.first + skip;

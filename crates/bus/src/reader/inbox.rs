@@ -214,6 +214,10 @@ impl Inbox {
     /// A refetch of `asked` was answered: the writer has `lowest..next` and has sent what it had.
     pub fn answered(&mut self, asked: &Range<u64>, lowest: u64, next: u64, now: u64, out: &mut Vec<Handed>) {
         self.asked_until = None;
+        if next <= asked.start && asked.start == self.expected {
+            // What made this reader ask was not written by the writer, which would have it: a damaged or foreign batch.
+            self.forget_from(next);
+        }
         self.head = self.head.max(next);
         if let Some(hole) = self.hole().filter(|hole| hole.start < lowest) {
             // Only what was asked for is judged: the writer may have dropped more since, and the next answer tells that.
@@ -224,6 +228,13 @@ impl Inbox {
         }
         // More may be missing: ask on at once.
         self.hole_since = self.hole().map(|_| now.saturating_sub(HOLE_PATIENCE));
+    }
+
+    /// Believes nothing it was told of samples from there on.
+    fn forget_from(&mut self, next: u64) {
+        self.stash.retain(|_, arrival| arrival.next <= next);
+        self.stash_bytes = self.stash.values().map(|arrival| arrival.bytes.len()).sum();
+        self.head = self.expected;
     }
 
     /// Nobody answered: the writer, or the way to it, is gone for now.
@@ -303,6 +314,19 @@ mod tests {
         assert_eq!(inbox.to_ask(true, HOLE_PATIENCE), Some(4..7));
         inbox.arrived(arrival(4, 7), true, 0, &mut out);
         assert_eq!(told(&mut out), ["4..7", "7..9"]);
+    }
+
+    #[test]
+    fn what_the_writer_never_wrote_is_not_asked_for_again() {
+        let (mut inbox, mut out) = (begun(true), Vec::new());
+        inbox.arrived(arrival(0, 3), true, 0, &mut out);
+        inbox.arrived(arrival(u64::MAX - 5, u64::MAX), true, 0, &mut out);
+        assert_eq!(told(&mut out), ["0..3"]);
+        let asked = inbox.to_ask(true, HOLE_PATIENCE).unwrap();
+        inbox.answered(&asked, 0, 3, HOLE_PATIENCE, &mut out);
+        assert_eq!(inbox.to_ask(true, 2 * HOLE_PATIENCE), None);
+        inbox.arrived(arrival(3, 4), true, 0, &mut out);
+        assert_eq!(told(&mut out), ["3..4"]);
     }
 
     #[test]
