@@ -42,6 +42,12 @@ pub trait Faulty: Arena {
     /// From now on links lose, repeat and reorder.
     fn disturb(&self);
 
+    /// Puts a node on this host, which says that the host can be reached.
+    fn serve(&self, host: &str);
+
+    /// Steps the UTC clock of a process.
+    fn step_clock(&self, process: &Self::Process, ns: i64);
+
     /// Loses every batch from the host from now on, and nothing else; `None` ends it.
     fn lose_data_from(&self, host: Option<&'static str>);
 }

@@ -34,10 +34,12 @@ macro_rules! conformance {
                 losses_repetitions_and_reorderings_are_healed
                 a_lost_tail_is_healed_within_two_heartbeats
                 a_gap_is_exact_and_its_tail_told_within_two_heartbeats
+                a_clock_that_jumps_changes_no_order
                 a_reader_that_does_not_heal_is_told_its_losses_tail_included
             }
             life {
                 a_cut_is_told_and_healed_without_loss
+                a_death_on_another_host_is_told_by_its_node
                 samples_that_died_with_their_writer_are_told_lost
             }
             history {

@@ -1,17 +1,22 @@
 //! The arena of the memory engine: simulated processes, virtual time, every fault.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use tampu_bus::{
     QosPatch,
     engine::{
-        Class, Engine,
+        Class, Engine, Guard,
         memory::{Faults, Kind, MemoryEngine, MemoryNet, Passing},
     },
+    wire::keys::Keys,
 };
+use tampu_types::Domain;
 
 use super::{
-    arena::{Arena, Faulty, Process},
+    arena::{Arena, DOMAIN, Faulty, Process},
     command::{Command, Reply},
     member::Member,
 };
@@ -24,6 +29,7 @@ pub struct MemoryArena {
     pub net: MemoryNet,
     /// Where loans lie; goes with the arena.
     _memory: tempfile::TempDir,
+    nodes: Mutex<Vec<Guard>>,
 }
 
 /// A simulated process.
@@ -37,7 +43,7 @@ impl MemoryArena {
     pub fn seeded(seed: u64) -> MemoryArena {
         let (net, memory) = (MemoryNet::new(seed), tempfile::tempdir().unwrap());
         net.share_memory(memory.path());
-        MemoryArena { net, _memory: memory }
+        MemoryArena { net, _memory: memory, nodes: Mutex::default() }
     }
 }
 
@@ -90,6 +96,16 @@ impl Faulty for MemoryArena {
     fn disturb(&self) {
         let delay = (Duration::from_micros(100), Duration::from_millis(3));
         self.net.set_faults(Faults { loss: 0.05, duplicate: 0.05, reorder: 0.05, delay, ..Faults::default() });
+    }
+
+    fn serve(&self, host: &str) {
+        let (engine, keys) = (self.net.engine(host), Keys::new(&Domain::new(DOMAIN).unwrap()));
+        let node = engine.announce(&keys.node(engine.incarnation().boot)).unwrap();
+        self.nodes.lock().unwrap().push(node);
+    }
+
+    fn step_clock(&self, process: &MemoryProcess, ns: i64) {
+        self.net.step_utc(&process.engine, ns);
     }
 
     fn lose_data_from(&self, host: Option<&'static str>) {

@@ -150,6 +150,33 @@ pub fn a_cut_is_told_and_healed_without_loss<A: Faulty>() {
     }
 }
 
+pub fn a_death_on_another_host_is_told_by_its_node<A: Faulty>() {
+    let scene = Scene::<A>::new();
+    let (mut one, mut other) = (scene.join_at("a", "one"), scene.join_at("b", "other"));
+    scene.arena.serve("a");
+    scene.arena.serve("b");
+    let log = other.reader("t");
+    let writer = one.writer("t");
+    scene.matched(&mut one, writer, 1);
+    one.write(writer, 50, 100);
+    scene.settled(&mut other, log, "t", 50);
+    // A cut takes the node with it, so it is no death, however long.
+    scene.arena.cut("a", "b");
+    scene.pass(Duration::from_secs(30));
+    scene.arena.heal("a", "b");
+    scene.within("the return is told", HANG, || other.log(log).told_at("one", "Returned").is_some());
+    assert!(other.log(log).told_at("one", "Died").is_none());
+    one.write(writer, 50, 100);
+    assert_eq!(scene.settled(&mut other, log, "t", 100).got, 100);
+
+    let killed_at = scene.arena.utc();
+    one.kill();
+    scene.until("its death is told", || other.log(log).told_at("one", "Died").is_some());
+    let after = other.log(log).told_at("one", "Died").unwrap_or_default() - killed_at;
+    assert!(after <= DEATH.as_nanos() as i64, "told after {after} ns");
+    assert!(other.log(log).topic("t").open_end);
+}
+
 pub fn samples_that_died_with_their_writer_are_told_lost<A: Faulty>() {
     let scene = Scene::<A>::new();
     let (mut one, mut other) = (scene.join_at("writing", "one"), scene.join("other"));

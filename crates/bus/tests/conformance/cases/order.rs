@@ -133,3 +133,23 @@ pub fn a_reader_that_does_not_heal_is_told_its_losses_tail_included<A: Faulty>()
     // Its writer has nobody to wait for, so it beats as one that is idle: every half second.
     scene.within("the tail's loss", Duration::from_millis(1100), || other.log(log).topic("t").lost == [(3, 7), (8, 10)]);
 }
+
+pub fn a_clock_that_jumps_changes_no_order<A: Faulty>() {
+    let scene = Scene::<A>::new();
+    let (mut one, mut other) = (scene.join("one"), scene.join_at("there", "other"));
+    let log = other.reader("t");
+    let writer = one.writer("t");
+    scene.matched(&mut one, writer, 1);
+    const HOUR: i64 = 3_600_000_000_000;
+    for step in [-HOUR, HOUR, -24 * HOUR, 48 * HOUR] {
+        one.write(writer, 20, 100);
+        scene.arena.step_clock(&one.0, step);
+        one.write_how(writer, 5, 100, How::Urgent);
+        scene.arena.step_clock(&other.0, -step);
+        scene.pass(Duration::from_secs(3));
+    }
+    let account = scene.settled(&mut other, log, "t", 100);
+    assert_eq!(account.got, 100);
+    let states: Vec<String> = other.log(log).states("one").into_iter().map(|(state, _)| state).collect();
+    assert_eq!(states, ["Appeared"], "nobody hangs because a clock was set");
+}
