@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs each bench for a moment and checks that it measures: every cell ran, and nothing of ours was lost or wrong.
+"""Runs each bench for a moment and checks that it measures: every cell ran, nothing of ours was wrong or lost without a word.
 
 The figures of so short a run mean nothing and are not looked at; `make bench` is for those.
 """
@@ -11,7 +11,7 @@ import sys
 
 TARGET = os.environ.get("CARGO_TARGET_DIR", os.path.expanduser("~/.cache/tampu/target"))
 BENCHES = [
-    ["bench-bus", "--seconds", "0.3", "--readers", "1,2", "--sizes", "92,4K", "--json"],
+    ["bench-bus", "--seconds", "0.3", "--readers", "2", "--sizes", "92,4K", "--only", "tampu,raw-unix,zmq-ipc,zenoh-router", "--json"],
     ["bench-log", "--seconds", "1", "--long-seconds", "1", "--clients", "0,1", "--json"],
 ]
 
@@ -29,11 +29,14 @@ def run(command):
 
 
 def wrong(cell):
-    """What is wrong with a cell, or nothing."""
+    """What is wrong with a cell, or nothing. Loss on a busy machine is no mistake, as long as it is told."""
     if "failed" in cell:
         return f"failed: {cell['failed']}"
-    if cell.get("system", "tampu").startswith("tampu") and (cell.get("lost") or cell.get("wrong")):
-        return f"lost {cell.get('lost')}, wrong {cell.get('wrong')}"
+    if cell.get("system", "").startswith("tampu"):
+        if cell.get("wrong"):
+            return f"{cell['wrong']} samples were wrong"
+        if cell.get("lost", 0) > cell.get("told", cell.get("lost", 0)):
+            return f"{cell['lost']} samples were lost, only {cell['told']} of them told"
     return None
 
 
