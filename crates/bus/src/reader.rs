@@ -276,9 +276,9 @@ impl Core {
             let before = inbox.expected();
             inbox.offered(offer.start, offer.lowest, offer.next, now, &mut out);
             if begins {
-                let start = out.iter().find_map(|handed| match handed {
-                    Handed::Batch { arrival, skip } => Some(arrival.first + skip),
-                    Handed::Lost { from, .. } => Some(*from),
+                let start = out.first().map(|handed| match handed {
+                    Handed::Batch { arrival, skip } => arrival.first + skip,
+                    Handed::Lost { from, .. } => *from,
                 });
                 lane.taken.store(start.unwrap_or(inbox.expected()).max(before), Ordering::Release);
             }
@@ -434,7 +434,7 @@ impl Core {
                 if absent.contains(&incarnation) {
                     continue;
                 }
-                if let Some(hole) = inbox.to_ask(room, now) {
+                if let Some(hole) = inbox.hole_to_ask(room, now) {
                     questions.push((incarnation, stream, hole));
                 }
                 if room && let Some(when) = inbox.next_ask() {

@@ -185,7 +185,7 @@ impl Inbox {
     }
 
     /// What to ask the writer for now.
-    pub fn to_ask(&mut self, room: bool, now: u64) -> Option<Range<u64>> {
+    pub fn hole_to_ask(&mut self, room: bool, now: u64) -> Option<Range<u64>> {
         if !self.reliable || !room || self.asked_until.is_some_and(|until| now < until) {
             return None;
         }
@@ -204,7 +204,7 @@ impl Inbox {
         if self.stash.is_empty() { HOLE_PATIENCE } else { HOLE_PATIENCE / 8 }
     }
 
-    /// When [`Inbox::to_ask`] has something to say, unless news comes first.
+    /// When [`Inbox::hole_to_ask`] has something to say, unless news comes first.
     pub fn next_ask(&self) -> Option<u64> {
         self.reliable.then_some(())?;
         let ready = self.hole_since? + self.patience();
@@ -306,12 +306,12 @@ mod tests {
     fn a_hole_is_asked_for_and_what_the_writer_no_longer_has_is_lost_exactly() {
         let (mut inbox, mut out) = (begun(true), Vec::new());
         inbox.arrived(arrival(7, 9), true, 0, &mut out);
-        assert_eq!(inbox.to_ask(true, HOLE_PATIENCE / 8 - 1), None);
-        assert_eq!(inbox.to_ask(true, HOLE_PATIENCE / 8), Some(0..7));
-        assert_eq!(inbox.to_ask(true, HOLE_PATIENCE), None, "one question at a time");
+        assert_eq!(inbox.hole_to_ask(true, HOLE_PATIENCE / 8 - 1), None);
+        assert_eq!(inbox.hole_to_ask(true, HOLE_PATIENCE / 8), Some(0..7));
+        assert_eq!(inbox.hole_to_ask(true, HOLE_PATIENCE), None, "one question at a time");
         inbox.answered(&(0..7), 4, 9, HOLE_PATIENCE, &mut out);
         assert_eq!(told(&mut out), ["lost 0..Some(4) Evicted"]);
-        assert_eq!(inbox.to_ask(true, HOLE_PATIENCE), Some(4..7));
+        assert_eq!(inbox.hole_to_ask(true, HOLE_PATIENCE), Some(4..7));
         inbox.arrived(arrival(4, 7), true, 0, &mut out);
         assert_eq!(told(&mut out), ["4..7", "7..9"]);
     }
@@ -333,7 +333,7 @@ mod tests {
     fn a_tail_known_from_a_heartbeat_is_a_hole() {
         let (mut inbox, mut out) = (begun(true), Vec::new());
         inbox.offered(0, 0, 3, 0, &mut out);
-        assert_eq!(inbox.to_ask(true, HOLE_PATIENCE), Some(0..3));
+        assert_eq!(inbox.hole_to_ask(true, HOLE_PATIENCE), Some(0..3));
     }
 
     #[test]
@@ -363,7 +363,7 @@ mod tests {
         let (mut inbox, mut out) = (begun(true), Vec::new());
         inbox.arrived(arrival(0, 4), false, 0, &mut out);
         assert!(told(&mut out).is_empty());
-        assert_eq!(inbox.to_ask(false, 0), None);
-        assert_eq!(inbox.to_ask(true, 0), Some(0..4));
+        assert_eq!(inbox.hole_to_ask(false, 0), None);
+        assert_eq!(inbox.hole_to_ask(true, 0), Some(0..4));
     }
 }

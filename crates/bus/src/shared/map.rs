@@ -83,6 +83,10 @@ impl RingMemory {
     ///
     /// # Safety
     /// The caller is the only one to hold a slice of these bytes in this process: leases do not overlap while they live.
+    #[expect(
+        clippy::mut_from_ref,
+        reason = "the memory is shared with other processes; who holds which bytes is kept by the caller"
+    )]
     pub unsafe fn lease(&self, offset: usize, length: usize) -> Option<&mut [u8]> {
         let place = self.mapping.place(offset, length)?;
         // SAFETY: in bounds by `place`; unique by the caller. Readers in other processes may look at the bytes meanwhile, but
