@@ -322,9 +322,9 @@ mod tests {
         inbox.arrived(arrival(0, 3), true, 0, &mut out);
         inbox.arrived(arrival(u64::MAX - 5, u64::MAX), true, 0, &mut out);
         assert_eq!(told(&mut out), ["0..3"]);
-        let asked = inbox.to_ask(true, HOLE_PATIENCE).unwrap();
+        let asked = inbox.hole_to_ask(true, HOLE_PATIENCE).unwrap();
         inbox.answered(&asked, 0, 3, HOLE_PATIENCE, &mut out);
-        assert_eq!(inbox.to_ask(true, 2 * HOLE_PATIENCE), None);
+        assert_eq!(inbox.hole_to_ask(true, 2 * HOLE_PATIENCE), None);
         inbox.arrived(arrival(3, 4), true, 0, &mut out);
         assert_eq!(told(&mut out), ["3..4"]);
     }

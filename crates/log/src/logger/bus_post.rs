@@ -129,6 +129,6 @@ impl Post for BusPost {
         let until = Instant::now() + timeout;
         let known_by = self.joined.map_or(until, |joined| joined + ACQUAINTANCE);
         // All of them, also after one that nobody confirms: what is under way shall arrive.
-        self.writers.values().fold(true, |confirmed, outlet| outlet.confirm(until, known_by) && confirmed)
+        self.writers.values().filter(|outlet| !outlet.confirm(until, known_by)).count() == 0
     }
 }
