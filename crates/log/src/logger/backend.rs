@@ -1,7 +1,7 @@
 //! The thread that empties the packets: publishes them, prints what is to be printed, and tells what was lost.
 
 use std::{
-    sync::{Arc, atomic::Ordering},
+    sync::{Arc, atomic::Ordering, mpsc::Sender},
     time::{Duration, Instant},
 };
 
@@ -41,10 +41,7 @@ pub(crate) fn run(shared: &Shared, post: Box<dyn Post>) -> Remainder {
         if work.closing && backend.give_up.is_none() {
             backend.give_up = Some(Instant::now() + shared.settings.close_wait);
         }
-        for (size, parcel) in work.packets {
-            backend.handle(parcel);
-            shared.outbox.done(size);
-        }
+        backend.handle(work.packets);
         if work.rung {
             backend.send_urgent();
             sweep_at = sweep_at.or(Some(Instant::now() + shared.settings.flush_period));
@@ -63,47 +60,55 @@ pub(crate) fn run(shared: &Shared, post: Box<dyn Post>) -> Remainder {
 }
 
 impl Backend<'_> {
-    fn handle(&mut self, parcel: Parcel) {
-        match parcel {
-            Parcel::Packet { lane, bytes, records, urgent } => self.send(&lane, bytes, records, urgent),
-            Parcel::Flush(timeout, tell) => {
-                let deadline = Instant::now() + timeout;
-                self.sweep();
-                let flushed = self.post.flush(deadline.saturating_duration_since(Instant::now()));
-                // Whoever asked may have stopped waiting.
-                let _ = tell.send(flushed);
+    /// Handles parcels: urgent packets, then the others, then who waits for all of them. A level is urgent or not, so the
+    /// packets of one lane keep their order; a flush looks into the queue again and so comes after all that was taken before.
+    fn handle(&mut self, mut parcels: Vec<(usize, Parcel)>) {
+        // The sort is stable.
+        parcels.sort_by_key(|(_, parcel)| match parcel {
+            Parcel::Packet { urgent, .. } => u8::from(!urgent),
+            Parcel::Flush(..) => 2,
+        });
+        for (size, parcel) in parcels {
+            match parcel {
+                Parcel::Packet { lane, bytes, records, urgent } => self.send(&lane, bytes, records, urgent),
+                Parcel::Flush(timeout, tell) => self.flush(timeout, &tell),
+            }
+            self.shared.outbox.done(size);
+        }
+    }
+
+    fn flush(&mut self, timeout: Duration, tell: &Sender<bool>) {
+        let until = Instant::now() + timeout;
+        self.sweep();
+        let flushed = self.post.flush(until.saturating_duration_since(Instant::now()));
+        // Whoever asked may have stopped waiting.
+        let _ = tell.send(flushed);
+    }
+
+    /// Queues what a lane holds. Who has the lane may be waiting for room in the queue, which only this thread can make.
+    fn seal(&mut self, lane: &Arc<Lane>) {
+        while !self.shared.seal(lane) {
+            match self.shared.outbox.take() {
+                waiting if waiting.is_empty() => std::thread::yield_now(),
+                waiting => self.handle(waiting),
             }
         }
     }
 
     /// Sends what does not wait for its packet to fill.
     fn send_urgent(&mut self) {
-        for lane in self.shared.lanes().iter().filter(|lane| lane.is_urgent()) {
-            self.empty(lane, true);
-        }
+        self.shared.lanes().iter().filter(|lane| lane.take_urgent()).for_each(|lane| self.seal(lane));
+        self.handle(self.shared.outbox.take());
     }
 
     /// Sends everything there is and tells what was lost.
     fn sweep(&mut self) {
         self.shared.settle();
-        self.shared.lanes().iter().for_each(|lane| self.empty(lane, lane.is_urgent()));
+        self.shared.lanes().iter().for_each(|lane| self.seal(lane));
         for voice in self.shared.take_losers() {
             self.tell_lost(&voice);
         }
-    }
-
-    fn empty(&mut self, lane: &Arc<Lane>, urgent: bool) {
-        // A packet that waits for the queue comes first, then what has gathered since.
-        loop {
-            let mut packet = lane.lock();
-            lane.take_urgent();
-            if packet.is_empty() {
-                return;
-            }
-            let (bytes, records) = packet.seal(self.shared.buffer());
-            drop(packet);
-            self.send(lane, bytes, records, urgent);
-        }
+        self.handle(self.shared.outbox.take());
     }
 
     fn send(&mut self, lane: &Arc<Lane>, bytes: Vec<u8>, records: u32, urgent: bool) {

@@ -9,6 +9,7 @@ use tampu_bus::{BusError, Participant, ReaderState, TypeTag, Writer};
 use tampu_types::{Level, TopicName, log_batch, name::BadTopic};
 
 use crate::logger::{
+    clock::now,
     lane::LaneKey,
     post::{Post, Refused},
 };
@@ -28,7 +29,10 @@ pub(crate) type Open = Box<dyn FnMut() -> Result<Participant, BusError> + Send>;
 const RETRY: Duration = Duration::from_secs(1);
 
 /// How long after joining the bus readers may still be unknown to us.
-const ACQUAINTANCE: Duration = Duration::from_millis(300);
+const ACQUAINTANCE: Duration = Duration::from_millis(150);
+
+/// How long somebody who wants to know what was delivered waits for a reader to appear.
+const APPEARANCE: Duration = Duration::from_millis(300);
 
 /// How often a wait for readers looks.
 const LOOK: Duration = Duration::from_millis(10);
@@ -91,6 +95,7 @@ impl BusPost {
         }
         match (self.open)() {
             Ok(participant) => {
+                acquaint(&participant);
                 self.participant = Some(participant.clone());
                 self.joined = Some(Instant::now());
                 Ok(participant)
@@ -117,6 +122,14 @@ impl BusPost {
     }
 }
 
+/// Waits until a participant is old enough to know who reads. A record published before a viewer was known would be history
+/// to that viewer, and a process that logs one record and ends would never be seen live.
+fn acquaint(participant: &Participant) {
+    let age = now().0.saturating_sub(participant.incarnation().start as i64);
+    let left = (ACQUAINTANCE.as_nanos() as i64).saturating_sub(age.max(0));
+    std::thread::sleep(Duration::from_nanos(left.max(0) as u64));
+}
+
 impl Post for BusPost {
     fn publish(&mut self, lane: &LaneKey, urgent: bool, packet: &[u8]) -> Result<(), Refused> {
         let outlet = self.writer(lane)?;
@@ -127,7 +140,7 @@ impl Post for BusPost {
 
     fn flush(&mut self, timeout: Duration) -> bool {
         let until = Instant::now() + timeout;
-        let known_by = self.joined.map_or(until, |joined| joined + ACQUAINTANCE);
+        let known_by = self.joined.map_or(until, |joined| joined + APPEARANCE);
         // All of them, also after one that nobody confirms: what is under way shall arrive.
         self.writers.values().filter(|outlet| !outlet.confirm(until, known_by)).count() == 0
     }

@@ -133,8 +133,8 @@ impl Logger {
     /// Waits until everything logged before has reached every reader that is there; false if that took longer.
     pub fn flush(&self, timeout: Duration) -> bool {
         let (tell, told) = mpsc::channel();
-        let asked = self.keeper.shared.outbox.push(0, Parcel::Flush(timeout, tell), Duration::ZERO).is_ok();
-        asked && told.recv_timeout(timeout.saturating_add(Duration::from_millis(100))).unwrap_or(false)
+        self.keeper.shared.outbox.force(0, Parcel::Flush(timeout, tell));
+        told.recv_timeout(timeout.saturating_add(Duration::from_millis(100))).unwrap_or(false)
     }
 
     /// Changes from which level on this named logger publishes, in all its handles.

@@ -4,7 +4,7 @@
 //! formatted: formatting runs the application's code, which may log itself.
 
 use std::sync::{
-    Mutex, MutexGuard, PoisonError,
+    Mutex, MutexGuard, PoisonError, TryLockError,
     atomic::{AtomicBool, Ordering},
 };
 
@@ -46,6 +46,15 @@ impl Lane {
         self.packet.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The packet, unless somebody else has it now.
+    pub fn try_lock(&self) -> Option<MutexGuard<'_, Packet>> {
+        match self.packet.try_lock() {
+            Ok(packet) => Some(packet),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
     /// Marks the packet as urgent; true if it was not yet.
     pub fn mark_urgent(&self) -> bool {
         !self.urgent.swap(true, Ordering::AcqRel)
@@ -54,9 +63,5 @@ impl Lane {
     /// Takes the mark back; whether it was there.
     pub fn take_urgent(&self) -> bool {
         self.urgent.swap(false, Ordering::AcqRel)
-    }
-
-    pub fn is_urgent(&self) -> bool {
-        self.urgent.load(Ordering::Acquire)
     }
 }

@@ -58,7 +58,8 @@ impl<P> Outbox<P> {
             while full(&queue) {
                 let left = deadline.saturating_duration_since(Instant::now());
                 if left.is_zero() {
-                    self.stalled.store(true, Ordering::Relaxed);
+                    // Who did not wait has not waited in vain.
+                    self.stalled.fetch_or(!wait.is_zero(), Ordering::Relaxed);
                     return Err(packet);
                 }
                 queue = self.room.wait_timeout(queue, left).unwrap_or_else(PoisonError::into_inner).0;
@@ -69,6 +70,20 @@ impl<P> Outbox<P> {
         drop(queue);
         self.work.notify_one();
         Ok(())
+    }
+
+    /// Queues something whatever waits already: what is no packet, and what the backend, which cannot wait for itself, seals.
+    pub fn force(&self, bytes: usize, packet: P) {
+        let mut queue = self.lock();
+        queue.bytes += bytes;
+        queue.packets.push_back((bytes, packet));
+        drop(queue);
+        self.work.notify_one();
+    }
+
+    /// What is queued now, without waiting.
+    pub fn take(&self) -> Vec<(usize, P)> {
+        self.lock().packets.drain(..).collect()
     }
 
     /// Whether a push could only fail: somebody has waited in vain and nothing has gone out since.

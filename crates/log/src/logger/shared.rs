@@ -137,19 +137,32 @@ impl Shared {
         }
         let (bytes, records) = packet.seal(self.buffer());
         let size = bytes.len();
-        let parcel = Parcel::Packet { lane: lane.clone(), bytes, records, urgent: lane.take_urgent() };
+        let parcel = Parcel::Packet { lane: lane.clone(), bytes, records, urgent: self.is_urgent(lane) };
         match self.outbox.push(size, parcel, wait) {
             Ok(()) => true,
-            Err(Parcel::Packet { bytes, records, urgent, .. }) => {
+            Err(Parcel::Packet { bytes, records, .. }) => {
                 packet.unseal(bytes, records);
-                if urgent {
-                    lane.mark_urgent();
-                }
                 self.counters.waited.fetch_add(1, Ordering::Relaxed);
                 false
             }
             Err(Parcel::Flush(..)) => false,
         }
+    }
+
+    /// Queues all that a lane holds, whatever waits already; false where somebody has the lane now. Through the queue and under
+    /// the lane's lock, because a full packet of the same lane may have been queued a moment ago and goes first.
+    pub fn seal(&self, lane: &Arc<Lane>) -> bool {
+        let Some(mut packet) = lane.try_lock() else { return false };
+        while !packet.is_empty() {
+            let (bytes, records) = packet.seal(self.buffer());
+            let size = bytes.len();
+            self.outbox.force(size, Parcel::Packet { lane: lane.clone(), bytes, records, urgent: self.is_urgent(lane) });
+        }
+        true
+    }
+
+    fn is_urgent(&self, lane: &Lane) -> bool {
+        self.settings.immediate.passes(lane.key.level)
     }
 
     /// Finds room in a lane's packet and has it filled; drops and counts the record where there is none, or it fits none.

@@ -218,6 +218,14 @@ fn records_made_by_hand_keep_what_they_say() {
 }
 
 #[test]
+fn a_record_longer_than_the_queue_goes_out_and_can_be_waited_for() {
+    let (logger, far) = logger(|settings| settings.queue_bytes = 1024);
+    crate::info!(logger, "{}", "x".repeat(10_000));
+    assert!(logger.flush(Duration::from_secs(20)));
+    assert_eq!(far.records()[0].message.len(), 10_000);
+}
+
+#[test]
 fn many_threads_share_a_logger() {
     let (logger, far) = logger(|settings| {
         settings.queue_bytes = 64 << 20;
@@ -234,4 +242,27 @@ fn many_threads_share_a_logger() {
     assert_eq!(records.len(), 8000);
     let numbers: std::collections::BTreeSet<u64> = records.iter().map(|record| record.id.unwrap().number).collect();
     assert!(numbers.into_iter().eq(0..8000));
+}
+
+#[test]
+fn a_lane_keeps_its_order_while_packets_fill_and_the_period_ends_and_somebody_flushes() {
+    let (logger, far) = logger(|settings| {
+        settings.packet_records = 3;
+        settings.flush_period = Duration::from_micros(50);
+        settings.full_wait = Duration::from_secs(20);
+        settings.full_wait_grave = Duration::from_secs(20);
+        settings.queue_bytes = 2048;
+    });
+    let other = logger.named("other");
+    std::thread::scope(|scope| {
+        scope.spawn(|| (0..20).for_each(|_| assert!(logger.flush(Duration::from_secs(20)))));
+        scope.spawn(|| (0..3000).for_each(|number| crate::info!(logger, "{number}")));
+        scope.spawn(|| (0..1000).for_each(|number| crate::error!(other, "{number}")));
+    });
+    assert_eq!(logger.stats().dropped, 0);
+    drop((logger, other));
+    for level in [Level::Info, Level::Error] {
+        let numbers = far.records().into_iter().filter(|record| record.level == level).map(|record| record.id.unwrap().number);
+        assert!(numbers.eq(0..if level == Level::Info { 3000 } else { 1000 }), "{level} out of order");
+    }
 }

@@ -9,7 +9,7 @@ use tampu_types::{Datum, Level, LogRecord, SourceName};
 use crate::{
     commands::Context,
     failure::{Failure, Outcome},
-    time_expression::parse_duration,
+    time_expression::{now, parse_duration},
 };
 
 /// Log one record, or one for each line of standard input
@@ -105,8 +105,11 @@ impl Send {
         if !self.json {
             return Ok(self.record(line.to_owned()));
         }
-        let mut record: LogRecord = serde_json::from_str(line)
-            .map_err(|error| Failure::Failed(format!("standard input, line {number}: no record: {error}")))?;
+        let bad = |error: serde_json::Error| Failure::Failed(format!("standard input, line {number}: no record: {error}"));
+        let mut fields: serde_json::Map<String, serde_json::Value> = serde_json::from_str(line).map_err(bad)?;
+        // Who sends a record may leave its time to us, unlike a file.
+        fields.entry("time").or_insert_with(|| now().to_ns_text().into());
+        let mut record: LogRecord = serde_json::from_value(fields.into()).map_err(bad)?;
         record.id = None;
         record.received = None;
         Ok(record)

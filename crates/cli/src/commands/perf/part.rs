@@ -186,7 +186,7 @@ fn client(context: &Context, name: &str, size: usize, ended: &AtomicBool) -> Res
                 first.get_or_insert_with(Instant::now);
                 last = Instant::now();
             }
-            Some(Event::Gap(gap)) => told_lost += gap.to.map_or(1, |to| to - gap.from),
+            Some(Event::Gap(gap)) => told_lost += gap.to.map_or(0, |to| to - gap.from),
             Some(Event::Source(_)) => {}
             None if ended.load(Ordering::Acquire) => break,
             None => {}
@@ -308,7 +308,7 @@ fn reader(context: &Context, name: &str, size: usize, direct: bool, ended: &Atom
                 first.get_or_insert_with(Instant::now);
                 last = Instant::now();
             }
-            Some(Event::Gap(gap)) => lost += gap.to.map_or(1, |to| to - gap.from),
+            Some(Event::Gap(gap)) => lost += gap.to.map_or(0, |to| to - gap.from),
             Some(Event::Source(_)) => {}
             None if ended.load(Ordering::Acquire) => break,
             None => {}

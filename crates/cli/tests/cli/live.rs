@@ -1,0 +1,166 @@
+//! Records from one process to another, while they are logged.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::site::{Following, Site};
+
+#[test]
+fn what_is_sent_is_kept_found_and_printed_in_every_format() {
+    let site = Site::new();
+    let _hub = site.hub(&[]);
+    let arguments =
+        ["log", "send", "no lock on DV01", "-l", "Error", "-s", "CONTROL/DV01", "-d", "power=3 uW", "--stack", "chain-1"];
+    site.tampu(&arguments).ok();
+    let record = site.find(1, &["--source", "control/dv*", "lock"]).remove(0);
+    assert_eq!(record["level"], "Error");
+    assert_eq!(record["message"], "no lock on DV01");
+    assert_eq!(record["data"][0]["value"], "3 uW");
+    assert_eq!(record["stack_id"], "chain-1");
+    assert!(record["time"].as_str().unwrap().len() == 29 && record["id"].is_object());
+
+    let table = site.tampu(&["log", "query", "--source", "CONTROL/DV01"]).ok();
+    assert!(table.out.contains("Error      CONTROL/DV01") && table.out.contains("power=\"3 uW\""), "{table:?}");
+    assert!(!table.out.contains('\x1b'), "no colour where no terminal is");
+    let colored = site.tampu(&["--color", "always", "log", "query", "--source", "CONTROL/DV01", "lock"]).ok();
+    assert!(colored.out.contains("\x1b[31mError") && colored.out.contains("\x1b[7mlock\x1b[27m"), "{colored:?}");
+    let csv = site.tampu(&["log", "query", "--source", "CONTROL/DV01", "--csv"]).ok();
+    assert!(csv.out.starts_with("time,level,source_object,message,"), "{csv:?}");
+    assert_eq!(csv.out.lines().count(), 2);
+    let xml = site.tampu(&["log", "query", "--source", "CONTROL/DV01", "--xml"]).ok();
+    assert!(xml.out.contains("<Error TimeStamp=") && xml.out.ends_with("</Log>\n"), "{xml:?}");
+    assert_eq!(site.tampu(&["log", "query", "--source", "nobody", "--json"]).ok().out, "");
+}
+
+#[test]
+fn a_tail_shows_what_it_asked_for_and_nothing_else() {
+    let site = Site::new();
+    let _hub = site.hub(&[]);
+    let mut tail = Following::start(&site, &["log", "tail", "--json", "--min-level", "Warning", "--audience", "Operator"]);
+    let mut next = || {
+        let line = tail.lines.next().unwrap().unwrap();
+        serde_json::from_str::<Value>(&line).unwrap()["message"].as_str().unwrap().to_owned()
+    };
+    // It is there once it shows what is said again and again.
+    let there = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !there.load(Ordering::Acquire) {
+                site.tampu(&["log", "send", "probe", "-l", "Warning", "-a", "Operator"]);
+            }
+        });
+        assert_eq!(next(), "probe");
+        there.store(true, Ordering::Release);
+    });
+    for (level, audience, message) in [
+        ("Info", "Operator", "too harmless"),
+        ("Warning", "Operator", "one"),
+        ("Error", "Developer", "for others"),
+        ("Error", "SciLog,Operator", "two"),
+        ("Alert", "", "three"),
+    ] {
+        let mut arguments = vec!["log", "send", message, "-l", level];
+        if !audience.is_empty() {
+            arguments.extend(["-a", audience]);
+        }
+        site.tampu(&arguments).ok();
+    }
+    let mut heard: Vec<String> = std::iter::repeat_with(&mut next).filter(|message| message != "probe").take(3).collect();
+    heard.sort();
+    assert_eq!(heard, ["one", "three", "two"]);
+}
+
+#[test]
+fn a_tail_ends_when_it_is_told_to() {
+    let site = Site::new();
+    let _hub = site.hub(&[]);
+    let said = site.tampu(&["log", "tail", "--min-level", "Emergency", "--for", "100ms"]).ok();
+    assert_eq!(said.out, "");
+    let demo = Following::start(&site, &["demo", "--rate", "20"]);
+    let said = site.tampu(&["log", "tail", "--csv", "--count", "5"]).ok();
+    assert_eq!(said.out.lines().count(), 6, "{said:?}");
+    drop(demo);
+}
+
+#[test]
+fn the_demo_logs_and_everything_ends_with_one_interrupt() {
+    let site = Site::new();
+    let mut hub = site.hub(&["--demo", "--rate", "20"]);
+    let mut lines = hub.lines();
+    let first: Vec<String> = lines.by_ref().take(40).collect();
+    // Who stops reading ends the demo, so it is read on.
+    let reading = std::thread::spawn(move || lines.count());
+    assert!(first.iter().any(|line| line.contains("SCHEDULING/Array001") && line.contains("scheduling block")), "{first:#?}");
+    assert!(first.iter().any(|line| line.contains("CONTROL/DV0")), "{first:#?}");
+    let found = site.find(3, &["--process", "CONTROL/*", "-n", "3"]);
+    assert_eq!(found[0]["process"], "CONTROL/cppContainer");
+    let (code, said) = hub.end(Signal::INT);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("try next, in another terminal"), "{said}");
+    assert!(reading.join().unwrap() > 0);
+}
+
+#[test]
+fn a_demo_of_its_own_reaches_the_hub() {
+    let site = Site::new();
+    let _hub = site.hub(&[]);
+    site.tampu(&["demo", "--rate", "20", "--for", "2s"]).ok();
+    let counts = site.tampu(&["log", "stat", "--by", "process", "--json"]).ok().json();
+    let of = |process: &str| counts.iter().find(|row| row["value"] == process).map_or(0, |row| row["count"].as_u64().unwrap());
+    assert!(of("CORR/cppContainer") > 0 && of("CONTROL/cppContainer") > 100, "{counts:?}");
+}
+
+#[test]
+fn lines_of_standard_input_are_records() {
+    let site = Site::new();
+    let _hub = site.hub(&[]);
+    let lines: String = (0..500).map(|number| format!("line {number}\n")).collect();
+    site.tampu_reading(lines.as_bytes(), &["log", "send", "-p", "pipe"]).ok();
+    assert_eq!(site.find(500, &["-p", "pipe", "-n", "0"]).len(), 500);
+    // What a query prints can be sent again.
+    let json = site.tampu(&["log", "query", "--json", "-p", "pipe", "-n", "2"]).ok().out;
+    site.tampu_reading(json.as_bytes(), &["log", "send", "--json"]).ok();
+    assert_eq!(site.find(502, &["-p", "pipe", "-n", "0"]).len(), 502);
+    let said = site.tampu_reading(b"{\"level\": 3}\n", &["log", "send", "--json"]);
+    assert_eq!(said.code, 1);
+    assert!(said.err.contains("standard input, line 1"), "{said:?}");
+}
+
+#[test]
+fn domains_do_not_meet() {
+    let site = Site::new();
+    let _one = site.hub(&["--domain", "one"]);
+    let _two = site.hub(&["--domain", "two"]);
+    site.tampu(&["--domain", "one", "log", "send", "only in one"]).ok();
+    assert_eq!(site.find(1, &["--domain", "one", "only"]).len(), 1);
+    assert_eq!(site.tampu(&["--domain", "two", "log", "query", "--json", "only"]).ok().out, "");
+}
+
+#[test]
+fn the_log_line_is_measured_with_processes_of_its_own() {
+    let site = Site::new();
+    let data = site.path("perf");
+    std::fs::create_dir(&data).unwrap();
+    let arguments = ["perf", "log", "--clients", "2", "--seconds", "0.3", "--json", "--data", &data.to_string_lossy()];
+    let report = site.tampu(&arguments).ok().json().remove(0);
+    assert!(report["records_per_s"].as_f64().unwrap() > 0.0, "{report}");
+    assert_eq!((report["lost"].as_f64(), report["wrong"].as_f64()), (Some(0.0), Some(0.0)), "{report}");
+    assert!(report["cpu_s"]["hub"].is_number() && report["cpu_s"]["producer"].is_number(), "{report}");
+    assert_eq!(std::fs::read_dir(&data).unwrap().count(), 0, "nothing is left");
+}
+
+#[test]
+fn the_bus_is_measured_with_processes_of_its_own() {
+    let site = Site::new();
+    let report = site
+        .tampu(&["perf", "bus", "--readers", "2", "--seconds", "0.2", "--size", "4096", "--loans", "--json"])
+        .ok()
+        .json()
+        .remove(0);
+    assert_eq!((report["lost"].as_f64(), report["wrong"].as_f64()), (Some(0.0), Some(0.0)), "{report}");
+    let report = site.tampu(&["perf", "bus", "--processes", "5", "--seconds", "0.5", "--json"]).ok().json().remove(0);
+    assert_eq!(report["processes"], 5);
+    assert!(report["all_know_all_s"].as_f64().unwrap() > 0.0, "{report}");
+}

@@ -1,0 +1,7 @@
+//! The command line as a person uses it: real processes, real sockets, directories of their own.
+
+mod faults;
+mod files;
+mod live;
+mod site;
+mod usage;

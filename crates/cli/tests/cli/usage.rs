@@ -1,0 +1,113 @@
+//! How commands answer to wrong usage and missing hubs, and what they print for people and for programs.
+
+use std::process::Stdio;
+
+use crate::site::Site;
+
+#[test]
+fn wrong_usage_ends_with_2_and_names_what_is_wrong() {
+    let site = Site::new();
+    for (arguments, named) in [
+        (&["log", "query", "--min-level", "Loud"][..], "'Loud' is no level"),
+        (&["log", "query", "--since", "soon"], "'soon' is no time"),
+        (&["log", "query", "--since", "5m", "--until", "10m"], "is not before"),
+        (&["log", "query", "--regex", "a("], "regular expression 'a('"),
+        (&["log", "query", "--field", "colour=red"], "'colour' is no field"),
+        (&["log", "query", "--json", "--xml"], "cannot be used with"),
+        (&["log", "stat", "--by", "weather"], "weather"),
+        (&["log", "import"], "FILE"),
+        (&["--hub", "not an address", "log", "query"], "is no endpoint"),
+        (&["up", "--roles", "console"], "'console' comes in a later release"),
+        (&["up", "--lan"], "key"),
+        (&["frobnicate"], "frobnicate"),
+    ] {
+        let said = site.tampu(arguments);
+        assert_eq!(said.code, 2, "{arguments:?}: {said:?}");
+        assert!(said.err.contains(named), "{arguments:?}: {said:?}");
+        assert_eq!(said.out, "", "{arguments:?}");
+    }
+}
+
+#[test]
+fn a_missing_hub_ends_with_3_and_says_what_to_do() {
+    let site = Site::new();
+    let file = site.file("a.xml", "<Log></Log>");
+    for arguments in [
+        &["log", "query"][..],
+        &["log", "stat"],
+        &["log", "send", "hello"],
+        &["log", "import", &file],
+        &["log", "export"],
+        &["--domain", "elsewhere", "log", "query"],
+    ] {
+        let said = site.tampu(arguments);
+        assert_eq!(said.code, 3, "{arguments:?}: {said:?}");
+        assert!(said.err.contains("tampu up") && said.out.is_empty(), "{arguments:?}: {said:?}");
+    }
+}
+
+#[test]
+fn a_configuration_is_refused_with_file_and_line() {
+    let site = Site::new();
+    let file = site.file("tampu.toml", "domain = \"x\"\n[collector]\nsegment = 3\n");
+    let said = site.tampu(&["up", "--config", &file]);
+    assert_eq!(said.code, 2);
+    assert!(said.err.contains(&format!("{file}, line 3: unknown field `segment`")), "{said:?}");
+    let said = site.tampu(&["up", "--config", "/nowhere/tampu.toml"]);
+    assert_eq!(said.code, 2);
+    assert!(said.err.contains("/nowhere/tampu.toml"), "{said:?}");
+}
+
+#[test]
+fn completions_pages_and_help_come_from_the_same_definitions() {
+    let site = Site::new();
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(site.tampu(&["completions", shell]).ok().out.contains("import"));
+    }
+    assert!(site.tampu(&["man"]).ok().out.contains(".TH tampu"));
+    let pages = site.path("man");
+    site.tampu(&["man", "--dir", &pages.to_string_lossy()]).ok();
+    for page in ["tampu.1", "tampu-up.1", "tampu-log-query.1", "tampu-perf-bus.1", "tampu-doctor.1"] {
+        assert!(pages.join(page).is_file(), "{page}");
+    }
+    for verb in [&["up"][..], &["demo"], &["log", "tail"], &["log", "import"], &["perf", "log"], &["doctor"]] {
+        let help = site.tampu(&[verb, &["--help"]].concat()).ok().out;
+        assert!(help.contains("Usage: tampu"), "{verb:?}: {help}");
+    }
+    assert!(site.tampu(&["--help"]).ok().out.contains("Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no hub"));
+}
+
+#[test]
+fn nobody_reading_is_no_error() {
+    let site = Site::new();
+    let mut child = site.command(&["completions", "bash"]).spawn().unwrap();
+    // As `head` does when it has enough: the reading end is closed before anything is written, or while it is.
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
+}
+
+#[test]
+fn doctor_tells_each_check_with_its_way_out() {
+    let site = Site::new();
+    let said = site.tampu(&["doctor", "--json"]);
+    let findings = said.json();
+    let of = |check: &str| findings.iter().find(|finding| finding["check"] == check).unwrap().clone();
+    assert_eq!(of("run dir")["state"], "ok");
+    assert_eq!(of("hub")["state"], "warn");
+    assert!(of("hub")["way_out"].as_str().unwrap().contains("tampu up"));
+    assert!(findings.iter().all(|finding| finding["state"] == "ok" || finding["way_out"].is_string()));
+
+    let _hub = site.hub(&[]);
+    let findings = site.tampu(&["doctor", "--json"]).json();
+    assert!(findings.iter().any(|finding| finding["check"] == "collector" && finding["state"] == "ok"), "{findings:?}");
+
+    // A run-time directory that others can write to is refused.
+    let open = site.path("open");
+    std::fs::create_dir(&open).unwrap();
+    rustix::fs::chmod(&open, rustix::fs::Mode::from_bits_truncate(0o777)).unwrap();
+    let child = site.command(&["doctor"]).env("TAMPU_RUN_DIR", &open).stderr(Stdio::piped()).spawn().unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("can be written by others"));
+}
