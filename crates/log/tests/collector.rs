@@ -61,6 +61,7 @@ fn writer(participant: &Participant, topic: &str) -> Writer {
     participant.writer(&TopicName::new(topic).unwrap(), &Partition::everybody(), LOG_BATCH, Qos::default()).unwrap()
 }
 
+#[track_caller]
 fn until(what: &str, mut done: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !done() {
@@ -131,8 +132,9 @@ fn a_gap_becomes_a_record_that_names_it() {
     let (net, dir) = (Net::new(), support::dir());
     let antenna = net.join("DV01");
     let topic = TopicName::new("log/info").unwrap();
-    // A cache that holds a few samples, and a collector that comes back after many.
-    let qos = Qos { cache: 8 << 10, keep: 8 << 10, credit: 4 << 10, max_wait: Duration::ZERO, ..Qos::default() };
+    // A cache that holds a few batches, and a collector that comes back after many.
+    let small = Qos { batch: 4 << 10, cache: 32 << 10, keep: 32 << 10, credit: 4 << 10, ..Qos::default() };
+    let qos = Qos { max_wait: Duration::ZERO, ..small };
     let info = antenna.writer(&topic, &Partition::everybody(), LOG_BATCH, qos).unwrap();
     let (archive, collector) = collect(&net, dir.path());
     info.write(&encode_records(&records(&antenna, 0..5)).unwrap()).unwrap();

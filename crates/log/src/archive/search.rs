@@ -277,7 +277,8 @@ impl Search<'_> {
         for (place, found) in chunk.iter().enumerate() {
             by_frame.entry(found.frame).or_default().push((found.sample, found.record, place));
         }
-        let mut records = vec![None; chunk.len()];
+        let mut records: Vec<Option<LogRecord>> = Vec::new();
+        records.resize_with(chunk.len(), || None);
         let mut buffer = std::mem::take(&mut self.buffer);
         for (frame, mut wanted) in by_frame {
             wanted.sort_unstable();

@@ -201,6 +201,13 @@ impl Segment {
         entries.iter().filter(|entry| wanted(entry)).copied().collect()
     }
 
+    /// The earliest and the latest time of its records.
+    pub(crate) fn span(&self) -> Option<(Time, Time)> {
+        let entries = self.entries.read().unwrap_or_else(PoisonError::into_inner);
+        let spans = entries.iter().filter(|entry| entry.records > 0).map(|entry| (entry.earliest, entry.latest));
+        spans.reduce(|(earliest, latest), (from, to)| (earliest.min(from), latest.max(to)))
+    }
+
     /// Reads one frame into `buffer` and checks it. Where it is damaged, that is noted and there is nothing.
     pub(crate) fn load<'b>(&self, entry: &Entry, buffer: &'b mut Vec<u8>) -> Option<(FrameHeader, &'b [u8])> {
         buffer.resize(entry.length as usize, 0);

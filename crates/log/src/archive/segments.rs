@@ -244,9 +244,9 @@ impl Archive for Segments {
         let mut health = Health { segments: segments.len(), ..Health::default() };
         for segment in &segments {
             health.bytes += segment.committed.load(Ordering::Acquire);
-            for entry in segment.select(|entry| entry.records > 0) {
-                health.earliest = Some(health.earliest.map_or(entry.earliest, |earliest| earliest.min(entry.earliest)));
-                health.latest = Some(health.latest.map_or(entry.latest, |latest| latest.max(entry.latest)));
+            if let Some((earliest, latest)) = segment.span() {
+                health.earliest = Some(health.earliest.map_or(earliest, |before| before.min(earliest)));
+                health.latest = Some(health.latest.map_or(latest, |before| before.max(latest)));
             }
         }
         let gathering = self.shared.gathering();

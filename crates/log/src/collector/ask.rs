@@ -61,8 +61,46 @@ fn parts(
     }))
 }
 
-/// Finds records: calls `sink` with each, in the query's order, until it returns `false`.
+/// Records asked for at once. What a collector sends is on its way all at once, so this bounds what lies between it and a slow
+/// asker, and how long one answer takes.
+const PAGE: u64 = 50_000;
+
+/// Finds records: calls `sink` with each, in the query's order, until it returns `false`. Asks page by page, each within the
+/// timeout.
 pub fn query(
+    participant: &Participant,
+    query: &Query,
+    timeout: Duration,
+    sink: &mut dyn FnMut(LogRecord) -> bool,
+) -> Result<Scanned, AskFailed> {
+    let mut page = query.clone();
+    let mut total = Scanned::default();
+    loop {
+        let left = query.limit.map_or(u64::MAX, |limit| limit.saturating_sub(total.found));
+        page.limit = Some(left.min(PAGE));
+        let mut wanted = true;
+        let scanned = query_page(participant, &page, timeout, &mut |record| {
+            wanted = sink(record);
+            wanted
+        })?;
+        total = Scanned {
+            found: total.found + scanned.found,
+            looked_at: total.looked_at + scanned.looked_at,
+            frames: total.frames + scanned.frames,
+            left_out: scanned.left_out,
+            damaged: total.damaged.max(scanned.damaged),
+            complete: scanned.complete,
+            cursor: scanned.cursor.or(total.cursor),
+        };
+        // A page that is full, or was ended by the collector's time limit, has a page after it.
+        if !wanted || scanned.complete || scanned.found == 0 || scanned.found >= left {
+            return Ok(total);
+        }
+        page.after = total.cursor;
+    }
+}
+
+fn query_page(
     participant: &Participant,
     query: &Query,
     timeout: Duration,
