@@ -349,8 +349,8 @@ impl Outbox {
         } else if next <= matched.acked {
             return first_word;
         }
-        // What arrives undisturbed shows that the way holds more: an eighth of it is added.
-        let gained = position.saturating_sub(matched.acked_position) / 8 / self.readers.len().max(1) as u64;
+        // What arrives undisturbed shows that the way holds more: a sixteenth of it is added.
+        let gained = position.saturating_sub(matched.acked_position) / 16 / self.readers.len().max(1) as u64;
         let Some(matched) = self.readers.iter_mut().find(|matched| matched.is(incarnation, mark.reader)) else { return false };
         if matched.holds() {
             self.window = (self.window + gained as usize).min(self.qos.credit);

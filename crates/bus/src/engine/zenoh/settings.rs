@@ -26,15 +26,24 @@ const HOST_LEASE: Duration = Duration::from_secs(60);
 const KEEP_ALIVE: u32 = 3;
 
 /// How long a full link may hold up a sample before it is dropped, in us. With 0 the slowest reader lost almost everything,
-/// because the queue drains in bursts.
-const WAIT_BEFORE_DROP_US: u32 = 1_000;
+/// because the queue drains in bursts. At a node it must be short: it holds up the writer's other readers.
+const NODE_WAIT_BEFORE_DROP_US: u32 = 1_000;
+
+/// The same at a process, whose link leads to a node that always reads, if it runs: waiting is cheaper than dropping.
+const WAIT_BEFORE_DROP_US: u32 = 10_000;
+
+const WAIT_BEFORE_DROP: &str = "transport/link/tx/queue/congestion_control/drop/wait_before_drop";
 
 /// How long a full link may hold up what is not dropped (declarations, questions, answers) before the connection is given
 /// up, in us. A stopped process in the middle of an answer costs its node's other processes no more than this, once.
 const WAIT_BEFORE_CLOSE_US: u32 = 500_000;
 
-/// Frames queued a priority and link. Two keep the link busy; more only add latency below the layer that has the credit.
-const QUEUE_FRAMES: u32 = 2;
+/// Frames queued a priority and link. At a process a few keep the link busy, and more would only lengthen the way.
+const QUEUE_FRAMES: u32 = 4;
+
+/// The same where many readers are served: the engine's most, allocated when needed. On a busy host a reader may not run for
+/// several milliseconds, and every drop costs it a question and its writer a pause.
+const NODE_QUEUE_FRAMES: u32 = 16;
 
 /// Connections that may be half open at a node: hundreds of processes start at once when a site is switched on.
 const PENDING_CONNECTIONS: u32 = 1_000;
@@ -102,6 +111,8 @@ impl Role {
             }
             Role::Router { listen, connect, credentials } => {
                 set("mode", quoted("router"));
+                set("transport/link/tx/queue/size/data", NODE_QUEUE_FRAMES.to_string());
+                set(WAIT_BEFORE_DROP, NODE_WAIT_BEFORE_DROP_US.to_string());
                 set("listen/endpoints", locators(listen)?);
                 set("connect/endpoints", locators(connect)?);
                 set("connect/timeout_ms", "-1".to_owned());
@@ -146,7 +157,7 @@ fn common() -> Vec<(&'static str, String)> {
         ("transport/link/protocols", text("[\"unixsock-stream\", \"tcp\"]")),
         ("transport/link/tx/keep_alive", KEEP_ALIVE.to_string()),
         ("transport/link/tx/queue/size/data", QUEUE_FRAMES.to_string()),
-        ("transport/link/tx/queue/congestion_control/drop/wait_before_drop", WAIT_BEFORE_DROP_US.to_string()),
+        (WAIT_BEFORE_DROP, WAIT_BEFORE_DROP_US.to_string()),
         ("transport/link/tx/queue/congestion_control/block/wait_before_close", WAIT_BEFORE_CLOSE_US.to_string()),
         // The header and key of a message come on top of what the layer above sends.
         ("transport/link/rx/max_message_size", (MESSAGE + BATCH).to_string()),
