@@ -66,7 +66,8 @@ pub struct Query {
     pub after: Option<Cursor>,
 }
 
-/// A place in an answer: the time and id of a record. Answers are ordered by both.
+/// A place in an answer: the time and id of a record. Answers are ordered by both. Records without an id that share a time
+/// share a place: what follows one of them follows them all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Cursor {
     /// The record's time.

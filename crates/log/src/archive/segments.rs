@@ -24,6 +24,7 @@ use super::{
     Appended, Archive, ArchiveError, Arrival, Counts, Fault, Found, Grouping, Health, Scanned, Stop, StreamOffset, Told, commit,
     counts,
     digest::{self, Digest},
+    frame,
     group::{self, Group},
     search,
     seen::Seen,
@@ -31,6 +32,9 @@ use super::{
     side,
 };
 use crate::query::Query;
+
+/// The longest sample that is kept, in bytes: a frame of it is far from the length a reader takes for damage.
+const LONGEST_SAMPLE: usize = frame::LONGEST / 2;
 
 /// The archive's bounds.
 #[derive(Debug, Clone)]
@@ -189,6 +193,10 @@ impl Archive for Segments {
     fn append(&self, arrival: &Arrival<'_>) -> Result<Appended, ArchiveError> {
         let mut digests: Vec<Digest> = Vec::with_capacity(arrival.samples.len());
         for (sample, bytes) in arrival.samples.iter().enumerate() {
+            if bytes.len() > LONGEST_SAMPLE {
+                let why = format!("it has {} bytes; {LONGEST_SAMPLE} are kept", bytes.len());
+                return Err(ArchiveError::Undecodable { sample, why });
+            }
             digests.push(digest::digest(bytes).map_err(|why| ArchiveError::Undecodable { sample, why })?);
         }
         let size = arrival.samples.iter().map(|sample| sample.len() + 8).sum::<usize>() + group::OVERHEAD;
