@@ -71,8 +71,8 @@ impl Options {
 pub struct Segments {
     shared: Arc<Shared>,
     worker: Option<JoinHandle<()>>,
-    // Held for its lock, which ends with it.
-    _lock: File,
+    /// Held for its lock.
+    lock: File,
 }
 
 pub(super) struct Shared {
@@ -158,7 +158,7 @@ impl Segments {
             .name("archive commit".to_owned())
             .spawn(move || writer.run())
             .map_err(|source| ArchiveError::File { doing: "starting the worker of", path: shared.dir.clone(), source })?;
-        Ok(Segments { shared, worker: Some(worker), _lock: lock })
+        Ok(Segments { shared, worker: Some(worker), lock })
     }
 
     /// Why nothing can be written now; cheap enough to ask often.
@@ -281,6 +281,8 @@ impl Drop for Segments {
         if let Some(worker) = self.worker.take() {
             let _ = worker.join();
         }
+        // Said and not left to closing: a child process that is just being started has a copy of the file until it runs.
+        let _ = rustix::fs::flock(&self.lock, FlockOperation::Unlock);
     }
 }
 
