@@ -147,7 +147,7 @@ impl Default for Collector {
 
 impl Default for Log {
     fn default() -> Log {
-        Log { level: Threshold::From(Level::Debug), local: Threshold::From(Level::Notice) }
+        Log { level: Threshold::From(Level::Debug), local: Threshold::From(Level::Warning) }
     }
 }
 

@@ -1,6 +1,6 @@
 //! `tampu up`.
 
-use std::{path::PathBuf, time::Duration};
+use std::{path::PathBuf, thread::Scope, time::Duration};
 
 use clap::Args;
 use tampu_bus::{Participant, QosTable};
@@ -118,25 +118,33 @@ impl Up {
             self.greet(&hub);
         }
         let outcome = std::thread::scope(|scope| {
-            let interrupt = &context.interrupt;
-            if self.demo {
-                let loggers =
-                    Loggers::join(hub.engine(), &hub.config().domain).map_err(|error| Failure::Failed(error.to_string()))?;
-                let (seed, rate) = (self.observatory.seed, self.observatory.rate);
-                scope.spawn(move || Observatory::new(&loggers, seed).run(rate, None, interrupt));
-            }
-            if shows {
-                let participant = join(&hub, "tampu-tail")?;
-                let outcome = Tail::default().show(&participant, context.common.color, interrupt);
-                // Whoever closes the live log of a demo has seen enough: everything ends.
-                interrupt.ask();
-                return outcome;
-            }
-            while !interrupt.wait(Duration::from_secs(3600)) {}
-            Ok(())
+            let outcome = self.accompany(scope, &hub, shows, context);
+            // Whoever closes the live log of a demo has seen enough: everything ends.
+            context.interrupt.ask();
+            outcome
         });
+        let domain = hub.config().domain.clone();
         hub.stop();
+        if !self.quiet {
+            eprintln!("tampu: hub of domain '{domain}' has stopped");
+        }
         outcome
+    }
+
+    /// What goes on beside the hub, until somebody ends it.
+    fn accompany<'s>(&self, scope: &'s Scope<'s, '_>, hub: &Hub, shows: bool, context: &'s Context) -> Outcome {
+        let interrupt = &context.interrupt;
+        if self.demo {
+            let loggers =
+                Loggers::join(hub.engine(), &hub.config().domain).map_err(|error| Failure::Failed(error.to_string()))?;
+            let (seed, rate) = (self.observatory.seed, self.observatory.rate);
+            scope.spawn(move || Observatory::new(&loggers, seed).run(rate, None, interrupt));
+        }
+        if shows {
+            return Tail::default().show(&join(hub, "tampu-tail")?, context.common.color, interrupt);
+        }
+        while !interrupt.wait(Duration::from_secs(3600)) {}
+        Ok(())
     }
 
     fn greet(&self, hub: &Hub) {

@@ -18,7 +18,7 @@ fn what_was_confirmed_survives_a_killed_hub() {
     assert_eq!(site.find(301, &["-p", "survivor", "-n", "0"]).len(), 301);
     let (code, said) = hub.end(Signal::TERM);
     assert_eq!(code, Some(0), "{said}");
-    assert!(said.contains("stops"), "{said}");
+    assert!(said.contains("has stopped"), "{said}");
 }
 
 #[test]
