@@ -211,7 +211,8 @@ mod tests {
         for role in roles {
             let config = role.config().unwrap();
             assert_eq!(config.get_json("scouting/multicast/enabled").unwrap(), "false");
-            assert_eq!(config.get_json("transport/link/tx/queue/size/data").unwrap(), "2");
+            let frames = if matches!(role, Role::Router { .. }) { NODE_QUEUE_FRAMES } else { QUEUE_FRAMES };
+            assert_eq!(config.get_json("transport/link/tx/queue/size/data").unwrap(), frames.to_string());
         }
     }
 }
