@@ -287,7 +287,8 @@ impl Shared {
             Ok(Control::Heartbeat(beat)) => {
                 for core in self.readers() {
                     let offers: Vec<&Offer> = beat.offers.iter().filter(|offer| offer.reader == core.id).collect();
-                    if !offers.is_empty() || beat.offers.is_empty() {
+                    // The end concerns also a reader whose streams were all closed before.
+                    if !offers.is_empty() || beat.offers.is_empty() || beat.leaving {
                         core.heartbeat(&beat, &offers);
                     }
                 }
@@ -395,6 +396,12 @@ impl Shared {
             if stream.closed.load(Ordering::Acquire) && !owed {
                 done.push(stream.id);
             }
+        }
+        if self.leaving.load(Ordering::Acquire) {
+            // Everybody who may have read something is told, also of streams that are closed and settled by now.
+            lock(&self.registry).remote.keys().for_each(|&(to, _)| {
+                offers.entry(to).or_default();
+            });
         }
         self.send_beats(offers, streams);
         let mut registry = lock(&self.registry);

@@ -261,6 +261,10 @@ impl Core {
         if received.ended.contains(&beat.from) {
             return;
         }
+        if beat.leaving && offers.is_empty() && !received.sources.contains_key(&beat.from) {
+            // Nothing of it was ever read here.
+            return;
+        }
         self.heard(&mut received, beat.from, &source, now);
         if self.qos.direct && !beat.direct.is_empty() && !received.direct.contains_key(&beat.from) {
             received.direct.insert(beat.from, (beat.direct.clone(), false));

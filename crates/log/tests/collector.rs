@@ -103,6 +103,33 @@ fn what_is_acknowledged_is_durable_and_comes_once() {
 }
 
 #[test]
+fn a_writer_that_leaves_in_order_is_not_told_dead() {
+    let (net, dir) = (Net::new(), support::dir());
+    let (archive, collector) = collect(&net, dir.path());
+    for round in 1..=4 {
+        let importer = net.join("importer");
+        let life = importer.incarnation();
+        let (import, last) = (writer(&importer, IMPORT_TOPIC), writer(&importer, "log/info"));
+        import.write(&encode_records(&records(&importer, 0..5)).unwrap()).unwrap();
+        until("it is stored", || archive.health().records == 10 * round - 5);
+        // This stream ends early; the process leaves when another has been acknowledged, a few heartbeats later.
+        drop(import);
+        last.write(&encode_records(&records(&importer, 5..10)).unwrap()).unwrap();
+        until("the last is acknowledged", || last.flush(Duration::from_millis(100)).complete());
+        until("it is stored", || archive.health().records == 10 * round);
+        drop(last);
+        drop(importer);
+        let state =
+            || collector.status().sources.into_iter().find(|source| source.incarnation == life).map(|source| source.state);
+        until("it is gone", || state().is_some_and(|state| state == "left" || state == "died"));
+        assert_eq!(state().as_deref(), Some("left"));
+    }
+    assert_eq!(archive.health().records, 40);
+    let told = Query { fields: [(Field::Logger, vec!["collector".into()])].into(), ..Query::default() };
+    assert_eq!(search(&*archive, &told), []);
+}
+
+#[test]
 fn what_cannot_be_read_is_set_aside_and_stops_nothing() {
     let (net, dir) = (Net::new(), support::dir());
     let antenna = net.join("DV01");
