@@ -124,7 +124,6 @@ fn producer(context: &Context, seconds: f64, size: usize, readers: usize) -> Res
     // An application whose every record matters: the bus may slow it down, which is what is measured.
     let patch = QosPatch {
         topics: "log/*".to_owned(),
-        credit: Some(8 << 20),
         max_wait_ms: Some(10_000),
         wait_period_ms: Some(10_000),
         ..QosPatch::default()
