@@ -122,12 +122,8 @@ fn await_readers(writer: &tampu_bus::Writer, readers: usize) -> Result<(), Failu
 
 fn producer(context: &Context, seconds: f64, size: usize, readers: usize) -> Result<Value, Failure> {
     // An application whose every record matters: the bus may slow it down, which is what is measured.
-    let patch = QosPatch {
-        topics: "log/*".to_owned(),
-        max_wait_ms: Some(10_000),
-        wait_period_ms: Some(10_000),
-        ..QosPatch::default()
-    };
+    let patch =
+        QosPatch { topics: "log/*".to_owned(), max_wait_ms: Some(10_000), wait_period_ms: Some(10_000), ..QosPatch::default() };
     let qos = QosTable::new(vec![patch]).map_err(|error| Failure::Failed(error.to_string()))?;
     let participant = join(context, "perf-producer", qos)?;
     // A writer of the same topic is only there to see whether everybody who should read does.
