@@ -89,6 +89,7 @@ impl Outgoing for Out {
         let stats = self.writer.stats();
         let lost: u64 = receipt.lost.iter().map(|range| range.end - range.start).sum();
         let told = [
+            (stats.batches > 0).then(|| format!("{:.1} samples a batch", stats.samples as f64 / stats.batches as f64)),
             (stats.waited_ns > 0).then(|| format!("writer waited {:.2} s", stats.waited_ns as f64 / 1e9)),
             (lost > 0).then(|| format!("writer knows of {lost} lost")),
             (stats.copied_loans > 0).then(|| format!("{} loans copied", stats.copied_loans)),
