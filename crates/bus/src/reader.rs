@@ -65,8 +65,7 @@ pub struct ReaderStats {
     pub refused: u64,
     /// Samples told lost, as far as their number is known.
     pub lost: u64,
-    /// Samples whose loan was overwritten before the application used it is for the application to count; these are batches
-    /// now waiting for it, bytes.
+    /// Bytes of batches that wait for the application.
     pub queued: usize,
 }
 
