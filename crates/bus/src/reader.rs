@@ -30,7 +30,7 @@ use crate::{
     qos::{Ack, ReaderQos},
     shared::LOAN_UNIT,
     wire::{
-        batch::{FLAG_ANSWER, Piece, sample_at},
+        batch::{FLAG_ANSWER, FLAG_ELSEWHERE, Loaned, Piece, sample_at},
         control::{Acknowledgement, Heartbeat, Mark, Offer},
         keys::ReaderCard,
         refetch::{Refetch, Shelf},
@@ -176,10 +176,9 @@ impl Core {
 
     /// A batch came, from the node, a direct link or a refetch.
     fn arrived(&self, bytes: Bytes) {
-        let header = match BatchHeader::decode(&bytes) {
-            // A count that its body cannot hold would have readers walk for hours through nothing.
-            Ok((header, body)) if header.domain == self.links.domain && header.count as usize <= body.len() / 4 => header,
-            _ => {
+        let (bytes, header) = match self.batch(bytes) {
+            Some((bytes, header)) => (bytes, header),
+            None => {
                 self.refused.fetch_add(1, Ordering::Relaxed);
                 return;
             }
@@ -203,6 +202,26 @@ impl Core {
         if let Some(when) = ask_at {
             self.links.pulse_by(when);
         }
+    }
+
+    /// The batch that came, or the one in shared memory that it speaks of. One that is overwritten there is missed as one that
+    /// was dropped on its way, and fetched again.
+    fn batch(&self, bytes: Bytes) -> Option<(Bytes, BatchHeader)> {
+        let (header, body) = BatchHeader::decode(&bytes).ok()?;
+        if header.domain != self.links.domain {
+            return None;
+        }
+        if header.flags & FLAG_ELSEWHERE == 0 {
+            // A count that its body cannot hold would have readers walk for hours through nothing.
+            return (header.count as usize <= body.len() / 4).then_some((bytes, header));
+        }
+        let place = Loaned::decode(body).ok()?;
+        let lane = lock(&self.received).lanes.get(&(header.incarnation, header.stream)).cloned()?;
+        let (offset, length) = (place.place as usize * LOAN_UNIT, place.length as usize);
+        let batch = lane.batches()?.with(place.position, offset, length, Bytes::copy_from_slice).ok()?;
+        let (found, body) = BatchHeader::decode(&batch).ok()?;
+        let same = found.incarnation == header.incarnation && found.stream == header.stream && found.first == header.first;
+        (same && found.flags & FLAG_ELSEWHERE == 0 && found.count as usize <= body.len() / 4).then_some((batch, found))
     }
 
     fn new_inbox(&self, key: (Incarnation, u32)) -> Inbox {

@@ -8,9 +8,11 @@
 //! Rejected: a free list of slots (needs size classes, and a generation a slot); reference counts in shared memory (a killed
 //! reader never gives its count back).
 
+mod batches;
 mod map;
 mod ring;
 
+pub(crate) use batches::BatchRing;
 pub use map::Overwritten;
 pub(crate) use map::RingView;
 pub(crate) use ring::{ALIGNMENT as LOAN_UNIT, Lease, LoanRing, Room};

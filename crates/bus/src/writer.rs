@@ -24,9 +24,9 @@ use crate::{
     error::{BusError, LoanError, WriteError},
     links::{Links, lock},
     qos::Qos,
-    shared::{LOAN_UNIT, Lease, LoanRing, Room},
+    shared::{BatchRing, LOAN_UNIT, Lease, LoanRing, Room},
     wire::{
-        batch::Loaned,
+        batch::{self, Loaned},
         control::{Mark, Offer},
         keys::ReaderCard,
         refetch::{Refetch, Shelf},
@@ -76,6 +76,8 @@ pub struct WriterStats {
     pub waited_ns: u64,
     /// Loans that had to be copied because some reader cannot map them.
     pub copied_loans: u64,
+    /// Batches that readers found in shared memory.
+    pub shared: u64,
     /// Batches the engine refused; readers fetch them from the cache.
     pub refused: u64,
     /// Memory the cache takes, bytes.
@@ -83,6 +85,20 @@ pub struct WriterStats {
 }
 
 type OnDelivery = Box<dyn Fn(u64) + Send + Sync>;
+
+/// Where batches go that readers on this host can map.
+#[derive(Default)]
+enum Batches {
+    /// None was long enough so far.
+    #[default]
+    Unused,
+    Ring(BatchRing),
+    /// There is no memory to share.
+    Nowhere,
+}
+
+/// Shorter batches are sent themselves: they cost less than the look elsewhere.
+const SHARED_FROM: usize = 4096;
 
 /// One stream with everything that sends it.
 pub(crate) struct Stream {
@@ -98,6 +114,7 @@ pub(crate) struct Stream {
     node: Box<dyn Outlet>,
     direct: Option<(String, Box<dyn Outlet>)>,
     ring: Mutex<Option<LoanRing>>,
+    batches_at: Mutex<Batches>,
     last_send: AtomicU64,
     answer_now: AtomicBool,
     pub closed: AtomicBool,
@@ -106,6 +123,7 @@ pub(crate) struct Stream {
     batches: AtomicU64,
     waited: AtomicU64,
     copied_loans: AtomicU64,
+    shared: AtomicU64,
     refused: AtomicU64,
     matched: AtomicUsize,
 }
@@ -159,6 +177,7 @@ impl Stream {
             node,
             direct,
             ring: Mutex::default(),
+            batches_at: Mutex::default(),
             last_send: AtomicU64::new(0),
             answer_now: AtomicBool::new(false),
             closed: AtomicBool::new(false),
@@ -167,6 +186,7 @@ impl Stream {
             batches: AtomicU64::new(0),
             waited: AtomicU64::new(0),
             copied_loans: AtomicU64::new(0),
+            shared: AtomicU64::new(0),
             refused: AtomicU64::new(0),
             matched: AtomicUsize::new(0),
             links,
@@ -235,6 +255,7 @@ impl Stream {
         self.last_send.store(clock.monotonic(), Ordering::Relaxed);
         self.batches.fetch_add(1, Ordering::Relaxed);
         let (by_node, by_link) = outbox.ways();
+        let bytes = self.share(outbox, &bytes).unwrap_or(bytes);
         let mut refused = by_node && self.node.send(bytes.clone()).is_err();
         if let (true, Some((_, link))) = (by_link, &self.direct) {
             refused |= link.send(bytes).is_err();
@@ -245,6 +266,25 @@ impl Stream {
         if outbox.matched() > 0 {
             self.links.pulse_by(clock.monotonic() + BEAT_UNACKED);
         }
+    }
+
+    /// Puts a batch into shared memory if everybody can find it there; returns what to send instead.
+    fn share(&self, outbox: &Outbox, batch: &Bytes) -> Option<Bytes> {
+        if batch.len() < SHARED_FROM || outbox.matched() == 0 || !outbox.shares_memory() {
+            return None;
+        }
+        let mut batches = lock(&self.batches_at);
+        if let Batches::Unused = *batches {
+            let made = self.links.shared_dir.as_ref().and_then(|dir| {
+                let path = dir.join(format!("{}-{}.batches", self.links.incarnation, self.id));
+                BatchRing::create(path).ok()
+            });
+            *batches = made.map_or(Batches::Nowhere, Batches::Ring);
+        }
+        let Batches::Ring(ring) = &mut *batches else { return None };
+        let place = ring.put(batch)?;
+        self.shared.fetch_add(1, Ordering::Relaxed);
+        Some(batch::elsewhere(batch, place))
     }
 
     /// Sends what has lingered long enough; returns when it wants to be asked again.
@@ -499,6 +539,7 @@ impl Writer {
             lost: outbox.lost_total(),
             waited_ns: self.stream.waited.load(Ordering::Relaxed),
             copied_loans: self.stream.copied_loans.load(Ordering::Relaxed),
+            shared: self.stream.shared.load(Ordering::Relaxed),
             refused: self.stream.refused.load(Ordering::Relaxed),
             cache: outbox.cache_taken(),
         }

@@ -6,11 +6,11 @@ mod page;
 use bytes::BytesMut;
 use page::hex_dump;
 use tampu_bus::wire::{
-    batch::{Loaned, Piece, put_loaned, put_sample, sample_at},
+    batch::{FLAG_ELSEWHERE, Loaned, Piece, elsewhere, put_loaned, put_sample, sample_at},
     control::{Acknowledgement, Control, Heartbeat, Mark, Offer},
     refetch::{Refetch, Shelf},
 };
-use tampu_types::Incarnation;
+use tampu_types::{BatchHeader, ClockState, Domain, Incarnation, SourceName, Time};
 
 const PAGE: &str = "wire/control.md";
 
@@ -70,6 +70,34 @@ fn refetches_and_shelves() {
     let dump = hex_dump(PAGE, 3);
     same(&shelf.encode(), &dump);
     assert_eq!(Shelf::decode(&dump), Some(shelf));
+}
+
+#[test]
+fn batches_elsewhere() {
+    let header = BatchHeader {
+        domain: Domain::new("d").unwrap(),
+        source: SourceName::new("s").unwrap(),
+        incarnation: incarnation(),
+        stream: 2,
+        first: 1_000_000,
+        count: 3,
+        type_id: 1,
+        type_version: 1,
+        acquired: Time(0),
+        sent: Time(0),
+        clock: ClockState::Unknown,
+        tai_offset: 0,
+        flags: 0,
+    };
+    let mut batch = Vec::new();
+    header.encode(8112, &mut batch);
+    batch.resize(8192, 7);
+    let place = Loaned { position: 1 << 33, place: 2048, length: 8192 };
+    let dump = hex_dump(PAGE, 5);
+    same(&elsewhere(&batch, place), &dump);
+    let (found, body) = BatchHeader::decode(&dump).unwrap();
+    assert_eq!(found, BatchHeader { flags: FLAG_ELSEWHERE, ..header });
+    assert_eq!(Loaned::decode(body), Ok(place));
 }
 
 #[test]

@@ -107,6 +107,22 @@ impl BatchHeader {
         out.resize(start + header_len, 0);
     }
 
+    /// The header's bytes of a batch that this release has encoded.
+    pub fn of_encoded(batch: &[u8]) -> &[u8] {
+        let length = batch.get(4..6).map_or(0, |bytes| usize::from(u16::from_le_bytes([bytes[0], bytes[1]])));
+        &batch[..length.min(batch.len())]
+    }
+
+    /// Sets a flag in an encoded header.
+    pub fn set_flag(header: &mut [u8], flag: u8) {
+        header[3] |= flag;
+    }
+
+    /// Sets the length of the body in an encoded header.
+    pub fn set_body_len(header: &mut [u8], length: u32) {
+        header[64..68].copy_from_slice(&length.to_le_bytes());
+    }
+
     /// Reads a header; returns it with the body that follows. Bytes after the body are not looked at.
     pub fn decode(bytes: &[u8]) -> Result<(BatchHeader, &[u8]), BadHeader> {
         let Some(fixed) = bytes.first_chunk::<FIXED>() else {

@@ -38,38 +38,59 @@ pub(crate) struct Lane {
     pub credit: AtomicUsize,
     /// An acknowledgement is owed.
     pub owes: AtomicBool,
-    ring_file: Option<PathBuf>,
-    ring: OnceLock<Option<RingView>>,
+    ring: Mapped,
+    batches: Mapped,
     pub needs_copies: AtomicBool,
     pub linked: AtomicBool,
 }
 
 impl Lane {
     pub fn new(info: StreamInfo, ring_dir: Option<PathBuf>) -> Lane {
-        let file = ring_dir.map(|dir| dir.join(format!("{}-{}.ring", info.incarnation, info.stream)));
+        let file = |kind| ring_dir.as_ref().map(|dir| dir.join(format!("{}-{}.{kind}", info.incarnation, info.stream)));
         Lane {
+            ring: Mapped::at(file("ring")),
+            batches: Mapped::at(file("batches")),
             taken: AtomicU64::new(0),
             unacked: AtomicUsize::new(0),
             credit: AtomicUsize::new(usize::MAX),
             owes: AtomicBool::new(false),
-            needs_copies: AtomicBool::new(file.is_none()),
+            needs_copies: AtomicBool::new(ring_dir.is_none()),
             linked: AtomicBool::new(false),
-            ring_file: file,
-            ring: OnceLock::new(),
             info: std::sync::Arc::new(info),
         }
     }
 
-    /// The writer's memory; `None` where it cannot be mapped, which the writer is told.
+    /// The writer's loans; `None` where they cannot be mapped, which the writer is told.
     pub fn ring(&self) -> Option<&RingView> {
-        let map = || {
-            let view = self.ring_file.as_ref().and_then(|file| RingView::open(file).ok());
-            if view.is_none() {
-                self.needs_copies.store(true, Ordering::Release);
-                self.owes.store(true, Ordering::Release);
-            }
-            view
-        };
-        self.ring.get_or_init(map).as_ref()
+        self.map(&self.ring)
+    }
+
+    /// The writer's batches, likewise.
+    pub fn batches(&self) -> Option<&RingView> {
+        self.map(&self.batches)
+    }
+
+    fn map<'a>(&self, mapped: &'a Mapped) -> Option<&'a RingView> {
+        let view = mapped.view();
+        if view.is_none() && !self.needs_copies.swap(true, Ordering::AcqRel) {
+            self.owes.store(true, Ordering::Release);
+        }
+        view
+    }
+}
+
+/// A ring of the writer's, mapped when it is first needed.
+struct Mapped {
+    file: Option<PathBuf>,
+    view: OnceLock<Option<RingView>>,
+}
+
+impl Mapped {
+    fn at(file: Option<PathBuf>) -> Mapped {
+        Mapped { file, view: OnceLock::new() }
+    }
+
+    fn view(&self) -> Option<&RingView> {
+        self.view.get_or_init(|| RingView::open(self.file.as_ref()?).ok()).as_ref()
     }
 }

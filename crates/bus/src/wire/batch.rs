@@ -7,7 +7,8 @@
 //! length is the descriptor's. Samples begin at multiples of 4 from the body's start, which is what XCDR2 needs to be read in
 //! place.
 
-use bytes::{BufMut, BytesMut};
+use bytes::{BufMut, Bytes, BytesMut};
+use tampu_types::BatchHeader;
 
 use super::cursor::{BadMessage, Cursor};
 
@@ -15,6 +16,20 @@ const LOANED: u32 = 1 << 31;
 
 /// Bit of a batch header's flags: the writer wants to be told as soon as the batch is done with.
 pub const FLAG_ANSWER: u8 = 1;
+
+/// Bit of a batch header's flags: the batch lies in the writer's batch ring, and the body here is a [`Loaned`] that says where.
+pub const FLAG_ELSEWHERE: u8 = 2;
+
+/// What is sent instead of a batch that lies elsewhere: its header, and where it is.
+pub fn elsewhere(batch: &[u8], place: Loaned) -> Bytes {
+    let header = BatchHeader::of_encoded(batch);
+    let mut out = BytesMut::with_capacity(header.len() + LOANED_LEN);
+    out.extend_from_slice(header);
+    place.put(&mut out);
+    BatchHeader::set_flag(&mut out, FLAG_ELSEWHERE);
+    BatchHeader::set_body_len(&mut out, LOANED_LEN as u32);
+    out.freeze()
+}
 
 /// Where a loaned sample lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,6 +40,24 @@ pub struct Loaned {
     pub place: u32,
     /// Its length in bytes.
     pub length: u32,
+}
+
+/// Length of an encoded [`Loaned`].
+const LOANED_LEN: usize = 16;
+
+impl Loaned {
+    fn put(self, out: &mut BytesMut) {
+        out.put_u64_le(self.position);
+        out.put_u32_le(self.place);
+        out.put_u32_le(self.length);
+    }
+
+    /// Reads it.
+    pub fn decode(bytes: &[u8]) -> Result<Loaned, BadMessage> {
+        let mut cursor = Cursor::new(bytes);
+        let (position, place) = (cursor.u64("loan's position")?, cursor.u32("loan's place")?);
+        Ok(Loaned { position, place, length: cursor.u32("loan's length")? })
+    }
 }
 
 /// One sample of a body.
@@ -50,10 +83,8 @@ pub fn put_sample(body: &mut BytesMut, sample: &[u8]) {
 
 /// Appends a loaned sample's descriptor.
 pub fn put_loaned(body: &mut BytesMut, loaned: Loaned) {
-    body.put_u32_le(LOANED | 16);
-    body.put_u64_le(loaned.position);
-    body.put_u32_le(loaned.place);
-    body.put_u32_le(loaned.length);
+    body.put_u32_le(LOANED | LOANED_LEN as u32);
+    loaned.put(body);
 }
 
 /// Reads the sample at `at`; returns it with the place of the next.
@@ -67,10 +98,7 @@ pub fn sample_at(body: &[u8], at: usize) -> Result<(Piece<'_>, usize), BadMessag
     if word & LOANED == 0 {
         return Ok((Piece::Bytes(bytes), next));
     }
-    let mut cursor = Cursor::new(bytes);
-    let (position, place) = (cursor.u64("loan's position")?, cursor.u32("loan's place")?);
-    let loaned = Loaned { position, place, length: cursor.u32("loan's length")? };
-    Ok((Piece::Loaned(loaned), next))
+    Ok((Piece::Loaned(Loaned::decode(bytes)?), next))
 }
 
 #[cfg(test)]

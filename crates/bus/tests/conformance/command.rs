@@ -138,6 +138,7 @@ pub struct Look {
     pub lost: u64,
     pub waited_ns: u64,
     pub copied_loans: u64,
+    pub shared: u64,
     pub batches: u64,
     pub cache: usize,
 }

@@ -128,6 +128,7 @@ impl Member {
                     lost: stats.lost,
                     waited_ns: stats.waited_ns,
                     copied_loans: stats.copied_loans,
+                    shared: stats.shared,
                     batches: stats.batches,
                     cache: stats.cache,
                 }))

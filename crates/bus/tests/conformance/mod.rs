@@ -48,6 +48,9 @@ macro_rules! conformance {
             loans {
                 loans_for_another_host_are_copied_and_counted
             }
+            sharing {
+                batches_for_another_host_are_sent
+            }
             }
         }
     };
@@ -106,6 +109,10 @@ macro_rules! conformance {
             loans {
                 loans_are_read_where_they_were_written
                 loans_used_again_are_told_torn_never_damaged
+            }
+            sharing {
+                long_batches_are_shared_on_one_host
+                who_finds_shared_batches_overwritten_fetches_them
             }
             direct {
                 direct_links_carry_each_sample_once

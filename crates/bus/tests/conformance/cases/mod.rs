@@ -10,3 +10,4 @@ pub mod names;
 pub mod order;
 pub mod presence;
 pub mod receipts;
+pub mod sharing;

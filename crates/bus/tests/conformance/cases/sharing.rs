@@ -1,0 +1,58 @@
+//! Batches that lie in shared memory instead of travelling.
+
+use std::time::Duration;
+
+use tampu_bus::{QosPatch, ReaderState};
+
+use crate::conformance::arena::{Arena, Faulty, Scene};
+
+pub fn long_batches_are_shared_on_one_host<A: Arena>() {
+    let scene = Scene::<A>::new();
+    let (mut one, mut first, mut second) = (scene.join("one"), scene.join("first"), scene.join("second"));
+    let (first_log, second_log) = (first.reader("t"), second.reader("t"));
+    let writer = one.writer("t");
+    scene.matched(&mut one, writer, 2);
+    // Whether everybody can map the memory is known once everybody has spoken.
+    one.write(writer, 1, 100);
+    one.flush(writer, Duration::from_secs(10));
+    // Three times round.
+    one.write(writer, 6000, 1000);
+    for (reader, log) in [(&mut first, first_log), (&mut second, second_log)] {
+        let account = scene.settled(reader, log, "t", 6001);
+        assert_eq!(account.got, 6001, "{account:?}");
+    }
+    assert!(one.look(writer).shared > 10, "{:?}", one.look(writer));
+}
+
+pub fn who_finds_shared_batches_overwritten_fetches_them<A: Arena>() {
+    let scene = Scene::<A>::new();
+    let (mut one, mut keen, mut stopped) = (scene.join("one"), scene.join("keen"), scene.join("stopped"));
+    let (keen_log, stopped_log) = (keen.reader("t"), stopped.reader("t"));
+    let patch = QosPatch { max_wait_ms: Some(50), wait_period_ms: Some(3_600_000), ..QosPatch::default() };
+    let writer = one.writer_with("t", &[], patch);
+    scene.matched(&mut one, writer, 2);
+    one.write(writer, 1, 100);
+    one.flush(writer, Duration::from_secs(10));
+    stopped.stop();
+    one.write(writer, 8000, 1000);
+    assert_eq!(scene.settled(&mut keen, keen_log, "t", 8001).got, 8001);
+    assert!(one.status(writer, "stopped").is(ReaderState::Lagging));
+    stopped.resume();
+    let account = scene.settled(&mut stopped, stopped_log, "t", 8001);
+    assert_eq!((account.got, account.lost_total()), (8001, 0), "{account:?}");
+    assert!(one.look(writer).shared > 0);
+}
+
+pub fn batches_for_another_host_are_sent<A: Faulty>() {
+    let scene = Scene::<A>::new();
+    let (mut one, mut near, mut far) = (scene.join("one"), scene.join("near"), scene.join_at("there", "far"));
+    let (near_log, far_log) = (near.reader("t"), far.reader("t"));
+    let writer = one.writer("t");
+    scene.matched(&mut one, writer, 2);
+    one.flush(writer, Duration::from_secs(10));
+    one.write(writer, 1000, 1000);
+    for (reader, log) in [(&mut near, near_log), (&mut far, far_log)] {
+        assert_eq!(scene.settled(reader, log, "t", 1000).got, 1000);
+    }
+    assert_eq!(one.look(writer).shared, 0);
+}
