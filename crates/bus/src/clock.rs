@@ -43,6 +43,11 @@ pub trait Clock: Send + Sync {
 
     /// Waits until the gate has been opened more than `seen` times, or `until` (monotonic ns).
     fn wait(&self, gate: &Gate, seen: u64, until: u64);
+
+    /// Whether time passes by itself, so that the kernel may do the waiting.
+    fn is_the_host_s(&self) -> bool {
+        false
+    }
 }
 
 /// The host's clocks.
@@ -65,6 +70,10 @@ impl Clock for HostClock {
     fn utc(&self) -> Time {
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Time::from_unix(since_1970.as_secs() as i64, since_1970.subsec_nanos())
+    }
+
+    fn is_the_host_s(&self) -> bool {
+        true
     }
 
     fn wait(&self, gate: &Gate, seen: u64, until: u64) {

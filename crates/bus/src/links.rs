@@ -87,6 +87,12 @@ impl Links {
         outlet.send(Bytes::from(message))
     }
 
+    /// Where a reader's progress page is, for processes that share memory and sleep by the host's clock.
+    pub fn progress_page(&self, reader_of: Incarnation, reader: u32) -> Option<PathBuf> {
+        let dir = self.shared_dir.as_ref().filter(|_| self.clock.is_the_host_s())?;
+        Some(dir.join(format!("{reader_of}-{reader}.progress")))
+    }
+
     /// Forgets the way to a participant that is gone.
     pub fn forget(&self, to: Incarnation) {
         lock(&self.control).remove(&to);

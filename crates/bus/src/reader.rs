@@ -28,7 +28,7 @@ use crate::{
     error::BusError,
     links::{Links, lock},
     qos::{Ack, ReaderQos},
-    shared::LOAN_UNIT,
+    shared::{LOAN_UNIT, Progress, ProgressPage, whose},
     wire::{
         batch::{FLAG_ANSWER, FLAG_ELSEWHERE, Loaned, Piece, sample_at},
         control::{Acknowledgement, Heartbeat, Mark, Offer},
@@ -117,6 +117,8 @@ pub(crate) struct Core {
     lost: AtomicU64,
     /// Declarations: dropped with the reader.
     guards: Mutex<Vec<Guard>>,
+    /// Made with the first lane.
+    page: OnceLock<Option<Arc<ProgressPage>>>,
     /// Itself, for callbacks that outlive a call.
     this: OnceLock<std::sync::Weak<Core>>,
 }
@@ -136,6 +138,7 @@ impl Core {
             refused: AtomicU64::new(0),
             lost: AtomicU64::new(0),
             guards: Mutex::default(),
+            page: OnceLock::new(),
             this: OnceLock::new(),
             card,
             links,
@@ -302,7 +305,7 @@ impl Core {
                     Handed::Batch { arrival, skip } => arrival.first + skip,
                     Handed::Lost { from, .. } => *from,
                 });
-                lane.taken.store(start.unwrap_or(inbox.expected()).max(before), Ordering::Release);
+                lane.take(start.unwrap_or(inbox.expected()).max(before));
             }
             if beat.leaving {
                 inbox.writer_left(&mut out);
@@ -311,6 +314,7 @@ impl Core {
                 self.links.pulse_by(when);
             }
             lane.owes.store(self.qos.reliable || begins, Ordering::Release);
+            lane.watched.store(offer.watches, Ordering::Release);
             ack_by = ack_by.min(if offer.answer_now || begins { now } else { now + ACK_PATIENCE });
             self.hand_on(&mut received, key, out);
         }
@@ -337,10 +341,18 @@ impl Core {
             type_tag: TypeTag { id: offer.type_id, version: offer.type_version },
         };
         let same_host = self.links.incarnation.shares_host_with(beat.from);
-        let lane = Arc::new(Lane::new(info, self.links.shared_dir.clone().filter(|_| same_host)));
+        let progress = if same_host && self.qos.reliable { self.progress(key) } else { None };
+        let lane = Arc::new(Lane::new(info, self.links.shared_dir.clone().filter(|_| same_host), progress));
         lane.credit.store(offer.credit as usize, Ordering::Relaxed);
         received.lanes.insert(key, lane.clone());
         Some(lane)
+    }
+
+    /// A slot of this reader's page, for one more stream.
+    fn progress(&self, (writer, stream): (Incarnation, u32)) -> Option<Progress> {
+        let page =
+            self.page.get_or_init(|| ProgressPage::create(self.links.progress_page(self.links.incarnation, self.id)?).ok());
+        page.as_ref()?.slot(whose(writer, stream))
     }
 
     fn ack_by(&self, when: u64) {
@@ -431,6 +443,7 @@ impl Core {
             needs_copies: lane.needs_copies.load(Ordering::Acquire),
             leaving,
             linked: lane.linked.load(Ordering::Acquire),
+            slot: lane.progress.as_ref().map_or(0, |progress| progress.number),
         }
     }
 
@@ -606,11 +619,12 @@ impl Core {
 
     /// `weight` says how much speaks for telling the writer now, in bytes.
     fn acknowledge(&self, lane: &Lane, next: u64, weight: usize) {
-        if lane.taken.fetch_max(next, Ordering::AcqRel) >= next || !self.qos.reliable {
+        if !lane.take(next) || !self.qos.reliable {
             return;
         }
+        let watched = lane.watched.load(Ordering::Acquire);
         let unacked = lane.unacked.fetch_add(weight, Ordering::Relaxed).saturating_add(weight);
-        if unacked >= lane.credit.load(Ordering::Relaxed) / 4 {
+        if !watched && unacked >= lane.credit.load(Ordering::Relaxed) / 4 {
             lane.owes.store(false, Ordering::Release);
             self.tell(lane.info.incarnation, vec![self.mark(lane, false)]);
         } else if !lane.owes.swap(true, Ordering::AcqRel) {

@@ -10,9 +10,11 @@
 
 mod batches;
 mod map;
+mod progress;
 mod ring;
 
 pub(crate) use batches::BatchRing;
 pub use map::Overwritten;
 pub(crate) use map::RingView;
+pub(crate) use progress::{Progress, ProgressPage, Watch, whose};
 pub(crate) use ring::{ALIGNMENT as LOAN_UNIT, Lease, LoanRing, Room};

@@ -24,7 +24,7 @@ use crate::{
     error::{BusError, LoanError, WriteError},
     links::{Links, lock},
     qos::Qos,
-    shared::{BatchRing, LOAN_UNIT, Lease, LoanRing, Room},
+    shared::{BatchRing, LOAN_UNIT, Lease, LoanRing, Room, Watch, whose},
     wire::{
         batch::{self, Loaned},
         control::{Mark, Offer},
@@ -215,22 +215,26 @@ impl Stream {
         }
         loop {
             let now = self.links.clock.monotonic();
-            let Admission::Wait(longest) = outbox.admit(now) else {
+            let Admission::Wait { target, longest } = outbox.admit(now) else {
                 // Somebody else may have begun the batch while this worker waited.
                 let begun = outbox.is_empty().then_some(now);
                 outbox.begin(self.links.clock.utc());
                 return (outbox, begun);
             };
-            outbox = self.wait(outbox, now, longest);
+            outbox = self.wait(outbox, now, target, longest);
         }
     }
 
-    fn wait<'a>(&'a self, outbox: MutexGuard<'a, Outbox>, now: u64, longest: u64) -> MutexGuard<'a, Outbox> {
+    fn wait<'a>(&'a self, outbox: MutexGuard<'a, Outbox>, now: u64, target: u64, longest: u64) -> MutexGuard<'a, Outbox> {
         let seen = self.gate.openings();
+        let watch = outbox.furthest_behind(target);
         drop(outbox);
         // Acknowledgements that were lost are asked for again.
         self.links.pulse_by(now + longest.min(BEAT_UNACKED));
-        self.links.clock.wait(&self.gate, seen, now + longest);
+        match watch {
+            Some(watch) => watch.wait_for(target, Duration::from_nanos(longest.min(LOOK_AGAIN))),
+            None => self.links.clock.wait(&self.gate, seen, now + longest),
+        }
         self.waited.fetch_add(self.links.clock.monotonic().saturating_sub(now), Ordering::Relaxed);
         lock(&self.outbox)
     }
@@ -334,25 +338,32 @@ impl Stream {
 
     pub fn acknowledge(&self, from: Incarnation, mark: &Mark) {
         let mut outbox = lock(&self.outbox);
-        let news = outbox.acknowledge(from, mark);
+        outbox.acknowledge(from, mark);
         self.matched.store(outbox.matched(), Ordering::Relaxed);
+        if outbox.could_watch(from, mark)
+            && from.shares_host_with(self.links.incarnation)
+            && let Some(page) = self.links.progress_page(from, mark.reader)
+            && let Ok(watch) = Watch::open(&page, mark.slot, whose(self.links.incarnation, self.id))
+        {
+            outbox.watch(from, mark.reader, watch);
+        }
+        outbox.look();
         let delivered = outbox.acked_by_all().unwrap_or(0);
         drop(outbox);
-        if news {
-            self.gate.open();
-            if self.delivered.fetch_max(delivered, Ordering::AcqRel) < delivered
-                && let Some(tell) = self.on_delivery.get()
-            {
-                tell(delivered);
-            }
+        // Also without news: what the writer has seen by itself is news to whoever waits here.
+        self.gate.open();
+        if self.delivered.fetch_max(delivered, Ordering::AcqRel) < delivered
+            && let Some(tell) = self.on_delivery.get()
+        {
+            tell(delivered);
         }
     }
 
     /// What to tell each participant that reads this stream, and whether somebody has yet to acknowledge.
     pub fn offers(&self, mut put: impl FnMut(Incarnation, Offer)) -> bool {
         let answer_now = self.answer_now.swap(false, Ordering::AcqRel);
-        let outbox = lock(&self.outbox);
-        for (incarnation, reader, start) in outbox.offers() {
+        let mut outbox = lock(&self.outbox);
+        for (incarnation, reader, start, watches) in outbox.offers() {
             let offer = Offer {
                 reader,
                 stream: self.id,
@@ -363,6 +374,7 @@ impl Stream {
                 type_id: self.tag.id,
                 type_version: self.tag.version,
                 answer_now,
+                watches,
                 topic: self.topic.as_str().to_owned(),
                 partition: self.partition.key(),
             };
@@ -395,7 +407,18 @@ impl Stream {
             }
             self.answer_now.store(true, Ordering::Release);
             self.links.beat_soon();
-            clock.wait(&self.gate, seen, until.min(clock.monotonic() + BEAT_UNACKED));
+            let (target, watch) = {
+                let outbox = lock(&self.outbox);
+                (outbox.sealed(), outbox.furthest_behind(outbox.sealed()))
+            };
+            let next_beat = until.min(clock.monotonic() + BEAT_UNACKED);
+            match watch {
+                Some(watch) => {
+                    let pause = next_beat.saturating_sub(clock.monotonic()).min(4 * LOOK_AGAIN);
+                    watch.wait_for(target, Duration::from_nanos(pause));
+                }
+                None => clock.wait(&self.gate, seen, next_beat),
+            }
         }
     }
 
@@ -432,11 +455,11 @@ impl Stream {
                             pool.take_back(needed);
                         }
                         // Readers that keep up are done within this; for those that do not, the span grows.
-                        Admission::Wait(_) if waited && pool.grow() => waited = false,
-                        Admission::Wait(longest) => {
+                        Admission::Wait { .. } if waited && pool.grow() => waited = false,
+                        Admission::Wait { target, longest } => {
                             waited = true;
                             drop(ring);
-                            drop(self.wait(outbox, now, longest.min(LOAN_PATIENCE)));
+                            drop(self.wait(outbox, now, target, longest.min(LOAN_PATIENCE)));
                             ring = lock(&self.ring);
                         }
                     }
@@ -480,6 +503,8 @@ impl Stream {
 
 /// How often a writer says what it has while somebody has not acknowledged it.
 pub(crate) const BEAT_UNACKED: u64 = 100_000_000;
+/// How long a writer sleeps at a reader's bell before it looks whether that reader is still there.
+const LOOK_AGAIN: u64 = 5_000_000;
 /// How long a loan waits for readers before more of the pool is used.
 const LOAN_PATIENCE: u64 = 2_000_000;
 

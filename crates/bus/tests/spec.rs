@@ -35,6 +35,7 @@ fn heartbeats() {
         type_id: 2,
         type_version: 1,
         answer_now: true,
+        watches: false,
         topic: "log/warning".to_owned(),
         partition: ".operator.".to_owned(),
     };
@@ -52,7 +53,7 @@ fn heartbeats() {
 
 #[test]
 fn acknowledgements() {
-    let mark = Mark { reader: 1, stream: 2, next: 1_000_003, needs_copies: true, leaving: false, linked: true };
+    let mark = Mark { reader: 1, stream: 2, next: 1_000_003, needs_copies: true, leaving: false, linked: true, slot: 3 };
     let acknowledgement = Acknowledgement { from: incarnation(), marks: vec![mark] };
     let dump = hex_dump(PAGE, 1);
     same(&acknowledgement.encode(), &dump);

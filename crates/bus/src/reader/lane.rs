@@ -10,7 +10,10 @@ use std::{
 
 use tampu_types::{Incarnation, Partition, SourceName, TopicName};
 
-use crate::{shared::RingView, writer::TypeTag};
+use crate::{
+    shared::{Progress, RingView},
+    writer::TypeTag,
+};
 
 /// One stream, as its samples tell of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,10 +45,14 @@ pub(crate) struct Lane {
     batches: Mapped,
     pub needs_copies: AtomicBool,
     pub linked: AtomicBool,
+    /// Where the writer can look how far this reader is.
+    pub progress: Option<Progress>,
+    /// Whether it does.
+    pub watched: AtomicBool,
 }
 
 impl Lane {
-    pub fn new(info: StreamInfo, ring_dir: Option<PathBuf>) -> Lane {
+    pub fn new(info: StreamInfo, ring_dir: Option<PathBuf>, progress: Option<Progress>) -> Lane {
         let file = |kind| ring_dir.as_ref().map(|dir| dir.join(format!("{}-{}.{kind}", info.incarnation, info.stream)));
         Lane {
             ring: Mapped::at(file("ring")),
@@ -56,8 +63,19 @@ impl Lane {
             owes: AtomicBool::new(false),
             needs_copies: AtomicBool::new(ring_dir.is_none()),
             linked: AtomicBool::new(false),
+            progress,
+            watched: AtomicBool::new(false),
             info: std::sync::Arc::new(info),
         }
+    }
+
+    /// The application has done with everything before `next`; says whether that is news.
+    pub fn take(&self, next: u64) -> bool {
+        let news = self.taken.fetch_max(next, Ordering::AcqRel) < next;
+        if let (true, Some(progress)) = (news, &self.progress) {
+            progress.reach(next);
+        }
+        news
     }
 
     /// The writer's loans; `None` where they cannot be mapped, which the writer is told.

@@ -47,6 +47,8 @@ pub struct Offer {
     pub type_version: u16,
     /// Whether the writer wants to be answered now.
     pub answer_now: bool,
+    /// Whether the writer sees in shared memory how far the reader is, so that messages about it may be rare.
+    pub watches: bool,
     /// Its topic.
     pub topic: String,
     /// The key of its partition.
@@ -77,6 +79,8 @@ pub struct Mark {
     pub leaving: bool,
     /// Whether it has a direct link and needs nothing through the node.
     pub linked: bool,
+    /// The slot of its progress page that says the same; 0 where there is none.
+    pub slot: u32,
 }
 
 /// A control message.
@@ -107,7 +111,7 @@ impl Heartbeat {
             out.extend_from_slice(&offer.credit.to_le_bytes());
             out.extend_from_slice(&offer.type_id.to_le_bytes());
             out.extend_from_slice(&offer.type_version.to_le_bytes());
-            out.push(u8::from(offer.answer_now));
+            out.push(u8::from(offer.answer_now) | u8::from(offer.watches) << 1);
             put_text(&mut out, &offer.topic);
             put_text(&mut out, &offer.partition);
         }
@@ -118,7 +122,7 @@ impl Heartbeat {
 impl Acknowledgement {
     /// Writes it down.
     pub fn encode(&self) -> Vec<u8> {
-        let mut out = Vec::with_capacity(24 + 17 * self.marks.len());
+        let mut out = Vec::with_capacity(24 + 21 * self.marks.len());
         out.extend_from_slice(&ACKNOWLEDGEMENT);
         out.push(0);
         out.extend_from_slice(&self.from.to_bytes());
@@ -128,6 +132,7 @@ impl Acknowledgement {
             out.extend_from_slice(&mark.stream.to_le_bytes());
             out.extend_from_slice(&mark.next.to_le_bytes());
             out.push(u8::from(mark.needs_copies) | u8::from(mark.leaving) << 1 | u8::from(mark.linked) << 2);
+            out.extend_from_slice(&mark.slot.to_le_bytes());
         }
         out
     }
@@ -158,7 +163,7 @@ impl Control {
 }
 
 fn decode_offer(cursor: &mut Cursor<'_>) -> Result<Offer, BadMessage> {
-    let offer = Offer {
+    let mut offer = Offer {
         reader: cursor.u32("offer's reader")?,
         stream: cursor.u32("offer's stream")?,
         start: cursor.u64("offer's start")?,
@@ -167,10 +172,12 @@ fn decode_offer(cursor: &mut Cursor<'_>) -> Result<Offer, BadMessage> {
         credit: cursor.u32("offer's credit")?,
         type_id: cursor.u32("offer's type")?,
         type_version: cursor.u16("offer's type version")?,
-        answer_now: cursor.u8("offer's flag")? != 0,
-        topic: cursor.text("offer's topic")?.to_owned(),
-        partition: cursor.text("offer's partition")?.to_owned(),
+        ..Offer::default()
     };
+    let flags = cursor.u8("offer's flags")?;
+    (offer.answer_now, offer.watches) = (flags & 1 != 0, flags & 2 != 0);
+    offer.topic = cursor.text("offer's topic")?.to_owned();
+    offer.partition = cursor.text("offer's partition")?.to_owned();
     let ordered = offer.lowest <= offer.next && offer.start <= offer.next;
     if ordered { Ok(offer) } else { Err(BadMessage::Senseless("offer's range")) }
 }
@@ -178,7 +185,8 @@ fn decode_offer(cursor: &mut Cursor<'_>) -> Result<Offer, BadMessage> {
 fn decode_mark(cursor: &mut Cursor<'_>) -> Result<Mark, BadMessage> {
     let (reader, stream) = (cursor.u32("mark's reader")?, cursor.u32("mark's stream")?);
     let (next, flags) = (cursor.u64("mark's next")?, cursor.u8("mark's flags")?);
-    Ok(Mark { reader, stream, next, needs_copies: flags & 1 != 0, leaving: flags & 2 != 0, linked: flags & 4 != 0 })
+    let slot = cursor.u32("mark's slot")?;
+    Ok(Mark { reader, stream, next, needs_copies: flags & 1 != 0, leaving: flags & 2 != 0, linked: flags & 4 != 0, slot })
 }
 
 #[cfg(test)]
@@ -198,6 +206,7 @@ mod tests {
             type_id: 1,
             type_version: 1,
             answer_now: true,
+            watches: true,
             topic: "log/info".to_owned(),
             partition: ".operator.".to_owned(),
         };
@@ -208,7 +217,7 @@ mod tests {
     #[test]
     fn messages_lead_back() {
         assert_eq!(Control::decode(&heartbeat().encode()), Ok(Control::Heartbeat(heartbeat())));
-        let mark = Mark { reader: 1, stream: 2, next: 3, needs_copies: true, leaving: false, linked: true };
+        let mark = Mark { reader: 1, stream: 2, next: 3, needs_copies: true, leaving: false, linked: true, slot: 4 };
         let acknowledgement = Acknowledgement { from: heartbeat().from, marks: vec![mark; 3] };
         assert_eq!(Control::decode(&acknowledgement.encode()), Ok(Control::Acknowledgement(acknowledgement)));
     }

@@ -2,7 +2,7 @@
 
 use tampu_types::Incarnation;
 
-use crate::wire::keys::ReaderCard;
+use crate::{shared::Watch, wire::keys::ReaderCard};
 
 /// How a matched reader is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,6 +47,8 @@ pub(super) struct Matched {
     pub lost: u64,
     pub needs_copies: bool,
     pub linked: bool,
+    /// Where its progress can be seen without being told.
+    pub watch: Option<Watch>,
 }
 
 impl Matched {

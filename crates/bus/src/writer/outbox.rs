@@ -15,6 +15,7 @@ use super::{
 };
 use crate::{
     qos::{History, Hold, Qos},
+    shared::Watch,
     wire::{
         batch::{self, FLAG_ANSWER, Loaned},
         control::Mark,
@@ -44,8 +45,8 @@ const KEPT_OVERHEAD: usize = 96;
 pub(super) enum Admission {
     /// It may.
     Go,
-    /// It waits at most this long (ns) for readers that are behind, then looks again.
-    Wait(u64),
+    /// It waits for readers to come to this sample, at most this long (ns), then looks again.
+    Wait { target: u64, longest: u64 },
 }
 
 pub(crate) struct Outbox {
@@ -180,7 +181,9 @@ impl Outbox {
         }
         self.header.sent = now;
         self.unasked += self.building.len() + std::mem::take(&mut self.building_lent);
-        let ask = self.unasked >= self.window / 2;
+        self.look();
+        // Who is watched need not be asked.
+        let ask = self.unasked >= self.window / 2 && !self.readers.iter().all(|reader| reader.watch.is_some());
         self.header.flags = if ask { FLAG_ANSWER } else { 0 };
         if ask {
             self.unasked = 0;
@@ -264,7 +267,8 @@ impl Outbox {
     }
 
     /// Whether some reliable reader has not acknowledged everything that was sealed, or has not answered yet.
-    pub fn has_unacked(&self) -> bool {
+    pub fn has_unacked(&mut self) -> bool {
+        self.look();
         self.readers.iter().any(|reader| reader.card.reliable && reader.acked < self.sealed() || !reader.heard)
     }
 
@@ -297,6 +301,7 @@ impl Outbox {
             lost: 0,
             needs_copies: false,
             linked: false,
+            watch: None,
         });
     }
 
@@ -336,9 +341,8 @@ impl Outbox {
             return self.unmatch_reader(incarnation, mark.reader);
         }
         let next = mark.next.min(self.sealed());
-        let position = self.position_of(next);
-        let caught_up_at = self.position.saturating_sub(self.qos.credit as u64 / 2);
-        let Some(matched) = self.readers.iter_mut().find(|matched| matched.is(incarnation, mark.reader)) else { return false };
+        let Some(index) = self.readers.iter().position(|matched| matched.is(incarnation, mark.reader)) else { return false };
+        let matched = &mut self.readers[index];
         matched.needs_copies |= mark.needs_copies;
         matched.linked |= mark.linked;
         let first_word = !matched.heard;
@@ -349,9 +353,19 @@ impl Outbox {
         } else if next <= matched.acked {
             return first_word;
         }
+        self.advance(index, next);
+        self.evict();
+        true
+    }
+
+    /// A reader is further.
+    fn advance(&mut self, index: usize, next: u64) {
+        let position = self.position_of(next);
+        let caught_up_at = self.position.saturating_sub(self.qos.credit as u64 / 2);
         // What arrives undisturbed shows that the way holds more: a sixteenth of it is added.
-        let gained = position.saturating_sub(matched.acked_position) / 16 / self.readers.len().max(1) as u64;
-        let Some(matched) = self.readers.iter_mut().find(|matched| matched.is(incarnation, mark.reader)) else { return false };
+        let readers = self.readers.len() as u64;
+        let matched = &mut self.readers[index];
+        let gained = position.saturating_sub(matched.acked_position) / 16 / readers;
         if matched.holds() {
             self.window = (self.window + gained as usize).min(self.qos.credit);
         }
@@ -360,18 +374,55 @@ impl Outbox {
         if matched.state != ReaderState::Live && position >= caught_up_at {
             matched.state = ReaderState::Live;
         }
-        self.evict();
-        true
+    }
+
+    /// Looks how far the readers are whose progress can be seen.
+    pub fn look(&mut self) {
+        for index in 0..self.readers.len() {
+            let reader = &mut self.readers[index];
+            let Some(watch) = &reader.watch else { continue };
+            match watch.next() {
+                Some(next) if next > reader.acked => self.advance(index, next.min(self.sealed())),
+                Some(_) => {}
+                None => reader.watch = None,
+            }
+        }
+    }
+
+    /// Whether this reader names a place to look that is not looked at yet.
+    pub fn could_watch(&self, incarnation: Incarnation, mark: &Mark) -> bool {
+        mark.slot != 0 && self.readers.iter().any(|reader| reader.is(incarnation, mark.reader) && reader.watch.is_none())
+    }
+
+    /// This reader's progress can be seen from now on.
+    pub fn watch(&mut self, incarnation: Incarnation, reader: u32, watch: Watch) {
+        for matched in self.readers.iter_mut().filter(|matched| matched.is(incarnation, reader)) {
+            matched.watch = Some(watch.clone());
+        }
+    }
+
+    /// Whom to wait for until it has come to `target`, if everybody who has not can be watched: the one furthest behind.
+    pub fn furthest_behind(&self, target: u64) -> Option<Watch> {
+        let behind = || {
+            self.readers
+                .iter()
+                .filter(|reader| reader.card.reliable && reader.state == ReaderState::Live && reader.acked < target)
+        };
+        if behind().any(|reader| reader.watch.is_none()) {
+            return None;
+        }
+        behind().min_by_key(|reader| reader.acked)?.watch.clone()
     }
 
     /// Every reader as it stands, and the last that left.
-    pub fn statuses(&self) -> Vec<ReaderStatus> {
+    pub fn statuses(&mut self) -> Vec<ReaderStatus> {
+        self.look();
         self.readers.iter().map(Matched::status).chain(self.departed.iter().cloned()).collect()
     }
 
     /// The participants that read this stream, with what to offer each of their readers.
-    pub fn offers(&self) -> impl Iterator<Item = (Incarnation, u32, u64)> + '_ {
-        self.readers.iter().map(|reader| (reader.card.incarnation, reader.card.reader, reader.start))
+    pub fn offers(&self) -> impl Iterator<Item = (Incarnation, u32, u64, bool)> + '_ {
+        self.readers.iter().map(|reader| (reader.card.incarnation, reader.card.reader, reader.start, reader.watch.is_some()))
     }
 
     pub fn matched(&self) -> usize {
@@ -391,15 +442,22 @@ impl Outbox {
         let credit = self.window as u64;
         let position = self.position;
         let behind = |reader: &Matched| reader.holds() && position - reader.acked_position > credit;
+        if self.readers.iter().any(behind) {
+            self.look();
+        }
         if !self.readers.iter().any(behind) {
             self.end_wait(now);
             return Admission::Go;
         }
-        self.wait_for(now, behind)
+        // Not for the first byte of room, or it would wait again at once.
+        let target = self.cache.partition_point(|kept| kept.end + credit * 3 / 4 <= position);
+        let target = self.cache.get(target).map_or(self.sealed(), |kept| kept.next);
+        self.wait_for(now, target, behind)
     }
 
     /// The same for room in the loan ring up to `needed` (a position): readers that still need older loans are waited for.
     pub fn admit_loan(&mut self, now: u64, pins: impl Fn(u64) -> bool) -> Admission {
+        self.look();
         let cache = &self.cache;
         let building = self.building_loans;
         let needs = |reader: &Matched| {
@@ -419,10 +477,12 @@ impl Outbox {
             .filter(|(_, waiting)| **waiting)
             .map(|(reader, _)| (reader.card.incarnation, reader.card.reader))
             .collect();
-        self.wait_for(now, |reader| who.iter().any(|&(incarnation, id)| reader.is(incarnation, id)))
+        let done = self.cache.iter().find(|kept| kept.loans_from.is_some_and(|from| !pins(from)));
+        let target = done.map_or(self.sealed(), |kept| kept.first);
+        self.wait_for(now, target, |reader| who.iter().any(|&(incarnation, id)| reader.is(incarnation, id)))
     }
 
-    fn wait_for(&mut self, now: u64, behind: impl Fn(&Matched) -> bool) -> Admission {
+    fn wait_for(&mut self, now: u64, target: u64, behind: impl Fn(&Matched) -> bool) -> Admission {
         let max_wait = self.qos.max_wait.as_nanos() as u64;
         let since = *self.waiting_since.get_or_insert(now);
         let waited = now.saturating_sub(since);
@@ -440,7 +500,7 @@ impl Outbox {
             self.end_wait(now);
             return Admission::Go;
         }
-        Admission::Wait(longest)
+        Admission::Wait { target, longest }
     }
 
     fn end_wait(&mut self, now: u64) {
@@ -469,7 +529,8 @@ impl Outbox {
     }
 
     /// Before which position nobody the writer waits for needs a loan any more.
-    pub fn loans_needed_from(&self) -> Option<u64> {
+    pub fn loans_needed_from(&mut self) -> Option<u64> {
+        self.look();
         let acked = self.readers.iter().filter(|reader| reader.holds()).map(|reader| reader.acked).min().unwrap_or(self.sealed());
         let index = self.cache.partition_point(|kept| kept.next <= acked);
         self.cache.range(index..).find_map(|kept| kept.loans_from).or(self.building_loans)
@@ -506,6 +567,7 @@ impl Outbox {
 
     /// What became of everything sealed since the last receipt.
     pub fn receipt(&mut self) -> Receipt {
+        self.look();
         let range = self.receipt_from..self.sealed();
         let receipt = Receipt::sort(range, &self.lost, self.acked_by_all(), self.lowest());
         self.receipt_from = self.sealed();
