@@ -1,5 +1,6 @@
 //! The peers, one file each: nothing here is ours.
 
+pub mod memory;
 pub mod nats;
 pub mod socket;
 pub mod zenoh;

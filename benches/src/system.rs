@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use crate::{
-    peer::{nats, socket, zenoh, zmq},
+    peer::{memory, nats, socket, zenoh, zmq},
     role::Speed,
     tampu,
 };
@@ -47,6 +47,8 @@ const fn tampu(name: &'static str, from_size: usize, about: &'static str) -> Sys
 
 /// Loans are for samples whose copying costs more than finding them elsewhere.
 const LENT_FROM: usize = 4096;
+/// Where memory is the bound.
+const LARGE: usize = 64 << 10;
 
 /// All of them, ours first so that a peer's row can show the ratio.
 pub const SYSTEMS: &[System] = &[
@@ -61,6 +63,11 @@ pub const SYSTEMS: &[System] = &[
     peer("zmq-tcp", false, "libzmq XPUB NODROP to SUB over loopback TCP"),
     peer("raw-unix", false, "a loop over unix sockets, joined to 64 KB"),
     peer("raw-tcp", false, "a loop over loopback TCP sockets, joined to 64 KB"),
+    System {
+        from_size: LARGE,
+        latency: false,
+        ..peer("raw-memory", false, "a ring of 8 slots in shared memory and nothing else")
+    },
 ];
 
 /// What carries log records beside ours.
@@ -151,6 +158,8 @@ impl Role {
             ("raw-unix", Part::Reader) => socket::reader(socket::Kind::Unix, at, size),
             ("raw-tcp", Part::Writer) => socket::writer(socket::Kind::Tcp, dir, readers, size, speed),
             ("raw-tcp", Part::Reader) => socket::reader(socket::Kind::Tcp, at, size),
+            ("raw-memory", Part::Writer) => memory::writer(dir, readers, size, speed),
+            ("raw-memory", Part::Reader) => memory::reader(at, self.number, size),
             ("nats-1", Part::Writer) => nats::writer(at, 1, size, speed),
             ("nats-100", Part::Writer) => nats::writer(at, 100, size, speed),
             ("nats-1" | "nats-100", Part::Reader) => nats::reader(at, size),

@@ -435,6 +435,7 @@ impl Stream {
         let mut waited = false;
         loop {
             let Some(pool) = ring.as_mut() else { return Ok(Space::Heap(vec![0; length])) };
+            pool.read_by(self.matched.load(Ordering::Relaxed));
             match pool.room(length) {
                 Room::Free(begin) => return Ok(Space::Shared(pool.lend(begin, length))),
                 Room::Never => return Err(LoanError::TooLong { length, pool: self.qos.pool }),
