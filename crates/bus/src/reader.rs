@@ -3,7 +3,7 @@
 use std::{
     collections::{HashMap, VecDeque},
     sync::{
-        Arc, Mutex, OnceLock,
+        Arc, Mutex, OnceLock, Weak,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
@@ -28,7 +28,7 @@ use crate::{
     error::BusError,
     links::{Links, lock},
     qos::{Ack, ReaderQos},
-    shared::{LOAN_UNIT, Progress, ProgressPage, whose},
+    shared::{BatchView, LOAN_UNIT, Progress, ProgressPage, whose},
     wire::{
         batch::{FLAG_ANSWER, FLAG_ELSEWHERE, Loaned, Piece, sample_at},
         control::{Acknowledgement, Heartbeat, Mark, Offer},
@@ -119,8 +119,10 @@ pub(crate) struct Core {
     guards: Mutex<Vec<Guard>>,
     /// Made with the first lane.
     page: OnceLock<Option<Arc<ProgressPage>>>,
+    /// The lanes that are read from boards, by their slot in the page.
+    attached: Mutex<HashMap<u32, Weak<Lane>>>,
     /// Itself, for callbacks that outlive a call.
-    this: OnceLock<std::sync::Weak<Core>>,
+    this: OnceLock<Weak<Core>>,
 }
 
 impl Core {
@@ -139,6 +141,7 @@ impl Core {
             lost: AtomicU64::new(0),
             guards: Mutex::default(),
             page: OnceLock::new(),
+            attached: Mutex::default(),
             this: OnceLock::new(),
             card,
             links,
@@ -220,8 +223,7 @@ impl Core {
         }
         let place = Loaned::decode(body).ok()?;
         let lane = lock(&self.received).lanes.get(&(header.incarnation, header.stream)).cloned()?;
-        let (offset, length) = (place.place as usize * LOAN_UNIT, place.length as usize);
-        let batch = lane.batches()?.with(place.position, offset, length, Bytes::copy_from_slice).ok()?;
+        let batch = lane.batches()?.at(place)?;
         let (found, body) = BatchHeader::decode(&batch).ok()?;
         let same = found.incarnation == header.incarnation && found.stream == header.stream && found.first == header.first;
         (same && found.flags & FLAG_ELSEWHERE == 0 && found.count as usize <= body.len() / 4).then_some((batch, found))
@@ -240,14 +242,14 @@ impl Core {
                 if std::mem::take(&mut heard.silent) {
                     heard.absent_since = None;
                     received.queue.push_back(change(SourceState::Returned));
-                    self.gate.open();
+                    self.wake();
                 }
             }
             None => {
                 let heard = Heard { source: source.clone(), last: now, silent: false, absent_since: None };
                 received.sources.insert(from, heard);
                 received.queue.push_back(change(SourceState::Appeared));
-                self.gate.open();
+                self.wake();
             }
         }
     }
@@ -271,12 +273,14 @@ impl Core {
             };
             received.queue.push_back(item);
         }
-        self.gate.open();
+        self.wake();
     }
 
     /// A writer's participant has spoken; `offers` are those for this reader.
     pub fn heartbeat(&self, beat: &Heartbeat, offers: &[&Offer]) {
         let Ok(source) = SourceName::new(beat.source.as_str()) else { return };
+        // A heartbeat speaks of what is on the boards already.
+        self.look();
         let now = self.links.clock.monotonic();
         let mut received = lock(&self.received);
         if received.ended.contains(&beat.from) {
@@ -315,6 +319,10 @@ impl Core {
             }
             lane.owes.store(self.qos.reliable || begins, Ordering::Release);
             lane.watched.store(offer.watches, Ordering::Release);
+            if offer.board && !lane.attached.load(Ordering::Acquire) {
+                self.attach(&lane);
+                ack_by = now;
+            }
             ack_by = ack_by.min(if offer.answer_now || begins { now } else { now + ACK_PATIENCE });
             self.hand_on(&mut received, key, out);
         }
@@ -355,6 +363,49 @@ impl Core {
         page.as_ref()?.slot(whose(writer, stream))
     }
 
+    // --- the boards of writers on this host ---
+
+    /// Takes what writers have put on their boards.
+    pub fn look(&self) {
+        let Some(Some(page)) = self.page.get() else { return };
+        for slot in page.news() {
+            let lane = lock(&self.attached).get(&slot).and_then(Weak::upgrade);
+            if let Some(lane) = lane {
+                self.read_board(&lane);
+            }
+        }
+    }
+
+    fn read_board(&self, lane: &Lane) {
+        while let Some(batch) = lane.batches().and_then(BatchView::next) {
+            self.arrived(batch);
+        }
+    }
+
+    /// Takes batches from a writer's board from now on, if it can be mapped and its news be heard.
+    fn attach(&self, lane: &Arc<Lane>) {
+        let Some(progress) = &lane.progress else { return };
+        if lane.batches().is_some() && !lane.attached.swap(true, Ordering::AcqRel) {
+            lock(&self.attached).insert(progress.number, Arc::downgrade(lane));
+        }
+    }
+
+    /// The application has something to look at.
+    fn wake(&self) {
+        self.gate.open();
+        if let Some(Some(page)) = self.page.get() {
+            page.ring();
+        }
+    }
+
+    /// Waits for news: `seen` is how often the gate had been opened when there was none.
+    fn wait(&self, seen: u64, until: u64) {
+        let clock = &self.links.clock;
+        let Some(Some(page)) = self.page.get() else { return clock.wait(&self.gate, seen, until) };
+        let timeout = Duration::from_nanos(until.saturating_sub(clock.monotonic()));
+        page.sleep(timeout, || self.gate.openings() != seen);
+    }
+
     fn ack_by(&self, when: u64) {
         if self.ack_at.fetch_min(when, Ordering::AcqRel) > when {
             self.links.pulse_by(when);
@@ -380,7 +431,7 @@ impl Core {
         if fate != Fate::Dead && !std::mem::replace(&mut heard.silent, true) {
             let change = SourceChange { source: heard.source.clone(), incarnation: of, state: SourceState::Silent };
             received.queue.push_back(Item::Source(change));
-            self.gate.open();
+            self.wake();
         }
     }
 
@@ -402,7 +453,7 @@ impl Core {
         received.ended.push_back(of);
         let change = SourceChange { source: heard.source, incarnation: of, state };
         received.queue.push_back(Item::Source(change));
-        self.gate.open();
+        self.wake();
     }
 
     // --- what the pulse does ---
@@ -410,6 +461,8 @@ impl Core {
     /// Does what is due (`nodes` are the boots of the hosts that can be reached, `is_here` says whose presence there is);
     /// returns when it wants to be called next.
     pub fn pulse(&self, now: u64, nodes: &[u32], is_here: impl Fn(Incarnation) -> bool) -> u64 {
+        // Before anything is missed, or anybody buried.
+        self.look();
         let next_ack = self.acknowledge_due(now);
         let next_ask = self.ask_due(now);
         let next_look = self.look_for_silence(now, nodes, is_here);
@@ -443,6 +496,7 @@ impl Core {
             needs_copies: lane.needs_copies.load(Ordering::Acquire),
             leaving,
             linked: lane.linked.load(Ordering::Acquire),
+            attached: lane.attached.load(Ordering::Acquire),
             slot: lane.progress.as_ref().map_or(0, |progress| progress.number),
         }
     }
@@ -562,7 +616,7 @@ impl Core {
             self.end_source(&mut received, incarnation, SourceState::Died);
         }
         if news {
-            self.gate.open();
+            self.wake();
         }
         now + if doubtful { 20_000_000 } else { 250_000_000 }
     }
@@ -686,6 +740,7 @@ impl Reader {
                 Some(Item::Source(change)) => return Some(Event::Source(change)),
                 None => {
                     let seen = self.core.gate.openings();
+                    self.core.look();
                     self.core.take(&mut self.taken);
                     if !self.taken.is_empty() {
                         continue;
@@ -696,7 +751,7 @@ impl Reader {
                     if now >= until {
                         return None;
                     }
-                    clock.wait(&self.core.gate, seen, until);
+                    self.core.wait(seen, until);
                 }
             }
         }

@@ -7,7 +7,7 @@
 //!     node.sock                 where processes connect to it
 //!     node.key                  the password for node.sock where the node is open to the network, else absent
 //!     peers/<incarnation>.sock  where a process without a node can be met; `-direct` for direct links
-//!     shm/<incarnation>-<stream>.ring
+//!     shm/<incarnation>-<stream>.ring       loans; `.batches` batches; `<incarnation>-<reader>.progress` a reader's page
 //! ```
 //! Names of files begin with the incarnation that made them, so that leftovers of a killed process can be told from the
 //! files of a living one and removed by anybody ([`DomainDir::reclaim`]).

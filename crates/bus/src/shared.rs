@@ -13,8 +13,8 @@ mod map;
 mod progress;
 mod ring;
 
-pub(crate) use batches::BatchRing;
+pub(crate) use batches::{BatchRing, BatchView};
 pub use map::Overwritten;
 pub(crate) use map::RingView;
 pub(crate) use progress::{Progress, ProgressPage, Watch, whose};
-pub(crate) use ring::{ALIGNMENT as LOAN_UNIT, Lease, LoanRing, Room};
+pub(crate) use ring::{ALIGNMENT as LOAN_UNIT, LOANS_AT, Lease, LoanRing, Room};

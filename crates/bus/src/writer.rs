@@ -87,17 +87,17 @@ pub struct WriterStats {
 type OnDelivery = Box<dyn Fn(u64) + Send + Sync>;
 
 /// Where batches go that readers on this host can map.
-#[derive(Default)]
 enum Batches {
-    /// None was long enough so far.
-    #[default]
-    Unused,
+    /// A stream that writes little takes no memory for it: so many bytes are still to come.
+    Unused(usize),
     Ring(BatchRing),
     /// There is no memory to share.
     Nowhere,
 }
 
-/// Shorter batches are sent themselves: they cost less than the look elsewhere.
+/// How much a stream writes before its batches are shared, bytes; a batch counts as a 64th at least.
+const SHARED_AFTER: usize = 64 << 10;
+/// Who is not attached to the board is sent shorter batches themselves: they cost less than the look elsewhere.
 const SHARED_FROM: usize = 4096;
 
 /// One stream with everything that sends it.
@@ -177,7 +177,7 @@ impl Stream {
             node,
             direct,
             ring: Mutex::default(),
-            batches_at: Mutex::default(),
+            batches_at: Mutex::new(Batches::Unused(SHARED_AFTER)),
             last_send: AtomicU64::new(0),
             answer_now: AtomicBool::new(false),
             closed: AtomicBool::new(false),
@@ -258,8 +258,18 @@ impl Stream {
         let Some(bytes) = outbox.seal(clock.utc()) else { return };
         self.last_send.store(clock.monotonic(), Ordering::Relaxed);
         self.batches.fetch_add(1, Ordering::Relaxed);
+        let (bytes, everybody_has_it) = self.share(outbox, bytes);
+        if !everybody_has_it {
+            self.post(outbox, bytes);
+        }
+        if outbox.matched() > 0 {
+            self.links.pulse_by(clock.monotonic() + BEAT_UNACKED);
+        }
+    }
+
+    /// Sends a batch, or word of where it is.
+    fn post(&self, outbox: &Outbox, bytes: Bytes) {
         let (by_node, by_link) = outbox.ways();
-        let bytes = self.share(outbox, &bytes).unwrap_or(bytes);
         let mut refused = by_node && self.node.send(bytes.clone()).is_err();
         if let (true, Some((_, link))) = (by_link, &self.direct) {
             refused |= link.send(bytes).is_err();
@@ -267,28 +277,32 @@ impl Stream {
         if refused {
             self.refused.fetch_add(1, Ordering::Relaxed);
         }
-        if outbox.matched() > 0 {
-            self.links.pulse_by(clock.monotonic() + BEAT_UNACKED);
-        }
     }
 
-    /// Puts a batch into shared memory if everybody can find it there; returns what to send instead.
-    fn share(&self, outbox: &Outbox, batch: &Bytes) -> Option<Bytes> {
-        if batch.len() < SHARED_FROM || outbox.matched() == 0 || !outbox.shares_memory() {
-            return None;
+    /// Puts a batch into shared memory if everybody can find it there; returns what to send, and whether nobody needs it sent.
+    fn share(&self, outbox: &Outbox, batch: Bytes) -> (Bytes, bool) {
+        if outbox.matched() == 0 || !outbox.shares_memory() {
+            return (batch, false);
         }
         let mut batches = lock(&self.batches_at);
-        if let Batches::Unused = *batches {
+        if let Batches::Unused(idle) = &mut *batches {
+            *idle = idle.saturating_sub(batch.len().max(SHARED_AFTER / 64));
+            if *idle > 0 && !self.qos.direct {
+                return (batch, false);
+            }
             let made = self.links.shared_dir.as_ref().and_then(|dir| {
                 let path = dir.join(format!("{}-{}.batches", self.links.incarnation, self.id));
                 BatchRing::create(path).ok()
             });
             *batches = made.map_or(Batches::Nowhere, Batches::Ring);
+            // Readers learn of the board by the next heartbeat.
+            self.links.beat_soon();
         }
-        let Batches::Ring(ring) = &mut *batches else { return None };
-        let place = ring.put(batch)?;
+        let Batches::Ring(ring) = &mut *batches else { return (batch, false) };
+        let Some(place) = ring.put(&batch) else { return (batch, false) };
         self.shared.fetch_add(1, Ordering::Relaxed);
-        Some(batch::elsewhere(batch, place))
+        let everybody = outbox.tell_attached();
+        (if batch.len() < SHARED_FROM { batch } else { batch::elsewhere(&batch, place) }, everybody)
     }
 
     /// Sends what has lingered long enough; returns when it wants to be asked again.
@@ -362,6 +376,7 @@ impl Stream {
     /// What to tell each participant that reads this stream, and whether somebody has yet to acknowledge.
     pub fn offers(&self, mut put: impl FnMut(Incarnation, Offer)) -> bool {
         let answer_now = self.answer_now.swap(false, Ordering::AcqRel);
+        let board = matches!(*lock(&self.batches_at), Batches::Ring(_));
         let mut outbox = lock(&self.outbox);
         for (incarnation, reader, start, watches) in outbox.offers() {
             let offer = Offer {
@@ -375,6 +390,7 @@ impl Stream {
                 type_version: self.tag.version,
                 answer_now,
                 watches,
+                board,
                 topic: self.topic.as_str().to_owned(),
                 partition: self.partition.key(),
             };

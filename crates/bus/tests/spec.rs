@@ -36,6 +36,7 @@ fn heartbeats() {
         type_version: 1,
         answer_now: true,
         watches: false,
+        board: false,
         topic: "log/warning".to_owned(),
         partition: ".operator.".to_owned(),
     };
@@ -53,7 +54,16 @@ fn heartbeats() {
 
 #[test]
 fn acknowledgements() {
-    let mark = Mark { reader: 1, stream: 2, next: 1_000_003, needs_copies: true, leaving: false, linked: true, slot: 3 };
+    let mark = Mark {
+        reader: 1,
+        stream: 2,
+        next: 1_000_003,
+        needs_copies: true,
+        leaving: false,
+        linked: true,
+        attached: false,
+        slot: 3,
+    };
     let acknowledgement = Acknowledgement { from: incarnation(), marks: vec![mark] };
     let dump = hex_dump(PAGE, 1);
     same(&acknowledgement.encode(), &dump);

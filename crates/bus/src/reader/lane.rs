@@ -1,7 +1,8 @@
 //! What the receiving side and the application share about one stream.
 
 use std::{
-    path::PathBuf,
+    io,
+    path::{Path, PathBuf},
     sync::{
         OnceLock,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
@@ -11,7 +12,7 @@ use std::{
 use tampu_types::{Incarnation, Partition, SourceName, TopicName};
 
 use crate::{
-    shared::{Progress, RingView},
+    shared::{BatchView, LOANS_AT, Progress, RingView},
     writer::TypeTag,
 };
 
@@ -41,22 +42,24 @@ pub(crate) struct Lane {
     pub credit: AtomicUsize,
     /// An acknowledgement is owed.
     pub owes: AtomicBool,
-    ring: Mapped,
-    batches: Mapped,
+    ring: Mapped<RingView>,
+    batches: Mapped<BatchView>,
     pub needs_copies: AtomicBool,
     pub linked: AtomicBool,
     /// Where the writer can look how far this reader is.
     pub progress: Option<Progress>,
     /// Whether it does.
     pub watched: AtomicBool,
+    /// Whether this reader takes batches from the writer's board.
+    pub attached: AtomicBool,
 }
 
 impl Lane {
     pub fn new(info: StreamInfo, ring_dir: Option<PathBuf>, progress: Option<Progress>) -> Lane {
         let file = |kind| ring_dir.as_ref().map(|dir| dir.join(format!("{}-{}.{kind}", info.incarnation, info.stream)));
         Lane {
-            ring: Mapped::at(file("ring")),
-            batches: Mapped::at(file("batches")),
+            ring: Mapped::at(file("ring"), |path| RingView::open(path, LOANS_AT)),
+            batches: Mapped::at(file("batches"), BatchView::open),
             taken: AtomicU64::new(0),
             unacked: AtomicUsize::new(0),
             credit: AtomicUsize::new(usize::MAX),
@@ -65,6 +68,7 @@ impl Lane {
             linked: AtomicBool::new(false),
             progress,
             watched: AtomicBool::new(false),
+            attached: AtomicBool::new(false),
             info: std::sync::Arc::new(info),
         }
     }
@@ -84,11 +88,11 @@ impl Lane {
     }
 
     /// The writer's batches, likewise.
-    pub fn batches(&self) -> Option<&RingView> {
+    pub fn batches(&self) -> Option<&BatchView> {
         self.map(&self.batches)
     }
 
-    fn map<'a>(&self, mapped: &'a Mapped) -> Option<&'a RingView> {
+    fn map<'a, V>(&self, mapped: &'a Mapped<V>) -> Option<&'a V> {
         let view = mapped.view();
         if view.is_none() && !self.needs_copies.swap(true, Ordering::AcqRel) {
             self.owes.store(true, Ordering::Release);
@@ -98,17 +102,18 @@ impl Lane {
 }
 
 /// A ring of the writer's, mapped when it is first needed.
-struct Mapped {
+struct Mapped<V> {
     file: Option<PathBuf>,
-    view: OnceLock<Option<RingView>>,
+    open: fn(&Path) -> io::Result<V>,
+    view: OnceLock<Option<V>>,
 }
 
-impl Mapped {
-    fn at(file: Option<PathBuf>) -> Mapped {
-        Mapped { file, view: OnceLock::new() }
+impl<V> Mapped<V> {
+    fn at(file: Option<PathBuf>, open: fn(&Path) -> io::Result<V>) -> Mapped<V> {
+        Mapped { file, open, view: OnceLock::new() }
     }
 
-    fn view(&self) -> Option<&RingView> {
-        self.view.get_or_init(|| RingView::open(self.file.as_ref()?).ok()).as_ref()
+    fn view(&self) -> Option<&V> {
+        self.view.get_or_init(|| (self.open)(self.file.as_ref()?).ok()).as_ref()
     }
 }

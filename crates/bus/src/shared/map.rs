@@ -1,7 +1,8 @@
 //! The mapped ring: the only place that touches shared memory.
 //!
-//! Layout of the file: `u8[8]` magic, `u64` size of the ring, `u64` valid_from (at byte 64), ring from byte 4096. The file is
-//! made by its writer at full size and never shortened, so a mapping never faults; its directory is the user's own.
+//! Layout of the file: `u8[8]` magic, `u64` size of the ring, `u64` valid_from (at byte 64), from byte 128 words for the ring's
+//! own use, then the ring, at a byte that follows from what the ring is for. The file is made by its writer at full size and
+//! never shortened, so a mapping never faults; its directory is the user's own.
 
 use std::{
     fs::{File, OpenOptions},
@@ -17,23 +18,27 @@ use memmap2::{MmapOptions, MmapRaw};
 const MAGIC: u64 = u64::from_le_bytes(*b"tampurng");
 const SIZE_AT: usize = 8;
 const VALID_AT: usize = 64;
-const RING_AT: usize = 4096;
 
 /// The writer took a sample's memory back before or while it was used; what was read of it may be torn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the writer used the sample's memory again before it was read: this reader is too slow for loans of this size")]
 pub struct Overwritten;
 
+/// The words before the ring that are not this module's own.
+const WORDS_AT: usize = 128;
+
 struct Mapping {
     memory: MmapRaw,
+    /// Where the ring begins.
+    front: usize,
     size: usize,
 }
 
 impl Mapping {
     fn word(&self, at: usize) -> &AtomicU64 {
-        debug_assert!(at + 8 <= RING_AT && at.is_multiple_of(8));
-        // SAFETY: `at` is one of the constants above, inside the first page, which every mapping has; the mapping is page
-        // aligned, so the word is aligned; it lives as long as `self`, and all access to it is atomic.
+        assert!(at + 8 <= self.front && at.is_multiple_of(8), "a word before the ring");
+        // SAFETY: the word is before the ring (above), which every mapping holds; the mapping is page aligned, so the word is
+        // aligned; it lives as long as `self`, and all access to what is before the ring is atomic.
         unsafe { &*self.memory.as_mut_ptr().add(at).cast::<AtomicU64>() }
     }
 
@@ -46,8 +51,8 @@ impl Mapping {
         if offset > self.size || length > self.size - offset {
             return None;
         }
-        // SAFETY: the mapping is RING_AT + size long, and offset + length is within size.
-        NonNull::new(unsafe { self.memory.as_mut_ptr().add(RING_AT + offset) })
+        // SAFETY: the mapping is front + size long, and offset + length is within size.
+        NonNull::new(unsafe { self.memory.as_mut_ptr().add(self.front + offset) })
     }
 }
 
@@ -57,13 +62,13 @@ pub(crate) struct RingMemory {
 }
 
 impl RingMemory {
-    /// Makes the file, of this size (a multiple of the page).
-    pub fn create(path: &Path, size: usize) -> io::Result<RingMemory> {
+    /// Makes the file: so many bytes before the ring, and a ring of this size (both multiples of the page).
+    pub fn create(path: &Path, front: usize, size: usize) -> io::Result<RingMemory> {
         let file = OpenOptions::new().read(true).write(true).create_new(true).mode(0o600).open(path)?;
         // Reserving now turns a full file system into an error here instead of a SIGBUS at the first write.
-        rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, (RING_AT + size) as u64)?;
-        let memory = MmapOptions::new().len(RING_AT + size).map_raw(&file)?;
-        let mapping = Mapping { memory, size };
+        rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, (front + size) as u64)?;
+        let memory = MmapOptions::new().len(front + size).map_raw(&file)?;
+        let mapping = Mapping { memory, front, size };
         mapping.word(SIZE_AT).store(size as u64, Ordering::Relaxed);
         mapping.word(0).store(MAGIC, Ordering::Release);
         Ok(RingMemory { mapping })
@@ -71,6 +76,11 @@ impl RingMemory {
 
     pub fn size(&self) -> usize {
         self.mapping.size
+    }
+
+    /// One of the words before the ring.
+    pub fn word(&self, index: usize) -> &AtomicU64 {
+        self.mapping.word(WORDS_AT + 8 * index)
     }
 
     /// Takes back everything before `position`. Bytes written afterwards are seen by readers only after this.
@@ -101,20 +111,25 @@ pub(crate) struct RingView {
 }
 
 impl RingView {
-    /// Maps a ring another process made.
-    pub fn open(path: &Path) -> io::Result<RingView> {
+    /// Maps a ring another process made, with so many bytes before it.
+    pub fn open(path: &Path, front: usize) -> io::Result<RingView> {
         let file = File::open(path)?;
         let length = usize::try_from(file.metadata()?.len()).unwrap_or(0);
-        if length <= RING_AT {
+        if length <= front {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "the ring file is too short"));
         }
         let memory = MmapOptions::new().len(length).map_raw_read_only(&file)?;
-        let mapping = Mapping { memory, size: length - RING_AT };
+        let mapping = Mapping { memory, front, size: length - front };
         let size = mapping.word(SIZE_AT).load(Ordering::Relaxed);
         if mapping.word(0).load(Ordering::Acquire) != MAGIC || size != mapping.size as u64 {
             return Err(io::Error::new(io::ErrorKind::InvalidData, "not a ring file"));
         }
         Ok(RingView { mapping })
+    }
+
+    /// One of the words before the ring.
+    pub fn word(&self, index: usize) -> &AtomicU64 {
+        self.mapping.word(WORDS_AT + 8 * index)
     }
 
     /// Uses the bytes; refuses where the writer has taken them back before or meanwhile.
@@ -139,10 +154,10 @@ mod tests {
     fn what_is_taken_back_while_it_is_read_is_told() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.ring");
-        let ring = RingMemory::create(&path, 8192).unwrap();
+        let ring = RingMemory::create(&path, 4096, 8192).unwrap();
         // SAFETY: the only lease.
         unsafe { ring.lease(64, 4) }.unwrap().copy_from_slice(b"abcd");
-        let view = RingView::open(&path).unwrap();
+        let view = RingView::open(&path, 4096).unwrap();
         assert_eq!(view.with(64, 64, 4, <[u8]>::to_vec), Ok(b"abcd".to_vec()));
         assert_eq!(view.with(64, 64, 4, |_| ring.take_back(128)), Err(Overwritten));
         assert_eq!(view.with(64, 64, 4, |_| ()), Err(Overwritten));
@@ -154,8 +169,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("b.ring");
         std::fs::write(&path, vec![0; 9000]).unwrap();
-        assert!(RingView::open(&path).is_err());
+        assert!(RingView::open(&path, 4096).is_err());
         std::fs::write(&path, b"short").unwrap();
-        assert!(RingView::open(&path).is_err());
+        assert!(RingView::open(&path, 4096).is_err());
     }
 }

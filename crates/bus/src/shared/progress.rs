@@ -1,4 +1,4 @@
-//! How far readers are, told in shared memory: a writer on the same host looks there instead of being sent a message.
+//! A reader's page: how far it is, and who has news for it, told in shared memory to and by writers on the same host.
 //!
 //! An acknowledgement by message costs its reader, the node and the writer 40 us together; ten readers of one stream then cost
 //! more than the samples themselves. Here it is one store, and a look. Messages still say the same, only seldom: they are
@@ -7,16 +7,18 @@
 //! A page belongs to a reader: `<incarnation>-<reader>.progress`, one slot for each stream it reads.
 //!
 //! ```text
-//! 0         8          64                 128
-//! +---------+----------+------------------+------------------+--
-//! | magic   | slots    | slot 1           | slot 2           |      u64, in the host's byte order
-//! +---------+----------+------------------+------------------+--
+//! 0         8          16                 24     64           128
+//! +---------+----------+--------+---------+------+------------+------------+--
+//! | magic   | slots    | asleep | bell    | news | slot 1     | slot 2     |      in the host's byte order
+//! | u64     | u64      | u32    | u32     | u64 4|            |            |
+//! +---------+----------+--------+---------+------+------------+------------+--
 //! slot: u64 next (written by the reader) | u64 wake_at | u64 whose | u32 bell | zeros to 64 bytes
 //! ```
 //! `whose` names the stream (see [`whose`]): a slot may be used again while a writer the reader gave up still looks.
 //!
 //! A writer that waits for a reader puts the sample it waits for into `wake_at`, looks once more, and sleeps at the bell (a
-//! futex); the reader rings when it has come that far. Both sides store before they look, so neither misses the other.
+//! futex); the reader rings when it has come that far. The other way round, a writer that has put a batch on its board sets its
+//! slot's bit in `news` and rings the page's bell if the reader is asleep. All sides store before they look, so none misses another.
 
 use std::{
     fs::{File, OpenOptions},
@@ -44,6 +46,16 @@ const SIZE: usize = SLOT * (1 + SLOTS as usize);
 /// Nobody waits.
 const NEVER: u64 = u64::MAX;
 
+/// What stands before the slots.
+#[repr(C, align(64))]
+struct Front {
+    magic: AtomicU64,
+    slots: AtomicU64,
+    asleep: AtomicU32,
+    bell: AtomicU32,
+    news: [AtomicU64; 4],
+}
+
 /// One reader's place in one stream.
 #[repr(C, align(64))]
 struct Place {
@@ -64,11 +76,20 @@ struct Page {
 }
 
 impl Page {
-    fn word(&self, index: usize) -> &AtomicU64 {
-        debug_assert!(index < SLOT / 8);
-        // SAFETY: every page is mapped with SIZE bytes, of which these are the first 64; page alignment covers the word's; it
-        // lives as long as `self`, and every access by anybody is atomic.
-        unsafe { &*self.memory.as_mut_ptr().cast::<AtomicU64>().add(index) }
+    fn front(&self) -> &Front {
+        // SAFETY: every page is mapped with SIZE bytes, of which these are the first 64; `Front` is atomics, for which any bytes
+        // are valid; page alignment covers its own; it lives as long as `self`.
+        unsafe { &*self.memory.as_mut_ptr().cast::<Front>() }
+    }
+
+    /// Wakes the reader if it is asleep.
+    fn ring(&self) {
+        let front = self.front();
+        if front.asleep.load(Ordering::SeqCst) != 0 && front.asleep.swap(0, Ordering::SeqCst) != 0 {
+            front.bell.fetch_add(1, Ordering::SeqCst);
+            // Should it fail, the reader wakes by its timeout.
+            let _ = futex::wake(&front.bell, futex::Flags::empty(), i32::MAX as u32);
+        }
     }
 
     fn place(&self, slot: u32) -> &Place {
@@ -92,8 +113,8 @@ impl ProgressPage {
         // Reserving now turns a full file system into an error here instead of a SIGBUS at the first write.
         rustix::fs::fallocate(&file, rustix::fs::FallocateFlags::empty(), 0, SIZE as u64)?;
         let page = Page { memory: MmapOptions::new().len(SIZE).map_raw(&file)? };
-        page.word(1).store(u64::from(SLOTS), Ordering::Relaxed);
-        page.word(0).store(MAGIC, Ordering::Release);
+        page.front().slots.store(u64::from(SLOTS), Ordering::Relaxed);
+        page.front().magic.store(MAGIC, Ordering::Release);
         Ok(Arc::new(ProgressPage { page, path, free: Mutex::new((1..=SLOTS).rev().collect()) }))
     }
 
@@ -106,6 +127,37 @@ impl ProgressPage {
         place.wake_at.store(NEVER, Ordering::SeqCst);
         Some(Progress { page: self.clone(), number })
     }
+
+    /// The slots whose writers have put something on their boards since the last call.
+    pub fn news(&self) -> impl Iterator<Item = u32> + use<> {
+        // Most calls find nothing; looking leaves the line with its other users.
+        let take = |word: &AtomicU64| if word.load(Ordering::SeqCst) == 0 { 0 } else { word.swap(0, Ordering::SeqCst) };
+        let words = self.page.front().news.each_ref().map(take);
+        (0..256).filter(move |slot| words[slot / 64] >> (slot % 64) & 1 != 0).map(|slot| slot as u32)
+    }
+
+    /// Wakes whoever sleeps here.
+    pub fn ring(&self) {
+        self.page.ring();
+    }
+
+    /// Sleeps until the bell rings, at most this long; not at all where `has_news` finds some after everybody was told.
+    pub fn sleep(&self, timeout: Duration, has_news: impl FnOnce() -> bool) {
+        let front = self.page.front();
+        let bell = front.bell.load(Ordering::SeqCst);
+        front.asleep.store(1, Ordering::SeqCst);
+        let news = || front.news.iter().any(|word| word.load(Ordering::SeqCst) != 0);
+        if !news() && !has_news() {
+            let timeout = timespec(timeout);
+            // It returns early when the bell was rung meanwhile, or for a signal; the caller looks again.
+            let _ = futex::wait(&front.bell, futex::Flags::empty(), bell, Some(&timeout));
+        }
+        front.asleep.store(0, Ordering::SeqCst);
+    }
+}
+
+fn timespec(time: Duration) -> futex::Timespec {
+    futex::Timespec { tv_sec: time.as_secs() as i64, tv_nsec: i64::from(time.subsec_nanos()) }
 }
 
 impl Drop for ProgressPage {
@@ -159,7 +211,8 @@ impl Watch {
             return Err(foreign());
         }
         let page = Page { memory: MmapOptions::new().len(SIZE).map_raw(&file)? };
-        if page.word(0).load(Ordering::Acquire) != MAGIC || page.word(1).load(Ordering::Relaxed) != u64::from(SLOTS) {
+        let front = page.front();
+        if front.magic.load(Ordering::Acquire) != MAGIC || front.slots.load(Ordering::Relaxed) != u64::from(SLOTS) {
             return Err(foreign());
         }
         Ok(Watch { page: Arc::new(page), slot, whose })
@@ -173,6 +226,13 @@ impl Watch {
         (place.whose.load(Ordering::SeqCst) == self.whose).then_some(next)
     }
 
+    /// There is something on this writer's board.
+    pub fn tell(&self) {
+        let slot = self.slot as usize;
+        self.page.front().news[slot / 64].fetch_or(1 << (slot % 64), Ordering::SeqCst);
+        self.page.ring();
+    }
+
     /// Waits until the reader has come to `target`, at most this long.
     pub fn wait_for(&self, target: u64, timeout: Duration) {
         let place = self.page.place(self.slot);
@@ -181,7 +241,7 @@ impl Watch {
         if place.next.load(Ordering::SeqCst) >= target {
             return;
         }
-        let timeout = futex::Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: i64::from(timeout.subsec_nanos()) };
+        let timeout = timespec(timeout);
         // It returns early when the bell was rung meanwhile, or for a signal; the caller looks again.
         let _ = futex::wait(&place.bell, futex::Flags::empty(), bell, Some(&timeout));
     }
@@ -224,6 +284,34 @@ mod tests {
         assert_eq!(page.slot(8).unwrap().number, number, "slots are used again");
         assert_eq!(watch.next(), None, "by another stream");
         drop(other);
+    }
+
+    #[test]
+    fn a_reader_sleeps_until_somebody_has_news() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("p");
+        let page = ProgressPage::create(path.clone()).unwrap();
+        let slots: Vec<Progress> = (0..100).filter_map(|stream| page.slot(stream)).collect();
+        let numbers = [slots[3].number, slots[98].number];
+        let writers = numbers.map(|number| Watch::open(&path, number, u64::from(number) - 1).unwrap());
+        let teller = std::thread::spawn(move || {
+            for _ in 0..500 {
+                writers.iter().for_each(Watch::tell);
+                std::thread::sleep(Duration::from_micros(50));
+            }
+        });
+        let mut told = std::collections::BTreeSet::new();
+        while !teller.is_finished() {
+            page.sleep(Duration::from_millis(100), || false);
+            told.extend(page.news());
+        }
+        teller.join().unwrap();
+        told.extend(page.news());
+        assert_eq!(told.into_iter().collect::<Vec<_>>(), numbers);
+        // Nobody asleep, and news that came by another way: neither is waited for.
+        page.ring();
+        page.sleep(Duration::from_secs(3600), || true);
+        assert_eq!(page.news().count(), 0);
     }
 
     #[test]

@@ -10,6 +10,9 @@ use super::map::RingMemory;
 /// Loans begin at multiples of this: a cache line, so that no two share one, and more than any encoding asks for.
 pub(crate) const ALIGNMENT: usize = 64;
 
+/// Where the ring of loans begins in its file.
+pub(crate) const LOANS_AT: usize = 4096;
+
 /// The span to begin with, in bytes. A writer and its only reader work side by side and want room between them (+ 20 % at 1 MB);
 /// several readers share the cores with the writer, and find in the caches what is used again soon (+ 15 %).
 const SPAN_OF_ONE: usize = 8 << 20;
@@ -78,7 +81,7 @@ impl Lease {
 
 impl LoanRing {
     pub fn create(path: PathBuf, size: usize) -> io::Result<LoanRing> {
-        let memory = Arc::new(RingMemory::create(&path, size.next_multiple_of(4096).max(4096))?);
+        let memory = Arc::new(RingMemory::create(&path, LOANS_AT, size.next_multiple_of(4096).max(4096))?);
         let span = SPAN_OF_MANY.min(memory.size());
         Ok(LoanRing {
             memory,

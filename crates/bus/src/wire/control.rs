@@ -49,6 +49,8 @@ pub struct Offer {
     pub answer_now: bool,
     /// Whether the writer sees in shared memory how far the reader is, so that messages about it may be rare.
     pub watches: bool,
+    /// Whether the writer puts its batches on a board in shared memory.
+    pub board: bool,
     /// Its topic.
     pub topic: String,
     /// The key of its partition.
@@ -79,6 +81,8 @@ pub struct Mark {
     pub leaving: bool,
     /// Whether it has a direct link and needs nothing through the node.
     pub linked: bool,
+    /// Whether it takes the batches from the writer's board, by this slot's news, and need not be sent them.
+    pub attached: bool,
     /// The slot of its progress page that says the same; 0 where there is none.
     pub slot: u32,
 }
@@ -111,7 +115,7 @@ impl Heartbeat {
             out.extend_from_slice(&offer.credit.to_le_bytes());
             out.extend_from_slice(&offer.type_id.to_le_bytes());
             out.extend_from_slice(&offer.type_version.to_le_bytes());
-            out.push(u8::from(offer.answer_now) | u8::from(offer.watches) << 1);
+            out.push(u8::from(offer.answer_now) | u8::from(offer.watches) << 1 | u8::from(offer.board) << 2);
             put_text(&mut out, &offer.topic);
             put_text(&mut out, &offer.partition);
         }
@@ -131,7 +135,8 @@ impl Acknowledgement {
             out.extend_from_slice(&mark.reader.to_le_bytes());
             out.extend_from_slice(&mark.stream.to_le_bytes());
             out.extend_from_slice(&mark.next.to_le_bytes());
-            out.push(u8::from(mark.needs_copies) | u8::from(mark.leaving) << 1 | u8::from(mark.linked) << 2);
+            let (low, high) = (u8::from(mark.needs_copies) | u8::from(mark.leaving) << 1, u8::from(mark.linked) << 2);
+            out.push(low | high | u8::from(mark.attached) << 3);
             out.extend_from_slice(&mark.slot.to_le_bytes());
         }
         out
@@ -175,7 +180,7 @@ fn decode_offer(cursor: &mut Cursor<'_>) -> Result<Offer, BadMessage> {
         ..Offer::default()
     };
     let flags = cursor.u8("offer's flags")?;
-    (offer.answer_now, offer.watches) = (flags & 1 != 0, flags & 2 != 0);
+    (offer.answer_now, offer.watches, offer.board) = (flags & 1 != 0, flags & 2 != 0, flags & 4 != 0);
     offer.topic = cursor.text("offer's topic")?.to_owned();
     offer.partition = cursor.text("offer's partition")?.to_owned();
     let ordered = offer.lowest <= offer.next && offer.start <= offer.next;
@@ -186,7 +191,8 @@ fn decode_mark(cursor: &mut Cursor<'_>) -> Result<Mark, BadMessage> {
     let (reader, stream) = (cursor.u32("mark's reader")?, cursor.u32("mark's stream")?);
     let (next, flags) = (cursor.u64("mark's next")?, cursor.u8("mark's flags")?);
     let slot = cursor.u32("mark's slot")?;
-    Ok(Mark { reader, stream, next, needs_copies: flags & 1 != 0, leaving: flags & 2 != 0, linked: flags & 4 != 0, slot })
+    let [needs_copies, leaving, linked, attached] = [1, 2, 4, 8].map(|bit| flags & bit != 0);
+    Ok(Mark { reader, stream, next, needs_copies, leaving, linked, attached, slot })
 }
 
 #[cfg(test)]
@@ -207,6 +213,7 @@ mod tests {
             type_version: 1,
             answer_now: true,
             watches: true,
+            board: true,
             topic: "log/info".to_owned(),
             partition: ".operator.".to_owned(),
         };
@@ -217,7 +224,8 @@ mod tests {
     #[test]
     fn messages_lead_back() {
         assert_eq!(Control::decode(&heartbeat().encode()), Ok(Control::Heartbeat(heartbeat())));
-        let mark = Mark { reader: 1, stream: 2, next: 3, needs_copies: true, leaving: false, linked: true, slot: 4 };
+        let mark =
+            Mark { reader: 1, stream: 2, next: 3, needs_copies: true, leaving: false, linked: true, attached: true, slot: 4 };
         let acknowledgement = Acknowledgement { from: heartbeat().from, marks: vec![mark; 3] };
         assert_eq!(Control::decode(&acknowledgement.encode()), Ok(Control::Acknowledgement(acknowledgement)));
     }

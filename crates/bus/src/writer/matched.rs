@@ -49,6 +49,8 @@ pub(super) struct Matched {
     pub linked: bool,
     /// Where its progress can be seen without being told.
     pub watch: Option<Watch>,
+    /// Whether it takes batches from the board.
+    pub attached: bool,
 }
 
 impl Matched {

@@ -86,6 +86,9 @@ pub(crate) struct Outbox {
 const FIRST_WINDOW: usize = 256 << 10;
 const LEAST_WINDOW: usize = 128 << 10;
 
+/// Loans of this many bytes do not wait for company: reading them takes longer than word of them.
+const LENT_AT_ONCE: usize = 256 << 10;
+
 /// How many buffers are kept to be filled again.
 const SPARE: usize = 4;
 
@@ -142,9 +145,9 @@ impl Outbox {
         !self.is_empty() && self.building.len() + batch::framed_len(length) > self.limit
     }
 
-    /// Whether the batch is as long as it may be.
+    /// Whether the batch is as long as it may be, or speaks of so much memory that readers had better begin.
     pub fn is_full(&self) -> bool {
-        self.building.len() + 4 >= self.limit
+        self.building.len() + 4 >= self.limit || self.building_lent >= LENT_AT_ONCE
     }
 
     /// Begins the batch if there is none; the first sample's time is the batch's.
@@ -302,6 +305,7 @@ impl Outbox {
             needs_copies: false,
             linked: false,
             watch: None,
+            attached: false,
         });
     }
 
@@ -316,6 +320,18 @@ impl Outbox {
     pub fn ways(&self) -> (bool, bool) {
         let linked = self.readers.iter().filter(|reader| reader.linked).count();
         (linked < self.readers.len(), linked > 0)
+    }
+
+    /// Tells everybody who takes batches from the board that there is one; says whether that is everybody.
+    pub fn tell_attached(&self) -> bool {
+        let mut everybody = true;
+        for reader in &self.readers {
+            match &reader.watch {
+                Some(watch) if reader.attached => watch.tell(),
+                _ => everybody = false,
+            }
+        }
+        everybody
     }
 
     /// A reader has left.
@@ -345,6 +361,7 @@ impl Outbox {
         let matched = &mut self.readers[index];
         matched.needs_copies |= mark.needs_copies;
         matched.linked |= mark.linked;
+        matched.attached |= mark.attached;
         let first_word = !matched.heard;
         matched.heard = true;
         // Only the first mark may lie before the start: a reader that fetches history, or resumes where it stopped.
