@@ -147,8 +147,18 @@ fn the_log_line_is_measured_with_processes_of_its_own() {
     let report = site.tampu(&arguments).ok().json().remove(0);
     assert!(report["records_per_s"].as_f64().unwrap() > 0.0, "{report}");
     assert_eq!((report["lost"].as_f64(), report["wrong"].as_f64()), (Some(0.0), Some(0.0)), "{report}");
-    assert!(report["cpu_s"]["hub"].is_number() && report["cpu_s"]["producer"].is_number(), "{report}");
+    for costs in ["cpu_s", "cpu_us_per_record"] {
+        for process in ["producer", "node", "collector"] {
+            assert!(report[costs][process].is_number(), "{costs} {process}: {report}");
+        }
+        assert_eq!(report[costs]["clients"].as_array().map(Vec::len), Some(2), "{report}");
+    }
     assert_eq!(std::fs::read_dir(&data).unwrap().count(), 0, "nothing is left");
+    let live = site.tampu(&["perf", "log", "--live", "--seconds", "0.2", "--json"]).ok().json().remove(0);
+    assert!(live["cpu_s"]["collector"].is_null() && live["cpu_s"]["node"].is_number(), "{live}");
+    assert_eq!((live["lost"].as_f64(), live["stored"].as_f64()), (Some(0.0), None), "{live}");
+    let said = site.tampu(&["perf", "log", "--seconds", "0.2", "--data", &data.to_string_lossy()]).ok();
+    assert!(said.out.contains("CPU a record") && said.out.contains("collector "), "{said:?}");
 }
 
 #[test]
