@@ -9,7 +9,7 @@ use std::{
 
 use tampu_bus::{Event, Gap, LossReason, Reader, Sample, SourceChange, SourceState, StreamInfo};
 use tampu_types::{
-    BatchHeader, ClockState, Incarnation, LogRecord, SourceName, Time,
+    BatchHeader, Incarnation, LogRecord, SourceName, Time,
     log_batch::{TYPE_ID, VERSION, encode_records},
 };
 
@@ -182,6 +182,7 @@ impl Store {
         let now: Time = record.time;
         let sample = encode_records(&[record]).ok()?;
         let participant = &self.shared.participant;
+        let discipline = participant.clock().discipline();
         let header = BatchHeader {
             domain: participant.domain().clone(),
             source: participant.source().clone(),
@@ -194,8 +195,8 @@ impl Store {
             type_version: VERSION,
             acquired: now,
             sent: now,
-            clock: ClockState::Unknown,
-            tai_offset: 0,
+            clock: discipline.state,
+            tai_offset: discipline.tai_offset,
             flags: 0,
         };
         let arrival = Arrival { header: &header, samples: &[&sample], received: now, advances };
