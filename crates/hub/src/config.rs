@@ -15,6 +15,8 @@ use tampu_bus::qos::QosPatch;
 use tampu_log::Threshold;
 use tampu_types::{Domain, Level};
 
+use crate::rules::Allow;
+
 /// A part a hub can play.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -82,6 +84,8 @@ pub struct Config {
     pub run: Option<PathBuf>,
     /// The world beyond this host.
     pub network: Network,
+    /// Who may do what. Empty: whoever is let in may do everything.
+    pub allow: Vec<Allow>,
     /// The collector.
     pub collector: Collector,
     /// The hub's own log.
@@ -132,6 +136,7 @@ impl Default for Config {
             data: default_data(|name| std::env::var(name).ok()),
             run: None,
             network: Network::default(),
+            allow: Vec::new(),
             collector: Collector::default(),
             log: Log::default(),
             topic: Vec::new(),

@@ -10,6 +10,7 @@
 //! | taking batches, acknowledging | `intake` |
 //! | the record about a gap | `gaps` |
 //! | batches that cannot be read | `rejected` |
+//! | records it was told not to take | `dropped` |
 //! | who sends how much | [`status`] |
 //! | questions and answers | `services`, and their asking side [`ask`] |
 //!
@@ -29,13 +30,14 @@ use std::{
     time::Duration,
 };
 
-use tampu_bus::{Ack, BusError, History, Hold, Participant, ReaderQos, engine::Guard};
+use tampu_bus::{Ack, BusError, History, Hold, Participant, ReaderQos, access::Access, engine::Guard};
 use tampu_types::{PartitionFilter, TopicFilter, name::BadTopic};
 
 use self::{intake::Intake, rejected::Rejected, services::Services, status::Status};
 use crate::archive::Archive;
 
 pub mod ask;
+mod dropped;
 mod gaps;
 mod intake;
 mod rejected;
@@ -60,10 +62,13 @@ pub struct CollectorOptions {
     pub search_time: Duration,
     /// How many searches may run at once; more are refused.
     pub searches: usize,
+    /// Who may write to it and ask it.
+    pub access: Access,
 }
 
 impl CollectorOptions {
-    /// The default bounds: 64 MiB of rejected batches in this directory, 64 MiB on their way, 8 searches of at most 60 s.
+    /// The default bounds: 64 MiB of rejected batches in this directory, 64 MiB on their way, 8 searches of at most 60 s; for
+    /// this user's processes.
     pub fn new(rejected: impl Into<PathBuf>) -> CollectorOptions {
         CollectorOptions {
             rejected: rejected.into(),
@@ -71,6 +76,7 @@ impl CollectorOptions {
             queue: 64 << 20,
             search_time: Duration::from_secs(60),
             searches: 8,
+            access: Access::same_user(),
         }
     }
 }

@@ -94,6 +94,7 @@ impl HubArgs {
 pub fn start(config: Config) -> Result<Hub, Failure> {
     Hub::start(config).map_err(|error| match error {
         HubError::Config(error) => Failure::Usage(error.to_string()),
+        HubError::Denied(denied) => Failure::Usage(denied.to_string()),
         other => Failure::Failed(other.to_string()),
     })
 }

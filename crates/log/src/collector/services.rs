@@ -11,7 +11,10 @@ use std::sync::{
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use tampu_bus::engine::{Guard, Question};
+use tampu_bus::{
+    access::{Denied, Resource, Verb},
+    engine::{Guard, Question},
+};
 use tampu_types::{
     Incarnation, LogRecord, TopicName,
     log_batch::{LogBatchBuilder, PushError},
@@ -50,6 +53,8 @@ pub(super) struct End {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) error: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) denied: Option<Denied>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) scanned: Option<Scanned>,
 }
 
@@ -62,12 +67,19 @@ impl Services {
     pub(super) fn declare(shared: &Arc<Shared>) -> Result<Vec<Guard>, CollectorError> {
         let services = Arc::new(Services { shared: shared.clone(), running: AtomicUsize::new(0) });
         let mut guards = Vec::new();
-        for (name, answer) in
-            [(QUERY, Services::query as fn(&Services, &Reply)), (STAT, Services::stat), (STATUS, Services::status)]
-        {
+        for (name, verb, answer) in [
+            (QUERY, Verb::Query, Services::query as fn(&Services, &Reply)),
+            (STAT, Verb::Query, Services::stat),
+            (STATUS, Verb::Read, Services::status),
+        ] {
             let services = services.clone();
+            let resource = Resource::Service(name.to_owned());
             let answerer = Arc::new(move |question: Box<dyn Question>| {
-                services.clone().answer(question, answer);
+                let reply = Reply { from: services.shared.participant.incarnation(), question };
+                match services.shared.options.access.ask(verb, &resource) {
+                    Ok(()) => services.clone().answer(reply, answer),
+                    Err(denied) => reply.deny(denied),
+                }
             });
             guards.push(shared.participant.answer(&TopicName::new(name)?, answerer)?);
         }
@@ -75,8 +87,7 @@ impl Services {
     }
 
     /// Answers on a worker of its own: the engine's must not wait for a search.
-    fn answer(self: Arc<Services>, question: Box<dyn Question>, answer: fn(&Services, &Reply)) {
-        let reply = Reply { from: self.shared.participant.incarnation(), question };
+    fn answer(self: Arc<Services>, reply: Reply, answer: fn(&Services, &Reply)) {
         let limit = self.shared.options.searches;
         if self.running.fetch_add(1, Ordering::AcqRel) >= limit {
             self.running.fetch_sub(1, Ordering::AcqRel);
@@ -109,7 +120,7 @@ impl Services {
         });
         parts.send();
         match searched {
-            Ok(scanned) => reply.end(&End { scanned: Some(scanned), error: None }),
+            Ok(scanned) => reply.end(&End { scanned: Some(scanned), ..End::default() }),
             Err(error) => reply.fail(error.to_string()),
         }
     }
@@ -163,7 +174,11 @@ impl Reply {
     }
 
     fn fail(&self, error: String) {
-        self.end(&End { error: Some(error), scanned: None });
+        self.end(&End { error: Some(error), ..End::default() });
+    }
+
+    fn deny(&self, denied: Denied) {
+        self.end(&End { error: Some(denied.to_string()), denied: Some(denied), ..End::default() });
     }
 }
 

@@ -47,6 +47,10 @@ pub struct SourceReport {
     pub open_ends: u64,
     /// Samples that could not be read.
     pub rejected: u64,
+    /// Records it was not allowed to send.
+    pub refused: u64,
+    /// Why the last of them were refused.
+    pub refusal: Option<String>,
     /// When something of it last came, ns UTC.
     pub last_seen: Option<Time>,
     /// Records a second, over the last seconds.
@@ -110,6 +114,13 @@ impl Status {
 
     pub(crate) fn rejected(&self, name: &SourceName) {
         self.with(name, |source| source.report.rejected += 1);
+    }
+
+    pub(crate) fn refused(&self, name: &SourceName, records: u64, why: &str) {
+        self.with(name, |source| {
+            source.report.refused += records;
+            source.report.refusal = Some(why.to_owned());
+        });
     }
 
     pub(crate) fn changed(&self, name: &SourceName, incarnation: Incarnation, state: SourceState) {
