@@ -98,7 +98,8 @@ impl Collecting {
             ..Options::new(config.domain.clone())
         };
         let archive = Arc::new(Segments::open(directory.join("segments"), options)?);
-        let options = CollectorOptions { access, ..CollectorOptions::new(directory.join("rejected")) };
+        let options =
+            CollectorOptions { access, quotas: config.quota.clone(), ..CollectorOptions::new(directory.join("rejected")) };
         let collector = Collector::start(participant, archive.clone(), options)?;
         let watch = Watch::start(archive.clone(), logger).map_err(CollectingError::Watch)?;
         Ok(Collecting { directory, _watch: watch, collector, archive })

@@ -12,7 +12,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 use tampu_bus::qos::QosPatch;
-use tampu_log::Threshold;
+use tampu_log::{Threshold, collector::quota::Quotas};
 use tampu_types::{Domain, Level};
 
 use crate::rules::Allow;
@@ -88,6 +88,8 @@ pub struct Config {
     pub allow: Vec<Allow>,
     /// The collector.
     pub collector: Collector,
+    /// What one source may send to be kept.
+    pub quota: Quotas,
     /// The hub's own log.
     pub log: Log,
     /// Settings for topics, in order; later ones override earlier ones.
@@ -138,6 +140,7 @@ impl Default for Config {
             network: Network::default(),
             allow: Vec::new(),
             collector: Collector::default(),
+            quota: Quotas::default(),
             log: Log::default(),
             topic: Vec::new(),
         }

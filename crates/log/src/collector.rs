@@ -10,7 +10,8 @@
 //! | taking batches, acknowledging | `intake` |
 //! | the record about a gap | `gaps` |
 //! | batches that cannot be read | `rejected` |
-//! | records it was told not to take | `dropped` |
+//! | what one source may send | [`quota`] |
+//! | telling what was not taken on purpose | `dropped` |
 //! | who sends how much | [`status`] |
 //! | questions and answers | `services`, and their asking side [`ask`] |
 //!
@@ -33,13 +34,14 @@ use std::{
 use tampu_bus::{Ack, BusError, History, Hold, Participant, ReaderQos, access::Access, engine::Guard};
 use tampu_types::{PartitionFilter, TopicFilter, name::BadTopic};
 
-use self::{intake::Intake, rejected::Rejected, services::Services, status::Status};
+use self::{intake::Intake, quota::Quotas, rejected::Rejected, services::Services, status::Status};
 use crate::archive::Archive;
 
 pub mod ask;
 mod dropped;
 mod gaps;
 mod intake;
+pub mod quota;
 mod rejected;
 mod services;
 pub mod status;
@@ -64,11 +66,13 @@ pub struct CollectorOptions {
     pub searches: usize,
     /// Who may write to it and ask it.
     pub access: Access,
+    /// What one source may send to be kept.
+    pub quotas: Quotas,
 }
 
 impl CollectorOptions {
     /// The default bounds: 64 MiB of rejected batches in this directory, 64 MiB on their way, 8 searches of at most 60 s; for
-    /// this user's processes.
+    /// this user's processes, without quotas.
     pub fn new(rejected: impl Into<PathBuf>) -> CollectorOptions {
         CollectorOptions {
             rejected: rejected.into(),
@@ -77,6 +81,7 @@ impl CollectorOptions {
             search_time: Duration::from_secs(60),
             searches: 8,
             access: Access::same_user(),
+            quotas: Quotas::none(),
         }
     }
 }

@@ -20,6 +20,7 @@ use tampu_log::{
     collector::{
         Collector, CollectorOptions, IMPORT_TOPIC,
         ask::{self, AskFailed},
+        quota::Quotas,
     },
     query::{Field, Query},
 };
@@ -209,6 +210,41 @@ fn who_may_not_is_told_so_and_what_it_sends_is_counted_not_kept() {
         |record: &LogRecord| record.data.iter().find(|datum| datum.name == "records").unwrap().value.parse::<u64>().unwrap();
     assert_eq!(told.iter().map(counted).sum::<u64>(), 20, "{told:?}");
     assert!(told[0].message.contains("from DV01 not kept: user"), "{told:?}");
+}
+
+#[test]
+fn what_is_over_a_sources_quota_is_counted_and_told_exactly() {
+    let (net, dir) = (Net::new(), support::dir());
+    let archive = Arc::new(open(dir.path()));
+    let quotas = Quotas { records_per_s: 5, ..Quotas::none() };
+    let options = CollectorOptions { quotas, ..CollectorOptions::new(dir.path().join("rejected")) };
+    let collector = Collector::start(net.join("collector"), archive.clone(), options).unwrap();
+    let (looper, neighbour) = (net.join("looper"), net.join("neighbour"));
+    let sent = 1000;
+    let flood = writer(&looper, "log/debug");
+    for batch in 0..sent / 10 {
+        flood.write(&encode_records(&records(&looper, batch * 10..batch * 10 + 10)).unwrap()).unwrap();
+    }
+    let (alarm, other) = (writer(&looper, "log/alert"), writer(&neighbour, "log/debug"));
+    alarm.write(&encode_records(&records(&looper, sent..sent + 1)).unwrap()).unwrap();
+    other.write(&encode_records(&records(&neighbour, 0..10)).unwrap()).unwrap();
+    let writers = [&flood, &alarm, &other];
+    until("all is acknowledged", || writers.iter().all(|writer| writer.flush(Duration::from_millis(100)).complete()));
+
+    let status = collector.status();
+    let of = |name: &str| status.sources.iter().find(|source| source.source == name).unwrap();
+    let (kept, over) = (of("looper").received, of("looper").over_quota);
+    assert_eq!(kept + over, sent + 1);
+    // It may have sent across the border of two spans, or, on a host that slept, of more.
+    assert!(over > 0 && kept >= 51, "{status:?}");
+    assert_eq!((of("neighbour").received, of("neighbour").over_quota), (10, 0));
+    assert!(ids(&*archive).iter().any(|id| id.number == sent), "the alarm is kept");
+
+    drop(collector);
+    let told = search(&*archive, &Query { fields: [(Field::Logger, vec!["collector".into()])].into(), ..Query::default() });
+    let value = |record: &LogRecord, name: &str| record.data.iter().find(|datum| datum.name == name).unwrap().value.clone();
+    assert_eq!(told.iter().map(|record| value(record, "records").parse::<u64>().unwrap()).sum::<u64>(), over);
+    assert!(told.iter().all(|record| value(record, "why") == "over its quota of 5 records/s"), "{told:?}");
 }
 
 #[test]

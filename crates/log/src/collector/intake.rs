@@ -20,6 +20,7 @@ use super::{
     Shared,
     dropped::{Dropped, Ledger},
     gaps::Teller,
+    quota::{Meters, Packet},
 };
 use crate::archive::{Appended, ArchiveError, Arrival, StreamOffset};
 
@@ -42,6 +43,8 @@ struct Store {
     open_ends: HashMap<Incarnation, (SourceName, Vec<(String, u64)>)>,
     /// What the hook said of each stream; it is asked once a stream, not once a packet.
     asked: HashMap<(Incarnation, u32), Result<(), Denied>>,
+    /// What each source has sent, against its quota.
+    meters: Meters,
     /// What was not taken, on its way into the log.
     ledger: Ledger,
 }
@@ -87,7 +90,14 @@ impl Intake {
 
 impl Store {
     fn new(shared: Arc<Shared>) -> Store {
-        Store { shared, waiting: VecDeque::new(), open_ends: HashMap::new(), asked: HashMap::new(), ledger: Ledger::default() }
+        Store {
+            meters: Meters::new(shared.options.quotas.clone()),
+            shared,
+            waiting: VecDeque::new(),
+            open_ends: HashMap::new(),
+            asked: HashMap::new(),
+            ledger: Ledger::default(),
+        }
     }
 
     fn is_stopping(&self) -> bool {
@@ -128,6 +138,18 @@ impl Store {
             self.shared.status.refused(&stream.source, records, &why);
             return self.drop_sample(sample, &header, &bytes, records, why);
         }
+        let packet = Packet {
+            source: &stream.source,
+            incarnation: stream.incarnation,
+            stream: stream.stream,
+            topic: &stream.topic,
+            sent: sample.sent,
+        };
+        if let Err(over) = self.meters.admit(&packet) {
+            let records = record_count(&bytes);
+            self.shared.status.over_quota(&stream.source, records);
+            return self.drop_sample(sample, &header, &bytes, records, over.to_string());
+        }
         let samples = [bytes.as_ref()];
         let arrival = Arrival::of_stream(&header, &samples, sample.received);
         let taken = if stream.type_tag.id == TYPE_ID {
@@ -145,6 +167,9 @@ impl Store {
             }
         };
         if let Some(appended) = taken {
+            // One that was set aside takes its share, too.
+            let records = (appended.records + appended.duplicates).max(1);
+            self.meters.charge(&packet, records, bytes.len() as u64);
             self.shared.status.took(&stream.source, stream.incarnation, &appended, sample.received);
             self.waiting.push_back((appended.ticket, stream.clone(), sample.sequence + 1));
         }
@@ -228,6 +253,7 @@ impl Store {
             self.tell(record, None);
         }
         if matches!(change.state, SourceState::Died | SourceState::Left) {
+            self.meters.ended(&change.source, change.incarnation);
             self.asked.retain(|(incarnation, _), _| *incarnation != change.incarnation);
             let left = self.ledger.of(&change.source);
             self.tell_all(&left);

@@ -49,7 +49,9 @@ pub struct SourceReport {
     pub rejected: u64,
     /// Records it was not allowed to send.
     pub refused: u64,
-    /// Why the last of them were refused.
+    /// Records that were over its quota.
+    pub over_quota: u64,
+    /// Why records were last refused.
     pub refusal: Option<String>,
     /// When something of it last came, ns UTC.
     pub last_seen: Option<Time>,
@@ -121,6 +123,10 @@ impl Status {
             source.report.refused += records;
             source.report.refusal = Some(why.to_owned());
         });
+    }
+
+    pub(crate) fn over_quota(&self, name: &SourceName, records: u64) {
+        self.with(name, |source| source.report.over_quota += records);
     }
 
     pub(crate) fn changed(&self, name: &SourceName, incarnation: Incarnation, state: SourceState) {

@@ -20,6 +20,9 @@ use crate::{
 /// How long a hub may take to come up.
 const STARTING: Duration = Duration::from_secs(20);
 
+/// A hub that logs nothing itself and keeps all that comes.
+const HUB: &str = "[log]\nlocal = \"Warning\"\nlevel = \"Off\"\n[quota]\nbytes_per_s = 0\nrecords_per_s = 0\n";
+
 /// Directories and a domain for one measurement; removed at its end.
 pub struct Scene {
     directory: PathBuf,
@@ -79,11 +82,10 @@ impl Scene {
         Ok(hub)
     }
 
-    /// Starts a hub that logs nothing itself.
+    /// Starts a hub.
     pub fn start_hub(&self, roles: &str) -> Result<Worker, Failure> {
         let config = self.directory.join("hub.toml");
-        std::fs::write(&config, "[log]\nlocal = \"Warning\"\nlevel = \"Off\"\n")
-            .map_err(|error| Failure::failed(config.display(), error))?;
+        std::fs::write(&config, HUB).map_err(|error| Failure::failed(config.display(), error))?;
         self.start(roles, &["up", "--quiet", "--roles", roles, "--config", &config.to_string_lossy()])
     }
 }
