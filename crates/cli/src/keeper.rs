@@ -48,6 +48,11 @@ impl Keeper {
         Ok(Keeper { participant: connect.join_at(config, name)?, connect: connect.clone() })
     }
 
+    /// By way of a participant that is there already; `connect` is for messages.
+    pub fn over(participant: Participant, connect: &Connect) -> Keeper {
+        Keeper { participant, connect: connect.clone() }
+    }
+
     /// Calls `sink` with every record found, in the query's order.
     pub fn search(&self, query: &Query, interrupt: &Interrupt, sink: &mut dyn FnMut(LogRecord) -> Outcome) -> Outcome {
         let mut outcome = Ok(());

@@ -85,6 +85,56 @@ fn a_tail_ends_when_it_is_told_to() {
 }
 
 #[test]
+fn a_tail_begins_with_the_last_records_and_goes_on_without_a_hole() {
+    let site = Site::new();
+    let _hub = site.hub(&[]);
+    let lines = |from: u32, to: u32| (from..to).map(|number| format!("line {number}\n")).collect::<String>();
+    site.tampu_reading(lines(0, 50).as_bytes(), &["log", "send", "-p", "pipe"]).ok();
+    site.find(50, &["-p", "pipe", "-n", "0"]);
+
+    let mut tail = Following::start(&site, &["log", "tail", "--json", "-p", "pipe", "-n", "10"]);
+    let mut heard = Vec::new();
+    let mut hear = |count: usize| {
+        while heard.len() < count {
+            let record: Value = serde_json::from_str(&tail.lines.next().unwrap().unwrap()).unwrap();
+            heard.push(record["message"].as_str().unwrap().strip_prefix("line ").unwrap().parse::<u32>().unwrap());
+        }
+        heard.clone()
+    };
+    assert_eq!(hear(10), (40..50).collect::<Vec<_>>(), "the last ten, the oldest first");
+    // At once: some of these come live, some are asked for later, each comes once.
+    site.tampu_reading(lines(50, 150).as_bytes(), &["log", "send", "-p", "pipe"]).ok();
+    site.tampu_reading(lines(150, 200).as_bytes(), &["log", "send", "-p", "pipe"]).ok();
+    let mut all = hear(160);
+    all.sort_unstable();
+    assert_eq!(all, (40..200).collect::<Vec<_>>());
+
+    let said = site.tampu(&["log", "tail", "--json", "-p", "pipe", "-n", "7", "--count", "7"]).ok().json();
+    assert_eq!((said.len(), said[6]["message"].as_str()), (7, Some("line 199")));
+    let said = site.tampu(&["--domain", "nowhere", "log", "tail", "-n", "7"]);
+    assert_eq!(said.code, 3, "{said:?}");
+}
+
+#[test]
+fn stat_tells_who_sends_how_much() {
+    let site = Site::new();
+    let _hub = site.hub(&[]);
+    let lines: String = (0..30).map(|number| format!("line {number}\n")).collect();
+    site.tampu_reading(lines.as_bytes(), &["log", "send", "-p", "pipe"]).ok();
+    site.find(30, &["-p", "pipe", "-n", "0"]);
+    let sources = site.tampu(&["log", "stat", "--sources", "--json"]).ok().json();
+    let pipe = sources.iter().find(|source| source["source"] == "pipe").unwrap();
+    assert_eq!((pipe["received"].as_u64(), pipe["lost_samples"].as_u64()), (Some(30), Some(0)), "{pipe}");
+    assert!(pipe["last_seen"].as_i64().unwrap() > 0 && pipe["rate"].is_u64(), "{pipe}");
+    let said = site.tampu(&["log", "stat"]).ok();
+    let line = said.out.lines().find(|line| line.ends_with("  pipe")).unwrap_or_else(|| panic!("{said:?}"));
+    assert!(line.trim_start().starts_with("30 "), "{said:?}");
+    assert!(said.out.contains("records,") && said.out.contains("last seen"), "{said:?}");
+    // Whoever asks about something else is not told about everything.
+    assert!(!site.tampu(&["log", "stat", "-p", "pipe"]).ok().out.contains("last seen"));
+}
+
+#[test]
 fn the_demo_logs_and_everything_ends_with_one_interrupt() {
     let site = Site::new();
     let mut hub = site.hub(&["--demo", "--rate", "20"]);
