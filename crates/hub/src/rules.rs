@@ -90,8 +90,8 @@ impl Rules {
     /// Asks whether who has the domain's key may come in at each address the hub is to be open at.
     pub(crate) fn check_doors(&self, config: &Config) -> Result<(), Denied> {
         let stranger = Principal::KeyHolder(config.domain.clone());
-        let addresses = config.network.listen.iter().chain(&config.network.connect);
-        addresses.map(|address| self.authorise(&stranger, Verb::Enter, &Resource::Address(address.clone()))).collect()
+        let mut addresses = config.network.listen.iter().chain(&config.network.connect);
+        addresses.try_for_each(|address| self.authorise(&stranger, Verb::Enter, &Resource::Address(address.clone())))
     }
 
     /// These rules, and who is on the bus of this hub.

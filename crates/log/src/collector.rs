@@ -125,15 +125,7 @@ impl Collector {
         archive: Arc<dyn Archive>,
         options: CollectorOptions,
     ) -> Result<Collector, CollectorError> {
-        let shared = Arc::new(Shared {
-            rejected: Rejected::new(options.rejected.clone(), options.rejected_bytes),
-            status: Status::default(),
-            numbers: AtomicU64::new(0),
-            stopping: AtomicBool::new(false),
-            participant,
-            archive,
-            options,
-        });
+        let shared = Shared::new(participant, archive, options);
         let mut collector = Collector { shared: shared.clone(), workers: Vec::new(), _services: Vec::new() };
         // Answers first: who finds the collector may ask it.
         collector._services = Services::declare(&shared)?;
@@ -169,6 +161,18 @@ impl Collector {
 }
 
 impl Shared {
+    fn new(participant: Participant, archive: Arc<dyn Archive>, options: CollectorOptions) -> Arc<Shared> {
+        Arc::new(Shared {
+            rejected: Rejected::new(options.rejected.clone(), options.rejected_bytes),
+            status: Status::default(),
+            numbers: AtomicU64::new(0),
+            stopping: AtomicBool::new(false),
+            participant,
+            archive,
+            options,
+        })
+    }
+
     fn report(&self) -> status::Report {
         let (rejected, kept) = self.rejected.counts();
         status::Report {

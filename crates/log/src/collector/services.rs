@@ -210,3 +210,58 @@ impl Parts<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tampu_bus::{
+        Participant, QosTable,
+        access::{Access, Members, Principal},
+        engine::memory::MemoryNet,
+    };
+    use tampu_types::{Domain, SourceName};
+
+    use super::{super::CollectorOptions, *};
+    use crate::{
+        archive::{Options, Segments},
+        collector::ask::{self, AskFailed},
+    };
+
+    #[test]
+    fn who_is_no_member_gets_no_answer_but_the_refusal() {
+        let (net, dir) = (MemoryNet::new(1), tempfile::tempdir().unwrap());
+        let domain = Domain::new("lab").unwrap();
+        let join = |name: &str| {
+            let name = SourceName::new(name).unwrap();
+            Participant::on(net.engine("host"), domain.clone(), name, QosTable::default()).unwrap()
+        };
+        // A closed hub, and somebody who comes with a key all the same.
+        let stranger = Principal::KeyHolder(Domain::new("elsewhere").unwrap());
+        let who = stranger.clone();
+        let access = Access::new(Arc::new(Members::default()), move || who.clone());
+        let options = CollectorOptions { access, ..CollectorOptions::new(dir.path().join("rejected")) };
+        let archive = Arc::new(Segments::open(dir.path().join("segments"), Options::new(domain.clone())).unwrap());
+        // Its workers would run the simulated clock; a refusal needs none of them.
+        let shared = Shared::new(join("collector"), archive, options);
+        let _services = Services::declare(&shared).unwrap();
+        let asker = join("asker");
+        net.advance(Duration::from_millis(10));
+
+        let wait = Duration::from_secs(60);
+        let answers = [
+            ask::query(&asker, &Query::default(), wait, &mut |_| panic!("a record came")).map(|_| ()),
+            ask::stat(&asker, &Query::default(), &Grouping::default(), wait).map(|_| ()),
+            ask::status(&asker, wait).map(|_| ()),
+        ];
+        let expected = [(Verb::Query, QUERY), (Verb::Query, STAT), (Verb::Read, STATUS)];
+        for (answer, (verb, service)) in answers.into_iter().zip(expected) {
+            match answer {
+                Err(AskFailed::Denied(denied)) => {
+                    assert_eq!((&denied.principal, denied.verb, denied.resource.name()), (&stranger, verb, service));
+                }
+                other => panic!("{service}: {other:?}"),
+            }
+        }
+    }
+}
