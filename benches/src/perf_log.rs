@@ -56,10 +56,10 @@ impl Said {
         self.cpu_s.iter().map(|(name, seconds)| (name.clone(), sum(seconds))).collect()
     }
 
-    /// What a record costs the collector in processor time, in microseconds: of the collector's process where it has one of
-    /// its own, else of the hub that is also the node.
-    pub fn collector_us(&self) -> Option<f64> {
-        let seconds = ["collector", "hub"].iter().find_map(|name| self.cpu_s.get(*name)).map(sum)?;
+    /// What a record costs in processor time between writer and clients, in microseconds: the collector's where records are
+    /// kept, else the node's.
+    pub fn between_us(&self) -> Option<f64> {
+        let seconds = ["collector", "node"].iter().find_map(|name| self.cpu_s.get(*name)).map(sum)?;
         (self.records > 0.0).then(|| seconds * 1e6 / self.records)
     }
 }
@@ -101,12 +101,15 @@ mod tests {
     #[test]
     fn the_agreed_fields_are_enough_and_others_do_not_disturb() -> serde_json::Result<()> {
         let text = r#"{"records_per_s": 1e6, "lost": 0.0, "records": 2000000.0, "slowest_client_per_s": 9e5, "wrong": 0.0,
-            "cpu_s": {"hub": 0.5, "producer": 0.2, "clients": [0.25, 0.5]}, "more": [1]}"#;
+            "cpu_s": {"collector": 0.5, "node": 0.1, "producer": 0.2, "clients": [0.25, 0.5]}, "more": [1]}"#;
         let said: Said = serde_json::from_str(text)?;
-        assert_eq!((said.per_second(), said.lost(), said.collector_us()), (9e5, 0, Some(0.25)));
-        assert_eq!(said.cpu(), [("clients".to_owned(), 0.75), ("hub".to_owned(), 0.5), ("producer".to_owned(), 0.2)]);
-        let said: Said = serde_json::from_str(r#"{"records_per_s": 1e6, "lost": 3, "cpu_s": {}, "slowest_client_per_s": null}"#)?;
-        assert_eq!((said.per_second(), said.lost(), said.collector_us()), (1e6, 3, None));
+        assert_eq!((said.per_second(), said.lost(), said.between_us()), (9e5, 0, Some(0.25)));
+        let cpu = [("clients", 0.75), ("collector", 0.5), ("node", 0.1), ("producer", 0.2)];
+        assert_eq!(said.cpu(), cpu.map(|(name, seconds)| (name.to_owned(), seconds)));
+        let said: Said = serde_json::from_str(
+            r#"{"records_per_s": 1e6, "lost": 3, "cpu_s": {"node": 1.5}, "records": 1000000, "slowest_client_per_s": null}"#,
+        )?;
+        assert_eq!((said.per_second(), said.lost(), said.between_us()), (1e6, 3, Some(1.5)));
         Ok(())
     }
 }

@@ -165,7 +165,7 @@ impl Options {
             records_per_s: said.per_second(),
             lost: said.lost(),
             wrong: said.wrong(),
-            between_us: said.collector_us(),
+            between_us: said.between_us(),
             cpu: said.cpu(),
         })
     }

@@ -7,6 +7,11 @@ use std::{
 
 use tampu_types::Time;
 
+use self::discipline::{Discipline, Watch};
+
+pub mod discipline;
+mod kernel;
+
 /// Something to wait at: opened by whoever has news. Opening counts, so an opening between looking and waiting is not missed.
 #[derive(Debug, Default)]
 pub struct Gate {
@@ -41,6 +46,9 @@ pub trait Clock: Send + Sync {
     /// UTC now.
     fn utc(&self) -> Time;
 
+    /// How far UTC can be trusted.
+    fn discipline(&self) -> Discipline;
+
     /// Waits until the gate has been opened more than `seen` times, or `until` (monotonic ns).
     fn wait(&self, gate: &Gate, seen: u64, until: u64);
 
@@ -54,11 +62,12 @@ pub trait Clock: Send + Sync {
 #[derive(Debug)]
 pub struct HostClock {
     origin: Instant,
+    watch: Watch,
 }
 
 impl Default for HostClock {
     fn default() -> HostClock {
-        HostClock { origin: Instant::now() }
+        HostClock { origin: Instant::now(), watch: Watch::default() }
     }
 }
 
@@ -70,6 +79,10 @@ impl Clock for HostClock {
     fn utc(&self) -> Time {
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Time::from_unix(since_1970.as_secs() as i64, since_1970.subsec_nanos())
+    }
+
+    fn discipline(&self) -> Discipline {
+        self.watch.look(self.monotonic())
     }
 
     fn is_the_host_s(&self) -> bool {

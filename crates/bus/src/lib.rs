@@ -11,6 +11,7 @@
 //! | what an engine is, and the engines | [`engine`] |
 //! | what is on the wire | [`wire`] |
 //! | bounds and wishes | [`qos`] |
+//! | who may do what | [`access`] |
 //! | writing: outbox (a value), loans, receipts | [`Writer`] |
 //! | reading: inbox (a value), events | [`Reader`] |
 //!
@@ -45,6 +46,7 @@
 //! # }
 //! ```
 
+pub mod access;
 pub mod clock;
 pub mod crowd;
 pub mod engine;

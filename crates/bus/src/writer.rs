@@ -255,6 +255,7 @@ impl Stream {
 
     fn send(&self, outbox: &mut Outbox) {
         let clock = &self.links.clock;
+        outbox.tell_clock(clock.discipline());
         let Some(bytes) = outbox.seal(clock.utc()) else { return };
         self.last_send.store(clock.monotonic(), Ordering::Relaxed);
         self.batches.fetch_add(1, Ordering::Relaxed);

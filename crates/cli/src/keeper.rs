@@ -27,10 +27,14 @@ pub struct Keeper {
 }
 
 /// What became of imported records.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Stored {
     pub records: u64,
     pub duplicates: u64,
+    /// Records the collector may not take from here.
+    pub refused: u64,
+    /// Why, if there are any.
+    pub refusal: String,
 }
 
 impl Keeper {
@@ -42,6 +46,11 @@ impl Keeper {
     /// Joins where this configuration leads; `connect` is for messages.
     pub fn at(config: ZenohConfig, connect: &Connect, name: &str) -> Result<Keeper, Failure> {
         Ok(Keeper { participant: connect.join_at(config, name)?, connect: connect.clone() })
+    }
+
+    /// By way of a participant that is there already; `connect` is for messages.
+    pub fn over(participant: Participant, connect: &Connect) -> Keeper {
+        Keeper { participant, connect: connect.clone() }
     }
 
     /// Calls `sink` with every record found, in the query's order.
@@ -89,7 +98,8 @@ impl Keeper {
         let sources = status["sources"].as_array().map(Vec::as_slice).unwrap_or_default();
         let mine = sources.iter().find(|source| source["source"] == own);
         let number = |name: &str| mine.and_then(|source| source[name].as_u64()).unwrap_or(0);
-        Ok(Stored { records: number("received"), duplicates: number("duplicates") })
+        let refusal = mine.and_then(|source| source["refusal"].as_str()).unwrap_or_default().to_owned();
+        Ok(Stored { records: number("received"), duplicates: number("duplicates"), refused: number("refused"), refusal })
     }
 
     fn failure(&self, error: AskFailed) -> Failure {
@@ -154,6 +164,12 @@ impl Importing<'_> {
             }
         }
         let after = self.keeper.stored()?;
-        Ok(Stored { records: after.records - self.before.records, duplicates: after.duplicates - self.before.duplicates })
+        let since = |now: u64, before: u64| now.saturating_sub(before);
+        Ok(Stored {
+            records: since(after.records, self.before.records),
+            duplicates: since(after.duplicates, self.before.duplicates),
+            refused: since(after.refused, self.before.refused),
+            refusal: after.refusal,
+        })
     }
 }

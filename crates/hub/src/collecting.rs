@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use tampu_bus::Participant;
+use tampu_bus::{Participant, access::Access};
 use tampu_log::{
     Logger, alert,
     archive::{Archive, ArchiveError, Options, Segments},
@@ -85,7 +85,12 @@ impl Drop for Watch {
 }
 
 impl Collecting {
-    pub fn start(config: &Config, participant: Participant, logger: Logger) -> Result<Collecting, CollectingError> {
+    pub fn start(
+        config: &Config,
+        participant: Participant,
+        access: Access,
+        logger: Logger,
+    ) -> Result<Collecting, CollectingError> {
         let directory = config.domain_data().join("log");
         let options = Options {
             roll: config.collector.segment_mb << 20,
@@ -93,7 +98,8 @@ impl Collecting {
             ..Options::new(config.domain.clone())
         };
         let archive = Arc::new(Segments::open(directory.join("segments"), options)?);
-        let options = CollectorOptions::new(directory.join("rejected"));
+        let options =
+            CollectorOptions { access, quotas: config.quota.clone(), ..CollectorOptions::new(directory.join("rejected")) };
         let collector = Collector::start(participant, archive.clone(), options)?;
         let watch = Watch::start(archive.clone(), logger).map_err(CollectingError::Watch)?;
         Ok(Collecting { directory, _watch: watch, collector, archive })

@@ -12,8 +12,10 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 use tampu_bus::qos::QosPatch;
-use tampu_log::Threshold;
+use tampu_log::{Threshold, collector::quota::Quotas};
 use tampu_types::{Domain, Level};
+
+use crate::rules::Allow;
 
 /// A part a hub can play.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -82,8 +84,12 @@ pub struct Config {
     pub run: Option<PathBuf>,
     /// The world beyond this host.
     pub network: Network,
+    /// Who may do what. Empty: whoever is let in may do everything.
+    pub allow: Vec<Allow>,
     /// The collector.
     pub collector: Collector,
+    /// What one source may send to be kept.
+    pub quota: Quotas,
     /// The hub's own log.
     pub log: Log,
     /// Settings for topics, in order; later ones override earlier ones.
@@ -132,7 +138,9 @@ impl Default for Config {
             data: default_data(|name| std::env::var(name).ok()),
             run: None,
             network: Network::default(),
+            allow: Vec::new(),
             collector: Collector::default(),
+            quota: Quotas::default(),
             log: Log::default(),
             topic: Vec::new(),
         }

@@ -10,6 +10,7 @@ use std::{
 
 use tampu_bus::{
     BusError, Participant, QosTable,
+    access::Denied,
     engine::{
         Engine, EngineError,
         zenoh::{
@@ -26,6 +27,7 @@ use tampu_types::SourceName;
 use crate::{
     collecting::{Collecting, CollectingError},
     config::{Config, ConfigError, Role},
+    rules::Rules,
 };
 
 /// A running hub. Dropping it ends it; [`Hub::stop`] says how that went.
@@ -45,6 +47,9 @@ pub enum HubError {
     /// It was told something impossible.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// The rules say no.
+    #[error(transparent)]
+    Denied(#[from] Denied),
     /// The domain's key cannot be used.
     #[error("the key file {path}: {why}")]
     Key {
@@ -77,6 +82,8 @@ impl Hub {
         let client = process_config(&config)?;
         let qos = QosTable::new(config.topic.clone())
             .map_err(|error| ConfigError::Value { setting: "topic.topics".to_owned(), why: error.to_string() })?;
+        let rules = Rules::of(&config);
+        rules.check_doors(&config)?;
         let has = |role| config.roles.contains(&role);
 
         let node = if has(Role::Node) { Some(Node::start(node_config(&config, &client)?)?) } else { None };
@@ -90,7 +97,8 @@ impl Hub {
         };
         let logger = start_log(&config, participant(source_name())?)?;
         let collecting = if has(Role::Collector) {
-            Some(Collecting::start(&config, participant(collector_name())?, logger.clone())?)
+            let access = rules.access(&config, &client).map_err(NodeError::RunDir)?;
+            Some(Collecting::start(&config, participant(collector_name())?, access, logger.clone())?)
         } else {
             None
         };

@@ -3,6 +3,7 @@
 //! | subject | module |
 //! |-|-|
 //! | what a hub is told | [`config`]; the documented file is `crates/hub/tampu.toml` |
+//! | who may do what | [`rules`] |
 //! | the roles at work | [`Hub`] |
 //!
 //! A hub installs no signal handlers and prints nothing itself (its logger's local output excepted); the program around it
@@ -13,6 +14,7 @@ pub mod config;
 
 mod collecting;
 mod hub;
+pub mod rules;
 
 pub use config::{Config, ConfigError, Role};
 pub use hub::{Hub, HubError};

@@ -10,6 +10,8 @@
 //! | taking batches, acknowledging | `intake` |
 //! | the record about a gap | `gaps` |
 //! | batches that cannot be read | `rejected` |
+//! | what one source may send | [`quota`] |
+//! | telling what was not taken on purpose | `dropped` |
 //! | who sends how much | [`status`] |
 //! | questions and answers | `services`, and their asking side [`ask`] |
 //!
@@ -29,15 +31,17 @@ use std::{
     time::Duration,
 };
 
-use tampu_bus::{Ack, BusError, History, Hold, Participant, ReaderQos, engine::Guard};
+use tampu_bus::{Ack, BusError, History, Hold, Participant, ReaderQos, access::Access, engine::Guard};
 use tampu_types::{PartitionFilter, TopicFilter, name::BadTopic};
 
-use self::{intake::Intake, rejected::Rejected, services::Services, status::Status};
+use self::{intake::Intake, quota::Quotas, rejected::Rejected, services::Services, status::Status};
 use crate::archive::Archive;
 
 pub mod ask;
+mod dropped;
 mod gaps;
 mod intake;
+pub mod quota;
 mod rejected;
 mod services;
 pub mod status;
@@ -60,10 +64,15 @@ pub struct CollectorOptions {
     pub search_time: Duration,
     /// How many searches may run at once; more are refused.
     pub searches: usize,
+    /// Who may write to it and ask it.
+    pub access: Access,
+    /// What one source may send to be kept.
+    pub quotas: Quotas,
 }
 
 impl CollectorOptions {
-    /// The default bounds: 64 MiB of rejected batches in this directory, 64 MiB on their way, 8 searches of at most 60 s.
+    /// The default bounds: 64 MiB of rejected batches in this directory, 64 MiB on their way, 8 searches of at most 60 s; for
+    /// this user's processes, without quotas.
     pub fn new(rejected: impl Into<PathBuf>) -> CollectorOptions {
         CollectorOptions {
             rejected: rejected.into(),
@@ -71,6 +80,8 @@ impl CollectorOptions {
             queue: 64 << 20,
             search_time: Duration::from_secs(60),
             searches: 8,
+            access: Access::same_user(),
+            quotas: Quotas::none(),
         }
     }
 }
@@ -114,15 +125,7 @@ impl Collector {
         archive: Arc<dyn Archive>,
         options: CollectorOptions,
     ) -> Result<Collector, CollectorError> {
-        let shared = Arc::new(Shared {
-            rejected: Rejected::new(options.rejected.clone(), options.rejected_bytes),
-            status: Status::default(),
-            numbers: AtomicU64::new(0),
-            stopping: AtomicBool::new(false),
-            participant,
-            archive,
-            options,
-        });
+        let shared = Shared::new(participant, archive, options);
         let mut collector = Collector { shared: shared.clone(), workers: Vec::new(), _services: Vec::new() };
         // Answers first: who finds the collector may ask it.
         collector._services = Services::declare(&shared)?;
@@ -158,6 +161,18 @@ impl Collector {
 }
 
 impl Shared {
+    fn new(participant: Participant, archive: Arc<dyn Archive>, options: CollectorOptions) -> Arc<Shared> {
+        Arc::new(Shared {
+            rejected: Rejected::new(options.rejected.clone(), options.rejected_bytes),
+            status: Status::default(),
+            numbers: AtomicU64::new(0),
+            stopping: AtomicBool::new(false),
+            participant,
+            archive,
+            options,
+        })
+    }
+
     fn report(&self) -> status::Report {
         let (rejected, kept) = self.rejected.counts();
         status::Report {

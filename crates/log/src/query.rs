@@ -328,7 +328,13 @@ fn same_without_case(lower: &str, name: &str) -> bool {
     name.chars().flat_map(char::to_lowercase).eq(lower.chars())
 }
 
-/// Whether the name is of the pattern (in lower case): `*` any characters, `?` one.
+/// Whether the name is of the pattern, both without case: `*` any characters, `?` one.
+pub(crate) fn is_named(pattern: &str, name: &str) -> bool {
+    let pattern: Vec<char> = pattern.chars().flat_map(char::to_lowercase).collect();
+    glob(&pattern, name)
+}
+
+/// The same with a pattern that is in lower case already.
 fn glob(pattern: &[char], name: &str) -> bool {
     let mut rest = name.chars().flat_map(char::to_lowercase);
     let mut at = 0;
@@ -363,9 +369,7 @@ mod tests {
 
     use super::*;
 
-    fn matches(pattern: &str, name: &str) -> bool {
-        glob(&lower(&[pattern.to_owned()])[0], name)
-    }
+    use super::is_named as matches;
 
     #[test]
     fn names_and_patterns_are_compared_without_case() {

@@ -8,6 +8,7 @@ use std::{
 
 use tampu_bus::{
     Participant, Qos, QosTable, TypeTag, Writer,
+    access::{Access, Authorise, Denied, Principal, Resource, Verb},
     engine::zenoh::{
         ZenohEngine,
         config::ZenohConfig,
@@ -16,7 +17,11 @@ use tampu_bus::{
 };
 use tampu_log::{
     archive::{Archive, Grouping, Segments},
-    collector::{Collector, CollectorOptions, IMPORT_TOPIC, ask},
+    collector::{
+        Collector, CollectorOptions, IMPORT_TOPIC,
+        ask::{self, AskFailed},
+        quota::Quotas,
+    },
     query::{Field, Query},
 };
 use tampu_types::{
@@ -152,6 +157,94 @@ fn what_cannot_be_read_is_set_aside_and_stops_nothing() {
         let (header, _) = tampu_types::BatchHeader::decode(&kept).unwrap();
         assert_eq!(header.source.as_str(), "DV01");
     }
+}
+
+/// Lets nobody search, nor write what comes from files.
+struct LiveOnly;
+
+impl Authorise for LiveOnly {
+    fn authorise(&self, principal: &Principal, verb: Verb, resource: &Resource) -> Result<(), Denied> {
+        if verb != Verb::Query && resource.name() != IMPORT_TOPIC {
+            return Ok(());
+        }
+        Err(Denied { principal: principal.clone(), verb, resource: resource.clone(), why: "live only".to_owned() })
+    }
+}
+
+#[test]
+fn who_may_not_is_told_so_and_what_it_sends_is_counted_not_kept() {
+    let (net, dir) = (Net::new(), support::dir());
+    let archive = Arc::new(open(dir.path()));
+    let access = Access::new(Arc::new(LiveOnly), Principal::this_user);
+    let options = CollectorOptions { access, ..CollectorOptions::new(dir.path().join("rejected")) };
+    let collector = Collector::start(net.join("collector"), archive.clone(), options).unwrap();
+    let antenna = net.join("DV01");
+    let wait = Duration::from_secs(60);
+
+    let denied = match ask::query(&antenna, &Query::default(), wait, &mut |_| true) {
+        Err(AskFailed::Denied(denied)) => denied,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!((denied.principal, denied.verb), (Principal::this_user(), Verb::Query));
+    assert_eq!(denied.resource, Resource::Service("log/query".to_owned()));
+    assert!(matches!(
+        ask::stat(&antenna, &Query::default(), &Grouping::default(), wait),
+        Err(AskFailed::Denied(Denied { verb: Verb::Query, .. }))
+    ));
+
+    let (info, import) = (writer(&antenna, "log/info"), writer(&antenna, IMPORT_TOPIC));
+    for batch in 0..4 {
+        import.write(&encode_records(&records(&antenna, batch * 5..batch * 5 + 5)).unwrap()).unwrap();
+    }
+    info.write(&encode_records(&records(&antenna, 20..30)).unwrap()).unwrap();
+    // What is refused is done with: its writer need not keep it.
+    until("both are acknowledged", || [&info, &import].iter().all(|writer| writer.flush(Duration::from_millis(100)).complete()));
+    let status = ask::status(&antenna, wait).unwrap();
+    let source = status["sources"].as_array().unwrap().iter().find(|source| source["source"] == "DV01").unwrap().clone();
+    assert_eq!((source["received"].as_u64(), source["refused"].as_u64()), (Some(10), Some(20)), "{source}");
+    assert!(source["refusal"].as_str().unwrap().contains("may not write the topic log-import: live only"), "{source}");
+
+    drop(collector);
+    let told = search(&*archive, &Query { fields: [(Field::Logger, vec!["collector".into()])].into(), ..Query::default() });
+    let counted =
+        |record: &LogRecord| record.data.iter().find(|datum| datum.name == "records").unwrap().value.parse::<u64>().unwrap();
+    assert_eq!(told.iter().map(counted).sum::<u64>(), 20, "{told:?}");
+    assert!(told[0].message.contains("from DV01 not kept: user"), "{told:?}");
+}
+
+#[test]
+fn what_is_over_a_sources_quota_is_counted_and_told_exactly() {
+    let (net, dir) = (Net::new(), support::dir());
+    let archive = Arc::new(open(dir.path()));
+    let quotas = Quotas { records_per_s: 5, ..Quotas::none() };
+    let options = CollectorOptions { quotas, ..CollectorOptions::new(dir.path().join("rejected")) };
+    let collector = Collector::start(net.join("collector"), archive.clone(), options).unwrap();
+    let (looper, neighbour) = (net.join("looper"), net.join("neighbour"));
+    let sent = 1000;
+    let flood = writer(&looper, "log/debug");
+    for batch in 0..sent / 10 {
+        flood.write(&encode_records(&records(&looper, batch * 10..batch * 10 + 10)).unwrap()).unwrap();
+    }
+    let (alarm, other) = (writer(&looper, "log/alert"), writer(&neighbour, "log/debug"));
+    alarm.write(&encode_records(&records(&looper, sent..sent + 1)).unwrap()).unwrap();
+    other.write(&encode_records(&records(&neighbour, 0..10)).unwrap()).unwrap();
+    let writers = [&flood, &alarm, &other];
+    until("all is acknowledged", || writers.iter().all(|writer| writer.flush(Duration::from_millis(100)).complete()));
+
+    let status = collector.status();
+    let of = |name: &str| status.sources.iter().find(|source| source.source == name).unwrap();
+    let (kept, over) = (of("looper").received, of("looper").over_quota);
+    assert_eq!(kept + over, sent + 1);
+    // It may have sent across the border of two spans, or, on a host that slept, of more.
+    assert!(over > 0 && kept >= 51, "{status:?}");
+    assert_eq!((of("neighbour").received, of("neighbour").over_quota), (10, 0));
+    assert!(ids(&*archive).iter().any(|id| id.number == sent), "the alarm is kept");
+
+    drop(collector);
+    let told = search(&*archive, &Query { fields: [(Field::Logger, vec!["collector".into()])].into(), ..Query::default() });
+    let value = |record: &LogRecord, name: &str| record.data.iter().find(|datum| datum.name == name).unwrap().value.clone();
+    assert_eq!(told.iter().map(|record| value(record, "records").parse::<u64>().unwrap()).sum::<u64>(), over);
+    assert!(told.iter().all(|record| value(record, "why") == "over its quota of 5 records/s"), "{told:?}");
 }
 
 #[test]

@@ -14,6 +14,7 @@ use super::{
     receipt::{self, Receipt},
 };
 use crate::{
+    clock::discipline::{self, Discipline},
     qos::{History, Hold, Qos},
     shared::Watch,
     wire::{
@@ -52,6 +53,7 @@ pub(super) enum Admission {
 pub(crate) struct Outbox {
     qos: Qos,
     header: BatchHeader,
+    clock: discipline::Told,
     header_len: usize,
     limit: usize,
     building: BytesMut,
@@ -105,6 +107,7 @@ impl Outbox {
         Outbox {
             qos,
             header,
+            clock: discipline::Told::default(),
             header_len,
             limit,
             building: BytesMut::new(),
@@ -175,6 +178,13 @@ impl Outbox {
         self.building_loans = Some(self.building_loans.map_or(loaned.position, |lowest| lowest.min(loaned.position)));
         self.header.count += 1;
         self.next() - 1
+    }
+
+    /// Has the batch, if there is one, say how far its times can be trusted.
+    pub fn tell_clock(&mut self, discipline: Discipline) {
+        if !self.is_empty() {
+            self.clock.stamp(&mut self.header, discipline);
+        }
     }
 
     /// Closes the batch and keeps it; returns what to send.

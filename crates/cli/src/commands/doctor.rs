@@ -9,8 +9,8 @@ use std::{
 
 use clap::Args;
 use serde::Serialize;
-use tampu_bus::engine::zenoh::config::ZenohConfig;
-use tampu_types::Level;
+use tampu_bus::{clock::discipline, engine::zenoh::config::ZenohConfig};
+use tampu_types::{ClockState, Level};
 
 use crate::{
     commands::{Context, up::HubArgs},
@@ -161,17 +161,21 @@ fn hub(context: &Context, config: &ZenohConfig) -> Vec<Finding> {
 }
 
 fn clock() -> Finding {
-    // SAFETY: an all-zero timex asks for nothing to be changed, and the kernel fills in what it is given room for.
-    let state = unsafe {
-        let mut timex: libc::timex = std::mem::zeroed();
-        libc::adjtimex(&mut timex)
+    let discipline = discipline::of_this_host();
+    let tai = match discipline.tai_offset {
+        0 => "TAI is not known".to_owned(),
+        offset => format!("TAI is UTC {offset:+} s"),
     };
-    match state {
-        libc::TIME_ERROR => {
-            Finding::warn("clock", "runs free: times of different hosts will not agree", "run chrony, ntpd or ptp4l")
+    match discipline.state {
+        ClockState::Synchronised => {
+            let error = discipline.error.map(|error| format!(" within {error:?}")).unwrap_or_default();
+            Finding::ok("clock", format!("the kernel says it follows a reference{error}, {tai}"))
         }
-        0..libc::TIME_ERROR => Finding::ok("clock", "the kernel says it follows a reference"),
-        _ => Finding::warn("clock", "the kernel does not say", "run chrony, ntpd or ptp4l here or on the host"),
+        ClockState::Free | ClockState::Stepped => {
+            let found = format!("runs free: times of different hosts will not agree; {tai}");
+            Finding::warn("clock", found, "run chrony, ntpd or ptp4l")
+        }
+        ClockState::Unknown => Finding::warn("clock", "the kernel does not say", "run chrony, ntpd or ptp4l here or on the host"),
     }
 }
 

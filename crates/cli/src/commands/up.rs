@@ -94,6 +94,7 @@ impl HubArgs {
 pub fn start(config: Config) -> Result<Hub, Failure> {
     Hub::start(config).map_err(|error| match error {
         HubError::Config(error) => Failure::Usage(error.to_string()),
+        HubError::Denied(denied) => Failure::Usage(denied.to_string()),
         other => Failure::Failed(other.to_string()),
     })
 }
@@ -141,7 +142,7 @@ impl Up {
             scope.spawn(move || Observatory::new(&loggers, seed).run(rate, None, interrupt));
         }
         if shows {
-            return Tail::default().show(&join(hub, "tampu-tail")?, context.common.color, interrupt);
+            return Tail::default().show(&join(hub, "tampu-tail")?, context);
         }
         while !interrupt.wait(Duration::from_secs(3600)) {}
         Ok(())

@@ -1,8 +1,8 @@
-//! Hubs that die, and hubs in one another's way.
+//! Hubs that die, hubs in one another's way, and hubs that say no.
 
 use rustix::process::Signal;
 
-use crate::site::Site;
+use crate::site::{Site, acs_file};
 
 #[test]
 fn what_was_confirmed_survives_a_killed_hub() {
@@ -47,4 +47,34 @@ fn a_hub_is_found_where_the_flag_says() {
     let found = query(&socket.to_string_lossy());
     assert_eq!(found.status.code(), Some(0), "{found:?}");
     assert_eq!(query("/nowhere/node.sock").status.code(), Some(3));
+}
+
+#[test]
+fn what_no_rule_allows_is_refused_with_who_and_what() {
+    let site = Site::new();
+    let rules = "[[allow]]\nmay = [\"write\", \"query\", \"read\"]\nwhat = \"log/*\"\n";
+    let config = site.file("tampu.toml", rules);
+    let _hub = site.hub(&["--config", &config]);
+    site.tampu(&["log", "send", "as ever"]).ok();
+    site.find(1, &["ever"]);
+    let file = site.file("old.xml", acs_file(&["one", "two"]));
+    let said = site.tampu(&["log", "import", &file]);
+    assert_eq!((said.code, said.out.as_str()), (1, "2 read, 0 new, 0 duplicates, 0 bad\n"), "{said:?}");
+    assert!(said.err.contains("2 records were refused"), "{said:?}");
+    assert!(said.err.contains("may not write the topic log-import: no [[allow]]"), "{said:?}");
+
+    // Once the network is open, nobody on the bus is known to be this user.
+    let key = site.file("domain.key", "correct horse battery");
+    rustix::fs::chmod(&key, rustix::fs::Mode::from_bits_truncate(0o600)).unwrap();
+    let config = site.file("key.toml", "[[allow]]\nwho = \"user\"\nmay = [\"query\"]\nwhat = \"**\"\n");
+    let _hub = site.hub(&["--config", &config, "--domain", "open", "--lan", "127.0.0.1:0", "--key-file", &key]);
+    let said = site.tampu(&["--domain", "open", "log", "query"]);
+    assert_eq!(said.code, 1, "{said:?}");
+    assert!(said.err.contains("whoever has the key of 'open' may not query the service log/query"), "{said:?}");
+
+    let config = site.file("none.toml", "[[allow]]\nmay = [\"write\"]\nwhat = \"log/*\"\n");
+    let _hub = site.hub(&["--config", &config, "--domain", "other"]);
+    let said = site.tampu(&["--domain", "other", "log", "query"]);
+    assert_eq!(said.code, 1, "{said:?}");
+    assert!(said.err.contains("may not query the service log/query"), "{said:?}");
 }

@@ -1,6 +1,9 @@
 //! Records from one process to another, while they are logged.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::{Duration, Instant},
+};
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -85,6 +88,65 @@ fn a_tail_ends_when_it_is_told_to() {
 }
 
 #[test]
+fn a_tail_begins_with_the_last_records_and_goes_on_without_a_hole() {
+    let site = Site::new();
+    let _hub = site.hub(&[]);
+    let lines = |from: u32, to: u32| (from..to).map(|number| format!("line {number}\n")).collect::<String>();
+    site.tampu_reading(lines(0, 50).as_bytes(), &["log", "send", "-p", "pipe"]).ok();
+    site.find(50, &["-p", "pipe", "-n", "0"]);
+
+    let mut tail = Following::start(&site, &["log", "tail", "--json", "-p", "pipe", "-n", "10"]);
+    let mut heard = Vec::new();
+    let mut hear = |count: usize| {
+        while heard.len() < count {
+            let record: Value = serde_json::from_str(&tail.lines.next().unwrap().unwrap()).unwrap();
+            heard.push(record["message"].as_str().unwrap().strip_prefix("line ").unwrap().parse::<u32>().unwrap());
+        }
+        heard.clone()
+    };
+    assert_eq!(hear(10), (40..50).collect::<Vec<_>>(), "the last ten, the oldest first");
+    // At once: some of these come live, some are asked for later, each comes once.
+    site.tampu_reading(lines(50, 150).as_bytes(), &["log", "send", "-p", "pipe"]).ok();
+    site.tampu_reading(lines(150, 200).as_bytes(), &["log", "send", "-p", "pipe"]).ok();
+    // Until the tail has surely asked the collector the second time, whose answer holds what has come live by then.
+    let begun = Instant::now();
+    let mut sent = 200;
+    while begun.elapsed() < Duration::from_secs(2) {
+        site.tampu_reading(lines(sent, sent + 1).as_bytes(), &["log", "send", "-p", "pipe"]).ok();
+        sent += 1;
+        hear(sent as usize - 40);
+    }
+    let mut all = hear(sent as usize - 40);
+    all.sort_unstable();
+    assert_eq!(all, (40..sent).collect::<Vec<_>>());
+    let last = format!("line {}", sent - 1);
+
+    let said = site.tampu(&["log", "tail", "--json", "-p", "pipe", "-n", "7", "--count", "7"]).ok().json();
+    assert_eq!((said.len(), said[6]["message"].as_str()), (7, Some(last.as_str())));
+    let said = site.tampu(&["--domain", "nowhere", "log", "tail", "-n", "7"]);
+    assert_eq!(said.code, 3, "{said:?}");
+}
+
+#[test]
+fn stat_tells_who_sends_how_much() {
+    let site = Site::new();
+    let _hub = site.hub(&[]);
+    let lines: String = (0..30).map(|number| format!("line {number}\n")).collect();
+    site.tampu_reading(lines.as_bytes(), &["log", "send", "-p", "pipe"]).ok();
+    site.find(30, &["-p", "pipe", "-n", "0"]);
+    let sources = site.tampu(&["log", "stat", "--sources", "--json"]).ok().json();
+    let pipe = sources.iter().find(|source| source["source"] == "pipe").unwrap();
+    assert_eq!((pipe["received"].as_u64(), pipe["lost_samples"].as_u64()), (Some(30), Some(0)), "{pipe}");
+    assert!(pipe["last_seen"].as_i64().unwrap() > 0 && pipe["rate"].is_u64(), "{pipe}");
+    let said = site.tampu(&["log", "stat"]).ok();
+    let line = said.out.lines().find(|line| line.ends_with("  pipe")).unwrap_or_else(|| panic!("{said:?}"));
+    assert!(line.trim_start().starts_with("30 "), "{said:?}");
+    assert!(said.out.contains("records,") && said.out.contains("last seen"), "{said:?}");
+    // Whoever asks about something else is not told about everything.
+    assert!(!site.tampu(&["log", "stat", "-p", "pipe"]).ok().out.contains("last seen"));
+}
+
+#[test]
 fn the_demo_logs_and_everything_ends_with_one_interrupt() {
     let site = Site::new();
     let mut hub = site.hub(&["--demo", "--rate", "20"]);
@@ -147,8 +209,18 @@ fn the_log_line_is_measured_with_processes_of_its_own() {
     let report = site.tampu(&arguments).ok().json().remove(0);
     assert!(report["records_per_s"].as_f64().unwrap() > 0.0, "{report}");
     assert_eq!((report["lost"].as_f64(), report["wrong"].as_f64()), (Some(0.0), Some(0.0)), "{report}");
-    assert!(report["cpu_s"]["hub"].is_number() && report["cpu_s"]["producer"].is_number(), "{report}");
+    for costs in ["cpu_s", "cpu_us_per_record"] {
+        for process in ["producer", "node", "collector"] {
+            assert!(report[costs][process].is_number(), "{costs} {process}: {report}");
+        }
+        assert_eq!(report[costs]["clients"].as_array().map(Vec::len), Some(2), "{report}");
+    }
     assert_eq!(std::fs::read_dir(&data).unwrap().count(), 0, "nothing is left");
+    let live = site.tampu(&["perf", "log", "--live", "--seconds", "0.2", "--json"]).ok().json().remove(0);
+    assert!(live["cpu_s"]["collector"].is_null() && live["cpu_s"]["node"].is_number(), "{live}");
+    assert_eq!((live["lost"].as_f64(), live["stored"].as_f64()), (Some(0.0), None), "{live}");
+    let said = site.tampu(&["perf", "log", "--seconds", "0.2", "--data", &data.to_string_lossy()]).ok();
+    assert!(said.out.contains("CPU a record") && said.out.contains("collector "), "{said:?}");
 }
 
 #[test]

@@ -12,7 +12,7 @@ fn the_documented_file_says_the_defaults() {
         SAMPLE.lines().map(|line| line.strip_prefix("#: ").unwrap_or(line)).flat_map(|line| [line, "\n"]).collect();
     let all = Config::parse(&uncommented, path).unwrap();
     assert_eq!(all.network.connect, ["archive.example.org:7447"]);
-    assert_eq!(all.topic.len(), 1);
+    assert_eq!((all.topic.len(), all.allow.len(), all.quota.source.len()), (1, 1, 1));
     all.check().unwrap();
 }
 

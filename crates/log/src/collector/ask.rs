@@ -2,7 +2,7 @@
 //!
 //! | service | question | answer |
 //! |-|-|-|
-//! | `log/query` | a [`Query`] as JSON | `LogBatch`es of at most 1 MB, in the query's order, then JSON: `{"scanned": {...}}` or `{"error": "..."}` |
+//! | `log/query` | a [`Query`] as JSON | `LogBatch`es of at most 1 MB, in the query's order, then JSON: `{"scanned": {...}}` or `{"error": "..."}`, with `"denied"` where whoever asks may not |
 //! | `log/stat` | `{"query": {...}, "by": {...}}` ([`StatQuestion`]) | [`Counts`] as JSON |
 //! | `log/status` | nothing | [`Report`](super::status::Report) as JSON |
 //!
@@ -12,7 +12,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use tampu_bus::{AskError, Participant};
+use tampu_bus::{AskError, Participant, access::Denied};
 use tampu_types::{LogRecord, TopicName, log_batch::LogBatchView, name::BadTopic};
 
 pub use super::services::StatQuestion;
@@ -31,6 +31,9 @@ pub enum AskFailed {
     /// The service's name is none.
     #[error(transparent)]
     Topic(#[from] BadTopic),
+    /// Whoever asks here may not.
+    #[error(transparent)]
+    Denied(#[from] Denied),
     /// The collector says why not.
     #[error("the collector answers: {0}")]
     Refused(String),
@@ -113,6 +116,7 @@ fn query_page(
         if part.first() == Some(&b'{') {
             let end: End = serde_json::from_slice(&part).map_err(|error| AskFailed::Unreadable(error.to_string()))?;
             return match end {
+                End { denied: Some(denied), .. } => Err(denied.into()),
                 End { error: Some(error), .. } => Err(AskFailed::Refused(error)),
                 End { scanned, .. } => Ok(scanned.unwrap_or_default()),
             };
@@ -139,8 +143,10 @@ fn json<T: serde::de::DeserializeOwned>(
     for part in parts(participant, service, question, timeout)? {
         answer.extend_from_slice(&part?);
     }
-    if let Ok(End { error: Some(error), .. }) = serde_json::from_slice(&answer) {
-        return Err(AskFailed::Refused(error));
+    match serde_json::from_slice(&answer) {
+        Ok(End { denied: Some(denied), .. }) => return Err(denied.into()),
+        Ok(End { error: Some(error), .. }) => return Err(AskFailed::Refused(error)),
+        _ => {}
     }
     serde_json::from_slice(&answer).map_err(|error| AskFailed::Unreadable(error.to_string()))
 }

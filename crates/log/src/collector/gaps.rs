@@ -1,5 +1,6 @@
 //! The record about what is missing: what the bus tells as lost is kept beside what was not.
 
+use super::dropped::Dropped;
 use tampu_bus::{LossReason, StreamInfo};
 use tampu_types::{Datum, Incarnation, Level, LogRecord, RecordId, SourceName, Time};
 
@@ -39,6 +40,21 @@ impl Teller<'_> {
             Datum::new("from", from.to_string()),
             Datum::new("to", to.to_string()),
             Datum::new("why", why.to_string()),
+        ];
+        record
+    }
+
+    /// Records that came and were not taken.
+    pub(super) fn dropped(self, dropped: &Dropped) -> LogRecord {
+        let Dropped { source, why, records, bytes } = dropped;
+        let noun = if *records == 1 { "record" } else { "records" };
+        let mut record = self.record(Level::Warning, format!("{records} {noun} from {source} not kept: {why}"));
+        record.routine = "dropped".to_owned();
+        record.data = vec![
+            Datum::new("source", source.as_str()),
+            Datum::new("records", records.to_string()),
+            Datum::new("bytes", bytes.to_string()),
+            Datum::new("why", why.as_str()),
         ];
         record
     }

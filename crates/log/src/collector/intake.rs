@@ -7,13 +7,21 @@ use std::{
     time::Duration,
 };
 
-use tampu_bus::{Event, Gap, LossReason, Reader, Sample, SourceChange, SourceState, StreamInfo};
+use tampu_bus::{
+    Event, Gap, LossReason, Reader, Sample, SourceChange, SourceState, StreamInfo,
+    access::{Denied, Resource, Verb},
+};
 use tampu_types::{
-    BatchHeader, ClockState, Incarnation, LogRecord, SourceName, Time,
-    log_batch::{TYPE_ID, VERSION, encode_records},
+    BatchHeader, Incarnation, LogRecord, SourceName, Time,
+    log_batch::{LogBatchView, TYPE_ID, VERSION, encode_records},
 };
 
-use super::{Shared, gaps::Teller};
+use super::{
+    Shared,
+    dropped::{Dropped, Ledger},
+    gaps::Teller,
+    quota::{Meters, Packet},
+};
 use crate::archive::{Appended, ArchiveError, Arrival, StreamOffset};
 
 /// How long the worker waits for events while nothing waits to be acknowledged.
@@ -33,11 +41,17 @@ struct Store {
     waiting: VecDeque<(u64, Arc<StreamInfo>, u64)>,
     /// Streams whose writer's death left their end unknown; told in one record a writer.
     open_ends: HashMap<Incarnation, (SourceName, Vec<(String, u64)>)>,
+    /// What the hook said of each stream; it is asked once a stream, not once a packet.
+    asked: HashMap<(Incarnation, u32), Result<(), Denied>>,
+    /// What each source has sent, against its quota.
+    meters: Meters,
+    /// What was not taken, on its way into the log.
+    ledger: Ledger,
 }
 
 impl Intake {
     pub(super) fn new(shared: Arc<Shared>, reader: Reader) -> Intake {
-        Intake { reader, store: Store { shared, waiting: VecDeque::new(), open_ends: HashMap::new() } }
+        Intake { reader, store: Store::new(shared) }
     }
 
     pub(super) fn run(mut self) {
@@ -55,7 +69,9 @@ impl Intake {
                 committed = now_committed;
                 self.acknowledge(committed);
             }
+            self.store.tell_dropped();
         }
+        self.store.tell_dropped_last();
         // What is durable by now need not come again.
         self.store.shared.archive.flush(Duration::from_secs(2));
         self.acknowledge(self.store.shared.archive.committed());
@@ -73,6 +89,17 @@ impl Intake {
 }
 
 impl Store {
+    fn new(shared: Arc<Shared>) -> Store {
+        Store {
+            meters: Meters::new(shared.options.quotas.clone()),
+            shared,
+            waiting: VecDeque::new(),
+            open_ends: HashMap::new(),
+            asked: HashMap::new(),
+            ledger: Ledger::default(),
+        }
+    }
+
     fn is_stopping(&self) -> bool {
         self.shared.stopping.load(Ordering::Acquire)
     }
@@ -105,6 +132,24 @@ impl Store {
             tai_offset: sample.tai_offset,
             flags: 0,
         };
+        if let Err(denied) = self.may_write(stream) {
+            let why = denied.to_string();
+            let records = record_count(&bytes);
+            self.shared.status.refused(&stream.source, records, &why);
+            return self.drop_sample(sample, &header, &bytes, records, why);
+        }
+        let packet = Packet {
+            source: &stream.source,
+            incarnation: stream.incarnation,
+            stream: stream.stream,
+            topic: &stream.topic,
+            sent: sample.sent,
+        };
+        if let Err(over) = self.meters.admit(&packet) {
+            let records = record_count(&bytes);
+            self.shared.status.over_quota(&stream.source, records);
+            return self.drop_sample(sample, &header, &bytes, records, over.to_string());
+        }
         let samples = [bytes.as_ref()];
         let arrival = Arrival::of_stream(&header, &samples, sample.received);
         let taken = if stream.type_tag.id == TYPE_ID {
@@ -122,8 +167,51 @@ impl Store {
             }
         };
         if let Some(appended) = taken {
+            // One that was set aside takes its share, too.
+            let records = (appended.records + appended.duplicates).max(1);
+            self.meters.charge(&packet, records, bytes.len() as u64);
             self.shared.status.took(&stream.source, stream.incarnation, &appended, sample.received);
             self.waiting.push_back((appended.ticket, stream.clone(), sample.sequence + 1));
+        }
+    }
+
+    fn may_write(&mut self, stream: &StreamInfo) -> Result<(), Denied> {
+        let ask = || self.shared.options.access.ask(Verb::Write, &Resource::Topic(stream.topic.to_string()));
+        self.asked.entry((stream.incarnation, stream.stream)).or_insert_with(ask).clone()
+    }
+
+    /// Does without a sample on purpose: it is counted, will be told, and must not come again.
+    fn drop_sample(&mut self, sample: &Sample<'_>, header: &BatchHeader, bytes: &[u8], records: u64, why: String) {
+        let stream = sample.stream;
+        self.ledger.add(&stream.source, why, records, bytes.len() as u64);
+        let nothing = Arrival { samples: &[], ..Arrival::of_stream(header, &[], sample.received) };
+        if let Ok(Some(appended)) = self.append(&nothing) {
+            self.waiting.push_back((appended.ticket, stream.clone(), sample.sequence + 1));
+        }
+    }
+
+    /// Tells what was dropped and is due to be told.
+    fn tell_dropped(&mut self) {
+        if self.ledger.is_empty() {
+            return;
+        }
+        let due = self.ledger.due(self.shared.participant.clock().monotonic());
+        self.tell_all(&due);
+    }
+
+    fn tell_all(&self, dropped: &[Dropped]) {
+        for dropped in dropped {
+            self.tell(self.teller().dropped(dropped), None);
+        }
+    }
+
+    /// Tells the rest when the collector ends: once each, because nothing waits for a full disk any more.
+    fn tell_dropped_last(&mut self) {
+        for dropped in self.ledger.all() {
+            self.with_own_arrival(&self.teller().dropped(&dropped), None, |arrival| {
+                // Where it cannot be written now, the count is lost with this life.
+                let _ = self.shared.archive.append(arrival);
+            });
         }
     }
 
@@ -164,6 +252,12 @@ impl Store {
             let record = self.teller().open_ends(&source, change.incarnation, &ends);
             self.tell(record, None);
         }
+        if matches!(change.state, SourceState::Died | SourceState::Left) {
+            self.meters.ended(&change.source, change.incarnation);
+            self.asked.retain(|(incarnation, _), _| *incarnation != change.incarnation);
+            let left = self.ledger.of(&change.source);
+            self.tell_all(&left);
+        }
     }
 
     fn teller(&self) -> Teller<'_> {
@@ -178,27 +272,41 @@ impl Store {
 
     /// Keeps a record of the collector's own, and with it where a stream stands.
     fn tell(&self, record: LogRecord, advances: Option<StreamOffset>) -> Option<Appended> {
-        let number = record.id.map_or(0, |id| id.number);
+        self.with_own_arrival(&record, advances, |arrival| self.append(arrival).ok().flatten()).flatten()
+    }
+
+    /// A record of the collector's own as it arrives at the archive; `None` if it cannot be encoded.
+    fn with_own_arrival<T>(
+        &self,
+        record: &LogRecord,
+        advances: Option<StreamOffset>,
+        take: impl FnOnce(&Arrival<'_>) -> T,
+    ) -> Option<T> {
         let now: Time = record.time;
-        let sample = encode_records(&[record]).ok()?;
+        let sample = encode_records(std::slice::from_ref(record)).ok()?;
         let participant = &self.shared.participant;
+        let discipline = participant.clock().discipline();
         let header = BatchHeader {
             domain: participant.domain().clone(),
             source: participant.source().clone(),
             incarnation: participant.incarnation(),
             // Not one of its streams on the bus: those are numbered from 0.
             stream: u32::MAX,
-            first: number,
+            first: record.id.map_or(0, |id| id.number),
             count: 1,
             type_id: TYPE_ID,
             type_version: VERSION,
             acquired: now,
             sent: now,
-            clock: ClockState::Unknown,
-            tai_offset: 0,
+            clock: discipline.state,
+            tai_offset: discipline.tai_offset,
             flags: 0,
         };
-        let arrival = Arrival { header: &header, samples: &[&sample], received: now, advances };
-        self.append(&arrival).ok().flatten()
+        Some(take(&Arrival { header: &header, samples: &[&sample], received: now, advances }))
     }
+}
+
+/// Records in a packet; one that cannot be read counts as one.
+fn record_count(packet: &[u8]) -> u64 {
+    LogBatchView::parse(packet).map_or(1, |view| view.count() as u64)
 }

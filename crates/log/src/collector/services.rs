@@ -11,7 +11,10 @@ use std::sync::{
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use tampu_bus::engine::{Guard, Question};
+use tampu_bus::{
+    access::{Denied, Resource, Verb},
+    engine::{Guard, Question},
+};
 use tampu_types::{
     Incarnation, LogRecord, TopicName,
     log_batch::{LogBatchBuilder, PushError},
@@ -50,6 +53,8 @@ pub(super) struct End {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) error: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) denied: Option<Denied>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) scanned: Option<Scanned>,
 }
 
@@ -62,12 +67,19 @@ impl Services {
     pub(super) fn declare(shared: &Arc<Shared>) -> Result<Vec<Guard>, CollectorError> {
         let services = Arc::new(Services { shared: shared.clone(), running: AtomicUsize::new(0) });
         let mut guards = Vec::new();
-        for (name, answer) in
-            [(QUERY, Services::query as fn(&Services, &Reply)), (STAT, Services::stat), (STATUS, Services::status)]
-        {
+        for (name, verb, answer) in [
+            (QUERY, Verb::Query, Services::query as fn(&Services, &Reply)),
+            (STAT, Verb::Query, Services::stat),
+            (STATUS, Verb::Read, Services::status),
+        ] {
             let services = services.clone();
+            let resource = Resource::Service(name.to_owned());
             let answerer = Arc::new(move |question: Box<dyn Question>| {
-                services.clone().answer(question, answer);
+                let reply = Reply { from: services.shared.participant.incarnation(), question };
+                match services.shared.options.access.ask(verb, &resource) {
+                    Ok(()) => services.clone().answer(reply, answer),
+                    Err(denied) => reply.deny(denied),
+                }
             });
             guards.push(shared.participant.answer(&TopicName::new(name)?, answerer)?);
         }
@@ -75,8 +87,7 @@ impl Services {
     }
 
     /// Answers on a worker of its own: the engine's must not wait for a search.
-    fn answer(self: Arc<Services>, question: Box<dyn Question>, answer: fn(&Services, &Reply)) {
-        let reply = Reply { from: self.shared.participant.incarnation(), question };
+    fn answer(self: Arc<Services>, reply: Reply, answer: fn(&Services, &Reply)) {
         let limit = self.shared.options.searches;
         if self.running.fetch_add(1, Ordering::AcqRel) >= limit {
             self.running.fetch_sub(1, Ordering::AcqRel);
@@ -109,7 +120,7 @@ impl Services {
         });
         parts.send();
         match searched {
-            Ok(scanned) => reply.end(&End { scanned: Some(scanned), error: None }),
+            Ok(scanned) => reply.end(&End { scanned: Some(scanned), ..End::default() }),
             Err(error) => reply.fail(error.to_string()),
         }
     }
@@ -163,7 +174,11 @@ impl Reply {
     }
 
     fn fail(&self, error: String) {
-        self.end(&End { error: Some(error), scanned: None });
+        self.end(&End { error: Some(error), ..End::default() });
+    }
+
+    fn deny(&self, denied: Denied) {
+        self.end(&End { error: Some(denied.to_string()), denied: Some(denied), ..End::default() });
     }
 }
 
@@ -192,6 +207,61 @@ impl Parts<'_> {
         if !self.builder.is_empty() {
             self.gone |= !self.reply.part(self.builder.seal());
             self.builder.reset();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tampu_bus::{
+        Participant, QosTable,
+        access::{Access, Members, Principal},
+        engine::memory::MemoryNet,
+    };
+    use tampu_types::{Domain, SourceName};
+
+    use super::{super::CollectorOptions, *};
+    use crate::{
+        archive::{Options, Segments},
+        collector::ask::{self, AskFailed},
+    };
+
+    #[test]
+    fn who_is_no_member_gets_no_answer_but_the_refusal() {
+        let (net, dir) = (MemoryNet::new(1), tempfile::tempdir().unwrap());
+        let domain = Domain::new("lab").unwrap();
+        let join = |name: &str| {
+            let name = SourceName::new(name).unwrap();
+            Participant::on(net.engine("host"), domain.clone(), name, QosTable::default()).unwrap()
+        };
+        // A closed hub, and somebody who comes with a key all the same.
+        let stranger = Principal::KeyHolder(Domain::new("elsewhere").unwrap());
+        let who = stranger.clone();
+        let access = Access::new(Arc::new(Members::default()), move || who.clone());
+        let options = CollectorOptions { access, ..CollectorOptions::new(dir.path().join("rejected")) };
+        let archive = Arc::new(Segments::open(dir.path().join("segments"), Options::new(domain.clone())).unwrap());
+        // Its workers would run the simulated clock; a refusal needs none of them.
+        let shared = Shared::new(join("collector"), archive, options);
+        let _services = Services::declare(&shared).unwrap();
+        let asker = join("asker");
+        net.advance(Duration::from_millis(10));
+
+        let wait = Duration::from_secs(60);
+        let answers = [
+            ask::query(&asker, &Query::default(), wait, &mut |_| panic!("a record came")).map(|_| ()),
+            ask::stat(&asker, &Query::default(), &Grouping::default(), wait).map(|_| ()),
+            ask::status(&asker, wait).map(|_| ()),
+        ];
+        let expected = [(Verb::Query, QUERY), (Verb::Query, STAT), (Verb::Read, STATUS)];
+        for (answer, (verb, service)) in answers.into_iter().zip(expected) {
+            match answer {
+                Err(AskFailed::Denied(denied)) => {
+                    assert_eq!((&denied.principal, denied.verb, denied.resource.name()), (&stranger, verb, service));
+                }
+                other => panic!("{service}: {other:?}"),
+            }
         }
     }
 }

@@ -47,6 +47,12 @@ pub struct SourceReport {
     pub open_ends: u64,
     /// Samples that could not be read.
     pub rejected: u64,
+    /// Records it was not allowed to send.
+    pub refused: u64,
+    /// Records that were over its quota.
+    pub over_quota: u64,
+    /// Why records were last refused.
+    pub refusal: Option<String>,
     /// When something of it last came, ns UTC.
     pub last_seen: Option<Time>,
     /// Records a second, over the last seconds.
@@ -110,6 +116,17 @@ impl Status {
 
     pub(crate) fn rejected(&self, name: &SourceName) {
         self.with(name, |source| source.report.rejected += 1);
+    }
+
+    pub(crate) fn refused(&self, name: &SourceName, records: u64, why: &str) {
+        self.with(name, |source| {
+            source.report.refused += records;
+            source.report.refusal = Some(why.to_owned());
+        });
+    }
+
+    pub(crate) fn over_quota(&self, name: &SourceName, records: u64) {
+        self.with(name, |source| source.report.over_quota += records);
     }
 
     pub(crate) fn changed(&self, name: &SourceName, incarnation: Incarnation, state: SourceState) {

@@ -4,13 +4,13 @@ use std::{
     path::PathBuf,
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicI64, Ordering},
+        atomic::{AtomicI64, AtomicU32, Ordering},
     },
     time::Duration,
 };
 
 use bytes::Bytes;
-use tampu_types::{Incarnation, Time};
+use tampu_types::{ClockState, Incarnation, Time};
 
 use super::{
     Kind,
@@ -19,11 +19,14 @@ use super::{
     state::{Declared, Drive, Due, Plane, ProcessId},
 };
 use crate::{
-    clock::{Clock, Gate},
+    clock::{Clock, Gate, discipline::Discipline},
     engine::{Answerer, Answers, Class, Deliver, Engine, EngineError, Fate, Guard, Limits, Outlet, Seen, Tick},
 };
 
 pub const NAME: &str = "memory";
+
+/// TAI - UTC on simulated hosts, in seconds.
+const TAI_OFFSET: i16 = 37;
 
 pub const LIMITS: Limits = Limits { batch: 60_000, message: 16 << 20 };
 
@@ -40,6 +43,7 @@ pub struct MemoryEngine {
 struct ProcessClock {
     net: Arc<Net>,
     stepped: AtomicI64,
+    steps: AtomicU32,
 }
 
 struct Sender {
@@ -60,7 +64,7 @@ struct Undeclare {
 impl MemoryEngine {
     pub(super) fn new(net: Arc<Net>, host: &str) -> Arc<MemoryEngine> {
         let process = net.lock().add_process(net.now(), host);
-        let clock = Arc::new(ProcessClock { net: net.clone(), stepped: AtomicI64::new(0) });
+        let clock = Arc::new(ProcessClock { net: net.clone(), stepped: AtomicI64::new(0), steps: AtomicU32::new(0) });
         Arc::new(MemoryEngine { net, process, plane: 0, clock, direct: Mutex::new(None) })
     }
 
@@ -75,6 +79,7 @@ impl MemoryEngine {
 
     pub(super) fn step_utc(&self, ns: i64) {
         self.clock.stepped.fetch_add(ns, Ordering::Relaxed);
+        self.clock.steps.fetch_add(1, Ordering::Relaxed);
     }
 
     fn guard(&self, id: u64, take: fn(&Net, u64)) -> Guard {
@@ -245,6 +250,12 @@ impl Clock for ProcessClock {
 
     fn utc(&self) -> Time {
         Time(UTC_START + self.net.now() as i64 + self.stepped.load(Ordering::Relaxed))
+    }
+
+    /// Simulated hosts follow a reference, until a test steps them.
+    fn discipline(&self) -> Discipline {
+        let steps = self.steps.load(Ordering::Relaxed);
+        Discipline { state: ClockState::Synchronised, tai_offset: TAI_OFFSET, error: None, steps }
     }
 
     fn wait(&self, gate: &Gate, seen: u64, until: u64) {

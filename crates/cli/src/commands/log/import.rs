@@ -79,6 +79,9 @@ impl Import {
         (totals.new, totals.duplicates) = (stored.records, stored.duplicates);
         bar.finish_and_clear();
         self.report(&totals)?;
+        if stored.refused > 0 {
+            return Err(Failure::Failed(format!("{} records were refused: {}", stored.refused, stored.refusal)));
+        }
         match (failed.as_slice(), context.interrupt.asked()) {
             ([], false) => Ok(()),
             ([], true) => Err(Failure::Failed("interrupted; what was told as new is kept".to_owned())),

@@ -3,7 +3,10 @@
 use std::io::Write;
 
 use clap::Args;
-use tampu_log::{archive::Grouping, query::Field};
+use tampu_log::{
+    archive::Grouping,
+    query::{Field, Query},
+};
 
 use crate::{
     commands::Context,
@@ -13,10 +16,17 @@ use crate::{
     time_expression::{now, parse_duration},
 };
 
-/// Count records: by level, by a field, over time
+mod sources;
+
+/// Count records: by level, by a field, over time; tell who sends them
+///
+/// Without any option also the sources are shown that have sent something since the collector started: records kept, records a
+/// second, samples lost on their way (a sample is a packet of records; +? where a writer died and nobody knows), what came and
+/// was not kept, when something last came.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  tampu log stat\n  tampu log stat --by process --since 1h\n  tampu log stat --every 5m --json"
+    after_help = "Examples:\n  tampu log stat\n  tampu log stat --by process --since 1h\n  tampu log stat --every 5m --json\n  \
+    tampu log stat --sources"
 )]
 pub struct Stat {
     #[command(flatten)]
@@ -29,6 +39,9 @@ pub struct Stat {
     /// A count for each span of this length
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     every: Option<std::time::Duration>,
+    /// Only who sends how much, as the collector counts since it started
+    #[arg(long, conflicts_with_all = ["by", "every"])]
+    sources: bool,
     /// One JSON object a line
     #[arg(long)]
     json: bool,
@@ -40,9 +53,11 @@ impl Stat {
         self.span.apply(&mut query, now())?;
         let by = self.grouping()?;
         let keeper = Keeper::find(&context.common.connect, "tampu-stat")?;
-        let counts = keeper.count(&query, &by)?;
-
         let mut out = std::io::stdout().lock();
+        if self.sources {
+            return sources::show(&keeper.status()?, self.json, &mut out);
+        }
+        let counts = keeper.count(&query, &by)?;
         if self.json {
             for row in &counts.rows {
                 let line = serde_json::to_string(row).map_err(|error| Failure::failed("a count as JSON", error))?;
@@ -64,6 +79,10 @@ impl Stat {
         written(writeln!(out, "{:>12}  records{span}", counts.total))?;
         if !counts.complete {
             eprintln!("the counts are not complete: too many rows, ask for a shorter time or fewer groups");
+        }
+        if query == Query::default() && by == (Grouping { level: true, ..Grouping::default() }) {
+            written(writeln!(out))?;
+            sources::show(&keeper.status()?, false, &mut out)?;
         }
         Ok(())
     }

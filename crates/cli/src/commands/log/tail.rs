@@ -1,39 +1,45 @@
 //! `tampu log tail`.
 
 use std::{
-    io::IsTerminal,
+    io::{IsTerminal, Write},
     time::{Duration, Instant},
 };
 
 use clap::Args;
-use tampu_bus::{History, SourceState};
+use tampu_bus::{History, Participant, SourceState};
+use tampu_types::LogRecord;
 
 use crate::{
-    commands::Context,
+    commands::{Context, log::tail::recall::Recall},
     failure::Outcome,
     filter::FilterArgs,
-    interrupt::Interrupt,
+    keeper::Keeper,
     live::{Live, News, Wanted},
     output::{FormatArgs, RecordWriter},
-    paint::{Paint, When},
+    paint::Paint,
     time_expression::parse_duration,
 };
 
+mod recall;
+
 /// Follow the log as it is written
 #[derive(Debug, Clone, Default, Args)]
-#[command(after_help = "Example: tampu log tail --min-level Warning --audience Operator")]
+#[command(after_help = "Examples:\n  tampu log tail --min-level Warning --audience Operator\n  tampu log tail -n 20")]
 pub struct Tail {
     #[command(flatten)]
     filter: FilterArgs,
     #[command(flatten)]
     format: FormatArgs,
+    /// Begin with the last N records the collector keeps
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 0)]
+    last: u64,
     /// Begin with what the writers still hold
-    #[arg(long)]
+    #[arg(long, conflicts_with = "last")]
     history: bool,
     /// Skip what is missed instead of asking for it again
     #[arg(long)]
     lossy: bool,
-    /// End after so many records
+    /// End after so many records, those of --last included
     #[arg(long, value_name = "N")]
     count: Option<u64>,
     /// End after this time
@@ -48,11 +54,12 @@ impl Tail {
         if std::io::stderr().is_terminal() {
             eprintln!("following the domain '{}'; Ctrl-C ends it", participant.domain());
         }
-        self.show(&participant, context.common.color, &context.interrupt)
+        self.show(&participant, context)
     }
 
     /// Shows what comes until it is enough or somebody ends it.
-    pub fn show(&self, participant: &tampu_bus::Participant, color: When, interrupt: &Interrupt) -> Outcome {
+    pub fn show(&self, participant: &Participant, context: &Context) -> Outcome {
+        let interrupt = &context.interrupt;
         let query = self.filter.query()?;
         let wanted = Wanted {
             query: &query,
@@ -62,20 +69,33 @@ impl Tail {
             reliable: !self.lossy,
         };
         let mut live = Live::follow(participant, &wanted)?;
-        let mut writer = RecordWriter::stdout(self.format.format(), Paint::for_stdout(color), self.filter.highlight());
+        let mut writer =
+            RecordWriter::stdout(self.format.format(), Paint::for_stdout(context.common.color), self.filter.highlight());
         let end = self.length.map(|length| Instant::now() + length);
         let mut left = self.count.unwrap_or(u64::MAX);
         writer.begin()?;
+        let mut recall = if self.last > 0 {
+            let keeper = Keeper::over(participant.clone(), &context.common.connect);
+            let show = &mut |record: &LogRecord| shown(&mut writer, record, &mut left);
+            Some(Recall::begin(keeper, &query, self.last, interrupt, show)?)
+        } else {
+            None
+        };
         writer.flush()?;
         let mut pending = false;
         while left > 0 && !interrupt.asked() && end.is_none_or(|end| Instant::now() < end) {
+            if let Some(recall) = recall.take_if(|recall| recall.is_due()) {
+                recall.end(interrupt, &mut |record| shown(&mut writer, record, &mut left))?;
+                pending = true;
+            }
             // What has gathered is shown together; as soon as nothing more is there, it is shown at once.
             let timeout = if pending { Duration::ZERO } else { Duration::from_millis(50) };
             match live.next(timeout) {
                 Some(News::Records(records)) => {
-                    for record in records.iter().take(usize::try_from(left).unwrap_or(usize::MAX)) {
-                        writer.record(record)?;
-                        left -= 1;
+                    for record in records {
+                        if recall.as_mut().is_none_or(|recall| recall.is_new(&record)) {
+                            shown(&mut writer, &record, &mut left)?;
+                        }
                     }
                     pending = true;
                 }
@@ -92,6 +112,15 @@ impl Tail {
         }
         writer.end()
     }
+}
+
+/// Writes a record if there are still some left to show.
+fn shown<W: Write>(writer: &mut RecordWriter<W>, record: &LogRecord, left: &mut u64) -> Outcome {
+    if *left > 0 {
+        *left -= 1;
+        writer.record(record)?;
+    }
+    Ok(())
 }
 
 /// Says on standard error what is no record.

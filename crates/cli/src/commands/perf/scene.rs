@@ -13,9 +13,15 @@ use tampu_bus::{engine::zenoh::config::ZenohConfig, run_dir::RunDir};
 use tampu_types::Domain;
 
 use crate::{
-    failure::Failure,
+    failure::{Failure, Outcome},
     measure::{self, Usage},
 };
+
+/// How long a hub may take to come up.
+const STARTING: Duration = Duration::from_secs(20);
+
+/// A hub that logs nothing itself and keeps all that comes.
+const HUB: &str = "[log]\nlocal = \"Warning\"\nlevel = \"Off\"\n[quota]\nbytes_per_s = 0\nrecords_per_s = 0\n";
 
 /// Directories and a domain for one measurement; removed at its end.
 pub struct Scene {
@@ -69,25 +75,18 @@ impl Scene {
         Ok(Worker { name: name.to_owned(), child, input, output })
     }
 
-    /// Starts a hub and waits until it serves.
+    /// Starts a hub with a node and waits until it serves.
     pub fn hub(&self, roles: &str) -> Result<Worker, Failure> {
+        let mut hub = self.start_hub(roles)?;
+        hub.await_work(|| self.config().run_dir.domain(&self.domain).is_ok_and(|dir| dir.node_answers()))?;
+        Ok(hub)
+    }
+
+    /// Starts a hub.
+    pub fn start_hub(&self, roles: &str) -> Result<Worker, Failure> {
         let config = self.directory.join("hub.toml");
-        std::fs::write(&config, "[log]\nlocal = \"Warning\"\nlevel = \"Off\"\n")
-            .map_err(|error| Failure::failed(config.display(), error))?;
-        let mut hub = self.start("hub", &["up", "--quiet", "--roles", roles, "--config", &config.to_string_lossy()])?;
-        let until = Instant::now() + Duration::from_secs(20);
-        loop {
-            if self.config().run_dir.domain(&self.domain).is_ok_and(|dir| dir.node_answers()) {
-                return Ok(hub);
-            }
-            if let Ok(Some(status)) = hub.child.try_wait() {
-                return Err(Failure::Failed(format!("the hub of the measurement ended: {status}")));
-            }
-            if Instant::now() > until {
-                return Err(Failure::Failed("the hub of the measurement does not answer after 20 s".to_owned()));
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        std::fs::write(&config, HUB).map_err(|error| Failure::failed(config.display(), error))?;
+        self.start(roles, &["up", "--quiet", "--roles", roles, "--config", &config.to_string_lossy()])
     }
 }
 
@@ -111,6 +110,21 @@ impl Worker {
     /// What it has used up to now.
     pub fn usage(&self) -> Usage {
         measure::usage(self.child.id()).unwrap_or_default()
+    }
+
+    /// Waits until it does its work; an error if it ends first or takes too long.
+    pub fn await_work(&mut self, mut works: impl FnMut() -> bool) -> Outcome {
+        let until = Instant::now() + STARTING;
+        while !works() {
+            if let Ok(Some(status)) = self.child.try_wait() {
+                return Err(Failure::Failed(format!("the measurement's {} ended: {status}", self.name)));
+            }
+            if Instant::now() > until {
+                return Err(Failure::Failed(format!("the measurement's {} does not answer after {STARTING:?}", self.name)));
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        Ok(())
     }
 
     /// Tells it to come to its end.
