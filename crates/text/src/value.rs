@@ -1,0 +1,151 @@
+//! The values of a payload, read back. The bytes may be anything: they come from memory that another program wrote.
+
+use crate::tag::{ARGUMENTS_MAX, OPTIONAL, Tag};
+
+/// One argument's value.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Value<'a> {
+    /// It is absent.
+    None,
+    /// A truth value.
+    Bool(bool),
+    /// A character; what is none in the bytes is U+FFFD here.
+    Char(char),
+    /// An unsigned integer.
+    Unsigned(u64),
+    /// An unsigned integer of 128 bits.
+    Unsigned128(u128),
+    /// A signed integer, and how many bits its type has: hexadecimal needs that.
+    Signed(i64, u8),
+    /// A signed integer of 128 bits.
+    Signed128(i128),
+    /// A float of 32 bits.
+    F32(f32),
+    /// A float of 64 bits.
+    F64(f64),
+    /// A text to be formatted; perhaps no UTF-8.
+    Str(&'a [u8]),
+    /// A text that was formatted at the call; perhaps no UTF-8.
+    Text(&'a [u8]),
+}
+
+/// An argument: its value, and whether its type allows that there is none.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Argument<'a> {
+    /// The value.
+    pub value: Value<'a>,
+    /// Whether it is an `Option`.
+    pub optional: bool,
+}
+
+/// Why a payload cannot be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum BadPayload {
+    /// It ends too early.
+    #[error("the arguments of a log call end at byte {at}, in the middle of argument {argument}")]
+    Truncated { at: usize, argument: usize },
+    /// A kind that this release does not know.
+    #[error("argument {argument} of a log call has the unknown kind {tag}")]
+    UnknownTag { argument: usize, tag: u8 },
+    /// The payload has other arguments than the statement.
+    #[error("a log statement of {expected} arguments has a call with another number")]
+    Count { expected: usize },
+    /// A byte that says whether a value is there says something else.
+    #[error("argument {argument} of a log call is neither there nor absent: {value}")]
+    Presence { argument: usize, value: u8 },
+    /// A statement asks for an argument that it does not have.
+    #[error("a log statement of {count} arguments shows argument {index}")]
+    NoSuchArgument { index: usize, count: usize },
+    /// The text grows beyond all measure.
+    #[error("the text of a log call would be longer than {0} bytes")]
+    TooLong(usize),
+}
+
+/// Reads a payload's arguments, one after the other.
+#[derive(Debug, Clone)]
+pub struct Reader<'a> {
+    payload: &'a [u8],
+    count: usize,
+    next: usize,
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    /// Begins with the first of so many arguments. Bytes behind the last are not looked at: a ring pads its records.
+    pub fn new(payload: &'a [u8], count: usize) -> Result<Reader<'a>, BadPayload> {
+        let tags = count.div_ceil(8) * 8;
+        if count > ARGUMENTS_MAX {
+            return Err(BadPayload::Count { expected: count });
+        }
+        let Some(tags_there) = payload.get(..tags) else {
+            return Err(BadPayload::Truncated { at: payload.len(), argument: 0 });
+        };
+        if tags_there[count..].iter().any(|&tag| tag != 0) {
+            return Err(BadPayload::Count { expected: count });
+        }
+        Ok(Reader { payload, count, next: 0, at: tags })
+    }
+
+    /// The argument that [`Reader::take`] gives next.
+    pub fn next_index(&self) -> usize {
+        self.next
+    }
+
+    fn bytes(&mut self, length: usize) -> Result<&'a [u8], BadPayload> {
+        let left = self.payload.get(self.at..).unwrap_or_default();
+        let bytes = left.get(..length).ok_or(BadPayload::Truncated { at: self.payload.len(), argument: self.next })?;
+        self.at += length;
+        Ok(bytes)
+    }
+
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], BadPayload> {
+        let mut array = [0; N];
+        array.copy_from_slice(self.bytes(N)?);
+        Ok(array)
+    }
+
+    fn text(&mut self) -> Result<&'a [u8], BadPayload> {
+        let length = u32::from_le_bytes(self.array()?);
+        self.bytes(length as usize)
+    }
+
+    /// Reads the next argument.
+    pub fn take(&mut self) -> Result<Argument<'a>, BadPayload> {
+        if self.next >= self.count {
+            return Err(BadPayload::NoSuchArgument { index: self.next, count: self.count });
+        }
+        let number = self.payload[self.next];
+        let optional = number & OPTIONAL != 0;
+        let tag = Tag::from_number(number & !OPTIONAL).ok_or(BadPayload::UnknownTag { argument: self.next, tag: number })?;
+        let there = match optional.then(|| self.array()).transpose()? {
+            None | Some([1]) => true,
+            Some([0]) => false,
+            Some([value]) => return Err(BadPayload::Presence { argument: self.next, value }),
+        };
+        let value = if there { self.value(tag)? } else { Value::None };
+        self.next += 1;
+        Ok(Argument { value, optional })
+    }
+
+    fn value(&mut self, tag: Tag) -> Result<Value<'a>, BadPayload> {
+        Ok(match tag {
+            Tag::Bool => Value::Bool(self.array::<1>()? != [0]),
+            Tag::Char => Value::Char(char::from_u32(u32::from_le_bytes(self.array()?)).unwrap_or(char::REPLACEMENT_CHARACTER)),
+            Tag::U8 => Value::Unsigned(u8::from_le_bytes(self.array()?).into()),
+            Tag::U16 => Value::Unsigned(u16::from_le_bytes(self.array()?).into()),
+            Tag::U32 => Value::Unsigned(u32::from_le_bytes(self.array()?).into()),
+            Tag::U64 => Value::Unsigned(u64::from_le_bytes(self.array()?)),
+            Tag::U128 => Value::Unsigned128(u128::from_le_bytes(self.array()?)),
+            Tag::I8 => Value::Signed(i8::from_le_bytes(self.array()?).into(), 8),
+            Tag::I16 => Value::Signed(i16::from_le_bytes(self.array()?).into(), 16),
+            Tag::I32 => Value::Signed(i32::from_le_bytes(self.array()?).into(), 32),
+            Tag::I64 => Value::Signed(i64::from_le_bytes(self.array()?), 64),
+            Tag::I128 => Value::Signed128(i128::from_le_bytes(self.array()?)),
+            Tag::F32 => Value::F32(f32::from_le_bytes(self.array()?)),
+            Tag::F64 => Value::F64(f64::from_le_bytes(self.array()?)),
+            Tag::Str => Value::Str(self.text()?),
+            Tag::Text => Value::Text(self.text()?),
+        })
+    }
+}
