@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use crate::{
-    cut::{TEXT_MAX, cut},
+    cut::kept,
     out::Out,
     tag::{OPTIONAL, Tag},
 };
@@ -111,28 +111,19 @@ written_as! {
     char: Tag::Char, 4, |value| u32::from(value).to_le_bytes();
 }
 
-// SAFETY: `put_text` writes four bytes and the text's, and `put_parts` four and those of both parts; which of them it is, and how
-// long the parts are, depends on the text alone.
+// SAFETY: `put_text` writes four bytes and what is kept of the text, which depends on its length alone.
 unsafe impl Capture for str {
     const TAG: u8 = Tag::Str as u8;
     const FIXED: usize = 4;
 
     #[inline(always)]
     fn varying(&self) -> usize {
-        if self.len() <= TEXT_MAX {
-            return self.len();
-        }
-        let (kept, mark) = cut(self);
-        kept.len() + mark.as_bytes().len()
+        kept(self.len())
     }
 
     #[inline(always)]
     unsafe fn write(&self, out: &mut Out) {
-        if self.len() <= TEXT_MAX {
-            return unsafe { out.put_text(self.as_bytes()) };
-        }
-        let (kept, mark) = cut(self);
-        unsafe { out.put_parts(kept, mark.as_bytes()) };
+        unsafe { out.put_text(self.as_bytes(), self.len()) };
     }
 }
 

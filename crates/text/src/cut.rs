@@ -1,47 +1,38 @@
 //! Texts that are too long for a record: their beginning is kept, and the record says how much is missing.
+//!
+//! A text's length is written as it is, and at most [`TEXT_MAX`] of its bytes. So nothing about a long text is special at the
+//! call, where a branch would cost every other text; the reader sees that a length is larger than what can have been kept.
 
-use std::fmt::{self, Write};
+use std::borrow::Cow;
 
 /// Most bytes that are kept of one text.
 pub const TEXT_MAX: usize = 64 * 1024;
 
-/// Longest [`Mark`]: the words and twenty digits.
-const MARK_MAX: usize = 40;
-
-/// What stands at the end of a text that was cut.
-pub(crate) struct Mark {
-    bytes: [u8; MARK_MAX],
-    length: usize,
+/// How many bytes are kept of a text of this length.
+#[inline(always)]
+pub(crate) fn kept(length: usize) -> usize {
+    length.min(TEXT_MAX)
 }
 
-impl Mark {
-    pub fn of(left_out: usize) -> Mark {
-        let mut mark = Mark { bytes: [0; MARK_MAX], length: 0 };
-        // It cannot fail: the longest number fits.
-        let _ = write!(mark, " [... {left_out} bytes cut]");
-        mark
+/// The text of these bytes, of which there were so many, as it is shown: what is missing is told behind it, and what is no UTF-8
+/// becomes U+FFFD.
+pub(crate) fn shown(bytes: &[u8], length: usize) -> Cow<'_, str> {
+    let text = String::from_utf8_lossy(whole_characters(bytes, length));
+    if length <= bytes.len() {
+        return text;
     }
-
-    pub fn as_bytes(&self) -> &[u8] {
-        &self.bytes[..self.length]
-    }
+    Cow::Owned(format!("{text} [... {} bytes cut]", length - text.len()))
 }
 
-impl Write for Mark {
-    fn write_str(&mut self, text: &str) -> fmt::Result {
-        let end = self.length + text.len();
-        self.bytes.get_mut(self.length..end).ok_or(fmt::Error)?.copy_from_slice(text.as_bytes());
-        self.length = end;
-        Ok(())
+/// Without the beginning of a character whose end was cut off.
+fn whole_characters(bytes: &[u8], length: usize) -> &[u8] {
+    if length <= bytes.len() {
+        return bytes;
     }
-}
-
-/// The part of a too long text that is kept, and what stands behind it.
-#[cold]
-#[inline(never)]
-pub(crate) fn cut(text: &str) -> (&[u8], Mark) {
-    let kept = text.floor_char_boundary(TEXT_MAX);
-    (&text.as_bytes()[..kept], Mark::of(text.len() - kept))
+    match std::str::from_utf8(bytes) {
+        Err(error) if error.error_len().is_none() => &bytes[..error.valid_up_to()],
+        _ => bytes,
+    }
 }
 
 #[cfg(test)]
@@ -49,18 +40,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_largest_number_fits_its_mark() {
-        assert_eq!(Mark::of(usize::MAX).as_bytes(), format!(" [... {} bytes cut]", usize::MAX).as_bytes());
+    fn a_text_that_fits_is_shown_as_it_is() {
+        assert_eq!(shown("é".as_bytes(), 2), "é");
+        assert_eq!(shown(b"a\xff", 2), "a\u{fffd}");
     }
 
     #[test]
-    fn a_character_is_kept_whole_or_left_out() {
-        let text = "é".repeat(TEXT_MAX);
-        let (kept, _) = cut(&text[..]);
-        assert_eq!(kept.len(), TEXT_MAX);
-        let text = format!("x{text}");
-        let (kept, mark) = cut(&text);
-        assert_eq!(kept.len(), TEXT_MAX - 1);
-        assert_eq!(mark.as_bytes(), format!(" [... {} bytes cut]", TEXT_MAX + 2).as_bytes());
+    fn a_character_is_shown_whole_or_counted_as_missing() {
+        assert_eq!(shown("aé".as_bytes(), 9), "aé [... 6 bytes cut]");
+        assert_eq!(shown(&"aé".as_bytes()[..2], 9), "a [... 8 bytes cut]");
     }
 }

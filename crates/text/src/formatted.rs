@@ -11,89 +11,83 @@ use std::{
 
 use crate::{
     capture::Capture,
-    cut::{Mark, TEXT_MAX},
+    cut::{TEXT_MAX, kept},
     out::Out,
     tag::Tag,
 };
 
 /// Buffers a thread keeps.
-const KEPT: usize = 8;
+const BUFFERS_MAX: usize = 8;
 
 thread_local! {
-    static BUFFERS: Cell<Vec<String>> = const { Cell::new(Vec::new()) };
+    static BUFFERS: Cell<Vec<Vec<u8>>> = const { Cell::new(Vec::new()) };
 }
 
 /// A text formatted at the call.
 #[derive(Debug)]
-pub struct Formatted(String);
+pub struct Formatted {
+    /// What is kept of it, which may end within a character.
+    text: Vec<u8>,
+    /// Its whole length.
+    length: usize,
+}
 
 impl Formatted {
     /// Formats; at most [`TEXT_MAX`] bytes are kept. A `Display` that fails leaves what it wrote so far: a log call has nobody to
     /// return an error to.
     pub fn new(arguments: fmt::Arguments<'_>) -> Formatted {
         // A thread that is ending may have lost its buffers already.
-        let taken = BUFFERS.try_with(|kept| {
-            let mut buffers = kept.take();
-            let buffer = buffers.pop();
-            kept.set(buffers);
+        let taken = BUFFERS.try_with(|buffers| {
+            let mut free = buffers.take();
+            let buffer = free.pop();
+            buffers.set(free);
             buffer
         });
-        let mut bounded = Bounded { text: taken.ok().flatten().unwrap_or_default(), left_out: 0 };
+        let mut formatted = Formatted { text: taken.ok().flatten().unwrap_or_default(), length: 0 };
         let _ = match arguments.as_str() {
-            Some(literal) => bounded.write_str(literal),
-            None => bounded.write_fmt(arguments),
+            Some(literal) => formatted.write_str(literal),
+            None => formatted.write_fmt(arguments),
         };
-        let Bounded { mut text, left_out } = bounded;
-        if left_out > 0 {
-            text.push_str(&String::from_utf8_lossy(Mark::of(left_out).as_bytes()));
-        }
-        Formatted(text)
+        formatted
+    }
+}
+
+impl Write for Formatted {
+    #[inline]
+    fn write_str(&mut self, more: &str) -> fmt::Result {
+        let room = TEXT_MAX - self.text.len();
+        self.text.extend_from_slice(&more.as_bytes()[..more.len().min(room)]);
+        self.length += more.len();
+        Ok(())
     }
 }
 
 impl Drop for Formatted {
     fn drop(&mut self) {
-        let mut text = std::mem::take(&mut self.0);
-        text.clear();
-        let _ = BUFFERS.try_with(|kept| {
-            let mut buffers = kept.take();
-            if buffers.len() < KEPT {
-                buffers.push(text);
+        let mut buffer = std::mem::take(&mut self.text);
+        buffer.clear();
+        let _ = BUFFERS.try_with(|buffers| {
+            let mut free = buffers.take();
+            if free.len() < BUFFERS_MAX {
+                free.push(buffer);
             }
-            kept.set(buffers);
+            buffers.set(free);
         });
     }
 }
 
-// SAFETY: the text does not change while it is borrowed, and `put_text` writes four bytes more than it has.
+// SAFETY: the text does not change while it is borrowed; of a text of this length, `text` has what is kept.
 unsafe impl Capture for Formatted {
     const TAG: u8 = Tag::Text as u8;
     const FIXED: usize = 4;
 
     #[inline(always)]
     fn varying(&self) -> usize {
-        self.0.len()
+        kept(self.length)
     }
 
     #[inline(always)]
     unsafe fn write(&self, out: &mut Out) {
-        unsafe { out.put_text(self.0.as_bytes()) };
-    }
-}
-
-/// A text that takes so much and counts the rest.
-struct Bounded {
-    text: String,
-    left_out: usize,
-}
-
-impl Write for Bounded {
-    fn write_str(&mut self, more: &str) -> fmt::Result {
-        // Once something was left out, all that follows is, or the text would have a hole.
-        let room = if self.left_out > 0 { 0 } else { TEXT_MAX - self.text.len() };
-        let taken = more.floor_char_boundary(room);
-        self.text.push_str(&more[..taken]);
-        self.left_out += more.len() - taken;
-        Ok(())
+        unsafe { out.put_text(&self.text, self.length) };
     }
 }

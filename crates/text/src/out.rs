@@ -3,6 +3,8 @@
 //! The length of a payload is known before its first byte is written, and room for it is taken once. So nothing here checks or
 //! grows: that would cost a branch for every argument of every log call. Debug builds check all the same.
 
+use crate::cut::kept;
+
 /// A cursor over memory that is being filled.
 ///
 /// Invariant: from `at` on, the memory up to the end the maker promised is writable and nobody else's.
@@ -50,30 +52,18 @@ impl Out {
         unsafe { here.cast::<[u8; N]>().write(bytes) };
     }
 
-    /// Writes a text: its length, then its bytes.
+    /// Writes a text that had this length: the length, then what is kept of the bytes.
     ///
     /// # Safety
-    /// Four bytes more than the text's are left.
+    /// `text` has what is kept of so long a text, and four bytes more than that are left.
     #[inline(always)]
-    pub unsafe fn put_text(&mut self, text: &[u8]) {
-        unsafe { self.put((text.len() as u32).to_le_bytes()) };
-        let here = self.advance(text.len());
-        // SAFETY: the caller says that the bytes are left, and the text, which is borrowed, is not among them.
-        unsafe { copy_short(here, text.as_ptr(), text.len()) };
-    }
-
-    /// Writes the parts of a text that is cut.
-    ///
-    /// # Safety
-    /// Four bytes more than both parts' are left.
-    #[cold]
-    pub(crate) unsafe fn put_parts(&mut self, kept: &[u8], mark: &[u8]) {
-        unsafe { self.put(((kept.len() + mark.len()) as u32).to_le_bytes()) };
-        for part in [kept, mark] {
-            let here = self.advance(part.len());
-            // SAFETY: as in `put_text`.
-            unsafe { std::ptr::copy_nonoverlapping(part.as_ptr(), here, part.len()) };
-        }
+    pub unsafe fn put_text(&mut self, text: &[u8], length: usize) {
+        let count = kept(length);
+        debug_assert!(count <= text.len());
+        unsafe { self.put(u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes()) };
+        let here = self.advance(count);
+        // SAFETY: the caller says that the bytes are there and left, and the text, which is borrowed, is not among the latter.
+        unsafe { copy(here, text.as_ptr(), count) };
     }
 }
 
@@ -83,13 +73,12 @@ impl Out {
 /// # Safety
 /// As for [`std::ptr::copy_nonoverlapping`].
 #[inline(always)]
-unsafe fn copy_short(to: *mut u8, from: *const u8, length: usize) {
+unsafe fn copy(to: *mut u8, from: *const u8, length: usize) {
     // SAFETY of all of it: each word lies within the first `length` bytes on both sides.
     unsafe {
-        if length >= 8 {
-            if length > 16 {
-                return copy_longer(to, from, length);
-            }
+        if length > 16 {
+            copy_longer(to, from, length);
+        } else if length >= 8 {
             word::<8>(to, from, 0);
             word::<8>(to, from, length - 8);
         } else if length >= 4 {
@@ -103,13 +92,13 @@ unsafe fn copy_short(to: *mut u8, from: *const u8, length: usize) {
     }
 }
 
-/// The same from 17 bytes on; apart, so that the shorter ones stay inline.
+/// The same from 17 bytes on; apart, so that what stays inline is small.
 ///
 /// # Safety
 /// As for [`std::ptr::copy_nonoverlapping`]; `length` is above 16.
 #[inline(never)]
 unsafe fn copy_longer(to: *mut u8, from: *const u8, length: usize) {
-    // SAFETY: as in `copy_short`.
+    // SAFETY: as in `copy`.
     unsafe {
         if length > 64 {
             return std::ptr::copy_nonoverlapping(from, to, length);
@@ -141,7 +130,7 @@ mod tests {
             let text: Vec<u8> = (0..length).map(|index| index as u8 + 1).collect();
             let mut memory = vec![0xee; length + 4 + 8];
             // SAFETY: the memory is this function's own, and longer than what is written.
-            unsafe { Out::new(memory.as_mut_ptr(), length + 4).put_text(&text) };
+            unsafe { Out::new(memory.as_mut_ptr(), length + 4).put_text(&text, length) };
             assert_eq!(memory[..4], (length as u32).to_le_bytes());
             assert_eq!(memory[4..][..length], text);
             assert_eq!(memory[4 + length..], [0xee; 8], "nothing is written behind it");

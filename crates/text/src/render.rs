@@ -103,15 +103,29 @@ fn seek<'a>(reader: &mut Reader<'a>, first: &Reader<'a>, index: usize) -> Result
     Ok(())
 }
 
-/// Appends an argument.
+/// Appends an argument. What most calls have, plain integers and texts, goes the short way.
 #[inline]
 fn show(out: &mut String, argument: Argument<'_>, spec: &Spec, dialect: Dialect) {
     match argument.value {
-        Value::Unsigned(number) if *spec == Spec::PLAIN && !argument.optional => digits::push(out, number),
-        Value::Text(bytes) => text::push_lossy(out, bytes),
-        _ if argument.optional && dialect == Dialect::Rust && is_debug(spec.kind) => option(out, argument.value, spec),
-        Value::None => out.push_str("None"),
-        value => present(out, value, spec, dialect),
+        Value::Text(text) => out.push_str(&text.shown()),
+        Value::Unsigned(number) if spec.is_plain() => digits::push(out, number),
+        Value::Signed(number, _) if spec.is_plain() => {
+            if number < 0 {
+                out.push('-');
+            }
+            digits::push(out, number.unsigned_abs());
+        }
+        Value::Str(text) if spec.is_plain() => out.push_str(&text.shown()),
+        _ => show_by_spec(out, argument, spec, dialect),
+    }
+}
+
+#[inline(never)]
+fn show_by_spec(out: &mut String, argument: Argument<'_>, spec: &Spec, dialect: Dialect) {
+    if argument.optional && dialect == Dialect::Rust && is_debug(spec.kind) {
+        option(out, argument.value, spec);
+    } else {
+        present(out, argument.value, spec, dialect);
     }
 }
 
@@ -141,8 +155,8 @@ fn option(out: &mut String, value: Value<'_>, spec: &Spec) {
 fn present(out: &mut String, value: Value<'_>, spec: &Spec, dialect: Dialect) {
     match (dialect, value) {
         (_, Value::None) => out.push_str("None"),
-        (_, Value::Text(bytes)) => text::push_lossy(out, bytes),
-        (_, Value::Str(bytes)) => text::text(out, &String::from_utf8_lossy(bytes), spec, dialect),
+        (_, Value::Text(text)) => out.push_str(&text.shown()),
+        (_, Value::Str(text)) => text::text(out, &text.shown(), spec, dialect),
         (Dialect::Rust, Value::Bool(value)) => pad::text(out, if value { "true" } else { "false" }, spec),
         (Dialect::Rust, Value::Char(value)) => text::character(out, value, spec, dialect),
         (Dialect::Rust, Value::F32(value)) => float::show(out, value, spec),
@@ -158,10 +172,13 @@ fn present(out: &mut String, value: Value<'_>, spec: &Spec, dialect: Dialect) {
             _ => integer::fmt(out, false, u128::from(u32::from(value)), spec),
         },
         (_, Value::Unsigned(number)) => integer::show(out, false, number.into(), 128, spec, dialect),
-        (_, Value::Unsigned128(number)) => integer::show(out, false, number, 128, spec, dialect),
+        (_, Value::Unsigned128(bytes)) => integer::show(out, false, u128::from_le_bytes(bytes), 128, spec, dialect),
         (_, Value::Signed(number, bits)) => {
             integer::show(out, number < 0, number.unsigned_abs().into(), bits, spec, dialect);
         }
-        (_, Value::Signed128(number)) => integer::show(out, number < 0, number.unsigned_abs(), 128, spec, dialect),
+        (_, Value::Signed128(bytes)) => {
+            let number = i128::from_le_bytes(bytes);
+            integer::show(out, number < 0, number.unsigned_abs(), 128, spec, dialect);
+        }
     }
 }

@@ -130,6 +130,20 @@ impl Spec {
         precision: None,
         kind: Kind::Display,
     };
+
+    /// Whether it is [`Spec::PLAIN`], asked for every argument that is shown.
+    #[inline]
+    pub fn is_plain(&self) -> bool {
+        // Without branches: nearly always all of it is compared.
+        (self.fill == ' ')
+            & self.align.is_none()
+            & (self.sign as u8 == 0)
+            & !self.alternate
+            & !self.zero
+            & self.width.is_none()
+            & self.precision.is_none()
+            & (self.kind as u8 == 0)
+    }
 }
 
 impl Default for Spec {

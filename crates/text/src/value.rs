@@ -1,6 +1,11 @@
 //! The values of a payload, read back. The bytes may be anything: they come from memory that another program wrote.
 
-use crate::tag::{ARGUMENTS_MAX, OPTIONAL, Tag};
+use std::borrow::Cow;
+
+use crate::{
+    cut::{kept, shown},
+    tag::{ARGUMENTS_MAX, OPTIONAL, Tag},
+};
 
 /// One argument's value.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -13,20 +18,38 @@ pub enum Value<'a> {
     Char(char),
     /// An unsigned integer.
     Unsigned(u64),
-    /// An unsigned integer of 128 bits.
-    Unsigned128(u128),
+    /// An unsigned integer of 128 bits, as bytes: its alignment would make every value larger.
+    Unsigned128([u8; 16]),
     /// A signed integer, and how many bits its type has: hexadecimal needs that.
     Signed(i64, u8),
-    /// A signed integer of 128 bits.
-    Signed128(i128),
+    /// A signed integer of 128 bits, as bytes.
+    Signed128([u8; 16]),
     /// A float of 32 bits.
     F32(f32),
     /// A float of 64 bits.
     F64(f64),
-    /// A text to be formatted; perhaps no UTF-8.
-    Str(&'a [u8]),
-    /// A text that was formatted at the call; perhaps no UTF-8.
-    Text(&'a [u8]),
+    /// A text to be formatted.
+    Str(Text<'a>),
+    /// A text that was formatted at the call.
+    Text(Text<'a>),
+}
+
+/// A text: its bytes, which are perhaps no UTF-8, and how many it had before it was cut.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Text<'a> {
+    pub(crate) bytes: &'a [u8],
+    pub(crate) length: u32,
+}
+
+impl<'a> Text<'a> {
+    /// As it is shown: with what is missing, and U+FFFD for what is no UTF-8.
+    #[inline]
+    pub fn shown(&self) -> Cow<'a, str> {
+        match std::str::from_utf8(self.bytes) {
+            Ok(text) if self.length as usize == self.bytes.len() => Cow::Borrowed(text),
+            _ => shown(self.bytes, self.length as usize),
+        }
+    }
 }
 
 /// An argument: its value, and whether its type allows that there is none.
@@ -88,10 +111,12 @@ impl<'a> Reader<'a> {
     }
 
     /// The argument that [`Reader::take`] gives next.
+    #[inline]
     pub fn next_index(&self) -> usize {
         self.next
     }
 
+    #[inline]
     fn bytes(&mut self, length: usize) -> Result<&'a [u8], BadPayload> {
         let left = self.payload.get(self.at..).unwrap_or_default();
         let bytes = left.get(..length).ok_or(BadPayload::Truncated { at: self.payload.len(), argument: self.next })?;
@@ -99,18 +124,21 @@ impl<'a> Reader<'a> {
         Ok(bytes)
     }
 
+    #[inline]
     fn array<const N: usize>(&mut self) -> Result<[u8; N], BadPayload> {
         let mut array = [0; N];
         array.copy_from_slice(self.bytes(N)?);
         Ok(array)
     }
 
-    fn text(&mut self) -> Result<&'a [u8], BadPayload> {
+    #[inline]
+    fn text(&mut self) -> Result<Text<'a>, BadPayload> {
         let length = u32::from_le_bytes(self.array()?);
-        self.bytes(length as usize)
+        Ok(Text { bytes: self.bytes(kept(length as usize))?, length })
     }
 
     /// Reads the next argument.
+    #[inline]
     pub fn take(&mut self) -> Result<Argument<'a>, BadPayload> {
         if self.next >= self.count {
             return Err(BadPayload::NoSuchArgument { index: self.next, count: self.count });
@@ -128,6 +156,7 @@ impl<'a> Reader<'a> {
         Ok(Argument { value, optional })
     }
 
+    #[inline]
     fn value(&mut self, tag: Tag) -> Result<Value<'a>, BadPayload> {
         Ok(match tag {
             Tag::Bool => Value::Bool(self.array::<1>()? != [0]),
@@ -136,12 +165,12 @@ impl<'a> Reader<'a> {
             Tag::U16 => Value::Unsigned(u16::from_le_bytes(self.array()?).into()),
             Tag::U32 => Value::Unsigned(u32::from_le_bytes(self.array()?).into()),
             Tag::U64 => Value::Unsigned(u64::from_le_bytes(self.array()?)),
-            Tag::U128 => Value::Unsigned128(u128::from_le_bytes(self.array()?)),
+            Tag::U128 => Value::Unsigned128(self.array()?),
             Tag::I8 => Value::Signed(i8::from_le_bytes(self.array()?).into(), 8),
             Tag::I16 => Value::Signed(i16::from_le_bytes(self.array()?).into(), 16),
             Tag::I32 => Value::Signed(i32::from_le_bytes(self.array()?).into(), 32),
             Tag::I64 => Value::Signed(i64::from_le_bytes(self.array()?), 64),
-            Tag::I128 => Value::Signed128(i128::from_le_bytes(self.array()?)),
+            Tag::I128 => Value::Signed128(self.array()?),
             Tag::F32 => Value::F32(f32::from_le_bytes(self.array()?)),
             Tag::F64 => Value::F64(f64::from_le_bytes(self.array()?)),
             Tag::Str => Value::Str(self.text()?),

@@ -242,9 +242,17 @@ fn texts_beyond_all_measure_are_cut_and_say_so() {
     let memory = Memory::default();
     statement!(4, memory, "{long}");
     statement!(4, memory, "{}", format_args!("{long}"));
-    let expected = format!("{} [... {TEXT_MAX} bytes cut]", "é".repeat(TEXT_MAX / 2));
-    for rendered in memory.rendered() {
-        assert_eq!(rendered.message(), expected);
+    statement!(4, memory, "{}", format_args!("x{long}y"));
+    statement!(4, memory, "{}", &long[..TEXT_MAX]);
+    let kept = &long[..TEXT_MAX];
+    let expected = [
+        format!("{kept} [... {TEXT_MAX} bytes cut]"),
+        format!("{kept} [... {TEXT_MAX} bytes cut]"),
+        format!("x{} [... {} bytes cut]", &kept[2..], TEXT_MAX + 3),
+        kept.to_owned(),
+    ];
+    for (rendered, expected) in memory.rendered().iter().zip(expected) {
+        assert!(rendered.message() == expected, "{}", &rendered.message()[TEXT_MAX - 4..]);
     }
 }
 

@@ -8,15 +8,6 @@ use crate::{
     spec::{Align, Spec},
 };
 
-/// Appends bytes that should be UTF-8.
-#[inline]
-pub fn push_lossy(out: &mut String, bytes: &[u8]) {
-    match std::str::from_utf8(bytes) {
-        Ok(text) => out.push_str(text),
-        Err(_) => out.push_str(&String::from_utf8_lossy(bytes)),
-    }
-}
-
 /// Appends a text.
 pub fn text(out: &mut String, text: &str, spec: &Spec, dialect: Dialect) {
     if !is_debug(spec.kind) {
