@@ -32,7 +32,7 @@ impl Recorder for Buffer {
     #[inline(always)]
     fn record_call<A: Arguments>(&self, statement: &'static Statement, payload: &Payload<A>) {
         let length = payload.length();
-        let padded = HEADER + length.next_multiple_of(8);
+        let padded = HEADER + ((length + 7) & !7);
         let mut at = self.at.get();
         if at + padded > BUFFER {
             at = 0;

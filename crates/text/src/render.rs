@@ -44,13 +44,12 @@ impl Rendered {
     fn put(&mut self, site: &Site, payload: &[u8]) -> Result<(), BadPayload> {
         self.message_end = 0;
         let count = usize::from(site.arguments);
-        let first = Reader::new(payload, count)?;
-        let mut reader = first.clone();
+        let mut reader = Reader::new(payload, count)?;
         for piece in site.pieces.iter() {
             match piece {
                 Piece::Text(text) => self.text.push_str(text),
                 Piece::Argument { index, spec } => {
-                    seek(&mut reader, &first, usize::from(*index))?;
+                    reader.seek(usize::from(*index))?;
                     show(&mut self.text, reader.take()?, spec, site.dialect);
                 }
             }
@@ -63,7 +62,7 @@ impl Rendered {
             return Ok(());
         }
         let named = count.checked_sub(site.names.len()).ok_or(BadPayload::Count { expected: count })?;
-        seek(&mut reader, &first, named)?;
+        reader.seek(named)?;
         for name in site.names.iter() {
             let start = self.text.len();
             self.text.push_str(name);
@@ -92,19 +91,8 @@ impl Rendered {
     }
 }
 
-/// Brings the reader to an argument. Nearly always it stands there already; else what lies before is read again.
-fn seek<'a>(reader: &mut Reader<'a>, first: &Reader<'a>, index: usize) -> Result<(), BadPayload> {
-    if reader.next_index() > index {
-        *reader = first.clone();
-    }
-    while reader.next_index() < index {
-        reader.take()?;
-    }
-    Ok(())
-}
-
 /// Appends an argument. What most calls have, plain integers and texts, goes the short way.
-#[inline]
+#[inline(always)]
 fn show(out: &mut String, argument: Argument<'_>, spec: &Spec, dialect: Dialect) {
     match argument.value {
         Value::Text(text) => out.push_str(&text.shown()),

@@ -88,62 +88,80 @@ pub enum BadPayload {
 /// Reads a payload's arguments, one after the other.
 #[derive(Debug, Clone)]
 pub struct Reader<'a> {
-    payload: &'a [u8],
-    count: usize,
+    /// A tag for each argument, no more.
+    tags: &'a [u8],
+    values: &'a [u8],
     next: usize,
     at: usize,
 }
 
 impl<'a> Reader<'a> {
     /// Begins with the first of so many arguments. Bytes behind the last are not looked at: a ring pads its records.
+    #[inline]
     pub fn new(payload: &'a [u8], count: usize) -> Result<Reader<'a>, BadPayload> {
-        let tags = count.div_ceil(8) * 8;
         if count > ARGUMENTS_MAX {
             return Err(BadPayload::Count { expected: count });
         }
-        let Some(tags_there) = payload.get(..tags) else {
+        let Some((tags, values)) = payload.split_at_checked(count.next_multiple_of(8)) else {
             return Err(BadPayload::Truncated { at: payload.len(), argument: 0 });
         };
-        if tags_there[count..].iter().any(|&tag| tag != 0) {
+        let (tags, padding) = tags.split_at(count);
+        if padding.iter().any(|&tag| tag != 0) {
             return Err(BadPayload::Count { expected: count });
         }
-        Ok(Reader { payload, count, next: 0, at: tags })
+        Ok(Reader { tags, values, next: 0, at: 0 })
     }
 
-    /// The argument that [`Reader::take`] gives next.
+    /// Goes to an argument. Nearly always that is the next; else what lies before it is read again.
     #[inline]
-    pub fn next_index(&self) -> usize {
-        self.next
+    pub fn seek(&mut self, index: usize) -> Result<(), BadPayload> {
+        if self.next == index { Ok(()) } else { self.search(index) }
     }
 
-    #[inline]
+    #[cold]
+    #[inline(never)]
+    fn search(&mut self, index: usize) -> Result<(), BadPayload> {
+        if self.next > index {
+            (self.next, self.at) = (0, 0);
+        }
+        while self.next < index {
+            self.take()?;
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn truncated(&self) -> BadPayload {
+        BadPayload::Truncated { at: self.tags.len().next_multiple_of(8) + self.values.len(), argument: self.next }
+    }
+
+    #[inline(always)]
     fn bytes(&mut self, length: usize) -> Result<&'a [u8], BadPayload> {
-        let left = self.payload.get(self.at..).unwrap_or_default();
-        let bytes = left.get(..length).ok_or(BadPayload::Truncated { at: self.payload.len(), argument: self.next })?;
+        // `at` is within the values, so nothing here overflows.
+        let bytes = self.values[self.at..].get(..length).ok_or_else(|| self.truncated())?;
         self.at += length;
         Ok(bytes)
     }
 
-    #[inline]
+    #[inline(always)]
     fn array<const N: usize>(&mut self) -> Result<[u8; N], BadPayload> {
-        let mut array = [0; N];
-        array.copy_from_slice(self.bytes(N)?);
-        Ok(array)
+        let bytes = self.values[self.at..].first_chunk().ok_or_else(|| self.truncated())?;
+        self.at += N;
+        Ok(*bytes)
     }
 
-    #[inline]
+    #[inline(always)]
     fn text(&mut self) -> Result<Text<'a>, BadPayload> {
         let length = u32::from_le_bytes(self.array()?);
         Ok(Text { bytes: self.bytes(kept(length as usize))?, length })
     }
 
     /// Reads the next argument.
-    #[inline]
+    #[inline(always)]
     pub fn take(&mut self) -> Result<Argument<'a>, BadPayload> {
-        if self.next >= self.count {
-            return Err(BadPayload::NoSuchArgument { index: self.next, count: self.count });
-        }
-        let number = self.payload[self.next];
+        let Some(&number) = self.tags.get(self.next) else {
+            return Err(BadPayload::NoSuchArgument { index: self.next, count: self.tags.len() });
+        };
         let optional = number & OPTIONAL != 0;
         let tag = Tag::from_number(number & !OPTIONAL).ok_or(BadPayload::UnknownTag { argument: self.next, tag: number })?;
         let there = match optional.then(|| self.array()).transpose()? {
@@ -156,7 +174,7 @@ impl<'a> Reader<'a> {
         Ok(Argument { value, optional })
     }
 
-    #[inline]
+    #[inline(always)]
     fn value(&mut self, tag: Tag) -> Result<Value<'a>, BadPayload> {
         Ok(match tag {
             Tag::Bool => Value::Bool(self.array::<1>()? != [0]),
