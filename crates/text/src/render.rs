@@ -14,7 +14,8 @@ mod text;
 use crate::{
     site::{Dialect, Piece, Site},
     spec::{Kind, Spec},
-    value::{Argument, BadPayload, Reader, Value},
+    tag::Tag,
+    value::{BadPayload, Reader, Value},
 };
 
 /// Longest text, with its values, that is made of one call: a few bytes of a hostile description can ask for any width.
@@ -50,7 +51,7 @@ impl Rendered {
                 Piece::Text(text) => self.text.push_str(text),
                 Piece::Argument { index, spec } => {
                     reader.seek(usize::from(*index))?;
-                    show(&mut self.text, reader.take()?, spec, site.dialect);
+                    show(&mut self.text, &mut reader, spec, site.dialect)?;
                 }
             }
             if self.text.len() > RENDERED_MAX {
@@ -67,8 +68,7 @@ impl Rendered {
             let start = self.text.len();
             self.text.push_str(name);
             let name_end = self.text.len();
-            let shown = reader.take().map(|value| show(&mut self.text, value, &Spec::PLAIN, site.dialect));
-            if let Err(error) = shown {
+            if let Err(error) = show(&mut self.text, &mut reader, &Spec::PLAIN, site.dialect) {
                 self.text.truncate(start);
                 return Err(error);
             }
@@ -91,30 +91,38 @@ impl Rendered {
     }
 }
 
-/// Appends an argument. What most calls have, plain integers and texts, goes the short way.
+/// Appends the next argument. What most calls have, plain integers and texts, goes the short way: from the bytes straight into
+/// the text, without a [`Value`] in between.
 #[inline(always)]
-fn show(out: &mut String, argument: Argument<'_>, spec: &Spec, dialect: Dialect) {
-    match argument.value {
-        Value::Text(text) => out.push_str(&text.shown()),
-        Value::Unsigned(number) if spec.is_plain() => digits::push(out, number),
-        Value::Signed(number, _) if spec.is_plain() => {
-            if number < 0 {
-                out.push('-');
-            }
-            digits::push(out, number.unsigned_abs());
-        }
-        Value::Str(text) if spec.is_plain() => out.push_str(&text.shown()),
-        _ => show_by_spec(out, argument, spec, dialect),
+fn show(out: &mut String, reader: &mut Reader<'_>, spec: &Spec, dialect: Dialect) -> Result<(), BadPayload> {
+    const U32: u8 = Tag::U32 as u8;
+    const U64: u8 = Tag::U64 as u8;
+    const I32: u8 = Tag::I32 as u8;
+    const I64: u8 = Tag::I64 as u8;
+    const STR: u8 = Tag::Str as u8;
+    if !spec.is_plain() {
+        return show_by_spec(out, reader, spec, dialect);
     }
+    match reader.tag() {
+        U32 => digits::push(out, u32::from_le_bytes(reader.number()?).into()),
+        U64 => digits::push(out, u64::from_le_bytes(reader.number()?)),
+        I32 => digits::push_signed(out, i32::from_le_bytes(reader.number()?).into()),
+        I64 => digits::push_signed(out, i64::from_le_bytes(reader.number()?)),
+        STR => out.push_str(&reader.whole_text()?.shown()),
+        _ => return show_by_spec(out, reader, spec, dialect),
+    }
+    Ok(())
 }
 
 #[inline(never)]
-fn show_by_spec(out: &mut String, argument: Argument<'_>, spec: &Spec, dialect: Dialect) {
+fn show_by_spec(out: &mut String, reader: &mut Reader<'_>, spec: &Spec, dialect: Dialect) -> Result<(), BadPayload> {
+    let argument = reader.take()?;
     if argument.optional && dialect == Dialect::Rust && is_debug(spec.kind) {
         option(out, argument.value, spec);
     } else {
         present(out, argument.value, spec, dialect);
     }
+    Ok(())
 }
 
 fn is_debug(kind: Kind) -> bool {

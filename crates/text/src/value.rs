@@ -156,8 +156,29 @@ impl<'a> Reader<'a> {
         Ok(Text { bytes: self.bytes(kept(length as usize))?, length })
     }
 
-    /// Reads the next argument.
+    /// The next argument's tag; 0 where there is none.
     #[inline(always)]
+    pub(crate) fn tag(&self) -> u8 {
+        self.tags.get(self.next).copied().unwrap_or(0)
+    }
+
+    /// Reads the next argument, which is a number of so many bytes.
+    #[inline(always)]
+    pub(crate) fn number<const N: usize>(&mut self) -> Result<[u8; N], BadPayload> {
+        let bytes = self.array()?;
+        self.next += 1;
+        Ok(bytes)
+    }
+
+    /// Reads the next argument, which is a text.
+    #[inline(always)]
+    pub(crate) fn whole_text(&mut self) -> Result<Text<'a>, BadPayload> {
+        let text = self.text()?;
+        self.next += 1;
+        Ok(text)
+    }
+
+    /// Reads the next argument.
     pub fn take(&mut self) -> Result<Argument<'a>, BadPayload> {
         let Some(&number) = self.tags.get(self.next) else {
             return Err(BadPayload::NoSuchArgument { index: self.next, count: self.tags.len() });
@@ -174,7 +195,6 @@ impl<'a> Reader<'a> {
         Ok(Argument { value, optional })
     }
 
-    #[inline(always)]
     fn value(&mut self, tag: Tag) -> Result<Value<'a>, BadPayload> {
         Ok(match tag {
             Tag::Bool => Value::Bool(self.array::<1>()? != [0]),

@@ -35,3 +35,12 @@ pub fn push(out: &mut String, mut number: u64) {
     // SAFETY: from `at` on there are digits only, which are ASCII.
     out.push_str(unsafe { std::str::from_utf8_unchecked(&digits[at..]) });
 }
+
+/// Appends the number, with a sign if it is negative.
+#[inline]
+pub fn push_signed(out: &mut String, number: i64) {
+    if number < 0 {
+        out.push('-');
+    }
+    push(out, number.unsigned_abs());
+}
