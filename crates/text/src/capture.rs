@@ -16,6 +16,10 @@ use crate::{
 /// # Safety
 /// [`Capture::write`] writes exactly `FIXED + self.varying()` bytes, and `varying` gives the same as long as the value is
 /// borrowed.
+#[diagnostic::on_unimplemented(
+    message = "a log statement needs to know the type of `{Self}` where the statement stands",
+    note = "write the type out before the statement: whether an argument is stored or formatted is decided there"
+)]
 pub unsafe trait Capture {
     /// What kind of value it is: a [`Tag`], perhaps with [`OPTIONAL`].
     const TAG: u8;

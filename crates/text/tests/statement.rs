@@ -222,6 +222,18 @@ fn loggers_are_found_behind_pointers() {
 }
 
 #[test]
+fn types_may_become_known_later() {
+    let memory = Memory::default();
+    let (integer, float, mut list) = (5, 1.5, Vec::new());
+    let anything = Default::default();
+    statement!(4, memory, "{integer} {float} {:?} {anything}", list.first());
+    list.push(1u8);
+    let _: (u64, f32, String) = (integer, float, anything);
+    assert_eq!(tags(&memory), [6, 13, 0x80 | 3, 15]);
+    assert_eq!(message(&memory), "5 1.5 None ");
+}
+
+#[test]
 fn formatting_may_log() {
     struct Logs<'a>(&'a Memory);
     impl fmt::Display for Logs<'_> {

@@ -36,9 +36,18 @@ pub fn fill_zeros(out: &mut String, start: usize, at: usize, spec: &Spec) {
     insert(out, at, '0', missing);
 }
 
-fn insert(out: &mut String, at: usize, fill: char, count: usize) {
-    if count > 0 {
-        let fills: String = std::iter::repeat_n(fill, count).collect();
-        out.insert_str(at, &fills);
+/// Inserts a character so many times, by the handful: one by one would move what follows each time.
+fn insert(out: &mut String, at: usize, fill: char, mut count: usize) {
+    const HANDFUL: usize = 64;
+    let mut bytes = [0; 4 * HANDFUL];
+    let width = fill.len_utf8();
+    for place in bytes.chunks_exact_mut(width).take(HANDFUL) {
+        fill.encode_utf8(place);
+    }
+    let fills = std::str::from_utf8(&bytes[..width * HANDFUL]).unwrap_or_default();
+    while count > 0 {
+        let now = count.min(HANDFUL);
+        out.insert_str(at, &fills[..now * width]);
+        count -= now;
     }
 }
