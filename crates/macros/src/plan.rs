@@ -76,10 +76,16 @@ impl Finder {
     fn new(arguments: &[Argument]) -> Option<Finder> {
         let mut names = BTreeMap::new();
         for (index, argument) in arguments.iter().enumerate() {
-            match &argument.name {
-                Some(name) if names.insert(name.to_string(), index).is_some() => return None,
-                None if !names.is_empty() => return None,
-                _ => {}
+            let Some(name) = &argument.name else {
+                if names.is_empty() {
+                    continue;
+                }
+                return None;
+            };
+            // A text says `type` where the program says `r#type`.
+            let name = name.to_string().trim_start_matches("r#").to_owned();
+            if names.insert(name, index).is_some() {
+                return None;
             }
         }
         Some(Finder { given: arguments.len(), names, next: 0, used: vec![false; arguments.len()], variables: Vec::new() })

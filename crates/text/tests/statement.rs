@@ -81,7 +81,21 @@ fn arguments_are_found_as_format_finds_them() {
     same!(r#"raw "{}" \n"#, 1);
     same!("{x:é^9}{x:{<4}|", x = 1);
     same!("{ } {0 }", 1);
+    same!("{type}", r#type = 1);
+    same!("{type:?} {}", 1, r#type = 2);
     same!(concat!("joined ", 1, " {}"), 2);
+}
+
+#[test]
+fn methods_say_self() {
+    impl Angle {
+        fn tell(&self, memory: &Memory) {
+            statement!(4, memory, "{self} {self:?}");
+        }
+    }
+    let memory = Memory::default();
+    Angle(1.0).tell(&memory);
+    assert_eq!(message(&memory), "1.0 deg Angle(1.0)");
 }
 
 #[test]
