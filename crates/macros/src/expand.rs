@@ -81,18 +81,12 @@ pub fn expand(input: Input) -> TokenStream {
                         $bound => {
                             use $c::{Recorder as _, probe::{Format as _, Raw as _}};
                             fn tampu_marker() {}
-                            static TAMPU_STATEMENT: $c::Statement = $c::Statement::new(
-                                $c::Site {
-                                    level: $level,
-                                    dialect: $c::Dialect::Rust,
-                                    file: ::std::borrow::Cow::Borrowed(::core::file!()),
-                                    line: ::core::line!(),
-                                    module: ::std::borrow::Cow::Borrowed(::core::module_path!()),
-                                    pieces: ::std::borrow::Cow::Borrowed(&[$pieces]),
-                                    arguments: $count,
-                                    names: ::std::borrow::Cow::Borrowed(&[$keys]),
-                                    ..$c::Site::EMPTY
-                                },
+                            static TAMPU_STATEMENT: $c::Statement = $c::Statement::made(
+                                $level,
+                                (::core::file!(), ::core::line!(), ::core::module_path!()),
+                                &[$pieces],
+                                $count,
+                                &[$keys],
                                 || ::core::any::type_name_of_val(&tampu_marker),
                             );
                             logger.record_call(&TAMPU_STATEMENT, &$c::Payload::new($arguments));
@@ -218,6 +212,9 @@ fn piece(path: &TokenStream, piece: &Piece) -> TokenStream {
             "$c::Piece::Text(::std::borrow::Cow::Borrowed($text))",
             &[("c", path.clone()), ("text", string(text, Span::mixed_site()))],
         ),
+        Piece::Capture(index, spec) if fields(spec).is_empty() => {
+            fill(&format!("$c::Piece::Argument {{ index: {index}, spec: $c::Spec::PLAIN }}"), &[("c", path.clone())])
+        }
         Piece::Capture(index, spec) => fill(
             &format!("$c::Piece::Argument {{ index: {index}, spec: $c::Spec {{ {} ..$c::Spec::PLAIN }} }}", fields(spec)),
             &[("c", path.clone())],

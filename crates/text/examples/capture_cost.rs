@@ -1,7 +1,7 @@
 //! What capturing the arguments of a log call costs, and making text of them later: `cargo run --release --example capture_cost`.
 //!
 //! The calls go into a plain buffer of 1 MiB, with no clock and no ring. For instructions, which do not depend on what else the
-//! machine does: `valgrind --tool=callgrind --toggle-collect='*measured*' target/release/examples/capture_cost NAME CALLS` and
+//! machine does: `valgrind --tool=callgrind --toggle-collect=capture_cost::measured_NAME target/release/examples/capture_cost NAME CALLS` and
 //! divide what it collected by the calls.
 
 use std::{

@@ -1,10 +1,10 @@
 //! A log statement in the program, and what it hands its calls to.
 
-use std::sync::atomic::AtomicU32;
+use std::{borrow::Cow, sync::atomic::AtomicU32};
 
 use crate::{
     payload::{Arguments, Payload},
-    site::Site,
+    site::{Dialect, Piece, Site},
 };
 
 /// One log statement of this program. [`statement!`](crate::statement!) makes a static one each, so a record only says which
@@ -22,6 +22,31 @@ impl Statement {
     /// [`std::any::type_name`] spells it, which is not known at compile time; it is asked when the statement is first met.
     pub const fn new(site: Site, routine: fn() -> &'static str) -> Statement {
         Statement { site, routine, mark: AtomicU32::new(0) }
+    }
+
+    /// What [`statement!`](crate::statement!) makes: a statement of Rust's dialect. It has fewer parts than a [`Site`], which the
+    /// compiler feels where there are thousands of statements.
+    #[doc(hidden)]
+    pub const fn made(
+        level: u8,
+        (file, line, module): (&'static str, u32, &'static str),
+        pieces: &'static [Piece],
+        arguments: u16,
+        names: &'static [Cow<'static, str>],
+        routine: fn() -> &'static str,
+    ) -> Statement {
+        let site = Site {
+            level,
+            dialect: Dialect::Rust,
+            file: Cow::Borrowed(file),
+            line,
+            module: Cow::Borrowed(module),
+            routine: Cow::Borrowed(""),
+            pieces: Cow::Borrowed(pieces),
+            arguments,
+            names: Cow::Borrowed(names),
+        };
+        Statement::new(site, routine)
     }
 
     /// Its level's number.

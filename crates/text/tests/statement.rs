@@ -25,6 +25,12 @@ macro_rules! same {
 #[derive(Debug, Clone, Copy)]
 struct Angle(f64);
 
+impl Angle {
+    fn tell(&self, memory: &Memory) {
+        statement!(4, memory, "{self} {self:?}");
+    }
+}
+
 impl fmt::Display for Angle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:.1} deg", self.0)
@@ -88,11 +94,6 @@ fn arguments_are_found_as_format_finds_them() {
 
 #[test]
 fn methods_say_self() {
-    impl Angle {
-        fn tell(&self, memory: &Memory) {
-            statement!(4, memory, "{self} {self:?}");
-        }
-    }
     let memory = Memory::default();
     Angle(1.0).tell(&memory);
     assert_eq!(message(&memory), "1.0 deg Angle(1.0)");
