@@ -7,7 +7,7 @@
 //!
 //! | subject | module | contract |
 //! |-|-|-|
-//! | the statement in the program, and who takes its calls | [`statement`] | |
+//! | the statement in the program, and who takes its calls | [`mod@statement`] | |
 //! | values that are stored as they are; which are | [`capture`], [`probe`] | |
 //! | all others, formatted at the call | [`formatted`] | |
 //! | the bytes of a call | [`payload`], [`tag`], [`value`] | `spec/log-call.md` |
