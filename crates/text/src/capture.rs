@@ -1,0 +1,190 @@
+//! Values that a call stores as they are.
+//!
+//! What is known of a value's type at compile time is its tag and the bytes it always takes; only texts, and values that may be
+//! absent, add something at run time. So the payload of most calls has a constant length and is a few stores.
+
+use std::borrow::Cow;
+
+use crate::{
+    cut::kept,
+    out::Out,
+    tag::{OPTIONAL, Tag},
+};
+
+/// A value that can be stored as it is and formatted elsewhere.
+///
+/// # Safety
+/// [`Capture::write`] writes exactly `FIXED + self.varying()` bytes, and `varying` gives the same as long as the value is
+/// borrowed.
+#[diagnostic::on_unimplemented(
+    message = "a log statement needs to know the type of `{Self}` where the statement stands",
+    note = "write the type out before the statement: whether an argument is stored or formatted is decided there"
+)]
+pub unsafe trait Capture {
+    /// What kind of value it is: a [`Tag`], perhaps with [`OPTIONAL`].
+    const TAG: u8;
+    /// Bytes that every value of the type takes.
+    const FIXED: usize;
+
+    /// Bytes that this value takes beyond those.
+    fn varying(&self) -> usize;
+
+    /// Writes the value.
+    ///
+    /// # Safety
+    /// `FIXED + self.varying()` bytes are left in `out`.
+    unsafe fn write(&self, out: &mut Out);
+}
+
+/// A value that is always there; what may be absent is an `Option` of one.
+///
+/// # Safety
+/// As for [`Capture`].
+pub unsafe trait Present: Capture {}
+
+macro_rules! numbers {
+    ($($type:ty: $tag:expr,)*) => {$(
+        // SAFETY: an array of the type's size is written.
+        unsafe impl Capture for $type {
+            const TAG: u8 = $tag as u8;
+            const FIXED: usize = size_of::<$type>();
+
+            #[inline(always)]
+            fn varying(&self) -> usize {
+                0
+            }
+
+            #[inline(always)]
+            unsafe fn write(&self, out: &mut Out) {
+                unsafe { out.put(self.to_le_bytes()) };
+            }
+        }
+
+        // SAFETY: it writes a value without a byte for its absence.
+        unsafe impl Present for $type {}
+    )*};
+}
+
+const WIDE: bool = size_of::<usize>() == 8;
+
+numbers! {
+    u8: Tag::U8,
+    u16: Tag::U16,
+    u32: Tag::U32,
+    u64: Tag::U64,
+    u128: Tag::U128,
+    usize: if WIDE { Tag::U64 } else { Tag::U32 },
+    i8: Tag::I8,
+    i16: Tag::I16,
+    i32: Tag::I32,
+    i64: Tag::I64,
+    i128: Tag::I128,
+    isize: if WIDE { Tag::I64 } else { Tag::I32 },
+    f32: Tag::F32,
+    f64: Tag::F64,
+}
+
+/// Values written as another type's.
+macro_rules! written_as {
+    ($($type:ty: $tag:expr, $bytes:expr, |$value:ident| $as:expr;)*) => {$(
+        // SAFETY: an array of that many bytes is written.
+        unsafe impl Capture for $type {
+            const TAG: u8 = $tag as u8;
+            const FIXED: usize = $bytes;
+
+            #[inline(always)]
+            fn varying(&self) -> usize {
+                0
+            }
+
+            #[inline(always)]
+            unsafe fn write(&self, out: &mut Out) {
+                let $value = *self;
+                let bytes: [u8; $bytes] = $as;
+                unsafe { out.put(bytes) };
+            }
+        }
+
+        // SAFETY: it writes a value without a byte for its absence.
+        unsafe impl Present for $type {}
+    )*};
+}
+
+written_as! {
+    bool: Tag::Bool, 1, |value| [u8::from(value)];
+    char: Tag::Char, 4, |value| u32::from(value).to_le_bytes();
+}
+
+// SAFETY: `put_text` writes four bytes and what is kept of the text, which depends on its length alone.
+unsafe impl Capture for str {
+    const TAG: u8 = Tag::Str as u8;
+    const FIXED: usize = 4;
+
+    #[inline(always)]
+    fn varying(&self) -> usize {
+        kept(self.len())
+    }
+
+    #[inline(always)]
+    unsafe fn write(&self, out: &mut Out) {
+        unsafe { out.put_text(self.as_bytes(), self.len()) };
+    }
+}
+
+// SAFETY: it writes a value without a byte for its absence.
+unsafe impl Present for str {}
+
+/// Values that stand for another one, and are written as that.
+macro_rules! stands_for {
+    ($([$($generics:tt)*] $type:ty, $target:ty;)*) => {$(
+        // SAFETY: everything is the target's.
+        unsafe impl<$($generics)*> Capture for $type {
+            const TAG: u8 = <$target>::TAG;
+            const FIXED: usize = <$target>::FIXED;
+
+            #[inline(always)]
+            fn varying(&self) -> usize {
+                <$target as Capture>::varying(self)
+            }
+
+            #[inline(always)]
+            unsafe fn write(&self, out: &mut Out) {
+                unsafe { <$target as Capture>::write(self, out) };
+            }
+        }
+    )*};
+}
+
+stands_for! {
+    [] String, str;
+    [] Box<str>, str;
+    [] Cow<'_, str>, str;
+    [T: Capture + ?Sized] &T, T;
+    [T: Capture + ?Sized] &mut T, T;
+}
+
+// SAFETY of all of these: they write what they stand for.
+unsafe impl Present for String {}
+unsafe impl Present for Box<str> {}
+unsafe impl Present for Cow<'_, str> {}
+unsafe impl<T: Present + ?Sized> Present for &T {}
+unsafe impl<T: Present + ?Sized> Present for &mut T {}
+
+// SAFETY: one byte, and then, where the value is there, what the value writes.
+unsafe impl<T: Present> Capture for Option<T> {
+    const TAG: u8 = OPTIONAL | T::TAG;
+    const FIXED: usize = 1;
+
+    #[inline(always)]
+    fn varying(&self) -> usize {
+        self.as_ref().map_or(0, |value| T::FIXED + value.varying())
+    }
+
+    #[inline(always)]
+    unsafe fn write(&self, out: &mut Out) {
+        unsafe { out.put([u8::from(self.is_some())]) };
+        if let Some(value) = self {
+            unsafe { value.write(out) };
+        }
+    }
+}

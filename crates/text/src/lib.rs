@@ -1,0 +1,59 @@
+//! What a log statement says: its arguments are captured raw where it runs, and made into text elsewhere.
+//!
+//! Formatting is most of what a log call costs, and the instrument's thread need not do it. So a call stores which statement it
+//! is and its arguments as they lie in memory; the text is made by another thread, or, when the process is dead, by another
+//! process, from a description of the statement. This crate is both ends and what lies between; where the bytes are kept is
+//! somebody else's ([`Recorder`]).
+//!
+//! | subject | module | contract |
+//! |-|-|-|
+//! | the statement in the program, and who takes its calls | [`mod@statement`] | |
+//! | values that are stored as they are; which are | [`capture`], [`probe`] | |
+//! | all others, formatted at the call | [`formatted`] | |
+//! | the bytes of a call | [`payload`], [`tag`], [`value`] | `spec/log-call.md` |
+//! | the description of a statement | [`site`], [`spec`] | `spec/log-call.md` |
+//! | text made of both | [`render`] | |
+//! | a recorder for tests | [`memory`] | |
+//!
+//! ```
+//! use tampu_text::{Rendered, Site, memory::Memory, statement};
+//!
+//! let memory = Memory::default();
+//! for antenna in ["DV01", "DV02"] {
+//!     statement!(4, memory, "{antenna:?} at {:08.3}", -7.5; array = "main");
+//! }
+//! // What another process finds: bytes.
+//! let (mut described, call) = (Vec::new(), &memory.calls()[1]);
+//! call.site.encode(&mut described);
+//!
+//! let mut rendered = Rendered::default();
+//! rendered.render(&Site::decode(&described)?, &call.payload)?;
+//! assert_eq!(rendered.message(), "\"DV02\" at -007.500");
+//! assert_eq!(rendered.values().next(), Some(("array", "main")));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+pub mod capture;
+mod cut;
+pub mod formatted;
+pub mod memory;
+pub mod out;
+pub mod payload;
+pub mod probe;
+pub mod render;
+pub mod site;
+pub mod spec;
+pub mod statement;
+pub mod tag;
+pub mod value;
+
+pub use cut::TEXT_MAX;
+pub use payload::{Arguments, Payload};
+pub use render::Rendered;
+pub use site::{BadSite, BadText, Dialect, Piece, Site};
+pub use spec::{Align, Kind, Sign, Spec};
+pub use statement::{Recorder, Statement};
+pub use tag::ARGUMENTS_MAX;
+#[doc(hidden)]
+pub use tampu_macros as macros;
+pub use value::BadPayload;

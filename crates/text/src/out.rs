@@ -1,0 +1,139 @@
+//! The place a payload is written to, and the plain stores that write it.
+//!
+//! The length of a payload is known before its first byte is written, and room for it is taken once. So nothing here checks or
+//! grows: that would cost a branch for every argument of every log call. Debug builds check all the same.
+
+use crate::cut::kept;
+
+/// A cursor over memory that is being filled.
+///
+/// Invariant: from `at` on, the memory up to the end the maker promised is writable and nobody else's.
+#[derive(Debug)]
+pub struct Out {
+    at: *mut u8,
+    #[cfg(debug_assertions)]
+    left: usize,
+}
+
+impl Out {
+    /// A cursor that may write `capacity` bytes from `at` on.
+    ///
+    /// # Safety
+    /// Those bytes are writable, and nobody else reads or writes them while the cursor is used.
+    #[inline(always)]
+    pub unsafe fn new(at: *mut u8, capacity: usize) -> Out {
+        let _ = capacity;
+        Out {
+            at,
+            #[cfg(debug_assertions)]
+            left: capacity,
+        }
+    }
+
+    #[inline(always)]
+    fn advance(&mut self, bytes: usize) -> *mut u8 {
+        #[cfg(debug_assertions)]
+        {
+            self.left = self.left.checked_sub(bytes).expect("a payload is as long as it said");
+        }
+        let here = self.at;
+        self.at = here.wrapping_add(bytes);
+        here
+    }
+
+    /// Writes a value's bytes; with a constant length, a store or two.
+    ///
+    /// # Safety
+    /// `N` bytes are left.
+    #[inline(always)]
+    pub unsafe fn put<const N: usize>(&mut self, bytes: [u8; N]) {
+        let here = self.advance(N);
+        // SAFETY: the caller says that N bytes are left; an array of bytes has no alignment.
+        unsafe { here.cast::<[u8; N]>().write(bytes) };
+    }
+
+    /// Writes a text that had this length: the length, then what is kept of the bytes.
+    ///
+    /// # Safety
+    /// `text` has what is kept of so long a text, and four bytes more than that are left.
+    #[inline(always)]
+    pub unsafe fn put_text(&mut self, text: &[u8], length: usize) {
+        let count = kept(length);
+        debug_assert!(count <= text.len());
+        unsafe { self.put(u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes()) };
+        let here = self.advance(count);
+        // SAFETY: the caller says that the bytes are there and left, and the text, which is borrowed, is not among the latter.
+        unsafe { copy(here, text.as_ptr(), count) };
+    }
+}
+
+/// Copies with whole words that may overlap: most texts in log calls are short, and calling `memcpy` for them costs more than
+/// the copy. There is no loop in it, because the compiler would make a call to `memcpy` of one.
+///
+/// # Safety
+/// As for [`std::ptr::copy_nonoverlapping`].
+#[inline(always)]
+unsafe fn copy(to: *mut u8, from: *const u8, length: usize) {
+    // SAFETY of all of it: each word lies within the first `length` bytes on both sides.
+    unsafe {
+        if length > 16 {
+            copy_longer(to, from, length);
+        } else if length >= 8 {
+            word::<8>(to, from, 0);
+            word::<8>(to, from, length - 8);
+        } else if length >= 4 {
+            word::<4>(to, from, 0);
+            word::<4>(to, from, length - 4);
+        } else if length > 0 {
+            word::<1>(to, from, 0);
+            word::<1>(to, from, length / 2);
+            word::<1>(to, from, length - 1);
+        }
+    }
+}
+
+/// The same from 17 bytes on; apart, so that what stays inline is small.
+///
+/// # Safety
+/// As for [`std::ptr::copy_nonoverlapping`]; `length` is above 16.
+#[inline(never)]
+unsafe fn copy_longer(to: *mut u8, from: *const u8, length: usize) {
+    // SAFETY: as in `copy`.
+    unsafe {
+        if length > 64 {
+            return std::ptr::copy_nonoverlapping(from, to, length);
+        }
+        word::<16>(to, from, 0);
+        if length > 32 {
+            word::<16>(to, from, 16);
+            word::<16>(to, from, length - 32);
+        }
+        word::<16>(to, from, length - 16);
+    }
+}
+
+/// # Safety
+/// `N` bytes from `at` on are readable there and writable here.
+#[inline(always)]
+unsafe fn word<const N: usize>(to: *mut u8, from: *const u8, at: usize) {
+    // SAFETY: by the caller; an array of bytes has no alignment.
+    unsafe { to.add(at).cast::<[u8; N]>().write(from.add(at).cast::<[u8; N]>().read()) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_of_every_length_arrive_whole_and_alone() {
+        for length in 0..200usize {
+            let text: Vec<u8> = (0..length).map(|index| index as u8 + 1).collect();
+            let mut memory = vec![0xee; length + 4 + 8];
+            // SAFETY: the memory is this function's own, and longer than what is written.
+            unsafe { Out::new(memory.as_mut_ptr(), length + 4).put_text(&text, length) };
+            assert_eq!(memory[..4], (length as u32).to_le_bytes());
+            assert_eq!(memory[4..][..length], text);
+            assert_eq!(memory[4 + length..], [0xee; 8], "nothing is written behind it");
+        }
+    }
+}

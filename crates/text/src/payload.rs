@@ -1,0 +1,141 @@
+//! The arguments of one call, as they are stored: `spec/log-call.md`.
+//!
+//! ```text
+//! tags: one byte an argument, zeros up to a multiple of 8 | values, end to end, little endian
+//! ```
+//!
+//! The tags come first and together because they are one constant the compiler knows: a store or two, where a tag before each
+//! value would be one more store an argument. Arguments are pairs of pairs, `(first, (second, ()))`, so that there is one rule
+//! for any number of them.
+
+use std::mem::MaybeUninit;
+
+use crate::{capture::Capture, out::Out, tag::ARGUMENTS_MAX};
+
+/// The arguments of a call.
+///
+/// # Safety
+/// `write` writes exactly `FIXED + self.varying()` bytes, and `varying` gives the same as long as the arguments are borrowed.
+pub unsafe trait Arguments {
+    /// How many there are.
+    const COUNT: usize;
+    /// Their tags.
+    const TAGS: [u8; ARGUMENTS_MAX];
+    /// Bytes the values take in every call.
+    const FIXED: usize;
+
+    /// Bytes these values take beyond those.
+    fn varying(&self) -> usize;
+
+    /// Writes the values.
+    ///
+    /// # Safety
+    /// `FIXED + self.varying()` bytes are left in `out`.
+    unsafe fn write(&self, out: &mut Out);
+}
+
+// SAFETY: nothing is written.
+unsafe impl Arguments for () {
+    const COUNT: usize = 0;
+    const TAGS: [u8; ARGUMENTS_MAX] = [0; ARGUMENTS_MAX];
+    const FIXED: usize = 0;
+
+    #[inline(always)]
+    fn varying(&self) -> usize {
+        0
+    }
+
+    #[inline(always)]
+    unsafe fn write(&self, _: &mut Out) {}
+}
+
+// SAFETY: both parts write what they say.
+unsafe impl<First: Capture, Rest: Arguments> Arguments for (First, Rest) {
+    const COUNT: usize = 1 + Rest::COUNT;
+    const TAGS: [u8; ARGUMENTS_MAX] = {
+        assert!(Self::COUNT <= ARGUMENTS_MAX, "a log statement takes at most 64 arguments");
+        let mut tags = [First::TAG; ARGUMENTS_MAX];
+        let mut index = 1;
+        while index < ARGUMENTS_MAX {
+            tags[index] = Rest::TAGS[index - 1];
+            index += 1;
+        }
+        tags
+    };
+    const FIXED: usize = First::FIXED + Rest::FIXED;
+
+    #[inline(always)]
+    fn varying(&self) -> usize {
+        self.0.varying() + self.1.varying()
+    }
+
+    #[inline(always)]
+    unsafe fn write(&self, out: &mut Out) {
+        unsafe {
+            self.0.write(out);
+            self.1.write(out);
+        }
+    }
+}
+
+/// What a call stores beside its time and its statement: written once, in one go, to where the recorder says.
+#[derive(Debug)]
+pub struct Payload<A: Arguments> {
+    arguments: A,
+}
+
+impl<A: Arguments> Payload<A> {
+    const TAG_WORDS: usize = A::COUNT.div_ceil(8);
+
+    /// Of these arguments.
+    #[inline(always)]
+    pub fn new(arguments: A) -> Payload<A> {
+        Payload { arguments }
+    }
+
+    /// How many bytes it takes, exactly.
+    #[inline(always)]
+    pub fn length(&self) -> usize {
+        8 * Self::TAG_WORDS + A::FIXED + self.arguments.varying()
+    }
+
+    /// Writes it.
+    ///
+    /// # Safety
+    /// [`Payload::length`] bytes from `to` on are writable, and nobody else reads or writes them meanwhile.
+    #[inline(always)]
+    pub unsafe fn write(&self, to: *mut u8) {
+        // SAFETY: the caller's promise is the cursor's, and the arguments write as many bytes as `length` counted.
+        unsafe {
+            let mut out = Out::new(to, if cfg!(debug_assertions) { self.length() } else { 0 });
+            let mut word = 0;
+            while word < Self::TAG_WORDS {
+                let mut tags = [0; 8];
+                tags.copy_from_slice(&A::TAGS[8 * word..8 * word + 8]);
+                out.put(tags);
+                word += 1;
+            }
+            self.arguments.write(&mut out);
+        }
+    }
+
+    /// Writes it into memory that may be uninitialised, which must have room for it, and gives back what was written.
+    #[inline(always)]
+    pub fn write_to<'m>(&self, memory: &'m mut [MaybeUninit<u8>]) -> &'m mut [u8] {
+        let memory = &mut memory[..self.length()];
+        let start = memory.as_mut_ptr().cast::<u8>();
+        // SAFETY: the memory is as long as the payload and borrowed for this alone; afterwards all of it is initialised.
+        unsafe {
+            self.write(start);
+            std::slice::from_raw_parts_mut(start, memory.len())
+        }
+    }
+
+    /// Appends it.
+    pub fn append_to(&self, bytes: &mut Vec<u8>) {
+        bytes.reserve(self.length());
+        let written = self.write_to(bytes.spare_capacity_mut()).len();
+        // SAFETY: the spare capacity's first bytes, as many, have just been written.
+        unsafe { bytes.set_len(bytes.len() + written) };
+    }
+}
