@@ -67,6 +67,6 @@ pub use ask::Answers;
 pub use error::{AskError, BusError, LoanError, WriteError};
 pub use participant::{Participant, SourceInfo};
 pub use qos::{Ack, History, Hold, Qos, QosPatch, QosTable, ReaderQos};
-pub use reader::{Event, Gap, LossReason, Payload, Reader, ReaderStats, Sample, SourceChange, SourceState, StreamInfo};
+pub use reader::{Alarm, Event, Gap, LossReason, Payload, Reader, ReaderStats, Sample, SourceChange, SourceState, StreamInfo};
 pub use shared::Overwritten;
 pub use writer::{Loan, ReaderState, ReaderStatus, Receipt, TypeTag, Writer, WriterStats, Written};

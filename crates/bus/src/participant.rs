@@ -149,6 +149,11 @@ impl Participant {
         self.shared.qos.of(topic)
     }
 
+    /// The same for a topic that has defaults of its own: what the configuration says goes over them.
+    pub fn qos_over(&self, default: Qos, topic: &TopicName) -> Qos {
+        self.shared.qos.over(default, topic)
+    }
+
     /// A writer of a topic and partition.
     pub fn writer(&self, topic: &TopicName, partition: &Partition, tag: TypeTag, qos: Qos) -> Result<Writer, BusError> {
         let shared = &self.shared;

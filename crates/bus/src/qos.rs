@@ -154,7 +154,11 @@ impl QosTable {
 
     /// The Qos of a topic.
     pub fn of(&self, topic: &TopicName) -> Qos {
-        let mut qos = Qos::default();
+        self.over(Qos::default(), topic)
+    }
+
+    /// The Qos of a topic that has defaults of its own.
+    pub fn over(&self, mut qos: Qos, topic: &TopicName) -> Qos {
         for (_, patch) in self.patches.iter().filter(|(filter, _)| filter.matches(topic)) {
             patch.apply(&mut qos);
         }

@@ -110,6 +110,7 @@ pub(crate) struct Core {
     /// Bytes waiting for the application.
     queued: AtomicUsize,
     starved: AtomicBool,
+    alarmed: AtomicBool,
     ack_at: AtomicU64,
     batches: AtomicU64,
     refetches: AtomicU64,
@@ -134,6 +135,7 @@ impl Core {
             gate: Gate::default(),
             queued: AtomicUsize::new(0),
             starved: AtomicBool::new(false),
+            alarmed: AtomicBool::new(false),
             ack_at: AtomicU64::new(u64::MAX),
             batches: AtomicU64::new(0),
             refetches: AtomicU64::new(0),
@@ -748,7 +750,7 @@ impl Reader {
                     let clock = &self.core.links.clock;
                     let now = clock.monotonic();
                     let until = *until.get_or_insert(now.saturating_add(timeout.as_nanos() as u64));
-                    if now >= until {
+                    if now >= until || self.core.alarmed.swap(false, Ordering::AcqRel) {
                         return None;
                     }
                     self.core.wait(seen, until);
@@ -842,6 +844,11 @@ impl Reader {
         }
     }
 
+    /// Something by which another worker makes [`Reader::next`] return `None` before its timeout.
+    pub fn alarm(&self) -> Alarm {
+        Alarm { core: self.core.clone() }
+    }
+
     /// Its counters.
     pub fn stats(&self) -> ReaderStats {
         ReaderStats {
@@ -851,6 +858,20 @@ impl Reader {
             lost: self.core.lost.load(Ordering::Relaxed),
             queued: self.core.queued.load(Ordering::Relaxed),
         }
+    }
+}
+
+/// Wakes whoever waits in [`Reader::next`], once, now or at the next call.
+#[derive(Clone)]
+pub struct Alarm {
+    core: Arc<Core>,
+}
+
+impl Alarm {
+    /// Does it.
+    pub fn ring(&self) {
+        self.core.alarmed.store(true, Ordering::Release);
+        self.core.wake();
     }
 }
 

@@ -13,7 +13,7 @@ mod map;
 mod progress;
 mod ring;
 
-pub(crate) use batches::{BatchRing, BatchView};
+pub(crate) use batches::{BatchRing, BatchView, size_for};
 pub use map::Overwritten;
 pub(crate) use map::RingView;
 pub(crate) use progress::{Progress, ProgressPage, Watch, whose};

@@ -24,7 +24,7 @@ use crate::{
     error::{BusError, LoanError, WriteError},
     links::{Links, lock},
     qos::Qos,
-    shared::{BatchRing, LOAN_UNIT, Lease, LoanRing, Room, Watch, whose},
+    shared::{BatchRing, LOAN_UNIT, Lease, LoanRing, Room, Watch, size_for, whose},
     wire::{
         batch::{self, Loaned},
         control::{Mark, Offer},
@@ -293,7 +293,7 @@ impl Stream {
             }
             let made = self.links.shared_dir.as_ref().and_then(|dir| {
                 let path = dir.join(format!("{}-{}.batches", self.links.incarnation, self.id));
-                BatchRing::create(path).ok()
+                BatchRing::create(path, size_for(self.qos.credit)).ok()
             });
             *batches = made.map_or(Batches::Nowhere, Batches::Ring);
             // Readers learn of the board by the next heartbeat.

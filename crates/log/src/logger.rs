@@ -32,7 +32,7 @@ pub(crate) mod shared;
 pub(crate) mod site;
 pub(crate) mod voice;
 
-pub use bus_post::{LOG_BATCH, topic_of};
+pub use bus_post::{LOG_BATCH, qos_of, topic_of};
 pub use handle::{Logger, OpenError};
 pub use settings::{BadSettings, LogSettings, Threshold};
 pub use shared::LoggerStats;

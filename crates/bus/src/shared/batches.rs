@@ -27,8 +27,14 @@ use super::{
 };
 use crate::wire::batch::Loaned;
 
-/// Twice the default credit.
-const SIZE: usize = 2 << 20;
+/// The ring's size for streams of the default credit, and the most it takes for others, bytes.
+const LEAST: usize = 2 << 20;
+const MOST: usize = 64 << 20;
+
+/// The size for a stream of this credit: twice as much, so that what a reader that keeps up has not looked at is there.
+pub(crate) fn size_for(credit: usize) -> usize {
+    credit.saturating_mul(2).clamp(LEAST, MOST).next_power_of_two()
+}
 /// How many batches the board remembers.
 const ENTRIES: u64 = 1024;
 /// Where the ring begins: after a page for the counts, and the entries.
@@ -52,14 +58,15 @@ pub(crate) struct BatchRing {
 }
 
 impl BatchRing {
-    pub fn create(path: PathBuf) -> io::Result<BatchRing> {
-        Ok(BatchRing { memory: RingMemory::create(&path, RING_AT, SIZE)?, path, position: 0, count: 0 })
+    /// Makes the file with a ring of this size, a power of two.
+    pub fn create(path: PathBuf, size: usize) -> io::Result<BatchRing> {
+        Ok(BatchRing { memory: RingMemory::create(&path, RING_AT, size)?, path, position: 0, count: 0 })
     }
 
     /// Puts a batch in, and up on the board; `None` where it would push out too much of the others.
     pub fn put(&mut self, batch: &[u8]) -> Option<Loaned> {
-        let size = SIZE as u64;
-        if batch.len() > SIZE / 4 {
+        let size = self.memory.size() as u64;
+        if batch.len() as u64 > size / 4 {
             return None;
         }
         let taken = batch.len().next_multiple_of(ALIGNMENT) as u64;
@@ -128,9 +135,9 @@ impl BatchView {
             }
             // Who comes too late for the board begins anew where it is now; the rest is fetched from the writer.
             let next = if count - at > ENTRIES { count } else { at + 1 };
-            let found = self
-                .entry(at)
-                .and_then(|(position, length)| self.copy(position, (position % SIZE as u64) as usize, length as usize));
+            let found = self.entry(at).and_then(|(position, length)| {
+                self.copy(position, (position % self.view.size() as u64) as usize, length as usize)
+            });
             // Several workers may look at once: each batch is taken by one of them.
             let mine = self.at.compare_exchange(at, next, Ordering::AcqRel, Ordering::Relaxed).is_ok();
             if let (true, Some(batch)) = (mine, found) {
@@ -163,7 +170,7 @@ mod tests {
         fn a_batch_is_read_as_it_was_or_known_to_be_overwritten(lengths in proptest::collection::vec(1usize..400_000, 1..40)) {
             let dir = tempfile::tempdir().unwrap();
             let path = dir.path().join("b");
-            let mut ring = BatchRing::create(path.clone()).unwrap();
+            let mut ring = BatchRing::create(path.clone(), LEAST).unwrap();
             let (view, keen) = (BatchView::open(&path).unwrap(), BatchView::open(&path).unwrap());
             let mut put = Vec::new();
             for (index, length) in lengths.into_iter().enumerate() {
@@ -177,11 +184,11 @@ mod tests {
                     held += bytes.len();
                     match view.at(*place) {
                         Some(read) => prop_assert!(read == *bytes),
-                        None => prop_assert!(held > SIZE / 2, "overwritten after {held} bytes"),
+                        None => prop_assert!(held > LEAST / 2, "overwritten after {held} bytes"),
                     }
                 }
             }
-            prop_assert!(ring.put(&vec![0; SIZE / 2]).is_none());
+            prop_assert!(ring.put(&vec![0; LEAST / 2]).is_none());
             let there: Vec<Bytes> = put.iter().filter_map(|(place, _)| view.at(*place)).collect();
             prop_assert_eq!(std::iter::from_fn(|| view.next()).collect::<Vec<_>>(), there, "the board leaves out what is gone");
             drop(ring);
@@ -193,7 +200,7 @@ mod tests {
     fn who_is_a_board_behind_begins_anew() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("b");
-        let mut ring = BatchRing::create(path.clone()).unwrap();
+        let mut ring = BatchRing::create(path.clone(), LEAST).unwrap();
         let view = BatchView::open(&path).unwrap();
         for _ in 0..=ENTRIES {
             ring.put(b"old").unwrap();
@@ -207,7 +214,7 @@ mod tests {
     fn workers_that_look_at_once_take_each_batch_once() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("b");
-        let mut ring = BatchRing::create(path.clone()).unwrap();
+        let mut ring = BatchRing::create(path.clone(), LEAST).unwrap();
         let view = BatchView::open(&path).unwrap();
         let taken = std::thread::scope(|scope| {
             let readers: Vec<_> = (0..2)

@@ -132,6 +132,10 @@ impl RingView {
         self.mapping.word(WORDS_AT + 8 * index)
     }
 
+    pub fn size(&self) -> usize {
+        self.mapping.size
+    }
+
     /// Uses the bytes; refuses where the writer has taken them back before or meanwhile.
     pub fn with<R>(&self, position: u64, offset: usize, length: usize, used: impl FnOnce(&[u8]) -> R) -> Result<R, Overwritten> {
         if self.mapping.valid_from().load(Ordering::Acquire) > position {

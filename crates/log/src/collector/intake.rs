@@ -24,10 +24,8 @@ use super::{
 };
 use crate::archive::{Appended, ArchiveError, Arrival, StreamOffset};
 
-/// How long the worker waits for events while nothing waits to be acknowledged.
+/// How long the worker waits for events; a commit wakes it.
 const IDLE: Duration = Duration::from_millis(100);
-/// The same while something does: how late an acknowledgement may be after its commit.
-const BUSY: Duration = Duration::from_millis(2);
 
 pub(super) struct Intake {
     reader: Reader,
@@ -56,9 +54,10 @@ impl Intake {
 
     pub(super) fn run(mut self) {
         let mut committed = 0;
+        let alarm = self.reader.alarm();
+        self.store.shared.archive.on_commit(Box::new(move |_| alarm.ring()));
         while !self.store.is_stopping() {
-            let timeout = if self.store.waiting.is_empty() { IDLE } else { BUSY };
-            match self.reader.next(timeout) {
+            match self.reader.next(IDLE) {
                 Some(Event::Sample(sample)) => self.store.sample(&sample),
                 Some(Event::Gap(gap)) => self.store.gap(gap),
                 Some(Event::Source(change)) => self.store.changed(&change),

@@ -5,7 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tampu_bus::{BusError, Participant, ReaderState, TypeTag, Writer};
+use tampu_bus::{BusError, Participant, Qos, ReaderState, TypeTag, Writer};
 use tampu_types::{Level, TopicName, log_batch, name::BadTopic};
 
 use crate::logger::{
@@ -20,6 +20,12 @@ pub const LOG_BATCH: TypeTag = TypeTag { id: log_batch::TYPE_ID, version: log_ba
 /// The topic of a level: `log/warning`.
 pub fn topic_of(level: Level) -> Result<TopicName, BadTopic> {
     TopicName::new(format!("log/{}", level.name().to_lowercase()))
+}
+
+/// The Qos of a log topic, unless the configuration says otherwise. The collector acknowledges after its commit, so several
+/// milliseconds of a full stream are under way; and while no collector is there, more is kept for it than for an ordinary reader.
+pub fn qos_of(participant: &Participant, topic: &TopicName) -> Qos {
+    participant.qos_over(Qos { credit: 4 << 20, keep: 16 << 20, ..Qos::default() }, topic)
 }
 
 /// How a participant is had; asked again until it succeeds.
@@ -112,7 +118,7 @@ impl BusPost {
         if !self.writers.contains_key(lane) {
             let participant = self.participant()?;
             let topic = topic_of(lane.level).map_err(|error| Refused::Never(error.to_string()))?;
-            let qos = participant.qos(&topic);
+            let qos = qos_of(&participant, &topic);
             let writer = participant
                 .writer(&topic, &lane.partition, LOG_BATCH, qos)
                 .map_err(|error| Refused::NotYet(error.to_string()))?;

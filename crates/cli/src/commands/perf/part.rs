@@ -129,7 +129,7 @@ fn producer(context: &Context, seconds: f64, size: usize, readers: usize) -> Res
     // A writer of the same topic is only there to see whether everybody who should read does.
     let topic = tampu_log::logger::topic_of(tampu_types::Level::Info).map_err(|error| Failure::Failed(error.to_string()))?;
     let scout = participant
-        .writer(&topic, &Partition::of(["nobody"]), tampu_log::logger::LOG_BATCH, participant.qos(&topic))
+        .writer(&topic, &Partition::of(["nobody"]), tampu_log::logger::LOG_BATCH, tampu_log::logger::qos_of(&participant, &topic))
         .map_err(|error| Failure::Failed(error.to_string()))?;
     await_readers(&scout, readers)?;
     drop(scout);
