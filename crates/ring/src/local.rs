@@ -1,0 +1,95 @@
+//! Which ring the calling thread has.
+//!
+//! Two thread-local variables: one without a destructor, which each call reads, and one with, which gives rings back when
+//! the thread ends. The first can be read at any time in a thread's life, its end included.
+
+use std::{
+    cell::{Cell, RefCell},
+    sync::{Arc, Weak},
+};
+
+use crate::{
+    fork::Generation,
+    life::Life,
+    producer::{Producer, Ring},
+};
+
+#[derive(Clone, Copy)]
+struct Current {
+    /// The pool's number, which is never used again: so a pointer into a pool that is gone is never followed.
+    pool: u64,
+    producer: *const Producer,
+}
+
+const NONE: Current = Current { pool: 0, producer: std::ptr::null() };
+
+thread_local! {
+    static CURRENT: Cell<Current> = const { Cell::new(NONE) };
+    static TAKEN: RefCell<Vec<Taken>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A ring that this thread has until it ends.
+struct Taken {
+    pool: u64,
+    life: Weak<Life>,
+    ring: Arc<Ring>,
+    generation: Generation,
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        leave_ring();
+        // A child neither has the parent's rings nor may it touch the parent's locks: they may be held for ever.
+        if self.generation.is_now() && let Some(life) = self.life.upgrade() {
+            life.give_back(&self.ring);
+        }
+    }
+}
+
+/// The ring that this thread used last, if it is of that pool.
+#[inline(always)]
+pub(crate) fn producer<'r>(pool: u64) -> Option<&'r Producer> {
+    let current = CURRENT.get();
+    if current.pool != pool {
+        return None;
+    }
+    // SAFETY: the pool with this number lives, because its owner asks, and with it all its rings; a child of its process has
+    // forgotten the number before it runs a line of its own (`fork.rs`).
+    Some(unsafe { &*current.producer })
+}
+
+/// From here on this thread has no ring until it asks for one.
+pub(crate) fn leave_ring() {
+    CURRENT.set(NONE);
+}
+
+/// What became of looking for this thread's ring.
+pub(crate) enum Found {
+    /// This thread's.
+    Ring(Arc<Ring>),
+    /// All rings are in use.
+    NoneFree,
+    /// The thread ends, or is just now being given a ring.
+    NotNow,
+}
+
+/// This thread's ring of that life; takes one if it has none.
+pub(crate) fn ring_of(pool: u64, life: &Arc<Life>) -> Found {
+    let look = |taken: &RefCell<Vec<Taken>>| {
+        let Ok(mut taken) = taken.try_borrow_mut() else { return Found::NotNow };
+        let is_ours = |taken: &&Taken| taken.pool == pool && taken.generation.is_now();
+        if let Some(found) = taken.iter().find(is_ours) {
+            return Found::Ring(found.ring.clone());
+        }
+        let Some(ring) = life.take() else { return Found::NoneFree };
+        let generation = Generation::now();
+        taken.retain(|taken| taken.life.strong_count() > 0 && taken.generation.is_now());
+        taken.push(Taken { pool, life: Arc::downgrade(life), ring: ring.clone(), generation });
+        Found::Ring(ring)
+    };
+    let found = TAKEN.try_with(look).unwrap_or(Found::NotNow);
+    if let Found::Ring(ring) = &found {
+        CURRENT.set(Current { pool, producer: ring.producer() });
+    }
+    found
+}
