@@ -36,7 +36,7 @@ impl Counter {
     pub fn ticks(self) -> u64 {
         match self {
             Counter::Processor => processor_ticks(),
-            Counter::Utc => ns(ClockId::Realtime) as u64,
+            Counter::Utc => utc_ticks(),
         }
     }
 
@@ -70,6 +70,13 @@ fn processor_ticks() -> u64 {
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 fn processor_ticks() -> u64 {
+    ns(ClockId::Realtime) as u64
+}
+
+/// Not part of the call where there is a counter.
+#[cold]
+#[inline(never)]
+fn utc_ticks() -> u64 {
     ns(ClockId::Realtime) as u64
 }
 

@@ -5,6 +5,7 @@
 
 use std::{
     cell::{Cell, RefCell},
+    ptr::NonNull,
     sync::{Arc, Weak},
 };
 
@@ -46,16 +47,17 @@ impl Drop for Taken {
     }
 }
 
-/// The ring that this thread used last, if it is of that pool.
+/// The ring that this thread used last, if it is of that pool and will do.
 #[inline(always)]
-pub(crate) fn producer<'r>(pool: u64) -> Option<&'r Producer> {
+pub(crate) fn producer<'r>(pool: u64, will_do: impl FnOnce(&Producer) -> bool) -> Option<&'r Producer> {
     let current = CURRENT.get();
     if current.pool != pool {
         return None;
     }
-    // SAFETY: the pool with this number lives, because its owner asks, and with it all its rings; a child of its process has
-    // forgotten the number before it runs a line of its own (`fork.rs`).
-    Some(unsafe { &*current.producer })
+    // SAFETY: no pool has the number of `NONE`, so this is a ring's. The pool with this number lives, because its owner asks,
+    // and with it all its rings; a child of its process has forgotten the number before it runs a line of its own (`fork.rs`).
+    let producer = unsafe { NonNull::new_unchecked(current.producer.cast_mut()).as_ref() };
+    will_do(producer).then_some(producer)
 }
 
 /// From here on this thread has no ring until it asks for one.

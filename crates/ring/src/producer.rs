@@ -13,7 +13,7 @@
 
 use std::{
     cell::Cell,
-    marker::PhantomData,
+    mem::ManuallyDrop,
     sync::{
         Arc,
         atomic::{AtomicU32, AtomicU64, Ordering},
@@ -45,8 +45,8 @@ pub enum Refused {
     #[error("the log ring is full and was not drained in time")]
     Full,
     /// More than a quarter of the ring.
-    #[error("a log record of {0} bytes; a ring takes a quarter of its size")]
-    Long(usize),
+    #[error("a log record longer than a quarter of the ring")]
+    Long,
     /// Made while two records of this thread were being written.
     #[error("a log record inside a log record inside a log record")]
     Nested,
@@ -85,6 +85,8 @@ pub(crate) struct Producer {
     noted: AtomicU64,
     thread: Cell<Thread>,
     thread_due: Cell<bool>,
+    /// Whether losses of the thread before are still to be told: then they come before the note of the new one.
+    owes: Cell<bool>,
 }
 
 impl Ring {
@@ -102,6 +104,7 @@ impl Ring {
             noted: AtomicU64::new(0),
             thread: Cell::new(Thread::NOBODY),
             thread_due: Cell::new(false),
+            owes: Cell::new(false),
         };
         Arc::new(Ring { number, map, producer, clock })
     }
@@ -137,6 +140,7 @@ impl Producer {
         if self.thread.get() != thread {
             self.thread.set(thread);
             self.thread_due.set(true);
+            self.owes.set(self.lost() != self.noted.load(Ordering::Relaxed));
             self.spare.set(0);
         }
     }
@@ -154,39 +158,39 @@ impl Producer {
         self.spare.get() == OPEN
     }
 
-    /// Room for `max` bytes of payload, if it is known to be there.
-    ///
-    /// # Safety
-    /// This thread has the ring, and keeps it as long as the slot lives.
+    /// Whether `max` bytes of payload are known to have room.
     #[inline(always)]
-    pub unsafe fn claim<'r>(&'r self, max: usize) -> Option<Slot<'r>> {
-        let spare = self.spare.get();
+    pub fn has_room(&self, max: usize) -> bool {
         // Payloads have 32 bits of length, so this changes nothing that fits, and makes the comparison right for what does not.
-        if (max.min(u32::MAX as usize) as i64) < spare { Some(self.open(max, spare)) } else { None }
+        (max.min(u32::MAX as usize) as i64) < self.spare.get()
     }
 
+    /// Opens a slot of `max` bytes of payload.
+    ///
+    /// # Safety
+    /// This thread has the ring and keeps it as long as the slot lives, and just now `has_room` or `make_room` said yes.
     #[inline(always)]
-    fn open(&self, max: usize, reopen: i64) -> Slot<'_> {
-        self.spare.set(OPEN);
+    pub unsafe fn open(&self, max: usize) -> Slot<'_> {
+        let reopen = self.spare.replace(OPEN);
         // SAFETY: the data lie twice in a row, so that a record that begins within the first lies whole within both.
         let start = unsafe { self.data.add(self.head.get() as usize & self.mask) };
-        Slot { producer: self, start, written: 0, max, reopen, _not_send: PhantomData }
+        // SAFETY: as above, with its header.
+        let at = unsafe { start.add(HEADER) };
+        Slot { producer: self, start, at, left: max, reopen }
     }
 
-    /// The same when more has to be looked at: waits for room, writes the notes that are due.
-    ///
-    /// # Safety
-    /// As for [`Producer::claim`], and no slot is open.
+    /// Makes room: looks how far the drainer is, waits for it, writes the notes that are due. No slot is open.
     #[cold]
-    pub unsafe fn claim_slowly<'r>(&'r self, ring: &'r Ring, max: usize, wait: Duration) -> Result<Slot<'r>, Refused> {
+    pub fn make_room(&self, ring: &Ring, max: usize, wait: Duration) -> Result<(), Refused> {
         let size = ring.map.size();
+        // Whatever is refused is told before the next record, which therefore has to come this way.
+        self.spare.set(0);
         // Compared before anything is added, so that nothing can overflow.
         if max > size / 4 - MOST as usize {
-            return Err(Refused::Long(max));
+            return Err(Refused::Long);
         }
         let need = HEADER + padded(max) + self.due();
         if self.room(ring) < need && !self.wait_for(ring, need, wait) {
-            self.spare.set(0);
             return Err(Refused::Full);
         }
         self.write_due(ring);
@@ -194,8 +198,9 @@ impl Producer {
         if size - room > size / 2 {
             ring.clock.ring_bell();
         }
-        let reopen = if self.shared { 0 } else { room.min(size / 4) as i64 - MOST + 1 };
-        Ok(self.open(max, reopen))
+        // The next record on a shared ring looks again, whoever makes it.
+        self.spare.set(if self.shared { 0 } else { room.min(size / 4) as i64 - MOST + 1 });
+        Ok(())
     }
 
     /// Bytes that may be written now.
@@ -242,25 +247,31 @@ impl Producer {
 
     /// Writes them; there is room.
     fn write_due(&self, ring: &Ring) {
+        if self.owes.replace(false) {
+            self.write_losses(ring);
+        }
+        if self.thread_due.replace(false) {
+            self.write_note(&Note::thread(&self.thread.get()));
+        }
+        self.write_losses(ring);
+    }
+
+    fn write_losses(&self, ring: &Ring) {
         let losses = ring.map.lines().losses();
         let lost = losses.dropped.iter().sum();
         if lost != self.noted.load(Ordering::Relaxed) {
             self.write_note(&Note::losses(&losses));
             self.noted.store(lost, Ordering::Relaxed);
         }
-        if self.thread_due.get() {
-            self.write_note(&Note::thread(&self.thread.get()));
-            self.thread_due.set(false);
-        }
     }
 
     fn write_note(&self, note: &Note) {
-        let mut slot = self.open(note.payload.len(), 0);
+        // SAFETY: the thread that has the ring calls this, where it found room for the notes that are due.
+        let mut slot = ManuallyDrop::new(unsafe { self.open(note.payload.len()) });
         slot.put(&note.payload);
-        debug_assert_eq!(note.len(), HEADER + padded(slot.written));
+        debug_assert_eq!(note.len(), HEADER + padded(slot.written()));
         slot.publish(NOTE, note.voice);
         self.spare.set(0);
-        std::mem::forget(slot);
     }
 
     /// Gives a shared ring to the next.
@@ -268,6 +279,22 @@ impl Producer {
     pub fn let_go(&self) {
         self.holder.store(0, Ordering::Release);
     }
+}
+
+/// Asks for the memory that some later record will be written to. The drainer's processor has read it a round ago, and without
+/// this the stores of a record would wait until it has given it up.
+#[inline(always)]
+fn fetch_ahead(place: *const u8) {
+    /// Bytes: some ten records, which is what passes while memory comes from another processor.
+    const AHEAD: usize = 512;
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a hint, which reads nothing and cannot fault.
+    unsafe {
+        use core::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_ET0>(place.wrapping_add(AHEAD).cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = place;
 }
 
 /// Room in a ring for one record. What is not committed was never there.
@@ -278,42 +305,48 @@ impl Producer {
 pub struct Slot<'r> {
     producer: &'r Producer,
     start: *mut u8,
-    written: usize,
-    max: usize,
+    /// Where the next byte of payload goes, and how many may still be written.
+    at: *mut u8,
+    left: usize,
     reopen: i64,
-    _not_send: PhantomData<*mut u8>,
 }
 
 impl Slot<'_> {
     /// Appends bytes, as many as the claimed room still takes; says how many.
     #[inline(always)]
     pub fn put(&mut self, bytes: &[u8]) -> usize {
-        let length = bytes.len().min(self.max - self.written);
-        // SAFETY: written + length <= max, and max bytes of payload behind the header were claimed; nobody else reads or
-        // writes there before they are published. `bytes` is no part of them: nothing lends out unpublished bytes.
-        unsafe { copy::copy(bytes.as_ptr(), self.start.add(HEADER + self.written), length) };
-        self.written += length;
-        stored();
+        let length = bytes.len().min(self.left);
+        // SAFETY: `left` bytes behind `at` were claimed; nobody else reads or writes there before they are published. `bytes`
+        // is no part of them: nothing lends out unpublished bytes.
+        unsafe { copy::copy(bytes.as_ptr(), self.at, length) };
+        self.advance(length);
         length
     }
 
     /// Appends a few bytes whose number is known when the program is built; `false` where the claimed room does not take them.
     #[inline(always)]
     pub fn put_array<const N: usize>(&mut self, bytes: [u8; N]) -> bool {
-        if N > self.max - self.written {
-            return false;
+        let fits = N <= self.left;
+        if fits {
+            // SAFETY: as in `put`.
+            unsafe { self.at.cast::<[u8; N]>().write(bytes) };
+            self.advance(N);
         }
-        // SAFETY: as in `put`.
-        unsafe { self.start.add(HEADER + self.written).cast::<[u8; N]>().write(bytes) };
-        self.written += N;
+        fits
+    }
+
+    /// The next `length` bytes have been written; there were as many left.
+    #[inline(always)]
+    fn advance(&mut self, length: usize) {
+        self.at = self.at.wrapping_add(length);
+        self.left -= length;
         stored();
-        true
     }
 
     /// Bytes of payload so far.
     #[inline(always)]
     pub fn written(&self) -> usize {
-        self.written
+        self.at.addr() - self.start.addr() - HEADER
     }
 
     /// Makes it a record: the time is taken now. Once this returns, the record survives the process.
@@ -321,28 +354,28 @@ impl Slot<'_> {
     /// `site` and `voice` are numbers of the dictionary, from 1.
     #[inline(always)]
     pub fn commit(self, site: u32, voice: u32) {
-        self.publish(site, voice);
-        if self.producer.shared {
-            self.producer.let_go();
+        let slot = ManuallyDrop::new(self);
+        slot.publish(site, voice);
+        if slot.producer.shared {
+            slot.producer.let_go();
         }
-        std::mem::forget(self);
     }
 
     #[inline(always)]
     fn publish(&self, site: u32, voice: u32) {
         let producer = self.producer;
-        let position = producer.head.get();
-        let header =
-            Header { ticks: producer.counter.ticks(), site, length: self.written as u32, voice, stamp: stamp(position) };
+        let (position, length) = (producer.head.get(), self.written());
+        let header = Header { ticks: producer.counter.ticks(), site, length: length as u32, voice, stamp: stamp(position) };
         // SAFETY: the header's room was claimed with the payload's; `start` is 8-aligned, as all records are.
         unsafe { self.start.cast::<[u64; 3]>().write(header.words()) };
         stored();
-        let taken = HEADER + padded(self.written);
+        let taken = HEADER + padded(length);
         let head = position + taken as u64;
         producer.head.set(head);
         producer.spare.set(self.reopen - taken as i64);
         // SAFETY: mapped for as long as the ring, which the slot borrows.
         unsafe { &*producer.lines }.publish(head);
+        fetch_ahead(self.start);
     }
 }
 

@@ -20,7 +20,7 @@ use crate::{
     life::{Life, Shelter},
     lines::Counts,
     local::{self, Found},
-    producer::{Refused, Ring, Slot},
+    producer::{Producer, Refused, Ring, Slot},
     source::Source,
     thread::Thread,
 };
@@ -90,18 +90,17 @@ impl Rings {
     /// not in a signal handler.
     #[inline(always)]
     pub fn claim(&self, max: usize, level: u8, wait: Duration) -> Result<Slot<'_>, Refused> {
-        if let Some(producer) = local::producer(self.number)
-            // SAFETY: `local` knows that this thread has the ring, until the thread ends.
-            && let Some(slot) = unsafe { producer.claim(max) }
-        {
-            return Ok(slot);
-        }
-        self.claim_slowly(max, level, wait)
+        let producer = match local::producer(self.number, |producer| producer.has_room(max)) {
+            Some(producer) => producer,
+            None => self.make_room(max, level, wait)?,
+        };
+        // SAFETY: `local` and `make_room` give the ring of this thread, or one it holds, and it has room.
+        Ok(unsafe { producer.open(max) })
     }
 
     #[cold]
     #[inline(never)]
-    fn claim_slowly(&self, max: usize, level: u8, wait: Duration) -> Result<Slot<'_>, Refused> {
+    fn make_room(&self, max: usize, level: u8, wait: Duration) -> Result<&Producer, Refused> {
         let Some(life) = self.present_life() else { return Err(Refused::NoRing) };
         let level = usize::from(level);
         let mine = match local::ring_of(self.number, &life) {
@@ -118,7 +117,7 @@ impl Rings {
                 }
             },
         };
-        // SAFETY: rings of a life are never removed from it, and lives end with `self`, which the slot borrows.
+        // SAFETY: rings of a life are never removed from it, and lives end with `self`, which the result borrows.
         let ring: &Ring = unsafe { &*Arc::as_ptr(&ring) };
         let mut wait = wait;
         if shared {
@@ -126,15 +125,14 @@ impl Rings {
             wait = ring.hold(&thread, wait).inspect_err(|_| ring.count_lost(level))?;
             ring.producer().is_taken_by(thread);
         }
-        // SAFETY: the ring is this thread's: its own with no open slot, or the shared one that it holds.
-        let claimed = unsafe { ring.producer().claim_slowly(ring, max, wait) };
-        if claimed.is_err() {
+        let made = ring.producer().make_room(ring, max, wait);
+        if made.is_err() {
             ring.count_lost(level);
             if shared {
                 ring.producer().let_go();
             }
         }
-        claimed
+        made.map(|()| ring.producer())
     }
 
     /// The number that stands for these bytes from now on. Once it is returned the entry is in the file.
