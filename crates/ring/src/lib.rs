@@ -59,6 +59,8 @@
 pub mod clock;
 mod clock_page;
 mod copy;
+#[cfg(all(test, not(loom)))]
+mod crash_at_every_store;
 pub mod dictionary;
 pub mod drain;
 mod fork;

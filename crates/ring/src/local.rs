@@ -33,7 +33,8 @@ thread_local! {
 struct Taken {
     pool: u64,
     life: Weak<Life>,
-    ring: Arc<Ring>,
+    /// Not held: rings end with their life, whose files would else look used until this thread ends.
+    ring: Weak<Ring>,
     generation: Generation,
 }
 
@@ -41,8 +42,11 @@ impl Drop for Taken {
     fn drop(&mut self) {
         leave_ring();
         // A child neither has the parent's rings nor may it touch the parent's locks: they may be held for ever.
-        if self.generation.is_now() && let Some(life) = self.life.upgrade() {
-            life.give_back(&self.ring);
+        if self.generation.is_now()
+            && let Some(life) = self.life.upgrade()
+            && let Some(ring) = self.ring.upgrade()
+        {
+            life.give_back(&ring);
         }
     }
 }
@@ -80,13 +84,13 @@ pub(crate) fn ring_of(pool: u64, life: &Arc<Life>) -> Found {
     let look = |taken: &RefCell<Vec<Taken>>| {
         let Ok(mut taken) = taken.try_borrow_mut() else { return Found::NotNow };
         let is_ours = |taken: &&Taken| taken.pool == pool && taken.generation.is_now();
-        if let Some(found) = taken.iter().find(is_ours) {
-            return Found::Ring(found.ring.clone());
+        if let Some(ring) = taken.iter().find(is_ours).and_then(|found| found.ring.upgrade()) {
+            return Found::Ring(ring);
         }
         let Some(ring) = life.take() else { return Found::NoneFree };
         let generation = Generation::now();
         taken.retain(|taken| taken.life.strong_count() > 0 && taken.generation.is_now());
-        taken.push(Taken { pool, life: Arc::downgrade(life), ring: ring.clone(), generation });
+        taken.push(Taken { pool, life: Arc::downgrade(life), ring: Arc::downgrade(&ring), generation });
         Found::Ring(ring)
     };
     let found = TAKEN.try_with(look).unwrap_or(Found::NotNow);
