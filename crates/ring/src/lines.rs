@@ -33,6 +33,12 @@ pub(crate) const CURSORS_AT: [usize; 2] = [512, 768];
 /// Words of a cursor.
 pub(crate) const CURSOR_WORDS: usize = 3 + NAME_LIMIT / 8 + LEVELS;
 
+/// Words of a cursor that are moved. The exploration by loom tries every value that each load may give, so it is given two: the
+/// others are like them.
+const MOVED: usize = if cfg!(loom) { 2 } else { CURSOR_WORDS };
+/// How often a reader of the cursor tries again.
+const LOOKS: usize = if cfg!(loom) { 2 } else { 100 };
+
 pub(crate) const HEAD_AT: usize = 128;
 pub(crate) const LOSS_AT: usize = 256;
 pub(crate) const TAIL_AT: usize = 384;
@@ -184,7 +190,7 @@ impl Lines {
         let unused = &self.cursors[(turn + 1) as usize & 1].0;
         // The cursor about to be filled was the one in use before the last turn: that turn must be there first.
         fence(Ordering::Release);
-        for (word, value) in unused.iter().zip(cursor.to_words()) {
+        for (word, value) in unused.iter().zip(cursor.to_words()).take(MOVED) {
             word.store(value, Ordering::Relaxed);
             stored();
         }
@@ -196,10 +202,13 @@ impl Lines {
 
     /// Where the drainer stands; what anybody may read at any time. `None` while it moves too fast to be read.
     pub fn cursor(&self) -> Option<Cursor> {
-        (0..100).find_map(|_| {
+        (0..LOOKS).find_map(|_| {
             let turn = self.drainer.0.turn.load(Ordering::Acquire);
             let cursor = &self.cursors[turn as usize & 1].0;
-            let words = std::array::from_fn(|index| cursor[index].load(Ordering::Relaxed));
+            let mut words = [0; CURSOR_WORDS];
+            for (value, word) in words.iter_mut().zip(cursor).take(MOVED) {
+                *value = word.load(Ordering::Relaxed);
+            }
             fence(Ordering::Acquire);
             (self.drainer.0.turn.load(Ordering::Relaxed) == turn).then(|| Cursor::from_words(&words))
         })

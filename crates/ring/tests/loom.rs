@@ -79,10 +79,7 @@ fn records_are_whole_and_room_is_not_taken_early() {
 
 #[test]
 fn a_cursor_that_is_read_meanwhile_is_one_that_was_there() {
-    let mut model = loom::model::Builder::new();
-    // A cursor has 23 words; more than two changes of threads between them show nothing new and take hours.
-    model.preemption_bound = Some(2);
-    model.check(|| {
+    loom::model(|| {
         let ring = Small::new();
         let reader = thread::spawn({
             let ring = ring.clone();
