@@ -2,7 +2,11 @@
 
 mod support;
 
-use std::{fs, path::PathBuf};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
 
 use support::{NO_WAIT, payload, settings};
 use tampu_ring::{Kind, RecoverError, Rings, Shelter, recover};
@@ -64,4 +68,50 @@ fn a_child_writes_into_rings_of_its_own_and_keeps_the_numbers_it_knows() {
     }
     found.sort();
     assert_eq!(found, [&b"in a thread of the child"[..], b"in the child"]);
+}
+
+/// Set in a process that makes a child and is then killed: where it logs.
+const PARENT: &str = "TAMPU_RING_TEST_PARENT";
+
+/// Logs, makes a child that lives on, tells its number and waits to be killed.
+fn be_the_parent(directory: &Path) -> ! {
+    let rings = Rings::open(settings(Some(directory.join("rings")))).unwrap();
+    let site = rings.define(Kind::Site, b"a site").unwrap();
+    log(&rings, site, b"from the parent");
+    // SAFETY: the child only waits, for a minute at most, so that nothing stays behind where the test fails.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        // SAFETY: as above.
+        unsafe { libc::alarm(60) };
+    } else {
+        fs::write(directory.join("child.new"), child.to_string()).unwrap();
+        fs::rename(directory.join("child.new"), directory.join("child")).unwrap();
+    }
+    loop {
+        std::thread::park();
+    }
+}
+
+#[test]
+fn a_dead_process_is_known_to_be_dead_although_its_child_lives() {
+    if let Some(directory) = std::env::var_os(PARENT) {
+        be_the_parent(Path::new(&directory));
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "a_dead_process_is_known_to_be_dead_although_its_child_lives"]);
+    let mut parent = command.env(PARENT, directory.path()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let told = directory.path().join("child");
+    while !told.exists() {
+        std::thread::yield_now();
+    }
+    let child: i32 = fs::read_to_string(told).unwrap().parse().unwrap();
+    let life = fs::read_dir(directory.path().join("rings")).unwrap().next().unwrap().unwrap().path();
+    assert!(matches!(recover(&life), Err(RecoverError::Alive(_))));
+    parent.kill().unwrap();
+    parent.wait().unwrap();
+    let recovery = recover(&life);
+    // SAFETY: the child of the process that we started, which still waits.
+    assert_eq!(unsafe { libc::kill(child, libc::SIGKILL) }, 0, "the child lived");
+    assert_eq!(payload(&recovery.unwrap().rings[0].next_entry().unwrap().unwrap()), b"from the parent");
 }

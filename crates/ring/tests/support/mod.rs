@@ -27,9 +27,15 @@ pub fn settings(directory: Option<PathBuf>) -> Settings {
         name: SourceName::new("CONTROL/DV01").unwrap(),
         process: "test".to_owned(),
         host: "here".to_owned(),
-        incarnation: Incarnation { boot: 7, pid: std::process::id(), start },
+        incarnation: Incarnation { boot: boot(), pid: std::process::id(), start },
     };
     Settings { ring_bytes: 4096, max_rings: 4, ..Settings::new(directory, source) }
+}
+
+/// This boot, so that the processor's counter can be compared over the end of a process.
+fn boot() -> u32 {
+    let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap();
+    u32::from_str_radix(&id[..8], 16).unwrap()
 }
 
 /// Logs bytes; says whether they were taken.
