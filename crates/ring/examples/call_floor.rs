@@ -88,7 +88,11 @@ fn measure(threads: usize, work: impl Fn(&mut dyn FnMut(&mut dyn FnMut())) + Syn
 fn print(name: &str, costs: &[f64]) -> f64 {
     let mean = costs.iter().sum::<f64>() / costs.len() as f64;
     let median = costs[costs.len() / 2];
-    println!("{name:<28} mean {mean:>6.2}  median {median:>6.2}  best {:>6.2}  worst {:>7.2} ns", costs[0], costs[costs.len() - 1]);
+    println!(
+        "{name:<28} mean {mean:>6.2}  median {median:>6.2}  best {:>6.2}  worst {:>7.2} ns",
+        costs[0],
+        costs[costs.len() - 1]
+    );
     median
 }
 
@@ -146,14 +150,20 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     for threads in [1, 10] {
         println!("{threads} thread(s), {CALLS} calls x {ROUNDS}");
-        let floor = print("  floor: counter + 40 bytes", &measure(threads, |run| {
-            let (mut buffer, mut at) = (vec![1u64; 131_072], 0);
-            run(&mut || floor(&mut buffer, &mut at, CALLS));
-            black_box(&buffer);
-        }));
-        let call = print("  claim, 28 bytes, commit", &measure(threads, |run| {
-            run(&mut || calls(&rings, site, voice, CALLS, black_box("DV01")));
-        }));
+        let floor = print(
+            "  floor: counter + 40 bytes",
+            &measure(threads, |run| {
+                let (mut buffer, mut at) = (vec![1u64; 131_072], 0);
+                run(&mut || floor(&mut buffer, &mut at, CALLS));
+                black_box(&buffer);
+            }),
+        );
+        let call = print(
+            "  claim, 28 bytes, commit",
+            &measure(threads, |run| {
+                run(&mut || calls(&rings, site, voice, CALLS, black_box("DV01")));
+            }),
+        );
         println!("  ratio of medians             {:.2}", call / floor);
     }
 
@@ -190,7 +200,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let dropped: u64 = stats.iter().flat_map(|ring| ring.dropped).sum();
     let high_water = stats.iter().map(|ring| ring.high_water).max().unwrap_or(0);
     let waited: u64 = stats.iter().map(|ring| ring.waited).sum();
-    println!("{drained} records drained, {dropped} dropped, {waited} calls waited, {} rings, high water {high_water} B", stats.len());
+    println!(
+        "{drained} records drained, {dropped} dropped, {waited} calls waited, {} rings, high water {high_water} B",
+        stats.len()
+    );
     drop(rings);
     let _ = std::fs::remove_dir_all(&directory);
     Ok(())

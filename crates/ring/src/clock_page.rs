@@ -17,10 +17,7 @@ use std::{
     time::Duration,
 };
 
-use rustix::{
-    thread::futex,
-    time::Timespec,
-};
+use rustix::{thread::futex, time::Timespec};
 
 use crate::{
     clock::{Anchor, Conversion, Counter},

@@ -101,6 +101,6 @@ fn identity(descriptor: RawFd) -> Option<(u64, u64)> {
             return None;
         }
         let found = found.assume_init();
-        Some((found.st_dev as u64, found.st_ino as u64))
+        Some((found.st_dev, found.st_ino))
     }
 }

@@ -183,9 +183,7 @@ impl Life {
     pub fn shelter(&self) -> Shelter {
         let why = lock(&self.unsheltered).clone();
         match (&self.place, why) {
-            (Some(place), None) => {
-                Shelter::Files { directory: place.path().to_owned(), file_system: place.file_system() }
-            }
+            (Some(place), None) => Shelter::Files { directory: place.path().to_owned(), file_system: place.file_system() },
             (_, why) => Shelter::None { why: why.unwrap_or_default() },
         }
     }

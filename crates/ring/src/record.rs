@@ -55,7 +55,11 @@ impl Header {
     pub fn words(self) -> [u64; 3] {
         // Two halves of a word, in the order in which they lie in memory.
         let pair = |low: u32, high: u32| {
-            if cfg!(target_endian = "little") { u64::from(low) | u64::from(high) << 32 } else { u64::from(low) << 32 | u64::from(high) }
+            if cfg!(target_endian = "little") {
+                u64::from(low) | u64::from(high) << 32
+            } else {
+                u64::from(low) << 32 | u64::from(high)
+            }
         };
         [self.ticks, pair(self.site, self.length), pair(self.voice, self.stamp)]
     }

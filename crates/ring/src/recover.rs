@@ -199,7 +199,10 @@ fn read_clock(place: &Place, boot: u32, damage: &mut Vec<Damage>) -> Conversion 
     // A process that died young has one anchor. The counter still runs if this is the same boot, so now is another.
     let same_boot = fs::read_to_string("/proc/sys/kernel/random/boot_id")
         .is_ok_and(|id| id.get(..8).is_some_and(|digits| u32::from_str_radix(digits, 16) == Ok(boot)));
-    if same_boot && counter == Counter::of_this_host() && let Some(last) = anchors.last().copied() {
+    if same_boot
+        && counter == Counter::of_this_host()
+        && let Some(last) = anchors.last().copied()
+    {
         anchors.push(Anchor::take(counter).after(&last));
     }
     Conversion::new(counter, anchors)

@@ -194,7 +194,8 @@ impl Rings {
         // In a child: the parent's life is neither dropped nor locked.
         let parent = std::mem::ManuallyDrop::new(life);
         let known = parent.dictionary.read().unwrap_or_default();
-        let incarnation = Incarnation { pid: std::process::id(), start: now().max(parent.incarnation.start + 1), ..parent.incarnation };
+        let incarnation =
+            Incarnation { pid: std::process::id(), start: now().max(parent.incarnation.start + 1), ..parent.incarnation };
         let own = Arc::into_raw(Arc::new(Life::begin(&self.settings, incarnation, &known).ok()?)).cast_mut();
         match self.life.compare_exchange(found, own, Ordering::AcqRel, Ordering::Acquire) {
             // SAFETY: as above.

@@ -4,6 +4,8 @@
 //! what is tested, and it is read only after the kill. What was recovered must be exactly the calls of which it tells; the one
 //! call a thread was in when it was killed may be there or not.
 
+#![allow(dead_code)]
+
 use std::{
     fs::{self, File},
     io::Write,
@@ -59,8 +61,16 @@ pub struct Totals {
     /// Calls that returned saying that there was no room, and how many of these the rings tell.
     pub refused: u64,
     pub told: u64,
-    /// The busiest the victims were, in calls a second.
-    pub calls_a_second: u64,
+    /// How long victims were watched, and how many calls they made meanwhile.
+    pub watched: Duration,
+    pub watched_calls: u64,
+}
+
+impl Totals {
+    /// How busy the victims were.
+    pub fn calls_a_second(&self) -> u64 {
+        (self.watched_calls as f64 / self.watched.as_secs_f64().max(1e-9)) as u64
+    }
 }
 
 /// A small generator whose whole state is a seed (Steele's SplitMix64).
@@ -87,6 +97,11 @@ impl Witness {
 
     fn completed(&self, thread: usize) -> &AtomicU64 {
         self.0.word(32 * thread)
+    }
+
+    /// All completed calls.
+    fn all(&self) -> u64 {
+        (0..THREADS).map(|thread| self.completed(thread).load(Ordering::Acquire)).sum()
     }
 
     fn refused(&self, thread: usize) -> &AtomicU64 {
@@ -199,7 +214,9 @@ fn hand_off_for_ever(rings: &Rings, directory: &Path) {
                 let number = ring.number();
                 let Some(entry) = ring.next_entry() else { break };
                 let found = Found::of(number, &entry.unwrap());
-                batch.extend([u64::from(found.ring), found.number, found.thread, found.call].into_iter().flat_map(u64::to_ne_bytes));
+                batch.extend(
+                    [u64::from(found.ring), found.number, found.thread, found.call].into_iter().flat_map(u64::to_ne_bytes),
+                );
             }
             // First handed off, then committed. Several writes in between, so that many kills fall there.
             for part in batch.chunks(32 * 100) {
@@ -266,11 +283,13 @@ fn kill_one(directory: &Path, drained: Drained, chance: &mut Chance, totals: &mu
     }
     let life = lives(directory).pop().unwrap();
     let mut found = Vec::new();
-    let begun = Instant::now();
-    let delay = Duration::from_micros(500 + chance.below(40_000));
+    let (begun, logged_before) = (Instant::now(), witness.all());
+    // The moment is a number of calls, most often a small one.
+    let magnitude = 8 + chance.below(12);
+    let last = logged_before + chance.below(1 << magnitude);
     if drained == Drained::FromOutside {
         let mut drainer = Drainer::attach(&life).unwrap();
-        while begun.elapsed() < delay {
+        while witness.all() < last {
             drainer.find_rings().unwrap();
             for ring in drainer.rings() {
                 let number = ring.number();
@@ -283,11 +302,14 @@ fn kill_one(directory: &Path, drained: Drained, chance: &mut Chance, totals: &mu
             }
         }
     } else {
-        thread::sleep(delay);
+        while witness.all() < last {
+            thread::yield_now();
+        }
     }
     child.kill().unwrap();
-    let lived = begun.elapsed();
+    totals.watched += begun.elapsed();
     child.wait().unwrap();
+    totals.watched_calls += witness.all() - logged_before;
 
     if let Ok(bytes) = fs::read(directory.join("handed-off")) {
         // The last write may have been cut short: what is not whole was not handed off.
@@ -309,15 +331,18 @@ fn kill_one(directory: &Path, drained: Drained, chance: &mut Chance, totals: &mu
     }
     assert!(recovery.remove().unwrap().is_empty() && !life.exists());
     totals.unread += found.len() as u64 - before;
-    count(found, &witness, lived, totals);
+    count(found, &witness, totals);
 }
 
-fn count(mut found: Vec<Found>, witness: &Witness, lived: Duration, totals: &mut Totals) {
+fn count(mut found: Vec<Found>, witness: &Witness, totals: &mut Totals) {
     let all = found.len();
     found.sort_unstable();
     found.dedup();
     totals.again += (all - found.len()) as u64;
-    assert!(found.windows(2).all(|pair| (pair[0].ring, pair[0].number) != (pair[1].ring, pair[1].number)), "one name, one record");
+    assert!(
+        found.windows(2).all(|pair| (pair[0].ring, pair[0].number) != (pair[1].ring, pair[1].number)),
+        "one name, one record"
+    );
     let mut in_rings: Vec<u32> = found.iter().map(|one| one.ring).collect();
     in_rings.dedup();
     for ring in in_rings {
@@ -344,8 +369,6 @@ fn count(mut found: Vec<Found>, witness: &Witness, lived: Duration, totals: &mut
     totals.produced += produced;
     totals.refused += refused;
     totals.told += told;
-    let rate = (produced as f64 / lived.as_secs_f64()) as u64;
-    totals.calls_a_second = totals.calls_a_second.max(rate);
 }
 
 fn lives(directory: &Path) -> Vec<PathBuf> {
@@ -357,4 +380,3 @@ pub fn memory() -> PathBuf {
     let shared = PathBuf::from("/dev/shm");
     if shared.is_dir() { shared } else { std::env::temp_dir() }
 }
-
