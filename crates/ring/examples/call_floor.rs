@@ -4,13 +4,14 @@
 //! A call is what a macro makes of two integers and a short string. A drainer empties the rings meanwhile. Costs are of the
 //! thread's own processor time, without the time in which others ran.
 //!
-//! With `--instructions` it makes that many calls and nothing else, for `valgrind --tool=callgrind --toggle-collect=*calls*`.
+//! With `--instructions CALLS` it makes that many calls and nothing else. What `valgrind --tool=callgrind` counts for two numbers
+//! of calls differs by their instructions.
 
 use std::{
     hint::black_box,
     path::PathBuf,
     sync::{
-        Arc, Barrier,
+        Arc, Barrier, Mutex,
         atomic::{AtomicBool, Ordering},
     },
     thread,
@@ -60,40 +61,43 @@ fn floor(buffer: &mut [u64], at: &mut usize, count: u64) {
     }
 }
 
-/// ns a call, round by round, of `threads` threads that begin each round together.
-fn measure(threads: usize, work: impl Fn(&mut dyn FnMut(&mut dyn FnMut())) + Sync) -> Vec<f64> {
+type Round<'a> = &'a mut dyn FnMut();
+
+/// ns a call, round by round, of `threads` threads that begin each round together: of one kind of work and of another.
+fn measure(threads: usize, work: impl Fn(&mut dyn FnMut(Round<'_>, Round<'_>)) + Sync) -> (Vec<f64>, Vec<f64>) {
     let barrier = Barrier::new(threads);
-    let costs = std::sync::Mutex::new(Vec::new());
+    let costs = Mutex::new(Vec::new());
+    let timed = |round: Round<'_>| {
+        barrier.wait();
+        let before = thread_ns();
+        round();
+        (thread_ns() - before) as f64 / CALLS as f64
+    };
     thread::scope(|scope| {
         for _ in 0..threads {
             scope.spawn(|| {
-                work(&mut |round: &mut dyn FnMut()| {
-                    round();
+                work(&mut |one, other| {
+                    one();
+                    other();
                     for _ in 0..ROUNDS {
-                        barrier.wait();
-                        let before = thread_ns();
-                        round();
-                        let cost = (thread_ns() - before) as f64 / CALLS as f64;
-                        costs.lock().unwrap().push(cost);
+                        let pair = (timed(one), timed(other));
+                        costs.lock().unwrap().push(pair);
                     }
                 });
             });
         }
     });
-    let mut costs = costs.into_inner().unwrap();
-    costs.sort_by(f64::total_cmp);
-    costs
+    costs.into_inner().unwrap().into_iter().unzip()
 }
 
-fn print(name: &str, costs: &[f64]) -> f64 {
-    let mean = costs.iter().sum::<f64>() / costs.len() as f64;
-    let median = costs[costs.len() / 2];
+fn print(name: &str, mut costs: Vec<f64>) {
+    costs.sort_by(f64::total_cmp);
+    let (mean, median) = (costs.iter().sum::<f64>() / costs.len() as f64, costs[costs.len() / 2]);
     println!(
         "{name:<28} mean {mean:>6.2}  median {median:>6.2}  best {:>6.2}  worst {:>7.2} ns",
         costs[0],
         costs[costs.len() - 1]
     );
-    median
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -150,24 +154,20 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     for threads in [1, 10] {
         println!("{threads} thread(s), {CALLS} calls x {ROUNDS}");
-        let floor = print(
-            "  floor: counter + 40 bytes",
-            &measure(threads, |run| {
-                let (mut buffer, mut at) = (vec![1u64; 131_072], 0);
-                run(&mut || floor(&mut buffer, &mut at, CALLS));
-                black_box(&buffer);
-            }),
-        );
-        let call = print(
-            "  claim, 28 bytes, commit",
-            &measure(threads, |run| {
-                run(&mut || calls(&rings, site, voice, CALLS, black_box("DV01")));
-            }),
-        );
-        println!("  ratio of medians             {:.2}", call / floor);
+        // One after the other in each round, so that what else the host does meets both.
+        let (floors, costs) = measure(threads, |run| {
+            let (mut buffer, mut at) = (vec![1u64; 131_072], 0);
+            run(&mut || floor(&mut buffer, &mut at, CALLS), &mut || calls(&rings, site, voice, CALLS, black_box("DV01")));
+            black_box(&buffer);
+        });
+        let mut ratios: Vec<f64> = floors.iter().zip(&costs).map(|(floor, cost)| cost / floor).collect();
+        ratios.sort_by(f64::total_cmp);
+        print("  floor: counter + 40 bytes", floors);
+        print("  claim, 28 bytes, commit", costs);
+        println!("  median of the ratios         {:.2}", ratios[ratios.len() / 2]);
     }
 
-    // Single calls, each between two readings of the counter, whose own cost is taken off.
+    // Single calls, each between two readings of the counter; the first line is what the readings alone cost.
     let counter = Counter::Processor;
     let rate = {
         let (begun, ticks) = (std::time::Instant::now(), counter.ticks());

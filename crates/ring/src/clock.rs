@@ -13,7 +13,7 @@
 
 use std::{fs, sync::OnceLock};
 
-use rustix::time::{ClockId, clock_gettime};
+use crate::system::{Clock, ns};
 
 /// What a tick is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,14 +70,14 @@ fn processor_ticks() -> u64 {
 
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 fn processor_ticks() -> u64 {
-    ns(ClockId::Realtime) as u64
+    ns(Clock::Utc) as u64
 }
 
 /// Not part of the call where there is a counter.
 #[cold]
 #[inline(never)]
 fn utc_ticks() -> u64 {
-    ns(ClockId::Realtime) as u64
+    ns(Clock::Utc) as u64
 }
 
 fn choose() -> Counter {
@@ -104,11 +104,6 @@ fn kernel_trusts_it() -> bool {
     listed.map_or(true, |listed| listed.split_whitespace().any(|name| matches!(name, "tsc" | "arch_sys_counter")))
 }
 
-fn ns(clock: ClockId) -> i64 {
-    let time = clock_gettime(clock);
-    time.tv_sec * 1_000_000_000 + time.tv_nsec
-}
-
 /// A moment read on all clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Anchor {
@@ -130,7 +125,7 @@ impl Anchor {
     pub fn take(counter: Counter) -> Anchor {
         let reading = || {
             let before = counter.ticks();
-            let (utc, monotonic) = (ns(ClockId::Realtime), ns(ClockId::Monotonic));
+            let (utc, monotonic) = (ns(Clock::Utc), ns(Clock::Monotonic));
             let width = counter.ticks().saturating_sub(before);
             (width, Anchor { ticks: before + width / 2, utc, monotonic, step: false })
         };

@@ -31,6 +31,7 @@ use crate::{
     ring_file::{BadRing, LARGEST},
     rings::{RingStats, ring_stats},
     source::{self, Source},
+    system,
 };
 
 /// Why one cannot drain just now.
@@ -190,7 +191,7 @@ fn map_ring(place: &Place, number: u32) -> Result<RingMap, Busy> {
     let (file, length) = place.open_file(&name, LARGEST + (1 << 20))?;
     let bytes = read_at(&file, 0, LINES_LEN)?;
     let found = Header::decode(&bytes, length).map_err(bad)?.file;
-    let page = rustix::param::page_size();
+    let page = system::page_size();
     if found.number != number || !(found.header as usize).is_multiple_of(page) || !(found.size as usize).is_multiple_of(page) {
         return Err(bad(BadRing::Size { header: found.header, size: found.size, length }));
     }
@@ -258,7 +259,7 @@ impl RingDrain {
             Err(flaw) => {
                 self.broken = true;
                 let map = self.memory.map();
-                let offset = (self.walk.cursor.position & (map.size() as u64 - 1)) + rustix::param::page_size() as u64;
+                let offset = (self.walk.cursor.position & (map.size() as u64 - 1)) + map.header() as u64;
                 Some(Err(BadRing::Record { offset, flaw, unread: bytes.len() as u64 }))
             }
         }

@@ -19,10 +19,10 @@
 //!
 //! | subject | module |
 //! |-|-|
-//! | the call, the process's rings and their life | [`rings`], `life`, `local`, `fork` |
-//! | the ring itself: the shared header and its protocol, a record, the writing side | [`lines`], [`record`], [`producer`], `map` |
-//! | reading: of the living, of the dead | [`drain`], [`mod@recover`], [`image`] |
-//! | what stands beside the rings | [`source`], [`dictionary`], [`clock`], `clock_page`, `place`, `lease` |
+//! | the call, the process's rings and their life | `rings`, `life`, `local`, `fork` |
+//! | the ring itself: the shared header and its protocol, a record, the writing side | `lines`, `record`, `producer`, `map` |
+//! | reading: of the living, of the dead | `drain`, `recover`, `image` |
+//! | what stands beside the rings | `source`, `dictionary`, `clock`, `clock_page`, `place`, `lease` |
 //!
 //! The bytes are in `spec/log-ring.md`. Loss of the host's power is not survived: the files lie in memory.
 //!
@@ -56,37 +56,40 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-pub mod clock;
+mod clock;
 mod clock_page;
 mod copy;
 #[cfg(all(test, not(loom)))]
 mod crash_at_every_store;
-pub mod dictionary;
-pub mod drain;
+mod dictionary;
+mod drain;
 mod fork;
-pub mod image;
+mod image;
 mod lease;
 mod life;
-pub mod lines;
+mod lines;
 mod local;
 mod map;
 mod place;
-pub mod producer;
-pub mod record;
-pub mod recover;
+mod producer;
+mod record;
+mod recover;
 mod ring_file;
-pub mod rings;
-pub mod source;
+mod rings;
+mod source;
 mod step;
 mod sync;
-pub mod thread;
+mod system;
+mod thread;
 
 pub use clock::{Anchor, Conversion, Counter};
 pub use clock_page::BadClock;
-pub use dictionary::{DefineError, Definition, Definitions, Kind};
+pub use dictionary::{BadDictionary, DefineError, Definition, Definitions, Kind, Reader};
 pub use drain::{Busy, Drainer, RingDrain};
 pub use image::RingImage;
 pub use life::Shelter;
+#[cfg(loom)]
+pub use lines::Lines;
 pub use lines::{Counts, Cursor, LEVELS};
 pub use place::{FileSystem, PlaceError, Why};
 pub use producer::{Refused, Slot};
@@ -94,5 +97,5 @@ pub use record::{Entry, Flaw, Lost, What};
 pub use recover::{Damage, RecoverError, RecoveredRing, Recovery, recover};
 pub use ring_file::{BadRing, RingFile};
 pub use rings::{RingStats, Rings, Settings};
-pub use source::Source;
+pub use source::{BadSource, Source};
 pub use thread::Thread;

@@ -23,6 +23,7 @@ use crate::{
     ring_file::{LARGEST, RingFile, SMALLEST},
     rings::Settings,
     source::Source,
+    system,
     thread::Thread,
 };
 
@@ -153,7 +154,7 @@ impl Life {
         clock: ClockPage,
         alive: Option<Held>,
     ) -> Life {
-        let page = rustix::param::page_size().max(SMALLEST as usize);
+        let page = system::page_size().max(SMALLEST as usize);
         Life {
             incarnation,
             generation: Generation::now(),
@@ -256,7 +257,7 @@ impl Life {
 
     fn make_in(&self, place: Option<&Place>, number: u32) -> Result<RingMap, PlaceError> {
         let name = ring_name(number);
-        let header = rustix::param::page_size();
+        let header = system::page_size();
         let length = (header + self.ring_bytes) as u64;
         let about = |why: Why| PlaceError { path: PathBuf::from(&name), why };
         let file = match place {

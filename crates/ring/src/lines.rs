@@ -149,7 +149,6 @@ pub(crate) struct Losses {
 impl Lines {
     /// Lines in plain memory, for the tests of the protocol.
     #[cfg(any(test, loom))]
-    #[expect(clippy::new_without_default, reason = "nothing but a test makes lines out of nothing")]
     pub fn new() -> Lines {
         let word = || AtomicU64::new(0);
         Lines {

@@ -77,6 +77,11 @@ impl RingMap {
         unsafe { self.space.start.cast::<Lines>().as_ref() }
     }
 
+    /// Where in the file the data begin.
+    pub fn header(&self) -> usize {
+        self.header
+    }
+
     /// Bytes of data.
     pub fn size(&self) -> usize {
         self.size

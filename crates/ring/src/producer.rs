@@ -1,11 +1,11 @@
 //! The writing side of a ring: claim room, write the payload where it will stay, publish with one store.
 //!
-//! Decision: what the call needs lies in one line of the process's own memory: where the next record begins, and how much may
-//! be written before looking further (`spare`). It is looked further (for the drainer's position, for notes that are due, to
-//! wake a sleeping drainer) when `spare` is used up, and it is never set to more than a quarter of the ring, so that all of
-//! this happens now and then without a branch of its own in the call.
+//! Decision: what the call needs lies in one line of the process's own memory: the place of the next record, and the place up
+//! to which may be written before looking further (`end`). It is looked further (for the drainer's position, for notes that are
+//! due, to wake a sleeping drainer, to go back by a round) when `end` is reached, and that is never more than a quarter of the
+//! ring away, so that all of this happens now and then without a branch of its own in the call.
 //!
-//! While a slot is open `spare` is so small that any other claim on this ring takes the slow way. That is how a record that is
+//! While a slot is open there is no `end`, and any other claim on this ring takes the slow way. That is how a record that is
 //! made while another is being written (an argument whose formatting logs) is noticed.
 //!
 //! Rejected: a TLS variable with a destructor (its state is checked by every call); an atomic addition on a shared ring (5 ns,
@@ -33,10 +33,12 @@ use crate::{
     thread::Thread,
 };
 
-/// `spare` while a slot is open.
-const OPEN: i64 = i64::MIN;
+/// `end` while a slot is open.
+const OPEN: usize = 0;
+/// `end` when the next claim must look further.
+const SHUT: usize = 1;
 /// A record of `n` bytes of payload takes at most `n + MOST` bytes.
-const MOST: i64 = HEADER as i64 + 7;
+const MOST: usize = HEADER + 7;
 
 /// Why a record was not taken. It has been counted, by level, in the ring that was full; that will be told in the ring itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -72,13 +74,19 @@ unsafe impl Send for Ring {}
 /// What the writing thread keeps for itself.
 #[repr(C, align(128))]
 pub(crate) struct Producer {
-    spare: Cell<i64>,
-    head: Cell<u64>,
-    data: *mut u8,
-    mask: usize,
+    /// Where the next record begins: in the first mapping of the data, or less than two rounds behind its beginning.
+    next: Cell<*mut u8>,
+    /// Payloads that end before this place, counted from `next`, have room with all that belongs to them.
+    end: Cell<usize>,
+    /// What an address must be increased by to be a position in the ring's stream.
+    bias: Cell<u64>,
     lines: *const Lines,
-    counter: Counter,
+    /// Whether a record needs more than the counter of the processor and one store.
+    odd: bool,
     shared: bool,
+    counter: Counter,
+    data: *mut u8,
+    size: usize,
     /// The thread that has an overflow ring just now; 0 for none.
     holder: AtomicU32,
     /// Records lost up to the last note about them.
@@ -93,13 +101,15 @@ impl Ring {
     /// A ring on fresh memory. `shared`: many threads write, one after the other.
     pub fn new(number: u32, map: RingMap, clock: Arc<ClockPage>, shared: bool) -> Arc<Ring> {
         let producer = Producer {
-            spare: Cell::new(0),
-            head: Cell::new(0),
-            data: map.data(),
-            mask: map.size() - 1,
+            next: Cell::new(map.data()),
+            end: Cell::new(SHUT),
+            bias: Cell::new((map.data().addr() as u64).wrapping_neg()),
             lines: map.lines(),
-            counter: clock.counter(),
+            odd: shared || clock.counter() != Counter::Processor,
             shared,
+            counter: clock.counter(),
+            data: map.data(),
+            size: map.size(),
             holder: AtomicU32::new(0),
             noted: AtomicU64::new(0),
             thread: Cell::new(Thread::NOBODY),
@@ -141,28 +151,29 @@ impl Producer {
             self.thread.set(thread);
             self.thread_due.set(true);
             self.owes.set(self.lost() != self.noted.load(Ordering::Relaxed));
-            self.spare.set(0);
+            self.end.set(SHUT);
         }
     }
 
     /// The thread that has the ring ends: what was lost is told while somebody still can.
     pub fn is_given_back(&self, ring: &Ring) {
-        if self.spare.get() != OPEN && self.room(ring) >= self.due() {
+        self.go_back();
+        if self.end.get() != OPEN && self.room(ring) >= self.due() {
             self.write_due(ring);
         }
-        self.spare.set(0);
+        self.end.set(SHUT);
     }
 
     /// Whether a slot is open on it.
     pub fn is_open(&self) -> bool {
-        self.spare.get() == OPEN
+        self.end.get() == OPEN
     }
 
     /// Whether `max` bytes of payload are known to have room.
     #[inline(always)]
     pub fn has_room(&self, max: usize) -> bool {
-        // Payloads have 32 bits of length, so this changes nothing that fits, and makes the comparison right for what does not.
-        (max.min(u32::MAX as usize) as i64) < self.spare.get()
+        // Payloads have 32 bits of length, so this changes nothing that fits, and for what does not nothing overflows.
+        self.next.get().addr() + max.min(u32::MAX as usize) < self.end.get()
     }
 
     /// Opens a slot of `max` bytes of payload.
@@ -171,10 +182,8 @@ impl Producer {
     /// This thread has the ring and keeps it as long as the slot lives, and just now `has_room` or `make_room` said yes.
     #[inline(always)]
     pub unsafe fn open(&self, max: usize) -> Slot<'_> {
-        let reopen = self.spare.replace(OPEN);
-        // SAFETY: the data lie twice in a row, so that a record that begins within the first lies whole within both.
-        let start = unsafe { self.data.add(self.head.get() as usize & self.mask) };
-        // SAFETY: as above, with its header.
+        let (start, reopen) = (self.next.get(), self.end.replace(OPEN));
+        // SAFETY: a header and its payload have room here, by the caller.
         let at = unsafe { start.add(HEADER) };
         Slot { producer: self, start, at, left: max, reopen }
     }
@@ -184,28 +193,46 @@ impl Producer {
     pub fn make_room(&self, ring: &Ring, max: usize, wait: Duration) -> Result<(), Refused> {
         let size = ring.map.size();
         // Whatever is refused is told before the next record, which therefore has to come this way.
-        self.spare.set(0);
+        self.end.set(SHUT);
         // Compared before anything is added, so that nothing can overflow.
-        if max > size / 4 - MOST as usize {
+        if max > size / 4 - MOST {
             return Err(Refused::Long);
         }
+        self.go_back();
         let need = HEADER + padded(max) + self.due();
         if self.room(ring) < need && !self.wait_for(ring, need, wait) {
             return Err(Refused::Full);
         }
         self.write_due(ring);
         let room = self.room(ring);
+        self.end.set(SHUT);
         if size - room > size / 2 {
             ring.clock.ring_bell();
         }
-        // The next record on a shared ring looks again, whoever makes it.
-        self.spare.set(if self.shared { 0 } else { room.min(size / 4) as i64 - MOST + 1 });
+        // On a shared ring every record looks again, whoever makes it.
+        if !self.shared {
+            self.end.set(self.next.get().addr() + room.min(size / 4) + 1 - MOST);
+        }
         Ok(())
+    }
+
+    /// Up to where records are complete.
+    fn head(&self) -> u64 {
+        (self.next.get().addr() as u64).wrapping_add(self.bias.get())
+    }
+
+    /// From the second mapping of the data to the same place in the first.
+    fn go_back(&self) {
+        let next = self.next.get();
+        if next.addr() >= self.data.addr() + self.size {
+            self.next.set(next.wrapping_sub(self.size));
+            self.bias.set(self.bias.get().wrapping_add(self.size as u64));
+        }
     }
 
     /// Bytes that may be written now.
     fn room(&self, ring: &Ring) -> usize {
-        let used = self.head.get().saturating_sub(ring.map.lines().released());
+        let used = self.head().saturating_sub(ring.map.lines().released());
         ring.map.lines().writer_saw(used);
         ring.map.size().saturating_sub(used as usize)
     }
@@ -270,8 +297,33 @@ impl Producer {
         let mut slot = ManuallyDrop::new(unsafe { self.open(note.payload.len()) });
         slot.put(&note.payload);
         debug_assert_eq!(note.len(), HEADER + padded(slot.written()));
-        slot.publish(NOTE, note.voice);
-        self.spare.set(0);
+        self.publish(slot.start, slot.written(), SHUT, self.counter.ticks(), NOTE, note.voice);
+    }
+
+    /// Completes the record at `start`, whose payload is there.
+    #[inline(always)]
+    fn publish(&self, start: *mut u8, length: usize, reopen: usize, ticks: u64, site: u32, voice: u32) {
+        let position = (start.addr() as u64).wrapping_add(self.bias.get());
+        let header = Header { ticks, site, length: length as u32, voice, stamp: stamp(position) };
+        // SAFETY: the header's room was claimed with the payload's; `start` is 8-aligned, as all records are.
+        unsafe { start.cast::<[u64; 3]>().write(header.words()) };
+        stored();
+        let taken = HEADER + padded(length);
+        self.next.set(start.wrapping_add(taken));
+        self.end.set(reopen);
+        // SAFETY: mapped for as long as the ring, which the slot borrows.
+        unsafe { &*self.lines }.publish(position + taken as u64);
+        fetch_ahead(start);
+    }
+
+    /// The same where the clock is another, or the ring not this thread's alone.
+    #[cold]
+    #[inline(never)]
+    fn publish_odd(&self, start: *mut u8, length: usize, reopen: usize, site: u32, voice: u32) {
+        self.publish(start, length, reopen, self.counter.ticks(), site, voice);
+        if self.shared {
+            self.let_go();
+        }
     }
 
     /// Gives a shared ring to the next.
@@ -288,10 +340,9 @@ fn fetch_ahead(place: *const u8) {
     /// Bytes: some ten records, which is what passes while memory comes from another processor.
     const AHEAD: usize = 512;
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: a hint, which reads nothing and cannot fault.
+    // SAFETY: a hint that changes nothing and cannot fault; processors that do not know it pass over it.
     unsafe {
-        use core::arch::x86_64::{_MM_HINT_ET0, _mm_prefetch};
-        _mm_prefetch::<_MM_HINT_ET0>(place.wrapping_add(AHEAD).cast());
+        core::arch::asm!("prefetchw [{}]", in(reg) place.wrapping_add(AHEAD), options(nostack, preserves_flags));
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = place;
@@ -308,7 +359,7 @@ pub struct Slot<'r> {
     /// Where the next byte of payload goes, and how many may still be written.
     at: *mut u8,
     left: usize,
-    reopen: i64,
+    reopen: usize,
 }
 
 impl Slot<'_> {
@@ -355,33 +406,18 @@ impl Slot<'_> {
     #[inline(always)]
     pub fn commit(self, site: u32, voice: u32) {
         let slot = ManuallyDrop::new(self);
-        slot.publish(site, voice);
-        if slot.producer.shared {
-            slot.producer.let_go();
+        let (producer, start, length, reopen) = (slot.producer, slot.start, slot.written(), slot.reopen);
+        if producer.odd {
+            producer.publish_odd(start, length, reopen, site, voice);
+        } else {
+            producer.publish(start, length, reopen, Counter::Processor.ticks(), site, voice);
         }
-    }
-
-    #[inline(always)]
-    fn publish(&self, site: u32, voice: u32) {
-        let producer = self.producer;
-        let (position, length) = (producer.head.get(), self.written());
-        let header = Header { ticks: producer.counter.ticks(), site, length: length as u32, voice, stamp: stamp(position) };
-        // SAFETY: the header's room was claimed with the payload's; `start` is 8-aligned, as all records are.
-        unsafe { self.start.cast::<[u64; 3]>().write(header.words()) };
-        stored();
-        let taken = HEADER + padded(length);
-        let head = position + taken as u64;
-        producer.head.set(head);
-        producer.spare.set(self.reopen - taken as i64);
-        // SAFETY: mapped for as long as the ring, which the slot borrows.
-        unsafe { &*producer.lines }.publish(head);
-        fetch_ahead(self.start);
     }
 }
 
 impl Drop for Slot<'_> {
     fn drop(&mut self) {
-        self.producer.spare.set(self.reopen);
+        self.producer.end.set(self.reopen);
         if self.producer.shared {
             self.producer.let_go();
         }

@@ -4,7 +4,7 @@
 #![cfg(loom)]
 
 use loom::{cell::UnsafeCell, sync::Arc, thread};
-use tampu_ring::{Cursor, lines::Lines};
+use tampu_ring::{Cursor, Lines};
 
 /// A ring of two records; the cells fail if a write and a read of one are not ordered.
 struct Small {

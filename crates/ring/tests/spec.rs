@@ -6,7 +6,7 @@ mod page;
 use std::{path::Path, time::Duration};
 
 use page::{hex_dump, table};
-use tampu_ring::{Conversion, Definitions, Kind, RingFile, RingImage, Rings, Settings, Source, Thread, What, lines::Cursor};
+use tampu_ring::{Conversion, Cursor, Definitions, Kind, RingFile, RingImage, Rings, Settings, Source, Thread, What};
 use tampu_types::{Domain, Incarnation, SourceName};
 
 const PAGE: &str = "log-ring.md";
