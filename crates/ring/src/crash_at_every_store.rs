@@ -1,0 +1,140 @@
+//! A process may die after any store. This looks at the ring's file after each one, as recovery would find it.
+
+use std::{
+    cell::{Cell, RefCell},
+    path::{Path, PathBuf},
+    rc::Rc,
+    time::Duration,
+};
+
+use tampu_types::{Domain, Incarnation, SourceName};
+
+use crate::{
+    Drainer, Kind, RingImage, Rings, Settings, Source, What,
+    lines::{Counts, LEVELS},
+    step::hook,
+};
+
+fn rings(directory: &Path) -> Rings {
+    let source = Source {
+        domain: Domain::new("crash").unwrap(),
+        name: SourceName::new("one").unwrap(),
+        process: "test".to_owned(),
+        host: "here".to_owned(),
+        incarnation: Incarnation { boot: 7, pid: std::process::id(), start: 1 },
+    };
+    let settings = Settings { ring_bytes: 4096, ..Settings::new(Some(directory.to_owned()), source) };
+    Rings::open(settings).unwrap()
+}
+
+fn payload(number: u64) -> Vec<u8> {
+    number.to_ne_bytes().repeat(1 + number as usize % 9)
+}
+
+/// What is known outside of the ring.
+#[derive(Default)]
+struct Known {
+    /// Calls that returned with the record taken.
+    completed: Cell<u64>,
+    /// Whether another call is under way.
+    calling: Cell<bool>,
+    /// Calls that returned without.
+    refused: Cell<u64>,
+    /// Entries handed off: records and losses, as (number, record or how many lost).
+    handed_off: RefCell<Vec<(u64, Result<u64, u64>)>>,
+    looks: Cell<u64>,
+}
+
+/// What a recovery finds, with what had been handed off, must be everything, once.
+fn look(file: &Path, known: &Known) {
+    known.looks.set(known.looks.get() + 1);
+    let mut image = RingImage::parse(&std::fs::read(file).unwrap()).unwrap();
+    let mut found = known.handed_off.borrow().clone();
+    let mut numbers: Vec<u64> = found.iter().map(|(number, _)| *number).collect();
+    while let Some(entry) = image.next_entry() {
+        let entry = entry.unwrap();
+        // What was handed off but not yet committed comes again under its number: that is how it is recognised.
+        let what = match entry.what {
+            What::Record { payload: bytes, .. } => {
+                let number = u64::from_ne_bytes(*bytes.first_chunk().unwrap());
+                assert_eq!(bytes, payload(number), "whole");
+                Ok(number)
+            }
+            What::Lost(lost) => Err(lost.total()),
+        };
+        match found.iter().find(|(number, _)| *number == entry.number) {
+            Some((_, before)) => assert_eq!(*before, what, "the same record under the same number"),
+            None => {
+                numbers.push(entry.number);
+                found.push((entry.number, what));
+            }
+        }
+    }
+    assert_eq!(numbers, (0..numbers.len() as u64).collect::<Vec<_>>(), "numbers have no holes");
+    let records: Vec<u64> = found.iter().filter_map(|(_, what)| what.ok()).collect();
+    let (completed, under_way) = (known.completed.get(), u64::from(known.calling.get()));
+    assert!((completed..=completed + under_way).contains(&(records.len() as u64)), "{} of {completed}", records.len());
+    assert!(records.is_sorted() && records.windows(2).all(|pair| pair[0] < pair[1]), "in order and once");
+    let lost: u64 = found.iter().filter_map(|(_, what)| what.err()).sum();
+    assert!((known.refused.get()..=known.refused.get() + under_way).contains(&lost), "{lost} of {}", known.refused.get());
+}
+
+fn drain(drainer: &mut Drainer, known: &Known, most: usize) {
+    for ring in drainer.rings() {
+        for _ in 0..most {
+            let Some(entry) = ring.next_entry() else { break };
+            let entry = entry.unwrap();
+            let what = match entry.what {
+                What::Record { payload, .. } => Ok(u64::from_ne_bytes(*payload.first_chunk().unwrap())),
+                What::Lost(lost) => Err(lost.total()),
+            };
+            known.handed_off.borrow_mut().push((entry.number, what));
+        }
+        let mark = ring.mark();
+        ring.commit(&mark);
+    }
+}
+
+#[test]
+fn nothing_is_lost_or_doubled_whichever_store_was_the_last() {
+    let directory = tempfile::tempdir().unwrap();
+    let rings = rings(directory.path());
+    let site = rings.define(Kind::Site, b"site").unwrap();
+    let life = directory.path().join(rings.incarnation().to_string());
+    let known = Rc::new(Known::default());
+    let mut drainer = rings.drainer().unwrap();
+    let mut file: Option<PathBuf> = None;
+    for number in 0..1000 {
+        let bytes = payload(number);
+        known.calling.set(true);
+        let claimed = rings.claim(bytes.len(), (number % LEVELS as u64) as u8, Duration::ZERO);
+        match claimed {
+            Ok(mut slot) => {
+                slot.put(&bytes);
+                slot.commit(site, 1);
+                known.completed.set(known.completed.get() + 1);
+            }
+            Err(_) => known.refused.set(known.refused.get() + 1),
+        }
+        known.calling.set(false);
+        if file.is_none() {
+            // From the second call on: the ring is there now.
+            let path = life.join("ring-0");
+            let (known, path_looked_at) = (known.clone(), path.clone());
+            hook::set(Some(Box::new(move || look(&path_looked_at, &known))));
+            file = Some(path);
+            drainer.find_rings().unwrap();
+        }
+        // Slowly enough that the ring is full now and then.
+        match number % 80 {
+            60 => drain(&mut drainer, &known, 7),
+            70 => drain(&mut drainer, &known, 1000),
+            _ => {}
+        }
+    }
+    hook::set(None);
+    look(&file.unwrap(), &known);
+    let dropped: Counts = rings.stats()[0].dropped;
+    assert!(known.refused.get() > 20 && known.refused.get() == dropped.iter().sum::<u64>());
+    assert!(known.looks.get() > 2000, "{} looks", known.looks.get());
+}

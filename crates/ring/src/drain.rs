@@ -1,0 +1,322 @@
+//! The reading side: walking over what was published, and giving room back once it has been handed off.
+//!
+//! Decision: reading and giving back are two steps. Entries are lent from the ring; [`RingDrain::mark`] says where the walk
+//! stands, and [`RingDrain::commit`] moves the cursor there when, and only when, the caller has handed everything before it to
+//! somebody who will not lose it. A drainer that dies in between is followed by one that gets the same entries with the same
+//! numbers again.
+//!
+//! Rings are walked one by one. Who wants one order over all of them takes from the ring whose [`RingDrain::peek`] is lowest,
+//! and waits as long as its watermark says for the ones that are empty.
+
+use std::{
+    io,
+    path::Path,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use crate::{
+    clock::Conversion,
+    clock_page::{self, ClockPage},
+    dictionary::{self, Reader},
+    fork::Generation,
+    image::Header,
+    lease::Held,
+    life::{CLOCK, DICTIONARY, LEASE, Life, SOURCE, ring_name, ring_number},
+    lines::{Cursor, LINES_LEN, Lines},
+    map::RingMap,
+    place::{Place, PlaceError, read_at},
+    producer::Ring,
+    record::{Entry, Walk},
+    ring_file::{BadRing, LARGEST},
+    rings::{RingStats, ring_stats},
+    source::{self, Source},
+    system,
+};
+
+/// Why one cannot drain just now.
+#[derive(Debug, thiserror::Error)]
+pub enum Busy {
+    /// Somebody does.
+    #[error("somebody else drains these rings")]
+    Taken,
+    /// A file cannot be used.
+    #[error(transparent)]
+    Place(#[from] PlaceError),
+    /// A file is not what its name says.
+    #[error("{0}: {1}")]
+    File(std::path::PathBuf, String),
+    /// The system refused.
+    #[error("{0}")]
+    Io(#[from] io::Error),
+}
+
+/// The one who drains the rings of one life: its own process's thread, or another process of the same user.
+pub struct Drainer {
+    rings: Vec<RingDrain>,
+    dictionary: Reader,
+    scope: Scope,
+    generation: Generation,
+    _lease: Option<Held>,
+}
+
+enum Scope {
+    Inside(Arc<Life>),
+    Outside { place: Place, clock: ClockPage, source: Source },
+}
+
+impl Drainer {
+    pub(crate) fn inside(life: Arc<Life>) -> Result<Drainer, Busy> {
+        let lease = life.place().map(take_lease).transpose()?;
+        if life.drained.swap(true, Ordering::AcqRel) {
+            return Err(Busy::Taken);
+        }
+        let dictionary = life.dictionary.reader();
+        let generation = Generation::now();
+        let mut drainer = Drainer { rings: Vec::new(), dictionary, scope: Scope::Inside(life), generation, _lease: lease };
+        drainer.refresh()?;
+        Ok(drainer)
+    }
+
+    /// Drains another process's rings while it lives. What is in them when it dies is for [`crate::recover()`], which also knows
+    /// what the process could no longer tell.
+    pub fn attach(directory: &Path) -> Result<Drainer, Busy> {
+        let place = Place::open(directory)?;
+        let bad = |name: &str, why: String| Busy::File(directory.join(name), why);
+        let text = place.read_file(SOURCE, source::LONGEST)?;
+        let source = Source::parse(&text).map_err(|why| bad(SOURCE, why.to_string()))?;
+        let lease = take_lease(&place)?;
+        let (file, length) = place.open_file(CLOCK, clock_page::LENGTH as u64)?;
+        let bytes = read_at(&file, 0, length as usize)?;
+        let clock = ClockPage::open(&file, &bytes).map_err(|why| bad(CLOCK, why.to_string()))??;
+        let (file, _) = place.open_file(DICTIONARY, dictionary::LONGEST)?;
+        let mut drainer = Drainer {
+            rings: Vec::new(),
+            dictionary: Reader::new(Arc::new(file)),
+            scope: Scope::Outside { place, clock, source },
+            generation: Generation::now(),
+            _lease: Some(lease),
+        };
+        drainer.refresh()?;
+        Ok(drainer)
+    }
+
+    /// Looks for rings that are new, and takes an anchor of the clock: about once a second.
+    pub fn refresh(&mut self) -> Result<(), Busy> {
+        if !self.generation.is_now() {
+            return Ok(());
+        }
+        self.clock().anchor();
+        self.find_rings()
+    }
+
+    /// Looks for rings that are new.
+    pub fn find_rings(&mut self) -> Result<(), Busy> {
+        let known = |rings: &[RingDrain], number| rings.iter().any(|ring| ring.number == number);
+        match &self.scope {
+            Scope::Inside(life) => {
+                for ring in life.rings() {
+                    if !known(&self.rings, ring.number) {
+                        self.rings.push(RingDrain::new(ring.number, Memory::Own(ring)));
+                    }
+                }
+            }
+            Scope::Outside { place, .. } => {
+                let mut numbers: Vec<u32> = place.names()?.iter().filter_map(|name| ring_number(name)).collect();
+                numbers.sort_unstable();
+                for number in numbers {
+                    if !known(&self.rings, number) {
+                        self.rings.push(RingDrain::new(number, Memory::Foreign(map_ring(place, number)?)));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The rings known so far.
+    pub fn rings(&mut self) -> &mut [RingDrain] {
+        &mut self.rings
+    }
+
+    /// The rings, and what the numbers in their records stand for.
+    pub fn parts(&mut self) -> (&mut [RingDrain], &mut Reader) {
+        (&mut self.rings, &mut self.dictionary)
+    }
+
+    /// Who logs, where it is another process.
+    pub fn source(&self) -> Option<&Source> {
+        match &self.scope {
+            Scope::Inside(_) => None,
+            Scope::Outside { source, .. } => Some(source),
+        }
+    }
+
+    /// Turns ticks into UTC.
+    pub fn conversion(&self) -> Conversion {
+        self.clock().conversion()
+    }
+
+    /// Sleeps until a ring is more than half full or somebody rings the bell, at most so long.
+    pub fn sleep(&self, at_most: Duration) {
+        self.clock().sleep(at_most);
+    }
+
+    fn clock(&self) -> &ClockPage {
+        match &self.scope {
+            Scope::Inside(life) => &life.clock,
+            Scope::Outside { clock, .. } => clock,
+        }
+    }
+}
+
+impl Drop for Drainer {
+    fn drop(&mut self) {
+        if let Scope::Inside(life) = &self.scope
+            && self.generation.is_now()
+        {
+            life.drained.store(false, Ordering::Release);
+        }
+    }
+}
+
+pub(crate) fn take_lease(place: &Place) -> Result<Held, Busy> {
+    let (file, _) = place.open_file(LEASE, 0)?;
+    Held::take(file)?.ok_or(Busy::Taken)
+}
+
+fn map_ring(place: &Place, number: u32) -> Result<RingMap, Busy> {
+    let name = ring_name(number);
+    let bad = |why: BadRing| Busy::File(place.path().join(&name), why.to_string());
+    let (file, length) = place.open_file(&name, LARGEST + (1 << 20))?;
+    let bytes = read_at(&file, 0, LINES_LEN)?;
+    let found = Header::decode(&bytes, length).map_err(bad)?.file;
+    let page = system::page_size();
+    if found.number != number || !(found.header as usize).is_multiple_of(page) || !(found.size as usize).is_multiple_of(page) {
+        return Err(bad(BadRing::Size { header: found.header, size: found.size, length }));
+    }
+    Ok(RingMap::new(&file, found.header as usize, found.size as usize).map_err(place.about::<io::Error>(&name))?)
+}
+
+enum Memory {
+    Own(Arc<Ring>),
+    Foreign(RingMap),
+}
+
+impl Memory {
+    fn map(&self) -> &RingMap {
+        match self {
+            Memory::Own(ring) => &ring.map,
+            Memory::Foreign(map) => map,
+        }
+    }
+}
+
+/// One ring being drained.
+pub struct RingDrain {
+    number: u32,
+    memory: Memory,
+    generation: Generation,
+    walk: Walk,
+    committed: Cursor,
+    /// Up to where records are known to be complete; looked for again when the walk is there.
+    head: u64,
+    broken: bool,
+}
+
+impl RingDrain {
+    fn new(number: u32, memory: Memory) -> RingDrain {
+        let lines = memory.map().lines();
+        // Nobody moves it: we have the lease.
+        let cursor = lines.cursor().unwrap_or(Cursor::START);
+        lines.restore_tail(&cursor);
+        let walk = Walk { cursor };
+        RingDrain { number, memory, generation: Generation::now(), walk, committed: cursor, head: cursor.position, broken: false }
+    }
+
+    fn lines(&self) -> &Lines {
+        self.memory.map().lines()
+    }
+
+    /// The ring's number within its life.
+    pub fn number(&self) -> u32 {
+        self.number
+    }
+
+    /// The next entry, or nothing for now. An error is told once: the ring's memory is damaged, and what follows in it
+    /// cannot be found any more.
+    pub fn next_entry(&mut self) -> Option<Result<Entry<'_>, BadRing>> {
+        if self.broken || !self.generation.is_now() {
+            return None;
+        }
+        if let Err(bad) = self.look() {
+            self.broken = true;
+            return Some(Err(bad));
+        }
+        let bytes = unread(&self.memory, &self.walk, self.head);
+        match self.walk.next(bytes) {
+            Ok(found) => found.map(|found| Ok(found.by(&self.walk.cursor.thread))),
+            Err(flaw) => {
+                self.broken = true;
+                let map = self.memory.map();
+                let offset = (self.walk.cursor.position & (map.size() as u64 - 1)) + map.header() as u64;
+                Some(Err(BadRing::Record { offset, flaw, unread: bytes.len() as u64 }))
+            }
+        }
+    }
+
+    /// Looks how far records are complete, where the walk has come to what was known of it.
+    fn look(&mut self) -> Result<(), BadRing> {
+        if self.walk.cursor.position == self.head {
+            let (head, size) = (self.lines().published(), self.memory.map().size() as u64);
+            let position = self.walk.cursor.position;
+            let waiting = head.wrapping_sub(self.committed.position);
+            if waiting > size || head < position {
+                return Err(BadRing::Words { head, position, size });
+            }
+            self.lines().drainer_saw(waiting);
+            self.head = head;
+        }
+        Ok(())
+    }
+
+    /// When the next entry was made, in ticks; nothing where the ring is empty.
+    pub fn peek(&mut self) -> Option<u64> {
+        if self.broken || !self.generation.is_now() || self.look().is_err() {
+            return None;
+        }
+        self.walk.peek(unread(&self.memory, &self.walk, self.head))
+    }
+
+    /// Where the walk stands: what to commit once everything up to here has been handed off.
+    pub fn mark(&self) -> Cursor {
+        self.walk.cursor
+    }
+
+    /// Gives back the room of everything before a mark of this ring: it has been handed off. Marks go forward.
+    pub fn commit(&mut self, mark: &Cursor) {
+        let moves = mark.position > self.committed.position && mark.position <= self.walk.cursor.position;
+        if moves && self.generation.is_now() {
+            self.lines().move_cursor(mark);
+            self.committed = *mark;
+        }
+    }
+
+    /// Goes back to what was committed last: the entries since then come again.
+    pub fn rewind(&mut self) {
+        self.walk.cursor = self.committed;
+        self.head = self.committed.position;
+    }
+
+    /// What the ring has seen.
+    pub fn stats(&self) -> RingStats {
+        ring_stats(self.number, self.lines())
+    }
+}
+
+fn unread<'a>(memory: &'a Memory, walk: &Walk, head: u64) -> &'a [u8] {
+    let position = walk.cursor.position;
+    // SAFETY: published up to `head`, at most one round behind it, and given back only by `commit`, which needs the ring
+    // exclusively and so outlives no slice.
+    unsafe { memory.map().published(position, (head - position) as usize) }
+}

@@ -1,0 +1,106 @@
+//! What a child process must not inherit: the parent's rings and the parent's locks.
+//!
+//! Decision: a hook that the C library runs in the child of every `fork`. It takes the ring from the one thread that the child
+//! has, so that the call itself needs no check: the child's next record finds no ring and makes a life of its own. Rejected: a
+//! comparison of process numbers in each call (it costs, and a thread-local copy of the number is inherited as well).
+//!
+//! `exec` needs nothing: mappings and close-on-exec descriptors end with the old program, thread-local variables too; what
+//! it left unread is recovered as that of a process that died. `vfork` must call `exec`, so nothing is logged between. A raw
+//! `clone` that copies the process without the C library runs no hook: such a child must not log.
+
+use std::{
+    io,
+    mem::MaybeUninit,
+    os::fd::RawFd,
+    sync::{
+        Once,
+        atomic::{AtomicI32, AtomicU64, Ordering},
+    },
+};
+
+use crate::local;
+
+/// How many forks lie between the first process and this one.
+static GENERATION: AtomicU64 = AtomicU64::new(0);
+
+/// The process that a value was made in, told apart from its children.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Generation(u64);
+
+impl Generation {
+    pub fn now() -> Generation {
+        Generation(GENERATION.load(Ordering::Relaxed))
+    }
+
+    pub fn is_now(self) -> bool {
+        self == Generation::now()
+    }
+}
+
+/// A locked descriptor and the file it was of, so that a number used again is not closed by mistake.
+struct Entry {
+    descriptor: AtomicI32,
+    device: AtomicU64,
+    inode: AtomicU64,
+}
+
+const FREE: i32 = -1;
+const TAKEN: i32 = -2;
+
+static LOCKED: [Entry; 64] =
+    [const { Entry { descriptor: AtomicI32::new(FREE), device: AtomicU64::new(0), inode: AtomicU64::new(0) } }; 64];
+
+/// The hook is there from the first call on.
+pub(crate) fn watch() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // SAFETY: the hook does only what may be done between fork and exec: stores, `fstat`, `close`.
+        unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+    });
+}
+
+/// Children close this descriptor when they are made. Where the table is full they keep it, and a dead parent looks alive
+/// until they end.
+pub(crate) fn close_in_children(descriptor: RawFd) -> io::Result<()> {
+    watch();
+    let (device, inode) = identity(descriptor).ok_or_else(io::Error::last_os_error)?;
+    let claim = |entry: &&Entry| entry.descriptor.compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed).is_ok();
+    if let Some(entry) = LOCKED.iter().find(claim) {
+        entry.device.store(device, Ordering::Relaxed);
+        entry.inode.store(inode, Ordering::Relaxed);
+        entry.descriptor.store(descriptor, Ordering::Release);
+    }
+    Ok(())
+}
+
+/// The descriptor is about to be closed.
+pub(crate) fn forget(descriptor: RawFd) {
+    for entry in &LOCKED {
+        let _ = entry.descriptor.compare_exchange(descriptor, FREE, Ordering::AcqRel, Ordering::Relaxed);
+    }
+}
+
+extern "C" fn in_child() {
+    GENERATION.fetch_add(1, Ordering::Relaxed);
+    local::leave_ring();
+    for entry in &LOCKED {
+        let descriptor = entry.descriptor.swap(FREE, Ordering::Acquire);
+        let expected = (entry.device.load(Ordering::Relaxed), entry.inode.load(Ordering::Relaxed));
+        if descriptor >= 0 && identity(descriptor) == Some(expected) {
+            // SAFETY: still the file we locked, by the comparison; whoever owns it in this child never uses it (`lease.rs`).
+            unsafe { libc::close(descriptor) };
+        }
+    }
+}
+
+fn identity(descriptor: RawFd) -> Option<(u64, u64)> {
+    let mut found = MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: `found` is large enough for what fstat writes; it is read only where fstat succeeded.
+    unsafe {
+        if libc::fstat(descriptor, found.as_mut_ptr()) != 0 {
+            return None;
+        }
+        let found = found.assume_init();
+        Some((found.st_dev, found.st_ino))
+    }
+}

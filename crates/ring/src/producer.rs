@@ -1,0 +1,425 @@
+//! The writing side of a ring: claim room, write the payload where it will stay, publish with one store.
+//!
+//! Decision: what the call needs lies in one line of the process's own memory: the place of the next record, and the place up
+//! to which may be written before looking further (`end`). It is looked further (for the drainer's position, for notes that are
+//! due, to wake a sleeping drainer, to go back by a round) when `end` is reached, and that is never more than a quarter of the
+//! ring away, so that all of this happens now and then without a branch of its own in the call.
+//!
+//! While a slot is open there is no `end`, and any other claim on this ring takes the slow way. That is how a record that is
+//! made while another is being written (an argument whose formatting logs) is noticed.
+//!
+//! Rejected: a TLS variable with a destructor (its state is checked by every call); an atomic addition on a shared ring (5 ns,
+//! and a thread killed between claim and publish stops everybody behind it).
+
+use std::{
+    cell::Cell,
+    mem::ManuallyDrop,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, AtomicU64, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use crate::{
+    clock::Counter,
+    clock_page::ClockPage,
+    copy,
+    lines::Lines,
+    map::RingMap,
+    record::{HEADER, Header, LOSS_NOTE_LEN, NOTE, Note, padded, stamp},
+    step::stored,
+    thread::Thread,
+};
+
+/// `end` while a slot is open.
+const OPEN: usize = 0;
+/// `end` when the next claim must look further.
+const SHUT: usize = 1;
+/// A record of `n` bytes of payload takes at most `n + MOST` bytes.
+const MOST: usize = HEADER + 7;
+
+/// Why a record was not taken. It has been counted, by level, in the ring that was full; that will be told in the ring itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
+    /// The drainer did not make room in time.
+    #[error("the log ring is full and was not drained in time")]
+    Full,
+    /// More than a quarter of the ring.
+    #[error("a log record longer than a quarter of the ring")]
+    Long,
+    /// Made while two records of this thread were being written.
+    #[error("a log record inside a log record inside a log record")]
+    Nested,
+    /// There is no memory for a ring.
+    #[error("there is no memory for a log ring")]
+    NoRing,
+}
+
+/// One ring as its process has it.
+pub(crate) struct Ring {
+    pub number: u32,
+    pub map: RingMap,
+    producer: Producer,
+    clock: Arc<ClockPage>,
+}
+
+// SAFETY: the cells of `producer` are used only by the thread that has taken the ring from the pool, or that is its holder;
+// handing a ring on goes through the pool's mutex or the holder's Acquire and Release. All else is shareable by itself.
+unsafe impl Sync for Ring {}
+// SAFETY: as above.
+unsafe impl Send for Ring {}
+
+/// What the writing thread keeps for itself.
+#[repr(C, align(128))]
+pub(crate) struct Producer {
+    /// Where the next record begins: in the first mapping of the data, or less than two rounds behind its beginning.
+    next: Cell<*mut u8>,
+    /// Payloads that end before this place, counted from `next`, have room with all that belongs to them.
+    end: Cell<usize>,
+    /// What an address must be increased by to be a position in the ring's stream.
+    bias: Cell<u64>,
+    lines: *const Lines,
+    /// Whether a record needs more than the counter of the processor and one store.
+    odd: bool,
+    shared: bool,
+    counter: Counter,
+    data: *mut u8,
+    size: usize,
+    /// The thread that has an overflow ring just now; 0 for none.
+    holder: AtomicU32,
+    /// Records lost up to the last note about them.
+    noted: AtomicU64,
+    thread: Cell<Thread>,
+    thread_due: Cell<bool>,
+    /// Whether losses of the thread before are still to be told: then they come before the note of the new one.
+    owes: Cell<bool>,
+}
+
+impl Ring {
+    /// A ring on fresh memory. `shared`: many threads write, one after the other.
+    pub fn new(number: u32, map: RingMap, clock: Arc<ClockPage>, shared: bool) -> Arc<Ring> {
+        let producer = Producer {
+            next: Cell::new(map.data()),
+            end: Cell::new(SHUT),
+            bias: Cell::new((map.data().addr() as u64).wrapping_neg()),
+            lines: map.lines(),
+            odd: shared || clock.counter() != Counter::Processor,
+            shared,
+            counter: clock.counter(),
+            data: map.data(),
+            size: map.size(),
+            holder: AtomicU32::new(0),
+            noted: AtomicU64::new(0),
+            thread: Cell::new(Thread::NOBODY),
+            thread_due: Cell::new(false),
+            owes: Cell::new(false),
+        };
+        Arc::new(Ring { number, map, producer, clock })
+    }
+
+    pub fn producer(&self) -> &Producer {
+        &self.producer
+    }
+
+    /// Takes a shared ring for this thread; says how much of the wait is left.
+    pub fn hold(&self, thread: &Thread, wait: Duration) -> Result<Duration, Refused> {
+        let begun = Instant::now();
+        loop {
+            match self.producer.holder.compare_exchange(0, thread.id(), Ordering::Acquire, Ordering::Relaxed) {
+                Ok(_) => return Ok(wait.saturating_sub(begun.elapsed())),
+                Err(holder) if holder == thread.id() => return Err(Refused::Nested),
+                Err(_) if begun.elapsed() >= wait => return Err(Refused::Full),
+                Err(_) => thread::yield_now(),
+            }
+        }
+    }
+
+    /// Counts a record that was not taken; any thread may.
+    pub fn count_lost(&self, level: usize) {
+        let losses = self.map.lines().losses();
+        let is_first = losses.dropped.iter().sum::<u64>() == self.producer.noted.load(Ordering::Relaxed);
+        self.map.lines().count_lost(level, self.clock.counter().ticks(), is_first);
+    }
+}
+
+impl Producer {
+    /// The thread that has this ring from now on.
+    pub fn is_taken_by(&self, thread: Thread) {
+        if self.thread.get() != thread {
+            self.thread.set(thread);
+            self.thread_due.set(true);
+            self.owes.set(self.lost() != self.noted.load(Ordering::Relaxed));
+            self.end.set(SHUT);
+        }
+    }
+
+    /// The thread that has the ring ends: what was lost is told while somebody still can.
+    pub fn is_given_back(&self, ring: &Ring) {
+        self.go_back();
+        if self.end.get() != OPEN && self.room(ring) >= self.due() {
+            self.write_due(ring);
+        }
+        self.end.set(SHUT);
+    }
+
+    /// Whether a slot is open on it.
+    pub fn is_open(&self) -> bool {
+        self.end.get() == OPEN
+    }
+
+    /// Whether `max` bytes of payload are known to have room.
+    #[inline(always)]
+    pub fn has_room(&self, max: usize) -> bool {
+        // Payloads have 32 bits of length, so this changes nothing that fits, and for what does not nothing overflows.
+        self.next.get().addr() + max.min(u32::MAX as usize) < self.end.get()
+    }
+
+    /// Opens a slot of `max` bytes of payload.
+    ///
+    /// # Safety
+    /// This thread has the ring and keeps it as long as the slot lives, and just now `has_room` or `make_room` said yes.
+    #[inline(always)]
+    pub unsafe fn open(&self, max: usize) -> Slot<'_> {
+        let (start, reopen) = (self.next.get(), self.end.replace(OPEN));
+        // SAFETY: a header and its payload have room here, by the caller.
+        let at = unsafe { start.add(HEADER) };
+        Slot { producer: self, start, at, left: max, reopen }
+    }
+
+    /// Makes room: looks how far the drainer is, waits for it, writes the notes that are due. No slot is open.
+    #[cold]
+    pub fn make_room(&self, ring: &Ring, max: usize, wait: Duration) -> Result<(), Refused> {
+        let size = ring.map.size();
+        // Whatever is refused is told before the next record, which therefore has to come this way.
+        self.end.set(SHUT);
+        // Compared before anything is added, so that nothing can overflow.
+        if max > size / 4 - MOST {
+            return Err(Refused::Long);
+        }
+        self.go_back();
+        let need = HEADER + padded(max) + self.due();
+        if self.room(ring) < need && !self.wait_for(ring, need, wait) {
+            return Err(Refused::Full);
+        }
+        self.write_due(ring);
+        let room = self.room(ring);
+        self.end.set(SHUT);
+        if size - room > size / 2 {
+            ring.clock.ring_bell();
+        }
+        // On a shared ring every record looks again, whoever makes it.
+        if !self.shared {
+            self.end.set(self.next.get().addr() + room.min(size / 4) + 1 - MOST);
+        }
+        Ok(())
+    }
+
+    /// Up to where records are complete.
+    fn head(&self) -> u64 {
+        (self.next.get().addr() as u64).wrapping_add(self.bias.get())
+    }
+
+    /// From the second mapping of the data to the same place in the first.
+    fn go_back(&self) {
+        let next = self.next.get();
+        if next.addr() >= self.data.addr() + self.size {
+            self.next.set(next.wrapping_sub(self.size));
+            self.bias.set(self.bias.get().wrapping_add(self.size as u64));
+        }
+    }
+
+    /// Bytes that may be written now.
+    fn room(&self, ring: &Ring) -> usize {
+        let used = self.head().saturating_sub(ring.map.lines().released());
+        ring.map.lines().writer_saw(used);
+        ring.map.size().saturating_sub(used as usize)
+    }
+
+    #[cold]
+    fn wait_for(&self, ring: &Ring, need: usize, wait: Duration) -> bool {
+        ring.map.lines().count_waited();
+        ring.clock.ring_bell();
+        let begun = Instant::now();
+        for _ in 0..100 {
+            std::hint::spin_loop();
+        }
+        loop {
+            if self.room(ring) >= need {
+                return true;
+            }
+            let Some(left) = wait.checked_sub(begun.elapsed()).filter(|left| !left.is_zero()) else { return false };
+            // A sleep comes back up to some 60 us late: near the end the processor is only offered to others.
+            if left > Duration::from_micros(150) {
+                thread::sleep(Duration::from_micros(50));
+            } else {
+                thread::yield_now();
+            }
+            ring.clock.ring_bell();
+        }
+    }
+
+    fn lost(&self) -> u64 {
+        // SAFETY: the lines are mapped as long as the ring that this is part of.
+        unsafe { &*self.lines }.losses().dropped.iter().sum()
+    }
+
+    /// Bytes of the notes that must come before the next record.
+    fn due(&self) -> usize {
+        let thread = if self.thread_due.get() { HEADER + 8 + padded(self.thread.get().name_bytes().len()) } else { 0 };
+        let losses = if self.lost() != self.noted.load(Ordering::Relaxed) { LOSS_NOTE_LEN } else { 0 };
+        thread + losses
+    }
+
+    /// Writes them; there is room.
+    fn write_due(&self, ring: &Ring) {
+        if self.owes.replace(false) {
+            self.write_losses(ring);
+        }
+        if self.thread_due.replace(false) {
+            self.write_note(&Note::thread(&self.thread.get()));
+        }
+        self.write_losses(ring);
+    }
+
+    fn write_losses(&self, ring: &Ring) {
+        let losses = ring.map.lines().losses();
+        let lost = losses.dropped.iter().sum();
+        if lost != self.noted.load(Ordering::Relaxed) {
+            self.write_note(&Note::losses(&losses));
+            self.noted.store(lost, Ordering::Relaxed);
+        }
+    }
+
+    fn write_note(&self, note: &Note) {
+        // SAFETY: the thread that has the ring calls this, where it found room for the notes that are due.
+        let mut slot = ManuallyDrop::new(unsafe { self.open(note.payload.len()) });
+        slot.put(&note.payload);
+        debug_assert_eq!(note.len(), HEADER + padded(slot.written()));
+        self.publish(slot.start, slot.written(), SHUT, self.counter.ticks(), NOTE, note.voice);
+    }
+
+    /// Completes the record at `start`, whose payload is there.
+    #[inline(always)]
+    fn publish(&self, start: *mut u8, length: usize, reopen: usize, ticks: u64, site: u32, voice: u32) {
+        let position = (start.addr() as u64).wrapping_add(self.bias.get());
+        let header = Header { ticks, site, length: length as u32, voice, stamp: stamp(position) };
+        // SAFETY: the header's room was claimed with the payload's; `start` is 8-aligned, as all records are.
+        unsafe { start.cast::<[u64; 3]>().write(header.words()) };
+        stored();
+        let taken = HEADER + padded(length);
+        self.next.set(start.wrapping_add(taken));
+        self.end.set(reopen);
+        // SAFETY: mapped for as long as the ring, which the slot borrows.
+        unsafe { &*self.lines }.publish(position + taken as u64);
+        fetch_ahead(start);
+    }
+
+    /// The same where the clock is another, or the ring not this thread's alone.
+    #[cold]
+    #[inline(never)]
+    fn publish_odd(&self, start: *mut u8, length: usize, reopen: usize, site: u32, voice: u32) {
+        self.publish(start, length, reopen, self.counter.ticks(), site, voice);
+        if self.shared {
+            self.let_go();
+        }
+    }
+
+    /// Gives a shared ring to the next.
+    #[cold]
+    pub fn let_go(&self) {
+        self.holder.store(0, Ordering::Release);
+    }
+}
+
+/// Asks for the memory that some later record will be written to. The drainer's processor has read it a round ago, and without
+/// this the stores of a record would wait until it has given it up.
+#[inline(always)]
+fn fetch_ahead(place: *const u8) {
+    /// Bytes: some ten records, which is what passes while memory comes from another processor.
+    const AHEAD: usize = 512;
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a hint that changes nothing and cannot fault; processors that do not know it pass over it.
+    unsafe {
+        core::arch::asm!("prefetchw [{}]", in(reg) place.wrapping_add(AHEAD), options(nostack, preserves_flags));
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = place;
+}
+
+/// Room in a ring for one record. What is not committed was never there.
+///
+/// It belongs to the thread that claimed it. While it is open, another record of the same thread goes to the overflow ring;
+/// keep it short.
+#[must_use = "a slot that is not committed is no record"]
+pub struct Slot<'r> {
+    producer: &'r Producer,
+    start: *mut u8,
+    /// Where the next byte of payload goes, and how many may still be written.
+    at: *mut u8,
+    left: usize,
+    reopen: usize,
+}
+
+impl Slot<'_> {
+    /// Appends bytes, as many as the claimed room still takes; says how many.
+    #[inline(always)]
+    pub fn put(&mut self, bytes: &[u8]) -> usize {
+        let length = bytes.len().min(self.left);
+        // SAFETY: `left` bytes behind `at` were claimed; nobody else reads or writes there before they are published. `bytes`
+        // is no part of them: nothing lends out unpublished bytes.
+        unsafe { copy::copy(bytes.as_ptr(), self.at, length) };
+        self.advance(length);
+        length
+    }
+
+    /// Appends a few bytes whose number is known when the program is built; `false` where the claimed room does not take them.
+    #[inline(always)]
+    pub fn put_array<const N: usize>(&mut self, bytes: [u8; N]) -> bool {
+        let fits = N <= self.left;
+        if fits {
+            // SAFETY: as in `put`.
+            unsafe { self.at.cast::<[u8; N]>().write(bytes) };
+            self.advance(N);
+        }
+        fits
+    }
+
+    /// The next `length` bytes have been written; there were as many left.
+    #[inline(always)]
+    fn advance(&mut self, length: usize) {
+        self.at = self.at.wrapping_add(length);
+        self.left -= length;
+        stored();
+    }
+
+    /// Bytes of payload so far.
+    #[inline(always)]
+    pub fn written(&self) -> usize {
+        self.at.addr() - self.start.addr() - HEADER
+    }
+
+    /// Makes it a record: the time is taken now. Once this returns, the record survives the process.
+    ///
+    /// `site` and `voice` are numbers of the dictionary, from 1.
+    #[inline(always)]
+    pub fn commit(self, site: u32, voice: u32) {
+        let slot = ManuallyDrop::new(self);
+        let (producer, start, length, reopen) = (slot.producer, slot.start, slot.written(), slot.reopen);
+        if producer.odd {
+            producer.publish_odd(start, length, reopen, site, voice);
+        } else {
+            producer.publish(start, length, reopen, Counter::Processor.ticks(), site, voice);
+        }
+    }
+}
+
+impl Drop for Slot<'_> {
+    fn drop(&mut self) {
+        self.producer.end.set(self.reopen);
+        if self.producer.shared {
+            self.producer.let_go();
+        }
+    }
+}

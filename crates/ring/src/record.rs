@@ -1,0 +1,269 @@
+//! One record in a ring, and walking from one to the next.
+//!
+//! ```text
+//!  0  u64 ticks                      when the call was made
+//!  8  u32 site     u32 length        0: a note of the ring itself; bytes of payload
+//! 16  u32 voice    u32 stamp         the logger, or the kind of note; the position of this record / 8, its low 32 bits
+//! 24  payload, then up to a multiple of 8
+//! ```
+//! The stamp proves that a header was written where it stands, in this round of the ring: nothing that lay there before passes.
+//!
+//! Notes are about the records around them. A *thread note* (voice 1) says who writes from here on; it has no number, for it
+//! becomes no log record. A *loss note* (voice 2) stands where records are missing and has a number like a record. It holds
+//! all that were ever lost in this ring, not those since the last note: so the difference to what the cursor says has been
+//! told is right however often the drainer dies between the two. Notes of a kind that a later release invents are stepped over.
+
+use crate::{
+    lines::{Counts, Cursor, LEVELS, Losses},
+    thread::Thread,
+};
+
+/// Bytes before the payload.
+pub(crate) const HEADER: usize = 24;
+/// The site that no call site has.
+pub(crate) const NOTE: u32 = 0;
+const THREAD_NOTE: u32 = 1;
+const LOSS_NOTE: u32 = 2;
+/// Bytes of a loss note in the ring.
+pub(crate) const LOSS_NOTE_LEN: usize = HEADER + 16 + 8 * LEVELS;
+
+/// Bytes up to the next multiple of 8.
+#[inline(always)]
+pub(crate) const fn padded(length: usize) -> usize {
+    (length + 7) & !7
+}
+
+/// What stands before a payload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Header {
+    pub ticks: u64,
+    pub site: u32,
+    pub length: u32,
+    pub voice: u32,
+    pub stamp: u32,
+}
+
+/// The stamp of a record at this position.
+#[inline(always)]
+pub(crate) const fn stamp(position: u64) -> u32 {
+    (position >> 3) as u32
+}
+
+impl Header {
+    /// Its three words in the host's order.
+    #[inline(always)]
+    pub fn words(self) -> [u64; 3] {
+        // Two halves of a word, in the order in which they lie in memory.
+        let pair = |low: u32, high: u32| {
+            if cfg!(target_endian = "little") {
+                u64::from(low) | u64::from(high) << 32
+            } else {
+                u64::from(low) << 32 | u64::from(high)
+            }
+        };
+        [self.ticks, pair(self.site, self.length), pair(self.voice, self.stamp)]
+    }
+
+    fn decode(bytes: &[u8; HEADER]) -> Header {
+        let half = |at: usize| u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        let [ticks @ .., _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _] = *bytes;
+        Header { ticks: u64::from_ne_bytes(ticks), site: half(8), length: half(12), voice: half(16), stamp: half(20) }
+    }
+}
+
+/// A note as the writer puts it into the ring.
+pub(crate) struct Note {
+    pub voice: u32,
+    pub payload: Vec<u8>,
+}
+
+impl Note {
+    pub fn thread(thread: &Thread) -> Note {
+        let name = thread.name_bytes();
+        let mut payload = Vec::with_capacity(8 + name.len());
+        payload.extend_from_slice(&thread.id().to_ne_bytes());
+        payload.extend_from_slice(&(name.len() as u32).to_ne_bytes());
+        payload.extend_from_slice(name);
+        Note { voice: THREAD_NOTE, payload }
+    }
+
+    pub fn losses(losses: &Losses) -> Note {
+        let words = [losses.first, losses.last].into_iter().chain(losses.dropped);
+        Note { voice: LOSS_NOTE, payload: words.flat_map(u64::to_ne_bytes).collect() }
+    }
+
+    /// Bytes it takes in a ring.
+    pub fn len(&self) -> usize {
+        HEADER + padded(self.payload.len())
+    }
+}
+
+/// One thing a ring tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Entry<'a> {
+    /// Its number in this ring, from 0 without holes: with the incarnation and the ring's number its name for ever.
+    pub number: u64,
+    /// When, in ticks of the process's clock.
+    pub ticks: u64,
+    /// Who wrote it.
+    pub thread: &'a Thread,
+    /// What it is.
+    pub what: What<'a>,
+}
+
+/// What an entry is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum What<'a> {
+    /// A record, as it was committed.
+    Record {
+        /// Its call site, an id of the dictionary.
+        site: u32,
+        /// Its logger, an id of the dictionary.
+        voice: u32,
+        /// Its bytes.
+        payload: &'a [u8],
+    },
+    /// Here records are missing.
+    Lost(Lost),
+}
+
+/// Records that found no room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lost {
+    /// When the first of them was lost, in ticks.
+    pub first: u64,
+    /// When the last was.
+    pub last: u64,
+    /// How many, by level.
+    pub counts: Counts,
+}
+
+impl Lost {
+    /// How many in all.
+    pub fn total(&self) -> u64 {
+        self.counts.iter().fold(0, |sum: u64, count| sum.saturating_add(*count))
+    }
+
+    /// What was lost since `told`; `None` if nothing was.
+    pub(crate) fn since(told: &Counts, losses: &Losses) -> Option<Lost> {
+        let counts = std::array::from_fn(|level| losses.dropped[level].saturating_sub(told[level]));
+        let lost = Lost { first: losses.first, last: losses.last, counts };
+        (lost.total() > 0).then_some(lost)
+    }
+}
+
+/// What is wrong with a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Flaw {
+    /// Less than a header is left.
+    #[error("the published bytes end inside a record's header")]
+    Cut,
+    /// It would reach beyond what was published.
+    #[error("its length {0} reaches beyond the published bytes")]
+    Length(u32),
+    /// It was not written here.
+    #[error("its stamp {0:#x} belongs to another position")]
+    Stamp(u32),
+    /// A note that does not say what its kind says.
+    #[error("a note of kind {0} has the wrong length")]
+    Note(u32),
+}
+
+/// An entry without its thread, which the walk keeps.
+pub(crate) struct Found<'a> {
+    number: u64,
+    ticks: u64,
+    what: What<'a>,
+}
+
+impl<'a> Found<'a> {
+    pub fn by(self, thread: &'a Thread) -> Entry<'a> {
+        Entry { number: self.number, ticks: self.ticks, thread, what: self.what }
+    }
+}
+
+/// Walks over the records of a ring.
+#[derive(Debug, Clone)]
+pub(crate) struct Walk {
+    pub cursor: Cursor,
+}
+
+impl Walk {
+    /// The next entry. `bytes` are those from the cursor's position to where records are complete. An error does not move the
+    /// cursor, and nothing behind it can be found.
+    pub fn next<'a>(&mut self, mut bytes: &'a [u8]) -> Result<Option<Found<'a>>, Flaw> {
+        loop {
+            let Some((header, payload, taken)) = split(self.cursor.position, bytes)? else { return Ok(None) };
+            bytes = &bytes[taken..];
+            if header.site == NOTE && header.voice == THREAD_NOTE {
+                self.cursor.thread = read_thread(payload).ok_or(Flaw::Note(THREAD_NOTE))?;
+            }
+            let lost = match header {
+                Header { site: NOTE, voice: LOSS_NOTE, .. } => Some(read_losses(payload).ok_or(Flaw::Note(LOSS_NOTE))?),
+                _ => None,
+            };
+            self.cursor.position += taken as u64;
+            let what = match lost {
+                Some(losses) => {
+                    let told = std::mem::replace(&mut self.cursor.told, losses.dropped);
+                    let nothing = Lost { first: losses.first, last: losses.last, counts: [0; LEVELS] };
+                    What::Lost(Lost::since(&told, &losses).unwrap_or(nothing))
+                }
+                None if header.site == NOTE => continue,
+                None => What::Record { site: header.site, voice: header.voice, payload },
+            };
+            return Ok(Some(self.found(header.ticks, what)));
+        }
+    }
+
+    /// When the next record or note was made.
+    pub fn peek(&self, bytes: &[u8]) -> Option<u64> {
+        split(self.cursor.position, bytes).ok().flatten().map(|(header, ..)| header.ticks)
+    }
+
+    /// What a dead writer lost and could no longer tell, as the last entry of its ring.
+    pub fn last_words(&mut self, losses: &Losses) -> Option<Found<'static>> {
+        let lost = Lost::since(&self.cursor.told, losses)?;
+        self.cursor.told = losses.dropped;
+        Some(self.found(lost.last, What::Lost(lost)))
+    }
+
+    fn found<'a>(&mut self, ticks: u64, what: What<'a>) -> Found<'a> {
+        let number = self.cursor.number;
+        self.cursor.number = number.wrapping_add(1);
+        Found { number, ticks, what }
+    }
+}
+
+type Split<'a> = (Header, &'a [u8], usize);
+
+fn split(position: u64, bytes: &[u8]) -> Result<Option<Split<'_>>, Flaw> {
+    if bytes.is_empty() {
+        return Ok(None);
+    }
+    let (header, rest) = bytes.split_first_chunk::<HEADER>().ok_or(Flaw::Cut)?;
+    let header = Header::decode(header);
+    if header.stamp != stamp(position) {
+        return Err(Flaw::Stamp(header.stamp));
+    }
+    let length = header.length as usize;
+    if padded(length) > rest.len() {
+        return Err(Flaw::Length(header.length));
+    }
+    Ok(Some((header, &rest[..length], HEADER + padded(length))))
+}
+
+fn read_thread(payload: &[u8]) -> Option<Thread> {
+    let (id, rest) = payload.split_first_chunk::<4>()?;
+    let (length, name) = rest.split_first_chunk::<4>()?;
+    let name = name.get(..u32::from_ne_bytes(*length) as usize)?;
+    Some(Thread::from_parts(u32::from_ne_bytes(*id), name))
+}
+
+fn read_losses(payload: &[u8]) -> Option<Losses> {
+    let (words, []) = payload.as_chunks::<8>() else { return None };
+    let [first, last, dropped @ ..] = words else { return None };
+    let dropped: [[u8; 8]; LEVELS] = dropped.try_into().ok()?;
+    let number = u64::from_ne_bytes;
+    Some(Losses { first: number(*first), last: number(*last), dropped: dropped.map(number) })
+}

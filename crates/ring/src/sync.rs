@@ -1,0 +1,6 @@
+//! The atomics of the shared lines: loom's when it explores the protocol, the processor's otherwise.
+
+#[cfg(loom)]
+pub(crate) use loom::sync::atomic::{AtomicU64, Ordering, fence};
+#[cfg(not(loom))]
+pub(crate) use std::sync::atomic::{AtomicU64, Ordering, fence};
