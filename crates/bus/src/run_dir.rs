@@ -8,6 +8,7 @@
 //!     node.key                  the password for node.sock where the node is open to the network, else absent
 //!     peers/<incarnation>.sock  where a process without a node can be met; `-direct` for direct links
 //!     shm/<incarnation>-<stream>.ring       loans; `.batches` batches; `<incarnation>-<reader>.progress` a reader's page
+//!     rings/<incarnation>/      what a process has logged and nobody has taken yet (`spec/log-ring.md`)
 //! ```
 //! Names of files begin with the incarnation that made them, so that leftovers of a killed process can be told from the
 //! files of a living one and removed by anybody ([`DomainDir::reclaim`]).
@@ -192,6 +193,11 @@ impl DomainDir {
     /// Where this process takes direct links.
     pub fn direct_socket(&self, incarnation: Incarnation) -> Result<PathBuf, RunDirError> {
         socket_path(self.peers().join(format!("{incarnation}-direct.sock")))
+    }
+
+    /// Where the log rings of processes are, a directory for each life.
+    pub fn log_rings(&self) -> PathBuf {
+        self.path.join("rings")
     }
 
     /// Where the rings of shared memory are.

@@ -573,6 +573,11 @@ impl Writer {
         lock(&self.stream.outbox).statuses()
     }
 
+    /// Up to where all readers have acknowledged that the writer waits for; `None` while there is none.
+    pub fn delivered(&self) -> Option<u64> {
+        lock(&self.stream.outbox).acked_by_live()
+    }
+
     /// Its counters.
     pub fn stats(&self) -> WriterStats {
         let outbox = lock(&self.stream.outbox);

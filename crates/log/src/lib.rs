@@ -20,6 +20,8 @@ mod macros;
 pub mod query;
 
 pub use logger::{LogSettings, Logger, Threshold};
+#[doc(hidden)]
+pub use tampu_text as text;
 pub use tampu_types::Level;
 
 /// The README's examples compile.

@@ -21,22 +21,21 @@ pub(crate) mod backend;
 pub(crate) mod bus_post;
 pub(crate) mod clock;
 pub(crate) mod handle;
+pub(crate) mod inlet;
 pub(crate) mod lane;
-pub(crate) mod outbox;
 pub(crate) mod packet;
 pub(crate) mod post;
 pub(crate) mod print;
-pub(crate) mod scratch;
+pub(crate) mod pump;
 pub(crate) mod settings;
 pub(crate) mod shared;
-pub(crate) mod site;
 pub(crate) mod voice;
 
 pub use bus_post::{LOG_BATCH, qos_of, topic_of};
 pub use handle::{Logger, OpenError};
 pub use settings::{BadSettings, LogSettings, Threshold};
 pub use shared::LoggerStats;
-pub use site::CallSite;
+pub use tampu_ring::Shelter;
 
 #[cfg(test)]
 mod tests;

@@ -1,35 +1,17 @@
 //! The log statements.
 //!
-//! `info!(logger, "text {} {x}", y; key = value, other = 2)`: a literal text with Rust's formatting, then after a semicolon the
-//! named values, which travel beside the text and can be searched for by themselves. Nothing is evaluated or formatted while
-//! the level is disabled.
+//! `info!(logger, "text {} {x}", y; key = value, other = 2)`: a text with Rust's formatting, then after a semicolon the named
+//! values, which travel beside the text and can be searched for by themselves. Nothing is evaluated while the level is
+//! disabled, and nothing of a known type is formatted at the call: its value is stored, and the text made of it elsewhere
+//! ([`tampu_text`]).
 
 /// Logs at a level given as an expression of constants; the ten macros named after the levels are shorter.
 #[macro_export]
 macro_rules! log {
-    ($level:expr, $logger:expr, $text:literal $(, $argument:expr)* $(,)? $(; $($name:ident = $value:expr),* $(,)?)?) => {
-        match &$logger {
-            logger => {
-                const LEVEL: $crate::Level = $level;
-                if logger.enabled(LEVEL) {
-                    fn tampu_marker() {}
-                    static SITE: $crate::logger::CallSite = $crate::logger::CallSite {
-                        level: LEVEL,
-                        file: ::core::file!(),
-                        line: ::core::line!(),
-                        routine: || ::core::any::type_name_of_val(&tampu_marker),
-                    };
-                    logger.submit(
-                        &SITE,
-                        ::core::format_args!($text $(, $argument)*),
-                        &[$($((::core::stringify!($name), &$value as &dyn ::core::fmt::Display)),*)?],
-                    );
-                }
-            }
-        }
+    ($level:expr, $logger:expr, $($rest:tt)+) => {
+        $crate::text::statement!($crate::Level::number($level), $logger, $($rest)+)
     };
 }
-
 /// Logs at Trace: entering and leaving functions.
 #[macro_export]
 macro_rules! trace {

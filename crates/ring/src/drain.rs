@@ -265,6 +265,17 @@ impl RingDrain {
         }
     }
 
+    /// Losses that the ring itself has not told yet, because nothing came after them: an entry like its notes, with a number of
+    /// its own. Nothing while there is something else to take.
+    pub fn untold(&mut self) -> Option<Entry<'_>> {
+        if self.peek().is_some() || self.broken {
+            return None;
+        }
+        let losses = self.memory.map().lines().losses();
+        let found = self.walk.last_words(&losses)?;
+        Some(found.by(&self.walk.cursor.thread))
+    }
+
     /// Looks how far records are complete, where the walk has come to what was known of it.
     fn look(&mut self) -> Result<(), BadRing> {
         if self.walk.cursor.position == self.head {
@@ -295,7 +306,8 @@ impl RingDrain {
 
     /// Gives back the room of everything before a mark of this ring: it has been handed off. Marks go forward.
     pub fn commit(&mut self, mark: &Cursor) {
-        let moves = mark.position > self.committed.position && mark.position <= self.walk.cursor.position;
+        let ahead = mark.position > self.committed.position || mark.number > self.committed.number;
+        let moves = ahead && mark.position <= self.walk.cursor.position;
         if moves && self.generation.is_now() {
             self.lines().move_cursor(mark);
             self.committed = *mark;

@@ -386,6 +386,20 @@ impl Slot<'_> {
         fits
     }
 
+    /// Has the next `length` bytes written in their place; `false`, and nothing is done, where the claimed room does not take them.
+    ///
+    /// # Safety
+    /// `write` writes exactly `length` bytes from the place it is given on, and reads none of them before.
+    #[inline(always)]
+    pub unsafe fn fill(&mut self, length: usize, write: impl FnOnce(*mut u8)) -> bool {
+        let fits = length <= self.left;
+        if fits {
+            write(self.at);
+            self.advance(length);
+        }
+        fits
+    }
+
     /// The next `length` bytes have been written; there were as many left.
     #[inline(always)]
     fn advance(&mut self, length: usize) {

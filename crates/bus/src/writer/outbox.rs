@@ -279,6 +279,12 @@ impl Outbox {
         self.readers.iter().filter(|reader| reader.card.reliable).map(|reader| reader.acked).min()
     }
 
+    /// The same for those the writer waits for.
+    pub fn acked_by_live(&mut self) -> Option<u64> {
+        self.look();
+        self.readers.iter().filter(|reader| reader.holds() && reader.heard).map(|reader| reader.acked).min()
+    }
+
     /// Whether some reliable reader has not acknowledged everything that was sealed, or has not answered yet.
     pub fn has_unacked(&mut self) -> bool {
         self.look();

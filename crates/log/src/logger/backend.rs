@@ -1,22 +1,44 @@
-//! The thread that empties the packets: publishes them, prints what is to be printed, and tells what was lost.
+//! The thread that drains the log rings of its process: makes records of what they hold, publishes them in packets, prints what
+//! is to be printed, and gives a ring's room back once what was in it is with the collector.
+//!
+//! ```text
+//! rings --pass--> packets --full, old or urgent--> post --acknowledged--> room in the rings
+//! ```
+//! A *round* is what was drained between two moments at which no packet was half full. Its room in the rings is given back when
+//! all its packets are delivered; so whatever ends the process, a record is in a ring or with somebody who keeps it. Where nobody is
+//! there to have packets, rounds wait in the rings too, until a ring is half full; then the writer's cache has to do.
 
 use std::{
+    collections::VecDeque,
     sync::{Arc, atomic::Ordering, mpsc::Sender},
     time::{Duration, Instant},
 };
 
+use tampu_ring::{Cursor, Drainer};
 use tampu_types::{Datum, Level, LogRecord, Time};
 
 use crate::logger::{
-    lane::{Lane, Reach},
+    inlet::Parcel,
+    lane::{Reach, Sealed},
     post::{Post, Refused},
     print,
-    shared::{Parcel, Shared},
-    voice::Voice,
+    pump::{Pump, Pumped},
+    shared::Shared,
+    voice::Identity,
 };
 
 /// How soon a packet that could not go out is tried again.
 const RETRY: Duration = Duration::from_millis(100);
+/// How often the clock is compared with UTC.
+const ANCHOR: Duration = Duration::from_secs(1);
+/// Bytes drained in a round while more is there: several rounds lie in a ring, so that room comes back in pieces.
+const ROUND: u64 = 128 << 10;
+/// Records taken from the rings before packets are looked after.
+const PASS: usize = 2048;
+/// The shortest sleep between passes; it doubles while nothing comes.
+const NAP: Duration = Duration::from_micros(100);
+/// How often delivery is looked for while rounds are under way.
+const LOOK: Duration = Duration::from_millis(1);
 
 /// What was still there when the process ended.
 #[derive(Debug, Default)]
@@ -24,153 +46,309 @@ pub(crate) struct Remainder {
     pub records: u64,
 }
 
-struct Backend<'a> {
-    shared: &'a Shared,
+/// Drained, on its way.
+struct Round {
+    marks: Vec<(u32, Cursor)>,
+    /// The last packet of each lane, by its number there.
+    packets: Vec<(usize, u64)>,
+}
+
+struct Backend {
+    shared: Arc<Shared>,
     post: Box<dyn Post>,
+    drainer: Drainer,
+    pump: Pump,
+    rounds: VecDeque<Round>,
+    /// Packets of the round that is being drained.
+    packets: Vec<(usize, u64)>,
+    /// Bytes drained in it.
+    drained: u64,
+    /// Since when the oldest packet fills.
+    filling_since: Option<Instant>,
+    /// Lanes with records that should not wait.
+    urgent: Vec<usize>,
     remainder: Remainder,
     /// When the last handle was dropped and the close bound began to run.
     give_up: Option<Instant>,
+    anchor_at: Instant,
 }
 
 /// Works until the last handle has gone.
-pub(crate) fn run(shared: &Shared, post: Box<dyn Post>) -> Remainder {
-    let mut backend = Backend { shared, post, remainder: Remainder::default(), give_up: None };
-    let mut sweep_at: Option<Instant> = None;
+pub(crate) fn run(shared: Arc<Shared>, post: Box<dyn Post>, drainer: Drainer) -> Remainder {
+    let settings = &shared.settings;
+    let pump = Pump::new(shared.life, &settings.host, &settings.process, settings.packet_size());
+    let mut backend = Backend {
+        post,
+        drainer,
+        pump,
+        rounds: VecDeque::new(),
+        packets: Vec::new(),
+        drained: 0,
+        filling_since: None,
+        urgent: Vec::new(),
+        remainder: Remainder::default(),
+        give_up: None,
+        anchor_at: Instant::now() + ANCHOR,
+        shared,
+    };
+    let mut nap = NAP;
     loop {
-        let work = shared.outbox.wait(sweep_at);
-        if work.closing && backend.give_up.is_none() {
-            backend.give_up = Some(Instant::now() + shared.settings.close_wait);
+        let (parcels, closing) = backend.shared.inlet.take();
+        if closing && backend.give_up.is_none() {
+            backend.give_up = Some(Instant::now() + backend.shared.settings.close_wait);
         }
-        backend.handle(work.packets);
-        if work.rung {
-            backend.send_urgent();
-            sweep_at = sweep_at.or(Some(Instant::now() + shared.settings.flush_period));
-        }
-        if work.closing || sweep_at.is_some_and(|at| at <= Instant::now()) {
-            sweep_at = None;
-            backend.sweep();
-        }
-        if work.closing {
-            // The report of losses may itself have filled a packet.
+        let busy = backend.pass() > 0 || !parcels.is_empty();
+        backend.handle(parcels);
+        backend.look_after_packets(closing);
+        backend.settle();
+        if closing && !busy {
             backend.sweep();
             backend.close();
             return backend.remainder;
         }
+        nap = if busy { NAP } else { nap * 2 };
+        if !busy {
+            let pause = backend.pause().min(nap);
+            backend.drainer.sleep(pause);
+        }
     }
 }
 
-impl Backend<'_> {
-    /// Handles parcels: urgent packets, then the others, then who waits for all of them. A level is urgent or not, so the
-    /// packets of one lane keep their order; a flush looks into the queue again and so comes after all that was taken before.
-    fn handle(&mut self, mut parcels: Vec<(usize, Parcel)>) {
-        // The sort is stable.
-        parcels.sort_by_key(|(_, parcel)| match parcel {
-            Parcel::Packet { urgent, .. } => u8::from(!urgent),
-            Parcel::Flush(..) => 2,
-        });
-        for (size, parcel) in parcels {
+impl Backend {
+    /// Takes from the rings what is there, in the order of time as far as it goes; returns how many entries.
+    fn pass(&mut self) -> usize {
+        if Instant::now() >= self.anchor_at {
+            self.anchor_at = Instant::now() + ANCHOR;
+            // What cannot be found now is found the next time.
+            let _ = self.drainer.refresh();
+        } else {
+            let _ = self.drainer.find_rings();
+        }
+        let conversion = self.drainer.conversion();
+        let (rings, dictionary) = self.drainer.parts();
+        let mut taken = 0;
+        while taken < PASS {
+            let mut first: Option<(u64, usize)> = None;
+            let mut second = u64::MAX;
+            for (index, ring) in rings.iter_mut().enumerate() {
+                let Some(ticks) = ring.peek() else { continue };
+                match first {
+                    Some((lowest, _)) if ticks >= lowest => second = second.min(ticks),
+                    _ => {
+                        second = first.map_or(second, |(lowest, _)| second.min(lowest));
+                        first = Some((ticks, index));
+                    }
+                }
+            }
+            let Some((_, index)) = first else { break };
+            let ring = &mut rings[index];
+            let before = ring.mark().position;
+            while taken < PASS && ring.peek().is_some_and(|ticks| ticks <= second) {
+                let number = ring.number();
+                let Some(Ok(entry)) = ring.next_entry() else { break };
+                taken += 1;
+                let time = Time(conversion.utc(entry.ticks));
+                if let tampu_ring::What::Record { voice, .. } = entry.what
+                    && !self.pump.knows(voice)
+                    && let Some(voice_of) = self.shared.voice_of(voice)
+                {
+                    self.pump.meet(voice, voice_of);
+                }
+                match self.pump.take(number, &entry, time, dictionary) {
+                    Pumped::InLane(lane) if self.shared.settings.immediate.passes(self.pump.lanes.key(lane).level) => {
+                        if !self.urgent.contains(&lane) {
+                            self.urgent.push(lane);
+                        }
+                    }
+                    Pumped::InLane(_) | Pumped::Nothing => {}
+                    Pumped::Unreadable | Pumped::TooLarge => {
+                        self.shared.counters.dropped.fetch_add(1, Ordering::Relaxed);
+                        self.remainder.records += 1;
+                    }
+                }
+            }
+            self.drained += ring.mark().position - before;
+        }
+        taken
+    }
+
+    /// Takes what came without a ring.
+    fn handle(&mut self, parcels: VecDeque<Parcel>) {
+        for parcel in parcels {
             match parcel {
-                Parcel::Packet { lane, bytes, records, urgent } => self.send(&lane, bytes, records, urgent),
+                Parcel::Record(record, reach) => {
+                    let urgent = self.shared.settings.immediate.passes(record.level);
+                    match self.pump.put_as_far(*record, reach) {
+                        Pumped::InLane(lane) if urgent => self.urgent.push(lane),
+                        Pumped::InLane(_) | Pumped::Nothing => {}
+                        Pumped::Unreadable | Pumped::TooLarge => {
+                            self.shared.counters.dropped.fetch_add(1, Ordering::Relaxed);
+                        }
+                    }
+                }
                 Parcel::Flush(timeout, tell) => self.flush(timeout, &tell),
             }
-            self.shared.outbox.done(size);
         }
     }
 
     fn flush(&mut self, timeout: Duration, tell: &Sender<bool>) {
         let until = Instant::now() + timeout;
+        while self.pass() > 0 {
+            self.send_sealed();
+        }
         self.sweep();
         let flushed = self.post.flush(until.saturating_duration_since(Instant::now()));
+        self.settle();
         // Whoever asked may have stopped waiting.
         let _ = tell.send(flushed);
     }
 
-    /// Queues what a lane holds. Who has the lane may be waiting for room in the queue, which only this thread can make.
-    fn seal(&mut self, lane: &Arc<Lane>) {
-        while !self.shared.seal(lane) {
-            match self.shared.outbox.take() {
-                waiting if waiting.is_empty() => std::thread::yield_now(),
-                waiting => self.handle(waiting),
-            }
+    /// Sends packets that are full, urgent or old.
+    fn look_after_packets(&mut self, closing: bool) {
+        for (level, count) in self.shared.take_untold() {
+            self.tell_untold(level, count);
+        }
+        for lane in std::mem::take(&mut self.urgent) {
+            self.pump.lanes.seal(lane);
+        }
+        self.send_sealed();
+        if !self.pump.lanes.is_filling() {
+            self.filling_since = None;
+        } else if self.filling_since.is_none() {
+            self.filling_since = Some(Instant::now());
+        }
+        let old = self.filling_since.is_some_and(|since| since.elapsed() >= self.shared.settings.flush_period);
+        // Where nothing is filling, a round ends by itself.
+        if old || closing || self.drained >= ROUND || (self.filling_since.is_none() && self.drained > 0) {
+            self.sweep();
         }
     }
 
-    /// Sends what does not wait for its packet to fill.
-    fn send_urgent(&mut self) {
-        self.shared.lanes().iter().filter(|lane| lane.take_urgent()).for_each(|lane| self.seal(lane));
-        self.handle(self.shared.outbox.take());
-    }
-
-    /// Sends everything there is and tells what was lost.
+    /// Sends everything there is, which ends a round.
     fn sweep(&mut self) {
-        self.shared.settle();
-        self.shared.lanes().iter().for_each(|lane| self.seal(lane));
-        for voice in self.shared.take_losers() {
-            self.tell_lost(&voice);
+        self.tell_lost();
+        self.pump.lanes.seal_all();
+        self.send_sealed();
+        self.filling_since = None;
+        if self.drained > 0 {
+            let marks = self.drainer.rings().iter().map(|ring| (ring.number(), ring.mark())).collect();
+            self.rounds.push_back(Round { marks, packets: std::mem::take(&mut self.packets) });
+            self.drained = 0;
+        } else {
+            self.packets.clear();
         }
-        self.handle(self.shared.outbox.take());
     }
 
-    fn send(&mut self, lane: &Arc<Lane>, bytes: Vec<u8>, records: u32, urgent: bool) {
-        if self.shared.settings.local.passes(lane.key.level) || lane.key.reach == Reach::Local {
-            print::packet(&bytes);
+    fn send_sealed(&mut self) {
+        while let Some(sealed) = self.pump.lanes.next_sealed() {
+            self.send(&sealed);
+            self.pump.lanes.recycle(sealed.bytes);
         }
-        if lane.key.reach == Reach::Central {
-            self.publish(lane, &bytes, records, urgent);
-        }
-        self.shared.recycle(bytes);
     }
 
-    fn publish(&mut self, lane: &Arc<Lane>, bytes: &[u8], records: u32, urgent: bool) {
-        let counters = &self.shared.counters;
+    fn send(&mut self, sealed: &Sealed) {
+        let key = self.pump.lanes.key(sealed.lane);
+        if self.shared.settings.local.passes(key.level) || key.reach == Reach::Local {
+            print::packet(&sealed.bytes);
+        }
+        if key.reach == Reach::Central {
+            self.publish(sealed);
+        }
+    }
+
+    fn publish(&mut self, sealed: &Sealed) {
+        let key = self.pump.lanes.key(sealed.lane).clone();
+        let urgent = self.shared.settings.immediate.passes(key.level);
+        let records = u64::from(sealed.records);
         loop {
-            match self.post.publish(&lane.key, urgent, bytes) {
-                Ok(()) => {
-                    counters.published.fetch_add(u64::from(records), Ordering::Relaxed);
-                    counters.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+            match self.post.publish(&key, urgent, &sealed.bytes) {
+                Ok(number) => {
+                    self.shared.counters.published.fetch_add(records, Ordering::Relaxed);
+                    self.shared.counters.bytes.fetch_add(sealed.bytes.len() as u64, Ordering::Relaxed);
+                    match self.packets.iter_mut().find(|(lane, _)| *lane == sealed.lane) {
+                        Some((_, last)) => *last = number,
+                        None => self.packets.push((sealed.lane, number)),
+                    }
                     return;
                 }
                 Err(Refused::Never(why)) => {
-                    counters.dropped.fetch_add(u64::from(records), Ordering::Relaxed);
-                    self.remainder.records += u64::from(records);
+                    self.shared.counters.dropped.fetch_add(records, Ordering::Relaxed);
+                    self.remainder.records += records;
                     eprintln!("tampu-log: {}: {records} records cannot be published: {why}", self.shared.settings.source);
                     return;
                 }
                 Err(Refused::NotYet(_)) if self.give_up.is_some_and(|at| at <= Instant::now()) => {
-                    self.remainder.records += u64::from(records);
+                    self.remainder.records += records;
                     return;
                 }
-                // Callers keep filling the queue meanwhile, up to its bound.
-                Err(Refused::NotYet(_)) => self.shared.outbox.pause(RETRY),
+                // Callers keep filling the rings meanwhile.
+                Err(Refused::NotYet(_)) => std::thread::sleep(RETRY),
             }
-            self.give_up =
-                self.give_up.or(self.shared.outbox.is_closing().then(|| Instant::now() + self.shared.settings.close_wait));
+            let closing = || self.shared.inlet.is_closing().then(|| Instant::now() + self.shared.settings.close_wait);
+            self.give_up = self.give_up.or_else(closing);
         }
     }
 
-    /// Says in-band how many records a logger has lost, in its own name.
-    fn tell_lost(&mut self, voice: &Arc<Voice>) {
-        let since = Time(voice.dropped_since.swap(0, Ordering::AcqRel) as i64);
-        let mut record = LogRecord::new(Level::Warning, "");
-        let mut total = 0;
-        for (level, counter) in Level::ALL.iter().zip(&voice.dropped) {
-            let lost = counter.swap(0, Ordering::Relaxed);
-            if lost > 0 {
-                total += lost;
-                record.data.push(Datum::new(level.name(), lost.to_string()));
+    /// Gives back the room of rounds that are delivered.
+    fn settle(&mut self) {
+        while let Some(round) = self.rounds.front() {
+            let mut known = true;
+            let delivered = round.packets.iter().all(|&(lane, number)| match self.post.delivered(self.pump.lanes.key(lane)) {
+                Some(next) => next > number,
+                None => {
+                    known = false;
+                    true
+                }
+            });
+            let half_full = |drainer: &mut Drainer| {
+                let half = self.shared.settings.ring_bytes as u64 / 2;
+                drainer.rings().iter().any(|ring| ring.stats().waiting > half)
+            };
+            if !delivered || !known && self.give_up.is_none() && !half_full(&mut self.drainer) {
+                return;
+            }
+            let Some(round) = self.rounds.pop_front() else { return };
+            for ring in self.drainer.rings() {
+                if let Some((_, mark)) = round.marks.iter().find(|(number, _)| *number == ring.number()) {
+                    ring.commit(mark);
+                }
             }
         }
-        if total == 0 {
-            return;
+    }
+
+    /// Says what was lost at the end of a ring, where no later record has made the ring say it.
+    fn tell_lost(&mut self) {
+        let conversion = self.drainer.conversion();
+        let (rings, dictionary) = self.drainer.parts();
+        for ring in rings {
+            let number = ring.number();
+            if let Some(entry) = ring.untold() {
+                self.pump.take(number, &entry, Time(conversion.utc(entry.ticks)), dictionary);
+                self.drained += 1;
+            }
         }
-        record.message = format!("{total} records lost here: the queue to the bus stayed full");
-        record.time = since;
-        record.data.insert(0, Datum::new("lost", total.to_string()));
-        self.shared.speak_for(voice, record);
+    }
+
+    /// How long there is nothing to do, unless the bell rings.
+    fn pause(&self) -> Duration {
+        let period = self.shared.settings.flush_period;
+        let until_old = self.filling_since.map_or(period, |since| period.saturating_sub(since.elapsed()));
+        if self.rounds.is_empty() { until_old.min(RETRY) } else { until_old.min(LOOK) }
+    }
+
+    /// Says in-band how many records found no room on their way without a ring.
+    fn tell_untold(&mut self, level: Level, count: u64) {
+        let mut record = LogRecord::new(Level::Warning, format!("{count} records lost here: the queue to the bus stayed full"));
+        record.data = vec![Datum::new("lost", count.to_string()), Datum::new(level.name(), count.to_string())];
+        let voice = self.shared.own_voice();
+        Identity::clone(&voice.identity).complete(&mut record, &self.shared.settings);
+        record.id = Some(self.shared.next_id(&voice));
+        self.pump.put(record);
     }
 
     fn close(&mut self) {
         let left = self.give_up.map_or(Duration::ZERO, |at| at.saturating_duration_since(Instant::now()));
         self.post.flush(left);
+        self.settle();
     }
 }

@@ -137,11 +137,16 @@ fn acquaint(participant: &Participant) {
 }
 
 impl Post for BusPost {
-    fn publish(&mut self, lane: &LaneKey, urgent: bool, packet: &[u8]) -> Result<(), Refused> {
+    fn publish(&mut self, lane: &LaneKey, urgent: bool, packet: &[u8]) -> Result<u64, Refused> {
         let outlet = self.writer(lane)?;
         let written = if urgent { outlet.writer.write_urgent(packet) } else { outlet.writer.write(packet) };
-        outlet.next = written.map_err(|error| Refused::Never(error.to_string()))?.sequence + 1;
-        Ok(())
+        let sequence = written.map_err(|error| Refused::Never(error.to_string()))?.sequence;
+        outlet.next = sequence + 1;
+        Ok(sequence)
+    }
+
+    fn delivered(&mut self, lane: &LaneKey) -> Option<u64> {
+        self.writers.get(lane)?.writer.delivered()
     }
 
     fn flush(&mut self, timeout: Duration) -> bool {

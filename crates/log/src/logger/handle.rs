@@ -1,7 +1,6 @@
 //! The handle an application logs through.
 
 use std::{
-    fmt::Display,
     sync::{Arc, atomic::Ordering, mpsc},
     thread::JoinHandle,
     time::Duration,
@@ -14,28 +13,26 @@ use tampu_bus::{
         config::{BadEnvironment, ZenohConfig},
     },
 };
+use tampu_ring::{Refused, Shelter};
+use tampu_text::{Arguments, Payload, Recorder, Rendered, Statement};
 use tampu_types::{Level, LogRecord};
 
 use crate::logger::{
     backend,
     bus_post::BusPost,
-    clock::now,
-    lane::{Lane, Reach},
-    packet::Called,
+    inlet::Parcel,
     post::Post,
-    scratch::{Scratch, ThreadMark},
     settings::{LogSettings, Threshold},
-    shared::{LoggerStats, Parcel, Shared, lock},
-    site::CallSite,
+    shared::{LoggerStats, Shared, lock},
     voice::{Identity, Levels, Voice},
 };
 
-/// A named logger. Cheap to clone; clones share its ring and its levels, so clone rather than make again. The last handle of
-/// a process waits (at most [`LogSettings::close_wait`]) until what is queued has gone out.
+/// A named logger. Cheap to clone; clones share its levels, so clone rather than make again. The last handle of
+/// a process waits (at most [`LogSettings::close_wait`]) until what is in the rings has gone out.
 #[derive(Clone)]
 pub struct Logger {
     levels: Arc<Levels>,
-    voice: Arc<Voice>,
+    voice: Voice,
     keeper: Arc<Keeper>,
 }
 
@@ -84,12 +81,12 @@ impl Logger {
 
     /// Starts a process's logging over this way out.
     pub(crate) fn start(settings: LogSettings, post: Box<dyn Post>) -> std::io::Result<Logger> {
-        let name = settings.source.as_str().to_owned();
-        let shared = Arc::new(Shared::new(settings));
+        let shared = Arc::new(Shared::new(settings)?);
+        let drainer = shared.rings.drainer().map_err(std::io::Error::other)?;
         let worker = shared.clone();
-        let backend = std::thread::Builder::new().name("tampu-log".to_owned()).spawn(move || backend::run(&worker, post))?;
-        let voice = shared.voice(Identity { logger: name.clone(), ..Identity::default() });
-        let levels = shared.levels(&name);
+        let backend = std::thread::Builder::new().name("tampu-log".to_owned()).spawn(move || backend::run(worker, post, drainer))?;
+        let levels = shared.levels(shared.settings.source.as_str());
+        let voice = shared.own_voice();
         let keeper = Arc::new(Keeper { shared, backend: std::sync::Mutex::new(Some(backend)) });
         Ok(Logger { levels, voice, keeper })
     }
@@ -100,16 +97,22 @@ impl Logger {
         level.number() >= self.levels.any.load(Ordering::Relaxed)
     }
 
-    /// Takes a record from a log statement; the macros call it. Never blocks longer than the settings' `full_wait`.
-    pub fn submit(&self, site: &'static CallSite, message: std::fmt::Arguments<'_>, values: &[(&'static str, &dyn Display)]) {
-        let time = now();
-        let texts = Scratch::format(message, values);
-        let thread = ThreadMark::current();
-        let shared = &*self.keeper.shared;
-        shared.take(&self.voice, self.lane(site.level), |packet, number| {
-            let called = Called { time, thread, number, site, texts: &texts, values };
-            packet.push_call(called, &self.voice, &shared.settings)
-        });
+    /// A call the rings cannot take: made into text here, and on its way like a record made by hand.
+    #[cold]
+    #[inline(never)]
+    fn record_slowly<A: Arguments>(&self, statement: &'static Statement, payload: &Payload<A>) {
+        let Some(level) = Level::from_number(statement.level()) else { return };
+        let (mut bytes, mut rendered) = (Vec::new(), Rendered::default());
+        payload.append_to(&mut bytes);
+        let site = statement.site();
+        // What cannot be shown is left out; the rest is there.
+        let _ = rendered.render(&site, &bytes);
+        let mut record = LogRecord::new(level, rendered.message());
+        record.data = rendered.values().map(|(name, value)| tampu_types::Datum::new(name, value)).collect();
+        record.file = site.file.into_owned();
+        record.line = Some(site.line);
+        record.routine = site.routine.into_owned();
+        self.record(record);
     }
 
     /// Takes a record made by hand. What it leaves empty is filled in: its id, the time if 0, and this logger's own fields.
@@ -121,19 +124,14 @@ impl Logger {
         self.voice.identity.complete(&mut record, &shared.settings);
         let other_audiences = record.audiences != self.voice.identity.audiences;
         let speaker = if other_audiences { self.for_audiences(record.audiences.clone()) } else { self.clone() };
-        shared.take_record(&speaker.voice, speaker.lane(record.level), record);
-    }
-
-    fn lane(&self, level: Level) -> &Arc<Lane> {
-        let central = self.levels.central.load(Ordering::Relaxed) <= level.number();
-        let reach = if central { Reach::Central } else { Reach::Local };
-        self.voice.lane(level, reach, || self.keeper.shared.lane(&self.voice, level, reach))
+        shared.take_record(&speaker.voice, record);
     }
 
     /// Waits until everything logged before has reached every reader that is there; false if that took longer.
     pub fn flush(&self, timeout: Duration) -> bool {
         let (tell, told) = mpsc::channel();
-        self.keeper.shared.outbox.force(0, Parcel::Flush(timeout, tell));
+        self.keeper.shared.inlet.force(Parcel::Flush(timeout, tell));
+        self.keeper.shared.rings.ring_bell();
         told.recv_timeout(timeout.saturating_add(Duration::from_millis(100))).unwrap_or(false)
     }
 
@@ -151,26 +149,29 @@ impl Logger {
 
     /// What all loggers of this process have done so far.
     pub fn stats(&self) -> LoggerStats {
-        let counters = &self.keeper.shared.counters;
-        LoggerStats {
-            dropped: counters.dropped.load(Ordering::Relaxed),
-            published: counters.published.load(Ordering::Relaxed),
-            bytes: counters.bytes.load(Ordering::Relaxed),
-            waited: counters.waited.load(Ordering::Relaxed),
-        }
+        self.keeper.shared.stats()
+    }
+
+    /// Whether what is logged survives the process, and if not, why.
+    pub fn shelter(&self) -> Shelter {
+        self.keeper.shared.rings.shelter()
     }
 
     fn derive(&self, change: impl FnOnce(&mut Identity)) -> Logger {
-        let mut identity = self.voice.identity.clone();
+        self.derive_with(self.levels.clone(), change)
+    }
+
+    fn derive_with(&self, levels: Arc<Levels>, change: impl FnOnce(&mut Identity)) -> Logger {
+        let mut identity = Identity::clone(&self.voice.identity);
         change(&mut identity);
-        let voice = self.keeper.shared.voice(identity);
-        Logger { levels: self.levels.clone(), voice, keeper: self.keeper.clone() }
+        let voice = self.keeper.shared.voice(identity, levels.clone());
+        Logger { levels, voice, keeper: self.keeper.clone() }
     }
 
     /// A logger of this name, with its own levels; the other fields are kept.
     pub fn named(&self, name: &str) -> Logger {
         let levels = self.keeper.shared.levels(name);
-        Logger { levels, ..self.derive(|identity| identity.logger = name.to_owned()) }
+        self.derive_with(levels, |identity| identity.logger = name.to_owned())
     }
 
     /// The same logger speaking for a component.
@@ -210,18 +211,47 @@ impl Logger {
     }
 }
 
+impl Recorder for Logger {
+    #[inline(always)]
+    fn wants(&self, level: u8) -> bool {
+        level >= self.levels.any.load(Ordering::Relaxed)
+    }
+
+    #[inline(always)]
+    fn record_call<A: Arguments>(&self, statement: &'static Statement, payload: &Payload<A>) {
+        let shared = &*self.keeper.shared;
+        let known = Shared::marked(shared.page, statement).or_else(|| shared.meet(statement));
+        let (Some(site), voice @ 1..) = (known, self.voice.id) else { return self.record_slowly(statement, payload) };
+        let level = statement.level();
+        match shared.rings.claim(payload.length(), level, shared.wait(level)) {
+            Ok(mut slot) => {
+                // SAFETY: the payload writes as many bytes as it has just said it takes, which is what was claimed.
+                unsafe { slot.fill(payload.length(), |place| payload.write(place)) };
+                slot.commit(site, voice);
+            }
+            Err(Refused::Long) => self.record_slowly(statement, payload),
+            // Counted in the ring, and told there.
+            Err(_) => {}
+        }
+        if level >= shared.bell_from {
+            shared.rings.ring_bell();
+        }
+    }
+}
+
 impl std::fmt::Debug for Logger {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Logger")
             .field("name", &self.voice.identity.logger)
-            .field("ring", &self.voice.ring)
+            .field("voice", &self.voice.id)
             .finish_non_exhaustive()
     }
 }
 
 impl Drop for Keeper {
     fn drop(&mut self) {
-        self.shared.outbox.close();
+        self.shared.inlet.close();
+        self.shared.rings.ring_bell();
         let Some(backend) = lock(&self.backend).take() else { return };
         if let Ok(remainder) = backend.join()
             && remainder.records > 0

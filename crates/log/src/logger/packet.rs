@@ -1,35 +1,37 @@
 //! The packet that is filling: records encoded as they come, straight into what will be published.
 
-use std::fmt::Display;
-
+use tampu_ring::Thread;
+use tampu_text::{Rendered, Site};
 use tampu_types::{
-    Incarnation, LogRecord, Time,
+    Incarnation, Level, LogRecord, Time,
     log_batch::{LogBatchBuilder, OriginId, OriginParts, PushError, RecordParts},
 };
 
-use crate::logger::{
-    scratch::{Scratch, ThreadMark},
-    settings::LogSettings,
-    site::CallSite,
-    voice::Voice,
-};
+use crate::logger::{lane::PacketSize, voice::Identity};
 
-/// One call of a log statement.
+/// One call of a log statement, as it was found in a ring.
 pub(crate) struct Called<'a> {
     pub time: Time,
-    pub thread: ThreadMark,
+    pub ring: u32,
     pub number: u64,
-    pub site: &'static CallSite,
-    pub texts: &'a Scratch,
-    pub values: &'a [(&'static str, &'a dyn Display)],
+    pub level: Level,
+    /// Numbers of the site and of the voice in the dictionary.
+    pub site_id: u32,
+    pub voice_id: u32,
+    pub site: &'a Site,
+    pub identity: &'a Identity,
+    pub thread: &'a Thread,
+    pub rendered: &'a Rendered,
+    pub host: &'a str,
+    pub process: &'a str,
 }
 
 /// Which origin a call has; compared instead of a dozen strings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Key {
-    site: usize,
-    ring: u32,
-    thread: u64,
+    site: u32,
+    voice: u32,
+    thread: u32,
 }
 
 /// Origins met lately; the builder keeps them from packet to packet, by a hash of their key. A collision costs a look into the builder's table, no more.
@@ -40,45 +42,41 @@ pub(crate) struct Packet {
     builder: LogBatchBuilder,
     records: u32,
     recent: Box<[Option<(Key, OriginId)>; RECENT]>,
-    /// Sealed before, but the queue had no room.
-    waiting: Option<(Vec<u8>, u32)>,
 }
 
 impl Packet {
     pub fn new(life: Incarnation) -> Packet {
-        Packet { life, builder: LogBatchBuilder::new(), records: 0, recent: Box::new([None; RECENT]), waiting: None }
+        Packet { life, builder: LogBatchBuilder::new(), records: 0, recent: Box::new([None; RECENT]) }
     }
 
     pub fn is_empty(&self) -> bool {
-        self.records == 0 && self.waiting.is_none()
+        self.records == 0
     }
 
     /// Whether the next record needs a new packet.
-    pub fn is_full(&self, settings: &LogSettings) -> bool {
-        self.waiting.is_some() || self.records as usize >= settings.packet_records || self.builder.len() >= settings.packet_bytes
+    pub fn is_full(&self, size: PacketSize) -> bool {
+        self.records as usize >= size.records || self.builder.len() >= size.bytes
     }
 
     /// Adds the record of a log statement; false where it is too large for any packet.
-    pub fn push_call(&mut self, called: Called<'_>, voice: &Voice, settings: &LogSettings) -> bool {
-        let key = Key { site: std::ptr::from_ref(called.site) as usize, ring: voice.ring, thread: called.thread.0 };
-        let identity = &voice.identity;
+    pub fn push_call(&mut self, called: &Called<'_>) -> bool {
+        let key = Key { site: called.site_id, voice: called.voice_id, thread: called.thread.id() };
         let record = RecordParts {
             time: called.time,
-            ring: voice.ring,
+            ring: called.ring,
             number: called.number,
-            level: called.site.level,
-            message: called.texts.message(),
-            stack_id: &identity.stack_id,
-            stack_level: identity.stack_level,
+            level: called.level,
+            message: called.rendered.message(),
+            stack_id: &called.identity.stack_id,
+            stack_level: called.identity.stack_level,
             ..RecordParts::default()
         };
-        let values = || called.values.iter().enumerate().map(|(index, (name, _))| (*name, called.texts.value(index)));
-        let origin = self.origin(key, called.site, voice, settings);
-        let mut pushed = self.builder.push(origin, &record, values());
+        let origin = self.origin(key, called);
+        let mut pushed = self.builder.push(origin, &record, called.rendered.values());
         if matches!(pushed, Err(PushError::StaleOrigin)) {
             self.recent.fill(None);
-            let origin = self.origin(key, called.site, voice, settings);
-            pushed = self.builder.push(origin, &record, values());
+            let origin = self.origin(key, called);
+            pushed = self.builder.push(origin, &record, called.rendered.values());
         }
         self.count(pushed)
     }
@@ -88,24 +86,25 @@ impl Packet {
         pushed.is_ok()
     }
 
-    fn origin(&mut self, key: Key, site: &CallSite, voice: &Voice, settings: &LogSettings) -> OriginId {
-        let slot = ((key.site >> 4) ^ (key.ring as usize).wrapping_mul(31) ^ (key.thread as usize).wrapping_mul(7)) % RECENT;
+    fn origin(&mut self, key: Key, called: &Called<'_>) -> OriginId {
+        let mixed = key.site.wrapping_mul(31) ^ key.voice.wrapping_mul(7) ^ key.thread;
+        let slot = mixed as usize % RECENT;
         if let Some((known, origin)) = self.recent[slot]
             && known == key
         {
             return origin;
         }
-        let identity = &voice.identity;
+        let Called { identity, site, thread, .. } = called;
         let audiences: Vec<&str> = identity.audiences.iter().map(String::as_str).collect();
         let origin = self.builder.origin(&OriginParts {
             incarnation: Some(self.life),
             logger: &identity.logger,
-            file: site.file,
+            file: &site.file,
             line: Some(site.line),
-            routine: site.routine(),
-            host: &settings.host,
-            process: &settings.process,
-            thread: &ThreadMark::name(),
+            routine: &site.routine,
+            host: called.host,
+            process: called.process,
+            thread: &thread_name(thread),
             context: &identity.context,
             source_object: &identity.source_object,
             audiences: &audiences,
@@ -124,20 +123,17 @@ impl Packet {
         self.count(pushed)
     }
 
-    /// Takes out what is there and how many records it holds: first what waited, else what has gathered, into this buffer.
+    /// Takes out what has gathered, into this buffer, and says how many records it holds.
     pub fn seal(&mut self, buffer: Vec<u8>) -> (Vec<u8>, u32) {
-        if let Some(waiting) = self.waiting.take() {
-            return waiting;
-        }
         let mut bytes = buffer;
         bytes.clear();
         bytes.extend_from_slice(self.builder.seal());
         self.builder.reset();
         (bytes, std::mem::take(&mut self.records))
     }
+}
 
-    /// Puts back what found no room in the queue; it goes first next time.
-    pub fn unseal(&mut self, bytes: Vec<u8>, records: u32) {
-        self.waiting = Some((bytes, records));
-    }
+/// A thread's name, or its number where it has none.
+pub(crate) fn thread_name(thread: &Thread) -> String {
+    if thread.name().is_empty() { format!("thread-{}", thread.id()) } else { thread.name().to_owned() }
 }

@@ -6,8 +6,12 @@ use crate::logger::lane::LaneKey;
 
 /// Takes packets and publishes them.
 pub(crate) trait Post: Send {
-    /// Publishes one packet of a lane. May block for as long as its own bounds allow; the application does not wait for it.
-    fn publish(&mut self, lane: &LaneKey, urgent: bool, packet: &[u8]) -> Result<(), Refused>;
+    /// Publishes one packet of a lane; returns its number there. May block for as long as its own bounds allow; the application
+    /// does not wait for it.
+    fn publish(&mut self, lane: &LaneKey, urgent: bool, packet: &[u8]) -> Result<u64, Refused>;
+
+    /// Up to which number a lane's packets are with everybody they are waited for; `None` while nobody is there to have them.
+    fn delivered(&mut self, lane: &LaneKey) -> Option<u64>;
 
     /// Waits until all that was published has reached its readers; whether it has.
     fn flush(&mut self, timeout: Duration) -> bool;

@@ -1,9 +1,12 @@
 //! What a process may decide about its logging, with the defaults and why they are so.
 
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 use serde::{Deserialize, Serialize};
+use tampu_bus::run_dir::RunDir;
 use tampu_types::{Domain, Level, SourceName};
+
+use crate::logger::lane::PacketSize;
 
 /// From which level on records count. ACS's `Off` (99) is a threshold without being a level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -79,9 +82,13 @@ pub struct LogSettings {
     pub packet_bytes: usize,
     /// The longest a record waits in a packet. ACS's default is 10 s; a tail should feel live.
     pub flush_period: Duration,
-    /// Bytes of sealed packets that may wait for the bus.
+    /// Where log rings lie that survive the process: `<run>/<domain>/rings`. Without it they end with the process.
+    pub rings: Option<PathBuf>,
+    /// Bytes of each thread's log ring; a power of two is made of it.
+    pub ring_bytes: usize,
+    /// Bytes of records made by hand, and of calls too long for a ring, that may wait for the backend.
     pub queue_bytes: usize,
-    /// How long a call may wait for room in a full queue before its record is dropped, counted and told.
+    /// How long a call may wait for room in a full ring before its record is dropped, counted and told.
     pub full_wait: Duration,
     /// The same for Error and above, which are worth more.
     pub full_wait_grave: Duration,
@@ -106,12 +113,18 @@ impl LogSettings {
             packet_records: 100,
             packet_bytes: 48 * 1024,
             flush_period: Duration::from_millis(100),
+            rings: None,
+            ring_bytes: 1 << 20,
             queue_bytes: 8 * 1024 * 1024,
             full_wait: Duration::from_micros(200),
-            full_wait_grave: Duration::from_millis(5),
+            full_wait_grave: Duration::from_millis(20),
             close_wait: Duration::from_secs(2),
             host: host_name(),
         }
+    }
+
+    pub(crate) fn packet_size(&self) -> PacketSize {
+        PacketSize { records: self.packet_records, bytes: self.packet_bytes }
     }
 
     /// The defaults, overridden by `TAMPU_DOMAIN`, `TAMPU_LOG_LEVEL` (published from) and `TAMPU_LOG_LOCAL` (printed from).
@@ -121,6 +134,8 @@ impl LogSettings {
             None => Domain::new("local").map_err(|error| BadSettings::new("the default domain", error))?,
         };
         let mut settings = LogSettings::isolated(domain, source);
+        // A directory that cannot be used is told by the rings, which then do without.
+        settings.rings = RunDir::from_env().domain(&settings.domain).ok().map(|dir| dir.log_rings());
         for (name, threshold) in [("TAMPU_LOG_LEVEL", &mut settings.central), ("TAMPU_LOG_LOCAL", &mut settings.local)] {
             if let Some(text) = variable(name)? {
                 *threshold = text.parse().map_err(|error| BadSettings::new(name, error))?;

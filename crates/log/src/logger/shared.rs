@@ -1,99 +1,118 @@
-//! What all loggers of a process have in common: settings, lanes, the queue to the backend.
+//! What all loggers of a process have in common: settings, rings, voices, the inlet to the backend.
 
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, AtomicU8, AtomicU32, AtomicU64, Ordering},
-        mpsc::Sender,
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering},
     },
     time::Duration,
 };
 
+use tampu_ring::{Kind, Rings, Settings as RingSettings, Source};
+use tampu_text::Statement;
 use tampu_types::{Incarnation, Level, LogRecord, RecordId};
 
 use crate::logger::{
-    clock::now,
-    lane::{Lane, LaneKey, Reach},
-    outbox::Outbox,
-    packet::Packet,
+    inlet::{Inlet, Parcel},
+    pump::MADE_BY_HAND,
     settings::LogSettings,
     voice::{Identity, Levels, Voice},
 };
 
-/// What travels to the backend.
-pub(crate) enum Parcel {
-    /// A sealed packet of a lane.
-    Packet { lane: Arc<Lane>, bytes: Vec<u8>, records: u32, urgent: bool },
-    /// Somebody waits until everything before it is delivered, at most this long.
-    Flush(Duration, Sender<bool>),
-}
-
 /// Counters a process can be asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LoggerStats {
-    /// Records dropped because the queue stayed full; each is also told of in-band.
+    /// Records dropped because there was no room for them; each is also told of in-band.
     pub dropped: u64,
     /// Records handed to the bus.
     pub published: u64,
     /// Bytes handed to the bus.
     pub bytes: u64,
-    /// Calls that found the queue full.
+    /// Calls that waited for room.
     pub waited: u64,
 }
 
 #[derive(Default)]
 pub(crate) struct Counters {
+    /// Records that found no room in the inlet, or were of no use.
     pub dropped: AtomicU64,
     pub published: AtomicU64,
     pub bytes: AtomicU64,
-    pub waited: AtomicU64,
 }
 
 pub(crate) struct Shared {
     pub settings: LogSettings,
     pub life: Incarnation,
-    pub outbox: Outbox<Parcel>,
+    pub rings: Rings,
+    pub inlet: Inlet,
     pub counters: Counters,
-    lanes: Mutex<Lanes>,
+    /// What marks of statements begin with when their numbers are of this dictionary.
+    pub page: u32,
+    /// Calls from this level on wake the backend.
+    pub bell_from: u8,
     levels: Mutex<HashMap<String, Arc<Levels>>>,
+    /// By number in the dictionary.
+    voices: Mutex<HashMap<u32, Voice>>,
+    sites: Mutex<HashMap<usize, u32>>,
     next_ring: AtomicU32,
-    /// Whether the backend knows that packets are filling.
-    awake: AtomicBool,
-    /// Voices that have dropped records since the last report.
-    losers: Mutex<Vec<Arc<Voice>>>,
-    /// Buffers of packets that have gone out, to be filled again.
-    spare: Mutex<Vec<Vec<u8>>>,
+    own: OnceLock<Voice>,
+    /// Drops in the inlet since the last report, by the level's ordinal.
+    untold: [AtomicU64; 10],
 }
 
-#[derive(Default)]
-struct Lanes {
-    by_key: HashMap<LaneKey, Arc<Lane>>,
-    all: Vec<Arc<Lane>>,
-}
-
-/// A process that logs 100 levels and audiences at once still keeps few buffers.
-const SPARE_BUFFERS: usize = 32;
+/// Marks of statements: the page of the dictionary above, the number in it below. A statement that several dictionaries know
+/// (there is one a process, but in tests) is marked by whoever met it last, and looked up by the others.
+const SITE_BITS: u32 = 20;
+const LAST_PAGE: u32 = (1 << (32 - SITE_BITS)) - 1;
 
 impl Shared {
-    pub fn new(settings: LogSettings) -> Shared {
-        Shared {
-            outbox: Outbox::new(settings.queue_bytes),
+    pub fn new(settings: LogSettings) -> std::io::Result<Shared> {
+        static PAGES: AtomicU32 = AtomicU32::new(1);
+        let life = tampu_bus::host::incarnation();
+        let source = Source {
+            domain: settings.domain.clone(),
+            name: settings.source.clone(),
+            process: settings.process.clone(),
+            host: settings.host.clone(),
+            incarnation: life,
+        };
+        let mut rings = RingSettings::new(settings.rings.clone(), source);
+        rings.ring_bytes = settings.ring_bytes;
+        Ok(Shared {
+            rings: Rings::open(rings)?,
+            inlet: Inlet::new(settings.queue_bytes),
+            bell_from: settings.immediate.number(),
             settings,
-            life: tampu_bus::host::incarnation(),
+            life,
             counters: Counters::default(),
-            lanes: Mutex::default(),
+            page: PAGES.fetch_add(1, Ordering::Relaxed).min(LAST_PAGE + 1),
             levels: Mutex::default(),
+            voices: Mutex::default(),
+            sites: Mutex::default(),
             next_ring: AtomicU32::new(0),
-            awake: AtomicBool::new(false),
-            losers: Mutex::default(),
-            spare: Mutex::default(),
-        }
+            own: OnceLock::new(),
+            untold: Default::default(),
+        })
     }
 
-    /// A new ring for a logger of this identity.
-    pub fn voice(&self, identity: Identity) -> Arc<Voice> {
-        Arc::new(Voice::new(self.next_ring.fetch_add(1, Ordering::Relaxed), identity))
+    /// A voice with this identity.
+    pub fn voice(&self, identity: Identity, levels: Arc<Levels>) -> Voice {
+        // A dictionary only grows, and error chains come without end: their records take the slow way, as all do for which there
+        // is no room in the dictionary.
+        let for_ever = identity.stack_id.is_empty();
+        let id = if for_ever { self.rings.define(Kind::Voice, &identity.encode()).unwrap_or(0) } else { 0 };
+        let ring = MADE_BY_HAND | self.next_ring.fetch_add(1, Ordering::Relaxed);
+        let voice = Voice::new(identity, id, ring, levels);
+        if id != 0 {
+            lock(&self.voices).insert(id, voice.clone());
+        }
+        voice
+    }
+
+    /// The voice with this number.
+    pub fn voice_of(&self, id: u32) -> Option<Voice> {
+        lock(&self.voices).get(&id).cloned()
     }
 
     /// The levels of a named logger.
@@ -112,143 +131,85 @@ impl Shared {
         fresh
     }
 
-    /// The lane a voice's records of a level go through.
-    pub fn lane(&self, voice: &Voice, level: Level, reach: Reach) -> Arc<Lane> {
-        let key = LaneKey { level, partition: voice.partition(), reach };
-        let mut lanes = lock(&self.lanes);
-        if let Some(lane) = lanes.by_key.get(&key) {
-            return lane.clone();
-        }
-        let lane = Arc::new(Lane::new(key.clone(), Packet::new(self.life)));
-        lanes.by_key.insert(key, lane.clone());
-        lanes.all.push(lane.clone());
-        lane
+    /// The number of a statement in this process's dictionary, if its mark tells.
+    #[inline(always)]
+    pub fn marked(page: u32, statement: &Statement) -> Option<u32> {
+        let mark = statement.mark.load(Ordering::Relaxed);
+        (mark >> SITE_BITS == page).then_some(mark & ((1 << SITE_BITS) - 1))
     }
 
-    /// All lanes there are now.
-    pub fn lanes(&self) -> Vec<Arc<Lane>> {
-        lock(&self.lanes).all.clone()
-    }
-
-    /// Queues a lane's packet if there is room within the wait; the packet is empty afterwards, or untouched.
-    pub fn dispatch(&self, lane: &Arc<Lane>, packet: &mut Packet, wait: Duration) -> bool {
-        if self.outbox.is_stalled() {
-            return false;
-        }
-        let (bytes, records) = packet.seal(self.buffer());
-        let size = bytes.len();
-        let parcel = Parcel::Packet { lane: lane.clone(), bytes, records, urgent: self.is_urgent(lane) };
-        match self.outbox.push(size, parcel, wait) {
-            Ok(()) => true,
-            Err(Parcel::Packet { bytes, records, .. }) => {
-                packet.unseal(bytes, records);
-                self.counters.waited.fetch_add(1, Ordering::Relaxed);
-                false
+    /// The same for one not met before; `None` where the dictionary has no room for it.
+    #[cold]
+    #[inline(never)]
+    pub fn meet(&self, statement: &'static Statement) -> Option<u32> {
+        let mut sites = lock(&self.sites);
+        let address = std::ptr::from_ref(statement).addr();
+        let id = match sites.get(&address) {
+            Some(&id) => id,
+            None => {
+                let mut bytes = Vec::new();
+                statement.site().encode(&mut bytes);
+                let id = self.rings.define(Kind::Site, &bytes).ok()?;
+                sites.insert(address, id);
+                id
             }
-            Err(Parcel::Flush(..)) => false,
+        };
+        if self.page <= LAST_PAGE && id >> SITE_BITS == 0 {
+            statement.mark.store(self.page << SITE_BITS | id, Ordering::Relaxed);
         }
+        Some(id)
     }
 
-    /// Queues all that a lane holds, whatever waits already; false where somebody has the lane now. Through the queue and under
-    /// the lane's lock, because a full packet of the same lane may have been queued a moment ago and goes first.
-    pub fn seal(&self, lane: &Arc<Lane>) -> bool {
-        let Some(mut packet) = lane.try_lock() else { return false };
-        while !packet.is_empty() {
-            let (bytes, records) = packet.seal(self.buffer());
-            let size = bytes.len();
-            self.outbox.force(size, Parcel::Packet { lane: lane.clone(), bytes, records, urgent: self.is_urgent(lane) });
-        }
-        true
-    }
-
-    fn is_urgent(&self, lane: &Lane) -> bool {
-        self.settings.immediate.passes(lane.key.level)
-    }
-
-    /// Finds room in a lane's packet and has it filled; drops and counts the record where there is none, or it fits none.
-    pub fn take(&self, voice: &Arc<Voice>, lane: &Arc<Lane>, fill: impl FnOnce(&mut Packet, u64) -> bool) {
-        let level = lane.key.level;
-        let mut packet = lane.lock();
-        let wait = || if level >= Level::Error { self.settings.full_wait_grave } else { self.settings.full_wait };
-        if packet.is_full(&self.settings) && !self.dispatch(lane, &mut packet, wait()) {
-            drop(packet);
-            self.count_dropped(voice, level);
-            return;
-        }
-        let first = packet.is_empty();
-        let number = voice.next.fetch_add(1, Ordering::Relaxed);
-        if !fill(&mut packet, number) {
-            drop(packet);
-            self.count_dropped(voice, level);
-            return;
-        }
-        if packet.is_full(&self.settings) {
-            // Where the queue is full now, the next record of this lane will wait for it.
-            self.dispatch(lane, &mut packet, Duration::ZERO);
-        }
-        drop(packet);
-        if first {
-            self.rouse();
-        }
-        if self.settings.immediate.passes(level) && lane.mark_urgent() {
-            self.outbox.ring();
-        }
+    /// How long a call of this level may wait for room.
+    #[inline(always)]
+    pub fn wait(&self, level: u8) -> Duration {
+        if level >= Level::Error.number() { self.settings.full_wait_grave } else { self.settings.full_wait }
     }
 
     /// Takes a record made by hand and complete but for its id.
-    pub fn take_record(&self, voice: &Arc<Voice>, lane: &Arc<Lane>, mut record: LogRecord) {
-        self.take(voice, lane, |packet, number| {
-            record.id = Some(RecordId { incarnation: self.life, ring: voice.ring, number });
-            packet.push_record(&record)
-        });
-    }
-
-    /// Says something in a voice's name, whatever its levels are.
-    pub fn speak_for(&self, voice: &Arc<Voice>, mut record: LogRecord) {
-        voice.identity.complete(&mut record, &self.settings);
-        let lane = voice.lane(record.level, Reach::Central, || self.lane(voice, record.level, Reach::Central));
-        self.take_record(voice, lane, record);
-    }
-
-    /// Makes sure the backend knows that a packet has begun to fill.
-    pub fn rouse(&self) {
-        if !self.awake.swap(true, Ordering::AcqRel) {
-            self.outbox.ring();
+    pub fn take_record(&self, voice: &Voice, mut record: LogRecord) {
+        record.id = Some(self.next_id(voice));
+        let level = record.level;
+        let data: usize = record.data.iter().map(|datum| datum.name.len() + datum.value.len() + 48).sum();
+        let size = record.message.len() + data + size_of::<LogRecord>();
+        let reach = voice.reach(level);
+        if !self.inlet.push(Parcel::Record(Box::new(record), reach), size, self.wait(level.number())) {
+            self.counters.dropped.fetch_add(1, Ordering::Relaxed);
+            self.untold[level.ordinal()].fetch_add(1, Ordering::Relaxed);
         }
+        self.rings.ring_bell();
     }
 
-    /// Called by the backend before it empties all lanes.
-    pub fn settle(&self) {
-        self.awake.store(false, Ordering::Release);
+    /// The id of the next record made by hand in this voice's name.
+    pub fn next_id(&self, voice: &Voice) -> RecordId {
+        RecordId { incarnation: self.life, ring: voice.ring, number: voice.next.fetch_add(1, Ordering::Relaxed) }
     }
 
-    /// Counts a record that found no room.
-    pub fn count_dropped(&self, voice: &Arc<Voice>, level: Level) {
-        self.counters.dropped.fetch_add(1, Ordering::Relaxed);
-        voice.dropped[level.ordinal()].fetch_add(1, Ordering::Relaxed);
-        let now = now().0.max(1) as u64;
-        if voice.dropped_since.compare_exchange(0, now, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
-            lock(&self.losers).push(voice.clone());
-            self.rouse();
-        }
+    /// The voice of the logging itself.
+    pub fn own_voice(&self) -> Voice {
+        self.own.get_or_init(|| self.voice(self.own_identity(), self.levels(self.settings.source.as_str()))).clone()
     }
 
-    /// The voices that have lost records since the last call.
-    pub fn take_losers(&self) -> Vec<Arc<Voice>> {
-        std::mem::take(&mut *lock(&self.losers))
+    /// Who logs without having said more.
+    pub fn own_identity(&self) -> Identity {
+        Identity { logger: self.settings.source.as_str().to_owned(), ..Identity::default() }
     }
 
-    /// A buffer to fill, used before if possible.
-    pub fn buffer(&self) -> Vec<u8> {
-        lock(&self.spare).pop().unwrap_or_default()
+    /// Records dropped at the inlet since the last call.
+    pub fn take_untold(&self) -> Vec<(Level, u64)> {
+        let counted = Level::ALL.iter().zip(&self.untold).map(|(level, count)| (*level, count.swap(0, Ordering::Relaxed)));
+        counted.filter(|(_, count)| *count > 0).collect()
     }
 
-    /// Gives a buffer back.
-    pub fn recycle(&self, mut buffer: Vec<u8>) {
-        let mut spare = lock(&self.spare);
-        if spare.len() < SPARE_BUFFERS && buffer.capacity() <= 4 * self.settings.packet_bytes {
-            buffer.clear();
-            spare.push(buffer);
+    pub fn stats(&self) -> LoggerStats {
+        let rings = self.rings.stats();
+        let unplaced: u64 = self.rings.unplaced().iter().sum();
+        let in_rings: u64 = rings.iter().flat_map(|ring| ring.dropped).sum();
+        LoggerStats {
+            dropped: self.counters.dropped.load(Ordering::Relaxed) + unplaced + in_rings,
+            published: self.counters.published.load(Ordering::Relaxed),
+            bytes: self.counters.bytes.load(Ordering::Relaxed),
+            waited: rings.iter().map(|ring| ring.waited).sum(),
         }
     }
 }

@@ -25,12 +25,16 @@ struct FarState {
     packets: Vec<(LaneKey, bool, Vec<LogRecord>)>,
     blocked: bool,
     unreachable: bool,
+    /// Nobody is there to have packets.
+    nobody: bool,
+    /// Somebody is, and has acknowledged none.
+    unacknowledged: bool,
 }
 
 struct ToFar(Arc<Far>);
 
 impl Post for ToFar {
-    fn publish(&mut self, lane: &LaneKey, urgent: bool, packet: &[u8]) -> Result<(), Refused> {
+    fn publish(&mut self, lane: &LaneKey, urgent: bool, packet: &[u8]) -> Result<u64, Refused> {
         let state = self.0.state.lock().unwrap();
         let mut state = self.0.changed.wait_while(state, |state| state.blocked).unwrap();
         if state.unreachable {
@@ -38,7 +42,12 @@ impl Post for ToFar {
         }
         state.packets.push((lane.clone(), urgent, log_batch::decode_records(packet).unwrap()));
         self.0.changed.notify_all();
-        Ok(())
+        Ok(state.packets.len() as u64 - 1)
+    }
+
+    fn delivered(&mut self, _lane: &LaneKey) -> Option<u64> {
+        let state = self.0.state.lock().unwrap();
+        (!state.nobody).then(|| if state.unacknowledged { 0 } else { u64::MAX })
     }
 
     fn flush(&mut self, _timeout: Duration) -> bool {
@@ -114,8 +123,10 @@ fn ids_are_contiguous_in_each_ring() {
         let id = record.id.unwrap();
         rings.entry(id.ring).or_default().push(id.number);
     }
-    assert_eq!(rings.len(), 2);
-    assert!(rings.values().all(|numbers| numbers.iter().copied().eq(0..50)), "{rings:?}");
+    // One thread, one ring: both loggers' records are numbered in it.
+    let [numbers] = &mut rings.into_values().collect::<Vec<_>>()[..] else { panic!("one ring") };
+    numbers.sort_unstable();
+    assert!(numbers.iter().copied().eq(0..100), "{numbers:?}");
 }
 
 #[test]
@@ -166,7 +177,7 @@ fn disabled_levels_evaluate_nothing_and_levels_change_in_all_handles() {
 fn what_finds_no_room_is_counted_and_told() {
     let (logger, far) = logger(|settings| {
         settings.packet_records = 10;
-        settings.queue_bytes = 4096;
+        settings.ring_bytes = 8192;
         settings.full_wait = Duration::from_micros(10);
     });
     far.set(|state| state.blocked = true);
@@ -218,17 +229,20 @@ fn records_made_by_hand_keep_what_they_say() {
 }
 
 #[test]
-fn a_record_longer_than_the_queue_goes_out_and_can_be_waited_for() {
-    let (logger, far) = logger(|settings| settings.queue_bytes = 1024);
-    crate::info!(logger, "{}", "x".repeat(10_000));
+fn a_record_longer_than_a_ring_goes_out_and_can_be_waited_for() {
+    let (logger, far) = logger(|settings| {
+        settings.ring_bytes = 8192;
+        settings.queue_bytes = 1024;
+    });
+    crate::info!(logger, "{}", "x".repeat(10_000); scan = 7);
     assert!(logger.flush(Duration::from_secs(20)));
-    assert_eq!(far.records()[0].message.len(), 10_000);
+    let record = &far.records()[0];
+    assert_eq!((record.message.len(), &*record.data[0].value, record.line.is_some()), (10_000, "7", true));
 }
 
 #[test]
 fn many_threads_share_a_logger() {
     let (logger, far) = logger(|settings| {
-        settings.queue_bytes = 64 << 20;
         settings.full_wait = Duration::from_secs(20);
     });
     std::thread::scope(|scope| {
@@ -240,8 +254,12 @@ fn many_threads_share_a_logger() {
     drop(logger);
     let records = far.records();
     assert_eq!(records.len(), 8000);
-    let numbers: std::collections::BTreeSet<u64> = records.iter().map(|record| record.id.unwrap().number).collect();
-    assert!(numbers.into_iter().eq(0..8000));
+    let ids: std::collections::BTreeSet<_> = records.iter().map(|record| record.id.unwrap()).collect();
+    assert_eq!(ids.len(), 8000, "each has a name of its own");
+    for worker in 0..8 {
+        let of_one: Vec<&str> = records.iter().filter(|record| record.data[0].value == worker.to_string()).map(|r| &*r.message).collect();
+        assert!(of_one.iter().copied().eq((0..1000).map(|number| format!("{worker} {number}"))), "in the order of its calls");
+    }
 }
 
 #[test]
@@ -251,7 +269,7 @@ fn a_lane_keeps_its_order_while_packets_fill_and_the_period_ends_and_somebody_fl
         settings.flush_period = Duration::from_micros(50);
         settings.full_wait = Duration::from_secs(20);
         settings.full_wait_grave = Duration::from_secs(20);
-        settings.queue_bytes = 2048;
+        settings.ring_bytes = 16 << 10;
     });
     let other = logger.named("other");
     std::thread::scope(|scope| {
@@ -265,4 +283,75 @@ fn a_lane_keeps_its_order_while_packets_fill_and_the_period_ends_and_somebody_fl
         let numbers = far.records().into_iter().filter(|record| record.level == level).map(|record| record.id.unwrap().number);
         assert!(numbers.eq(0..if level == Level::Info { 3000 } else { 1000 }), "{level} out of order");
     }
+}
+
+/// A directory for rings, and how to find what is in it.
+fn sheltered(change: impl FnOnce(&mut LogSettings)) -> (Logger, Arc<Far>, tempfile::TempDir) {
+    let dir = tempfile::tempdir().unwrap();
+    let rings = dir.path().join("rings");
+    let (logger, far) = logger(|settings| {
+        settings.rings = Some(rings);
+        change(settings);
+    });
+    (logger, far, dir)
+}
+
+/// How many records are in the rings of the one process that has some there.
+fn in_rings(dir: &tempfile::TempDir) -> u64 {
+    let life = std::fs::read_dir(dir.path().join("rings")).unwrap().next().unwrap().unwrap().path();
+    let rings = std::fs::read_dir(life).unwrap().flatten().filter(|file| file.file_name().to_string_lossy().starts_with("ring-"));
+    let mut unread = 0;
+    for ring in rings {
+        let mut image = tampu_ring::RingImage::parse(&std::fs::read(ring.path()).unwrap()).unwrap();
+        while let Some(Ok(_)) = image.next_entry() {
+            unread += 1;
+        }
+    }
+    unread
+}
+
+#[test]
+fn a_record_stays_in_its_ring_until_it_is_acknowledged() {
+    let (logger, far, dir) = sheltered(|settings| settings.packet_records = 10);
+    assert!(logger.shelter().is_crash_safe(), "{:?}", logger.shelter());
+    far.set(|state| state.unacknowledged = true);
+    for number in 0..100 {
+        crate::info!(logger, "{number}");
+    }
+    assert!(logger.flush(Duration::from_secs(20)));
+    assert_eq!((far.records().len(), in_rings(&dir)), (100, 100), "all are out, none is acknowledged");
+    far.set(|state| state.unacknowledged = false);
+    assert!(logger.flush(Duration::from_secs(20)));
+    assert_eq!(in_rings(&dir), 0);
+}
+
+#[test]
+fn while_nobody_listens_records_stay_until_the_ring_is_half_full() {
+    let (logger, far, dir) = sheltered(|settings| settings.ring_bytes = 64 << 10);
+    far.set(|state| state.nobody = true);
+    crate::info!(logger, "early");
+    assert!(logger.flush(Duration::from_secs(20)));
+    assert_eq!(in_rings(&dir), 1);
+    for number in 0..10_000 {
+        crate::info!(logger, "{number}");
+        if number % 200 == 0 {
+            assert!(logger.flush(Duration::from_secs(20)));
+        }
+    }
+    assert_eq!(logger.stats().dropped, 0, "what has been published makes room");
+    assert!((1..10_001).contains(&in_rings(&dir)));
+}
+
+#[test]
+fn loggers_of_one_process_do_not_take_each_other_s_statements() {
+    let ((one, at_one), (two, at_two)) = (logger(|_| {}), logger(|_| {}));
+    for round in 0..10 {
+        for speaker in [&one, &two] {
+            crate::info!(speaker, "round {round}");
+        }
+        crate::debug!(two, "only here");
+    }
+    drop((one, two));
+    assert_eq!((at_one.records().len(), at_two.records().len()), (10, 20));
+    assert!(at_one.records().iter().all(|record| record.message.starts_with("round")));
 }

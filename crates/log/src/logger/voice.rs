@@ -1,18 +1,14 @@
-//! What a logger says about itself in every record, and the numbers it has given out.
+//! What a logger says about itself in every record, and who listens to it.
 
 use std::sync::{
-    Arc, OnceLock,
+    Arc,
     atomic::{AtomicU8, AtomicU64, Ordering},
 };
 
+use serde::{Deserialize, Serialize};
 use tampu_types::{Level, LogRecord, Partition};
 
-use crate::logger::{
-    clock::now,
-    lane::{Lane, Reach},
-    scratch::ThreadMark,
-    settings::LogSettings,
-};
+use crate::logger::{clock::now, lane::Reach, settings::LogSettings};
 
 /// From which level a named logger's records are published and printed; shared by all its handles and changed at run time.
 #[derive(Debug)]
@@ -33,21 +29,41 @@ impl Levels {
     }
 }
 
-/// The fields a logger adds to its records.
-#[derive(Debug, Clone, Default)]
+/// The fields a logger adds to its records. In a log ring's dictionary they stand as JSON (`spec/log-call.md`).
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub(crate) struct Identity {
     pub logger: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub source_object: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub context: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub audiences: Vec<String>,
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub array: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub antenna: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub run_id: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub stack_id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub stack_level: Option<i32>,
 }
 
 impl Identity {
+    /// As it stands in a dictionary.
+    pub fn encode(&self) -> Vec<u8> {
+        // Strings, numbers and lists of strings: there is nothing in them that JSON cannot hold.
+        serde_json::to_vec(self).unwrap_or_default()
+    }
+
+    /// Out of a dictionary; fields of a later release are not looked at.
+    pub fn decode(bytes: &[u8]) -> Result<Identity, serde_json::Error> {
+        serde_json::from_slice(bytes)
+    }
+
     /// Fills in what a record made by hand leaves empty.
     pub fn complete(&self, record: &mut LogRecord, settings: &LogSettings) {
         if record.time.0 == 0 {
@@ -69,7 +85,7 @@ impl Identity {
             }
         }
         if record.thread.is_empty() {
-            record.thread = ThreadMark::name();
+            record.thread = this_thread();
         }
         if record.audiences.is_empty() {
             record.audiences.clone_from(&self.audiences);
@@ -78,29 +94,35 @@ impl Identity {
     }
 }
 
-/// One logger's identity with its ring: its records are numbered from 0 without holes, dropped ones excepted by not being numbered.
+fn this_thread() -> String {
+    match std::thread::current().name() {
+        Some(name) => name.to_owned(),
+        None => format!("thread-{}", rustix::thread::gettid().as_raw_nonzero()),
+    }
+}
+
+/// One logger's identity, and the numbers of the records made by hand in its name.
+#[derive(Clone)]
 pub(crate) struct Voice {
-    pub identity: Identity,
+    pub identity: Arc<Identity>,
+    /// Its number in the dictionary of the log rings; 0 where it has none.
+    pub id: u32,
+    /// The ring in the ids of records made by hand in its name.
     pub ring: u32,
-    pub next: AtomicU64,
-    /// One per level and reach, found when it is first used.
-    lanes: [[OnceLock<Arc<Lane>>; 2]; 10],
-    /// Records dropped since the last report, by the level's ordinal.
-    pub dropped: [AtomicU64; 10],
-    /// When the first of them was dropped, ns UTC; 0 where none was.
-    pub dropped_since: AtomicU64,
+    /// The next record made by hand.
+    pub next: Arc<AtomicU64>,
+    /// Who listens; of another process it is not known, and its records had passed already.
+    levels: Option<Arc<Levels>>,
 }
 
 impl Voice {
-    pub fn new(ring: u32, identity: Identity) -> Voice {
-        Voice {
-            identity,
-            ring,
-            next: AtomicU64::new(0),
-            lanes: Default::default(),
-            dropped: Default::default(),
-            dropped_since: AtomicU64::new(0),
-        }
+    pub fn new(identity: Identity, id: u32, ring: u32, levels: Arc<Levels>) -> Voice {
+        Voice { identity: Arc::new(identity), id, ring, next: Arc::default(), levels: Some(levels) }
+    }
+
+    /// Out of the rings of a process that is not this one.
+    pub fn of_another_process(identity: Identity) -> Voice {
+        Voice { identity: Arc::new(identity), id: 0, ring: 0, next: Arc::default(), levels: None }
     }
 
     /// The partition its records are published in.
@@ -108,8 +130,29 @@ impl Voice {
         Partition::of(self.identity.audiences.iter().map(String::as_str))
     }
 
-    /// The lane of a level, made by `make` the first time.
-    pub fn lane(&self, level: Level, reach: Reach, make: impl FnOnce() -> Arc<Lane>) -> &Arc<Lane> {
-        self.lanes[level.ordinal()][reach as usize].get_or_init(make)
+    /// How far records of a level go now.
+    pub fn reach(&self, level: Level) -> Reach {
+        let central = |levels: &Arc<Levels>| levels.central.load(Ordering::Relaxed) <= level.number();
+        if self.levels.as_ref().is_none_or(central) { Reach::Central } else { Reach::Local }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn identities_survive_the_dictionary() {
+        let identity = Identity {
+            logger: "mount".to_owned(),
+            audiences: vec!["Operator".to_owned()],
+            stack_level: Some(2),
+            ..Identity::default()
+        };
+        let bytes = identity.encode();
+        assert_eq!(String::from_utf8_lossy(&bytes), r#"{"logger":"mount","audiences":["Operator"],"stack_level":2}"#);
+        assert_eq!(Identity::decode(&bytes).unwrap(), identity);
+        assert_eq!(Identity::decode(br#"{"logger":"x","of_tomorrow":1}"#).unwrap().logger, "x");
+        assert!(Identity::decode(b"\xff").is_err());
     }
 }

@@ -1,0 +1,199 @@
+//! Makes packets of what log rings hold: looks up what the numbers in a record stand for, makes its text, finds its lane.
+//!
+//! The same for the rings of this process and for those another has left behind.
+
+use tampu_ring::{Definition, Definitions, Entry, Kind, Lost, Reader, What};
+use tampu_text::{Rendered, Site};
+use tampu_types::{Datum, Incarnation, Level, LogRecord, RecordId, Time};
+
+use crate::logger::{
+    lane::{LaneKey, Lanes, PacketSize, Reach},
+    packet::{Called, thread_name},
+    voice::{Identity, Voice},
+};
+
+/// Rings from here on are not rings in memory: records made by hand have numbers of their own.
+pub(crate) const MADE_BY_HAND: u32 = 1 << 31;
+
+/// What the numbers in records stand for.
+pub(crate) trait Dictionary {
+    /// What this number stands for.
+    fn look_up(&mut self, id: u32) -> Option<&Definition>;
+}
+
+impl Dictionary for Reader {
+    fn look_up(&mut self, id: u32) -> Option<&Definition> {
+        self.get(id)
+    }
+}
+
+impl Dictionary for Definitions {
+    fn look_up(&mut self, id: u32) -> Option<&Definition> {
+        self.get(id)
+    }
+}
+
+struct Known {
+    site: Site,
+    level: Level,
+}
+
+/// One process's rings on their way into packets.
+pub(crate) struct Pump {
+    pub lanes: Lanes,
+    life: Incarnation,
+    host: String,
+    process: String,
+    sites: Vec<Option<Known>>,
+    voices: Vec<Option<Speaker>>,
+    rendered: Rendered,
+}
+
+struct Speaker {
+    voice: Voice,
+    /// Its lanes, by reach and level; found when first needed.
+    lanes: [[Option<usize>; 10]; 2],
+}
+
+/// What became of an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Pumped {
+    /// It is in this lane's packet.
+    InLane(usize),
+    /// There was nothing to put into one.
+    Nothing,
+    /// Nothing can be made of it.
+    Unreadable,
+    /// It fits no packet.
+    TooLarge,
+}
+
+impl Pump {
+    pub fn new(life: Incarnation, host: &str, process: &str, size: PacketSize) -> Pump {
+        Pump {
+            lanes: Lanes::new(life, size),
+            life,
+            host: host.to_owned(),
+            process: process.to_owned(),
+            sites: Vec::new(),
+            voices: Vec::new(),
+            rendered: Rendered::default(),
+        }
+    }
+
+    /// Knows a voice before its number is looked up: one with levels that may change.
+    pub fn meet(&mut self, id: u32, voice: Voice) {
+        let at = id as usize;
+        if self.voices.len() <= at {
+            self.voices.resize_with(at + 1, || None);
+        }
+        self.voices[at] = Some(Speaker { voice, lanes: [[None; 10]; 2] });
+    }
+
+    /// Whether a voice is known.
+    pub fn knows(&self, id: u32) -> bool {
+        self.voices.get(id as usize).is_some_and(Option::is_some)
+    }
+
+    /// Takes an entry of this ring, made at `time`.
+    pub fn take(&mut self, ring: u32, entry: &Entry<'_>, time: Time, dictionary: &mut impl Dictionary) -> Pumped {
+        match entry.what {
+            What::Record { site, voice, payload } => {
+                self.learn(site, voice, dictionary);
+                self.take_record(ring, entry, time, (site, voice), payload)
+            }
+            // Told before by whoever drained.
+            What::Lost(lost) if lost.total() == 0 => Pumped::Nothing,
+            What::Lost(lost) => self.take_lost(ring, entry, time, &lost),
+        }
+    }
+
+    fn learn(&mut self, site: u32, voice: u32, dictionary: &mut impl Dictionary) {
+        let at = site as usize;
+        if self.sites.get(at).is_none_or(Option::is_none)
+            && let Some(found) = dictionary.look_up(site)
+            && found.kind == Kind::Site
+            && let Ok(site) = Site::decode(&found.bytes)
+            && let Some(level) = Level::from_number(site.level)
+        {
+            if self.sites.len() <= at {
+                self.sites.resize_with(at + 1, || None);
+            }
+            self.sites[at] = Some(Known { site, level });
+        }
+        if !self.knows(voice)
+            && let Some(found) = dictionary.look_up(voice)
+            && found.kind == Kind::Voice
+            && let Ok(identity) = Identity::decode(&found.bytes)
+        {
+            self.meet(voice, Voice::of_another_process(identity));
+        }
+    }
+
+    fn take_record(&mut self, ring: u32, entry: &Entry<'_>, time: Time, (site, voice): (u32, u32), payload: &[u8]) -> Pumped {
+        let Some(Some(known)) = self.sites.get(site as usize) else { return Pumped::Unreadable };
+        let Some(Some(speaker)) = self.voices.get_mut(voice as usize) else { return Pumped::Unreadable };
+        if self.rendered.render(&known.site, payload).is_err() && self.rendered.message().is_empty() {
+            return Pumped::Unreadable;
+        }
+        let lane = speaker.lane(known.level, &mut self.lanes);
+        let called = Called {
+            time,
+            ring,
+            number: entry.number,
+            level: known.level,
+            site_id: site,
+            voice_id: voice,
+            site: &known.site,
+            identity: &speaker.voice.identity,
+            thread: entry.thread,
+            rendered: &self.rendered,
+            host: &self.host,
+            process: &self.process,
+        };
+        if self.lanes.push_call(lane, &called) { Pumped::InLane(lane) } else { Pumped::TooLarge }
+    }
+
+    /// Records are missing here: says so in the log, under the number the ring gave to this.
+    fn take_lost(&mut self, ring: u32, entry: &Entry<'_>, time: Time, lost: &Lost) -> Pumped {
+        let counts: Vec<(Level, u64)> = Level::ALL
+            .into_iter()
+            .map(|level| (level, lost.counts.get(usize::from(level.number())).copied().unwrap_or(0)))
+            .filter(|(_, count)| *count > 0)
+            .collect();
+        let total: u64 = counts.iter().map(|(_, count)| count).sum();
+        let mut record = LogRecord::new(Level::Warning, format!("{total} records lost here: the log ring stayed full"));
+        record.time = time;
+        record.thread = thread_name(entry.thread);
+        record.data.push(Datum::new("lost", total.to_string()));
+        record.data.extend(counts.into_iter().map(|(level, count)| Datum::new(level.name(), count.to_string())));
+        record.id = Some(RecordId { incarnation: self.life, ring, number: entry.number });
+        self.put(record)
+    }
+
+    /// Adds a record that no call made.
+    pub fn put(&mut self, record: LogRecord) -> Pumped {
+        self.put_as_far(record, Reach::Central)
+    }
+
+    /// The same for one that may not leave the process.
+    pub fn put_as_far(&mut self, mut record: LogRecord, reach: Reach) -> Pumped {
+        for (field, own) in [(&mut record.host, &self.host), (&mut record.process, &self.process), (&mut record.logger, &self.process)] {
+            if field.is_empty() {
+                field.clone_from(own);
+            }
+        }
+        let partition = tampu_types::Partition::of(record.audiences.iter().map(String::as_str));
+        let lane = self.lanes.find(LaneKey { level: record.level, partition, reach });
+        if self.lanes.push_record(lane, &record) { Pumped::InLane(lane) } else { Pumped::TooLarge }
+    }
+}
+
+impl Speaker {
+    fn lane(&mut self, level: Level, lanes: &mut Lanes) -> usize {
+        let reach = self.voice.reach(level);
+        let voice = &self.voice;
+        *self.lanes[reach as usize][level.ordinal()]
+            .get_or_insert_with(|| lanes.find(LaneKey { level, partition: voice.partition(), reach }))
+    }
+}
