@@ -65,6 +65,15 @@ bench-build: need
 	@scripts/need.sh cxx
 	@cargo build $(CARGO_FLAGS) --release --package tampu-cli --package tampu-benches
 
+# How many processes are killed.
+KILLS ?= 200
+
+.PHONY: crash-test
+crash-test: need ## kill processes that log, KILLS times (200), and count what the archive has of their calls
+	@scripts/need.sh cxx
+	@cargo build $(CARGO_FLAGS) --release --package tampu-log --package tampu-benches --example crash_test
+	@"$(CARGO_TARGET_DIR)/release/examples/crash_test" --kills $(KILLS)
+
 .PHONY: fuzz
 fuzz: ## every decoder's fuzz target, FUZZ_SECONDS each (60)
 	@scripts/fuzz.sh $(FUZZ_SECONDS)

@@ -19,9 +19,13 @@ use tampu_bus::{
             node::{Node, NodeConfig, NodeError},
         },
     },
-    run_dir::RunDir,
+    run_dir::{DomainDir, RunDir},
 };
-use tampu_log::{LogSettings, Logger, info, notice, warning};
+use tampu_log::{
+    LogSettings, Logger, info, notice,
+    recovery::{NotRecovered, Recovered, RingKeeper},
+    warning,
+};
 use tampu_types::SourceName;
 
 use crate::{
@@ -33,6 +37,7 @@ use crate::{
 /// A running hub. Dropping it ends it; [`Hub::stop`] says how that went.
 pub struct Hub {
     // Fields are dropped in this order: what writes first, what carries it last.
+    rings: Option<RingKeeper>,
     logger: Logger,
     collecting: Option<Collecting>,
     engine: Arc<dyn Engine>,
@@ -95,7 +100,8 @@ impl Hub {
             let source = SourceName::new(name).map_err(BusError::from)?;
             Ok(Participant::on(engine.clone(), config.domain.clone(), source, qos.clone())?)
         };
-        let logger = start_log(&config, participant(source_name())?)?;
+        let rings = client.run_dir.domain(&config.domain).ok().map(|dir| dir.log_rings());
+        let logger = start_log(&config, participant(source_name())?, rings)?;
         let collecting = if has(Role::Collector) {
             let access = rules.access(&config, &client).map_err(NodeError::RunDir)?;
             Some(Collecting::start(&config, participant(collector_name())?, access, logger.clone())?)
@@ -103,7 +109,11 @@ impl Hub {
             None
         };
 
-        let hub = Hub { logger, collecting, engine, node, client, config };
+        let rings = match &node {
+            Some(node) => Some(keep_rings(node.dir(), participant(ring_keeper_name())?, logger.clone())?),
+            None => None,
+        };
+        let hub = Hub { rings, logger, collecting, engine, node, client, config };
         hub.announce();
         Ok(hub)
     }
@@ -154,12 +164,15 @@ impl Hub {
     }
 
     /// Ends in order: what was received is committed, what was logged goes out.
-    pub fn stop(self) {
+    pub fn stop(mut self) {
         if let Some(rejected) = self.collecting.as_ref().map(Collecting::rejected).filter(|rejected| *rejected > 0) {
             warning!(self.logger, "{rejected} batches could not be read and were set aside");
         }
         notice!(self.logger, "hub of domain '{}' stops", self.config.domain);
         self.logger.flush(Duration::from_secs(1));
+        let Hub { rings, .. } = &mut self;
+        // Before the log it tells of recoveries in.
+        drop(rings.take());
         drop(self);
     }
 }
@@ -172,12 +185,31 @@ fn collector_name() -> String {
     format!("collector@{}", host())
 }
 
+fn ring_keeper_name() -> String {
+    format!("rings@{}", host())
+}
+
+/// Looks after the log rings of this host's processes.
+fn keep_rings(dir: &DomainDir, participant: Participant, logger: Logger) -> Result<RingKeeper, HubError> {
+    let tell = move |path: &Path, recovered: Result<Recovered, NotRecovered>| match recovered {
+        Ok(recovered) if recovered.damage.is_empty() => {
+            info!(logger, "{} died; {} records recovered from its log rings", recovered.source, recovered.records);
+        }
+        Ok(recovered) => {
+            warning!(logger, "{} died; {} records recovered from its log rings, not all", recovered.source, recovered.records; damage = recovered.damage.join("; "));
+        }
+        Err(why) => warning!(logger, "log rings wait in {}: {why}", path.display()),
+    };
+    RingKeeper::start(participant, dir.log_rings(), tell).map_err(HubError::Log)
+}
+
 fn host() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-fn start_log(config: &Config, participant: Participant) -> Result<Logger, HubError> {
+fn start_log(config: &Config, participant: Participant, rings: Option<PathBuf>) -> Result<Logger, HubError> {
     let mut settings = LogSettings::isolated(config.domain.clone(), participant.source().clone());
+    settings.rings = rings;
     settings.central = config.log.level;
     settings.local = config.log.local;
     Logger::on(participant, settings).map_err(HubError::Log)

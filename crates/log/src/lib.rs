@@ -10,6 +10,7 @@
 //! | what takes records off the bus and answers questions | [`collector`] |
 //! | what somebody wants to find | [`query`] |
 //! | where records are kept | [`archive`] |
+//! | what the dead have left in their log rings | [`recovery`] |
 //!
 //! Applications that prefer the short name depend on it as `tampu = { package = "tampu-log" }` and write `tampu::info!`.
 
@@ -18,6 +19,7 @@ pub mod collector;
 pub mod logger;
 mod macros;
 pub mod query;
+pub mod recovery;
 
 pub use logger::{LogSettings, Logger, Threshold};
 #[doc(hidden)]

@@ -7,6 +7,7 @@ use crate::{commands::Context, failure::Outcome};
 pub mod export;
 pub mod import;
 pub mod query;
+pub mod recover;
 pub mod send;
 pub mod stat;
 pub mod tail;
@@ -20,6 +21,7 @@ pub enum Log {
     Import(import::Import),
     Export(export::Export),
     Stat(stat::Stat),
+    Recover(recover::Recover),
 }
 
 impl Log {
@@ -31,6 +33,7 @@ impl Log {
             Log::Import(import) => import.run(context),
             Log::Export(export) => export.run(context),
             Log::Stat(stat) => stat.run(context),
+            Log::Recover(recover) => recover.run(context),
         }
     }
 }

@@ -136,6 +136,13 @@ fn acquaint(participant: &Participant) {
     std::thread::sleep(Duration::from_nanos(left.max(0) as u64));
 }
 
+impl BusPost {
+    /// Whether somebody who would be waited for reads this lane.
+    pub fn is_heard(&mut self, lane: &LaneKey) -> bool {
+        self.writer(lane).is_ok_and(|outlet| outlet.writer.delivered().is_some())
+    }
+}
+
 impl Post for BusPost {
     fn publish(&mut self, lane: &LaneKey, urgent: bool, packet: &[u8]) -> Result<u64, Refused> {
         let outlet = self.writer(lane)?;

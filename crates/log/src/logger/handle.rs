@@ -84,7 +84,8 @@ impl Logger {
         let shared = Arc::new(Shared::new(settings)?);
         let drainer = shared.rings.drainer().map_err(std::io::Error::other)?;
         let worker = shared.clone();
-        let backend = std::thread::Builder::new().name("tampu-log".to_owned()).spawn(move || backend::run(worker, post, drainer))?;
+        let backend =
+            std::thread::Builder::new().name("tampu-log".to_owned()).spawn(move || backend::run(worker, post, drainer))?;
         let levels = shared.levels(shared.settings.source.as_str());
         let voice = shared.own_voice();
         let keeper = Arc::new(Keeper { shared, backend: std::sync::Mutex::new(Some(backend)) });
@@ -241,10 +242,7 @@ impl Recorder for Logger {
 
 impl std::fmt::Debug for Logger {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Logger")
-            .field("name", &self.voice.identity.logger)
-            .field("voice", &self.voice.id)
-            .finish_non_exhaustive()
+        f.debug_struct("Logger").field("name", &self.voice.identity.logger).field("voice", &self.voice.id).finish_non_exhaustive()
     }
 }
 

@@ -178,7 +178,9 @@ impl Pump {
 
     /// The same for one that may not leave the process.
     pub fn put_as_far(&mut self, mut record: LogRecord, reach: Reach) -> Pumped {
-        for (field, own) in [(&mut record.host, &self.host), (&mut record.process, &self.process), (&mut record.logger, &self.process)] {
+        for (field, own) in
+            [(&mut record.host, &self.host), (&mut record.process, &self.process), (&mut record.logger, &self.process)]
+        {
             if field.is_empty() {
                 field.clone_from(own);
             }

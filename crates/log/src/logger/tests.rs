@@ -257,7 +257,8 @@ fn many_threads_share_a_logger() {
     let ids: std::collections::BTreeSet<_> = records.iter().map(|record| record.id.unwrap()).collect();
     assert_eq!(ids.len(), 8000, "each has a name of its own");
     for worker in 0..8 {
-        let of_one: Vec<&str> = records.iter().filter(|record| record.data[0].value == worker.to_string()).map(|r| &*r.message).collect();
+        let of_one: Vec<&str> =
+            records.iter().filter(|record| record.data[0].value == worker.to_string()).map(|r| &*r.message).collect();
         assert!(of_one.iter().copied().eq((0..1000).map(|number| format!("{worker} {number}"))), "in the order of its calls");
     }
 }

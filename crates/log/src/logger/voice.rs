@@ -150,7 +150,9 @@ mod tests {
             ..Identity::default()
         };
         let bytes = identity.encode();
-        assert_eq!(String::from_utf8_lossy(&bytes), r#"{"logger":"mount","audiences":["Operator"],"stack_level":2}"#);
+        let page = include_str!("../../../../spec/log-call.md");
+        let example = page.split("```json\n").nth(1).and_then(|rest| rest.split('\n').next()).unwrap();
+        assert_eq!(String::from_utf8_lossy(&bytes), example);
         assert_eq!(Identity::decode(&bytes).unwrap(), identity);
         assert_eq!(Identity::decode(br#"{"logger":"x","of_tomorrow":1}"#).unwrap().logger, "x");
         assert!(Identity::decode(b"\xff").is_err());

@@ -1,0 +1,285 @@
+//! Kills processes that log and counts what the archive has of them: a real node, collector and ring keeper in this process,
+//! victims in processes of their own.
+//!
+//! A victim's threads each store, after every call that returned, how many did; that page outlives them and is the witness. What
+//! the archive has of a victim, together with what it was told was lost, must be at least the witnessed calls and at most one
+//! call a thread more (the one it was in), and nothing may be there twice.
+
+#![allow(dead_code)]
+
+use std::{
+    collections::HashMap,
+    fs::{self, OpenOptions},
+    os::unix::fs::FileExt,
+    path::{Path, PathBuf},
+    process::{Child, Command},
+    sync::{Arc, Mutex, atomic::Ordering},
+    time::{Duration, Instant},
+};
+
+use tampu_bus::{
+    Participant, QosTable,
+    engine::zenoh::{
+        ZenohEngine,
+        config::ZenohConfig,
+        node::{Node, NodeConfig},
+    },
+    run_dir::RunDir,
+};
+use tampu_log::{
+    LogSettings, Logger,
+    archive::{Archive, Options, Segments, Stop},
+    collector::{Collector, CollectorOptions},
+    info,
+    query::Query,
+    recovery::{Recovered, RingKeeper, dead_in},
+};
+use tampu_types::{Domain, LogRecord, SourceName};
+
+/// Tells the process that is to be killed where its witness is.
+const VICTIM: &str = "TAMPU_LOG_VICTIM";
+const THREADS: usize = 2;
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// What came of all kills.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Totals {
+    pub kills: u64,
+    /// Calls that had returned.
+    pub produced: u64,
+    /// Of these calls, those whose record the archive has.
+    pub recovered: u64,
+    /// Records that were still in the rings when their process died.
+    pub unread: u64,
+    /// Calls of which the log itself tells that they found no room.
+    pub told: u64,
+    /// Calls that had returned and of which nothing is known.
+    pub lost: u64,
+    /// Records that are there twice.
+    pub doubled: u64,
+    /// Calls in the watched time, for the rate.
+    pub ns: u64,
+}
+
+fn domain() -> Domain {
+    Domain::new("victims").unwrap()
+}
+
+/// In the process that is to be killed, if this is one: logs until then.
+pub fn be_the_victim() {
+    let Some(witness) = std::env::var_os(VICTIM) else { return };
+    let witness = OpenOptions::new().read(true).write(true).open(witness).unwrap();
+    let mut settings = LogSettings::from_env(SourceName::new("victim").unwrap()).unwrap();
+    settings.full_wait = Duration::from_millis(50);
+    let logger = Logger::open(settings).unwrap();
+    assert!(logger.shelter().is_crash_safe(), "{:?}", logger.shelter());
+    let witness = &witness;
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let logger = logger.clone();
+            scope.spawn(move || {
+                let mut page = Page::default();
+                for number in 0_u64.. {
+                    info!(logger, "call {number} of {thread} at {}", "DV01");
+                    page.count(witness, thread, number + 1);
+                }
+            });
+        }
+    });
+}
+
+/// The witness: a word a thread, in a file.
+#[derive(Default)]
+struct Page {
+    map: Option<memory::Words>,
+}
+
+impl Page {
+    fn count(&mut self, file: &fs::File, thread: usize, calls: u64) {
+        self.map.get_or_insert_with(|| memory::Words::map(file)).word(thread).store(calls, Ordering::Release);
+    }
+}
+
+mod memory {
+    //! Words in a file.
+
+    use std::{fs::File, sync::atomic::AtomicU64};
+
+    use rustix::mm::{MapFlags, ProtFlags, mmap};
+
+    pub const LENGTH: usize = 4096;
+
+    /// Mapped until the process ends, which for a victim is soon.
+    pub struct Words(*const AtomicU64);
+
+    impl Words {
+        pub fn map(file: &File) -> Words {
+            // SAFETY: a new mapping at a place that the kernel chooses; the file has LENGTH bytes.
+            let start =
+                unsafe { mmap(std::ptr::null_mut(), LENGTH, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, file, 0) };
+            Words(start.unwrap().cast())
+        }
+
+        pub fn word(&self, thread: usize) -> &AtomicU64 {
+            assert!(thread < LENGTH / 128);
+            // SAFETY: within the mapping, aligned, and never unmapped.
+            unsafe { &*self.0.add(thread * 16) }
+        }
+    }
+}
+
+fn witnessed(path: &Path) -> [u64; THREADS] {
+    let file = fs::File::open(path).unwrap();
+    std::array::from_fn(|thread| {
+        let mut word = [0; 8];
+        file.read_exact_at(&mut word, thread as u64 * 128).unwrap();
+        u64::from_ne_bytes(word)
+    })
+}
+
+/// A small generator whose whole state is a seed (Steele's SplitMix64).
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (mixed ^ mixed >> 31) % end
+    }
+}
+
+fn join(config: &ZenohConfig, name: &str) -> Participant {
+    let engine = Arc::new(ZenohEngine::open(config.clone()).unwrap());
+    Participant::on(engine, config.domain.clone(), SourceName::new(name).unwrap(), QosTable::default()).unwrap()
+}
+
+fn start(program: &Command, run: &Path, witness: &Path) -> Child {
+    fs::write(witness, vec![0; memory::LENGTH]).unwrap();
+    let mut command = Command::new(program.get_program());
+    command.args(program.get_args());
+    let command = command.env(VICTIM, witness).env("TAMPU_RUN_DIR", run).env("TAMPU_DOMAIN", domain().as_str());
+    command.spawn().unwrap()
+}
+
+/// Kills this many victims, at moments that follow from the seed.
+pub fn kill(kills: u64, seed: u64, program: &Command) -> Totals {
+    let dir = tempfile::Builder::new().prefix("tampu-").tempdir_in("/tmp").unwrap();
+    let run = dir.path().join("run");
+    let config = ZenohConfig::isolated(&run).in_domain(domain());
+    let _node = Node::start(NodeConfig::new(config.clone())).unwrap();
+    let archive = Arc::new(Segments::open(dir.path().join("data"), Options::new(domain())).unwrap());
+    let options = CollectorOptions::new(dir.path().join("rejected"));
+    let collector = Collector::start(join(&config, "collector"), archive.clone(), options).unwrap();
+    let rings = RunDir::at(&run).domain(&domain()).unwrap().log_rings();
+    let recovered: Arc<Mutex<Vec<Recovered>>> = Arc::default();
+    let tell = {
+        let recovered = recovered.clone();
+        move |_: &Path, told: Result<Recovered, _>| match told {
+            Ok(told) => recovered.lock().unwrap().push(told),
+            Err(why) => println!("{why}"),
+        }
+    };
+    let keeper = RingKeeper::start(join(&config, "keeper"), rings.clone(), tell).unwrap();
+
+    let mut chance = Chance(seed);
+    let mut totals = Totals { kills, ..Totals::default() };
+    let mut victims: HashMap<u32, [u64; THREADS]> = HashMap::new();
+    for number in 0..kills {
+        let witness: PathBuf = dir.path().join(format!("witness-{number}"));
+        let mut victim = start(program, &run, &witness);
+        let begun = Instant::now();
+        while witnessed(&witness).iter().any(|calls| *calls == 0) {
+            assert!(victim.try_wait().unwrap().is_none(), "seed {seed}: a victim ended by itself");
+            assert!(begun.elapsed() < PATIENCE, "seed {seed}: a victim does not begin");
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        let (watched, before) = (Instant::now(), witnessed(&witness));
+        // Half of them before anything can have been acknowledged, half in full swing.
+        let longest = if number % 2 == 0 { 30_000 } else { 500_000 };
+        std::thread::sleep(Duration::from_micros(chance.below(longest)));
+        victim.kill().unwrap();
+        totals.ns += watched.elapsed().as_nanos() as u64;
+        victim.wait().unwrap();
+        let calls = witnessed(&witness);
+        assert!(calls.iter().zip(before).all(|(after, before)| *after >= before));
+        victims.insert(victim.id(), calls);
+        fs::remove_file(&witness).unwrap();
+    }
+    let until = Instant::now() + PATIENCE;
+    while !dead_in(&rings).is_empty() {
+        assert!(Instant::now() < until, "seed {seed}: rings are left: {:?}", dead_in(&rings));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    drop((keeper, collector));
+    assert!(archive.flush(PATIENCE));
+    totals.unread = recovered.lock().unwrap().iter().map(|recovered| recovered.records).sum();
+    count(archive.as_ref(), &victims, &mut totals, seed);
+    totals
+}
+
+/// What the archive has of one victim.
+#[derive(Default)]
+struct Kept {
+    /// A bit for each call, of each thread.
+    calls: [Vec<u64>; THREADS],
+    told: u64,
+}
+
+fn count(archive: &dyn Archive, victims: &HashMap<u32, [u64; THREADS]>, totals: &mut Totals, seed: u64) {
+    let mut kept: HashMap<u32, Kept> = HashMap::new();
+    let mut take = |record: &LogRecord| {
+        let Some(id) = record.id.filter(|id| victims.contains_key(&id.incarnation.pid)) else { return };
+        let kept = kept.entry(id.incarnation.pid).or_default();
+        if let Some((number, thread)) = parse(&record.message) {
+            let words = &mut kept.calls[thread];
+            let (word, bit) = ((number / 64) as usize, 1 << (number % 64));
+            if words.len() <= word {
+                words.resize(word + 1, 0);
+            }
+            totals.doubled += u64::from(words[word] & bit != 0);
+            words[word] |= bit;
+        } else if record.message.contains("lost here") {
+            kept.told += record.data[0].value.parse::<u64>().unwrap();
+        }
+    };
+    archive
+        .search(&Query::default(), &Stop::default(), &mut |found| {
+            take(found.record);
+            true
+        })
+        .unwrap();
+    for (pid, calls) in victims {
+        let kept = kept.remove(pid).unwrap_or_default();
+        let mut missing = 0;
+        for (completed, words) in calls.iter().zip(&kept.calls) {
+            let there =
+                (0..*completed).filter(|n| words.get((n / 64) as usize).is_some_and(|word| word >> (n % 64) & 1 != 0)).count();
+            missing += completed - there as u64;
+            totals.produced += completed;
+            totals.recovered += there as u64;
+            let beyond: u64 = words.iter().map(|word| u64::from(word.count_ones())).sum::<u64>() - there as u64;
+            assert!(beyond <= 1, "seed {seed}: {beyond} records of calls that never were");
+        }
+        totals.told += kept.told;
+        totals.lost += missing.saturating_sub(kept.told);
+    }
+}
+
+fn parse(message: &str) -> Option<(u64, usize)> {
+    let mut words = message.strip_prefix("call ")?.split(' ');
+    let number = words.next()?.parse().ok()?;
+    let thread = words.nth(1)?.parse().ok()?;
+    Some((number, thread))
+}
+
+impl std::fmt::Display for Totals {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Totals { kills, produced, recovered, unread, told, lost, doubled, .. } = self;
+        write!(
+            f,
+            "kills={kills} unread={unread} told={told} produced={produced} recovered={recovered} lost={lost} doubled={doubled}"
+        )
+    }
+}
