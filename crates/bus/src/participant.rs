@@ -3,6 +3,7 @@
 
 use std::{
     collections::HashMap,
+    path::PathBuf,
     sync::{
         Arc, Mutex, OnceLock, Weak,
         atomic::{AtomicBool, AtomicU32, Ordering},
@@ -152,6 +153,11 @@ impl Participant {
     /// The same for a topic that has defaults of its own: what the configuration says goes over them.
     pub fn qos_over(&self, default: Qos, topic: &TopicName) -> Qos {
         self.shared.qos.over(default, topic)
+    }
+
+    /// Where log rings of processes in this domain lie on this host; `None` where there is no run-time directory.
+    pub fn log_rings(&self) -> Option<PathBuf> {
+        Some(self.shared.links.shared_dir.as_ref()?.parent()?.join("rings"))
     }
 
     /// A writer of a topic and partition.

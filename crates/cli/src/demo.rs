@@ -50,6 +50,7 @@ impl Loggers {
             let participant = Participant::on(engine.clone(), domain.clone(), source.clone(), QosTable::default())?;
             let mut settings = LogSettings::isolated(domain.clone(), source);
             settings.central = Threshold::From(Level::Trace);
+            settings.rings = participant.log_rings();
             Logger::on(participant, settings)
                 .map_err(|error| BusError::RunDir { place: "the demo's logger".into(), why: error.to_string() })
         };

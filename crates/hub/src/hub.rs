@@ -100,8 +100,7 @@ impl Hub {
             let source = SourceName::new(name).map_err(BusError::from)?;
             Ok(Participant::on(engine.clone(), config.domain.clone(), source, qos.clone())?)
         };
-        let rings = client.run_dir.domain(&config.domain).ok().map(|dir| dir.log_rings());
-        let logger = start_log(&config, participant(source_name())?, rings)?;
+        let logger = start_log(&config, participant(source_name())?)?;
         let collecting = if has(Role::Collector) {
             let access = rules.access(&config, &client).map_err(NodeError::RunDir)?;
             Some(Collecting::start(&config, participant(collector_name())?, access, logger.clone())?)
@@ -207,9 +206,9 @@ fn host() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-fn start_log(config: &Config, participant: Participant, rings: Option<PathBuf>) -> Result<Logger, HubError> {
+fn start_log(config: &Config, participant: Participant) -> Result<Logger, HubError> {
     let mut settings = LogSettings::isolated(config.domain.clone(), participant.source().clone());
-    settings.rings = rings;
+    settings.rings = participant.log_rings();
     settings.central = config.log.level;
     settings.local = config.log.local;
     Logger::on(participant, settings).map_err(HubError::Log)

@@ -2,6 +2,7 @@
 
 mod faults;
 mod files;
+mod killed;
 mod live;
 mod site;
 mod usage;

@@ -135,6 +135,7 @@ fn producer(context: &Context, seconds: f64, size: usize, readers: usize) -> Res
     drop(scout);
 
     let mut settings = LogSettings::isolated(participant.domain().clone(), participant.source().clone());
+    settings.rings = participant.log_rings();
     settings.full_wait = Duration::from_secs(10);
     settings.close_wait = PATIENCE;
     let logger = Logger::on(participant, settings).map_err(|error| Failure::failed("the logger", error))?;
