@@ -181,8 +181,13 @@ impl Conversion {
         };
         let span = if span == 0 { self.rate.1 } else { i128::from(span) };
         let since = i128::from(ticks) - i128::from(nearest.ticks);
+        // Between anchors a second apart everything fits 64 bits, whose division takes a third of the time.
+        let short = || {
+            let (since, ns, span) = (i64::try_from(since).ok()?, i64::try_from(ns).ok()?, i64::try_from(span).ok()?);
+            since.checked_mul(ns)?.checked_div(span).map(i128::from)
+        };
         // Ticks of a hostile file can be anything: what does not fit is held at the end of time.
-        let passed = since.checked_mul(ns).map_or(0, |product| product / span);
+        let passed = short().unwrap_or_else(|| since.checked_mul(ns).map_or(0, |product| product / span));
         let utc = i128::from(nearest.utc).saturating_add(passed);
         i64::try_from(utc).unwrap_or(if utc < 0 { i64::MIN } else { i64::MAX })
     }

@@ -82,6 +82,11 @@ enum Base {
 }
 
 fn put(out: &mut String, sign: &str, prefix: &str, number: u128, base: Base, spec: &Spec, zero: bool) {
+    if let (Base::Decimal, Ok(number)) = (base, u64::try_from(number))
+        && decimal(out, sign, number, spec, zero)
+    {
+        return;
+    }
     let start = out.len();
     out.push_str(sign);
     out.push_str(prefix);
@@ -103,4 +108,28 @@ fn put(out: &mut String, sign: &str, prefix: &str, number: u128, base: Base, spe
     } else {
         pad::fill(out, start, spec, Align::Right);
     }
+}
+
+/// Appends a decimal number that stands right or is filled up with zeros, as nearly all do: how many digits it has is known
+/// before they are written, so nothing has to be moved. `false`, and nothing is done, for others.
+fn decimal(out: &mut String, sign: &str, number: u64, spec: &Spec, zero: bool) -> bool {
+    const ZEROS: &str = "0000000000000000";
+    const SPACES: &str = "                ";
+    let digits_len = number.checked_ilog10().map_or(1, |log| log as usize + 1);
+    let missing = usize::from(spec.width.unwrap_or(0)).saturating_sub(sign.len() + digits_len);
+    let stands_right = spec.fill == ' ' && spec.align.unwrap_or(Align::Right) == Align::Right;
+    match missing {
+        0 => out.push_str(sign),
+        1..=16 if zero => {
+            out.push_str(sign);
+            out.push_str(&ZEROS[..missing]);
+        }
+        1..=16 if stands_right => {
+            out.push_str(&SPACES[..missing]);
+            out.push_str(sign);
+        }
+        _ => return false,
+    }
+    digits::push(out, number);
+    true
 }

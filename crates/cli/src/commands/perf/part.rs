@@ -136,6 +136,8 @@ fn producer(context: &Context, seconds: f64, size: usize, readers: usize) -> Res
 
     let mut settings = LogSettings::isolated(participant.domain().clone(), participant.source().clone());
     settings.rings = participant.log_rings();
+    // Records stay in the ring until the collector has committed them: at full rate that is several milliseconds of them.
+    settings.ring_bytes = 8 << 20;
     settings.full_wait = Duration::from_secs(10);
     settings.close_wait = PATIENCE;
     let logger = Logger::on(participant, settings).map_err(|error| Failure::failed("the logger", error))?;
