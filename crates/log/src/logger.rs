@@ -15,11 +15,14 @@
 //! level, and told in the log itself ("N records lost here"), with the time of the first. Rejected: an unbounded queue (the
 //! instrument runs out of memory), and dropping without a word (nobody can trust the log any more).
 //!
+//! From which level on a named logger publishes and prints can be seen and set from outside, see [`control`].
+//!
 //! Every record has an id: this life of the process, the logger's ring, and a number without holes in that ring.
 
 pub(crate) mod backend;
 pub(crate) mod bus_post;
 pub(crate) mod clock;
+pub mod control;
 pub(crate) mod handle;
 pub(crate) mod lane;
 pub(crate) mod outbox;

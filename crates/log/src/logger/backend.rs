@@ -112,8 +112,11 @@ impl Backend<'_> {
     }
 
     fn send(&mut self, lane: &Arc<Lane>, bytes: Vec<u8>, records: u32, urgent: bool) {
-        if self.shared.settings.local.passes(lane.key.level) || lane.key.reach == Reach::Local {
-            print::packet(&bytes);
+        let level = lane.key.level;
+        // What a record made by hand calls its logger may be no logger of ours.
+        let of_others = self.shared.settings.local.passes(level) || lane.key.reach == Reach::Local;
+        if of_others || self.shared.any_prints(level) {
+            print::packet(&bytes, |logger| self.shared.prints(logger, level).unwrap_or(of_others));
         }
         if lane.key.reach == Reach::Central {
             self.publish(lane, &bytes, records, urgent);
@@ -127,6 +130,7 @@ impl Backend<'_> {
             match self.post.publish(&lane.key, urgent, bytes) {
                 Ok(()) => {
                     counters.published.fetch_add(u64::from(records), Ordering::Relaxed);
+                    counters.by_level[lane.key.level.ordinal()].fetch_add(u64::from(records), Ordering::Relaxed);
                     counters.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
                     return;
                 }

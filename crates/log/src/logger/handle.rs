@@ -83,11 +83,15 @@ impl Logger {
     }
 
     /// Starts a process's logging over this way out.
-    pub(crate) fn start(settings: LogSettings, post: Box<dyn Post>) -> std::io::Result<Logger> {
+    pub(crate) fn start(settings: LogSettings, mut post: Box<dyn Post>) -> std::io::Result<Logger> {
         let name = settings.source.as_str().to_owned();
         let shared = Arc::new(Shared::new(settings));
         let worker = shared.clone();
-        let backend = std::thread::Builder::new().name("tampu-log".to_owned()).spawn(move || backend::run(&worker, post))?;
+        let work = move || {
+            post.attend(worker.clone());
+            backend::run(&worker, post)
+        };
+        let backend = std::thread::Builder::new().name("tampu-log".to_owned()).spawn(work)?;
         let voice = shared.voice(Identity { logger: name.clone(), ..Identity::default() });
         let levels = shared.levels(&name);
         let keeper = Arc::new(Keeper { shared, backend: std::sync::Mutex::new(Some(backend)) });
@@ -139,25 +143,19 @@ impl Logger {
 
     /// Changes from which level on this named logger publishes, in all its handles.
     pub fn set_central(&self, threshold: Threshold) {
-        self.levels.central.store(threshold.number(), Ordering::Relaxed);
+        self.levels.central.store(threshold.number(), Ordering::SeqCst);
         self.levels.renew();
     }
 
     /// Changes from which level on this named logger's records are printed, in all its handles.
     pub fn set_local(&self, threshold: Threshold) {
-        self.levels.local.store(threshold.number(), Ordering::Relaxed);
+        self.levels.local.store(threshold.number(), Ordering::SeqCst);
         self.levels.renew();
     }
 
     /// What all loggers of this process have done so far.
     pub fn stats(&self) -> LoggerStats {
-        let counters = &self.keeper.shared.counters;
-        LoggerStats {
-            dropped: counters.dropped.load(Ordering::Relaxed),
-            published: counters.published.load(Ordering::Relaxed),
-            bytes: counters.bytes.load(Ordering::Relaxed),
-            waited: counters.waited.load(Ordering::Relaxed),
-        }
+        self.keeper.shared.counted()
     }
 
     fn derive(&self, change: impl FnOnce(&mut Identity)) -> Logger {

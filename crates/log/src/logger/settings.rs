@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use tampu_bus::access::Access;
 use tampu_types::{Domain, Level, SourceName};
 
 /// From which level on records count. ACS's `Off` (99) is a threshold without being a level.
@@ -91,6 +92,9 @@ pub struct LogSettings {
     pub host: String,
     /// Process (ACS: container) name in the records.
     pub process: String,
+    /// Who may see and set the loggers' levels from outside ([`control`](crate::logger::control)). Unless a program has rules
+    /// of its own: whoever was let in on the bus.
+    pub access: Access,
 }
 
 impl LogSettings {
@@ -111,6 +115,7 @@ impl LogSettings {
             full_wait_grave: Duration::from_millis(5),
             close_wait: Duration::from_secs(2),
             host: host_name(),
+            access: Access::same_user(),
         }
     }
 

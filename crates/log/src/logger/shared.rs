@@ -40,6 +40,8 @@ pub struct LoggerStats {
     pub bytes: u64,
     /// Calls that found the queue full.
     pub waited: u64,
+    /// Records handed to the bus, by the level's ordinal.
+    pub by_level: [u64; 10],
 }
 
 #[derive(Default)]
@@ -48,6 +50,8 @@ pub(crate) struct Counters {
     pub published: AtomicU64,
     pub bytes: AtomicU64,
     pub waited: AtomicU64,
+    /// The published ones, by the level's ordinal.
+    pub by_level: [AtomicU64; 10],
 }
 
 pub(crate) struct Shared {
@@ -250,6 +254,33 @@ impl Shared {
             buffer.clear();
             spare.push(buffer);
         }
+    }
+
+    /// What has been counted so far.
+    pub fn counted(&self) -> LoggerStats {
+        let counters = &self.counters;
+        LoggerStats {
+            dropped: counters.dropped.load(Ordering::Relaxed),
+            published: counters.published.load(Ordering::Relaxed),
+            bytes: counters.bytes.load(Ordering::Relaxed),
+            waited: counters.waited.load(Ordering::Relaxed),
+            by_level: std::array::from_fn(|ordinal| counters.by_level[ordinal].load(Ordering::Relaxed)),
+        }
+    }
+
+    /// The named loggers there are now, in no order.
+    pub fn named_loggers(&self) -> Vec<(String, Arc<Levels>)> {
+        lock(&self.levels).iter().map(|(name, levels)| (name.clone(), levels.clone())).collect()
+    }
+
+    /// Whether any named logger prints records of this level.
+    pub fn any_prints(&self, level: Level) -> bool {
+        lock(&self.levels).values().any(|levels| levels.prints(level))
+    }
+
+    /// Whether the logger of this name prints records of this level, if there is one.
+    pub fn prints(&self, name: &str, level: Level) -> Option<bool> {
+        lock(&self.levels).get(name).map(|levels| levels.prints(level))
     }
 }
 
