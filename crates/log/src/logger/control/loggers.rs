@@ -49,7 +49,8 @@ fn state(name: String, levels: &Levels) -> LoggerState {
     }
 }
 
-fn store(levels: &Levels, Change { central, local }: Change) {
+/// Changes a logger's thresholds: from the next call on, in every thread.
+pub(super) fn store(levels: &Levels, Change { central, local }: Change) {
     for (cell, threshold) in [(&levels.central, central), (&levels.local, local)] {
         if let Some(threshold) = threshold {
             cell.store(threshold.number(), Ordering::SeqCst);

@@ -1,7 +1,10 @@
 //! Questions about loggers on the memory engine: what is answered, what is set, what is refused.
 
 use std::{
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU8, AtomicU32, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -118,7 +121,7 @@ fn a_change_holds_for_what_matches_and_for_nothing_else() {
     let net = Net::new();
     let control = net.process(settings("CONTROL/DV01"), &["mount", "mount.servo", "cryostat"]);
     let corr = net.process(settings("CORR"), &["mount"]);
-    let any = |process: &Process, name: &str| process.loggers.levels(name).any.load(std::sync::atomic::Ordering::Relaxed);
+    let any = |process: &Process, name: &str| process.loggers.levels(name).any.load(Ordering::Relaxed);
 
     let heard = net.ask(&set(Some("CONTROL/*"), "mount*", central(Level::Error)));
     let error = Threshold::From(Level::Error);
@@ -246,29 +249,52 @@ fn the_page_of_the_contract_shows_what_travels() {
     shown(serde_json::to_string(&answer).unwrap());
 }
 
+/// Lets two threads go on together, as close as the machine allows: a window of a few instructions is to be met.
+struct Start(AtomicU32);
+
+impl Start {
+    fn together(&self, round: u32) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        let mut looks = 0;
+        while self.0.load(Ordering::SeqCst) < 2 * round {
+            looks += 1;
+            // The other may be waiting for this very processor.
+            if looks % 1000 == 0 { std::thread::yield_now() } else { std::hint::spin_loop() }
+        }
+    }
+}
+
 #[test]
 fn two_who_change_one_logger_at_once_leave_nothing_disabled() {
     let loggers = Shared::new(settings("CONTROL/DV01"));
     let levels = loggers.levels("mount");
-    let change = |central: bool, round: u8| {
-        let threshold = Some(Threshold::From(Level::ALL[usize::from(round % 10)]));
+    let (begin, end) = (Start(AtomicU32::new(0)), Start(AtomicU32::new(0)));
+    let change = |central: bool, round: u32| {
+        let threshold = Some(Threshold::From(Level::ALL[round as usize % 10]));
         if central { Change { central: threshold, local: None } } else { Change { central: None, local: threshold } }
     };
-    let together = std::sync::Barrier::new(2);
-    for round in 0..2000_u32 {
-        std::thread::scope(|scope| {
-            for central in [true, false] {
-                let (loggers, together) = (&loggers, &together);
-                scope.spawn(move || {
-                    together.wait();
-                    let number = if central { round } else { round / 3 };
-                    loggers.set(&|_| true, change(central, (number % 250) as u8));
-                });
+    let wrong = std::thread::scope(|scope| {
+        let run = |central: bool| {
+            let (levels, begin, end) = (&levels, &begin, &end);
+            move || {
+                let mut wrong = 0;
+                for round in 0..20_000 {
+                    let change = change(central, if central { round } else { round * 7 });
+                    begin.together(2 * round + 1);
+                    loggers::store(levels, change);
+                    end.together(2 * round + 1);
+                    let read = |cell: &AtomicU8| cell.load(Ordering::SeqCst);
+                    wrong += u32::from(read(&levels.any) != read(&levels.central).min(read(&levels.local)));
+                    begin.together(2 * round + 2);
+                    end.together(2 * round + 2);
+                }
+                wrong
             }
-        });
-        let read = |cell: &std::sync::atomic::AtomicU8| cell.load(std::sync::atomic::Ordering::SeqCst);
-        assert_eq!(read(&levels.any), read(&levels.central).min(read(&levels.local)), "round {round}");
-    }
+        };
+        let other = scope.spawn(run(false));
+        run(true)() + other.join().unwrap()
+    });
+    assert_eq!(wrong, 0, "of 20000 times");
 }
 
 #[test]
@@ -325,7 +351,7 @@ proptest! {
             prop_assert_eq!((state.central, state.local), (central, local));
             let levels = loggers.levels(name);
             for level in Level::ALL {
-                let enabled = level.number() >= levels.any.load(std::sync::atomic::Ordering::Relaxed);
+                let enabled = level.number() >= levels.any.load(Ordering::Relaxed);
                 prop_assert_eq!(enabled, central.passes(level) || local.passes(level), "{} {}", name, level);
                 prop_assert_eq!(loggers.prints(name, level), Some(local.passes(level)));
             }
