@@ -6,12 +6,13 @@ use crate::{commands::Context, failure::Outcome};
 
 pub mod export;
 pub mod import;
+pub mod levels;
 pub mod query;
 pub mod send;
 pub mod stat;
 pub mod tail;
 
-/// Send, follow, find, bring in and take out log records
+/// Send, follow, find, bring in and take out log records; see and set loggers' levels
 #[derive(Debug, Subcommand)]
 pub enum Log {
     Send(send::Send),
@@ -20,6 +21,7 @@ pub enum Log {
     Import(import::Import),
     Export(export::Export),
     Stat(stat::Stat),
+    Levels(levels::Levels),
 }
 
 impl Log {
@@ -31,6 +33,7 @@ impl Log {
             Log::Import(import) => import.run(context),
             Log::Export(export) => export.run(context),
             Log::Stat(stat) => stat.run(context),
+            Log::Levels(levels) => levels.run(context),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 mod faults;
 mod files;
+mod levels;
 mod live;
 mod site;
 mod usage;

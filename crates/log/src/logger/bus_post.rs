@@ -92,15 +92,7 @@ pub(crate) struct BusPost {
 
 impl BusPost {
     pub fn new(open: Open) -> BusPost {
-        BusPost {
-            open,
-            loggers: None,
-            _control: None,
-            participant: None,
-            joined: None,
-            writers: HashMap::new(),
-            try_again: None,
-        }
+        BusPost { open, loggers: None, _control: None, participant: None, joined: None, writers: HashMap::new(), try_again: None }
     }
 
     fn participant(&mut self) -> Result<Participant, Refused> {

@@ -14,10 +14,7 @@
 //!
 //! The bytes are in `spec/log-services.md`: JSON both ways, each part of an answer behind the incarnation of who answers.
 
-use std::{
-    collections::BTreeMap,
-    time::Duration,
-};
+use std::{collections::BTreeMap, time::Duration};
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};

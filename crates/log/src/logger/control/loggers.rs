@@ -14,8 +14,7 @@ use crate::logger::{
 
 impl Controlled for Shared {
     fn loggers(&self) -> Vec<LoggerState> {
-        let mut loggers: Vec<LoggerState> =
-            self.named_loggers().into_iter().map(|(name, levels)| state(name, &levels)).collect();
+        let mut loggers: Vec<LoggerState> = self.named_loggers().into_iter().map(|(name, levels)| state(name, &levels)).collect();
         loggers.sort_by(|one, other| one.name.cmp(&other.name));
         loggers
     }
