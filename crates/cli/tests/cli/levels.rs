@@ -2,46 +2,62 @@
 
 use std::{
     io::{BufRead, BufReader, Write},
-    process::{Child, ChildStderr, ChildStdin, Stdio},
+    process::{Child, ChildStdin, Stdio},
+    sync::mpsc::{Receiver, channel},
     time::Instant,
 };
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::site::{PATIENCE, Site};
 
-/// A process that logs each line it is told, and prints what its levels let it print.
+/// A process that logs each line it is told, and prints what its levels let it print. Killed when dropped.
 struct Talker {
     child: Child,
-    told: ChildStdin,
-    printed: BufReader<ChildStderr>,
+    told: Option<ChildStdin>,
+    printed: Receiver<String>,
 }
 
 impl Talker {
     /// Starts it and waits until its loggers answer; it has logged nothing then.
     fn start(site: &Site, process: &str) -> Talker {
         let mut child = site.command(&["log", "send", "-p", process]).stdin(Stdio::piped()).spawn().unwrap();
-        let told = child.stdin.take().unwrap();
-        let printed = BufReader::new(child.stderr.take().unwrap());
+        let told = child.stdin.take();
+        let lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
+        let (tell, printed) = channel();
+        // Ends with the process.
+        std::thread::spawn(move || lines.for_each(|line| drop(tell.send(line))));
+        let talker = Talker { child, told, printed };
         let until = Instant::now() + PATIENCE;
         while levels(site, &["--source", process]).is_empty() {
             assert!(Instant::now() < until, "{process} does not answer");
         }
-        Talker { child, told, printed }
+        talker
     }
 
     /// Tells it a line and waits until it has printed it.
     #[track_caller]
     fn say(&mut self, line: &str) {
-        writeln!(self.told, "{line}").unwrap();
-        let mut printed = String::new();
-        self.printed.read_line(&mut printed).unwrap();
-        assert!(printed.ends_with(&format!(": {line}\n")), "{printed}");
+        writeln!(self.told.as_mut().unwrap(), "{line}").unwrap();
+        let printed = self.printed.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("'{line}' is not printed"));
+        assert!(printed.ends_with(&format!(": {line}")), "{printed}");
+    }
+
+    fn signal(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
     fn end(mut self) {
-        drop(self.told);
+        self.told = None;
         assert!(self.child.wait().unwrap().success());
+    }
+}
+
+impl Drop for Talker {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
@@ -130,7 +146,7 @@ fn a_site_s_rules_say_who_may_set_the_hub_s_levels() {
     let hub = levels(&site, &["--source", "hub@*"]);
     assert!(!hub.is_empty());
     let said = site.tampu(&["log", "levels", "set", "hub@*", "off"]);
-    assert_eq!(said.code, 1);
+    assert_eq!((said.code, said.out.as_str()), (1, ""));
     assert!(!said.err.contains("no logger"), "{said:?}");
     assert!(said.err.contains("may not change the service log/levels: no [[allow]]"), "{said:?}");
     assert_eq!(levels(&site, &["--source", "hub@*"]), hub);
@@ -141,15 +157,12 @@ fn a_stopped_process_is_told_and_the_others_are_set() {
     let site = Site::new();
     let _hub = site.hub(&[]);
     let (pipe, stopped) = (Talker::start(&site, "pipe"), Talker::start(&site, "stopped"));
-    let signal = |signal| {
-        rustix::process::kill_process(rustix::process::Pid::from_child(&stopped.child), signal).unwrap();
-    };
-    signal(rustix::process::Signal::STOP);
+    stopped.signal(Signal::STOP);
     let said = site.tampu(&["log", "levels", "set", "*", "Error"]);
     assert_eq!(said.code, 1);
     assert!(said.out.contains("loggers in 2 processes: central Error"), "{said:?}");
     assert!(said.err.contains("not every process that logs has answered"), "{said:?}");
-    signal(rustix::process::Signal::CONT);
+    stopped.signal(Signal::CONT);
     pipe.end();
     stopped.end();
 }

@@ -94,9 +94,11 @@ impl Levels {
         let name = Some(set.name.clone());
         let heard = loggers.ask(&Question { source: self.source.clone(), name, set: Some(set.change()) })?;
         let changed: usize = heard.processes.values().map(|process| process.loggers.len()).sum();
-        // Whoever does not do it does not say either whether it has such a logger.
-        if changed == 0 && heard.unheeded.is_empty() {
-            return Err(self.none_named(loggers, set, &heard));
+        let missing = loggers::missing(&heard);
+        if changed == 0 {
+            // Whoever does not do it does not say either whether it has such a logger.
+            let refused = !heard.unheeded.is_empty();
+            return Err(if refused { Failure::Failed(missing.join("\n")) } else { self.none_named(loggers, set, &heard) });
         }
         if self.json {
             self.show(&heard, out)?;
@@ -105,7 +107,6 @@ impl Levels {
             let (loggers, processes) = (counted(changed, "logger", "loggers"), counted(processes, "process", "processes"));
             written(writeln!(out, "{loggers} in {processes}: {}", set.words()))?;
         }
-        let missing = loggers::missing(&heard);
         if missing.is_empty() { Ok(()) } else { Err(Failure::Failed(missing.join("\n"))) }
     }
 
