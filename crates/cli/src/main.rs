@@ -16,6 +16,7 @@ mod filter;
 mod interrupt;
 mod keeper;
 mod live;
+mod loggers;
 mod measure;
 mod output;
 mod paint;

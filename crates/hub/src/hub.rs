@@ -10,7 +10,7 @@ use std::{
 
 use tampu_bus::{
     BusError, Participant, QosTable,
-    access::Denied,
+    access::{Access, Denied},
     engine::{
         Engine, EngineError,
         zenoh::{
@@ -100,9 +100,9 @@ impl Hub {
             let source = SourceName::new(name).map_err(BusError::from)?;
             Ok(Participant::on(engine.clone(), config.domain.clone(), source, qos.clone())?)
         };
-        let logger = start_log(&config, participant(source_name())?)?;
+        let access = rules.access(&config, &client).map_err(NodeError::RunDir)?;
+        let logger = start_log(&config, participant(source_name())?, access.clone())?;
         let collecting = if has(Role::Collector) {
-            let access = rules.access(&config, &client).map_err(NodeError::RunDir)?;
             Some(Collecting::start(&config, participant(collector_name())?, access, logger.clone())?)
         } else {
             None
@@ -206,11 +206,12 @@ fn host() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
 
-fn start_log(config: &Config, participant: Participant) -> Result<Logger, HubError> {
+fn start_log(config: &Config, participant: Participant, access: Access) -> Result<Logger, HubError> {
     let mut settings = LogSettings::isolated(config.domain.clone(), participant.source().clone());
     settings.rings = participant.log_rings();
     settings.central = config.log.level;
     settings.local = config.log.local;
+    settings.access = access;
     Logger::on(participant, settings).map_err(HubError::Log)
 }
 

@@ -1,25 +1,35 @@
-//! Logging from an application's side: a call costs about a hundred nanoseconds and never waits for the network.
+//! Logging from an application's side: a call stores its values in a ring of its thread, some 20 ns, and waits for nobody.
 //!
 //! ```text
-//!  info!(logger, ...)          one lane per level and audiences           backend thread
-//!  format, no lock held  --->  encode into the filling packet  --full-->  publish on log/<level>, print, tell losses
-//!                              (short mutex)                    bounded queue
+//!  info!(logger, ...)              the thread's ring                     backend thread
+//!  raw values, no lock  --->  shared memory, survives us  ---texts--->  packets, publish on log/<level>, print
+//!                                        ^                                        |
+//!                                        '--- room, once it is acknowledged <-----'
 //! ```
 //!
 //! A packet goes out when it is full, when its oldest record has waited for the flush period, or at once where its level is
-//! *immediate*; what comes while the backend is busy travels together. Records are encoded by the caller, so the application's
-//! values need not outlive the call and the backend moves bytes only.
+//! *immediate*. Texts are made by the backend, or by the host's node after our death ([`crate::recovery`]).
 //!
-//! When the bus stands still, packets queue up to a bound; then a call waits at most
-//! [`full_wait`](LogSettings::full_wait) once, and records are dropped until there is room. Drops are counted per logger and
-//! level, and told in the log itself ("N records lost here"), with the time of the first. Rejected: an unbounded queue (the
-//! instrument runs out of memory), and dropping without a word (nobody can trust the log any more).
+//! When the bus stands still, rings fill; then a call waits as long as its level says ([`full_wait`](LogSettings::full_wait)),
+//! and records are lost until there is room. That is counted in the ring by level, and told in the log itself ("N records lost
+//! here"). Rejected: an unbounded queue (the instrument runs out of memory), and dropping without a word (nobody can trust the
+//! log any more).
 //!
-//! Every record has an id: this life of the process, the logger's ring, and a number without holes in that ring.
+//! Every record has an id: this life of the process, the ring, and a number without holes in that ring.
+//!
+//! | subject | module |
+//! |-|-|
+//! | the call; what a logger says of itself; how large and how long | `handle`, `voice`, `settings` |
+//! | what all loggers of a process share | `shared` |
+//! | from rings to packets | `backend`, `pump`, `lane`, `packet` |
+//! | what goes without a ring | `inlet` |
+//! | the way out | `post`, `bus_post`, `print` |
+//! | levels seen and set from outside | [`control`] |
 
 pub(crate) mod backend;
 pub(crate) mod bus_post;
 pub(crate) mod clock;
+pub mod control;
 pub(crate) mod handle;
 pub(crate) mod inlet;
 pub(crate) mod lane;

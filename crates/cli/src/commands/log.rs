@@ -6,13 +6,14 @@ use crate::{commands::Context, failure::Outcome};
 
 pub mod export;
 pub mod import;
+pub mod levels;
 pub mod query;
 pub mod recover;
 pub mod send;
 pub mod stat;
 pub mod tail;
 
-/// Send, follow, find, bring in and take out log records
+/// Send, follow, find, bring in and take out log records; see and set loggers' levels
 #[derive(Debug, Subcommand)]
 pub enum Log {
     Send(send::Send),
@@ -22,6 +23,7 @@ pub enum Log {
     Export(export::Export),
     Stat(stat::Stat),
     Recover(recover::Recover),
+    Levels(levels::Levels),
 }
 
 impl Log {
@@ -34,6 +36,7 @@ impl Log {
             Log::Export(export) => export.run(context),
             Log::Stat(stat) => stat.run(context),
             Log::Recover(recover) => recover.run(context),
+            Log::Levels(levels) => levels.run(context),
         }
     }
 }

@@ -3,6 +3,7 @@
 mod faults;
 mod files;
 mod killed;
+mod levels;
 mod live;
 mod site;
 mod usage;

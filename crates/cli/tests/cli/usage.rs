@@ -15,6 +15,9 @@ fn wrong_usage_ends_with_2_and_names_what_is_wrong() {
         (&["log", "query", "--field", "colour=red"], "'colour' is no field"),
         (&["log", "query", "--json", "--xml"], "cannot be used with"),
         (&["log", "stat", "--by", "weather"], "weather"),
+        (&["log", "stat", "--loggers", "-p", "pipe"], "--loggers"),
+        (&["log", "levels", "set", "mount"], "<LEVEL>"),
+        (&["log", "levels", "set", "mount", "Loud"], "'Loud' is no level"),
         (&["log", "import"], "FILE"),
         (&["--hub", "not an address", "log", "query"], "is no endpoint"),
         (&["up", "--roles", "console"], "'console' comes in a later release"),
@@ -38,6 +41,9 @@ fn a_missing_hub_ends_with_3_and_says_what_to_do() {
         &["log", "send", "hello"],
         &["log", "import", &file],
         &["log", "export"],
+        &["log", "levels"],
+        &["log", "levels", "set", "*", "off"],
+        &["log", "stat", "--loggers"],
         &["--domain", "elsewhere", "log", "query"],
     ] {
         let said = site.tampu(arguments);
@@ -70,7 +76,9 @@ fn completions_pages_and_help_come_from_the_same_definitions() {
     for page in ["tampu.1", "tampu-up.1", "tampu-log-query.1", "tampu-perf-bus.1", "tampu-doctor.1"] {
         assert!(pages.join(page).is_file(), "{page}");
     }
-    for verb in [&["up"][..], &["demo"], &["log", "tail"], &["log", "import"], &["perf", "log"], &["doctor"]] {
+    for verb in
+        [&["up"][..], &["demo"], &["log", "tail"], &["log", "import"], &["log", "levels", "set"], &["perf", "log"], &["doctor"]]
+    {
         let help = site.tampu(&[verb, &["--help"]].concat()).ok().out;
         assert!(help.contains("Usage: tampu"), "{verb:?}: {help}");
     }

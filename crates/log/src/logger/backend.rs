@@ -74,7 +74,8 @@ struct Backend {
 }
 
 /// Works until the last handle has gone.
-pub(crate) fn run(shared: Arc<Shared>, post: Box<dyn Post>, drainer: Drainer) -> Remainder {
+pub(crate) fn run(shared: Arc<Shared>, mut post: Box<dyn Post>, drainer: Drainer) -> Remainder {
+    post.attend(shared.clone());
     let settings = &shared.settings;
     let pump = Pump::new(shared.life, &settings.host, &settings.process, settings.packet_size());
     let mut backend = Backend {
@@ -248,8 +249,11 @@ impl Backend {
 
     fn send(&mut self, sealed: &Sealed) {
         let key = self.pump.lanes.key(sealed.lane);
-        if self.shared.settings.local.passes(key.level) || key.reach == Reach::Local {
-            print::packet(&sealed.bytes);
+        let level = key.level;
+        // What a record made by hand calls its logger may be no logger of ours.
+        let of_others = self.shared.settings.local.passes(level) || key.reach == Reach::Local;
+        if of_others || self.shared.any_prints(level) {
+            print::packet(&sealed.bytes, |logger| self.shared.prints(logger, level).unwrap_or(of_others));
         }
         if key.reach == Reach::Central {
             self.publish(sealed);
@@ -264,6 +268,7 @@ impl Backend {
             match self.post.publish(&key, urgent, &sealed.bytes) {
                 Ok(number) => {
                     self.shared.counters.published.fetch_add(records, Ordering::Relaxed);
+                    self.shared.counters.by_level[key.level.ordinal()].fetch_add(records, Ordering::Relaxed);
                     self.shared.counters.bytes.fetch_add(sealed.bytes.len() as u64, Ordering::Relaxed);
                     match self.packets.iter_mut().find(|(lane, _)| *lane == sealed.lane) {
                         Some((_, last)) => *last = number,

@@ -2,14 +2,16 @@
 
 use std::{
     collections::HashMap,
+    sync::Arc,
     time::{Duration, Instant},
 };
 
-use tampu_bus::{BusError, Participant, Qos, ReaderState, TypeTag, Writer};
+use tampu_bus::{BusError, Participant, Qos, ReaderState, TypeTag, Writer, engine::Guard};
 use tampu_types::{Level, TopicName, log_batch, name::BadTopic};
 
 use crate::logger::{
     clock::now,
+    control::{self, Controlled},
     lane::LaneKey,
     post::{Post, Refused},
 };
@@ -79,6 +81,9 @@ impl Outlet {
 
 pub(crate) struct BusPost {
     open: Open,
+    loggers: Option<Arc<dyn Controlled>>,
+    // Taken back before the bus is left.
+    _control: Option<Guard>,
     participant: Option<Participant>,
     joined: Option<Instant>,
     writers: HashMap<LaneKey, Outlet>,
@@ -87,7 +92,7 @@ pub(crate) struct BusPost {
 
 impl BusPost {
     pub fn new(open: Open) -> BusPost {
-        BusPost { open, participant: None, joined: None, writers: HashMap::new(), try_again: None }
+        BusPost { open, loggers: None, _control: None, participant: None, joined: None, writers: HashMap::new(), try_again: None }
     }
 
     fn participant(&mut self) -> Result<Participant, Refused> {
@@ -99,9 +104,8 @@ impl BusPost {
         {
             return Err(Refused::NotYet(why.clone()));
         }
-        match (self.open)() {
+        match self.join() {
             Ok(participant) => {
-                acquaint(&participant);
                 self.participant = Some(participant.clone());
                 self.joined = Some(Instant::now());
                 Ok(participant)
@@ -114,9 +118,22 @@ impl BusPost {
         }
     }
 
+    fn join(&mut self) -> Result<Participant, BusError> {
+        let participant = (self.open)()?;
+        if let Some(loggers) = &self.loggers {
+            match control::serve(&participant, loggers.clone()) {
+                Ok(guard) => self._control = Some(guard),
+                // Logging is worth more than being asked about it.
+                Err(error) => eprintln!("tampu-log: {}: its levels cannot be set from outside: {error}", participant.source()),
+            }
+        }
+        Ok(participant)
+    }
+
     fn writer(&mut self, lane: &LaneKey) -> Result<&mut Outlet, Refused> {
         if !self.writers.contains_key(lane) {
             let participant = self.participant()?;
+            acquaint(&participant);
             let topic = topic_of(lane.level).map_err(|error| Refused::Never(error.to_string()))?;
             let qos = qos_of(&participant, &topic);
             let writer = participant
@@ -144,6 +161,12 @@ impl BusPost {
 }
 
 impl Post for BusPost {
+    fn attend(&mut self, loggers: Arc<dyn Controlled>) {
+        self.loggers = Some(loggers);
+        // A process that is silent can be asked why. Where there is no way yet, the first packet looks for it again.
+        let _ = self.participant();
+    }
+
     fn publish(&mut self, lane: &LaneKey, urgent: bool, packet: &[u8]) -> Result<u64, Refused> {
         let outlet = self.writer(lane)?;
         let written = if urgent { outlet.writer.write_urgent(packet) } else { outlet.writer.write(packet) };

@@ -138,19 +138,19 @@ impl Logger {
 
     /// Changes from which level on this named logger publishes, in all its handles.
     pub fn set_central(&self, threshold: Threshold) {
-        self.levels.central.store(threshold.number(), Ordering::Relaxed);
+        self.levels.central.store(threshold.number(), Ordering::SeqCst);
         self.levels.renew();
     }
 
     /// Changes from which level on this named logger's records are printed, in all its handles.
     pub fn set_local(&self, threshold: Threshold) {
-        self.levels.local.store(threshold.number(), Ordering::Relaxed);
+        self.levels.local.store(threshold.number(), Ordering::SeqCst);
         self.levels.renew();
     }
 
     /// What all loggers of this process have done so far.
     pub fn stats(&self) -> LoggerStats {
-        self.keeper.shared.stats()
+        self.keeper.shared.counted()
     }
 
     /// Whether what is logged survives the process, and if not, why.

@@ -1,11 +1,16 @@
 //! The way out of the process: what the backend hands packets to.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use crate::logger::lane::LaneKey;
+use crate::logger::{control::Controlled, lane::LaneKey};
 
 /// Takes packets and publishes them.
 pub(crate) trait Post: Send {
+    /// Lets these loggers be asked and set from outside, where the way out leads both ways. Called once, before anything else.
+    fn attend(&mut self, loggers: Arc<dyn Controlled>) {
+        drop(loggers);
+    }
+
     /// Publishes one packet of a lane; returns its number there. May block for as long as its own bounds allow; the application
     /// does not wait for it.
     fn publish(&mut self, lane: &LaneKey, urgent: bool, packet: &[u8]) -> Result<u64, Refused>;

@@ -3,7 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use serde::{Deserialize, Serialize};
-use tampu_bus::run_dir::RunDir;
+use tampu_bus::{access::Access, run_dir::RunDir};
 use tampu_types::{Domain, Level, SourceName};
 
 use crate::logger::lane::PacketSize;
@@ -99,6 +99,9 @@ pub struct LogSettings {
     pub host: String,
     /// Process (ACS: container) name in the records.
     pub process: String,
+    /// Who may see and set the loggers' levels from outside ([`control`](crate::logger::control)). Unless a program has rules
+    /// of its own: whoever was let in on the bus.
+    pub access: Access,
 }
 
 impl LogSettings {
@@ -121,6 +124,7 @@ impl LogSettings {
             full_wait_grave: Duration::from_millis(20),
             close_wait: Duration::from_secs(2),
             host: host_name(),
+            access: Access::same_user(),
         }
     }
 

@@ -31,6 +31,10 @@ pub struct LoggerStats {
     pub bytes: u64,
     /// Calls that waited for room.
     pub waited: u64,
+    /// Records handed to the bus, by the level's ordinal.
+    pub by_level: [u64; 10],
+    /// The most bytes that were seen waiting in one ring.
+    pub high_water: u64,
 }
 
 #[derive(Default)]
@@ -39,6 +43,8 @@ pub(crate) struct Counters {
     pub dropped: AtomicU64,
     pub published: AtomicU64,
     pub bytes: AtomicU64,
+    /// The published ones, by the level's ordinal.
+    pub by_level: [AtomicU64; 10],
 }
 
 pub(crate) struct Shared {
@@ -201,7 +207,8 @@ impl Shared {
         counted.filter(|(_, count)| *count > 0).collect()
     }
 
-    pub fn stats(&self) -> LoggerStats {
+    /// What has been counted so far.
+    pub fn counted(&self) -> LoggerStats {
         let rings = self.rings.stats();
         let unplaced: u64 = self.rings.unplaced().iter().sum();
         let in_rings: u64 = rings.iter().flat_map(|ring| ring.dropped).sum();
@@ -210,7 +217,24 @@ impl Shared {
             published: self.counters.published.load(Ordering::Relaxed),
             bytes: self.counters.bytes.load(Ordering::Relaxed),
             waited: rings.iter().map(|ring| ring.waited).sum(),
+            by_level: std::array::from_fn(|ordinal| self.counters.by_level[ordinal].load(Ordering::Relaxed)),
+            high_water: rings.iter().map(|ring| ring.high_water).max().unwrap_or(0),
         }
+    }
+
+    /// The named loggers there are now, in no order.
+    pub fn named_loggers(&self) -> Vec<(String, Arc<Levels>)> {
+        lock(&self.levels).iter().map(|(name, levels)| (name.clone(), levels.clone())).collect()
+    }
+
+    /// Whether any named logger prints records of this level.
+    pub fn any_prints(&self, level: Level) -> bool {
+        lock(&self.levels).values().any(|levels| levels.prints(level))
+    }
+
+    /// Whether the logger of this name prints records of this level, if there is one.
+    pub fn prints(&self, name: &str, level: Level) -> Option<bool> {
+        lock(&self.levels).get(name).map(|levels| levels.prints(level))
     }
 }
 

@@ -229,6 +229,21 @@ fn records_made_by_hand_keep_what_they_say() {
 }
 
 #[test]
+fn what_was_published_is_counted_by_level() {
+    let (logger, _far) = logger(|_| {});
+    crate::info!(logger, "one");
+    crate::info!(logger, "two");
+    crate::error!(logger, "three");
+    logger.record(LogRecord::new(Level::Trace, "below what is published"));
+    assert!(logger.flush(Duration::from_secs(20)));
+    let stats = logger.stats();
+    let mut by_level = [0; 10];
+    (by_level[Level::Info.ordinal()], by_level[Level::Error.ordinal()]) = (2, 1);
+    assert_eq!((stats.by_level, stats.published), (by_level, 3));
+    assert!(stats.high_water > 0);
+}
+
+#[test]
 fn a_record_longer_than_a_ring_goes_out_and_can_be_waited_for() {
     let (logger, far) = logger(|settings| {
         settings.ring_bytes = 8192;

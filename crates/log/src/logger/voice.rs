@@ -22,10 +22,21 @@ pub(crate) struct Levels {
 }
 
 impl Levels {
-    /// Renews what a disabled call looks at.
+    /// Renews what a disabled call looks at. Two threads may change the two thresholds at once, so whoever stores last looks
+    /// again: what it had read may be what the other has just replaced, and a level would stay disabled that is not.
     pub fn renew(&self) {
-        let lower = self.central.load(Ordering::Relaxed).min(self.local.load(Ordering::Relaxed));
-        self.any.store(lower, Ordering::Relaxed);
+        let lower = || self.central.load(Ordering::SeqCst).min(self.local.load(Ordering::SeqCst));
+        let mut stored = lower();
+        self.any.store(stored, Ordering::SeqCst);
+        while lower() != stored {
+            stored = lower();
+            self.any.store(stored, Ordering::SeqCst);
+        }
+    }
+
+    /// Whether records of this level are printed.
+    pub fn prints(&self, level: Level) -> bool {
+        self.local.load(Ordering::Relaxed) <= level.number()
     }
 }
 

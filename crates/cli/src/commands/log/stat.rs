@@ -16,9 +16,10 @@ use crate::{
     time_expression::{now, parse_duration},
 };
 
+mod loggers;
 mod sources;
 
-/// Count records: by level, by a field, over time; tell who sends them
+/// Count records: by level, by a field, over time; tell who sends them, and what their loggers have done
 ///
 /// Without any option also the sources are shown that have sent something since the collector started: records kept, records a
 /// second, samples lost on their way (a sample is a packet of records; +? where a writer died and nobody knows), what came and
@@ -26,7 +27,7 @@ mod sources;
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  tampu log stat\n  tampu log stat --by process --since 1h\n  tampu log stat --every 5m --json\n  \
-    tampu log stat --sources"
+    tampu log stat --sources\n  tampu log stat --loggers"
 )]
 pub struct Stat {
     #[command(flatten)]
@@ -42,6 +43,9 @@ pub struct Stat {
     /// Only who sends how much, as the collector counts since it started
     #[arg(long, conflicts_with_all = ["by", "every"])]
     sources: bool,
+    /// Only what the loggers of each process have done since it started, as they count it themselves
+    #[arg(long, conflicts_with_all = ["by", "every", "sources"])]
+    loggers: bool,
     /// One JSON object a line
     #[arg(long)]
     json: bool,
@@ -51,6 +55,12 @@ impl Stat {
     pub fn run(self, context: &Context) -> Outcome {
         let mut query = self.filter.query()?;
         self.span.apply(&mut query, now())?;
+        if self.loggers {
+            if query != Query::default() {
+                return Err(Failure::Usage("--loggers tells of whole processes: it takes no records to choose from".to_owned()));
+            }
+            return loggers::show(&context.common.connect, self.json, &mut std::io::stdout().lock());
+        }
         let by = self.grouping()?;
         let keeper = Keeper::find(&context.common.connect, "tampu-stat")?;
         let mut out = std::io::stdout().lock();
