@@ -266,7 +266,7 @@ impl Start {
 
 #[test]
 fn two_who_change_one_logger_at_once_leave_nothing_disabled() {
-    let loggers = Shared::new(settings("CONTROL/DV01").unwrap()).unwrap();
+    let loggers = Shared::new(settings("CONTROL/DV01")).unwrap();
     let levels = loggers.levels("mount");
     let (begin, end) = (Start(AtomicU32::new(0)), Start(AtomicU32::new(0)));
     let change = |central: bool, round: u32| {
@@ -336,7 +336,7 @@ proptest! {
         changes in proptest::collection::vec((0..3_usize, threshold(), threshold()), 0..20),
     ) {
         let names = ["mount", "mount.servo", "cryostat"];
-        let loggers = Shared::new(settings("CONTROL/DV01").unwrap()).unwrap();
+        let loggers = Shared::new(settings("CONTROL/DV01")).unwrap();
         let mut model = names.map(|name| {
             let _ = loggers.levels(name);
             (Threshold::From(Level::Delouse), Threshold::Off)
