@@ -60,6 +60,7 @@ for thing in "$@"; do
     python) has_python || debian "Python with venv" python3 python3-venv ;;
     nats) command -v nats-server >/dev/null || debian "the NATS server" nats-server ;;
     netns) command -v ip >/dev/null || debian "ip, for network namespaces" iproute2 ;;
+    valgrind) command -v valgrind >/dev/null || debian "valgrind, which counts instructions" valgrind ;;
     *) say "unknown thing '$thing'"; exit 2 ;;
   esac
 done
