@@ -61,6 +61,7 @@ bench-log: bench-build ## logs end to end, with 0 to 10 clients, beside NATS
 
 .PHONY: bench-call
 bench-call: bench-build bench-spdlog ## what a log call costs, beside ACS's figures and other loggers
+	@scripts/need.sh netns || :
 	@"$(CARGO_TARGET_DIR)/release/bench-call" --network $(ARGS)
 
 # spdlog is C++ and has its own program; bench-call looks for it beside itself.

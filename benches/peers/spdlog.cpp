@@ -206,8 +206,8 @@ int main(int argc, char** argv) {
         return 1;
     }
     std::fprintf(account,
-                 "{\"cpu_ns\":%.3f,\"flat_out\":%s,\"bursts\":%s,\"sustained_per_s\":%.1f,\"logged\":%llu,\"dropped\":0,"
-                 "\"confirmed\":true,\"noop_ns\":null}\n",
+                 "{\"Ok\":{\"cpu_ns\":%.3f,\"flat_out\":%s,\"bursts\":%s,\"sustained_per_s\":%.1f,\"logged\":%llu,\"dropped\":0,"
+                 "\"confirmed\":true,\"noop_ns\":null}}\n",
                  double(cpu) / double(plan.calls * plan.rounds), summary(flat_out, scale).c_str(), summary(bursts, scale).c_str(),
                  double(records) / seconds, static_cast<unsigned long long>(3 * plan.calls * (plan.rounds + 1) + records));
     return std::fclose(account) == 0 ? 0 : 1;

@@ -15,11 +15,14 @@
 //! | a hub that is a millisecond away | [`network`], [`delay`] |
 //! | other loggers, and the floor | [`peer`] |
 //! | what a logger costs, in all ways | [`cost`] |
+//! | all of it, one after the other | [`scene`] |
+//! | what came of it, and the tables | [`found`], [`report`] |
 //! | how a process is told what to do | [`role`] |
 //! | what we want to reach | [`goal`] |
 
 pub mod cost;
 pub mod delay;
+pub mod found;
 pub mod gang;
 pub mod goal;
 pub mod hub;
@@ -27,6 +30,8 @@ pub mod network;
 pub mod paper;
 pub mod peer;
 pub mod program;
+pub mod report;
 pub mod role;
+pub mod scene;
 pub mod summary;
 pub mod tsc;

@@ -6,7 +6,7 @@
 
 use std::{
     io::{self, BufRead, BufReader, Read},
-    path::PathBuf,
+    path::{Path, PathBuf},
     thread,
     time::{Duration, Instant},
 };
@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::call::{
     gang::{self, Plan},
     program::{TEXT, angle, state},
+    scene::Amount,
     summary::Summary,
     tsc::Scale,
 };
@@ -90,6 +91,14 @@ pub struct Account {
 }
 
 impl Ask {
+    /// So much of this logger, whose text goes to `sink`.
+    pub fn of(peer: &str, threads: usize, amount: &Amount, sink: &Path) -> Ask {
+        let Amount { calls, rounds, records, .. } = *amount;
+        let (peer, sink) = (peer.to_owned(), sink.to_owned());
+        // Where the account goes is said by who starts the process.
+        Ask { peer, threads, calls, rounds, records, sink, account: PathBuf::new() }
+    }
+
     fn plan(&self) -> Plan {
         Plan { threads: self.threads, calls: self.calls, rounds: self.rounds, warm_up: 1, limit: Duration::MAX }
     }

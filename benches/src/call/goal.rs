@@ -1,22 +1,9 @@
 //! What we want a log call to cost on a machine of two cores, held against a run.
 
 use crate::{
-    call::{cost, network, peer::ours},
+    call::{found::Measured, network, peer::ours},
     table::{Table, count},
 };
-
-/// A logger that was measured.
-#[derive(Debug, Clone)]
-pub struct Measured {
-    /// Its name.
-    pub name: &'static str,
-    /// How many threads shared the calls.
-    pub threads: usize,
-    /// What it cost.
-    pub account: cost::Account,
-    /// Records of which nothing was found afterwards.
-    pub lost: u64,
-}
 
 /// How much dearer than the floor a call may be.
 const FLOOR: f64 = 1.2;
@@ -41,7 +28,7 @@ pub fn judge(measured: &[Measured], network: Option<&network::Account>) -> Vec<V
     for one in measured.iter().filter(|one| one.name == ours::NAME) {
         let (threads, account) = (one.threads, &one.account);
         // A logger that loses records has no price.
-        let whole = one.lost == 0 && account.dropped == 0 && account.confirmed;
+        let whole = one.whole();
         let lossy = if whole { "" } else { ", LOST records" };
         let ns = account.cpu_ns;
         let mut add = |what: &str, wanted: String, got: String, good: bool| {
@@ -71,7 +58,7 @@ pub fn judge(measured: &[Measured], network: Option<&network::Account>) -> Vec<V
         }
     }
     if let Some(text) = find(ours::TEXT, 1) {
-        let (got, whole) = (text.account.sustained_per_s, text.lost == 0 && text.account.dropped == 0);
+        let (got, whole) = (text.account.sustained_per_s, text.whole());
         let lossy = if whole { "" } else { ", LOST records" };
         let measured = format!("{}/s{lossy}", count(got));
         verdicts.push((
@@ -110,7 +97,7 @@ pub fn table(verdicts: &[Verdict]) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::call::{peer::PEERS, summary::Summary};
+    use crate::call::{cost, peer::PEERS, summary::Summary};
 
     fn measured(name: &'static str, cpu_ns: f64, lost: u64) -> Measured {
         let account = cost::Account {

@@ -20,8 +20,10 @@ use crate::call::{
     hub::Hub,
     paper::{self, Place, Row},
     peer::ours,
-    program::{self, Limits},
+    program,
     role::{self, Stage, this_program},
+    scene::{self, Amount},
+    summary::Summary,
 };
 
 /// The far end of the cable, and the port its node listens at.
@@ -43,18 +45,9 @@ pub struct Ask {
     /// Where directories are made.
     #[arg(long)]
     pub data: PathBuf,
-    /// Calls in all.
-    #[arg(long)]
-    pub calls: u64,
-    /// Rounds of calls whose processor time is compared.
-    #[arg(long)]
-    pub rounds: usize,
-    /// How long a row waits for acknowledgements.
-    #[arg(long)]
-    pub seconds: f64,
-    /// Numbers of threads.
-    #[arg(long, value_delimiter = ',')]
-    pub threads: Vec<usize>,
+    /// How much is done.
+    #[command(flatten)]
+    pub amount: Amount,
     /// Where the account goes.
     #[arg(long)]
     pub account: PathBuf,
@@ -70,9 +63,18 @@ pub struct Pair {
     /// How many threads.
     pub threads: usize,
     /// With the collector on this host.
-    pub near: program::Account,
+    pub near: Seen,
     /// With the collector far away.
-    pub far: program::Account,
+    pub far: Seen,
+}
+
+/// What came of a row.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Seen {
+    /// The calls.
+    pub times: Summary,
+    /// Records that are not kept.
+    pub lost: u64,
 }
 
 /// What a one-way call costs with the collector here and there.
@@ -108,24 +110,21 @@ pub struct Account {
     pub costs: Vec<Costs>,
 }
 
-/// Measures in a network of its own; fails where there can be none.
-pub fn measure(ask: &Ask) -> Result<Account, String> {
+/// Measures in a network of its own; fails where there can be none. The account goes by way of a file.
+pub fn measure(amount: &Amount, place: &scene::Place, file: &Path) -> Result<Account, String> {
     let mut command = Command::new("unshare");
     command.args(["--net", "--mount", "--propagation", "private"]);
     if !rustix::process::geteuid().is_root() {
         command.args(["--user", "--map-root-user"]);
     }
     command.arg(std::env::current_exe().map_err(|e| e.to_string())?).args(["role", "network"]);
-    command.arg("--tampu").arg(&ask.tampu).arg("--data").arg(&ask.data).arg("--account").arg(&ask.account);
-    command.args(["--calls", &ask.calls.to_string(), "--rounds", &ask.rounds.to_string()]);
-    let threads: Vec<String> = ask.threads.iter().map(usize::to_string).collect();
-    command.args(["--seconds", &ask.seconds.to_string(), "--threads", &threads.join(",")]);
+    command.arg("--tampu").arg(&place.tampu).arg("--data").arg(&place.data).arg("--account").arg(file);
+    command.args(["--calls", &amount.calls.to_string(), "--rounds", &amount.rounds.to_string()]);
+    let threads: Vec<String> = amount.threads.iter().map(usize::to_string).collect();
+    command.args(["--seconds", &amount.seconds.to_string(), "--threads", &threads.join(",")]);
     let ended = command.stdin(Stdio::null()).status().map_err(|e| format!("unshare (util-linux): {e}"))?;
-    if !ended.success() {
-        return Err("network namespaces cannot be had here (root or user namespaces, and iproute2, are needed)".to_owned());
-    }
-    let text = fs::read(&ask.account).map_err(|e| format!("{}: {e}", ask.account.display()))?;
-    serde_json::from_slice(&text).map_err(|e| format!("an account that cannot be read: {e}"))
+    let unheard = || Err(format!("{ended}; it needs root or user namespaces, and iproute2"));
+    role::take(file).unwrap_or_else(unheard)
 }
 
 /// Runs a command of a few words that must succeed.
@@ -202,16 +201,17 @@ pub fn run(ask: &Ask) -> Result<Account, String> {
     let sides = [near, far].map(|hub| Side { stage: Stage { run: hub.run(), dir: dir.path().to_owned() }, hub });
 
     let mut pairs = Vec::new();
+    let threads = &ask.amount.threads;
     let rows = paper::rows();
-    for row in rows.iter().filter(|row| row.place == Place::Client && row.kept() && ask.threads.contains(&row.threads)) {
+    for row in rows.iter().filter(|row| row.place == Place::Client && row.kept() && threads.contains(&row.threads)) {
         let [near, far] = [&sides[0], &sides[1]].map(|side| side.row(ask, row));
         let pair = Pair { number: row.number, name: row.name(), threads: row.threads, near: near?, far: far? };
-        let us = |account: &program::Account| account.times.average_ns() / 1e3;
+        let us = |seen: &Seen| seen.times.average_ns() / 1e3;
         eprintln!("{:>2} {}: {:.2} us here, {:.2} us there", pair.number, pair.name, us(&pair.near), us(&pair.far));
         pairs.push(pair);
     }
     let mut costs = Vec::new();
-    for &threads in &ask.threads {
+    for &threads in threads {
         let mut found = Costs { threads, near: Vec::new(), far: Vec::new() };
         for _ in 0..TURNS {
             found.near.push(sides[0].cost(ask, threads)?);
@@ -236,25 +236,18 @@ struct Side {
 }
 
 impl Side {
-    fn row(&self, ask: &Ask, row: &Row) -> Result<program::Account, String> {
+    fn row(&self, ask: &Ask, row: &Row) -> Result<Seen, String> {
         let sink = self.stage.dir.join("text");
         let name = format!("bench-row-{}", row.number);
-        let command = role::program_command(row, &Limits { calls: ask.calls, seconds: ask.seconds }, &sink, &name)?;
-        let account: program::Account = self.stage.play(command, &sink)?;
-        let kept = self.hub.kept(&name)?;
-        if kept + account.dropped == account.times.calls {
-            Ok(account)
-        } else {
-            Err(format!("row {}: {kept} of {} records are kept", row.number, account.times.calls))
-        }
+        let command = role::program_command(row, &ask.amount, &sink, &name)?;
+        let program::Account { times, .. } = self.stage.play(command, &sink)?;
+        let lost = scene::missing(times.calls, self.hub.kept(&name)?)?;
+        Ok(Seen { times, lost })
     }
 
     fn cost(&self, ask: &Ask, threads: usize) -> Result<cost::Account, String> {
         let sink = self.stage.dir.join("text");
-        let peer = ours::NAME.to_owned();
-        let (calls, rounds) = (ask.calls, ask.rounds);
-        let account = PathBuf::new();
-        let cost = cost::Ask { peer, threads, calls, rounds, records: 0, sink: sink.clone(), account };
+        let cost = cost::Ask { records: 0, ..cost::Ask::of(ours::NAME, threads, &ask.amount, &sink) };
         self.stage.play(role::cost_command(&cost)?, &sink)
     }
 }

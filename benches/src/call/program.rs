@@ -39,15 +39,6 @@ pub const TEXT: &str = "antenna";
 /// The short string.
 pub const STATES: [&str; 4] = ["tracking", "slewing", "idle", "stowed"];
 
-/// How much a row does at most.
-#[derive(Debug, Clone, Copy)]
-pub struct Limits {
-    /// Calls in all.
-    pub calls: u64,
-    /// No call is begun later than this.
-    pub seconds: f64,
-}
-
 /// What a program is asked for.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Ask {

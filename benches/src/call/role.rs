@@ -15,7 +15,7 @@ use rustix::process::{Signal, set_parent_process_death_signal};
 use serde::{Serialize, de::DeserializeOwned};
 
 use crate::{
-    call::{cost, delay, hub, network, paper, peer, program},
+    call::{cost, delay, hub, network, paper, peer, program, scene::Amount},
     process::monotonic,
 };
 
@@ -51,9 +51,9 @@ impl Role {
     pub fn play(&self) -> Result<(), String> {
         set_parent_process_death_signal(Some(Signal::KILL)).map_err(|e| format!("death signal: {e}"))?;
         match self {
-            Role::Program(ask) => account(&ask.account, &program::run(ask)?),
-            Role::Cost(ask) => account(&ask.account, &peer::run(ask)?),
-            Role::Network(ask) => account(&ask.account, &network::run(ask)?),
+            Role::Program(ask) => give(&ask.account, &program::run(ask)),
+            Role::Cost(ask) => give(&ask.account, &peer::run(ask)),
+            Role::Network(ask) => give(&ask.account, &network::run(ask)),
             Role::Delay(ask) => delay::run(ask),
             Role::Become { command } => {
                 let Some((program, arguments)) = command.split_first() else { return Err("nothing to become".to_owned()) };
@@ -63,9 +63,18 @@ impl Role {
     }
 }
 
-fn account(path: &Path, what: &impl Serialize) -> Result<(), String> {
-    let text = serde_json::to_vec(what).map_err(|e| e.to_string())?;
+/// Leaves an account, or why there is none.
+fn give<T: Serialize>(path: &Path, account: &Result<T, String>) -> Result<(), String> {
+    let text = serde_json::to_vec(account).map_err(|e| e.to_string())?;
     fs::write(path, text).map_err(|e| format!("{}: {e}", path.display()))
+}
+
+/// Takes the account that a process has left; nothing if it left none.
+pub fn take<T: DeserializeOwned>(path: &Path) -> Option<Result<T, String>> {
+    let text = fs::read(path).ok()?;
+    // The directory goes as a whole if this does not succeed.
+    let _ = fs::remove_file(path);
+    Some(serde_json::from_slice(&text).unwrap_or_else(|e| Err(format!("an account that cannot be read: {e}"))))
 }
 
 /// A command that starts this program in a role.
@@ -85,7 +94,6 @@ pub struct Stage {
     pub dir: PathBuf,
 }
 
-/// What the process logs to, and where the text it says goes.
 impl Stage {
     /// Runs a command that takes `--account`, with its standard output and error going to `sink`, and reads its account.
     pub fn play<T: DeserializeOwned>(&self, mut command: Command, sink: &Path) -> Result<T, String> {
@@ -101,15 +109,11 @@ impl Stage {
         command.env("TAMPU_RUN_DIR", &self.run).env("TAMPU_DOMAIN", hub::DOMAIN);
         let mut child = command.spawn().map_err(|e| format!("{:?}: {e}", command.get_program()))?;
         let ended = wait(&mut child, PATIENCE)?;
-        if !ended.success() {
+        take(&path).unwrap_or_else(|| {
             let text = fs::read(sink).unwrap_or_default();
             let last = String::from_utf8_lossy(&text[text.len().saturating_sub(400)..]).trim().to_owned();
-            return Err(format!("{ended}: {last}"));
-        }
-        let text = fs::read(&path).map_err(|e| format!("{}: {e}", path.display()))?;
-        // The directory goes as a whole if this does not succeed.
-        let _ = fs::remove_file(&path);
-        serde_json::from_slice(&text).map_err(|e| format!("an account that cannot be read: {e}"))
+            Err(format!("{ended}: {last}"))
+        })
     }
 }
 
@@ -131,11 +135,11 @@ fn wait(child: &mut std::process::Child, patience: Duration) -> Result<std::proc
 }
 
 /// The command of a row.
-pub fn program_command(row: &paper::Row, plan: &program::Limits, sink: &Path, name: &str) -> Result<Command, String> {
+pub fn program_command(row: &paper::Row, amount: &Amount, sink: &Path, name: &str) -> Result<Command, String> {
     let mut command = this_program("program")?;
     command.args(["--place", &word(&row.place), "--what", &word(&row.what), "--name", name]);
-    command.args(["--threads", &row.threads.to_string(), "--calls", &plan.calls.to_string()]);
-    command.args(["--seconds", &plan.seconds.to_string()]).arg("--sink").arg(sink);
+    command.args(["--threads", &row.threads.to_string(), "--calls", &amount.calls.to_string()]);
+    command.args(["--seconds", &amount.seconds.to_string()]).arg("--sink").arg(sink);
     Ok(command)
 }
 
