@@ -61,6 +61,9 @@ pub struct Ask {
     /// Records without a pause, at last.
     #[arg(long)]
     pub records: u64,
+    /// Only what can be compared between two places: no bursts, and nothing without a pause.
+    #[arg(long)]
+    pub brief: bool,
     /// The file that text is written to.
     #[arg(long)]
     pub sink: PathBuf,
@@ -96,7 +99,7 @@ impl Ask {
         let Amount { calls, rounds, records, .. } = *amount;
         let (peer, sink) = (peer.to_owned(), sink.to_owned());
         // Where the account goes is said by who starts the process.
-        Ask { peer, threads, calls, rounds, records, sink, account: PathBuf::new() }
+        Ask { peer, threads, calls, rounds, records, brief: false, sink, account: PathBuf::new() }
     }
 
     fn plan(&self) -> Plan {
@@ -105,7 +108,13 @@ impl Ask {
 
     /// How many records are logged in all: of each way, and of its warm-up.
     fn logged(&self) -> u64 {
-        3 * self.calls * (self.rounds as u64 + 1) + self.records
+        let ways = if self.brief { 2 } else { 3 };
+        ways * self.calls * (self.rounds as u64 + 1) + self.at_once()
+    }
+
+    /// How many without a pause.
+    fn at_once(&self) -> u64 {
+        if self.brief { 0 } else { self.records }
     }
 }
 
@@ -119,17 +128,18 @@ pub fn measure<P: Peer>(ask: &Ask, peer: P) -> Result<Account, String> {
     };
     let cpu_ns = gang::cpu(plan, work);
     let flat_out = Summary::of(gang::timed(plan, work), scale);
-    let bursts = Summary::of(gang::bursts(plan, BURST, work), scale);
-    let noop_ns = peer.noop_ns();
+    let bursts = if ask.brief { Vec::new() } else { gang::bursts(plan, BURST, work) };
+    let bursts = Summary::of(bursts, scale);
+    let noop_ns = if ask.brief { None } else { peer.noop_ns() };
     let begun = Instant::now();
     thread::scope(|scope| {
-        for share in plan.shares(ask.records) {
+        for share in plan.shares(ask.at_once()) {
             scope.spawn(|| share.for_each(work()));
         }
     });
     let dropped = peer.dropped();
     let confirmed = peer.finish()?;
-    let sustained_per_s = ask.records as f64 / begun.elapsed().as_secs_f64();
+    let sustained_per_s = ask.at_once() as f64 / begun.elapsed().as_secs_f64();
     Ok(Account { cpu_ns, flat_out, bursts, sustained_per_s, logged: ask.logged(), dropped, confirmed, noop_ns })
 }
 
@@ -173,12 +183,14 @@ mod tests {
 
     #[test]
     fn as_many_records_are_logged_as_the_account_says() -> Result<(), String> {
-        let counter = Counter::default();
-        let (sink, account) = (PathBuf::new(), PathBuf::new());
-        let ask = Ask { peer: String::new(), threads: 3, calls: 100, rounds: 2, records: 1000, sink, account };
-        let account = measure(&ask, &counter)?;
-        assert_eq!(counter.0.into_inner(), account.logged);
-        assert_eq!((account.flat_out.calls, account.bursts.calls), (200, 200));
+        for (brief, bursts) in [(false, 200), (true, 0)] {
+            let counter = Counter::default();
+            let (sink, account) = (PathBuf::new(), PathBuf::new());
+            let ask = Ask { peer: String::new(), threads: 3, calls: 100, rounds: 2, records: 1000, brief, sink, account };
+            let account = measure(&ask, &counter)?;
+            assert_eq!(counter.0.into_inner(), account.logged);
+            assert_eq!((account.flat_out.calls, account.bursts.calls), (200, bursts));
+        }
         Ok(())
     }
 }

@@ -32,7 +32,7 @@ const NOBODY: Duration = Duration::from_millis(500);
 /// The container's other components, and how often each logs.
 const NEIGHBOURS: [&str; 3] = ["CONTROL/DV01/Mount", "CONTROL/DV01/LLC", "CONTROL/DV02/Mount"];
 const NEIGHBOUR_EVERY: Duration = Duration::from_millis(100);
-/// Of whom nothing is measured.
+/// The component that is measured.
 const COMPONENT: &str = "CONTROL/DV01/FrontEnd";
 /// What every measured text begins with.
 pub const TEXT: &str = "antenna";
@@ -119,7 +119,7 @@ pub fn run(ask: &Ask) -> Result<Account, String> {
         }
     }
     let over = AtomicBool::new(false);
-    let account = thread::scope(|scope| {
+    thread::scope(|scope| {
         if ask.place == Place::Component {
             for name in NEIGHBOURS {
                 let (neighbour, over) = (logger.for_object(name), &over);
@@ -130,8 +130,7 @@ pub fn run(ask: &Ask) -> Result<Account, String> {
         let account = measure(ask, &speaker);
         over.store(true, Ordering::Relaxed);
         account
-    });
-    account
+    })
 }
 
 /// A component that nothing is measured of.

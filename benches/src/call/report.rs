@@ -83,7 +83,7 @@ fn network_table(far: &network::Account) -> String {
         "here: average",
         "p50",
         "p99",
-        "1 ms away: calls",
+        "there: calls",
         "average",
         "p50",
         "p99",

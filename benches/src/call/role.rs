@@ -109,7 +109,7 @@ impl Stage {
         command.env("TAMPU_RUN_DIR", &self.run).env("TAMPU_DOMAIN", hub::DOMAIN);
         let mut child = command.spawn().map_err(|e| format!("{:?}: {e}", command.get_program()))?;
         let ended = wait(&mut child, PATIENCE)?;
-        take(&path).unwrap_or_else(|| {
+        take(&path).filter(|_| ended.success()).unwrap_or_else(|| {
             let text = fs::read(sink).unwrap_or_default();
             let last = String::from_utf8_lossy(&text[text.len().saturating_sub(400)..]).trim().to_owned();
             Err(format!("{ended}: {last}"))
@@ -148,6 +148,9 @@ pub fn cost_command(ask: &cost::Ask) -> Result<Command, String> {
     let mut command = this_program("cost")?;
     command.args(["--peer", &ask.peer, "--threads", &ask.threads.to_string(), "--calls", &ask.calls.to_string()]);
     command.args(["--rounds", &ask.rounds.to_string(), "--records", &ask.records.to_string()]).arg("--sink").arg(&ask.sink);
+    if ask.brief {
+        command.arg("--brief");
+    }
     Ok(command)
 }
 
