@@ -162,6 +162,8 @@ mod tests {
         },
     };
 
+    use proptest::{prop_assert, prop_assert_eq, proptest};
+
     use super::*;
 
     const PLAN: Plan = Plan { threads: 3, calls: 100, rounds: 2, warm_up: 1, limit: Duration::MAX };
@@ -175,6 +177,18 @@ mod tests {
         assert!(called.iter().copied().collect::<BTreeSet<u64>>().into_iter().eq(0..100));
     }
 
+    proptest! {
+        #[test]
+        fn shares_follow_one_another_and_differ_by_one_at_most(threads in 1usize..50, calls in 0u64..10_000) {
+            let shares: Vec<_> = Plan { threads, ..PLAN }.shares(calls).collect();
+            prop_assert_eq!(shares.len(), threads);
+            prop_assert_eq!((shares[0].start, shares[threads - 1].end), (0, calls));
+            prop_assert!(shares.windows(2).all(|pair| pair[0].end == pair[1].start));
+            let sizes = || shares.iter().map(|share| share.end - share.start);
+            prop_assert!(sizes().max() <= sizes().min().map(|least| least + 1));
+        }
+    }
+
     #[test]
     fn a_round_ends_at_its_limit() {
         let plan = Plan { limit: Duration::ZERO, ..PLAN };
@@ -185,7 +199,11 @@ mod tests {
     #[test]
     fn bursts_and_processor_time_make_the_calls_too() {
         let calls = AtomicU64::new(0);
-        let count = || |_| drop(calls.fetch_add(1, Ordering::Relaxed));
+        let count = || {
+            |_| {
+                calls.fetch_add(1, Ordering::Relaxed);
+            }
+        };
         assert_eq!(bursts(PLAN, 20, count).len(), 200);
         assert!(cpu(PLAN, count) >= 0.0);
         assert_eq!(calls.load(Ordering::Relaxed), 600);

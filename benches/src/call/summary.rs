@@ -54,6 +54,8 @@ fn quantile(sorted: &[u64], share: f64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use proptest::{collection::vec, prop_assert, prop_assert_eq, proptest};
+
     use super::*;
 
     const NANOSECONDS: Scale = Scale { ns_per_tick: 1.0 };
@@ -64,6 +66,21 @@ mod tests {
         assert_eq!((summary.calls, summary.min_ns, summary.max_ns), (1000, 0.5, 500.0));
         assert_eq!((summary.p50_ns, summary.p99_ns, summary.p999_ns), (250.0, 495.0, 499.5));
         assert_eq!((summary.total_ns, summary.average_ns()), (250_250.0, 250.25));
+    }
+
+    proptest! {
+        #[test]
+        fn a_quantile_is_the_first_value_that_enough_calls_do_not_exceed(ticks in vec(0u64..1_000_000, 1..3000)) {
+            let summary = Summary::of(ticks.clone(), NANOSECONDS);
+            prop_assert_eq!((summary.calls, summary.total_ns), (ticks.len() as u64, ticks.iter().sum::<u64>() as f64));
+            prop_assert!(summary.min_ns <= summary.p50_ns && summary.p50_ns <= summary.p99_ns);
+            prop_assert!(summary.p99_ns <= summary.p999_ns && summary.p999_ns <= summary.max_ns);
+            for (value, per_mille) in [(summary.p50_ns, 500), (summary.p99_ns, 990), (summary.p999_ns, 999)] {
+                let share = |holds: &dyn Fn(f64) -> bool| ticks.iter().filter(|tick| holds(**tick as f64)).count() * 1000;
+                prop_assert!(share(&|tick| tick <= value) >= per_mille * ticks.len());
+                prop_assert!(share(&|tick| tick < value) < per_mille * ticks.len());
+            }
+        }
     }
 
     #[test]
