@@ -84,9 +84,8 @@ where
 /// Calls as fast as possible, each timed, in ticks.
 pub fn timed<W: FnMut(u64)>(plan: Plan, work: impl Fn() -> W + Sync) -> Vec<u64> {
     let found = rounds(plan, &work, |hand, share| {
-        let mut ticks = Vec::with_capacity((share.end - share.start) as usize);
-        // Written once before, so that no page of it comes into being between two calls.
-        ticks.resize(ticks.capacity(), 0);
+        // Written once before, so that no page of it comes into being between two calls; zeros would not be written.
+        let mut ticks = vec![u64::MAX; (share.end - share.start) as usize];
         let (begun, mut made) = (Instant::now(), 0);
         let patient = plan.limit < Duration::MAX;
         for number in share {
