@@ -48,7 +48,7 @@ check: need ## formatting, clippy, licences, advisories, the shape of the worksp
 	@scripts/advisories.sh
 
 .PHONY: bench
-bench: bench-bus bench-log ## both benches
+bench: bench-bus bench-log bench-call ## all benches
 
 .PHONY: bench-bus
 bench-bus: bench-build ## the bus beside raw zenoh, raw ZeroMQ and a raw socket loop
@@ -58,6 +58,19 @@ bench-bus: bench-build ## the bus beside raw zenoh, raw ZeroMQ and a raw socket 
 bench-log: bench-build ## logs end to end, with 0 to 10 clients, beside NATS
 	@scripts/need.sh nats
 	@"$(CARGO_TARGET_DIR)/release/bench-log" $(ARGS)
+
+.PHONY: bench-call
+bench-call: bench-build bench-spdlog ## what a log call costs, beside ACS's figures and other loggers
+	@scripts/need.sh netns || :
+	@"$(CARGO_TARGET_DIR)/release/bench-call" --network $(ARGS)
+
+# spdlog is C++ and has its own program; bench-call looks for it beside itself.
+.PHONY: bench-spdlog
+bench-spdlog:
+	@scripts/need.sh cxx spdlog
+	@mkdir -p "$(CARGO_TARGET_DIR)/release"
+	@g++ -O2 -std=c++17 -DSPDLOG_SHARED_LIB -DSPDLOG_COMPILED_LIB -DSPDLOG_FMT_EXTERNAL -Wall -Wextra \
+		-o "$(CARGO_TARGET_DIR)/release/bench-spdlog" benches/peers/spdlog.cpp -lspdlog -lfmt -pthread
 
 # Built together: alone, each would have its dependencies with other features, and build all of them again.
 .PHONY: bench-build

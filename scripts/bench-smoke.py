@@ -13,6 +13,7 @@ TARGET = os.environ.get("CARGO_TARGET_DIR", os.path.expanduser("~/.cache/tampu/t
 BENCHES = [
     ["bench-bus", "--seconds", "0.3", "--readers", "2", "--sizes", "92,4K", "--only", "tampu,raw-unix,zmq-ipc,zenoh-router", "--json"],
     ["bench-log", "--seconds", "1", "--long-seconds", "1", "--clients", "0,1", "--json"],
+    ["bench-call", "--calls", "500", "--rounds", "1", "--records", "5000", "--seconds", "0.3", "--json"],
 ]
 
 
@@ -32,6 +33,10 @@ def wrong(cell):
     """What is wrong with a cell, or nothing. Loss on a busy machine is no mistake, as long as it is told."""
     if "failed" in cell:
         return f"failed: {cell['failed']}"
+    if cell.get("dropped", 0) < cell.get("lost", 0) and "row" in cell:
+        return f"{cell['lost']} records were lost, only {cell['dropped']} of them told"
+    if cell.get("logger", "").startswith("tampu") and (cell["lost"] > cell["account"]["dropped"] or not cell["account"]["confirmed"]):
+        return f"{cell['lost']} records were lost or not confirmed, only {cell['account']['dropped']} of them told"
     if cell.get("system", "").startswith("tampu"):
         if cell.get("wrong"):
             return f"{cell['wrong']} samples were wrong"
@@ -44,6 +49,7 @@ def main():
     subprocess.run(
         ["cargo", "build", "--locked", "--release", "--package", "tampu-cli", "--package", "tampu-benches"], check=True
     )
+    subprocess.run(["make", "bench-spdlog"], check=True)
     failures = 0
     for command in BENCHES:
         cells = run(command)

@@ -3,9 +3,11 @@
 use std::{
     fs::{self, OpenOptions},
     io::{self, Write},
-    path::Path,
+    path::{Path, PathBuf},
     time::{Duration, Instant},
 };
+
+use tempfile::TempDir;
 
 use crate::payload::Message;
 
@@ -34,6 +36,15 @@ pub fn measure(dir: &Path, time: Duration) -> io::Result<Disk> {
     let disk = measured?;
     removed?;
     Ok(disk)
+}
+
+/// A directory on the disk where the product keeps its data unless told otherwise; the one for temporary files may be memory.
+pub fn data_dir() -> io::Result<TempDir> {
+    let data = std::env::var_os("XDG_DATA_HOME").map(PathBuf::from);
+    let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".local/share"));
+    let parent = data.or_else(home).unwrap_or_else(std::env::temp_dir);
+    std::fs::create_dir_all(&parent)?;
+    tempfile::Builder::new().prefix("tampu-bench-").tempdir_in(parent)
 }
 
 fn write(path: &Path, time: Duration) -> io::Result<Disk> {

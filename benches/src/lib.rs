@@ -19,8 +19,10 @@
 //! | what we want to reach | [`goal`] |
 //! | what the disk takes | [`disk`] |
 //! | our log line end to end | [`perf_log`] |
+//! | what a log call costs the one who logs | [`call`] |
 //! | tables | [`table`] |
 
+pub mod call;
 pub mod cell;
 pub mod disk;
 pub mod goal;

@@ -1,7 +1,6 @@
 //! `bench-log`: log records end to end beside NATS. See the README of this directory.
 
 use std::{
-    io,
     path::{Path, PathBuf},
     process::ExitCode,
     time::Duration,
@@ -17,7 +16,6 @@ use tampu_benches::{
     system::{LOG_PEERS, Role},
     table::{Table, count},
 };
-use tempfile::TempDir;
 
 /// A record's bytes, as in the paper that began this.
 const RECORD: usize = 250;
@@ -88,7 +86,7 @@ fn main() -> ExitCode {
 }
 
 fn bench(options: &Options) -> Result<(), String> {
-    let made = data_dir().map_err(|e| format!("a directory for segments: {e}; --data names another"))?;
+    let made = disk::data_dir().map_err(|e| format!("a directory for segments: {e}; --data names another"))?;
     let data = options.data.as_deref().unwrap_or(made.path());
     let disk = disk::measure(data, Duration::from_secs(2)).map_err(|e| format!("{}: {e}", data.display()))?;
     eprintln!(
@@ -121,15 +119,6 @@ fn bench(options: &Options) -> Result<(), String> {
         }
     }
     Ok(())
-}
-
-/// A directory on the disk where the product keeps its data unless told otherwise; the one for temporary files may be memory.
-fn data_dir() -> io::Result<TempDir> {
-    let data = std::env::var_os("XDG_DATA_HOME").map(PathBuf::from);
-    let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".local/share"));
-    let parent = data.or_else(home).unwrap_or_else(std::env::temp_dir);
-    std::fs::create_dir_all(&parent)?;
-    tempfile::Builder::new().prefix("tampu-bench-").tempdir_in(parent)
 }
 
 impl Options {
