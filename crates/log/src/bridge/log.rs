@@ -12,8 +12,8 @@
 //! ```
 //!
 //! The target names the logger, whose levels count; file and line are kept, the module stands as the routine, and key-values
-//! become data. That a level is disabled is found by the target, some ten nanoseconds; where that is too much,
-//! [`log::set_max_level`](::log::set_max_level) is looked at before.
+//! become data. Whether a level is disabled is found by the target, which costs a hash and a look into a table; where that is too
+//! much, [`log::set_max_level`](::log::set_max_level) is looked at before.
 
 use std::sync::Arc;
 

@@ -2,10 +2,7 @@
 
 use std::{borrow::Cow, fmt};
 
-use tampu_text::{
-    Dialect, Payload, Piece, Recorder, Site, Spec, Statement,
-    formatted::Formatted,
-};
+use tampu_text::{Dialect, Payload, Piece, Recorder, Site, Spec, Statement, formatted::Formatted};
 use tampu_types::{Datum, Level, LogRecord};
 
 use crate::logger::Logger;

@@ -39,10 +39,7 @@ impl Speakers {
     /// Who speaks for this target; nobody for what is below the bus.
     #[inline]
     pub fn of(&self, target: &str) -> Option<Speaker<'_>> {
-        let make = || Named {
-            target: target.into(),
-            logger: (!is_below_the_bus(target)).then(|| self.logger.named(target)),
-        };
+        let make = || Named { target: target.into(), logger: (!is_below_the_bus(target)).then(|| self.logger.named(target)) };
         match self.named.find_or_add(Mix::START.text(target).hash(), |named| *named.target == *target, make) {
             Some(named) => named.logger.as_ref().map(|logger| Speaker { logger, own: true }),
             None => (!is_below_the_bus(target)).then_some(Speaker { logger: &self.logger, own: false }),

@@ -206,13 +206,7 @@ impl<S: Subscriber + for<'s> LookupSpan<'s>> tracing_subscriber::Layer<S> for La
 }
 
 impl Shared {
-    fn meet(
-        &self,
-        metadata: &'static Metadata<'static>,
-        path: &Path,
-        said: &Said<'static>,
-        logger: &Logger,
-    ) -> Option<&Met> {
+    fn meet(&self, metadata: &'static Metadata<'static>, path: &Path, said: &Said<'static>, logger: &Logger) -> Option<&Met> {
         if !said.fits() {
             return None;
         }

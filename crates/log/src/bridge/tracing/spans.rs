@@ -56,11 +56,9 @@ impl SpanSaid {
 
     /// Takes values that became known later.
     pub fn learn(&mut self, record: &span::Record<'_>) {
-        record.record(&mut each_field(|name, value| {
-            match self.values.iter_mut().find(|(known, _)| *known == name) {
-                Some((_, known)) => *known = value.to_string(),
-                None => self.values.push((name, value.to_string())),
-            }
+        record.record(&mut each_field(|name, value| match self.values.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, known)) => *known = value.to_string(),
+            None => self.values.push((name, value.to_string())),
         }));
     }
 
