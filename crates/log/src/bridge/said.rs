@@ -83,6 +83,7 @@ impl<'a> Said<'a> {
     }
 
     /// Whether a value of this name is there.
+    #[cfg(feature = "tracing")]
     pub fn has(&self, name: &str) -> bool {
         self.names().contains(&name) || self.beyond.iter().any(|datum| datum.name == name)
     }

@@ -5,10 +5,13 @@
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 
+/// A hash and its value. Boxed: most slots stay empty.
+type Slot<T> = OnceLock<(u64, Box<T>)>;
+
 /// At most so many values, each found by a hash and a comparison.
 pub(super) struct Table<T> {
-    /// A power of two, more than will ever be filled, so that a search ends. Boxed: most slots stay empty.
-    slots: Box<[OnceLock<(u64, Box<T>)>]>,
+    /// A power of two, more than will ever be filled, so that a search ends.
+    slots: Box<[Slot<T>]>,
     /// How many more may come; locked while one comes.
     room: Mutex<usize>,
 }
@@ -21,6 +24,7 @@ impl<T> Table<T> {
     }
 
     /// The one of this hash that is the same.
+    #[cfg(any(feature = "tracing", test))]
     #[inline]
     pub fn find(&self, hash: u64, same: impl Fn(&T) -> bool) -> Option<&T> {
         self.probe(hash, &same).ok()

@@ -175,7 +175,7 @@ impl<S: Subscriber + for<'s> LookupSpan<'s>> tracing_subscriber::Layer<S> for La
     fn on_event(&self, event: &Event<'_>, context: Context<'_, S>) {
         let metadata = event.metadata();
         if FromLog::is(metadata) {
-            return self.shared.from_log(event);
+            return self.shared.take_log_record(event);
         }
         let level = level_of(*metadata.level());
         let Some(speaker) = self.shared.speakers.of(metadata.target()).filter(|speaker| speaker.logger.enabled(level)) else {
@@ -236,7 +236,7 @@ impl Shared {
         self.met.find_or_add(hash, same, make)
     }
 
-    fn from_log(&self, event: &Event<'_>) {
+    fn take_log_record(&self, event: &Event<'_>) {
         let found = FromLog::of(event);
         let level = level_of(*event.metadata().level());
         let Some(speaker) = self.speakers.of(found.target()).filter(|speaker| speaker.logger.enabled(level)) else { return };
