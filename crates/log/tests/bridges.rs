@@ -5,7 +5,7 @@ use std::{
     cell::{Cell, RefCell},
     fmt,
     process::Command,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use proptest::prelude::*;
@@ -59,6 +59,9 @@ fn allocations(work: impl FnOnce()) -> u64 {
     ALLOCATIONS.get() - before
 }
 
+/// How long a test waits for what must come; longer than any machine needs.
+const PATIENCE: Duration = Duration::from_secs(60);
+
 /// A logger, and a reader of all it publishes.
 struct Bench {
     net: MemoryNet,
@@ -88,8 +91,9 @@ impl Bench {
 
     /// So many records, in the order in which they were logged.
     fn records(&mut self, count: usize) -> Vec<LogRecord> {
-        let mut records = Vec::new();
+        let (mut records, begun) = (Vec::new(), Instant::now());
         while records.len() < count {
+            assert!(begun.elapsed() < PATIENCE, "{count} were logged, only these came: {records:#?}");
             self.net.advance(Duration::from_millis(1));
             match self.reader.next(Duration::from_millis(100)) {
                 Some(Event::Sample(sample)) => records.extend(decode_records(sample.payload.bytes().unwrap()).unwrap()),
@@ -441,7 +445,9 @@ fn a_bridge_that_is_dropped_lets_its_logger_end() {
     assert_eq!(bench.records(2).len(), 2);
     let Bench { net, logger, mut reader, _viewer } = bench;
     drop((logger, bridge));
+    let begun = Instant::now();
     loop {
+        assert!(begun.elapsed() < PATIENCE, "the logger goes on");
         net.advance(Duration::from_millis(1));
         if let Some(Event::Source(change)) = reader.next(Duration::from_millis(100))
             && change.state == SourceState::Left

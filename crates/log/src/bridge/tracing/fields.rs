@@ -19,9 +19,7 @@ struct EachField<F>(F);
 
 impl<F: FnMut(&'static str, fmt::Arguments<'_>)> EachField<F> {
     fn call(&mut self, field: &Field, value: fmt::Arguments<'_>) {
-        let name = field.name();
-        // A field named like a keyword is written `r#type`.
-        (self.0)(name.strip_prefix("r#").unwrap_or(name), value);
+        (self.0)(field.name(), value);
     }
 }
 
