@@ -10,6 +10,8 @@ export CARGO_TARGET_DIR ?= $(HOME)/.cache/tampu/target
 export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 # The lock file is part of the repository: a build that would change it fails instead.
 CARGO_FLAGS ?= --locked
+# Parts of the product that are off by default; one set of features for all of `make test`, so that nothing is built twice.
+FEATURES := --features tampu-log/log,tampu-log/tracing
 # How long each fuzz target runs, in seconds.
 FUZZ_SECONDS ?= 60
 
@@ -32,7 +34,7 @@ release: need ## build the optimised `tampu`
 
 .PHONY: test
 test: need ## every test that needs no foreign server (10 minutes from nothing on 2 cores)
-	@cargo test $(CARGO_FLAGS)
+	@cargo test $(CARGO_FLAGS) $(FEATURES)
 	@echo "make test: all passed. Not part of it: tests beside foreign servers and peers, network cuts and full disks (make test-all)."
 
 .PHONY: test-all
@@ -43,7 +45,7 @@ test-all: test ## make test, then real servers, peers, network cuts, full disks 
 check: need ## formatting, clippy, licences, advisories, the shape of the workspace
 	@scripts/need.sh cxx
 	@cargo fmt --all --check
-	@cargo clippy $(CARGO_FLAGS) --workspace --all-targets -- -D warnings
+	@cargo clippy $(CARGO_FLAGS) $(FEATURES) --workspace --all-targets -- -D warnings
 	@cargo test $(CARGO_FLAGS) --package tampu-types --test structure --test spec
 	@scripts/advisories.sh
 

@@ -7,6 +7,7 @@
 //! | subject | module |
 //! |-|-|
 //! | the application's side | [`logger`], and a macro a level: [`info!`], [`warning!`], ... |
+//! | the same for programs that speak through the `log` crate or `tracing` (features of these names) | `bridge` |
 //! | what takes records off the bus and answers questions | [`collector`] |
 //! | what somebody wants to find | [`query`] |
 //! | where records are kept | [`archive`] |
@@ -15,6 +16,8 @@
 //! Applications that prefer the short name depend on it as `tampu = { package = "tampu-log" }` and write `tampu::info!`.
 
 pub mod archive;
+#[cfg(any(feature = "log", feature = "tracing"))]
+pub mod bridge;
 pub mod collector;
 pub mod logger;
 mod macros;

@@ -5,13 +5,14 @@
 //! buffer.
 
 use std::{
+    borrow::Cow,
     cell::Cell,
     fmt::{self, Write},
 };
 
 use crate::{
     capture::Capture,
-    cut::{TEXT_MAX, kept},
+    cut::{TEXT_MAX, kept, shown},
     out::Out,
     tag::Tag,
 };
@@ -33,6 +34,14 @@ pub struct Formatted {
 }
 
 impl Formatted {
+    /// The empty text, for a place that is perhaps filled later.
+    pub const EMPTY: Formatted = Formatted { text: Vec::new(), length: 0 };
+
+    /// As it will be shown, with what is missing.
+    pub fn shown(&self) -> Cow<'_, str> {
+        shown(&self.text, self.length)
+    }
+
     /// Formats; at most [`TEXT_MAX`] bytes are kept. A `Display` that fails leaves what it wrote so far: a log call has nobody to
     /// return an error to.
     pub fn new(arguments: fmt::Arguments<'_>) -> Formatted {
@@ -64,6 +73,9 @@ impl Write for Formatted {
 
 impl Drop for Formatted {
     fn drop(&mut self) {
+        if self.text.capacity() == 0 {
+            return;
+        }
         let mut buffer = std::mem::take(&mut self.text);
         buffer.clear();
         let _ = BUFFERS.try_with(|buffers| {

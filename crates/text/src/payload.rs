@@ -6,7 +6,7 @@
 //!
 //! The tags come first and together because they are one constant the compiler knows: a store or two, where a tag before each
 //! value would be one more store an argument. Arguments are pairs of pairs, `(first, (second, ()))`, so that there is one rule
-//! for any number of them.
+//! for any number of them; where all are of one type, an array is the same.
 
 use std::mem::MaybeUninit;
 
@@ -78,6 +78,34 @@ unsafe impl<First: Capture, Rest: Arguments> Arguments for (First, Rest) {
     }
 }
 
+// SAFETY: every value writes what it says.
+unsafe impl<Value: Capture, const N: usize> Arguments for [Value; N] {
+    const COUNT: usize = N;
+    const TAGS: [u8; ARGUMENTS_MAX] = {
+        assert!(N <= ARGUMENTS_MAX, "a log statement takes at most 64 arguments");
+        let mut tags = [0; ARGUMENTS_MAX];
+        let mut index = 0;
+        while index < N {
+            tags[index] = Value::TAG;
+            index += 1;
+        }
+        tags
+    };
+    const FIXED: usize = N * Value::FIXED;
+
+    #[inline(always)]
+    fn varying(&self) -> usize {
+        self.iter().map(Capture::varying).sum()
+    }
+
+    #[inline(always)]
+    unsafe fn write(&self, out: &mut Out) {
+        for value in self {
+            unsafe { value.write(out) };
+        }
+    }
+}
+
 /// What a call stores beside its time and its statement: written once, in one go, to where the recorder says.
 #[derive(Debug)]
 pub struct Payload<A: Arguments> {
@@ -137,5 +165,29 @@ impl<A: Arguments> Payload<A> {
         let written = self.write_to(bytes.spare_capacity_mut()).len();
         // SAFETY: the spare capacity's first bytes, as many, have just been written.
         unsafe { bytes.set_len(bytes.len() + written) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn bytes(arguments: impl Arguments) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        Payload::new(arguments).append_to(&mut bytes);
+        bytes
+    }
+
+    proptest! {
+        #[test]
+        fn an_array_is_written_as_pairs_are(texts: [String; 9]) {
+            let [a, b, c, d, e, f, g, h, i] = &texts;
+            prop_assert_eq!(bytes([a]), bytes((a, ())));
+            prop_assert_eq!(bytes([a, b, c]), bytes((a, (b, (c, ())))));
+            let pairs = (a, (b, (c, (d, (e, (f, (g, (h, (i, ())))))))));
+            prop_assert_eq!(bytes(texts.each_ref()), bytes(pairs));
+        }
     }
 }

@@ -107,12 +107,18 @@ pub(crate) fn run(shared: Arc<Shared>, mut post: Box<dyn Post>, drainer: Drainer
             backend.close();
             return backend.remainder;
         }
-        nap = if busy { NAP } else { nap * 2 };
+        nap = if busy { NAP } else { longer(nap) };
         if !busy {
             let pause = backend.pause().min(nap);
             backend.drainer.sleep(pause);
         }
     }
+}
+
+/// The sleep after this one while nothing comes. It stops growing where [`Backend::pause`] is the shorter one anyway: a process may
+/// be idle for months.
+fn longer(nap: Duration) -> Duration {
+    (nap * 2).min(RETRY)
 }
 
 impl Backend {
@@ -355,5 +361,16 @@ impl Backend {
         let left = self.give_up.map_or(Duration::ZERO, |at| at.saturating_duration_since(Instant::now()));
         self.post.flush(left);
         self.settle();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn naps_of_an_idle_process_grow_and_stay_bounded() {
+        assert_eq!(longer(NAP), 2 * NAP);
+        assert_eq!((0..1000).fold(NAP, |nap, _| longer(nap)), RETRY);
     }
 }

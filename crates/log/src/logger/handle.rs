@@ -111,7 +111,7 @@ impl Logger {
         let mut record = LogRecord::new(level, rendered.message());
         record.data = rendered.values().map(|(name, value)| tampu_types::Datum::new(name, value)).collect();
         record.file = site.file.into_owned();
-        record.line = Some(site.line);
+        record.line = (site.line > 0).then_some(site.line);
         record.routine = site.routine.into_owned();
         self.record(record);
     }

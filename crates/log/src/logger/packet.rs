@@ -100,7 +100,7 @@ impl Packet {
             incarnation: Some(self.life),
             logger: &identity.logger,
             file: &site.file,
-            line: Some(site.line),
+            line: (site.line > 0).then_some(site.line),
             routine: &site.routine,
             host: called.host,
             process: called.process,

@@ -190,7 +190,7 @@ pub fn kill(kills: u64, seed: u64, program: &Command) -> Totals {
         let witness: PathBuf = dir.path().join(format!("witness-{number}"));
         let mut victim = start(program, &run, &witness);
         let begun = Instant::now();
-        while witnessed(&witness).iter().any(|calls| *calls == 0) {
+        while witnessed(&witness).contains(&0) {
             assert!(victim.try_wait().unwrap().is_none(), "seed {seed}: a victim ended by itself");
             assert!(begun.elapsed() < PATIENCE, "seed {seed}: a victim does not begin");
             std::thread::sleep(Duration::from_micros(200));
