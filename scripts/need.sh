@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # need.sh THING...: makes sure each thing is on this machine: installs it where that can be done without asking, else says
-# in one line what is missing and the command that installs it. Things: rust, cc, cxx, python, nats, netns.
+# in one line what is missing and the command that installs it. Things: rust, cc, cxx, spdlog, python, nats, netns.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -28,6 +28,7 @@ debian() { # WHAT PACKAGE...
 
 has_cc() { command -v cc >/dev/null && printf 'int main(void){return 0;}' | cc -x c -o /dev/null - 2>/dev/null; }
 has_cxx() { command -v c++ >/dev/null && printf '#include <vector>\nint main(){}' | c++ -x c++ -o /dev/null - 2>/dev/null; }
+has_spdlog() { printf "#include <spdlog/spdlog.h>\nint main(){}" | c++ -std=c++17 -x c++ -fsyntax-only - 2>/dev/null; }
 has_python() { python3 -c 'import venv, ensurepip, sys; sys.exit(sys.version_info < (3, 9))' 2>/dev/null; }
 
 need_rust() {
@@ -57,6 +58,7 @@ for thing in "$@"; do
     rust) need_rust ;;
     cc) has_cc || debian "a C compiler and linker" gcc libc6-dev ;;
     cxx) has_cxx || debian "a C++ compiler" g++ ;;
+    spdlog) has_spdlog || debian "spdlog" libspdlog-dev ;;
     python) has_python || debian "Python with venv" python3 python3-venv ;;
     nats) command -v nats-server >/dev/null || debian "the NATS server" nats-server ;;
     netns) command -v ip >/dev/null || debian "ip, for network namespaces" iproute2 ;;

@@ -24,6 +24,11 @@ impl Statement {
         Statement { site, routine, mark: AtomicU32::new(0) }
     }
 
+    /// One whose description is complete, the routine included: what a front end of another language makes at run time.
+    pub const fn described(site: Site) -> Statement {
+        Statement::new(site, || "")
+    }
+
     /// What [`statement!`](crate::statement!) makes: a statement of Rust's dialect. It has fewer parts than a [`Site`], which the
     /// compiler feels where there are thousands of statements.
     #[doc(hidden)]
@@ -58,6 +63,9 @@ impl Statement {
     /// Its whole description, the routine included.
     pub fn site(&self) -> Site {
         let mut path = (self.routine)();
+        if path.is_empty() {
+            return self.site.clone();
+        }
         path = path.strip_suffix("::tampu_marker").unwrap_or(path);
         while let Some(outer) = path.strip_suffix("::{{closure}}") {
             path = outer;
