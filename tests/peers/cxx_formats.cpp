@@ -58,7 +58,7 @@ int main() try {
     SAME("{} {} {} {} {}", string, view, pointer, buffer, "literal");
     SAME("{:>8}|{:*^11}|{:.3}|{:<9.2}|{:s}", string, view, pointer, buffer, "literal");
     SAME("{1} {0} {1:>4}", 1, 2);
-    SAME("{:}}<5}|", 7);
+    SAME("{:}<5}|", 7);
     SAME("{}", std::string());
     SAME("{}", std::string_view());
     SAME("{} {}", static_cast<const void *>(pointer), nullptr);

@@ -105,6 +105,8 @@ public:
 
     // Waits until everything logged before has reached everybody who is there; false if that takes longer.
     bool flush(std::uint32_t timeout_ms) const noexcept { return tampu_log_flush(handle_, timeout_ms) == 1; }
+    // Whether what is logged survives the process; it does not where the run-time directory cannot be used.
+    bool survives() const noexcept { return tampu_log_survives(handle_) == 1; }
     // How many records this process has lost so far.
     std::uint64_t dropped() const noexcept { return tampu_log_dropped(handle_); }
 
@@ -387,7 +389,7 @@ template <typename... Arguments>
 [[gnu::cold, gnu::noinline]] const tampu_log_statement *define(std::atomic<const tampu_log_statement *> &known, const Place &place,
                                                                const char *routine, const Arguments &...arguments) {
     const char *names[names_of<Arguments...>() + 1] = {};
-    const char **next = names;
+    [[maybe_unused]] const char **next = names;
     (add_name(next, arguments), ...);
     const tampu_log_site site = {static_cast<std::int32_t>(place.level), place.line, place.file, nullptr, routine, place.text,
                                  sizeof...(Arguments), names, names_of<Arguments...>()};

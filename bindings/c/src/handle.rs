@@ -3,10 +3,11 @@
 use std::{ffi::c_char, time::Duration};
 
 use tampu_log::{LogSettings, Logger};
+use tampu_ring::Shelter;
 use tampu_types::SourceName;
 
 use crate::{
-    failure::{Failure, guarded},
+    failure::{Failure, guarded, mention},
     string,
 };
 
@@ -74,6 +75,22 @@ pub unsafe extern "C" fn tampu_log_flush(handle: *const Handle, timeout_ms: u32)
 pub unsafe extern "C" fn tampu_log_dropped(handle: *const Handle) -> u64 {
     // SAFETY: by the caller.
     guarded(0, || Ok(unsafe { logger(handle) }?.stats().dropped))
+}
+
+/// Whether what is logged survives the process: 1, or 0 with the reason as the last error.
+///
+/// # Safety
+/// `handle` is NULL or open.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tampu_log_survives(handle: *const Handle) -> i32 {
+    // SAFETY: by the caller.
+    guarded(-1, || match unsafe { logger(handle) }?.shelter() {
+        Shelter::Files { .. } => Ok(1),
+        Shelter::None { why } => {
+            mention(why);
+            Ok(0)
+        }
+    })
 }
 
 /// Ends a handle; the last one of the process waits until what was logged has gone out.

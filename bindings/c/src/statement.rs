@@ -54,15 +54,18 @@ pub unsafe extern "C" fn tampu_log_define(site: *const SiteOfC) -> *const Statem
             return Err(Failure::Null("the list of names"));
         }
         // SAFETY: by the caller.
-        let (format, names) = unsafe {
-            (text(given.text), (0..names).map(|index| text(*given.names.add(index)).into_owned()).collect::<Vec<_>>())
-        };
+        let (format, names) =
+            unsafe { (text(given.text), (0..names).map(|index| text(*given.names.add(index)).into_owned()).collect::<Vec<_>>()) };
         let mut site = parsed(&format, arguments, names);
         site.level = level(given.level)?.number();
         site.line = given.line;
         // SAFETY: by the caller.
         (site.file, site.module, site.routine) = unsafe {
-            (text(given.file).into_owned().into(), text(given.module).into_owned().into(), text(given.routine).into_owned().into())
+            (
+                text(given.file).into_owned().into(),
+                text(given.module).into_owned().into(),
+                text(given.routine).into_owned().into(),
+            )
         };
         Ok(Box::leak(Box::new(Statement::described(site))))
     })

@@ -95,7 +95,7 @@ fn record_by_hand(logger: &Logger, place: Place, level: tampu_log::Level, text: 
     let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let mut record = LogRecord::new(level, lossy(text));
     record.file = lossy(place.file);
-    record.line = Some(place.line);
+    record.line = (place.line != 0).then_some(place.line);
     record.routine = lossy(place.routine);
     logger.record(record);
 }

@@ -116,8 +116,8 @@ impl Logger {
         let _ = rendered.render(&site, payload);
         let mut record = LogRecord::new(level, rendered.message());
         record.data = rendered.values().map(|(name, value)| tampu_types::Datum::new(name, value)).collect();
+        record.line = site.known_line();
         record.file = site.file.into_owned();
-        record.line = Some(site.line);
         record.routine = site.routine.into_owned();
         self.record(record);
     }

@@ -359,7 +359,13 @@ fn loggers_of_one_process_do_not_take_each_other_s_statements() {
 
 /// A statement as a front end of another language makes it.
 fn described(text: &str) -> &'static tampu_text::Statement {
-    let site = tampu_text::Site { level: 6, file: "mount.cpp".into(), line: 7, routine: "slew".into(), ..tampu_text::Site::parse(text).unwrap() };
+    let site = tampu_text::Site {
+        level: 6,
+        file: "mount.cpp".into(),
+        line: 7,
+        routine: "slew".into(),
+        ..tampu_text::Site::parse(text).unwrap()
+    };
     Box::leak(Box::new(tampu_text::Statement::described(site)))
 }
 
