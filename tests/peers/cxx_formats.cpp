@@ -19,7 +19,11 @@
 
 template <typename T> static void integer(const tampu::Logger &logger) {
     for (const T value : {std::numeric_limits<T>::min(), static_cast<T>(0), static_cast<T>(42), std::numeric_limits<T>::max()}) {
-        SAME("{} {:d} {:+} {: } {:08} {:<6}| {:^7}| {:*>9}", value, value, value, value, value, value, value, value);
+        SAME("{} {:d} {:08} {:<6}| {:^7}| {:*>9}", value, value, value, value, value, value);
+        // fmt has signs for what can have one.
+        if constexpr (T(-1) < T(0)) {
+            SAME("{:+} {: } {:-}", value, value, value);
+        }
         SAME("{:x} {:X} {:#x} {:#010x} {:o} {:#o} {:b} {:#B}", value, value, value, value, value, value, value, value);
     }
 }
