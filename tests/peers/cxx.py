@@ -14,7 +14,7 @@ TARGET = os.environ.get("CARGO_TARGET_DIR") or os.path.expanduser("~/.cache/tamp
 STRICT = ["-O2", "-Wall", "-Wextra", "-Wpedantic", "-Werror", f"-I{BINDING}/include", f"-L{TARGET}/debug", f"-Wl,-rpath,{TARGET}/debug"]
 C = ["gcc", "-std=c11", *STRICT]
 CXX = ["g++", "-std=c++17", *STRICT]
-# What C++ programs have in common and must refuse: the statement, and what the compiler says to it.
+# Statements that must not compile, and what the compiler says to them.
 WRONG = {
     'TAMPU_INFO(logger, "{} {}", 1);': "shows as many arguments",
     'TAMPU_INFO(logger, "{}", 1, 2);': "shows as many arguments",
@@ -45,6 +45,14 @@ class Programs:
             file.write('#include "tampu_log.hpp"\nvoid call(const tampu::Logger &logger) {\n' + statement + "\n}\n")
         done = subprocess.run([*CXX, "-fsyntax-only", source], stderr=subprocess.PIPE, text=True, check=False)
         return done.returncode != 0 and why in done.stderr
+
+    def readme(self, language, compiler):
+        """Compiles the README's example in this language."""
+        code = (ROOT / "README.md").read_text().split(f"```{language}\n")[1].split("```")[0]
+        source = os.path.join(self.directory.name, f"readme.{language}")
+        pathlib.Path(source).write_text(code)
+        self.compile(compiler, source)
+        print(f"  ok: the README's example compiles: {language}", flush=True)
 
 
 def run(place, program, *arguments):
@@ -143,6 +151,9 @@ def main():
     build = ["cargo", "build", "--quiet", "--locked", "--package", "tampu-c"]
     subprocess.run(build, cwd=ROOT, env={**os.environ, "CARGO_TARGET_DIR": TARGET}, check=True)
     programs = Programs()
+    programs.readme("c", C)
+    programs.readme("cpp", CXX)
+    programs.compile(CXX, BINDING / "examples" / "call_cost.cpp")
     for statement, why in WRONG.items():
         check(f"refused: {statement}", programs.refuses(statement, why))
     places = {name: Place(name) for name in ("hello", "mount", "spdlog", "formats", "killed")}
