@@ -426,7 +426,7 @@ inline void store(const tampu_logger *logger, const tampu_log_statement *stateme
 // One call. `PlaceOf` is a function without state whose type is the statement's own, so the variable in here is too.
 template <typename PlaceOf, typename... Arguments>
 inline void record(const Logger &logger, PlaceOf place_of, const char *routine, const char *, const Arguments &...arguments) {
-    constexpr Place place = place_of();
+    static constexpr Place place = place_of();
     constexpr int asked = fields(place.text);
     static_assert(asked != BAD_TEXT, "this is no format text: braces in it are doubled, fields are {}, {:spec} or {number:spec}");
     static_assert(asked == BAD_TEXT || asked == static_cast<int>(sizeof...(Arguments) - names_of<Arguments...>()),
