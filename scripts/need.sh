@@ -28,7 +28,7 @@ debian() { # WHAT PACKAGE...
 
 has_cc() { command -v cc >/dev/null && printf 'int main(void){return 0;}' | cc -x c -o /dev/null - 2>/dev/null; }
 has_cxx() { command -v c++ >/dev/null && printf '#include <vector>\nint main(){}' | c++ -x c++ -o /dev/null - 2>/dev/null; }
-has_spdlog() { printf '#include <spdlog/version.h>\nint main(){}' | c++ -x c++ -fsyntax-only - 2>/dev/null; }
+has_spdlog() { printf "#include <spdlog/spdlog.h>\nint main(){}" | c++ -std=c++17 -x c++ -fsyntax-only - 2>/dev/null; }
 has_python() { python3 -c 'import venv, ensurepip, sys; sys.exit(sys.version_info < (3, 9))' 2>/dev/null; }
 
 need_rust() {
@@ -58,7 +58,7 @@ for thing in "$@"; do
     rust) need_rust ;;
     cc) has_cc || debian "a C compiler and linker" gcc libc6-dev ;;
     cxx) has_cxx || debian "a C++ compiler" g++ ;;
-    spdlog) has_spdlog || debian "spdlog, a peer of bench-call" libspdlog-dev ;;
+    spdlog) has_spdlog || debian "spdlog" libspdlog-dev ;;
     python) has_python || debian "Python with venv" python3 python3-venv ;;
     nats) command -v nats-server >/dev/null || debian "the NATS server" nats-server ;;
     netns) command -v ip >/dev/null || debian "ip, for network namespaces" iproute2 ;;

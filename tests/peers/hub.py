@@ -114,10 +114,14 @@ class Place:
             sys.exit(f"FAILED: tampu {' '.join(arguments)}: exit code {done.returncode}: {done.stderr}")
         return done
 
-    def messages(self, process):
-        """The texts of all records of a process, oldest first, as the collector has them."""
+    def records(self, process):
+        """All records of a process, oldest first, as the collector has them."""
         found = self.run("log", "query", "--process", process, "--oldest-first", "--limit", "0", "--json")
-        return [json.loads(line)["message"] for line in found.stdout.splitlines()]
+        return [json.loads(line) for line in found.stdout.splitlines()]
+
+    def messages(self, process):
+        """Their texts."""
+        return [record["message"] for record in self.records(process)]
 
     def close(self):
         """Ends what still runs, and removes the directories."""

@@ -30,6 +30,7 @@ pub(crate) mod backend;
 pub(crate) mod bus_post;
 pub(crate) mod clock;
 pub mod control;
+pub(crate) mod foreign;
 pub(crate) mod handle;
 pub(crate) mod inlet;
 pub(crate) mod lane;
@@ -42,6 +43,7 @@ pub(crate) mod shared;
 pub(crate) mod voice;
 
 pub use bus_post::{LOG_BATCH, qos_of, topic_of};
+pub use foreign::{Claim, PAYLOAD_MAX};
 pub use handle::{Logger, OpenError};
 pub use settings::{BadSettings, LogSettings, Threshold};
 pub use shared::LoggerStats;

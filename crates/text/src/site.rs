@@ -74,4 +74,9 @@ impl Site {
         arguments: 0,
         names: Cow::Borrowed(&[]),
     };
+
+    /// Its line, where somebody knows it.
+    pub fn known_line(&self) -> Option<u32> {
+        (self.line != 0).then_some(self.line)
+    }
 }

@@ -194,7 +194,7 @@ fn licence_expressions_are_read_as_spdx_means_them() {
 
 /// All sources of the workspace, with what they say.
 fn sources() -> Vec<(PathBuf, String)> {
-    let (mut folders, mut found) = (vec![root().join("crates"), root().join("benches")], Vec::new());
+    let (mut folders, mut found) = (vec![root().join("crates"), root().join("bindings"), root().join("benches")], Vec::new());
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()) {
             if entry.is_dir() {

@@ -31,14 +31,14 @@ use crate::logger::{
 /// a process waits (at most [`LogSettings::close_wait`]) until what is in the rings has gone out.
 #[derive(Clone)]
 pub struct Logger {
-    levels: Arc<Levels>,
-    voice: Voice,
-    keeper: Arc<Keeper>,
+    pub(super) levels: Arc<Levels>,
+    pub(super) voice: Voice,
+    pub(super) keeper: Arc<Keeper>,
 }
 
 /// Keeps the backend; the last handle's drop ends it.
-struct Keeper {
-    shared: Arc<Shared>,
+pub(super) struct Keeper {
+    pub(super) shared: Arc<Shared>,
     backend: std::sync::Mutex<Option<JoinHandle<backend::Remainder>>>,
 }
 
@@ -102,16 +102,22 @@ impl Logger {
     #[cold]
     #[inline(never)]
     fn record_slowly<A: Arguments>(&self, statement: &'static Statement, payload: &Payload<A>) {
-        let Some(level) = Level::from_number(statement.level()) else { return };
-        let (mut bytes, mut rendered) = (Vec::new(), Rendered::default());
+        let mut bytes = Vec::new();
         payload.append_to(&mut bytes);
+        self.record_aside(statement, &bytes);
+    }
+
+    /// The same for a payload in bytes.
+    pub(super) fn record_aside(&self, statement: &'static Statement, payload: &[u8]) {
+        let Some(level) = Level::from_number(statement.level()) else { return };
+        let mut rendered = Rendered::default();
         let site = statement.site();
         // What cannot be shown is left out; the rest is there.
-        let _ = rendered.render(&site, &bytes);
+        let _ = rendered.render(&site, payload);
         let mut record = LogRecord::new(level, rendered.message());
         record.data = rendered.values().map(|(name, value)| tampu_types::Datum::new(name, value)).collect();
+        record.line = site.known_line();
         record.file = site.file.into_owned();
-        record.line = (site.line > 0).then_some(site.line);
         record.routine = site.routine.into_owned();
         self.record(record);
     }

@@ -100,7 +100,7 @@ impl Packet {
             incarnation: Some(self.life),
             logger: &identity.logger,
             file: &site.file,
-            line: (site.line > 0).then_some(site.line),
+            line: site.known_line(),
             routine: &site.routine,
             host: called.host,
             process: called.process,

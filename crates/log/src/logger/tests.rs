@@ -371,3 +371,63 @@ fn loggers_of_one_process_do_not_take_each_other_s_statements() {
     assert_eq!((at_one.records().len(), at_two.records().len()), (10, 20));
     assert!(at_one.records().iter().all(|record| record.message.starts_with("round")));
 }
+
+/// A statement as a front end of another language makes it.
+fn described(text: &str) -> &'static tampu_text::Statement {
+    let site = tampu_text::Site {
+        level: 6,
+        file: "mount.cpp".into(),
+        line: 7,
+        routine: "slew".into(),
+        ..tampu_text::Site::parse(text).unwrap()
+    };
+    Box::leak(Box::new(tampu_text::Statement::of_site(site)))
+}
+
+#[test]
+fn a_payload_written_between_claim_and_commit_becomes_a_record() {
+    let (logger, far) = logger(|_| {});
+    let statement = described("az {:.2f}");
+    let mut payload = vec![14, 0, 0, 0, 0, 0, 0, 0];
+    payload.extend(12.125f64.to_le_bytes());
+    for round in 0..3 {
+        let mut claim = logger.claim(statement, payload.len()).unwrap();
+        assert_eq!(claim.bytes().len(), payload.len());
+        claim.bytes().copy_from_slice(&payload);
+        // The second is dropped: it was never there.
+        if round != 1 {
+            claim.commit();
+        }
+    }
+    assert!(logger.flush(Duration::from_secs(20)));
+    let records = far.records();
+    assert_eq!(records.iter().map(|record| &*record.message).collect::<Vec<_>>(), ["az 12.12", "az 12.12"]);
+    assert_eq!((&*records[0].file, records[0].line, &*records[0].routine), ("mount.cpp", Some(7), "slew"));
+    assert_eq!(records[1].id.unwrap().number, records[0].id.unwrap().number + 1);
+}
+
+#[test]
+fn a_claim_longer_than_a_ring_takes_the_slow_way_and_one_beyond_all_bounds_is_none() {
+    let (logger, far) = logger(|settings| settings.ring_bytes = 4096);
+    let statement = described("{}");
+    let text = "x".repeat(5000);
+    let mut claim = logger.claim(statement, 8 + 4 + text.len()).unwrap();
+    let (head, tail) = claim.bytes().split_at_mut(12);
+    head.copy_from_slice(&[15, 0, 0, 0, 0, 0, 0, 0, 0x88, 0x13, 0, 0]);
+    tail.copy_from_slice(text.as_bytes());
+    claim.commit();
+    assert!(logger.claim(statement, crate::logger::PAYLOAD_MAX + 1).is_none());
+    assert!(logger.flush(Duration::from_secs(20)));
+    assert_eq!(far.records()[0].message, text);
+}
+
+#[test]
+fn the_threshold_follows_the_levels() {
+    let (logger, _far) = logger(|_| {});
+    let threshold = || logger.threshold().load(std::sync::atomic::Ordering::Relaxed);
+    assert_eq!(threshold(), Level::Delouse.number());
+    logger.set_central(Threshold::From(Level::Error));
+    assert_eq!(threshold(), Level::Error.number());
+    logger.set_local(Threshold::From(Level::Info));
+    assert_eq!(threshold(), Level::Info.number());
+}

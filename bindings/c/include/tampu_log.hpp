@@ -1,0 +1,487 @@
+// Tampu's logger for C++17. This header and -ltampu_log are all it takes.
+//
+//     tampu::Logger logger("CONTROL/DV01");
+//     TAMPU_INFO(logger, "az {:.3f} el {:.3f} of {}", az, el, name, TAMPU_DATA("scan", 7));
+//
+// The text is what fmt and std::format give for it, and is made elsewhere: a call stores its arguments as they are, in this
+// thread's ring in shared memory, in the layout of spec/log-call.md. It allocates nothing and never waits for the network; what
+// was stored survives the process. A disabled level costs one relaxed load and a branch, and its arguments are not evaluated.
+// That fields and arguments are as many is checked when the program is compiled.
+//
+// Stored as they are: bool, char, integers up to 128 bits, float, double (long double as double), texts (const char *, char
+// arrays, std::string, std::string_view and what converts to it), const void *, enumerations, and std::optional of these, which
+// shows "None" where there is nothing. Everything else is shown by its operator<<, or as LoggedAs says, at the call.
+//
+// TAMPU_DATA(name, value), at the end, travels beside the text and can be searched for by its name, which is a literal.
+//
+// Not known, and refused by the compiler: widths and precisions taken from arguments, fields with names, arguments that no field
+// shows. Not shown as fmt does: {:a} and {:p}.
+#ifndef TAMPU_LOG_HPP
+#define TAMPU_LOG_HPP
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <initializer_list>
+#include <limits>
+#include <optional>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "tampu_log.h"
+
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "arguments are stored as they lie in memory: little endian");
+
+namespace tampu {
+
+// How grave a record is: ACS's ten levels with ACS's numbers. Off is a threshold only.
+enum class Level : std::uint8_t {
+    Trace = TAMPU_LOG_TRACE,
+    Delouse = TAMPU_LOG_DELOUSE,
+    Debug = TAMPU_LOG_DEBUG,
+    Info = TAMPU_LOG_INFO,
+    Notice = TAMPU_LOG_NOTICE,
+    Warning = TAMPU_LOG_WARNING,
+    Error = TAMPU_LOG_ERROR,
+    Critical = TAMPU_LOG_CRITICAL,
+    Alert = TAMPU_LOG_ALERT,
+    Emergency = TAMPU_LOG_EMERGENCY,
+    Off = TAMPU_LOG_OFF,
+};
+
+// What could not be done, in the words of tampu_log_last_error().
+struct Failure : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+// A named logger, or one derived from it. The process's last one waits, when it is destroyed, until what was logged has gone out
+// (at most 2 s). A moved-from logger takes nothing.
+class Logger {
+public:
+    // Begins the logging of this process; once a process. The environment says the rest (tampu_log_open). Throws Failure.
+    explicit Logger(const char *source) : Logger(tampu_log_open(source)) {}
+    explicit Logger(const std::string &source) : Logger(source.c_str()) {}
+
+    Logger(const Logger &other) : Logger(tampu_log_clone(other.handle_)) {}
+    Logger(Logger &&other) noexcept : handle_(nullptr), threshold_(tampu_log_threshold(nullptr)) { swap(other); }
+    Logger &operator=(Logger other) noexcept {
+        swap(other);
+        return *this;
+    }
+    ~Logger() { tampu_log_close(handle_); }
+
+    // One of this name, with levels of its own; the other fields are kept.
+    Logger named(const std::string &name) const { return Logger(tampu_log_named(handle_, name.c_str())); }
+    // The same logger speaking for a component.
+    Logger for_object(const std::string &object) const { return Logger(tampu_log_for_object(handle_, object.c_str())); }
+    // The same logger speaking to these audiences only; to everybody if there are none.
+    Logger for_audiences(const std::vector<std::string> &audiences) const {
+        std::vector<const char *> strings;
+        for (const std::string &audience : audiences) {
+            strings.push_back(audience.c_str());
+        }
+        return Logger(tampu_log_for_audiences(handle_, strings.data(), strings.size()));
+    }
+    // The same logger in a context.
+    Logger in_context(const std::string &context) const { return Logger(tampu_log_in_context(handle_, context.c_str())); }
+    // The same logger during a run or observation.
+    Logger in_run(const std::string &run) const { return Logger(tampu_log_in_run(handle_, run.c_str())); }
+
+    // Whether a record of this level would go anywhere.
+    bool enabled(Level level) const noexcept {
+        return static_cast<std::uint8_t>(level) >= __atomic_load_n(threshold_, __ATOMIC_RELAXED);
+    }
+    // From which level on records of this name are published.
+    void set_level(Level from) const { check(tampu_log_set_level(handle_, static_cast<std::int32_t>(from)) == 0); }
+    // From which level on they are also printed on standard error.
+    void set_local_level(Level from) const { check(tampu_log_set_local_level(handle_, static_cast<std::int32_t>(from)) == 0); }
+
+    // Waits until everything logged before has reached everybody who is there; false if that takes longer.
+    bool flush(std::uint32_t timeout_ms) const noexcept { return tampu_log_flush(handle_, timeout_ms) == 1; }
+    // Whether what is logged survives the process; it does not where the run-time directory cannot be used.
+    bool survives() const noexcept { return tampu_log_survives(handle_) == 1; }
+    // How many records this process has lost so far.
+    std::uint64_t dropped() const noexcept { return tampu_log_dropped(handle_); }
+
+    // For the functions of tampu_log.h; it stays this logger's.
+    const tampu_logger *handle() const noexcept { return handle_; }
+
+private:
+    explicit Logger(tampu_logger *handle) : handle_(handle), threshold_(tampu_log_threshold(handle)) { check(handle != nullptr); }
+
+    static void check(bool good) {
+        if (!good) {
+            throw Failure(tampu_log_last_error());
+        }
+    }
+    void swap(Logger &other) noexcept {
+        std::swap(handle_, other.handle_);
+        std::swap(threshold_, other.threshold_);
+    }
+
+    tampu_logger *handle_;
+    const std::uint8_t *threshold_;
+};
+
+namespace detail {
+
+struct Unspecialised {};
+
+template <typename T, typename = void> struct IsStreamed : std::false_type {};
+template <typename T>
+struct IsStreamed<T, std::void_t<decltype(std::declval<std::ostream &>() << std::declval<const T &>())>> : std::true_type {};
+
+} // namespace detail
+
+// What stands for a value of a type of your own. Specialise it with a function `of` that gives something that is stored as it is:
+//
+//     template <> struct tampu::LoggedAs<Angle> {
+//         static double of(const Angle &angle) { return angle.degrees(); }
+//     };
+//
+// A text that it gives as std::string is kept during the call; other texts must outlive it. As it is here it gives what
+// operator<< writes, which takes memory from the heap.
+template <typename T, typename = void> struct LoggedAs : detail::Unspecialised {
+    static std::string of(const T &value) {
+        static_assert(detail::IsStreamed<T>::value, "give this type an operator<<, or specialise tampu::LoggedAs for it");
+        std::ostringstream stream;
+        stream << value;
+        return std::move(stream).str();
+    }
+};
+
+namespace detail {
+
+// Kinds of values, as in spec/log-call.md.
+enum Tag : std::uint8_t { BOOL = 1, CHAR = 2, UNSIGNED = 3, SIGNED = 8, F32 = 13, F64 = 14, STR = 15, OPTIONAL = 0x80 };
+
+// Most bytes that are kept of one text.
+constexpr std::size_t TEXT_MAX = 65536;
+constexpr std::size_t ARGUMENTS_MAX = 64;
+
+// A value of so many bytes.
+template <std::uint8_t Kind, typename Bits> struct Fixed {
+    static constexpr std::uint8_t tag = Kind;
+    static constexpr std::size_t fixed = sizeof(Bits);
+    Bits value;
+    std::size_t varying() const noexcept { return 0; }
+    unsigned char *write(unsigned char *out) const noexcept {
+        std::memcpy(out, &value, sizeof value);
+        return out + sizeof value;
+    }
+};
+
+// A text that somebody else keeps.
+struct Text {
+    static constexpr std::uint8_t tag = STR;
+    static constexpr std::size_t fixed = 4;
+    const char *data;
+    std::size_t length;
+    std::size_t varying() const noexcept { return length < TEXT_MAX ? length : TEXT_MAX; }
+    unsigned char *write(unsigned char *out) const noexcept {
+        constexpr std::size_t most = std::numeric_limits<std::uint32_t>::max();
+        const auto told = static_cast<std::uint32_t>(length < most ? length : most);
+        std::memcpy(out, &told, sizeof told);
+        // Nothing is copied from where there is nothing: data may be null then.
+        if (varying() != 0) {
+            std::memcpy(out + sizeof told, data, varying());
+        }
+        return out + sizeof told + varying();
+    }
+};
+
+// A text that the call keeps.
+struct OwnText {
+    static constexpr std::uint8_t tag = STR;
+    static constexpr std::size_t fixed = 4;
+    std::string text;
+    Text borrowed() const noexcept { return {text.data(), text.size()}; }
+    std::size_t varying() const noexcept { return borrowed().varying(); }
+    unsigned char *write(unsigned char *out) const noexcept { return borrowed().write(out); }
+};
+
+// An address, as text.
+struct Address {
+    static constexpr std::uint8_t tag = STR;
+    static constexpr std::size_t fixed = 4;
+    char digits[2 + 2 * sizeof(std::uintptr_t)];
+    std::size_t length;
+    explicit Address(const void *pointer) noexcept : digits{'0', 'x'}, length(2) {
+        const auto bits = reinterpret_cast<std::uintptr_t>(pointer);
+        int shift = 0;
+        while (shift + 4 < std::numeric_limits<std::uintptr_t>::digits && bits >> (shift + 4) != 0) {
+            shift += 4;
+        }
+        for (; shift >= 0; shift -= 4) {
+            digits[length++] = "0123456789abcdef"[bits >> shift & 0xf];
+        }
+    }
+    std::size_t varying() const noexcept { return length; }
+    unsigned char *write(unsigned char *out) const noexcept { return Text{digits, length}.write(out); }
+};
+
+// A value that may be absent.
+template <typename Captured> struct Maybe {
+    static_assert((Captured::tag & OPTIONAL) == 0, "an optional in an optional cannot be logged");
+    static constexpr std::uint8_t tag = OPTIONAL | Captured::tag;
+    static constexpr std::size_t fixed = 1;
+    std::optional<Captured> value;
+    std::size_t varying() const noexcept { return value ? Captured::fixed + value->varying() : 0; }
+    unsigned char *write(unsigned char *out) const noexcept {
+        *out++ = value ? 1 : 0;
+        return value ? value->write(out) : out;
+    }
+};
+
+template <typename T> struct IsOptional : std::false_type {};
+template <typename T> struct IsOptional<std::optional<T>> : std::true_type {};
+
+// A value that travels beside the text; its name is what a function of no arguments, whose type is the call's own, gives.
+template <typename NameOf, typename T> struct Named {
+    const T &value;
+    // For the compiler's eyes: the name is asked of a function without state.
+    NameOf name;
+};
+template <typename NameOf, typename T> Named<NameOf, T> named(NameOf name, const T &value) { return {value, name}; }
+
+template <typename T> struct IsNamed : std::false_type {};
+template <typename NameOf, typename T> struct IsNamed<Named<NameOf, T>> : std::true_type {};
+
+#ifdef __SIZEOF_INT128__
+__extension__ typedef __int128 Int128;
+__extension__ typedef unsigned __int128 Uint128;
+template <typename T> constexpr bool IS_INTEGER = std::is_integral_v<T> || std::is_same_v<T, Int128> || std::is_same_v<T, Uint128>;
+#else
+template <typename T> constexpr bool IS_INTEGER = std::is_integral_v<T>;
+#endif
+
+// The tags of integers stand in the order of their sizes.
+constexpr std::uint8_t size_class(std::size_t size) { return size == 1 ? 0 : size == 2 ? 1 : size == 4 ? 2 : size == 8 ? 3 : 4; }
+
+template <typename T> using Integer = Fixed<(T(-1) < T(0) ? SIGNED : UNSIGNED) + size_class(sizeof(T)), T>;
+
+template <typename T> constexpr bool SAYS_HOW = !std::is_base_of_v<Unspecialised, LoggedAs<T>>;
+
+template <typename T> auto capture(const T &value) {
+    using Plain = std::remove_cv_t<T>;
+    if constexpr (IsNamed<Plain>::value) {
+        return capture(value.value);
+    } else if constexpr (std::is_same_v<Plain, bool>) {
+        return Fixed<BOOL, std::uint8_t>{static_cast<std::uint8_t>(value)};
+    } else if constexpr (std::is_same_v<Plain, char>) {
+        // What is no character by itself, but a part of one.
+        const auto byte = static_cast<unsigned char>(value);
+        return Fixed<CHAR, std::uint32_t>{byte < 0x80 ? std::uint32_t{byte} : std::uint32_t{0xFFFD}};
+    } else if constexpr (std::is_same_v<Plain, char32_t> || std::is_same_v<Plain, wchar_t>) {
+        return Fixed<CHAR, std::uint32_t>{static_cast<std::uint32_t>(value)};
+    } else if constexpr (IS_INTEGER<Plain>) {
+        return Integer<Plain>{value};
+    } else if constexpr (std::is_same_v<Plain, float>) {
+        return Fixed<F32, float>{value};
+    } else if constexpr (std::is_floating_point_v<Plain>) {
+        return Fixed<F64, double>{static_cast<double>(value)};
+    } else if constexpr (std::is_array_v<Plain> && std::is_same_v<std::remove_cv_t<std::remove_extent_t<Plain>>, char>) {
+        return Text{value, strnlen(value, std::extent_v<Plain>)};
+    } else if constexpr (std::is_same_v<Plain, const char *> || std::is_same_v<Plain, char *>) {
+        return value == nullptr ? Text{"(null)", 6} : Text{value, std::strlen(value)};
+    } else if constexpr (SAYS_HOW<Plain> || (!IsOptional<Plain>::value && !std::is_convertible_v<const Plain &, std::string_view> &&
+                                             !std::is_pointer_v<Plain> && !std::is_null_pointer_v<Plain> &&
+                                             (!std::is_enum_v<Plain> || IsStreamed<Plain>::value))) {
+        using Given = std::decay_t<decltype(LoggedAs<Plain>::of(value))>;
+        if constexpr (std::is_same_v<Given, std::string>) {
+            return OwnText{LoggedAs<Plain>::of(value)};
+        } else {
+            return capture<Given>(LoggedAs<Plain>::of(value));
+        }
+    } else if constexpr (IsOptional<Plain>::value) {
+        using Captured = decltype(capture(*value));
+        return value ? Maybe<Captured>{capture(*value)} : Maybe<Captured>{std::nullopt};
+    } else if constexpr (std::is_enum_v<Plain>) {
+        return capture(static_cast<std::underlying_type_t<Plain>>(value));
+    } else if constexpr (std::is_pointer_v<Plain> || std::is_null_pointer_v<Plain>) {
+        static_assert(std::is_null_pointer_v<Plain> || std::is_void_v<std::remove_pointer_t<Plain>>,
+                      "to log an address cast the pointer to const void *; to log what is there, dereference it");
+        return Address(value);
+    } else {
+        const std::string_view text = value;
+        return Text{text.data(), text.size()};
+    }
+}
+
+constexpr int BAD_TEXT = -1;
+
+// How many arguments a format text shows; BAD_TEXT if it is none. Types and precisions are left to whoever parses it in full.
+constexpr int fields(std::string_view text) {
+    int next = 0, most = 0, explicit_numbers = -1;
+    for (std::size_t at = 0; at < text.size(); ++at) {
+        const char brace = text[at];
+        if (brace != '{' && brace != '}') {
+            continue;
+        }
+        if (at + 1 < text.size() && text[at + 1] == brace) {
+            ++at;
+            continue;
+        }
+        if (brace == '}') {
+            return BAD_TEXT;
+        }
+        int number = -1;
+        for (++at; at < text.size() && text[at] >= '0' && text[at] <= '9'; ++at) {
+            number = (number < 0 ? 0 : number) * 10 + (text[at] - '0');
+            if (number >= static_cast<int>(ARGUMENTS_MAX)) {
+                return BAD_TEXT;
+            }
+        }
+        if (at >= text.size() || (text[at] != ':' && text[at] != '}')) {
+            return BAD_TEXT;
+        }
+        if (explicit_numbers != -1 && explicit_numbers != (number >= 0)) {
+            return BAD_TEXT;
+        }
+        explicit_numbers = number >= 0;
+        next = (number >= 0 ? number : next) + 1;
+        most = next > most ? next : most;
+        // A brace can be the fill, and then stands before its alignment.
+        if (at + 2 < text.size() && text[at] == ':' && (text[at + 2] == '<' || text[at + 2] == '^' || text[at + 2] == '>')) {
+            at += 2;
+        }
+        while (at < text.size() && text[at] != '}') {
+            if (text[at] == '{') {
+                return BAD_TEXT;
+            }
+            ++at;
+        }
+        if (at >= text.size()) {
+            return BAD_TEXT;
+        }
+    }
+    return most;
+}
+
+// Where a statement stands and what it says.
+struct Place {
+    Level level;
+    const char *file;
+    std::uint32_t line;
+    const char *text;
+};
+
+template <typename... Arguments> constexpr std::size_t names_of() { return (0 + ... + (IsNamed<Arguments>::value ? 1 : 0)); }
+
+template <typename... Arguments> constexpr bool names_are_last() {
+    bool good = true, named = false;
+    ((good = good && (IsNamed<Arguments>::value || !named), named = named || IsNamed<Arguments>::value), ...);
+    return good;
+}
+
+template <typename T> void add_name(const char **&, const T &) {}
+template <typename NameOf, typename T> void add_name(const char **&names, const Named<NameOf, T> &value) { *names++ = value.name(); }
+
+// Makes the statement when it is first called. Two threads may do so at once; one of the two is used then.
+template <typename... Arguments>
+[[gnu::cold, gnu::noinline]] const tampu_log_statement *define(std::atomic<const tampu_log_statement *> &known, const Place &place,
+                                                               const char *routine, const Arguments &...arguments) {
+    const char *names[names_of<Arguments...>() + 1] = {};
+    [[maybe_unused]] const char **next = names;
+    (add_name(next, arguments), ...);
+    const tampu_log_site site = {static_cast<std::int32_t>(place.level), place.line, place.file, nullptr, routine, place.text,
+                                 sizeof...(Arguments), names, names_of<Arguments...>()};
+    const tampu_log_statement *first = nullptr, *made = tampu_log_define(&site);
+    return known.compare_exchange_strong(first, made, std::memory_order_acq_rel) ? made : first;
+}
+
+template <typename... Captured> constexpr auto tags_of() {
+    std::array<unsigned char, (sizeof...(Captured) + 7) / 8 * 8> tags{};
+    std::size_t at = 0;
+    ((tags[at++] = Captured::tag), ...);
+    (void)at;
+    return tags;
+}
+
+// Stores a call. The captured values live until it is committed.
+template <typename... Captured>
+inline void store(const tampu_logger *logger, const tampu_log_statement *statement, const Captured &...captured) noexcept {
+    static constexpr auto tags = tags_of<Captured...>();
+    constexpr std::size_t fixed = tags.size() + (0 + ... + Captured::fixed);
+    tampu_log_slot slot;
+    unsigned char *out = tampu_log_claim(logger, statement, (fixed + ... + captured.varying()), &slot);
+    if (__builtin_expect(out == nullptr, 0)) {
+        return;
+    }
+    if constexpr (sizeof...(Captured) != 0) {
+        std::memcpy(out, tags.data(), tags.size());
+        out += tags.size();
+        ((out = captured.write(out)), ...);
+    }
+    tampu_log_commit(&slot);
+}
+
+// One call. `PlaceOf` is a function without state whose type is the statement's own, so the variable in here is too.
+template <typename PlaceOf, typename... Arguments>
+inline void record(const Logger &logger, PlaceOf place_of, const char *routine, const char *, const Arguments &...arguments) {
+    static constexpr Place place = place_of();
+    constexpr int asked = fields(place.text);
+    static_assert(asked != BAD_TEXT, "this is no format text: braces in it are doubled, fields are {}, {:spec} or {number:spec}");
+    static_assert(asked == BAD_TEXT || asked == static_cast<int>(sizeof...(Arguments) - names_of<Arguments...>()),
+                  "the format text shows as many arguments as there are before TAMPU_DATA");
+    static_assert(names_are_last<Arguments...>(), "TAMPU_DATA stands behind the arguments of the text");
+    static_assert(sizeof...(Arguments) <= ARGUMENTS_MAX, "a log statement takes at most 64 arguments");
+    static std::atomic<const tampu_log_statement *> known{nullptr};
+    const tampu_log_statement *statement = known.load(std::memory_order_acquire);
+    if (__builtin_expect(statement == nullptr, 0)) {
+        statement = define(known, place, routine, arguments...);
+    }
+    store(logger.handle(), statement, capture(arguments)...);
+}
+
+} // namespace detail
+} // namespace tampu
+
+#define TAMPU_DETAIL_FIRST(first, ...) first
+
+// A value that travels beside the text, under a name that is a literal.
+#define TAMPU_DATA(name, value) ::tampu::detail::named([] { return "" name; }, value)
+
+// TAMPU_LOG(level, logger, text, arguments...): the level is a constant, the text a literal.
+#define TAMPU_LOG(level, logger, ...)                                                                                          \
+    do {                                                                                                                       \
+        const ::tampu::Logger &tampu_detail_logger = (logger);                                                                 \
+        if (tampu_detail_logger.enabled(level)) {                                                                              \
+            ::tampu::detail::record(                                                                                           \
+                tampu_detail_logger,                                                                                           \
+                [] {                                                                                                           \
+                    return ::tampu::detail::Place{level, __FILE__, __LINE__, TAMPU_DETAIL_FIRST(__VA_ARGS__, 0)};              \
+                },                                                                                                             \
+                static_cast<const char *>(__func__), __VA_ARGS__);                                                             \
+        }                                                                                                                      \
+    } while (false)
+
+// Entering and leaving functions.
+#define TAMPU_TRACE(logger, ...) TAMPU_LOG(::tampu::Level::Trace, logger, __VA_ARGS__)
+// More than anybody wants while nothing is wrong.
+#define TAMPU_DELOUSE(logger, ...) TAMPU_LOG(::tampu::Level::Delouse, logger, __VA_ARGS__)
+// What a developer looks at.
+#define TAMPU_DEBUG(logger, ...) TAMPU_LOG(::tampu::Level::Debug, logger, __VA_ARGS__)
+// What is going on.
+#define TAMPU_INFO(logger, ...) TAMPU_LOG(::tampu::Level::Info, logger, __VA_ARGS__)
+// Normal, and worth noticing.
+#define TAMPU_NOTICE(logger, ...) TAMPU_LOG(::tampu::Level::Notice, logger, __VA_ARGS__)
+// Not an error, but it may become one.
+#define TAMPU_WARNING(logger, ...) TAMPU_LOG(::tampu::Level::Warning, logger, __VA_ARGS__)
+// Something did not work.
+#define TAMPU_ERROR(logger, ...) TAMPU_LOG(::tampu::Level::Error, logger, __VA_ARGS__)
+// Something important does not work any more.
+#define TAMPU_CRITICAL(logger, ...) TAMPU_LOG(::tampu::Level::Critical, logger, __VA_ARGS__)
+// Somebody must act.
+#define TAMPU_ALERT(logger, ...) TAMPU_LOG(::tampu::Level::Alert, logger, __VA_ARGS__)
+// The system is unusable.
+#define TAMPU_EMERGENCY(logger, ...) TAMPU_LOG(::tampu::Level::Emergency, logger, __VA_ARGS__)
+
+#endif

@@ -1,0 +1,77 @@
+//! How a failure is told in C: by the value a function returns, and a text that its thread can ask for.
+//!
+//! Decision: a text for each thread, as `dlerror` has it. Rejected: codes (there would be one for each text, and somebody has to
+//! read them at night), and a parameter for the text in every function.
+
+use std::{
+    cell::RefCell,
+    ffi::{CString, c_char},
+    panic::{AssertUnwindSafe, catch_unwind},
+};
+
+use tampu_log::logger::{BadSettings, OpenError};
+use tampu_types::identity::BadName;
+
+/// Why a function did not do what it was asked for.
+#[derive(Debug, thiserror::Error)]
+#[allow(missing_docs)]
+pub enum Failure {
+    #[error("{0} is NULL")]
+    Null(&'static str),
+    #[error("the source's name: {0}")]
+    Name(#[from] BadName),
+    #[error(transparent)]
+    Settings(#[from] BadSettings),
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    #[error("{0} is no level: they are 1 to 11 without 7, and 99 is off for a threshold")]
+    Level(i32),
+    #[error("a log statement of {names} names has only {arguments} arguments, and 64 at most are possible")]
+    Arguments { arguments: usize, names: usize },
+    #[error("a payload of {0} bytes is longer than any call's")]
+    Length(usize),
+    /// A mistake of ours, which must not reach the caller's stack.
+    #[error("the logger has a bug: {0}")]
+    Panic(String),
+}
+
+thread_local! {
+    static LAST: RefCell<CString> = RefCell::default();
+}
+
+fn remember(text: String) {
+    let text = CString::new(text.replace('\0', "\u{fffd}")).unwrap_or_default();
+    // In the destructors of a thread that ends there may be no place for it any more.
+    let _ = LAST.try_with(|last| last.try_borrow_mut().map(|mut last| *last = text));
+}
+
+/// Does what a function of the header is for. Whatever goes wrong becomes `otherwise` and this thread's last error.
+#[inline(always)]
+pub fn guarded<T>(otherwise: T, body: impl FnOnce() -> Result<T, Failure>) -> T {
+    match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(Ok(value)) => value,
+        Ok(Err(failure)) => {
+            remember(failure.to_string());
+            otherwise
+        }
+        Err(panic) => {
+            let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
+            let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+            remember(Failure::Panic(text).to_string());
+            // Dropping what was thrown could throw again.
+            std::mem::forget(panic);
+            otherwise
+        }
+    }
+}
+
+/// Remembers something that went wrong without keeping the function from its work.
+pub fn mention(what: impl std::fmt::Display) {
+    remember(what.to_string());
+}
+
+/// What last failed in this thread; empty if nothing has.
+#[unsafe(no_mangle)]
+pub extern "C" fn tampu_log_last_error() -> *const c_char {
+    LAST.try_with(|last| last.try_borrow().map_or(c"".as_ptr(), |last| last.as_ptr())).unwrap_or(c"".as_ptr())
+}

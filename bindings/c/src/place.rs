@@ -1,0 +1,112 @@
+//! Where texts are written from: each place becomes a statement that shows one text, so that such records go into the rings too,
+//! and survive their process.
+//!
+//! Decision: places are told apart by what their strings say, not by where they lie: a script's file name has no fixed address.
+//! There is a bound, because statements live for ever and nobody can say what a caller makes of file names.
+
+use std::{
+    collections::HashMap,
+    hash::{BuildHasher, RandomState},
+    sync::{LazyLock, PoisonError, RwLock},
+};
+
+use tampu_text::{Dialect, Piece, Site, Spec, Statement};
+
+/// Places that are remembered; the records of further ones are made by hand.
+pub const PLACES_MAX: usize = 4096;
+
+/// Where a text is written from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Place<'a> {
+    pub level: u8,
+    pub line: u32,
+    pub file: &'a [u8],
+    pub routine: &'a [u8],
+}
+
+/// The places met so far.
+#[derive(Default)]
+pub struct Places {
+    random: RandomState,
+    known: RwLock<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    by_hash: HashMap<u64, Vec<(Place<'static>, &'static Statement)>>,
+    count: usize,
+}
+
+impl Known {
+    fn find(&self, hash: u64, place: Place) -> Option<&'static Statement> {
+        self.by_hash.get(&hash)?.iter().find(|(known, _)| *known == place).map(|(_, statement)| *statement)
+    }
+}
+
+/// Those of this process.
+pub static PLACES: LazyLock<Places> = LazyLock::new(Places::default);
+
+impl Places {
+    /// The statement of a place; `None` when there are too many.
+    pub fn statement(&self, place: Place) -> Option<&'static Statement> {
+        let hash = self.random.hash_one(place);
+        if let Some(statement) = self.known.read().unwrap_or_else(PoisonError::into_inner).find(hash, place) {
+            return Some(statement);
+        }
+        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(statement) = known.find(hash, place) {
+            return Some(statement);
+        }
+        if known.count == PLACES_MAX {
+            return None;
+        }
+        let kept = |bytes: &[u8]| -> &'static [u8] { Box::leak(bytes.into()) };
+        let place = Place { file: kept(place.file), routine: kept(place.routine), ..place };
+        let statement: &'static Statement = Box::leak(Box::new(Statement::of_site(Site {
+            level: place.level,
+            dialect: Dialect::Fmt,
+            file: String::from_utf8_lossy(place.file),
+            line: place.line,
+            routine: String::from_utf8_lossy(place.routine),
+            pieces: vec![Piece::Argument { index: 0, spec: Spec::PLAIN }].into(),
+            arguments: 1,
+            ..Site::EMPTY
+        })));
+        known.by_hash.entry(hash).or_default().push((place, statement));
+        known.count += 1;
+        Some(statement)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(line: u32) -> Place<'static> {
+        Place { level: 4, line, file: b"mount.c", routine: b"slew" }
+    }
+
+    #[test]
+    fn a_place_is_one_statement_wherever_its_strings_lie() {
+        let places = Places::default();
+        let first = places.statement(at(7)).unwrap();
+        let moved = (b"mount.c".to_vec(), b"slew".to_vec());
+        let again = places.statement(Place { file: &moved.0, routine: &moved.1, ..at(7) }).unwrap();
+        assert!(std::ptr::eq(first, again));
+        let others = [at(8), Place { level: 5, ..at(7) }, Place { file: b"b.c", ..at(7) }, Place { routine: b"", ..at(7) }];
+        for other in others {
+            assert!(!std::ptr::eq(first, places.statement(other).unwrap()), "{other:?}");
+        }
+        assert_eq!((&*first.site().file, first.site().line, &*first.site().routine), ("mount.c", 7, "slew"));
+    }
+
+    #[test]
+    fn there_is_a_bound_and_known_places_stay_known() {
+        let places = Places::default();
+        for line in 0..PLACES_MAX as u32 {
+            assert!(places.statement(at(line)).is_some());
+        }
+        assert!(places.statement(at(PLACES_MAX as u32)).is_none());
+        assert!(places.statement(at(0)).is_some());
+    }
+}
