@@ -131,9 +131,9 @@ fn each_process_tells_what_its_loggers_have_done() {
         assert!(Instant::now() < until, "{rows:?}");
     };
     assert_eq!((&stats["by_level"]["Info"], &stats["dropped"], &stats["waited"]), (&2.into(), &0.into(), &0.into()), "{stats}");
-    assert!(stats["bytes"].as_u64().unwrap() > 0 && stats["high_water"].is_null(), "{stats}");
+    assert!(stats["bytes"].as_u64().unwrap() > 0 && stats["high_water"].is_u64(), "{stats}");
     let said = site.tampu(&["log", "stat", "--loggers"]).ok();
-    let line = said.out.lines().find(|line| line.ends_with("  pipe (Info 2)")).unwrap_or_else(|| panic!("{said:?}"));
+    let line = said.out.lines().find(|line| line.contains("  pipe (Info 2")).unwrap_or_else(|| panic!("{said:?}"));
     assert!(line.trim_start().starts_with("2  "), "{said:?}");
     pipe.end();
 }
