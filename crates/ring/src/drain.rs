@@ -265,14 +265,17 @@ impl RingDrain {
         }
     }
 
-    /// Losses that the ring itself has not told yet, because nothing came after them: an entry like its notes, with a number of
-    /// its own. Nothing while there is something else to take.
+    /// Losses that the ring itself has not told yet, because nothing came after them: an entry like its notes, but without a
+    /// number of its own, because whoever takes over before the next commit does not find it here and would number all that
+    /// follows otherwise. Nothing while there is something else to take.
     pub fn untold(&mut self) -> Option<Entry<'_>> {
         if self.peek().is_some() || self.broken {
             return None;
         }
         let losses = self.memory.map().lines().losses();
+        let number = self.walk.cursor.number;
         let found = self.walk.last_words(&losses)?;
+        self.walk.cursor.number = number;
         Some(found.by(&self.walk.cursor.thread))
     }
 
@@ -306,7 +309,8 @@ impl RingDrain {
 
     /// Gives back the room of everything before a mark of this ring: it has been handed off. Marks go forward.
     pub fn commit(&mut self, mark: &Cursor) {
-        let ahead = mark.position > self.committed.position || mark.number > self.committed.number;
+        let ahead = mark.position > self.committed.position
+            || mark.position == self.committed.position && mark.told != self.committed.told;
         let moves = ahead && mark.position <= self.walk.cursor.position;
         if moves && self.generation.is_now() {
             self.lines().move_cursor(mark);

@@ -330,11 +330,13 @@ impl Backend {
     /// Says what was lost at the end of a ring, where no later record has made the ring say it.
     fn tell_lost(&mut self) {
         let conversion = self.drainer.conversion();
-        let (rings, dictionary) = self.drainer.parts();
-        for ring in rings {
-            let number = ring.number();
-            if let Some(entry) = ring.untold() {
-                self.pump.take(number, &entry, Time(conversion.utc(entry.ticks)), dictionary);
+        let voice = self.shared.own_voice();
+        for ring in self.drainer.rings() {
+            if let Some(entry) = ring.untold()
+                && let tampu_ring::What::Lost(lost) = entry.what
+            {
+                let time = Time(conversion.utc(entry.ticks));
+                self.pump.tell_lost(&entry, time, &lost, self.shared.next_id(&voice));
                 self.drained += 1;
             }
         }

@@ -104,7 +104,10 @@ impl Pump {
             }
             // Told before by whoever drained.
             What::Lost(lost) if lost.total() == 0 => Pumped::Nothing,
-            What::Lost(lost) => self.take_lost(ring, entry, time, &lost),
+            What::Lost(lost) => {
+                let id = RecordId { incarnation: self.life, ring, number: entry.number };
+                self.tell_lost(entry, time, &lost, id)
+            }
         }
     }
 
@@ -154,8 +157,8 @@ impl Pump {
         if self.lanes.push_call(lane, &called) { Pumped::InLane(lane) } else { Pumped::TooLarge }
     }
 
-    /// Records are missing here: says so in the log, under the number the ring gave to this.
-    fn take_lost(&mut self, ring: u32, entry: &Entry<'_>, time: Time, lost: &Lost) -> Pumped {
+    /// Records are missing here: says so in the log, under this id.
+    pub fn tell_lost(&mut self, entry: &Entry<'_>, time: Time, lost: &Lost, id: RecordId) -> Pumped {
         let counts: Vec<(Level, u64)> = Level::ALL
             .into_iter()
             .map(|level| (level, lost.counts.get(usize::from(level.number())).copied().unwrap_or(0)))
@@ -167,7 +170,7 @@ impl Pump {
         record.thread = thread_name(entry.thread);
         record.data.push(Datum::new("lost", total.to_string()));
         record.data.extend(counts.into_iter().map(|(level, count)| Datum::new(level.name(), count.to_string())));
-        record.id = Some(RecordId { incarnation: self.life, ring, number: entry.number });
+        record.id = Some(id);
         self.put(record)
     }
 
