@@ -1,4 +1,4 @@
-//! Logging from an application's side: a call stores its values in a ring of its thread, some 20 ns, and waits for nobody.
+//! Logging from an application's side: a call stores its values in a ring of its thread, 30 to 50 ns, and waits for nobody.
 //!
 //! ```text
 //!  info!(logger, ...)              the thread's ring                     backend thread
