@@ -47,6 +47,13 @@ pub fn data_dir() -> io::Result<TempDir> {
     tempfile::Builder::new().prefix("tampu-bench-").tempdir_in(parent)
 }
 
+/// A directory in memory, as run-time directories are; one for temporary files where there is none.
+pub fn run_dir() -> io::Result<TempDir> {
+    let memory = Path::new("/dev/shm");
+    let parent = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };
+    tempfile::Builder::new().prefix("tampu-bench-").tempdir_in(parent)
+}
+
 fn write(path: &Path, time: Duration) -> io::Result<Disk> {
     let mut file = OpenOptions::new().create_new(true).append(true).open(path)?;
     let begun = Instant::now();

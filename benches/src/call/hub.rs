@@ -8,7 +8,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::call::{cost::lines, program::TEXT, role::this_program};
+use crate::{
+    call::{cost::lines, program::TEXT, role::this_program},
+    disk::run_dir,
+};
 
 /// The installation's name.
 pub const DOMAIN: &str = "bench";
@@ -23,7 +26,8 @@ const LOOK: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub struct Hub {
     child: Child,
-    dir: tempfile::TempDir,
+    _dir: tempfile::TempDir,
+    run: tempfile::TempDir,
     tampu: PathBuf,
     within: Vec<String>,
 }
@@ -34,6 +38,7 @@ impl Hub {
     pub fn start(tampu: &Path, data: &Path, within: &[String], arguments: &[&str]) -> Result<Hub, String> {
         let dir = tempfile::Builder::new().prefix("tampu-bench-").tempdir_in(data);
         let dir = dir.map_err(|e| format!("{}: {e}", data.display()))?;
+        let run = run_dir().map_err(|e| format!("a run-time directory: {e}"))?;
         let said = dir.path().join("said");
         let log = File::create(&said).map_err(|e| format!("{}: {e}", said.display()))?;
         let config = dir.path().join("tampu.toml");
@@ -42,10 +47,10 @@ impl Hub {
         let mut command = this_program("become")?;
         command.args(within).arg(tampu).arg("up").arg("--data").arg(dir.path().join("data"));
         command.arg("--config").arg(config).args(arguments);
-        clean(&mut command, dir.path());
+        clean(&mut command, run.path());
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         let child = command.spawn().map_err(|e| format!("{}: {e}", tampu.display()))?;
-        let mut hub = Hub { child, dir, tampu: tampu.to_owned(), within: within.to_vec() };
+        let mut hub = Hub { child, _dir: dir, run, tampu: tampu.to_owned(), within: within.to_vec() };
         let until = Instant::now() + PATIENCE;
         loop {
             let text = fs::read_to_string(&said).unwrap_or_default();
@@ -62,7 +67,7 @@ impl Hub {
 
     /// Its run-time directory.
     pub fn run(&self) -> PathBuf {
-        self.dir.path().join("run")
+        self.run.path().to_owned()
     }
 
     /// How many of the measured records of a process the collector keeps.
@@ -76,7 +81,7 @@ impl Hub {
             None => Command::new(&self.tampu),
         };
         command.args(["log", "query", "--process", process, "--contains", TEXT, "--limit", "0", "--json"]);
-        clean(&mut command, self.dir.path());
+        clean(&mut command, self.run.path());
         let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
         let mut child = child.map_err(|e| format!("{}: {e}", self.tampu.display()))?;
         let found = match child.stdout.take() {
@@ -89,11 +94,11 @@ impl Hub {
 }
 
 /// Leaves nothing of the caller's own installation in a command's environment.
-fn clean(command: &mut Command, dir: &Path) {
+fn clean(command: &mut Command, run: &Path) {
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("TAMPU_")) {
         command.env_remove(name);
     }
-    command.env("TAMPU_RUN_DIR", dir.join("run")).env("TAMPU_DOMAIN", DOMAIN);
+    command.env("TAMPU_RUN_DIR", run).env("TAMPU_DOMAIN", DOMAIN);
 }
 
 impl Drop for Hub {

@@ -14,6 +14,7 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
+use tampu_bus::run_dir::RunDir;
 use tampu_log::{LogSettings, Logger, Threshold};
 use tampu_types::{Domain, Level, SourceName};
 
@@ -96,6 +97,9 @@ pub fn settings(name: &str, prints: bool, publishes: bool) -> Result<LogSettings
     let domain = Domain::new(DOMAIN).map_err(|e| e.to_string())?;
     let source = SourceName::new(name).map_err(|e| e.to_string())?;
     let mut settings = LogSettings::isolated(domain, source);
+    // What is measured is what survives the process.
+    let directory = RunDir::from_env().domain(&settings.domain).map_err(|e| e.to_string())?;
+    settings.rings = Some(directory.log_rings());
     settings.local = if prints { Threshold::From(Level::Delouse) } else { Threshold::Off };
     if !publishes {
         settings.central = Threshold::Off;

@@ -18,6 +18,7 @@ use crate::{
         program,
         role::{self, Stage},
     },
+    disk::run_dir,
     table::count,
 };
 
@@ -59,6 +60,8 @@ pub struct Scene<'a> {
     place: &'a Place,
     tell: fn(&Value),
     dir: tempfile::TempDir,
+    /// A run-time directory where nothing runs.
+    nobody: tempfile::TempDir,
     /// With a collector.
     full: Hub,
     /// Without.
@@ -71,9 +74,10 @@ impl<'a> Scene<'a> {
         let Place { tampu, data, .. } = place;
         let dir = tempfile::Builder::new().prefix("tampu-bench-").tempdir_in(data);
         let dir = dir.map_err(|e| format!("{}: {e}", data.display()))?;
+        let nobody = run_dir().map_err(|e| format!("a run-time directory: {e}"))?;
         let full = Hub::start(tampu, data, &[], &[])?;
         let bare = Hub::start(tampu, data, &[], &["--roles", "node"])?;
-        Ok(Scene { amount, place, tell, dir, full, bare })
+        Ok(Scene { amount, place, tell, dir, nobody, full, bare })
     }
 
     /// Where a program runs that logs to this run-time directory.
@@ -83,7 +87,7 @@ impl<'a> Scene<'a> {
 
     /// A run-time directory where nothing runs.
     fn nobody(&self) -> PathBuf {
-        self.dir.path().join("nobody")
+        self.nobody.path().to_owned()
     }
 
     /// The published table, row by row.

@@ -5,7 +5,7 @@
 //!     if logger.wants(LEVEL) {
 //!         match (&argument, &argument) { (a0, a1) => {
 //!             static STATEMENT = ...;
-//!             logger.record_call(&STATEMENT, &Payload::new((stored or formatted a0, (stored or formatted a1, ()))));
+//!             logger.record_call(&STATEMENT, Payload::new((stored or formatted a0, (stored or formatted a1, ()))));
 //! }}}}}
 //! ```
 //!
@@ -89,7 +89,7 @@ pub fn expand(input: Input) -> TokenStream {
                                 &[$keys],
                                 || ::core::any::type_name_of_val(&tampu_marker),
                             );
-                            logger.record_call(&TAMPU_STATEMENT, &$c::Payload::new($arguments));
+                            logger.record_call(&TAMPU_STATEMENT, $c::Payload::new($arguments));
                         }
                     }
                 }

@@ -104,18 +104,29 @@ fn nothing_is_lost_or_doubled_whichever_store_was_the_last() {
     let known = Rc::new(Known::default());
     let mut drainer = rings.drainer().unwrap();
     let mut file: Option<PathBuf> = None;
+    let mut fast = 0;
     for number in 0..1000 {
         let bytes = payload(number);
         known.calling.set(true);
-        let claimed = rings.claim(bytes.len(), (number % LEVELS as u64) as u8, Duration::ZERO);
-        match claimed {
-            Ok(mut slot) => {
+        // Every other call the fast way, where that will do.
+        // SAFETY: the rings live; as many bytes are copied as there are.
+        let written = number % 2 == 0
+            && unsafe {
+                rings.pool().write_now(bytes.len(), site, 1, |place| {
+                    std::ptr::copy_nonoverlapping(bytes.as_ptr(), place, bytes.len());
+                })
+            };
+        let taken = written || {
+            let claimed = rings.claim(bytes.len(), (number % LEVELS as u64) as u8, Duration::ZERO);
+            claimed.is_ok_and(|mut slot| {
                 slot.put(&bytes);
                 slot.commit(site, 1);
-                known.completed.set(known.completed.get() + 1);
-            }
-            Err(_) => known.refused.set(known.refused.get() + 1),
-        }
+                true
+            })
+        };
+        fast += u64::from(written);
+        let count = if taken { &known.completed } else { &known.refused };
+        count.set(count.get() + 1);
         known.calling.set(false);
         if file.is_none() {
             // From the second call on: the ring is there now.
@@ -137,4 +148,5 @@ fn nothing_is_lost_or_doubled_whichever_store_was_the_last() {
     let dropped: Counts = rings.stats()[0].dropped;
     assert!(known.refused.get() > 20 && known.refused.get() == dropped.iter().sum::<u64>());
     assert!(known.looks.get() > 2000, "{} looks", known.looks.get());
+    assert!(fast > 100, "{fast} the fast way");
 }

@@ -96,6 +96,6 @@ pub use producer::{Refused, Slot};
 pub use record::{Entry, Flaw, Lost, What};
 pub use recover::{Damage, RecoverError, RecoveredRing, Recovery, recover};
 pub use ring_file::{BadRing, RingFile};
-pub use rings::{RingStats, Rings, Settings};
+pub use rings::{Pool, RingStats, Rings, Settings};
 pub use source::{BadSource, Source};
 pub use thread::Thread;

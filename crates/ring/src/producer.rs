@@ -176,6 +176,26 @@ impl Producer {
         self.next.get().addr() + max.min(u32::MAX as usize) < self.end.get()
     }
 
+    /// Writes a whole record where that needs neither a look further nor anything else; `false`, and nothing is done, where it
+    /// does.
+    ///
+    /// # Safety
+    /// This thread has the ring, `length` fits into 32 bits, and `write` writes exactly that many bytes from the place it is
+    /// given on, without reading them before, and makes no record itself.
+    #[inline(always)]
+    pub unsafe fn write_now(&self, length: usize, site: u32, voice: u32, write: impl FnOnce(*mut u8)) -> bool {
+        debug_assert!(u32::try_from(length).is_ok());
+        let start = self.next.get();
+        if start.addr() + length >= self.end.get() || self.odd {
+            return false;
+        }
+        // SAFETY: a header and its payload have room here.
+        write(unsafe { start.add(HEADER) });
+        stored();
+        self.publish(start, length, Counter::Processor.ticks(), site, voice);
+        true
+    }
+
     /// Opens a slot of `max` bytes of payload.
     ///
     /// # Safety
@@ -297,12 +317,13 @@ impl Producer {
         let mut slot = ManuallyDrop::new(unsafe { self.open(note.payload.len()) });
         slot.put(&note.payload);
         debug_assert_eq!(note.len(), HEADER + padded(slot.written()));
-        self.publish(slot.start, slot.written(), SHUT, self.counter.ticks(), NOTE, note.voice);
+        self.publish(slot.start, slot.written(), self.counter.ticks(), NOTE, note.voice);
+        self.end.set(SHUT);
     }
 
     /// Completes the record at `start`, whose payload is there.
     #[inline(always)]
-    fn publish(&self, start: *mut u8, length: usize, reopen: usize, ticks: u64, site: u32, voice: u32) {
+    fn publish(&self, start: *mut u8, length: usize, ticks: u64, site: u32, voice: u32) {
         let position = (start.addr() as u64).wrapping_add(self.bias.get());
         let header = Header { ticks, site, length: length as u32, voice, stamp: stamp(position) };
         // SAFETY: the header's room was claimed with the payload's; `start` is 8-aligned, as all records are.
@@ -310,7 +331,6 @@ impl Producer {
         stored();
         let taken = HEADER + padded(length);
         self.next.set(start.wrapping_add(taken));
-        self.end.set(reopen);
         // SAFETY: mapped for as long as the ring, which the slot borrows.
         unsafe { &*self.lines }.publish(position + taken as u64);
         fetch_ahead(start);
@@ -320,7 +340,8 @@ impl Producer {
     #[cold]
     #[inline(never)]
     fn publish_odd(&self, start: *mut u8, length: usize, reopen: usize, site: u32, voice: u32) {
-        self.publish(start, length, reopen, self.counter.ticks(), site, voice);
+        self.publish(start, length, self.counter.ticks(), site, voice);
+        self.end.set(reopen);
         if self.shared {
             self.let_go();
         }
@@ -424,7 +445,8 @@ impl Slot<'_> {
         if producer.odd {
             producer.publish_odd(start, length, reopen, site, voice);
         } else {
-            producer.publish(start, length, reopen, Counter::Processor.ticks(), site, voice);
+            producer.publish(start, length, Counter::Processor.ticks(), site, voice);
+            producer.end.set(reopen);
         }
     }
 }

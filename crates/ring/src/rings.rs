@@ -64,6 +64,27 @@ pub struct RingStats {
     pub dropped: Counts,
 }
 
+/// Which rings are meant: what the fast way of a call needs to know of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pool(u64);
+
+impl Pool {
+    /// Writes a whole record where this thread has a ring with room and nothing else is to be done first; else nothing
+    /// happens, and [`Rings::claim`] is the way.
+    ///
+    /// # Safety
+    /// The rings live, `length` fits into 32 bits, and `write` writes exactly that many bytes from the place it is given on,
+    /// without reading them before, and makes no record itself.
+    #[inline(always)]
+    pub unsafe fn write_now(self, length: usize, site: u32, voice: u32, write: impl FnOnce(*mut u8)) -> bool {
+        match local::producer(self.0, |_| true) {
+            // SAFETY: `local` gives the ring of this thread; the rest is the caller's promise.
+            Some(producer) => unsafe { producer.write_now(length, site, voice, write) },
+            None => false,
+        }
+    }
+}
+
 /// The rings of this process. Cheap to share: everything is behind `&self`.
 pub struct Rings {
     number: u64,
@@ -96,6 +117,11 @@ impl Rings {
         };
         // SAFETY: `local` and `make_room` give the ring of this thread, or one it holds, and it has room.
         Ok(unsafe { producer.open(max) })
+    }
+
+    /// By which a call finds its thread's ring without a look at these rings.
+    pub fn pool(&self) -> Pool {
+        Pool(self.number)
     }
 
     #[cold]

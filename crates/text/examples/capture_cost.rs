@@ -30,7 +30,7 @@ impl Recorder for Buffer {
     }
 
     #[inline(always)]
-    fn record_call<A: Arguments>(&self, statement: &'static Statement, payload: &Payload<A>) {
+    fn record_call<A: Arguments>(&self, statement: &'static Statement, payload: Payload<A>) {
         let length = payload.length();
         let padded = HEADER + ((length + 7) & !7);
         let mut at = self.at.get();

@@ -14,8 +14,9 @@ use crate::{
 /// A value that can be stored as it is and formatted elsewhere.
 ///
 /// # Safety
-/// [`Capture::write`] writes exactly `FIXED + self.varying()` bytes, and `varying` gives the same as long as the value is
-/// borrowed.
+/// [`Capture::write`] writes exactly `FIXED + self.varying()` bytes, without making a log record itself, and `varying` gives the
+/// same as long as the value is borrowed. What [`Capture::hold`] gives has the same tag and the same fixed bytes, and writes the
+/// same.
 #[diagnostic::on_unimplemented(
     message = "a log statement needs to know the type of `{Self}` where the statement stands",
     note = "write the type out before the statement: whether an argument is stored or formatted is decided there"
@@ -25,6 +26,15 @@ pub unsafe trait Capture {
     const TAG: u8;
     /// Bytes that every value of the type takes.
     const FIXED: usize;
+
+    /// The value as a call holds it until it is stored: a copy of what fits into registers, else a reference. With a reference to
+    /// a number the program's own variable would have to lie in memory, in every loop that logs.
+    type Held<'a>: Capture
+    where
+        Self: 'a;
+
+    /// The value to be held.
+    fn hold(&self) -> Self::Held<'_>;
 
     /// Bytes that this value takes beyond those.
     fn varying(&self) -> usize;
@@ -48,6 +58,12 @@ macro_rules! numbers {
         unsafe impl Capture for $type {
             const TAG: u8 = $tag as u8;
             const FIXED: usize = size_of::<$type>();
+            type Held<'a> = $type;
+
+            #[inline(always)]
+            fn hold(&self) -> $type {
+                *self
+            }
 
             #[inline(always)]
             fn varying(&self) -> usize {
@@ -91,6 +107,12 @@ macro_rules! written_as {
         unsafe impl Capture for $type {
             const TAG: u8 = $tag as u8;
             const FIXED: usize = $bytes;
+            type Held<'a> = $type;
+
+            #[inline(always)]
+            fn hold(&self) -> $type {
+                *self
+            }
 
             #[inline(always)]
             fn varying(&self) -> usize {
@@ -119,6 +141,12 @@ written_as! {
 unsafe impl Capture for str {
     const TAG: u8 = Tag::Str as u8;
     const FIXED: usize = 4;
+    type Held<'a> = &'a str;
+
+    #[inline(always)]
+    fn hold(&self) -> &str {
+        self
+    }
 
     #[inline(always)]
     fn varying(&self) -> usize {
@@ -141,6 +169,15 @@ macro_rules! stands_for {
         unsafe impl<$($generics)*> Capture for $type {
             const TAG: u8 = <$target>::TAG;
             const FIXED: usize = <$target>::FIXED;
+            type Held<'held>
+                = <$target as Capture>::Held<'held>
+            where
+                Self: 'held;
+
+            #[inline(always)]
+            fn hold(&self) -> Self::Held<'_> {
+                <$target as Capture>::hold(self)
+            }
 
             #[inline(always)]
             fn varying(&self) -> usize {
@@ -174,6 +211,15 @@ unsafe impl<T: Present + ?Sized> Present for &mut T {}
 unsafe impl<T: Present> Capture for Option<T> {
     const TAG: u8 = OPTIONAL | T::TAG;
     const FIXED: usize = 1;
+    type Held<'a>
+        = &'a Option<T>
+    where
+        T: 'a;
+
+    #[inline(always)]
+    fn hold(&self) -> &Option<T> {
+        self
+    }
 
     #[inline(always)]
     fn varying(&self) -> usize {

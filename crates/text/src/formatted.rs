@@ -92,6 +92,12 @@ impl Drop for Formatted {
 unsafe impl Capture for Formatted {
     const TAG: u8 = Tag::Text as u8;
     const FIXED: usize = 4;
+    type Held<'a> = &'a Formatted;
+
+    #[inline(always)]
+    fn hold(&self) -> &Formatted {
+        self
+    }
 
     #[inline(always)]
     fn varying(&self) -> usize {

@@ -52,7 +52,7 @@ impl Recorder for Memory {
         level >= self.level
     }
 
-    fn record_call<A: Arguments>(&self, statement: &'static Statement, payload: &Payload<A>) {
+    fn record_call<A: Arguments>(&self, statement: &'static Statement, payload: Payload<A>) {
         let mut call = Call { site: statement.site(), payload: Vec::new() };
         payload.append_to(&mut call.payload);
         self.calls.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).push(call);

@@ -15,7 +15,8 @@ use crate::{capture::Capture, out::Out, tag::ARGUMENTS_MAX};
 /// The arguments of a call.
 ///
 /// # Safety
-/// `write` writes exactly `FIXED + self.varying()` bytes, and `varying` gives the same as long as the arguments are borrowed.
+/// `write` writes exactly `FIXED + self.varying()` bytes, without making a log record itself, and `varying` gives the same as
+/// long as the arguments are borrowed.
 pub unsafe trait Arguments {
     /// How many there are.
     const COUNT: usize;

@@ -46,8 +46,8 @@ impl<T: ?Sized> Format for &Probe<'_, T> {}
 impl Stored {
     /// The value itself; how it would be formatted at the call is not used.
     #[inline(always)]
-    pub fn capture<'a, T: ?Sized>(self, value: &'a T, _: fmt::Arguments<'_>) -> &'a T {
-        value
+    pub fn capture<'a, T: Capture + ?Sized>(self, value: &'a T, _: fmt::Arguments<'_>) -> T::Held<'a> {
+        value.hold()
     }
 }
 

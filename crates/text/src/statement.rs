@@ -83,7 +83,7 @@ pub trait Recorder {
     fn wants(&self, level: u8) -> bool;
 
     /// Takes a call. The payload says how long it is, and is then written once to where there is room for it.
-    fn record_call<A: Arguments>(&self, statement: &'static Statement, payload: &Payload<A>);
+    fn record_call<A: Arguments>(&self, statement: &'static Statement, payload: Payload<A>);
 }
 
 impl<R: Recorder + ?Sized> Recorder for &R {
@@ -93,7 +93,7 @@ impl<R: Recorder + ?Sized> Recorder for &R {
     }
 
     #[inline(always)]
-    fn record_call<A: Arguments>(&self, statement: &'static Statement, payload: &Payload<A>) {
+    fn record_call<A: Arguments>(&self, statement: &'static Statement, payload: Payload<A>) {
         (**self).record_call(statement, payload);
     }
 }

@@ -54,7 +54,7 @@ impl Recorder for Slot {
         level > 1
     }
 
-    fn record_call<A: Arguments>(&self, _: &'static Statement, payload: &Payload<A>) {
+    fn record_call<A: Arguments>(&self, _: &'static Statement, payload: Payload<A>) {
         payload.write_to(&mut *self.0.borrow_mut());
     }
 }

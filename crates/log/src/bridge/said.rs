@@ -108,7 +108,7 @@ impl<'a> Said<'a> {
 
     fn call_of<const TEXTS: usize>(&self, logger: &Logger, statement: &'static Statement) {
         let texts: [&Formatted; TEXTS] = std::array::from_fn(|index| &self.texts[index]);
-        logger.record_call(statement, &Payload::new(texts));
+        logger.record_call(statement, Payload::new(texts));
     }
 
     /// The record made by hand.

@@ -13,7 +13,7 @@ use tampu_bus::{
         config::{BadEnvironment, ZenohConfig},
     },
 };
-use tampu_ring::{Refused, Shelter};
+use tampu_ring::{Pool, Refused, Shelter};
 use tampu_text::{Arguments, Payload, Recorder, Rendered, Statement};
 use tampu_types::{Level, LogRecord};
 
@@ -32,8 +32,27 @@ use crate::logger::{
 #[derive(Clone)]
 pub struct Logger {
     pub(super) levels: Arc<Levels>,
+    near: Near,
     pub(super) voice: Voice,
     pub(super) keeper: Arc<Keeper>,
+}
+
+/// Copies of what the fast way of a call needs, so that it follows no pointers to find it.
+#[derive(Clone, Copy)]
+struct Near {
+    pool: Pool,
+    /// What the marks of statements begin with that this handle may write by number; no mark's if there are none.
+    page: u32,
+    voice: u32,
+    bell_from: u8,
+}
+
+impl Near {
+    fn of(shared: &Shared, voice: &Voice) -> Near {
+        // A voice without a number has no place in a ring.
+        let page = if voice.id == 0 { u32::MAX } else { shared.page };
+        Near { pool: shared.rings.pool(), page, voice: voice.id, bell_from: shared.bell_from }
+    }
 }
 
 /// Keeps the backend; the last handle's drop ends it.
@@ -89,7 +108,8 @@ impl Logger {
         let levels = shared.levels(shared.settings.source.as_str());
         let voice = shared.own_voice();
         let keeper = Arc::new(Keeper { shared, backend: std::sync::Mutex::new(Some(backend)) });
-        Ok(Logger { levels, voice, keeper })
+        let near = Near::of(&keeper.shared, &voice);
+        Ok(Logger { levels, near, voice, keeper })
     }
 
     /// Whether a record of this level would go anywhere: one relaxed load and a comparison.
@@ -98,10 +118,28 @@ impl Logger {
         level.number() >= self.levels.any.load(Ordering::Relaxed)
     }
 
-    /// A call the rings cannot take: made into text here, and on its way like a record made by hand.
+    /// A call that the fast way does not take: of a statement that is met for the first time, or in a thread whose ring has to be
+    /// looked after or is full.
     #[cold]
     #[inline(never)]
-    fn record_slowly<A: Arguments>(&self, statement: &'static Statement, payload: &Payload<A>) {
+    fn record_slowly<A: Arguments>(&self, statement: &'static Statement, payload: Payload<A>) {
+        let shared = &*self.keeper.shared;
+        let level = statement.level();
+        let known = Shared::marked(shared.page, statement).or_else(|| shared.meet(statement));
+        if let (Some(site), voice @ 1..) = (known, self.voice.id) {
+            match shared.rings.claim(payload.length(), level, shared.wait(level)) {
+                Ok(mut slot) => {
+                    // SAFETY: the payload writes as many bytes as it has just said it takes, which is what was claimed.
+                    unsafe { slot.fill(payload.length(), |place| payload.write(place)) };
+                    slot.commit(site, voice);
+                    return;
+                }
+                Err(Refused::Long) => {}
+                // Counted in the ring, and told there.
+                Err(_) => return,
+            }
+        }
+        // What no ring can take is made into text here, and goes its way like a record made by hand.
         let mut bytes = Vec::new();
         payload.append_to(&mut bytes);
         self.record_aside(statement, &bytes);
@@ -120,6 +158,12 @@ impl Logger {
         record.file = site.file.into_owned();
         record.routine = site.routine.into_owned();
         self.record(record);
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn ring_bell(&self) {
+        self.keeper.shared.rings.ring_bell();
     }
 
     /// Takes a record made by hand. What it leaves empty is filled in: its id, the time if 0, and this logger's own fields.
@@ -172,7 +216,8 @@ impl Logger {
         let mut identity = Identity::clone(&self.voice.identity);
         change(&mut identity);
         let voice = self.keeper.shared.voice(identity, levels.clone());
-        Logger { levels, voice, keeper: self.keeper.clone() }
+        let near = Near::of(&self.keeper.shared, &voice);
+        Logger { levels, near, voice, keeper: self.keeper.clone() }
     }
 
     /// A logger of this name, with its own levels; the other fields are kept.
@@ -225,23 +270,17 @@ impl Recorder for Logger {
     }
 
     #[inline(always)]
-    fn record_call<A: Arguments>(&self, statement: &'static Statement, payload: &Payload<A>) {
-        let shared = &*self.keeper.shared;
-        let known = Shared::marked(shared.page, statement).or_else(|| shared.meet(statement));
-        let (Some(site), voice @ 1..) = (known, self.voice.id) else { return self.record_slowly(statement, payload) };
-        let level = statement.level();
-        match shared.rings.claim(payload.length(), level, shared.wait(level)) {
-            Ok(mut slot) => {
-                // SAFETY: the payload writes as many bytes as it has just said it takes, which is what was claimed.
-                unsafe { slot.fill(payload.length(), |place| payload.write(place)) };
-                slot.commit(site, voice);
-            }
-            Err(Refused::Long) => self.record_slowly(statement, payload),
-            // Counted in the ring, and told there.
-            Err(_) => {}
+    fn record_call<A: Arguments>(&self, statement: &'static Statement, payload: Payload<A>) {
+        let near = &self.near;
+        // SAFETY: the handle keeps the rings. The payload writes as many bytes as it says, and makes no record of its own: what
+        // had to be formatted has been, when it was made.
+        let written = Shared::marked(near.page, statement)
+            .is_some_and(|site| unsafe { near.pool.write_now(payload.length(), site, near.voice, |place| payload.write(place)) });
+        if !written {
+            self.record_slowly(statement, payload);
         }
-        if level >= shared.bell_from {
-            shared.rings.ring_bell();
+        if statement.level() >= near.bell_from {
+            self.ring_bell();
         }
     }
 }

@@ -38,8 +38,21 @@ fn boot() -> u32 {
     u32::from_str_radix(&id[..8], 16).unwrap()
 }
 
-/// Logs bytes; says whether they were taken.
+/// Writes a record the fast way, where it will do.
+pub fn write_now(rings: &Rings, bytes: &[u8], site: u32, voice: u32) -> bool {
+    // SAFETY: the rings are borrowed; as many bytes are copied as there are.
+    unsafe {
+        rings.pool().write_now(bytes.len(), site, voice, |place| {
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), place, bytes.len());
+        })
+    }
+}
+
+/// Logs bytes as a logger does, the fast way first; says whether they were taken.
 pub fn log(rings: &Rings, bytes: &[u8], wait: Duration) -> bool {
+    if write_now(rings, bytes, 1, 2) {
+        return true;
+    }
     let Ok(mut slot) = rings.claim(bytes.len(), WARNING, wait) else { return false };
     assert_eq!(slot.put(bytes), bytes.len());
     slot.commit(1, 2);
