@@ -74,11 +74,10 @@ bench-spdlog:
 	@g++ -O2 -std=c++17 -DSPDLOG_SHARED_LIB -DSPDLOG_COMPILED_LIB -DSPDLOG_FMT_EXTERNAL -Wall -Wextra \
 		-o "$(CARGO_TARGET_DIR)/release/bench-spdlog" benches/peers/spdlog.cpp -lspdlog -lfmt -pthread
 
-# Built together: alone, each would have its dependencies with other features, and build all of them again.
 .PHONY: bench-build
 bench-build: need
 	@scripts/need.sh cxx
-	@cargo build $(CARGO_FLAGS) --release --package tampu-cli --package tampu-benches
+	@scripts/build-optimised.sh
 
 # How many processes are killed.
 KILLS ?= 200
@@ -86,7 +85,7 @@ KILLS ?= 200
 .PHONY: crash-test
 crash-test: need ## kill processes that log, KILLS times (200), and count what the archive has of their calls
 	@scripts/need.sh cxx
-	@cargo build $(CARGO_FLAGS) --release --package tampu-log --package tampu-benches --example crash_test
+	@scripts/build-optimised.sh
 	@"$(CARGO_TARGET_DIR)/release/examples/crash_test" --kills $(KILLS)
 
 .PHONY: fuzz

@@ -46,9 +46,7 @@ def wrong(cell):
 
 
 def main():
-    subprocess.run(
-        ["cargo", "build", "--locked", "--release", "--package", "tampu-cli", "--package", "tampu-benches"], check=True
-    )
+    subprocess.run(["scripts/build-optimised.sh"], check=True)
     subprocess.run(["make", "bench-spdlog"], check=True)
     failures = 0
     for command in BENCHES:
