@@ -36,16 +36,14 @@ fn thread_ns() -> i64 {
 fn call(rings: &Rings, site: u32, voice: u32, number: u64, axis: &str) {
     let length = 16 + 4 + axis.len();
     // SAFETY: the rings are borrowed, and the bytes written are as many as the length says: 8, 8, 4 and the text.
-    let written = unsafe {
-        rings.pool().write_now(length, site, voice, |place| {
-            place.cast::<[u8; 8]>().write(number.to_ne_bytes());
-            place.add(8).cast::<[u8; 8]>().write((number + 1).to_ne_bytes());
-            place.add(16).cast::<[u8; 4]>().write((axis.len() as u32).to_ne_bytes());
-            std::ptr::copy_nonoverlapping(axis.as_ptr(), place.add(20), axis.len());
-        })
-    };
-    if !written {
-        call_slowly(rings, site, voice, number, axis);
+    unsafe {
+        let Some(room) = rings.pool().room(length) else { return call_slowly(rings, site, voice, number, axis) };
+        let place = room.place();
+        place.cast::<[u8; 8]>().write(number.to_ne_bytes());
+        place.add(8).cast::<[u8; 8]>().write((number + 1).to_ne_bytes());
+        place.add(16).cast::<[u8; 4]>().write((axis.len() as u32).to_ne_bytes());
+        std::ptr::copy_nonoverlapping(axis.as_ptr(), place.add(20), axis.len());
+        room.commit(site, voice);
     }
 }
 

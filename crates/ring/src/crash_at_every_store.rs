@@ -110,12 +110,15 @@ fn nothing_is_lost_or_doubled_whichever_store_was_the_last() {
         known.calling.set(true);
         // Every other call the fast way, where that will do.
         // SAFETY: the rings live; as many bytes are copied as there are.
-        let written = number % 2 == 0
-            && unsafe {
-                rings.pool().write_now(bytes.len(), site, 1, |place| {
-                    std::ptr::copy_nonoverlapping(bytes.as_ptr(), place, bytes.len());
-                })
-            };
+        let room = if number % 2 == 0 { unsafe { rings.pool().room(bytes.len()) } } else { None };
+        let written = room.is_some();
+        if let Some(room) = room {
+            // SAFETY: as above.
+            unsafe {
+                std::ptr::copy_nonoverlapping(bytes.as_ptr(), room.place(), bytes.len());
+                room.commit(site, 1);
+            }
+        }
         let taken = written || {
             let claimed = rings.claim(bytes.len(), (number % LEVELS as u64) as u8, Duration::ZERO);
             claimed.is_ok_and(|mut slot| {

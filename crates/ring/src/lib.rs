@@ -92,7 +92,7 @@ pub use life::Shelter;
 pub use lines::Lines;
 pub use lines::{Counts, Cursor, LEVELS};
 pub use place::{FileSystem, PlaceError, Why};
-pub use producer::{Refused, Slot};
+pub use producer::{Refused, Room, Slot};
 pub use record::{Entry, Flaw, Lost, What};
 pub use recover::{Damage, RecoverError, RecoveredRing, Recovery, recover};
 pub use ring_file::{BadRing, RingFile};

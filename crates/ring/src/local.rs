@@ -51,17 +51,18 @@ impl Drop for Taken {
     }
 }
 
-/// The ring that this thread used last, if it is of that pool and will do.
+/// The ring that this thread used last, if it is of that pool.
+///
+/// No closures here, nor in what calls it: the compiler may leave each in a unit of its own, and call it.
 #[inline(always)]
-pub(crate) fn producer<'r>(pool: u64, will_do: impl FnOnce(&Producer) -> bool) -> Option<&'r Producer> {
+pub(crate) fn producer<'r>(pool: u64) -> Option<&'r Producer> {
     let current = CURRENT.get();
     if current.pool != pool {
         return None;
     }
     // SAFETY: no pool has the number of `NONE`, so this is a ring's. The pool with this number lives, because its owner asks,
     // and with it all its rings; a child of its process has forgotten the number before it runs a line of its own (`fork.rs`).
-    let producer = unsafe { NonNull::new_unchecked(current.producer.cast_mut()).as_ref() };
-    will_do(producer).then_some(producer)
+    Some(unsafe { NonNull::new_unchecked(current.producer.cast_mut()).as_ref() })
 }
 
 /// From here on this thread has no ring until it asks for one.

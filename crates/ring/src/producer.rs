@@ -176,24 +176,18 @@ impl Producer {
         self.next.get().addr() + max.min(u32::MAX as usize) < self.end.get()
     }
 
-    /// Writes a whole record where that needs neither a look further nor anything else; `false`, and nothing is done, where it
-    /// does.
+    /// Room for a payload where that needs neither a look further nor anything else to be done.
     ///
     /// # Safety
-    /// This thread has the ring, `length` fits into 32 bits, and `write` writes exactly that many bytes from the place it is
-    /// given on, without reading them before, and makes no record itself.
+    /// This thread has the ring as long as the room lives, and makes no other record meanwhile. `length` fits into 32 bits.
     #[inline(always)]
-    pub unsafe fn write_now(&self, length: usize, site: u32, voice: u32, write: impl FnOnce(*mut u8)) -> bool {
+    pub unsafe fn room_now(&self, length: usize) -> Option<Room<'_>> {
         debug_assert!(u32::try_from(length).is_ok());
         let start = self.next.get();
         if start.addr() + length >= self.end.get() || self.odd {
-            return false;
+            return None;
         }
-        // SAFETY: a header and its payload have room here.
-        write(unsafe { start.add(HEADER) });
-        stored();
-        self.publish(start, length, Counter::Processor.ticks(), site, voice);
-        true
+        Some(Room { producer: self, start, length })
     }
 
     /// Opens a slot of `max` bytes of payload.
@@ -367,6 +361,33 @@ fn fetch_ahead(place: *const u8) {
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = place;
+}
+
+/// Room for a payload of known length, taken the fast way: until it is committed nothing has happened.
+#[must_use = "room that is not committed is no record"]
+pub struct Room<'r> {
+    producer: &'r Producer,
+    start: *mut u8,
+    length: usize,
+}
+
+impl Room<'_> {
+    /// Where the payload goes.
+    #[inline(always)]
+    pub fn place(&self) -> *mut u8 {
+        // SAFETY: a header and the payload have room here.
+        unsafe { self.start.add(HEADER) }
+    }
+
+    /// Makes it a record: the time is taken now. Once this returns, the record survives the process.
+    ///
+    /// # Safety
+    /// The payload has been written at [`Room::place`], as many bytes as were asked for.
+    #[inline(always)]
+    pub unsafe fn commit(self, site: u32, voice: u32) {
+        stored();
+        self.producer.publish(self.start, self.length, Counter::Processor.ticks(), site, voice);
+    }
 }
 
 /// Room in a ring for one record. What is not committed was never there.

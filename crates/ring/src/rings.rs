@@ -20,7 +20,7 @@ use crate::{
     life::{Life, Shelter},
     lines::Counts,
     local::{self, Found},
-    producer::{Producer, Refused, Ring, Slot},
+    producer::{Producer, Refused, Ring, Room, Slot},
     source::Source,
     thread::Thread,
 };
@@ -69,18 +69,18 @@ pub struct RingStats {
 pub struct Pool(u64);
 
 impl Pool {
-    /// Writes a whole record where this thread has a ring with room and nothing else is to be done first; else nothing
-    /// happens, and [`Rings::claim`] is the way.
+    /// Room for a payload of this length, where this thread has a ring with room and nothing else is to be done first; else
+    /// [`Rings::claim`] is the way.
     ///
     /// # Safety
-    /// The rings live, `length` fits into 32 bits, and `write` writes exactly that many bytes from the place it is given on,
-    /// without reading them before, and makes no record itself.
+    /// The rings live as long as the room is used, and the thread makes no other record before it has been committed or
+    /// dropped. `length` fits into 32 bits.
     #[inline(always)]
-    pub unsafe fn write_now(self, length: usize, site: u32, voice: u32, write: impl FnOnce(*mut u8)) -> bool {
-        match local::producer(self.0, |_| true) {
+    pub unsafe fn room<'r>(self, length: usize) -> Option<Room<'r>> {
+        match local::producer(self.0) {
             // SAFETY: `local` gives the ring of this thread; the rest is the caller's promise.
-            Some(producer) => unsafe { producer.write_now(length, site, voice, write) },
-            None => false,
+            Some(producer) => unsafe { producer.room_now(length) },
+            None => None,
         }
     }
 }
@@ -111,9 +111,9 @@ impl Rings {
     /// not in a signal handler.
     #[inline(always)]
     pub fn claim(&self, max: usize, level: u8, wait: Duration) -> Result<Slot<'_>, Refused> {
-        let producer = match local::producer(self.number, |producer| producer.has_room(max)) {
-            Some(producer) => producer,
-            None => self.make_room(max, level, wait)?,
+        let producer = match local::producer(self.number) {
+            Some(producer) if producer.has_room(max) => producer,
+            _ => self.make_room(max, level, wait)?,
         };
         // SAFETY: `local` and `make_room` give the ring of this thread, or one it holds, and it has room.
         Ok(unsafe { producer.open(max) })

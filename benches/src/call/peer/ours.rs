@@ -7,7 +7,7 @@ use tampu_log::{Logger, Threshold};
 use crate::call::{
     cost::Peer,
     gang::thread_cpu,
-    program::{PATIENCE, angle, settings, state},
+    program::{PATIENCE, settings},
 };
 
 /// How often a call is made whose level is off.

@@ -272,11 +272,18 @@ impl Recorder for Logger {
     #[inline(always)]
     fn record_call<A: Arguments>(&self, statement: &'static Statement, payload: Payload<A>) {
         let near = &self.near;
-        // SAFETY: the handle keeps the rings. The payload writes as many bytes as it says, and makes no record of its own: what
-        // had to be formatted has been, when it was made.
-        let written = Shared::marked(near.page, statement)
-            .is_some_and(|site| unsafe { near.pool.write_now(payload.length(), site, near.voice, |place| payload.write(place)) });
-        if !written {
+        // No closures: the compiler may leave each in a unit of its own, and call it.
+        if let Some(site) = Shared::marked(near.page, statement)
+            // SAFETY: the handle keeps the rings. The payload makes no record of its own: what had to be formatted has been, when
+            // it was made.
+            && let Some(room) = unsafe { near.pool.room(payload.length()) }
+        {
+            // SAFETY: the payload writes as many bytes as it says.
+            unsafe {
+                payload.write(room.place());
+                room.commit(site, near.voice);
+            }
+        } else {
             self.record_slowly(statement, payload);
         }
         if statement.level() >= near.bell_from {

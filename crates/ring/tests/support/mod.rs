@@ -42,10 +42,11 @@ fn boot() -> u32 {
 pub fn write_now(rings: &Rings, bytes: &[u8], site: u32, voice: u32) -> bool {
     // SAFETY: the rings are borrowed; as many bytes are copied as there are.
     unsafe {
-        rings.pool().write_now(bytes.len(), site, voice, |place| {
-            std::ptr::copy_nonoverlapping(bytes.as_ptr(), place, bytes.len());
-        })
+        let Some(room) = rings.pool().room(bytes.len()) else { return false };
+        std::ptr::copy_nonoverlapping(bytes.as_ptr(), room.place(), bytes.len());
+        room.commit(site, voice);
     }
+    true
 }
 
 /// Logs bytes as a logger does, the fast way first; says whether they were taken.
