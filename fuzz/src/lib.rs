@@ -36,7 +36,7 @@ pub fn log_batch(bytes: &[u8]) {
 /// An ACS log file.
 pub fn acs_xml(bytes: &[u8]) {
     let records: Vec<LogRecord> = AcsXmlReader::new(bytes, "fuzz").flatten().collect();
-    let options = AcsXmlOptions { nanoseconds: true, identity: true, received: true };
+    let options = AcsXmlOptions { nanoseconds: true, identity: true, received: true, one_line: false };
     let mut writer = AcsXmlWriter::new(Vec::new(), "fuzz", options).expect("memory takes it");
     for record in &records {
         writer.record(record).expect("memory takes it");

@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal};
 
 use clap::ValueEnum;
+use tampu_log::logger::local::{END_OF_COLOUR, colour_of};
 use tampu_types::Level;
 
 /// When to colour.
@@ -40,18 +41,7 @@ impl Paint {
 
     /// What begins text of this level's colour.
     pub fn level(self, level: Level) -> &'static str {
-        let code = match level {
-            Level::Trace | Level::Delouse => "\x1b[90m",
-            Level::Debug => "\x1b[36m",
-            Level::Info => "\x1b[32m",
-            Level::Notice => "\x1b[94m",
-            Level::Warning => "\x1b[33m",
-            Level::Error => "\x1b[31m",
-            Level::Critical => "\x1b[1;31m",
-            Level::Alert => "\x1b[1;35m",
-            Level::Emergency => "\x1b[1;97;41m",
-        };
-        self.code(code)
+        self.code(colour_of(level))
     }
 
     /// What begins text of less weight.
@@ -66,7 +56,7 @@ impl Paint {
 
     /// What ends any of them.
     pub fn end(self) -> &'static str {
-        self.code("\x1b[0m")
+        self.code(END_OF_COLOUR)
     }
 
     fn code(self, code: &'static str) -> &'static str {

@@ -23,7 +23,8 @@
 //! | what all loggers of a process share | `shared` |
 //! | from rings to packets | `backend`, `pump`, `lane`, `packet` |
 //! | what goes without a ring | `inlet` |
-//! | the way out | `post`, `bus_post`, `print` |
+//! | the way out | `post`, `bus_post` |
+//! | text on a terminal or in a file | [`local`] |
 //! | levels seen and set from outside | [`control`] |
 
 pub(crate) mod backend;
@@ -34,9 +35,9 @@ pub(crate) mod foreign;
 pub(crate) mod handle;
 pub(crate) mod inlet;
 pub(crate) mod lane;
+pub mod local;
 pub(crate) mod packet;
 pub(crate) mod post;
-pub(crate) mod print;
 pub(crate) mod pump;
 pub(crate) mod settings;
 pub(crate) mod shared;

@@ -169,8 +169,13 @@ impl Conversion {
 
     /// UTC in ns since 1970.
     pub fn utc(&self, ticks: u64) -> i64 {
+        self.stretch(ticks).convert(ticks)
+    }
+
+    /// The stretch of time around a moment. Calls come in the order of time, so that who converts many looks for it once.
+    pub fn stretch(&self, ticks: u64) -> Stretch {
         if self.counter == Counter::Utc {
-            return i64::try_from(ticks).unwrap_or(i64::MAX);
+            return Stretch { first: 0, last: u64::MAX, ticks: 0, utc: 0, ns: 1, span: 1 };
         }
         let after = self.anchors.partition_point(|anchor| anchor.ticks <= ticks);
         let nearest = self.anchors.get(after.saturating_sub(1)).copied().unwrap_or_default();
@@ -180,16 +185,9 @@ impl Conversion {
             None => (self.rate.0, 0),
         };
         let span = if span == 0 { self.rate.1 } else { i128::from(span) };
-        let since = i128::from(ticks) - i128::from(nearest.ticks);
-        // Between anchors a second apart everything fits 64 bits, whose division takes a third of the time.
-        let short = || {
-            let (since, ns, span) = (i64::try_from(since).ok()?, i64::try_from(ns).ok()?, i64::try_from(span).ok()?);
-            since.checked_mul(ns)?.checked_div(span).map(i128::from)
-        };
-        // Ticks of a hostile file can be anything: what does not fit is held at the end of time.
-        let passed = short().unwrap_or_else(|| since.checked_mul(ns).map_or(0, |product| product / span));
-        let utc = i128::from(nearest.utc).saturating_add(passed);
-        i64::try_from(utc).unwrap_or(if utc < 0 { i64::MIN } else { i64::MAX })
+        let first = if after == 0 { 0 } else { nearest.ticks };
+        let last = self.anchors.get(after).map_or(u64::MAX, |next| next.ticks - 1);
+        Stretch { first, last, ticks: nearest.ticks, utc: nearest.utc, ns, span }
     }
 
     /// Where the system clock was set: ticks, and by how many ns.
@@ -203,6 +201,51 @@ impl Conversion {
     /// What a tick is.
     pub fn counter(&self) -> Counter {
         self.counter
+    }
+}
+
+/// Time between two anchors, or outside of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stretch {
+    /// Ticks from which on, and up to which, it holds.
+    first: u64,
+    last: u64,
+    /// A moment in it, in ticks and as UTC.
+    ticks: u64,
+    utc: i64,
+    /// How many ns are how many ticks.
+    ns: i128,
+    span: i128,
+}
+
+impl Stretch {
+    /// UTC in ns since 1970; nothing where this moment lies in another stretch.
+    #[inline]
+    pub fn utc(&self, ticks: u64) -> Option<i64> {
+        (self.first <= ticks && ticks <= self.last).then(|| self.convert(ticks))
+    }
+
+    #[inline]
+    fn convert(&self, ticks: u64) -> i64 {
+        // Between anchors a second apart everything fits 64 bits, whose division takes a third of the time.
+        self.convert_near(ticks).unwrap_or_else(|| self.convert_far(ticks))
+    }
+
+    #[inline]
+    fn convert_near(&self, ticks: u64) -> Option<i64> {
+        let (ns, span) = (i64::try_from(self.ns).ok()?, i64::try_from(self.span).ok()?);
+        let since = i64::try_from(ticks.checked_sub(self.ticks)?).ok()?;
+        self.utc.checked_add(since.checked_mul(ns)?.checked_div(span)?)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn convert_far(&self, ticks: u64) -> i64 {
+        let since = i128::from(ticks) - i128::from(self.ticks);
+        // Ticks of a hostile file can be anything: what does not fit is held at the end of time.
+        let passed = since.checked_mul(self.ns).map_or(0, |product| product / self.span);
+        let utc = i128::from(self.utc).saturating_add(passed);
+        i64::try_from(utc).unwrap_or(if utc < 0 { i64::MIN } else { i64::MAX })
     }
 }
 
@@ -250,11 +293,19 @@ mod tests {
         fn any_anchors_convert_any_ticks(
             anchors in proptest::collection::vec((any::<u64>(), any::<i64>(), any::<i64>(), any::<bool>()), 0..6),
             ticks: u64,
+            other: u64,
         ) {
             let anchors = anchors.into_iter().map(|(ticks, utc, monotonic, step)| Anchor { ticks, utc, monotonic, step });
             let conversion = Conversion::new(Counter::Processor, anchors);
             conversion.utc(ticks);
             conversion.steps().count();
+            // A stretch says of its own moments what is said of each alone, and nothing of others.
+            let stretch = conversion.stretch(ticks);
+            for moment in [ticks, ticks.wrapping_add(1), other, stretch.first, stretch.last] {
+                prop_assert!(stretch.utc(moment).is_none_or(|utc| utc == conversion.utc(moment)));
+            }
+            prop_assert_eq!(stretch.utc(ticks), Some(conversion.utc(ticks)));
+            prop_assert!(stretch.last.checked_add(1).is_none_or(|next| stretch.utc(next).is_none()));
         }
 
         #[test]

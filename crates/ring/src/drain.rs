@@ -246,6 +246,12 @@ impl RingDrain {
     /// The next entry, or nothing for now. An error is told once: the ring's memory is damaged, and what follows in it
     /// cannot be found any more.
     pub fn next_entry(&mut self) -> Option<Result<Entry<'_>, BadRing>> {
+        self.next_entry_until(u64::MAX)
+    }
+
+    /// The same, but nothing that was made later than `latest`, in ticks.
+    #[inline]
+    pub fn next_entry_until(&mut self, latest: u64) -> Option<Result<Entry<'_>, BadRing>> {
         if self.broken || !self.generation.is_now() {
             return None;
         }
@@ -254,7 +260,7 @@ impl RingDrain {
             return Some(Err(bad));
         }
         let bytes = unread(&self.memory, &self.walk, self.head);
-        match self.walk.next(bytes) {
+        match self.walk.next_until(bytes, latest) {
             Ok(found) => found.map(|found| Ok(found.by(&self.walk.cursor.thread))),
             Err(flaw) => {
                 self.broken = true;

@@ -82,7 +82,7 @@ mod sync;
 mod system;
 mod thread;
 
-pub use clock::{Anchor, Conversion, Counter};
+pub use clock::{Anchor, Conversion, Counter, Stretch};
 pub use clock_page::BadClock;
 pub use dictionary::{BadDictionary, DefineError, Definition, Definitions, Kind, Reader};
 pub use drain::{Busy, Drainer, RingDrain};

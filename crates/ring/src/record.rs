@@ -191,15 +191,29 @@ pub(crate) struct Walk {
 impl Walk {
     /// The next entry. `bytes` are those from the cursor's position to where records are complete. An error does not move the
     /// cursor, and nothing behind it can be found.
-    pub fn next<'a>(&mut self, mut bytes: &'a [u8]) -> Result<Option<Found<'a>>, Flaw> {
+    pub fn next<'a>(&mut self, bytes: &'a [u8]) -> Result<Option<Found<'a>>, Flaw> {
+        self.next_until(bytes, u64::MAX)
+    }
+
+    /// The same, but nothing that was made later than `latest`.
+    #[inline]
+    pub fn next_until<'a>(&mut self, mut bytes: &'a [u8], latest: u64) -> Result<Option<Found<'a>>, Flaw> {
         loop {
             let Some((header, payload, taken)) = split(self.cursor.position, bytes)? else { return Ok(None) };
+            if header.ticks > latest {
+                return Ok(None);
+            }
             bytes = &bytes[taken..];
-            if header.site == NOTE && header.voice == THREAD_NOTE {
+            if header.site != NOTE {
+                self.cursor.position += taken as u64;
+                let what = What::Record { site: header.site, voice: header.voice, payload };
+                return Ok(Some(self.found(header.ticks, what)));
+            }
+            if header.voice == THREAD_NOTE {
                 self.cursor.thread = read_thread(payload).ok_or(Flaw::Note(THREAD_NOTE))?;
             }
             let lost = match header {
-                Header { site: NOTE, voice: LOSS_NOTE, .. } => Some(read_losses(payload).ok_or(Flaw::Note(LOSS_NOTE))?),
+                Header { voice: LOSS_NOTE, .. } => Some(read_losses(payload).ok_or(Flaw::Note(LOSS_NOTE))?),
                 _ => None,
             };
             self.cursor.position += taken as u64;
@@ -209,8 +223,7 @@ impl Walk {
                     let nothing = Lost { first: losses.first, last: losses.last, counts: [0; LEVELS] };
                     What::Lost(Lost::since(&told, &losses).unwrap_or(nothing))
                 }
-                None if header.site == NOTE => continue,
-                None => What::Record { site: header.site, voice: header.voice, payload },
+                None => continue,
             };
             return Ok(Some(self.found(header.ticks, what)));
         }
@@ -237,6 +250,7 @@ impl Walk {
 
 type Split<'a> = (Header, &'a [u8], usize);
 
+#[inline]
 fn split(position: u64, bytes: &[u8]) -> Result<Option<Split<'_>>, Flaw> {
     if bytes.is_empty() {
         return Ok(None);

@@ -33,6 +33,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod append;
 pub mod capture;
 mod cut;
 pub mod formatted;
@@ -47,6 +48,7 @@ pub mod statement;
 pub mod tag;
 pub mod value;
 
+pub use append::append;
 pub use cut::TEXT_MAX;
 pub use payload::{Arguments, Payload};
 pub use render::Rendered;

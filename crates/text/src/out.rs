@@ -73,7 +73,7 @@ impl Out {
 /// # Safety
 /// As for [`std::ptr::copy_nonoverlapping`].
 #[inline(always)]
-unsafe fn copy(to: *mut u8, from: *const u8, length: usize) {
+pub(crate) unsafe fn copy(to: *mut u8, from: *const u8, length: usize) {
     // SAFETY of all of it: each word lies within the first `length` bytes on both sides.
     unsafe {
         if length > 16 {

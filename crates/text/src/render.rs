@@ -12,6 +12,7 @@ mod pad;
 mod text;
 
 use crate::{
+    append::append,
     site::{Dialect, Piece, Site},
     spec::{Kind, Spec},
     tag::Tag,
@@ -48,7 +49,7 @@ impl Rendered {
         let mut reader = Reader::new(payload, count)?;
         for piece in site.pieces.iter() {
             match piece {
-                Piece::Text(text) => self.text.push_str(text),
+                Piece::Text(text) => append(&mut self.text, text),
                 Piece::Argument { index, spec } => {
                     reader.seek(usize::from(*index))?;
                     show(&mut self.text, &mut reader, spec, site.dialect)?;
@@ -66,7 +67,7 @@ impl Rendered {
         reader.seek(named)?;
         for name in site.names.iter() {
             let start = self.text.len();
-            self.text.push_str(name);
+            append(&mut self.text, name);
             let name_end = self.text.len();
             if let Err(error) = show(&mut self.text, &mut reader, &Spec::PLAIN, site.dialect) {
                 self.text.truncate(start);
@@ -108,7 +109,13 @@ fn show(out: &mut String, reader: &mut Reader<'_>, spec: &Spec, dialect: Dialect
         U64 => digits::push(out, u64::from_le_bytes(reader.number()?)),
         I32 => digits::push_signed(out, i32::from_le_bytes(reader.number()?).into()),
         I64 => digits::push_signed(out, i64::from_le_bytes(reader.number()?)),
-        STR => out.push_str(&reader.whole_text()?.shown()),
+        STR => {
+            let text = reader.whole_text()?;
+            match text.whole() {
+                Some(text) => append(out, text),
+                None => out.push_str(&text.shown()),
+            }
+        }
         _ => return show_by_spec(out, reader, spec, dialect),
     }
     Ok(())

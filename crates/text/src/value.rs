@@ -45,10 +45,23 @@ impl<'a> Text<'a> {
     /// As it is shown: with what is missing, and U+FFFD for what is no UTF-8.
     #[inline]
     pub fn shown(&self) -> Cow<'a, str> {
-        match std::str::from_utf8(self.bytes) {
-            Ok(text) if self.length as usize == self.bytes.len() => Cow::Borrowed(text),
-            _ => shown(self.bytes, self.length as usize),
+        match self.whole() {
+            Some(text) => Cow::Borrowed(text),
+            None => shown(self.bytes, self.length as usize),
         }
+    }
+
+    /// The text, where it is whole and is one.
+    #[inline]
+    pub(crate) fn whole(&self) -> Option<&'a str> {
+        let whole = self.length as usize == self.bytes.len();
+        // Most texts are short and ASCII, for which looking closer costs more than all the rest.
+        let ascii = self.bytes.len() <= 64 && self.bytes.iter().fold(0, |all, &byte| all | byte) < 0x80;
+        if whole && ascii {
+            // SAFETY: ASCII is UTF-8.
+            return Some(unsafe { std::str::from_utf8_unchecked(self.bytes) });
+        }
+        std::str::from_utf8(self.bytes).ok().filter(|_| whole)
     }
 }
 
@@ -105,10 +118,12 @@ impl<'a> Reader<'a> {
         let Some((tags, values)) = payload.split_at_checked(count.next_multiple_of(8)) else {
             return Err(BadPayload::Truncated { at: payload.len(), argument: 0 });
         };
-        let (tags, padding) = tags.split_at(count);
-        if padding.iter().any(|&tag| tag != 0) {
+        // What is left of the last word of tags.
+        let last = tags.last_chunk().map_or(0, |word| u64::from_le_bytes(*word));
+        if !count.is_multiple_of(8) && last >> (8 * (count % 8)) != 0 {
             return Err(BadPayload::Count { expected: count });
         }
+        let tags = &tags[..count];
         Ok(Reader { tags, values, next: 0, at: 0 })
     }
 

@@ -19,7 +19,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
         println!("{file}: {} records, {counts:?}", records.len());
 
-        let options = AcsXmlOptions { nanoseconds: false, identity: true, received: false };
+        let options = AcsXmlOptions { nanoseconds: false, identity: true, received: false, one_line: false };
         let mut writer = AcsXmlWriter::new(Vec::new(), "NameForXmlDocument", options)?;
         for record in &records {
             writer.record(record)?;

@@ -1,5 +1,5 @@
-//! The thread that drains the log rings of its process: makes records of what they hold, publishes them in packets, prints what
-//! is to be printed, and gives a ring's room back once what was in it is with the collector.
+//! The thread that drains the log rings of its process: makes records of what they hold, prints what is to be printed, publishes
+//! the rest in packets, and gives a ring's room back once what was in it is with the collector.
 //!
 //! ```text
 //! rings --pass--> packets --full, old or urgent--> post --acknowledged--> room in the rings
@@ -20,8 +20,8 @@ use tampu_types::{Datum, Level, LogRecord, Time};
 use crate::logger::{
     inlet::Parcel,
     lane::{Reach, Sealed},
+    local::{Printer, Unprinted},
     post::{Post, Refused},
-    print,
     pump::{Pump, Pumped},
     shared::Shared,
     voice::Identity,
@@ -77,7 +77,9 @@ struct Backend {
 pub(crate) fn run(shared: Arc<Shared>, mut post: Box<dyn Post>, drainer: Drainer) -> Remainder {
     post.attend(shared.clone());
     let settings = &shared.settings;
-    let pump = Pump::new(shared.life, &settings.host, &settings.process, settings.packet_size());
+    let printer = Printer::new(&settings.output, settings.format, shared.life);
+    let own = shared.levels(settings.source.as_str());
+    let pump = Pump::new(shared.life, &settings.host, &settings.process, settings.packet_size()).printing(printer, own);
     let mut backend = Backend {
         post,
         drainer,
@@ -100,10 +102,13 @@ pub(crate) fn run(shared: Arc<Shared>, mut post: Box<dyn Post>, drainer: Drainer
         }
         let busy = backend.pass() > 0 || !parcels.is_empty();
         backend.handle(parcels);
+        backend.write(false);
         backend.look_after_packets(closing);
         backend.settle();
         if closing && !busy {
+            backend.write(true);
             backend.sweep();
+            backend.write(false);
             backend.close();
             return backend.remainder;
         }
@@ -132,6 +137,7 @@ impl Backend {
             let _ = self.drainer.find_rings();
         }
         let conversion = self.drainer.conversion();
+        let mut stretch = conversion.stretch(u64::MAX);
         let (rings, dictionary) = self.drainer.parts();
         let mut taken = 0;
         while taken < PASS {
@@ -150,11 +156,14 @@ impl Backend {
             let Some((_, index)) = first else { break };
             let ring = &mut rings[index];
             let before = ring.mark().position;
-            while taken < PASS && ring.peek().is_some_and(|ticks| ticks <= second) {
-                let number = ring.number();
-                let Some(Ok(entry)) = ring.next_entry() else { break };
+            let number = ring.number();
+            while taken < PASS {
+                let Some(Ok(entry)) = ring.next_entry_until(second) else { break };
                 taken += 1;
-                let time = Time(conversion.utc(entry.ticks));
+                let time = Time(stretch.utc(entry.ticks).unwrap_or_else(|| {
+                    stretch = conversion.stretch(entry.ticks);
+                    conversion.utc(entry.ticks)
+                }));
                 if let tampu_ring::What::Record { voice, .. } = entry.what
                     && !self.pump.knows(voice)
                     && let Some(voice_of) = self.shared.voice_of(voice)
@@ -183,27 +192,61 @@ impl Backend {
     fn handle(&mut self, parcels: VecDeque<Parcel>) {
         for parcel in parcels {
             match parcel {
-                Parcel::Record(record, reach) => {
-                    let urgent = self.shared.settings.immediate.passes(record.level);
-                    match self.pump.put_as_far(*record, reach) {
-                        Pumped::InLane(lane) if urgent => self.urgent.push(lane),
-                        Pumped::InLane(_) | Pumped::Nothing => {}
-                        Pumped::Unreadable | Pumped::TooLarge => {
-                            self.shared.counters.dropped.fetch_add(1, Ordering::Relaxed);
-                        }
-                    }
-                }
+                Parcel::Record(record, reach) => self.take_record(&record, reach),
                 Parcel::Flush(timeout, tell) => self.flush(timeout, &tell),
             }
         }
     }
 
+    /// Takes a record made by hand.
+    fn take_record(&mut self, record: &LogRecord, reach: Reach) {
+        // What it calls its logger may be no logger of ours.
+        let prints = || self.shared.prints(&record.logger, record.level);
+        let of_others = || reach == Reach::Local || self.shared.settings.local.passes(record.level);
+        if prints().unwrap_or_else(of_others)
+            && let Some(printer) = self.pump.printer()
+        {
+            printer.record(record);
+        }
+        if reach == Reach::Local {
+            return;
+        }
+        match self.pump.publish(record) {
+            Pumped::InLane(lane) if self.shared.settings.immediate.passes(record.level) => self.urgent.push(lane),
+            Pumped::InLane(_) | Pumped::Nothing => {}
+            Pumped::Unreadable | Pumped::TooLarge => {
+                self.shared.counters.dropped.fetch_add(1, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Writes what was printed. What could not be is counted, and told once it can be again.
+    fn write(&mut self, at_last: bool) {
+        let Some(printer) = self.pump.printer() else { return };
+        let unprinted = printer.flush();
+        if unprinted > 0 {
+            self.shared.counters.unprinted.fetch_add(unprinted, Ordering::Relaxed);
+        }
+        if let Some(told) = printer.take_unprinted(at_last) {
+            self.tell_unprinted(&told);
+        }
+    }
+
+    /// Says in the log what is missing in the local output.
+    fn tell_unprinted(&mut self, Unprinted { records, to, why }: &Unprinted) {
+        let mut record = LogRecord::new(Level::Warning, format!("{records} records could not be written to {to}: {why}"));
+        record.data = vec![Datum::new("unprinted", records.to_string())];
+        self.say(record);
+    }
+
     fn flush(&mut self, timeout: Duration, tell: &Sender<bool>) {
         let until = Instant::now() + timeout;
         while self.pass() > 0 {
+            self.write(false);
             self.send_sealed();
         }
         self.sweep();
+        self.write(false);
         let flushed = self.post.flush(until.saturating_duration_since(Instant::now()));
         self.settle();
         // Whoever asked may have stopped waiting.
@@ -254,19 +297,6 @@ impl Backend {
     }
 
     fn send(&mut self, sealed: &Sealed) {
-        let key = self.pump.lanes.key(sealed.lane);
-        let level = key.level;
-        // What a record made by hand calls its logger may be no logger of ours.
-        let of_others = self.shared.settings.local.passes(level) || key.reach == Reach::Local;
-        if of_others || self.shared.any_prints(level) {
-            print::packet(&sealed.bytes, |logger| self.shared.prints(logger, level).unwrap_or(of_others));
-        }
-        if key.reach == Reach::Central {
-            self.publish(sealed);
-        }
-    }
-
-    fn publish(&mut self, sealed: &Sealed) {
         let key = self.pump.lanes.key(sealed.lane).clone();
         let urgent = self.shared.settings.immediate.passes(key.level);
         let records = u64::from(sealed.records);
@@ -353,6 +383,11 @@ impl Backend {
     fn tell_untold(&mut self, level: Level, count: u64) {
         let mut record = LogRecord::new(Level::Warning, format!("{count} records lost here: the queue to the bus stayed full"));
         record.data = vec![Datum::new("lost", count.to_string()), Datum::new(level.name(), count.to_string())];
+        self.say(record);
+    }
+
+    /// Logs what the logging itself has to say.
+    fn say(&mut self, mut record: LogRecord) {
         let voice = self.shared.own_voice();
         Identity::clone(&voice.identity).complete(&mut record, &self.shared.settings);
         record.id = Some(self.shared.next_id(&voice));

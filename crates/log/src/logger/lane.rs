@@ -6,12 +6,12 @@ use tampu_types::{Incarnation, Level, LogRecord, Partition};
 
 use crate::logger::packet::{Called, Packet};
 
-/// Whether a lane's records leave the process.
+/// Whether records leave the process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Reach {
     /// Published (and printed, where the local threshold says so).
     Central,
-    /// Only printed.
+    /// Only printed, so in no lane.
     Local,
 }
 

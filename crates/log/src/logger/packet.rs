@@ -9,7 +9,7 @@ use tampu_types::{
 
 use crate::logger::{lane::PacketSize, voice::Identity};
 
-/// One call of a log statement, as it was found in a ring.
+/// One call of a log statement, as it was found in a ring and made into text.
 pub(crate) struct Called<'a> {
     pub time: Time,
     pub ring: u32,

@@ -1,6 +1,9 @@
-//! Makes packets of what log rings hold: looks up what the numbers in a record stand for, makes its text, finds its lane.
+//! Makes packets and lines of what log rings hold: looks up what the numbers in a record stand for, makes its text, finds its
+//! lane, prints it.
 //!
-//! The same for the rings of this process and for those another has left behind.
+//! The same for the rings of this process and for those another has left behind, which are not printed.
+
+use std::sync::Arc;
 
 use tampu_ring::{Definition, Definitions, Entry, Kind, Lost, Reader, What};
 use tampu_text::{Rendered, Site};
@@ -8,8 +11,9 @@ use tampu_types::{Datum, Incarnation, Level, LogRecord, RecordId, Time};
 
 use crate::logger::{
     lane::{LaneKey, Lanes, PacketSize, Reach},
+    local::Printer,
     packet::{Called, thread_name},
-    voice::{Identity, Voice},
+    voice::{Identity, Levels, Voice},
 };
 
 /// Rings from here on are not rings in memory: records made by hand have numbers of their own.
@@ -47,12 +51,22 @@ pub(crate) struct Pump {
     sites: Vec<Option<Known>>,
     voices: Vec<Option<Speaker>>,
     rendered: Rendered,
+    /// Where the process is this one.
+    printing: Option<Printing>,
+}
+
+/// What prints, and whether it prints what the logging itself says.
+struct Printing {
+    printer: Printer,
+    own: Arc<Levels>,
 }
 
 struct Speaker {
     voice: Voice,
-    /// Its lanes, by reach and level; found when first needed.
-    lanes: [[Option<usize>; 10]; 2],
+    /// Its lanes, by level; found when first needed.
+    lanes: [Option<usize>; 10],
+    /// What its lines have between time and text, by level; made when first needed.
+    leads: [Option<Box<str>>; 10],
 }
 
 /// What became of an entry.
@@ -60,7 +74,7 @@ struct Speaker {
 pub(crate) enum Pumped {
     /// It is in this lane's packet.
     InLane(usize),
-    /// There was nothing to put into one.
+    /// It belongs into none.
     Nothing,
     /// Nothing can be made of it.
     Unreadable,
@@ -78,7 +92,18 @@ impl Pump {
             sites: Vec::new(),
             voices: Vec::new(),
             rendered: Rendered::default(),
+            printing: None,
         }
+    }
+
+    /// Has records printed; those of the logging itself as the levels of its own logger say.
+    pub fn printing(self, printer: Printer, own: Arc<Levels>) -> Pump {
+        Pump { printing: Some(Printing { printer, own }), ..self }
+    }
+
+    /// What prints, where something does.
+    pub fn printer(&mut self) -> Option<&mut Printer> {
+        self.printing.as_mut().map(|printing| &mut printing.printer)
     }
 
     /// Knows a voice before its number is looked up: one with levels that may change.
@@ -87,7 +112,7 @@ impl Pump {
         if self.voices.len() <= at {
             self.voices.resize_with(at + 1, || None);
         }
-        self.voices[at] = Some(Speaker { voice, lanes: [[None; 10]; 2] });
+        self.voices[at] = Some(Speaker { voice, lanes: [None; 10], leads: Default::default() });
     }
 
     /// Whether a voice is known.
@@ -136,15 +161,21 @@ impl Pump {
     fn take_record(&mut self, ring: u32, entry: &Entry<'_>, time: Time, (site, voice): (u32, u32), payload: &[u8]) -> Pumped {
         let Some(Some(known)) = self.sites.get(site as usize) else { return Pumped::Unreadable };
         let Some(Some(speaker)) = self.voices.get_mut(voice as usize) else { return Pumped::Unreadable };
+        let level = known.level;
+        // Levels may have changed since the call; then nobody wants it any more.
+        let reach = speaker.voice.reach(level);
+        let printer = self.printing.as_mut().filter(|_| speaker.voice.prints(level)).map(|printing| &mut printing.printer);
+        if reach == Reach::Local && printer.is_none() {
+            return Pumped::Nothing;
+        }
         if self.rendered.render(&known.site, payload).is_err() && self.rendered.message().is_empty() {
             return Pumped::Unreadable;
         }
-        let lane = speaker.lane(known.level, &mut self.lanes);
         let called = Called {
             time,
             ring,
             number: entry.number,
-            level: known.level,
+            level,
             site_id: site,
             voice_id: voice,
             site: &known.site,
@@ -154,6 +185,15 @@ impl Pump {
             host: &self.host,
             process: &self.process,
         };
+        if let Some(printer) = printer {
+            let lead = &mut speaker.leads[level.ordinal()];
+            printer.call(&called, lead.get_or_insert_with(|| printer.lead(level, &speaker.voice.identity)));
+        }
+        if reach == Reach::Local {
+            return Pumped::Nothing;
+        }
+        let lane = *speaker.lanes[level.ordinal()]
+            .get_or_insert_with(|| self.lanes.find(LaneKey { level, partition: speaker.voice.partition(), reach }));
         if self.lanes.push_call(lane, &called) { Pumped::InLane(lane) } else { Pumped::TooLarge }
     }
 
@@ -174,13 +214,8 @@ impl Pump {
         self.put(record)
     }
 
-    /// Adds a record that no call made.
-    pub fn put(&mut self, record: LogRecord) -> Pumped {
-        self.put_as_far(record, Reach::Central)
-    }
-
-    /// The same for one that may not leave the process.
-    pub fn put_as_far(&mut self, mut record: LogRecord, reach: Reach) -> Pumped {
+    /// Adds a record that the logging itself makes.
+    pub fn put(&mut self, mut record: LogRecord) -> Pumped {
         for (field, own) in
             [(&mut record.host, &self.host), (&mut record.process, &self.process), (&mut record.logger, &self.process)]
         {
@@ -188,17 +223,16 @@ impl Pump {
                 field.clone_from(own);
             }
         }
-        let partition = tampu_types::Partition::of(record.audiences.iter().map(String::as_str));
-        let lane = self.lanes.find(LaneKey { level: record.level, partition, reach });
-        if self.lanes.push_record(lane, &record) { Pumped::InLane(lane) } else { Pumped::TooLarge }
+        if let Some(Printing { printer, .. }) = self.printing.as_mut().filter(|printing| printing.own.prints(record.level)) {
+            printer.record(&record);
+        }
+        self.publish(&record)
     }
-}
 
-impl Speaker {
-    fn lane(&mut self, level: Level, lanes: &mut Lanes) -> usize {
-        let reach = self.voice.reach(level);
-        let voice = &self.voice;
-        *self.lanes[reach as usize][level.ordinal()]
-            .get_or_insert_with(|| lanes.find(LaneKey { level, partition: voice.partition(), reach }))
+    /// Adds a complete record to its packet.
+    pub fn publish(&mut self, record: &LogRecord) -> Pumped {
+        let partition = tampu_types::Partition::of(record.audiences.iter().map(String::as_str));
+        let lane = self.lanes.find(LaneKey { level: record.level, partition, reach: Reach::Central });
+        if self.lanes.push_record(lane, record) { Pumped::InLane(lane) } else { Pumped::TooLarge }
     }
 }

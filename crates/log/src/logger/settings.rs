@@ -6,7 +6,10 @@ use serde::{Deserialize, Serialize};
 use tampu_bus::{access::Access, run_dir::RunDir};
 use tampu_types::{Domain, Level, SourceName};
 
-use crate::logger::lane::PacketSize;
+use crate::logger::{
+    lane::PacketSize,
+    local::{Format, Output},
+};
 
 /// From which level on records count. ACS's `Off` (99) is a threshold without being a level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -71,8 +74,12 @@ pub struct LogSettings {
     pub source: SourceName,
     /// Records below it are not published. ACS's default: Delouse.
     pub central: Threshold,
-    /// Records from it on are also printed on standard error by the backend. Off unless asked for.
+    /// Records from it on are also printed by the backend. Off unless asked for.
     pub local: Threshold,
+    /// Where they are printed.
+    pub output: Output,
+    /// How.
+    pub format: Format,
     /// Records from this level on do not wait for a packet to fill. ACS: above Alert; here from Error on, because a batch of
     /// errors that come at once still travels as one.
     pub immediate: Threshold,
@@ -113,6 +120,8 @@ impl LogSettings {
             source,
             central: Threshold::From(Level::Delouse),
             local: Threshold::Off,
+            output: Output::Stderr,
+            format: Format::Auto,
             immediate: Threshold::From(Level::Error),
             packet_records: 100,
             packet_bytes: 48 * 1024,

@@ -35,6 +35,8 @@ pub struct LoggerStats {
     pub by_level: [u64; 10],
     /// The most bytes that were seen waiting in one ring.
     pub high_water: u64,
+    /// Records that could not be written to the local output; each is also told of in the log.
+    pub unprinted: u64,
 }
 
 #[derive(Default)]
@@ -45,6 +47,8 @@ pub(crate) struct Counters {
     pub bytes: AtomicU64,
     /// The published ones, by the level's ordinal.
     pub by_level: [AtomicU64; 10],
+    /// Records that local output did not take.
+    pub unprinted: AtomicU64,
 }
 
 pub(crate) struct Shared {
@@ -218,6 +222,7 @@ impl Shared {
             bytes: self.counters.bytes.load(Ordering::Relaxed),
             waited: rings.iter().map(|ring| ring.waited).sum(),
             by_level: std::array::from_fn(|ordinal| self.counters.by_level[ordinal].load(Ordering::Relaxed)),
+            unprinted: self.counters.unprinted.load(Ordering::Relaxed),
             high_water: rings.iter().map(|ring| ring.high_water).max().unwrap_or(0),
         }
     }
@@ -225,11 +230,6 @@ impl Shared {
     /// The named loggers there are now, in no order.
     pub fn named_loggers(&self) -> Vec<(String, Arc<Levels>)> {
         lock(&self.levels).iter().map(|(name, levels)| (name.clone(), levels.clone())).collect()
-    }
-
-    /// Whether any named logger prints records of this level.
-    pub fn any_prints(&self, level: Level) -> bool {
-        lock(&self.levels).values().any(|levels| levels.prints(level))
     }
 
     /// Whether the logger of this name prints records of this level, if there is one.

@@ -141,6 +141,11 @@ impl Voice {
         Partition::of(self.identity.audiences.iter().map(String::as_str))
     }
 
+    /// Whether records of a level are printed now; those of another process are not.
+    pub fn prints(&self, level: Level) -> bool {
+        self.levels.as_ref().is_some_and(|levels| levels.prints(level))
+    }
+
     /// How far records of a level go now.
     pub fn reach(&self, level: Level) -> Reach {
         let central = |levels: &Arc<Levels>| levels.central.load(Ordering::Relaxed) <= level.number();

@@ -1,5 +1,7 @@
 //! Decimal digits of an integer: two at a time, from the end.
 
+use crate::append::append;
+
 /// Digits of the largest `u64`.
 const DIGITS_MAX: usize = 20;
 
@@ -33,7 +35,7 @@ pub fn push(out: &mut String, mut number: u64) {
         digits[at] = b'0' + number as u8;
     }
     // SAFETY: from `at` on there are digits only, which are ASCII.
-    out.push_str(unsafe { std::str::from_utf8_unchecked(&digits[at..]) });
+    append(out, unsafe { std::str::from_utf8_unchecked(&digits[at..]) });
 }
 
 /// Appends the number, with a sign if it is negative.

@@ -85,14 +85,15 @@ pub fn push_attribute(out: &mut String, text: &str) {
 }
 
 /// As CDATA. Its end is cut in two, so is its beginning (which would look like a record that was not closed), and a carriage
-/// return becomes a reference, as parsers read a bare one as the end of a line.
-pub fn push_cdata(out: &mut String, text: &str) {
+/// return becomes a reference, as parsers read a bare one as the end of a line. So does, where it shall be `one_line`, a line end.
+pub fn push_cdata(out: &mut String, text: &str, one_line: bool) {
     out.push_str("<![CDATA[");
-    if !text.contains(']') && !text.contains('\r') && !text.contains("<![") {
+    let has_line_end = one_line && memchr(b'\n', text.as_bytes()).is_some();
+    if !has_line_end && !text.contains(']') && !text.contains('\r') && !text.contains("<![") {
         out.push_str(text);
     } else {
         let mut rest = text;
-        while let Some((at, what, instead)) = next_cut(rest) {
+        while let Some((at, what, instead)) = next_cut(rest, one_line) {
             out.push_str(&rest[..at]);
             out.push_str(instead);
             rest = &rest[at + what.len()..];
@@ -103,13 +104,18 @@ pub fn push_cdata(out: &mut String, text: &str) {
 }
 
 /// The first place where CDATA has to be cut, what stands there and how it is written.
-fn next_cut(text: &str) -> Option<(usize, &'static str, &'static str)> {
-    const CUTS: [(&str, &str); 3] =
-        [("]]>", "]]]]><![CDATA[>"), ("<![CDATA[", "<![CDA]]><![CDATA[TA["), ("\r", "]]>&#13;<![CDATA[")];
+fn next_cut(text: &str, one_line: bool) -> Option<(usize, &'static str, &'static str)> {
+    const CUTS: [(&str, &str); 4] = [
+        ("]]>", "]]]]><![CDATA[>"),
+        ("<![CDATA[", "<![CDA]]><![CDATA[TA["),
+        ("\r", "]]>&#13;<![CDATA["),
+        ("\n", "]]>&#10;<![CDATA["),
+    ];
+    let cuts = if one_line { &CUTS[..] } else { &CUTS[..3] };
     let mut from = 0;
     loop {
-        let at = from + text[from..].find([']', '<', '\r'])?;
-        if let Some((what, instead)) = CUTS.into_iter().find(|(what, _)| text[at..].starts_with(what)) {
+        let at = from + text[from..].find([']', '<', '\r', '\n'])?;
+        if let Some((what, instead)) = cuts.iter().find(|(what, _)| text[at..].starts_with(what)) {
             return Some((at, what, instead));
         }
         from = at + 1;
@@ -187,8 +193,11 @@ mod tests {
     #[test]
     fn cdata_is_cut_where_it_must_be() {
         let mut out = String::new();
-        push_cdata(&mut out, "a]]>b\r<![CDATA[c");
-        assert_eq!(out, "<![CDATA[a]]]]><![CDATA[>b]]>&#13;<![CDATA[<![CDA]]><![CDATA[TA[c]]>");
+        push_cdata(&mut out, "a]]>b\r<![CDATA[c\n", false);
+        assert_eq!(out, "<![CDATA[a]]]]><![CDATA[>b]]>&#13;<![CDATA[<![CDA]]><![CDATA[TA[c\n]]>");
+        out.clear();
+        push_cdata(&mut out, "a\nb", true);
+        assert_eq!(out, "<![CDATA[a]]>&#10;<![CDATA[b]]>");
     }
 
     proptest! {

@@ -230,9 +230,11 @@ fn strange_texts_are_readable_in_the_file() {
 
 proptest! {
     #[test]
-    fn records_written_and_read_are_the_same(records in vec(arbitrary::record(), 0..6)) {
-        let options = AcsXmlOptions { nanoseconds: true, identity: true, received: true };
+    fn records_written_and_read_are_the_same(records in vec(arbitrary::record(), 0..6), one_line: bool) {
+        let options = AcsXmlOptions { nanoseconds: true, identity: true, received: true, one_line };
         let text = written(&records, options);
+        // Declaration, root, header, footer.
+        prop_assert!(!one_line || text.lines().count() == records.len() + 4, "{}", text);
         let expected: Vec<_> = records.into_iter().map(|mut record| {
             record.id = record.id.filter(|id| id.incarnation != Default::default());
             Ok(record)
@@ -242,7 +244,7 @@ proptest! {
 
     #[test]
     fn acs_times_are_rounded_once(record in arbitrary::record()) {
-        let options = AcsXmlOptions { nanoseconds: false, identity: false, received: false };
+        let options = AcsXmlOptions { nanoseconds: false, identity: false, received: false, one_line: false };
         let text = written(std::slice::from_ref(&record), options);
         let again: Vec<_> = read(&text).into_iter().map(Result::unwrap).collect();
         let expected = LogRecord { time: record.time.rounded_to_ms(), id: None, received: None, ..record };

@@ -14,12 +14,14 @@ pub struct AcsXmlOptions {
     pub identity: bool,
     /// Received, where it is known.
     pub received: bool,
+    /// Line ends in texts as references, so that a record is one line whatever it holds.
+    pub one_line: bool,
 }
 
 impl Default for AcsXmlOptions {
-    /// Three decimals, identities, no times of reception.
+    /// Three decimals, identities, no times of reception, line ends as they are.
     fn default() -> AcsXmlOptions {
-        AcsXmlOptions { nanoseconds: false, identity: true, received: false }
+        AcsXmlOptions { nanoseconds: false, identity: true, received: false, one_line: false }
     }
 }
 
@@ -239,10 +241,11 @@ impl Element<'_> {
     }
 
     fn cdata(&mut self, text: &str) {
+        let one_line = self.options.one_line;
         if self.escapes {
-            escape::push_cdata(self.out, &escape::to_backslash(text));
+            escape::push_cdata(self.out, &escape::to_backslash(text), one_line);
         } else {
-            escape::push_cdata(self.out, text);
+            escape::push_cdata(self.out, text, one_line);
         }
     }
 
@@ -252,7 +255,7 @@ impl Element<'_> {
         } else if value.trim_ascii() == EMPTY_VALUE {
             // The words themselves: their first letter as an escape tells them from the empty value.
             let text = escape::to_backslash(value).replacen('N', "\\x4e", 1);
-            self.child_with("Data", name, |element| escape::push_cdata(element.out, &text));
+            self.child_with("Data", name, |element| escape::push_cdata(element.out, &text, element.options.one_line));
         } else {
             self.child("Data", name, value);
         }

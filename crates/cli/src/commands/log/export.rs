@@ -64,7 +64,7 @@ impl Export {
         let place = self.output.as_ref().map_or_else(|| "standard output".to_owned(), |path| path.display().to_string());
         let out = self.open().map_err(|error| Failure::failed(&place, error))?;
         let table = Table::new(Paint::for_stdout(When::Never), Highlight::default());
-        let options = AcsXmlOptions { nanoseconds: self.ns, identity: !self.plain, received: false };
+        let options = AcsXmlOptions { nanoseconds: self.ns, identity: !self.plain, received: false, one_line: false };
         let mut writer = RecordWriter::new(out, self.format(), table).with_xml(options);
         let mut count = 0u64;
         keeper.search(&query, &context.interrupt, &mut |record| {
