@@ -136,6 +136,9 @@ pub struct Lost {
     pub last: u64,
     /// How many, by level.
     pub counts: Counts,
+    /// Told ahead of the ring's own notes, because nothing came after them: then the entry's number says how many were told
+    /// before, and is apart from the numbers of the others.
+    pub early: bool,
 }
 
 impl Lost {
@@ -147,7 +150,7 @@ impl Lost {
     /// What was lost since `told`; `None` if nothing was.
     pub(crate) fn since(told: &Counts, losses: &Losses) -> Option<Lost> {
         let counts = std::array::from_fn(|level| losses.dropped[level].saturating_sub(told[level]));
-        let lost = Lost { first: losses.first, last: losses.last, counts };
+        let lost = Lost { first: losses.first, last: losses.last, counts, early: false };
         (lost.total() > 0).then_some(lost)
     }
 }
@@ -186,12 +189,25 @@ impl<'a> Found<'a> {
 #[derive(Debug, Clone)]
 pub(crate) struct Walk {
     pub cursor: Cursor,
+    /// Losses that whoever drained before had told early and not committed: they come again, before all else.
+    again: Option<Losses>,
 }
 
 impl Walk {
+    /// From a cursor on, in a ring whose header says this of losses, and up to which they were told early.
+    pub fn new(cursor: Cursor, losses: &Losses, early: Counts) -> Walk {
+        // Where the words contradict each other the ring's own notes tell what is missing.
+        let holds = |level: usize| (cursor.told[level]..=losses.dropped[level]).contains(&early[level]);
+        let is_ahead = early != cursor.told && (0..LEVELS).all(holds);
+        Walk { cursor, again: is_ahead.then_some(Losses { dropped: early, ..*losses }) }
+    }
+
     /// The next entry. `bytes` are those from the cursor's position to where records are complete. An error does not move the
     /// cursor, and nothing behind it can be found.
     pub fn next<'a>(&mut self, mut bytes: &'a [u8]) -> Result<Option<Found<'a>>, Flaw> {
+        if let Some(found) = self.again.take().and_then(|losses| self.early(&losses)) {
+            return Ok(Some(found));
+        }
         loop {
             let Some((header, payload, taken)) = split(self.cursor.position, bytes)? else { return Ok(None) };
             bytes = &bytes[taken..];
@@ -206,7 +222,7 @@ impl Walk {
             let what = match lost {
                 Some(losses) => {
                     let told = std::mem::replace(&mut self.cursor.told, losses.dropped);
-                    let nothing = Lost { first: losses.first, last: losses.last, counts: [0; LEVELS] };
+                    let nothing = Lost { first: losses.first, last: losses.last, counts: [0; LEVELS], early: false };
                     What::Lost(Lost::since(&told, &losses).unwrap_or(nothing))
                 }
                 None if header.site == NOTE => continue,
@@ -218,7 +234,17 @@ impl Walk {
 
     /// When the next record or note was made.
     pub fn peek(&self, bytes: &[u8]) -> Option<u64> {
-        split(self.cursor.position, bytes).ok().flatten().map(|(header, ..)| header.ticks)
+        let again = self.again.map(|losses| losses.last);
+        again.or_else(|| split(self.cursor.position, bytes).ok().flatten().map(|(header, ..)| header.ticks))
+    }
+
+    /// Losses told ahead of the ring's notes: from here on they count as told. The same losses always get the same number.
+    pub fn early(&mut self, losses: &Losses) -> Option<Found<'static>> {
+        let mut lost = Lost::since(&self.cursor.told, losses)?;
+        lost.early = true;
+        let told = std::mem::replace(&mut self.cursor.told, losses.dropped);
+        let number = told.iter().fold(0, |sum: u64, count| sum.wrapping_add(*count));
+        Some(Found { number, ticks: lost.last, what: What::Lost(lost) })
     }
 
     /// What a dead writer lost and could no longer tell, as the last entry of its ring.

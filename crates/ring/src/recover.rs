@@ -159,7 +159,7 @@ pub fn recover(directory: &Path) -> Result<Recovery, RecoverError> {
 }
 
 /// Whether a living process has files of this directory mapped.
-fn has_mapped(pid: u32, directory: &Path) -> bool {
+pub(crate) fn has_mapped(pid: u32, directory: &Path) -> bool {
     let name = directory.file_name().unwrap_or_default().to_string_lossy();
     let needle = format!("/{name}/ring-");
     fs::read(format!("/proc/{pid}/maps")).is_ok_and(|maps| maps.windows(needle.len()).any(|found| found == needle.as_bytes()))

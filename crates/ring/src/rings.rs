@@ -7,7 +7,7 @@ use std::{
         Arc,
         atomic::{AtomicPtr, AtomicU64, Ordering},
     },
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use tampu_types::Incarnation;
@@ -147,6 +147,45 @@ impl Rings {
     pub fn drainer(&self) -> Result<Drainer, Busy> {
         let life = self.present_life().ok_or_else(|| Busy::Io(io::ErrorKind::OutOfMemory.into()))?;
         Drainer::inside(life)
+    }
+
+    /// The same, where somebody else drains them now and is asked to leave; at most so long.
+    pub fn drainer_within(&self, patience: Duration) -> Result<Drainer, Busy> {
+        /// How often the lease is looked for.
+        const LOOK: Duration = Duration::from_millis(1);
+        let until = Instant::now() + patience;
+        loop {
+            match self.drainer() {
+                Err(Busy::Taken) if Instant::now() < until => {}
+                found => return found,
+            }
+            if let Some(life) = self.present_life() {
+                life.clock.want(true);
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    /// Waits until everything logged so far has been handed off; whether it has.
+    pub fn wait_until_drained(&self, timeout: Duration) -> bool {
+        /// How often it is looked.
+        const LOOK: Duration = Duration::from_millis(2);
+        let until = Instant::now() + timeout;
+        let logged: Vec<(u32, u64)> = self.stats().iter().map(|ring| (ring.ring, ring.bytes)).collect();
+        self.ring_bell();
+        loop {
+            let is_left = |ring: &RingStats| {
+                let wanted = logged.iter().find(|(number, _)| *number == ring.ring).map_or(0, |(_, bytes)| *bytes);
+                ring.bytes - ring.waiting < wanted
+            };
+            if !self.stats().iter().any(is_left) {
+                return true;
+            }
+            if Instant::now() >= until {
+                return false;
+            }
+            std::thread::sleep(LOOK);
+        }
     }
 
     /// Wakes the drainer: what was just logged is urgent.

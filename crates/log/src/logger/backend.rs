@@ -330,13 +330,12 @@ impl Backend {
     /// Says what was lost at the end of a ring, where no later record has made the ring say it.
     fn tell_lost(&mut self) {
         let conversion = self.drainer.conversion();
-        let voice = self.shared.own_voice();
-        for ring in self.drainer.rings() {
-            if let Some(entry) = ring.untold()
-                && let tampu_ring::What::Lost(lost) = entry.what
-            {
+        let (rings, dictionary) = self.drainer.parts();
+        for ring in rings {
+            let number = ring.number();
+            if let Some(entry) = ring.untold() {
                 let time = Time(conversion.utc(entry.ticks));
-                self.pump.tell_lost(&entry, time, &lost, self.shared.next_id(&voice));
+                self.pump.take(number, &entry, time, dictionary);
                 self.drained += 1;
             }
         }
@@ -363,6 +362,12 @@ impl Backend {
         let left = self.give_up.map_or(Duration::ZERO, |at| at.saturating_duration_since(Instant::now()));
         self.post.flush(left);
         self.settle();
+        // Losses are told early only when those told before are settled.
+        self.sweep();
+        if !self.rounds.is_empty() {
+            self.post.flush(self.give_up.map_or(Duration::ZERO, |at| at.saturating_duration_since(Instant::now())));
+            self.settle();
+        }
     }
 }
 

@@ -15,6 +15,9 @@ use crate::logger::{
 /// Rings from here on are not rings in memory: records made by hand have numbers of their own.
 pub(crate) const MADE_BY_HAND: u32 = 1 << 31;
 
+/// With the ring's number, the ring in the ids of records that tell losses ahead of the ring's own notes.
+pub(crate) const TOLD_EARLY: u32 = 3 << 30;
+
 /// What the numbers in records stand for.
 pub(crate) trait Dictionary {
     /// What this number stands for.
@@ -105,6 +108,7 @@ impl Pump {
             // Told before by whoever drained.
             What::Lost(lost) if lost.total() == 0 => Pumped::Nothing,
             What::Lost(lost) => {
+                let ring = if lost.early { TOLD_EARLY | ring } else { ring };
                 let id = RecordId { incarnation: self.life, ring, number: entry.number };
                 self.tell_lost(entry, time, &lost, id)
             }
@@ -158,7 +162,7 @@ impl Pump {
     }
 
     /// Records are missing here: says so in the log, under this id.
-    pub fn tell_lost(&mut self, entry: &Entry<'_>, time: Time, lost: &Lost, id: RecordId) -> Pumped {
+    fn tell_lost(&mut self, entry: &Entry<'_>, time: Time, lost: &Lost, id: RecordId) -> Pumped {
         let counts: Vec<(Level, u64)> = Level::ALL
             .into_iter()
             .map(|level| (level, lost.counts.get(usize::from(level.number())).copied().unwrap_or(0)))

@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use tampu_ring::{Kind, Rings, Settings as RingSettings, Source};
+use tampu_ring::{Busy, Drainer, Kind, Rings, Settings as RingSettings, Source};
 use tampu_text::Statement;
 use tampu_types::{Incarnation, Level, LogRecord, RecordId};
 
@@ -205,6 +205,24 @@ impl Shared {
     pub fn take_untold(&self) -> Vec<(Level, u64)> {
         let counted = Level::ALL.iter().zip(&self.untold).map(|(level, count)| (*level, count.swap(0, Ordering::Relaxed)));
         counted.filter(|(_, count)| *count > 0).collect()
+    }
+
+    /// Waits until whoever drains this process's rings from outside has let go, which it is asked to; `None` if the last handle goes
+    /// meanwhile.
+    pub fn take_lease(&self) -> Option<Drainer> {
+        /// How long is waited at a time.
+        const TURN: Duration = Duration::from_millis(200);
+        loop {
+            match self.rings.drainer_within(TURN) {
+                Ok(drainer) => return Some(drainer),
+                Err(Busy::Taken) if !self.inlet.is_closing() => {}
+                Err(Busy::Taken) => return None,
+                Err(other) => {
+                    eprintln!("tampu-log: {}: the log rings cannot be drained: {other}", self.settings.source);
+                    return None;
+                }
+            }
+        }
     }
 
     /// What has been counted so far.
