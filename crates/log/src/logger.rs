@@ -22,6 +22,7 @@
 //! | the call; what a logger says of itself; how large and how long | `handle`, `voice`, `settings` |
 //! | what all loggers of a process share | `shared` |
 //! | from rings to packets | `backend`, `pump`, `lane`, `packet` |
+//! | records that no statement made, in a ring | `made` |
 //! | what goes without a ring | `inlet` |
 //! | the way out | `post`, `bus_post`, `print` |
 //! | levels seen and set from outside | [`control`] |
@@ -34,6 +35,7 @@ pub(crate) mod foreign;
 pub(crate) mod handle;
 pub(crate) mod inlet;
 pub(crate) mod lane;
+pub(crate) mod made;
 pub(crate) mod packet;
 pub(crate) mod post;
 pub(crate) mod print;

@@ -88,7 +88,7 @@ impl Recoverer {
             return Err(NotRecovered::NobodyKeeps(directory.to_owned()));
         }
         let (source, conversion) = (&found.source, &found.conversion);
-        let mut pump = Pump::new(source.incarnation, &source.host, &source.process, PACKETS);
+        let mut pump = Pump::new(source.incarnation, &source.host, &source.process, PACKETS, found.longs.clone());
         let mut told = Recovered {
             source: source.name.clone(),
             incarnation: source.incarnation,
@@ -146,6 +146,10 @@ impl Recoverer {
 
     fn send(&mut self, pump: &mut Pump, last: &mut HashMap<usize, u64>, directory: &Path) -> Result<(), NotRecovered> {
         while let Some(sealed) = pump.lanes.next_sealed() {
+            // Only the process itself would have printed it.
+            if pump.lanes.key(sealed.lane).reach == Reach::Local {
+                continue;
+            }
             let published = self.post.publish(pump.lanes.key(sealed.lane), false, &sealed.bytes);
             let number =
                 published.map_err(|(Refused::NotYet(why) | Refused::Never(why))| NotRecovered::Bus(directory.to_owned(), why))?;

@@ -14,7 +14,7 @@ use std::{
 
 use host::Host;
 use tampu_log::{LogSettings, Logger, info, recovery::News};
-use tampu_types::{LogRecord, SourceName};
+use tampu_types::{Level, LogRecord, SourceName};
 
 /// Tells a process what it is to be, and where it meets its test.
 const ROLE: &str = "TAMPU_LOG_ORPHAN";
@@ -48,7 +48,11 @@ fn logger() -> Logger {
 
 fn log(logger: &Logger, from: u64) {
     for number in from..from + CALLS {
-        info!(logger, "call {number}");
+        match number % 10 {
+            3 => logger.record(LogRecord::new(Level::Info, format!("call {number}"))),
+            7 => info!(logger.in_stack("chain", 2), "call {number}"),
+            _ => info!(logger, "call {number}"),
+        }
     }
 }
 

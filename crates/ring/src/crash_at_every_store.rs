@@ -68,6 +68,7 @@ fn look(file: &Path, known: &Known) {
                 assert_eq!(bytes, payload(number), "whole");
                 Ok(number)
             }
+            What::Long { .. } => unreachable!("none is made"),
             What::Lost(lost) => Err(lost.total()),
         };
         let name = name(&entry);
@@ -96,6 +97,7 @@ fn drain(drainer: &mut Drainer, known: &Known, most: usize, commit: bool) {
             let entry = entry.unwrap();
             let what = match entry.what {
                 What::Record { payload, .. } => Ok(u64::from_ne_bytes(*payload.first_chunk().unwrap())),
+                What::Long { .. } => unreachable!("none is made"),
                 What::Lost(lost) => Err(lost.total()),
             };
             known.handed_off.borrow_mut().push((name(&entry), what));

@@ -24,6 +24,7 @@ use crate::{
     lease::{self, Held},
     life::{CLOCK, DICTIONARY, LEASE, Life, SOURCE, ring_name, ring_number},
     lines::{Cursor, LINES_LEN, Lines},
+    long::Longs,
     map::RingMap,
     place::{Place, PlaceError, read_at},
     producer::Ring,
@@ -63,12 +64,12 @@ pub struct Drainer {
 
 enum Scope {
     Inside(Arc<Life>),
-    Outside { place: Place, clock: ClockPage, source: Source },
+    Outside { place: Arc<Place>, clock: ClockPage, source: Source },
 }
 
 impl Drainer {
     pub(crate) fn inside(life: Arc<Life>) -> Result<Drainer, Busy> {
-        let lease = life.place().map(take_lease).transpose()?;
+        let lease = life.place().map(|place| take_lease(place)).transpose()?;
         if life.drained.swap(true, Ordering::AcqRel) {
             return Err(Busy::Taken);
         }
@@ -76,7 +77,7 @@ impl Drainer {
         let dictionary = life.dictionary.reader();
         let generation = Generation::now();
         let mut drainer = Drainer { rings: Vec::new(), dictionary, scope: Scope::Inside(life), generation, _lease: lease };
-        drainer.refresh()?;
+        drainer.begin()?;
         Ok(drainer)
     }
 
@@ -97,12 +98,27 @@ impl Drainer {
         let mut drainer = Drainer {
             rings: Vec::new(),
             dictionary: Reader::new(Arc::new(file)),
-            scope: Scope::Outside { place, clock, source },
+            scope: Scope::Outside { place: Arc::new(place), clock, source },
             generation: Generation::now(),
             _lease: Some(lease),
         };
-        drainer.refresh()?;
+        drainer.begin()?;
         Ok(drainer)
+    }
+
+    fn begin(&mut self) -> Result<(), Busy> {
+        self.refresh()?;
+        let cursors: Vec<(u32, u64)> = self.rings.iter().map(|ring| (ring.number, ring.committed.position)).collect();
+        self.longs().remove_before(&cursors);
+        Ok(())
+    }
+
+    /// The payloads that are too long for the rings.
+    pub fn longs(&self) -> Longs {
+        match &self.scope {
+            Scope::Inside(life) => Longs::in_life(life),
+            Scope::Outside { place, .. } => Longs::of(Some(place.clone())),
+        }
     }
 
     /// Looks for rings that are new, and takes an anchor of the clock: about once a second.

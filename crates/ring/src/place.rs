@@ -162,6 +162,12 @@ impl Place {
         checked().map_err(self.about(name))
     }
 
+    /// How long a file is, if it is there.
+    pub fn length(&self, name: &str) -> Option<u64> {
+        let found = rustix::fs::statat(&self.directory, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        u64::try_from(found.st_size).ok()
+    }
+
     /// The whole of a plain file of ours.
     pub fn read_file(&self, name: &str, longest: u64) -> Result<Vec<u8>, PlaceError> {
         let (file, length) = self.open_file(name, longest)?;

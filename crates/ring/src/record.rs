@@ -11,10 +11,12 @@
 //! Notes are about the records around them. A *thread note* (voice 1) says who writes from here on; it has no number, for it
 //! becomes no log record. A *loss note* (voice 2) stands where records are missing and has a number like a record. It holds
 //! all that were ever lost in this ring, not those since the last note: so the difference to what the cursor says has been
-//! told is right however often the drainer dies between the two. Notes of a kind that a later release invents are stepped over.
+//! told is right however often the drainer dies between the two. A *long note* (voice 3) stands for a record whose payload is in a
+//! file of its own (`long.rs`), and is numbered as that record. Notes of a kind that a later release invents are stepped over.
 
 use crate::{
     lines::{Counts, Cursor, LEVELS, Losses},
+    long::Long,
     thread::Thread,
 };
 
@@ -24,6 +26,10 @@ pub(crate) const HEADER: usize = 24;
 pub(crate) const NOTE: u32 = 0;
 const THREAD_NOTE: u32 = 1;
 const LOSS_NOTE: u32 = 2;
+/// The kind of a note that stands for a payload in a file of its own.
+pub(crate) const LONG_NOTE: u32 = 3;
+/// Bytes of its payload.
+pub(crate) const LONG_NOTE_LEN: usize = 24;
 /// Bytes of a loss note in the ring.
 pub(crate) const LOSS_NOTE_LEN: usize = HEADER + 16 + 8 * LEVELS;
 
@@ -123,6 +129,15 @@ pub enum What<'a> {
         /// Its bytes.
         payload: &'a [u8],
     },
+    /// A record whose payload is in a file of its own.
+    Long {
+        /// As above.
+        site: u32,
+        /// As above.
+        voice: u32,
+        /// Which file ([`Longs::read`](crate::Longs::read)).
+        payload: Long,
+    },
     /// Here records are missing.
     Lost(Lost),
 }
@@ -218,7 +233,16 @@ impl Walk {
                 Header { site: NOTE, voice: LOSS_NOTE, .. } => Some(read_losses(payload).ok_or(Flaw::Note(LOSS_NOTE))?),
                 _ => None,
             };
+            let long = match header {
+                Header { site: NOTE, voice: LONG_NOTE, .. } => {
+                    Some(read_long(self.cursor.position, payload).ok_or(Flaw::Note(LONG_NOTE))?)
+                }
+                _ => None,
+            };
             self.cursor.position += taken as u64;
+            if let Some(what) = long {
+                return Ok(Some(self.found(header.ticks, what)));
+            }
             let what = match lost {
                 Some(losses) => {
                     let told = std::mem::replace(&mut self.cursor.told, losses.dropped);
@@ -284,6 +308,25 @@ fn read_thread(payload: &[u8]) -> Option<Thread> {
     let (length, name) = rest.split_first_chunk::<4>()?;
     let name = name.get(..u32::from_ne_bytes(*length) as usize)?;
     Some(Thread::from_parts(u32::from_ne_bytes(*id), name))
+}
+
+/// What stands for a payload in a file of its own.
+pub(crate) fn long_note(site: u32, voice: u32, long: &Long) -> [u8; LONG_NOTE_LEN] {
+    let mut payload = [0; LONG_NOTE_LEN];
+    payload[..4].copy_from_slice(&site.to_ne_bytes());
+    payload[4..8].copy_from_slice(&voice.to_ne_bytes());
+    payload[8..16].copy_from_slice(&long.length.to_ne_bytes());
+    payload[16..20].copy_from_slice(&long.checksum.to_ne_bytes());
+    payload
+}
+
+fn read_long(position: u64, payload: &[u8]) -> Option<What<'static>> {
+    let payload: &[u8; LONG_NOTE_LEN] = payload.first_chunk()?;
+    let (half, word) = (
+        |at: usize| u32::from_ne_bytes(std::array::from_fn(|i| payload[at + i])),
+        |at: usize| u64::from_ne_bytes(std::array::from_fn(|i| payload[at + i])),
+    );
+    Some(What::Long { site: half(0), voice: half(4), payload: Long { position, length: word(8), checksum: half(16) } })
 }
 
 fn read_losses(payload: &[u8]) -> Option<Losses> {

@@ -11,6 +11,7 @@ use std::{
     io,
     os::unix::fs::FileExt,
     path::{Path, PathBuf},
+    sync::Arc,
 };
 
 use crate::{
@@ -22,6 +23,7 @@ use crate::{
     lease::Held,
     life::{CLOCK, DICTIONARY, SOURCE, remove_all, ring_name, ring_number},
     lines::{Cursor, LINES_LEN},
+    long::Longs,
     place::{Place, PlaceError, Why, read_at},
     record::Entry,
     ring_file::{BadRing, LARGEST, RingFile},
@@ -106,7 +108,9 @@ pub struct Recovery {
     pub rings: Vec<RecoveredRing>,
     /// What could not be read.
     pub damage: Vec<Damage>,
-    place: Place,
+    /// Payloads too long for them.
+    pub longs: Longs,
+    place: Arc<Place>,
     _lease: Held,
     _over: Held,
 }
@@ -155,7 +159,9 @@ pub fn recover(directory: &Path) -> Result<Recovery, RecoverError> {
             Err(bad) => damage.push(bad),
         }
     }
-    Ok(Recovery { source, definitions, conversion, rings, damage, place, _lease: lease, _over: over })
+    let place = Arc::new(place);
+    let longs = Longs::of(Some(place.clone()));
+    Ok(Recovery { source, definitions, conversion, rings, damage, longs, place, _lease: lease, _over: over })
 }
 
 /// Whether a living process has files of this directory mapped.

@@ -51,6 +51,8 @@ struct Round {
     marks: Vec<(u32, Cursor)>,
     /// The last packet of each lane, by its number there.
     packets: Vec<(usize, u64)>,
+    /// Records too long for a ring: their files are not needed any more when it is over.
+    longs: Vec<(u32, u64)>,
 }
 
 struct Backend {
@@ -77,7 +79,7 @@ struct Backend {
 pub(crate) fn run(shared: Arc<Shared>, mut post: Box<dyn Post>, drainer: Drainer) -> Remainder {
     post.attend(shared.clone());
     let settings = &shared.settings;
-    let pump = Pump::new(shared.life, &settings.host, &settings.process, settings.packet_size());
+    let pump = Pump::new(shared.life, &settings.host, &settings.process, settings.packet_size(), drainer.longs());
     let mut backend = Backend {
         post,
         drainer,
@@ -239,7 +241,8 @@ impl Backend {
         self.filling_since = None;
         if self.drained > 0 {
             let marks = self.drainer.rings().iter().map(|ring| (ring.number(), ring.mark())).collect();
-            self.rounds.push_back(Round { marks, packets: std::mem::take(&mut self.packets) });
+            let (packets, longs) = (std::mem::take(&mut self.packets), self.pump.taken_long());
+            self.rounds.push_back(Round { marks, packets, longs });
             self.drained = 0;
         } else {
             self.packets.clear();
@@ -324,6 +327,8 @@ impl Backend {
                     ring.commit(mark);
                 }
             }
+            let files = self.drainer.longs();
+            round.longs.iter().for_each(|&(ring, position)| files.remove(ring, position));
         }
     }
 

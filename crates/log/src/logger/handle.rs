@@ -117,8 +117,14 @@ impl Logger {
         self.record_aside(statement, &bytes);
     }
 
-    /// The same for a payload in bytes.
+    /// The same for a payload in bytes: too long for a ring, or of a logger or a statement without a number.
     pub(super) fn record_aside(&self, statement: &'static Statement, payload: &[u8]) {
+        let shared = &*self.keeper.shared;
+        if let (Some(site), voice @ 1..) = (shared.meet(statement), self.voice.id)
+            && shared.put(site, voice, payload, statement.level()) != Err(Refused::Long)
+        {
+            return shared.rings.ring_bell();
+        }
         let Some(level) = Level::from_number(statement.level()) else { return };
         let mut rendered = Rendered::default();
         let site = statement.site();

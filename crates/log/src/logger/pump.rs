@@ -2,12 +2,13 @@
 //!
 //! The same for the rings of this process and for those another has left behind.
 
-use tampu_ring::{Definition, Definitions, Entry, Kind, Lost, Reader, What};
+use tampu_ring::{Definition, Definitions, Entry, Kind, Longs, Lost, Reader, What};
 use tampu_text::{Rendered, Site};
 use tampu_types::{Datum, Incarnation, Level, LogRecord, RecordId, Time};
 
 use crate::logger::{
     lane::{LaneKey, Lanes, PacketSize, Reach},
+    made,
     packet::{Called, thread_name},
     voice::{Identity, Voice},
 };
@@ -50,6 +51,12 @@ pub(crate) struct Pump {
     sites: Vec<Option<Known>>,
     voices: Vec<Option<Speaker>>,
     rendered: Rendered,
+    /// The number that records made by hand have instead of a call site's; 0 while none is known.
+    made: u32,
+    /// Payloads too long for a ring.
+    longs: Longs,
+    /// Of those that were taken: the ring, and the place in it.
+    taken_long: Vec<(u32, u64)>,
 }
 
 struct Speaker {
@@ -72,7 +79,7 @@ pub(crate) enum Pumped {
 }
 
 impl Pump {
-    pub fn new(life: Incarnation, host: &str, process: &str, size: PacketSize) -> Pump {
+    pub fn new(life: Incarnation, host: &str, process: &str, size: PacketSize, longs: Longs) -> Pump {
         Pump {
             lanes: Lanes::new(life, size),
             life,
@@ -81,6 +88,9 @@ impl Pump {
             sites: Vec::new(),
             voices: Vec::new(),
             rendered: Rendered::default(),
+            made: 0,
+            longs,
+            taken_long: Vec::new(),
         }
     }
 
@@ -105,6 +115,12 @@ impl Pump {
                 self.learn(site, voice, dictionary);
                 self.take_record(ring, entry, time, (site, voice), payload)
             }
+            What::Long { site, voice, payload } => {
+                self.taken_long.push((ring, payload.position));
+                let Ok(bytes) = self.longs.read(ring, &payload) else { return Pumped::Unreadable };
+                self.learn(site, voice, dictionary);
+                self.take_record(ring, entry, time, (site, voice), &bytes)
+            }
             // Told before by whoever drained.
             What::Lost(lost) if lost.total() == 0 => Pumped::Nothing,
             What::Lost(lost) => {
@@ -117,18 +133,25 @@ impl Pump {
 
     fn learn(&mut self, site: u32, voice: u32, dictionary: &mut impl Dictionary) {
         let at = site as usize;
-        if self.sites.get(at).is_none_or(Option::is_none)
+        if site != self.made
+            && self.sites.get(at).is_none_or(Option::is_none)
             && let Some(found) = dictionary.look_up(site)
-            && found.kind == Kind::Site
-            && let Ok(site) = Site::decode(&found.bytes)
-            && let Some(level) = Level::from_number(site.level)
         {
-            if self.sites.len() <= at {
-                self.sites.resize_with(at + 1, || None);
+            if found.kind == Kind::Made {
+                self.made = site;
+            } else if found.kind == Kind::Site
+                && let Ok(site) = Site::decode(&found.bytes)
+                && let Some(level) = Level::from_number(site.level)
+            {
+                if self.sites.len() <= at {
+                    self.sites.resize_with(at + 1, || None);
+                }
+                self.sites[at] = Some(Known { site, level });
             }
-            self.sites[at] = Some(Known { site, level });
         }
-        if !self.knows(voice)
+        // Records made by hand have none.
+        if voice != 0
+            && !self.knows(voice)
             && let Some(found) = dictionary.look_up(voice)
             && found.kind == Kind::Voice
             && let Ok(identity) = Identity::decode(&found.bytes)
@@ -138,6 +161,11 @@ impl Pump {
     }
 
     fn take_record(&mut self, ring: u32, entry: &Entry<'_>, time: Time, (site, voice): (u32, u32), payload: &[u8]) -> Pumped {
+        if site == self.made {
+            let Some((mut record, reach)) = made::decode(payload) else { return Pumped::Unreadable };
+            record.id = Some(RecordId { incarnation: self.life, ring, number: entry.number });
+            return self.put_as_far(record, reach);
+        }
         let Some(Some(known)) = self.sites.get(site as usize) else { return Pumped::Unreadable };
         let Some(Some(speaker)) = self.voices.get_mut(voice as usize) else { return Pumped::Unreadable };
         if self.rendered.render(&known.site, payload).is_err() && self.rendered.message().is_empty() {
@@ -176,6 +204,11 @@ impl Pump {
         record.data.extend(counts.into_iter().map(|(level, count)| Datum::new(level.name(), count.to_string())));
         record.id = Some(id);
         self.put(record)
+    }
+
+    /// The long payloads taken since the last time: when they are handed off, [`Longs::remove`] is for them.
+    pub fn taken_long(&mut self) -> Vec<(u32, u64)> {
+        std::mem::take(&mut self.taken_long)
     }
 
     /// Adds a record that no call made.

@@ -24,6 +24,7 @@ use tampu_types::{Datum, Level, LogRecord, SourceName, Time};
 use super::{PACKETS, everybody};
 use crate::logger::{
     bus_post::BusPost,
+    lane::Reach,
     post::{Post, Refused},
     pump::{Pump, Pumped},
 };
@@ -65,7 +66,7 @@ impl Foster {
         let Some(source) = drainer.source().cloned() else { return Err(NotAdopted::Drained) };
         let participant = participant.clone();
         let tending = Tending {
-            pump: Pump::new(source.incarnation, &source.host, &source.process, PACKETS),
+            pump: Pump::new(source.incarnation, &source.host, &source.process, PACKETS, drainer.longs()),
             drainer,
             post: BusPost::new(Box::new(move || Ok(participant.clone()))),
             under_way: HashMap::new(),
@@ -124,6 +125,8 @@ impl Tending {
                 for (ring, mark) in self.drainer.rings().iter_mut().zip(&marks) {
                     ring.commit(mark);
                 }
+                let files = self.drainer.longs();
+                self.pump.taken_long().into_iter().for_each(|(ring, position)| files.remove(ring, position));
             }
         }
         self.drainer.is_wanted()
@@ -186,6 +189,10 @@ impl Tending {
     /// Sends what was taken and waits until it is acknowledged; whether it is.
     fn hand_off(&mut self) -> bool {
         while let Some(sealed) = self.pump.lanes.next_sealed() {
+            // Only the process itself would have printed it.
+            if self.pump.lanes.key(sealed.lane).reach == Reach::Local {
+                continue;
+            }
             loop {
                 match self.post.publish(self.pump.lanes.key(sealed.lane), false, &sealed.bytes) {
                     Ok(number) => {

@@ -22,7 +22,7 @@ use std::{
 
 use host::{Host, PATIENCE};
 use tampu_log::{LogSettings, Logger, info, recovery::News};
-use tampu_types::{LogRecord, SourceName};
+use tampu_types::{Level, LogRecord, SourceName};
 
 /// Tells the process that is to be killed where its witness is.
 const VICTIM: &str = "TAMPU_LOG_VICTIM";
@@ -62,13 +62,29 @@ pub fn be_the_victim() {
             let logger = logger.clone();
             scope.spawn(move || {
                 let mut page = Page::default();
+                let text = "x".repeat(60_000);
                 for number in 0_u64.. {
-                    info!(logger, "call {number} of {thread} at {}", "DV01");
+                    one_call(&logger, number, thread, &text);
                     page.count(witness, thread, number + 1);
                 }
             });
         }
     });
+}
+
+/// Mostly a statement; now and then one of those that a ring takes another way.
+fn one_call(logger: &Logger, number: u64, thread: usize, text: &str) {
+    match number {
+        // Longer than a quarter of a ring: a call, and a record made by hand.
+        _ if number % 20_000 == 100 => info!(logger, "call {number} of {thread} at {}{}{}{}{}", text, text, text, text, text),
+        _ if number % 20_000 == 200 => {
+            let message = format!("call {number} of {thread} at {}", text.repeat(6));
+            logger.record(LogRecord::new(Level::Info, message));
+        }
+        _ if number % 16 == 3 => logger.record(LogRecord::new(Level::Info, format!("call {number} of {thread} by hand"))),
+        _ if number % 16 == 9 => info!(logger.in_stack("chain", 1), "call {number} of {thread} at {}", "DV01"),
+        _ => info!(logger, "call {number} of {thread} at {}", "DV01"),
+    }
 }
 
 /// The witness: a word a thread, in a file.
