@@ -123,6 +123,9 @@ impl Hub {
         if let Some(node) = &self.node {
             let left = node.reclaimed();
             info!(self.logger, "node at {}", node.dir().path().display());
+            if let Some(remark) = self.client.run_dir.remark() {
+                warning!(self.logger, "{remark}");
+            }
             if left.sockets + left.rings > 0 {
                 info!(
                     self.logger,

@@ -138,6 +138,28 @@ fn a_child_that_logs_and_lives_on_is_drained_by_the_node_and_nothing_comes_twice
 }
 
 #[test]
+fn what_a_process_left_that_died_while_it_began_is_removed() {
+    let mut host = Host::start();
+    let mut child = Command::new("true").spawn().unwrap();
+    let dead = tampu_types::Incarnation { pid: child.id(), ..tampu_bus::host::incarnation() };
+    child.wait().unwrap();
+    let make = |life: tampu_types::Incarnation| {
+        let directory = host.rings.join(life.to_string());
+        fs::create_dir_all(&directory).unwrap();
+        fs::write(directory.join("lease"), "").unwrap();
+        fs::write(directory.join("dictionary.new"), "").unwrap();
+        directory
+    };
+    let (beginning, left) = (make(tampu_types::Incarnation { start: dead.start + 1, ..dead }), make(dead));
+    let long_ago = std::time::SystemTime::now() - Duration::from_secs(60);
+    fs::File::open(&left).unwrap().set_modified(long_ago).unwrap();
+    host.until("its directory goes", || !left.exists());
+    assert!(beginning.exists(), "what changed just now may be somebody's who lives elsewhere");
+    fs::remove_dir_all(beginning).unwrap();
+    host.settle();
+}
+
+#[test]
 fn a_process_whose_backend_died_is_drained_by_the_node() {
     let mut host = Host::start();
     let (mut broken, place) = start(&host, "broken");

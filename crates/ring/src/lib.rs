@@ -97,7 +97,7 @@ pub use long::{BadLong, LONGEST_PAYLOAD, Long, Longs};
 pub use place::{FileSystem, PlaceError, Why};
 pub use producer::{Refused, Slot};
 pub use record::{Entry, Flaw, Lost, What};
-pub use recover::{Damage, RecoverError, RecoveredRing, Recovery, recover};
+pub use recover::{Damage, RecoverError, RecoveredRing, Recovery, recover, remove_unfinished};
 pub use ring_file::{BadRing, RingFile};
 pub use rings::{RingStats, Rings, Settings};
 pub use source::{BadSource, Source};

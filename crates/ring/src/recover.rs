@@ -12,6 +12,7 @@ use std::{
     os::unix::fs::FileExt,
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use crate::{
@@ -162,6 +163,19 @@ pub fn recover(directory: &Path) -> Result<Recovery, RecoverError> {
     let place = Arc::new(place);
     let longs = Longs::of(Some(place.clone()));
     Ok(Recovery { source, definitions, conversion, rings, damage, longs, place, _lease: lease, _over: over })
+}
+
+/// Removes the directory of a process that died before its `source` was complete, so before it logged anything. The caller knows
+/// that it is dead, as far as one can from outside; so that one in another container, whose number means nothing here, is not
+/// disturbed while it begins, nothing is removed that changed lately. Says whether it is gone.
+pub fn remove_unfinished(directory: &Path) -> Result<bool, PlaceError> {
+    /// How long a beginning may take.
+    const BEGINNING: Duration = Duration::from_secs(10);
+    let place = Place::open(directory)?;
+    if place.length(SOURCE).is_some() || place.age()? < BEGINNING {
+        return Ok(false);
+    }
+    Ok(remove_all(&place).is_empty())
 }
 
 /// Whether a living process has files of this directory mapped.

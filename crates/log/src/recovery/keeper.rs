@@ -130,12 +130,13 @@ impl<T: Fn(&Path, News)> Work<T> {
             // Its number means nothing here, as in a container, but it lives.
             Err(NotRecovered::Rings(RecoverError::Alive(_))) => self.adopt(life),
             // A collector may come.
-            Err(NotRecovered::Rings(RecoverError::Busy(_) | RecoverError::Unfinished(_))) => self.leave_alone(life.path, AGAIN),
-            Err(error) => {
-                if !self.leave_alone_again(&life.path) {
-                    (self.tell)(&life.path, News::NotRecovered(error));
-                }
-            }
+            Err(NotRecovered::Rings(RecoverError::Busy(_))) => self.leave_alone(life.path, AGAIN),
+            // It died while it began.
+            Err(NotRecovered::Rings(RecoverError::Unfinished(_))) => match tampu_ring::remove_unfinished(&life.path) {
+                Ok(_) => self.leave_alone(life.path, AGAIN),
+                Err(error) => self.tell_once(&life.path, News::NotRecovered(RecoverError::from(error).into())),
+            },
+            Err(error) => self.tell_once(&life.path, News::NotRecovered(error)),
         }
     }
 
@@ -151,11 +152,7 @@ impl<T: Fn(&Path, News)> Work<T> {
             }
             // It does so by itself, or goes just now.
             Err(NotAdopted::Drained) => {}
-            Err(NotAdopted::Unusable(why)) => {
-                if !self.leave_alone_again(&life.path) {
-                    (self.tell)(&life.path, News::NotAdopted(why));
-                }
-            }
+            Err(NotAdopted::Unusable(why)) => self.tell_once(&life.path, News::NotAdopted(why)),
         }
     }
 
@@ -174,9 +171,11 @@ impl<T: Fn(&Path, News)> Work<T> {
         self.later.insert(path, Instant::now() + time);
     }
 
-    /// Whether that was so before.
-    fn leave_alone_again(&mut self, path: &Path) -> bool {
-        self.later.insert(path.to_owned(), Instant::now() + AGAIN).is_some()
+    /// Tells what is tried again, unless it was so before.
+    fn tell_once(&mut self, path: &Path, news: News) {
+        if self.later.insert(path.to_owned(), Instant::now() + AGAIN).is_none() {
+            (self.tell)(path, news);
+        }
     }
 }
 
