@@ -1,7 +1,7 @@
 //! Takes over what processes have left in their log rings when they died.
 //!
-//! The records go out under their own ids, so that a collector which has some of them already keeps each once; a viewer may see
-//! again what it saw just before the death. Room in a ring is given back, and the directory removed, only when everything is
+//! The records go out under their own ids, so that a collector which has some of them already keeps each once, and a viewer shows
+//! what it remembers to have shown once. Room in a ring is given back, and the directory removed, only when everything is
 //! with those who keep it: who recovers may die as well, and another begins where it was.
 //!
 //! The host's node does this by itself ([`RingKeeper`]), also for processes that live and have nobody who drains, and
