@@ -44,13 +44,15 @@ fn ring(bytes: &[u8]) {
             failed = true;
             continue;
         };
-        assert_eq!(entry.number, expected);
-        expected = expected.wrapping_add(1);
+        if !matches!(entry.what, What::Lost(lost) if lost.early) {
+            assert_eq!(entry.number, expected);
+            expected = expected.wrapping_add(1);
+        }
         assert!(entry.thread.name().len() <= 64);
         if let What::Record { payload, .. } = entry.what {
             payloads += payload.len();
         }
     }
-    assert!(24 * (entries - 1i64) <= bytes.len() as i64 && payloads <= bytes.len(), "no byte is told twice");
+    assert!(24 * (entries - 2i64) <= bytes.len() as i64 && payloads <= bytes.len(), "no byte is told twice");
     assert!(image.next_entry().is_none());
 }

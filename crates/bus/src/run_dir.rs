@@ -1,7 +1,7 @@
 //! The run-time directory: where the processes of one user on one host meet.
 //!
 //! ```text
-//! <run>/                        $TAMPU_RUN_DIR, else $XDG_RUNTIME_DIR/tampu, else /tmp/tampu-<uid>
+//! <run>/                        $TAMPU_RUN_DIR, else $XDG_RUNTIME_DIR/tampu, else /dev/shm/tampu-<uid>, else /tmp/tampu-<uid>
 //!   <domain>/                   0700, ours: its sockets are reachable by the same user only
 //!     node.lock                 locked by the host's node as long as it lives; holds its process number
 //!     node.sock                 where processes connect to it
@@ -12,6 +12,10 @@
 //! ```
 //! Names of files begin with the incarnation that made them, so that leftovers of a killed process can be told from the
 //! files of a living one and removed by anybody ([`DomainDir::reclaim`]).
+//!
+//! What lies here is shared memory: on a disk the kernel writes it out now and then, and calls that log wait for that. So where
+//! nobody names a directory it is one in memory if there is any: `/dev/shm`, where that is a tmpfs we may write to. Which one it is
+//! depends on nothing that changes while the host runs (not on room, say): all processes must come to the same.
 
 use std::{
     env, fs, io,
@@ -73,26 +77,74 @@ fn io_error(path: &Path) -> impl FnOnce(io::Error) -> RunDirError + '_ {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunDir {
     root: PathBuf,
+    origin: Origin,
+}
+
+/// Why a run-time directory is where it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// Somebody named it: a setting or `TAMPU_RUN_DIR`.
+    Named,
+    /// `XDG_RUNTIME_DIR`.
+    Session,
+    /// Nobody named one, and `/dev/shm` is memory.
+    SharedMemory,
+    /// Nobody named one, and `/dev/shm` cannot be used, for this reason.
+    Temporary(String),
+}
+
+impl std::fmt::Display for Origin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Origin::Named => f.write_str("named by TAMPU_RUN_DIR or a setting"),
+            Origin::Session => f.write_str("in XDG_RUNTIME_DIR"),
+            Origin::SharedMemory => f.write_str("XDG_RUNTIME_DIR is not set, so it is in shared memory"),
+            Origin::Temporary(why) => write!(f, "XDG_RUNTIME_DIR is not set, and {why}"),
+        }
+    }
 }
 
 impl RunDir {
     /// The directory the environment names.
     pub fn from_env() -> RunDir {
         let named = |variable: &str| env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
-        let root = named("TAMPU_RUN_DIR")
-            .or_else(|| named("XDG_RUNTIME_DIR").map(|base| base.join("tampu")))
-            .unwrap_or_else(|| PathBuf::from(format!("/tmp/tampu-{}", rustix::process::geteuid().as_raw())));
-        RunDir { root }
+        RunDir::choose(named("TAMPU_RUN_DIR"), named("XDG_RUNTIME_DIR"), Path::new("/dev/shm"))
+    }
+
+    fn choose(named: Option<PathBuf>, session: Option<PathBuf>, shared_memory: &Path) -> RunDir {
+        if let Some(root) = named {
+            return RunDir { root, origin: Origin::Named };
+        }
+        if let Some(session) = session {
+            return RunDir { root: session.join("tampu"), origin: Origin::Session };
+        }
+        let ours = format!("tampu-{}", rustix::process::geteuid().as_raw());
+        match is_shared_memory(shared_memory) {
+            Ok(()) => RunDir { root: shared_memory.join(ours), origin: Origin::SharedMemory },
+            Err(why) => RunDir { root: Path::new("/tmp").join(ours), origin: Origin::Temporary(why) },
+        }
     }
 
     /// This directory.
     pub fn at(root: impl Into<PathBuf>) -> RunDir {
-        RunDir { root: root.into() }
+        RunDir { root: root.into(), origin: Origin::Named }
     }
 
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.root
+    }
+
+    /// Why it is there.
+    pub fn origin(&self) -> &Origin {
+        &self.origin
+    }
+
+    /// What those who run this host should know: nobody named a directory, and there is no memory to put it in.
+    pub fn remark(&self) -> Option<String> {
+        let Origin::Temporary(_) = &self.origin else { return None };
+        let path = self.root.display();
+        Some(format!("the run-time directory is {path}: {}; set TAMPU_RUN_DIR to a directory on a tmpfs", self.origin))
     }
 
     /// Makes the domain's directory if it is missing and checks that nobody else can reach into it.
@@ -106,6 +158,20 @@ impl RunDir {
             create_private(&path.join(inner), false)?;
         }
         Ok(DomainDir { path })
+    }
+}
+
+/// Whether directories in memory can be made there; why not.
+fn is_shared_memory(path: &Path) -> Result<(), String> {
+    const TMPFS: u64 = 0x0102_1994;
+    let wrong = |why: &str| Err(format!("{} {why}", path.display()));
+    match rustix::fs::statfs(path) {
+        Err(why) => wrong(&format!("cannot be used ({why})")),
+        Ok(found) if found.f_type as u64 != TMPFS => wrong("is not memory (no tmpfs)"),
+        Ok(_) => match rustix::fs::access(path, rustix::fs::Access::WRITE_OK | rustix::fs::Access::EXEC_OK) {
+            Ok(()) => Ok(()),
+            Err(why) => wrong(&format!("cannot be written to ({why})")),
+        },
     }
 }
 
@@ -280,6 +346,30 @@ mod tests {
 
     fn domain(name: &str) -> Domain {
         Domain::new(name).unwrap()
+    }
+
+    #[test]
+    fn without_a_name_the_directory_is_in_memory_where_there_is_any() {
+        let uid = rustix::process::geteuid().as_raw();
+        let (named, session) = (Some(PathBuf::from("/a")), Some(PathBuf::from("/b")));
+        let shm = Path::new("/dev/shm");
+        let chosen = RunDir::choose(named, session.clone(), shm);
+        assert_eq!((chosen.path(), chosen.origin()), (Path::new("/a"), &Origin::Named));
+        let chosen = RunDir::choose(None, session, shm);
+        assert_eq!((chosen.path(), chosen.origin()), (Path::new("/b/tampu"), &Origin::Session));
+        assert_eq!(chosen.remark(), None);
+
+        // /proc is there and no tmpfs.
+        for (unusable, why) in [("/proc", "no tmpfs"), ("/nowhere", "cannot be used")] {
+            let chosen = RunDir::choose(None, None, Path::new(unusable));
+            assert_eq!(chosen.path(), Path::new(&format!("/tmp/tampu-{uid}")));
+            let remark = chosen.remark().unwrap();
+            assert!(remark.contains(why) && remark.contains(unusable) && remark.contains("TAMPU_RUN_DIR"), "{remark}");
+        }
+        match is_shared_memory(shm) {
+            Ok(()) => assert_eq!(RunDir::choose(None, None, shm).path(), Path::new(&format!("/dev/shm/tampu-{uid}"))),
+            Err(why) => assert!(RunDir::choose(None, None, shm).remark().unwrap().contains(&why)),
+        }
     }
 
     #[test]

@@ -21,7 +21,7 @@ use tampu_log::{
 };
 use tampu_types::{Level, LogRecord, PartitionFilter, TopicFilter, log_batch::LogBatchView};
 
-use crate::failure::Failure;
+use crate::{failure::Failure, seen::Seen};
 
 /// What is told live.
 pub enum News {
@@ -84,8 +84,10 @@ impl Live {
             let matcher = wanted.query.compile().map_err(|error| Failure::Usage(error.to_string()))?;
             let (tell, over) = (tell.clone(), over.clone());
             threads.push(std::thread::spawn(move || {
+                // Whatever is sent again comes under the same level, so on the same topic.
+                let mut seen = Seen::default();
                 while !over.load(Ordering::Relaxed) {
-                    let Some(news) = reader.next(LOOK).and_then(|event| digest(event, &matcher)) else { continue };
+                    let Some(news) = reader.next(LOOK).and_then(|event| digest(event, &matcher, &mut seen)) else { continue };
                     if !hand_over(&tell, news, &over) {
                         return;
                     }
@@ -126,15 +128,15 @@ fn hand_over(tell: &SyncSender<News>, news: News, over: &AtomicBool) -> bool {
     }
 }
 
-fn digest(event: Event<'_>, matcher: &Matcher) -> Option<News> {
+fn digest(event: Event<'_>, matcher: &Matcher, seen: &mut Seen) -> Option<News> {
     match event {
-        Event::Sample(sample) => decode(&sample, matcher),
+        Event::Sample(sample) => decode(&sample, matcher, seen),
         Event::Gap(gap) => Some(News::Gap(gap)),
         Event::Source(change) => Some(News::Source(change)),
     }
 }
 
-fn decode(sample: &Sample<'_>, matcher: &Matcher) -> Option<News> {
+fn decode(sample: &Sample<'_>, matcher: &Matcher, seen: &mut Seen) -> Option<News> {
     let trouble = |why: String| {
         Some(News::Unreadable(format!("{} of {}, sample {}: {why}", sample.stream.topic, sample.stream.source, sample.sequence)))
     };
@@ -147,7 +149,7 @@ fn decode(sample: &Sample<'_>, matcher: &Matcher) -> Option<News> {
         let mut records = Vec::new();
         for record in view.records() {
             let record = record.map_err(|error| error.to_string())?;
-            if matcher.wants(&record) {
+            if matcher.wants(&record) && seen.is_new(record.id()) {
                 let mut owned = record.to_record();
                 owned.received = Some(sample.received);
                 records.push(owned);

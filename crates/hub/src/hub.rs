@@ -23,7 +23,7 @@ use tampu_bus::{
 };
 use tampu_log::{
     LogSettings, Logger, info, notice,
-    recovery::{NotRecovered, Recovered, RingKeeper},
+    recovery::{News, RingKeeper},
     warning,
 };
 use tampu_types::SourceName;
@@ -123,6 +123,9 @@ impl Hub {
         if let Some(node) = &self.node {
             let left = node.reclaimed();
             info!(self.logger, "node at {}", node.dir().path().display());
+            if let Some(remark) = self.client.run_dir.remark() {
+                warning!(self.logger, "{remark}");
+            }
             if left.sockets + left.rings > 0 {
                 info!(
                     self.logger,
@@ -190,14 +193,18 @@ fn ring_keeper_name() -> String {
 
 /// Looks after the log rings of this host's processes.
 fn keep_rings(dir: &DomainDir, participant: Participant, logger: Logger) -> Result<RingKeeper, HubError> {
-    let tell = move |path: &Path, recovered: Result<Recovered, NotRecovered>| match recovered {
-        Ok(recovered) if recovered.damage.is_empty() => {
+    let tell = move |path: &Path, news: News| match news {
+        News::Recovered(recovered) if recovered.damage.is_empty() => {
             info!(logger, "{} died; {} records recovered from its log rings", recovered.source, recovered.records);
         }
-        Ok(recovered) => {
+        News::Recovered(recovered) => {
             warning!(logger, "{} died; {} records recovered from its log rings, not all", recovered.source, recovered.records; damage = recovered.damage.join("; "));
         }
-        Err(why) => warning!(logger, "log rings wait in {}: {why}", path.display()),
+        News::NotRecovered(why) => warning!(logger, "log rings wait in {}: {why}", path.display()),
+        News::Adopted { source, incarnation } => {
+            info!(logger, "{source} (process {}) has nobody who drains its log rings; that is done here", incarnation.pid);
+        }
+        News::NotAdopted(why) => warning!(logger, "nobody drains the log rings in {}: {why}", path.display()),
     };
     RingKeeper::start(participant, dir.log_rings(), tell).map_err(HubError::Log)
 }

@@ -22,6 +22,7 @@
 //! | the call; what a logger says of itself; how large and how long | `handle`, `voice`, `settings` |
 //! | what all loggers of a process share | `shared` |
 //! | from rings to packets | `backend`, `pump`, `lane`, `packet` |
+//! | records that no statement made, in a ring | `made` |
 //! | what goes without a ring | `inlet` |
 //! | the way out | `post`, `bus_post` |
 //! | text on a terminal or in a file | [`local`] |
@@ -36,6 +37,7 @@ pub(crate) mod handle;
 pub(crate) mod inlet;
 pub(crate) mod lane;
 pub mod local;
+pub(crate) mod made;
 pub(crate) mod packet;
 pub(crate) mod post;
 pub(crate) mod pump;

@@ -1,26 +1,26 @@
 //! Takes over what processes have left in their log rings when they died.
 //!
-//! The records go out under their own ids, so that a collector which has some of them already keeps each once; a viewer may see
-//! again what it saw just before the death. Room in a ring is given back, and the directory removed, only when everything is
+//! The records go out under their own ids, so that a collector which has some of them already keeps each once, and a viewer shows
+//! what it remembers to have shown once. Room in a ring is given back, and the directory removed, only when everything is
 //! with those who keep it: who recovers may die as well, and another begins where it was.
 //!
-//! The host's node does this by itself ([`RingKeeper`]), and `tampu log recover` for a directory that is named.
+//! The host's node does this by itself ([`RingKeeper`]), also for processes that live and have nobody who drains, and
+//! `tampu log recover` for a directory that is named.
+
+mod keeper;
+mod orphans;
 
 use std::{
     collections::HashMap,
-    fs,
     path::{Path, PathBuf},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    thread::JoinHandle,
     time::{Duration, Instant},
 };
 
-use tampu_bus::{Participant, host};
+use tampu_bus::Participant;
 use tampu_ring::{RecoverError, recover};
 use tampu_types::{Datum, Incarnation, Level, LogRecord, RecordId, SourceName, Time};
+
+pub use keeper::{News, RingKeeper, dead_in};
 
 use crate::logger::{
     bus_post::BusPost,
@@ -88,7 +88,7 @@ impl Recoverer {
             return Err(NotRecovered::NobodyKeeps(directory.to_owned()));
         }
         let (source, conversion) = (&found.source, &found.conversion);
-        let mut pump = Pump::new(source.incarnation, &source.host, &source.process, PACKETS);
+        let mut pump = Pump::new(source.incarnation, &source.host, &source.process, PACKETS, found.longs.clone());
         let mut told = Recovered {
             source: source.name.clone(),
             incarnation: source.incarnation,
@@ -112,7 +112,7 @@ impl Recoverer {
                 }
                 match pump.take(number, &entry, Time(conversion.utc(entry.ticks)), &mut found.definitions) {
                     Pumped::InLane(_) => told.records += 1,
-                    Pumped::Nothing => {}
+                    Pumped::Nothing | Pumped::Made => {}
                     Pumped::Unreadable | Pumped::TooLarge => {
                         told.damage.push(format!("ring {number}: no record can be made of entry {}", entry.number));
                     }
@@ -134,9 +134,8 @@ impl Recoverer {
     }
 
     fn somebody_keeps(&mut self, until: Instant) -> bool {
-        let everybody = LaneKey { level: Level::Warning, partition: tampu_types::Partition::everybody(), reach: Reach::Central };
         let until = until.min(Instant::now() + APPEARANCE);
-        while !self.post.is_heard(&everybody) {
+        while !self.post.is_heard(&everybody()) {
             if Instant::now() >= until {
                 return false;
             }
@@ -147,6 +146,10 @@ impl Recoverer {
 
     fn send(&mut self, pump: &mut Pump, last: &mut HashMap<usize, u64>, directory: &Path) -> Result<(), NotRecovered> {
         while let Some(sealed) = pump.lanes.next_sealed() {
+            // Only the process itself would have printed it.
+            if pump.lanes.key(sealed.lane).reach == Reach::Local {
+                continue;
+            }
             let published = self.post.publish(pump.lanes.key(sealed.lane), false, &sealed.bytes);
             let number =
                 published.map_err(|(Refused::NotYet(why) | Refused::Never(why))| NotRecovered::Bus(directory.to_owned(), why))?;
@@ -171,6 +174,11 @@ impl Recoverer {
     }
 }
 
+/// The lane that whoever keeps records reads in any case.
+fn everybody() -> LaneKey {
+    LaneKey { level: Level::Warning, partition: tampu_types::Partition::everybody(), reach: Reach::Central }
+}
+
 /// What the log says of the death. It has an id of the dead, so that it is there once however often it is told.
 fn obituary(told: &Recovered) -> LogRecord {
     let text =
@@ -181,84 +189,4 @@ fn obituary(told: &Recovered) -> LogRecord {
     record.data = vec![Datum::new("recovered", told.records.to_string()), Datum::new("lost", told.lost.to_string())];
     record.data.extend(told.damage.iter().take(10).map(|damage| Datum::new("damage", damage)));
     record
-}
-
-/// Recovers the rings of processes that die on this host, as long as it lives.
-pub struct RingKeeper {
-    stopping: Arc<AtomicBool>,
-    worker: Option<JoinHandle<()>>,
-}
-
-/// How often the directory is looked through.
-const LOOK: Duration = Duration::from_millis(500);
-/// How long one recovery may take before others get their turn.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// How soon a directory that could not be recovered is tried again.
-const AGAIN: Duration = Duration::from_secs(5);
-
-impl RingKeeper {
-    /// Looks after this directory (`<run>/<domain>/rings`); tells of each recovery and, once, of each that does not succeed.
-    pub fn start(
-        participant: Participant,
-        rings: PathBuf,
-        tell: impl Fn(&Path, Result<Recovered, NotRecovered>) + Send + 'static,
-    ) -> std::io::Result<RingKeeper> {
-        let stopping = Arc::new(AtomicBool::new(false));
-        let stop = stopping.clone();
-        let work = move || {
-            let mut recoverer = Recoverer::new(participant);
-            let mut later: HashMap<PathBuf, Instant> = HashMap::new();
-            while !stop.load(Ordering::Acquire) {
-                let dead = dead_in(&rings);
-                later.retain(|path, _| dead.contains(path));
-                for directory in dead {
-                    if stop.load(Ordering::Acquire) || later.get(&directory).is_some_and(|at| *at > Instant::now()) {
-                        continue;
-                    }
-                    match recoverer.recover(&directory, PATIENCE) {
-                        // A collector may come; a living one's files are its own.
-                        Err(NotRecovered::Rings(
-                            RecoverError::Alive(_) | RecoverError::Busy(_) | RecoverError::Unfinished(_),
-                        )) => {
-                            later.insert(directory, Instant::now() + AGAIN);
-                        }
-                        Err(error) => {
-                            if later.insert(directory.clone(), Instant::now() + AGAIN).is_none() {
-                                tell(&directory, Err(error));
-                            }
-                        }
-                        Ok(recovered) => tell(&directory, Ok(recovered)),
-                    }
-                }
-                std::thread::park_timeout(LOOK);
-            }
-        };
-        let worker = std::thread::Builder::new().name("tampu-rings".to_owned()).spawn(work)?;
-        Ok(RingKeeper { stopping, worker: Some(worker) })
-    }
-}
-
-impl Drop for RingKeeper {
-    fn drop(&mut self) {
-        self.stopping.store(true, Ordering::Release);
-        if let Some(worker) = self.worker.take() {
-            worker.thread().unpark();
-            // A worker that panicked has said so.
-            let _ = worker.join();
-        }
-    }
-}
-
-/// The directories of lives that have ended, the oldest first.
-pub fn dead_in(rings: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(rings).into_iter().flatten().flatten();
-    let life = |path: &PathBuf| path.file_name()?.to_str()?.parse::<Incarnation>().ok();
-    let mut dead: Vec<(u64, PathBuf)> = entries
-        .map(|entry| entry.path())
-        .filter_map(|path| life(&path).map(|life| (life, path)))
-        .filter(|(life, _)| life.boot != host::boot() || host::fate(*life) == tampu_bus::engine::Fate::Dead)
-        .map(|(life, path)| (life.start, path))
-        .collect();
-    dead.sort_unstable();
-    dead.into_iter().map(|(_, path)| path).collect()
 }

@@ -1,10 +1,11 @@
-//! The file `clock`: the anchors that turn ticks into UTC, and the bell that wakes the drainer.
+//! The file `clock`: the anchors that turn ticks into UTC, and the bell that wakes the drainer and can ask it to leave.
 //!
 //! ```text
 //!  0  u8[8] 'TAMPULCK'   u32 mark 0x01020304   u16 version 1   u16 0
 //! 16  u32 counter        1 the processor's, 2 ns of UTC      u32 0
 //! 24  u64 count          anchors ever written; the last is at (count - 1) modulo 126
-//! 32  u32 bell           1 while the drainer sleeps on it: a futex     u32 0
+//! 32  u32 bell           1 while the drainer sleeps on it: a futex
+//! 36  u32 wanted         1 while the process itself wants to drain and somebody else does
 //! 64  126 anchors, 32 bytes each: u64 ticks, i64 UTC ns, i64 monotonic ns, u64 1 if UTC was set before it, else 0
 //! ```
 //! Only the holder of the lease adds anchors. The oldest is written over, so a reader leaves out the one that may be in work.
@@ -29,6 +30,7 @@ pub(crate) const LENGTH: usize = 4096;
 const MAGIC: [u8; 8] = *b"TAMPULCK";
 const COUNT_AT: usize = 24;
 const BELL_AT: usize = 32;
+const WANTED_AT: usize = 36;
 const ANCHORS_AT: usize = 64;
 const ANCHORS: u64 = 126;
 
@@ -111,6 +113,19 @@ impl ClockPage {
             // A failure means that nobody sleeps, or that the drainer wakes a little later by itself.
             let _ = futex::wake(self.bell(), futex::Flags::empty(), 1);
         }
+    }
+
+    /// Says whether the process itself wants to drain.
+    pub fn want(&self, wanted: bool) {
+        self.map.half(WANTED_AT).store(u32::from(wanted), Ordering::Relaxed);
+        if wanted {
+            self.ring_bell();
+        }
+    }
+
+    /// Whether it does.
+    pub fn is_wanted(&self) -> bool {
+        self.map.half(WANTED_AT).load(Ordering::Relaxed) != 0
     }
 
     /// Sleeps until the bell rings, at most so long.

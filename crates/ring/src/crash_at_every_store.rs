@@ -10,7 +10,7 @@ use std::{
 use tampu_types::{Domain, Incarnation, SourceName};
 
 use crate::{
-    Drainer, Kind, RingImage, Rings, Settings, Source, What,
+    Drainer, Entry, Kind, RingImage, Rings, Settings, Source, What,
     lines::{Counts, LEVELS},
     step::hook,
 };
@@ -31,6 +31,13 @@ fn payload(number: u64) -> Vec<u8> {
     number.to_ne_bytes().repeat(1 + number as usize % 9)
 }
 
+/// What an entry is known by: whether it was told early, and its number.
+type Name = (bool, u64);
+
+fn name(entry: &Entry<'_>) -> Name {
+    (matches!(entry.what, What::Lost(lost) if lost.early), entry.number)
+}
+
 /// What is known outside of the ring.
 #[derive(Default)]
 struct Known {
@@ -40,9 +47,10 @@ struct Known {
     calling: Cell<bool>,
     /// Calls that returned without.
     refused: Cell<u64>,
-    /// Entries handed off: records and losses, as (number, record or how many lost).
-    handed_off: RefCell<Vec<(u64, Result<u64, u64>)>>,
+    /// Entries handed off: records and losses, as (name, record or how many lost).
+    handed_off: RefCell<Vec<(Name, Result<u64, u64>)>>,
     looks: Cell<u64>,
+    early: Cell<u64>,
 }
 
 /// What a recovery finds, with what had been handed off, must be everything, once.
@@ -50,7 +58,7 @@ fn look(file: &Path, known: &Known) {
     known.looks.set(known.looks.get() + 1);
     let mut image = RingImage::parse(&std::fs::read(file).unwrap()).unwrap();
     let mut found = known.handed_off.borrow().clone();
-    let mut numbers: Vec<u64> = found.iter().map(|(number, _)| *number).collect();
+    let mut names: Vec<Name> = found.iter().map(|(name, _)| *name).collect();
     while let Some(entry) = image.next_entry() {
         let entry = entry.unwrap();
         // What was handed off but not yet committed comes again under its number: that is how it is recognised.
@@ -60,16 +68,19 @@ fn look(file: &Path, known: &Known) {
                 assert_eq!(bytes, payload(number), "whole");
                 Ok(number)
             }
+            What::Long { .. } => unreachable!("none is made"),
             What::Lost(lost) => Err(lost.total()),
         };
-        match found.iter().find(|(number, _)| *number == entry.number) {
+        let name = name(&entry);
+        match found.iter().find(|(before, _)| *before == name) {
             Some((_, before)) => assert_eq!(*before, what, "the same record under the same number"),
             None => {
-                numbers.push(entry.number);
-                found.push((entry.number, what));
+                names.push(name);
+                found.push((name, what));
             }
         }
     }
+    let numbers: Vec<u64> = names.iter().filter(|(early, _)| !early).map(|(_, number)| *number).collect();
     assert_eq!(numbers, (0..numbers.len() as u64).collect::<Vec<_>>(), "numbers have no holes");
     let records: Vec<u64> = found.iter().filter_map(|(_, what)| what.ok()).collect();
     let (completed, under_way) = (known.completed.get(), u64::from(known.calling.get()));
@@ -79,19 +90,28 @@ fn look(file: &Path, known: &Known) {
     assert!((known.refused.get()..=known.refused.get() + under_way).contains(&lost), "{lost} of {}", known.refused.get());
 }
 
-fn drain(drainer: &mut Drainer, known: &Known, most: usize) {
+fn drain(drainer: &mut Drainer, known: &Known, most: usize, commit: bool) {
     for ring in drainer.rings() {
         for _ in 0..most {
             let Some(entry) = ring.next_entry() else { break };
             let entry = entry.unwrap();
             let what = match entry.what {
                 What::Record { payload, .. } => Ok(u64::from_ne_bytes(*payload.first_chunk().unwrap())),
+                What::Long { .. } => unreachable!("none is made"),
                 What::Lost(lost) => Err(lost.total()),
             };
-            known.handed_off.borrow_mut().push((entry.number, what));
+            known.handed_off.borrow_mut().push((name(&entry), what));
         }
-        let mark = ring.mark();
-        ring.commit(&mark);
+        if let Some(entry) = ring.untold()
+            && let What::Lost(lost) = entry.what
+        {
+            known.early.set(known.early.get() + 1);
+            known.handed_off.borrow_mut().push((name(&entry), Err(lost.total())));
+        }
+        if commit {
+            let mark = ring.mark();
+            ring.commit(&mark);
+        }
     }
 }
 
@@ -141,8 +161,10 @@ fn nothing_is_lost_or_doubled_whichever_store_was_the_last() {
         }
         // Slowly enough that the ring is full now and then.
         match number % 80 {
-            60 => drain(&mut drainer, &known, 7),
-            70 => drain(&mut drainer, &known, 1000),
+            60 => drain(&mut drainer, &known, 7, true),
+            // Everything up to some losses, which are told early and not yet committed when the ring tells of more.
+            78 => drain(&mut drainer, &known, 1000, number % 160 < 80),
+            79 => drain(&mut drainer, &known, 1000, true),
             _ => {}
         }
     }
@@ -150,6 +172,7 @@ fn nothing_is_lost_or_doubled_whichever_store_was_the_last() {
     look(&file.unwrap(), &known);
     let dropped: Counts = rings.stats()[0].dropped;
     assert!(known.refused.get() > 20 && known.refused.get() == dropped.iter().sum::<u64>());
+    assert!(known.early.get() > 2, "{} told early", known.early.get());
     assert!(known.looks.get() > 2000, "{} looks", known.looks.get());
     assert!(fast > 100, "{fast} the fast way");
 }

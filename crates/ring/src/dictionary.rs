@@ -6,7 +6,7 @@
 //! 32  entries, one after the other:
 //!      0  u32 CRC-32C of everything from byte 4 to the end of the bytes
 //!      4  u32 id          from 1, one more each
-//!      8  u32 kind        1 call site, 2 logger; others are a later release's
+//!      8  u32 kind        1 call site, 2 logger, 3 records made by hand; others are a later release's
 //!     12  u32 length
 //!     16  bytes, then zeros up to a multiple of 8
 //! ```
@@ -45,6 +45,8 @@ pub enum Kind {
     Site,
     /// A logger: who speaks.
     Voice,
+    /// Records that no call site made: their payload is all there is of them.
+    Made,
     /// Something a later release knows.
     Other(u32),
 }
@@ -54,6 +56,7 @@ impl Kind {
         match self {
             Kind::Site => 1,
             Kind::Voice => 2,
+            Kind::Made => 3,
             Kind::Other(number) => number,
         }
     }
@@ -62,6 +65,7 @@ impl Kind {
         match number {
             1 => Kind::Site,
             2 => Kind::Voice,
+            3 => Kind::Made,
             other => Kind::Other(other),
         }
     }

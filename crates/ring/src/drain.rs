@@ -21,13 +21,15 @@ use crate::{
     dictionary::{self, Reader},
     fork::Generation,
     image::Header,
-    lease::Held,
+    lease::{self, Held},
     life::{CLOCK, DICTIONARY, LEASE, Life, SOURCE, ring_name, ring_number},
     lines::{Cursor, LINES_LEN, Lines},
+    long::Longs,
     map::RingMap,
     place::{Place, PlaceError, read_at},
     producer::Ring,
     record::{Entry, Walk},
+    recover::has_mapped,
     ring_file::{BadRing, LARGEST},
     rings::{RingStats, ring_stats},
     source::{self, Source},
@@ -62,24 +64,25 @@ pub struct Drainer {
 
 enum Scope {
     Inside(Arc<Life>),
-    Outside { place: Place, clock: ClockPage, source: Source },
+    Outside { place: Arc<Place>, clock: ClockPage, source: Source },
 }
 
 impl Drainer {
     pub(crate) fn inside(life: Arc<Life>) -> Result<Drainer, Busy> {
-        let lease = life.place().map(take_lease).transpose()?;
+        let lease = life.place().map(|place| take_lease(place)).transpose()?;
         if life.drained.swap(true, Ordering::AcqRel) {
             return Err(Busy::Taken);
         }
+        life.clock.want(false);
         let dictionary = life.dictionary.reader();
         let generation = Generation::now();
         let mut drainer = Drainer { rings: Vec::new(), dictionary, scope: Scope::Inside(life), generation, _lease: lease };
-        drainer.refresh()?;
+        drainer.begin()?;
         Ok(drainer)
     }
 
-    /// Drains another process's rings while it lives. What is in them when it dies is for [`crate::recover()`], which also knows
-    /// what the process could no longer tell.
+    /// Drains another process's rings while it lives, as long as it does not want to by itself ([`Drainer::is_wanted`]). What is in
+    /// them when it dies is for [`crate::recover()`], which also knows what the process could no longer tell.
     pub fn attach(directory: &Path) -> Result<Drainer, Busy> {
         let place = Place::open(directory)?;
         let bad = |name: &str, why: String| Busy::File(directory.join(name), why);
@@ -89,16 +92,33 @@ impl Drainer {
         let (file, length) = place.open_file(CLOCK, clock_page::LENGTH as u64)?;
         let bytes = read_at(&file, 0, length as usize)?;
         let clock = ClockPage::open(&file, &bytes).map_err(|why| bad(CLOCK, why.to_string()))??;
+        // Whoever wanted it did not come for it; who still waits says so again.
+        clock.want(false);
         let (file, _) = place.open_file(DICTIONARY, dictionary::LONGEST)?;
         let mut drainer = Drainer {
             rings: Vec::new(),
             dictionary: Reader::new(Arc::new(file)),
-            scope: Scope::Outside { place, clock, source },
+            scope: Scope::Outside { place: Arc::new(place), clock, source },
             generation: Generation::now(),
             _lease: Some(lease),
         };
-        drainer.refresh()?;
+        drainer.begin()?;
         Ok(drainer)
+    }
+
+    fn begin(&mut self) -> Result<(), Busy> {
+        self.refresh()?;
+        let cursors: Vec<(u32, u64)> = self.rings.iter().map(|ring| (ring.number, ring.committed.position)).collect();
+        self.longs().remove_before(&cursors);
+        Ok(())
+    }
+
+    /// The payloads that are too long for the rings.
+    pub fn longs(&self) -> Longs {
+        match &self.scope {
+            Scope::Inside(life) => Longs::in_life(life),
+            Scope::Outside { place, .. } => Longs::of(Some(place.clone())),
+        }
     }
 
     /// Looks for rings that are new, and takes an anchor of the clock: about once a second.
@@ -155,6 +175,31 @@ impl Drainer {
     /// Turns ticks into UTC.
     pub fn conversion(&self) -> Conversion {
         self.clock().conversion()
+    }
+
+    /// Whether the process itself wants to drain: who does so from outside hands off what it has taken, commits that, and is
+    /// dropped. For a while after that it leaves the lease to the process.
+    pub fn is_wanted(&self) -> bool {
+        matches!(self.scope, Scope::Outside { .. }) && self.clock().is_wanted()
+    }
+
+    /// Whether the directory is still there: a process that ends in order removes it.
+    pub fn is_there(&self) -> bool {
+        match (&self.scope, &self._lease) {
+            (Scope::Outside { place, .. }, Some(lease)) => place.is_current(LEASE, lease.file()),
+            _ => true,
+        }
+    }
+
+    /// Whether the process lives, as [`crate::recover()`] sees it.
+    pub fn lives(&self) -> bool {
+        match &self.scope {
+            Scope::Inside(_) => true,
+            Scope::Outside { place, source, .. } => {
+                let is_over = place.open_file(SOURCE, source::LONGEST).is_ok_and(|(file, _)| lease::is_free(&file));
+                !is_over || has_mapped(source.incarnation.pid, place.path())
+            }
+        }
     }
 
     /// Sleeps until a ring is more than half full or somebody rings the bell, at most so long.
@@ -230,7 +275,7 @@ impl RingDrain {
         // Nobody moves it: we have the lease.
         let cursor = lines.cursor().unwrap_or(Cursor::START);
         lines.restore_tail(&cursor);
-        let walk = Walk { cursor };
+        let walk = Walk::new(cursor, &lines.losses(), lines.early());
         RingDrain { number, memory, generation: Generation::now(), walk, committed: cursor, head: cursor.position, broken: false }
     }
 
@@ -271,17 +316,19 @@ impl RingDrain {
         }
     }
 
-    /// Losses that the ring itself has not told yet, because nothing came after them: an entry like its notes, but without a
-    /// number of its own, because whoever takes over before the next commit does not find it here and would number all that
-    /// follows otherwise. Nothing while there is something else to take.
+    /// Losses that the ring itself has not told yet, because nothing came after them: an *early* entry. Nothing while there is
+    /// something else to take, or while losses told before are not committed: so whoever takes over before the next commit
+    /// gets the same under the same number.
     pub fn untold(&mut self) -> Option<Entry<'_>> {
-        if self.peek().is_some() || self.broken {
+        let is_busy = self.peek().is_some() || self.walk.cursor.told != self.committed.told;
+        if is_busy || self.broken || !self.generation.is_now() {
             return None;
         }
-        let losses = self.memory.map().lines().losses();
-        let number = self.walk.cursor.number;
-        let found = self.walk.last_words(&losses)?;
-        self.walk.cursor.number = number;
+        let losses = self.lines().losses();
+        if losses.dropped != self.walk.cursor.told {
+            self.lines().tell_early(&losses.dropped);
+        }
+        let found = self.walk.early(&losses)?;
         Some(found.by(&self.walk.cursor.thread))
     }
 
@@ -326,7 +373,7 @@ impl RingDrain {
 
     /// Goes back to what was committed last: the entries since then come again.
     pub fn rewind(&mut self) {
-        self.walk.cursor = self.committed;
+        self.walk = Walk::new(self.committed, &self.lines().losses(), self.lines().early());
         self.head = self.committed.position;
     }
 

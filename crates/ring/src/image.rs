@@ -4,7 +4,7 @@
 //! read of it is merely short. All here is safe code over bytes, and any bytes are input.
 
 use crate::{
-    lines::{CURSOR_WORDS, CURSORS_AT, Cursor, HEAD_AT, LEVELS, LINES_LEN, LOSS_AT, Losses, TURN_AT},
+    lines::{CURSOR_WORDS, CURSORS_AT, Counts, Cursor, EARLY_AT, HEAD_AT, LEVELS, LINES_LEN, LOSS_AT, Losses, TURN_AT},
     record::{Entry, Walk},
     ring_file::{BadRing, RingFile},
 };
@@ -32,6 +32,7 @@ pub(crate) struct Header {
     pub cursor: Cursor,
     pub head: u64,
     pub losses: Losses,
+    pub early: Counts,
 }
 
 impl Header {
@@ -46,12 +47,13 @@ impl Header {
         let cursor = Cursor::from_words(&std::array::from_fn::<_, CURSOR_WORDS, _>(|index| word(begin + 8 * index)));
         let dropped = std::array::from_fn::<_, LEVELS, _>(|level| word(LOSS_AT + 32 + 8 * level));
         let losses = Losses { first: word(LOSS_AT + 16), last: word(LOSS_AT + 24), dropped };
+        let early = std::array::from_fn::<_, LEVELS, _>(|level| word(EARLY_AT + 8 * level));
         let (head, position) = (word(HEAD_AT), cursor.position);
         let possible = head.checked_sub(position).is_some_and(|waiting| waiting <= file.size);
         if !possible || !head.is_multiple_of(8) || !position.is_multiple_of(8) {
             return Err(BadRing::Words { head, position, size: file.size });
         }
-        Ok(Header { file, turn, cursor, head, losses })
+        Ok(Header { file, turn, cursor, head, losses, early })
     }
 
     /// Where in the file the unread bytes are: one piece, and a second where they go round the end.
@@ -75,8 +77,9 @@ impl RingImage {
 
     /// A ring whose unread bytes have been fetched already.
     pub(crate) fn new(header: Header, unread: Vec<u8>) -> RingImage {
-        let Header { file, turn, cursor, losses, .. } = header;
-        RingImage { file, turn, unread, begin: cursor.position, losses, walk: Walk { cursor }, committed: cursor, ended: false }
+        let Header { file, turn, cursor, losses, early, .. } = header;
+        let walk = Walk::new(cursor, &losses, early);
+        RingImage { file, turn, unread, begin: cursor.position, losses, walk, committed: cursor, ended: false }
     }
 
     fn rest(&self) -> &[u8] {

@@ -38,6 +38,12 @@ impl Held {
     }
 }
 
+/// Whether nobody holds a lock of this file.
+pub(crate) fn is_free(file: &File) -> bool {
+    // Let go of with the file, at once.
+    rustix::fs::flock(file, FlockOperation::NonBlockingLockShared).is_ok()
+}
+
 impl Drop for Held {
     fn drop(&mut self) {
         // In a child the descriptor was closed when it was made, and its number may be somebody else's by now.

@@ -22,6 +22,7 @@
 //! | the call, the process's rings and their life | `rings`, `life`, `local`, `fork` |
 //! | the ring itself: the shared header and its protocol, a record, the writing side | `lines`, `record`, `producer`, `map` |
 //! | reading: of the living, of the dead | `drain`, `recover`, `image` |
+//! | what is too long for a ring | `long` |
 //! | what stands beside the rings | `source`, `dictionary`, `clock`, `clock_page`, `place`, `lease` |
 //!
 //! The bytes are in `spec/log-ring.md`. Loss of the host's power is not survived: the files lie in memory.
@@ -69,6 +70,7 @@ mod lease;
 mod life;
 mod lines;
 mod local;
+mod long;
 mod map;
 mod place;
 mod producer;
@@ -91,10 +93,11 @@ pub use life::Shelter;
 #[cfg(loom)]
 pub use lines::Lines;
 pub use lines::{Counts, Cursor, LEVELS};
+pub use long::{BadLong, LONGEST_PAYLOAD, Long, Longs};
 pub use place::{FileSystem, PlaceError, Why};
 pub use producer::{Refused, Room, Slot};
 pub use record::{Entry, Flaw, Lost, What};
-pub use recover::{Damage, RecoverError, RecoveredRing, Recovery, recover};
+pub use recover::{Damage, RecoverError, RecoveredRing, Recovery, recover, remove_unfinished};
 pub use ring_file::{BadRing, RingFile};
 pub use rings::{Pool, RingStats, Rings, Settings};
 pub use source::{BadSource, Source};

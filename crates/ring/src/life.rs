@@ -74,7 +74,7 @@ impl Shelter {
 pub(crate) struct Life {
     pub incarnation: Incarnation,
     generation: Generation,
-    place: Option<Place>,
+    place: Option<Arc<Place>>,
     /// Why not everything, or nothing, is in files.
     unsheltered: Mutex<Option<String>>,
     pub dictionary: Dictionary,
@@ -158,7 +158,7 @@ impl Life {
         Life {
             incarnation,
             generation: Generation::now(),
-            place,
+            place: place.map(Arc::new),
             unsheltered: Mutex::new(unsheltered),
             dictionary,
             clock: Arc::new(clock),
@@ -177,7 +177,7 @@ impl Life {
         self.generation.is_now()
     }
 
-    pub fn place(&self) -> Option<&Place> {
+    pub fn place(&self) -> Option<&Arc<Place>> {
         self.place.as_ref()
     }
 
@@ -242,7 +242,7 @@ impl Life {
     fn make(&self, shared: bool) -> Option<Arc<Ring>> {
         let number = self.next_number.fetch_add(1, Ordering::Relaxed);
         let in_file = |place: &Place| self.make_in(Some(place), number);
-        let map = match self.place.as_ref().map(in_file) {
+        let map = match self.place.as_deref().map(in_file) {
             Some(Ok(map)) => Some(map),
             Some(Err(error)) => {
                 lock(&self.unsheltered).get_or_insert_with(|| error.to_string());
@@ -286,7 +286,7 @@ impl Life {
 impl Drop for Life {
     fn drop(&mut self) {
         // What was not drained stays for whoever recovers it, as after a death.
-        if let Some(place) = self.place.as_ref().filter(|_| self.generation.is_now())
+        if let Some(place) = self.place.as_deref().filter(|_| self.generation.is_now())
             && self.is_drained()
         {
             remove_all(place);

@@ -43,6 +43,7 @@ pub(crate) const HEAD_AT: usize = 128;
 pub(crate) const LOSS_AT: usize = 256;
 pub(crate) const TAIL_AT: usize = 384;
 pub(crate) const TURN_AT: usize = 392;
+pub(crate) const EARLY_AT: usize = 408;
 
 #[repr(C, align(128))]
 struct Apart<T>(T);
@@ -69,6 +70,7 @@ struct DrainerLine {
     tail: AtomicU64,
     turn: AtomicU64,
     high_water: AtomicU64,
+    early: [AtomicU64; LEVELS],
 }
 
 /// The shared lines of one ring.
@@ -88,6 +90,7 @@ const _: () = {
     assert!(std::mem::offset_of!(Lines, writer) == HEAD_AT);
     assert!(std::mem::offset_of!(Lines, loss) == LOSS_AT);
     assert!(std::mem::offset_of!(Lines, drainer) == TAIL_AT);
+    assert!(TAIL_AT + std::mem::offset_of!(DrainerLine, early) == EARLY_AT);
     assert!(std::mem::offset_of!(Lines, cursors) == CURSORS_AT[0]);
     assert!(std::mem::size_of::<Apart<[AtomicU64; CURSOR_WORDS]>>() == CURSORS_AT[1] - CURSORS_AT[0]);
 };
@@ -161,7 +164,12 @@ impl Lines {
                 last: word(),
                 dropped: std::array::from_fn(|_| word()),
             }),
-            drainer: Apart(DrainerLine { tail: word(), turn: word(), high_water: word() }),
+            drainer: Apart(DrainerLine {
+                tail: word(),
+                turn: word(),
+                high_water: word(),
+                early: std::array::from_fn(|_| word()),
+            }),
             cursors: std::array::from_fn(|_| Apart(std::array::from_fn(|_| word()))),
         }
     }
@@ -234,6 +242,20 @@ impl Lines {
         let dropped = std::array::from_fn(|level| self.loss.0.dropped[level].load(Ordering::Acquire));
         let [first, last] = [&self.loss.0.first, &self.loss.0.last].map(|time| time.load(Ordering::Relaxed));
         Losses { first, last, dropped }
+    }
+
+    /// The drainer is about to tell these losses ahead of the ring's own notes. Nothing is told before this returns, so whoever
+    /// takes over finds here all that may have been told so.
+    pub(crate) fn tell_early(&self, counts: &Counts) {
+        for (word, count) in self.drainer.0.early.iter().zip(counts) {
+            word.store(*count, Ordering::Relaxed);
+            stored();
+        }
+    }
+
+    /// The losses that were told ahead of the ring's own notes, or were about to be.
+    pub(crate) fn early(&self) -> Counts {
+        std::array::from_fn(|level| self.drainer.0.early[level].load(Ordering::Relaxed))
     }
 
     /// Counts a call that had to wait for room.

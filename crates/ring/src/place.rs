@@ -9,6 +9,7 @@ use std::{
     io,
     os::unix::fs::{DirBuilderExt, FileExt},
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use rustix::{
@@ -160,6 +161,19 @@ impl Place {
             }
         };
         checked().map_err(self.about(name))
+    }
+
+    /// How long ago a file in it was made, renamed or removed.
+    pub fn age(&self) -> Result<Duration, PlaceError> {
+        let changed = || self.directory.metadata()?.modified();
+        let changed = changed().map_err(|why| PlaceError { path: self.path.clone(), why: why.into() })?;
+        Ok(changed.elapsed().unwrap_or_default())
+    }
+
+    /// How long a file is, if it is there.
+    pub fn length(&self, name: &str) -> Option<u64> {
+        let found = rustix::fs::statat(&self.directory, name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        u64::try_from(found.st_size).ok()
     }
 
     /// The whole of a plain file of ours.

@@ -40,13 +40,14 @@ const SHUT: usize = 1;
 /// A record of `n` bytes of payload takes at most `n + MOST` bytes.
 const MOST: usize = HEADER + 7;
 
-/// Why a record was not taken. It has been counted, by level, in the ring that was full; that will be told in the ring itself.
+/// Why a record was not taken. Unless it says otherwise it has been counted, by level, in the ring that was full; that will be told
+/// in the ring itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     /// The drainer did not make room in time.
     #[error("the log ring is full and was not drained in time")]
     Full,
-    /// More than a quarter of the ring.
+    /// More than a quarter of the ring. It was not counted: [`Rings::put_long`](crate::Rings::put_long) may take it.
     #[error("a log record longer than a quarter of the ring")]
     Long,
     /// Made while two records of this thread were being written.
@@ -162,6 +163,14 @@ impl Producer {
             self.write_due(ring);
         }
         self.end.set(SHUT);
+    }
+
+    /// The next claim looks further: something has to be told before. No slot is open.
+    pub fn shut(&self) {
+        // On a shared ring every record does.
+        if !self.shared {
+            self.end.set(SHUT);
+        }
     }
 
     /// Whether a slot is open on it.
@@ -448,6 +457,16 @@ impl Slot<'_> {
         self.at = self.at.wrapping_add(length);
         self.left -= length;
         stored();
+    }
+
+    /// Where the record will stand in its ring's stream.
+    pub(crate) fn position(&self) -> u64 {
+        (self.start.addr() as u64).wrapping_add(self.producer.bias.get())
+    }
+
+    /// Whether it lies in this ring.
+    pub(crate) fn is_in(&self, ring: &Ring) -> bool {
+        std::ptr::eq(self.producer, ring.producer())
     }
 
     /// Bytes of payload so far.

@@ -11,10 +11,12 @@
 //! Notes are about the records around them. A *thread note* (voice 1) says who writes from here on; it has no number, for it
 //! becomes no log record. A *loss note* (voice 2) stands where records are missing and has a number like a record. It holds
 //! all that were ever lost in this ring, not those since the last note: so the difference to what the cursor says has been
-//! told is right however often the drainer dies between the two. Notes of a kind that a later release invents are stepped over.
+//! told is right however often the drainer dies between the two. A *long note* (voice 3) stands for a record whose payload is in a
+//! file of its own (`long.rs`), and is numbered as that record. Notes of a kind that a later release invents are stepped over.
 
 use crate::{
     lines::{Counts, Cursor, LEVELS, Losses},
+    long::Long,
     thread::Thread,
 };
 
@@ -24,6 +26,10 @@ pub(crate) const HEADER: usize = 24;
 pub(crate) const NOTE: u32 = 0;
 const THREAD_NOTE: u32 = 1;
 const LOSS_NOTE: u32 = 2;
+/// The kind of a note that stands for a payload in a file of its own.
+pub(crate) const LONG_NOTE: u32 = 3;
+/// Bytes of its payload.
+pub(crate) const LONG_NOTE_LEN: usize = 24;
 /// Bytes of a loss note in the ring.
 pub(crate) const LOSS_NOTE_LEN: usize = HEADER + 16 + 8 * LEVELS;
 
@@ -123,6 +129,15 @@ pub enum What<'a> {
         /// Its bytes.
         payload: &'a [u8],
     },
+    /// A record whose payload is in a file of its own.
+    Long {
+        /// As above.
+        site: u32,
+        /// As above.
+        voice: u32,
+        /// Which file ([`Longs::read`](crate::Longs::read)).
+        payload: Long,
+    },
     /// Here records are missing.
     Lost(Lost),
 }
@@ -136,6 +151,9 @@ pub struct Lost {
     pub last: u64,
     /// How many, by level.
     pub counts: Counts,
+    /// Told ahead of the ring's own notes, because nothing came after them: then the entry's number says how many were told
+    /// before, and is apart from the numbers of the others.
+    pub early: bool,
 }
 
 impl Lost {
@@ -147,7 +165,7 @@ impl Lost {
     /// What was lost since `told`; `None` if nothing was.
     pub(crate) fn since(told: &Counts, losses: &Losses) -> Option<Lost> {
         let counts = std::array::from_fn(|level| losses.dropped[level].saturating_sub(told[level]));
-        let lost = Lost { first: losses.first, last: losses.last, counts };
+        let lost = Lost { first: losses.first, last: losses.last, counts, early: false };
         (lost.total() > 0).then_some(lost)
     }
 }
@@ -186,9 +204,19 @@ impl<'a> Found<'a> {
 #[derive(Debug, Clone)]
 pub(crate) struct Walk {
     pub cursor: Cursor,
+    /// Losses that whoever drained before had told early and not committed: they come again, before all else.
+    again: Option<Losses>,
 }
 
 impl Walk {
+    /// From a cursor on, in a ring whose header says this of losses, and up to which they were told early.
+    pub fn new(cursor: Cursor, losses: &Losses, early: Counts) -> Walk {
+        // Where the words contradict each other the ring's own notes tell what is missing.
+        let holds = |level: usize| (cursor.told[level]..=losses.dropped[level]).contains(&early[level]);
+        let is_ahead = early != cursor.told && (0..LEVELS).all(holds);
+        Walk { cursor, again: is_ahead.then_some(Losses { dropped: early, ..*losses }) }
+    }
+
     /// The next entry. `bytes` are those from the cursor's position to where records are complete. An error does not move the
     /// cursor, and nothing behind it can be found.
     pub fn next<'a>(&mut self, bytes: &'a [u8]) -> Result<Option<Found<'a>>, Flaw> {
@@ -198,6 +226,9 @@ impl Walk {
     /// The same, but nothing that was made later than `latest`.
     #[inline]
     pub fn next_until<'a>(&mut self, mut bytes: &'a [u8], latest: u64) -> Result<Option<Found<'a>>, Flaw> {
+        if let Some(found) = self.again.take().and_then(|losses| self.early(&losses)) {
+            return Ok(Some(found));
+        }
         loop {
             let Some((header, payload, taken)) = split(self.cursor.position, bytes)? else { return Ok(None) };
             if header.ticks > latest {
@@ -216,11 +247,20 @@ impl Walk {
                 Header { voice: LOSS_NOTE, .. } => Some(read_losses(payload).ok_or(Flaw::Note(LOSS_NOTE))?),
                 _ => None,
             };
+            let long = match header {
+                Header { site: NOTE, voice: LONG_NOTE, .. } => {
+                    Some(read_long(self.cursor.position, payload).ok_or(Flaw::Note(LONG_NOTE))?)
+                }
+                _ => None,
+            };
             self.cursor.position += taken as u64;
+            if let Some(what) = long {
+                return Ok(Some(self.found(header.ticks, what)));
+            }
             let what = match lost {
                 Some(losses) => {
                     let told = std::mem::replace(&mut self.cursor.told, losses.dropped);
-                    let nothing = Lost { first: losses.first, last: losses.last, counts: [0; LEVELS] };
+                    let nothing = Lost { first: losses.first, last: losses.last, counts: [0; LEVELS], early: false };
                     What::Lost(Lost::since(&told, &losses).unwrap_or(nothing))
                 }
                 None => continue,
@@ -231,7 +271,17 @@ impl Walk {
 
     /// When the next record or note was made.
     pub fn peek(&self, bytes: &[u8]) -> Option<u64> {
-        split(self.cursor.position, bytes).ok().flatten().map(|(header, ..)| header.ticks)
+        let again = self.again.map(|losses| losses.last);
+        again.or_else(|| split(self.cursor.position, bytes).ok().flatten().map(|(header, ..)| header.ticks))
+    }
+
+    /// Losses told ahead of the ring's notes: from here on they count as told. The same losses always get the same number.
+    pub fn early(&mut self, losses: &Losses) -> Option<Found<'static>> {
+        let mut lost = Lost::since(&self.cursor.told, losses)?;
+        lost.early = true;
+        let told = std::mem::replace(&mut self.cursor.told, losses.dropped);
+        let number = told.iter().fold(0, |sum: u64, count| sum.wrapping_add(*count));
+        Some(Found { number, ticks: lost.last, what: What::Lost(lost) })
     }
 
     /// What a dead writer lost and could no longer tell, as the last entry of its ring.
@@ -272,6 +322,25 @@ fn read_thread(payload: &[u8]) -> Option<Thread> {
     let (length, name) = rest.split_first_chunk::<4>()?;
     let name = name.get(..u32::from_ne_bytes(*length) as usize)?;
     Some(Thread::from_parts(u32::from_ne_bytes(*id), name))
+}
+
+/// What stands for a payload in a file of its own.
+pub(crate) fn long_note(site: u32, voice: u32, long: &Long) -> [u8; LONG_NOTE_LEN] {
+    let mut payload = [0; LONG_NOTE_LEN];
+    payload[..4].copy_from_slice(&site.to_ne_bytes());
+    payload[4..8].copy_from_slice(&voice.to_ne_bytes());
+    payload[8..16].copy_from_slice(&long.length.to_ne_bytes());
+    payload[16..20].copy_from_slice(&long.checksum.to_ne_bytes());
+    payload
+}
+
+fn read_long(position: u64, payload: &[u8]) -> Option<What<'static>> {
+    let payload: &[u8; LONG_NOTE_LEN] = payload.first_chunk()?;
+    let (half, word) = (
+        |at: usize| u32::from_ne_bytes(std::array::from_fn(|i| payload[at + i])),
+        |at: usize| u64::from_ne_bytes(std::array::from_fn(|i| payload[at + i])),
+    );
+    Some(What::Long { site: half(0), voice: half(4), payload: Long { position, length: word(8), checksum: half(16) } })
 }
 
 fn read_losses(payload: &[u8]) -> Option<Losses> {

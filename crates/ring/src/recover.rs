@@ -11,6 +11,8 @@ use std::{
     io,
     os::unix::fs::FileExt,
     path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
 };
 
 use crate::{
@@ -22,6 +24,7 @@ use crate::{
     lease::Held,
     life::{CLOCK, DICTIONARY, SOURCE, remove_all, ring_name, ring_number},
     lines::{Cursor, LINES_LEN},
+    long::Longs,
     place::{Place, PlaceError, Why, read_at},
     record::Entry,
     ring_file::{BadRing, LARGEST, RingFile},
@@ -106,7 +109,9 @@ pub struct Recovery {
     pub rings: Vec<RecoveredRing>,
     /// What could not be read.
     pub damage: Vec<Damage>,
-    place: Place,
+    /// Payloads too long for them.
+    pub longs: Longs,
+    place: Arc<Place>,
     _lease: Held,
     _over: Held,
 }
@@ -155,11 +160,26 @@ pub fn recover(directory: &Path) -> Result<Recovery, RecoverError> {
             Err(bad) => damage.push(bad),
         }
     }
-    Ok(Recovery { source, definitions, conversion, rings, damage, place, _lease: lease, _over: over })
+    let place = Arc::new(place);
+    let longs = Longs::of(Some(place.clone()));
+    Ok(Recovery { source, definitions, conversion, rings, damage, longs, place, _lease: lease, _over: over })
+}
+
+/// Removes the directory of a process that died before its `source` was complete, so before it logged anything. The caller knows
+/// that it is dead, as far as one can from outside; so that one in another container, whose number means nothing here, is not
+/// disturbed while it begins, nothing is removed that changed lately. Says whether it is gone.
+pub fn remove_unfinished(directory: &Path) -> Result<bool, PlaceError> {
+    /// How long a beginning may take.
+    const BEGINNING: Duration = Duration::from_secs(10);
+    let place = Place::open(directory)?;
+    if place.length(SOURCE).is_some() || place.age()? < BEGINNING {
+        return Ok(false);
+    }
+    Ok(remove_all(&place).is_empty())
 }
 
 /// Whether a living process has files of this directory mapped.
-fn has_mapped(pid: u32, directory: &Path) -> bool {
+pub(crate) fn has_mapped(pid: u32, directory: &Path) -> bool {
     let name = directory.file_name().unwrap_or_default().to_string_lossy();
     let needle = format!("/{name}/ring-");
     fs::read(format!("/proc/{pid}/maps")).is_ok_and(|maps| maps.windows(needle.len()).any(|found| found == needle.as_bytes()))

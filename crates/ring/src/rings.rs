@@ -7,7 +7,7 @@ use std::{
         Arc,
         atomic::{AtomicPtr, AtomicU64, Ordering},
     },
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
 use tampu_types::Incarnation;
@@ -20,7 +20,9 @@ use crate::{
     life::{Life, Shelter},
     lines::Counts,
     local::{self, Found},
+    long::{LONGEST_PAYLOAD, Longs},
     producer::{Producer, Refused, Ring, Room, Slot},
+    record::{LONG_NOTE, LONG_NOTE_LEN, NOTE, long_note},
     source::Source,
     thread::Thread,
 };
@@ -152,13 +154,74 @@ impl Rings {
             ring.producer().is_taken_by(thread);
         }
         let made = ring.producer().make_room(ring, max, wait);
-        if made.is_err() {
-            ring.count_lost(level);
+        if let Err(refused) = made {
+            if refused != Refused::Long {
+                ring.count_lost(level);
+            }
             if shared {
                 ring.producer().let_go();
             }
         }
         made.map(|()| ring.producer())
+    }
+
+    /// Counts a record that its maker gives up, as those that found no room are: it is told in this thread's ring before the next.
+    pub fn count_lost(&self, level: u8) {
+        let Some(life) = self.present_life() else { return };
+        let level = usize::from(level);
+        match local::ring_of(self.number, &life) {
+            Found::Ring(ring) => {
+                ring.count_lost(level);
+                if !ring.producer().is_open() {
+                    ring.producer().shut();
+                }
+            }
+            Found::NoneFree | Found::NotNow => match life.overflow() {
+                Some(ring) => ring.count_lost(level),
+                None => life.count_unplaced(level),
+            },
+        }
+    }
+
+    /// Takes a payload that is too long for a ring (at most [`LONGEST_PAYLOAD`]): it goes into a file of its own, and a note into
+    /// the ring. Waits at most so long, for room in the ring and until no more than `limit` bytes, or none, are in such files.
+    ///
+    /// `Err(Refused::Long)`, uncounted, where the rings are in memory: there are no files then.
+    #[cold]
+    pub fn put_long(
+        &self,
+        bytes: &[u8],
+        limit: u64,
+        (site, voice): (u32, u32),
+        level: u8,
+        wait: Duration,
+    ) -> Result<(), Refused> {
+        let Some(life) = self.present_life() else { return Err(Refused::NoRing) };
+        let longs = Longs::in_life(&life);
+        if !longs.are_possible() {
+            return Err(Refused::Long);
+        }
+        let mut slot = self.claim(LONG_NOTE_LEN, level, wait)?;
+        let ring = life.rings().into_iter().find(|ring| slot.is_in(ring));
+        let written = ring.as_ref().filter(|_| bytes.len() as u64 <= LONGEST_PAYLOAD).and_then(|ring| {
+            // Why it could not be written is no use to the caller, to whom it is lost.
+            longs.write(ring.number, &slot, bytes, limit, wait).ok()
+        });
+        match written {
+            Some(long) => {
+                slot.put_array(long_note(site, voice, &long));
+                slot.commit(NOTE, LONG_NOTE);
+                Ok(())
+            }
+            None => {
+                drop(slot);
+                if let Some(ring) = ring {
+                    ring.count_lost(level.into());
+                    ring.producer().shut();
+                }
+                Err(Refused::Full)
+            }
+        }
     }
 
     /// The number that stands for these bytes from now on. Once it is returned the entry is in the file.
@@ -173,6 +236,45 @@ impl Rings {
     pub fn drainer(&self) -> Result<Drainer, Busy> {
         let life = self.present_life().ok_or_else(|| Busy::Io(io::ErrorKind::OutOfMemory.into()))?;
         Drainer::inside(life)
+    }
+
+    /// The same, where somebody else drains them now and is asked to leave; at most so long.
+    pub fn drainer_within(&self, patience: Duration) -> Result<Drainer, Busy> {
+        /// How often the lease is looked for.
+        const LOOK: Duration = Duration::from_millis(1);
+        let until = Instant::now() + patience;
+        loop {
+            match self.drainer() {
+                Err(Busy::Taken) if Instant::now() < until => {}
+                found => return found,
+            }
+            if let Some(life) = self.present_life() {
+                life.clock.want(true);
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    /// Waits until everything logged so far has been handed off; whether it has.
+    pub fn wait_until_drained(&self, timeout: Duration) -> bool {
+        /// How often it is looked.
+        const LOOK: Duration = Duration::from_millis(2);
+        let until = Instant::now() + timeout;
+        let logged: Vec<(u32, u64)> = self.stats().iter().map(|ring| (ring.ring, ring.bytes)).collect();
+        self.ring_bell();
+        loop {
+            let is_left = |ring: &RingStats| {
+                let wanted = logged.iter().find(|(number, _)| *number == ring.ring).map_or(0, |(_, bytes)| *bytes);
+                ring.bytes - ring.waiting < wanted
+            };
+            if !self.stats().iter().any(is_left) {
+                return true;
+            }
+            if Instant::now() >= until {
+                return false;
+            }
+            std::thread::sleep(LOOK);
+        }
     }
 
     /// Wakes the drainer: what was just logged is urgent.

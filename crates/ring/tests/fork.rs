@@ -83,8 +83,8 @@ fn be_the_parent(directory: &Path) -> ! {
     if child == 0 {
         // SAFETY: as above.
         unsafe { libc::alarm(60) };
-    } else {
-        fs::write(directory.join("child.new"), child.to_string()).unwrap();
+        // Told by the child, which by then is a process of its own in all respects.
+        fs::write(directory.join("child.new"), std::process::id().to_string()).unwrap();
         fs::rename(directory.join("child.new"), directory.join("child")).unwrap();
     }
     loop {

@@ -7,6 +7,7 @@ use std::{
     os::unix::fs::{FileExt, symlink},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
+    time::Duration,
 };
 
 use support::{LONG, NO_WAIT, WARNING, log, payload, settings};
@@ -55,6 +56,14 @@ fn log_and_wait(directory: &Path) -> ! {
         std::thread::Builder::new().name("logs".to_owned()).spawn_scoped(scope, work).unwrap();
     });
     fs::write(directory.join("ready"), "").unwrap();
+    while !directory.join("take back").exists() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    // From here on it drains by itself, and tells from where on.
+    let mut drainer = rings.drainer_within(LONG).unwrap();
+    let number = drainer.rings()[0].next_entry().unwrap().unwrap().number;
+    fs::write(directory.join("number.new"), number.to_string()).unwrap();
+    fs::rename(directory.join("number.new"), directory.join("number")).unwrap();
     loop {
         std::thread::park();
     }
@@ -206,6 +215,37 @@ fn a_living_process_is_drained_from_outside_by_one_at_a_time() {
     drop(drainer);
     let mut recovery = recover(&life).unwrap();
     assert_eq!(recovery.rings[0].next_entry().unwrap().unwrap().number, u64::from(LOGGED));
+}
+
+#[test]
+fn a_process_takes_its_rings_back_from_whoever_drains_them() {
+    be_the_victim!();
+    let directory = tempfile::tempdir().unwrap();
+    let mut child = victim(directory.path(), "a_process_takes_its_rings_back_from_whoever_drains_them");
+    let life = life(directory.path());
+    let mut drainer = Drainer::attach(&life).unwrap();
+    for _ in 0..LOGGED / 2 {
+        drainer.rings()[0].next_entry().unwrap().unwrap();
+    }
+    let mark = drainer.rings()[0].mark();
+    // Taken and not handed off: the process gets it again.
+    drainer.rings()[0].next_entry().unwrap().unwrap();
+    assert!(drainer.lives() && drainer.is_there() && !drainer.is_wanted());
+    fs::write(directory.path().join("take back"), "").unwrap();
+    while !drainer.is_wanted() {
+        drainer.sleep(LONG);
+    }
+    assert!(!directory.path().join("number").exists(), "it waits as long as we hold the lease");
+    drainer.rings()[0].commit(&mark);
+    drop(drainer);
+    while !directory.path().join("number").exists() {
+        std::thread::yield_now();
+    }
+    assert_eq!(fs::read_to_string(directory.path().join("number")).unwrap(), (LOGGED / 2).to_string());
+    assert!(matches!(Drainer::attach(&life), Err(Busy::Taken)));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(Drainer::attach(&life).is_ok_and(|drainer| !drainer.is_wanted() && !drainer.lives()));
 }
 
 #[test]

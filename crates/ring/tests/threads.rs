@@ -132,6 +132,7 @@ fn drain_all(drainer: &mut Drainer) -> Vec<String> {
         while let Some(entry) = ring.next_entry() {
             match entry.unwrap().what {
                 What::Record { payload, .. } => all.push(String::from_utf8_lossy(payload).into_owned()),
+                What::Long { .. } => panic!("none was made"),
                 What::Lost(found) => lost += found.total(),
             }
         }

@@ -9,7 +9,7 @@ use std::{
 
 use clap::Args;
 use serde::Serialize;
-use tampu_bus::{clock::discipline, engine::zenoh::config::ZenohConfig};
+use tampu_bus::{clock::discipline, engine::zenoh::config::ZenohConfig, run_dir::Origin};
 use tampu_types::{ClockState, Level};
 
 use crate::{
@@ -117,7 +117,13 @@ impl Doctor {
 
 fn run_dir(config: &ZenohConfig) -> Vec<Finding> {
     match config.run_dir.domain(&config.domain) {
-        Ok(dir) => vec![Finding::ok("run dir", format!("{} is ours alone", dir.path().display()))],
+        Ok(dir) => {
+            let found = format!("{} is ours alone; {}", dir.path().display(), config.run_dir.origin());
+            match config.run_dir.origin() {
+                Origin::Temporary(_) => vec![Finding::warn("run dir", found, "set TAMPU_RUN_DIR to a directory on a tmpfs")],
+                _ => vec![Finding::ok("run dir", found)],
+            }
+        }
         Err(error) => vec![Finding::fail("run dir", error.to_string(), "choose a directory of your own with TAMPU_RUN_DIR")],
     }
 }

@@ -155,6 +155,9 @@ impl Up {
         if let Some(data) = hub.data() {
             eprintln!("tampu: records are kept in {}", data.display());
         }
+        if let Some(remark) = hub.client_config().run_dir.remark() {
+            eprintln!("tampu: {remark}");
+        }
         for address in hub.addresses() {
             eprintln!("tampu: listening at {address}");
         }

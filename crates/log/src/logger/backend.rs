@@ -51,6 +51,8 @@ struct Round {
     marks: Vec<(u32, Cursor)>,
     /// The last packet of each lane, by its number there.
     packets: Vec<(usize, u64)>,
+    /// Records too long for a ring: their files are not needed any more when it is over.
+    longs: Vec<(u32, u64)>,
 }
 
 struct Backend {
@@ -79,7 +81,8 @@ pub(crate) fn run(shared: Arc<Shared>, mut post: Box<dyn Post>, drainer: Drainer
     let settings = &shared.settings;
     let printer = Printer::new(&settings.output, settings.format, shared.life);
     let own = shared.levels(settings.source.as_str());
-    let pump = Pump::new(shared.life, &settings.host, &settings.process, settings.packet_size()).printing(printer, own);
+    let pump =
+        Pump::new(shared.life, &settings.host, &settings.process, settings.packet_size(), drainer.longs()).printing(printer, own);
     let mut backend = Backend {
         post,
         drainer,
@@ -118,6 +121,18 @@ pub(crate) fn run(shared: Arc<Shared>, mut post: Box<dyn Post>, drainer: Drainer
             backend.drainer.sleep(pause);
         }
     }
+}
+
+/// Prints and publishes a record made by hand, as far as it goes.
+fn put_made(shared: &Shared, pump: &mut Pump, record: &LogRecord, reach: Reach) -> Pumped {
+    // What it calls its logger may be no logger of ours.
+    let of_others = || reach == Reach::Local || shared.settings.local.passes(record.level);
+    if shared.prints(&record.logger, record.level).unwrap_or_else(of_others)
+        && let Some(printer) = pump.printer()
+    {
+        printer.record(record);
+    }
+    if reach == Reach::Local { Pumped::Nothing } else { pump.publish(record) }
 }
 
 /// The sleep after this one while nothing comes. It stops growing where [`Backend::pause`] is the shorter one anyway: a process may
@@ -170,13 +185,17 @@ impl Backend {
                 {
                     self.pump.meet(voice, voice_of);
                 }
-                match self.pump.take(number, &entry, time, dictionary) {
+                let mut pumped = self.pump.take(number, &entry, time, dictionary);
+                if let Some((record, reach)) = self.pump.take_made() {
+                    pumped = put_made(&self.shared, &mut self.pump, &record, reach);
+                }
+                match pumped {
                     Pumped::InLane(lane) if self.shared.settings.immediate.passes(self.pump.lanes.key(lane).level) => {
                         if !self.urgent.contains(&lane) {
                             self.urgent.push(lane);
                         }
                     }
-                    Pumped::InLane(_) | Pumped::Nothing => {}
+                    Pumped::InLane(_) | Pumped::Nothing | Pumped::Made => {}
                     Pumped::Unreadable | Pumped::TooLarge => {
                         self.shared.counters.dropped.fetch_add(1, Ordering::Relaxed);
                         self.remainder.records += 1;
@@ -200,20 +219,9 @@ impl Backend {
 
     /// Takes a record made by hand.
     fn take_record(&mut self, record: &LogRecord, reach: Reach) {
-        // What it calls its logger may be no logger of ours.
-        let prints = || self.shared.prints(&record.logger, record.level);
-        let of_others = || reach == Reach::Local || self.shared.settings.local.passes(record.level);
-        if prints().unwrap_or_else(of_others)
-            && let Some(printer) = self.pump.printer()
-        {
-            printer.record(record);
-        }
-        if reach == Reach::Local {
-            return;
-        }
-        match self.pump.publish(record) {
+        match put_made(&self.shared, &mut self.pump, record, reach) {
             Pumped::InLane(lane) if self.shared.settings.immediate.passes(record.level) => self.urgent.push(lane),
-            Pumped::InLane(_) | Pumped::Nothing => {}
+            Pumped::InLane(_) | Pumped::Nothing | Pumped::Made => {}
             Pumped::Unreadable | Pumped::TooLarge => {
                 self.shared.counters.dropped.fetch_add(1, Ordering::Relaxed);
             }
@@ -282,7 +290,8 @@ impl Backend {
         self.filling_since = None;
         if self.drained > 0 {
             let marks = self.drainer.rings().iter().map(|ring| (ring.number(), ring.mark())).collect();
-            self.rounds.push_back(Round { marks, packets: std::mem::take(&mut self.packets) });
+            let (packets, longs) = (std::mem::take(&mut self.packets), self.pump.taken_long());
+            self.rounds.push_back(Round { marks, packets, longs });
             self.drained = 0;
         } else {
             self.packets.clear();
@@ -354,19 +363,20 @@ impl Backend {
                     ring.commit(mark);
                 }
             }
+            let files = self.drainer.longs();
+            round.longs.iter().for_each(|&(ring, position)| files.remove(ring, position));
         }
     }
 
     /// Says what was lost at the end of a ring, where no later record has made the ring say it.
     fn tell_lost(&mut self) {
         let conversion = self.drainer.conversion();
-        let voice = self.shared.own_voice();
-        for ring in self.drainer.rings() {
-            if let Some(entry) = ring.untold()
-                && let tampu_ring::What::Lost(lost) = entry.what
-            {
+        let (rings, dictionary) = self.drainer.parts();
+        for ring in rings {
+            let number = ring.number();
+            if let Some(entry) = ring.untold() {
                 let time = Time(conversion.utc(entry.ticks));
-                self.pump.tell_lost(&entry, time, &lost, self.shared.next_id(&voice));
+                self.pump.take(number, &entry, time, dictionary);
                 self.drained += 1;
             }
         }
@@ -398,6 +408,12 @@ impl Backend {
         let left = self.give_up.map_or(Duration::ZERO, |at| at.saturating_duration_since(Instant::now()));
         self.post.flush(left);
         self.settle();
+        // Losses are told early only when those told before are settled.
+        self.sweep();
+        if !self.rounds.is_empty() {
+            self.post.flush(self.give_up.map_or(Duration::ZERO, |at| at.saturating_duration_since(Instant::now())));
+            self.settle();
+        }
     }
 }
 

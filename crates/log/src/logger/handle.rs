@@ -13,7 +13,7 @@ use tampu_bus::{
         config::{BadEnvironment, ZenohConfig},
     },
 };
-use tampu_ring::{Pool, Refused, Shelter};
+use tampu_ring::{Busy, Pool, Refused, Shelter};
 use tampu_text::{Arguments, Payload, Recorder, Rendered, Statement};
 use tampu_types::{Level, LogRecord};
 
@@ -58,6 +58,8 @@ impl Near {
 /// Keeps the backend; the last handle's drop ends it.
 pub(super) struct Keeper {
     pub(super) shared: Arc<Shared>,
+    /// The process that has the backend: a child made by `fork` has none, and the host's node drains its rings.
+    process: u32,
     backend: std::sync::Mutex<Option<JoinHandle<backend::Remainder>>>,
 }
 
@@ -101,13 +103,21 @@ impl Logger {
     /// Starts a process's logging over this way out.
     pub(crate) fn start(settings: LogSettings, post: Box<dyn Post>) -> std::io::Result<Logger> {
         let shared = Arc::new(Shared::new(settings)?);
-        let drainer = shared.rings.drainer().map_err(std::io::Error::other)?;
+        let drainer = match shared.rings.drainer() {
+            Ok(drainer) => Some(drainer),
+            // The host's node was faster. It lets go when it is asked to, and nobody waits for that here.
+            Err(Busy::Taken) => None,
+            Err(other) => return Err(std::io::Error::other(other)),
+        };
         let worker = shared.clone();
-        let backend =
-            std::thread::Builder::new().name("tampu-log".to_owned()).spawn(move || backend::run(worker, post, drainer))?;
+        let work = move || match drainer.map_or_else(|| worker.take_lease(), Some) {
+            Some(drainer) => backend::run(worker, post, drainer),
+            None => backend::Remainder::default(),
+        };
+        let backend = std::thread::Builder::new().name("tampu-log".to_owned()).spawn(work)?;
         let levels = shared.levels(shared.settings.source.as_str());
         let voice = shared.own_voice();
-        let keeper = Arc::new(Keeper { shared, backend: std::sync::Mutex::new(Some(backend)) });
+        let keeper = Arc::new(Keeper { shared, process: std::process::id(), backend: std::sync::Mutex::new(Some(backend)) });
         let near = Near::of(&keeper.shared, &voice);
         Ok(Logger { levels, near, voice, keeper })
     }
@@ -145,8 +155,14 @@ impl Logger {
         self.record_aside(statement, &bytes);
     }
 
-    /// The same for a payload in bytes.
+    /// The same for a payload in bytes: too long for a ring, or of a logger or a statement without a number.
     pub(super) fn record_aside(&self, statement: &'static Statement, payload: &[u8]) {
+        let shared = &*self.keeper.shared;
+        if let (Some(site), voice @ 1..) = (shared.meet(statement), self.voice.id)
+            && shared.put(site, voice, payload, statement.level()) != Err(Refused::Long)
+        {
+            return shared.rings.ring_bell();
+        }
         let Some(level) = Level::from_number(statement.level()) else { return };
         let mut rendered = Rendered::default();
         let site = statement.site();
@@ -180,6 +196,9 @@ impl Logger {
 
     /// Waits until everything logged before has reached every reader that is there; false if that took longer.
     pub fn flush(&self, timeout: Duration) -> bool {
+        if self.keeper.process != std::process::id() {
+            return self.keeper.shared.rings.wait_until_drained(timeout);
+        }
         let (tell, told) = mpsc::channel();
         self.keeper.shared.inlet.force(Parcel::Flush(timeout, tell));
         self.keeper.shared.rings.ring_bell();
@@ -300,6 +319,11 @@ impl std::fmt::Debug for Logger {
 
 impl Drop for Keeper {
     fn drop(&mut self) {
+        if self.process != std::process::id() {
+            // In a child the backend is none of its threads, and its locks may be held for ever.
+            std::mem::forget(self.backend.get_mut().map(Option::take));
+            return;
+        }
         self.shared.inlet.close();
         self.shared.rings.ring_bell();
         let Some(backend) = lock(&self.backend).take() else { return };

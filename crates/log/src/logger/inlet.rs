@@ -1,4 +1,5 @@
-//! What reaches the backend without a log ring: records made by hand, calls too long for a ring, and who waits for a flush.
+//! What reaches the backend without a log ring: who waits for a flush, and, where there are no files beside the rings, records
+//! that are too long for a ring.
 //!
 //! Bound: bytes of the records that wait. When full, the caller waits up to its bound, then drops the record; one that has
 //! waited in vain marks the inlet as stalled, and nobody waits again until the backend has taken something: a bus that stands

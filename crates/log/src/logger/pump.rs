@@ -5,19 +5,23 @@
 
 use std::sync::Arc;
 
-use tampu_ring::{Definition, Definitions, Entry, Kind, Lost, Reader, What};
+use tampu_ring::{Definition, Definitions, Entry, Kind, Longs, Lost, Reader, What};
 use tampu_text::{Rendered, Site};
 use tampu_types::{Datum, Incarnation, Level, LogRecord, RecordId, Time};
 
 use crate::logger::{
     lane::{LaneKey, Lanes, PacketSize, Reach},
     local::Printer,
+    made,
     packet::{Called, thread_name},
     voice::{Identity, Levels, Voice},
 };
 
 /// Rings from here on are not rings in memory: records made by hand have numbers of their own.
 pub(crate) const MADE_BY_HAND: u32 = 1 << 31;
+
+/// With the ring's number, the ring in the ids of records that tell losses ahead of the ring's own notes.
+pub(crate) const TOLD_EARLY: u32 = 3 << 30;
 
 /// What the numbers in records stand for.
 pub(crate) trait Dictionary {
@@ -53,6 +57,14 @@ pub(crate) struct Pump {
     rendered: Rendered,
     /// Where the process is this one.
     printing: Option<Printing>,
+    /// The number that records made by hand have instead of a call site's; 0 while none is known.
+    made: u32,
+    /// Payloads too long for a ring.
+    longs: Longs,
+    /// Of those that were taken: the ring, and the place in it.
+    taken_long: Vec<(u32, u64)>,
+    /// A record that no statement made, for whoever knows whether to print it.
+    found: Option<(LogRecord, Reach)>,
 }
 
 /// What prints, and whether it prints what the logging itself says.
@@ -76,6 +88,8 @@ pub(crate) enum Pumped {
     InLane(usize),
     /// It belongs into none.
     Nothing,
+    /// No statement made it: [`Pump::take_made`] gives it to whoever knows whether it is printed.
+    Made,
     /// Nothing can be made of it.
     Unreadable,
     /// It fits no packet.
@@ -83,7 +97,7 @@ pub(crate) enum Pumped {
 }
 
 impl Pump {
-    pub fn new(life: Incarnation, host: &str, process: &str, size: PacketSize) -> Pump {
+    pub fn new(life: Incarnation, host: &str, process: &str, size: PacketSize, longs: Longs) -> Pump {
         Pump {
             lanes: Lanes::new(life, size),
             life,
@@ -93,6 +107,10 @@ impl Pump {
             voices: Vec::new(),
             rendered: Rendered::default(),
             printing: None,
+            made: 0,
+            longs,
+            taken_long: Vec::new(),
+            found: None,
         }
     }
 
@@ -127,9 +145,16 @@ impl Pump {
                 self.learn(site, voice, dictionary);
                 self.take_record(ring, entry, time, (site, voice), payload)
             }
+            What::Long { site, voice, payload } => {
+                self.taken_long.push((ring, payload.position));
+                let Ok(bytes) = self.longs.read(ring, &payload) else { return Pumped::Unreadable };
+                self.learn(site, voice, dictionary);
+                self.take_record(ring, entry, time, (site, voice), &bytes)
+            }
             // Told before by whoever drained.
             What::Lost(lost) if lost.total() == 0 => Pumped::Nothing,
             What::Lost(lost) => {
+                let ring = if lost.early { TOLD_EARLY | ring } else { ring };
                 let id = RecordId { incarnation: self.life, ring, number: entry.number };
                 self.tell_lost(entry, time, &lost, id)
             }
@@ -138,18 +163,25 @@ impl Pump {
 
     fn learn(&mut self, site: u32, voice: u32, dictionary: &mut impl Dictionary) {
         let at = site as usize;
-        if self.sites.get(at).is_none_or(Option::is_none)
+        if site != self.made
+            && self.sites.get(at).is_none_or(Option::is_none)
             && let Some(found) = dictionary.look_up(site)
-            && found.kind == Kind::Site
-            && let Ok(site) = Site::decode(&found.bytes)
-            && let Some(level) = Level::from_number(site.level)
         {
-            if self.sites.len() <= at {
-                self.sites.resize_with(at + 1, || None);
+            if found.kind == Kind::Made {
+                self.made = site;
+            } else if found.kind == Kind::Site
+                && let Ok(site) = Site::decode(&found.bytes)
+                && let Some(level) = Level::from_number(site.level)
+            {
+                if self.sites.len() <= at {
+                    self.sites.resize_with(at + 1, || None);
+                }
+                self.sites[at] = Some(Known { site, level });
             }
-            self.sites[at] = Some(Known { site, level });
         }
-        if !self.knows(voice)
+        // Records made by hand have none.
+        if voice != 0
+            && !self.knows(voice)
             && let Some(found) = dictionary.look_up(voice)
             && found.kind == Kind::Voice
             && let Ok(identity) = Identity::decode(&found.bytes)
@@ -159,6 +191,15 @@ impl Pump {
     }
 
     fn take_record(&mut self, ring: u32, entry: &Entry<'_>, time: Time, (site, voice): (u32, u32), payload: &[u8]) -> Pumped {
+        if site == self.made {
+            let Some((mut record, reach)) = made::decode(payload) else { return Pumped::Unreadable };
+            record.id = Some(RecordId { incarnation: self.life, ring, number: entry.number });
+            if self.printing.is_some() {
+                self.found = Some((record, reach));
+                return Pumped::Made;
+            }
+            return if reach == Reach::Central { self.publish(&record) } else { Pumped::Nothing };
+        }
         let Some(Some(known)) = self.sites.get(site as usize) else { return Pumped::Unreadable };
         let Some(Some(speaker)) = self.voices.get_mut(voice as usize) else { return Pumped::Unreadable };
         let level = known.level;
@@ -198,7 +239,7 @@ impl Pump {
     }
 
     /// Records are missing here: says so in the log, under this id.
-    pub fn tell_lost(&mut self, entry: &Entry<'_>, time: Time, lost: &Lost, id: RecordId) -> Pumped {
+    fn tell_lost(&mut self, entry: &Entry<'_>, time: Time, lost: &Lost, id: RecordId) -> Pumped {
         let counts: Vec<(Level, u64)> = Level::ALL
             .into_iter()
             .map(|level| (level, lost.counts.get(usize::from(level.number())).copied().unwrap_or(0)))
@@ -212,6 +253,16 @@ impl Pump {
         record.data.extend(counts.into_iter().map(|(level, count)| Datum::new(level.name(), count.to_string())));
         record.id = Some(id);
         self.put(record)
+    }
+
+    /// The long payloads taken since the last time: when they are handed off, [`Longs::remove`] is for them.
+    pub fn taken_long(&mut self) -> Vec<(u32, u64)> {
+        std::mem::take(&mut self.taken_long)
+    }
+
+    /// The record of which [`Pumped::Made`] has just told.
+    pub fn take_made(&mut self) -> Option<(LogRecord, Reach)> {
+        self.found.take()
     }
 
     /// Adds a record that the logging itself makes.

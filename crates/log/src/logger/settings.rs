@@ -94,7 +94,8 @@ pub struct LogSettings {
     /// Bytes of each thread's log ring; a power of two is made of it. Records stay in it until they are acknowledged, some ten
     /// milliseconds; a thread that logs 100 MB/s for longer than a moment wants more than the usual 1 MiB.
     pub ring_bytes: usize,
-    /// Bytes of records made by hand, and of calls too long for a ring, that may wait for the backend.
+    /// Bytes of records longer than a quarter of a ring that may wait for the backend, in files beside the rings (or in memory, where
+    /// the rings are); one is always taken.
     pub queue_bytes: usize,
     /// How long a call may wait for room in a full ring before its record is dropped, counted and told.
     pub full_wait: Duration,

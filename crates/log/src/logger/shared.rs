@@ -9,12 +9,13 @@ use std::{
     time::Duration,
 };
 
-use tampu_ring::{Kind, Rings, Settings as RingSettings, Source};
+use tampu_ring::{Busy, Drainer, Kind, Refused, Rings, Settings as RingSettings, Source};
 use tampu_text::Statement;
 use tampu_types::{Incarnation, Level, LogRecord, RecordId};
 
 use crate::logger::{
     inlet::{Inlet, Parcel},
+    made,
     pump::MADE_BY_HAND,
     settings::LogSettings,
     voice::{Identity, Levels, Voice},
@@ -65,11 +66,16 @@ pub(crate) struct Shared {
     /// By number in the dictionary.
     voices: Mutex<HashMap<u32, Voice>>,
     sites: Mutex<HashMap<usize, u32>>,
+    /// What records made by hand have in the rings instead of a statement's number; 0 where there was no room for it.
+    made: u32,
     next_ring: AtomicU32,
     own: OnceLock<Voice>,
     /// Drops in the inlet since the last report, by the level's ordinal.
     untold: [AtomicU64; 10],
 }
+
+/// How records made by hand are written, for people who look into a dictionary.
+const MADE: &[u8] = b"log batch";
 
 /// Marks of statements: the page of the dictionary above, the number in it below. A statement that several dictionaries know
 /// (there is one a process, but in tests) is marked by whoever met it last, and looked up by the others.
@@ -89,8 +95,11 @@ impl Shared {
         };
         let mut rings = RingSettings::new(settings.rings.clone(), source);
         rings.ring_bytes = settings.ring_bytes;
+        let rings = Rings::open(rings)?;
+        let made = rings.define(Kind::Made, MADE).unwrap_or(0);
         Ok(Shared {
-            rings: Rings::open(rings)?,
+            rings,
+            made,
             inlet: Inlet::new(settings.queue_bytes),
             bell_from: settings.immediate.number(),
             settings,
@@ -178,6 +187,38 @@ impl Shared {
 
     /// Takes a record made by hand and complete but for its id.
     pub fn take_record(&self, voice: &Voice, mut record: LogRecord) {
+        record.id = None;
+        let (level, reach) = (record.level.number(), voice.reach(record.level));
+        let taken = match made::encode(&record, reach) {
+            Ok(bytes) if self.made != 0 => self.put(self.made, 0, &bytes, level),
+            _ => Err(Refused::Long),
+        };
+        // Other refusals have been counted in a ring, and are told there.
+        if taken == Err(Refused::Long) {
+            self.take_aside(voice, record);
+        }
+        self.rings.ring_bell();
+    }
+
+    /// Puts a payload into this thread's ring, or into a file beside it. `Err(Refused::Long)` where that is not possible; all else
+    /// that is refused is counted and will be told.
+    pub fn put(&self, site: u32, voice: u32, bytes: &[u8], level: u8) -> Result<(), Refused> {
+        match self.rings.claim(bytes.len(), level, self.wait(level)) {
+            Ok(mut slot) => {
+                slot.put(bytes);
+                slot.commit(site, voice);
+                Ok(())
+            }
+            Err(Refused::Long) => {
+                let limit = self.settings.queue_bytes as u64;
+                self.rings.put_long(bytes, limit, (site, voice), level, self.wait(level))
+            }
+            Err(other) => Err(other),
+        }
+    }
+
+    /// Takes a record for which there is no way through the rings: it does not survive the process.
+    fn take_aside(&self, voice: &Voice, mut record: LogRecord) {
         record.id = Some(self.next_id(voice));
         let level = record.level;
         let data: usize = record.data.iter().map(|datum| datum.name.len() + datum.value.len() + 48).sum();
@@ -187,7 +228,6 @@ impl Shared {
             self.counters.dropped.fetch_add(1, Ordering::Relaxed);
             self.untold[level.ordinal()].fetch_add(1, Ordering::Relaxed);
         }
-        self.rings.ring_bell();
     }
 
     /// The id of the next record made by hand in this voice's name.
@@ -209,6 +249,24 @@ impl Shared {
     pub fn take_untold(&self) -> Vec<(Level, u64)> {
         let counted = Level::ALL.iter().zip(&self.untold).map(|(level, count)| (*level, count.swap(0, Ordering::Relaxed)));
         counted.filter(|(_, count)| *count > 0).collect()
+    }
+
+    /// Waits until whoever drains this process's rings from outside has let go, which it is asked to; `None` if the last handle goes
+    /// meanwhile.
+    pub fn take_lease(&self) -> Option<Drainer> {
+        /// How long is waited at a time.
+        const TURN: Duration = Duration::from_millis(200);
+        loop {
+            match self.rings.drainer_within(TURN) {
+                Ok(drainer) => return Some(drainer),
+                Err(Busy::Taken) if !self.inlet.is_closing() => {}
+                Err(Busy::Taken) => return None,
+                Err(other) => {
+                    eprintln!("tampu-log: {}: the log rings cannot be drained: {other}", self.settings.source);
+                    return None;
+                }
+            }
+        }
     }
 
     /// What has been counted so far.

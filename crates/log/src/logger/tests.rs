@@ -342,6 +342,31 @@ fn a_record_stays_in_its_ring_until_it_is_acknowledged() {
 }
 
 #[test]
+fn records_that_no_statement_makes_and_long_ones_stay_too() {
+    let (logger, far, dir) = sheltered(|settings| settings.ring_bytes = 8192);
+    far.set(|state| state.unacknowledged = true);
+    let long = "x".repeat(10_000);
+    logger.record(LogRecord::new(Level::Info, "by hand"));
+    crate::info!(logger.in_stack("chain-1", 2), "of a {}", "chain");
+    logger.record(LogRecord::new(Level::Info, long.clone()));
+    crate::info!(logger, "{long}"; scan = 7);
+    assert!(logger.flush(Duration::from_secs(20)));
+    let life = std::fs::read_dir(dir.path().join("rings")).unwrap().next().unwrap().unwrap().path();
+    let files = || {
+        let names = std::fs::read_dir(&life).unwrap().flatten();
+        names.filter(|file| file.file_name().to_string_lossy().starts_with("long-")).count()
+    };
+    assert_eq!((in_rings(&dir), files()), (4, 2));
+    let records = far.records();
+    assert_eq!(records.iter().map(|record| record.id.unwrap().number).collect::<Vec<_>>(), [0, 1, 2, 3]);
+    assert_eq!((&*records[1].message, &*records[1].stack_id, records[1].stack_level), ("of a chain", "chain-1", Some(2)));
+    assert_eq!((records[2].message.len(), &*records[3].data[0].value), (10_000, "7"));
+    far.set(|state| state.unacknowledged = false);
+    assert!(logger.flush(Duration::from_secs(20)));
+    assert_eq!((in_rings(&dir), files(), logger.stats().dropped), (0, 0, 0));
+}
+
+#[test]
 fn while_nobody_listens_records_stay_until_the_ring_is_half_full() {
     let (logger, far, dir) = sheltered(|settings| settings.ring_bytes = 64 << 10);
     far.set(|state| state.nobody = true);

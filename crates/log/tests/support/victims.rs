@@ -7,39 +7,26 @@
 
 #![allow(dead_code)]
 
+#[path = "host.rs"]
+mod host;
+
 use std::{
     collections::HashMap,
     fs::{self, OpenOptions},
     os::unix::fs::FileExt,
     path::{Path, PathBuf},
     process::{Child, Command},
-    sync::{Arc, Mutex, atomic::Ordering},
+    sync::atomic::Ordering,
     time::{Duration, Instant},
 };
 
-use tampu_bus::{
-    Participant, QosTable,
-    engine::zenoh::{
-        ZenohEngine,
-        config::ZenohConfig,
-        node::{Node, NodeConfig},
-    },
-    run_dir::RunDir,
-};
-use tampu_log::{
-    LogSettings, Logger,
-    archive::{Archive, Options, Segments, Stop},
-    collector::{Collector, CollectorOptions},
-    info,
-    query::Query,
-    recovery::{Recovered, RingKeeper, dead_in},
-};
-use tampu_types::{Domain, LogRecord, SourceName};
+use host::{Host, PATIENCE};
+use tampu_log::{LogSettings, Logger, info, recovery::News};
+use tampu_types::{Level, LogRecord, SourceName};
 
 /// Tells the process that is to be killed where its witness is.
 const VICTIM: &str = "TAMPU_LOG_VICTIM";
 const THREADS: usize = 2;
-const PATIENCE: Duration = Duration::from_secs(120);
 
 /// What came of all kills.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -61,10 +48,6 @@ pub struct Totals {
     pub ns: u64,
 }
 
-fn domain() -> Domain {
-    Domain::new("victims").unwrap()
-}
-
 /// In the process that is to be killed, if this is one: logs until then.
 pub fn be_the_victim() {
     let Some(witness) = std::env::var_os(VICTIM) else { return };
@@ -79,13 +62,29 @@ pub fn be_the_victim() {
             let logger = logger.clone();
             scope.spawn(move || {
                 let mut page = Page::default();
+                let text = "x".repeat(60_000);
                 for number in 0_u64.. {
-                    info!(logger, "call {number} of {thread} at {}", "DV01");
+                    one_call(&logger, number, thread, &text);
                     page.count(witness, thread, number + 1);
                 }
             });
         }
     });
+}
+
+/// Mostly a statement; now and then one of those that a ring takes another way.
+fn one_call(logger: &Logger, number: u64, thread: usize, text: &str) {
+    match number {
+        // Longer than a quarter of a ring: a call, and a record made by hand.
+        _ if number % 20_000 == 100 => info!(logger, "call {number} of {thread} at {}{}{}{}{}", text, text, text, text, text),
+        _ if number % 20_000 == 200 => {
+            let message = format!("call {number} of {thread} at {}", text.repeat(6));
+            logger.record(LogRecord::new(Level::Info, message));
+        }
+        _ if number % 16 == 3 => logger.record(LogRecord::new(Level::Info, format!("call {number} of {thread} by hand"))),
+        _ if number % 16 == 9 => info!(logger.in_stack("chain", 1), "call {number} of {thread} at {}", "DV01"),
+        _ => info!(logger, "call {number} of {thread} at {}", "DV01"),
+    }
 }
 
 /// The witness: a word a thread, in a file.
@@ -150,45 +149,20 @@ impl Chance {
     }
 }
 
-fn join(config: &ZenohConfig, name: &str) -> Participant {
-    let engine = Arc::new(ZenohEngine::open(config.clone()).unwrap());
-    Participant::on(engine, config.domain.clone(), SourceName::new(name).unwrap(), QosTable::default()).unwrap()
-}
-
-fn start(program: &Command, run: &Path, witness: &Path) -> Child {
+fn start(program: &Command, host: &Host, witness: &Path) -> Child {
     fs::write(witness, vec![0; memory::LENGTH]).unwrap();
-    let mut command = Command::new(program.get_program());
-    command.args(program.get_args());
-    let command = command.env(VICTIM, witness).env("TAMPU_RUN_DIR", run).env("TAMPU_DOMAIN", domain().as_str());
-    command.spawn().unwrap()
+    host.command(program).env(VICTIM, witness).spawn().unwrap()
 }
 
 /// Kills this many victims, at moments that follow from the seed.
 pub fn kill(kills: u64, seed: u64, program: &Command) -> Totals {
-    let dir = tempfile::Builder::new().prefix("tampu-").tempdir_in("/tmp").unwrap();
-    let run = dir.path().join("run");
-    let config = ZenohConfig::isolated(&run).in_domain(domain());
-    let _node = Node::start(NodeConfig::new(config.clone())).unwrap();
-    let archive = Arc::new(Segments::open(dir.path().join("data"), Options::new(domain())).unwrap());
-    let options = CollectorOptions::new(dir.path().join("rejected"));
-    let collector = Collector::start(join(&config, "collector"), archive.clone(), options).unwrap();
-    let rings = RunDir::at(&run).domain(&domain()).unwrap().log_rings();
-    let recovered: Arc<Mutex<Vec<Recovered>>> = Arc::default();
-    let tell = {
-        let recovered = recovered.clone();
-        move |_: &Path, told: Result<Recovered, _>| match told {
-            Ok(told) => recovered.lock().unwrap().push(told),
-            Err(why) => println!("{why}"),
-        }
-    };
-    let keeper = RingKeeper::start(join(&config, "keeper"), rings.clone(), tell).unwrap();
-
+    let mut host = Host::start();
     let mut chance = Chance(seed);
     let mut totals = Totals { kills, ..Totals::default() };
     let mut victims: HashMap<u32, [u64; THREADS]> = HashMap::new();
     for number in 0..kills {
-        let witness: PathBuf = dir.path().join(format!("witness-{number}"));
-        let mut victim = start(program, &run, &witness);
+        let witness: PathBuf = host.dir.path().join(format!("witness-{number}"));
+        let mut victim = start(program, &host, &witness);
         let begun = Instant::now();
         while witnessed(&witness).contains(&0) {
             assert!(victim.try_wait().unwrap().is_none(), "seed {seed}: a victim ended by itself");
@@ -207,15 +181,10 @@ pub fn kill(kills: u64, seed: u64, program: &Command) -> Totals {
         victims.insert(victim.id(), calls);
         fs::remove_file(&witness).unwrap();
     }
-    let until = Instant::now() + PATIENCE;
-    while !dead_in(&rings).is_empty() {
-        assert!(Instant::now() < until, "seed {seed}: rings are left: {:?}", dead_in(&rings));
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    drop((keeper, collector));
-    assert!(archive.flush(PATIENCE));
-    totals.unread = recovered.lock().unwrap().iter().map(|recovered| recovered.records).sum();
-    count(archive.as_ref(), &victims, &mut totals, seed);
+    host.settle();
+    let recovered = |news: &News| if let News::Recovered(recovered) = news { recovered.records } else { 0 };
+    totals.unread = host.news.lock().unwrap().iter().map(recovered).sum();
+    count(&host, &victims, &mut totals, seed);
     totals
 }
 
@@ -227,9 +196,9 @@ struct Kept {
     told: u64,
 }
 
-fn count(archive: &dyn Archive, victims: &HashMap<u32, [u64; THREADS]>, totals: &mut Totals, seed: u64) {
+fn count(host: &Host, victims: &HashMap<u32, [u64; THREADS]>, totals: &mut Totals, seed: u64) {
     let mut kept: HashMap<u32, Kept> = HashMap::new();
-    let mut take = |record: &LogRecord| {
+    let take = |record: &LogRecord| {
         let Some(id) = record.id.filter(|id| victims.contains_key(&id.incarnation.pid)) else { return };
         let kept = kept.entry(id.incarnation.pid).or_default();
         if let Some((number, thread)) = parse(&record.message) {
@@ -244,12 +213,7 @@ fn count(archive: &dyn Archive, victims: &HashMap<u32, [u64; THREADS]>, totals: 
             kept.told += record.data[0].value.parse::<u64>().unwrap();
         }
     };
-    archive
-        .search(&Query::default(), &Stop::default(), &mut |found| {
-            take(found.record);
-            true
-        })
-        .unwrap();
+    host.each(take);
     for (pid, calls) in victims {
         let kept = kept.remove(pid).unwrap_or_default();
         let mut missing = 0;

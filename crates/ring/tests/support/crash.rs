@@ -250,7 +250,7 @@ impl Found {
                 assert!(filler.len() == call as usize % 40 && filler.iter().all(|&byte| byte == call as u8), "a whole record");
                 Found { ring, number, thread: u64::from_ne_bytes(*thread), call }
             }
-            What::Record { .. } => panic!("{entry:?}"),
+            What::Record { .. } | What::Long { .. } => panic!("{entry:?}"),
             What::Lost(lost) => {
                 assert_eq!(lost.total(), lost.counts[usize::from(LEVEL)]);
                 Found { ring, number, thread: LOST, call: lost.total() }

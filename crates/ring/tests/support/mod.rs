@@ -64,6 +64,6 @@ pub fn log(rings: &Rings, bytes: &[u8], wait: Duration) -> bool {
 pub fn payload(entry: &Entry<'_>) -> Vec<u8> {
     match entry.what {
         What::Record { payload, .. } => payload.to_vec(),
-        What::Lost(lost) => panic!("{lost:?}"),
+        other => panic!("{other:?}"),
     }
 }

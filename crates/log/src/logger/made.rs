@@ -1,0 +1,63 @@
+//! Records that no statement made, as they lie in a ring: records made by hand, of error chains, and of calls for whose statement
+//! there is no room in the dictionary.
+//!
+//! ```text
+//!  0  u32 flags     1: it does not leave its process
+//!  4  u32 0
+//!  8  a log batch of this record alone, without its id: that is its place in the ring
+//! ```
+//! Decision: the whole record, in the layout in which it travels. Rejected: a dictionary entry for what such records have in common
+//! (an error chain has a name of its own, and a dictionary only grows).
+
+use tampu_types::{
+    LogRecord,
+    log_batch::{LogBatchView, PushError, encode_records},
+};
+
+use crate::logger::lane::Reach;
+
+const HEAD: usize = 8;
+const LOCAL: u32 = 1;
+
+/// The payload of a record.
+pub(crate) fn encode(record: &LogRecord, reach: Reach) -> Result<Vec<u8>, PushError> {
+    let flags = if reach == Reach::Local { LOCAL } else { 0 };
+    let mut bytes = Vec::with_capacity(HEAD + record.message.len() + 256);
+    bytes.extend(flags.to_le_bytes());
+    bytes.extend(0u32.to_le_bytes());
+    bytes.extend(encode_records(std::slice::from_ref(record))?);
+    Ok(bytes)
+}
+
+/// The record of a payload; nothing if it is none. Flags of a later release are not looked at.
+pub(crate) fn decode(payload: &[u8]) -> Option<(LogRecord, Reach)> {
+    /// Shared texts can stand for far more than the bytes they came in.
+    const LARGEST: usize = 64 << 20;
+    let (head, batch) = payload.split_first_chunk::<HEAD>()?;
+    let flags = u32::from_le_bytes([head[0], head[1], head[2], head[3]]);
+    let view = LogBatchView::parse(batch).ok()?;
+    let record = view.records().next()?.ok().filter(|record| record.expanded_len() <= LARGEST)?;
+    Some((record.to_record(), if flags & LOCAL != 0 { Reach::Local } else { Reach::Central }))
+}
+
+#[cfg(test)]
+mod tests {
+    use tampu_types::Level;
+
+    use super::*;
+
+    #[test]
+    fn what_was_written_is_read_and_damage_is_nothing() {
+        let mut record = LogRecord::new(Level::Error, "no data");
+        record.stack_id = "chain-1".into();
+        for reach in [Reach::Central, Reach::Local] {
+            let bytes = encode(&record, reach).unwrap();
+            assert_eq!(decode(&bytes), Some((record.clone(), reach)));
+            // A ring pads nothing, but what it cuts or changes must not be believed.
+            for length in 0..bytes.len() {
+                let _ = decode(&bytes[..length]);
+            }
+            assert_eq!(decode(&bytes[..HEAD + 3]), None);
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! Who looks after the log rings of a host's processes: recovers those of the dead, drains those of the living that have nobody
+//! for it.
+
+use std::{
+    collections::HashMap,
+    fs,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::JoinHandle,
+    time::{Duration, Instant},
+};
+
+use tampu_bus::{Participant, engine::Fate, host};
+use tampu_ring::RecoverError;
+use tampu_types::{Incarnation, SourceName};
+
+use super::{
+    NotRecovered, Recovered, Recoverer,
+    orphans::{Foster, NotAdopted},
+};
+
+/// How often the directory is looked through.
+const LOOK: Duration = Duration::from_millis(500);
+/// How long one recovery may take before others get their turn.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How soon a directory that could not be recovered is tried again.
+const AGAIN: Duration = Duration::from_secs(5);
+/// For so long after we have let go of a living process's rings they are its own to drain.
+const ITS_TURN: Duration = Duration::from_secs(1);
+/// Living processes that are drained at a time, each by a thread; further ones wait until one of them ends.
+const FOSTERED_MAX: usize = 64;
+
+/// What a [`RingKeeper`] tells.
+#[derive(Debug)]
+pub enum News {
+    /// A dead process's rings are empty and gone.
+    Recovered(Recovered),
+    /// They are not, and are tried again; told once a directory.
+    NotRecovered(NotRecovered),
+    /// A living process has nobody who drains: its rings are drained here.
+    Adopted {
+        /// Who it is.
+        source: SourceName,
+        /// In which life.
+        incarnation: Incarnation,
+    },
+    /// The rings of a living process cannot be drained, although nobody does; told once a directory.
+    NotAdopted(String),
+}
+
+/// Keeps the rings of this host's processes from filling up or being left, as long as it lives.
+pub struct RingKeeper {
+    stopping: Arc<AtomicBool>,
+    worker: Option<JoinHandle<()>>,
+}
+
+impl RingKeeper {
+    /// Looks after this directory (`<run>/<domain>/rings`) and tells what it does there.
+    pub fn start(
+        participant: Participant,
+        rings: PathBuf,
+        tell: impl Fn(&Path, News) + Send + 'static,
+    ) -> std::io::Result<RingKeeper> {
+        let stopping = Arc::new(AtomicBool::new(false));
+        let work = Work {
+            recoverer: Recoverer::new(participant.clone()),
+            participant,
+            stop: stopping.clone(),
+            later: HashMap::new(),
+            fostered: HashMap::new(),
+            tell,
+        };
+        let worker = std::thread::Builder::new().name("tampu-rings".to_owned()).spawn(move || work.run(&rings))?;
+        Ok(RingKeeper { stopping, worker: Some(worker) })
+    }
+}
+
+impl Drop for RingKeeper {
+    fn drop(&mut self) {
+        self.stopping.store(true, Ordering::Release);
+        if let Some(worker) = self.worker.take() {
+            worker.thread().unpark();
+            // A worker that panicked has said so.
+            let _ = worker.join();
+        }
+    }
+}
+
+struct Work<T> {
+    participant: Participant,
+    recoverer: Recoverer,
+    stop: Arc<AtomicBool>,
+    /// Directories that are left alone until then.
+    later: HashMap<PathBuf, Instant>,
+    fostered: HashMap<PathBuf, Foster>,
+    tell: T,
+}
+
+impl<T: Fn(&Path, News)> Work<T> {
+    fn run(mut self, rings: &Path) {
+        while !self.stop.load(Ordering::Acquire) {
+            let lives = lives_in(rings);
+            self.later.retain(|path, _| lives.iter().any(|life| life.path == *path));
+            self.reap();
+            for life in lives {
+                if self.stop.load(Ordering::Acquire) {
+                    break;
+                }
+                if self.later.get(&life.path).is_none_or(|at| *at <= Instant::now()) && !self.fostered.contains_key(&life.path) {
+                    self.look_after(life);
+                }
+            }
+            std::thread::park_timeout(LOOK);
+        }
+        for (_, foster) in self.fostered {
+            // They have seen by now that they are to let go.
+            foster.was_wanted_back();
+        }
+    }
+
+    fn look_after(&mut self, life: Life) {
+        if !life.is_over() {
+            return self.adopt(life);
+        }
+        match self.recoverer.recover(&life.path, PATIENCE) {
+            Ok(recovered) => (self.tell)(&life.path, News::Recovered(recovered)),
+            // Its number means nothing here, as in a container, but it lives.
+            Err(NotRecovered::Rings(RecoverError::Alive(_))) => self.adopt(life),
+            // A collector may come.
+            Err(NotRecovered::Rings(RecoverError::Busy(_))) => self.leave_alone(life.path, AGAIN),
+            // It died while it began.
+            Err(NotRecovered::Rings(RecoverError::Unfinished(_))) => match tampu_ring::remove_unfinished(&life.path) {
+                Ok(_) => self.leave_alone(life.path, AGAIN),
+                Err(error) => self.tell_once(&life.path, News::NotRecovered(RecoverError::from(error).into())),
+            },
+            Err(error) => self.tell_once(&life.path, News::NotRecovered(error)),
+        }
+    }
+
+    fn adopt(&mut self, life: Life) {
+        if !life.is_grown_up() || self.fostered.len() >= FOSTERED_MAX {
+            return;
+        }
+        match Foster::adopt(&life.path, &self.participant, self.stop.clone()) {
+            Ok(foster) => {
+                let news = News::Adopted { source: foster.source().clone(), incarnation: life.incarnation };
+                (self.tell)(&life.path, news);
+                self.fostered.insert(life.path, foster);
+            }
+            // It does so by itself, or goes just now.
+            Err(NotAdopted::Drained) => {}
+            Err(NotAdopted::Unusable(why)) => self.tell_once(&life.path, News::NotAdopted(why)),
+        }
+    }
+
+    /// Forgets those that have ended, or want to drain by themselves.
+    fn reap(&mut self) {
+        let ended: Vec<PathBuf> =
+            self.fostered.iter().filter(|(_, foster)| foster.has_ended()).map(|(path, _)| path.clone()).collect();
+        for path in ended {
+            if self.fostered.remove(&path).is_some_and(Foster::was_wanted_back) {
+                self.leave_alone(path, ITS_TURN);
+            }
+        }
+    }
+
+    fn leave_alone(&mut self, path: PathBuf, time: Duration) {
+        self.later.insert(path, Instant::now() + time);
+    }
+
+    /// Tells what is tried again, unless it was so before.
+    fn tell_once(&mut self, path: &Path, news: News) {
+        if self.later.insert(path.to_owned(), Instant::now() + AGAIN).is_none() {
+            (self.tell)(path, news);
+        }
+    }
+}
+
+/// One directory of rings.
+struct Life {
+    incarnation: Incarnation,
+    path: PathBuf,
+}
+
+impl Life {
+    fn is_over(&self) -> bool {
+        self.incarnation.boot != host::boot() || host::fate(self.incarnation) == Fate::Dead
+    }
+
+    /// Whether it had the time to begin draining: a process does so when it begins to log.
+    fn is_grown_up(&self) -> bool {
+        /// Since it began.
+        const CHILDHOOD: Duration = Duration::from_secs(1);
+        let age = crate::logger::clock::now().0.saturating_sub(self.incarnation.start as i64);
+        age >= CHILDHOOD.as_nanos() as i64
+    }
+}
+
+fn lives_in(rings: &Path) -> Vec<Life> {
+    let entries = fs::read_dir(rings).into_iter().flatten().flatten();
+    let life = |path: PathBuf| Some(Life { incarnation: path.file_name()?.to_str()?.parse().ok()?, path });
+    let mut lives: Vec<Life> = entries.filter_map(|entry| life(entry.path())).collect();
+    lives.sort_unstable_by(|one, other| (one.incarnation.start, &one.path).cmp(&(other.incarnation.start, &other.path)));
+    lives
+}
+
+/// The directories of lives that have ended, the oldest first.
+pub fn dead_in(rings: &Path) -> Vec<PathBuf> {
+    lives_in(rings).into_iter().filter(Life::is_over).map(|life| life.path).collect()
+}
