@@ -18,7 +18,7 @@ use std::{
 
 use tampu_bus::Participant;
 use tampu_ring::{RecoverError, recover};
-use tampu_types::{Datum, Incarnation, Level, LogRecord, RecordId, SourceName, Time};
+use tampu_types::{Datum, Incarnation, Level, LogRecord, RecordId, SourceName, Time, log_batch::LogBatchView};
 
 pub use keeper::{News, RingKeeper, dead_in};
 
@@ -97,6 +97,16 @@ impl Recoverer {
             damage: found.damage.iter().map(ToString::to_string).collect(),
         };
         let mut last = HashMap::new();
+        for packet in &found.packets {
+            match lane_of(packet) {
+                Some((key, records)) => {
+                    told.records += records;
+                    let lane = pump.lanes.find(key);
+                    self.publish(&pump, lane, packet, &mut last, directory)?;
+                }
+                None => told.damage.push("a packet beside the rings is no log batch".to_owned()),
+            }
+        }
         for ring in &mut found.rings {
             let number = ring.number();
             while let Some(entry) = ring.next_entry() {
@@ -150,12 +160,24 @@ impl Recoverer {
             if pump.lanes.key(sealed.lane).reach == Reach::Local {
                 continue;
             }
-            let published = self.post.publish(pump.lanes.key(sealed.lane), false, &sealed.bytes);
-            let number =
-                published.map_err(|(Refused::NotYet(why) | Refused::Never(why))| NotRecovered::Bus(directory.to_owned(), why))?;
-            last.insert(sealed.lane, number);
+            self.publish(pump, sealed.lane, &sealed.bytes, last, directory)?;
             pump.lanes.recycle(sealed.bytes);
         }
+        Ok(())
+    }
+
+    fn publish(
+        &mut self,
+        pump: &Pump,
+        lane: usize,
+        packet: &[u8],
+        last: &mut HashMap<usize, u64>,
+        directory: &Path,
+    ) -> Result<(), NotRecovered> {
+        let published = self.post.publish(pump.lanes.key(lane), false, packet);
+        let number =
+            published.map_err(|(Refused::NotYet(why) | Refused::Never(why))| NotRecovered::Bus(directory.to_owned(), why))?;
+        last.insert(lane, number);
         Ok(())
     }
 
@@ -172,6 +194,14 @@ impl Recoverer {
             self.post.flush(Duration::from_millis(20));
         }
     }
+}
+
+/// Where a packet went that its process had made, and how many records it holds.
+fn lane_of(packet: &[u8]) -> Option<(LaneKey, u64)> {
+    let view = LogBatchView::parse(packet).ok()?;
+    let first = view.records().next()?.ok()?;
+    let partition = tampu_types::Partition::of(first.origin().audiences());
+    Some((LaneKey { level: first.level(), partition, reach: Reach::Central }, view.count() as u64))
 }
 
 /// The lane that whoever keeps records reads in any case.

@@ -30,6 +30,7 @@ use crate::{
     producer::Ring,
     record::{Entry, Walk},
     recover::has_mapped,
+    refuge::Refuge,
     ring_file::{BadRing, LARGEST},
     rings::{RingStats, ring_stats},
     source::{self, Source},
@@ -118,6 +119,14 @@ impl Drainer {
         match &self.scope {
             Scope::Inside(life) => Longs::in_life(life),
             Scope::Outside { place, .. } => Longs::of(Some(place.clone())),
+        }
+    }
+
+    /// Where packets go that leave the rings and that nobody has yet; of a process's own drainer only.
+    pub fn refuge(&self) -> Refuge {
+        match &self.scope {
+            Scope::Inside(life) => Refuge::of(life.place().cloned()),
+            Scope::Outside { .. } => Refuge::of(None),
         }
     }
 

@@ -27,6 +27,7 @@ use crate::{
     long::Longs,
     place::{Place, PlaceError, Why, read_at},
     record::Entry,
+    refuge,
     ring_file::{BadRing, LARGEST, RingFile},
     source::{self, BadSource, Source},
 };
@@ -111,6 +112,8 @@ pub struct Recovery {
     pub damage: Vec<Damage>,
     /// Payloads too long for them.
     pub longs: Longs,
+    /// Packets that had left the rings and were with nobody yet: log batches, complete, of records with their ids.
+    pub packets: Vec<Vec<u8>>,
     place: Arc<Place>,
     _lease: Held,
     _over: Held,
@@ -160,9 +163,13 @@ pub fn recover(directory: &Path) -> Result<Recovery, RecoverError> {
             Err(bad) => damage.push(bad),
         }
     }
+    let packets = refuge::read(&place).unwrap_or_else(|error| {
+        damage.push(error.into());
+        Vec::new()
+    });
     let place = Arc::new(place);
     let longs = Longs::of(Some(place.clone()));
-    Ok(Recovery { source, definitions, conversion, rings, damage, longs, place, _lease: lease, _over: over })
+    Ok(Recovery { source, definitions, conversion, rings, damage, longs, packets, place, _lease: lease, _over: over })
 }
 
 /// Removes the directory of a process that died before its `source` was complete, so before it logged anything. The caller knows

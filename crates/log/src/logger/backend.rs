@@ -6,7 +6,7 @@
 //! ```
 //! A *round* is what was drained between two moments at which no packet was half full. Its room in the rings is given back when
 //! all its packets are delivered; so whatever ends the process, a record is in a ring or with somebody who keeps it. Where nobody is
-//! there to have packets, rounds wait in the rings too, until a ring is half full; then the writer's cache has to do.
+//! there to have packets, rounds wait in the rings too, until a ring is half full; then they go into the refuge (`rounds`).
 
 use std::{
     collections::VecDeque,
@@ -14,7 +14,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tampu_ring::{Cursor, Drainer};
+use tampu_ring::Drainer;
 use tampu_types::{Datum, Level, LogRecord, Time};
 
 use crate::logger::{
@@ -23,6 +23,7 @@ use crate::logger::{
     local::{Printer, Unprinted},
     post::{Post, Refused},
     pump::{Pump, Pumped},
+    rounds::{Round, Rounds},
     shared::Shared,
     voice::Identity,
 };
@@ -46,23 +47,16 @@ pub(crate) struct Remainder {
     pub records: u64,
 }
 
-/// Drained, on its way.
-struct Round {
-    marks: Vec<(u32, Cursor)>,
-    /// The last packet of each lane, by its number there.
-    packets: Vec<(usize, u64)>,
-    /// Records too long for a ring: their files are not needed any more when it is over.
-    longs: Vec<(u32, u64)>,
-}
-
 struct Backend {
     shared: Arc<Shared>,
     post: Box<dyn Post>,
     drainer: Drainer,
     pump: Pump,
-    rounds: VecDeque<Round>,
+    rounds: Rounds,
     /// Packets of the round that is being drained.
     packets: Vec<(usize, u64)>,
+    /// The packets themselves.
+    bytes: Vec<Vec<u8>>,
     /// Bytes drained in it.
     drained: u64,
     /// Since when the oldest packet fills.
@@ -83,12 +77,14 @@ pub(crate) fn run(shared: Arc<Shared>, mut post: Box<dyn Post>, drainer: Drainer
     let own = shared.levels(settings.source.as_str());
     let pump =
         Pump::new(shared.life, &settings.host, &settings.process, settings.packet_size(), drainer.longs()).printing(printer, own);
+    let (refuge, half) = (drainer.refuge(), settings.ring_bytes as u64 / 2);
     let mut backend = Backend {
         post,
         drainer,
         pump,
-        rounds: VecDeque::new(),
+        rounds: Rounds::new(refuge, half),
         packets: Vec::new(),
+        bytes: Vec::new(),
         drained: 0,
         filling_since: None,
         urgent: Vec::new(),
@@ -290,18 +286,19 @@ impl Backend {
         self.filling_since = None;
         if self.drained > 0 {
             let marks = self.drainer.rings().iter().map(|ring| (ring.number(), ring.mark())).collect();
-            let (packets, longs) = (std::mem::take(&mut self.packets), self.pump.taken_long());
-            self.rounds.push_back(Round { marks, packets, longs });
+            let (packets, bytes) = (std::mem::take(&mut self.packets), std::mem::take(&mut self.bytes));
+            self.rounds.push(Round { marks, packets, longs: self.pump.taken_long(), bytes });
             self.drained = 0;
         } else {
             self.packets.clear();
+            self.bytes.drain(..).for_each(|buffer| self.pump.lanes.recycle(buffer));
         }
     }
 
     fn send_sealed(&mut self) {
         while let Some(sealed) = self.pump.lanes.next_sealed() {
             self.send(&sealed);
-            self.pump.lanes.recycle(sealed.bytes);
+            self.bytes.push(sealed.bytes);
         }
     }
 
@@ -339,33 +336,9 @@ impl Backend {
         }
     }
 
-    /// Gives back the room of rounds that are delivered.
+    /// Gives back the room of rounds that are over.
     fn settle(&mut self) {
-        while let Some(round) = self.rounds.front() {
-            let mut known = true;
-            let delivered = round.packets.iter().all(|&(lane, number)| match self.post.delivered(self.pump.lanes.key(lane)) {
-                Some(next) => next > number,
-                None => {
-                    known = false;
-                    true
-                }
-            });
-            let half_full = |drainer: &mut Drainer| {
-                let half = self.shared.settings.ring_bytes as u64 / 2;
-                drainer.rings().iter().any(|ring| ring.stats().waiting > half)
-            };
-            if !delivered || !known && self.give_up.is_none() && !half_full(&mut self.drainer) {
-                return;
-            }
-            let Some(round) = self.rounds.pop_front() else { return };
-            for ring in self.drainer.rings() {
-                if let Some((_, mark)) = round.marks.iter().find(|(number, _)| *number == ring.number()) {
-                    ring.commit(mark);
-                }
-            }
-            let files = self.drainer.longs();
-            round.longs.iter().for_each(|&(ring, position)| files.remove(ring, position));
-        }
+        self.rounds.settle(&mut self.drainer, &mut self.pump.lanes, &mut *self.post, self.give_up.is_some());
     }
 
     /// Says what was lost at the end of a ring, where no later record has made the ring say it.
@@ -386,7 +359,7 @@ impl Backend {
     fn pause(&self) -> Duration {
         let period = self.shared.settings.flush_period;
         let until_old = self.filling_since.map_or(period, |since| period.saturating_sub(since.elapsed()));
-        if self.rounds.is_empty() { until_old.min(RETRY) } else { until_old.min(LOOK) }
+        if !self.rounds.are_awaited() { until_old.min(RETRY) } else { until_old.min(LOOK) }
     }
 
     /// Says in-band how many records found no room on their way without a ring.
@@ -410,7 +383,7 @@ impl Backend {
         self.settle();
         // Losses are told early only when those told before are settled.
         self.sweep();
-        if !self.rounds.is_empty() {
+        if !self.rounds.are_over() {
             self.post.flush(self.give_up.map_or(Duration::ZERO, |at| at.saturating_duration_since(Instant::now())));
             self.settle();
         }

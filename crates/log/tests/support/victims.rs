@@ -221,10 +221,18 @@ fn count(host: &Host, victims: &HashMap<u32, [u64; THREADS]>, totals: &mut Total
             let there =
                 (0..*completed).filter(|n| words.get((n / 64) as usize).is_some_and(|word| word >> (n % 64) & 1 != 0)).count();
             missing += completed - there as u64;
+            if (there as u64) < *completed {
+                let missing = |n: &u64| words.get((n / 64) as usize).is_none_or(|word| word >> (n % 64) & 1 == 0);
+                let (first, last) = ((0..*completed).find(missing), (0..*completed).rfind(missing));
+                eprintln!("victim {pid}: {} of {completed} calls are missing, {first:?} to {last:?}", completed - there as u64);
+            }
             totals.produced += completed;
             totals.recovered += there as u64;
             let beyond: u64 = words.iter().map(|word| u64::from(word.count_ones())).sum::<u64>() - there as u64;
             assert!(beyond <= 1, "seed {seed}: {beyond} records of calls that never were");
+        }
+        if missing > 0 {
+            eprintln!("victim {pid}: {missing} missing, {} told", kept.told);
         }
         totals.told += kept.told;
         totals.lost += missing.saturating_sub(kept.told);
