@@ -380,7 +380,30 @@ fn while_nobody_listens_records_stay_until_the_ring_is_half_full() {
         }
     }
     assert_eq!(logger.stats().dropped, 0, "what has been published makes room");
-    assert!((1..10_001).contains(&in_rings(&dir)));
+    let (rings, refuge) = (in_rings(&dir), in_refuge(&dir));
+    assert!((1..10_001).contains(&rings));
+    assert!(refuge.iter().copied().eq(0..refuge.len() as u64), "in order, without holes");
+    assert!(refuge.len() as u64 + rings >= 10_001, "{} in the refuge and {rings} in rings", refuge.len());
+    // Now somebody has come who has it all.
+    far.set(|state| state.nobody = false);
+    assert!(logger.flush(Duration::from_secs(20)));
+    assert_eq!((in_rings(&dir), in_refuge(&dir).len()), (0, 0));
+}
+
+/// The numbers of the records in the refuge (`spec/log-ring.md`).
+fn in_refuge(dir: &tempfile::TempDir) -> Vec<u64> {
+    let life = std::fs::read_dir(dir.path().join("rings")).unwrap().next().unwrap().unwrap().path();
+    let mut numbers = Vec::new();
+    for name in ["packets-0", "packets-1"] {
+        let bytes = std::fs::read(life.join(name)).unwrap_or_default();
+        let mut rest = &bytes[..];
+        while let Some((head, behind)) = rest.split_first_chunk::<8>() {
+            let (packet, behind) = behind.split_at(u32::from_le_bytes(*head.first_chunk().unwrap()) as usize);
+            numbers.extend(log_batch::decode_records(packet).unwrap().iter().map(|record| record.id.unwrap().number));
+            rest = behind;
+        }
+    }
+    numbers
 }
 
 #[test]
