@@ -47,8 +47,8 @@ typedef struct tampu_logger tampu_logger;
 /* ---- Opening and closing ---- */
 
 /* Begins the logging of this process under its stable name, such as "CONTROL/DV01"; once a process. The environment says the
- * rest: TAMPU_DOMAIN, TAMPU_RUN_DIR, TAMPU_HUB, TAMPU_LOG_LEVEL (published from), TAMPU_LOG_LOCAL (printed from). The hub may come
- * later. NULL if that failed. */
+ * rest: TAMPU_DOMAIN, TAMPU_RUN_DIR, TAMPU_HUB, TAMPU_LOG_LEVEL (published from), TAMPU_LOG_LOCAL (printed from),
+ * TAMPU_LOG_CONFIG (a file) and others, which the README tells. The hub may come later. NULL if that failed. */
 tampu_logger *tampu_log_open(const char *source);
 
 /* Another handle of the same logger. NULL if that failed. */

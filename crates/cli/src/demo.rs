@@ -11,11 +11,12 @@ use std::{
 };
 
 use tampu_bus::{BusError, Participant, QosTable, engine::Engine};
-use tampu_log::{LogSettings, Logger, Threshold};
+use tampu_log::{LogSettings, Logger, Threshold, logger::variable};
 use tampu_types::{Domain, Level, SourceName};
 
 use crate::{
     demo::{antenna::Antenna, chance::Chance, correlator::Correlator, scheduler::Scheduler, sky::Sky, weather::Weather},
+    failure::Failure,
     interrupt::Interrupt,
 };
 
@@ -44,15 +45,17 @@ pub struct Loggers {
 
 impl Loggers {
     /// Joins the bus once a process: on one engine, as sources of their own.
-    pub fn join(engine: &Arc<dyn Engine>, domain: &Domain) -> Result<Loggers, BusError> {
-        let join = |name: &str| -> Result<Logger, BusError> {
-            let source = SourceName::new(name)?;
-            let participant = Participant::on(engine.clone(), domain.clone(), source.clone(), QosTable::default())?;
+    pub fn join(engine: &Arc<dyn Engine>, domain: &Domain) -> Result<Loggers, Failure> {
+        let bus = |error: BusError| Failure::Unreachable(error.to_string());
+        let join = |name: &str| -> Result<Logger, Failure> {
+            let source = SourceName::new(name).map_err(|error| bus(error.into()))?;
+            let participant =
+                Participant::on(engine.clone(), domain.clone(), source.clone(), QosTable::default()).map_err(bus)?;
             let mut settings = LogSettings::isolated(domain.clone(), source);
             settings.central = Threshold::From(Level::Trace);
             settings.rings = participant.log_rings();
-            Logger::on(participant, settings)
-                .map_err(|error| BusError::RunDir { place: "the demo's logger".into(), why: error.to_string() })
+            let settings = settings.overridden_by(variable).map_err(|error| Failure::Usage(error.to_string()))?;
+            Logger::on(participant, settings).map_err(|error| Failure::failed("the demo's logger", error))
         };
         Ok(Loggers {
             control: join("CONTROL/cppContainer")?,

@@ -10,10 +10,14 @@ use std::{
     time::Duration,
 };
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use tampu_bus::qos::QosPatch;
-use tampu_log::{Threshold, collector::quota::Quotas};
-use tampu_types::{Domain, Level};
+use tampu_log::{
+    LogSettings, Threshold,
+    collector::quota::Quotas,
+    logger::config::{LogPatch, LoggerPatch},
+};
+use tampu_types::{Domain, Level, SourceName};
 
 use crate::rules::Allow;
 
@@ -91,7 +95,16 @@ pub struct Config {
     /// What one source may send to be kept.
     pub quota: Quotas,
     /// The hub's own log.
-    pub log: Log,
+    #[serde(deserialize_with = "over_default_log")]
+    pub log: LogPatch,
+    /// Loggers of the hub with settings of their own.
+    pub logger: Vec<LoggerPatch>,
+    /// What flags say of the hub's log, which beats all of that.
+    #[serde(skip)]
+    pub log_flags: LogPatch,
+    /// The file this comes from, if it comes from one: its log settings can be read once more.
+    #[serde(skip)]
+    pub file: Option<PathBuf>,
     /// Settings for topics, in order; later ones override earlier ones.
     pub topic: Vec<QosPatch>,
 }
@@ -119,21 +132,14 @@ pub struct Collector {
     pub segment_mb: u64,
 }
 
-/// The hub's own log.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Log {
-    /// Its records are published from this level on.
-    pub level: Threshold,
-    /// Its records are printed on standard error from this level on.
-    pub local: Threshold,
-}
-
 impl Default for Config {
     fn default() -> Config {
         Config {
-            // A constant name that the rules for domains allow.
-            domain: Domain::new("local").unwrap_or_else(|_| unreachable!("'local' is a domain")),
+            domain: default_domain(),
+            log: default_log(),
+            logger: Vec::new(),
+            log_flags: LogPatch::default(),
+            file: None,
             roles: vec![Role::Node, Role::Collector],
             data: default_data(|name| std::env::var(name).ok()),
             run: None,
@@ -141,7 +147,6 @@ impl Default for Config {
             allow: Vec::new(),
             collector: Collector::default(),
             quota: Quotas::default(),
-            log: Log::default(),
             topic: Vec::new(),
         }
     }
@@ -153,10 +158,23 @@ impl Default for Collector {
     }
 }
 
-impl Default for Log {
-    fn default() -> Log {
-        Log { level: Threshold::From(Level::Debug), local: Threshold::From(Level::Warning) }
-    }
+/// The hub's own log: what it does is worth keeping in full, and worth a terminal where something is wrong.
+fn default_log() -> LogPatch {
+    // Names that the rules allow; nothing of them is in the settings that are taken.
+    let name = SourceName::new("hub").unwrap_or_else(|_| unreachable!("'hub' is a source"));
+    let mut settings = LogSettings::isolated(default_domain(), name);
+    settings.central = Threshold::From(Level::Debug);
+    settings.local = Threshold::From(Level::Warning);
+    LogPatch::of(&settings)
+}
+
+fn over_default_log<'de, D: Deserializer<'de>>(input: D) -> Result<LogPatch, D::Error> {
+    Ok(LogPatch::deserialize(input)?.over(default_log()))
+}
+
+fn default_domain() -> Domain {
+    // A constant name that the rules for domains allow.
+    Domain::new("local").unwrap_or_else(|_| unreachable!("'local' is a domain"))
 }
 
 fn default_data(variable: impl Fn(&str) -> Option<String>) -> PathBuf {
@@ -218,7 +236,7 @@ impl Config {
     pub fn from_file(path: &Path) -> Result<Config, ConfigError> {
         let text =
             fs::read_to_string(path).map_err(|error| ConfigError::File { path: path.to_owned(), why: error.to_string() })?;
-        Config::parse(&text, path)
+        Ok(Config { file: Some(path.to_owned()), ..Config::parse(&text, path)? })
     }
 
     /// Reads a file's text; the path is for messages.
@@ -230,7 +248,7 @@ impl Config {
         })
     }
 
-    /// Applies `TAMPU_DOMAIN`, `TAMPU_ROLES`, `TAMPU_DATA_DIR` and `TAMPU_RUN_DIR`.
+    /// Applies `TAMPU_DOMAIN`, `TAMPU_ROLES`, `TAMPU_DATA_DIR`, `TAMPU_RUN_DIR`, and of `TAMPU_LOG_*` what concerns one process.
     fn apply_environment(&mut self, variable: impl Fn(&str) -> Option<String>) -> Result<(), ConfigError> {
         let set = |name: &str| variable(name).filter(|value| !value.is_empty());
         if let Some(domain) = set("TAMPU_DOMAIN") {
@@ -246,6 +264,11 @@ impl Config {
         if let Some(run) = set("TAMPU_RUN_DIR") {
             self.run = Some(run.into());
         }
+        let log = &mut self.log;
+        override_by(set, "TAMPU_LOG_LEVEL", &mut log.level)?;
+        override_by(set, "TAMPU_LOG_LOCAL", &mut log.local)?;
+        override_by(set, "TAMPU_LOG_OUTPUT", &mut log.output)?;
+        override_by(set, "TAMPU_LOG_FORMAT", &mut log.format)?;
         Ok(())
     }
 
@@ -279,6 +302,19 @@ impl Config {
     pub fn commit_period(&self) -> Duration {
         Duration::from_millis(self.collector.commit_ms)
     }
+}
+
+/// Reads a setting from its variable, if that is set.
+fn override_by<T: FromStr<Err: fmt::Display>>(
+    set: impl Fn(&str) -> Option<String>,
+    name: &str,
+    setting: &mut Option<T>,
+) -> Result<(), ConfigError> {
+    if let Some(text) = set(name) {
+        let wrong = |error: T::Err| ConfigError::Value { setting: name.to_owned(), why: error.to_string() };
+        *setting = Some(text.parse().map_err(wrong)?);
+    }
+    Ok(())
 }
 
 /// Reads `node,collector`.

@@ -22,7 +22,9 @@ use tampu_bus::{
     run_dir::{DomainDir, RunDir},
 };
 use tampu_log::{
-    LogSettings, Logger, info, notice,
+    LogSettings, Logger, info,
+    logger::{BadSettings, Reread, config::LogFile},
+    notice,
     recovery::{News, RingKeeper},
     warning,
 };
@@ -214,12 +216,25 @@ fn host() -> String {
 }
 
 fn start_log(config: &Config, participant: Participant, access: Access) -> Result<Logger, HubError> {
-    let mut settings = LogSettings::isolated(config.domain.clone(), participant.source().clone());
+    let mut settings = log_settings(config, participant.source());
     settings.rings = participant.log_rings();
-    settings.central = config.log.level;
-    settings.local = config.log.local;
     settings.access = access;
+    let (config, source) = (config.clone(), participant.source().clone());
+    settings.reread = Some(Reread::new(move || {
+        let variable = |name: &str| std::env::var(name).ok();
+        let read =
+            Config::load(config.file.as_deref(), variable).map_err(|why| BadSettings::new("the hub's configuration", why))?;
+        Ok(log_settings(&Config { log_flags: config.log_flags.clone(), ..read }, &source))
+    }));
     Logger::on(participant, settings).map_err(HubError::Log)
+}
+
+/// What a configuration says of the hub's own log.
+fn log_settings(config: &Config, source: &SourceName) -> LogSettings {
+    let mut settings = LogSettings::isolated(config.domain.clone(), source.clone());
+    let log = config.log_flags.clone().over(config.log.clone());
+    LogFile { log, logger: config.logger.clone() }.apply(&mut settings);
+    settings
 }
 
 fn process_config(config: &Config) -> Result<ZenohConfig, HubError> {

@@ -27,10 +27,13 @@
 //! | the way out | `post`, `bus_post` |
 //! | text on a terminal or in a file | [`local`] |
 //! | levels seen and set from outside | [`control`] |
+//! | settings from a file and the environment, and which of them decides | [`config`] |
+//! | what is suppressed where somebody wants that, and told | [`repeat`], `throttle`, `restraint` |
 
 pub(crate) mod backend;
 pub(crate) mod bus_post;
 pub(crate) mod clock;
+pub mod config;
 pub mod control;
 pub(crate) mod foreign;
 pub(crate) mod handle;
@@ -41,15 +44,18 @@ pub(crate) mod made;
 pub(crate) mod packet;
 pub(crate) mod post;
 pub(crate) mod pump;
+pub mod repeat;
+pub(crate) mod restraint;
 pub(crate) mod rounds;
 pub(crate) mod settings;
 pub(crate) mod shared;
+pub(crate) mod throttle;
 pub(crate) mod voice;
 
 pub use bus_post::{LOG_BATCH, qos_of, topic_of};
 pub use foreign::{Claim, PAYLOAD_MAX};
 pub use handle::{Logger, OpenError};
-pub use settings::{BadSettings, LogSettings, Threshold};
+pub use settings::{BadSettings, LogSettings, Reread, Threshold, Variables, variable};
 pub use shared::LoggerStats;
 pub use tampu_ring::Shelter;
 

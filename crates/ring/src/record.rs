@@ -70,10 +70,11 @@ impl Header {
         [self.ticks, pair(self.site, self.length), pair(self.voice, self.stamp)]
     }
 
+    #[inline]
     fn decode(bytes: &[u8; HEADER]) -> Header {
         let half = |at: usize| u32::from_ne_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
-        let [ticks @ .., _, _, _, _, _, _, _, _, _, _, _, _, _, _, _, _] = *bytes;
-        Header { ticks: u64::from_ne_bytes(ticks), site: half(8), length: half(12), voice: half(16), stamp: half(20) }
+        let ticks = bytes.first_chunk().map_or(0, |ticks| u64::from_ne_bytes(*ticks));
+        Header { ticks, site: half(8), length: half(12), voice: half(16), stamp: half(20) }
     }
 }
 

@@ -81,6 +81,15 @@ impl Rendered {
         Ok(())
     }
 
+    /// Adds a named value that the call did not have.
+    pub fn add(&mut self, name: &str, value: u64) {
+        let start = self.text.len();
+        self.text.push_str(name);
+        let name_end = self.text.len();
+        digits::push(&mut self.text, value);
+        self.values.push((start..name_end, self.text.len()));
+    }
+
     /// The message.
     pub fn message(&self) -> &str {
         &self.text[..self.message_end]
@@ -105,10 +114,10 @@ fn show(out: &mut String, reader: &mut Reader<'_>, spec: &Spec, dialect: Dialect
         return show_by_spec(out, reader, spec, dialect);
     }
     match reader.tag() {
-        U32 => digits::push(out, u32::from_le_bytes(reader.number()?).into()),
-        U64 => digits::push(out, u64::from_le_bytes(reader.number()?)),
-        I32 => digits::push_signed(out, i32::from_le_bytes(reader.number()?).into()),
-        I64 => digits::push_signed(out, i64::from_le_bytes(reader.number()?)),
+        U32 => digits::push(out, u32::from_le_bytes(*reader.number()?).into()),
+        U64 => digits::push(out, u64::from_le_bytes(*reader.number()?)),
+        I32 => digits::push_signed(out, i32::from_le_bytes(*reader.number()?).into()),
+        I64 => digits::push_signed(out, i64::from_le_bytes(*reader.number()?)),
         STR => {
             let text = reader.whole_text()?;
             match text.whole() {

@@ -159,15 +159,16 @@ impl<'a> Reader<'a> {
     }
 
     #[inline(always)]
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], BadPayload> {
+    fn array<const N: usize>(&mut self) -> Result<&'a [u8; N], BadPayload> {
+        // Lent, not handed over: a number that goes through a `Result` byte by byte waits in memory for its halves.
         let bytes = self.values[self.at..].first_chunk().ok_or_else(|| self.truncated())?;
         self.at += N;
-        Ok(*bytes)
+        Ok(bytes)
     }
 
     #[inline(always)]
     fn text(&mut self) -> Result<Text<'a>, BadPayload> {
-        let length = u32::from_le_bytes(self.array()?);
+        let length = u32::from_le_bytes(*self.array()?);
         Ok(Text { bytes: self.bytes(kept(length as usize))?, length })
     }
 
@@ -179,7 +180,7 @@ impl<'a> Reader<'a> {
 
     /// Reads the next argument, which is a number of so many bytes.
     #[inline(always)]
-    pub(crate) fn number<const N: usize>(&mut self) -> Result<[u8; N], BadPayload> {
+    pub(crate) fn number<const N: usize>(&mut self) -> Result<&'a [u8; N], BadPayload> {
         let bytes = self.array()?;
         self.next += 1;
         Ok(bytes)
@@ -203,7 +204,7 @@ impl<'a> Reader<'a> {
         let there = match optional.then(|| self.array()).transpose()? {
             None | Some([1]) => true,
             Some([0]) => false,
-            Some([value]) => return Err(BadPayload::Presence { argument: self.next, value }),
+            Some(&[value]) => return Err(BadPayload::Presence { argument: self.next, value }),
         };
         let value = if there { self.value(tag)? } else { Value::None };
         self.next += 1;
@@ -212,20 +213,20 @@ impl<'a> Reader<'a> {
 
     fn value(&mut self, tag: Tag) -> Result<Value<'a>, BadPayload> {
         Ok(match tag {
-            Tag::Bool => Value::Bool(self.array::<1>()? != [0]),
-            Tag::Char => Value::Char(char::from_u32(u32::from_le_bytes(self.array()?)).unwrap_or(char::REPLACEMENT_CHARACTER)),
-            Tag::U8 => Value::Unsigned(u8::from_le_bytes(self.array()?).into()),
-            Tag::U16 => Value::Unsigned(u16::from_le_bytes(self.array()?).into()),
-            Tag::U32 => Value::Unsigned(u32::from_le_bytes(self.array()?).into()),
-            Tag::U64 => Value::Unsigned(u64::from_le_bytes(self.array()?)),
-            Tag::U128 => Value::Unsigned128(self.array()?),
-            Tag::I8 => Value::Signed(i8::from_le_bytes(self.array()?).into(), 8),
-            Tag::I16 => Value::Signed(i16::from_le_bytes(self.array()?).into(), 16),
-            Tag::I32 => Value::Signed(i32::from_le_bytes(self.array()?).into(), 32),
-            Tag::I64 => Value::Signed(i64::from_le_bytes(self.array()?), 64),
-            Tag::I128 => Value::Signed128(self.array()?),
-            Tag::F32 => Value::F32(f32::from_le_bytes(self.array()?)),
-            Tag::F64 => Value::F64(f64::from_le_bytes(self.array()?)),
+            Tag::Bool => Value::Bool(*self.array::<1>()? != [0]),
+            Tag::Char => Value::Char(char::from_u32(u32::from_le_bytes(*self.array()?)).unwrap_or(char::REPLACEMENT_CHARACTER)),
+            Tag::U8 => Value::Unsigned(u8::from_le_bytes(*self.array()?).into()),
+            Tag::U16 => Value::Unsigned(u16::from_le_bytes(*self.array()?).into()),
+            Tag::U32 => Value::Unsigned(u32::from_le_bytes(*self.array()?).into()),
+            Tag::U64 => Value::Unsigned(u64::from_le_bytes(*self.array()?)),
+            Tag::U128 => Value::Unsigned128(*self.array()?),
+            Tag::I8 => Value::Signed(i8::from_le_bytes(*self.array()?).into(), 8),
+            Tag::I16 => Value::Signed(i16::from_le_bytes(*self.array()?).into(), 16),
+            Tag::I32 => Value::Signed(i32::from_le_bytes(*self.array()?).into(), 32),
+            Tag::I64 => Value::Signed(i64::from_le_bytes(*self.array()?), 64),
+            Tag::I128 => Value::Signed128(*self.array()?),
+            Tag::F32 => Value::F32(f32::from_le_bytes(*self.array()?)),
+            Tag::F64 => Value::F64(f64::from_le_bytes(*self.array()?)),
             Tag::Str => Value::Str(self.text()?),
             Tag::Text => Value::Text(self.text()?),
         })

@@ -47,8 +47,10 @@ impl Demo {
         let domain = config.domain.clone();
         let engine = ZenohEngine::open(config).map_err(|error| Failure::Unreachable(connect.advise(&error.to_string())))?;
         let engine: Arc<dyn Engine> = Arc::new(engine);
-        let loggers =
-            Loggers::join(&engine, &domain).map_err(|error| Failure::Unreachable(connect.advise(&error.to_string())))?;
+        let loggers = Loggers::join(&engine, &domain).map_err(|failure| match failure {
+            Failure::Unreachable(why) => Failure::Unreachable(connect.advise(&why)),
+            other => other,
+        })?;
         eprintln!("tampu: the observatory logs to the domain '{domain}' (seed {}); Ctrl-C ends it", self.observatory.seed);
         Observatory::new(&loggers, self.observatory.seed).run(self.observatory.rate, self.length, &context.interrupt);
         Ok(())

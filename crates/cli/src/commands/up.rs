@@ -112,7 +112,7 @@ impl Up {
         let shows = self.tail || self.demo && !self.no_tail;
         if shows {
             // The live log shows the hub's own records too; once is enough.
-            config.log.local = Threshold::From(Level::Alert);
+            config.log_flags.local = Some(Threshold::From(Level::Alert));
         }
         let hub = start(config)?;
         if !self.quiet {
@@ -136,8 +136,7 @@ impl Up {
     fn accompany<'s>(&self, scope: &'s Scope<'s, '_>, hub: &Hub, shows: bool, context: &'s Context) -> Outcome {
         let interrupt = &context.interrupt;
         if self.demo {
-            let loggers =
-                Loggers::join(hub.engine(), &hub.config().domain).map_err(|error| Failure::Failed(error.to_string()))?;
+            let loggers = Loggers::join(hub.engine(), &hub.config().domain)?;
             let (seed, rate) = (self.observatory.seed, self.observatory.rate);
             scope.spawn(move || Observatory::new(&loggers, seed).run(rate, None, interrupt));
         }

@@ -61,6 +61,16 @@ impl Drop for Talker {
     }
 }
 
+/// A program. Killed when dropped.
+struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
 /// What `tampu log levels` tells; nothing where nobody answers yet.
 fn levels(site: &Site, arguments: &[&str]) -> Vec<Value> {
     site.tampu(&[&["log", "levels", "--json"], arguments].concat()).json()
@@ -165,4 +175,54 @@ fn a_stopped_process_is_told_and_the_others_are_set() {
     stopped.signal(Signal::CONT);
     pipe.end();
     stopped.end();
+}
+
+#[test]
+fn a_configuration_says_how_a_program_logs_and_is_read_once_more() {
+    let site = Site::new();
+    let _hub = site.hub(&[]);
+    let config = site.file("log.toml", "[log]\nlevel = \"Notice\"\nlocal = \"Info\"\n");
+    let mut command = site.command(&["demo", "--rate", "0.001"]);
+    command.envs([("TAMPU_LOG_CONFIG", config.as_str()), ("ACS_LOG_CENTRAL", "2"), ("TAMPU_LOG_LOCAL", "Trace")]);
+    let demo = Running(command.stderr(Stdio::null()).spawn().unwrap());
+    let until = Instant::now() + PATIENCE;
+    while levels(&site, &["--source", "CORR/*"]).is_empty() {
+        assert!(Instant::now() < until, "the demo does not answer");
+    }
+    let thresholds = |row: &Value| [row["central"].clone(), row["local"].clone()].map(|it| it.as_str().unwrap().to_owned());
+    let now = || thresholds(&levels(&site, &["--source", "CORR/*"])[0]);
+    assert_eq!(now(), ["Notice", "Trace"]);
+    site.tampu(&["log", "levels", "set", "CORR/*", "off", "--local", "--central"]).ok();
+    assert_eq!(now(), ["Off", "Off"]);
+    site.file("log.toml", "[[logger]]\nname = \"CORR/*\"\nlocal = \"Error\"\n");
+    let told = site.tampu(&["log", "levels", "refresh", "--source", "CORR/*", "--json"]).ok().json();
+    assert_eq!(thresholds(&told[0]), ["Delouse", "Error"], "of ACS's variable, and of a name");
+    site.file("log.toml", "[log]\nlevle = 1\n");
+    let said = site.tampu(&["log", "levels", "refresh", "--source", "CORR/*"]);
+    assert_eq!(said.code, 1);
+    assert!(said.err.contains("log.toml, line 2: unknown field `levle`"), "{said:?}");
+    assert_eq!(now(), ["Delouse", "Error"]);
+    drop(demo);
+}
+
+#[test]
+fn a_program_prints_where_and_how_it_is_told() {
+    let site = Site::new();
+    let _hub = site.hub(&[]);
+    let (plain, xml) = (site.path("plain.log"), site.path("xml.log"));
+    for (file, format) in [(&plain, "plain"), (&xml, "xml")] {
+        let mut command = site.command(&["log", "send", "-p", "pipe", "-l", "Warning", "cable wrap at limit"]);
+        let variables = [("TAMPU_LOG_LOCAL", "Info"), ("TAMPU_LOG_FORMAT", format)];
+        let sent = command.envs(variables).env("TAMPU_LOG_OUTPUT", file).output().unwrap();
+        assert!(sent.status.success(), "{sent:?}");
+        assert!(sent.stderr.is_empty(), "{sent:?}");
+    }
+    let plain = std::fs::read_to_string(plain).unwrap();
+    assert!(plain.ends_with(" Warning   pipe: cable wrap at limit\n") && plain.lines().count() == 1, "{plain}");
+    let xml = std::fs::read_to_string(xml).unwrap();
+    assert!(xml.starts_with("<Warning TimeStamp=\"") && xml.lines().count() == 1, "{xml}");
+    let mut command = site.command(&["log", "send", "-p", "pipe", "x"]);
+    let refused = command.env("TAMPU_LOG_OUTPUT", "stdot").output().unwrap();
+    assert_eq!(refused.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("TAMPU_LOG_OUTPUT: 'stdot' is no place"), "{refused:?}");
 }

@@ -12,7 +12,7 @@ fn the_documented_file_says_the_defaults() {
         SAMPLE.lines().map(|line| line.strip_prefix("#: ").unwrap_or(line)).flat_map(|line| [line, "\n"]).collect();
     let all = Config::parse(&uncommented, path).unwrap();
     assert_eq!(all.network.connect, ["archive.example.org:7447"]);
-    assert_eq!((all.topic.len(), all.allow.len(), all.quota.source.len()), (1, 1, 1));
+    assert_eq!((all.topic.len(), all.allow.len(), all.quota.source.len(), all.logger.len()), (1, 1, 1, 1));
     all.check().unwrap();
 }
 
@@ -49,4 +49,20 @@ fn nothing_listens_beyond_the_host_without_a_key() {
     assert!(config.network.listen.is_empty());
     config.network.listen.push("0.0.0.0:7447".into());
     assert!(config.check().unwrap_err().to_string().contains("key"));
+}
+
+#[test]
+fn what_a_file_leaves_out_of_the_log_is_the_hub_s_default_and_the_environment_beats_both() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("tampu.toml");
+    fs::write(&file, "[log]\nlocal = \"Info\"\nformat = \"json\"\n").unwrap();
+    let environment = |name: &str| (name == "TAMPU_LOG_LOCAL").then(|| "Off".to_owned());
+    let log = Config::load(Some(&file), environment).unwrap().log;
+    assert_eq!((log.level, log.local), (Some(Threshold::From(Level::Debug)), Some(Threshold::Off)));
+    assert_eq!(log.format.map(|format| format.name()), Some("json"));
+    let wrong = Config::load(Some(&file), |name| (name == "TAMPU_LOG_OUTPUT").then(|| "stdot".to_owned())).unwrap_err();
+    assert!(wrong.to_string().starts_with("TAMPU_LOG_OUTPUT: 'stdot' is no place"), "{wrong}");
+    fs::write(&file, "[log]\npacket_records = 0\n").unwrap();
+    let wrong = Config::from_file(&file).unwrap_err().to_string();
+    assert!(wrong.contains("tampu.toml, line 2: ") && wrong.contains("nonzero"), "{wrong}");
 }

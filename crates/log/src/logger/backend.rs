@@ -18,11 +18,13 @@ use tampu_ring::Drainer;
 use tampu_types::{Datum, Level, LogRecord, Time};
 
 use crate::logger::{
+    clock::now,
     inlet::Parcel,
     lane::{Reach, Sealed},
     local::{Printer, Unprinted},
     post::{Post, Refused},
     pump::{Pump, Pumped},
+    restraint::{Notice, REPEAT_COUNT, Speech},
     rounds::{Round, Rounds},
     shared::Shared,
     voice::Identity,
@@ -64,6 +66,8 @@ struct Backend {
     /// Lanes with records that should not wait.
     urgent: Vec<usize>,
     remainder: Remainder,
+    /// Which change of what may change it has seen.
+    tuned: u64,
     /// When the last handle was dropped and the close bound began to run.
     give_up: Option<Instant>,
     anchor_at: Instant,
@@ -89,6 +93,7 @@ pub(crate) fn run(shared: Arc<Shared>, mut post: Box<dyn Post>, drainer: Drainer
         filling_since: None,
         urgent: Vec::new(),
         remainder: Remainder::default(),
+        tuned: u64::MAX,
         give_up: None,
         anchor_at: Instant::now() + ANCHOR,
         shared,
@@ -105,6 +110,8 @@ pub(crate) fn run(shared: Arc<Shared>, mut post: Box<dyn Post>, drainer: Drainer
         backend.look_after_packets(closing);
         backend.settle();
         if closing && !busy {
+            backend.pump.restraint.tick(now(), true);
+            backend.tell_restrained();
             backend.write(true);
             backend.sweep();
             backend.write(false);
@@ -119,10 +126,30 @@ pub(crate) fn run(shared: Arc<Shared>, mut post: Box<dyn Post>, drainer: Drainer
     }
 }
 
+/// A record made by hand, unless settings keep it out.
+fn judge_made(shared: &Shared, pump: &mut Pump, mut record: LogRecord, reach: Reach) -> Option<LogRecord> {
+    let restraint = &mut pump.restraint;
+    let guard = shared.repeat(&record.logger);
+    if restraint.concerns(guard) {
+        let LogRecord { logger, source_object, file, line, message, .. } = &record;
+        let key = restraint.key(0, 0, &format!("{logger}\0{source_object}\0{file}\0{line:?}\0{message}"));
+        let speech = || Speech::Made {
+            record: Box::new(LogRecord { message: String::new(), data: Vec::new(), ..record.clone() }),
+            text: record.message.as_str().into(),
+            reach,
+        };
+        let repeats = restraint.judge(guard, key, (record.level, record.time), speech)?;
+        if repeats > 0 {
+            record.data.push(Datum::new(REPEAT_COUNT, repeats.to_string()));
+        }
+    }
+    Some(record)
+}
+
 /// Prints and publishes a record made by hand, as far as it goes.
 fn put_made(shared: &Shared, pump: &mut Pump, record: &LogRecord, reach: Reach) -> Pumped {
     // What it calls its logger may be no logger of ours.
-    let of_others = || reach == Reach::Local || shared.settings.local.passes(record.level);
+    let of_others = || reach == Reach::Local || shared.tunable().local.passes(record.level);
     if shared.prints(&record.logger, record.level).unwrap_or_else(of_others)
         && let Some(printer) = pump.printer()
     {
@@ -140,8 +167,10 @@ fn longer(nap: Duration) -> Duration {
 impl Backend {
     /// Takes from the rings what is there, in the order of time as far as it goes; returns how many entries.
     fn pass(&mut self) -> usize {
+        self.retune();
         if Instant::now() >= self.anchor_at {
             self.anchor_at = Instant::now() + ANCHOR;
+            self.pump.restraint.tick(now(), false);
             // What cannot be found now is found the next time.
             let _ = self.drainer.refresh();
         } else {
@@ -183,7 +212,10 @@ impl Backend {
                 }
                 let mut pumped = self.pump.take(number, &entry, time, dictionary);
                 if let Some((record, reach)) = self.pump.take_made() {
-                    pumped = put_made(&self.shared, &mut self.pump, &record, reach);
+                    pumped = match judge_made(&self.shared, &mut self.pump, record, reach) {
+                        Some(record) => put_made(&self.shared, &mut self.pump, &record, reach),
+                        None => Pumped::Nothing,
+                    };
                 }
                 match pumped {
                     Pumped::InLane(lane) if self.shared.settings.immediate.passes(self.pump.lanes.key(lane).level) => {
@@ -200,14 +232,40 @@ impl Backend {
             }
             self.drained += ring.mark().position - before;
         }
+        self.tell_restrained();
         taken
+    }
+
+    /// Goes by what has been changed since.
+    fn retune(&mut self) {
+        let tuned = self.shared.tuned.load(Ordering::Acquire);
+        if self.tuned != tuned {
+            self.tuned = tuned;
+            self.pump.restraint.set_limit(self.shared.tunable().max_per_s, now());
+            self.pump.renew_guards();
+        }
+    }
+
+    /// Says what settings have kept out.
+    fn tell_restrained(&mut self) {
+        let suppressed = self.pump.restraint.take_suppressed();
+        if suppressed > 0 {
+            self.shared.counters.suppressed.fetch_add(suppressed, Ordering::Relaxed);
+        }
+        for Notice { record, reach } in self.pump.restraint.take_notices() {
+            self.say(record, reach);
+        }
     }
 
     /// Takes what came without a ring.
     fn handle(&mut self, parcels: VecDeque<Parcel>) {
         for parcel in parcels {
             match parcel {
-                Parcel::Record(record, reach) => self.take_record(&record, reach),
+                Parcel::Record(record, reach) => {
+                    if let Some(record) = judge_made(&self.shared, &mut self.pump, *record, reach) {
+                        self.take_record(&record, reach);
+                    }
+                }
                 Parcel::Flush(timeout, tell) => self.flush(timeout, &tell),
             }
         }
@@ -240,7 +298,7 @@ impl Backend {
     fn tell_unprinted(&mut self, Unprinted { records, to, why }: &Unprinted) {
         let mut record = LogRecord::new(Level::Warning, format!("{records} records could not be written to {to}: {why}"));
         record.data = vec![Datum::new("unprinted", records.to_string())];
-        self.say(record);
+        self.say(record, Reach::Central);
     }
 
     fn flush(&mut self, timeout: Duration, tell: &Sender<bool>) {
@@ -271,7 +329,8 @@ impl Backend {
         } else if self.filling_since.is_none() {
             self.filling_since = Some(Instant::now());
         }
-        let old = self.filling_since.is_some_and(|since| since.elapsed() >= self.shared.settings.flush_period);
+        let period = self.shared.settings.flush_period;
+        let old = !period.is_zero() && self.filling_since.is_some_and(|since| since.elapsed() >= period);
         // Where nothing is filling, a round ends by itself.
         if old || closing || self.drained >= ROUND || (self.filling_since.is_none() && self.drained > 0) {
             self.sweep();
@@ -358,7 +417,11 @@ impl Backend {
     /// How long there is nothing to do, unless the bell rings.
     fn pause(&self) -> Duration {
         let period = self.shared.settings.flush_period;
-        let until_old = self.filling_since.map_or(period, |since| period.saturating_sub(since.elapsed()));
+        let until_old = match self.filling_since {
+            _ if period.is_zero() => RETRY,
+            Some(since) => period.saturating_sub(since.elapsed()),
+            None => period,
+        };
         if !self.rounds.are_awaited() { until_old.min(RETRY) } else { until_old.min(LOOK) }
     }
 
@@ -366,15 +429,15 @@ impl Backend {
     fn tell_untold(&mut self, level: Level, count: u64) {
         let mut record = LogRecord::new(Level::Warning, format!("{count} records lost here: the queue to the bus stayed full"));
         record.data = vec![Datum::new("lost", count.to_string()), Datum::new(level.name(), count.to_string())];
-        self.say(record);
+        self.say(record, Reach::Central);
     }
 
     /// Logs what the logging itself has to say.
-    fn say(&mut self, mut record: LogRecord) {
+    fn say(&mut self, mut record: LogRecord, reach: Reach) {
         let voice = self.shared.own_voice();
         Identity::clone(&voice.identity).complete(&mut record, &self.shared.settings);
         record.id = Some(self.shared.next_id(&voice));
-        self.pump.put(record);
+        self.take_record(&record, reach);
     }
 
     fn close(&mut self) {

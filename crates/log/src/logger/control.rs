@@ -2,8 +2,8 @@
 //!
 //! Every process that logs answers the service `log/levels`, from when it is on the bus, whether it has logged anything yet or
 //! not: the one whose level keeps it silent is the one somebody wants to turn up. A change stores the named logger's two
-//! thresholds, which every call in every thread looks at, so it holds from the next call on; it lasts as long as the process,
-//! and a logger that is named afterwards begins with the process's settings. Rejected: a topic that loggers follow, because
+//! thresholds, which every call in every thread looks at, so it holds from the next call on; it lasts as long as the process or
+//! until its configuration is read once more, and a logger that is named afterwards begins with the process's settings. Rejected: a topic that loggers follow, because
 //! who sets a level wants to be told where it holds now, and a change that waits for a process to come would surprise it.
 //!
 //! | part | module |
@@ -28,6 +28,7 @@ mod service;
 #[cfg(test)]
 mod tests;
 
+pub(in crate::logger) use loggers::store;
 pub(crate) use service::{Controlled, serve};
 
 /// The service every process that logs answers.
@@ -46,6 +47,10 @@ pub struct Question {
     /// What is set on all that match.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub set: Option<Change>,
+    /// Whether the processes that match read their configuration once more, and go by it; `name` then says only which loggers
+    /// are told of.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub refresh: bool,
 }
 
 /// New thresholds.
@@ -100,6 +105,17 @@ pub struct Counted {
     /// The most bytes that have waited in a ring, where records go through one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub high_water: Option<u64>,
+    /// Records that could not be written to the local output.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub unprinted: u64,
+    /// Records that settings keep out: repetitions, and what was over the limit of a second.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub suppressed: u64,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde's hook lends it.
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// What a process says instead where it does not do what it is asked.

@@ -22,7 +22,8 @@ use crate::logger::{
     bus_post::BusPost,
     inlet::Parcel,
     post::Post,
-    settings::{LogSettings, Threshold},
+    repeat::RepeatGuard,
+    settings::{BadSettings, LogSettings, Threshold},
     shared::{LoggerStats, Shared, lock},
     voice::{Identity, Levels, Voice},
 };
@@ -215,6 +216,18 @@ impl Logger {
     pub fn set_local(&self, threshold: Threshold) {
         self.levels.local.store(threshold.number(), Ordering::SeqCst);
         self.levels.renew();
+    }
+
+    /// Changes what is done about this named logger's statements that repeat themselves, in all its handles.
+    pub fn set_repeat_guard(&self, guard: RepeatGuard) {
+        *lock(&self.levels.repeat) = guard;
+        self.keeper.shared.tuned.fetch_add(1, Ordering::Release);
+    }
+
+    /// Reads the configuration once more: levels and guards of all loggers of the process become what it says by now, also where
+    /// they were changed since it began.
+    pub fn refresh(&self) -> Result<(), BadSettings> {
+        self.keeper.shared.refresh()
     }
 
     /// What all loggers of this process have done so far.

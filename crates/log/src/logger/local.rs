@@ -23,6 +23,7 @@ mod whole;
 
 use std::{io::IsTerminal, path::PathBuf, str::FromStr, time::Instant};
 
+use serde::{Deserialize, Serialize};
 use tampu_types::{Incarnation, Level, LogRecord};
 
 use crate::logger::{
@@ -35,7 +36,8 @@ use crate::logger::{
 pub(crate) const WRITE_AT: usize = 128 << 10;
 
 /// Where local output goes.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub enum Output {
     /// Standard error.
     #[default]
@@ -47,7 +49,8 @@ pub enum Output {
 }
 
 /// What a record looks like there.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub enum Format {
     /// A line for people, coloured on a terminal unless `NO_COLOR` is set or `TERM` is `dumb`.
     #[default]
@@ -118,6 +121,34 @@ impl FromStr for Format {
         let spelt = if text == "color" { "colour" } else { text };
         let known = Format::NAMED.into_iter().find(|(name, _)| *name == spelt);
         known.map(|(_, format)| format).ok_or_else(|| BadLocal::Format(text.to_owned()))
+    }
+}
+
+impl TryFrom<String> for Output {
+    type Error = BadLocal;
+
+    fn try_from(text: String) -> Result<Output, BadLocal> {
+        text.parse()
+    }
+}
+
+impl From<Output> for String {
+    fn from(output: Output) -> String {
+        output.to_string()
+    }
+}
+
+impl TryFrom<String> for Format {
+    type Error = BadLocal;
+
+    fn try_from(text: String) -> Result<Format, BadLocal> {
+        text.parse()
+    }
+}
+
+impl From<Format> for String {
+    fn from(format: Format) -> String {
+        format.name().to_owned()
     }
 }
 

@@ -14,6 +14,8 @@ use crate::logger::{
     local::Printer,
     made,
     packet::{Called, thread_name},
+    repeat::RepeatGuard,
+    restraint::{self, REPEAT_COUNT, Restraint, Speech},
     voice::{Identity, Levels, Voice},
 };
 
@@ -44,6 +46,7 @@ impl Dictionary for Definitions {
 struct Known {
     site: Site,
     level: Level,
+    speaks_for_itself: bool,
 }
 
 /// One process's rings on their way into packets.
@@ -65,6 +68,8 @@ pub(crate) struct Pump {
     taken_long: Vec<(u32, u64)>,
     /// A record that no statement made, for whoever knows whether to print it.
     found: Option<(LogRecord, Reach)>,
+    /// Whom it lets pass.
+    pub restraint: Restraint,
 }
 
 /// What prints, and whether it prints what the logging itself says.
@@ -75,6 +80,7 @@ struct Printing {
 
 struct Speaker {
     voice: Voice,
+    repeat: RepeatGuard,
     /// Its lanes, by level; found when first needed.
     lanes: [Option<usize>; 10],
     /// What its lines have between time and text, by level; made when first needed.
@@ -111,6 +117,7 @@ impl Pump {
             longs,
             taken_long: Vec::new(),
             found: None,
+            restraint: Restraint::new(None),
         }
     }
 
@@ -130,7 +137,13 @@ impl Pump {
         if self.voices.len() <= at {
             self.voices.resize_with(at + 1, || None);
         }
-        self.voices[at] = Some(Speaker { voice, lanes: [None; 10], leads: Default::default() });
+        let repeat = voice.repeat();
+        self.voices[at] = Some(Speaker { voice, repeat, lanes: [None; 10], leads: Default::default() });
+    }
+
+    /// Looks again what is done about the repetitions of each voice.
+    pub fn renew_guards(&mut self) {
+        self.voices.iter_mut().flatten().for_each(|speaker| speaker.repeat = speaker.voice.repeat());
     }
 
     /// Whether a voice is known.
@@ -176,7 +189,8 @@ impl Pump {
                 if self.sites.len() <= at {
                     self.sites.resize_with(at + 1, || None);
                 }
-                self.sites[at] = Some(Known { site, level });
+                let speaks_for_itself = restraint::speaks_for_itself(&site);
+                self.sites[at] = Some(Known { site, level, speaks_for_itself });
             }
         }
         // Records made by hand have none.
@@ -209,8 +223,30 @@ impl Pump {
         if reach == Reach::Local && printer.is_none() {
             return Pumped::Nothing;
         }
-        if self.rendered.render(&known.site, payload).is_err() && self.rendered.message().is_empty() {
+        let mut rendered = false;
+        let mut repeats = None;
+        if self.restraint.concerns(speaker.repeat) {
+            if !known.speaks_for_itself {
+                rendered = self.rendered.render(&known.site, payload).is_ok();
+            }
+            let text = if known.speaks_for_itself { "" } else { self.rendered.message() };
+            let key = self.restraint.key(voice, site, text);
+            let speech = || Speech::Call {
+                voice: speaker.voice.clone(),
+                site: Box::new(known.site.clone()),
+                text: if text.is_empty() { restraint::pattern(&known.site) } else { text.into() },
+            };
+            let Some(passed) = self.restraint.judge(speaker.repeat, key, (level, time), speech) else { return Pumped::Nothing };
+            repeats = (passed > 0).then_some((key, passed));
+        }
+        if !rendered && self.rendered.render(&known.site, payload).is_err() && self.rendered.message().is_empty() {
+            if let Some((key, repeats)) = repeats {
+                self.restraint.take_back(key, repeats);
+            }
             return Pumped::Unreadable;
+        }
+        if let Some((_, repeats)) = repeats {
+            self.rendered.add(REPEAT_COUNT, repeats);
         }
         let called = Called {
             time,

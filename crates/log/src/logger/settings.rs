@@ -1,14 +1,23 @@
-//! What a process may decide about its logging, with the defaults and why they are so.
+//! What a process may decide about its logging, with the defaults and why they are so. Where settings come from, and which decides,
+//! is told in [`config`](crate::logger::config).
 
-use std::{path::PathBuf, time::Duration};
+use std::{
+    fmt,
+    num::NonZeroU64,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 use serde::{Deserialize, Serialize};
 use tampu_bus::{access::Access, run_dir::RunDir};
 use tampu_types::{Domain, Level, SourceName};
 
 use crate::logger::{
+    config::{LogFile, LoggerPatch},
     lane::PacketSize,
     local::{Format, Output},
+    repeat::RepeatGuard,
 };
 
 /// From which level on records count. ACS's `Off` (99) is a threshold without being a level.
@@ -87,13 +96,23 @@ pub struct LogSettings {
     pub packet_records: usize,
     /// Bytes after which a packet is sealed whatever its number of records; below one batch of every engine.
     pub packet_bytes: usize,
-    /// The longest a record waits in a packet. ACS's default is 10 s; a tail should feel live.
+    /// The longest a record waits in a packet; zero: until the packet is full or somebody flushes. ACS's default is 10 s; a tail
+    /// should feel live.
     pub flush_period: Duration,
     /// Where log rings lie that survive the process: `<run>/<domain>/rings`. Without it they end with the process.
     pub rings: Option<PathBuf>,
     /// Bytes of each thread's log ring; a power of two is made of it. Records stay in it until they are acknowledged, some ten
     /// milliseconds; a thread that logs 100 MB/s for longer than a moment wants more than the usual 1 MiB.
     pub ring_bytes: usize,
+    /// At most so many records a second, and as many again from Error on; what is over it is counted and told. Not limited unless
+    /// asked for.
+    pub max_per_s: Option<NonZeroU64>,
+    /// What is done about statements that repeat themselves; nothing unless asked for.
+    pub repeat: RepeatGuard,
+    /// Named loggers with settings of their own, in order; later ones beat earlier ones.
+    pub loggers: Vec<LoggerPatch>,
+    /// How the settings are had once more, when somebody asks for that while the process runs.
+    pub reread: Option<Reread>,
     /// Bytes of records longer than a quarter of a ring that may wait for the backend, in files beside the rings (or in memory, where
     /// the rings are); one is always taken.
     pub queue_bytes: usize,
@@ -127,6 +146,10 @@ impl LogSettings {
             packet_records: 100,
             packet_bytes: 48 * 1024,
             flush_period: Duration::from_millis(100),
+            max_per_s: None,
+            repeat: RepeatGuard::default(),
+            loggers: Vec::new(),
+            reread: None,
             rings: None,
             ring_bytes: 1 << 20,
             queue_bytes: 8 * 1024 * 1024,
@@ -142,8 +165,14 @@ impl LogSettings {
         PacketSize { records: self.packet_records, bytes: self.packet_bytes }
     }
 
-    /// The defaults, overridden by `TAMPU_DOMAIN`, `TAMPU_LOG_LEVEL` (published from) and `TAMPU_LOG_LOCAL` (printed from).
+    /// The defaults, then ACS's two variables, then the file that `TAMPU_LOG_CONFIG` names, then `TAMPU_DOMAIN`,
+    /// `TAMPU_LOG_LEVEL` (published from), `TAMPU_LOG_LOCAL` (printed from), `TAMPU_LOG_OUTPUT` (where) and `TAMPU_LOG_FORMAT`.
     pub fn from_env(source: SourceName) -> Result<LogSettings, BadSettings> {
+        LogSettings::load(source, variable)
+    }
+
+    /// The same with variables from elsewhere.
+    pub fn load(source: SourceName, variable: Variables) -> Result<LogSettings, BadSettings> {
         let domain = match variable("TAMPU_DOMAIN")? {
             Some(name) => Domain::new(name).map_err(|error| BadSettings::new("TAMPU_DOMAIN", error))?,
             None => Domain::new("local").map_err(|error| BadSettings::new("the default domain", error))?,
@@ -151,12 +180,76 @@ impl LogSettings {
         let mut settings = LogSettings::isolated(domain, source);
         // A directory that cannot be used is told by the rings, which then do without.
         settings.rings = RunDir::from_env().domain(&settings.domain).ok().map(|dir| dir.log_rings());
-        for (name, threshold) in [("TAMPU_LOG_LEVEL", &mut settings.central), ("TAMPU_LOG_LOCAL", &mut settings.local)] {
+        settings.overridden_by(variable)
+    }
+
+    /// These settings as a program's defaults: what ACS's variables, the file and our variables say of logging beats them.
+    pub fn overridden_by(self, variable: Variables) -> Result<LogSettings, BadSettings> {
+        let defaults = self.clone();
+        let mut settings = self;
+        settings.reread = Some(Reread::new(move || defaults.clone().overridden_by(variable)));
+        for (name, threshold) in [("ACS_LOG_CENTRAL", &mut settings.central), ("ACS_LOG_STDOUT", &mut settings.local)] {
             if let Some(text) = variable(name)? {
-                *threshold = text.parse().map_err(|error| BadSettings::new(name, error))?;
+                *threshold = acs_threshold(&text).map_err(|why| BadSettings::new(name, why))?;
             }
         }
+        if let Some(path) = variable("TAMPU_LOG_CONFIG")? {
+            let file = LogFile::read(Path::new(&path)).map_err(|why| BadSettings::new("TAMPU_LOG_CONFIG", why))?;
+            file.apply(&mut settings);
+        }
+        read(variable, "TAMPU_LOG_LEVEL", &mut settings.central)?;
+        read(variable, "TAMPU_LOG_LOCAL", &mut settings.local)?;
+        read(variable, "TAMPU_LOG_OUTPUT", &mut settings.output)?;
+        read(variable, "TAMPU_LOG_FORMAT", &mut settings.format)?;
         Ok(settings)
+    }
+}
+
+/// Gives the value of a variable, if it has one.
+pub type Variables = fn(&'static str) -> Result<Option<String>, BadSettings>;
+
+/// Reads a setting from its variable, if that is set.
+fn read<T: std::str::FromStr<Err: fmt::Display>>(
+    variable: Variables,
+    name: &'static str,
+    setting: &mut T,
+) -> Result<(), BadSettings> {
+    if let Some(text) = variable(name)? {
+        *setting = text.parse().map_err(|error| BadSettings::new(name, error))?;
+    }
+    Ok(())
+}
+
+/// What ACS means by a number: 0 is everything, 7, which it never defined, is read as Error, 99 is nothing at all.
+fn acs_threshold(text: &str) -> Result<Threshold, String> {
+    let threshold = match text.trim().parse() {
+        Ok(0) => Some(Threshold::From(Level::Trace)),
+        Ok(99) => Some(Threshold::Off),
+        Ok(number) => Level::from_acs(number).map(Threshold::From),
+        Err(_) => None,
+    };
+    threshold.ok_or_else(|| format!("'{text}' is no level of ACS (0 to 11, or 99 for none; 0 is everything)"))
+}
+
+/// Gives a process's settings once more, as they are by then.
+#[derive(Clone)]
+pub struct Reread(Arc<dyn Fn() -> Result<LogSettings, BadSettings> + Send + Sync>);
+
+impl Reread {
+    /// By this function.
+    pub fn new(read: impl Fn() -> Result<LogSettings, BadSettings> + Send + Sync + 'static) -> Reread {
+        Reread(Arc::new(read))
+    }
+
+    /// The settings now.
+    pub fn read(&self) -> Result<LogSettings, BadSettings> {
+        (self.0)()
+    }
+}
+
+impl fmt::Debug for Reread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Reread")
     }
 }
 
@@ -171,12 +264,14 @@ pub struct BadSettings {
 }
 
 impl BadSettings {
-    fn new(name: &'static str, why: impl std::fmt::Display) -> BadSettings {
+    /// One.
+    pub fn new(name: &'static str, why: impl fmt::Display) -> BadSettings {
         BadSettings { name, why: why.to_string() }
     }
 }
 
-fn variable(name: &'static str) -> Result<Option<String>, BadSettings> {
+/// The environment.
+pub fn variable(name: &'static str) -> Result<Option<String>, BadSettings> {
     match std::env::var(name) {
         Ok(value) => Ok(Some(value).filter(|value| !value.is_empty())),
         Err(std::env::VarError::NotPresent) => Ok(None),

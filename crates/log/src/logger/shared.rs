@@ -4,7 +4,7 @@ use std::{
     collections::HashMap,
     sync::{
         Arc, Mutex, MutexGuard, OnceLock, PoisonError,
-        atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering},
+        atomic::{AtomicU32, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -14,10 +14,13 @@ use tampu_text::Statement;
 use tampu_types::{Incarnation, Level, LogRecord, RecordId};
 
 use crate::logger::{
+    config::Tunable,
+    control,
     inlet::{Inlet, Parcel},
     made,
     pump::MADE_BY_HAND,
-    settings::LogSettings,
+    repeat::RepeatGuard,
+    settings::{BadSettings, LogSettings},
     voice::{Identity, Levels, Voice},
 };
 
@@ -38,6 +41,9 @@ pub struct LoggerStats {
     pub high_water: u64,
     /// Records that could not be written to the local output; each is also told of in the log.
     pub unprinted: u64,
+    /// Records suppressed as repetitions or because there were too many a second, where settings want that; each is also told of in
+    /// the log.
+    pub suppressed: u64,
 }
 
 #[derive(Default)]
@@ -50,6 +56,8 @@ pub(crate) struct Counters {
     pub by_level: [AtomicU64; 10],
     /// Records that local output did not take.
     pub unprinted: AtomicU64,
+    /// Records that settings keep out.
+    pub suppressed: AtomicU64,
 }
 
 pub(crate) struct Shared {
@@ -62,6 +70,9 @@ pub(crate) struct Shared {
     pub page: u32,
     /// Calls from this level on wake the backend.
     pub bell_from: u8,
+    /// What may change while the process runs, and how often it has.
+    tunable: Mutex<Tunable>,
+    pub tuned: AtomicU64,
     levels: Mutex<HashMap<String, Arc<Levels>>>,
     /// By number in the dictionary.
     voices: Mutex<HashMap<u32, Voice>>,
@@ -102,6 +113,8 @@ impl Shared {
             made,
             inlet: Inlet::new(settings.queue_bytes),
             bell_from: settings.immediate.number(),
+            tunable: Mutex::new(Tunable::of(&settings)),
+            tuned: AtomicU64::new(0),
             settings,
             life,
             counters: Counters::default(),
@@ -140,14 +153,32 @@ impl Shared {
         if let Some(known) = levels.get(name) {
             return known.clone();
         }
-        let (central, local) = (self.settings.central.number(), self.settings.local.number());
-        let fresh = Arc::new(Levels {
-            any: AtomicU8::new(central.min(local)),
-            central: AtomicU8::new(central),
-            local: AtomicU8::new(local),
-        });
+        let fresh = Arc::new(Levels::new(lock(&self.tunable).named(name)));
         levels.insert(name.to_owned(), fresh.clone());
         fresh
+    }
+
+    /// Reads the settings once more and goes by what may change: levels and guards of all loggers, also those that were changed
+    /// while the process runs, and how many records a second may come.
+    pub fn refresh(&self) -> Result<(), BadSettings> {
+        let none = || BadSettings::new("refresh", "this process has no configuration that it could read once more");
+        let settings = self.settings.reread.as_ref().ok_or_else(none)?.read()?;
+        let tunable = Tunable::of(&settings);
+        // Loggers that are named meanwhile wait for this lock.
+        let levels = lock(&self.levels);
+        for (name, levels) in levels.iter() {
+            let named = tunable.named(name);
+            *lock(&levels.repeat) = named.repeat;
+            control::store(levels, control::Change { central: Some(named.central), local: Some(named.local) });
+        }
+        *lock(&self.tunable) = tunable;
+        self.tuned.fetch_add(1, Ordering::Release);
+        Ok(())
+    }
+
+    /// What may change while the process runs, as it is now.
+    pub fn tunable(&self) -> Tunable {
+        lock(&self.tunable).clone()
     }
 
     /// The number of a statement in this process's dictionary, if its mark tells.
@@ -280,6 +311,7 @@ impl Shared {
             bytes: self.counters.bytes.load(Ordering::Relaxed),
             waited: rings.iter().map(|ring| ring.waited).sum(),
             by_level: std::array::from_fn(|ordinal| self.counters.by_level[ordinal].load(Ordering::Relaxed)),
+            suppressed: self.counters.suppressed.load(Ordering::Relaxed),
             unprinted: self.counters.unprinted.load(Ordering::Relaxed),
             high_water: rings.iter().map(|ring| ring.high_water).max().unwrap_or(0),
         }
@@ -288,6 +320,12 @@ impl Shared {
     /// The named loggers there are now, in no order.
     pub fn named_loggers(&self) -> Vec<(String, Arc<Levels>)> {
         lock(&self.levels).iter().map(|(name, levels)| (name.clone(), levels.clone())).collect()
+    }
+
+    /// What is done about repetitions of a logger of this name.
+    pub fn repeat(&self, name: &str) -> RepeatGuard {
+        let known = lock(&self.levels).get(name).map(|levels| levels.repeat());
+        known.unwrap_or_else(|| lock(&self.tunable).repeat)
     }
 
     /// Whether the logger of this name prints records of this level, if there is one.

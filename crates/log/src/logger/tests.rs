@@ -13,6 +13,8 @@ use crate::logger::{
     post::{Post, Refused},
 };
 
+mod restrained;
+
 /// What came out, and whether the way out is open.
 #[derive(Default)]
 struct Far {

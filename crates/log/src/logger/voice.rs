@@ -1,14 +1,14 @@
 //! What a logger says about itself in every record, and who listens to it.
 
 use std::sync::{
-    Arc,
+    Arc, Mutex,
     atomic::{AtomicU8, AtomicU64, Ordering},
 };
 
 use serde::{Deserialize, Serialize};
 use tampu_types::{Level, LogRecord, Partition};
 
-use crate::logger::{clock::now, lane::Reach, settings::LogSettings};
+use crate::logger::{clock::now, config::Named, lane::Reach, repeat::RepeatGuard, settings::LogSettings, shared::lock};
 
 /// From which level a named logger's records are published and printed; shared by all its handles and changed at run time.
 #[derive(Debug)]
@@ -19,9 +19,27 @@ pub(crate) struct Levels {
     pub central: AtomicU8,
     /// Printed from.
     pub local: AtomicU8,
+    /// What is done about repetitions.
+    pub repeat: Mutex<RepeatGuard>,
 }
 
 impl Levels {
+    /// As settings say.
+    pub fn new(named: Named) -> Levels {
+        let (central, local) = (named.central.number(), named.local.number());
+        Levels {
+            any: AtomicU8::new(central.min(local)),
+            central: AtomicU8::new(central),
+            local: AtomicU8::new(local),
+            repeat: Mutex::new(named.repeat),
+        }
+    }
+
+    /// What is done about repetitions.
+    pub fn repeat(&self) -> RepeatGuard {
+        *lock(&self.repeat)
+    }
+
     /// Renews what a disabled call looks at. Two threads may change the two thresholds at once, so whoever stores last looks
     /// again: what it had read may be what the other has just replaced, and a level would stay disabled that is not.
     pub fn renew(&self) {
@@ -80,6 +98,19 @@ impl Identity {
         if record.time.0 == 0 {
             record.time = now();
         }
+        for (field, own) in [(&mut record.host, &settings.host), (&mut record.process, &settings.process)] {
+            if field.is_empty() {
+                field.clone_from(own);
+            }
+        }
+        if record.thread.is_empty() {
+            record.thread = this_thread();
+        }
+        self.lend(record);
+    }
+
+    /// Fills in the fields that are its own, where a record leaves them empty.
+    pub fn lend(&self, record: &mut LogRecord) {
         for (field, own) in [
             (&mut record.logger, &self.logger),
             (&mut record.source_object, &self.source_object),
@@ -88,15 +119,10 @@ impl Identity {
             (&mut record.antenna, &self.antenna),
             (&mut record.run_id, &self.run_id),
             (&mut record.stack_id, &self.stack_id),
-            (&mut record.host, &settings.host),
-            (&mut record.process, &settings.process),
         ] {
             if field.is_empty() {
                 field.clone_from(own);
             }
-        }
-        if record.thread.is_empty() {
-            record.thread = this_thread();
         }
         if record.audiences.is_empty() {
             record.audiences.clone_from(&self.audiences);
@@ -139,6 +165,11 @@ impl Voice {
     /// The partition its records are published in.
     pub fn partition(&self) -> Partition {
         Partition::of(self.identity.audiences.iter().map(String::as_str))
+    }
+
+    /// What is done about repetitions of its records now.
+    pub fn repeat(&self) -> RepeatGuard {
+        self.levels.as_ref().map(|levels| levels.repeat()).unwrap_or_default()
     }
 
     /// Whether records of a level are printed now; those of another process are not.

@@ -1,7 +1,5 @@
 //! Decimal digits of an integer: two at a time, from the end.
 
-use crate::append::append;
-
 /// Digits of the largest `u64`.
 const DIGITS_MAX: usize = 20;
 
@@ -18,24 +16,43 @@ static PAIRS: [u8; 200] = {
 
 /// Appends the number.
 #[inline]
-pub fn push(out: &mut String, mut number: u64) {
-    let mut digits = [0u8; DIGITS_MAX];
-    let mut at = DIGITS_MAX;
-    while number >= 100 {
-        let pair = (number % 100) as usize * 2;
-        number /= 100;
-        at -= 2;
-        digits[at..at + 2].copy_from_slice(&PAIRS[pair..pair + 2]);
+pub fn push(out: &mut String, number: u64) {
+    out.reserve(DIGITS_MAX);
+    // SAFETY: there is room for as many digits as a number can have, and digits are ASCII.
+    unsafe {
+        let bytes = out.as_mut_vec();
+        let length = put(bytes.as_mut_ptr().add(bytes.len()), number);
+        bytes.set_len(bytes.len() + length);
     }
-    if number >= 10 {
-        at -= 2;
-        digits[at..at + 2].copy_from_slice(&PAIRS[number as usize * 2..][..2]);
-    } else {
-        at -= 1;
-        digits[at] = b'0' + number as u8;
+}
+
+/// Writes the digits and says how many they are.
+///
+/// # Safety
+/// [`DIGITS_MAX`] bytes from `to` on are writable.
+#[inline]
+unsafe fn put(to: *mut u8, mut number: u64) -> usize {
+    let length = number.checked_ilog10().map_or(1, |log| log as usize + 1);
+    let mut at = length;
+    // SAFETY of all of it: `at` is how many digits are left, and never more than `length`.
+    unsafe {
+        while number >= 100 {
+            at -= 2;
+            pair(to.add(at), number % 100);
+            number /= 100;
+        }
+        if number >= 10 { pair(to, number) } else { to.write(b'0' + number as u8) }
     }
-    // SAFETY: from `at` on there are digits only, which are ASCII.
-    append(out, unsafe { std::str::from_utf8_unchecked(&digits[at..]) });
+    length
+}
+
+/// # Safety
+/// Two bytes are writable; the number is below 100.
+#[inline(always)]
+unsafe fn pair(to: *mut u8, number: u64) {
+    let at = number as usize * 2;
+    // SAFETY: by the caller; an array of bytes has no alignment.
+    unsafe { to.cast::<[u8; 2]>().write([PAIRS[at], PAIRS[at + 1]]) };
 }
 
 /// Appends the number, with a sign if it is negative.

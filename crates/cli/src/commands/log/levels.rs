@@ -22,7 +22,7 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  tampu log levels\n  tampu log levels --source 'CONTROL/*'\n  tampu log levels set mount Debug\n  \
-    tampu log levels set '*' off --local --source CORR"
+    tampu log levels set '*' off --local --source CORR\n  tampu log levels refresh"
 )]
 pub struct Levels {
     #[command(subcommand)]
@@ -38,7 +38,17 @@ pub struct Levels {
 #[derive(Debug, Subcommand)]
 enum Verb {
     Set(Set),
+    Refresh(Refresh),
 }
+
+/// Have processes read their configuration once more
+///
+/// Levels and guards against repetitions of all their loggers become what the configuration says by now, also where they were
+/// changed while the processes run. A process without a configuration reads its environment and its defaults; one whose
+/// configuration cannot be read says why and stays as it is.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  tampu log levels refresh\n  tampu log levels refresh --source 'CONTROL/*'")]
+struct Refresh {}
 
 /// Change levels while the processes run
 ///
@@ -81,6 +91,7 @@ impl Levels {
         let mut out = std::io::stdout().lock();
         match &self.verb {
             Some(Verb::Set(set)) => self.set(&loggers, set, &mut out),
+            Some(Verb::Refresh(_)) => self.refresh(&loggers, &mut out),
             None => {
                 let heard = loggers.ask(&Question { source: self.source.clone(), ..Question::default() })?;
                 self.show(&heard, &mut out)?;
@@ -90,9 +101,17 @@ impl Levels {
         }
     }
 
+    fn refresh(&self, loggers: &Loggers, out: &mut impl Write) -> Outcome {
+        let heard = loggers.ask(&Question { source: self.source.clone(), refresh: true, ..Question::default() })?;
+        self.show(&heard, out)?;
+        let missing = loggers::missing(&heard);
+        if missing.is_empty() { Ok(()) } else { Err(Failure::Failed(missing.join("\n"))) }
+    }
+
     fn set(&self, loggers: &Loggers, set: &Set, out: &mut impl Write) -> Outcome {
         let name = Some(set.name.clone());
-        let heard = loggers.ask(&Question { source: self.source.clone(), name, set: Some(set.change()) })?;
+        let heard =
+            loggers.ask(&Question { source: self.source.clone(), name, set: Some(set.change()), ..Question::default() })?;
         let changed: usize = heard.processes.values().map(|process| process.loggers.len()).sum();
         let missing = loggers::missing(&heard);
         if changed == 0 {

@@ -3,7 +3,10 @@
 use std::{io::BufRead, time::Duration};
 
 use clap::Args;
-use tampu_log::{LogSettings, Logger, Threshold};
+use tampu_log::{
+    LogSettings, Logger, Threshold,
+    logger::{Reread, repeat::RepeatGuard, variable},
+};
 use tampu_types::{Datum, Level, LogRecord, SourceName};
 
 use crate::{
@@ -66,7 +69,14 @@ impl Send {
         let participant = connect.join_hub(&self.process)?;
         let source = SourceName::new(self.process.as_str()).map_err(|error| Failure::Usage(error.to_string()))?;
         let mut settings = LogSettings::isolated(participant.domain().clone(), source);
+        settings = settings.overridden_by(variable).map_err(|error| Failure::Usage(error.to_string()))?;
+        // What somebody sends is sent, whatever the environment says of programs.
         settings.central = Threshold::From(Level::Trace);
+        settings.loggers.clear();
+        (settings.max_per_s, settings.repeat) = (None, RepeatGuard::default());
+        let mut again = settings.clone();
+        again.reread = None;
+        settings.reread = Some(Reread::new(move || Ok(again.clone())));
         // A person or a pipe waits here, not an instrument: rather wait than drop.
         settings.full_wait = self.timeout;
         settings.full_wait_grave = self.timeout;

@@ -7,7 +7,7 @@ use tampu_types::Level;
 
 use super::{Change, Controlled, Counted, LoggerState};
 use crate::logger::{
-    settings::Threshold,
+    settings::{BadSettings, Threshold},
     shared::{LoggerStats, Shared},
     voice::Levels,
 };
@@ -31,6 +31,10 @@ impl Controlled for Shared {
         changed
     }
 
+    fn refresh(&self) -> Result<(), BadSettings> {
+        Shared::refresh(self)
+    }
+
     fn stats(&self) -> LoggerStats {
         self.counted()
     }
@@ -49,7 +53,7 @@ fn state(name: String, levels: &Levels) -> LoggerState {
 }
 
 /// Changes a logger's thresholds: from the next call on, in every thread.
-pub(super) fn store(levels: &Levels, Change { central, local }: Change) {
+pub(in crate::logger) fn store(levels: &Levels, Change { central, local }: Change) {
     for (cell, threshold) in [(&levels.central, central), (&levels.local, local)] {
         if let Some(threshold) = threshold {
             cell.store(threshold.number(), Ordering::SeqCst);
@@ -73,6 +77,8 @@ impl From<LoggerStats> for Counted {
             waited: stats.waited,
             bytes: stats.bytes,
             high_water: Some(stats.high_water),
+            unprinted: stats.unprinted,
+            suppressed: stats.suppressed,
         }
     }
 }

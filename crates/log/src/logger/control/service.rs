@@ -12,7 +12,10 @@ use tampu_bus::{
 use tampu_types::{Incarnation, TopicName};
 
 use super::{Change, LEVELS, LoggerState, ProcessLoggers, Question, Refusal};
-use crate::{logger::shared::LoggerStats, query::is_named};
+use crate::{
+    logger::{settings::BadSettings, shared::LoggerStats},
+    query::is_named,
+};
 
 /// Bytes of one part of an answer.
 const PART: usize = 1_000_000;
@@ -26,6 +29,8 @@ pub(crate) trait Controlled: Send + Sync {
     fn loggers(&self) -> Vec<LoggerState>;
     /// Changes the thresholds of the named loggers that `matches`; returns their names.
     fn set(&self, matches: &dyn Fn(&str) -> bool, change: Change) -> Vec<String>;
+    /// Reads the process's settings once more and goes by them.
+    fn refresh(&self) -> Result<(), BadSettings>;
     /// What all of them have done.
     fn stats(&self) -> LoggerStats;
     /// Who may ask and who may change.
@@ -52,11 +57,16 @@ pub(crate) fn serve(participant: &Participant, loggers: Arc<dyn Controlled>) -> 
 /// Does what is asked.
 fn heed(question: &[u8], source: &str, loggers: &dyn Controlled) -> Result<ProcessLoggers, Refusal> {
     let question = parse(question)?;
-    let verb = if question.set.is_some() { Verb::Change } else { Verb::Read };
+    let changes = question.set.is_some() || question.refresh;
+    let verb = if changes { Verb::Change } else { Verb::Read };
     loggers.access().ask(verb, &Resource::Service(LEVELS.to_owned())).map_err(Refusal::from)?;
 
     let here = question.source.as_deref().is_none_or(|pattern| is_named(pattern, source));
     let matches = |name: &str| here && question.name.as_deref().is_none_or(|pattern| is_named(pattern, name));
+    // First, so that what is set in the same question holds.
+    if question.refresh && here {
+        loggers.refresh().map_err(|why| Refusal::because(why.to_string()))?;
+    }
     // A logger that is named meanwhile has not been set, and is not said to be.
     let changed: Option<BTreeSet<String>> = question.set.map(|change| loggers.set(&matches, change).into_iter().collect());
     let told = |name: &str| changed.as_ref().map_or_else(|| matches(name), |changed| changed.contains(name));

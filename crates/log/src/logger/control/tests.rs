@@ -76,7 +76,7 @@ impl Net {
 }
 
 fn set(source: Option<&str>, name: &str, change: Change) -> Question {
-    Question { source: source.map(Into::into), name: Some(name.into()), set: Some(change) }
+    Question { source: source.map(Into::into), name: Some(name.into()), set: Some(change), ..Question::default() }
 }
 
 fn central(level: Level) -> Change {
@@ -111,7 +111,7 @@ fn every_process_tells_its_named_loggers() {
     );
     assert!(heard.complete && heard.unheeded.is_empty(), "{heard:?}");
     // Who has nothing to tell says so: nobody waits for it, and it is counted as one that is there.
-    let heard = net.ask(&Question { source: Some("control/*".into()), name: Some("m*".into()), set: None });
+    let heard = net.ask(&Question { source: Some("control/*".into()), name: Some("m*".into()), ..Question::default() });
     assert_eq!(rows(&heard), [("CONTROL/DV01", "mount", delouse, Threshold::Off)]);
     assert_eq!(heard.processes.len(), 2);
 }
@@ -243,6 +243,8 @@ fn the_page_of_the_contract_shows_what_travels() {
         waited: 2,
         bytes: 900,
         high_water: None,
+        unprinted: 0,
+        suppressed: 0,
     };
     let mount = LoggerState { name: "mount".into(), central: Threshold::From(Level::Debug), local: Threshold::Off };
     let answer = ProcessLoggers { source: "CONTROL/DV01".into(), loggers: vec![mount], stats: counted };

@@ -44,7 +44,11 @@ fn write(heard: &Heard, json: bool, out: &mut impl Write) -> Outcome {
 fn details(stats: &Counted) -> String {
     let levels: Vec<String> = stats.by_level.iter().map(|(level, records)| format!("{} {records}", level.name())).collect();
     let high_water = stats.high_water.map(|bytes| format!("{bytes} bytes waited at most"));
-    let details: Vec<String> = [(!levels.is_empty()).then(|| levels.join(", ")), high_water].into_iter().flatten().collect();
+    let some = |count: u64, what: &str| (count > 0).then(|| format!("{count} {what}"));
+    let suppressed = some(stats.suppressed, "suppressed");
+    let unprinted = some(stats.unprinted, "not printed");
+    let levels = (!levels.is_empty()).then(|| levels.join(", "));
+    let details: Vec<String> = [levels, high_water, suppressed, unprinted].into_iter().flatten().collect();
     if details.is_empty() { String::new() } else { format!(" ({})", details.join("; ")) }
 }
 
@@ -64,6 +68,8 @@ mod tests {
             waited: 4,
             bytes: 5000,
             high_water: Some(4096),
+            unprinted: 0,
+            suppressed: 6,
         };
         let process = |pid, source: &str, stats| {
             let process = ProcessLoggers { source: source.into(), loggers: Vec::new(), stats };
@@ -78,7 +84,7 @@ mod tests {
         let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
         assert_eq!(words(lines[1]), ["0", "0", "0", "0", "CORR"]);
         assert_eq!(words(lines[2])[..4], ["12", "3", "4", "5000"]);
-        assert!(lines[2].ends_with("  DV01 (Info 10, Error 2; 4096 bytes waited at most)"), "{text}");
+        assert!(lines[2].ends_with("  DV01 (Info 10, Error 2; 4096 bytes waited at most; 6 suppressed)"), "{text}");
         let mut out = Vec::new();
         write(&heard, true, &mut out).unwrap();
         let line: serde_json::Value = serde_json::from_slice(out.split(|byte| *byte == b'\n').next().unwrap()).unwrap();

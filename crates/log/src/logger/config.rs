@@ -1,0 +1,235 @@
+//! Settings of a process's logging from a file, and which of several sources decides.
+//!
+//! ```text
+//! while it runs (`tampu log levels set`, Logger::set_central)
+//!   > the program itself (fields of LogSettings)
+//!     > TAMPU_LOG_* in the environment
+//!       > the file that TAMPU_LOG_CONFIG names: [log], [[logger]]   (a hub: its own file)
+//!         > ACS_LOG_STDOUT, ACS_LOG_CENTRAL
+//!           > the default
+//! ```
+//! That is the order of everything in Tampu, environment before file, and with ACS's two variables the one of ACS, whose
+//! configuration beats them. What is said of a logger by name beats what is said of all of them, wherever that is said.
+//!
+//! An unknown key is an error with its line: a setting that is silently ignored is one that silently does not work. The file is
+//! read when logging starts, and again when somebody asks for it (`tampu log levels refresh`).
+
+use std::{
+    num::{NonZeroU64, NonZeroUsize},
+    path::Path,
+    time::Duration,
+};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    logger::{
+        local::{Format, Output},
+        repeat::RepeatGuard,
+        settings::{LogSettings, Threshold},
+    },
+    query::is_named,
+};
+
+/// What a file may say of a process's logging: `[log]`. What it does not say stays as it is.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LogPatch {
+    /// [`LogSettings::central`].
+    pub level: Option<Threshold>,
+    /// [`LogSettings::local`].
+    pub local: Option<Threshold>,
+    /// [`LogSettings::output`].
+    pub output: Option<Output>,
+    /// [`LogSettings::format`].
+    pub format: Option<Format>,
+    /// [`LogSettings::immediate`].
+    pub immediate: Option<Threshold>,
+    /// [`LogSettings::packet_records`].
+    pub packet_records: Option<NonZeroUsize>,
+    /// [`LogSettings::packet_bytes`].
+    pub packet_bytes: Option<NonZeroUsize>,
+    /// [`LogSettings::flush_period`], in ms.
+    pub flush_ms: Option<u64>,
+    /// [`LogSettings::ring_bytes`].
+    pub ring_bytes: Option<NonZeroUsize>,
+    /// [`LogSettings::queue_bytes`].
+    pub queue_bytes: Option<NonZeroUsize>,
+    /// [`LogSettings::full_wait`], in us.
+    pub full_wait_us: Option<u64>,
+    /// [`LogSettings::full_wait_grave`], in us.
+    pub full_wait_grave_us: Option<u64>,
+    /// [`LogSettings::close_wait`], in ms.
+    pub close_wait_ms: Option<u64>,
+    /// [`LogSettings::max_per_s`]; 0 is no limit.
+    pub max_per_s: Option<u64>,
+    /// [`LogSettings::repeat`].
+    pub repeat: Option<RepeatGuard>,
+}
+
+/// What a file may say of named loggers: `[[logger]]`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LoggerPatch {
+    /// The loggers it is for; `*` and `?` stand for any characters. Without it: whatever a process has no other word for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// The processes it is for, by their stable names; all without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
+    /// They publish from here on.
+    pub level: Option<Threshold>,
+    /// They print from here on.
+    pub local: Option<Threshold>,
+    /// Their guard against repetitions.
+    pub repeat: Option<RepeatGuard>,
+}
+
+/// A whole file.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct LogFile {
+    /// The process.
+    pub log: LogPatch,
+    /// Its loggers, in order; later ones beat earlier ones.
+    pub logger: Vec<LoggerPatch>,
+}
+
+impl LogFile {
+    /// Reads a file's text. An error names path and line.
+    pub fn parse(text: &str, path: &Path) -> Result<LogFile, String> {
+        toml::from_str(text).map_err(|error| {
+            let offset = error.span().map_or(0, |span| span.start).min(text.len());
+            let line = text.as_bytes()[..offset].iter().filter(|byte| **byte == b'\n').count() + 1;
+            format!("{}, line {line}: {}", path.display(), error.message().trim().replace('\n', "; "))
+        })
+    }
+
+    /// Reads a file.
+    pub fn read(path: &Path) -> Result<LogFile, String> {
+        let text = std::fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))?;
+        LogFile::parse(&text, path)
+    }
+
+    /// Changes what the file speaks of.
+    pub fn apply(&self, settings: &mut LogSettings) {
+        self.log.apply(settings);
+        let here = |patch: &&LoggerPatch| patch.source.as_deref().is_none_or(|source| is_named(source, settings.source.as_str()));
+        let mut here: Vec<LoggerPatch> = self.logger.iter().filter(here).cloned().collect();
+        for patch in here.iter().filter(|patch| patch.name.is_none()) {
+            set(&mut settings.central, patch.level);
+            set(&mut settings.local, patch.local);
+            set(&mut settings.repeat, patch.repeat);
+        }
+        here.retain(|patch| patch.name.is_some());
+        settings.loggers.extend(here);
+    }
+}
+
+fn set<T>(field: &mut T, value: Option<T>) {
+    if let Some(value) = value {
+        *field = value;
+    }
+}
+
+impl LogPatch {
+    /// Changes what it speaks of.
+    pub fn apply(&self, settings: &mut LogSettings) {
+        set(&mut settings.central, self.level);
+        set(&mut settings.local, self.local);
+        set(&mut settings.output, self.output.clone());
+        set(&mut settings.format, self.format);
+        set(&mut settings.immediate, self.immediate);
+        set(&mut settings.packet_records, self.packet_records.map(NonZeroUsize::get));
+        set(&mut settings.packet_bytes, self.packet_bytes.map(NonZeroUsize::get));
+        set(&mut settings.flush_period, self.flush_ms.map(Duration::from_millis));
+        set(&mut settings.ring_bytes, self.ring_bytes.map(NonZeroUsize::get));
+        set(&mut settings.queue_bytes, self.queue_bytes.map(NonZeroUsize::get));
+        set(&mut settings.full_wait, self.full_wait_us.map(Duration::from_micros));
+        set(&mut settings.full_wait_grave, self.full_wait_grave_us.map(Duration::from_micros));
+        set(&mut settings.close_wait, self.close_wait_ms.map(Duration::from_millis));
+        set(&mut settings.max_per_s, self.max_per_s.map(NonZeroU64::new));
+        set(&mut settings.repeat, self.repeat);
+    }
+
+    /// This, and where it says nothing that.
+    pub fn over(self, base: LogPatch) -> LogPatch {
+        LogPatch {
+            level: self.level.or(base.level),
+            local: self.local.or(base.local),
+            output: self.output.or(base.output),
+            format: self.format.or(base.format),
+            immediate: self.immediate.or(base.immediate),
+            packet_records: self.packet_records.or(base.packet_records),
+            packet_bytes: self.packet_bytes.or(base.packet_bytes),
+            flush_ms: self.flush_ms.or(base.flush_ms),
+            ring_bytes: self.ring_bytes.or(base.ring_bytes),
+            queue_bytes: self.queue_bytes.or(base.queue_bytes),
+            full_wait_us: self.full_wait_us.or(base.full_wait_us),
+            full_wait_grave_us: self.full_wait_grave_us.or(base.full_wait_grave_us),
+            close_wait_ms: self.close_wait_ms.or(base.close_wait_ms),
+            max_per_s: self.max_per_s.or(base.max_per_s),
+            repeat: self.repeat.or(base.repeat),
+        }
+    }
+
+    /// What these settings are, said whole.
+    pub fn of(settings: &LogSettings) -> LogPatch {
+        LogPatch {
+            level: Some(settings.central),
+            local: Some(settings.local),
+            output: Some(settings.output.clone()),
+            format: Some(settings.format),
+            immediate: Some(settings.immediate),
+            packet_records: NonZeroUsize::new(settings.packet_records),
+            packet_bytes: NonZeroUsize::new(settings.packet_bytes),
+            flush_ms: Some(settings.flush_period.as_millis() as u64),
+            ring_bytes: NonZeroUsize::new(settings.ring_bytes),
+            queue_bytes: NonZeroUsize::new(settings.queue_bytes),
+            full_wait_us: Some(settings.full_wait.as_micros() as u64),
+            full_wait_grave_us: Some(settings.full_wait_grave.as_micros() as u64),
+            close_wait_ms: Some(settings.close_wait.as_millis() as u64),
+            max_per_s: Some(settings.max_per_s.map_or(0, NonZeroU64::get)),
+            repeat: Some(settings.repeat),
+        }
+    }
+}
+
+/// What may change while a process logs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Tunable {
+    pub central: Threshold,
+    pub local: Threshold,
+    pub repeat: RepeatGuard,
+    pub max_per_s: Option<NonZeroU64>,
+    loggers: Vec<LoggerPatch>,
+}
+
+/// What holds for one named logger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Named {
+    pub central: Threshold,
+    pub local: Threshold,
+    pub repeat: RepeatGuard,
+}
+
+impl Tunable {
+    pub fn of(settings: &LogSettings) -> Tunable {
+        let LogSettings { central, local, repeat, max_per_s, .. } = *settings;
+        Tunable { central, local, repeat, max_per_s, loggers: settings.loggers.clone() }
+    }
+
+    /// What is said of a logger.
+    pub fn named(&self, name: &str) -> Named {
+        let mut named = Named { central: self.central, local: self.local, repeat: self.repeat };
+        for patch in self.loggers.iter().filter(|patch| patch.name.as_deref().is_some_and(|pattern| is_named(pattern, name))) {
+            set(&mut named.central, patch.level);
+            set(&mut named.local, patch.local);
+            set(&mut named.repeat, patch.repeat);
+        }
+        named
+    }
+}
+
+#[cfg(test)]
+mod tests;
