@@ -1,12 +1,15 @@
 //! Which records: the options that `tail`, `query`, `export` and `stat` share.
 
-use clap::Args;
-use tampu_log::query::{Field, Query};
+use clap::{
+    Args,
+    builder::{PossibleValuesParser, TypedValueParser},
+};
+use tampu_log::query::{Condition, Field, Mode, Query};
 use tampu_types::{Level, Time};
 
 use crate::{failure::Failure, output::highlight::Highlight, time_expression::TimeExpression};
 
-/// Which records. All conditions must hold; several values of one are alternatives.
+/// Which records. All conditions must hold; several values of one are alternatives. What is excluded is left out in any case.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Which records")]
 pub struct FilterArgs {
@@ -19,6 +22,10 @@ pub struct FilterArgs {
     /// For these audiences, or for everybody
     #[arg(short = 'a', long = "audience", value_name = "NAME,...", value_delimiter = ',')]
     audiences: Vec<String>,
+    /// ACS's audience mode: engineer (all), operator (for Operator or SciLog, and from Warning on what is not for Developer),
+    /// scilog (for SciLog, of level Notice)
+    #[arg(long, value_name = "MODE", default_value_t, hide_default_value = true, value_parser = mode_values())]
+    mode: Mode,
     /// From these hosts (* and ? stand for any characters)
     #[arg(long, value_name = "PATTERN", value_delimiter = ',')]
     host: Vec<String>,
@@ -43,6 +50,16 @@ pub struct FilterArgs {
     /// Matching this regular expression
     #[arg(long, value_name = "REGEX")]
     regex: Option<String>,
+    /// Without this text, in any case; repeatable
+    #[arg(long, value_name = "TEXT")]
+    exclude: Vec<String>,
+    /// Not matching this regular expression; repeatable
+    #[arg(long, value_name = "REGEX")]
+    exclude_regex: Vec<String>,
+    /// Without those whose level, audience or field matches; names as for --field, and level, audience, source, process, host,
+    /// logger; repeatable
+    #[arg(long = "not", value_name = "NAME=PATTERN", value_parser = left_out)]
+    not: Vec<Condition>,
     /// With all these words
     #[arg(value_name = "WORD")]
     words: Vec<String>,
@@ -58,6 +75,25 @@ pub struct SpanArgs {
     /// Up to this time
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     until: Option<TimeExpression>,
+}
+
+fn mode_values() -> impl TypedValueParser<Value = Mode> {
+    PossibleValuesParser::new(Mode::ALL.map(Mode::name)).try_map(|name| name.parse::<Mode>())
+}
+
+fn left_out(text: &str) -> Result<Condition, String> {
+    match text.split_once('=').map(|(name, value)| (name.trim(), value)) {
+        Some(("level", value)) => {
+            let level = value.parse::<Level>().map_err(|error| error.to_string())?;
+            Ok(Condition { levels: vec![level], ..Condition::default() })
+        }
+        Some(("audience", value)) => Ok(Condition { audiences: vec![value.to_owned()], ..Condition::default() }),
+        Some(("source", value)) => left_out(&format!("source_object={value}")),
+        _ => {
+            let (field, pattern) = field_pattern(text)?;
+            Ok(Condition { fields: [(field, vec![pattern])].into(), ..Condition::default() })
+        }
+    }
 }
 
 fn field_pattern(text: &str) -> Result<(Field, String), String> {
@@ -77,8 +113,13 @@ impl FilterArgs {
             words: self.words.clone(),
             text: self.contains.clone(),
             regex: self.regex.clone(),
+            mode: self.mode,
+            without: self.not.clone(),
             ..Query::default()
         };
+        let texts = self.exclude.iter().map(|text| Condition { text: Some(text.clone()), ..Condition::default() });
+        let expressions = self.exclude_regex.iter().map(|regex| Condition { regex: Some(regex.clone()), ..Condition::default() });
+        query.without.extend(texts.chain(expressions));
         for (field, patterns) in [
             (Field::Host, &self.host),
             (Field::Process, &self.process),
@@ -100,21 +141,10 @@ impl FilterArgs {
         Ok(query)
     }
 
-    /// The levels that can match; what a live reader subscribes to.
-    pub fn wanted_levels(&self) -> Vec<Level> {
-        let all = self.min_level.is_none() && self.levels.is_empty();
-        let wanted = |level: &Level| all || self.min_level.is_some_and(|min| *level >= min) || self.levels.contains(level);
-        Level::ALL.into_iter().filter(wanted).collect()
-    }
-
-    /// The audiences asked for.
-    pub fn audiences(&self) -> &[String] {
-        &self.audiences
-    }
-
     /// What to mark in the records shown.
     pub fn highlight(&self) -> Highlight {
-        Highlight::new(self.words.iter().chain(&self.contains).cloned())
+        let searched = self.words.iter().flat_map(|words| words.split_whitespace()).chain(self.contains.as_deref());
+        Highlight::of(searched, self.regex.as_deref())
     }
 }
 

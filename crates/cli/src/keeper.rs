@@ -7,7 +7,7 @@ use tampu_log::{
     archive::{Counts, Grouping},
     collector::{
         IMPORT_TOPIC,
-        ask::{self, AskFailed},
+        ask::{self, AskFailed, Kept},
     },
     logger::LOG_BATCH,
     query::Query,
@@ -51,6 +51,11 @@ impl Keeper {
     /// By way of a participant that is there already; `connect` is for messages.
     pub fn over(participant: Participant, connect: &Connect) -> Keeper {
         Keeper { participant, connect: connect.clone() }
+    }
+
+    /// Asks how far the streams of those who are on the bus are kept.
+    pub fn kept(&self) -> Result<Kept, Failure> {
+        ask::offsets(&self.participant, ANSWER_TIMEOUT).map_err(|error| self.failure(error))
     }
 
     /// Calls `sink` with every record found, in the query's order.

@@ -21,6 +21,7 @@ mod measure;
 mod output;
 mod paint;
 mod progress;
+mod terminal;
 mod time_expression;
 
 use commands::{Context, Tampu};

@@ -6,4 +6,6 @@ mod killed;
 mod levels;
 mod live;
 mod site;
+mod tail;
+mod terminal;
 mod usage;
