@@ -9,10 +9,21 @@ use tampu_types::{Level, Time};
 
 use crate::{failure::Failure, output::highlight::Highlight, time_expression::TimeExpression};
 
-/// Which records. All conditions must hold; several values of one are alternatives. What is excluded is left out in any case.
+/// Which records: conditions, and words to find.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Which records")]
 pub struct FilterArgs {
+    #[command(flatten)]
+    conditions: ConditionArgs,
+    /// With all these words
+    #[arg(value_name = "WORD")]
+    words: Vec<String>,
+}
+
+/// Which records. All conditions must hold; several values of one are alternatives. What is excluded is left out in any case.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Which records")]
+pub struct ConditionArgs {
     /// This level and graver ones
     #[arg(short = 'l', long = "min-level", value_name = "LEVEL")]
     min_level: Option<Level>,
@@ -60,9 +71,6 @@ pub struct FilterArgs {
     /// logger; repeatable
     #[arg(long = "not", value_name = "NAME=PATTERN", value_parser = left_out)]
     not: Vec<Condition>,
-    /// With all these words
-    #[arg(value_name = "WORD")]
-    words: Vec<String>,
 }
 
 /// From when to when.
@@ -106,11 +114,25 @@ fn field_pattern(text: &str) -> Result<(Field, String), String> {
 impl FilterArgs {
     /// The query these options mean.
     pub fn query(&self) -> Result<Query, Failure> {
+        let query = Query { words: self.words.clone(), ..self.conditions.query()? };
+        query.compile().map_err(|error| Failure::Usage(error.to_string()))?;
+        Ok(query)
+    }
+
+    /// What to mark in the records shown.
+    pub fn highlight(&self) -> Highlight {
+        let words = self.words.iter().flat_map(|words| words.split_whitespace());
+        Highlight::of(words.chain(self.conditions.contains.as_deref()), self.conditions.regex.as_deref())
+    }
+}
+
+impl ConditionArgs {
+    /// The query these options mean.
+    pub fn query(&self) -> Result<Query, Failure> {
         let mut query = Query {
             min_level: self.min_level,
             levels: self.levels.clone(),
             audiences: self.audiences.clone(),
-            words: self.words.clone(),
             text: self.contains.clone(),
             regex: self.regex.clone(),
             mode: self.mode,
@@ -140,15 +162,14 @@ impl FilterArgs {
         query.compile().map_err(|error| Failure::Usage(error.to_string()))?;
         Ok(query)
     }
-
-    /// What to mark in the records shown.
-    pub fn highlight(&self) -> Highlight {
-        let searched = self.words.iter().flat_map(|words| words.split_whitespace()).chain(self.contains.as_deref());
-        Highlight::of(searched, self.regex.as_deref())
-    }
 }
 
 impl SpanArgs {
+    /// Whether an end is given.
+    pub fn has_end(&self) -> bool {
+        self.until.is_some()
+    }
+
     /// Sets the query's time range, as meant now.
     pub fn apply(&self, query: &mut Query, now: Time) -> Result<(), Failure> {
         query.since = self.since.map(|time| time.resolve(now));

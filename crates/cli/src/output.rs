@@ -16,7 +16,10 @@ use crate::{
 
 pub mod column;
 pub mod csv;
+pub mod file;
+pub mod file_args;
 pub mod highlight;
+pub mod rotation;
 pub mod table;
 
 /// How records are written.
@@ -90,6 +93,12 @@ impl<W: Write> RecordWriter<W> {
         RecordWriter { out, format, table, columns, xml, text: String::new(), begun: false }
     }
 
+    /// Writes these columns as CSV and JSON; all, if there are none.
+    pub fn with_columns(mut self, columns: &[Column]) -> RecordWriter<W> {
+        self.columns = columns.to_vec();
+        self
+    }
+
     /// Writes XML like this.
     pub fn with_xml(mut self, options: AcsXmlOptions) -> RecordWriter<W> {
         self.xml = options;
@@ -148,11 +157,6 @@ impl<W: Write> RecordWriter<W> {
     /// Makes what was written visible now.
     pub fn flush(&mut self) -> Outcome {
         written(self.out.flush())
-    }
-
-    /// Hands the output back.
-    pub fn into_inner(self) -> W {
-        self.out
     }
 
     fn pass_on(&mut self) -> Outcome {

@@ -5,7 +5,10 @@
 
 use std::{
     io::{self, IsTerminal},
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetpgrp, tcsetattr};
@@ -17,8 +20,19 @@ fn before() -> MutexGuard<'static, Option<Termios>> {
     BEFORE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Whether the viewer has the whole screen.
+static WHOLE_SCREEN: AtomicBool = AtomicBool::new(false);
+
+/// Says that the whole screen is about to be taken, by the viewer's library.
+pub fn whole_screen_is_taken() {
+    WHOLE_SCREEN.store(true, Ordering::Relaxed);
+}
+
 /// Puts the terminal back as it was; nothing where nothing was changed. For ways out that run no destructor, too.
 pub fn restore() {
+    if WHOLE_SCREEN.swap(false, Ordering::Relaxed) {
+        ratatui::restore();
+    }
     if let Some(termios) = before().take() {
         // Whoever has closed the terminal needs it no more.
         let _ = tcsetattr(io::stdin(), OptionalActions::Now, &termios);

@@ -1,5 +1,6 @@
 //! The command line as a person uses it: real processes, real sockets, directories of their own.
 
+mod export;
 mod faults;
 mod files;
 mod killed;
@@ -9,3 +10,4 @@ mod site;
 mod tail;
 mod terminal;
 mod usage;
+mod view;

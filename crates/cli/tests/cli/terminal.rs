@@ -108,7 +108,8 @@ impl Terminal {
         let screen = self.screen.screen();
         let (rows, columns) = screen.size();
         (0..rows).any(|row| {
-            let line: String = (0..columns).map(|column| screen.cell(row, column).map_or(" ", |cell| cell.contents())).collect();
+            let shown = |column| screen.cell(row, column).map(vt100::Cell::contents).filter(|text| !text.is_empty());
+            let line: String = (0..columns).map(|column| shown(column).unwrap_or(" ")).collect();
             let Some(at) = line.find(wanted) else { return false };
             let column = line[..at].chars().count() as u16;
             screen.cell(row, column).is_some_and(|cell| cell.fgcolor() != vt100::Color::Default)

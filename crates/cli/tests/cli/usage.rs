@@ -27,6 +27,11 @@ fn wrong_usage_ends_with_2_and_names_what_is_wrong() {
         (&["log", "levels", "set", "mount"], "<LEVEL>"),
         (&["log", "levels", "set", "mount", "Loud"], "'Loud' is no level"),
         (&["log", "import"], "FILE"),
+        (&["log", "export", "--every", "10m"], "--dir"),
+        (&["log", "export", "--columns", "time"], "ACS XML has all of a record"),
+        (&["log", "split", "-o", "parts"], "--every"),
+        (&["log", "split", "-o", "parts", "--size", "3 parsecs"], "'3 parsecs' is no size"),
+        (&["log", "stat", "--every", "1500ms"], "whole number of seconds"),
         (&["--hub", "not an address", "log", "query"], "is no endpoint"),
         (&["up", "--roles", "console"], "'console' comes in a later release"),
         (&["up", "--lan"], "key"),
@@ -49,6 +54,8 @@ fn a_missing_hub_ends_with_3_and_says_what_to_do() {
         &["log", "send", "hello"],
         &["log", "import", &file],
         &["log", "export"],
+        &["log", "split", "-o", "parts", "--every", "10m"],
+        &["log", "tail", "--replay", "10m"],
         &["log", "levels"],
         &["log", "levels", "set", "*", "off"],
         &["log", "stat", "--loggers"],
@@ -84,9 +91,17 @@ fn completions_pages_and_help_come_from_the_same_definitions() {
     for page in ["tampu.1", "tampu-up.1", "tampu-log-query.1", "tampu-perf-bus.1", "tampu-doctor.1"] {
         assert!(pages.join(page).is_file(), "{page}");
     }
-    for verb in
-        [&["up"][..], &["demo"], &["log", "tail"], &["log", "import"], &["log", "levels", "set"], &["perf", "log"], &["doctor"]]
-    {
+    for verb in [
+        &["up"][..],
+        &["demo"],
+        &["log", "tail"],
+        &["log", "import"],
+        &["log", "view"],
+        &["log", "split"],
+        &["log", "levels", "set"],
+        &["perf", "log"],
+        &["doctor"],
+    ] {
         let help = site.tampu(&[verb, &["--help"]].concat()).ok().out;
         assert!(help.contains("Usage: tampu"), "{verb:?}: {help}");
     }

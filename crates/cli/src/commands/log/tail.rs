@@ -12,10 +12,7 @@ use tampu_types::LogRecord;
 use crate::{
     commands::{
         Context,
-        log::tail::{
-            pause::Pause,
-            recall::{Before, Recall},
-        },
+        log::tail::recall::{Before, Recall},
     },
     failure::Outcome,
     filter::FilterArgs,
@@ -23,11 +20,11 @@ use crate::{
     live::{Begin, Live, News, Wanted},
     output::{FormatArgs, RecordWriter},
     paint::Paint,
+    pause::Pause,
     terminal::Keys,
     time_expression::{TimeExpression, now, parse_duration},
 };
 
-mod pause;
 pub mod recall;
 
 /// Follow the log as it is written
@@ -127,7 +124,10 @@ impl Tail {
         let mut recall = None;
         if let Some((keeper, before, kept)) = recalled {
             let mut begun = Recall::new(&kept);
-            begun.show(&keeper, &query, before, &mut live, &context.interrupt, &mut |record| screen.show(record))?;
+            let all = begun.show(&keeper, &query, before, &mut live, &context.interrupt, &mut |record| screen.show(record))?;
+            if !all {
+                screen.tell("tampu: not all of the archive was shown: the search took too long; ask for less")?;
+            }
             recall = Some(begun);
         }
         screen.writer.flush()?;
@@ -236,7 +236,7 @@ impl Screen {
         if !self.pause.is_on() {
             return;
         }
-        let status = self.pause.status();
+        let status = format!("{}; space goes on, q ends", self.pause.status());
         if self.told.as_ref().is_none_or(|(told, when)| *told != status && when.elapsed() >= TELL_EVERY) {
             // What was shown before stands above it.
             let _ = self.writer.flush();

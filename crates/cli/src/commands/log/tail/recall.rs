@@ -18,7 +18,7 @@ use tampu_log::{collector::ask::Kept, query::Query};
 use tampu_types::{LogRecord, RecordId, Time};
 
 use crate::{
-    failure::Outcome,
+    failure::{Failure, Outcome},
     interrupt::Interrupt,
     keeper::Keeper,
     live::{Live, News},
@@ -55,7 +55,7 @@ impl Recall {
         Recall { from, shown: HashSet::new(), waiting: VecDeque::new(), held: 0 }
     }
 
-    /// Shows what the archive has, the oldest first.
+    /// Shows what the archive has, the oldest first; returns whether it was all.
     pub fn show(
         &mut self,
         keeper: &Keeper,
@@ -64,11 +64,11 @@ impl Recall {
         live: &mut Live,
         interrupt: &Interrupt,
         show: &mut dyn FnMut(&LogRecord) -> Outcome,
-    ) -> Outcome {
+    ) -> Result<bool, Failure> {
         match before {
             Before::Since(since) => {
                 let wanted = Query { since: Some(since), newest_first: false, ..query.clone() };
-                keeper.search(&wanted, interrupt, &mut |record| {
+                keeper.search_quietly(&wanted, interrupt, &mut |record| {
                     self.note(&record);
                     self.take(live);
                     show(&record)
@@ -77,12 +77,13 @@ impl Recall {
             Before::Last(last) => {
                 let wanted = Query { newest_first: true, limit: Some(last), ..query.clone() };
                 let mut found = Vec::new();
-                keeper.search(&wanted, interrupt, &mut |record| {
+                let all = keeper.search_quietly(&wanted, interrupt, &mut |record| {
                     self.note(&record);
                     found.push(record);
                     Ok(())
-                })?;
-                found.iter().rev().try_for_each(show)
+                });
+                found.iter().rev().try_for_each(show)?;
+                all
             }
         }
     }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use tampu_types::LogRecord;
 
-/// Whether the tail is paused, and what waits.
+/// Whether there is a pause, and what waits.
 #[derive(Debug, Default)]
 pub struct Pause {
     paused: bool,
@@ -48,9 +48,9 @@ impl Pause {
     pub fn status(&self) -> String {
         let dropped = match self.dropped {
             0 => String::new(),
-            dropped => format!(", {dropped} older ones dropped beyond {} (--pause-keep)", self.bound),
+            dropped => format!(", {dropped} older ones dropped beyond {}", self.bound),
         };
-        format!("paused, {} waiting{dropped}; space goes on, q ends", self.waiting.len())
+        format!("paused, {} waiting{dropped}", self.waiting.len())
     }
 }
 
@@ -68,10 +68,10 @@ mod tests {
             pause.keep(LogRecord::new(Level::Info, text));
         }
         assert!(pause.is_on());
-        assert_eq!(pause.status(), "paused, 2 waiting, 1 older ones dropped beyond 2 (--pause-keep); space goes on, q ends");
+        assert_eq!(pause.status(), "paused, 2 waiting, 1 older ones dropped beyond 2");
         let (waiting, dropped) = pause.end();
         let texts: Vec<&str> = waiting.iter().map(|record| record.message.as_str()).collect();
         assert_eq!((texts, dropped, pause.is_on()), (vec!["two", "three"], 1, false));
-        assert_eq!(pause.status(), "paused, 0 waiting; space goes on, q ends");
+        assert_eq!(pause.status(), "paused, 0 waiting");
     }
 }
