@@ -3,7 +3,7 @@
 //! Only the topics of the levels asked for are subscribed to, and only the partitions of the audiences, so that what nobody
 //! looks at does not travel. Each reader has a thread, because a reader waits for one topic pattern.
 //!
-//! Topics are `log/<level>`; those of a replay are `log-replay/<name>/<level>`, so neither is ever taken for the other.
+//! Topics are `log/<level>`; a replay's is `log-replay/<name>`, so neither is ever taken for the other.
 
 use std::{
     collections::HashSet,
@@ -22,7 +22,7 @@ use tampu_log::{
     logger::{LOG_BATCH, topic_of},
     query::{Matcher, Mode, Query},
 };
-use tampu_types::{Level, LogRecord, PartitionFilter, TopicFilter, log_batch::LogBatchView, name::BadTopic};
+use tampu_types::{Level, LogRecord, PartitionFilter, TopicFilter, TopicName, log_batch::LogBatchView, name::BadTopic};
 
 use crate::failure::Failure;
 
@@ -73,8 +73,13 @@ pub enum Begin {
     Kept(Kept),
 }
 
-/// The topics of a replay.
-pub const REPLAY_TOPICS: &str = "log-replay";
+/// What the topics of replays begin with.
+const REPLAY_TOPICS: &str = "log-replay";
+
+/// The topic of a replay.
+pub fn replay_topic(name: &str) -> Result<TopicName, BadTopic> {
+    TopicName::new(format!("{REPLAY_TOPICS}/{name}"))
+}
 
 impl Live {
     /// Subscribes.
@@ -82,18 +87,17 @@ impl Live {
         let bad = |error: BadTopic| Failure::Usage(error.to_string());
         let query = wanted.query;
         let levels = query.wanted_levels();
-        let topic = |level: Option<Level>| match (wanted.replayed, level) {
-            (None, None) => TopicFilter::new("log/*"),
-            (None, Some(level)) => topic_of(level).and_then(|topic| TopicFilter::new(topic.as_str())),
-            (Some(name), None) => TopicFilter::new(format!("{REPLAY_TOPICS}/{name}/*")),
-            (Some(name), Some(level)) => TopicFilter::new(format!("{REPLAY_TOPICS}/{name}/{}", level.name().to_lowercase())),
-        };
         let mut topics = Vec::new();
-        if levels.len() == Level::ALL.len() && query.mode == Mode::Engineer {
-            topics.push((topic(None).map_err(bad)?, partitions(query, None)));
+        if let Some(name) = wanted.replayed {
+            // One topic, for everybody: what is wanted of it is chosen here.
+            let topic = replay_topic(name).and_then(|topic| TopicFilter::new(topic.as_str()));
+            topics.push((topic.map_err(bad)?, PartitionFilter::All));
+        } else if levels.len() == Level::ALL.len() && query.mode == Mode::Engineer {
+            topics.push((TopicFilter::new("log/*").map_err(bad)?, partitions(query, None)));
         } else {
             for level in levels {
-                topics.push((topic(Some(level)).map_err(bad)?, partitions(query, Some(level))));
+                let topic = topic_of(level).and_then(|topic| TopicFilter::new(topic.as_str()));
+                topics.push((topic.map_err(bad)?, partitions(query, Some(level))));
             }
         }
         let (history, resume) = match wanted.from {
@@ -182,6 +186,7 @@ fn decode(sample: &Sample<'_>, matcher: &Matcher) -> Option<News> {
     if tag.id != LOG_BATCH.id {
         return trouble(format!("type {} is no log batch", tag.id));
     }
+    let is_replayed = sample.stream.topic.as_str().starts_with(REPLAY_TOPICS);
     let read = sample.payload.with(|bytes| {
         let view = LogBatchView::parse(bytes).map_err(|error| error.to_string())?;
         let mut records = Vec::new();
@@ -189,7 +194,10 @@ fn decode(sample: &Sample<'_>, matcher: &Matcher) -> Option<News> {
             let record = record.map_err(|error| error.to_string())?;
             if matcher.wants(&record) {
                 let mut owned = record.to_record();
-                owned.received = Some(sample.received);
+                // A replayed record says when it was received, not when it was replayed.
+                if !is_replayed || owned.received.is_none() {
+                    owned.received = Some(sample.received);
+                }
                 records.push(owned);
             }
         }

@@ -31,3 +31,16 @@ pub fn records(what: &str) -> ProgressBar {
     bar.set_message(what.to_owned());
     bar
 }
+
+/// A bar over this many records; invisible where standard error is no terminal.
+pub fn counted(total: u64, what: &str) -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr_with_hz(10));
+    if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {human_pos}/{human_len} records {per_sec}") {
+        bar.set_style(style);
+    }
+    bar.set_message(what.to_owned());
+    bar
+}

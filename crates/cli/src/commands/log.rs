@@ -9,13 +9,14 @@ pub mod import;
 pub mod levels;
 pub mod query;
 pub mod recover;
+pub mod replay;
 pub mod send;
 pub mod split;
 pub mod stat;
 pub mod tail;
 pub mod view;
 
-/// Send, follow, view, find, bring in, take out and split log records; see and set loggers' levels
+/// Send, follow, view, find, bring in, take out, split and replay log records; see and set loggers' levels
 #[derive(Debug, Subcommand)]
 pub enum Log {
     Send(send::Send),
@@ -26,6 +27,7 @@ pub enum Log {
     Export(export::Export),
     Split(split::Split),
     Stat(stat::Stat),
+    Replay(replay::Replay),
     Recover(recover::Recover),
     Levels(levels::Levels),
 }
@@ -41,6 +43,7 @@ impl Log {
             Log::Export(export) => export.run(context),
             Log::Split(split) => split.run(context),
             Log::Stat(stat) => stat.run(context),
+            Log::Replay(replay) => replay.run(context),
             Log::Recover(recover) => recover.run(context),
             Log::Levels(levels) => levels.run(context),
         }

@@ -219,7 +219,12 @@ fn follow(hub: &Hub, wish: Wish, into: &Inlet) -> Outcome {
         }
         None => None,
     };
-    let from = kept.as_ref().map_or(Begin::Now, |(_, kept)| Begin::Kept(kept.clone()));
+    let from = match &kept {
+        Some((_, kept)) => Begin::Kept(kept.clone()),
+        // Of a replay, what it has sent already as far as it still has it.
+        None if wish.replayed.is_some() => Begin::Held,
+        None => Begin::Now,
+    };
     let wanted = Wanted { query: &wish.query, replayed: wish.replayed.as_deref(), from, reliable: true };
     let mut live = Live::follow(&hub.participant, wanted)?;
     let mut recall = None;

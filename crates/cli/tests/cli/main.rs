@@ -6,6 +6,7 @@ mod files;
 mod killed;
 mod levels;
 mod live;
+mod replay;
 mod site;
 mod tail;
 mod terminal;

@@ -12,7 +12,10 @@ use tampu_types::LogRecord;
 use crate::{
     commands::{
         Context,
-        log::tail::recall::{Before, Recall},
+        log::{
+            replay::replay_name,
+            tail::recall::{Before, Recall},
+        },
     },
     failure::Outcome,
     filter::FilterArgs,
@@ -50,7 +53,7 @@ pub struct Tail {
     #[arg(long, conflicts_with = "last")]
     history: bool,
     /// Follow the replay of this name ('tampu log replay') instead of what is logged now
-    #[arg(long, value_name = "NAME", conflicts_with = "last")]
+    #[arg(long, value_name = "NAME", conflicts_with = "last", value_parser = replay_name)]
     replayed: Option<String>,
     /// Skip what is missed instead of asking for it again
     #[arg(long, conflicts_with = "last")]
@@ -108,7 +111,8 @@ impl Tail {
         };
         let from = match &recalled {
             Some((.., kept)) => Begin::Kept(kept.clone()),
-            None if self.history => Begin::Held,
+            // Of a replay, what it has sent already as far as it still has it.
+            None if self.history || self.replayed.is_some() => Begin::Held,
             None => Begin::Now,
         };
         let wanted = Wanted { query: &query, replayed: self.replayed.as_deref(), from, reliable: !self.lossy };

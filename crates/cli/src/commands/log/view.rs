@@ -15,7 +15,7 @@ use ratatui::{
 use tampu_types::LogRecord;
 
 use crate::{
-    commands::Context,
+    commands::{Context, log::replay::replay_name},
     failure::{Failure, Outcome},
     filter::{ConditionArgs, SpanArgs},
     output::file::{FileFormat, FileOptions, RecordFile, is_gz},
@@ -48,7 +48,7 @@ pub struct View {
     #[arg(short = 'n', long, value_name = "N", default_value_t = 1000, conflicts_with_all = ["files", "replayed"])]
     last: u64,
     /// Follow the replay of this name ('tampu log replay') instead of what is logged now
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["files", "since", "until"])]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["files", "since", "until"], value_parser = replay_name)]
     replayed: Option<String>,
     /// How many records are kept in memory, and as many while it is paused; beyond it the oldest go, counted
     #[arg(long, value_name = "N", default_value_t = 100_000)]
