@@ -8,7 +8,7 @@ use std::{
 
 use flate2::bufread::MultiGzDecoder;
 use indicatif::ProgressBar;
-use tampu_log::query::Matcher;
+use tampu_log::query::{Matcher, Query};
 use tampu_types::{
     BadRecord, LogRecord,
     json_lines::JsonLinesReader,
@@ -49,31 +49,34 @@ pub fn records(mut input: Box<dyn BufRead>, name: &str) -> io::Result<Records> {
 
 /// Chooses records as a query does. Queries look at records where they lie in a batch, so they are put into one here.
 pub struct Chooser {
-    matcher: Matcher,
+    /// `None` where everything is wanted, which needs no look.
+    matcher: Option<Matcher>,
     batch: LogBatchBuilder,
 }
 
 impl Chooser {
-    /// Chooses what this matcher wants.
-    pub fn new(matcher: Matcher) -> Chooser {
-        Chooser { matcher, batch: LogBatchBuilder::new() }
+    /// Chooses what this query finds.
+    pub fn new(query: &Query) -> Result<Chooser, Failure> {
+        let matcher = query.compile().map_err(|error| Failure::Usage(error.to_string()))?;
+        let matcher = (*query != Query::default()).then_some(matcher);
+        Ok(Chooser { matcher, batch: LogBatchBuilder::new() })
     }
 
     /// Those of the records that are wanted, in their order.
     pub fn choose(&mut self, records: Vec<LogRecord>) -> Result<Vec<LogRecord>, Failure> {
+        let Some(matcher) = &self.matcher else { return Ok(records) };
         self.batch.reset();
         for record in &records {
             self.batch.push_record(record).map_err(|error| Failure::failed("a record", error))?;
         }
         let view = LogBatchView::parse(self.batch.seal()).map_err(|error| Failure::failed("a record", error))?;
-        let wanted: Vec<bool> = view.records().map(|record| record.is_ok_and(|record| self.matcher.wants(&record))).collect();
+        let wanted: Vec<bool> = view.records().map(|record| record.is_ok_and(|record| matcher.wants(&record))).collect();
         Ok(records.into_iter().zip(wanted).filter_map(|(record, wanted)| wanted.then_some(record)).collect())
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use tampu_log::query::Query;
     use tampu_types::Level;
 
     use super::*;
@@ -81,7 +84,7 @@ mod tests {
     #[test]
     fn records_of_a_file_are_chosen_as_a_collector_chooses() {
         let query = Query { min_level: Some(Level::Warning), text: Some("LOCK".into()), ..Query::default() };
-        let mut chooser = Chooser::new(query.compile().unwrap());
+        let mut chooser = Chooser::new(&query).unwrap();
         let records = vec![
             LogRecord::new(Level::Info, "no lock"),
             LogRecord::new(Level::Error, "no lock"),
@@ -92,5 +95,6 @@ mod tests {
             assert_eq!(chosen, records[1..2]);
         }
         assert!(chooser.choose(Vec::new()).unwrap().is_empty());
+        assert_eq!(Chooser::new(&Query::default()).unwrap().choose(records.clone()).unwrap(), records);
     }
 }

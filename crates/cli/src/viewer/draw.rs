@@ -149,8 +149,11 @@ fn title(viewer: &Viewer, theme: Theme, area: Rect, buffer: &mut Buffer) {
     let state = match (viewer.pause.is_on(), viewer.link, viewer.follow) {
         (true, ..) => viewer.pause.status().to_uppercase(),
         (false, Link::Lost, _) => "HUB LOST, TRYING AGAIN".to_owned(),
-        (false, _, true) => "following".to_owned(),
-        (false, _, false) => format!("row {}", if viewer.rows.shown() == 0 { 0 } else { viewer.cursor + 1 }),
+        (false, _, true) if viewer.side.is_none() => "following".to_owned(),
+        _ => match &viewer.side {
+            Some(side) => format!("row {}", side.cursor + 1),
+            None => format!("row {}", viewer.cursor + usize::from(viewer.rows.shown() > 0)),
+        },
     };
     buffer.set_stringn(area.x, area.y, format!(" {}  {counts}", viewer.origin), usize::from(area.width), theme.bar());
     let width = state.chars().count() as u16 + 2;

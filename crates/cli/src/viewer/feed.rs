@@ -303,8 +303,7 @@ fn watch_link(hub: &Hub, into: &Inlet) {
 
 /// The records of files, and what is to be said at the end.
 fn read(paths: &[PathBuf], query: &Query, into: &Inlet) -> Result<String, Failure> {
-    let matcher = query.compile().map_err(|error| Failure::Usage(error.to_string()))?;
-    let mut chooser = Chooser::new(matcher);
+    let mut chooser = Chooser::new(query)?;
     let (mut count, mut bad, mut first_bad) = (0, 0, String::new());
     for path in paths {
         let name = path.display().to_string();

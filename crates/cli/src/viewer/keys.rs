@@ -44,6 +44,11 @@ pub const HELP: &[(&str, &str)] = &[
 impl Viewer {
     /// Takes a key; returns what is wanted done for it.
     pub fn key(&mut self, key: KeyEvent) -> Option<Effect> {
+        if key.modifiers.contains(KeyModifiers::ALT) {
+            // A terminal cannot tell Alt from an Esc that was pressed just before; here it is always the latter.
+            self.key(KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE));
+            return self.key(KeyEvent::new(key.code, key.modifiers - KeyModifiers::ALT));
+        }
         self.message.clear();
         if let Some(prompt) = &mut self.prompt {
             return match prompt.key(key) {

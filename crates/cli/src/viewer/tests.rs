@@ -196,6 +196,10 @@ fn around_a_row_stands_what_the_filter_hides() {
     assert_eq!((current(&viewer), viewer.in_front().len()), ("message 2", 11));
     press(&mut viewer, "\x1b");
     assert_eq!((current(&viewer), viewer.in_front().len()), ("message 3", 4));
+    // A terminal tells an Esc and a key behind it as one with Alt.
+    press(&mut viewer, "c");
+    viewer.key(KeyEvent::new(KeyCode::Char('g'), KeyModifiers::ALT));
+    assert_eq!((current(&viewer), viewer.side.is_none()), ("message 2", true));
     press(&mut viewer, "t");
     assert_eq!(viewer.message, "this row belongs to no error chain: it has no StackId");
 }

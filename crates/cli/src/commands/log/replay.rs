@@ -272,7 +272,6 @@ impl Player {
             done(page.len() as u64);
         }
         self.send()?;
-        self.played.followers = self.followers();
         self.settle(interrupt);
         self.played.seconds = begun.elapsed().as_secs_f64();
         self.played.lost = self.lost;
@@ -284,6 +283,8 @@ impl Player {
             return Ok(());
         }
         let sent = self.writer.write(self.packet.seal());
+        // The most that were there: one that has enough may go before the end.
+        self.played.followers = self.played.followers.max(self.followers());
         self.packet.reset();
         self.next = sent.map_err(|error| Failure::failed("sending records", error))?.sequence + 1;
         Ok(())

@@ -76,8 +76,7 @@ impl Split {
             report(&rotation.close()?, &self.output, self.json)?;
             return whole(context);
         }
-        let matcher = query.compile().map_err(|error| Failure::Usage(error.to_string()))?;
-        let mut chooser = Chooser::new(matcher);
+        let mut chooser = Chooser::new(&query)?;
         let mut rotation = open()?;
         let bar = progress::bytes(files::total_size(&self.files), "splitting");
         let mut failed = Vec::new();
