@@ -183,3 +183,33 @@ fn sorting_is_by_the_column_asked_for() {
     let (code, _) = hub.take().unwrap().end(Signal::TERM);
     assert_eq!(code, Some(0));
 }
+
+#[test]
+fn what_is_not_committed_yet_comes_from_its_writer() {
+    let site = Site::new();
+    // A collector that takes its time before it commits.
+    let config = site.file("tampu.toml", "[collector]\ncommit_ms = 3000\n");
+    let _hub = site.hub(&["--config", &config]);
+    // It ends when its record is committed; until then it holds it.
+    let _sender = Following::start(&site, &["log", "send", "held", "-p", "pipe", "--timeout", "60s"]);
+    let witness = site.tampu(&["log", "tail", "--history", "-p", "pipe", "--count", "1", "--json"]).ok();
+    assert_eq!(message(&witness.json()[0]), "held");
+    let tail = ["log", "tail", "--replay", "1h", "-p", "pipe", "--count", "1", "--for", "30s", "--json"];
+    let said = site.tampu(&tail).ok().json();
+    assert_eq!(said.first().map(message), Some("held"), "the search cannot find it, and it was written before the tail came");
+}
+
+#[test]
+fn what_is_committed_while_a_tail_begins_comes_once() {
+    let site = Site::new();
+    let config = site.file("tampu.toml", "[collector]\ncommit_ms = 60\n");
+    let _hub = site.hub(&["--config", &config, "--demo", "--no-tail", "--rate", "50"]);
+    site.find(100, &["-p", "CONTROL/*"]);
+    for _ in 0..5 {
+        let said = site.tampu(&["log", "tail", "--replay", "1s", "--json", "-p", "CONTROL/*", "--for", "1s"]).ok().json();
+        let ids: Vec<String> = said.iter().map(|record| record["id"].to_string()).collect();
+        let different: std::collections::HashSet<&String> = ids.iter().collect();
+        assert!(ids.len() > 100, "{}", ids.len());
+        assert_eq!(different.len(), ids.len());
+    }
+}
