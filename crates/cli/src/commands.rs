@@ -43,7 +43,7 @@ pub enum Command {
     Up(up::Up),
     Demo(demo::Demo),
     #[command(subcommand)]
-    Log(log::Log),
+    Log(Box<log::Log>),
     #[command(subcommand)]
     Perf(perf::Perf),
     Doctor(doctor::Doctor),

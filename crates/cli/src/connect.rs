@@ -49,15 +49,26 @@ impl Connect {
 
     /// Joins where this configuration leads.
     pub fn join_at(&self, config: ZenohConfig, name: &str) -> Result<Participant, Failure> {
+        Ok(self.join_engine(config, name)?.0)
+    }
+
+    fn join_engine(&self, config: ZenohConfig, name: &str) -> Result<(Participant, Arc<ZenohEngine>), Failure> {
         let domain = config.domain.clone();
         let source = SourceName::new(name).map_err(|error| Failure::Usage(error.to_string()))?;
-        let engine = ZenohEngine::open(config).map_err(|error| Failure::Unreachable(self.advise(&error.to_string())))?;
-        Participant::on(Arc::new(engine), domain, source, QosTable::default())
-            .map_err(|error| Failure::Unreachable(self.advise(&error.to_string())))
+        let unreachable = |text: String| Failure::Unreachable(self.advise(&text));
+        let engine = Arc::new(ZenohEngine::open(config).map_err(|error| unreachable(error.to_string()))?);
+        let participant = Participant::on(engine.clone(), domain, source, QosTable::default())
+            .map_err(|error| unreachable(error.to_string()))?;
+        Ok((participant, engine))
     }
 
     /// Joins the bus where somebody else already is, or says at once that nobody is.
     pub fn join_hub(&self, name: &str) -> Result<Participant, Failure> {
+        Ok(self.join_hub_engine(name)?.0)
+    }
+
+    /// The same, with the engine, which knows how it is connected.
+    pub fn join_hub_engine(&self, name: &str) -> Result<(Participant, Arc<ZenohEngine>), Failure> {
         let config = self.config()?;
         if config.hub.is_none() {
             let dir = config.run_dir.domain(&config.domain).map_err(|error| Failure::Unreachable(error.to_string()))?;
@@ -69,7 +80,7 @@ impl Connect {
                 ))));
             }
         }
-        self.join(name)
+        self.join_engine(config, name)
     }
 
     /// Adds the way out to a text about an unreachable hub.

@@ -1,15 +1,29 @@
 //! Which records: the options that `tail`, `query`, `export` and `stat` share.
 
-use clap::Args;
-use tampu_log::query::{Field, Query};
+use clap::{
+    Args,
+    builder::{PossibleValuesParser, TypedValueParser},
+};
+use tampu_log::query::{Condition, Field, Mode, Query};
 use tampu_types::{Level, Time};
 
 use crate::{failure::Failure, output::highlight::Highlight, time_expression::TimeExpression};
 
-/// Which records. All conditions must hold; several values of one are alternatives.
+/// Which records: conditions, and words to find.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Which records")]
 pub struct FilterArgs {
+    #[command(flatten)]
+    conditions: ConditionArgs,
+    /// With all these words
+    #[arg(value_name = "WORD")]
+    words: Vec<String>,
+}
+
+/// Which records. All conditions must hold; several values of one are alternatives. What is excluded is left out in any case.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Which records")]
+pub struct ConditionArgs {
     /// This level and graver ones
     #[arg(short = 'l', long = "min-level", value_name = "LEVEL")]
     min_level: Option<Level>,
@@ -19,6 +33,10 @@ pub struct FilterArgs {
     /// For these audiences, or for everybody
     #[arg(short = 'a', long = "audience", value_name = "NAME,...", value_delimiter = ',')]
     audiences: Vec<String>,
+    /// ACS's audience mode: engineer (all), operator (for Operator or SciLog, and from Warning on what is not for Developer),
+    /// scilog (for SciLog, of level Notice)
+    #[arg(long, value_name = "MODE", default_value_t, hide_default_value = true, value_parser = mode_values())]
+    mode: Mode,
     /// From these hosts (* and ? stand for any characters)
     #[arg(long, value_name = "PATTERN", value_delimiter = ',')]
     host: Vec<String>,
@@ -43,9 +61,16 @@ pub struct FilterArgs {
     /// Matching this regular expression
     #[arg(long, value_name = "REGEX")]
     regex: Option<String>,
-    /// With all these words
-    #[arg(value_name = "WORD")]
-    words: Vec<String>,
+    /// Without this text, in any case; repeatable
+    #[arg(long, value_name = "TEXT")]
+    exclude: Vec<String>,
+    /// Not matching this regular expression; repeatable
+    #[arg(long, value_name = "REGEX")]
+    exclude_regex: Vec<String>,
+    /// Without those whose level, audience or field matches; names as for --field, and level, audience, source, process, host,
+    /// logger; repeatable
+    #[arg(long = "not", value_name = "NAME=PATTERN", value_parser = left_out)]
+    not: Vec<Condition>,
 }
 
 /// From when to when.
@@ -60,6 +85,25 @@ pub struct SpanArgs {
     until: Option<TimeExpression>,
 }
 
+fn mode_values() -> impl TypedValueParser<Value = Mode> {
+    PossibleValuesParser::new(Mode::ALL.map(Mode::name)).try_map(|name| name.parse::<Mode>())
+}
+
+fn left_out(text: &str) -> Result<Condition, String> {
+    match text.split_once('=').map(|(name, value)| (name.trim(), value)) {
+        Some(("level", value)) => {
+            let level = value.parse::<Level>().map_err(|error| error.to_string())?;
+            Ok(Condition { levels: vec![level], ..Condition::default() })
+        }
+        Some(("audience", value)) => Ok(Condition { audiences: vec![value.to_owned()], ..Condition::default() }),
+        Some(("source", value)) => left_out(&format!("source_object={value}")),
+        _ => {
+            let (field, pattern) = field_pattern(text)?;
+            Ok(Condition { fields: [(field, vec![pattern])].into(), ..Condition::default() })
+        }
+    }
+}
+
 fn field_pattern(text: &str) -> Result<(Field, String), String> {
     let names = || Field::ALL.map(Field::name).join(", ");
     let (name, pattern) = text.split_once('=').ok_or_else(|| format!("write NAME=PATTERN; names are {}", names()))?;
@@ -70,15 +114,34 @@ fn field_pattern(text: &str) -> Result<(Field, String), String> {
 impl FilterArgs {
     /// The query these options mean.
     pub fn query(&self) -> Result<Query, Failure> {
+        let query = Query { words: self.words.clone(), ..self.conditions.query()? };
+        query.compile().map_err(|error| Failure::Usage(error.to_string()))?;
+        Ok(query)
+    }
+
+    /// What to mark in the records shown.
+    pub fn highlight(&self) -> Highlight {
+        let words = self.words.iter().flat_map(|words| words.split_whitespace());
+        Highlight::of(words.chain(self.conditions.contains.as_deref()), self.conditions.regex.as_deref())
+    }
+}
+
+impl ConditionArgs {
+    /// The query these options mean.
+    pub fn query(&self) -> Result<Query, Failure> {
         let mut query = Query {
             min_level: self.min_level,
             levels: self.levels.clone(),
             audiences: self.audiences.clone(),
-            words: self.words.clone(),
             text: self.contains.clone(),
             regex: self.regex.clone(),
+            mode: self.mode,
+            without: self.not.clone(),
             ..Query::default()
         };
+        let texts = self.exclude.iter().map(|text| Condition { text: Some(text.clone()), ..Condition::default() });
+        let expressions = self.exclude_regex.iter().map(|regex| Condition { regex: Some(regex.clone()), ..Condition::default() });
+        query.without.extend(texts.chain(expressions));
         for (field, patterns) in [
             (Field::Host, &self.host),
             (Field::Process, &self.process),
@@ -99,26 +162,14 @@ impl FilterArgs {
         query.compile().map_err(|error| Failure::Usage(error.to_string()))?;
         Ok(query)
     }
-
-    /// The levels that can match; what a live reader subscribes to.
-    pub fn wanted_levels(&self) -> Vec<Level> {
-        let all = self.min_level.is_none() && self.levels.is_empty();
-        let wanted = |level: &Level| all || self.min_level.is_some_and(|min| *level >= min) || self.levels.contains(level);
-        Level::ALL.into_iter().filter(wanted).collect()
-    }
-
-    /// The audiences asked for.
-    pub fn audiences(&self) -> &[String] {
-        &self.audiences
-    }
-
-    /// What to mark in the records shown.
-    pub fn highlight(&self) -> Highlight {
-        Highlight::new(self.words.iter().chain(&self.contains).cloned())
-    }
 }
 
 impl SpanArgs {
+    /// Whether an end is given.
+    pub fn has_end(&self) -> bool {
+        self.until.is_some()
+    }
+
     /// Sets the query's time range, as meant now.
     pub fn apply(&self, query: &mut Query, now: Time) -> Result<(), Failure> {
         query.since = self.since.map(|time| time.resolve(now));

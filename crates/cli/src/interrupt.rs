@@ -25,6 +25,7 @@ impl Interrupt {
         let told = interrupt.clone();
         ctrlc::set_handler(move || {
             if told.asked.swap(true, Ordering::SeqCst) {
+                crate::terminal::restore();
                 std::process::exit(130);
             }
             told.gate.open();

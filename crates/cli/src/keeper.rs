@@ -7,7 +7,7 @@ use tampu_log::{
     archive::{Counts, Grouping},
     collector::{
         IMPORT_TOPIC,
-        ask::{self, AskFailed},
+        ask::{self, AskFailed, Kept},
     },
     logger::LOG_BATCH,
     query::Query,
@@ -53,8 +53,26 @@ impl Keeper {
         Keeper { participant, connect: connect.clone() }
     }
 
-    /// Calls `sink` with every record found, in the query's order.
+    /// Asks how far the streams of those who are on the bus are kept.
+    pub fn kept(&self) -> Result<Kept, Failure> {
+        ask::offsets(&self.participant, ANSWER_TIMEOUT).map_err(|error| self.failure(error))
+    }
+
+    /// Calls `sink` with every record found, in the query's order; says on standard error if it was not all.
     pub fn search(&self, query: &Query, interrupt: &Interrupt, sink: &mut dyn FnMut(LogRecord) -> Outcome) -> Outcome {
+        if !self.search_quietly(query, interrupt, sink)? {
+            eprintln!("tampu: the search was ended before its end: it took too long; ask for less");
+        }
+        Ok(())
+    }
+
+    /// The same; returns whether it was all, or was ended here.
+    pub fn search_quietly(
+        &self,
+        query: &Query,
+        interrupt: &Interrupt,
+        sink: &mut dyn FnMut(LogRecord) -> Outcome,
+    ) -> Result<bool, Failure> {
         let mut outcome = Ok(());
         let scanned = ask::query(&self.participant, query, ANSWER_TIMEOUT, &mut |record| {
             outcome = sink(record);
@@ -62,10 +80,7 @@ impl Keeper {
         });
         outcome?;
         let scanned = scanned.map_err(|error| self.failure(error))?;
-        if !scanned.complete && Some(scanned.found) != query.limit && !interrupt.asked() {
-            eprintln!("tampu: the search was ended before its end: it took too long; ask for less");
-        }
-        Ok(())
+        Ok(scanned.complete || Some(scanned.found) == query.limit || interrupt.asked())
     }
 
     /// Counts.

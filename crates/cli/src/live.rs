@@ -2,6 +2,8 @@
 //!
 //! Only the topics of the levels asked for are subscribed to, and only the partitions of the audiences, so that what nobody
 //! looks at does not travel. Each reader has a thread, because a reader waits for one topic pattern.
+//!
+//! Topics are `log/<level>`; a replay's is `log-replay/<name>`, so neither is ever taken for the other.
 
 use std::{
     collections::HashSet,
@@ -16,10 +18,11 @@ use std::{
 
 use tampu_bus::{Event, Gap, History, Participant, ReaderQos, Sample, SourceChange};
 use tampu_log::{
+    collector::ask::{Kept, KeptStream},
     logger::{LOG_BATCH, topic_of},
-    query::{Matcher, Query},
+    query::{Matcher, Mode, Query},
 };
-use tampu_types::{Level, LogRecord, PartitionFilter, TopicFilter, log_batch::LogBatchView};
+use tampu_types::{Level, LogRecord, PartitionFilter, TopicFilter, TopicName, log_batch::LogBatchView, name::BadTopic};
 
 use crate::{failure::Failure, seen::Seen};
 
@@ -51,34 +54,66 @@ pub struct Live {
 
 /// What to follow.
 pub struct Wanted<'a> {
+    /// Which records; levels, audiences and mode also decide what is subscribed to.
     pub query: &'a Query,
-    pub levels: &'a [Level],
-    pub audiences: &'a [String],
-    pub history: History,
+    /// The replay of this name instead of what is logged now.
+    pub replayed: Option<&'a str>,
+    pub from: Begin,
+    /// Whether what is missed is asked for again.
     pub reliable: bool,
+}
+
+/// Where to begin.
+pub enum Begin {
+    /// With what is written from now on.
+    Now,
+    /// With all that writers still hold.
+    Held,
+    /// With what a collector has not kept.
+    Kept(Kept),
+}
+
+/// What the topics of replays begin with.
+const REPLAY_TOPICS: &str = "log-replay";
+
+/// The topic of a replay.
+pub fn replay_topic(name: &str) -> Result<TopicName, BadTopic> {
+    TopicName::new(format!("{REPLAY_TOPICS}/{name}"))
 }
 
 impl Live {
     /// Subscribes.
-    pub fn follow(participant: &Participant, wanted: &Wanted<'_>) -> Result<Live, Failure> {
-        let partitions = match wanted.audiences {
-            [] => PartitionFilter::All,
-            names => PartitionFilter::any(names.iter().map(String::as_str)),
-        };
+    pub fn follow(participant: &Participant, wanted: Wanted<'_>) -> Result<Live, Failure> {
+        let bad = |error: BadTopic| Failure::Usage(error.to_string());
+        let query = wanted.query;
+        let levels = query.wanted_levels();
         let mut topics = Vec::new();
-        let bad = |error: tampu_types::name::BadTopic| Failure::Failed(error.to_string());
-        if wanted.levels.len() == Level::ALL.len() {
-            topics.push(TopicFilter::new("log/*").map_err(bad)?);
+        if let Some(name) = wanted.replayed {
+            // One topic, for everybody: what is wanted of it is chosen here.
+            let topic = replay_topic(name).and_then(|topic| TopicFilter::new(topic.as_str()));
+            topics.push((topic.map_err(bad)?, PartitionFilter::All));
+        } else if levels.len() == Level::ALL.len() && query.mode == Mode::Engineer {
+            topics.push((TopicFilter::new("log/*").map_err(bad)?, partitions(query, None)));
         } else {
-            for level in wanted.levels {
-                topics.push(TopicFilter::new(topic_of(*level).map_err(bad)?.as_str()).map_err(bad)?);
+            for level in levels {
+                let topic = topic_of(level).and_then(|topic| TopicFilter::new(topic.as_str()));
+                topics.push((topic.map_err(bad)?, partitions(query, Some(level))));
             }
         }
+        let (history, resume) = match wanted.from {
+            Begin::Now => (History::None, Vec::new()),
+            Begin::Held => (History::All, Vec::new()),
+            // Of a stream the collector does not tell it has kept nothing, so all of it is still with its writer.
+            Begin::Kept(kept) => {
+                let place = |stream: KeptStream| (stream.incarnation, stream.stream, stream.next);
+                (History::All, kept.streams.into_iter().map(place).collect())
+            }
+        };
         let (tell, news) = sync_channel(CHANNEL);
         let over = Arc::new(AtomicBool::new(false));
         let mut threads = Vec::new();
-        for topic in topics {
-            let qos = ReaderQos { history: wanted.history, reliable: wanted.reliable, ..ReaderQos::default() };
+        for (topic, partitions) in topics {
+            let qos = ReaderQos { history, resume: resume.clone(), reliable: wanted.reliable, ..ReaderQos::default() };
             let mut reader =
                 participant.reader(&topic, &partitions, qos).map_err(|error| Failure::Unreachable(error.to_string()))?;
             let matcher = wanted.query.compile().map_err(|error| Failure::Usage(error.to_string()))?;
@@ -107,6 +142,15 @@ impl Live {
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return None,
             }
         }
+    }
+}
+
+/// The partitions that hold what a query finds at a level, or at any.
+fn partitions(query: &Query, level: Option<Level>) -> PartitionFilter {
+    match (query.audiences.as_slice(), level.and_then(|level| query.mode.audiences_at(level))) {
+        ([], None) => PartitionFilter::All,
+        ([], Some(names)) => PartitionFilter::any(names.iter().copied()),
+        (names, _) => PartitionFilter::any(names.iter().map(String::as_str)),
     }
 }
 
@@ -144,6 +188,7 @@ fn decode(sample: &Sample<'_>, matcher: &Matcher, seen: &mut Seen) -> Option<New
     if tag.id != LOG_BATCH.id {
         return trouble(format!("type {} is no log batch", tag.id));
     }
+    let is_replayed = sample.stream.topic.as_str().starts_with(REPLAY_TOPICS);
     let read = sample.payload.with(|bytes| {
         let view = LogBatchView::parse(bytes).map_err(|error| error.to_string())?;
         let mut records = Vec::new();
@@ -151,7 +196,10 @@ fn decode(sample: &Sample<'_>, matcher: &Matcher, seen: &mut Seen) -> Option<New
             let record = record.map_err(|error| error.to_string())?;
             if matcher.wants(&record) && seen.is_new(record.id()) {
                 let mut owned = record.to_record();
-                owned.received = Some(sample.received);
+                // A replayed record says when it was received, not when it was replayed.
+                if !is_replayed || owned.received.is_none() {
+                    owned.received = Some(sample.received);
+                }
                 records.push(owned);
             }
         }

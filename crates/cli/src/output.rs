@@ -10,12 +10,16 @@ use tampu_types::{
 
 use crate::{
     failure::{Failure, Outcome, written},
-    output::{highlight::Highlight, table::Table},
+    output::{column::Column, highlight::Highlight, table::Table},
     paint::Paint,
 };
 
+pub mod column;
 pub mod csv;
+pub mod file;
+pub mod file_args;
 pub mod highlight;
+pub mod rotation;
 pub mod table;
 
 /// How records are written.
@@ -33,7 +37,7 @@ pub enum Format {
 }
 
 /// Choice of the format.
-#[derive(Debug, Clone, Copy, Default, Args)]
+#[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Output")]
 pub struct FormatArgs {
     /// One JSON object a line, with LogRecord's fields
@@ -45,11 +49,14 @@ pub struct FormatArgs {
     /// CSV
     #[arg(long, group = "format")]
     csv: bool,
+    /// Only these columns, in this order, in the table, CSV and JSON: time, level, source, message, file, line, ...
+    #[arg(long, alias = "fields", value_name = "NAME,...", value_delimiter = ',', conflicts_with = "xml")]
+    columns: Vec<Column>,
 }
 
 impl FormatArgs {
     /// The format chosen.
-    pub fn format(self) -> Format {
+    pub fn format(&self) -> Format {
         match self {
             FormatArgs { json: true, .. } => Format::Json,
             FormatArgs { xml: true, .. } => Format::Xml,
@@ -64,6 +71,7 @@ pub struct RecordWriter<W: Write> {
     out: W,
     format: Format,
     table: Table,
+    columns: Vec<Column>,
     xml: AcsXmlOptions,
     text: String,
     begun: bool,
@@ -71,15 +79,24 @@ pub struct RecordWriter<W: Write> {
 
 impl RecordWriter<BufWriter<Stdout>> {
     /// Writes on standard output.
-    pub fn stdout(format: Format, paint: Paint, highlight: Highlight) -> RecordWriter<BufWriter<Stdout>> {
-        RecordWriter::new(BufWriter::with_capacity(64 * 1024, io::stdout()), format, Table::new(paint, highlight))
+    pub fn stdout(chosen: &FormatArgs, paint: Paint, highlight: Highlight) -> RecordWriter<BufWriter<Stdout>> {
+        let table = Table::new(paint, highlight).with_columns(&chosen.columns);
+        let out = BufWriter::with_capacity(64 * 1024, io::stdout());
+        RecordWriter { columns: chosen.columns.clone(), ..RecordWriter::new(out, chosen.format(), table) }
     }
 }
 
 impl<W: Write> RecordWriter<W> {
     /// Writes into `out`.
     pub fn new(out: W, format: Format, table: Table) -> RecordWriter<W> {
-        RecordWriter { out, format, table, xml: AcsXmlOptions::default(), text: String::new(), begun: false }
+        let (columns, xml) = (Vec::new(), AcsXmlOptions::default());
+        RecordWriter { out, format, table, columns, xml, text: String::new(), begun: false }
+    }
+
+    /// Writes these columns as CSV and JSON; all, if there are none.
+    pub fn with_columns(mut self, columns: &[Column]) -> RecordWriter<W> {
+        self.columns = columns.to_vec();
+        self
     }
 
     /// Writes XML like this.
@@ -93,7 +110,7 @@ impl<W: Write> RecordWriter<W> {
         self.begun = true;
         match self.format {
             Format::Table if io::stdout().is_terminal() => self.table.heading(&mut self.text),
-            Format::Csv => csv::heading(&mut self.text),
+            Format::Csv => csv::heading(in_csv(&self.columns), &mut self.text),
             Format::Xml => self.text.push_str(&xml_frame()?.0),
             _ => {}
         }
@@ -107,13 +124,17 @@ impl<W: Write> RecordWriter<W> {
         }
         match self.format {
             Format::Table => self.table.row(record, &mut self.text),
-            Format::Csv => csv::row(record, &mut self.text),
+            Format::Csv => csv::row(in_csv(&self.columns), record, &mut self.text),
             Format::Xml => {
                 write_record(&mut self.text, record, self.xml);
                 self.text.push('\n');
             }
             Format::Json => {
-                let line = serde_json::to_string(record).map_err(|error| Failure::failed("a record as JSON", error))?;
+                let line = match self.columns.as_slice() {
+                    [] => serde_json::to_string(record),
+                    columns => column::chosen(record, columns).and_then(|fields| serde_json::to_string(&fields)),
+                };
+                let line = line.map_err(|error| Failure::failed("a record as JSON", error))?;
                 self.text.push_str(&line);
                 self.text.push('\n');
             }
@@ -138,16 +159,15 @@ impl<W: Write> RecordWriter<W> {
         written(self.out.flush())
     }
 
-    /// Hands the output back.
-    pub fn into_inner(self) -> W {
-        self.out
-    }
-
     fn pass_on(&mut self) -> Outcome {
         let result = self.out.write_all(self.text.as_bytes());
         self.text.clear();
         written(result)
     }
+}
+
+fn in_csv(columns: &[Column]) -> &[Column] {
+    if columns.is_empty() { &Column::ALL } else { columns }
 }
 
 /// What stands before and after the records of an ACS XML file.

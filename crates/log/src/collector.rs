@@ -19,7 +19,7 @@
 //! |-|-|
 //! | `log/*` (topics) | live records, one topic a level |
 //! | `log-import` (topic) | records from files: kept, never shown live |
-//! | `log/query`, `log/stat`, `log/status` (services) | see [`ask`] |
+//! | `log/query`, `log/stat`, `log/status`, `log/offsets` (services) | see [`ask`] |
 
 use std::{
     path::PathBuf,

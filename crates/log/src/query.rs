@@ -3,7 +3,7 @@
 //!
 //! Everything a query says must hold (and); several values for one field, several levels and several audiences are
 //! alternatives (or). Names are compared without case and may hold `*` and `?`. Words and text are compared without case; a
-//! regular expression says for itself how it compares.
+//! regular expression says for itself how it compares. What one of the conditions in `without` says is left out.
 //!
 //! ```
 //! use tampu_log::query::{Field, Query};
@@ -24,6 +24,10 @@ use tampu_types::{
     Level, LogRecord, RecordId, Time,
     log_batch::{OriginView, RecordView},
 };
+
+pub use self::choice::{BadMode, Condition, Mode};
+
+mod choice;
 
 /// What somebody wants to find. The default finds everything, oldest first.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,6 +60,12 @@ pub struct Query {
     /// Records whose message, or a value beside it, matches this regular expression.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub regex: Option<String>,
+    /// Records of which none of these is true.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub without: Vec<Condition>,
+    /// What is shown in this audience mode.
+    #[serde(skip_serializing_if = "is_default")]
+    pub mode: Mode,
     /// The latest first.
     pub newest_first: bool,
     /// At most so many.
@@ -64,6 +74,10 @@ pub struct Query {
     /// Only what follows this place in the query's order: where an earlier answer ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<Cursor>,
+}
+
+fn is_default(mode: &Mode) -> bool {
+    *mode == Mode::default()
 }
 
 /// A place in an answer: the time and id of a record. Answers are ordered by both. Records without an id that share a time
@@ -202,6 +216,13 @@ impl Query {
         serde_json::from_slice(json).map_err(|error| BadQuery::Json(error.to_string()))
     }
 
+    /// The levels a record found can have.
+    pub fn wanted_levels(&self) -> Vec<Level> {
+        let all = self.min_level.is_none() && self.levels.is_empty();
+        let wanted = |level: &Level| all || self.min_level.is_some_and(|min| *level >= min) || self.levels.contains(level);
+        Level::ALL.into_iter().filter(|level| wanted(level) && self.mode.may_show(*level)).collect()
+    }
+
     /// Makes ready to look at records.
     pub fn compile(&self) -> Result<Matcher, BadQuery> {
         let mut texts = Vec::new();
@@ -220,14 +241,16 @@ impl Query {
             let exact = expression(pattern, false)?;
             texts.push(Text { quick: (!looks_around(pattern)).then(|| exact.clone()), exact });
         }
-        let all_levels = self.min_level.is_none() && self.levels.is_empty();
-        let wanted = |level: &Level| all_levels || self.min_level.is_some_and(|min| *level >= min) || self.levels.contains(level);
-        let mut level_mask = 0;
-        Level::ALL.iter().filter(|level| wanted(level)).for_each(|level| level_mask |= 1 << level.ordinal());
+        let without = self.without.iter().filter(|condition| **condition != Condition::default());
+        let without: Result<Vec<Matcher>, BadQuery> =
+            without.map(|condition| Ok(Matcher { named_only: true, ..condition.as_query().compile()? })).collect();
         Ok(Matcher {
             since: self.since.unwrap_or(Time(i64::MIN)),
             until: self.until,
-            level_mask,
+            level_mask: self.wanted_levels().iter().fold(0, |mask, level| mask | 1 << level.ordinal()),
+            without: without?,
+            mode: self.mode,
+            named_only: false,
             audiences: self.audiences.iter().map(|audience| audience.to_lowercase()).collect(),
             fields: self.fields.iter().map(|(&field, patterns)| (field, lower(patterns))).collect(),
             texts,
@@ -256,6 +279,10 @@ pub struct Matcher {
     audiences: Vec<String>,
     fields: Vec<(Field, Vec<Vec<char>>)>,
     texts: Vec<Text>,
+    without: Vec<Matcher>,
+    mode: Mode,
+    /// Whether what is for everybody is not meant by a list of audiences.
+    named_only: bool,
 }
 
 /// Something to look for in a record's texts.
@@ -286,7 +313,7 @@ impl Matcher {
     pub fn wants_origin(&self, origin: &OriginView<'_>) -> bool {
         let for_somebody = self.audiences.is_empty() || {
             let mut audiences = origin.audiences().filter(|audience| !audience.is_empty()).peekable();
-            audiences.peek().is_none()
+            audiences.peek().is_none() && !self.named_only
                 || audiences.any(|audience| self.audiences.iter().any(|wanted| same_without_case(wanted, audience)))
         };
         for_somebody
@@ -311,6 +338,8 @@ impl Matcher {
                 text.exact.is_match(record.message().as_bytes())
                     || record.data().any(|(_, value)| text.exact.is_match(value.as_bytes()))
             })
+            && (self.mode == Mode::Engineer || self.mode.shows(record.level(), record.origin().audiences()))
+            && !self.without.iter().any(|left_out| left_out.wants(record))
     }
 
     /// Whether the record is wanted.

@@ -9,19 +9,25 @@ pub mod import;
 pub mod levels;
 pub mod query;
 pub mod recover;
+pub mod replay;
 pub mod send;
+pub mod split;
 pub mod stat;
 pub mod tail;
+pub mod view;
 
-/// Send, follow, find, bring in and take out log records; see and set loggers' levels
+/// Send, follow, view, find, bring in, take out, split and replay log records; see and set loggers' levels
 #[derive(Debug, Subcommand)]
 pub enum Log {
     Send(send::Send),
     Tail(tail::Tail),
+    View(view::View),
     Query(query::Query),
     Import(import::Import),
     Export(export::Export),
+    Split(split::Split),
     Stat(stat::Stat),
+    Replay(replay::Replay),
     Recover(recover::Recover),
     Levels(levels::Levels),
 }
@@ -31,10 +37,13 @@ impl Log {
         match self {
             Log::Send(send) => send.run(context),
             Log::Tail(tail) => tail.run(context),
+            Log::View(view) => view.run(context),
             Log::Query(query) => query.run(context),
             Log::Import(import) => import.run(context),
             Log::Export(export) => export.run(context),
+            Log::Split(split) => split.run(context),
             Log::Stat(stat) => stat.run(context),
+            Log::Replay(replay) => replay.run(context),
             Log::Recover(recover) => recover.run(context),
             Log::Levels(levels) => levels.run(context),
         }

@@ -141,7 +141,7 @@ impl Up {
             scope.spawn(move || Observatory::new(&loggers, seed).run(rate, None, interrupt));
         }
         if shows {
-            return Tail::default().show(&join(hub, "tampu-tail")?, context);
+            return Tail::everything().show(&join(hub, "tampu-tail")?, context);
         }
         while !interrupt.wait(Duration::from_secs(3600)) {}
         Ok(())

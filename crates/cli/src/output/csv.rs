@@ -2,73 +2,25 @@
 
 use tampu_types::LogRecord;
 
-/// The columns, by the names records have in JSON.
-const COLUMNS: [&str; 23] = [
-    "time",
-    "level",
-    "source_object",
-    "message",
-    "logger",
-    "file",
-    "line",
-    "routine",
-    "host",
-    "process",
-    "thread",
-    "context",
-    "audiences",
-    "array",
-    "antenna",
-    "stack_id",
-    "stack_level",
-    "log_id",
-    "priority",
-    "uri",
-    "run_id",
-    "data",
-    "id",
-];
+use crate::output::column::Column;
 
 /// Appends the line of column names.
-pub fn heading(out: &mut String) {
-    out.push_str(&COLUMNS.join(","));
-    out.push_str("\r\n");
+pub fn heading(columns: &[Column], out: &mut String) {
+    line(columns.iter().map(|column| column.name()), out);
 }
 
 /// Appends one record.
-pub fn row(record: &LogRecord, out: &mut String) {
-    let number = |value: Option<i64>| value.map(|value| value.to_string()).unwrap_or_default();
-    let data: Vec<String> = record.data.iter().map(|datum| format!("{}={}", datum.name, datum.value)).collect();
-    let fields: [&str; COLUMNS.len()] = [
-        &record.time.to_ns_text(),
-        record.level.name(),
-        &record.source_object,
-        &record.message,
-        &record.logger,
-        &record.file,
-        &number(record.line.map(i64::from)),
-        &record.routine,
-        &record.host,
-        &record.process,
-        &record.thread,
-        &record.context,
-        &record.audiences.join(" "),
-        &record.array,
-        &record.antenna,
-        &record.stack_id,
-        &number(record.stack_level.map(i64::from)),
-        &record.log_id,
-        &number(record.priority.map(i64::from)),
-        &record.uri,
-        &record.run_id,
-        &data.join("; "),
-        &record.id.map(|id| id.to_string()).unwrap_or_default(),
-    ];
-    for (column, field) in fields.into_iter().enumerate() {
-        if column > 0 {
+pub fn row(columns: &[Column], record: &LogRecord, out: &mut String) {
+    line(columns.iter().map(|column| column.value(record)), out);
+}
+
+/// Appends a line of these fields.
+pub fn line(fields: impl IntoIterator<Item = impl AsRef<str>>, out: &mut String) {
+    for (place, field) in fields.into_iter().enumerate() {
+        if place > 0 {
             out.push(',');
         }
-        write_field(field, out);
+        write_field(field.as_ref(), out);
     }
     out.push_str("\r\n");
 }
@@ -94,10 +46,13 @@ mod tests {
         let mut record = LogRecord::new(Level::Info, "say \"yes\", or\nno");
         record.data.push(Datum::new("a", "1"));
         let (mut head, mut line) = (String::new(), String::new());
-        heading(&mut head);
-        row(&record, &mut line);
-        assert_eq!(head.matches(',').count(), COLUMNS.len() - 1);
+        heading(&Column::ALL, &mut head);
+        row(&Column::ALL, &record, &mut line);
+        assert_eq!(head.matches(',').count(), Column::ALL.len() - 1);
         assert!(line.starts_with("1970-01-01T00:00:00.000000000,Info,,\"say \"\"yes\"\", or\nno\","), "{line}");
         assert!(line.ends_with(",a=1,\r\n"), "{line}");
+        let mut few = String::new();
+        row(&[Column::Level, Column::Message], &record, &mut few);
+        assert_eq!(few, "Info,\"say \"\"yes\"\", or\nno\"\r\n");
     }
 }

@@ -1,9 +1,14 @@
 //! The command line as a person uses it: real processes, real sockets, directories of their own.
 
+mod export;
 mod faults;
 mod files;
 mod killed;
 mod levels;
 mod live;
+mod replay;
 mod site;
+mod tail;
+mod terminal;
 mod usage;
+mod view;

@@ -14,11 +14,27 @@ fn wrong_usage_ends_with_2_and_names_what_is_wrong() {
         (&["log", "query", "--regex", "a("], "regular expression 'a('"),
         (&["log", "query", "--field", "colour=red"], "'colour' is no field"),
         (&["log", "query", "--json", "--xml"], "cannot be used with"),
+        (&["log", "query", "--mode", "dba"], "engineer, operator, scilog"),
+        (&["log", "query", "--not", "colour=red"], "'colour' is no field"),
+        (&["log", "query", "--not", "level=Loud"], "'Loud' is no level"),
+        (&["log", "query", "--exclude-regex", "a("], "regular expression 'a('"),
+        (&["log", "query", "--sort=-colour"], "'colour' is no column"),
+        (&["log", "query", "--columns", "time,colour"], "'colour' is no column"),
+        (&["log", "tail", "--replay", "soon"], "'soon' is no time"),
+        (&["log", "tail", "--replayed", "a/b"], "'a/b' is no name of a replay"),
+        (&["log", "replay", "--as", "*"], "'*' is no name of a replay"),
+        (&["log", "replay", "--speed", "fast"], "'fast' is no speed"),
+        (&["log", "tail", "--regex", "a("], "regular expression 'a('"),
         (&["log", "stat", "--by", "weather"], "weather"),
         (&["log", "stat", "--loggers", "-p", "pipe"], "--loggers"),
         (&["log", "levels", "set", "mount"], "<LEVEL>"),
         (&["log", "levels", "set", "mount", "Loud"], "'Loud' is no level"),
         (&["log", "import"], "FILE"),
+        (&["log", "export", "--every", "10m"], "--dir"),
+        (&["log", "export", "--columns", "time"], "ACS XML has all of a record"),
+        (&["log", "split", "-o", "parts"], "--every"),
+        (&["log", "split", "-o", "parts", "--size", "3 parsecs"], "'3 parsecs' is no size"),
+        (&["log", "stat", "--every", "1500ms"], "whole number of seconds"),
         (&["--hub", "not an address", "log", "query"], "is no endpoint"),
         (&["up", "--roles", "console"], "'console' comes in a later release"),
         (&["up", "--lan"], "key"),
@@ -41,6 +57,9 @@ fn a_missing_hub_ends_with_3_and_says_what_to_do() {
         &["log", "send", "hello"],
         &["log", "import", &file],
         &["log", "export"],
+        &["log", "split", "-o", "parts", "--every", "10m"],
+        &["log", "tail", "--replay", "10m"],
+        &["log", "replay"],
         &["log", "levels"],
         &["log", "levels", "set", "*", "off"],
         &["log", "stat", "--loggers"],
@@ -76,9 +95,17 @@ fn completions_pages_and_help_come_from_the_same_definitions() {
     for page in ["tampu.1", "tampu-up.1", "tampu-log-query.1", "tampu-perf-bus.1", "tampu-doctor.1"] {
         assert!(pages.join(page).is_file(), "{page}");
     }
-    for verb in
-        [&["up"][..], &["demo"], &["log", "tail"], &["log", "import"], &["log", "levels", "set"], &["perf", "log"], &["doctor"]]
-    {
+    for verb in [
+        &["up"][..],
+        &["demo"],
+        &["log", "tail"],
+        &["log", "import"],
+        &["log", "view"],
+        &["log", "split"],
+        &["log", "levels", "set"],
+        &["perf", "log"],
+        &["doctor"],
+    ] {
         let help = site.tampu(&[verb, &["--help"]].concat()).ok().out;
         assert!(help.contains("Usage: tampu"), "{verb:?}: {help}");
     }

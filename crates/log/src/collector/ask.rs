@@ -5,6 +5,7 @@
 //! | `log/query` | a [`Query`] as JSON | `LogBatch`es of at most 1 MB, in the query's order, then JSON: `{"scanned": {...}}` or `{"error": "..."}`, with `"denied"` where whoever asks may not |
 //! | `log/stat` | `{"query": {...}, "by": {...}}` ([`StatQuestion`]) | [`Counts`] as JSON |
 //! | `log/status` | nothing | [`Report`](super::status::Report) as JSON |
+//! | `log/offsets` | nothing | [`Kept`] as JSON |
 //!
 //! Every part of an answer begins with the answering collector's incarnation (16 bytes). Where two collectors answer, the
 //! first to do so is listened to.
@@ -15,8 +16,8 @@ use bytes::Bytes;
 use tampu_bus::{AskError, Participant, access::Denied};
 use tampu_types::{LogRecord, TopicName, log_batch::LogBatchView, name::BadTopic};
 
-pub use super::services::StatQuestion;
-use super::services::{End, QUERY, STAT, STATUS};
+use super::services::{End, OFFSETS, QUERY, STAT, STATUS};
+pub use super::services::{Kept, KeptStream, StatQuestion};
 use crate::{
     archive::{Counts, Grouping, Scanned},
     query::Query,
@@ -161,4 +162,10 @@ pub fn stat(participant: &Participant, query: &Query, by: &Grouping, timeout: Du
 /// Asks a collector how it is: [`Report`](super::status::Report) as JSON, which a later release may lengthen.
 pub fn status(participant: &Participant, timeout: Duration) -> Result<serde_json::Value, AskFailed> {
     json(participant, STATUS, Vec::new(), timeout)
+}
+
+/// How far a collector has kept the streams of those who are on the bus. A reader that resumes there, and reads all of those
+/// that are not told, gets everything that a search made after this answer does not find.
+pub fn offsets(participant: &Participant, timeout: Duration) -> Result<Kept, AskFailed> {
+    json(participant, OFFSETS, Vec::new(), timeout)
 }

@@ -1,12 +1,15 @@
-//! Answering `log/query`, `log/stat` and `log/status`.
+//! Answering `log/query`, `log/stat`, `log/status` and `log/offsets`.
 //!
 //! Every part of an answer begins with the sixteen bytes of the collector's incarnation, so that an asker keeps the answers of
 //! two collectors apart. What follows is, for `log/query`, a `LogBatch` of at most 1 MB (or one larger record) or, last, the
 //! end as JSON; for the others JSON, cut where a part is full.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    collections::HashSet,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use bytes::Bytes;
@@ -16,13 +19,13 @@ use tampu_bus::{
     engine::{Guard, Question},
 };
 use tampu_types::{
-    Incarnation, LogRecord, TopicName,
+    Incarnation, LogRecord, Time, TopicName,
     log_batch::{LogBatchBuilder, PushError},
 };
 
 use super::{CollectorError, Shared};
 use crate::{
-    archive::{Grouping, Scanned, Stop},
+    archive::{Grouping, Scanned, Stop, StreamOffset},
     query::Query,
 };
 
@@ -32,6 +35,8 @@ pub(super) const QUERY: &str = "log/query";
 pub(super) const STAT: &str = "log/stat";
 /// The service that tells how the collector is; the question is empty.
 pub(super) const STATUS: &str = "log/status";
+/// The service that tells how far the streams of those who are on the bus are committed; the question is empty.
+pub(super) const OFFSETS: &str = "log/offsets";
 
 /// Bytes of one part of an answer.
 const PART: usize = 1_000_000;
@@ -44,6 +49,27 @@ pub struct StatQuestion {
     pub query: Query,
     /// Counted how.
     pub by: Grouping,
+}
+
+/// How far streams are kept: where somebody goes on live who has had everything before from a search.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Kept {
+    /// When the collector said so, by its clock, ns UTC.
+    pub now: Time,
+    /// For each stream of those who are on the bus: everything before `next` is committed and found by searches.
+    pub streams: Vec<KeptStream>,
+}
+
+/// How far one stream is kept.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptStream {
+    /// The writer's life.
+    pub incarnation: Incarnation,
+    /// The stream of that life.
+    pub stream: u32,
+    /// The first sample that is not kept yet.
+    pub next: u64,
 }
 
 /// How an answer ends.
@@ -71,6 +97,7 @@ impl Services {
             (QUERY, Verb::Query, Services::query as fn(&Services, &Reply)),
             (STAT, Verb::Query, Services::stat),
             (STATUS, Verb::Read, Services::status),
+            (OFFSETS, Verb::Read, Services::offsets),
         ] {
             let services = services.clone();
             let resource = Resource::Service(name.to_owned());
@@ -142,6 +169,17 @@ impl Services {
 
     fn status(&self, reply: &Reply) {
         reply.json(&self.shared.report());
+    }
+
+    fn offsets(&self, reply: &Reply) {
+        let participant = &self.shared.participant;
+        let here: HashSet<Incarnation> = participant.sources().iter().map(|source| source.incarnation).collect();
+        // Before the offsets are read: what arrives meanwhile is later than this.
+        let now = participant.clock().utc();
+        let offsets = self.shared.archive.offsets().into_iter().filter(|offset| here.contains(&offset.incarnation));
+        let streams =
+            offsets.map(|StreamOffset { incarnation, stream, next }| KeptStream { incarnation, stream, next }).collect();
+        reply.json(&Kept { now, streams });
     }
 }
 
@@ -253,8 +291,9 @@ mod tests {
             ask::query(&asker, &Query::default(), wait, &mut |_| panic!("a record came")).map(|_| ()),
             ask::stat(&asker, &Query::default(), &Grouping::default(), wait).map(|_| ()),
             ask::status(&asker, wait).map(|_| ()),
+            ask::offsets(&asker, wait).map(|_| ()),
         ];
-        let expected = [(Verb::Query, QUERY), (Verb::Query, STAT), (Verb::Read, STATUS)];
+        let expected = [(Verb::Query, QUERY), (Verb::Query, STAT), (Verb::Read, STATUS), (Verb::Read, OFFSETS)];
         for (answer, (verb, service)) in answers.into_iter().zip(expected) {
             match answer {
                 Err(AskFailed::Denied(denied)) => {

@@ -1,30 +1,33 @@
 //! `tampu log export`.
 
 use std::{
-    fs::File,
-    io::{BufWriter, IsTerminal, Write},
-    path::PathBuf,
+    io::{IsTerminal, Write},
+    path::{Path, PathBuf},
 };
 
-use clap::{Args, ValueEnum};
-use flate2::{Compression, write::GzEncoder};
-use tampu_types::xml::AcsXmlOptions;
+use clap::Args;
 
 use crate::{
     commands::Context,
-    failure::{Failure, Outcome},
+    failure::{Failure, Outcome, written},
     filter::{FilterArgs, SpanArgs},
     keeper::Keeper,
-    output::{Format, RecordWriter, highlight::Highlight, table::Table},
-    paint::{Paint, When},
+    output::{
+        file::{RecordFile, is_gz},
+        file_args::{CutArgs, FileArgs},
+        rotation::{Rotation, Written},
+    },
+    progress,
     time_expression::now,
 };
 
-/// Write records the collector keeps as a file that other tools and 'import' read
+/// Write records the collector keeps as files that other tools and 'import' read
 ///
-/// The oldest first. What was exported as XML or JSON and is imported again adds nothing.
+/// The oldest first. What was exported as XML or JSON and is imported again adds nothing. With --dir many files are written, named
+/// as ACS names its own (log<start>_<close>.xml), 128 MiB each unless told otherwise.
 #[derive(Debug, Args)]
-#[command(after_help = "Example: tampu log export --since yesterday --until today -o night.xml.gz")]
+#[command(after_help = "Examples:\n  tampu log export --since yesterday --until today -o night.xml.gz\n  \
+    tampu log export --since 1d --dir night --every 10m --gz\n  tampu log export --columns time,source,message -o night.csv")]
 pub struct Export {
     #[command(flatten)]
     filter: FilterArgs,
@@ -33,25 +36,19 @@ pub struct Export {
     /// The file; .gz compresses, and .xml, .json, .csv choose the format. Standard output if not given
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// The format
-    #[arg(short, long, value_name = "FORMAT")]
-    format: Option<ExportFormat>,
-    /// Times in XML with nine decimals instead of ACS's three
-    #[arg(long)]
-    ns: bool,
-    /// Leave out what ACS's own tools do not know: record ids and times of reception
-    #[arg(long)]
-    plain: bool,
+    /// Many files in this directory instead
+    #[arg(long, value_name = "DIR", conflicts_with = "output")]
+    dir: Option<PathBuf>,
+    #[command(flatten)]
+    file: FileArgs,
+    #[command(flatten)]
+    cut: CutArgs,
     /// At most so many records
     #[arg(short = 'n', long, value_name = "N")]
     limit: Option<u64>,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum ExportFormat {
-    Xml,
-    Json,
-    Csv,
+    /// With --dir: tell each file as a JSON object
+    #[arg(long, requires = "dir")]
+    json: bool,
 }
 
 impl Export {
@@ -59,86 +56,64 @@ impl Export {
         let mut query = self.filter.query()?;
         self.span.apply(&mut query, now())?;
         query.limit = self.limit;
+        let format = self.file.format(self.output.as_deref())?;
+        if self.dir.is_none() && (self.cut.is_given() || self.cut.gz()) {
+            return Err(Failure::Usage(
+                "--every, --records, --size and --gz are for many files: name their directory with --dir".to_owned(),
+            ));
+        }
+        let cut = self.cut.cut()?;
         let keeper = Keeper::find(&context.common.connect, "tampu-export")?;
+        let bar = progress::records("exporting");
 
-        let place = self.output.as_ref().map_or_else(|| "standard output".to_owned(), |path| path.display().to_string());
-        let out = self.open().map_err(|error| Failure::failed(&place, error))?;
-        let table = Table::new(Paint::for_stdout(When::Never), Highlight::default());
-        let options = AcsXmlOptions { nanoseconds: self.ns, identity: !self.plain, received: false, one_line: false };
-        let mut writer = RecordWriter::new(out, self.format(), table).with_xml(options);
-        let mut count = 0u64;
+        if let Some(dir) = &self.dir {
+            let mut rotation = Rotation::new(dir, cut, format, self.cut.gz(), self.file.options())?;
+            keeper.search(&query, &context.interrupt, &mut |record| {
+                bar.inc(1);
+                rotation.record(&record)
+            })?;
+            bar.finish_and_clear();
+            report(&rotation.close()?, dir, self.json)?;
+            return whole(context);
+        }
+        let mut file = match &self.output {
+            Some(path) => RecordFile::create(path, format, is_gz(path), &self.file.options())?,
+            None => RecordFile::stdout(format, &self.file.options())?,
+        };
         keeper.search(&query, &context.interrupt, &mut |record| {
-            count += 1;
-            writer.record(&record)
+            bar.inc(1);
+            file.record(&record)
         })?;
-        writer.end()?;
-        writer.close().map_err(|error| Failure::failed(&place, error))?;
+        bar.finish_and_clear();
+        let (count, place) = (file.records(), file.place().to_owned());
+        file.close()?;
         if self.output.is_some() || std::io::stderr().is_terminal() {
             eprintln!("{count} records written to {place}");
         }
-        Ok(())
+        whole(context)
     }
+}
 
-    fn format(&self) -> Format {
-        let by_name = || {
-            let name = self.output.as_ref()?.to_string_lossy().to_lowercase();
-            let name = name.strip_suffix(".gz").unwrap_or(&name).to_owned();
-            if name.ends_with(".json") || name.ends_with(".jsonl") {
-                Some(ExportFormat::Json)
-            } else {
-                name.ends_with(".csv").then_some(ExportFormat::Csv)
-            }
+/// Fails if somebody has interrupted it: what was written is good, but not all.
+pub fn whole(context: &Context) -> Outcome {
+    if context.interrupt.asked() {
+        return Err(Failure::Failed("interrupted: what was told as written is good, but not all there is".to_owned()));
+    }
+    Ok(())
+}
+
+/// Tells which files were written: on standard output, a line or a JSON object each.
+pub fn report(files: &[Written], directory: &Path, json: bool) -> Outcome {
+    let mut out = std::io::stdout().lock();
+    for file in files {
+        let line = if json {
+            serde_json::to_string(file).map_err(|error| Failure::failed("a file as JSON", error))?
+        } else {
+            format!("{:>12}  {}", file.records, file.file.display())
         };
-        match self.format.or_else(by_name) {
-            Some(ExportFormat::Json) => Format::Json,
-            Some(ExportFormat::Csv) => Format::Csv,
-            Some(ExportFormat::Xml) | None => Format::Xml,
-        }
+        written(writeln!(out, "{line}"))?;
     }
-
-    fn open(&self) -> std::io::Result<Sink> {
-        Ok(match &self.output {
-            None => Sink::Plain(BufWriter::new(Box::new(std::io::stdout()))),
-            Some(path) => {
-                let file: Box<dyn Write> = Box::new(File::create(path)?);
-                if path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gz")) {
-                    Sink::Gz(GzEncoder::new(BufWriter::new(file), Compression::default()))
-                } else {
-                    Sink::Plain(BufWriter::new(file))
-                }
-            }
-        })
-    }
-}
-
-/// Where an export goes.
-pub enum Sink {
-    Plain(BufWriter<Box<dyn Write>>),
-    Gz(GzEncoder<BufWriter<Box<dyn Write>>>),
-}
-
-impl Write for Sink {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        match self {
-            Sink::Plain(out) => out.write(bytes),
-            Sink::Gz(out) => out.write(bytes),
-        }
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        match self {
-            Sink::Plain(out) => out.flush(),
-            Sink::Gz(out) => out.flush(),
-        }
-    }
-}
-
-impl RecordWriter<Sink> {
-    /// Ends the file: the compressed one has an end of its own.
-    fn close(self) -> std::io::Result<()> {
-        match self.into_inner() {
-            Sink::Plain(mut out) => out.flush(),
-            Sink::Gz(out) => out.finish()?.flush(),
-        }
-    }
+    let records: u64 = files.iter().map(|file| file.records).sum();
+    eprintln!("{records} records written to {} files in {}", files.len(), directory.display());
+    Ok(())
 }

@@ -1,20 +1,19 @@
 //! `tampu log import`.
 
 use std::{
-    fs::File,
-    io::{self, BufRead, BufReader, IsTerminal, Read},
+    io,
     path::{Path, PathBuf},
 };
 
 use clap::Args;
-use flate2::bufread::MultiGzDecoder;
 use indicatif::ProgressBar;
 use serde::Serialize;
-use tampu_types::{BadRecord, LogRecord, import::ImportIds, json_lines::JsonLinesReader, xml::AcsXmlReader};
+use tampu_types::{LogRecord, import::ImportIds};
 
 use crate::{
     commands::Context,
     failure::{Failure, Outcome, written},
+    files,
     keeper::{Importing, Keeper},
     progress,
 };
@@ -57,8 +56,7 @@ impl Import {
         let name = format!("tampu-import@{}:{}", rustix::system::uname().nodename().to_string_lossy(), std::process::id());
         let keeper = Keeper::find(&context.common.connect, &name)?;
         let mut importing = keeper.import()?;
-        let size = |path: &PathBuf| std::fs::metadata(path).map_or(0, |data| data.len());
-        let bar = progress::bytes(self.files.iter().map(size).sum(), "importing");
+        let bar = progress::bytes(files::total_size(&self.files), "importing");
         let mut totals = Totals::default();
         let mut failed = Vec::new();
         for path in &self.files {
@@ -108,11 +106,11 @@ impl Import {
         context: &Context,
     ) -> Outcome {
         let name = path.display().to_string();
-        let input = open(path, bar).map_err(|error| Failure::failed(&name, error))?;
+        let input = files::open(path, bar).map_err(|error| Failure::failed(&name, error))?;
         let mut ids = ImportIds::new();
         let mut batch = Batch::default();
         let mut told = 0;
-        for item in records(input, &name).map_err(|error| Failure::failed(&name, error))? {
+        for item in files::records(input, &name).map_err(|error| Failure::failed(&name, error))? {
             match item {
                 Ok(mut record) => {
                     totals.read += 1;
@@ -165,27 +163,4 @@ impl Batch {
         self.bytes = 0;
         Ok(())
     }
-}
-
-/// A file as its text, decompressed where it is compressed; the bar follows the bytes of the file itself.
-fn open(path: &Path, bar: &ProgressBar) -> io::Result<Box<dyn BufRead>> {
-    let raw: Box<dyn Read> = if path == Path::new("-") {
-        if io::stdin().is_terminal() {
-            eprintln!("reading records from the terminal; end with Ctrl-D");
-        }
-        Box::new(io::stdin())
-    } else {
-        Box::new(File::open(path)?)
-    };
-    let mut raw = BufReader::with_capacity(256 * 1024, bar.wrap_read(raw));
-    let compressed = raw.fill_buf()?.starts_with(&[0x1f, 0x8b]);
-    Ok(if compressed { Box::new(BufReader::new(MultiGzDecoder::new(raw))) } else { Box::new(raw) })
-}
-
-type Records = Box<dyn Iterator<Item = Result<LogRecord, BadRecord>>>;
-
-/// The records of a file: JSON lines where its first character is a brace, else ACS XML.
-fn records(mut input: Box<dyn BufRead>, name: &str) -> io::Result<Records> {
-    let first = input.fill_buf()?.iter().copied().find(|byte| !byte.is_ascii_whitespace());
-    Ok(if first == Some(b'{') { Box::new(JsonLinesReader::new(input, name)) } else { Box::new(AcsXmlReader::new(input, name)) })
 }

@@ -16,6 +16,7 @@ use crate::{
     time_expression::{now, parse_duration},
 };
 
+mod counts;
 mod loggers;
 mod sources;
 
@@ -26,7 +27,7 @@ mod sources;
 /// was not kept, when something last came.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  tampu log stat\n  tampu log stat --by process --since 1h\n  tampu log stat --every 5m --json\n  \
+    after_help = "Examples:\n  tampu log stat\n  tampu log stat --by process --since 1h\n  tampu log stat --every 5m --json\n  tampu log stat --by source,level --every 5min --csv\n  \
     tampu log stat --sources\n  tampu log stat --loggers"
 )]
 pub struct Stat {
@@ -49,6 +50,9 @@ pub struct Stat {
     /// One JSON object a line
     #[arg(long)]
     json: bool,
+    /// CSV, a count a line
+    #[arg(long, conflicts_with_all = ["json", "sources", "loggers"])]
+    csv: bool,
 }
 
 impl Stat {
@@ -68,29 +72,17 @@ impl Stat {
             return sources::show(&keeper.status()?, self.json, &mut out);
         }
         let counts = keeper.count(&query, &by)?;
-        if self.json {
-            for row in &counts.rows {
-                let line = serde_json::to_string(row).map_err(|error| Failure::failed("a count as JSON", error))?;
-                written(writeln!(out, "{line}"))?;
-            }
-            return Ok(());
-        }
-        for row in &counts.rows {
-            let mut name = Vec::new();
-            name.extend(row.time.map(|time| time.to_acs()));
-            name.extend(row.level.map(|level| format!("{:<9}", level.name())));
-            name.extend(row.value.as_deref().map(|value| if value.is_empty() { "-".to_owned() } else { value.to_owned() }));
-            written(writeln!(out, "{:>12}  {}", row.count, name.join("  ")))?;
-        }
-        let span = match (counts.earliest, counts.latest) {
-            (Some(earliest), Some(latest)) => format!(", {} to {}", earliest.to_acs(), latest.to_acs()),
-            _ => String::new(),
+        let format = match (self.json, self.csv) {
+            (true, _) => counts::Format::Json,
+            (_, true) => counts::Format::Csv,
+            _ => counts::Format::Table,
         };
-        written(writeln!(out, "{:>12}  records{span}", counts.total))?;
+        counts::write(&counts, &by, format, &mut out)?;
         if !counts.complete {
-            eprintln!("the counts are not complete: too many rows, ask for a shorter time or fewer groups");
+            eprintln!("tampu: the counts are not complete: too many rows, ask for a shorter time or fewer groups");
         }
-        if query == Query::default() && by == (Grouping { level: true, ..Grouping::default() }) {
+        if format == counts::Format::Table && query == Query::default() && by == (Grouping { level: true, ..Grouping::default() })
+        {
             written(writeln!(out))?;
             sources::show(&keeper.status()?, false, &mut out)?;
         }
@@ -115,7 +107,7 @@ impl Stat {
             }
         }
         if let Some(every) = self.every {
-            let seconds = u32::try_from(every.as_secs()).ok().filter(|seconds| *seconds > 0);
+            let seconds = u32::try_from(every.as_secs()).ok().filter(|seconds| *seconds > 0 && every.subsec_nanos() == 0);
             by.every_s =
                 Some(seconds.ok_or_else(|| Failure::Usage("--every takes a whole number of seconds, at least 1".to_owned()))?);
         }

@@ -1,68 +1,142 @@
-//! The last records before the live ones.
+//! What the archive has, before what is logged from now on: without a hole and without a record twice.
 //!
-//! They come from the collector, after the live readers are there, so what is logged meanwhile may come both ways and is shown
-//! once. What was logged before the readers were known to its writer and not yet committed when the collector was asked comes
-//! neither way: a moment later the collector is asked once more for what follows, and that is shown as well.
+//! The collector is asked first how far it has kept each stream; the live readers then begin there, and only after that the
+//! archive is searched. So what the search does not find comes live, however late it is committed. What was committed between
+//! the two questions comes both ways; its id is remembered from the search, and the live copy is dropped. Only records that
+//! the collector received after the first question, or shortly before it (they may have waited for a commit), can come twice,
+//! so only their ids are remembered.
+//!
+//! While the archive is shown, live records wait here, at most [`HELD`]; beyond it they wait in the readers and then with
+//! their writers, as for every slow reader.
 
 use std::{
-    collections::HashSet,
-    time::{Duration, Instant},
+    collections::{HashSet, VecDeque},
+    time::Duration,
 };
 
-use tampu_log::query::{Cursor, Query};
-use tampu_types::{LogRecord, RecordId};
+use tampu_log::{collector::ask::Kept, query::Query};
+use tampu_types::{LogRecord, RecordId, Time};
 
-use crate::{failure::Outcome, interrupt::Interrupt, keeper::Keeper};
+use crate::{
+    failure::{Failure, Outcome},
+    interrupt::Interrupt,
+    keeper::Keeper,
+    live::{Live, News},
+};
 
-/// When the collector is asked the second time: by then the readers are known and what was on its way is committed.
-const MOMENT: Duration = Duration::from_secs(1);
+/// Records that wait while the archive is shown.
+const HELD: usize = 100_000;
+/// How long before the first question a record may have been received and still not be committed, ns.
+const UNCOMMITTED: i64 = 60_000_000_000;
 
-/// What has been shown since the tail began, until nothing can come twice any more.
+/// What of the archive is shown first.
+#[derive(Debug, Clone, Copy)]
+pub enum Before {
+    /// The last so many records.
+    Last(u64),
+    /// All from this time on.
+    Since(Time),
+}
+
+/// What has been shown of the archive and may come live as well.
 pub struct Recall {
-    keeper: Keeper,
-    query: Query,
+    /// Records received by the collector before this do not come live.
+    from: Time,
     shown: HashSet<RecordId>,
-    newest: Option<Cursor>,
-    again: Instant,
+    waiting: VecDeque<News>,
+    /// Records in them.
+    held: usize,
 }
 
 impl Recall {
-    /// Shows the last records of a query, the oldest of them first.
-    pub fn begin(
-        keeper: Keeper,
+    /// Begins with what a collector has kept; the live readers begin there.
+    pub fn new(kept: &Kept) -> Recall {
+        let from = Time(kept.now.0.saturating_sub(UNCOMMITTED));
+        Recall { from, shown: HashSet::new(), waiting: VecDeque::new(), held: 0 }
+    }
+
+    /// Shows what the archive has, the oldest first; returns whether it was all.
+    pub fn show(
+        &mut self,
+        keeper: &Keeper,
         query: &Query,
-        last: u64,
+        before: Before,
+        live: &mut Live,
         interrupt: &Interrupt,
         show: &mut dyn FnMut(&LogRecord) -> Outcome,
-    ) -> Result<Recall, crate::failure::Failure> {
-        let mut found = Vec::new();
-        let wanted = Query { newest_first: true, limit: Some(last), ..query.clone() };
-        keeper.search(&wanted, interrupt, &mut |record| {
-            found.push(record);
-            Ok(())
-        })?;
-        let shown = found.iter().filter_map(|record| record.id).collect();
-        let newest = found.first().map(Cursor::of);
-        found.iter().rev().try_for_each(show)?;
-        Ok(Recall { keeper, query: query.clone(), shown, newest, again: Instant::now() + MOMENT })
+    ) -> Result<bool, Failure> {
+        match before {
+            Before::Since(since) => {
+                let wanted = Query { since: Some(since), newest_first: false, ..query.clone() };
+                keeper.search_quietly(&wanted, interrupt, &mut |record| {
+                    self.note(&record);
+                    self.take(live);
+                    show(&record)
+                })
+            }
+            Before::Last(last) => {
+                let wanted = Query { newest_first: true, limit: Some(last), ..query.clone() };
+                let mut found = Vec::new();
+                let all = keeper.search_quietly(&wanted, interrupt, &mut |record| {
+                    self.note(&record);
+                    found.push(record);
+                    Ok(())
+                });
+                found.iter().rev().try_for_each(show)?;
+                all
+            }
+        }
     }
 
-    /// Whether a record has not been shown yet; it is now.
+    /// Takes one piece of live news without waiting, if there is room for it.
+    fn take(&mut self, live: &mut Live) {
+        if self.held < HELD
+            && let Some(news) = live.next(Duration::ZERO)
+        {
+            self.held += if let News::Records(records) = &news { records.len() } else { 1 };
+            self.waiting.push_back(news);
+        }
+    }
+
+    /// What has come live meanwhile, the first of it.
+    pub fn waiting(&mut self) -> Option<News> {
+        self.waiting.pop_front()
+    }
+
+    fn note(&mut self, record: &LogRecord) {
+        if let Some(id) = record.id
+            && record.received.is_none_or(|received| received >= self.from)
+        {
+            self.shown.insert(id);
+        }
+    }
+
+    /// Whether a record that comes live has not been shown yet. It comes live once, so it is asked about once.
     pub fn is_new(&mut self, record: &LogRecord) -> bool {
-        record.id.is_none_or(|id| self.shown.insert(id))
+        record.id.is_none_or(|id| !self.shown.remove(&id))
     }
+}
 
-    /// Whether the collector is to be asked again.
-    pub fn is_due(&self) -> bool {
-        Instant::now() >= self.again
-    }
+#[cfg(test)]
+mod tests {
+    use tampu_types::{Incarnation, Level};
 
-    /// Shows what came neither way.
-    pub fn end(mut self, interrupt: &Interrupt, show: &mut dyn FnMut(&LogRecord) -> Outcome) -> Outcome {
-        let after = Query { newest_first: false, after: self.newest.take(), ..self.query.clone() };
-        let shown = &mut self.shown;
-        self.keeper.search(&after, interrupt, &mut |record| {
-            if record.id.is_some_and(|id| shown.insert(id)) { show(&record) } else { Ok(()) }
-        })
+    use super::*;
+
+    #[test]
+    fn what_was_shown_of_the_archive_is_not_shown_again_live() {
+        let record = |number: u64, received: i64| LogRecord {
+            id: Some(RecordId { incarnation: Incarnation { boot: 1, pid: 2, start: 3 }, ring: 0, number }),
+            received: Some(Time(received)),
+            ..LogRecord::new(Level::Info, "x")
+        };
+        let now = 1_000_000_000_000_000_000;
+        let mut recall = Recall::new(&Kept { now: Time(now), streams: Vec::new() });
+        recall.note(&record(1, now - 2 * UNCOMMITTED));
+        recall.note(&record(2, now + 5));
+        assert!(!recall.is_new(&record(2, now + 9)), "it was committed between the two questions");
+        assert!(recall.is_new(&record(3, now + 9)));
+        assert!(recall.shown.is_empty(), "what cannot come live is not remembered, and what came is forgotten");
+        assert!(recall.is_new(&LogRecord::new(Level::Info, "without an id")));
     }
 }

@@ -1,0 +1,78 @@
+//! The terminal as the command line changes it: keys that come at once, and everything put back at the end, however it comes.
+//!
+//! `tail` needs single keys and nothing else: signals and the output stay as they were, so Ctrl-C works and lines end as lines.
+//! Termios is set by hand for that. The viewer takes the whole screen and leaves that to its library.
+
+use std::{
+    io::{self, IsTerminal},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetpgrp, tcsetattr};
+
+/// How the terminal was before somebody changed it.
+static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
+
+fn before() -> MutexGuard<'static, Option<Termios>> {
+    BEFORE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Whether the viewer has the whole screen.
+static WHOLE_SCREEN: AtomicBool = AtomicBool::new(false);
+
+/// Says that the whole screen is about to be taken, by the viewer's library.
+pub fn whole_screen_is_taken() {
+    WHOLE_SCREEN.store(true, Ordering::Relaxed);
+}
+
+/// Puts the terminal back as it was; nothing where nothing was changed. For ways out that run no destructor, too.
+pub fn restore() {
+    if WHOLE_SCREEN.swap(false, Ordering::Relaxed) {
+        ratatui::restore();
+    }
+    if let Some(termios) = before().take() {
+        // Whoever has closed the terminal needs it no more.
+        let _ = tcsetattr(io::stdin(), OptionalActions::Now, &termios);
+    }
+}
+
+/// Single keys from standard input, as long as it lives.
+pub struct Keys(());
+
+impl Keys {
+    /// Listens, if a person sits there: standard input and error are a terminal, and this process is in its foreground.
+    pub fn listen() -> Option<Keys> {
+        let stdin = io::stdin();
+        let elsewhere = tcgetpgrp(&stdin).is_ok_and(|group| group != rustix::process::getpgrp());
+        if !stdin.is_terminal() || !io::stderr().is_terminal() || elsewhere {
+            return None;
+        }
+        let was = tcgetattr(&stdin).ok()?;
+        let mut keys = was.clone();
+        keys.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
+        // A read returns at once, with what is there.
+        keys.special_codes[SpecialCodeIndex::VMIN] = 0;
+        keys.special_codes[SpecialCodeIndex::VTIME] = 0;
+        *before() = Some(was);
+        if tcsetattr(&stdin, OptionalActions::Now, &keys).is_err() {
+            before().take();
+            return None;
+        }
+        Some(Keys(()))
+    }
+
+    /// The next key that was pressed, without waiting.
+    pub fn pressed(&self) -> Option<u8> {
+        let mut key = [0];
+        rustix::io::read(io::stdin(), &mut key).is_ok_and(|read| read == 1).then_some(key[0])
+    }
+}
+
+impl Drop for Keys {
+    fn drop(&mut self) {
+        restore();
+    }
+}
