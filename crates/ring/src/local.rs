@@ -15,11 +15,13 @@ use crate::{
     producer::{Producer, Ring},
 };
 
+/// The ring that a thread used last. Others than us look at it too (`front.rs`), and only look.
 #[derive(Clone, Copy)]
-struct Current {
+#[repr(C)]
+pub struct Current {
     /// The pool's number, which is never used again: so a pointer into a pool that is gone is never followed.
-    pool: u64,
-    producer: *const Producer,
+    pub(crate) pool: u64,
+    pub(crate) producer: *const Producer,
 }
 
 const NONE: Current = Current { pool: 0, producer: std::ptr::null() };
@@ -62,6 +64,11 @@ pub(crate) fn producer<'r>(pool: u64, will_do: impl FnOnce(&Producer) -> bool) -
     // and with it all its rings; a child of its process has forgotten the number before it runs a line of its own (`fork.rs`).
     let producer = unsafe { NonNull::new_unchecked(current.producer.cast_mut()).as_ref() };
     will_do(producer).then_some(producer)
+}
+
+/// Where these words of this thread are.
+pub(crate) fn words() -> *const Current {
+    CURRENT.with(Cell::as_ptr).cast_const()
 }
 
 /// From here on this thread has no ring until it asks for one.
