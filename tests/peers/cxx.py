@@ -133,6 +133,21 @@ def formats(place, programs):
     check(f"{len(expected)} texts as fmt gives them", found == expected and len(expected) > 50)
 
 
+def rings(place, programs):
+    """Every turn that a ring takes: the program says how many records of each kind there must be."""
+    program = programs.compile(CXX, ROOT / "tests" / "peers" / "cxx_rings.cpp", "-pthread")
+    said = subprocess.run([program], env=place.environment, stdout=subprocess.PIPE, text=True, check=True, timeout=300).stdout
+    expected = {line.split()[0]: int(line.split()[1]) for line in said.splitlines()}
+    check("none was lost", expected.pop("lost") == 0)
+
+    def counted():
+        kinds = [message.split()[1] for message in place.messages("rings") if message.startswith("kind ")]
+        return {kind: kinds.count(kind) for kind in set(kinds)}
+
+    until("the records of rings", lambda: counted() == expected)
+    check(f"{sum(expected.values())} records of threads, nested, long, chained and of a child, each once", counted() == expected)
+
+
 def killed(place, program):
     """One that is killed while no hub runs: what it said before is recovered when there is one again."""
     with subprocess.Popen([program, "die"], env=place.environment, stdout=subprocess.PIPE, text=True) as victim:
@@ -156,9 +171,9 @@ def main():
     programs.compile(CXX, BINDING / "examples" / "call_cost.cpp")
     for statement, why in WRONG.items():
         check(f"refused: {statement}", programs.refuses(statement, why))
-    places = {name: Place(name) for name in ("hello", "mount", "spdlog", "formats", "killed")}
+    places = {name: Place(name) for name in ("hello", "mount", "spdlog", "formats", "rings", "killed")}
     try:
-        for name, example in (("hello", hello), ("mount", mount), ("spdlog", spdlog), ("formats", formats)):
+        for name, example in (("hello", hello), ("mount", mount), ("spdlog", spdlog), ("formats", formats), ("rings", rings)):
             places[name].up()
             program = example(places[name], programs) or None
             if name == "mount":

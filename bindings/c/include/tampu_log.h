@@ -86,6 +86,32 @@ tampu_logger *tampu_log_in_context(const tampu_logger *logger, const char *conte
 /* The same during a run or observation. */
 tampu_logger *tampu_log_in_run(const tampu_logger *logger, const char *run);
 
+/* The same for an antenna of an array. */
+tampu_logger *tampu_log_for_antenna(const tampu_logger *logger, const char *antenna, const char *array);
+
+/* The same within an error chain, ACS's stack id, at this depth: 0 is the outermost error. */
+tampu_logger *tampu_log_in_stack(const tampu_logger *logger, const char *stack, int32_t depth);
+
+/* ---- What was done so far ---- */
+
+/* Counted for all loggers of this process. */
+typedef struct tampu_log_statistics {
+    /* Records that found no room. */
+    uint64_t dropped;
+    /* Records handed to the bus, and bytes. */
+    uint64_t published;
+    uint64_t bytes;
+    /* Calls that waited for room. */
+    uint64_t waited;
+    /* The most bytes that were seen waiting in one thread's ring. */
+    uint64_t high_water;
+    /* Records handed to the bus, by level, from TAMPU_LOG_TRACE to TAMPU_LOG_EMERGENCY. */
+    uint64_t by_level[10];
+} tampu_log_statistics;
+
+/* Fills them in; `size` is sizeof(tampu_log_statistics). 0, or -1 if that failed. */
+int32_t tampu_log_stats(const tampu_logger *logger, tampu_log_statistics *statistics, size_t size);
+
 /* ---- Levels: shared by all loggers of one name ---- */
 
 /* 1 if a record of this level would go anywhere, else 0. */
@@ -111,6 +137,16 @@ int32_t tampu_log_write(const tampu_logger *logger, int32_t level, const char *f
 /* The same with a text of `length` bytes, which may have zeros in it. */
 int32_t tampu_log_write_bytes(const tampu_logger *logger, int32_t level, const char *file, uint32_t line, const char *routine,
                               const char *text, size_t length);
+
+/* A value that travels beside a text and can be searched for by its name. */
+typedef struct tampu_log_datum {
+    const char *name;
+    const char *value;
+} tampu_log_datum;
+
+/* The same with `count` values beside the text. */
+int32_t tampu_log_write_data(const tampu_logger *logger, int32_t level, const char *file, uint32_t line, const char *routine,
+                             const char *text, size_t length, const tampu_log_datum *data, size_t count);
 
 /* ---- Statements with arguments: for front ends of other languages ---- */
 
@@ -156,6 +192,60 @@ void tampu_log_commit(tampu_log_slot *slot);
 
 /* Gives the room back instead. */
 void tampu_log_discard(tampu_log_slot *slot);
+
+/* ---- Records written without a call: for front ends whose code is compiled into the program ----
+ *
+ * As spec/log-ring.md has a record, in the ring that this thread used last. Everything here belongs to one layout, whose number is
+ * TAMPU_LOG_FRONT_ABI; a library that has another one says so in tampu_log_front_of(), and then records go through
+ * tampu_log_claim(), which always works. How it is done: `store` in tampu_log.hpp. */
+#define TAMPU_LOG_FRONT_ABI 1u
+
+/* Bytes before a record's payload, and what is added to `lines` to get the word that publishes it. */
+#define TAMPU_LOG_RECORD_HEADER 24
+#define TAMPU_LOG_RING_HEAD 128
+
+/* The ring that a thread writes to, as far as front ends may touch it. */
+typedef struct tampu_log_ring {
+    /* Where the next record begins; written after each record. */
+    unsigned char *next;
+    /* A payload of n bytes has room with all that belongs to it where next + n < end; else nothing may be written. */
+    uintptr_t end;
+    /* What is added to an address to get a position in the ring. */
+    uint64_t bias;
+    /* The word at TAMPU_LOG_RING_HEAD behind it is the position up to which records are complete: stored last, with Release. */
+    unsigned char *lines;
+} tampu_log_ring;
+
+/* The words of a thread. They are changed by the library; whoever reads them must be that thread. */
+typedef struct tampu_log_thread {
+    /* Whose ring it is; 0 for none. Only where it is the logger's may `ring` be looked at. */
+    uint64_t pool;
+    tampu_log_ring *ring;
+} tampu_log_thread;
+
+/* What is the same in all records of a logger. */
+typedef struct tampu_log_front {
+    uint64_t pool;
+    /* Statements have other numbers with loggers of another page. Never 0, but where there is no front. */
+    uint32_t page;
+    uint32_t voice;
+    /* After a record of this level or above, tampu_log_wake() is called. */
+    uint32_t bell_from;
+    uint32_t reserved;
+} tampu_log_front;
+
+/* Fills in what is the same in all records of this logger: 1. Or 0, where they have to go through tampu_log_claim(): then `pool` is
+ * one that no thread's words have. `abi` is TAMPU_LOG_FRONT_ABI. */
+int32_t tampu_log_front_of(const tampu_logger *logger, uint32_t abi, tampu_log_front *front);
+
+/* This thread's words. Never NULL; they stay there as long as the thread runs. */
+const tampu_log_thread *tampu_log_this_thread(void);
+
+/* The number that stands for a statement in this logger's records; 0 where it has none. */
+uint32_t tampu_log_number(const tampu_logger *logger, const tampu_log_statement *statement);
+
+/* Wakes whoever takes records from the rings. */
+void tampu_log_wake(const tampu_logger *logger);
 
 /* ---- Errors ---- */
 

@@ -70,7 +70,7 @@ public:
     explicit Logger(const std::string &source) : Logger(source.c_str()) {}
 
     Logger(const Logger &other) : Logger(tampu_log_clone(other.handle_)) {}
-    Logger(Logger &&other) noexcept : handle_(nullptr), threshold_(tampu_log_threshold(nullptr)) { swap(other); }
+    Logger(Logger &&other) noexcept : handle_(nullptr), threshold_(tampu_log_threshold(nullptr)), front_(NO_FRONT) { swap(other); }
     Logger &operator=(Logger other) noexcept {
         swap(other);
         return *this;
@@ -94,6 +94,15 @@ public:
     // The same logger during a run or observation.
     Logger in_run(const std::string &run) const { return Logger(tampu_log_in_run(handle_, run.c_str())); }
 
+    // The same logger for an antenna of an array.
+    Logger for_antenna(const std::string &antenna, const std::string &array) const {
+        return Logger(tampu_log_for_antenna(handle_, antenna.c_str(), array.c_str()));
+    }
+    // The same logger within an error chain, at this depth: 0 is the outermost error.
+    Logger in_stack(const std::string &stack, std::int32_t depth) const {
+        return Logger(tampu_log_in_stack(handle_, stack.c_str(), depth));
+    }
+
     // Whether a record of this level would go anywhere.
     bool enabled(Level level) const noexcept {
         return static_cast<std::uint8_t>(level) >= __atomic_load_n(threshold_, __ATOMIC_RELAXED);
@@ -110,11 +119,26 @@ public:
     // How many records this process has lost so far.
     std::uint64_t dropped() const noexcept { return tampu_log_dropped(handle_); }
 
+    // What all loggers of this process have done so far.
+    tampu_log_statistics statistics() const {
+        tampu_log_statistics found{};
+        check(tampu_log_stats(handle_, &found, sizeof found) == 0);
+        return found;
+    }
+
     // For the functions of tampu_log.h; it stays this logger's.
     const tampu_logger *handle() const noexcept { return handle_; }
+    // What is the same in all its records.
+    const tampu_log_front &front() const noexcept { return front_; }
 
 private:
-    explicit Logger(tampu_logger *handle) : handle_(handle), threshold_(tampu_log_threshold(handle)) { check(handle != nullptr); }
+    explicit Logger(tampu_logger *handle) : handle_(handle), threshold_(tampu_log_threshold(handle)), front_(NO_FRONT) {
+        check(handle != nullptr);
+        tampu_log_front_of(handle, TAMPU_LOG_FRONT_ABI, &front_);
+    }
+
+    // No thread's words say this.
+    static constexpr tampu_log_front NO_FRONT{UINT64_MAX, 0, 0, 0, 0};
 
     static void check(bool good) {
         if (!good) {
@@ -124,10 +148,12 @@ private:
     void swap(Logger &other) noexcept {
         std::swap(handle_, other.handle_);
         std::swap(threshold_, other.threshold_);
+        std::swap(front_, other.front_);
     }
 
     tampu_logger *handle_;
     const std::uint8_t *threshold_;
+    tampu_log_front front_;
 };
 
 namespace detail {
@@ -178,6 +204,24 @@ template <std::uint8_t Kind, typename Bits> struct Fixed {
     }
 };
 
+// Copies a text; a short one without a call: the pieces overlap.
+inline void copy_text(unsigned char *out, const char *data, std::size_t length) noexcept {
+    if (length > 16) {
+        std::memcpy(out, data, length);
+    } else if (length >= 8) {
+        std::memcpy(out, data, 8);
+        std::memcpy(out + length - 8, data + length - 8, 8);
+    } else if (length >= 4) {
+        std::memcpy(out, data, 4);
+        std::memcpy(out + length - 4, data + length - 4, 4);
+    } else if (length > 0) {
+        // An empty text may have no address.
+        out[0] = static_cast<unsigned char>(data[0]);
+        out[length / 2] = static_cast<unsigned char>(data[length / 2]);
+        out[length - 1] = static_cast<unsigned char>(data[length - 1]);
+    }
+}
+
 // A text that somebody else keeps.
 struct Text {
     static constexpr std::uint8_t tag = STR;
@@ -190,9 +234,7 @@ struct Text {
         const auto told = static_cast<std::uint32_t>(length < most ? length : most);
         std::memcpy(out, &told, sizeof told);
         // Nothing is copied from where there is nothing: data may be null then.
-        if (varying() != 0) {
-            std::memcpy(out + sizeof told, data, varying());
-        }
+        copy_text(out + sizeof told, data, varying());
         return out + sizeof told + varying();
     }
 };
@@ -384,17 +426,23 @@ template <typename... Arguments> constexpr bool names_are_last() {
 template <typename T> void add_name(const char **&, const T &) {}
 template <typename NameOf, typename T> void add_name(const char **&names, const Named<NameOf, T> &value) { *names++ = value.name(); }
 
+// A statement of the program, once it has been called.
+struct Known {
+    std::atomic<const tampu_log_statement *> statement{nullptr};
+    // Its number in records, with the page of the logger whose records have it above.
+    std::atomic<std::uint64_t> number{0};
+};
+
 // Makes the statement when it is first called. Two threads may do so at once; one of the two is used then.
 template <typename... Arguments>
-[[gnu::cold, gnu::noinline]] const tampu_log_statement *define(std::atomic<const tampu_log_statement *> &known, const Place &place,
-                                                               const char *routine, const Arguments &...arguments) {
+[[gnu::cold, gnu::noinline]] void define(Known &known, const Place &place, const char *routine, const Arguments &...arguments) {
     const char *names[names_of<Arguments...>() + 1] = {};
     [[maybe_unused]] const char **next = names;
     (add_name(next, arguments), ...);
     const tampu_log_site site = {static_cast<std::int32_t>(place.level), place.line, place.file, nullptr, routine, place.text,
                                  sizeof...(Arguments), names, names_of<Arguments...>()};
-    const tampu_log_statement *first = nullptr, *made = tampu_log_define(&site);
-    return known.compare_exchange_strong(first, made, std::memory_order_acq_rel) ? made : first;
+    const tampu_log_statement *none = nullptr;
+    known.statement.compare_exchange_strong(none, tampu_log_define(&site), std::memory_order_acq_rel);
 }
 
 template <typename... Captured> constexpr auto tags_of() {
@@ -405,22 +453,117 @@ template <typename... Captured> constexpr auto tags_of() {
     return tags;
 }
 
-// Stores a call. The captured values live until it is committed.
 template <typename... Captured>
-inline void store(const tampu_logger *logger, const tampu_log_statement *statement, const Captured &...captured) noexcept {
+inline void write_payload(unsigned char *out, const Captured &...captured) noexcept {
     static constexpr auto tags = tags_of<Captured...>();
-    constexpr std::size_t fixed = tags.size() + (0 + ... + Captured::fixed);
-    tampu_log_slot slot;
-    unsigned char *out = tampu_log_claim(logger, statement, (fixed + ... + captured.varying()), &slot);
-    if (__builtin_expect(out == nullptr, 0)) {
-        return;
-    }
     if constexpr (sizeof...(Captured) != 0) {
         std::memcpy(out, tags.data(), tags.size());
         out += tags.size();
         ((out = captured.write(out)), ...);
     }
-    tampu_log_commit(&slot);
+}
+
+// The processor's counter, and a hint that this memory is soon written to: the other side has read it a round ago.
+#if defined(__x86_64__)
+#define TAMPU_DETAIL_FRONT 1
+inline std::uint64_t ticks() noexcept { return __builtin_ia32_rdtsc(); }
+inline void fetch_ahead(const unsigned char *place) noexcept { __asm__ volatile("prefetchw %0" : : "m"(*place)); }
+#elif defined(__aarch64__)
+#define TAMPU_DETAIL_FRONT 1
+inline std::uint64_t ticks() noexcept {
+    std::uint64_t value;
+    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(value));
+    return value;
+}
+inline void fetch_ahead(const unsigned char *) noexcept {}
+#else
+#define TAMPU_DETAIL_FRONT 0
+#endif
+
+#if TAMPU_DETAIL_FRONT
+// How thread-local variables are reached: without a call, also in a library that is loaded later. One that cannot have it so
+// (a C library without room for such variables) defines this as global-dynamic.
+#ifndef TAMPU_LOG_TLS_MODEL
+#define TAMPU_LOG_TLS_MODEL "initial-exec"
+#endif
+
+inline constexpr tampu_log_thread NOWHERE{0, nullptr};
+// This thread's words, from its first call on.
+inline thread_local const tampu_log_thread *here __attribute__((tls_model(TAMPU_LOG_TLS_MODEL))) = &NOWHERE;
+
+constexpr std::size_t PREFETCHED = 512;
+
+// Writes the record of a call into the ring that this thread used last, if it is the logger's and has room. The captured values
+// run nothing of anybody else while they are written.
+template <typename... Captured>
+inline bool store(const tampu_log_front &front, std::uint32_t site, std::size_t length, const Captured &...captured) noexcept {
+    const tampu_log_thread *words = here;
+    if (__builtin_expect(words->pool != front.pool, 0)) {
+        return false;
+    }
+    tampu_log_ring *ring = words->ring;
+    unsigned char *start = ring->next;
+    if (__builtin_expect(reinterpret_cast<std::uintptr_t>(start) + length >= ring->end, 0)) {
+        return false;
+    }
+    const std::uint64_t position = reinterpret_cast<std::uintptr_t>(start) + ring->bias;
+    unsigned char *lines = ring->lines;
+    write_payload(start + TAMPU_LOG_RECORD_HEADER, captured...);
+    const std::uint64_t header[3] = {ticks(), site | std::uint64_t{length} << 32,
+                                     front.voice | std::uint64_t{static_cast<std::uint32_t>(position >> 3)} << 32};
+    static_assert(sizeof header == TAMPU_LOG_RECORD_HEADER, "as the other side reads it");
+    std::memcpy(start, header, sizeof header);
+    const std::size_t taken = TAMPU_LOG_RECORD_HEADER + ((length + 7) & ~std::size_t{7});
+    ring->next = start + taken;
+    __atomic_store_n(reinterpret_cast<std::uint64_t *>(lines + TAMPU_LOG_RING_HEAD), position + taken, __ATOMIC_RELEASE);
+    fetch_ahead(start + PREFETCHED);
+    return true;
+}
+#endif
+
+// Stores a call by way of the library: the first of a statement, of a thread, and whenever there is something to look at, be it
+// that a quarter of the ring has been written.
+template <typename... Captured>
+[[gnu::cold, gnu::noinline]] void store_slowly(const Logger &logger, Known &known, std::size_t length,
+                                               const Captured &...captured) noexcept {
+    const tampu_log_statement *statement = known.statement.load(std::memory_order_acquire);
+    tampu_log_slot slot;
+    unsigned char *out = tampu_log_claim(logger.handle(), statement, length, &slot);
+    if (out != nullptr) {
+        write_payload(out, captured...);
+        tampu_log_commit(&slot);
+    }
+#if TAMPU_DETAIL_FRONT
+    here = tampu_log_this_thread();
+    const std::uint64_t number = tampu_log_number(logger.handle(), statement);
+    if (number != 0) {
+        known.number.store(std::uint64_t{logger.front().page} << 32 | number, std::memory_order_relaxed);
+    }
+#endif
+}
+
+// The captured values live until this returns. `make` makes the statement.
+template <typename Make, typename... Captured>
+inline void store_call(const Logger &logger, Known &known, const Place &place, Make make, const Captured &...captured) {
+    constexpr std::size_t fixed = tags_of<Captured...>().size() + (0 + ... + Captured::fixed);
+    const std::size_t length = (fixed + ... + captured.varying());
+#if TAMPU_DETAIL_FRONT
+    const tampu_log_front &front = logger.front();
+    const std::uint64_t number = known.number.load(std::memory_order_relaxed);
+    if (__builtin_expect(number >> 32 == front.page, 1) &&
+        __builtin_expect(store(front, static_cast<std::uint32_t>(number), length, captured...), 1)) {
+        if (__builtin_expect(static_cast<std::uint32_t>(place.level) >= front.bell_from, 0)) {
+            tampu_log_wake(logger.handle());
+        }
+        return;
+    }
+#else
+    (void)place;
+#endif
+    if (known.statement.load(std::memory_order_acquire) == nullptr) {
+        make();
+    }
+    store_slowly(logger, known, length, captured...);
 }
 
 // One call. `PlaceOf` is a function without state whose type is the statement's own, so the variable in here is too.
@@ -433,12 +576,8 @@ inline void record(const Logger &logger, PlaceOf place_of, const char *routine, 
                   "the format text shows as many arguments as there are before TAMPU_DATA");
     static_assert(names_are_last<Arguments...>(), "TAMPU_DATA stands behind the arguments of the text");
     static_assert(sizeof...(Arguments) <= ARGUMENTS_MAX, "a log statement takes at most 64 arguments");
-    static std::atomic<const tampu_log_statement *> known{nullptr};
-    const tampu_log_statement *statement = known.load(std::memory_order_acquire);
-    if (__builtin_expect(statement == nullptr, 0)) {
-        statement = define(known, place, routine, arguments...);
-    }
-    store(logger.handle(), statement, capture(arguments)...);
+    static Known known;
+    store_call(logger, known, place, [&] { define(known, place, routine, arguments...); }, capture(arguments)...);
 }
 
 } // namespace detail

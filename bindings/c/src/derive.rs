@@ -68,6 +68,30 @@ pub unsafe extern "C" fn tampu_log_in_context(handle: *const Handle, context: *c
     unsafe { derived(handle, |logger| Ok(logger.in_context(&string::text(context)))) }
 }
 
+/// The same logger for an antenna of an array.
+///
+/// # Safety
+/// As above.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tampu_log_for_antenna(
+    handle: *const Handle,
+    antenna: *const c_char,
+    array: *const c_char,
+) -> *mut Handle {
+    // SAFETY: as above.
+    unsafe { derived(handle, |logger| Ok(logger.for_antenna(&string::text(antenna), &string::text(array)))) }
+}
+
+/// The same logger within an error chain, at this depth.
+///
+/// # Safety
+/// As above.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tampu_log_in_stack(handle: *const Handle, stack: *const c_char, depth: i32) -> *mut Handle {
+    // SAFETY: as above.
+    unsafe { derived(handle, |logger| Ok(logger.in_stack(&string::text(stack), depth))) }
+}
+
 /// The same logger during a run or observation.
 ///
 /// # Safety

@@ -3,7 +3,7 @@
 //! | who | includes | what a call costs |
 //! |-|-|-|
 //! | C | `tampu_log.h` | the text is the caller's; it is copied into this thread's ring |
-//! | C++17 | `tampu_log.hpp` | arguments are stored raw, in the header's inline code, between [`statement::tampu_log_claim`] and [`statement::tampu_log_commit`] |
+//! | C++17 | `tampu_log.hpp` | arguments are stored raw, by the header's inline code, which writes the whole record ([`front`]); where that cannot be, between [`statement::tampu_log_claim`] and [`statement::tampu_log_commit`] |
 //! | spdlog | `tampu_spdlog_sink.h` | as in C |
 //!
 //! What crosses the border is checked here and nowhere else: strings ([`string`]), handles ([`handle`]), and that nothing unwinds
@@ -17,10 +17,12 @@
 
 pub mod derive;
 pub mod failure;
+pub mod front;
 pub mod handle;
 pub mod level;
 mod place;
 pub mod statement;
+pub mod stats;
 pub mod string;
 pub mod write;
 

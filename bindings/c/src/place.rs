@@ -10,7 +10,7 @@ use std::{
     sync::{LazyLock, PoisonError, RwLock},
 };
 
-use tampu_text::{Dialect, Piece, Site, Spec, Statement};
+use tampu_text::{ARGUMENTS_MAX, Dialect, Piece, Site, Spec, Statement};
 
 /// Places that are remembered; the records of further ones are made by hand.
 pub const PLACES_MAX: usize = 4096;
@@ -22,6 +22,8 @@ pub struct Place<'a> {
     pub line: u32,
     pub file: &'a [u8],
     pub routine: &'a [u8],
+    /// Of the values beside the text: at most 63.
+    pub names: &'a [&'a [u8]],
 }
 
 /// The places met so far.
@@ -47,8 +49,11 @@ impl Known {
 pub static PLACES: LazyLock<Places> = LazyLock::new(Places::default);
 
 impl Places {
-    /// The statement of a place; `None` when there are too many.
+    /// The statement of a place; `None` when there are too many, of places or of values there.
     pub fn statement(&self, place: Place) -> Option<&'static Statement> {
+        if place.names.len() >= ARGUMENTS_MAX {
+            return None;
+        }
         let hash = self.random.hash_one(place);
         if let Some(statement) = self.known.read().unwrap_or_else(PoisonError::into_inner).find(hash, place) {
             return Some(statement);
@@ -61,7 +66,8 @@ impl Places {
             return None;
         }
         let kept = |bytes: &[u8]| -> &'static [u8] { Box::leak(bytes.into()) };
-        let place = Place { file: kept(place.file), routine: kept(place.routine), ..place };
+        let names: Vec<&'static [u8]> = place.names.iter().map(|name| kept(name)).collect();
+        let place = Place { file: kept(place.file), routine: kept(place.routine), names: Box::leak(names.into()), ..place };
         let statement: &'static Statement = Box::leak(Box::new(Statement::of_site(Site {
             level: place.level,
             dialect: Dialect::Fmt,
@@ -69,7 +75,8 @@ impl Places {
             line: place.line,
             routine: String::from_utf8_lossy(place.routine),
             pieces: vec![Piece::Argument { index: 0, spec: Spec::PLAIN }].into(),
-            arguments: 1,
+            arguments: 1 + place.names.len() as u16,
+            names: place.names.iter().map(|name| String::from_utf8_lossy(name)).collect(),
             ..Site::EMPTY
         })));
         known.by_hash.entry(hash).or_default().push((place, statement));
@@ -83,7 +90,7 @@ mod tests {
     use super::*;
 
     fn at(line: u32) -> Place<'static> {
-        Place { level: 4, line, file: b"mount.c", routine: b"slew" }
+        Place { level: 4, line, file: b"mount.c", routine: b"slew", names: &[] }
     }
 
     #[test]
@@ -93,10 +100,15 @@ mod tests {
         let moved = (b"mount.c".to_vec(), b"slew".to_vec());
         let again = places.statement(Place { file: &moved.0, routine: &moved.1, ..at(7) }).unwrap();
         assert!(std::ptr::eq(first, again));
-        let others = [at(8), Place { level: 5, ..at(7) }, Place { file: b"b.c", ..at(7) }, Place { routine: b"", ..at(7) }];
+        let named = Place { names: &[b"scan"], ..at(7) };
+        let others =
+            [at(8), Place { level: 5, ..at(7) }, Place { file: b"b.c", ..at(7) }, Place { routine: b"", ..at(7) }, named];
         for other in others {
             assert!(!std::ptr::eq(first, places.statement(other).unwrap()), "{other:?}");
         }
+        let site = places.statement(named).unwrap().site();
+        assert_eq!((site.arguments, &*site.names), (2, &["scan".into()][..]));
+        assert!(places.statement(Place { names: &[&b"a"[..]; 64], ..at(7) }).is_none());
         assert_eq!((&*first.site().file, first.site().line, &*first.site().routine), ("mount.c", 7, "slew"));
     }
 

@@ -9,10 +9,10 @@ use std::{
 };
 
 use proptest::prelude::*;
-use tampu_ring::{What, recover};
+use tampu_ring::{Kind, What, recover};
 use tampu_text::{Rendered, Site};
 
-use crate::{derive::*, failure::*, handle::*, level::*, statement::*, write::*};
+use crate::{derive::*, failure::*, front::*, handle::*, level::*, statement::*, stats::*, write::*};
 
 fn last_error() -> String {
     // SAFETY: always a C string, until the next failure of this thread.
@@ -74,6 +74,22 @@ fn null_is_told_and_harmless() {
         assert!(tampu_log_define(ptr::null()).is_null());
         assert_eq!(last_error(), "the statement's description is NULL");
         assert!(tampu_log_claim(null, ptr::null(), 8, ptr::null_mut()).is_null());
+        assert!(
+            tampu_log_in_stack(null, c"a".as_ptr(), 1).is_null()
+                && tampu_log_for_antenna(null, ptr::null(), ptr::null()).is_null()
+        );
+        let (mut stats, size) = (StatisticsOfC::default(), size_of::<StatisticsOfC>());
+        assert_eq!((tampu_log_stats(null, &mut stats, size), tampu_log_stats(null, ptr::null_mut(), size)), (-1, -1));
+        let none = c"".as_ptr();
+        assert_eq!(tampu_log_write_data(null, 4, none, 0, none, none, 0, ptr::null(), 2), -1);
+        assert_eq!(last_error(), "the list of data is NULL");
+        let mut front = FrontOfC { pool: 7, ..FrontOfC::NONE };
+        assert_eq!(
+            (tampu_log_front_of(null, 1, &mut front), front, tampu_log_front_of(null, 1, ptr::null_mut())),
+            (0, FrontOfC::NONE, 0)
+        );
+        assert_eq!(tampu_log_number(null, ptr::null()), 0);
+        tampu_log_wake(null);
         tampu_log_commit(ptr::null_mut());
         tampu_log_discard(ptr::null_mut());
         tampu_log_close(null);
@@ -175,6 +191,20 @@ fn dying() {
             if kept { tampu_log_commit(slot.as_mut_ptr()) } else { tampu_log_discard(slot.as_mut_ptr()) }
         }
         assert!(tampu_log_claim(derived, statement, usize::MAX, std::mem::MaybeUninit::uninit().as_mut_ptr()).is_null());
+        let data = [
+            DatumOfC { name: c"scan".as_ptr(), value: c"7".as_ptr() },
+            DatumOfC { name: c"az".as_ptr(), value: c"1.5".as_ptr() },
+        ];
+        assert_eq!(tampu_log_write_data(derived, 8, c"b.c".as_ptr(), 4, c"f".as_ptr(), c"text".as_ptr(), 4, data.as_ptr(), 2), 0);
+        let chained =
+            tampu_log_in_stack(tampu_log_for_antenna(derived, c"DV01".as_ptr(), c"Array001".as_ptr()), c"chain".as_ptr(), 2);
+        assert_eq!(tampu_log_write(chained, 8, c"c.c".as_ptr(), 5, c"g".as_ptr(), c"chained".as_ptr()), 0);
+        let mut front = FrontOfC::NONE;
+        assert_eq!((tampu_log_front_of(derived, 1, &mut front), tampu_log_front_of(chained, 1, &mut front)), (1, 0));
+        assert_eq!((tampu_log_front_of(derived, 2, &mut front), front), (0, FrontOfC::NONE), "a layout of a later release");
+        assert_ne!(tampu_log_number(derived, statement), 0);
+        let mut stats = StatisticsOfC { dropped: 9, ..StatisticsOfC::default() };
+        assert_eq!((tampu_log_stats(derived, &mut stats, 8), stats), (0, StatisticsOfC::default()), "no more than is known");
         // A closed handle leaves the others as they are.
         tampu_log_close(logger);
         assert_eq!(tampu_log_dropped(derived), 0);
@@ -197,19 +227,33 @@ fn what_was_said_survives_the_process() {
     let rings = run.path().join("c/rings");
     let life = std::fs::read_dir(rings).unwrap().next().unwrap().unwrap().path();
     let mut recovery = recover(&life).unwrap();
-    let (definitions, mut found) = (&recovery.definitions, Vec::new());
+    let (definitions, mut found, mut made, mut data) = (&recovery.definitions, Vec::new(), Vec::new(), Vec::new());
     for ring in &mut recovery.rings {
         while let Some(entry) = ring.next_entry() {
             let What::Record { site, voice, payload } = entry.unwrap().what else { panic!("nothing was lost") };
-            let site = Site::decode(&definitions.get(site).unwrap().bytes).unwrap();
+            let site = definitions.get(site).unwrap();
+            if site.kind == Kind::Made {
+                made.extend(tampu_types::log_batch::decode_records(&payload[8..]).unwrap());
+                continue;
+            }
+            let site = Site::decode(&site.bytes).unwrap();
             let mut rendered = Rendered::default();
             rendered.render(&site, payload).unwrap();
+            data.extend(rendered.values().map(|(name, value)| format!("{name}={value}")));
             let voice = String::from_utf8(definitions.get(voice).unwrap().bytes.clone()).unwrap();
             found.push((site.level, rendered.message().to_owned(), site.file.to_string(), site.known_line(), voice));
         }
     }
     let voice = r#"{"logger":"mount","context":"scan","audiences":["Operator","SysAdmin"],"run_id":"r7"}"#;
     let said = |level, message: &str, file: &str, line| (level, message.to_owned(), file.to_owned(), line, voice.to_owned());
-    let expected = [said(4, "plain {}", "a.c", Some(3)), said(5, "ab\0cd", "", None), said(6, "5 of    6", "mount.cpp", Some(9))];
-    assert_eq!(found, expected);
+    let expected = [
+        said(4, "plain {}", "a.c", Some(3)),
+        said(5, "ab\0cd", "", None),
+        said(6, "5 of    6", "mount.cpp", Some(9)),
+        said(8, "text", "b.c", Some(4)),
+    ];
+    assert_eq!((found, data), (expected.to_vec(), vec!["scan=7".to_owned(), "az=1.5".to_owned()]));
+    let [chained] = &made[..] else { panic!("{made:?}") };
+    assert_eq!((&*chained.message, &*chained.stack_id, chained.stack_level), ("chained", "chain", Some(2)));
+    assert_eq!((&*chained.antenna, &*chained.array, &*chained.file, chained.line), ("DV01", "Array001", "c.c", Some(5)));
 }

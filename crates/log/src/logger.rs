@@ -53,7 +53,7 @@ pub(crate) mod throttle;
 pub(crate) mod voice;
 
 pub use bus_post::{LOG_BATCH, qos_of, topic_of};
-pub use foreign::{Claim, PAYLOAD_MAX};
+pub use foreign::{Claim, Front, PAYLOAD_MAX};
 pub use handle::{Logger, OpenError};
 pub use settings::{BadSettings, LogSettings, Reread, Threshold, Variables, variable};
 pub use shared::LoggerStats;

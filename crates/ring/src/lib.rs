@@ -23,6 +23,7 @@
 //! | the ring itself: the shared header and its protocol, a record, the writing side | `lines`, `record`, `producer`, `map` |
 //! | reading: of the living, of the dead | `drain`, `recover`, `image` |
 //! | what is too long for a ring | `long` |
+//! | what front ends of other languages write by themselves | `front` |
 //! | what stands beside the rings | `source`, `dictionary`, `clock`, `clock_page`, `place`, `lease` |
 //!
 //! The bytes are in `spec/log-ring.md`. Loss of the host's power is not survived: the files lie in memory.
@@ -65,6 +66,7 @@ mod crash_at_every_store;
 mod dictionary;
 mod drain;
 mod fork;
+mod front;
 mod image;
 mod lease;
 mod life;
@@ -89,11 +91,13 @@ pub use clock::{Anchor, Conversion, Counter, Stretch};
 pub use clock_page::BadClock;
 pub use dictionary::{BadDictionary, DefineError, Definition, Definitions, Kind, Reader};
 pub use drain::{Busy, Drainer, RingDrain};
+pub use front::{FRONT_ABI, this_thread};
 pub use image::RingImage;
 pub use life::Shelter;
 #[cfg(loom)]
 pub use lines::Lines;
 pub use lines::{Counts, Cursor, LEVELS};
+pub use local::Current;
 pub use long::{BadLong, LONGEST_PAYLOAD, Long, Longs};
 pub use place::{FileSystem, PlaceError, Why};
 pub use producer::{Refused, Room, Slot};

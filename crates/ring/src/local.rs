@@ -15,11 +15,13 @@ use crate::{
     producer::{Producer, Ring},
 };
 
+/// The ring that a thread used last. Others than us look at it too (`front.rs`), and only look.
 #[derive(Clone, Copy)]
-struct Current {
+#[repr(C)]
+pub struct Current {
     /// The pool's number, which is never used again: so a pointer into a pool that is gone is never followed.
-    pool: u64,
-    producer: *const Producer,
+    pub(crate) pool: u64,
+    pub(crate) producer: *const Producer,
 }
 
 const NONE: Current = Current { pool: 0, producer: std::ptr::null() };
@@ -63,6 +65,11 @@ pub(crate) fn producer<'r>(pool: u64) -> Option<&'r Producer> {
     // SAFETY: no pool has the number of `NONE`, so this is a ring's. The pool with this number lives, because its owner asks,
     // and with it all its rings; a child of its process has forgotten the number before it runs a line of its own (`fork.rs`).
     Some(unsafe { NonNull::new_unchecked(current.producer.cast_mut()).as_ref() })
+}
+
+/// Where these words of this thread are.
+pub(crate) fn words() -> *const Current {
+    CURRENT.with(Cell::as_ptr).cast_const()
 }
 
 /// From here on this thread has no ring until it asks for one.

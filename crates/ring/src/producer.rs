@@ -72,16 +72,16 @@ unsafe impl Sync for Ring {}
 // SAFETY: as above.
 unsafe impl Send for Ring {}
 
-/// What the writing thread keeps for itself.
+/// What the writing thread keeps for itself. The first fields are written by front ends of other languages too (`front.rs`).
 #[repr(C, align(128))]
 pub(crate) struct Producer {
     /// Where the next record begins: in the first mapping of the data, or less than two rounds behind its beginning.
-    next: Cell<*mut u8>,
+    pub(crate) next: Cell<*mut u8>,
     /// Payloads that end before this place, counted from `next`, have room with all that belongs to them.
-    end: Cell<usize>,
+    pub(crate) end: Cell<usize>,
     /// What an address must be increased by to be a position in the ring's stream.
-    bias: Cell<u64>,
-    lines: *const Lines,
+    pub(crate) bias: Cell<u64>,
+    pub(crate) lines: *const Lines,
     /// Whether a record needs more than the counter of the processor and one store.
     odd: bool,
     shared: bool,

@@ -97,6 +97,10 @@ pub struct Rings {
 }
 
 impl Rings {
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
     /// Begins a life. Where files cannot be had it goes on without; [`Rings::shelter`] tells.
     pub fn open(settings: Settings) -> io::Result<Rings> {
         static LAST: AtomicU64 = AtomicU64::new(0);

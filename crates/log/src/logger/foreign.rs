@@ -39,7 +39,37 @@ enum Room<'l> {
     Aside(Vec<u8>),
 }
 
+/// What a front end needs to write a call's record by itself ([`tampu_ring::this_thread`]).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Front {
+    /// What stands in the words of a thread whose ring is this process's.
+    pub pool: u64,
+    /// Whose numbers statements have; not 0. Statements have others with other loggers of the process, if it has several.
+    pub page: u32,
+    /// The logger's number in records.
+    pub voice: u32,
+    /// From this level on the backend is woken after the call.
+    pub bell_from: u8,
+}
+
 impl Logger {
+    /// What is the same in all calls of this logger; nothing where each has to go through [`Logger::claim`].
+    pub fn front(&self) -> Option<Front> {
+        let shared = &*self.keeper.shared;
+        let (page, voice, bell_from) = (shared.own_page()?, self.voice.id, shared.bell_from);
+        (voice != 0).then_some(Front { pool: shared.rings.front()?, page, voice, bell_from })
+    }
+
+    /// The number of a statement in records, where it has one.
+    pub fn number_of(&self, statement: &'static Statement) -> Option<u32> {
+        self.keeper.shared.meet(statement)
+    }
+
+    /// Wakes the backend: what was just logged is urgent.
+    pub fn wake(&self) {
+        self.keeper.shared.rings.ring_bell();
+    }
+
     /// From which level's number on calls go anywhere; a front end compares with it by itself. Renewed when levels change.
     pub fn threshold(&self) -> &AtomicU8 {
         &self.levels.any

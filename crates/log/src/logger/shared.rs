@@ -210,6 +210,11 @@ impl Shared {
         Some(id)
     }
 
+    /// The page of its statements' marks; nothing where it shares one with others.
+    pub fn own_page(&self) -> Option<u32> {
+        (self.page <= LAST_PAGE).then_some(self.page)
+    }
+
     /// How long a call of this level may wait for room.
     #[inline(always)]
     pub fn wait(&self, level: u8) -> Duration {

@@ -1,0 +1,79 @@
+//! What is demanded of the decoders of what `crates/log` stores, for any bytes: they return, and what they accepted survives being
+//! written and read again.
+//!
+//! As in `wire.rs` the decoders are taken file by file. Malformed input is tested beside each of them too.
+
+#![allow(dead_code, missing_docs)]
+
+#[path = "../../crates/log/src/archive/frame.rs"]
+mod frame;
+#[path = "../../crates/log/src/logger/made.rs"]
+mod made;
+
+/// What `made.rs` finds beside it.
+mod lane {
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub(crate) enum Reach {
+        Central,
+        Local,
+    }
+}
+
+use frame::{HEADER, Kind, MARKER, push_sample, read, samples, seal};
+use tampu_types::log_batch::LogBatchView;
+
+/// A frame of the archive's segments.
+pub fn frame(bytes: &[u8]) {
+    check(bytes);
+    // A marker and a checksum guard the rest, which chance does not find: so the same again with good ones.
+    if bytes.len() >= HEADER {
+        let mut dressed = bytes.to_vec();
+        dressed[..4].copy_from_slice(&MARKER);
+        dressed[8..12].copy_from_slice(&(bytes.len() as u32).to_le_bytes());
+        let durable = u64::from_le_bytes(std::array::from_fn(|index| bytes[16 + index]));
+        seal(&mut dressed, durable);
+        check(&dressed);
+    }
+}
+
+fn check(bytes: &[u8]) {
+    let Ok((header, body)) = read(bytes) else { return };
+    assert!(header.length as usize <= bytes.len() && body.len() + HEADER <= header.length as usize);
+    let mut again = Vec::new();
+    header.encode(&mut again);
+    let mut readable = true;
+    if header.kind == Kind::Batch {
+        for sample in samples(body) {
+            assert!(readable, "nothing follows what cannot be read");
+            match sample {
+                Some(sample) => push_sample(sample, &mut again),
+                None => readable = false,
+            }
+        }
+    }
+    let length = again.len() as u32;
+    again[8..12].copy_from_slice(&length.to_le_bytes());
+    seal(&mut again, header.durable);
+    let (header_again, body_again) = read(&again).expect("just written");
+    assert_eq!((header_again.kind, header_again.next, header_again.levels), (header.kind, header.next, header.levels));
+    if header.kind == Kind::Batch {
+        let before: Vec<_> = samples(body).map_while(|sample| sample).collect();
+        assert_eq!(samples(body_again).map_while(|sample| sample).collect::<Vec<_>>(), before);
+    }
+}
+
+/// A record that no statement made, as it lies in a log ring.
+pub fn made(bytes: &[u8]) {
+    // Shared texts can stand for far more than the bytes they came in; what the decoder believes in is more than fits a test.
+    let expanded = |batch: &[u8]| -> Option<usize> {
+        let view = LogBatchView::parse(batch).ok()?;
+        let record = view.records().next()?.ok()?;
+        Some(record.expanded_len())
+    };
+    if bytes.get(8..).and_then(expanded).is_some_and(|length| length > 1 << 20) {
+        return;
+    }
+    let Some((record, reach)) = made::decode(bytes) else { return };
+    let again = made::encode(&record, reach).expect("a small record");
+    assert_eq!(made::decode(&again), Some((record, reach)));
+}
