@@ -1,7 +1,10 @@
 //! Which records: the options that `tail`, `query`, `export` and `stat` share.
 
 use clap::Args;
-use tampu_log::query::{Field, Query};
+use tampu_log::{
+    logger::attach,
+    query::{Field, Query},
+};
 use tampu_types::{Level, Time};
 
 use crate::{failure::Failure, output::highlight::Highlight, time_expression::TimeExpression};
@@ -105,6 +108,15 @@ impl FilterArgs {
         let all = self.min_level.is_none() && self.levels.is_empty();
         let wanted = |level: &Level| all || self.min_level.is_some_and(|min| *level >= min) || self.levels.contains(level);
         Level::ALL.into_iter().filter(wanted).collect()
+    }
+
+    /// What an attached reader asks of the processes: the least of the levels asked for, of these processes and loggers.
+    pub fn attachment(&self) -> Result<attach::Wanted, Failure> {
+        let least = self.min_level.into_iter().chain(self.levels.iter().copied()).min();
+        let none =
+            || Failure::Usage("--attach needs --min-level or --level: from which level on shall the processes publish?".into());
+        let level = Some(least.ok_or_else(none)?);
+        Ok(attach::Wanted { level, sources: self.process.clone(), loggers: self.logger.clone() })
     }
 
     /// The audiences asked for.

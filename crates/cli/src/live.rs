@@ -16,7 +16,7 @@ use std::{
 
 use tampu_bus::{Event, Gap, History, Participant, ReaderQos, Sample, SourceChange};
 use tampu_log::{
-    logger::{LOG_BATCH, topic_of},
+    logger::{LOG_BATCH, attach::attached_topic_of, topic_of},
     query::{Matcher, Query},
 };
 use tampu_types::{Level, LogRecord, PartitionFilter, TopicFilter, log_batch::LogBatchView};
@@ -56,6 +56,8 @@ pub struct Wanted<'a> {
     pub audiences: &'a [String],
     pub history: History,
     pub reliable: bool,
+    /// Also what is published for attached readers.
+    pub attached: bool,
 }
 
 impl Live {
@@ -73,6 +75,10 @@ impl Live {
             for level in wanted.levels {
                 topics.push(TopicFilter::new(topic_of(*level).map_err(bad)?.as_str()).map_err(bad)?);
             }
+        }
+        let all = wanted.levels.iter();
+        for level in all.filter(|_| wanted.attached) {
+            topics.push(TopicFilter::new(attached_topic_of(*level).map_err(bad)?.as_str()).map_err(bad)?);
         }
         let (tell, news) = sync_channel(CHANNEL);
         let over = Arc::new(AtomicBool::new(false));

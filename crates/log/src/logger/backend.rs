@@ -102,6 +102,7 @@ pub(crate) fn run(shared: Arc<Shared>, mut post: Box<dyn Post>, drainer: Drainer
     let mut nap = NAP;
     loop {
         let (parcels, closing) = backend.shared.inlet.take();
+        backend.post.hear();
         if closing && backend.give_up.is_none() {
             backend.give_up = Some(Instant::now() + backend.shared.settings.close_wait);
         }
@@ -262,7 +263,7 @@ impl Backend {
         if reach == Reach::Local {
             return;
         }
-        match self.pump.publish(record) {
+        match self.pump.publish(record, reach) {
             Pumped::InLane(lane) if self.shared.settings.immediate.passes(record.level) => self.urgent.push(lane),
             Pumped::InLane(_) | Pumped::Nothing => {}
             Pumped::Unreadable | Pumped::TooLarge => {
@@ -389,7 +390,8 @@ impl Backend {
             let delivered = round.packets.iter().all(|&(lane, number)| match self.post.delivered(self.pump.lanes.key(lane)) {
                 Some(next) => next > number,
                 None => {
-                    known = false;
+                    // Who was attached has gone, and nobody else wants it.
+                    known &= self.pump.lanes.key(lane).reach == Reach::Attached;
                     true
                 }
             });

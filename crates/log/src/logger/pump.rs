@@ -69,8 +69,8 @@ struct Printing {
 struct Speaker {
     voice: Voice,
     repeat: RepeatGuard,
-    /// Its lanes, by level; found when first needed.
-    lanes: [Option<usize>; 10],
+    /// Its lanes, by reach and level; found when first needed.
+    lanes: [[Option<usize>; 10]; 2],
     /// What its lines have between time and text, by level; made when first needed.
     leads: [Option<Box<str>>; 10],
 }
@@ -120,7 +120,7 @@ impl Pump {
             self.voices.resize_with(at + 1, || None);
         }
         let repeat = voice.repeat();
-        self.voices[at] = Some(Speaker { voice, repeat, lanes: [None; 10], leads: Default::default() });
+        self.voices[at] = Some(Speaker { voice, repeat, lanes: [[None; 10]; 2], leads: Default::default() });
     }
 
     /// Looks again what is done about the repetitions of each voice.
@@ -228,7 +228,7 @@ impl Pump {
         if reach == Reach::Local {
             return Pumped::Nothing;
         }
-        let lane = *speaker.lanes[level.ordinal()]
+        let lane = *speaker.lanes[usize::from(reach == Reach::Attached)][level.ordinal()]
             .get_or_insert_with(|| self.lanes.find(LaneKey { level, partition: speaker.voice.partition(), reach }));
         if self.lanes.push_call(lane, &called) { Pumped::InLane(lane) } else { Pumped::TooLarge }
     }
@@ -262,13 +262,13 @@ impl Pump {
         if let Some(Printing { printer, .. }) = self.printing.as_mut().filter(|printing| printing.own.prints(record.level)) {
             printer.record(&record);
         }
-        self.publish(&record)
+        self.publish(&record, Reach::Central)
     }
 
     /// Adds a complete record to its packet.
-    pub fn publish(&mut self, record: &LogRecord) -> Pumped {
+    pub fn publish(&mut self, record: &LogRecord, reach: Reach) -> Pumped {
         let partition = tampu_types::Partition::of(record.audiences.iter().map(String::as_str));
-        let lane = self.lanes.find(LaneKey { level: record.level, partition, reach: Reach::Central });
+        let lane = self.lanes.find(LaneKey { level: record.level, partition, reach });
         if self.lanes.push_record(lane, record) { Pumped::InLane(lane) } else { Pumped::TooLarge }
     }
 }

@@ -20,11 +20,13 @@ use crate::{
     time_expression::parse_duration,
 };
 
+mod attached;
 mod recall;
 
 /// Follow the log as it is written
 #[derive(Debug, Clone, Default, Args)]
-#[command(after_help = "Examples:\n  tampu log tail --min-level Warning --audience Operator\n  tampu log tail -n 20")]
+#[command(after_help = "Examples:\n  tampu log tail --min-level Warning --audience Operator\n  tampu log tail -n 20\n  \
+    tampu log tail --min-level Debug --process CONTROL/DV01 --attach")]
 pub struct Tail {
     #[command(flatten)]
     filter: FilterArgs,
@@ -39,6 +41,12 @@ pub struct Tail {
     /// Skip what is missed instead of asking for it again
     #[arg(long)]
     lossy: bool,
+    /// Have processes publish while this runs what their levels keep, from the least of the levels asked for on
+    ///
+    /// It holds for the processes and loggers that --process and --logger name, also for those that start later, and ends with this
+    /// command, however that ends. A collector does not keep such records unless its settings say so (keep_attached).
+    #[arg(long)]
+    attach: bool,
     /// End after so many records, those of --last included
     #[arg(long, value_name = "N")]
     count: Option<u64>,
@@ -67,8 +75,11 @@ impl Tail {
             audiences: self.filter.audiences(),
             history: if self.history { History::All } else { History::None },
             reliable: !self.lossy,
+            attached: self.attach,
         };
         let mut live = Live::follow(participant, &wanted)?;
+        // Readers first, so that nothing is published for somebody who does not read yet.
+        let _attachment = self.attach.then(|| attached::begin(participant, &self.filter)).transpose()?;
         let mut writer =
             RecordWriter::stdout(self.format.format(), Paint::for_stdout(context.common.color), self.filter.highlight());
         let end = self.length.map(|length| Instant::now() + length);
