@@ -4,7 +4,10 @@ use clap::{
     Args,
     builder::{PossibleValuesParser, TypedValueParser},
 };
-use tampu_log::query::{Condition, Field, Mode, Query};
+use tampu_log::{
+    logger::attach,
+    query::{Condition, Field, Mode, Query},
+};
 use tampu_types::{Level, Time};
 
 use crate::{failure::Failure, output::highlight::Highlight, time_expression::TimeExpression};
@@ -112,6 +115,11 @@ fn field_pattern(text: &str) -> Result<(Field, String), String> {
 }
 
 impl FilterArgs {
+    /// What an attached reader asks of the processes.
+    pub fn attachment(&self) -> Result<attach::Wanted, Failure> {
+        self.conditions.attachment()
+    }
+
     /// The query these options mean.
     pub fn query(&self) -> Result<Query, Failure> {
         let query = Query { words: self.words.clone(), ..self.conditions.query()? };
@@ -161,6 +169,15 @@ impl ConditionArgs {
         // A bad expression is the user's to mend, here and not at the hub.
         query.compile().map_err(|error| Failure::Usage(error.to_string()))?;
         Ok(query)
+    }
+
+    /// What an attached reader asks of the processes: the least of the levels asked for, of these processes and loggers.
+    pub fn attachment(&self) -> Result<attach::Wanted, Failure> {
+        let least = self.min_level.into_iter().chain(self.levels.iter().copied()).min();
+        let none =
+            || Failure::Usage("--attach needs --min-level or --level: from which level on shall the processes publish?".into());
+        let level = Some(least.ok_or_else(none)?);
+        Ok(attach::Wanted { level, sources: self.process.clone(), loggers: self.logger.clone() })
     }
 }
 

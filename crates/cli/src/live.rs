@@ -19,7 +19,7 @@ use std::{
 use tampu_bus::{Event, Gap, History, Participant, ReaderQos, Sample, SourceChange};
 use tampu_log::{
     collector::ask::{Kept, KeptStream},
-    logger::{LOG_BATCH, topic_of},
+    logger::{LOG_BATCH, attach::attached_topic_of, topic_of},
     query::{Matcher, Mode, Query},
 };
 use tampu_types::{Level, LogRecord, PartitionFilter, TopicFilter, TopicName, log_batch::LogBatchView, name::BadTopic};
@@ -61,6 +61,8 @@ pub struct Wanted<'a> {
     pub from: Begin,
     /// Whether what is missed is asked for again.
     pub reliable: bool,
+    /// Also what is published for attached readers.
+    pub attached: bool,
 }
 
 /// Where to begin.
@@ -99,6 +101,10 @@ impl Live {
                 let topic = topic_of(level).and_then(|topic| TopicFilter::new(topic.as_str()));
                 topics.push((topic.map_err(bad)?, partitions(query, Some(level))));
             }
+        }
+        for level in query.wanted_levels().into_iter().filter(|_| wanted.attached) {
+            let topic = attached_topic_of(level).and_then(|topic| TopicFilter::new(topic.as_str()));
+            topics.push((topic.map_err(bad)?, partitions(query, Some(level))));
         }
         let (history, resume) = match wanted.from {
             Begin::Now => (History::None, Vec::new()),

@@ -98,8 +98,12 @@ impl Collecting {
             ..Options::new(config.domain.clone())
         };
         let archive = Arc::new(Segments::open(directory.join("segments"), options)?);
-        let options =
-            CollectorOptions { access, quotas: config.quota.clone(), ..CollectorOptions::new(directory.join("rejected")) };
+        let options = CollectorOptions {
+            access,
+            quotas: config.quota.clone(),
+            keep_attached: config.collector.keep_attached,
+            ..CollectorOptions::new(directory.join("rejected"))
+        };
         let collector = Collector::start(participant, archive.clone(), options)?;
         let watch = Watch::start(archive.clone(), logger).map_err(CollectingError::Watch)?;
         Ok(Collecting { directory, _watch: watch, collector, archive })

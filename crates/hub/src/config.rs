@@ -130,6 +130,8 @@ pub struct Collector {
     pub commit_ms: u64,
     /// Size of one write-ahead segment, in MiB.
     pub segment_mb: u64,
+    /// Whether records are kept that are published for attached readers alone.
+    pub keep_attached: bool,
 }
 
 impl Default for Config {
@@ -154,7 +156,7 @@ impl Default for Config {
 
 impl Default for Collector {
     fn default() -> Collector {
-        Collector { commit_ms: 2, segment_mb: 128 }
+        Collector { commit_ms: 2, segment_mb: 128, keep_attached: false }
     }
 }
 

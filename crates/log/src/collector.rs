@@ -19,6 +19,7 @@
 //! |-|-|
 //! | `log/*` (topics) | live records, one topic a level |
 //! | `log-import` (topic) | records from files: kept, never shown live |
+//! | `log-attached/*` (topics) | records for attached readers: kept only where its options say so |
 //! | `log/query`, `log/stat`, `log/status`, `log/offsets` (services) | see [`ask`] |
 
 use std::{
@@ -51,6 +52,9 @@ pub const LIVE_TOPICS: &str = "log/*";
 /// The topic of records from files.
 pub const IMPORT_TOPIC: &str = "log-import";
 
+/// The topics of what is published for attached readers alone.
+pub const ATTACHED_TOPICS: &str = "log-attached/*";
+
 /// The collector's bounds.
 #[derive(Debug, Clone)]
 pub struct CollectorOptions {
@@ -68,6 +72,8 @@ pub struct CollectorOptions {
     pub access: Access,
     /// What one source may send to be kept.
     pub quotas: Quotas,
+    /// Whether records are kept that are published for attached readers alone.
+    pub keep_attached: bool,
 }
 
 impl CollectorOptions {
@@ -82,6 +88,7 @@ impl CollectorOptions {
             searches: 8,
             access: Access::same_user(),
             quotas: Quotas::none(),
+            keep_attached: false,
         }
     }
 }
@@ -129,7 +136,8 @@ impl Collector {
         let mut collector = Collector { shared: shared.clone(), workers: Vec::new(), _services: Vec::new() };
         // Answers first: who finds the collector may ask it.
         collector._services = Services::declare(&shared)?;
-        for topics in [LIVE_TOPICS, IMPORT_TOPIC] {
+        let attached = shared.options.keep_attached.then_some(ATTACHED_TOPICS);
+        for topics in [LIVE_TOPICS, IMPORT_TOPIC].into_iter().chain(attached) {
             collector.take_in(topics)?;
         }
         Ok(collector)

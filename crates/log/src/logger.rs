@@ -27,9 +27,11 @@
 //! | the way out | `post`, `bus_post` |
 //! | text on a terminal or in a file | [`local`] |
 //! | levels seen and set from outside | [`control`] |
+//! | who looks at more than levels let out, while it looks | [`attach`] |
 //! | settings from a file and the environment, and which of them decides | [`config`] |
 //! | what is suppressed where somebody wants that, and told | [`repeat`], `throttle`, `restraint` |
 
+pub mod attach;
 pub(crate) mod backend;
 pub(crate) mod bus_post;
 pub(crate) mod clock;

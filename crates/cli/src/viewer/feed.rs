@@ -225,7 +225,7 @@ fn follow(hub: &Hub, wish: Wish, into: &Inlet) -> Outcome {
         None if wish.replayed.is_some() => Begin::Held,
         None => Begin::Now,
     };
-    let wanted = Wanted { query: &wish.query, replayed: wish.replayed.as_deref(), from, reliable: true };
+    let wanted = Wanted { query: &wish.query, replayed: wish.replayed.as_deref(), from, reliable: true, attached: false };
     let mut live = Live::follow(&hub.participant, wanted)?;
     let mut recall = None;
     if let Some((before, kept)) = kept {

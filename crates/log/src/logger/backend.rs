@@ -101,6 +101,7 @@ pub(crate) fn run(shared: Arc<Shared>, mut post: Box<dyn Post>, drainer: Drainer
     let mut nap = NAP;
     loop {
         let (parcels, closing) = backend.shared.inlet.take();
+        backend.post.hear();
         if closing && backend.give_up.is_none() {
             backend.give_up = Some(Instant::now() + backend.shared.settings.close_wait);
         }
@@ -155,7 +156,7 @@ fn put_made(shared: &Shared, pump: &mut Pump, record: &LogRecord, reach: Reach) 
     {
         printer.record(record);
     }
-    if reach == Reach::Local { Pumped::Nothing } else { pump.publish(record) }
+    if reach == Reach::Local { Pumped::Nothing } else { pump.publish(record, reach) }
 }
 
 /// The sleep after this one while nothing comes. It stops growing where [`Backend::pause`] is the shorter one anyway: a process may
@@ -357,7 +358,12 @@ impl Backend {
     fn send_sealed(&mut self) {
         while let Some(sealed) = self.pump.lanes.next_sealed() {
             self.send(&sealed);
-            self.bytes.push(sealed.bytes);
+            // What only attached readers have is nothing to be kept for others.
+            if self.pump.lanes.key(sealed.lane).reach == Reach::Central {
+                self.bytes.push(sealed.bytes);
+            } else {
+                self.pump.lanes.recycle(sealed.bytes);
+            }
         }
     }
 

@@ -10,9 +10,10 @@ use tampu_bus::{BusError, Participant, Qos, ReaderState, TypeTag, Writer, engine
 use tampu_types::{Level, TopicName, log_batch, name::BadTopic};
 
 use crate::logger::{
+    attach::{Ear, attached_topic_of},
     clock::now,
     control::{self, Controlled},
-    lane::LaneKey,
+    lane::{LaneKey, Reach},
     post::{Post, Refused},
 };
 
@@ -41,6 +42,9 @@ const ACQUAINTANCE: Duration = Duration::from_millis(150);
 
 /// How long somebody who wants to know what was delivered waits for a reader to appear.
 const APPEARANCE: Duration = Duration::from_millis(300);
+
+/// How often it is listened for what readers want.
+const HEAR: Duration = Duration::from_millis(20);
 
 /// How often a wait for readers looks.
 const LOOK: Duration = Duration::from_millis(10);
@@ -84,6 +88,9 @@ pub(crate) struct BusPost {
     loggers: Option<Arc<dyn Controlled>>,
     // Taken back before the bus is left.
     _control: Option<Guard>,
+    ear: Option<Ear>,
+    /// When the ear listens again.
+    hear_at: Instant,
     participant: Option<Participant>,
     joined: Option<Instant>,
     writers: HashMap<LaneKey, Outlet>,
@@ -92,7 +99,17 @@ pub(crate) struct BusPost {
 
 impl BusPost {
     pub fn new(open: Open) -> BusPost {
-        BusPost { open, loggers: None, _control: None, participant: None, joined: None, writers: HashMap::new(), try_again: None }
+        BusPost {
+            open,
+            loggers: None,
+            _control: None,
+            ear: None,
+            hear_at: Instant::now(),
+            participant: None,
+            joined: None,
+            writers: HashMap::new(),
+            try_again: None,
+        }
     }
 
     fn participant(&mut self) -> Result<Participant, Refused> {
@@ -126,6 +143,10 @@ impl BusPost {
                 // Logging is worth more than being asked about it.
                 Err(error) => eprintln!("tampu-log: {}: its levels cannot be set from outside: {error}", participant.source()),
             }
+            match loggers.may_be_attached().then(|| Ear::open(&participant)).transpose() {
+                Ok(ear) => self.ear = ear,
+                Err(error) => eprintln!("tampu-log: {}: nobody can attach to its loggers: {error}", participant.source()),
+            }
         }
         Ok(participant)
     }
@@ -134,7 +155,8 @@ impl BusPost {
         if !self.writers.contains_key(lane) {
             let participant = self.participant()?;
             acquaint(&participant);
-            let topic = topic_of(lane.level).map_err(|error| Refused::Never(error.to_string()))?;
+            let topic = if lane.reach == Reach::Attached { attached_topic_of(lane.level) } else { topic_of(lane.level) };
+            let topic = topic.map_err(|error| Refused::Never(error.to_string()))?;
             let qos = qos_of(&participant, &topic);
             let writer = participant
                 .writer(&topic, &lane.partition, LOG_BATCH, qos)
@@ -165,6 +187,15 @@ impl Post for BusPost {
         self.loggers = Some(loggers);
         // A process that is silent can be asked why. Where there is no way yet, the first packet looks for it again.
         let _ = self.participant();
+    }
+
+    fn hear(&mut self) {
+        let (Some(ear), Some(loggers)) = (&mut self.ear, &self.loggers) else { return };
+        let now = Instant::now();
+        if now >= self.hear_at {
+            self.hear_at = now + HEAR;
+            ear.hear(&**loggers);
+        }
     }
 
     fn publish(&mut self, lane: &LaneKey, urgent: bool, packet: &[u8]) -> Result<u64, Refused> {

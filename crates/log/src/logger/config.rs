@@ -65,6 +65,8 @@ pub struct LogPatch {
     pub max_per_s: Option<u64>,
     /// [`LogSettings::repeat`].
     pub repeat: Option<RepeatGuard>,
+    /// [`LogSettings::attach`].
+    pub attach: Option<bool>,
 }
 
 /// What a file may say of named loggers: `[[logger]]`.
@@ -150,6 +152,7 @@ impl LogPatch {
         set(&mut settings.close_wait, self.close_wait_ms.map(Duration::from_millis));
         set(&mut settings.max_per_s, self.max_per_s.map(NonZeroU64::new));
         set(&mut settings.repeat, self.repeat);
+        set(&mut settings.attach, self.attach);
     }
 
     /// This, and where it says nothing that.
@@ -170,6 +173,7 @@ impl LogPatch {
             close_wait_ms: self.close_wait_ms.or(base.close_wait_ms),
             max_per_s: self.max_per_s.or(base.max_per_s),
             repeat: self.repeat.or(base.repeat),
+            attach: self.attach.or(base.attach),
         }
     }
 
@@ -191,6 +195,7 @@ impl LogPatch {
             close_wait_ms: Some(settings.close_wait.as_millis() as u64),
             max_per_s: Some(settings.max_per_s.map_or(0, NonZeroU64::get)),
             repeat: Some(settings.repeat),
+            attach: Some(settings.attach),
         }
     }
 }

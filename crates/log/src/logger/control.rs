@@ -66,7 +66,7 @@ pub struct Change {
 }
 
 /// What one process says of its loggers.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessLoggers {
     /// The process's stable name.
     pub source: String,
@@ -86,6 +86,9 @@ pub struct LoggerState {
     pub central: Threshold,
     /// Printed from here on.
     pub local: Threshold,
+    /// Published from here on for attached readers, where there are some ([`attach`](crate::logger::attach)).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attached: Option<Threshold>,
 }
 
 /// What the loggers of a process have done since it started.

@@ -11,6 +11,8 @@ use crate::logger::packet::{Called, Packet};
 pub(crate) enum Reach {
     /// Published (and printed, where the local threshold says so).
     Central,
+    /// Published for attached readers alone.
+    Attached,
     /// Only printed, so in no lane.
     Local,
 }

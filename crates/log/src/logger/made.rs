@@ -2,7 +2,7 @@
 //! there is no room in the dictionary.
 //!
 //! ```text
-//!  0  u32 flags     1: it does not leave its process
+//!  0  u32 flags     1: it does not leave its process; 2: it is for attached readers alone
 //!  4  u32 0
 //!  8  a log batch of this record alone, without its id: that is its place in the ring
 //! ```
@@ -19,10 +19,15 @@ use super::lane::Reach;
 
 const HEAD: usize = 8;
 const LOCAL: u32 = 1;
+const ATTACHED: u32 = 2;
 
 /// The payload of a record.
 pub(crate) fn encode(record: &LogRecord, reach: Reach) -> Result<Vec<u8>, PushError> {
-    let flags = if reach == Reach::Local { LOCAL } else { 0 };
+    let flags = match reach {
+        Reach::Central => 0,
+        Reach::Local => LOCAL,
+        Reach::Attached => ATTACHED,
+    };
     let mut bytes = Vec::with_capacity(HEAD + record.message.len() + 256);
     bytes.extend(flags.to_le_bytes());
     bytes.extend(0u32.to_le_bytes());
@@ -38,7 +43,12 @@ pub(crate) fn decode(payload: &[u8]) -> Option<(LogRecord, Reach)> {
     let flags = u32::from_le_bytes([head[0], head[1], head[2], head[3]]);
     let view = LogBatchView::parse(batch).ok()?;
     let record = view.records().next()?.ok().filter(|record| record.expanded_len() <= LARGEST)?;
-    Some((record.to_record(), if flags & LOCAL != 0 { Reach::Local } else { Reach::Central }))
+    let reach = match flags {
+        _ if flags & LOCAL != 0 => Reach::Local,
+        _ if flags & ATTACHED != 0 => Reach::Attached,
+        _ => Reach::Central,
+    };
+    Some((record.to_record(), reach))
 }
 
 #[cfg(test)]
@@ -51,7 +61,7 @@ mod tests {
     fn what_was_written_is_read_and_damage_is_nothing() {
         let mut record = LogRecord::new(Level::Error, "no data");
         record.stack_id = "chain-1".into();
-        for reach in [Reach::Central, Reach::Local] {
+        for reach in [Reach::Central, Reach::Local, Reach::Attached] {
             let bytes = encode(&record, reach).unwrap();
             assert_eq!(decode(&bytes), Some((record.clone(), reach)));
             // A ring pads nothing, but what it cuts or changes must not be believed.

@@ -11,6 +11,9 @@ pub(crate) trait Post: Send {
         drop(loggers);
     }
 
+    /// Hears what readers want of the loggers, where the way out leads both ways. Called again and again; does not wait.
+    fn hear(&mut self) {}
+
     /// Publishes one packet of a lane; returns its number there. May block for as long as its own bounds allow; the application
     /// does not wait for it.
     fn publish(&mut self, lane: &LaneKey, urgent: bool, packet: &[u8]) -> Result<u64, Refused>;

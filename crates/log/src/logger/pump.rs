@@ -81,8 +81,8 @@ struct Printing {
 struct Speaker {
     voice: Voice,
     repeat: RepeatGuard,
-    /// Its lanes, by level; found when first needed.
-    lanes: [Option<usize>; 10],
+    /// Its lanes, by reach and level; found when first needed.
+    lanes: [[Option<usize>; 10]; 2],
     /// What its lines have between time and text, by level; made when first needed.
     leads: [Option<Box<str>>; 10],
 }
@@ -138,7 +138,7 @@ impl Pump {
             self.voices.resize_with(at + 1, || None);
         }
         let repeat = voice.repeat();
-        self.voices[at] = Some(Speaker { voice, repeat, lanes: [None; 10], leads: Default::default() });
+        self.voices[at] = Some(Speaker { voice, repeat, lanes: [[None; 10]; 2], leads: Default::default() });
     }
 
     /// Looks again what is done about the repetitions of each voice.
@@ -212,7 +212,7 @@ impl Pump {
                 self.found = Some((record, reach));
                 return Pumped::Made;
             }
-            return if reach == Reach::Central { self.publish(&record) } else { Pumped::Nothing };
+            return if reach == Reach::Local { Pumped::Nothing } else { self.publish(&record, reach) };
         }
         let Some(Some(known)) = self.sites.get(site as usize) else { return Pumped::Unreadable };
         let Some(Some(speaker)) = self.voices.get_mut(voice as usize) else { return Pumped::Unreadable };
@@ -269,7 +269,7 @@ impl Pump {
         if reach == Reach::Local {
             return Pumped::Nothing;
         }
-        let lane = *speaker.lanes[level.ordinal()]
+        let lane = *speaker.lanes[usize::from(reach == Reach::Attached)][level.ordinal()]
             .get_or_insert_with(|| self.lanes.find(LaneKey { level, partition: speaker.voice.partition(), reach }));
         if self.lanes.push_call(lane, &called) { Pumped::InLane(lane) } else { Pumped::TooLarge }
     }
@@ -313,13 +313,13 @@ impl Pump {
         if let Some(Printing { printer, .. }) = self.printing.as_mut().filter(|printing| printing.own.prints(record.level)) {
             printer.record(&record);
         }
-        self.publish(&record)
+        self.publish(&record, Reach::Central)
     }
 
     /// Adds a complete record to its packet.
-    pub fn publish(&mut self, record: &LogRecord) -> Pumped {
+    pub fn publish(&mut self, record: &LogRecord, reach: Reach) -> Pumped {
         let partition = tampu_types::Partition::of(record.audiences.iter().map(String::as_str));
-        let lane = self.lanes.find(LaneKey { level: record.level, partition, reach: Reach::Central });
+        let lane = self.lanes.find(LaneKey { level: record.level, partition, reach });
         if self.lanes.push_record(lane, record) { Pumped::InLane(lane) } else { Pumped::TooLarge }
     }
 }

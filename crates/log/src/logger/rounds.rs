@@ -8,7 +8,10 @@ use std::collections::VecDeque;
 
 use tampu_ring::{Cursor, Drainer, Refuge};
 
-use crate::logger::{lane::Lanes, post::Post};
+use crate::logger::{
+    lane::{Lanes, Reach},
+    post::Post,
+};
 
 /// The last packet of each lane, by its number there.
 type Packets = Vec<(usize, u64)>;
@@ -110,6 +113,8 @@ fn delivery(packets: &Packets, lanes: &Lanes, post: &mut dyn Post) -> Delivery {
         match post.delivered(lanes.key(lane)) {
             Some(next) if next > number => {}
             Some(_) => return Delivery::UnderWay,
+            // Who was attached has gone, and nobody else wants it.
+            None if lanes.key(lane).reach == Reach::Attached => {}
             None => delivery = Delivery::Unwanted,
         }
     }

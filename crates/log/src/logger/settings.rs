@@ -109,6 +109,9 @@ pub struct LogSettings {
     pub max_per_s: Option<NonZeroU64>,
     /// What is done about statements that repeat themselves; nothing unless asked for.
     pub repeat: RepeatGuard,
+    /// Whether readers may attach, and see for as long as they look what levels keep here
+    /// ([`attach`](crate::logger::attach)).
+    pub attach: bool,
     /// Named loggers with settings of their own, in order; later ones beat earlier ones.
     pub loggers: Vec<LoggerPatch>,
     /// How the settings are had once more, when somebody asks for that while the process runs.
@@ -148,6 +151,7 @@ impl LogSettings {
             flush_period: Duration::from_millis(100),
             max_per_s: None,
             repeat: RepeatGuard::default(),
+            attach: true,
             loggers: Vec::new(),
             reread: None,
             rings: None,

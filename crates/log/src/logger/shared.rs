@@ -14,13 +14,14 @@ use tampu_text::Statement;
 use tampu_types::{Incarnation, Level, LogRecord, RecordId};
 
 use crate::logger::{
+    attach::Attached,
     config::Tunable,
     control,
     inlet::{Inlet, Parcel},
     made,
     pump::MADE_BY_HAND,
     repeat::RepeatGuard,
-    settings::{BadSettings, LogSettings},
+    settings::{BadSettings, LogSettings, Threshold},
     voice::{Identity, Levels, Voice},
 };
 
@@ -73,6 +74,7 @@ pub(crate) struct Shared {
     /// What may change while the process runs, and how often it has.
     tunable: Mutex<Tunable>,
     pub tuned: AtomicU64,
+    attached: Mutex<Attached>,
     levels: Mutex<HashMap<String, Arc<Levels>>>,
     /// By number in the dictionary.
     voices: Mutex<HashMap<u32, Voice>>,
@@ -115,6 +117,7 @@ impl Shared {
             bell_from: settings.immediate.number(),
             tunable: Mutex::new(Tunable::of(&settings)),
             tuned: AtomicU64::new(0),
+            attached: Mutex::default(),
             settings,
             life,
             counters: Counters::default(),
@@ -154,6 +157,7 @@ impl Shared {
             return known.clone();
         }
         let fresh = Arc::new(Levels::new(lock(&self.tunable).named(name)));
+        attach(&fresh, lock(&self.attached).level(self.settings.source.as_str(), name));
         levels.insert(name.to_owned(), fresh.clone());
         fresh
     }
@@ -174,6 +178,17 @@ impl Shared {
         *lock(&self.tunable) = tunable;
         self.tuned.fetch_add(1, Ordering::Release);
         Ok(())
+    }
+
+    /// Changes who is attached, and so from which level on loggers publish for them.
+    pub fn attach(&self, change: &dyn Fn(&mut Attached)) {
+        // Loggers that are named meanwhile wait for this lock.
+        let levels = lock(&self.levels);
+        let mut attached = lock(&self.attached);
+        change(&mut attached);
+        for (name, levels) in levels.iter() {
+            attach(levels, attached.level(self.settings.source.as_str(), name));
+        }
     }
 
     /// What may change while the process runs, as it is now.
@@ -336,6 +351,14 @@ impl Shared {
     /// Whether the logger of this name prints records of this level, if there is one.
     pub fn prints(&self, name: &str, level: Level) -> Option<bool> {
         lock(&self.levels).get(name).map(|levels| levels.prints(level))
+    }
+}
+
+/// Has a logger publish from this level on for attached readers, or nothing for them.
+fn attach(levels: &Levels, from: Option<Level>) {
+    let number = from.map_or(Threshold::Off, Threshold::From).number();
+    if levels.attached.swap(number, Ordering::SeqCst) != number {
+        levels.renew();
     }
 }
 

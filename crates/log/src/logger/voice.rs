@@ -8,17 +8,26 @@ use std::sync::{
 use serde::{Deserialize, Serialize};
 use tampu_types::{Level, LogRecord, Partition};
 
-use crate::logger::{clock::now, config::Named, lane::Reach, repeat::RepeatGuard, settings::LogSettings, shared::lock};
+use crate::logger::{
+    clock::now,
+    config::Named,
+    lane::Reach,
+    repeat::RepeatGuard,
+    settings::{LogSettings, Threshold},
+    shared::lock,
+};
 
 /// From which level a named logger's records are published and printed; shared by all its handles and changed at run time.
 #[derive(Debug)]
 pub(crate) struct Levels {
-    /// The lower of the two below: what a disabled call looks at, and all it looks at.
+    /// The lowest of the three below: what a disabled call looks at, and all it looks at.
     pub any: AtomicU8,
     /// Published from.
     pub central: AtomicU8,
     /// Printed from.
     pub local: AtomicU8,
+    /// Published from for attached readers.
+    pub attached: AtomicU8,
     /// What is done about repetitions.
     pub repeat: Mutex<RepeatGuard>,
 }
@@ -31,6 +40,7 @@ impl Levels {
             any: AtomicU8::new(central.min(local)),
             central: AtomicU8::new(central),
             local: AtomicU8::new(local),
+            attached: AtomicU8::new(Threshold::Off.number()),
             repeat: Mutex::new(named.repeat),
         }
     }
@@ -43,7 +53,8 @@ impl Levels {
     /// Renews what a disabled call looks at. Two threads may change the two thresholds at once, so whoever stores last looks
     /// again: what it had read may be what the other has just replaced, and a level would stay disabled that is not.
     pub fn renew(&self) {
-        let lower = || self.central.load(Ordering::SeqCst).min(self.local.load(Ordering::SeqCst));
+        let cells = [&self.central, &self.local, &self.attached];
+        let lower = || cells.iter().map(|cell| cell.load(Ordering::SeqCst)).fold(u8::MAX, u8::min);
         let mut stored = lower();
         self.any.store(stored, Ordering::SeqCst);
         while lower() != stored {
@@ -179,8 +190,13 @@ impl Voice {
 
     /// How far records of a level go now.
     pub fn reach(&self, level: Level) -> Reach {
-        let central = |levels: &Arc<Levels>| levels.central.load(Ordering::Relaxed) <= level.number();
-        if self.levels.as_ref().is_none_or(central) { Reach::Central } else { Reach::Local }
+        let passes = |cell: &AtomicU8| cell.load(Ordering::Relaxed) <= level.number();
+        match &self.levels {
+            Some(levels) if passes(&levels.central) => Reach::Central,
+            Some(levels) if passes(&levels.attached) => Reach::Attached,
+            Some(_) => Reach::Local,
+            None => Reach::Central,
+        }
     }
 }
 

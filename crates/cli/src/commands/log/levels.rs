@@ -156,10 +156,13 @@ impl Levels {
         rows.sort_by_key(|(process, logger, incarnation)| (&process.source, **incarnation, &logger.name));
         if self.json {
             return rows.into_iter().try_for_each(|(ProcessLoggers { source, .. }, logger, incarnation)| {
-                let LoggerState { name, central, local } = logger;
-                let line = json!({
+                let LoggerState { name, central, local, attached } = logger;
+                let mut line = json!({
                     "source": source, "incarnation": incarnation, "logger": name, "central": central, "local": local,
                 });
+                if let Some(attached) = attached {
+                    line["attached"] = json!(attached);
+                }
                 written(writeln!(out, "{line}"))
             });
         }
@@ -170,7 +173,9 @@ impl Levels {
         written(writeln!(out, "{}", line("source", "central", "local", "logger")))?;
         rows.into_iter().try_for_each(|(process, logger, _)| {
             let (central, local) = (String::from(logger.central), String::from(logger.local));
-            written(writeln!(out, "{}", line(&process.source, &central, &local, &logger.name)))
+            let attached =
+                logger.attached.map_or(String::new(), |from| format!("  (for attached readers: {})", String::from(from)));
+            written(writeln!(out, "{}{attached}", line(&process.source, &central, &local, &logger.name)))
         })
     }
 }

@@ -28,6 +28,7 @@ use crate::{
     time_expression::{TimeExpression, now, parse_duration},
 };
 
+mod attached;
 pub mod recall;
 
 /// Follow the log as it is written
@@ -37,7 +38,8 @@ pub mod recall;
 #[derive(Debug, Clone, Default, Args)]
 #[command(after_help = "Examples:\n  tampu log tail --min-level Warning --audience Operator\n  \
     tampu log tail --mode operator --not process='CORR/*' --highlight 'DV0[12]' --highlight lock\n  \
-    tampu log tail --replay 10m\n  tampu log tail --replayed night")]
+    tampu log tail --replay 10m\n  tampu log tail --replayed night\n  \
+    tampu log tail --min-level Debug --process CONTROL/DV01 --attach")]
 pub struct Tail {
     #[command(flatten)]
     filter: FilterArgs,
@@ -64,6 +66,12 @@ pub struct Tail {
     /// How many records may wait while it is paused
     #[arg(long, value_name = "N", default_value_t = PAUSE_KEEP)]
     pause_keep: usize,
+    /// Have processes publish while this runs what their levels keep, from the least of the levels asked for on
+    ///
+    /// It holds for the processes and loggers that --process and --logger name, also for those that start later, and ends with this
+    /// command, however that ends. A collector does not keep such records unless its settings say so (keep_attached).
+    #[arg(long, conflicts_with = "replayed")]
+    attach: bool,
     /// End after so many records, those of --last and --replay included
     #[arg(long, value_name = "N")]
     count: Option<u64>,
@@ -115,8 +123,10 @@ impl Tail {
             None if self.history || self.replayed.is_some() => Begin::Held,
             None => Begin::Now,
         };
-        let wanted = Wanted { query: &query, replayed: self.replayed.as_deref(), from, reliable: !self.lossy };
+        let wanted = Wanted { query: &query, replayed: self.replayed.as_deref(), from, reliable: !self.lossy, attached: self.attach };
         let mut live = Live::follow(participant, wanted)?;
+        // Readers first, so that nothing is published for somebody who does not read yet.
+        let _attachment = self.attach.then(|| attached::begin(participant, &self.filter)).transpose()?;
         let highlight = self.filter.highlight().and(&self.highlight)?;
         let mut screen = Screen {
             writer: RecordWriter::stdout(&self.format, Paint::for_stdout(context.common.color), highlight),

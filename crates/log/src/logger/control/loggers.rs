@@ -7,6 +7,7 @@ use tampu_types::Level;
 
 use super::{Change, Controlled, Counted, LoggerState};
 use crate::logger::{
+    attach::Attached,
     settings::{BadSettings, Threshold},
     shared::{LoggerStats, Shared},
     voice::Levels,
@@ -35,6 +36,14 @@ impl Controlled for Shared {
         Shared::refresh(self)
     }
 
+    fn may_be_attached(&self) -> bool {
+        self.settings.attach
+    }
+
+    fn attach(&self, change: &dyn Fn(&mut Attached)) {
+        Shared::attach(self, change);
+    }
+
     fn stats(&self) -> LoggerStats {
         self.counted()
     }
@@ -49,6 +58,7 @@ fn state(name: String, levels: &Levels) -> LoggerState {
         name,
         central: threshold(levels.central.load(Ordering::Relaxed)),
         local: threshold(levels.local.load(Ordering::Relaxed)),
+        attached: Some(threshold(levels.attached.load(Ordering::Relaxed))).filter(|attached| *attached != Threshold::Off),
     }
 }
 

@@ -13,7 +13,7 @@ use tampu_types::{Incarnation, TopicName};
 
 use super::{Change, LEVELS, LoggerState, ProcessLoggers, Question, Refusal};
 use crate::{
-    logger::{settings::BadSettings, shared::LoggerStats},
+    logger::{attach::Attached, settings::BadSettings, shared::LoggerStats},
     query::is_named,
 };
 
@@ -31,6 +31,10 @@ pub(crate) trait Controlled: Send + Sync {
     fn set(&self, matches: &dyn Fn(&str) -> bool, change: Change) -> Vec<String>;
     /// Reads the process's settings once more and goes by them.
     fn refresh(&self) -> Result<(), BadSettings>;
+    /// Whether readers may attach to them at all.
+    fn may_be_attached(&self) -> bool;
+    /// Changes who is attached to them.
+    fn attach(&self, change: &dyn Fn(&mut Attached));
     /// What all of them have done.
     fn stats(&self) -> LoggerStats;
     /// Who may ask and who may change.

@@ -246,7 +246,8 @@ fn the_page_of_the_contract_shows_what_travels() {
         unprinted: 0,
         suppressed: 0,
     };
-    let mount = LoggerState { name: "mount".into(), central: Threshold::From(Level::Debug), local: Threshold::Off };
+    let mount =
+        LoggerState { name: "mount".into(), central: Threshold::From(Level::Debug), local: Threshold::Off, attached: None };
     let answer = ProcessLoggers { source: "CONTROL/DV01".into(), loggers: vec![mount], stats: counted };
     shown(serde_json::to_string(&answer).unwrap());
 }
