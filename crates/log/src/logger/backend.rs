@@ -225,7 +225,8 @@ impl Backend {
         for parcel in parcels {
             match parcel {
                 Parcel::Record(record, reach) => self.judge_record(*record, reach),
-                Parcel::Flush(timeout, tell) => self.flush(timeout, &tell),
+                Parcel::Flush(timeout, tell) => self.flush(timeout, &tell, Self::deliver),
+                Parcel::Keep(timeout, tell) => self.flush(timeout, &tell, Self::keep),
             }
         }
     }
@@ -291,7 +292,15 @@ impl Backend {
         self.say(record, Reach::Central);
     }
 
-    fn flush(&mut self, timeout: Duration, tell: &Sender<bool>) {
+    fn deliver(&mut self, timeout: Duration) -> bool {
+        self.post.flush(timeout)
+    }
+
+    fn keep(&mut self, timeout: Duration) -> bool {
+        self.post.keep(timeout)
+    }
+
+    fn flush(&mut self, timeout: Duration, tell: &Sender<bool>, wait: fn(&mut Backend, Duration) -> bool) {
         let until = Instant::now() + timeout;
         while self.pass() > 0 {
             self.write(false);
@@ -299,7 +308,7 @@ impl Backend {
         }
         self.sweep();
         self.write(false);
-        let flushed = self.post.flush(until.saturating_duration_since(Instant::now()));
+        let flushed = wait(self, until.saturating_duration_since(Instant::now()));
         self.settle();
         // Whoever asked may have stopped waiting.
         let _ = tell.send(flushed);
