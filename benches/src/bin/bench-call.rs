@@ -75,7 +75,9 @@ fn bench(options: &Options) -> Result<(), String> {
     let tell: fn(&Value) = if options.json { |line| println!("{line}") } else { |_| {} };
     let reading = Scale::measure().reading_ns();
     eprintln!("looking at the time-stamp counter costs {reading:.1} ns; every timed call below has that in it");
-    tell(&json!({"reading_ns": reading}));
+    let (data, kind) = (place.data.display(), disk::kind(&place.data));
+    eprintln!("text and segments go to {data} ({kind})");
+    tell(&json!({"reading_ns": reading, "data": place.data, "file_system": kind}));
     let scene = Scene::new(&options.amount, &place, tell)?;
     let lines = if options.wants("table") { scene.paper() } else { Vec::new() };
     let far = if options.network { scene.network() } else { None };

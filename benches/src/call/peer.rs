@@ -41,7 +41,7 @@ pub fn run(ask: &Ask) -> Result<Account, String> {
     match ask.peer.as_str() {
         "floor" => cost::measure(ask, floor::Floor),
         ours::NAME => cost::measure(ask, ours::Ours::archived(ask.threads)?),
-        ours::TEXT => cost::measure(ask, ours::Ours::printing()?),
+        ours::TEXT => cost::measure(ask, ours::Ours::printing(&ask.sink)?),
         "tracing" => cost::measure(ask, tracing::Tracing::to(&ask.sink)?),
         "fast_log" => cost::measure(ask, fast::Fast::to(&ask.sink)?),
         "slog-async" => cost::measure(ask, slog::Slog::to(&ask.sink)?),

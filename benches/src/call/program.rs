@@ -1,13 +1,13 @@
 //! A row of the published table: a client program, or a container of which one component is asked to log.
 //!
 //! The text is the same everywhere: two integers and a short string. The program's standard output and error go to the row's
-//! sink; our logger prints on standard error.
+//! sink, and our logger prints into it.
 
 use std::{
     fs::File,
     hint::black_box,
     io::Write,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::atomic::{AtomicBool, Ordering},
     thread,
     time::Duration,
@@ -15,7 +15,7 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 use tampu_bus::run_dir::RunDir;
-use tampu_log::{LogSettings, Logger, Threshold};
+use tampu_log::{LogSettings, Logger, Threshold, logger::local::Output};
 use tampu_types::{Domain, Level, SourceName};
 
 use crate::call::{
@@ -92,15 +92,18 @@ pub fn state(number: u64) -> &'static str {
     STATES[number as usize % STATES.len()]
 }
 
-/// The logger's settings for a program of this name.
-pub fn settings(name: &str, prints: bool, publishes: bool) -> Result<LogSettings, String> {
+/// The logger's settings for a program of this name, which prints into a file if it prints.
+pub fn settings(name: &str, prints: Option<&Path>, publishes: bool) -> Result<LogSettings, String> {
     let domain = Domain::new(DOMAIN).map_err(|e| e.to_string())?;
     let source = SourceName::new(name).map_err(|e| e.to_string())?;
     let mut settings = LogSettings::isolated(domain, source);
     // What is measured is what survives the process.
     let directory = RunDir::from_env().domain(&settings.domain).map_err(|e| e.to_string())?;
     settings.rings = Some(directory.log_rings());
-    settings.local = if prints { Threshold::From(Level::Delouse) } else { Threshold::Off };
+    if let Some(file) = prints {
+        settings.local = Threshold::From(Level::Delouse);
+        settings.output = Output::File(file.to_owned());
+    }
     if !publishes {
         settings.central = Threshold::Off;
     }
@@ -111,7 +114,7 @@ pub fn settings(name: &str, prints: bool, publishes: bool) -> Result<LogSettings
 pub fn run(ask: &Ask) -> Result<Account, String> {
     let on = ask.what != What::Noop;
     let publishes = matches!(ask.what, What::Proxy | What::Acknowledged | What::Oneway);
-    let settings = settings(&ask.name, on, publishes)?;
+    let settings = settings(&ask.name, on.then_some(&*ask.sink), publishes)?;
     let logger = Logger::open(settings).map_err(|e| e.to_string())?;
     if publishes {
         // A client of ACS has its proxy and knows its central logger before it begins; so does this one.

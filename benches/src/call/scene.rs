@@ -169,8 +169,8 @@ impl<'a> Scene<'a> {
 
     fn logger(&self, known: &Known, threads: usize) -> Result<Measured, String> {
         let sink = self.dir.path().join(format!("{}-{threads}", known.name));
-        // A program says on its standard error what is wrong with it; our own logger also prints its records there.
-        let said = if known.name == ours::TEXT { sink.clone() } else { self.dir.path().join("said") };
+        // A program says on its standard error what is wrong with it.
+        let said = self.dir.path().join("said");
         let ask = cost::Ask::of(known.name, threads, self.amount, &sink);
         let archived = known.name == ours::NAME;
         let run = if archived { self.full.run() } else { self.nobody() };

@@ -58,6 +58,9 @@ tampu_logger *tampu_log_clone(const tampu_logger *logger);
  * time; -1: failed. */
 int32_t tampu_log_flush(const tampu_logger *logger, uint32_t timeout_ms);
 
+/* The same until a collector has committed everything that was published before: when this returns 1 it is on its disk. */
+int32_t tampu_log_flush_to_archive(const tampu_logger *logger, uint32_t timeout_ms);
+
 /* 1: what is logged survives the process. 0: the run-time directory cannot be used, tampu_log_last_error() tells why, and what has
  * not gone out ends with the process. -1: failed. */
 int32_t tampu_log_survives(const tampu_logger *logger);

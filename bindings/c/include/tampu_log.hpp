@@ -114,6 +114,10 @@ public:
 
     // Waits until everything logged before has reached everybody who is there; false if that takes longer.
     bool flush(std::uint32_t timeout_ms) const noexcept { return tampu_log_flush(handle_, timeout_ms) == 1; }
+    // Waits until a collector has committed everything published before; false if that takes longer.
+    bool flush_to_archive(std::uint32_t timeout_ms) const noexcept {
+        return tampu_log_flush_to_archive(handle_, timeout_ms) == 1;
+    }
     // Whether what is logged survives the process; it does not where the run-time directory cannot be used.
     bool survives() const noexcept { return tampu_log_survives(handle_) == 1; }
     // How many records this process has lost so far.

@@ -67,6 +67,16 @@ pub unsafe extern "C" fn tampu_log_flush(handle: *const Handle, timeout_ms: u32)
     guarded(-1, || Ok(unsafe { logger(handle) }?.flush(Duration::from_millis(timeout_ms.into())).into()))
 }
 
+/// Waits until a collector has committed what was logged before: 1, or 0 if that takes longer.
+///
+/// # Safety
+/// `handle` is NULL or open.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tampu_log_flush_to_archive(handle: *const Handle, timeout_ms: u32) -> i32 {
+    // SAFETY: by the caller.
+    guarded(-1, || Ok(unsafe { logger(handle) }?.flush_to_archive(Duration::from_millis(timeout_ms.into())).into()))
+}
+
 /// How many records of this process were lost so far.
 ///
 /// # Safety

@@ -27,10 +27,12 @@
 //! | the way out | `post`, `bus_post` |
 //! | text on a terminal or in a file | [`local`] |
 //! | levels seen and set from outside | [`control`] |
+//! | calls that wait until their record is kept | `acknowledged` |
 //! | who looks at more than levels let out, while it looks | [`attach`] |
 //! | settings from a file and the environment, and which of them decides | [`config`] |
 //! | what is suppressed where somebody wants that, and told | [`repeat`], `throttle`, `restraint` |
 
+pub(crate) mod acknowledged;
 pub mod attach;
 pub(crate) mod backend;
 pub(crate) mod bus_post;
@@ -54,6 +56,7 @@ pub(crate) mod shared;
 pub(crate) mod throttle;
 pub(crate) mod voice;
 
+pub use acknowledged::Acknowledged;
 pub use bus_post::{LOG_BATCH, qos_of, topic_of};
 pub use foreign::{Claim, Front, PAYLOAD_MAX};
 pub use handle::{Logger, OpenError};

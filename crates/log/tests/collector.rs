@@ -7,7 +7,7 @@ use std::{
 };
 
 use tampu_bus::{
-    Participant, Qos, QosTable, TypeTag, Writer,
+    Participant, Qos, QosTable, ReaderQos, TypeTag, Writer,
     access::{Access, Authorise, Denied, Principal, Resource, Verb},
     engine::zenoh::{
         ZenohEngine,
@@ -16,6 +16,7 @@ use tampu_bus::{
     },
 };
 use tampu_log::{
+    LogSettings, Logger,
     archive::{Archive, Grouping, Segments},
     collector::{
         Collector, CollectorOptions, IMPORT_TOPIC,
@@ -25,7 +26,7 @@ use tampu_log::{
     query::{Field, Query},
 };
 use tampu_types::{
-    Level, LogRecord, Partition, SourceName, TopicName,
+    Level, LogRecord, Partition, PartitionFilter, SourceName, TopicFilter, TopicName,
     log_batch::{TYPE_ID, VERSION, encode_records},
 };
 
@@ -318,4 +319,36 @@ fn questions_are_answered_whole() {
     let bad = Query { regex: Some("(".into()), ..Query::default() };
     let error = ask::query(&asker, &bad, wait, &mut |_| true).unwrap_err().to_string();
     assert!(error.contains("unclosed"), "{error}");
+}
+
+#[test]
+fn an_acknowledged_call_is_in_the_archive_when_it_returns_and_a_viewer_s_word_is_not_enough() {
+    let (net, dir) = (Net::new(), support::dir());
+    let source = SourceName::new("DV01").unwrap();
+    let logger = Logger::on(net.join("DV01"), LogSettings::isolated(domain(), source)).unwrap();
+    // Somebody who only looks, and acknowledges what he has seen.
+    let (viewer, over) = (net.join("viewer"), std::sync::atomic::AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        let over = &over;
+        let mut reader = viewer.reader(&TopicFilter::new("log/*").unwrap(), &PartitionFilter::All, ReaderQos::default()).unwrap();
+        scope.spawn(move || {
+            while !over.load(std::sync::atomic::Ordering::Relaxed) {
+                reader.next(Duration::from_millis(10));
+            }
+        });
+        let sure = logger.acknowledged(Duration::from_millis(300));
+        tampu_log::info!(sure, "nobody keeps this yet");
+        assert_eq!(sure.unconfirmed(), 1);
+        assert!(logger.flush(Duration::from_secs(60)), "the viewer has it");
+        let (archive, _collector) = collect(&net, dir.path());
+        assert!(logger.flush_to_archive(Duration::from_secs(60)));
+        let sure = logger.acknowledged(Duration::from_secs(60));
+        for number in 0..10 {
+            tampu_log::warning!(sure, "kept {number}");
+            let kept = all(&*archive).iter().filter(|record| record.message.starts_with("kept")).count();
+            assert_eq!(kept, number + 1, "when the call returns");
+        }
+        assert!(sure.is_confirmed());
+        over.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
 }

@@ -1,6 +1,6 @@
 //! Our own logger.
 
-use std::{hint::black_box, time::Duration};
+use std::{hint::black_box, path::Path, time::Duration};
 
 use tampu_log::{Logger, Threshold};
 
@@ -34,7 +34,7 @@ pub fn name(threads: usize) -> String {
 impl Ours {
     /// On the bus, with a collector that commits; nothing is printed.
     pub fn archived(threads: usize) -> Result<Ours, String> {
-        let ours = Ours::open(&name(threads), false, true)?;
+        let ours = Ours::open(&name(threads), None, true)?;
         tampu_log::info!(ours.logger, "{} threads begin", threads);
         if !ours.logger.flush(PATIENCE) {
             return Err(format!("no collector within {PATIENCE:?}"));
@@ -42,12 +42,12 @@ impl Ours {
         Ok(ours)
     }
 
-    /// Printing on standard error, which the bench has made a file; nothing is published.
-    pub fn printing() -> Result<Ours, String> {
-        Ours::open("bench-cost-text", true, false)
+    /// Printing into a file; nothing is published.
+    pub fn printing(sink: &Path) -> Result<Ours, String> {
+        Ours::open("bench-cost-text", Some(sink), false)
     }
 
-    fn open(name: &str, prints: bool, publishes: bool) -> Result<Ours, String> {
+    fn open(name: &str, prints: Option<&Path>, publishes: bool) -> Result<Ours, String> {
         let mut settings = settings(name, prints, publishes)?;
         settings.full_wait = ROOM;
         Ok(Ours { logger: Logger::open(settings).map_err(|e| e.to_string())? })

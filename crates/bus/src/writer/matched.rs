@@ -2,7 +2,7 @@
 
 use tampu_types::Incarnation;
 
-use crate::{shared::Watch, wire::keys::ReaderCard};
+use crate::{qos::Hold, shared::Watch, wire::keys::ReaderCard};
 
 /// How a matched reader is doing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,6 +28,8 @@ pub struct ReaderStatus {
     pub reader: u32,
     /// How it is doing.
     pub state: ReaderState,
+    /// How long it may hold the writer; one that may in full is one whose losses nobody can make good, as a collector.
+    pub hold: Hold,
     /// The first sample it has not acknowledged.
     pub acked: u64,
     /// How many samples it can no longer get.
@@ -69,6 +71,7 @@ impl Matched {
             incarnation: self.card.incarnation,
             reader: self.card.reader,
             state: self.state,
+            hold: self.card.hold,
             acked: self.acked,
             lost: self.lost,
         }

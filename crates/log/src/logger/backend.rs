@@ -267,7 +267,8 @@ impl Backend {
                         self.take_record(&record, reach);
                     }
                 }
-                Parcel::Flush(timeout, tell) => self.flush(timeout, &tell),
+                Parcel::Flush(timeout, tell) => self.flush(timeout, &tell, Self::deliver),
+                Parcel::Keep(timeout, tell) => self.flush(timeout, &tell, Self::keep),
             }
         }
     }
@@ -302,7 +303,15 @@ impl Backend {
         self.say(record, Reach::Central);
     }
 
-    fn flush(&mut self, timeout: Duration, tell: &Sender<bool>) {
+    fn deliver(&mut self, timeout: Duration) -> bool {
+        self.post.flush(timeout)
+    }
+
+    fn keep(&mut self, timeout: Duration) -> bool {
+        self.post.keep(timeout)
+    }
+
+    fn flush(&mut self, timeout: Duration, tell: &Sender<bool>, wait: fn(&mut Backend, Duration) -> bool) {
         let until = Instant::now() + timeout;
         while self.pass() > 0 {
             self.write(false);
@@ -310,7 +319,7 @@ impl Backend {
         }
         self.sweep();
         self.write(false);
-        let flushed = self.post.flush(until.saturating_duration_since(Instant::now()));
+        let flushed = wait(self, until.saturating_duration_since(Instant::now()));
         self.settle();
         // Whoever asked may have stopped waiting.
         let _ = tell.send(flushed);

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tampu_bus::{BusError, Participant, Qos, ReaderState, TypeTag, Writer, engine::Guard};
+use tampu_bus::{BusError, Hold, Participant, Qos, ReaderState, TypeTag, Writer, engine::Guard};
 use tampu_types::{Level, TopicName, log_batch, name::BadTopic};
 
 use crate::logger::{
@@ -75,6 +75,26 @@ impl Outlet {
                 return false;
             }
             std::thread::sleep(LOOK);
+        }
+    }
+
+    /// Waits until everything written has been committed by a collector; whether it has.
+    fn keep(&self, until: Instant) -> bool {
+        loop {
+            let begun = Instant::now();
+            // Returns as soon as everybody has acknowledged, which nearly always is the collector.
+            self.writer.flush(until.saturating_duration_since(begun).min(LOOK));
+            let readers = self.writer.readers();
+            let mut keepers = readers.iter().filter(|reader| reader.hold == Hold::Full && reader.state != ReaderState::Gone);
+            if self.next == 0 || keepers.any(|keeper| keeper.acked >= self.next) {
+                return true;
+            }
+            if Instant::now() >= until {
+                return false;
+            }
+            if begun.elapsed() < LOOK {
+                std::thread::sleep(LOOK - begun.elapsed().min(LOOK));
+            }
         }
     }
 
@@ -215,5 +235,11 @@ impl Post for BusPost {
         let known_by = self.joined.map_or(until, |joined| joined + APPEARANCE);
         // All of them, also after one that nobody confirms: what is under way shall arrive.
         self.writers.values().filter(|outlet| !outlet.confirm(until, known_by)).count() == 0
+    }
+
+    fn keep(&mut self, timeout: Duration) -> bool {
+        let until = Instant::now() + timeout;
+        let mut central = self.writers.iter().filter(|(lane, _)| lane.reach == Reach::Central);
+        central.all(|(_, outlet)| outlet.keep(until))
     }
 }

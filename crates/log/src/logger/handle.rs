@@ -197,13 +197,29 @@ impl Logger {
 
     /// Waits until everything logged before has reached every reader that is there; false if that took longer.
     pub fn flush(&self, timeout: Duration) -> bool {
+        self.wait_for(timeout, Parcel::Flush)
+    }
+
+    /// Waits until a collector has committed everything that was published before; false if that took longer, also because there
+    /// is none. Who is attached or only looks is not waited for. What a collector does not keep on purpose (a quota, a rule) it
+    /// acknowledges as well, and tells of in the log.
+    pub fn flush_to_archive(&self, timeout: Duration) -> bool {
+        self.wait_for(timeout, Parcel::Keep)
+    }
+
+    fn wait_for(&self, timeout: Duration, parcel: fn(Duration, mpsc::Sender<bool>) -> Parcel) -> bool {
         if self.keeper.process != std::process::id() {
             return self.keeper.shared.rings.wait_until_drained(timeout);
         }
         let (tell, told) = mpsc::channel();
-        self.keeper.shared.inlet.force(Parcel::Flush(timeout, tell));
+        self.keeper.shared.inlet.force(parcel(timeout, tell));
         self.keeper.shared.rings.ring_bell();
         told.recv_timeout(timeout.saturating_add(Duration::from_millis(100))).unwrap_or(false)
+    }
+
+    /// Whether a record of this level is published for everybody.
+    pub fn publishes(&self, level: Level) -> bool {
+        level.number() >= self.levels.central.load(Ordering::Relaxed)
     }
 
     /// Changes from which level on this named logger publishes, in all its handles.

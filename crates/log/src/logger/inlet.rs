@@ -23,6 +23,8 @@ pub(crate) enum Parcel {
     Record(Box<LogRecord>, crate::logger::lane::Reach),
     /// Somebody waits until everything before it is delivered, at most this long.
     Flush(Duration, Sender<bool>),
+    /// The same until it is committed by a collector.
+    Keep(Duration, Sender<bool>),
 }
 
 /// The queue.

@@ -23,6 +23,9 @@ pub(crate) trait Post: Send {
 
     /// Waits until all that was published has reached its readers; whether it has.
     fn flush(&mut self, timeout: Duration) -> bool;
+
+    /// Waits until all that was published for everybody has been committed by somebody who keeps it; whether it has.
+    fn keep(&mut self, timeout: Duration) -> bool;
 }
 
 /// Why a packet was not taken.

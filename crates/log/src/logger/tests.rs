@@ -55,6 +55,11 @@ impl Post for ToFar {
     fn flush(&mut self, _timeout: Duration) -> bool {
         true
     }
+
+    fn keep(&mut self, _timeout: Duration) -> bool {
+        let state = self.0.state.lock().unwrap();
+        !state.nobody && !state.unacknowledged
+    }
 }
 
 impl Far {

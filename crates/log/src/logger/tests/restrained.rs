@@ -109,7 +109,7 @@ fn repetitions_are_suppressed_counted_and_told_by_the_next_and_at_last() {
     }
     assert_eq!(passed.len(), 10);
     let summary = records.iter().find(|record| record.message.contains("of: no lock")).unwrap();
-    assert!(summary.file.ends_with("tests.rs") && summary.line.is_some() && summary.id.is_some() && summary.time.0 > 0);
+    assert!(summary.file.ends_with("restrained.rs") && summary.line.is_some() && summary.id.is_some() && summary.time.0 > 0);
     let summary = records.iter().find(|record| record.message.contains("of: by hand")).unwrap();
     assert_eq!(summary.source_object, "CONTROL/DV01/Mount");
     let ids: std::collections::BTreeSet<_> = records.iter().map(|record| record.id.unwrap()).collect();
@@ -169,4 +169,22 @@ fn a_configuration_read_once_more_beats_what_was_changed_meanwhile() {
     *now.lock().unwrap() = "[log]\nlevel = 3\n";
     assert!(logger.refresh().unwrap_err().to_string().starts_with("TAMPU_LOG_CONFIG: log.toml, line 2"));
     assert!(mount.enabled(Level::Trace), "what cannot be read changes nothing");
+}
+
+#[test]
+fn an_acknowledged_call_returns_when_it_is_kept_and_says_when_it_is_not() {
+    let (logger, far) = logger(|settings| {
+        settings.local = Threshold::From(Level::Trace);
+        settings.output = "/dev/null".parse().unwrap();
+    });
+    let sure = logger.acknowledged(Duration::from_secs(20));
+    crate::info!(sure, "kept"; wind = 22.5);
+    assert_eq!(far.records().len(), 1, "it has gone out when the call returns");
+    assert!(sure.is_confirmed());
+    far.set(|state| state.unacknowledged = true);
+    crate::info!(sure, "sent");
+    assert_eq!((sure.unconfirmed(), far.records().len()), (1, 2));
+    assert!(!logger.flush_to_archive(Duration::from_secs(20)));
+    crate::trace!(sure, "only printed, so nobody is waited for");
+    assert_eq!(sure.unconfirmed(), 1);
 }
