@@ -15,7 +15,10 @@ use tampu_bus::qos::QosPatch;
 use tampu_log::{Threshold, collector::quota::Quotas};
 use tampu_types::{Domain, Level};
 
-use crate::rules::Allow;
+use crate::{
+    inputs::settings::{Epics, Syslog},
+    rules::Allow,
+};
 
 /// A part a hub can play.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -90,6 +93,10 @@ pub struct Config {
     pub collector: Collector,
     /// What one source may send to be kept.
     pub quota: Quotas,
+    /// Syslog, taken in.
+    pub syslog: Syslog,
+    /// The log of EPICS's IOCs, taken in.
+    pub epics: Epics,
     /// The hub's own log.
     pub log: Log,
     /// Settings for topics, in order; later ones override earlier ones.
@@ -141,6 +148,8 @@ impl Default for Config {
             allow: Vec::new(),
             collector: Collector::default(),
             quota: Quotas::default(),
+            syslog: Syslog::default(),
+            epics: Epics::default(),
             log: Log::default(),
             topic: Vec::new(),
         }
@@ -266,6 +275,11 @@ impl Config {
         }
         if self.collector.segment_mb == 0 {
             return wrong("collector.segment_mb", "a segment needs at least 1 MiB".to_owned());
+        }
+        for (setting, bytes) in [("syslog.max_message", self.syslog.max_message), ("epics.max_line", self.epics.max_line)] {
+            if !(480..=1 << 20).contains(&bytes) {
+                return wrong(setting, format!("{bytes} bytes: a message may have 480 to 1048576 of them"));
+            }
         }
         Ok(())
     }

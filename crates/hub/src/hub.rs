@@ -22,21 +22,23 @@ use tampu_bus::{
     run_dir::{DomainDir, RunDir},
 };
 use tampu_log::{
-    LogSettings, Logger, info, notice,
+    LogSettings, Logger, Threshold, info, notice,
     recovery::{NotRecovered, Recovered, RingKeeper},
     warning,
 };
-use tampu_types::SourceName;
+use tampu_types::{Level, SourceName};
 
 use crate::{
     collecting::{Collecting, CollectingError},
     config::{Config, ConfigError, Role},
+    inputs::{self, InputError, InputReport, Inputs},
     rules::Rules,
 };
 
 /// A running hub. Dropping it ends it; [`Hub::stop`] says how that went.
 pub struct Hub {
     // Fields are dropped in this order: what writes first, what carries it last.
+    inputs: Inputs,
     rings: Option<RingKeeper>,
     logger: Logger,
     collecting: Option<Collecting>,
@@ -75,6 +77,9 @@ pub enum HubError {
     /// The collector.
     #[error(transparent)]
     Collecting(#[from] CollectingError),
+    /// Logs of other programs cannot be taken in.
+    #[error(transparent)]
+    Input(#[from] InputError),
     /// The system has no more threads.
     #[error("starting the hub's log: {0}")]
     Log(io::Error),
@@ -101,18 +106,20 @@ impl Hub {
             Ok(Participant::on(engine.clone(), config.domain.clone(), source, qos.clone())?)
         };
         let access = rules.access(&config, &client).map_err(NodeError::RunDir)?;
-        let logger = start_log(&config, participant(source_name())?, access.clone())?;
+        let logger = start_log(&config, participant(name_of("hub"))?, access.clone())?;
         let collecting = if has(Role::Collector) {
-            Some(Collecting::start(&config, participant(collector_name())?, access, logger.clone())?)
+            Some(Collecting::start(&config, participant(name_of("collector"))?, access.clone(), logger.clone())?)
         } else {
             None
         };
 
         let rings = match &node {
-            Some(node) => Some(keep_rings(node.dir(), participant(ring_keeper_name())?, logger.clone())?),
+            Some(node) => Some(keep_rings(node.dir(), participant(name_of("rings"))?, logger.clone())?),
             None => None,
         };
-        let hub = Hub { rings, logger, collecting, engine, node, client, config };
+        // Last, so that somebody keeps what they take in.
+        let inputs = start_inputs(&config, participant, &access)?;
+        let hub = Hub { inputs, rings, logger, collecting, engine, node, client, config };
         hub.announce();
         Ok(hub)
     }
@@ -134,6 +141,16 @@ impl Hub {
             let (records, faults) = collecting.found();
             info!(self.logger, "records are kept in {}", collecting.directory().display(); records = records);
             faults.iter().for_each(|fault| warning!(self.logger, "the archive: {fault}"));
+        }
+        for address in self.inputs.addresses() {
+            info!(self.logger, "taking in {address}"; address = address.as_str());
+        }
+        let config = &self.config;
+        for (input, door) in [("syslog", config.syslog.udp), ("syslog", config.syslog.tcp), ("epics", config.epics.listen)] {
+            let on = if input == "epics" { config.epics.enabled } else { config.syslog.enabled };
+            if let Some(address) = door.beyond_this_host().filter(|_| on) {
+                notice!(self.logger, "whoever reaches {address} may write into the log: {input} knows no keys");
+            }
         }
     }
 
@@ -157,6 +174,16 @@ impl Hub {
         self.node.as_ref().map(Node::addresses).unwrap_or_default()
     }
 
+    /// Where logs of other programs are taken in, as `syslog udp 127.0.0.1:5514`.
+    pub fn inputs(&self) -> Vec<String> {
+        self.inputs.addresses()
+    }
+
+    /// What the inputs have counted.
+    pub fn input_reports(&self) -> Vec<InputReport> {
+        self.inputs.reports()
+    }
+
     /// Where records are kept, if it collects.
     pub fn data(&self) -> Option<&Path> {
         self.collecting.as_ref().map(Collecting::directory)
@@ -169,23 +196,17 @@ impl Hub {
         }
         notice!(self.logger, "hub of domain '{}' stops", self.config.domain);
         self.logger.flush(Duration::from_secs(1));
-        let Hub { rings, .. } = &mut self;
+        let Hub { inputs, rings, .. } = &mut self;
+        drop(std::mem::take(inputs));
         // Before the log it tells of recoveries in.
         drop(rings.take());
         drop(self);
     }
 }
 
-fn source_name() -> String {
-    format!("hub@{}", host())
-}
-
-fn collector_name() -> String {
-    format!("collector@{}", host())
-}
-
-fn ring_keeper_name() -> String {
-    format!("rings@{}", host())
+/// The name of a part of this hub on the bus.
+fn name_of(part: &str) -> String {
+    format!("{part}@{}", host())
 }
 
 /// Looks after the log rings of this host's processes.
@@ -213,6 +234,35 @@ fn start_log(config: &Config, participant: Participant, access: Access) -> Resul
     settings.local = config.log.local;
     settings.access = access;
     Logger::on(participant, settings).map_err(HubError::Log)
+}
+
+/// Starts what the configuration wants taken in, each input a source of its own.
+fn start_inputs(
+    config: &Config,
+    participant: impl Fn(String) -> Result<Participant, HubError>,
+    access: &Access,
+) -> Result<Inputs, HubError> {
+    let mut inputs = Inputs::default();
+    let join = |name: &str| -> Result<(Participant, Logger), HubError> {
+        let participant = participant(name_of(name))?;
+        let mut settings = LogSettings::isolated(config.domain.clone(), participant.source().clone());
+        settings.rings = participant.log_rings();
+        settings.central = Threshold::From(Level::Trace);
+        settings.queue_bytes = inputs::QUEUE;
+        settings.full_wait = Duration::from_secs(1);
+        settings.access = access.clone();
+        let logger = Logger::on(participant.clone(), settings).map_err(HubError::Log)?;
+        Ok((participant, logger))
+    };
+    if config.syslog.enabled {
+        let (participant, logger) = join("syslog")?;
+        inputs.syslog(&config.syslog, &participant, logger)?;
+    }
+    if config.epics.enabled {
+        let (participant, logger) = join("epics")?;
+        inputs.epics(&config.epics, &participant, logger)?;
+    }
+    Ok(inputs)
 }
 
 fn process_config(config: &Config) -> Result<ZenohConfig, HubError> {

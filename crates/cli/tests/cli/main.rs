@@ -2,6 +2,7 @@
 
 mod faults;
 mod files;
+mod inputs;
 mod killed;
 mod levels;
 mod live;
