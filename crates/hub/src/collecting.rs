@@ -14,7 +14,7 @@ use tampu_bus::{Participant, access::Access};
 use tampu_log::{
     Logger, alert,
     archive::{Archive, ArchiveError, Options, Segments},
-    collector::{Collector, CollectorError, CollectorOptions},
+    collector::{Collector, CollectorError, CollectorOptions, status::Report},
     notice,
 };
 
@@ -115,6 +115,11 @@ impl Collecting {
         let health = self.archive.health();
         let fault = |fault: &tampu_log::archive::Fault| format!("{}: {}", fault.file.display(), fault.what);
         (health.records, health.faults.iter().map(fault).collect())
+    }
+
+    /// How the collector and its archive are.
+    pub fn report(&self) -> Report {
+        self.collector.status()
     }
 
     /// Batches that could not be read so far.

@@ -17,6 +17,7 @@ use tampu_types::{Domain, Level};
 
 use crate::{
     inputs::settings::{Epics, Syslog},
+    metrics::Metrics,
     rules::Allow,
 };
 
@@ -97,6 +98,8 @@ pub struct Config {
     pub syslog: Syslog,
     /// The log of EPICS's IOCs, taken in.
     pub epics: Epics,
+    /// How the hub is, for Prometheus.
+    pub metrics: Metrics,
     /// The hub's own log.
     pub log: Log,
     /// Settings for topics, in order; later ones override earlier ones.
@@ -150,6 +153,7 @@ impl Default for Config {
             quota: Quotas::default(),
             syslog: Syslog::default(),
             epics: Epics::default(),
+            metrics: Metrics::default(),
             log: Log::default(),
             topic: Vec::new(),
         }

@@ -2,6 +2,7 @@
 
 use std::{
     fs, io,
+    net::SocketAddr,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     sync::Arc,
@@ -31,19 +32,21 @@ use tampu_types::{Level, SourceName};
 use crate::{
     collecting::{Collecting, CollectingError},
     config::{Config, ConfigError, Role},
-    inputs::{self, InputError, InputReport, Inputs},
+    inputs::{self, InputError, InputReport, Inputs, settings::Door},
+    metrics::{Server, Subjects},
     rules::Rules,
 };
 
 /// A running hub. Dropping it ends it; [`Hub::stop`] says how that went.
 pub struct Hub {
     // Fields are dropped in this order: what writes first, what carries it last.
-    inputs: Inputs,
+    metrics: Option<Server>,
+    inputs: Arc<Inputs>,
     rings: Option<RingKeeper>,
     logger: Logger,
-    collecting: Option<Collecting>,
+    collecting: Option<Arc<Collecting>>,
     engine: Arc<dyn Engine>,
-    node: Option<Node>,
+    node: Option<Arc<Node>>,
     client: ZenohConfig,
     config: Config,
 }
@@ -80,6 +83,14 @@ pub enum HubError {
     /// Logs of other programs cannot be taken in.
     #[error(transparent)]
     Input(#[from] InputError),
+    /// There is no place for its metrics.
+    #[error("metrics cannot be served at {address}: {why}")]
+    Metrics {
+        /// Where.
+        address: SocketAddr,
+        /// What the system said.
+        why: io::Error,
+    },
     /// The system has no more threads.
     #[error("starting the hub's log: {0}")]
     Log(io::Error),
@@ -96,7 +107,7 @@ impl Hub {
         rules.check_doors(&config)?;
         let has = |role| config.roles.contains(&role);
 
-        let node = if has(Role::Node) { Some(Node::start(node_config(&config, &client)?)?) } else { None };
+        let node = if has(Role::Node) { Some(Arc::new(Node::start(node_config(&config, &client)?)?)) } else { None };
         let engine: Arc<dyn Engine> = match &node {
             Some(node) => node.engine()?,
             None => Arc::new(ZenohEngine::open(client.clone())?),
@@ -106,9 +117,10 @@ impl Hub {
             Ok(Participant::on(engine.clone(), config.domain.clone(), source, qos.clone())?)
         };
         let access = rules.access(&config, &client).map_err(NodeError::RunDir)?;
-        let logger = start_log(&config, participant(name_of("hub"))?, access.clone())?;
+        let own = participant(name_of("hub"))?;
+        let logger = start_log(&config, own.clone(), access.clone())?;
         let collecting = if has(Role::Collector) {
-            Some(Collecting::start(&config, participant(name_of("collector"))?, access.clone(), logger.clone())?)
+            Some(Arc::new(Collecting::start(&config, participant(name_of("collector"))?, access.clone(), logger.clone())?))
         } else {
             None
         };
@@ -118,8 +130,16 @@ impl Hub {
             None => None,
         };
         // Last, so that somebody keeps what they take in.
-        let inputs = start_inputs(&config, participant, &access)?;
-        let hub = Hub { inputs, rings, logger, collecting, engine, node, client, config };
+        let inputs = Arc::new(start_inputs(&config, participant, &access)?);
+        let subjects = Subjects {
+            participant: own,
+            node: node.clone(),
+            collecting: collecting.clone(),
+            inputs: inputs.clone(),
+            sources: config.metrics.sources,
+        };
+        let metrics = start_metrics(&config, subjects)?;
+        let hub = Hub { metrics, inputs, rings, logger, collecting, engine, node, client, config };
         hub.announce();
         Ok(hub)
     }
@@ -144,6 +164,9 @@ impl Hub {
         }
         for address in self.inputs.addresses() {
             info!(self.logger, "taking in {address}"; address = address.as_str());
+        }
+        if let Some(metrics) = &self.metrics {
+            info!(self.logger, "metrics are at http://{}/metrics", metrics.address(); address = metrics.address().to_string());
         }
         let config = &self.config;
         for (input, door) in [("syslog", config.syslog.udp), ("syslog", config.syslog.tcp), ("epics", config.epics.listen)] {
@@ -171,7 +194,7 @@ impl Hub {
 
     /// The network addresses it listens at.
     pub fn addresses(&self) -> Vec<String> {
-        self.node.as_ref().map(Node::addresses).unwrap_or_default()
+        self.node.as_deref().map(Node::addresses).unwrap_or_default()
     }
 
     /// Where logs of other programs are taken in, as `syslog udp 127.0.0.1:5514`.
@@ -186,17 +209,18 @@ impl Hub {
 
     /// Where records are kept, if it collects.
     pub fn data(&self) -> Option<&Path> {
-        self.collecting.as_ref().map(Collecting::directory)
+        self.collecting.as_deref().map(Collecting::directory)
     }
 
     /// Ends in order: what was received is committed, what was logged goes out.
     pub fn stop(mut self) {
-        if let Some(rejected) = self.collecting.as_ref().map(Collecting::rejected).filter(|rejected| *rejected > 0) {
+        if let Some(rejected) = self.collecting.as_deref().map(Collecting::rejected).filter(|rejected| *rejected > 0) {
             warning!(self.logger, "{rejected} batches could not be read and were set aside");
         }
         notice!(self.logger, "hub of domain '{}' stops", self.config.domain);
         self.logger.flush(Duration::from_secs(1));
-        let Hub { inputs, rings, .. } = &mut self;
+        let Hub { metrics, inputs, rings, .. } = &mut self;
+        drop(metrics.take());
         drop(std::mem::take(inputs));
         // Before the log it tells of recoveries in.
         drop(rings.take());
@@ -263,6 +287,16 @@ fn start_inputs(
         inputs.epics(&config.epics, &participant, logger)?;
     }
     Ok(inputs)
+}
+
+/// Serves metrics, if the configuration wants them served.
+fn start_metrics(config: &Config, subjects: Subjects) -> Result<Option<Server>, HubError> {
+    let Door::At(address) = config.metrics.listen else { return Ok(None) };
+    if !config.metrics.enabled {
+        return Ok(None);
+    }
+    let page = Arc::new(move || subjects.page());
+    Server::start(address, page).map(Some).map_err(|why| HubError::Metrics { address, why })
 }
 
 fn process_config(config: &Config) -> Result<ZenohConfig, HubError> {

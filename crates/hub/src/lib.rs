@@ -5,6 +5,7 @@
 //! | what a hub is told | [`config`]; the documented file is `crates/hub/tampu.toml` |
 //! | who may do what | [`rules`] |
 //! | logs of other programs, taken in | [`inputs`] |
+//! | how it is, for Prometheus | [`metrics`] |
 //! | the roles at work | [`Hub`] |
 //!
 //! A hub installs no signal handlers and prints nothing itself (its logger's local output excepted); the program around it
@@ -16,6 +17,7 @@ pub mod config;
 mod collecting;
 mod hub;
 pub mod inputs;
+pub mod metrics;
 pub mod rules;
 
 pub use config::{Config, ConfigError, Role};

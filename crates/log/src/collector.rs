@@ -13,6 +13,7 @@
 //! | what one source may send | [`quota`] |
 //! | telling what was not taken on purpose | `dropped` |
 //! | who sends how much | [`status`] |
+//! | how long it takes | [`latency`] |
 //! | questions and answers | `services`, and their asking side [`ask`] |
 //!
 //! | topic or service | what |
@@ -34,13 +35,14 @@ use std::{
 use tampu_bus::{Ack, BusError, History, Hold, Participant, ReaderQos, access::Access, engine::Guard};
 use tampu_types::{PartitionFilter, TopicFilter, name::BadTopic};
 
-use self::{intake::Intake, quota::Quotas, rejected::Rejected, services::Services, status::Status};
+use self::{intake::Intake, latency::Latency, quota::Quotas, rejected::Rejected, services::Services, status::Status};
 use crate::archive::Archive;
 
 pub mod ask;
 mod dropped;
 mod gaps;
 mod intake;
+pub mod latency;
 pub mod quota;
 mod rejected;
 mod services;
@@ -113,6 +115,11 @@ struct Shared {
     options: CollectorOptions,
     status: Status,
     rejected: Rejected,
+    latency: Latency,
+    /// Batches taken and not yet durable.
+    waiting: AtomicU64,
+    /// Streams of writers that are here.
+    streams: AtomicU64,
     /// Numbers the collector's own records.
     numbers: AtomicU64,
     stopping: AtomicBool,
@@ -165,6 +172,9 @@ impl Shared {
         Arc::new(Shared {
             rejected: Rejected::new(options.rejected.clone(), options.rejected_bytes),
             status: Status::default(),
+            latency: Latency::default(),
+            waiting: AtomicU64::new(0),
+            streams: AtomicU64::new(0),
             numbers: AtomicU64::new(0),
             stopping: AtomicBool::new(false),
             participant,
@@ -180,6 +190,9 @@ impl Shared {
             incarnation: self.participant.incarnation(),
             rejected,
             rejected_kept: kept,
+            streams: self.streams.load(Ordering::Relaxed),
+            waiting: self.waiting.load(Ordering::Relaxed),
+            durable: self.latency.read(),
             sources: self.status.sources(self.participant.clock().utc()),
             archive: self.archive.health(),
         }

@@ -129,3 +129,31 @@ fn an_address_that_cannot_be_had_is_told() {
     assert_eq!(said.code, 2, "{said:?}");
     assert!(said.err.contains("line 2") && said.err.contains("'here' is no address to listen at"), "{said:?}");
 }
+
+#[test]
+fn metrics_tell_what_the_hub_has_counted() {
+    let site = Site::new();
+    let config = "[metrics]\nenabled = true\nlisten = \"127.0.0.1:0\"\n[epics]\nenabled = true\nlisten = \"127.0.0.1:0\"\n";
+    let _hub = site.hub(&["--config", &site.file("tampu.toml", config)]);
+    let address = datum(&site.find(1, &["metrics are at"])[0], "address").unwrap();
+    let get = || {
+        let mut stream = TcpStream::connect(&address).unwrap();
+        stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+        answer.split_once("\r\n\r\n").unwrap().1.to_owned()
+    };
+    site.tampu_reading(b"one\ntwo\nthree\n", &["log", "send", "-p", "sender \"1\""]).ok();
+    site.find(3, &["-p", "sender \"1\""]);
+    let page = get();
+    assert!(page.contains("\ntampu_source_records_total{source=\"sender \\\"1\\\"\"} 3\n"), "{page}");
+    assert!(page.contains("\ntampu_input_messages_total{input=\"epics\"} 0\n"), "{page}");
+    let value = |name: &str| -> f64 {
+        let line = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line.unwrap_or_else(|| panic!("{name}: {page}")).parse().unwrap()
+    };
+    assert!(value("tampu_collector_records_total") >= 3.0 && value("tampu_archive_commits_total") >= 1.0);
+    assert_eq!(value("tampu_collector_durable_seconds_bucket{le=\"+Inf\"}"), value("tampu_collector_durable_seconds_count"));
+    assert!(value("tampu_collector_streams") >= 1.0 && value("tampu_bus_participants") >= 3.0);
+}

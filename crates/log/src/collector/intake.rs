@@ -4,7 +4,7 @@ use std::{
     borrow::Cow,
     collections::{HashMap, VecDeque},
     sync::{Arc, atomic::Ordering},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use tampu_bus::{
@@ -32,11 +32,19 @@ pub(super) struct Intake {
     store: Store,
 }
 
+/// A batch that is taken: up to where its stream is durable once its ticket is.
+struct Waiting {
+    ticket: u64,
+    stream: Arc<StreamInfo>,
+    next: u64,
+    since: Instant,
+}
+
 /// What is done with events, apart from the reader they are borrowed from.
 struct Store {
     shared: Arc<Shared>,
     /// Taken, not yet durable: in the order of their tickets.
-    waiting: VecDeque<(u64, Arc<StreamInfo>, u64)>,
+    waiting: VecDeque<Waiting>,
     /// Streams whose writer's death left their end unknown; told in one record a writer.
     open_ends: HashMap<Incarnation, (SourceName, Vec<(String, u64)>)>,
     /// What the hook said of each stream; it is asked once a stream, not once a packet.
@@ -78,9 +86,13 @@ impl Intake {
 
     fn acknowledge(&mut self, committed: u64) {
         let mut furthest: HashMap<(Incarnation, u32), (Arc<StreamInfo>, u64)> = HashMap::new();
-        while let Some((_, stream, next)) = self.store.waiting.pop_front_if(|(ticket, ..)| *ticket <= committed) {
+        let now = Instant::now();
+        let before = self.store.waiting.len();
+        while let Some(Waiting { stream, next, since, .. }) = self.store.waiting.pop_front_if(|taken| taken.ticket <= committed) {
+            self.store.shared.latency.add(now.saturating_duration_since(since));
             furthest.insert((stream.incarnation, stream.stream), (stream, next));
         }
+        self.store.shared.waiting.fetch_sub((before - self.store.waiting.len()) as u64, Ordering::Relaxed);
         for (stream, next) in furthest.values() {
             self.reader.acknowledge(stream, *next);
         }
@@ -170,13 +182,21 @@ impl Store {
             let records = (appended.records + appended.duplicates).max(1);
             self.meters.charge(&packet, records, bytes.len() as u64);
             self.shared.status.took(&stream.source, stream.incarnation, &appended, sample.received);
-            self.waiting.push_back((appended.ticket, stream.clone(), sample.sequence + 1));
+            self.wait_for(&appended, stream, sample.sequence + 1);
         }
     }
 
+    fn wait_for(&mut self, appended: &Appended, stream: &Arc<StreamInfo>, next: u64) {
+        self.shared.waiting.fetch_add(1, Ordering::Relaxed);
+        self.waiting.push_back(Waiting { ticket: appended.ticket, stream: stream.clone(), next, since: Instant::now() });
+    }
+
     fn may_write(&mut self, stream: &StreamInfo) -> Result<(), Denied> {
+        let asked = self.asked.len();
         let ask = || self.shared.options.access.ask(Verb::Write, &Resource::Topic(stream.topic.to_string()));
-        self.asked.entry((stream.incarnation, stream.stream)).or_insert_with(ask).clone()
+        let answer = self.asked.entry((stream.incarnation, stream.stream)).or_insert_with(ask).clone();
+        self.shared.streams.fetch_add((self.asked.len() - asked) as u64, Ordering::Relaxed);
+        answer
     }
 
     /// Does without a sample on purpose: it is counted, will be told, and must not come again.
@@ -185,7 +205,7 @@ impl Store {
         self.ledger.add(&stream.source, why, records, bytes.len() as u64);
         let nothing = Arrival { samples: &[], ..Arrival::of_stream(header, &[], sample.received) };
         if let Ok(Some(appended)) = self.append(&nothing) {
-            self.waiting.push_back((appended.ticket, stream.clone(), sample.sequence + 1));
+            self.wait_for(&appended, stream, sample.sequence + 1);
         }
     }
 
@@ -239,7 +259,7 @@ impl Store {
         let record = self.teller().lost(stream, gap.from, to, gap.why);
         let offset = StreamOffset { incarnation: stream.incarnation, stream: stream.stream, next: to };
         if let Some(appended) = self.tell(record, Some(offset)) {
-            self.waiting.push_back((appended.ticket, stream.clone(), to));
+            self.wait_for(&appended, stream, to);
         }
     }
 
@@ -253,7 +273,9 @@ impl Store {
         }
         if matches!(change.state, SourceState::Died | SourceState::Left) {
             self.meters.ended(&change.source, change.incarnation);
+            let asked = self.asked.len();
             self.asked.retain(|(incarnation, _), _| *incarnation != change.incarnation);
+            self.shared.streams.fetch_sub((asked - self.asked.len()) as u64, Ordering::Relaxed);
             let left = self.ledger.of(&change.source);
             self.tell_all(&left);
         }

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use tampu_bus::SourceState;
 use tampu_types::{Incarnation, SourceName, Time};
 
+use super::latency::Durable;
 use crate::archive::{Appended, Health};
 
 /// A collector's state, as `log/status` answers it.
@@ -22,6 +23,12 @@ pub struct Report {
     pub rejected: u64,
     /// How many of them are kept aside.
     pub rejected_kept: u64,
+    /// Streams of writers that are here, and have sent something.
+    pub streams: u64,
+    /// Batches taken from the bus and not yet durable.
+    pub waiting: u64,
+    /// How long batches took until they were durable.
+    pub durable: Durable,
     /// Everybody who has sent something in this life.
     pub sources: Vec<SourceReport>,
     /// How the archive is.
