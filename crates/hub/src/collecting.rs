@@ -14,11 +14,14 @@ use tampu_bus::{Participant, access::Access};
 use tampu_log::{
     Logger, alert,
     archive::{Archive, ArchiveError, Options, Segments},
-    collector::{Collector, CollectorError, CollectorOptions, status::Report},
+    collector::{Collector, CollectorError, CollectorOptions, router::Router, status::Report},
     notice,
 };
 
-use crate::config::Config;
+use crate::{
+    config::Config,
+    routes::{RouteError, Routes},
+};
 
 /// A collector at work.
 pub(crate) struct Collecting {
@@ -39,6 +42,9 @@ pub enum CollectingError {
     /// The collector.
     #[error(transparent)]
     Collector(#[from] CollectorError),
+    /// Its routes.
+    #[error(transparent)]
+    Routes(#[from] RouteError),
     /// The system has no more threads.
     #[error("watching the archive: {0}")]
     Watch(std::io::Error),
@@ -98,8 +104,13 @@ impl Collecting {
             ..Options::new(config.domain.clone())
         };
         let archive = Arc::new(Segments::open(directory.join("segments"), options)?);
-        let options =
-            CollectorOptions { access, quotas: config.quota.clone(), ..CollectorOptions::new(directory.join("rejected")) };
+        let routes = Routes::start(&config.route, &config.target, &directory.join("routes"), logger.clone())?;
+        let options = CollectorOptions {
+            access,
+            quotas: config.quota.clone(),
+            router: routes.map(|routes| Arc::new(routes) as Arc<dyn Router>),
+            ..CollectorOptions::new(directory.join("rejected"))
+        };
         let collector = Collector::start(participant, archive.clone(), options)?;
         let watch = Watch::start(archive.clone(), logger).map_err(CollectingError::Watch)?;
         Ok(Collecting { directory, _watch: watch, collector, archive })

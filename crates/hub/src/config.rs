@@ -4,6 +4,7 @@
 //! is an error with its line: a setting that is silently ignored is a setting that silently does not work.
 
 use std::{
+    collections::BTreeMap,
     fmt, fs,
     path::{Path, PathBuf},
     str::FromStr,
@@ -18,6 +19,7 @@ use tampu_types::{Domain, Level};
 use crate::{
     inputs::settings::{Epics, Syslog},
     metrics::Metrics,
+    routes::settings::{RouteSettings, TargetSettings},
     rules::Allow,
 };
 
@@ -102,6 +104,10 @@ pub struct Config {
     pub metrics: Metrics,
     /// The hub's own log.
     pub log: Log,
+    /// Which live records go elsewhere, in order.
+    pub route: Vec<RouteSettings>,
+    /// Where they go, by name.
+    pub target: BTreeMap<String, TargetSettings>,
     /// Settings for topics, in order; later ones override earlier ones.
     pub topic: Vec<QosPatch>,
 }
@@ -155,6 +161,8 @@ impl Default for Config {
             epics: Epics::default(),
             metrics: Metrics::default(),
             log: Log::default(),
+            route: Vec::new(),
+            target: BTreeMap::new(),
             topic: Vec::new(),
         }
     }
@@ -280,6 +288,7 @@ impl Config {
         if self.collector.segment_mb == 0 {
             return wrong("collector.segment_mb", "a segment needs at least 1 MiB".to_owned());
         }
+        crate::routes::check(self)?;
         for (setting, bytes) in [("syslog.max_message", self.syslog.max_message), ("epics.max_line", self.epics.max_line)] {
             if !(480..=1 << 20).contains(&bytes) {
                 return wrong(setting, format!("{bytes} bytes: a message may have 480 to 1048576 of them"));

@@ -6,6 +6,7 @@
 //! | who may do what | [`rules`] |
 //! | logs of other programs, taken in | [`inputs`] |
 //! | how it is, for Prometheus | [`metrics`] |
+//! | where records go besides the archive | [`routes`] |
 //! | the roles at work | [`Hub`] |
 //!
 //! A hub installs no signal handlers and prints nothing itself (its logger's local output excepted); the program around it
@@ -18,6 +19,7 @@ mod collecting;
 mod hub;
 pub mod inputs;
 pub mod metrics;
+pub mod routes;
 pub mod rules;
 
 pub use config::{Config, ConfigError, Role};

@@ -14,6 +14,7 @@
 //! | telling what was not taken on purpose | `dropped` |
 //! | who sends how much | [`status`] |
 //! | how long it takes | [`latency`] |
+//! | where records go besides | [`router`] |
 //! | questions and answers | `services`, and their asking side [`ask`] |
 //!
 //! | topic or service | what |
@@ -35,7 +36,9 @@ use std::{
 use tampu_bus::{Ack, BusError, History, Hold, Participant, ReaderQos, access::Access, engine::Guard};
 use tampu_types::{PartitionFilter, TopicFilter, name::BadTopic};
 
-use self::{intake::Intake, latency::Latency, quota::Quotas, rejected::Rejected, services::Services, status::Status};
+use self::{
+    intake::Intake, latency::Latency, quota::Quotas, rejected::Rejected, router::Router, services::Services, status::Status,
+};
 use crate::archive::Archive;
 
 pub mod ask;
@@ -45,6 +48,7 @@ mod intake;
 pub mod latency;
 pub mod quota;
 mod rejected;
+pub mod router;
 mod services;
 pub mod status;
 
@@ -70,6 +74,8 @@ pub struct CollectorOptions {
     pub access: Access,
     /// What one source may send to be kept.
     pub quotas: Quotas,
+    /// Where live records go besides the archive.
+    pub router: Option<Arc<dyn Router>>,
 }
 
 impl CollectorOptions {
@@ -84,6 +90,7 @@ impl CollectorOptions {
             searches: 8,
             access: Access::same_user(),
             quotas: Quotas::none(),
+            router: None,
         }
     }
 }
@@ -155,7 +162,8 @@ impl Collector {
             resume: resume.into_iter().map(|offset| (offset.incarnation, offset.stream, offset.next)).collect(),
         };
         let reader = shared.participant.reader(&TopicFilter::new(topics)?, &PartitionFilter::All, qos)?;
-        let intake = Intake::new(shared, reader);
+        let router = if topics == LIVE_TOPICS { shared.options.router.clone() } else { None };
+        let intake = Intake::new(shared, reader, router);
         let worker = std::thread::Builder::new().name(format!("collect {topics}")).spawn(move || intake.run());
         self.workers.push(worker.map_err(CollectorError::Worker)?);
         Ok(())
@@ -193,6 +201,7 @@ impl Shared {
             streams: self.streams.load(Ordering::Relaxed),
             waiting: self.waiting.load(Ordering::Relaxed),
             durable: self.latency.read(),
+            targets: self.options.router.as_ref().map(|router| router.report()).unwrap_or_default(),
             sources: self.status.sources(self.participant.clock().utc()),
             archive: self.archive.health(),
         }

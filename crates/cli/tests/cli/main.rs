@@ -6,5 +6,6 @@ mod inputs;
 mod killed;
 mod levels;
 mod live;
+mod routes;
 mod site;
 mod usage;

@@ -72,16 +72,13 @@ impl Taking {
     fn run(mut self) {
         let mut buffer = vec![0; LONGEST];
         while !self.desk.is_stopping() {
-            match self.socket.recv_from(&mut buffer) {
-                Ok((length, from)) => {
-                    let whole = buffer[..length].trim_ascii_end();
-                    let bytes = &whole[..whole.len().min(self.desk.kind.limit)];
-                    if !bytes.is_empty() {
-                        self.desk.take(Frame { bytes, whole: whole.len() as u64, broken_off: false }, from.ip());
-                    }
+            // An error is that nothing came for a while, and no more: this socket sends nothing that could be refused.
+            if let Ok((length, from)) = self.socket.recv_from(&mut buffer) {
+                let whole = buffer[..length].trim_ascii_end();
+                let bytes = &whole[..whole.len().min(self.desk.kind.limit)];
+                if !bytes.is_empty() {
+                    self.desk.take(Frame { bytes, whole: whole.len() as u64, broken_off: false }, from.ip());
                 }
-                // Nothing came for a while, or the answer to a datagram of ours, of which there are none, could not be delivered.
-                Err(_) => {}
             }
             if self.looked.elapsed() >= LOOK {
                 self.look(false);

@@ -5,6 +5,7 @@ use std::{cmp::Reverse, sync::Arc};
 use tampu_bus::{Participant, engine::zenoh::node::Node};
 use tampu_log::collector::{
     latency::BOUNDS_US,
+    router::TargetReport,
     status::{Report, SourceReport},
 };
 
@@ -50,11 +51,14 @@ impl Subjects {
     }
 }
 
+/// A family with a series for each report: name, type, help, number.
+type Family<T> = (&'static str, &'static str, &'static str, fn(&T) -> u64);
+
 /// The number a counter of sources adds up to.
 type Count = fn(&SourceReport) -> u64;
 
 /// Counters of sources: the family of all, that of each, the help, the number.
-const COUNTERS: [(&str, &str, &str, Count); 7] = [
+const COUNTERS: [(&str, &str, &str, Count); 8] = [
     ("tampu_collector_records_total", "tampu_source_records_total", "Records kept.", |source| source.received),
     ("tampu_collector_duplicates_total", "tampu_source_duplicates_total", "Records that were there already.", |source| {
         source.duplicates
@@ -89,6 +93,12 @@ const COUNTERS: [(&str, &str, &str, Count); 7] = [
         "Records over their source's quota, not kept.",
         |source| source.over_quota,
     ),
+    (
+        "tampu_collector_left_out_records_total",
+        "tampu_source_left_out_records_total",
+        "Records that a route keeps out of the archive.",
+        |source| source.left_out,
+    ),
 ];
 
 fn collector(text: &mut Text, report: &Report, limit: usize) {
@@ -114,7 +124,23 @@ fn collector(text: &mut Text, report: &Report, limit: usize) {
     text.family("tampu_archive_commits_total", "counter", "Group commits.").value(&[], archive.commits);
     let slowest = seconds(archive.slowest_commit_us);
     text.family("tampu_archive_slowest_commit_seconds", "gauge", "The longest commit so far.").value(&[], slowest);
+    targets(text, &report.targets);
     sources(text, report, limit);
+}
+
+fn targets(text: &mut Text, targets: &[TargetReport]) {
+    let families: [Family<TargetReport>; 4] = [
+        ("tampu_target_records_total", "counter", "Records written to targets of routes.", |target| target.written),
+        ("tampu_target_lost_records_total", "counter", "Records for which a target had no room.", |target| target.lost),
+        ("tampu_target_waiting_bytes", "gauge", "Bytes that wait for a target.", |target| target.waiting),
+        ("tampu_target_failing", "gauge", "1 while a target cannot be written.", |target| u64::from(target.failing.is_some())),
+    ];
+    for (name, kind, help, count) in families.into_iter().filter(|_| !targets.is_empty()) {
+        text.family(name, kind, help);
+        for target in targets {
+            text.value(&[("target", &target.target)], count(target));
+        }
+    }
 }
 
 /// Series of the sources that were heard of last: there may be more sources than a Prometheus wants series.
@@ -148,7 +174,7 @@ fn inputs(text: &mut Text, reports: &[InputReport]) {
     if reports.is_empty() {
         return;
     }
-    let families: [(&str, &str, &str, fn(&InputReport) -> u64); 8] = [
+    let families: [Family<InputReport>; 8] = [
         ("tampu_input_messages_total", "counter", "Messages that became records.", |report| report.counts.records),
         ("tampu_input_bytes_total", "counter", "Bytes of these messages.", |report| report.counts.bytes),
         ("tampu_input_cut_total", "counter", "Messages longer than the bound.", |report| report.counts.cut),
@@ -192,6 +218,7 @@ mod tests {
             streams: 3,
             waiting: 0,
             durable: Default::default(),
+            targets: vec![Default::default()],
             sources: (0..sources).map(source).collect(),
             archive: Health::default(),
         }

@@ -21,6 +21,7 @@ use super::{
     dropped::{Dropped, Ledger},
     gaps::Teller,
     quota::{Meters, Packet},
+    router::Router,
 };
 use crate::archive::{Appended, ArchiveError, Arrival, StreamOffset};
 
@@ -45,6 +46,9 @@ struct Store {
     shared: Arc<Shared>,
     /// Taken, not yet durable: in the order of their tickets.
     waiting: VecDeque<Waiting>,
+    /// Where records go besides, and packets that go there once their ticket is committed.
+    router: Option<Arc<dyn Router>>,
+    to_route: VecDeque<(u64, Vec<u8>)>,
     /// Streams whose writer's death left their end unknown; told in one record a writer.
     open_ends: HashMap<Incarnation, (SourceName, Vec<(String, u64)>)>,
     /// What the hook said of each stream; it is asked once a stream, not once a packet.
@@ -56,8 +60,8 @@ struct Store {
 }
 
 impl Intake {
-    pub(super) fn new(shared: Arc<Shared>, reader: Reader) -> Intake {
-        Intake { reader, store: Store::new(shared) }
+    pub(super) fn new(shared: Arc<Shared>, reader: Reader, router: Option<Arc<dyn Router>>) -> Intake {
+        Intake { reader, store: Store::new(shared, router) }
     }
 
     pub(super) fn run(mut self) {
@@ -96,15 +100,18 @@ impl Intake {
         for (stream, next) in furthest.values() {
             self.reader.acknowledge(stream, *next);
         }
+        self.store.route(committed);
     }
 }
 
 impl Store {
-    fn new(shared: Arc<Shared>) -> Store {
+    fn new(shared: Arc<Shared>, router: Option<Arc<dyn Router>>) -> Store {
         Store {
             meters: Meters::new(shared.options.quotas.clone()),
             shared,
             waiting: VecDeque::new(),
+            router,
+            to_route: VecDeque::new(),
             open_ends: HashMap::new(),
             asked: HashMap::new(),
             ledger: Ledger::default(),
@@ -161,9 +168,14 @@ impl Store {
             self.shared.status.over_quota(&stream.source, records);
             return self.drop_sample(sample, &header, &bytes, records, over.to_string());
         }
-        let samples = [bytes.as_ref()];
-        let arrival = Arrival::of_stream(&header, &samples, sample.received);
-        let taken = if stream.type_tag.id == TYPE_ID {
+        let of_logs = stream.type_tag.id == TYPE_ID;
+        let sifted = self.router.as_ref().filter(|_| of_logs).and_then(|router| router.sift(&bytes));
+        let kept = match &sifted {
+            Some(sifted) => sifted.kept.as_deref(),
+            None => Some(bytes.as_ref()),
+        };
+        let arrival = Arrival::of_stream(&header, kept.as_slice(), sample.received);
+        let taken = if of_logs {
             self.append(&arrival)
         } else {
             Err(format!("its type is {}, a log batch's is {TYPE_ID}", stream.type_tag.id))
@@ -182,7 +194,22 @@ impl Store {
             let records = (appended.records + appended.duplicates).max(1);
             self.meters.charge(&packet, records, bytes.len() as u64);
             self.shared.status.took(&stream.source, stream.incarnation, &appended, sample.received);
+            if let (Some(_), Some(kept), true) = (&self.router, kept, appended.records > 0) {
+                self.to_route.push_back((appended.ticket, kept.to_vec()));
+            }
+            if let (Some(router), Some(sifted)) = (&self.router, sifted) {
+                self.shared.status.left_out(&stream.source, sifted.records);
+                router.route(sifted.left_out);
+            }
             self.wait_for(&appended, stream, sample.sequence + 1);
+        }
+    }
+
+    /// Sends elsewhere what is durable now.
+    fn route(&mut self, committed: u64) {
+        let Some(router) = &self.router else { return };
+        while let Some((_, packet)) = self.to_route.pop_front_if(|(ticket, _)| *ticket <= committed) {
+            router.route(packet);
         }
     }
 
@@ -218,9 +245,10 @@ impl Store {
         self.tell_all(&due);
     }
 
-    fn tell_all(&self, dropped: &[Dropped]) {
+    fn tell_all(&mut self, dropped: &[Dropped]) {
         for dropped in dropped {
-            self.tell(self.teller().dropped(dropped), None);
+            let record = self.teller().dropped(dropped);
+            self.tell(record, None);
         }
     }
 
@@ -292,8 +320,15 @@ impl Store {
     }
 
     /// Keeps a record of the collector's own, and with it where a stream stands.
-    fn tell(&self, record: LogRecord, advances: Option<StreamOffset>) -> Option<Appended> {
-        self.with_own_arrival(&record, advances, |arrival| self.append(arrival).ok().flatten()).flatten()
+    fn tell(&mut self, record: LogRecord, advances: Option<StreamOffset>) -> Option<Appended> {
+        let (appended, packet) = self.with_own_arrival(&record, advances, |arrival| {
+            let packet = self.router.as_ref().map(|_| arrival.samples.concat());
+            self.append(arrival).ok().flatten().zip(Some(packet))
+        })??;
+        if let Some(packet) = packet {
+            self.to_route.push_back((appended.ticket, packet));
+        }
+        Some(appended)
     }
 
     /// A record of the collector's own as it arrives at the archive; `None` if it cannot be encoded.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use tampu_bus::SourceState;
 use tampu_types::{Incarnation, SourceName, Time};
 
-use super::latency::Durable;
+use super::{latency::Durable, router::TargetReport};
 use crate::archive::{Appended, Health};
 
 /// A collector's state, as `log/status` answers it.
@@ -29,6 +29,8 @@ pub struct Report {
     pub waiting: u64,
     /// How long batches took until they were durable.
     pub durable: Durable,
+    /// Where records go besides.
+    pub targets: Vec<TargetReport>,
     /// Everybody who has sent something in this life.
     pub sources: Vec<SourceReport>,
     /// How the archive is.
@@ -58,6 +60,8 @@ pub struct SourceReport {
     pub refused: u64,
     /// Records that were over its quota.
     pub over_quota: u64,
+    /// Records that a rule of the site keeps out of the archive.
+    pub left_out: u64,
     /// Why records were last refused.
     pub refusal: Option<String>,
     /// When something of it last came, ns UTC.
@@ -134,6 +138,10 @@ impl Status {
 
     pub(crate) fn over_quota(&self, name: &SourceName, records: u64) {
         self.with(name, |source| source.report.over_quota += records);
+    }
+
+    pub(crate) fn left_out(&self, name: &SourceName, records: u64) {
+        self.with(name, |source| source.report.left_out += records);
     }
 
     pub(crate) fn changed(&self, name: &SourceName, incarnation: Incarnation, state: SourceState) {
