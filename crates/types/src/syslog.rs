@@ -102,7 +102,7 @@ fn priority(text: &str) -> Option<(u8, &str)> {
 }
 
 /// `YYYY-MM-DDThh:mm:ss[.fraction]` with `Z` or an offset, as RFC 3339 has it.
-fn rfc3339(text: &str) -> Option<Time> {
+pub fn rfc3339(text: &str) -> Option<Time> {
     let (local, offset_minutes) = match text.strip_suffix(['Z', 'z']) {
         Some(local) => (local, 0),
         None => {

@@ -10,13 +10,15 @@ pub mod levels;
 pub mod query;
 pub mod recover;
 pub mod send;
+pub mod ship;
 pub mod stat;
 pub mod tail;
 
-/// Send, follow, find, bring in and take out log records; see and set loggers' levels
+/// Send, ship, follow, find, bring in and take out log records; see and set loggers' levels
 #[derive(Debug, Subcommand)]
 pub enum Log {
     Send(send::Send),
+    Ship(ship::Ship),
     Tail(tail::Tail),
     Query(query::Query),
     Import(import::Import),
@@ -30,6 +32,7 @@ impl Log {
     pub fn run(self, context: &Context) -> Outcome {
         match self {
             Log::Send(send) => send.run(context),
+            Log::Ship(ship) => ship.run(context),
             Log::Tail(tail) => tail.run(context),
             Log::Query(query) => query.run(context),
             Log::Import(import) => import.run(context),

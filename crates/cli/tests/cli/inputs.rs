@@ -35,7 +35,7 @@ fn syslog_is_kept_once_and_seen_live() {
     let (_hub, address) = hub(&site);
     let mut stream = TcpStream::connect(address("syslog tcp")).unwrap();
     let counted = "<34>1 2003-10-11T22:14:15.003Z mymachine su 77 ID47 [ex@32473 iut=\"3\"] 'su root' failed\nfor lonvick";
-    write!(stream, "{} {counted}<30>Oct 11 22:14:15 dbd[8]: by line\n", counted.len()).unwrap();
+    writeln!(stream, "{} {counted}<30>Oct 11 22:14:15 dbd[8]: by line", counted.len()).unwrap();
     let record = site.find(1, &["-p", "su"]).remove(0);
     assert_eq!((record["level"].as_str(), record["host"].as_str()), (Some("Critical"), Some("mymachine")));
     assert_eq!(record["message"], "'su root' failed\nfor lonvick");

@@ -7,5 +7,6 @@ mod killed;
 mod levels;
 mod live;
 mod routes;
+mod ship;
 mod site;
 mod usage;

@@ -118,6 +118,7 @@ fn respond(head: &[u8], page: &Page) -> String {
     let text = String::from_utf8_lossy(head);
     let mut words = text.lines().next().unwrap_or_default().split(' ');
     let (method, target, version) = (words.next(), words.next(), words.next());
+    let target = target.filter(|target| target.starts_with('/'));
     let (Some(method), Some(target), Some("HTTP/1.0" | "HTTP/1.1")) = (method, target, version) else {
         return response("400 Bad Request", plain, "no request of HTTP/1.1\n", true, "");
     };
