@@ -3,9 +3,11 @@
 //! The fuzz targets call these, and so does `crates/types/tests/mutations.rs`, with seeded mutations on the stable toolchain.
 
 use tampu_types::{
-    BatchHeader, Incarnation, LogRecord,
+    BatchHeader, Incarnation, LogRecord, Time, epics,
+    frames::{Frames, Framing},
     json_lines::{JsonLinesReader, JsonLinesWriter},
     log_batch::{LogBatchView, decode_records, encode_records},
+    syslog,
     xml::{AcsXmlOptions, AcsXmlReader, AcsXmlWriter},
 };
 
@@ -60,4 +62,40 @@ pub fn json_lines(bytes: &[u8]) {
     let text = writer.finish().expect("memory takes it");
     let expected: Vec<_> = records.into_iter().map(Ok).collect();
     assert_eq!(JsonLinesReader::new(&text[..], "again").collect::<Vec<_>>(), expected);
+}
+
+/// A stream of syslog messages: each becomes a record, whose message is written so that it is read again.
+pub fn syslog_stream(bytes: &[u8]) {
+    for_frames(Framing::Syslog, bytes, |message| {
+        let record = syslog::parse(message, Time(1_790_000_000_000_000_000));
+        let mut text = String::new();
+        syslog::encode(&record, 16, &mut text);
+        let again = syslog::parse(text.as_bytes(), Time(0));
+        assert_eq!((&again.message, again.level), (&record.message, record.level));
+        assert!(again.data.len() > record.data.len() - 3, "{text}");
+    });
+}
+
+/// A stream of lines from an IOC.
+pub fn epics_stream(bytes: &[u8]) {
+    for_frames(Framing::Lines, bytes, |line| {
+        let record = epics::parse(line, Time(1_790_000_000_000_000_000));
+        assert!(record.message.len() <= 3 * line.len());
+    });
+}
+
+/// Calls `act` with each message, and sees that no more is handed out than came.
+fn for_frames(framing: Framing, bytes: &[u8], mut act: impl FnMut(&[u8])) {
+    let mut frames = Frames::new(framing, 512);
+    let mut handed_out = 0;
+    let mut sink = |frame: tampu_types::frames::Frame<'_>| {
+        handed_out += frame.bytes.len();
+        assert!(frame.bytes.len() <= 512 && frame.bytes.len() as u64 <= frame.whole);
+        act(frame.bytes);
+    };
+    for piece in bytes.chunks(100) {
+        frames.push(piece, &mut sink);
+    }
+    frames.end(&mut sink);
+    assert!(handed_out <= bytes.len());
 }

@@ -83,6 +83,11 @@ impl Keeper {
         Ok(scanned.complete || Some(scanned.found) == query.limit || interrupt.asked())
     }
 
+    /// Oneself on the bus.
+    pub fn participant(&self) -> &Participant {
+        &self.participant
+    }
+
     /// Counts.
     pub fn count(&self, query: &Query, by: &Grouping) -> Result<Counts, Failure> {
         ask::stat(&self.participant, query, by, ANSWER_TIMEOUT).map_err(|error| self.failure(error))

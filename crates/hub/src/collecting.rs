@@ -14,11 +14,14 @@ use tampu_bus::{Participant, access::Access};
 use tampu_log::{
     Logger, alert,
     archive::{Archive, ArchiveError, Options, Segments},
-    collector::{Collector, CollectorError, CollectorOptions},
+    collector::{Collector, CollectorError, CollectorOptions, router::Router, status::Report},
     notice,
 };
 
-use crate::config::Config;
+use crate::{
+    config::Config,
+    routes::{RouteError, Routes},
+};
 
 /// A collector at work.
 pub(crate) struct Collecting {
@@ -39,6 +42,9 @@ pub enum CollectingError {
     /// The collector.
     #[error(transparent)]
     Collector(#[from] CollectorError),
+    /// Its routes.
+    #[error(transparent)]
+    Routes(#[from] RouteError),
     /// The system has no more threads.
     #[error("watching the archive: {0}")]
     Watch(std::io::Error),
@@ -98,10 +104,12 @@ impl Collecting {
             ..Options::new(config.domain.clone())
         };
         let archive = Arc::new(Segments::open(directory.join("segments"), options)?);
+        let routes = Routes::start(&config.route, &config.target, &directory.join("routes"), logger.clone())?;
         let options = CollectorOptions {
             access,
             quotas: config.quota.clone(),
             keep_attached: config.collector.keep_attached,
+            router: routes.map(|routes| Arc::new(routes) as Arc<dyn Router>),
             ..CollectorOptions::new(directory.join("rejected"))
         };
         let collector = Collector::start(participant, archive.clone(), options)?;
@@ -119,6 +127,11 @@ impl Collecting {
         let health = self.archive.health();
         let fault = |fault: &tampu_log::archive::Fault| format!("{}: {}", fault.file.display(), fault.what);
         (health.records, health.faults.iter().map(fault).collect())
+    }
+
+    /// How the collector and its archive are.
+    pub fn report(&self) -> Report {
+        self.collector.status()
     }
 
     /// Batches that could not be read so far.

@@ -4,6 +4,7 @@
 //! is an error with its line: a setting that is silently ignored is a setting that silently does not work.
 
 use std::{
+    collections::BTreeMap,
     fmt, fs,
     path::{Path, PathBuf},
     str::FromStr,
@@ -19,7 +20,12 @@ use tampu_log::{
 };
 use tampu_types::{Domain, Level, SourceName};
 
-use crate::rules::Allow;
+use crate::{
+    inputs::settings::{Epics, Syslog},
+    metrics::Metrics,
+    routes::settings::{RouteSettings, TargetSettings},
+    rules::Allow,
+};
 
 /// A part a hub can play.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -94,6 +100,12 @@ pub struct Config {
     pub collector: Collector,
     /// What one source may send to be kept.
     pub quota: Quotas,
+    /// Syslog, taken in.
+    pub syslog: Syslog,
+    /// The log of EPICS's IOCs, taken in.
+    pub epics: Epics,
+    /// How the hub is, for Prometheus.
+    pub metrics: Metrics,
     /// The hub's own log.
     #[serde(deserialize_with = "over_default_log")]
     pub log: LogPatch,
@@ -105,6 +117,10 @@ pub struct Config {
     /// The file this comes from, if it comes from one: its log settings can be read once more.
     #[serde(skip)]
     pub file: Option<PathBuf>,
+    /// Which live records go elsewhere, in order.
+    pub route: Vec<RouteSettings>,
+    /// Where they go, by name.
+    pub target: BTreeMap<String, TargetSettings>,
     /// Settings for topics, in order; later ones override earlier ones.
     pub topic: Vec<QosPatch>,
 }
@@ -149,6 +165,11 @@ impl Default for Config {
             allow: Vec::new(),
             collector: Collector::default(),
             quota: Quotas::default(),
+            syslog: Syslog::default(),
+            epics: Epics::default(),
+            metrics: Metrics::default(),
+            route: Vec::new(),
+            target: BTreeMap::new(),
             topic: Vec::new(),
         }
     }
@@ -291,6 +312,12 @@ impl Config {
         }
         if self.collector.segment_mb == 0 {
             return wrong("collector.segment_mb", "a segment needs at least 1 MiB".to_owned());
+        }
+        crate::routes::check(self)?;
+        for (setting, bytes) in [("syslog.max_message", self.syslog.max_message), ("epics.max_line", self.epics.max_line)] {
+            if !(480..=1 << 20).contains(&bytes) {
+                return wrong(setting, format!("{bytes} bytes: a message may have 480 to 1048576 of them"));
+            }
         }
         Ok(())
     }

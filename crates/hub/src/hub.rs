@@ -2,6 +2,7 @@
 
 use std::{
     fs, io,
+    net::SocketAddr,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     sync::Arc,
@@ -22,28 +23,32 @@ use tampu_bus::{
     run_dir::{DomainDir, RunDir},
 };
 use tampu_log::{
-    LogSettings, Logger, info,
+    LogSettings, Logger, Threshold, info,
     logger::{BadSettings, Reread, config::LogFile},
     notice,
     recovery::{News, RingKeeper},
     warning,
 };
-use tampu_types::SourceName;
+use tampu_types::{Level, SourceName};
 
 use crate::{
     collecting::{Collecting, CollectingError},
     config::{Config, ConfigError, Role},
+    inputs::{self, InputError, InputReport, Inputs, settings::Door},
+    metrics::{Server, Subjects},
     rules::Rules,
 };
 
 /// A running hub. Dropping it ends it; [`Hub::stop`] says how that went.
 pub struct Hub {
     // Fields are dropped in this order: what writes first, what carries it last.
+    metrics: Option<Server>,
+    inputs: Arc<Inputs>,
     rings: Option<RingKeeper>,
     logger: Logger,
-    collecting: Option<Collecting>,
+    collecting: Option<Arc<Collecting>>,
     engine: Arc<dyn Engine>,
-    node: Option<Node>,
+    node: Option<Arc<Node>>,
     client: ZenohConfig,
     config: Config,
 }
@@ -77,6 +82,17 @@ pub enum HubError {
     /// The collector.
     #[error(transparent)]
     Collecting(#[from] CollectingError),
+    /// Logs of other programs cannot be taken in.
+    #[error(transparent)]
+    Input(#[from] InputError),
+    /// There is no place for its metrics.
+    #[error("metrics cannot be served at {address}: {why}")]
+    Metrics {
+        /// Where.
+        address: SocketAddr,
+        /// What the system said.
+        why: io::Error,
+    },
     /// The system has no more threads.
     #[error("starting the hub's log: {0}")]
     Log(io::Error),
@@ -93,7 +109,7 @@ impl Hub {
         rules.check_doors(&config)?;
         let has = |role| config.roles.contains(&role);
 
-        let node = if has(Role::Node) { Some(Node::start(node_config(&config, &client)?)?) } else { None };
+        let node = if has(Role::Node) { Some(Arc::new(Node::start(node_config(&config, &client)?)?)) } else { None };
         let engine: Arc<dyn Engine> = match &node {
             Some(node) => node.engine()?,
             None => Arc::new(ZenohEngine::open(client.clone())?),
@@ -103,18 +119,29 @@ impl Hub {
             Ok(Participant::on(engine.clone(), config.domain.clone(), source, qos.clone())?)
         };
         let access = rules.access(&config, &client).map_err(NodeError::RunDir)?;
-        let logger = start_log(&config, participant(source_name())?, access.clone())?;
+        let own = participant(name_of("hub"))?;
+        let logger = start_log(&config, own.clone(), access.clone())?;
         let collecting = if has(Role::Collector) {
-            Some(Collecting::start(&config, participant(collector_name())?, access, logger.clone())?)
+            Some(Arc::new(Collecting::start(&config, participant(name_of("collector"))?, access.clone(), logger.clone())?))
         } else {
             None
         };
 
         let rings = match &node {
-            Some(node) => Some(keep_rings(node.dir(), participant(ring_keeper_name())?, logger.clone())?),
+            Some(node) => Some(keep_rings(node.dir(), participant(name_of("rings"))?, logger.clone())?),
             None => None,
         };
-        let hub = Hub { rings, logger, collecting, engine, node, client, config };
+        // Last, so that somebody keeps what they take in.
+        let inputs = Arc::new(start_inputs(&config, participant, &access)?);
+        let subjects = Subjects {
+            participant: own,
+            node: node.clone(),
+            collecting: collecting.clone(),
+            inputs: inputs.clone(),
+            sources: config.metrics.sources,
+        };
+        let metrics = start_metrics(&config, subjects)?;
+        let hub = Hub { metrics, inputs, rings, logger, collecting, engine, node, client, config };
         hub.announce();
         Ok(hub)
     }
@@ -140,6 +167,19 @@ impl Hub {
             info!(self.logger, "records are kept in {}", collecting.directory().display(); records = records);
             faults.iter().for_each(|fault| warning!(self.logger, "the archive: {fault}"));
         }
+        for address in self.inputs.addresses() {
+            info!(self.logger, "taking in {address}"; address = address.as_str());
+        }
+        if let Some(metrics) = &self.metrics {
+            info!(self.logger, "metrics are at http://{}/metrics", metrics.address(); address = metrics.address().to_string());
+        }
+        let config = &self.config;
+        for (input, door) in [("syslog", config.syslog.udp), ("syslog", config.syslog.tcp), ("epics", config.epics.listen)] {
+            let on = if input == "epics" { config.epics.enabled } else { config.syslog.enabled };
+            if let Some(address) = door.beyond_this_host().filter(|_| on) {
+                notice!(self.logger, "whoever reaches {address} may write into the log: {input} knows no keys");
+            }
+        }
     }
 
     /// What a process needs to find this hub.
@@ -159,38 +199,43 @@ impl Hub {
 
     /// The network addresses it listens at.
     pub fn addresses(&self) -> Vec<String> {
-        self.node.as_ref().map(Node::addresses).unwrap_or_default()
+        self.node.as_deref().map(Node::addresses).unwrap_or_default()
+    }
+
+    /// Where logs of other programs are taken in, as `syslog udp 127.0.0.1:5514`.
+    pub fn inputs(&self) -> Vec<String> {
+        self.inputs.addresses()
+    }
+
+    /// What the inputs have counted.
+    pub fn input_reports(&self) -> Vec<InputReport> {
+        self.inputs.reports()
     }
 
     /// Where records are kept, if it collects.
     pub fn data(&self) -> Option<&Path> {
-        self.collecting.as_ref().map(Collecting::directory)
+        self.collecting.as_deref().map(Collecting::directory)
     }
 
     /// Ends in order: what was received is committed, what was logged goes out.
     pub fn stop(mut self) {
-        if let Some(rejected) = self.collecting.as_ref().map(Collecting::rejected).filter(|rejected| *rejected > 0) {
+        if let Some(rejected) = self.collecting.as_deref().map(Collecting::rejected).filter(|rejected| *rejected > 0) {
             warning!(self.logger, "{rejected} batches could not be read and were set aside");
         }
         notice!(self.logger, "hub of domain '{}' stops", self.config.domain);
         self.logger.flush(Duration::from_secs(1));
-        let Hub { rings, .. } = &mut self;
+        let Hub { metrics, inputs, rings, .. } = &mut self;
+        drop(metrics.take());
+        drop(std::mem::take(inputs));
         // Before the log it tells of recoveries in.
         drop(rings.take());
         drop(self);
     }
 }
 
-fn source_name() -> String {
-    format!("hub@{}", host())
-}
-
-fn collector_name() -> String {
-    format!("collector@{}", host())
-}
-
-fn ring_keeper_name() -> String {
-    format!("rings@{}", host())
+/// The name of a part of this hub on the bus.
+fn name_of(part: &str) -> String {
+    format!("{part}@{}", host())
 }
 
 /// Looks after the log rings of this host's processes.
@@ -235,6 +280,45 @@ fn log_settings(config: &Config, source: &SourceName) -> LogSettings {
     let log = config.log_flags.clone().over(config.log.clone());
     LogFile { log, logger: config.logger.clone() }.apply(&mut settings);
     settings
+}
+
+/// Starts what the configuration wants taken in, each input a source of its own.
+fn start_inputs(
+    config: &Config,
+    participant: impl Fn(String) -> Result<Participant, HubError>,
+    access: &Access,
+) -> Result<Inputs, HubError> {
+    let mut inputs = Inputs::default();
+    let join = |name: &str| -> Result<(Participant, Logger), HubError> {
+        let participant = participant(name_of(name))?;
+        let mut settings = LogSettings::isolated(config.domain.clone(), participant.source().clone());
+        settings.rings = participant.log_rings();
+        settings.central = Threshold::From(Level::Trace);
+        settings.queue_bytes = inputs::QUEUE;
+        settings.full_wait = Duration::from_secs(1);
+        settings.access = access.clone();
+        let logger = Logger::on(participant.clone(), settings).map_err(HubError::Log)?;
+        Ok((participant, logger))
+    };
+    if config.syslog.enabled {
+        let (participant, logger) = join("syslog")?;
+        inputs.syslog(&config.syslog, &participant, logger)?;
+    }
+    if config.epics.enabled {
+        let (participant, logger) = join("epics")?;
+        inputs.epics(&config.epics, &participant, logger)?;
+    }
+    Ok(inputs)
+}
+
+/// Serves metrics, if the configuration wants them served.
+fn start_metrics(config: &Config, subjects: Subjects) -> Result<Option<Server>, HubError> {
+    let Door::At(address) = config.metrics.listen else { return Ok(None) };
+    if !config.metrics.enabled {
+        return Ok(None);
+    }
+    let page = Arc::new(move || subjects.page());
+    Server::start(address, page).map(Some).map_err(|why| HubError::Metrics { address, why })
 }
 
 fn process_config(config: &Config) -> Result<ZenohConfig, HubError> {

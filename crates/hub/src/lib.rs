@@ -4,6 +4,9 @@
 //! |-|-|
 //! | what a hub is told | [`config`]; the documented file is `crates/hub/tampu.toml` |
 //! | who may do what | [`rules`] |
+//! | logs of other programs, taken in | [`inputs`] |
+//! | how it is, for Prometheus | [`metrics`] |
+//! | where records go besides the archive | [`routes`] |
 //! | the roles at work | [`Hub`] |
 //!
 //! A hub installs no signal handlers and prints nothing itself (its logger's local output excepted); the program around it
@@ -14,6 +17,9 @@ pub mod config;
 
 mod collecting;
 mod hub;
+pub mod inputs;
+pub mod metrics;
+pub mod routes;
 pub mod rules;
 
 pub use config::{Config, ConfigError, Role};

@@ -13,6 +13,8 @@
 //! | what one source may send | [`quota`] |
 //! | telling what was not taken on purpose | `dropped` |
 //! | who sends how much | [`status`] |
+//! | how long it takes | [`latency`] |
+//! | where records go besides | [`router`] |
 //! | questions and answers | `services`, and their asking side [`ask`] |
 //!
 //! | topic or service | what |
@@ -35,15 +37,19 @@ use std::{
 use tampu_bus::{Ack, BusError, History, Hold, Participant, ReaderQos, access::Access, engine::Guard};
 use tampu_types::{PartitionFilter, TopicFilter, name::BadTopic};
 
-use self::{intake::Intake, quota::Quotas, rejected::Rejected, services::Services, status::Status};
+use self::{
+    intake::Intake, latency::Latency, quota::Quotas, rejected::Rejected, router::Router, services::Services, status::Status,
+};
 use crate::archive::Archive;
 
 pub mod ask;
 mod dropped;
 mod gaps;
 mod intake;
+pub mod latency;
 pub mod quota;
 mod rejected;
+pub mod router;
 mod services;
 pub mod status;
 
@@ -74,6 +80,8 @@ pub struct CollectorOptions {
     pub quotas: Quotas,
     /// Whether records are kept that are published for attached readers alone.
     pub keep_attached: bool,
+    /// Where live records go besides the archive.
+    pub router: Option<Arc<dyn Router>>,
 }
 
 impl CollectorOptions {
@@ -89,6 +97,7 @@ impl CollectorOptions {
             access: Access::same_user(),
             quotas: Quotas::none(),
             keep_attached: false,
+            router: None,
         }
     }
 }
@@ -120,6 +129,11 @@ struct Shared {
     options: CollectorOptions,
     status: Status,
     rejected: Rejected,
+    latency: Latency,
+    /// Batches taken and not yet durable.
+    waiting: AtomicU64,
+    /// Streams of writers that are here.
+    streams: AtomicU64,
     /// Numbers the collector's own records.
     numbers: AtomicU64,
     stopping: AtomicBool,
@@ -156,7 +170,8 @@ impl Collector {
             resume: resume.into_iter().map(|offset| (offset.incarnation, offset.stream, offset.next)).collect(),
         };
         let reader = shared.participant.reader(&TopicFilter::new(topics)?, &PartitionFilter::All, qos)?;
-        let intake = Intake::new(shared, reader);
+        let router = if topics == LIVE_TOPICS { shared.options.router.clone() } else { None };
+        let intake = Intake::new(shared, reader, router);
         let worker = std::thread::Builder::new().name(format!("collect {topics}")).spawn(move || intake.run());
         self.workers.push(worker.map_err(CollectorError::Worker)?);
         Ok(())
@@ -173,6 +188,9 @@ impl Shared {
         Arc::new(Shared {
             rejected: Rejected::new(options.rejected.clone(), options.rejected_bytes),
             status: Status::default(),
+            latency: Latency::default(),
+            waiting: AtomicU64::new(0),
+            streams: AtomicU64::new(0),
             numbers: AtomicU64::new(0),
             stopping: AtomicBool::new(false),
             participant,
@@ -188,6 +206,10 @@ impl Shared {
             incarnation: self.participant.incarnation(),
             rejected,
             rejected_kept: kept,
+            streams: self.streams.load(Ordering::Relaxed),
+            waiting: self.waiting.load(Ordering::Relaxed),
+            durable: self.latency.read(),
+            targets: self.options.router.as_ref().map(|router| router.report()).unwrap_or_default(),
             sources: self.status.sources(self.participant.clock().utc()),
             archive: self.archive.health(),
         }

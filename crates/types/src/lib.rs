@@ -12,6 +12,8 @@
 //! | a log record and its level | [`record`], [`level`] | `spec/types.md` |
 //! | records in ACS's files | [`xml`] | `spec/wire/acs-xml.md` |
 //! | records as JSON, one a line | [`json_lines`] | `spec/wire/json-lines.md` |
+//! | syslog messages | [`syslog`]; in byte streams, [`frames`] | `spec/wire/syslog.md` |
+//! | lines of EPICS's error log | [`epics`] | `spec/wire/epics-log.md` |
 //! | the ids of records read from files | [`import`] | `spec/wire/import-id.md` |
 //! | records on the wire and in segments | [`log_batch`], on [`cdr`] | `spec/log.idl`, `spec/wire/log-batch.md` |
 //!
@@ -28,6 +30,8 @@
 mod arbitrary;
 pub mod bad_record;
 pub mod cdr;
+pub mod epics;
+pub mod frames;
 pub mod header;
 pub mod identity;
 pub mod import;
@@ -36,6 +40,7 @@ pub mod level;
 pub mod log_batch;
 pub mod name;
 pub mod record;
+pub mod syslog;
 pub mod time;
 pub mod xml;
 

@@ -143,3 +143,20 @@ fn json_lines_files() {
         &[b"{", b"\"", b"\n", b"\\u0000", b"\\ud800", b",", b":", b"\xff", b"1e999"],
     );
 }
+
+fn seed(file: &str) -> Vec<u8> {
+    std::fs::read(format!("{}/../../fuzz/seeds/{file}/examples", env!("CARGO_MANIFEST_DIR"))).unwrap()
+}
+
+#[test]
+fn syslog_streams() {
+    let pieces: [&[u8]; 12] =
+        [b"<", b">", b"[", b"]", b"\"", b"\\", b" ", b"\n", b"<13>1 - - - - - -", b"12 <", b"\xff", b"Feb 29 23:59:60 "];
+    run(demands::syslog_stream, &[seed("syslog_stream")], &pieces);
+}
+
+#[test]
+fn epics_streams() {
+    let pieces: [&[u8]; 8] = [b"\n", b"sevr=", b"=", b" ", b"\x1b[", b"a:1 Sun May 12 15:26:47 2024 ", b"\xff", b"fac="];
+    run(demands::epics_stream, &[seed("epics_stream")], &pieces);
+}

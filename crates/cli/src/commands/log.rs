@@ -11,15 +11,17 @@ pub mod query;
 pub mod recover;
 pub mod replay;
 pub mod send;
+pub mod ship;
 pub mod split;
 pub mod stat;
 pub mod tail;
 pub mod view;
 
-/// Send, follow, view, find, bring in, take out, split and replay log records; see and set loggers' levels
+/// Send, ship, follow, view, find, bring in, take out, split and replay log records; see and set loggers' levels
 #[derive(Debug, Subcommand)]
 pub enum Log {
     Send(send::Send),
+    Ship(ship::Ship),
     Tail(tail::Tail),
     View(view::View),
     Query(query::Query),
@@ -36,6 +38,7 @@ impl Log {
     pub fn run(self, context: &Context) -> Outcome {
         match self {
             Log::Send(send) => send.run(context),
+            Log::Ship(ship) => ship.run(context),
             Log::Tail(tail) => tail.run(context),
             Log::View(view) => view.run(context),
             Log::Query(query) => query.run(context),

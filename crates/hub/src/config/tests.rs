@@ -13,6 +13,7 @@ fn the_documented_file_says_the_defaults() {
     let all = Config::parse(&uncommented, path).unwrap();
     assert_eq!(all.network.connect, ["archive.example.org:7447"]);
     assert_eq!((all.topic.len(), all.allow.len(), all.quota.source.len(), all.logger.len()), (1, 1, 1, 1));
+    assert_eq!((all.route.len(), all.target.len(), all.route[0].to.len()), (1, 2, 2));
     all.check().unwrap();
 }
 

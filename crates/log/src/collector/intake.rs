@@ -4,7 +4,7 @@ use std::{
     borrow::Cow,
     collections::{HashMap, VecDeque},
     sync::{Arc, atomic::Ordering},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use tampu_bus::{
@@ -21,6 +21,7 @@ use super::{
     dropped::{Dropped, Ledger},
     gaps::Teller,
     quota::{Meters, Packet},
+    router::Router,
 };
 use crate::archive::{Appended, ArchiveError, Arrival, StreamOffset};
 
@@ -32,11 +33,22 @@ pub(super) struct Intake {
     store: Store,
 }
 
+/// A batch that is taken: up to where its stream is durable once its ticket is.
+struct Waiting {
+    ticket: u64,
+    stream: Arc<StreamInfo>,
+    next: u64,
+    since: Instant,
+}
+
 /// What is done with events, apart from the reader they are borrowed from.
 struct Store {
     shared: Arc<Shared>,
     /// Taken, not yet durable: in the order of their tickets.
-    waiting: VecDeque<(u64, Arc<StreamInfo>, u64)>,
+    waiting: VecDeque<Waiting>,
+    /// Where records go besides, and packets that go there once their ticket is committed.
+    router: Option<Arc<dyn Router>>,
+    to_route: VecDeque<(u64, Vec<u8>)>,
     /// Streams whose writer's death left their end unknown; told in one record a writer.
     open_ends: HashMap<Incarnation, (SourceName, Vec<(String, u64)>)>,
     /// What the hook said of each stream; it is asked once a stream, not once a packet.
@@ -48,8 +60,8 @@ struct Store {
 }
 
 impl Intake {
-    pub(super) fn new(shared: Arc<Shared>, reader: Reader) -> Intake {
-        Intake { reader, store: Store::new(shared) }
+    pub(super) fn new(shared: Arc<Shared>, reader: Reader, router: Option<Arc<dyn Router>>) -> Intake {
+        Intake { reader, store: Store::new(shared, router) }
     }
 
     pub(super) fn run(mut self) {
@@ -78,21 +90,28 @@ impl Intake {
 
     fn acknowledge(&mut self, committed: u64) {
         let mut furthest: HashMap<(Incarnation, u32), (Arc<StreamInfo>, u64)> = HashMap::new();
-        while let Some((_, stream, next)) = self.store.waiting.pop_front_if(|(ticket, ..)| *ticket <= committed) {
+        let now = Instant::now();
+        let before = self.store.waiting.len();
+        while let Some(Waiting { stream, next, since, .. }) = self.store.waiting.pop_front_if(|taken| taken.ticket <= committed) {
+            self.store.shared.latency.add(now.saturating_duration_since(since));
             furthest.insert((stream.incarnation, stream.stream), (stream, next));
         }
+        self.store.shared.waiting.fetch_sub((before - self.store.waiting.len()) as u64, Ordering::Relaxed);
         for (stream, next) in furthest.values() {
             self.reader.acknowledge(stream, *next);
         }
+        self.store.route(committed);
     }
 }
 
 impl Store {
-    fn new(shared: Arc<Shared>) -> Store {
+    fn new(shared: Arc<Shared>, router: Option<Arc<dyn Router>>) -> Store {
         Store {
             meters: Meters::new(shared.options.quotas.clone()),
             shared,
             waiting: VecDeque::new(),
+            router,
+            to_route: VecDeque::new(),
             open_ends: HashMap::new(),
             asked: HashMap::new(),
             ledger: Ledger::default(),
@@ -149,9 +168,14 @@ impl Store {
             self.shared.status.over_quota(&stream.source, records);
             return self.drop_sample(sample, &header, &bytes, records, over.to_string());
         }
-        let samples = [bytes.as_ref()];
-        let arrival = Arrival::of_stream(&header, &samples, sample.received);
-        let taken = if stream.type_tag.id == TYPE_ID {
+        let of_logs = stream.type_tag.id == TYPE_ID;
+        let sifted = self.router.as_ref().filter(|_| of_logs).and_then(|router| router.sift(&bytes));
+        let kept = match &sifted {
+            Some(sifted) => sifted.kept.as_deref(),
+            None => Some(bytes.as_ref()),
+        };
+        let arrival = Arrival::of_stream(&header, kept.as_slice(), sample.received);
+        let taken = if of_logs {
             self.append(&arrival)
         } else {
             Err(format!("its type is {}, a log batch's is {TYPE_ID}", stream.type_tag.id))
@@ -170,13 +194,36 @@ impl Store {
             let records = (appended.records + appended.duplicates).max(1);
             self.meters.charge(&packet, records, bytes.len() as u64);
             self.shared.status.took(&stream.source, stream.incarnation, &appended, sample.received);
-            self.waiting.push_back((appended.ticket, stream.clone(), sample.sequence + 1));
+            if let (Some(_), Some(kept), true) = (&self.router, kept, appended.records > 0) {
+                self.to_route.push_back((appended.ticket, kept.to_vec()));
+            }
+            if let (Some(router), Some(sifted)) = (&self.router, sifted) {
+                self.shared.status.left_out(&stream.source, sifted.records);
+                router.route(sifted.left_out);
+            }
+            self.wait_for(&appended, stream, sample.sequence + 1);
         }
     }
 
+    /// Sends elsewhere what is durable now.
+    fn route(&mut self, committed: u64) {
+        let Some(router) = &self.router else { return };
+        while let Some((_, packet)) = self.to_route.pop_front_if(|(ticket, _)| *ticket <= committed) {
+            router.route(packet);
+        }
+    }
+
+    fn wait_for(&mut self, appended: &Appended, stream: &Arc<StreamInfo>, next: u64) {
+        self.shared.waiting.fetch_add(1, Ordering::Relaxed);
+        self.waiting.push_back(Waiting { ticket: appended.ticket, stream: stream.clone(), next, since: Instant::now() });
+    }
+
     fn may_write(&mut self, stream: &StreamInfo) -> Result<(), Denied> {
+        let asked = self.asked.len();
         let ask = || self.shared.options.access.ask(Verb::Write, &Resource::Topic(stream.topic.to_string()));
-        self.asked.entry((stream.incarnation, stream.stream)).or_insert_with(ask).clone()
+        let answer = self.asked.entry((stream.incarnation, stream.stream)).or_insert_with(ask).clone();
+        self.shared.streams.fetch_add((self.asked.len() - asked) as u64, Ordering::Relaxed);
+        answer
     }
 
     /// Does without a sample on purpose: it is counted, will be told, and must not come again.
@@ -185,7 +232,7 @@ impl Store {
         self.ledger.add(&stream.source, why, records, bytes.len() as u64);
         let nothing = Arrival { samples: &[], ..Arrival::of_stream(header, &[], sample.received) };
         if let Ok(Some(appended)) = self.append(&nothing) {
-            self.waiting.push_back((appended.ticket, stream.clone(), sample.sequence + 1));
+            self.wait_for(&appended, stream, sample.sequence + 1);
         }
     }
 
@@ -198,9 +245,10 @@ impl Store {
         self.tell_all(&due);
     }
 
-    fn tell_all(&self, dropped: &[Dropped]) {
+    fn tell_all(&mut self, dropped: &[Dropped]) {
         for dropped in dropped {
-            self.tell(self.teller().dropped(dropped), None);
+            let record = self.teller().dropped(dropped);
+            self.tell(record, None);
         }
     }
 
@@ -239,7 +287,7 @@ impl Store {
         let record = self.teller().lost(stream, gap.from, to, gap.why);
         let offset = StreamOffset { incarnation: stream.incarnation, stream: stream.stream, next: to };
         if let Some(appended) = self.tell(record, Some(offset)) {
-            self.waiting.push_back((appended.ticket, stream.clone(), to));
+            self.wait_for(&appended, stream, to);
         }
     }
 
@@ -253,7 +301,9 @@ impl Store {
         }
         if matches!(change.state, SourceState::Died | SourceState::Left) {
             self.meters.ended(&change.source, change.incarnation);
+            let asked = self.asked.len();
             self.asked.retain(|(incarnation, _), _| *incarnation != change.incarnation);
+            self.shared.streams.fetch_sub((asked - self.asked.len()) as u64, Ordering::Relaxed);
             let left = self.ledger.of(&change.source);
             self.tell_all(&left);
         }
@@ -270,8 +320,15 @@ impl Store {
     }
 
     /// Keeps a record of the collector's own, and with it where a stream stands.
-    fn tell(&self, record: LogRecord, advances: Option<StreamOffset>) -> Option<Appended> {
-        self.with_own_arrival(&record, advances, |arrival| self.append(arrival).ok().flatten()).flatten()
+    fn tell(&mut self, record: LogRecord, advances: Option<StreamOffset>) -> Option<Appended> {
+        let (appended, packet) = self.with_own_arrival(&record, advances, |arrival| {
+            let packet = self.router.as_ref().map(|_| arrival.samples.concat());
+            self.append(arrival).ok().flatten().zip(Some(packet))
+        })??;
+        if let Some(packet) = packet {
+            self.to_route.push_back((appended.ticket, packet));
+        }
+        Some(appended)
     }
 
     /// A record of the collector's own as it arrives at the archive; `None` if it cannot be encoded.

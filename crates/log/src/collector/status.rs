@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use tampu_bus::SourceState;
 use tampu_types::{Incarnation, SourceName, Time};
 
+use super::{latency::Durable, router::TargetReport};
 use crate::archive::{Appended, Health};
 
 /// A collector's state, as `log/status` answers it.
@@ -22,6 +23,14 @@ pub struct Report {
     pub rejected: u64,
     /// How many of them are kept aside.
     pub rejected_kept: u64,
+    /// Streams of writers that are here, and have sent something.
+    pub streams: u64,
+    /// Batches taken from the bus and not yet durable.
+    pub waiting: u64,
+    /// How long batches took until they were durable.
+    pub durable: Durable,
+    /// Where records go besides.
+    pub targets: Vec<TargetReport>,
     /// Everybody who has sent something in this life.
     pub sources: Vec<SourceReport>,
     /// How the archive is.
@@ -51,6 +60,8 @@ pub struct SourceReport {
     pub refused: u64,
     /// Records that were over its quota.
     pub over_quota: u64,
+    /// Records that a rule of the site keeps out of the archive.
+    pub left_out: u64,
     /// Why records were last refused.
     pub refusal: Option<String>,
     /// When something of it last came, ns UTC.
@@ -127,6 +138,10 @@ impl Status {
 
     pub(crate) fn over_quota(&self, name: &SourceName, records: u64) {
         self.with(name, |source| source.report.over_quota += records);
+    }
+
+    pub(crate) fn left_out(&self, name: &SourceName, records: u64) {
+        self.with(name, |source| source.report.left_out += records);
     }
 
     pub(crate) fn changed(&self, name: &SourceName, incarnation: Incarnation, state: SourceState) {

@@ -19,12 +19,13 @@ use crate::{
 mod counts;
 mod loggers;
 mod sources;
+mod targets;
 
 /// Count records: by level, by a field, over time; tell who sends them, and what their loggers have done
 ///
 /// Without any option also the sources are shown that have sent something since the collector started: records kept, records a
 /// second, samples lost on their way (a sample is a packet of records; +? where a writer died and nobody knows), what came and
-/// was not kept, when something last came.
+/// was not kept, when something last came; and, where the hub has routes, how many records went to each of their targets.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  tampu log stat\n  tampu log stat --by process --since 1h\n  tampu log stat --every 5m --json\n  tampu log stat --by source,level --every 5min --csv\n  \
@@ -84,7 +85,9 @@ impl Stat {
         if format == counts::Format::Table && query == Query::default() && by == (Grouping { level: true, ..Grouping::default() })
         {
             written(writeln!(out))?;
-            sources::show(&keeper.status()?, false, &mut out)?;
+            let status = keeper.status()?;
+            sources::show(&status, false, &mut out)?;
+            targets::show(&status, &mut out)?;
         }
         Ok(())
     }

@@ -29,7 +29,7 @@ fn cells(source: &Value) -> [String; 6] {
     let number = |name: &str| source[name].as_u64().unwrap_or(0);
     // A stream whose writer died may have held more than anybody knows.
     let lost = if number("open_ends") > 0 { format!("{}+?", number("lost_samples")) } else { number("lost_samples").to_string() };
-    let dropped = number("refused") + number("over_quota") + number("rejected");
+    let dropped = number("refused") + number("over_quota") + number("rejected") + number("left_out");
     let seen = source["last_seen"].as_i64().map_or_else(|| "-".to_owned(), |ns| Time(ns).to_acs());
     let state = source["state"].as_str().filter(|state| !state.is_empty()).unwrap_or("-").to_owned();
     [number("received").to_string(), number("rate").to_string(), lost, dropped.to_string(), seen, state]

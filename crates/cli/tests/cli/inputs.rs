@@ -1,0 +1,159 @@
+//! Logs of other programs, as they send them: real sockets of a real hub.
+
+use std::{
+    collections::BTreeSet,
+    io::{Read, Write},
+    net::{TcpStream, UdpSocket},
+};
+
+use serde_json::Value;
+
+use crate::site::{Following, Site};
+
+const CONFIG: &str = "[syslog]\nenabled = true\nudp = \"127.0.0.1:0\"\ntcp = \"127.0.0.1:0\"\nconnections = 2\nmax_message = 480\n\
+    [epics]\nenabled = true\nlisten = \"127.0.0.1:0\"\n";
+
+/// A hub that takes in logs at ports of its own, and where.
+fn hub(site: &Site) -> (crate::site::Hub, impl Fn(&str) -> String) {
+    let hub = site.hub(&["--config", &site.file("tampu.toml", CONFIG)]);
+    let told = site.find(3, &["taking in"]);
+    let address = move |input: &str| {
+        let addresses = told.iter().filter_map(|record| datum(record, "address"));
+        addresses.filter_map(|address| address.strip_prefix(input).map(|at| at.trim().to_owned())).next().unwrap()
+    };
+    (hub, address)
+}
+
+fn datum(record: &Value, name: &str) -> Option<String> {
+    let data = record["data"].as_array()?;
+    data.iter().find(|datum| datum["name"] == name).map(|datum| datum["value"].as_str().unwrap().to_owned())
+}
+
+#[test]
+fn syslog_is_kept_once_and_seen_live() {
+    let site = Site::new();
+    let (_hub, address) = hub(&site);
+    let mut stream = TcpStream::connect(address("syslog tcp")).unwrap();
+    let counted = "<34>1 2003-10-11T22:14:15.003Z mymachine su 77 ID47 [ex@32473 iut=\"3\"] 'su root' failed\nfor lonvick";
+    writeln!(stream, "{} {counted}<30>Oct 11 22:14:15 dbd[8]: by line", counted.len()).unwrap();
+    let record = site.find(1, &["-p", "su"]).remove(0);
+    assert_eq!((record["level"].as_str(), record["host"].as_str()), (Some("Critical"), Some("mymachine")));
+    assert_eq!(record["message"], "'su root' failed\nfor lonvick");
+    assert_eq!(record["time"], "2003-10-11T22:14:15.003000000");
+    for (name, value) in [("facility", "auth"), ("procid", "77"), ("msgid", "ID47"), ("ex@32473.iut", "3"), ("peer", "127.0.0.1")]
+    {
+        assert_eq!(datum(&record, name).as_deref(), Some(value), "{name}: {record}");
+    }
+    assert!(datum(&site.find(1, &["-p", "dbd"])[0], "time_guessed").is_some());
+
+    // Live, too: whatever the tail has missed it begins with.
+    let mut tail = Following::start(&site, &["log", "tail", "--json", "-n", "10", "-p", "ticker"]);
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.send_to(b"<12>1 - box ticker - - - by datagram \xff\n", address("syslog udp")).unwrap();
+    let live: Value = serde_json::from_str(&tail.lines.next().unwrap().unwrap()).unwrap();
+    assert_eq!((live["message"].as_str(), live["level"].as_str()), (Some("by datagram \u{fffd}"), Some("Warning")));
+    assert_eq!(live["id"], site.find(1, &["-p", "ticker"])[0]["id"], "the same record as the one kept");
+
+    // Much at once: all of it, each once.
+    let many: String = (0..5000).map(|number| format!("<14>1 - box flood - - - line {number}\n")).collect();
+    stream.write_all(many.as_bytes()).unwrap();
+    let found = site.find(5000, &["-p", "flood", "-n", "0"]);
+    let messages: BTreeSet<&str> = found.iter().map(|record| record["message"].as_str().unwrap()).collect();
+    assert_eq!((found.len(), messages.len()), (5000, 5000));
+}
+
+#[test]
+fn hostile_senders_harm_nobody() {
+    let site = Site::new();
+    let (_hub, address) = hub(&site);
+    let mut first = TcpStream::connect(address("syslog tcp")).unwrap();
+    let second = TcpStream::connect(address("syslog tcp")).unwrap();
+    // Both are surely open once both have been heard.
+    first.write_all(b"<13>1 - - one - - - x\n").unwrap();
+    (&second).write_all(b"<13>1 - - two - - - x\n").unwrap();
+    site.find(1, &["-p", "one"]);
+    site.find(1, &["-p", "two"]);
+    // A third one is closed, and that is told.
+    let mut third = TcpStream::connect(address("syslog tcp")).unwrap();
+    assert_eq!(third.read(&mut [0; 1]).unwrap_or(0), 0);
+    site.find(1, &["connections closed"]);
+
+    let long = format!("<13>1 - - long - - - {}\n", "x".repeat(100_000));
+    first.write_all(long.as_bytes()).unwrap();
+    let record = site.find(1, &["-p", "long"]).remove(0);
+    assert_eq!(datum(&record, "cut_from_bytes"), Some((long.len() - 1).to_string()));
+    first.write_all(b"999999999 <13>1 - - broken - - - off").unwrap();
+    drop(first);
+    let record = site.find(1, &["-p", "broken"]).remove(0);
+    assert_eq!((record["message"].as_str(), datum(&record, "cut_from_bytes").as_deref()), (Some("off"), Some("999999999")));
+    // Its place is free again, which a refused one finds out by trying.
+    (&second).write_all(b"\0\0\x1b[31m\n<<<<\n<13>1 - h a - - [x\n").unwrap();
+    let fault = site.find(1, &["1 - h a"]).remove(0);
+    assert!(datum(&fault, "syslog_fault").is_some(), "{fault}");
+}
+
+#[test]
+fn iocs_log_as_to_their_log_server() {
+    let site = Site::new();
+    let (_hub, address) = hub(&site);
+    let mut ioc = TcpStream::connect(address("epics tcp")).unwrap();
+    // As a log client sends it: in pieces that know nothing of lines.
+    for piece in ["mount-ioc sevr=ma", "jor no link to the drive\nmount-ioc iocRun: All initiali", "zation complete\n"] {
+        ioc.write_all(piece.as_bytes()).unwrap();
+        ioc.flush().unwrap();
+    }
+    let record = site.find(1, &["-p", "mount-ioc"]).remove(0);
+    assert_eq!((record["level"].as_str(), record["message"].as_str()), (Some("Error"), Some("no link to the drive")));
+    assert_eq!((record["host"].as_str(), datum(&record, "prefix").as_deref()), (Some("127.0.0.1"), Some("mount-ioc")));
+    let record = site.find(1, &["-p", "epics", "initialization"]).remove(0);
+    assert_eq!(
+        (record["level"].as_str(), record["message"].as_str()),
+        (Some("Info"), Some("mount-ioc iocRun: All initialization complete"))
+    );
+}
+
+#[test]
+fn an_address_that_cannot_be_had_is_told() {
+    let site = Site::new();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap();
+    let config = site.file("taken.toml", format!("[epics]\nenabled = true\nlisten = \"{address}\"\n"));
+    let said = site.tampu(&["up", "--config", &config]);
+    assert_eq!(said.code, 1, "{said:?}");
+    assert!(
+        said.err.contains(&format!("epics cannot be taken in at {address}")) && said.err.contains("another program"),
+        "{said:?}"
+    );
+    let config = site.file("wrong.toml", "[syslog]\nudp = \"here\"\n");
+    let said = site.tampu(&["up", "--config", &config]);
+    assert_eq!(said.code, 2, "{said:?}");
+    assert!(said.err.contains("line 2") && said.err.contains("'here' is no address to listen at"), "{said:?}");
+}
+
+#[test]
+fn metrics_tell_what_the_hub_has_counted() {
+    let site = Site::new();
+    let config = "[metrics]\nenabled = true\nlisten = \"127.0.0.1:0\"\n[epics]\nenabled = true\nlisten = \"127.0.0.1:0\"\n";
+    let _hub = site.hub(&["--config", &site.file("tampu.toml", config)]);
+    let address = datum(&site.find(1, &["metrics are at"])[0], "address").unwrap();
+    let get = || {
+        let mut stream = TcpStream::connect(&address).unwrap();
+        stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+        answer.split_once("\r\n\r\n").unwrap().1.to_owned()
+    };
+    site.tampu_reading(b"one\ntwo\nthree\n", &["log", "send", "-p", "sender \"1\""]).ok();
+    site.find(3, &["-p", "sender \"1\""]);
+    let page = get();
+    assert!(page.contains("\ntampu_source_records_total{source=\"sender \\\"1\\\"\"} 3\n"), "{page}");
+    assert!(page.contains("\ntampu_input_messages_total{input=\"epics\"} 0\n"), "{page}");
+    let value = |name: &str| -> f64 {
+        let line = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line.unwrap_or_else(|| panic!("{name}: {page}")).parse().unwrap()
+    };
+    assert!(value("tampu_collector_records_total") >= 3.0 && value("tampu_archive_commits_total") >= 1.0);
+    assert_eq!(value("tampu_collector_durable_seconds_bucket{le=\"+Inf\"}"), value("tampu_collector_durable_seconds_count"));
+    assert!(value("tampu_collector_streams") >= 1.0 && value("tampu_bus_participants") >= 3.0);
+}

@@ -1,0 +1,251 @@
+//! Which metrics there are, and where they come from. Names and meanings are `spec/metrics.md`; a test holds it to this.
+
+use std::{cmp::Reverse, sync::Arc};
+
+use tampu_bus::{Participant, engine::zenoh::node::Node};
+use tampu_log::collector::{
+    latency::BOUNDS_US,
+    router::TargetReport,
+    status::{Report, SourceReport},
+};
+
+use super::text::{Text, seconds};
+use crate::{
+    collecting::Collecting,
+    inputs::{InputReport, Inputs},
+};
+
+/// What the page tells of.
+pub(crate) struct Subjects {
+    /// The hub itself, on the bus.
+    pub participant: Participant,
+    /// Its node, if it is one.
+    pub node: Option<Arc<Node>>,
+    /// Its collector, if it is one.
+    pub collecting: Option<Arc<Collecting>>,
+    /// What it takes in.
+    pub inputs: Arc<Inputs>,
+    /// Sources that have series of their own.
+    pub sources: usize,
+}
+
+impl Subjects {
+    /// The page as of now.
+    pub fn page(&self) -> String {
+        let mut text = Text::default();
+        let domain = self.participant.domain().as_str();
+        let labels = [("version", env!("CARGO_PKG_VERSION")), ("domain", domain)];
+        text.family("tampu_build_info", "gauge", "Always 1; what runs here is in the labels.").value(&labels, 1);
+        let there = self.participant.sources().len();
+        text.family("tampu_bus_participants", "gauge", "Processes, and parts of the hub, that are on the bus.").value(&[], there);
+        if let Some(node) = &self.node {
+            let (processes, nodes) = node.connections();
+            text.family("tampu_node_processes", "gauge", "Processes connected to this host's node.").value(&[], processes);
+            text.family("tampu_node_peers", "gauge", "Other hosts' nodes connected to this one.").value(&[], nodes);
+        }
+        if let Some(collecting) = &self.collecting {
+            collector(&mut text, &collecting.report(), self.sources);
+        }
+        inputs(&mut text, &self.inputs.reports());
+        text.finish()
+    }
+}
+
+/// A family with a series for each report: name, type, help, number.
+type Family<T> = (&'static str, &'static str, &'static str, fn(&T) -> u64);
+
+/// The number a counter of sources adds up to.
+type Count = fn(&SourceReport) -> u64;
+
+/// Counters of sources: the family of all, that of each, the help, the number.
+const COUNTERS: [(&str, &str, &str, Count); 8] = [
+    ("tampu_collector_records_total", "tampu_source_records_total", "Records kept.", |source| source.received),
+    ("tampu_collector_duplicates_total", "tampu_source_duplicates_total", "Records that were there already.", |source| {
+        source.duplicates
+    }),
+    (
+        "tampu_collector_lost_samples_total",
+        "tampu_source_lost_samples_total",
+        "Samples (packets of records) told lost.",
+        |source| source.lost_samples,
+    ),
+    (
+        "tampu_collector_open_ends_total",
+        "tampu_source_open_ends_total",
+        "Streams whose end nobody knows, because their writer died.",
+        |source| source.open_ends,
+    ),
+    (
+        "tampu_collector_rejected_samples_total",
+        "tampu_source_rejected_samples_total",
+        "Samples that could not be read.",
+        |source| source.rejected,
+    ),
+    (
+        "tampu_collector_refused_records_total",
+        "tampu_source_refused_records_total",
+        "Records their source was not allowed to send.",
+        |source| source.refused,
+    ),
+    (
+        "tampu_collector_over_quota_records_total",
+        "tampu_source_over_quota_records_total",
+        "Records over their source's quota, not kept.",
+        |source| source.over_quota,
+    ),
+    (
+        "tampu_collector_left_out_records_total",
+        "tampu_source_left_out_records_total",
+        "Records that a route keeps out of the archive.",
+        |source| source.left_out,
+    ),
+];
+
+fn collector(text: &mut Text, report: &Report, limit: usize) {
+    for (name, _, help, count) in COUNTERS {
+        text.family(name, "counter", help).value(&[], report.sources.iter().map(count).sum::<u64>());
+    }
+    let durable = &report.durable;
+    text.family("tampu_collector_durable_seconds", "histogram", "How long batches took from the bus to the disk.");
+    text.histogram(&BOUNDS_US, &durable.counts, durable.sum_us);
+    let archive = &report.archive;
+    for (name, help, value) in [
+        ("tampu_collector_streams", "Streams of writers that are here.", report.streams),
+        ("tampu_collector_waiting_batches", "Batches taken and not yet durable.", report.waiting),
+        ("tampu_archive_records", "Records in the archive.", archive.records),
+        ("tampu_archive_bytes", "Bytes of the archive on disk.", archive.bytes),
+        ("tampu_archive_segments", "Files of the archive.", archive.segments as u64),
+        ("tampu_archive_pending_bytes", "Bytes taken and not yet on disk.", archive.pending),
+        ("tampu_archive_faults", "Places where the archive was found damaged.", archive.faults.len() as u64),
+        ("tampu_archive_stuck", "1 while nothing can be written.", u64::from(archive.stuck.is_some())),
+    ] {
+        text.family(name, "gauge", help).value(&[], value);
+    }
+    text.family("tampu_archive_commits_total", "counter", "Group commits.").value(&[], archive.commits);
+    let slowest = seconds(archive.slowest_commit_us);
+    text.family("tampu_archive_slowest_commit_seconds", "gauge", "The longest commit so far.").value(&[], slowest);
+    targets(text, &report.targets);
+    sources(text, report, limit);
+}
+
+fn targets(text: &mut Text, targets: &[TargetReport]) {
+    let families: [Family<TargetReport>; 4] = [
+        ("tampu_target_records_total", "counter", "Records written to targets of routes.", |target| target.written),
+        ("tampu_target_lost_records_total", "counter", "Records for which a target had no room.", |target| target.lost),
+        ("tampu_target_waiting_bytes", "gauge", "Bytes that wait for a target.", |target| target.waiting),
+        ("tampu_target_failing", "gauge", "1 while a target cannot be written.", |target| u64::from(target.failing.is_some())),
+    ];
+    for (name, kind, help, count) in families.into_iter().filter(|_| !targets.is_empty()) {
+        text.family(name, kind, help);
+        for target in targets {
+            text.value(&[("target", &target.target)], count(target));
+        }
+    }
+}
+
+/// Series of the sources that were heard of last: there may be more sources than a Prometheus wants series.
+fn sources(text: &mut Text, report: &Report, limit: usize) {
+    let mut shown: Vec<&SourceReport> = report.sources.iter().collect();
+    shown.sort_by_key(|source| Reverse(source.last_seen));
+    let left_out = shown.len().saturating_sub(limit);
+    shown.truncate(limit);
+    shown.sort_by(|one, other| one.source.cmp(&other.source));
+    text.family("tampu_sources", "gauge", "Sources that have sent something.").value(&[], report.sources.len());
+    text.family("tampu_sources_left_out", "gauge", "Sources without series here: too many.").value(&[], left_out);
+    for (_, name, help, count) in COUNTERS {
+        text.family(name, "counter", help);
+        for source in &shown {
+            text.value(&[("source", &source.source)], count(source));
+        }
+    }
+    text.family("tampu_source_records_per_second", "gauge", "Records kept in the last whole second.");
+    for source in &shown {
+        text.value(&[("source", &source.source)], source.rate);
+    }
+    text.family("tampu_source_last_seen_timestamp_seconds", "gauge", "When something last came.");
+    for source in &shown {
+        if let Some(seen) = source.last_seen {
+            text.value(&[("source", &source.source)], seen.0 as f64 / 1e9);
+        }
+    }
+}
+
+fn inputs(text: &mut Text, reports: &[InputReport]) {
+    if reports.is_empty() {
+        return;
+    }
+    let families: [Family<InputReport>; 8] = [
+        ("tampu_input_messages_total", "counter", "Messages that became records.", |report| report.counts.records),
+        ("tampu_input_bytes_total", "counter", "Bytes of these messages.", |report| report.counts.bytes),
+        ("tampu_input_cut_total", "counter", "Messages longer than the bound.", |report| report.counts.cut),
+        ("tampu_input_broken_off_total", "counter", "Messages that ended with their connection.", |report| {
+            report.counts.broken_off
+        }),
+        ("tampu_input_lost_datagrams_total", "counter", "Datagrams the kernel had no room for.", |report| report.counts.lost),
+        ("tampu_input_connections_total", "counter", "Connections there were.", |report| report.counts.connections),
+        ("tampu_input_refused_connections_total", "counter", "Connections closed at once: too many.", |report| {
+            report.counts.refused
+        }),
+        ("tampu_input_connections", "gauge", "Connections that are open.", |report| report.open),
+    ];
+    for (name, kind, help, count) in families {
+        text.family(name, kind, help);
+        for report in reports {
+            text.value(&[("input", report.input)], count(report));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tampu_log::archive::Health;
+    use tampu_types::{Incarnation, Time};
+
+    use super::*;
+
+    fn report(sources: usize) -> Report {
+        let source = |number: usize| SourceReport {
+            source: format!("S{number:03}"),
+            received: number as u64,
+            last_seen: Some(Time(number as i64 * 1_500_000_000)),
+            ..SourceReport::default()
+        };
+        Report {
+            collector: "collector@x".into(),
+            incarnation: Incarnation::default(),
+            rejected: 0,
+            rejected_kept: 0,
+            streams: 3,
+            waiting: 0,
+            durable: Default::default(),
+            targets: vec![Default::default()],
+            sources: (0..sources).map(source).collect(),
+            archive: Health::default(),
+        }
+    }
+
+    #[test]
+    fn series_are_bounded_and_totals_are_not() {
+        let mut text = Text::default();
+        collector(&mut text, &report(10), 3);
+        let page = text.finish();
+        assert!(page.contains("\ntampu_collector_records_total 45\n"), "{page}");
+        assert!(page.contains("\ntampu_sources 10\n") && page.contains("\ntampu_sources_left_out 7\n"), "{page}");
+        let shown: Vec<&str> = page.lines().filter(|line| line.starts_with("tampu_source_records_total")).collect();
+        let of = |number: u32| format!("tampu_source_records_total{{source=\"S00{number}\"}} {number}");
+        assert_eq!(shown, [of(7), of(8), of(9)]);
+        assert!(page.contains("tampu_source_last_seen_timestamp_seconds{source=\"S009\"} 13.5\n"), "{page}");
+    }
+
+    #[test]
+    fn the_spec_page_has_every_family() {
+        let spec = include_str!("../../../../spec/metrics.md");
+        let mut text = Text::default();
+        collector(&mut text, &report(1), 3);
+        inputs(&mut text, &[InputReport { input: "syslog", counts: Default::default(), open: 0 }]);
+        for line in text.finish().lines().filter_map(|line| line.strip_prefix("# TYPE ")) {
+            let name = line.split(' ').next().unwrap();
+            assert!(spec.contains(&format!("`{name}`")), "{name} is not in spec/metrics.md");
+        }
+    }
+}
