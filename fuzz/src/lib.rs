@@ -72,7 +72,7 @@ pub fn syslog_stream(bytes: &[u8]) {
         syslog::encode(&record, 16, &mut text);
         let again = syslog::parse(text.as_bytes(), Time(0));
         assert_eq!((&again.message, again.level), (&record.message, record.level));
-        assert!(again.data.len() > record.data.len() - 3, "{text}");
+        assert!(again.data.iter().all(|datum| datum.name != "syslog_fault"), "{text}");
     });
 }
 
