@@ -123,7 +123,8 @@ impl Tail {
             None if self.history || self.replayed.is_some() => Begin::Held,
             None => Begin::Now,
         };
-        let wanted = Wanted { query: &query, replayed: self.replayed.as_deref(), from, reliable: !self.lossy, attached: self.attach };
+        let wanted =
+            Wanted { query: &query, replayed: self.replayed.as_deref(), from, reliable: !self.lossy, attached: self.attach };
         let mut live = Live::follow(participant, wanted)?;
         // Readers first, so that nothing is published for somebody who does not read yet.
         let _attachment = self.attach.then(|| attached::begin(participant, &self.filter)).transpose()?;
