@@ -170,6 +170,11 @@ impl Following {
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();
         Following { child, lines }
     }
+
+    /// Whether it has ended by itself.
+    pub fn has_ended(&mut self) -> bool {
+        self.child.try_wait().unwrap().is_some()
+    }
 }
 
 impl Drop for Following {
