@@ -49,7 +49,7 @@ pub fn kind(dir: &Path) -> String {
         (0x794c_7630, "overlay"),
     ];
     let Ok(found) = rustix::fs::statfs(dir) else { return "unknown".to_owned() };
-    let name = KNOWN.iter().find(|(magic, _)| *magic == found.f_type as i64);
+    let name = KNOWN.iter().find(|(magic, _)| *magic == found.f_type);
     name.map_or_else(|| format!("{:#x}", found.f_type), |(_, name)| (*name).to_owned())
 }
 
