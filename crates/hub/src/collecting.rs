@@ -13,7 +13,7 @@ use std::{
 use tampu_bus::{Participant, access::Access};
 use tampu_log::{
     Logger, alert,
-    archive::{Archive, ArchiveError, Options, Segments},
+    archive::{Archive, ArchiveError, LocalArchive, Options},
     collector::{Collector, CollectorError, CollectorOptions, router::Router, status::Report},
     notice,
 };
@@ -30,7 +30,7 @@ pub(crate) struct Collecting {
     _watch: Watch,
     // Ends before its archive does.
     collector: Collector,
-    archive: Arc<Segments>,
+    archive: Arc<LocalArchive>,
 }
 
 /// Why there is no collector.
@@ -62,7 +62,7 @@ struct Watch {
 }
 
 impl Watch {
-    fn start(archive: Arc<Segments>, logger: Logger) -> std::io::Result<Watch> {
+    fn start(archive: Arc<LocalArchive>, logger: Logger) -> std::io::Result<Watch> {
         let (stop, stopped) = channel::<()>();
         let work = move || {
             let mut told = None;
@@ -103,7 +103,7 @@ impl Collecting {
             linger: config.commit_period(),
             ..Options::new(config.domain.clone())
         };
-        let archive = Arc::new(Segments::open(directory.join("segments"), options)?);
+        let archive = Arc::new(LocalArchive::open(&directory, options)?);
         let routes = Routes::start(&config.route, &config.target, &directory.join("routes"), logger.clone())?;
         let options = CollectorOptions {
             access,

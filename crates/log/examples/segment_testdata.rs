@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use tampu_log::archive::{Options, Segments};
+use tampu_log::archive::{Options, LocalArchive};
 
 #[path = "../tests/support/mod.rs"]
 mod support;
@@ -13,7 +13,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let dir = std::env::args().nth(1).ok_or("into which directory?")?;
     let dir = Path::new(&dir);
     std::fs::create_dir_all(dir)?;
-    let archive = Segments::open(dir, Options { roll: 1, ..options() })?;
+    let archive = LocalArchive::open(dir, Options { roll: 1, ..options() })?;
     for commit in 0..2 {
         let records: Vec<_> = (0..20).map(|number| record(life(1), 0, commit * 20 + number)).collect();
         append(&archive, life(1), 0, commit, &records)?;

@@ -1,21 +1,27 @@
 //! The archive: keeps every record once and finds it again.
 //!
-//! [`Archive`] is what a collector and its clients need of one; [`Segments`] is the one built in, write-ahead segments on a
-//! local disk. A batch is stored as it came from the wire, so that ingest costs a checksum and a copy, nothing is re-encoded,
-//! and what a later release added to a record survives an older collector. We rejected a database here: at a million records a
-//! second an index per record costs more than everything else together, and a search that leaves out whole frames by time,
-//! level and origin needs none.
+//! [`Archive`] is what a collector and its clients need of one; [`LocalArchive`] is the one built in. It keeps what comes in
+//! write-ahead segments, and what has been there for a while in Parquet files. A batch is stored as it came from the wire, so
+//! that ingest costs a checksum and a copy, nothing is re-encoded while somebody waits, and what a later release added to a
+//! record survives an older collector. Taking closed segments into Parquet makes them a tenth as large, quick to search and
+//! readable for other people's tools. We rejected a database: at a million records a second an index per record costs more than
+//! everything else together, and a search that leaves out whole files, row groups and frames needs none.
 //!
 //! | part | module |
 //! |-|-|
 //! | one frame, as bytes | `frame` |
 //! | one file of frames, and what survives damage | `segment`, `side` |
-//! | the ids that are there | `seen` |
+//! | the ids that are there | `seen`, `known` |
 //! | what a batch holds, in one pass | `digest` |
-//! | gathering and group commit | `segments`, `commit` |
-//! | searching and counting | `search`, `counts` |
+//! | opening, gathering and group commit | `open`, `local`, `group`, `commit` |
+//! | Parquet files | `parquet`, `stored` |
+//! | which of them are the archive's | `manifest` |
+//! | from segments to Parquet, in a share of one processor | `keeper`, `merge`, `budget` |
+//! | what is kept how long | `keep` |
+//! | checking, copying | `check`, `backup` |
+//! | searching and counting | `search`, `counts`, `units` |
 //!
-//! The files' contract is `spec/log-segment.md`.
+//! The files' contract is `spec/log-archive.md` and `spec/log-segment.md`.
 
 use std::{
     io,
@@ -27,25 +33,41 @@ use std::{
     time::{Duration, Instant},
 };
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tampu_types::{BatchHeader, Incarnation, Time};
 
 use crate::query::Query;
 
+mod backup;
+mod budget;
+mod check;
 mod commit;
 mod counts;
 mod digest;
 mod frame;
 mod group;
+mod hash;
+mod keep;
+mod keeper;
+mod known;
+mod local;
+mod manifest;
+mod merge;
+mod open;
+mod parquet;
 mod search;
 mod seen;
 mod segment;
-mod segments;
 mod side;
+mod stored;
+mod units;
 
+pub use backup::BackedUp;
+pub use check::Checked;
 pub use counts::{Counts, Grouping};
+pub use keep::Keep;
+pub use local::{LocalArchive, Options};
 pub use search::{Found, Scanned};
-pub use segments::{Options, Segments};
 
 /// How far a stream has been stored: everything before `next`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -119,7 +141,7 @@ impl Stop {
 }
 
 /// Something wrong with a stored file; the rest of the archive is served.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fault {
     /// The file.
     pub file: PathBuf,
@@ -147,6 +169,37 @@ impl Fault {
     }
 }
 
+/// How far a long piece of work is: bytes, but records for a compaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Doing {
+    /// Dealt with.
+    pub done: u64,
+    /// All there is.
+    pub total: u64,
+}
+
+/// What is in an archive's lasting form.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Compacted {
+    /// Parquet files.
+    pub files: u64,
+    /// Records in them.
+    pub records: u64,
+    /// Bytes of them.
+    pub bytes: u64,
+}
+
+/// Something that has happened in an archive and should stand in the log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[allow(missing_docs)] // What was removed, in whole files; the fields say it.
+pub enum News {
+    /// Records were removed, as they had been kept long enough.
+    Removed { files: u64, records: u64, bytes: u64, earliest: Time, latest: Time },
+    /// The archive is so many bytes larger than it should be, but nothing in it is old enough to be removed.
+    TooLarge { over: u64 },
+}
+
 /// How an archive is.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Health {
@@ -156,8 +209,14 @@ pub struct Health {
     pub duplicates: u64,
     /// Bytes on disk.
     pub bytes: u64,
-    /// Files.
+    /// Segments.
     pub segments: usize,
+    /// Of these, how many are closed and wait for compaction.
+    pub waiting: usize,
+    /// Parquet files.
+    pub files: usize,
+    /// Records in them.
+    pub in_files: u64,
     /// Bytes taken but not yet on disk.
     pub pending: u64,
     /// Group commits since it was opened.
@@ -170,6 +229,8 @@ pub struct Health {
     pub latest: Option<Time>,
     /// Why nothing can be written now.
     pub stuck: Option<String>,
+    /// Why nothing can be compacted now; segments wait meanwhile.
+    pub compaction_stuck: Option<String>,
     /// Damage found.
     pub faults: Vec<Fault>,
 }
@@ -216,6 +277,15 @@ pub enum ArchiveError {
     /// The query cannot be understood.
     #[error(transparent)]
     Query(#[from] crate::query::BadQuery),
+    /// Not everything is in Parquet files.
+    #[error("the compaction is not complete: {0}")]
+    Compaction(String),
+    /// It was to end before it was done.
+    #[error("{0} was stopped before its end")]
+    Stopped(&'static str),
+    /// No memory for reading what is compressed.
+    #[error("nothing compressed can be read: {0}")]
+    Decompressor(io::Error),
     /// The archive is closing.
     #[error("the archive is closed")]
     Closed,
@@ -241,6 +311,15 @@ pub trait Archive: Send + Sync + 'static {
 
     /// Counts what the query asks for.
     fn count(&self, query: &Query, by: &Grouping, stop: &Stop) -> Result<Counts, ArchiveError>;
+
+    /// Puts everything taken so far into the form it stays in; tells how far it is.
+    fn compact(&self, stop: &Stop, doing: &mut dyn FnMut(Doing)) -> Result<Compacted, ArchiveError>;
+
+    /// Reads everything and holds it against what is said of it; tells how far it is.
+    fn check(&self, stop: &Stop, doing: &mut dyn FnMut(Doing)) -> Result<Checked, ArchiveError>;
+
+    /// Makes `target` a copy of it that can be opened in its place, or brings such a copy up to date; tells how far it is.
+    fn backup(&self, target: &Path, stop: &Stop, doing: &mut dyn FnMut(Doing)) -> Result<BackedUp, ArchiveError>;
 
     /// Where every stream stands, committed.
     fn offsets(&self) -> Vec<StreamOffset>;

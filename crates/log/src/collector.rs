@@ -15,6 +15,7 @@
 //! | who sends how much | [`status`] |
 //! | how long it takes | [`latency`] |
 //! | where records go besides | [`router`] |
+//! | looking after the archive | [`upkeep`] |
 //! | questions and answers | `services`, and their asking side [`ask`] |
 //!
 //! | topic or service | what |
@@ -22,7 +23,7 @@
 //! | `log/*` (topics) | live records, one topic a level |
 //! | `log-import` (topic) | records from files: kept, never shown live |
 //! | `log-attached/*` (topics) | records for attached readers: kept only where its options say so |
-//! | `log/query`, `log/stat`, `log/status`, `log/offsets` (services) | see [`ask`] |
+//! | `log/query`, `log/stat`, `log/status`, `log/offsets`, `log/archive` (services) | see [`ask`] |
 
 use std::{
     path::PathBuf,
@@ -52,6 +53,7 @@ mod rejected;
 pub mod router;
 mod services;
 pub mod status;
+pub mod upkeep;
 
 /// The topics of live records, one a level.
 pub const LIVE_TOPICS: &str = "log/*";

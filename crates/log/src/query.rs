@@ -22,7 +22,7 @@ use regex::bytes::{Regex, RegexBuilder};
 use serde::{Deserialize, Serialize};
 use tampu_types::{
     Level, LogRecord, RecordId, Time,
-    log_batch::{OriginView, RecordView},
+    log_batch::{LogBatchView, OriginView, RecordView, encode_records},
 };
 
 pub use self::choice::{BadMode, Condition, Mode};
@@ -231,15 +231,16 @@ impl Query {
             // A word that begins or ends with a sign (as `-3` or `50%`) is whole where that sign is.
             let edge = |character: Option<char>| if character.is_some_and(char::is_alphanumeric) { r"\b" } else { "" };
             let whole = format!("{}{escaped}{}", edge(word.chars().next()), edge(word.chars().last()));
-            texts.push(Text { exact: expression(&whole, true)?, quick: Some(expression(&escaped, true)?) });
+            texts.push(Text { exact: expression(&whole, true)?, quick: Some(expression(&escaped, true)?), word: Some(word.to_owned()) });
         }
         if let Some(text) = self.text.as_ref().filter(|text| !text.is_empty()) {
             let exact = expression(&regex::escape(text), true)?;
-            texts.push(Text { quick: Some(exact.clone()), exact });
+            texts.push(Text { quick: Some(exact.clone()), exact, word: None });
         }
         if let Some(pattern) = &self.regex {
             let exact = expression(pattern, false)?;
-            texts.push(Text { quick: (!looks_around(pattern)).then(|| exact.clone()), exact });
+            let quick = !looks_around(pattern) && !exact.is_match(b"");
+            texts.push(Text { quick: quick.then(|| exact.clone()), exact, word: None });
         }
         let without = self.without.iter().filter(|condition| **condition != Condition::default());
         let without: Result<Vec<Matcher>, BadQuery> =
@@ -285,12 +286,37 @@ pub struct Matcher {
     named_only: bool,
 }
 
+/// An expression that looks around its match, or is found in nothing: each text has to be looked at by itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct NoQuickWay;
+
 /// Something to look for in a record's texts.
 #[derive(Debug)]
-struct Text {
+pub(crate) struct Text {
     exact: Regex,
     /// What is found in a whole batch's bytes wherever `exact` is found in one of its texts; fast on bytes that are no text.
     quick: Option<Regex>,
+    /// The whole word that it is.
+    word: Option<String>,
+}
+
+impl Text {
+    /// Whether it is found in this text.
+    pub(crate) fn is_in(&self, text: &[u8]) -> bool {
+        self.exact.is_match(text)
+    }
+
+    /// Where, in texts one behind the other, it may next be found from a place on: within the first text in which it is, or
+    /// before. `Err`: that cannot be told without the texts' ends.
+    pub(crate) fn next_place(&self, joined: &[u8], from: usize) -> Result<Option<usize>, NoQuickWay> {
+        let quick = self.quick.as_ref().ok_or(NoQuickWay)?;
+        Ok(quick.find_at(joined, from).map(|found| found.start()))
+    }
+
+    /// The whole word that is looked for.
+    pub(crate) fn word(&self) -> Option<&str> {
+        self.word.as_deref()
+    }
 }
 
 impl Matcher {
@@ -304,6 +330,56 @@ impl Matcher {
         latest >= self.since && self.until.is_none_or(|until| earliest < until)
     }
 
+    /// Whether every record between these times is of a wanted time.
+    pub(crate) fn covers(&self, earliest: Time, latest: Time) -> bool {
+        earliest >= self.since && self.until.is_none_or(|until| latest < until)
+    }
+
+    /// Whether a record of this time can be wanted.
+    pub(crate) fn wants_time(&self, time: Time) -> bool {
+        self.covers(time, time)
+    }
+
+    /// The fields asked for.
+    pub(crate) fn fields(&self) -> impl Iterator<Item = Field> {
+        self.fields.iter().map(|(field, _)| *field)
+    }
+
+    /// Whether records with this value of this field can be wanted.
+    pub(crate) fn wants_field(&self, field: Field, value: &str) -> bool {
+        self.fields.iter().filter(|(asked, _)| *asked == field).all(|(_, patterns)| patterns.iter().any(|pattern| glob(pattern, value)))
+    }
+
+    /// Whether audiences are asked for at all.
+    pub(crate) fn asks_audiences(&self) -> bool {
+        !self.audiences.is_empty()
+    }
+
+    /// Whether a record for these is wanted.
+    pub(crate) fn wants_audiences<'a>(&self, audiences: impl Iterator<Item = &'a str>) -> bool {
+        let mut audiences = audiences.filter(|audience| !audience.is_empty()).peekable();
+        self.audiences.is_empty()
+            || audiences.peek().is_none() && !self.named_only
+            || audiences.any(|audience| self.audiences.iter().any(|wanted| same_without_case(wanted, audience)))
+    }
+
+    /// Whether more is asked than can be told by single columns.
+    pub(crate) fn asks_whole_records(&self) -> bool {
+        self.mode != Mode::Engineer || !self.without.is_empty()
+    }
+
+    /// Whether this record is wanted, as [`Matcher::wants`].
+    pub(crate) fn wants_record(&self, record: &LogRecord) -> bool {
+        let Ok(bytes) = encode_records(std::slice::from_ref(record)) else { return true };
+        let Ok(view) = LogBatchView::parse(&bytes) else { return true };
+        view.records().flatten().all(|record| self.wants(&record))
+    }
+
+    /// What is looked for in messages and values; each must be found.
+    pub(crate) fn texts(&self) -> &[Text] {
+        &self.texts
+    }
+
     /// Whether something in these bytes can be what is looked for; a batch without it holds no record with it.
     pub(crate) fn may_be_in(&self, batch: &[u8]) -> bool {
         self.texts.iter().all(|text| text.quick.as_ref().is_none_or(|quick| quick.is_match(batch)))
@@ -311,12 +387,7 @@ impl Matcher {
 
     /// Whether records of this origin can be wanted.
     pub fn wants_origin(&self, origin: &OriginView<'_>) -> bool {
-        let for_somebody = self.audiences.is_empty() || {
-            let mut audiences = origin.audiences().filter(|audience| !audience.is_empty()).peekable();
-            audiences.peek().is_none() && !self.named_only
-                || audiences.any(|audience| self.audiences.iter().any(|wanted| same_without_case(wanted, audience)))
-        };
-        for_somebody
+        self.wants_audiences(origin.audiences())
             && self.fields.iter().all(|(field, patterns)| {
                 field.of_origin(origin).is_none_or(|value| patterns.iter().any(|pattern| glob(pattern, value)))
             })

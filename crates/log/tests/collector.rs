@@ -17,7 +17,7 @@ use tampu_bus::{
 };
 use tampu_log::{
     LogSettings, Logger,
-    archive::{Archive, Grouping, Segments},
+    archive::{Archive, Grouping, LocalArchive},
     collector::{
         Collector, CollectorOptions, IMPORT_TOPIC,
         ask::{self, AskFailed},
@@ -56,7 +56,7 @@ impl Net {
     }
 }
 
-fn collect(net: &Net, dir: &Path) -> (Arc<Segments>, Collector) {
+fn collect(net: &Net, dir: &Path) -> (Arc<LocalArchive>, Collector) {
     let archive = Arc::new(open(dir));
     let options = CollectorOptions::new(dir.join("rejected"));
     let collector = Collector::start(net.join("collector"), archive.clone(), options).unwrap();

@@ -22,7 +22,7 @@ use tampu_bus::{
     },
 };
 use tampu_log::{
-    archive::{Archive, ArchiveError, Options, Segments},
+    archive::{Archive, ArchiveError, Options, LocalArchive},
     collector::{Collector, CollectorOptions},
 };
 use tampu_types::{
@@ -55,7 +55,7 @@ fn child_process() {
     let options = Options::new(config.domain.clone());
     let begun = Instant::now();
     let archive = loop {
-        match Segments::open(&dir, options.clone()) {
+        match LocalArchive::open(&dir, options.clone()) {
             // The one before has been killed, but may not be gone yet.
             Err(ArchiveError::InUse { .. }) if begun.elapsed() < PATIENCE => std::thread::yield_now(),
             opened => break Arc::new(opened.unwrap()),
@@ -149,7 +149,7 @@ fn stored(data: &Path, domain: &Domain) -> HashMap<(Incarnation, u32), u64> {
             std::fs::copy(entry.path(), copy.path().join(entry.file_name())).unwrap();
         }
     }
-    let archive = Segments::open(copy.path(), Options::new(domain.clone())).unwrap();
+    let archive = LocalArchive::open(copy.path(), Options::new(domain.clone())).unwrap();
     let offsets: HashMap<_, _> =
         archive.offsets().into_iter().map(|offset| ((offset.incarnation, offset.stream), offset.next)).collect();
     // As many as the offsets say, so none is missing before them and none is there twice.
@@ -210,7 +210,7 @@ fn killed_ten_times_under_load_every_acknowledged_record_is_there_once() {
         written
     });
 
-    let archive = Segments::open(&data, Options::new(config.domain.clone())).unwrap();
+    let archive = LocalArchive::open(&data, Options::new(config.domain.clone())).unwrap();
     let mut expected: Vec<RecordId> =
         lanes.iter().zip(&written).flat_map(|((participant, ring, ..), packets)| ids_of(participant, *ring, *packets)).collect();
     expected.sort();

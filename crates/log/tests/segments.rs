@@ -9,7 +9,7 @@ use std::{
 
 use proptest::prelude::*;
 use tampu_log::{
-    archive::{Archive, ArchiveError, Options, Segments},
+    archive::{Archive, ArchiveError, Options, LocalArchive},
     query::{Cursor, Query},
 };
 use tampu_types::Domain;
@@ -18,7 +18,7 @@ mod support;
 use support::*;
 
 fn segments(dir: &Path) -> Vec<PathBuf> {
-    let mut paths: Vec<_> = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let mut paths: Vec<_> = fs::read_dir(segments_dir(dir)).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "wal"));
     paths.sort();
     paths
@@ -61,6 +61,7 @@ fn a_tail_torn_at_any_byte_is_cut_and_all_before_it_served() {
                 // The length is on disk, the bytes are not.
                 bytes.resize(whole.len(), 0);
             }
+            fs::create_dir_all(segments_dir(dir.path())).unwrap();
             fs::write(&path, &bytes).unwrap();
             let archive = open(dir.path());
             let served = numbers(&archive);
@@ -121,7 +122,7 @@ proptest! {
         changes in proptest::collection::vec((any::<bool>(), any::<usize>(), 0usize..40, proptest::collection::vec(any::<u8>(), 0..40)), 1..6),
     ) {
         let dir = support::dir();
-        let written = Segments::open(dir.path(), Options { roll: 1, ..options() }).unwrap();
+        let written = LocalArchive::open(dir.path(), Options { roll: 1, ..options() }).unwrap();
         for number in 0..3 {
             append(&written, life(1), 0, number, &[record(life(1), 0, number)]).unwrap();
             flush(&written);
@@ -163,7 +164,7 @@ fn damage_that_comes_while_it_runs_is_met_and_named() {
 fn full_segments_are_known_from_their_side_files_and_without_them() {
     let dir = support::dir();
     let options = Options { roll: 1, ..options() };
-    let archive = Segments::open(dir.path(), options.clone()).unwrap();
+    let archive = LocalArchive::open(dir.path(), options.clone()).unwrap();
     for number in 0..4 {
         append(&archive, life(1), 0, number, &[record(life(1), 0, number)]).unwrap();
         flush(&archive);
@@ -177,7 +178,7 @@ fn full_segments_are_known_from_their_side_files_and_without_them() {
     fs::write(side(&paths[0]), b"TAMPUIDX and no more").unwrap();
     fs::remove_file(side(&paths[1])).unwrap();
     for _ in 0..2 {
-        let archive = Segments::open(dir.path(), options.clone()).unwrap();
+        let archive = LocalArchive::open(dir.path(), options.clone()).unwrap();
         assert_eq!(numbers(&archive), [0, 1, 2, 3]);
         for number in 0..4 {
             assert_eq!(append(&archive, life(1), 1, number, &[record(life(1), 0, number)]).unwrap().duplicates, 1);
@@ -189,15 +190,22 @@ fn full_segments_are_known_from_their_side_files_and_without_them() {
 #[test]
 fn what_is_no_segment_of_ours_is_set_aside_by_name() {
     let dir = support::dir();
-    let other = Segments::open(dir.path(), Options { domain: Domain::new("elsewhere").unwrap(), ..options() }).unwrap();
-    append(&other, life(1), 0, 0, &[record(life(1), 0, 0)]).unwrap();
-    flush(&other);
-    drop(other);
-    fs::write(dir.path().join("segment-00000002.wal"), b"somebody else's file of that name").unwrap();
-    let mut later = fs::read(dir.path().join("segment-00000001.wal")).unwrap();
+    let elsewhere = support::dir();
+    let other = Options { domain: Domain::new("elsewhere").unwrap(), ..options() };
+    let archive = LocalArchive::open(elsewhere.path(), other).unwrap();
+    append(&archive, life(1), 0, 0, &[record(life(1), 0, 0)]).unwrap();
+    flush(&archive);
+    drop(archive);
+    let Err(error) = LocalArchive::open(elsewhere.path(), options()) else { panic!("opened as another domain's") };
+    assert!(error.to_string().contains("it belongs to domain 'elsewhere'"), "{error}");
+    let place = segments_dir(dir.path());
+    fs::create_dir(&place).unwrap();
+    fs::copy(segments(elsewhere.path()).remove(0), place.join("segment-00000001.wal")).unwrap();
+    fs::write(place.join("segment-00000002.wal"), b"somebody else's file of that name").unwrap();
+    let mut later = fs::read(place.join("segment-00000001.wal")).unwrap();
     later[8] = 9;
-    fs::write(dir.path().join("segment-00000003.wal"), &later).unwrap();
-    fs::write(dir.path().join("segment-00000004.wal"), b"").unwrap();
+    fs::write(place.join("segment-00000003.wal"), &later).unwrap();
+    fs::write(place.join("segment-00000004.wal"), b"").unwrap();
 
     let archive = open(dir.path());
     assert_eq!(all(&archive), []);
@@ -209,16 +217,16 @@ fn what_is_no_segment_of_ours_is_set_aside_by_name() {
     append(&archive, life(1), 0, 0, &[record(life(1), 0, 0)]).unwrap();
     flush(&archive);
     drop(archive);
-    assert!(dir.path().join("segment-00000001.wal").exists());
+    assert!(place.join("segment-00000001.wal").exists());
     assert_eq!(numbers(&open(dir.path())), [0]);
-    assert_eq!(fs::read(dir.path().join("segment-00000003.wal")).unwrap(), later);
+    assert_eq!(fs::read(place.join("segment-00000003.wal")).unwrap(), later);
 }
 
 #[test]
 fn a_second_process_is_told_who_has_the_archive() {
     let dir = support::dir();
     let archive = open(dir.path());
-    let Err(error) = Segments::open(dir.path(), options()) else { panic!("opened twice") };
+    let Err(error) = LocalArchive::open(dir.path(), options()) else { panic!("opened twice") };
     assert!(matches!(error, ArchiveError::InUse { .. }));
     assert!(error.to_string().contains(&format!("process {}", std::process::id())), "{error}");
     drop(archive);
@@ -232,10 +240,11 @@ fn segments_of_earlier_releases_are_read() {
     for entry in fs::read_dir(&testdata).unwrap() {
         let old = entry.unwrap().path();
         let dir = support::dir();
+        fs::create_dir(segments_dir(dir.path())).unwrap();
         for name in ["segment-00000001.wal", "segment-00000001.idx", "segment-00000002.wal"] {
-            fs::copy(old.join(name), dir.path().join(name)).unwrap();
+            fs::copy(old.join(name), segments_dir(dir.path()).join(name)).unwrap();
         }
-        let archive = Segments::open(dir.path(), Options::new(Domain::new("test").unwrap())).unwrap();
+        let archive = open(dir.path());
         assert_eq!(archive.health().faults, []);
         let found: Vec<String> = all(&archive).iter().map(|record| serde_json::to_string(record).unwrap()).collect();
         let expected = fs::read_to_string(old.join("records.jsonl")).unwrap();
@@ -288,7 +297,7 @@ fn a_full_disk_loses_nothing_that_was_acknowledged_and_goes_on_when_there_is_roo
         retry: Duration::from_millis(5),
         ..options()
     };
-    let archive = Segments::open(disk.path(), small.clone()).unwrap();
+    let archive = LocalArchive::open(disk.path(), small.clone()).unwrap();
     let mut taken = 0;
     let refused = loop {
         let records: Vec<_> = (0..100).map(|number| record(life(1), 0, taken * 100 + number)).collect();
@@ -309,8 +318,9 @@ fn a_full_disk_loses_nothing_that_was_acknowledged_and_goes_on_when_there_is_roo
     assert!(acknowledged < taken);
     assert_eq!(numbers(&archive), (0..acknowledged * 100).collect::<Vec<_>>());
     let copy = support::dir();
+    fs::create_dir(segments_dir(copy.path())).unwrap();
     for path in segments(disk.path()) {
-        fs::copy(&path, copy.path().join(path.file_name().unwrap())).unwrap();
+        fs::copy(&path, segments_dir(copy.path()).join(path.file_name().unwrap())).unwrap();
     }
     assert_eq!(numbers(&open(copy.path())), (0..acknowledged * 100).collect::<Vec<_>>());
 
@@ -322,14 +332,14 @@ fn a_full_disk_loses_nothing_that_was_acknowledged_and_goes_on_when_there_is_roo
     append(&archive, life(1), 0, taken, &[record(life(1), 0, taken * 100)]).unwrap();
     flush(&archive);
     drop(archive);
-    assert_eq!(numbers(&Segments::open(disk.path(), small).unwrap()), (0..=taken * 100).collect::<Vec<_>>());
+    assert_eq!(numbers(&LocalArchive::open(disk.path(), small).unwrap()), (0..=taken * 100).collect::<Vec<_>>());
 }
 
 #[test]
 fn an_archive_closed_on_a_full_disk_opens_clean() {
     let disk = SmallDisk::new("1m");
     let small = Options { pending: 128 << 10, wait: Duration::ZERO, retry: Duration::from_millis(5), ..options() };
-    let archive = Segments::open(disk.path(), small.clone()).unwrap();
+    let archive = LocalArchive::open(disk.path(), small.clone()).unwrap();
     let mut taken = 0;
     loop {
         let records: Vec<_> = (0..50).map(|number| record(life(1), 0, taken * 50 + number)).collect();
@@ -341,7 +351,7 @@ fn an_archive_closed_on_a_full_disk_opens_clean() {
     }
     let acknowledged: u64 = archive.offsets().iter().map(|offset| offset.next).sum();
     drop(archive);
-    let archive = Segments::open(disk.path(), small).unwrap();
+    let archive = LocalArchive::open(disk.path(), small).unwrap();
     assert_eq!(archive.health().faults, []);
     assert_eq!(archive.offsets().iter().map(|offset| offset.next).sum::<u64>(), acknowledged);
     assert_eq!(numbers(&archive), (0..acknowledged * 50).collect::<Vec<_>>());

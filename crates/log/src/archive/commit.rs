@@ -16,9 +16,9 @@ use tampu_types::{Incarnation, Time};
 use super::{
     frame,
     group::Group,
+    local::{Shared, segments_dir},
     seen::Run,
     segment::{self, Content, Segment},
-    segments::Shared,
     side,
 };
 
@@ -29,12 +29,15 @@ pub(super) struct Writer {
     number: u64,
     /// What is in the active segment, for its side file.
     runs: Vec<(Incarnation, Run)>,
+    /// When something was first written to it.
+    begun: Option<Instant>,
 }
 
 impl Writer {
     pub(super) fn new(shared: Arc<Shared>, number: u64, runs: Vec<(Incarnation, Run)>) -> Writer {
-        let active = shared.segments().pop().filter(|segment| segment.number == number);
-        Writer { shared, active, number, runs }
+        let active = shared.contents().segments.pop().filter(|segment| segment.number == number);
+        let begun = active.as_ref().map(|_| Instant::now());
+        Writer { shared, active, number, runs, begun }
     }
 
     pub(super) fn run(mut self) {
@@ -50,15 +53,27 @@ impl Writer {
         }
     }
 
-    /// Waits for a group, lets it gather, and takes it in exchange for the empty one; `false` at the end.
-    fn next_group(&self, group: &mut Group) -> bool {
-        let options = &self.shared.options;
-        let mut gathering = self.shared.gathering();
+    /// Waits for a group, lets it gather, and takes it in exchange for the empty one; `false` at the end. Closes the segment
+    /// when its time has come.
+    fn next_group(&mut self, group: &mut Group) -> bool {
+        let shared = self.shared.clone();
+        let options = &shared.options;
+        let mut gathering = shared.gathering();
         while gathering.group.is_empty() {
             if gathering.closing {
                 return false;
             }
-            gathering = self.shared.work.wait(gathering).unwrap_or_else(PoisonError::into_inner);
+            let age = self.active.as_ref().and(self.begun).map(|begun| begun.elapsed());
+            if gathering.roll || age.is_some_and(|age| age >= options.close_after) {
+                drop(gathering);
+                self.close();
+                gathering = shared.gathering();
+                gathering.roll = false;
+                shared.moved.notify_all();
+                continue;
+            }
+            let left = age.map_or(options.close_after, |age| options.close_after - age);
+            gathering = shared.work.wait_timeout(gathering, left).unwrap_or_else(PoisonError::into_inner).0;
         }
         let until = Instant::now() + options.linger;
         while !gathering.hurry && !gathering.closing && gathering.group.bytes.len() < options.pending / 4 {
@@ -66,15 +81,28 @@ impl Writer {
             if left.is_zero() {
                 break;
             }
-            gathering = self.shared.work.wait_timeout(gathering, left).unwrap_or_else(PoisonError::into_inner).0;
+            gathering = shared.work.wait_timeout(gathering, left).unwrap_or_else(PoisonError::into_inner).0;
         }
         gathering.group.close();
         std::mem::swap(&mut gathering.group, group);
         gathering.writing = group.bytes.len();
         gathering.hurry = false;
         drop(gathering);
-        self.shared.moved.notify_all();
+        shared.moved.notify_all();
         true
+    }
+
+    /// Closes the segment that is written, if anything is in it: writes its side file and leaves it to the keeper.
+    fn close(&mut self) {
+        let Some(full) = self.active.take_if(|segment| !segment.select(|_| true).is_empty()) else { return };
+        let runs = std::mem::take(&mut self.runs);
+        let content = Content { entries: full.select(|_| true), runs, end: full.committed.load(Ordering::Acquire) };
+        if !self.shared.is_damaged(&full) {
+            // Without its side file a segment is read whole at the next start, which also names its damage again.
+            let _ = side::write(&segments_dir(&self.shared.dir), full.number, &content);
+        }
+        self.shared.closed.fetch_max(full.number, Ordering::AcqRel);
+        self.shared.call.notify_all();
     }
 
     fn write(&mut self, group: &mut Group) -> io::Result<()> {
@@ -91,7 +119,9 @@ impl Writer {
         }
         if synced.is_err() {
             // After a failed sync the kernel may have forgotten what it could not write; a new file has nothing to forget.
-            self.active = None;
+            if let Some(given_up) = self.active.take() {
+                self.shared.closed.fetch_max(given_up.number, Ordering::AcqRel);
+            }
             self.runs.clear();
         }
         written.and(synced)
@@ -107,20 +137,14 @@ impl Writer {
         }
         let created = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let created = Time::from_unix(created.as_secs() as i64, created.subsec_nanos());
-        let segment = Arc::new(Segment::create(&self.shared.dir, self.number + 1, created, &self.shared.options.domain)?);
+        let segment = Arc::new(Segment::create(&segments_dir(&self.shared.dir), self.number + 1, created, &self.shared.options.domain)?);
         self.number += 1;
-        if let Some(full) = self.active.replace(segment.clone()) {
-            let entries = full.select(|_| true);
-            let runs = std::mem::take(&mut self.runs);
-            let content = Content { entries, runs, end: full.committed.load(Ordering::Acquire) };
-            let damaged =
-                self.shared.faults.lock().unwrap_or_else(PoisonError::into_inner).iter().any(|fault| fault.file == full.path);
-            if !damaged {
-                // Without its side file a segment is read whole at the next start, which also names its damage again.
-                let _ = side::write(&self.shared.dir, full.number, &content);
-            }
+        self.close();
+        if let Some(empty) = self.active.replace(segment.clone()) {
+            self.shared.closed.fetch_max(empty.number, Ordering::AcqRel);
         }
-        self.shared.segments.write().unwrap_or_else(PoisonError::into_inner).push(segment.clone());
+        self.begun = Some(Instant::now());
+        self.shared.contents.write().unwrap_or_else(PoisonError::into_inner).segments.push(segment.clone());
         Ok(segment)
     }
 

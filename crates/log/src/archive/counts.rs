@@ -1,6 +1,6 @@
 //! Counting what a query finds, by level, by source and over time.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{collections::HashMap, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 use tampu_types::{Level, Time, log_batch::LogBatchView};
@@ -8,10 +8,14 @@ use tampu_types::{Level, Time, log_batch::LogBatchView};
 use super::{
     ArchiveError, Stop,
     frame::{self, Levels},
-    search::{load, may_hold, plan},
+    hash::Mixed,
+    local::Contents,
+    parquet::{BadTable, Column, Dictionary, Group, GroupScan, Scratch, Table},
     segment::{Entry, Segment},
+    stored::Stored,
+    units::{Bench, frames, load, may_hold, on_threads},
 };
-use crate::query::{Field, Query};
+use crate::query::{Field, Matcher, Query};
 
 /// What to count by.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,17 +67,30 @@ const MOST_ROWS: usize = 1_000_000;
 /// Span, value, level.
 type Key = (i64, u32, u8);
 
-struct Counting<'q> {
-    by: &'q Grouping,
+/// Values of the field that stands for no field at all.
+const NO_FIELD: &str = "";
+
+#[derive(Default)]
+struct Counting {
+    by: Grouping,
     span: i64,
-    values: BTreeMap<String, u32>,
-    rows: BTreeMap<Key, u64>,
+    values: HashMap<String, u32, Mixed>,
+    rows: HashMap<Key, u64, Mixed>,
     counts: Counts,
 }
 
-impl Counting<'_> {
-    fn add(&mut self, time: Time, value: u32, level: Level, count: u64) {
-        let span = if self.span > 0 { time.0.div_euclid(self.span) } else { 0 };
+impl Counting {
+    fn new(by: &Grouping) -> Counting {
+        let span = i64::from(by.every_s.unwrap_or(0)) * 1_000_000_000;
+        let counts = Counts { complete: true, ..Counts::default() };
+        Counting { by: by.clone(), span, counts, ..Counting::default() }
+    }
+
+    fn span_of(&self, time: Time) -> i64 {
+        if self.span > 0 { time.0.div_euclid(self.span) } else { 0 }
+    }
+
+    fn add(&mut self, span: i64, value: u32, level: Level, count: u64) {
         let level = if self.by.level { level.number() } else { 0 };
         self.counts.total += count;
         if self.rows.len() < MOST_ROWS || self.rows.contains_key(&(span, value, level)) {
@@ -88,6 +105,11 @@ impl Counting<'_> {
         self.counts.latest = Some(self.counts.latest.map_or(latest, |before| before.max(latest)));
     }
 
+    /// Whether a record of these times could be the earliest or the latest.
+    fn is_news(&self, earliest: Time, latest: Time) -> bool {
+        self.counts.earliest.is_none_or(|before| earliest < before) || self.counts.latest.is_none_or(|before| latest > before)
+    }
+
     fn value(&mut self, value: &str) -> u32 {
         if let Some(&number) = self.values.get(value) {
             return number;
@@ -96,20 +118,93 @@ impl Counting<'_> {
         self.values.insert(value.to_owned(), number);
         number
     }
+
+    /// Adds what another has counted.
+    fn join(&mut self, other: Counting) {
+        let mut names = vec![String::new(); other.values.len()];
+        for (name, number) in other.values {
+            names[number as usize] = name;
+        }
+        let (complete, total) = (self.counts.complete && other.counts.complete, self.counts.total + other.counts.total);
+        for ((span, value, level), count) in other.rows {
+            let value = names.get(value as usize).map_or(0, |name| self.value(name));
+            let level = Level::from_number(level).unwrap_or(Level::Info);
+            self.add(span, value, level, count);
+        }
+        self.counts.total = total;
+        self.counts.complete &= complete;
+        if let (Some(earliest), Some(latest)) = (other.counts.earliest, other.counts.latest) {
+            self.seen(earliest, latest);
+        }
+    }
 }
 
-pub(super) fn count(segments: &[Arc<Segment>], query: &Query, by: &Grouping, stop: &Stop) -> Result<Counts, ArchiveError> {
+/// What is counted at a time: one segment's frames, or a row group.
+enum Part {
+    Segment(Arc<Segment>, Vec<Entry>),
+    Group(Arc<Stored>, Arc<Table>, usize),
+}
+
+pub(super) fn count(contents: &Contents, query: &Query, by: &Grouping, stop: &Stop) -> Result<Counts, ArchiveError> {
     let matcher = query.compile()?;
-    let (planned, _) = plan(segments, &|entry: &Entry| may_hold(&matcher, entry));
-    let span = i64::from(by.every_s.unwrap_or(0)) * 1_000_000_000;
-    let counts = Counts { complete: true, ..Counts::default() };
-    let mut counting = Counting { by, span, values: BTreeMap::new(), rows: BTreeMap::new(), counts };
-    let whole_frames_do = *query == Query::default() && by.field.is_none() && span == 0;
-    let mut buffer = Vec::new();
-    for (segment, entry) in planned {
+    let mut counting = Counting::new(by);
+    let mut parts = Vec::new();
+    for segment in &contents.segments {
+        let wanted = |entry: &Entry| may_hold(&matcher, entry.earliest, entry.latest, entry.levels);
+        let entries = frames(segment).into_iter().filter(wanted).collect::<Vec<_>>();
+        parts.extend(entries.chunks(FRAMES).map(|few| Part::Segment(segment.clone(), few.to_vec())));
+    }
+    for file in contents.files.iter() {
+        if !may_hold(&matcher, file.entry.earliest, file.entry.latest, file.levels()) {
+            continue;
+        }
+        match file.open() {
+            Some(table) => {
+                parts.extend((0..table.index.groups.len()).map(|group| Part::Group(file.clone(), table.clone(), group)));
+            }
+            None => counting.counts.complete = false,
+        }
+    }
+    let whole_frames_do = *query == Query::default() && by.field.is_none() && by.every_s.is_none();
+    let counted = on_threads(&parts, &mut Vec::new(), |part, bench| {
+        let mut counting = Counting::new(by);
         if stop.is_stopped() {
             counting.counts.complete = false;
-            break;
+            return counting;
+        }
+        match part {
+            Part::Segment(segment, entries) => {
+                count_frames(segment, entries, &matcher, whole_frames_do, stop, bench, &mut counting);
+            }
+            Part::Group(stored, table, group) => {
+                if let Err(error) = count_group(table, *group, &matcher, stop, bench, &mut counting) {
+                    stored.note(&error);
+                    counting.counts.complete = false;
+                }
+            }
+        }
+        counting
+    });
+    counted.map_err(ArchiveError::Decompressor)?.into_iter().for_each(|part| counting.join(part));
+    Ok(counting.finish())
+}
+
+/// Frames counted at a time.
+const FRAMES: usize = 64;
+
+fn count_frames(
+    segment: &Segment,
+    entries: &[Entry],
+    matcher: &Matcher,
+    whole_frames_do: bool,
+    stop: &Stop,
+    bench: &mut Bench,
+    counting: &mut Counting,
+) {
+    for entry in entries {
+        if stop.is_stopped() {
+            counting.counts.complete = false;
+            return;
         }
         let only_level = Level::ALL.into_iter().find(|level| {
             let mut levels = Levels::default();
@@ -117,23 +212,23 @@ pub(super) fn count(segments: &[Arc<Segment>], query: &Query, by: &Grouping, sto
             entry.levels == levels
         });
         // Where every record of a frame counts alike, what is known of the frame is enough.
-        if whole_frames_do && (only_level.is_some() || !by.level) {
-            counting.add(entry.earliest, 0, only_level.unwrap_or(Level::Info), u64::from(entry.records));
+        if whole_frames_do && (only_level.is_some() || !counting.by.level) {
+            let value = counting.value(NO_FIELD);
+            counting.add(0, value, only_level.unwrap_or(Level::Info), u64::from(entry.records));
             counting.seen(entry.earliest, entry.latest);
             continue;
         }
-        let Some(loaded) = load(&segment, &entry, &mut buffer) else {
+        let Some(loaded) = load(segment, entry, &mut bench.buffer) else {
             counting.counts.complete = false;
             continue;
         };
         for sample in frame::samples(loaded.body).flatten() {
-            count_sample(sample, &matcher, &mut counting);
+            count_sample(sample, matcher, counting);
         }
     }
-    Ok(counting.finish())
 }
 
-fn count_sample(sample: &[u8], matcher: &crate::query::Matcher, counting: &mut Counting<'_>) {
+fn count_sample(sample: &[u8], matcher: &Matcher, counting: &mut Counting) {
     if !matcher.may_be_in(sample) {
         return;
     }
@@ -146,21 +241,128 @@ fn count_sample(sample: &[u8], matcher: &crate::query::Matcher, counting: &mut C
             origins.resize(index + 1, None);
         }
         let (wanted, value) = *origins[index].get_or_insert_with(|| {
-            let value = counting.by.field.and_then(|field| field.of_origin(&origin)).map_or(0, |value| counting.value(value));
-            (matcher.wants_origin(&origin), value)
+            let value = counting.by.field.and_then(|field| field.of_origin(&origin)).unwrap_or(NO_FIELD);
+            (matcher.wants_origin(&origin), counting.value(value))
         });
         if wanted && matcher.wants_of_origin(&record) {
             let value = match counting.by.field {
                 Some(field @ (Field::StackId | Field::LogId)) => counting.value(field.of(&record)),
                 _ => value,
             };
-            counting.add(record.time(), value, record.level(), 1);
+            counting.add(counting.span_of(record.time()), value, record.level(), 1);
             counting.seen(record.time(), record.time());
         }
     }
 }
 
-impl Counting<'_> {
+/// Counts a row group by the codes of its columns.
+fn count_group(
+    table: &Arc<Table>,
+    group: usize,
+    matcher: &Matcher,
+    stop: &Stop,
+    bench: &mut Bench,
+    counting: &mut Counting,
+) -> Result<(), BadTable> {
+    let scratch = &mut bench.scratch;
+    let Some(scan) = GroupScan::new(table, group, matcher, scratch)? else { return Ok(()) };
+    let group = &table.index.groups[group];
+    let levels = if counting.by.level { names_of(table, group, Column::Level, scratch)? } else { None };
+    let levels: Option<Vec<Level>> =
+        levels.map(|names| names.iter().map(|name| name.parse().unwrap_or(Level::Info)).collect());
+    let column = counting.by.field.map(Column::of_field);
+    let field = column.map(|column| names_of(table, group, column, scratch)).transpose()?.flatten();
+    let values: Vec<u32> = match &field {
+        Some(names) => names.iter().map(|name| counting.value(name)).collect(),
+        None => vec![counting.value(NO_FIELD)],
+    };
+    let level_of = |code: u32| levels.as_ref().and_then(|levels| levels.get(code as usize).copied()).unwrap_or(Level::Info);
+    let length = (counting.span > 0).then_some(counting.span);
+    let level_count = levels.as_ref().map_or(1, Vec::len).max(1);
+    for unit in 0..scan.units() {
+        if stop.is_stopped() {
+            counting.counts.complete = false;
+            return Ok(());
+        }
+        let selection = scan.select(unit, matcher, scratch)?;
+        if selection.count == 0 {
+            continue;
+        }
+        let (earliest, latest) = scan.span(unit);
+        let spans = counting.span > 0 && counting.span_of(earliest) != counting.span_of(latest);
+        let times = if spans || !selection.is_whole() && counting.is_news(earliest, latest) {
+            Some(table.numbers(group, Column::Time, unit, scratch)?)
+        } else {
+            None
+        };
+        if selection.is_whole() {
+            counting.seen(earliest, latest);
+        } else if let (Some(times), Some(first), Some(last)) = (&times, selection.rows().next(), selection.rows().last()) {
+            counting.seen(Time(times[first]), Time(times[last]));
+        }
+        let level_codes = match &levels {
+            Some(levels) => Some(table.codes(group, Column::Level, unit, levels.len(), scratch)?),
+            None => None,
+        };
+        // A field nearly all of whose values differ has no codes.
+        if let (Some(column), None) = (column, &field) {
+            for (first, texts) in table.text_pages(group, column, unit, &|_| true, scratch)? {
+                for row in selection.rows().filter(|row| (first..first + texts.len()).contains(row)) {
+                    let value = counting.value(&String::from_utf8_lossy(texts.get(row - first)));
+                    let span = times.as_ref().map_or_else(|| counting.span_of(earliest), |times| counting.span_of(Time(times[row])));
+                    counting.add(span, value, level_of(level_codes.as_ref().map_or(0, |codes| codes[row])), 1);
+                }
+            }
+            continue;
+        }
+        let field_codes = match (&field, column) {
+            (Some(names), Some(column)) => Some(table.codes(group, column, unit, names.len(), scratch)?),
+            _ => None,
+        };
+        let mut cells = vec![0u64; values.len() * level_count];
+        let cell = |row: usize| {
+            let value = field_codes.as_ref().map_or(0, |codes| codes[row] as usize);
+            value * level_count + level_codes.as_ref().map_or(0, |codes| codes[row] as usize)
+        };
+        let mut flush = |cells: &mut [u64], span: i64| {
+            for (place, count) in cells.iter_mut().enumerate().filter(|(_, count)| **count > 0) {
+                let level = level_of((place % level_count) as u32);
+                counting.add(span, values[place / level_count], level, std::mem::take(count));
+            }
+        };
+        // Rows are in the order of time, so each span is a run of them.
+        let mut span = length.map_or(0, |length| earliest.0.div_euclid(length));
+        for row in selection.rows() {
+            if let (true, Some(times), Some(length)) = (spans, &times, length) {
+                let this = times[row].div_euclid(length);
+                if this != span {
+                    flush(&mut cells, span);
+                    span = this;
+                }
+            }
+            cells[cell(row)] += 1;
+        }
+        flush(&mut cells, span);
+    }
+    Ok(())
+}
+
+/// The values of a column's dictionary; `None` if it has none.
+fn names_of(
+    table: &Table,
+    group: &Group,
+    column: Column,
+    scratch: &mut Scratch,
+) -> Result<Option<Vec<String>>, BadTable> {
+    let Some(dictionary) = table.dictionary(group, column, scratch)? else { return Ok(None) };
+    let names = match &dictionary {
+        Dictionary::Texts(texts) => texts.iter().map(|text| String::from_utf8_lossy(text).into_owned()).collect(),
+        Dictionary::Numbers(numbers) => numbers.iter().map(i64::to_string).collect(),
+    };
+    Ok(Some(names))
+}
+
+impl Counting {
     fn finish(mut self) -> Counts {
         let mut names = vec![String::new(); self.values.len()];
         for (name, number) in self.values {

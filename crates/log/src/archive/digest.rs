@@ -63,15 +63,25 @@ impl Digest {
         }
     }
 
-    fn find_doubled(&mut self) {
-        if self.runs.len() > 1 {
-            let mut sorted = self.runs.clone();
-            sorted.sort_unstable();
-            self.doubled = sorted.windows(2).any(|pair| {
-                let ((life, run), (next_life, next)) = (pair[0], pair[1]);
-                life == next_life && run.ring == next.ring && next.first - run.first < run.count
-            });
+    /// Puts the runs in order and joins those that touch; finds out whether an id occurs twice.
+    fn tidy(&mut self) {
+        if self.runs.len() < 2 {
+            return;
         }
+        self.runs.sort_unstable();
+        let mut kept = 0;
+        for place in 1..self.runs.len() {
+            let ((life, run), (next_life, next)) = (self.runs[kept], self.runs[place]);
+            let of_one_ring = life == next_life && run.ring == next.ring;
+            self.doubled |= of_one_ring && next.first - run.first < run.count;
+            if of_one_ring && next.first - run.first == run.count {
+                self.runs[kept].1.count += next.count;
+            } else {
+                kept += 1;
+                self.runs[kept] = (next_life, next);
+            }
+        }
+        self.runs.truncate(kept + 1);
     }
 }
 
@@ -79,7 +89,7 @@ impl Digest {
 pub(crate) fn digest(sample: &[u8]) -> Result<Digest, String> {
     let mut digest = Digest::default();
     read_into(sample, &mut digest)?;
-    digest.find_doubled();
+    digest.tidy();
     Ok(digest)
 }
 

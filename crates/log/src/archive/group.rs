@@ -9,9 +9,9 @@ use super::{
     Appended, Arrival, StreamOffset,
     digest::{self, Digest},
     frame::{self, FrameHeader, Kind, Levels},
+    local::Gathering,
     seen::Run,
     segment::Entry,
-    segments::Gathering,
 };
 
 /// What an arrival takes at most besides its samples: frame header, batch header with two long names, padding.

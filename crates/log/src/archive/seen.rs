@@ -15,6 +15,8 @@ use std::{
 
 use tampu_types::Incarnation;
 
+use super::hash::Mixed;
+
 const PAGE_BITS: u32 = 12;
 const PAGE: u64 = 1 << PAGE_BITS;
 const WORDS: usize = PAGE as usize / 64;
@@ -39,7 +41,7 @@ impl Run {
 /// Set of the ids that are in the archive.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
-    rings: HashMap<(Incarnation, u32), Numbers>,
+    rings: HashMap<(Incarnation, u32), Numbers, Mixed>,
     imported: HashSet<[u8; 12], BuildHasherDefault<AlreadyHashed>>,
 }
 

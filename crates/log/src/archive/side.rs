@@ -94,7 +94,7 @@ pub(crate) fn write(dir: &Path, number: u64, content: &Content) -> io::Result<()
 }
 
 /// The runs in order, those that touch joined.
-fn joined(runs: &[(Incarnation, Run)]) -> Vec<(Incarnation, Run)> {
+pub(crate) fn joined(runs: &[(Incarnation, Run)]) -> Vec<(Incarnation, Run)> {
     let mut sorted = runs.to_vec();
     sorted.sort_unstable();
     let mut joined: Vec<(Incarnation, Run)> = Vec::new();

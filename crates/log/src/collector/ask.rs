@@ -6,6 +6,7 @@
 //! | `log/stat` | `{"query": {...}, "by": {...}}` ([`StatQuestion`]) | [`Counts`] as JSON |
 //! | `log/status` | nothing | [`Report`](super::status::Report) as JSON |
 //! | `log/offsets` | nothing | [`Kept`] as JSON |
+//! | `log/archive` | an [`Upkeep`] as JSON | parts of JSON, each a [`Told`]: how far it is, and last that it is done |
 //!
 //! Every part of an answer begins with the answering collector's incarnation (16 bytes). Where two collectors answer, the
 //! first to do so is listened to.
@@ -16,10 +17,13 @@ use bytes::Bytes;
 use tampu_bus::{AskError, Participant, access::Denied};
 use tampu_types::{LogRecord, TopicName, log_batch::LogBatchView, name::BadTopic};
 
-use super::services::{End, OFFSETS, QUERY, STAT, STATUS};
 pub use super::services::{Kept, KeptStream, StatQuestion};
+use super::{
+    services::{ARCHIVE, End, OFFSETS, QUERY, STAT, STATUS},
+    upkeep::{Done, Told, Upkeep},
+};
 use crate::{
-    archive::{Counts, Grouping, Scanned},
+    archive::{Counts, Doing, Grouping, Scanned},
     query::Query,
 };
 
@@ -168,4 +172,31 @@ pub fn status(participant: &Participant, timeout: Duration) -> Result<serde_json
 /// that are not told, gets everything that a search made after this answer does not find.
 pub fn offsets(participant: &Participant, timeout: Duration) -> Result<Kept, AskFailed> {
     json(participant, OFFSETS, Vec::new(), timeout)
+}
+
+/// Asks for something to be done to a collector's archive; `doing` is told how far it is, until it returns `false`. What goes on
+/// there then ends soon.
+pub fn upkeep(
+    participant: &Participant,
+    what: &Upkeep,
+    timeout: Duration,
+    doing: &mut dyn FnMut(Doing) -> bool,
+) -> Result<Done, AskFailed> {
+    let unreadable = |error: serde_json::Error| AskFailed::Unreadable(error.to_string());
+    let question = serde_json::to_vec(what).map_err(unreadable)?;
+    for part in parts(participant, ARCHIVE, question, timeout)? {
+        let part = part?;
+        match serde_json::from_slice(&part) {
+            Ok(Told::Done(done)) => return Ok(done),
+            Ok(Told::Doing(now)) if doing(now) => {}
+            Ok(Told::Doing(_)) => break,
+            Err(told) => {
+                return match serde_json::from_slice(&part).map_err(|_| unreadable(told))? {
+                    End { denied: Some(denied), .. } => Err(denied.into()),
+                    End { error, .. } => Err(AskFailed::Refused(error.unwrap_or_default())),
+                };
+            }
+        }
+    }
+    Err(AskFailed::CutOff(0))
 }

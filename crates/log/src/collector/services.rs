@@ -1,4 +1,4 @@
-//! Answering `log/query`, `log/stat`, `log/status` and `log/offsets`.
+//! Answering `log/query`, `log/stat`, `log/status`, `log/offsets` and `log/archive`.
 //!
 //! Every part of an answer begins with the sixteen bytes of the collector's incarnation, so that an asker keeps the answers of
 //! two collectors apart. What follows is, for `log/query`, a `LogBatch` of at most 1 MB (or one larger record) or, last, the
@@ -23,7 +23,10 @@ use tampu_types::{
     log_batch::{LogBatchBuilder, PushError},
 };
 
-use super::{CollectorError, Shared};
+use super::{
+    CollectorError, Shared,
+    upkeep::{self, Told, Turn, Upkeep, archive_in},
+};
 use crate::{
     archive::{Grouping, Scanned, Stop, StreamOffset},
     query::Query,
@@ -37,6 +40,9 @@ pub(super) const STAT: &str = "log/stat";
 pub(super) const STATUS: &str = "log/status";
 /// The service that tells how far the streams of those who are on the bus are committed; the question is empty.
 pub(super) const OFFSETS: &str = "log/offsets";
+
+/// The service that looks after the archive: asked with an [`Upkeep`].
+pub(super) const ARCHIVE: &str = "log/archive";
 
 /// Bytes of one part of an answer.
 const PART: usize = 1_000_000;
@@ -87,17 +93,19 @@ pub(super) struct End {
 pub(super) struct Services {
     shared: Arc<Shared>,
     running: AtomicUsize,
+    turn: Turn,
 }
 
 impl Services {
     pub(super) fn declare(shared: &Arc<Shared>) -> Result<Vec<Guard>, CollectorError> {
-        let services = Arc::new(Services { shared: shared.clone(), running: AtomicUsize::new(0) });
+        let services = Arc::new(Services { shared: shared.clone(), running: AtomicUsize::new(0), turn: Turn::default() });
         let mut guards = Vec::new();
         for (name, verb, answer) in [
             (QUERY, Verb::Query, Services::query as fn(&Services, &Reply)),
             (STAT, Verb::Query, Services::stat),
             (STATUS, Verb::Read, Services::status),
             (OFFSETS, Verb::Read, Services::offsets),
+            (ARCHIVE, Verb::Change, Services::archive),
         ] {
             let services = services.clone();
             let resource = Resource::Service(name.to_owned());
@@ -163,6 +171,26 @@ impl Services {
         };
         match counted {
             Ok(counts) => reply.json(&counts),
+            Err(error) => reply.fail(error),
+        }
+    }
+
+    fn archive(&self, reply: &Reply) {
+        let what = match serde_json::from_slice::<Upkeep>(reply.question.payload()) {
+            Ok(Upkeep::Backup(data)) if !data.is_absolute() => {
+                return reply.fail(format!("{}: a backup needs a whole path, on the collector's host", data.display()));
+            }
+            Ok(Upkeep::Backup(data)) => Upkeep::Backup(archive_in(&data, self.shared.participant.domain())),
+            Ok(what) => what,
+            Err(error) => return reply.fail(format!("no question can be read: {error}")),
+        };
+        let shared = &self.shared;
+        let tell = |told: Told| {
+            let told = serde_json::to_vec(&told).unwrap_or_default();
+            reply.part(&told) && !shared.stopping.load(Ordering::Relaxed)
+        };
+        match self.turn.take(&*shared.archive, &what, &Stop::after(upkeep::LONGEST), &tell) {
+            Ok(done) => reply.json(&Told::Done(done)),
             Err(error) => reply.fail(error),
         }
     }
@@ -262,7 +290,7 @@ mod tests {
 
     use super::{super::CollectorOptions, *};
     use crate::{
-        archive::{Options, Segments},
+        archive::{Options, LocalArchive},
         collector::ask::{self, AskFailed},
     };
 
@@ -279,7 +307,7 @@ mod tests {
         let who = stranger.clone();
         let access = Access::new(Arc::new(Members::default()), move || who.clone());
         let options = CollectorOptions { access, ..CollectorOptions::new(dir.path().join("rejected")) };
-        let archive = Arc::new(Segments::open(dir.path().join("segments"), Options::new(domain.clone())).unwrap());
+        let archive = Arc::new(LocalArchive::open(dir.path(), Options::new(domain.clone())).unwrap());
         // Its workers would run the simulated clock; a refusal needs none of them.
         let shared = Shared::new(join("collector"), archive, options);
         let _services = Services::declare(&shared).unwrap();
@@ -292,8 +320,15 @@ mod tests {
             ask::stat(&asker, &Query::default(), &Grouping::default(), wait).map(|_| ()),
             ask::status(&asker, wait).map(|_| ()),
             ask::offsets(&asker, wait).map(|_| ()),
+            ask::upkeep(&asker, &Upkeep::Health, wait, &mut |_| true).map(|_| ()),
         ];
-        let expected = [(Verb::Query, QUERY), (Verb::Query, STAT), (Verb::Read, STATUS), (Verb::Read, OFFSETS)];
+        let expected = [
+            (Verb::Query, QUERY),
+            (Verb::Query, STAT),
+            (Verb::Read, STATUS),
+            (Verb::Read, OFFSETS),
+            (Verb::Change, ARCHIVE),
+        ];
         for (answer, (verb, service)) in answers.into_iter().zip(expected) {
             match answer {
                 Err(AskFailed::Denied(denied)) => {

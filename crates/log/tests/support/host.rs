@@ -18,7 +18,7 @@ use tampu_bus::{
     run_dir::RunDir,
 };
 use tampu_log::{
-    archive::{Archive, Options, Segments, Stop},
+    archive::{Archive, LocalArchive, Options, Stop},
     collector::{Collector, CollectorOptions},
     query::Query,
     recovery::{News, RingKeeper, dead_in},
@@ -31,7 +31,7 @@ pub const PATIENCE: Duration = Duration::from_secs(120);
 pub struct Host {
     pub dir: tempfile::TempDir,
     pub rings: PathBuf,
-    pub archive: Arc<Segments>,
+    pub archive: Arc<LocalArchive>,
     pub news: Arc<Mutex<Vec<News>>>,
     config: ZenohConfig,
     // Dropped in this order.
@@ -47,7 +47,7 @@ impl Host {
         let domain = Domain::new("victims").unwrap();
         let config = ZenohConfig::isolated(&run).in_domain(domain.clone());
         let node = Node::start(NodeConfig::new(config.clone())).unwrap();
-        let archive = Arc::new(Segments::open(dir.path().join("data"), Options::new(domain.clone())).unwrap());
+        let archive = Arc::new(LocalArchive::open(dir.path().join("data"), Options::new(domain.clone())).unwrap());
         let options = CollectorOptions::new(dir.path().join("rejected"));
         let collector = Collector::start(join(&config, "collector"), archive.clone(), options).unwrap();
         let rings = RunDir::at(&run).domain(&domain).unwrap().log_rings();

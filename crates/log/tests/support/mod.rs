@@ -3,7 +3,7 @@
 
 use std::{path::Path, time::Duration};
 
-use tampu_log::archive::{Appended, Archive, ArchiveError, Arrival, Options, Segments, Stop};
+use tampu_log::archive::{Appended, Archive, ArchiveError, Arrival, Options, LocalArchive, Stop};
 use tampu_log::query::Query;
 use tampu_types::{
     BatchHeader, ClockState, Datum, Domain, Incarnation, Level, LogRecord, RecordId, SourceName, Time,
@@ -72,8 +72,14 @@ pub fn append(
     archive.append(&Arrival::of_stream(&header, &[&sample], Time(5 * SECOND)))
 }
 
+/// An archive of segments alone: nothing happens but what the test does.
 pub fn options() -> Options {
-    Options { linger: Duration::ZERO, ..Options::new(domain()) }
+    Options { linger: Duration::ZERO, compact: false, ..Options::new(domain()) }
+}
+
+/// Where an archive in this directory has its segments.
+pub fn segments_dir(dir: &Path) -> std::path::PathBuf {
+    dir.join("segments")
 }
 
 /// A directory in memory where there is one: these tests sync thousands of times.
@@ -81,8 +87,8 @@ pub fn dir() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
 
-pub fn open(dir: &Path) -> Segments {
-    Segments::open(dir, options()).unwrap()
+pub fn open(dir: &Path) -> LocalArchive {
+    LocalArchive::open(dir, options()).unwrap()
 }
 
 pub fn flush(archive: &dyn Archive) {

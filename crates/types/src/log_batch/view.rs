@@ -112,6 +112,11 @@ impl<'a> LogBatchView<'a> {
         self.strings.get(index as usize).copied().ok_or(at.bad("a string's index is not in the table"))
     }
 
+    /// The shared texts, the empty one first: what the indexes of origins stand for.
+    pub fn strings(&self) -> &[&'a str] {
+        &self.strings
+    }
+
     /// How many records the batch says it holds.
     pub fn count(&self) -> usize {
         self.count
@@ -360,6 +365,11 @@ impl<'v> RecordView<'v> {
         self.data
     }
 
+    /// Whether it has any of what most records lack: reception, stack, log id, trace, archive, attributes.
+    pub fn has_extras(&self) -> bool {
+        self.extras.is_some()
+    }
+
     fn extras(&self) -> Option<Extras<'v>> {
         let mut part = self.extras?;
         Extras::read(self.origin.batch, &mut part).ok()
@@ -490,6 +500,17 @@ impl<'v> OriginView<'v> {
         self.index as usize
     }
 
+    /// Where its texts stand in [`LogBatchView::strings`], in the order of the IDL: logger, file, routine, host, process, thread,
+    /// context, source_object, array, antenna, uri, run_id.
+    pub fn text_indexes(&self) -> &'v [u32; ORIGIN_STRINGS] {
+        &self.origin.strings
+    }
+
+    /// The same of its audiences.
+    pub fn audience_indexes(&self) -> impl ExactSizeIterator<Item = u32> + use<'v> {
+        self.origin.audiences.chunks_exact(4).map(|index| index.first_chunk().map_or(0, |index| u32::from_le_bytes(*index)))
+    }
+
     /// Line in the source file.
     pub fn line(&self) -> Option<u32> {
         self.origin.line
@@ -504,10 +525,7 @@ impl<'v> OriginView<'v> {
     /// For whom; with none it is for everybody.
     pub fn audiences(&self) -> impl ExactSizeIterator<Item = &'v str> + use<'v> {
         let strings = &self.batch.strings;
-        self.origin.audiences.chunks_exact(4).map(move |index| {
-            let index = index.first_chunk().map_or(0, |index| u32::from_le_bytes(*index));
-            strings.get(index as usize).copied().unwrap_or_default()
-        })
+        self.audience_indexes().map(move |index| strings.get(index as usize).copied().unwrap_or_default())
     }
 
     fn expanded_len(&self) -> usize {

@@ -1,0 +1,380 @@
+//! The manifest: which Parquet files are the archive's, and up to where its segments are in them.
+//!
+//! It is a log of commits, a line each: a checksum, a space, JSON. A compaction writes its files first, whole and synced, and then
+//! one line here; that line on disk is the moment at which the records leave the segments for the files. What a killed compaction
+//! leaves behind is in no line and is removed at the next start, as are segments whose records a line has taken. A manifest that
+//! is rewritten whole at each commit was rejected: after a year it has tens of thousands of files.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs::{self, File, OpenOptions},
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
+
+use serde::{Deserialize, Serialize};
+use tampu_types::{Domain, Time};
+
+use super::{Fault, parquet::Written};
+
+const VERSION: u32 = 1;
+/// Its name in the archive's directory.
+pub(crate) const NAME: &str = "manifest.jsonl";
+
+/// A Parquet file of the archive.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct FileEntry {
+    /// Day and name, as `2026-03-01/00000012.parquet`.
+    pub(crate) file: String,
+    pub(crate) bytes: u64,
+    /// CRC-32C of all of them, hexadecimal.
+    pub(crate) crc32c: String,
+    pub(crate) records: u64,
+    /// Time of its first and last record, ns UTC.
+    pub(crate) earliest: Time,
+    pub(crate) latest: Time,
+    /// When the last of them was received.
+    pub(crate) received: Time,
+    /// Bit n: the level with ordinal n occurs.
+    pub(crate) levels: u16,
+}
+
+impl FileEntry {
+    pub(crate) fn new(file: String, written: &Written) -> FileEntry {
+        FileEntry {
+            file,
+            bytes: written.bytes,
+            crc32c: format!("{:08x}", written.sum),
+            records: written.records,
+            earliest: written.earliest,
+            latest: written.latest,
+            received: written.received,
+            levels: written.levels.0,
+        }
+    }
+}
+
+/// The name of a file of one day and commit.
+pub(crate) fn file_name(day: i64, number: u64) -> String {
+    let text = Time(day.saturating_mul(86_400_000_000_000)).to_acs();
+    let date = text.split('T').next().unwrap_or_default();
+    format!("{date}/{number:08}.parquet")
+}
+
+/// The name of the ids of one commit.
+pub(crate) fn ids_name(number: u64) -> String {
+    format!("{number:08}.ids")
+}
+
+/// Which commit made a file of this name.
+pub(crate) fn number_of(name: &str) -> Option<u64> {
+    name.rsplit('/').next()?.split('.').next()?.parse().ok()
+}
+
+/// One commit.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Commit {
+    pub(crate) number: u64,
+    /// All segments up to this one are in Parquet files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) segments: Option<u64>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) add: Vec<FileEntry>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) remove: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) add_ids: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) remove_ids: Vec<String>,
+}
+
+/// The first line.
+#[derive(Debug, Serialize, Deserialize)]
+struct Head {
+    format: String,
+    version: u32,
+    domain: Domain,
+}
+
+/// What all commits together say.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct State {
+    pub(crate) number: u64,
+    pub(crate) segments: u64,
+    pub(crate) files: BTreeMap<String, FileEntry>,
+    pub(crate) ids: BTreeSet<String>,
+}
+
+impl State {
+    pub(crate) fn apply(&mut self, commit: &Commit) {
+        self.number = self.number.max(commit.number);
+        self.segments = self.segments.max(commit.segments.unwrap_or_default());
+        for name in &commit.remove {
+            self.files.remove(name);
+        }
+        self.files.extend(commit.add.iter().map(|entry| (entry.file.clone(), entry.clone())));
+        for name in &commit.remove_ids {
+            self.ids.remove(name);
+        }
+        self.ids.extend(commit.add_ids.iter().cloned());
+    }
+
+    /// Whether a file of this name is what a compaction left that never came to its commit.
+    pub(crate) fn is_unfinished(&self, name: &str) -> bool {
+        number_of(name).is_some_and(|number| number > self.number)
+    }
+
+    /// Everything in as few commits as possible: one.
+    fn as_commit(&self) -> Commit {
+        Commit {
+            number: self.number,
+            segments: Some(self.segments),
+            add: self.files.values().cloned().collect(),
+            add_ids: self.ids.iter().cloned().collect(),
+            ..Commit::default()
+        }
+    }
+}
+
+fn line(value: &impl Serialize) -> io::Result<Vec<u8>> {
+    let json = serde_json::to_vec(value)?;
+    let mut line = format!("{:08x} ", crc32c::crc32c(&json)).into_bytes();
+    line.extend_from_slice(&json);
+    line.push(b'\n');
+    Ok(line)
+}
+
+/// The JSON of a line that is whole.
+fn checked(line: &[u8]) -> Option<&[u8]> {
+    let (sum, json) = line.strip_suffix(b"\n")?.split_at_checked(9)?;
+    let sum = std::str::from_utf8(sum).ok()?.strip_suffix(' ')?;
+    (u32::from_str_radix(sum, 16).ok()? == crc32c::crc32c(json)).then_some(json)
+}
+
+/// What a manifest's bytes say.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Read {
+    pub(crate) state: State,
+    /// Where what can be read ends, if something torn follows.
+    pub(crate) torn: Option<u64>,
+    /// Damage before that, in bytes: commits are missing.
+    pub(crate) damage: Option<(u64, u64)>,
+    commits: usize,
+}
+
+/// Why a manifest cannot be used at all.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum BadManifest {
+    #[error("it is of version {0}; this release reads version {VERSION}")]
+    Later(u32),
+    #[error("it belongs to domain '{0}'")]
+    OtherDomain(Domain),
+}
+
+/// Reads a manifest.
+pub(crate) fn read(bytes: &[u8], domain: &Domain) -> Result<Read, BadManifest> {
+    let mut read = Read::default();
+    let mut at = 0;
+    let mut headed = false;
+    for whole in bytes.split_inclusive(|&byte| byte == b'\n') {
+        let end = at + whole.len() as u64;
+        let json = checked(whole);
+        let head = json.and_then(|json| serde_json::from_slice::<Head>(json).ok());
+        let commit = json.and_then(|json| serde_json::from_slice::<Commit>(json).ok());
+        match (head, commit) {
+            (Some(head), _) if head.version != VERSION => return Err(BadManifest::Later(head.version)),
+            (Some(head), _) if head.domain != *domain => return Err(BadManifest::OtherDomain(head.domain)),
+            (Some(_), _) => headed = true,
+            (None, Some(commit)) => {
+                read.state.apply(&commit);
+                read.commits += 1;
+            }
+            (None, None) if end == bytes.len() as u64 && headed => read.torn = Some(at),
+            (None, None) => {
+                let from = read.damage.map_or(at, |(from, _)| from);
+                read.damage = Some((from, end));
+            }
+        }
+        at = end;
+    }
+    Ok(read)
+}
+
+/// The manifest of an open archive.
+#[derive(Debug)]
+pub(crate) struct Manifest {
+    dir: PathBuf,
+    file: File,
+    domain: Domain,
+    pub(crate) state: State,
+    length: u64,
+    /// Set where a commit could not be synced: what the file holds is then not known, and it is written anew.
+    unsure: bool,
+}
+
+impl Manifest {
+    /// Opens the manifest of an archive, making it where there is none. What a killed commit left is cut off.
+    pub(crate) fn open(dir: &Path, domain: &Domain, faults: &mut Vec<Fault>) -> io::Result<Manifest> {
+        let path = dir.join(NAME);
+        let bytes = match fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            Err(error) => return Err(error),
+        };
+        let Read { state, torn, damage, commits } = read(&bytes, domain).map_err(io::Error::other)?;
+        if let Some((from, to)) = damage {
+            let what = format!("damaged: {} bytes of commits cannot be read; files nobody names are taken to be the archive's", to - from);
+            faults.push(Fault { file: path.clone(), from, to, what });
+        }
+        let file = OpenOptions::new().append(true).create(true).open(&path)?;
+        let mut manifest = Manifest { dir: dir.to_owned(), file, domain: domain.clone(), state, length: bytes.len() as u64, unsure: false };
+        // Rewritten where that makes it clean, or much shorter.
+        if bytes.is_empty() || torn.is_some() || damage.is_some() || commits > 64 + manifest.state.files.len() {
+            manifest.rewrite()?;
+        }
+        Ok(manifest)
+    }
+
+    /// Adds a commit and syncs it. Where that fails, nothing has happened.
+    pub(crate) fn commit(&mut self, commit: &Commit) -> io::Result<()> {
+        if self.unsure {
+            self.rewrite()?;
+        }
+        let line = line(commit)?;
+        let written = self.file.write_all(&line).and_then(|()| self.file.sync_data());
+        if let Err(error) = written {
+            self.unsure = true;
+            // Whether or not this works, the next commit begins with what is certain.
+            let _ = self.file.set_len(self.length);
+            let _ = self.rewrite();
+            return Err(error);
+        }
+        self.length += line.len() as u64;
+        self.state.apply(commit);
+        Ok(())
+    }
+
+    fn rewrite(&mut self) -> io::Result<()> {
+        let path = self.dir.join(NAME);
+        let bytes = self.whole()?;
+        write_whole(&path, &bytes)?;
+        self.file = OpenOptions::new().append(true).open(&path)?;
+        self.length = bytes.len() as u64;
+        self.unsure = false;
+        Ok(())
+    }
+
+    fn whole(&self) -> io::Result<Vec<u8>> {
+        whole(&self.state, &self.domain)
+    }
+}
+
+/// A manifest that says this.
+pub(crate) fn whole(state: &State, domain: &Domain) -> io::Result<Vec<u8>> {
+    let mut bytes = line(&Head { format: "tampu log archive".to_owned(), version: VERSION, domain: domain.clone() })?;
+    bytes.extend(line(&state.as_commit())?);
+    Ok(bytes)
+}
+
+/// Writes a file whole or not at all, and puts it and its name on disk.
+pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut unfinished = path.as_os_str().to_owned();
+    unfinished.push(".new");
+    let unfinished = PathBuf::from(unfinished);
+    let write = || {
+        let mut file = File::create(&unfinished)?;
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        fs::rename(&unfinished, path)?;
+        sync_dir(path.parent().unwrap_or(Path::new(".")))
+    };
+    let written = write();
+    if written.is_err() {
+        let _ = fs::remove_file(&unfinished);
+    }
+    written
+}
+
+/// Puts the names in a directory on disk.
+pub(crate) fn sync_dir(dir: &Path) -> io::Result<()> {
+    File::open(dir)?.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn domain() -> Domain {
+        Domain::new("test").unwrap()
+    }
+
+    fn commit(number: u64, removes: u64) -> Commit {
+        let written = Written {
+            bytes: number,
+            sum: 7,
+            records: 3,
+            earliest: Time(-1),
+            latest: Time(5),
+            received: Time(6),
+            levels: crate::archive::frame::Levels(3),
+        };
+        Commit {
+            number,
+            segments: Some(2 * number),
+            add: vec![FileEntry::new(file_name(20_000, number), &written)],
+            remove: vec![file_name(20_000, removes)],
+            add_ids: vec![ids_name(number)],
+            ..Commit::default()
+        }
+    }
+
+    #[test]
+    fn commits_add_up_also_after_opening_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut faults = Vec::new();
+        let mut manifest = Manifest::open(dir.path(), &domain(), &mut faults).unwrap();
+        for number in 1..=200 {
+            manifest.commit(&commit(number, number / 2)).unwrap();
+        }
+        let state = manifest.state.clone();
+        assert_eq!((state.number, state.segments, state.files.len(), state.ids.len()), (200, 400, 100, 200));
+        assert_eq!(state.files.keys().next().unwrap(), "2024-10-04/00000101.parquet");
+        assert!(state.is_unfinished("2024-10-04/00000201.parquet") && !state.is_unfinished("2024-10-04/00000200.parquet"));
+        drop(manifest);
+        let again = Manifest::open(dir.path(), &domain(), &mut faults).unwrap();
+        assert_eq!(again.state, state);
+        assert!(again.length < 100 * 400, "it is rewritten shorter");
+        assert_eq!(Manifest::open(dir.path(), &domain(), &mut faults).unwrap().state, state);
+        assert_eq!(faults, []);
+        let other = Manifest::open(dir.path(), &Domain::new("other").unwrap(), &mut faults).unwrap_err();
+        assert!(other.to_string().contains("'test'"), "{other}");
+    }
+
+    #[test]
+    fn a_commit_cut_off_anywhere_never_was_and_damage_before_is_told() {
+        let (one, two) = (commit(1, 0), commit(2, 1));
+        let mut bytes = whole(&State::default(), &domain()).unwrap();
+        let head = bytes.len();
+        bytes.extend(line(&one).unwrap());
+        let before = bytes.len();
+        bytes.extend(line(&two).unwrap());
+        for cut in before..bytes.len() {
+            let read = read(&bytes[..cut], &domain()).unwrap();
+            assert_eq!((read.state.number, read.damage), (1, None));
+            assert_eq!(read.torn, (cut > before).then_some(before as u64));
+        }
+        let mut damaged = bytes.clone();
+        damaged[head + 30] ^= 1;
+        let read = read(&damaged, &domain()).unwrap();
+        assert_eq!((read.state.number, read.torn, read.damage), (2, None, Some((head as u64, before as u64))));
+    }
+
+    proptest! {
+        #[test]
+        fn hostile_manifests_end(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = read(&bytes, &domain());
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Joining small Parquet files: late records and quiet nights leave many of them.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    io,
+    sync::Arc,
+};
+
+use tampu_types::{
+    BatchHeader, Domain, Incarnation, LogRecord, SourceName, Time,
+    log_batch::{TYPE_ID, VERSION, encode_records},
+};
+
+use super::{
+    parquet::{BadTable, Dictionaries, GROUP, Rows, Scratch, Sent, Table, records},
+    stored::Stored,
+};
+
+/// A file of fewer records is small.
+const SMALL: u64 = 2 * GROUP as u64;
+/// Small files that a day may have.
+const MANY: usize = 4;
+/// The most records of a joined file: bounds the memory it takes to join.
+const MOST: u64 = 6 * GROUP as u64;
+
+/// Files that are to be joined: of one day, and small.
+pub(super) fn choose(files: &[Arc<Stored>]) -> Option<Vec<Arc<Stored>>> {
+    let mut days: BTreeMap<&str, Vec<&Arc<Stored>>> = BTreeMap::new();
+    for file in files.iter().filter(|file| file.entry.records < SMALL && file.met().is_empty()) {
+        days.entry(file.entry.file.split('/').next().unwrap_or_default()).or_default().push(file);
+    }
+    let mut day = days.into_values().find(|small| small.len() > MANY)?;
+    day.sort_by_key(|file| (file.entry.records, file.entry.earliest));
+    let mut records = 0;
+    let fits = |file: &&&Arc<Stored>| {
+        records += file.entry.records;
+        records <= MOST
+    };
+    let chosen: Vec<Arc<Stored>> = day.iter().take_while(fits).map(|file| (*file).clone()).collect();
+    (chosen.len() > 1).then_some(chosen)
+}
+
+/// Reads all their records. `false` if one is damaged; that is noted.
+pub(super) fn read(
+    files: &[Arc<Stored>],
+    domain: &Domain,
+    rows: &mut Rows,
+    pace: &mut dyn FnMut() -> io::Result<()>,
+) -> io::Result<bool> {
+    let mut scratch = Scratch::new()?;
+    for file in files {
+        let Some(table) = file.open() else { return Ok(false) };
+        let dictionaries = Dictionaries::default();
+        for (number, group) in table.index.groups.iter().enumerate() {
+            for unit in 0..group.units.len() {
+                pace()?;
+                let places: Vec<u32> = (0..Table::unit_rows(group, unit) as u32).collect();
+                if let Err(error) = read_unit(&table, number, unit, &places, domain, &dictionaries, &mut scratch, rows) {
+                    file.note(&error);
+                    return Ok(false);
+                }
+            }
+        }
+    }
+    Ok(true)
+}
+
+#[allow(clippy::too_many_arguments)] // Each is one thing, and a struct for a single call would say no more.
+fn read_unit(
+    table: &Arc<Table>,
+    group: usize,
+    unit: usize,
+    places: &[u32],
+    domain: &Domain,
+    dictionaries: &Dictionaries,
+    scratch: &mut Scratch,
+    rows: &mut Rows,
+) -> Result<(), BadTable> {
+    let mut senders: HashMap<Sent, Vec<LogRecord>> = HashMap::new();
+    let mut bad = None;
+    records(table, group, unit, places, dictionaries, scratch, |record, sent| match sent() {
+        Ok(sent) => senders.entry(sent).or_default().push(record),
+        Err(error) => bad = Some(error),
+    })?;
+    if let Some(error) = bad {
+        return Err(error);
+    }
+    for (sent, records) in senders {
+        let header = BatchHeader {
+            domain: domain.clone(),
+            // Not kept: a record's process says it, and its incarnation.
+            source: SourceName::new("archive").map_err(io::Error::other)?,
+            incarnation: Incarnation::default(),
+            stream: 0,
+            first: 0,
+            count: 1,
+            type_id: TYPE_ID,
+            type_version: VERSION,
+            acquired: Time(0),
+            sent: Time(0),
+            clock: sent.clock,
+            tai_offset: sent.tai_offset,
+            flags: 0,
+        };
+        // Each record has its own time of reception.
+        let sample = encode_records(&records).map_err(io::Error::other)?;
+        rows.push_sample(&header, &sample, Time(0));
+    }
+    Ok(())
+}

@@ -1,0 +1,69 @@
+//! The Parquet tier: where closed segments go to stay.
+//!
+//! A file holds the records of one UTC day that one compaction took, ordered by time and id, in columns with dictionaries, so
+//! that other people's tools read it decades from now. We write the part of the format we need ourselves and read it by an
+//! index of our own that stands in the file before its footer. The `parquet` crate was tried and rejected: it gives values where
+//! a search wants the codes of a dictionary (a process that is not in a dictionary is in no row, and comparing codes is a
+//! fiftieth of the work), it cannot be handed codes that are known already when it writes, and it takes a minute to build.
+//!
+//! | part | module |
+//! |-|-|
+//! | the columns, and lists in one text | `column`, `lists` |
+//! | numbers in few bits | `bits`, `delta` |
+//! | a file's own description of itself, for others | `thrift`, `footer` |
+//! | what we read it by | `index`, `words` |
+//! | rows on their way in | `rows`, `write`, `pages` |
+//! | rows on their way out | `table`, `read`, `ids` |
+//! | which rows a query wants | `scan` |
+
+use std::io;
+
+mod bits;
+mod column;
+mod delta;
+mod footer;
+mod ids;
+mod index;
+mod lists;
+mod pages;
+mod read;
+mod rows;
+mod scan;
+mod table;
+mod thrift;
+mod words;
+mod write;
+
+#[cfg(test)]
+mod tests;
+
+pub(crate) use bits::{put_varint, take_varint};
+pub(crate) use column::Column;
+pub(crate) use ids::ids;
+pub(crate) use index::Group;
+pub(crate) use read::{Dictionaries, Sent, records};
+pub(crate) use rows::Rows;
+pub(crate) use scan::GroupScan;
+pub(crate) use table::{Dictionary, Scratch, Table};
+pub(crate) use write::{Written, write_file};
+
+/// Rows that are looked at together. No page spans two units.
+pub(crate) const UNIT: usize = 8192;
+/// Rows of a row group.
+pub(crate) const GROUP: usize = 16 * UNIT;
+
+/// Bytes that are not what we wrote.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct Corrupt(pub(crate) &'static str);
+
+/// Why a file cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum BadTable {
+    #[error(transparent)]
+    Corrupt(#[from] Corrupt),
+    #[error("its index is of version {0}, from a later release")]
+    Later(u32),
+    #[error(transparent)]
+    Io(#[from] io::Error),
+}

@@ -1,0 +1,300 @@
+//! A Parquet file of ours, open for reading: its index, and its columns a unit at a time.
+
+use std::{
+    fs::File,
+    io,
+    os::unix::fs::FileExt,
+    path::Path,
+    sync::Arc,
+};
+
+use super::{
+    BadTable, Corrupt, UNIT, bits,
+    column::{Column, Shape},
+    delta,
+    index::{Chunk, Coding, Group, Index, Page, TRAILER},
+};
+
+/// An open file.
+#[derive(Debug)]
+pub(crate) struct Table {
+    file: File,
+    pub(crate) index: Index,
+}
+
+/// What reading needs and keeps between pages.
+pub(crate) struct Scratch {
+    decompressor: zstd::bulk::Decompressor<'static>,
+    compressed: Vec<u8>,
+}
+
+impl Scratch {
+    pub(crate) fn new() -> io::Result<Scratch> {
+        Ok(Scratch { decompressor: zstd::bulk::Decompressor::new()?, compressed: Vec::new() })
+    }
+}
+
+/// Texts, one behind the other.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Texts {
+    raw: Vec<u8>,
+    base: usize,
+    ends: Vec<u32>,
+}
+
+impl Texts {
+    pub(crate) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    pub(crate) fn get(&self, place: usize) -> &[u8] {
+        let from = if place == 0 { 0 } else { self.ends[place - 1] as usize };
+        &self.raw[self.base + from..self.base + self.ends[place] as usize]
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &[u8]> {
+        (0..self.len()).map(|place| self.get(place))
+    }
+
+    /// All of them joined, and where each ends in that.
+    pub(crate) fn joined(&self) -> (&[u8], &[u32]) {
+        let end = self.ends.last().copied().unwrap_or_default() as usize;
+        (&self.raw[self.base..self.base + end], &self.ends)
+    }
+}
+
+/// A dictionary's values.
+#[derive(Debug, Clone)]
+pub(crate) enum Dictionary {
+    Texts(Texts),
+    Numbers(Vec<i64>),
+}
+
+/// A column's values in one unit.
+#[derive(Debug, Clone)]
+pub(crate) enum Values {
+    /// Codes; of a column that can be without a value, 0 is none and the others count from 1.
+    Codes(Vec<u32>, Arc<Dictionary>),
+    Numbers(Vec<i64>),
+    /// Of the pages that were asked for: the first row of each.
+    Texts(Vec<(usize, Texts)>),
+}
+
+impl Table {
+    /// Opens a file and reads its index.
+    pub(crate) fn open(path: &Path) -> Result<Table, BadTable> {
+        let file = File::open(path)?;
+        let length = file.metadata()?.len();
+        let mut end = [0; 8];
+        file.read_exact_at(&mut end, length.checked_sub(8).ok_or(Corrupt("it is too short"))?)?;
+        if end[4..] != *b"PAR1" {
+            return Err(Corrupt("it does not end as a Parquet file does").into());
+        }
+        let footer = u64::from(u32::from_le_bytes([end[0], end[1], end[2], end[3]]));
+        let behind = length.checked_sub(8 + footer).ok_or(Corrupt("its footer has an impossible length"))?;
+        let mut trailer = [0; TRAILER];
+        let at = behind.checked_sub(TRAILER as u64).ok_or(Corrupt("it has no index of ours"))?;
+        file.read_exact_at(&mut trailer, at)?;
+        let (size, raw, sum) = Index::trailer(&trailer)?;
+        let start = at.checked_sub(size.into()).ok_or(Corrupt("its index has an impossible length"))?;
+        let mut compressed = vec![0; size as usize];
+        file.read_exact_at(&mut compressed, start)?;
+        let index = Index::decode(&compressed, raw, sum, start)?;
+        Ok(Table { file, index })
+    }
+
+    /// Reads a page and uncompresses it.
+    fn page(&self, page: &Page, scratch: &mut Scratch) -> Result<Vec<u8>, BadTable> {
+        scratch.compressed.resize(page.length as usize, 0);
+        self.file.read_exact_at(&mut scratch.compressed, page.at)?;
+        // What the frame says of its length is held against the index before memory is taken for it.
+        let told = zstd::zstd_safe::get_frame_content_size(&scratch.compressed);
+        if !matches!(told, Ok(Some(length)) if length == u64::from(page.raw)) {
+            return Err(Corrupt("a page is damaged").into());
+        }
+        let raw = scratch.decompressor.decompress(&scratch.compressed, page.raw as usize);
+        match raw {
+            Ok(raw) if raw.len() == page.raw as usize => Ok(raw),
+            _ => Err(Corrupt("a page is damaged").into()),
+        }
+    }
+
+    /// Rows of a unit.
+    pub(crate) fn unit_rows(group: &Group, unit: usize) -> usize {
+        (group.rows as usize - unit * UNIT).min(UNIT)
+    }
+
+    /// The dictionary of a column, if it has one in this row group.
+    pub(crate) fn dictionary(
+        &self,
+        group: &Group,
+        column: Column,
+        scratch: &mut Scratch,
+    ) -> Result<Option<Dictionary>, BadTable> {
+        let Some(page) = &group.chunk(column).dictionary else { return Ok(None) };
+        let raw = self.page(page, scratch)?;
+        let count = page.count as usize;
+        if !column.shape().is_text() {
+            if raw.len() != count * 8 {
+                return Err(Corrupt("a dictionary's length is wrong").into());
+            }
+            let number = |bytes: &[u8]| bytes.first_chunk::<8>().map_or(0, |bytes| i64::from_le_bytes(*bytes));
+            return Ok(Some(Dictionary::Numbers(raw.chunks_exact(8).map(number).collect())));
+        }
+        let mut texts = Texts { raw: Vec::with_capacity(raw.len()), base: 0, ends: Vec::new() };
+        let mut rest = raw.as_slice();
+        for _ in 0..count {
+            let (length, behind) = rest.split_first_chunk::<4>().ok_or(Corrupt("a dictionary is cut off"))?;
+            let length = u32::from_le_bytes(*length) as usize;
+            let (text, behind) = behind.split_at_checked(length).ok_or(Corrupt("a dictionary is cut off"))?;
+            texts.raw.extend_from_slice(text);
+            texts.ends.push(texts.raw.len() as u32);
+            rest = behind;
+        }
+        Ok(Some(Dictionary::Texts(texts)))
+    }
+
+    /// A column's codes in one unit; the column has a dictionary of so many values.
+    pub(crate) fn codes(
+        &self,
+        group: &Group,
+        column: Column,
+        unit: usize,
+        values: usize,
+        scratch: &mut Scratch,
+    ) -> Result<Vec<u32>, BadTable> {
+        let rows = Table::unit_rows(group, unit);
+        let optional = column.shape() == Shape::OptionalNumber;
+        let chunk = group.chunk(column);
+        if values == 0 || values == 1 && !optional {
+            return Ok(vec![0; rows]);
+        }
+        let mut codes = Vec::with_capacity(rows);
+        for (start, page) in pages_of(chunk, unit * UNIT, rows) {
+            let raw = self.page(page, scratch)?;
+            let mut decoded = Vec::new();
+            let out = if start == unit * UNIT && codes.is_empty() { &mut codes } else { &mut decoded };
+            decode_codes(&raw, page.count as usize, optional, values, out)?;
+            if !decoded.is_empty() {
+                let from = (unit * UNIT).saturating_sub(start);
+                codes.extend(decoded.into_iter().skip(from).take(rows - codes.len()));
+            }
+        }
+        codes.truncate(rows);
+        if codes.len() == rows { Ok(codes) } else { Err(Corrupt("a unit lacks rows").into()) }
+    }
+
+    /// A column's numbers in one unit, whatever their coding.
+    pub(crate) fn numbers(
+        &self,
+        group: &Group,
+        column: Column,
+        unit: usize,
+        scratch: &mut Scratch,
+    ) -> Result<Vec<i64>, BadTable> {
+        if let Some(Dictionary::Numbers(values)) = self.dictionary(group, column, scratch)? {
+            let codes = self.codes(group, column, unit, values.len(), scratch)?;
+            return Ok(codes.into_iter().map(|code| values.get(code as usize).copied().unwrap_or_default()).collect());
+        }
+        let rows = Table::unit_rows(group, unit);
+        let mut numbers = Vec::with_capacity(rows);
+        for (start, page) in pages_of(group.chunk(column), unit * UNIT, rows) {
+            let raw = self.page(page, scratch)?;
+            delta::decode(&raw, page.count as usize, &mut numbers)?;
+            if start < unit * UNIT {
+                numbers.drain(..unit * UNIT - start);
+            }
+        }
+        numbers.truncate(rows);
+        if numbers.len() == rows { Ok(numbers) } else { Err(Corrupt("a unit lacks rows").into()) }
+    }
+
+    /// The pages of texts of one unit in which a row is wanted: the first row of each, in the unit, and its texts.
+    pub(crate) fn text_pages(
+        &self,
+        group: &Group,
+        column: Column,
+        unit: usize,
+        wanted: &dyn Fn(std::ops::Range<usize>) -> bool,
+        scratch: &mut Scratch,
+    ) -> Result<Vec<(usize, Texts)>, BadTable> {
+        let mut all = Vec::new();
+        for (start, page) in pages_of(group.chunk(column), unit * UNIT, Table::unit_rows(group, unit)) {
+            let Some(first) = start.checked_sub(unit * UNIT) else {
+                return Err(Corrupt("a page of texts spans two units").into());
+            };
+            if wanted(first..first + page.count as usize) {
+                all.push((first, self.texts(page, scratch)?));
+            }
+        }
+        Ok(all)
+    }
+
+    fn texts(&self, page: &Page, scratch: &mut Scratch) -> Result<Texts, BadTable> {
+        let raw = self.page(page, scratch)?;
+        let mut ends = Vec::with_capacity(page.count as usize);
+        let length = delta::decode_texts(&raw, page.count as usize, &mut ends)?.len();
+        let base = raw.len() - length;
+        Ok(Texts { raw, base, ends })
+    }
+
+    /// A column's values in one unit; of texts, those of pages in which a row is wanted.
+    pub(crate) fn values(
+        &self,
+        group: &Group,
+        column: Column,
+        unit: usize,
+        dictionary: Option<Arc<Dictionary>>,
+        wanted: &dyn Fn(std::ops::Range<usize>) -> bool,
+        scratch: &mut Scratch,
+    ) -> Result<Values, BadTable> {
+        Ok(match (group.chunk(column).coding, dictionary) {
+            (Coding::Dictionary, Some(dictionary)) => {
+                let count = match &*dictionary {
+                    Dictionary::Texts(texts) => texts.len(),
+                    Dictionary::Numbers(numbers) => numbers.len(),
+                };
+                Values::Codes(self.codes(group, column, unit, count, scratch)?, dictionary)
+            }
+            (Coding::Texts, _) => Values::Texts(self.text_pages(group, column, unit, wanted, scratch)?),
+            _ => Values::Numbers(self.numbers(group, column, unit, scratch)?),
+        })
+    }
+}
+
+/// The pages that hold some of these rows, each with its first row.
+fn pages_of(chunk: &Chunk, from: usize, rows: usize) -> impl Iterator<Item = (usize, &Page)> {
+    let mut start = 0;
+    chunk
+        .pages
+        .iter()
+        .map(move |page| {
+            let first = start;
+            start += page.count as usize;
+            (first, page)
+        })
+        .skip_while(move |(first, page)| first + page.count as usize <= from)
+        .take_while(move |(first, _)| *first < from + rows)
+}
+
+fn decode_codes(raw: &[u8], rows: usize, optional: bool, values: usize, out: &mut Vec<u32>) -> Result<(), Corrupt> {
+    let cut = Corrupt("a page of codes is cut off");
+    let mut rest = raw;
+    let mut present = Vec::new();
+    if optional {
+        let (length, behind) = rest.split_first_chunk::<4>().ok_or(cut)?;
+        let (levels, behind) = behind.split_at_checked(u32::from_le_bytes(*length) as usize).ok_or(cut)?;
+        bits::decode_hybrid(levels, 1, rows, 2, &mut present)?;
+        rest = behind;
+    }
+    let (&width, codes) = rest.split_first().ok_or(cut)?;
+    if !optional {
+        return bits::decode_hybrid(codes, width.into(), rows, values as u32, out);
+    }
+    let count = present.iter().filter(|&&present| present == 1).count();
+    let mut shown = Vec::new();
+    bits::decode_hybrid(codes, width.into(), count, values as u32, &mut shown)?;
+    let mut shown = shown.into_iter();
+    out.extend(present.into_iter().map(|present| if present == 1 { shown.next().map_or(0, |code| code + 1) } else { 0 }));
+    Ok(())
+}
