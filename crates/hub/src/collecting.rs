@@ -12,10 +12,10 @@ use std::{
 
 use tampu_bus::{Participant, access::Access};
 use tampu_log::{
-    Logger, alert,
-    archive::{Archive, ArchiveError, LocalArchive, Options},
+    Logger, alert, error,
+    archive::{Archive, ArchiveError, LocalArchive, News},
     collector::{Collector, CollectorError, CollectorOptions, router::Router, status::Report},
-    notice,
+    notice, warning,
 };
 
 use crate::{
@@ -53,7 +53,7 @@ pub enum CollectingError {
 /// How often it is looked whether the archive can be written.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// Tells in the log when the archive cannot be written, and when it can again. Nothing is lost meanwhile (writers keep what
+/// Tells in the log when the archive cannot be written or compacted, when it can again, and what it removed. Nothing is lost meanwhile (writers keep what
 /// is not acknowledged, up to their caches), but somebody has to make room.
 struct Watch {
     // Dropped first: that ends the worker.
@@ -65,19 +65,43 @@ impl Watch {
     fn start(archive: Arc<LocalArchive>, logger: Logger) -> std::io::Result<Watch> {
         let (stop, stopped) = channel::<()>();
         let work = move || {
-            let mut told = None;
+            let (mut written, mut compacted) = (None, None);
             while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(LOOK) {
                 let stuck = archive.stuck();
                 match &stuck {
-                    Some(why) if stuck != told => alert!(logger, "the archive cannot be written: {why}"),
-                    None if told.is_some() => notice!(logger, "the archive is written again"),
+                    Some(why) if stuck != written => alert!(logger, "the archive cannot be written: {why}"),
+                    None if written.is_some() => notice!(logger, "the archive is written again"),
                     _ => {}
                 }
-                told = stuck;
+                written = stuck;
+                let stuck = archive.compaction_stuck();
+                match &stuck {
+                    Some(why) if stuck != compacted => error!(logger, "the archive cannot be compacted: {why}"),
+                    None if compacted.is_some() => notice!(logger, "the archive is compacted again"),
+                    _ => {}
+                }
+                compacted = stuck;
+                archive.news().iter().for_each(|news| tell(&logger, news));
             }
         };
         let worker = std::thread::Builder::new().name("archive watch".to_owned()).spawn(work)?;
         Ok(Watch { stop: Some(stop), worker: Some(worker) })
+    }
+}
+
+fn tell(logger: &Logger, news: &News) {
+    match *news {
+        News::Removed { files, records, bytes, earliest, latest } => {
+            let (earliest, latest) = (earliest.to_acs(), latest.to_acs());
+            notice!(
+                logger,
+                "the archive removed what it need not keep: {records} records of {earliest} to {latest}, in {files} files of {bytes} bytes"
+            );
+        }
+        News::TooLarge { over } => warning!(
+            logger,
+            "the archive is {over} bytes larger than collector.keep_gb, but collector.keep_at_least_days keeps everything in it"
+        ),
     }
 }
 
@@ -98,12 +122,7 @@ impl Collecting {
         logger: Logger,
     ) -> Result<Collecting, CollectingError> {
         let directory = config.domain_data().join("log");
-        let options = Options {
-            roll: config.collector.segment_mb << 20,
-            linger: config.commit_period(),
-            ..Options::new(config.domain.clone())
-        };
-        let archive = Arc::new(LocalArchive::open(&directory, options)?);
+        let archive = Arc::new(LocalArchive::open(&directory, config.archive())?);
         let routes = Routes::start(&config.route, &config.target, &directory.join("routes"), logger.clone())?;
         let options = CollectorOptions {
             access,

@@ -15,6 +15,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use tampu_bus::qos::QosPatch;
 use tampu_log::{
     LogSettings, Threshold,
+    archive::{Keep, Options},
     collector::quota::Quotas,
     logger::config::{LogPatch, LoggerPatch},
 };
@@ -139,13 +140,27 @@ pub struct Network {
 }
 
 /// How the collector keeps records.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Collector {
     /// How long records gather at least before they go to the disk together, in ms.
     pub commit_ms: u64,
     /// Size of one write-ahead segment, in MiB.
     pub segment_mb: u64,
+    /// A segment older than this goes into Parquet files although it is not full, in s.
+    pub segment_s: u64,
+    /// Whether full segments are taken into Parquet files.
+    pub compact: bool,
+    /// Which share of one processor that may take, as 0.25.
+    pub compact_share: f64,
+    /// Full segments that may wait; beyond them the share is not kept to.
+    pub compact_backlog: usize,
+    /// What was received so many days ago is removed; 0 keeps it for ever.
+    pub keep_days: u64,
+    /// Where Parquet files have more GiB than this, those received first are removed; 0 is no limit.
+    pub keep_gb: u64,
+    /// What was received within so many days is never removed, whatever the size.
+    pub keep_at_least_days: u64,
     /// Whether records are kept that are published for attached readers alone.
     pub keep_attached: bool,
 }
@@ -177,7 +192,19 @@ impl Default for Config {
 
 impl Default for Collector {
     fn default() -> Collector {
-        Collector { commit_ms: 2, segment_mb: 128, keep_attached: false }
+        let options = Options::new(default_domain());
+        Collector {
+            commit_ms: 2,
+            segment_mb: options.roll >> 20,
+            segment_s: options.close_after.as_secs(),
+            compact: options.compact,
+            compact_share: options.share,
+            compact_backlog: options.backlog,
+            keep_days: 0,
+            keep_gb: 0,
+            keep_at_least_days: 7,
+            keep_attached: false,
+        }
     }
 }
 
@@ -310,9 +337,7 @@ impl Config {
                 "listening beyond this host needs the domain's key: name a file with network.key_file (or --key-file)".to_owned(),
             );
         }
-        if self.collector.segment_mb == 0 {
-            return wrong("collector.segment_mb", "a segment needs at least 1 MiB".to_owned());
-        }
+        self.check_collector()?;
         crate::routes::check(self)?;
         for (setting, bytes) in [("syslog.max_message", self.syslog.max_message), ("epics.max_line", self.epics.max_line)] {
             if !(480..=1 << 20).contains(&bytes) {
@@ -320,6 +345,49 @@ impl Config {
             }
         }
         Ok(())
+    }
+
+    fn check_collector(&self) -> Result<(), ConfigError> {
+        let Collector { segment_mb, segment_s, compact_share, compact, keep_days, keep_gb, keep_at_least_days, .. } = self.collector;
+        let wrong = |setting: &str, why: String| Err(ConfigError::Value { setting: format!("collector.{setting}"), why });
+        if segment_mb == 0 {
+            return wrong("segment_mb", "a segment needs at least 1 MiB".to_owned());
+        }
+        if segment_s == 0 {
+            return wrong("segment_s", "a segment needs at least 1 s".to_owned());
+        }
+        if !(0.01..=1.0).contains(&compact_share) {
+            return wrong("compact_share", format!("{compact_share} is no share of one processor: 0.01 to 1"));
+        }
+        if !compact && (keep_days > 0 || keep_gb > 0) {
+            let why = "what is too old is removed by whole Parquet files, and compact = false makes none";
+            return wrong(if keep_days > 0 { "keep_days" } else { "keep_gb" }, why.to_owned());
+        }
+        if keep_days > 0 && keep_days < keep_at_least_days {
+            let why = format!("{keep_days} is less than keep_at_least_days ({keep_at_least_days})");
+            return wrong("keep_days", why);
+        }
+        Ok(())
+    }
+
+    /// The bounds of the collector's archive.
+    pub(crate) fn archive(&self) -> Options {
+        let days = |days: u64| Duration::from_secs(days.saturating_mul(86_400));
+        let collector = &self.collector;
+        Options {
+            roll: collector.segment_mb << 20,
+            linger: self.commit_period(),
+            compact: collector.compact,
+            share: collector.compact_share,
+            backlog: collector.compact_backlog,
+            close_after: Duration::from_secs(collector.segment_s),
+            keep: Keep {
+                age: (collector.keep_days > 0).then(|| days(collector.keep_days)),
+                bytes: (collector.keep_gb > 0).then(|| collector.keep_gb << 30),
+                at_least: days(collector.keep_at_least_days),
+            },
+            ..Options::new(self.domain.clone())
+        }
     }
 
     /// Where this domain's records are kept.

@@ -316,6 +316,11 @@ impl LocalArchive {
         self.shared.gathering().stuck.clone()
     }
 
+    /// Why nothing can be compacted now.
+    pub fn compaction_stuck(&self) -> Option<String> {
+        self.shared.desk().stuck.clone()
+    }
+
     fn wait_for_room<'a>(&'a self, size: usize) -> Result<MutexGuard<'a, Gathering>, ArchiveError> {
         let until = Instant::now() + self.shared.options.wait;
         let mut gathering = self.shared.gathering();
