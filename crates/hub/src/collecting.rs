@@ -12,10 +12,10 @@ use std::{
 
 use tampu_bus::{Participant, access::Access};
 use tampu_log::{
-    Logger, alert, error,
+    Logger, alert,
     archive::{Archive, ArchiveError, LocalArchive, News},
     collector::{Collector, CollectorError, CollectorOptions, router::Router, status::Report},
-    notice, warning,
+    error, notice, warning,
 };
 
 use crate::{

@@ -348,7 +348,8 @@ impl Config {
     }
 
     fn check_collector(&self) -> Result<(), ConfigError> {
-        let Collector { segment_mb, segment_s, compact_share, compact, keep_days, keep_gb, keep_at_least_days, .. } = self.collector;
+        let Collector { segment_mb, segment_s, compact_share, compact, keep_days, keep_gb, keep_at_least_days, .. } =
+            self.collector;
         let wrong = |setting: &str, why: String| Err(ConfigError::Value { setting: format!("collector.{setting}"), why });
         if segment_mb == 0 {
             return wrong("segment_mb", "a segment needs at least 1 MiB".to_owned());

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use tampu_log::archive::{Options, LocalArchive};
+use tampu_log::archive::{LocalArchive, Options};
 
 #[path = "../tests/support/mod.rs"]
 mod support;

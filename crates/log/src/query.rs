@@ -231,7 +231,11 @@ impl Query {
             // A word that begins or ends with a sign (as `-3` or `50%`) is whole where that sign is.
             let edge = |character: Option<char>| if character.is_some_and(char::is_alphanumeric) { r"\b" } else { "" };
             let whole = format!("{}{escaped}{}", edge(word.chars().next()), edge(word.chars().last()));
-            texts.push(Text { exact: expression(&whole, true)?, quick: Some(expression(&escaped, true)?), word: Some(word.to_owned()) });
+            texts.push(Text {
+                exact: expression(&whole, true)?,
+                quick: Some(expression(&escaped, true)?),
+                word: Some(word.to_owned()),
+            });
         }
         if let Some(text) = self.text.as_ref().filter(|text| !text.is_empty()) {
             let exact = expression(&regex::escape(text), true)?;
@@ -347,7 +351,10 @@ impl Matcher {
 
     /// Whether records with this value of this field can be wanted.
     pub(crate) fn wants_field(&self, field: Field, value: &str) -> bool {
-        self.fields.iter().filter(|(asked, _)| *asked == field).all(|(_, patterns)| patterns.iter().any(|pattern| glob(pattern, value)))
+        self.fields
+            .iter()
+            .filter(|(asked, _)| *asked == field)
+            .all(|(_, patterns)| patterns.iter().any(|pattern| glob(pattern, value)))
     }
 
     /// Whether audiences are asked for at all.

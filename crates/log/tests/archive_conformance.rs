@@ -76,7 +76,10 @@ fn archives() -> Vec<(&'static str, Box<Open>)> {
     vec![
         ("one segment", Box::new(move |dir| Box::new(LocalArchive::open(dir, options(1 << 20, false)).unwrap()))),
         ("a segment a group", Box::new(move |dir| Box::new(LocalArchive::open(dir, options(1, false)).unwrap()))),
-        ("everything in Parquet", Box::new(move |dir| Box::new(InParquet(LocalArchive::open(dir, options(1 << 20, true)).unwrap())))),
+        (
+            "everything in Parquet",
+            Box::new(move |dir| Box::new(InParquet(LocalArchive::open(dir, options(1 << 20, true)).unwrap()))),
+        ),
         ("both, as it happens", Box::new(move |dir| Box::new(LocalArchive::open(dir, options(1, true)).unwrap()))),
     ]
 }

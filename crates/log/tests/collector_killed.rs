@@ -22,7 +22,7 @@ use tampu_bus::{
     },
 };
 use tampu_log::{
-    archive::{Archive, ArchiveError, Options, LocalArchive},
+    archive::{Archive, ArchiveError, LocalArchive, Options},
     collector::{Collector, CollectorOptions},
 };
 use tampu_types::{
@@ -52,7 +52,7 @@ fn child_process() {
     }
     let dir = std::env::var("TAMPU_TEST_DATA").unwrap();
     let config = ZenohConfig::from_env().unwrap();
-    let options = Options::new(config.domain.clone());
+    let options = options(&config.domain);
     let begun = Instant::now();
     let archive = loop {
         match LocalArchive::open(&dir, options.clone()) {
@@ -141,15 +141,26 @@ fn ids_of(participant: &Participant, ring: u32, packets: u64) -> impl Iterator<I
     (0..packets * PACKET).map(move |number| RecordId { incarnation, ring, number })
 }
 
+/// Small segments, so that it is killed in the middle of compactions too.
+fn options(domain: &Domain) -> Options {
+    Options { roll: 64 << 10, share: 1.0, ..Options::new(domain.clone()) }
+}
+
+fn copy_all(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap().map(|entry| entry.unwrap()) {
+        match entry.file_type().unwrap().is_dir() {
+            true => copy_all(&entry.path(), &to.join(entry.file_name())),
+            false => drop(std::fs::copy(entry.path(), to.join(entry.file_name())).unwrap()),
+        }
+    }
+}
+
 /// How many packets of each writer a start after the kill finds, on a copy.
 fn stored(data: &Path, domain: &Domain) -> HashMap<(Incarnation, u32), u64> {
     let copy = support::dir();
-    for entry in std::fs::read_dir(data).unwrap().map(|entry| entry.unwrap()) {
-        if entry.file_type().unwrap().is_file() {
-            std::fs::copy(entry.path(), copy.path().join(entry.file_name())).unwrap();
-        }
-    }
-    let archive = LocalArchive::open(copy.path(), Options::new(domain.clone())).unwrap();
+    copy_all(data, copy.path());
+    let archive = LocalArchive::open(copy.path(), options(domain)).unwrap();
     let offsets: HashMap<_, _> =
         archive.offsets().into_iter().map(|offset| ((offset.incarnation, offset.stream), offset.next)).collect();
     // As many as the offsets say, so none is missing before them and none is there twice.
@@ -210,12 +221,14 @@ fn killed_ten_times_under_load_every_acknowledged_record_is_there_once() {
         written
     });
 
-    let archive = LocalArchive::open(&data, Options::new(config.domain.clone())).unwrap();
+    let archive = LocalArchive::open(&data, options(&config.domain)).unwrap();
     let mut expected: Vec<RecordId> =
         lanes.iter().zip(&written).flat_map(|((participant, ring, ..), packets)| ids_of(participant, *ring, *packets)).collect();
     expected.sort();
     let found = ids(&archive);
-    println!("{} records, {} kills, damage told: {:?}", found.len(), KILLS, archive.health().faults);
+    let health = archive.health();
+    println!("{} records, {} of them in Parquet, {KILLS} kills, damage told: {:?}", found.len(), health.in_files, health.faults);
+    assert!(health.in_files > 0, "some of it was compacted between the kills");
     assert_eq!(found.len(), expected.len());
     assert!(found == expected);
 }

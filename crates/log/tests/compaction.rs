@@ -241,7 +241,8 @@ fn damage_in_a_parquet_file_is_named_and_the_rest_is_served() {
     let faults = archive.health().faults;
     assert_eq!(faults.len(), 1, "{faults:?}");
     assert!(faults[0].file == damaged && faults[0].what.contains("damaged"), "{faults:?}");
-    let counts = archive.count(&Query::default(), &Grouping { every_s: Some(60), ..Grouping::default() }, &Stop::default()).unwrap();
+    let counts =
+        archive.count(&Query::default(), &Grouping { every_s: Some(60), ..Grouping::default() }, &Stop::default()).unwrap();
     assert_eq!((counts.total, counts.complete), (1000, false));
     let checked = check(&archive);
     assert!(checked.faults.iter().any(|fault| fault.file == damaged && fault.what.contains("checksum")), "{checked:?}");
@@ -320,7 +321,11 @@ fn without_its_manifest_or_ids_an_archive_finds_its_records_again() {
             let health = archive.health();
             assert_eq!((all(&archive).len(), health.records), (2000, 2000), "{damage} {look}: {health:?}");
             let told = health.faults.len();
-            assert_eq!(told, usize::from(look == 0 && damage != "manifest torn" && damage != "manifest gone"), "{damage} {look}: {health:?}");
+            assert_eq!(
+                told,
+                usize::from(look == 0 && damage != "manifest torn" && damage != "manifest gone"),
+                "{damage} {look}: {health:?}"
+            );
             for (life, number) in [(life(1), 5), (life(2), 999)] {
                 let again = append(&archive, life, 9, look, &[record(life, 0, number)]).unwrap();
                 assert_eq!(again.duplicates, 1, "{damage} {look}");
@@ -374,7 +379,8 @@ fn a_backup_made_under_load_opens_as_the_archive_it_was() {
         }
         for _ in 0..4 {
             let before = acknowledged.load(Ordering::SeqCst);
-            let made = archive.backup(&target, &Stop::default(), &mut |doing| assert!(doing.done <= doing.total + 1_000_000)).unwrap();
+            let made =
+                archive.backup(&target, &Stop::default(), &mut |doing| assert!(doing.done <= doing.total + 1_000_000)).unwrap();
             kept += made.kept;
             let copy = open(&target);
             assert_eq!(copy.health().faults, []);

@@ -9,7 +9,7 @@ use std::{
 
 use proptest::prelude::*;
 use tampu_log::{
-    archive::{Archive, ArchiveError, Options, LocalArchive},
+    archive::{Archive, ArchiveError, LocalArchive, Options},
     query::{Cursor, Query},
 };
 use tampu_types::Domain;

@@ -8,15 +8,106 @@ use tampu_types::{
 };
 
 const WORDS: &[&str] = &[
-    "antenna", "mount", "pointing", "subreflector", "cryostat", "receiver", "correlator", "baseline", "phase", "delay", "band",
-    "spectrum", "window", "calibration", "scan", "subscan", "array", "scheduler", "observation", "archive", "container",
-    "component", "manager", "monitor", "property", "control", "alarm", "channel", "connection", "timeout", "retry", "sequence",
-    "queue", "buffer", "overflow", "latency", "jitter", "clock", "drift", "lock", "unlock", "oscillator", "synthesizer",
-    "temperature", "pressure", "humidity", "voltage", "current", "supply", "fan", "valve", "pump", "compressor", "helium",
-    "vacuum", "encoder", "motor", "drive", "servo", "position", "azimuth", "elevation", "focus", "offset", "error", "failed",
-    "succeeded", "completed", "started", "stopped", "initialized", "activated", "released", "acquired", "request", "reply",
-    "method", "exception", "caught", "handler", "thread", "pool", "session", "client", "server", "socket", "stream", "packet",
-    "frame", "dropped", "received", "bytes", "checksum", "mismatch", "invalid", "value", "range", "limit", "threshold", "nominal",
+    "antenna",
+    "mount",
+    "pointing",
+    "subreflector",
+    "cryostat",
+    "receiver",
+    "correlator",
+    "baseline",
+    "phase",
+    "delay",
+    "band",
+    "spectrum",
+    "window",
+    "calibration",
+    "scan",
+    "subscan",
+    "array",
+    "scheduler",
+    "observation",
+    "archive",
+    "container",
+    "component",
+    "manager",
+    "monitor",
+    "property",
+    "control",
+    "alarm",
+    "channel",
+    "connection",
+    "timeout",
+    "retry",
+    "sequence",
+    "queue",
+    "buffer",
+    "overflow",
+    "latency",
+    "jitter",
+    "clock",
+    "drift",
+    "lock",
+    "unlock",
+    "oscillator",
+    "synthesizer",
+    "temperature",
+    "pressure",
+    "humidity",
+    "voltage",
+    "current",
+    "supply",
+    "fan",
+    "valve",
+    "pump",
+    "compressor",
+    "helium",
+    "vacuum",
+    "encoder",
+    "motor",
+    "drive",
+    "servo",
+    "position",
+    "azimuth",
+    "elevation",
+    "focus",
+    "offset",
+    "error",
+    "failed",
+    "succeeded",
+    "completed",
+    "started",
+    "stopped",
+    "initialized",
+    "activated",
+    "released",
+    "acquired",
+    "request",
+    "reply",
+    "method",
+    "exception",
+    "caught",
+    "handler",
+    "thread",
+    "pool",
+    "session",
+    "client",
+    "server",
+    "socket",
+    "stream",
+    "packet",
+    "frame",
+    "dropped",
+    "received",
+    "bytes",
+    "checksum",
+    "mismatch",
+    "invalid",
+    "value",
+    "range",
+    "limit",
+    "threshold",
+    "nominal",
 ];
 
 /// Midnight at the day's beginning.
@@ -128,8 +219,14 @@ impl Day {
                     }
                 }
                 let steps = [
-                    (0.08, Level::Trace), (0.30, Level::Debug), (0.65, Level::Info), (0.83, Level::Notice), (0.93, Level::Warning),
-                    (0.98, Level::Error), (0.995, Level::Critical), (1.0, Level::Alert),
+                    (0.08, Level::Trace),
+                    (0.30, Level::Debug),
+                    (0.65, Level::Info),
+                    (0.83, Level::Notice),
+                    (0.93, Level::Warning),
+                    (0.98, Level::Error),
+                    (0.995, Level::Critical),
+                    (1.0, Level::Alert),
                 ];
                 let share = random.share();
                 let level = steps.iter().find(|(most, _)| share <= *most).map_or(Level::Info, |(_, level)| *level);
@@ -157,7 +254,11 @@ impl Day {
                 let kind = ["cppContainer", "javaContainer", "pyContainer", "gateway"][random.below(4)];
                 Process {
                     name: format!("{}/{kind}-{number:03}", word(&mut random).to_uppercase()),
-                    life: Incarnation { boot: 0x5eed, pid: number as u32, start: 1_772_000_000_000_000_000 + number as u64 * 7919 },
+                    life: Incarnation {
+                        boot: 0x5eed,
+                        pid: number as u32,
+                        start: 1_772_000_000_000_000_000 + number as u64 * 7919,
+                    },
                     builder: LogBatchBuilder::new(),
                     count: 0,
                     sent: 0,
@@ -231,7 +332,11 @@ impl Day {
         let record = RecordParts { time, ring: thread as u32, number, level, message: &message, ..RecordParts::default() };
         let values = (random.share() < 0.4).then(|| {
             let of = random.next();
-            [("scan", (of % 4000).to_string()), ("exec", format!("X{:x}", of >> 20 & 0xffff)), ("ant", format!("DV{:02}", of % 25 + 1))]
+            [
+                ("scan", (of % 4000).to_string()),
+                ("exec", format!("X{:x}", of >> 20 & 0xffff)),
+                ("ant", format!("DV{:02}", of % 25 + 1)),
+            ]
         });
         let data = values.iter().flatten().map(|(name, value)| (*name, value.as_str()));
         process.builder.push(origin, &record, data)?;
@@ -282,7 +387,12 @@ fn message(template: &Template, random: &mut Random) -> String {
             "{x}" => text.push_str(&format!("0x{:08x}", value as u32)),
             "{d}" => text.push_str(&format!("DV{:02}/{}", value % 25 + 1, WORDS[(value >> 5) as usize % WORDS.len()])),
             "{u}" => {
-                text.push_str(&format!("uid://A{:03x}/X{:06x}/X{:x}", value >> 20 & 0xfff, value >> 4 & 0xff_ffff, value % 0x1000));
+                text.push_str(&format!(
+                    "uid://A{:03x}/X{:06x}/X{:x}",
+                    value >> 20 & 0xfff,
+                    value >> 4 & 0xff_ffff,
+                    value % 0x1000
+                ));
             }
             word => text.push_str(word),
         }

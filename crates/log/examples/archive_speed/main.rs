@@ -158,7 +158,11 @@ fn ask(archive: &LocalArchive, peer: &mut Option<Peer>) -> Outcome<()> {
     let searches = [
         ("newest 100, Error and graver", Query { min_level: Some(Level::Error), ..newest.clone() }, recent("level_number >= 8")),
         ("newest 100, Emergency", Query { min_level: Some(Level::Emergency), ..newest.clone() }, recent("level_number >= 11")),
-        ("newest 100 of a process", Query { fields: fields(Field::Process, &process), ..newest.clone() }, recent(&format!("process = '{process}'"))),
+        (
+            "newest 100 of a process",
+            Query { fields: fields(Field::Process, &process), ..newest.clone() },
+            recent(&format!("process = '{process}'")),
+        ),
         (
             "newest 100, Error, of a component",
             Query { min_level: Some(Level::Error), fields: fields(Field::SourceObject, source), ..newest.clone() },
@@ -174,12 +178,22 @@ fn ask(archive: &LocalArchive, peer: &mut Option<Peer>) -> Outcome<()> {
                 words: vec!["antenna".into()],
                 ..base.clone()
             },
-            format!("SELECT * FROM log WHERE {hour} AND level_number >= 4 AND process = '{process}' AND regexp_matches(message, '(?i)\\bantenna\\b') ORDER BY time"),
+            format!(
+                "SELECT * FROM log WHERE {hour} AND level_number >= 4 AND process = '{process}' AND regexp_matches(message, '(?i)\\bantenna\\b') ORDER BY time"
+            ),
         ),
         (
             "an hour: level, word",
-            Query { since: Some(from), until: Some(to), min_level: Some(Level::Error), words: vec!["antenna".into()], ..base.clone() },
-            format!("SELECT * FROM log WHERE {hour} AND level_number >= 8 AND regexp_matches(message, '(?i)\\bantenna\\b') ORDER BY time"),
+            Query {
+                since: Some(from),
+                until: Some(to),
+                min_level: Some(Level::Error),
+                words: vec!["antenna".into()],
+                ..base.clone()
+            },
+            format!(
+                "SELECT * FROM log WHERE {hour} AND level_number >= 8 AND regexp_matches(message, '(?i)\\bantenna\\b') ORDER BY time"
+            ),
         ),
         (
             "a rare word over the day",

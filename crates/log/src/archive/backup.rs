@@ -102,8 +102,10 @@ pub(super) fn backup(
         }
     }
     made.directory = target.to_owned();
-    let in_segments = |segment: &segment::Segment| segment.select(|_| true).iter().map(|entry| u64::from(entry.records)).sum::<u64>();
-    made.records = files.iter().map(|file| file.entry.records).sum::<u64>() + segments.iter().map(|one| in_segments(one)).sum::<u64>();
+    let in_segments =
+        |segment: &segment::Segment| segment.select(|_| true).iter().map(|entry| u64::from(entry.records)).sum::<u64>();
+    made.records =
+        files.iter().map(|file| file.entry.records).sum::<u64>() + segments.iter().map(|one| in_segments(one)).sum::<u64>();
     Ok(made)
 }
 

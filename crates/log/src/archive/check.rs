@@ -67,7 +67,8 @@ pub(super) fn check(shared: &Shared, stop: &Stop, doing: &mut dyn FnMut(Doing)) 
         // Held, so that what is looked at is one state.
         let manifest = shared.manifest();
         let on_disk = fs::read(shared.dir.join(manifest::NAME));
-        let ids: Vec<_> = manifest.state.ids.iter().map(|name| ids_dir(&shared.dir).join(name)).map(|path| (fs::read(&path), path)).collect();
+        let ids: Vec<_> =
+            manifest.state.ids.iter().map(|name| ids_dir(&shared.dir).join(name)).map(|path| (fs::read(&path), path)).collect();
         (shared.contents(), manifest.state.clone(), on_disk, ids)
     };
     let Contents { segments, files } = contents;
@@ -83,7 +84,8 @@ pub(super) fn check(shared: &Shared, stop: &Stop, doing: &mut dyn FnMut(Doing)) 
         Err(why) => check.fault(&path, 0, why),
     }
     for (bytes, path) in ids {
-        let known = bytes.map_err(|error| error.to_string()).and_then(|bytes| Known::decode(&bytes).map_err(|why| why.to_string()));
+        let known =
+            bytes.map_err(|error| error.to_string()).and_then(|bytes| Known::decode(&bytes).map_err(|why| why.to_string()));
         match known {
             Ok(known) => drop(check.known.insert(&known.runs)),
             Err(why) => check.fault(&path, 0, why),
@@ -181,7 +183,8 @@ impl Check<'_> {
                 records(&table, number, unit, &rows, &dictionaries, &mut scratch, |record, _| {
                     count += 1;
                     let place = Cursor::of(&record);
-                    let told = record.time >= earliest && record.time <= latest && group.levels.0 & 1 << record.level.ordinal() != 0;
+                    let told =
+                        record.time >= earliest && record.time <= latest && group.levels.0 & 1 << record.level.ordinal() != 0;
                     if !told || last.is_some_and(|last| place < last) {
                         wrong.get_or_insert_with(|| format!("record {count} is not where its time and level say it is"));
                     }

@@ -137,7 +137,8 @@ impl Writer {
         }
         let created = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let created = Time::from_unix(created.as_secs() as i64, created.subsec_nanos());
-        let segment = Arc::new(Segment::create(&segments_dir(&self.shared.dir), self.number + 1, created, &self.shared.options.domain)?);
+        let segment =
+            Arc::new(Segment::create(&segments_dir(&self.shared.dir), self.number + 1, created, &self.shared.options.domain)?);
         self.number += 1;
         self.close();
         if let Some(empty) = self.active.replace(segment.clone()) {

@@ -268,8 +268,7 @@ fn count_group(
     let Some(scan) = GroupScan::new(table, group, matcher, scratch)? else { return Ok(()) };
     let group = &table.index.groups[group];
     let levels = if counting.by.level { names_of(table, group, Column::Level, scratch)? } else { None };
-    let levels: Option<Vec<Level>> =
-        levels.map(|names| names.iter().map(|name| name.parse().unwrap_or(Level::Info)).collect());
+    let levels: Option<Vec<Level>> = levels.map(|names| names.iter().map(|name| name.parse().unwrap_or(Level::Info)).collect());
     let column = counting.by.field.map(Column::of_field);
     let field = column.map(|column| names_of(table, group, column, scratch)).transpose()?.flatten();
     let values: Vec<u32> = match &field {
@@ -309,7 +308,8 @@ fn count_group(
             for (first, texts) in table.text_pages(group, column, unit, &|_| true, scratch)? {
                 for row in selection.rows().filter(|row| (first..first + texts.len()).contains(row)) {
                     let value = counting.value(&String::from_utf8_lossy(texts.get(row - first)));
-                    let span = times.as_ref().map_or_else(|| counting.span_of(earliest), |times| counting.span_of(Time(times[row])));
+                    let span =
+                        times.as_ref().map_or_else(|| counting.span_of(earliest), |times| counting.span_of(Time(times[row])));
                     counting.add(span, value, level_of(level_codes.as_ref().map_or(0, |codes| codes[row])), 1);
                 }
             }
@@ -348,12 +348,7 @@ fn count_group(
 }
 
 /// The values of a column's dictionary; `None` if it has none.
-fn names_of(
-    table: &Table,
-    group: &Group,
-    column: Column,
-    scratch: &mut Scratch,
-) -> Result<Option<Vec<String>>, BadTable> {
+fn names_of(table: &Table, group: &Group, column: Column, scratch: &mut Scratch) -> Result<Option<Vec<String>>, BadTable> {
     let Some(dictionary) = table.dictionary(group, column, scratch)? else { return Ok(None) };
     let names = match &dictionary {
         Dictionary::Texts(texts) => texts.iter().map(|text| String::from_utf8_lossy(text).into_owned()).collect(),

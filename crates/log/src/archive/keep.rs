@@ -30,11 +30,7 @@ fn ns(duration: Duration) -> i64 {
 
 impl Keep {
     /// Which files go now, and what there is to tell if more should.
-    pub(super) fn choose<'f>(
-        &self,
-        files: impl Iterator<Item = &'f FileEntry>,
-        now: Time,
-    ) -> (Vec<FileEntry>, Option<News>) {
+    pub(super) fn choose<'f>(&self, files: impl Iterator<Item = &'f FileEntry>, now: Time) -> (Vec<FileEntry>, Option<News>) {
         if self.age.is_none() && self.bytes.is_none() {
             return (Vec::new(), None);
         }

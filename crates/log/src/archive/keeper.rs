@@ -7,8 +7,7 @@
 
 use std::{
     collections::{BTreeMap, HashMap},
-    fs,
-    io,
+    fs, io,
     path::Path,
     sync::{Arc, MutexGuard, PoisonError, atomic::Ordering},
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},

@@ -22,8 +22,8 @@ use rustix::fs::FlockOperation;
 use tampu_types::{Domain, Incarnation};
 
 use super::{
-    Appended, Archive, ArchiveError, Arrival, BackedUp, Checked, Compacted, Counts, Doing, Fault, Found, Grouping, Health, Keep, News, Scanned, Stop, StreamOffset, Told,
-    backup, check, commit, counts,
+    Appended, Archive, ArchiveError, Arrival, BackedUp, Checked, Compacted, Counts, Doing, Fault, Found, Grouping, Health, Keep,
+    News, Scanned, Stop, StreamOffset, Told, backup, check, commit, counts,
     digest::{self, Digest},
     frame,
     group::{self, Group},
@@ -216,13 +216,7 @@ impl LocalArchive {
         let tables = Arc::new(Tables::default());
         let Opened { number, segments, files, manifest, seen, offsets, records, faults, runs } =
             open::open(&dir, &options.domain, &tables)?;
-        let gathering = Gathering {
-            committed_offsets: offsets.clone(),
-            offsets,
-            seen,
-            records,
-            ..Gathering::default()
-        };
+        let gathering = Gathering { committed_offsets: offsets.clone(), offsets, seen, records, ..Gathering::default() };
         let closed = segments.iter().map(|segment| segment.number).filter(|&closed| closed != number).max();
         let shared = Arc::new(Shared {
             options,
@@ -253,10 +247,11 @@ impl LocalArchive {
 
     fn start(&mut self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), ArchiveError> {
         let path = self.shared.dir.clone();
-        let worker = std::thread::Builder::new()
-            .name(name.to_owned())
-            .spawn(work)
-            .map_err(|source| ArchiveError::File { doing: "starting a worker of", path, source })?;
+        let worker = std::thread::Builder::new().name(name.to_owned()).spawn(work).map_err(|source| ArchiveError::File {
+            doing: "starting a worker of",
+            path,
+            source,
+        })?;
         self.workers.push(worker);
         Ok(())
     }

@@ -223,11 +223,15 @@ impl Manifest {
         };
         let Read { state, torn, damage, commits } = read(&bytes, domain).map_err(io::Error::other)?;
         if let Some((from, to)) = damage {
-            let what = format!("damaged: {} bytes of commits cannot be read; files nobody names are taken to be the archive's", to - from);
+            let what = format!(
+                "damaged: {} bytes of commits cannot be read; files nobody names are taken to be the archive's",
+                to - from
+            );
             faults.push(Fault { file: path.clone(), from, to, what });
         }
         let file = OpenOptions::new().append(true).create(true).open(&path)?;
-        let mut manifest = Manifest { dir: dir.to_owned(), file, domain: domain.clone(), state, length: bytes.len() as u64, unsure: false };
+        let mut manifest =
+            Manifest { dir: dir.to_owned(), file, domain: domain.clone(), state, length: bytes.len() as u64, unsure: false };
         // Rewritten where that makes it clean, or much shorter.
         if bytes.is_empty() || torn.is_some() || damage.is_some() || commits > 64 + manifest.state.files.len() {
             manifest.rewrite()?;

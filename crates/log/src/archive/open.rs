@@ -94,7 +94,11 @@ impl Opened {
         for name in below(&aside).unwrap_or_default() {
             let path = aside.join(name);
             let bytes = fs::metadata(&path).map_or(0, |facts| facts.len());
-            self.fault(path, bytes, "was set aside earlier, as it could not be read; take it away once it has been looked at".into());
+            self.fault(
+                path,
+                bytes,
+                "was set aside earlier, as it could not be read; take it away once it has been looked at".into(),
+            );
         }
     }
 
@@ -109,7 +113,10 @@ impl Opened {
                 continue;
             }
             let path = root.join(name);
-            if is_whole || !name.ends_with(".parquet") || self.manifest.state.is_unfinished(name) && self.manifest.state.number > 0 {
+            if is_whole
+                || !name.ends_with(".parquet")
+                || self.manifest.state.is_unfinished(name) && self.manifest.state.number > 0
+            {
                 fs::remove_file(&path).map_err(failed("removing the unfinished", &path))?;
                 let _ = path.parent().map(fs::remove_dir);
                 continue;
@@ -139,7 +146,8 @@ impl Opened {
                     lost.push(name);
                 }
                 Err(error) => {
-                    let what = format!("{error}: {} records are not served; put it back, from a backup if need be", entry.records);
+                    let what =
+                        format!("{error}: {} records are not served; put it back, from a backup if need be", entry.records);
                     self.fault(path, 0, what);
                 }
             }
@@ -316,7 +324,8 @@ fn adopt(root: &Path, name: &str) -> Result<FileEntry, String> {
         entry.records += u64::from(group.rows);
         entry.levels |= group.levels.0;
         for unit in 0..group.units.len() {
-            let received = table.numbers(group, parquet::Column::Received, unit, &mut scratch).map_err(|error| error.to_string())?;
+            let received =
+                table.numbers(group, parquet::Column::Received, unit, &mut scratch).map_err(|error| error.to_string())?;
             entry.received = entry.received.max(tampu_types::Time(received.into_iter().max().unwrap_or_default()));
         }
     }

@@ -238,9 +238,12 @@ impl Search<'_> {
             if !looked.hits.is_empty() {
                 let number = self.units.len() as u32;
                 self.units.push(unit);
-                self.pending.extend(
-                    looked.hits.into_iter().map(|(place, sample, record)| Match { place, unit: number, sample, record }),
-                );
+                self.pending.extend(looked.hits.into_iter().map(|(place, sample, record)| Match {
+                    place,
+                    unit: number,
+                    sample,
+                    record,
+                }));
             }
         }
         let left = self.left();

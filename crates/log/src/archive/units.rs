@@ -134,14 +134,7 @@ fn follows(query: &Query, place: Cursor) -> bool {
     query.after.is_none_or(|after| if query.newest_first { place < after } else { place > after })
 }
 
-fn look_at_frame(
-    segment: &Segment,
-    entry: &Entry,
-    query: &Query,
-    matcher: &Matcher,
-    stop: &Stop,
-    bench: &mut Bench,
-) -> Looked {
+fn look_at_frame(segment: &Segment, entry: &Entry, query: &Query, matcher: &Matcher, stop: &Stop, bench: &mut Bench) -> Looked {
     let mut looked = Looked::default();
     let Some(loaded) = load(segment, entry, &mut bench.buffer) else {
         looked.damaged = true;

@@ -290,7 +290,7 @@ mod tests {
 
     use super::{super::CollectorOptions, *};
     use crate::{
-        archive::{Options, LocalArchive},
+        archive::{LocalArchive, Options},
         collector::ask::{self, AskFailed},
     };
 
@@ -322,13 +322,8 @@ mod tests {
             ask::offsets(&asker, wait).map(|_| ()),
             ask::upkeep(&asker, &Upkeep::Health, wait, &mut |_| true).map(|_| ()),
         ];
-        let expected = [
-            (Verb::Query, QUERY),
-            (Verb::Query, STAT),
-            (Verb::Read, STATUS),
-            (Verb::Read, OFFSETS),
-            (Verb::Change, ARCHIVE),
-        ];
+        let expected =
+            [(Verb::Query, QUERY), (Verb::Query, STAT), (Verb::Read, STATUS), (Verb::Read, OFFSETS), (Verb::Change, ARCHIVE)];
         for (answer, (verb, service)) in answers.into_iter().zip(expected) {
             match answer {
                 Err(AskFailed::Denied(denied)) => {

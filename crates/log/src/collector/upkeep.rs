@@ -68,7 +68,9 @@ impl Turn {
             Ok(turn) => turn,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
             Err(TryLockError::WouldBlock) => {
-                return Err("the archive is being compacted, checked or backed up already; try again when that is done".to_owned());
+                return Err(
+                    "the archive is being compacted, checked or backed up already; try again when that is done".to_owned()
+                );
             }
         };
         upkeep(archive, what, stop, tell).map_err(|error| error.to_string())
@@ -76,12 +78,7 @@ impl Turn {
 }
 
 /// Does it, where the archive is at hand.
-pub fn upkeep(
-    archive: &dyn Archive,
-    what: &Upkeep,
-    stop: &Stop,
-    tell: &dyn Fn(Told) -> bool,
-) -> Result<Done, ArchiveError> {
+pub fn upkeep(archive: &dyn Archive, what: &Upkeep, stop: &Stop, tell: &dyn Fn(Told) -> bool) -> Result<Done, ArchiveError> {
     let mut last = Instant::now();
     let mut doing = |now: Doing| {
         if last.elapsed() >= TELL {

@@ -3,7 +3,7 @@
 
 use std::{path::Path, time::Duration};
 
-use tampu_log::archive::{Appended, Archive, ArchiveError, Arrival, Options, LocalArchive, Stop};
+use tampu_log::archive::{Appended, Archive, ArchiveError, Arrival, LocalArchive, Options, Stop};
 use tampu_log::query::Query;
 use tampu_types::{
     BatchHeader, ClockState, Datum, Domain, Incarnation, Level, LogRecord, RecordId, SourceName, Time,

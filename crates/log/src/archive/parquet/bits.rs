@@ -98,13 +98,7 @@ pub(crate) fn encode_hybrid(values: &[u32], width: u32, out: &mut Vec<u8>) {
 }
 
 /// Decodes `count` values of `width` bits and appends them. Each must be below `bound`.
-pub(crate) fn decode_hybrid(
-    mut bytes: &[u8],
-    width: u32,
-    count: usize,
-    bound: u32,
-    out: &mut Vec<u32>,
-) -> Result<(), Corrupt> {
+pub(crate) fn decode_hybrid(mut bytes: &[u8], width: u32, count: usize, bound: u32, out: &mut Vec<u32>) -> Result<(), Corrupt> {
     if width > 32 {
         return Err(Corrupt("codes of more than 32 bits"));
     }

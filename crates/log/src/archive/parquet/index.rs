@@ -208,7 +208,8 @@ impl Index {
         for _ in 0..take_u32(bytes)? {
             index.groups.push(Index::read_group(bytes, &places, &mut before)?);
         }
-        let pages = index.groups.iter().flat_map(|group| &group.columns).flat_map(|chunk| chunk.pages.iter().chain(&chunk.dictionary));
+        let pages =
+            index.groups.iter().flat_map(|group| &group.columns).flat_map(|chunk| chunk.pages.iter().chain(&chunk.dictionary));
         for page in pages {
             if page.at + u64::from(page.length) > end {
                 return Err(Corrupt("a page lies outside"));

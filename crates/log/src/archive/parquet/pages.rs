@@ -124,11 +124,7 @@ impl Output {
     }
 
     /// A column of texts.
-    pub(crate) fn texts<'t>(
-        &mut self,
-        texts: impl Iterator<Item = &'t [u8]>,
-        facts: &mut ChunkFacts,
-    ) -> io::Result<Chunk> {
+    pub(crate) fn texts<'t>(&mut self, texts: impl Iterator<Item = &'t [u8]>, facts: &mut ChunkFacts) -> io::Result<Chunk> {
         let all: Vec<&[u8]> = texts.collect();
         let mut pages = Vec::new();
         for few in all.chunks(TEXT_ROWS) {

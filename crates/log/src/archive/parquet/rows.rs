@@ -300,8 +300,7 @@ impl Rows {
 }
 
 fn extra_of(record: &RecordView<'_>) -> Extra {
-    let mut extra =
-        Extra { priority: record.priority(), unknown: record.unknown().to_vec(), ..Extra::default() };
+    let mut extra = Extra { priority: record.priority(), unknown: record.unknown().to_vec(), ..Extra::default() };
     if !record.has_extras() {
         return extra;
     }

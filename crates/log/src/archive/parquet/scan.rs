@@ -185,7 +185,13 @@ impl GroupScan {
     }
 
     /// Keeps the rows whose records are wanted: audience modes and what is excluded join several columns.
-    fn select_whole(&self, unit: usize, matcher: &Matcher, selection: &mut Selection, scratch: &mut Scratch) -> Result<(), BadTable> {
+    fn select_whole(
+        &self,
+        unit: usize,
+        matcher: &Matcher,
+        selection: &mut Selection,
+        scratch: &mut Scratch,
+    ) -> Result<(), BadTable> {
         let rows: Vec<u32> = selection.rows().map(|row| row as u32).collect();
         let mut wanted = Vec::with_capacity(rows.len());
         records(&self.table, self.group, unit, &rows, &self.dictionaries, scratch, |record, _| {
@@ -252,7 +258,8 @@ impl GroupScan {
             Values::Numbers(_) => None,
         };
         let place = |row: usize| {
-            let id = life_of(row).map(|incarnation| RecordId { incarnation, ring: rings[row] as u32, number: numbers[row] as u64 });
+            let id =
+                life_of(row).map(|incarnation| RecordId { incarnation, ring: rings[row] as u32, number: numbers[row] as u64 });
             (Cursor { time: Time(times[row]), id: id.unwrap_or_default() }, row as u32)
         };
         Ok(selection.rows().map(place).collect())

@@ -1,12 +1,6 @@
 //! A Parquet file of ours, open for reading: its index, and its columns a unit at a time.
 
-use std::{
-    fs::File,
-    io,
-    os::unix::fs::FileExt,
-    path::Path,
-    sync::Arc,
-};
+use std::{fs::File, io, os::unix::fs::FileExt, path::Path, sync::Arc};
 
 use super::{
     BadTable, Corrupt, UNIT, bits,

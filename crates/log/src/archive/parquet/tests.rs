@@ -1,6 +1,11 @@
 //! Records lead back through a file, whatever they hold; a damaged file gives an error and never another record.
 
-use std::{collections::BTreeMap, fs, path::{Path, PathBuf}, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use proptest::{collection::vec, option, prelude::*};
 use tampu_types::{
@@ -42,7 +47,10 @@ fn write(dir: &Path, rows: &Rows) -> Vec<(Arc<Table>, PathBuf)> {
         let path = dir.join(format!("{day}.parquet"));
         let written = write_file(&path, rows, &places, "test", &mut || Ok(())).unwrap();
         let bytes = fs::read(&path).unwrap();
-        assert_eq!((written.bytes, written.sum, written.records), (bytes.len() as u64, crc32c::crc32c(&bytes), places.len() as u64));
+        assert_eq!(
+            (written.bytes, written.sum, written.records),
+            (bytes.len() as u64, crc32c::crc32c(&bytes), places.len() as u64)
+        );
         tables.push((Arc::new(Table::open(&path).unwrap()), path));
     }
     tables
@@ -73,7 +81,8 @@ fn data() -> impl Strategy<Value = Vec<Datum>> {
 fn record() -> impl Strategy<Value = LogRecord> {
     let id = option::of((0u32..2, any::<u32>(), any::<u64>()));
     let time = prop_oneof![0i64..5, any::<i64>()];
-    let numbers = (0usize..10, option::of(any::<u8>()), option::of(any::<u32>()), option::of(any::<i32>()), option::of(any::<i64>()));
+    let numbers =
+        (0usize..10, option::of(any::<u8>()), option::of(any::<u32>()), option::of(any::<i32>()), option::of(any::<i64>()));
     let names = vec(word(), 15);
     let traces = (option::of(any::<[u8; 16]>()), option::of(any::<[u8; 8]>()));
     let rest = (word(), data(), data(), vec(word(), 0..3), option::of((word(), word(), word())), vec(any::<u32>(), 0..3));

@@ -156,9 +156,7 @@ impl Writer<'_> {
             Column::Number => self.out.numbers(&of_rows(|row| row.number as i64), facts),
             Column::Received => self.few_numbers(&of_rows(|row| row.received), facts),
             Column::Ring => self.few_numbers(&of_rows(|row| row.ring.into()), facts),
-            Column::LevelNumber => {
-                self.few_numbers(&of_rows(|row| Level::ALL[usize::from(row.level)].number().into()), facts)
-            }
+            Column::LevelNumber => self.few_numbers(&of_rows(|row| Level::ALL[usize::from(row.level)].number().into()), facts),
             Column::TaiOffset => {
                 let values: Vec<i64> =
                     group.origin_of_row.iter().map(|&local| group.origin(store, local).tai_offset.into()).collect();
@@ -211,12 +209,7 @@ impl Writer<'_> {
         self.dictionary_or_texts(values, codes, facts)
     }
 
-    fn extra_texts(
-        &mut self,
-        group: &Gathered<'_>,
-        text: fn(&Extra) -> &Vec<u8>,
-        facts: &mut ChunkFacts,
-    ) -> io::Result<Chunk> {
+    fn extra_texts(&mut self, group: &Gathered<'_>, text: fn(&Extra) -> &Vec<u8>, facts: &mut ChunkFacts) -> io::Result<Chunk> {
         if group.rows.iter().all(|row| !row.has_extra()) {
             return self.dictionary(vec![b""], vec![0; group.rows.len()], facts);
         }
@@ -252,7 +245,9 @@ impl Writer<'_> {
         order.iter().enumerate().for_each(|(place, &code)| places[code as usize] = place as u32);
         codes.iter_mut().for_each(|code| *code = places[*code as usize]);
         let sorted: Vec<&[u8]> = order.iter().map(|&code| values[code as usize]).collect();
-        let (Some(least), Some(greatest)) = (sorted.first(), sorted.last()) else { return Err(io::ErrorKind::InvalidInput.into()) };
+        let (Some(least), Some(greatest)) = (sorted.first(), sorted.last()) else {
+            return Err(io::ErrorKind::InvalidInput.into());
+        };
         if least.len().max(greatest.len()) <= MOST_STATISTICS {
             facts.range = Some((least.to_vec(), greatest.to_vec()));
         }
