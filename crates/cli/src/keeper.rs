@@ -4,10 +4,11 @@ use std::time::{Duration, Instant};
 
 use tampu_bus::{Participant, Qos, ReaderState, Writer, engine::zenoh::config::ZenohConfig};
 use tampu_log::{
-    archive::{Counts, Grouping},
+    archive::{Counts, Doing, Grouping},
     collector::{
         IMPORT_TOPIC,
         ask::{self, AskFailed, Kept},
+        upkeep::{Done, LONGEST, Upkeep},
     },
     logger::LOG_BATCH,
     query::Query,
@@ -98,6 +99,11 @@ impl Keeper {
         ask::status(&self.participant, ANSWER_TIMEOUT).map_err(|error| self.failure(error))
     }
 
+    /// Has something done to the archive; `doing` is told how far it is, until it returns `false`.
+    pub fn upkeep(&self, what: &Upkeep, doing: &mut dyn FnMut(Doing) -> bool) -> Result<Done, Failure> {
+        ask::upkeep(&self.participant, what, LONG, doing).map_err(|error| self.failure(error))
+    }
+
     /// Begins an import.
     pub fn import(&self) -> Result<Importing<'_>, Failure> {
         // Whoever answers is there to take it.
@@ -129,6 +135,9 @@ impl Keeper {
         }
     }
 }
+
+/// How long the archive may be worked at; a little more, so that the collector is the one to end it.
+const LONG: Duration = LONGEST.saturating_add(Duration::from_secs(60));
 
 /// How long an import waits for a collector that does not keep up before it gives up.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -67,6 +67,7 @@ pub use check::Checked;
 pub use counts::{Counts, Grouping};
 pub use keep::Keep;
 pub use local::{LocalArchive, Options};
+pub use parquet::ParquetWriter;
 pub use search::{Found, Scanned};
 
 /// How far a stream has been stored: everything before `next`.

@@ -4,6 +4,7 @@ use clap::Subcommand;
 
 use crate::{commands::Context, failure::Outcome};
 
+pub mod archive;
 pub mod export;
 pub mod import;
 pub mod levels;
@@ -17,7 +18,7 @@ pub mod stat;
 pub mod tail;
 pub mod view;
 
-/// Send, ship, follow, view, find, bring in, take out, split and replay log records; see and set loggers' levels
+/// Send, ship, follow, view, find, bring in, take out, split and replay log records; see and set loggers' levels; look after the archive
 #[derive(Debug, Subcommand)]
 pub enum Log {
     Send(send::Send),
@@ -32,6 +33,7 @@ pub enum Log {
     Replay(replay::Replay),
     Recover(recover::Recover),
     Levels(levels::Levels),
+    Archive(archive::Archive),
 }
 
 impl Log {
@@ -49,6 +51,7 @@ impl Log {
             Log::Replay(replay) => replay.run(context),
             Log::Recover(recover) => recover.run(context),
             Log::Levels(levels) => levels.run(context),
+            Log::Archive(archive) => archive.run(context),
         }
     }
 }

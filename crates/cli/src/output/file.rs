@@ -14,6 +14,7 @@ use std::{
 
 use clap::ValueEnum;
 use flate2::{Compression, write::GzEncoder};
+use tampu_log::archive::ParquetWriter;
 use tampu_types::{LogRecord, xml::AcsXmlOptions};
 
 use crate::{
@@ -31,6 +32,8 @@ pub enum FileFormat {
     Json,
     /// CSV
     Csv,
+    /// Parquet, with the archive's columns
+    Parquet,
 }
 
 /// What can be chosen about a file beside its format.
@@ -39,6 +42,8 @@ pub struct FileOptions {
     pub xml: AcsXmlOptions,
     /// The columns of CSV and JSON; all, if there are none.
     pub columns: Vec<Column>,
+    /// Noted in Parquet files.
+    pub domain: String,
 }
 
 /// Something that writes records in one format.
@@ -59,6 +64,7 @@ impl FileFormat {
             "xml" => Some(FileFormat::Xml),
             "json" | "jsonl" => Some(FileFormat::Json),
             "csv" => Some(FileFormat::Csv),
+            "parquet" => Some(FileFormat::Parquet),
             _ => None,
         }
     }
@@ -69,6 +75,7 @@ impl FileFormat {
             FileFormat::Xml => "xml",
             FileFormat::Json => "json",
             FileFormat::Csv => "csv",
+            FileFormat::Parquet => "parquet",
         }
     }
 
@@ -78,6 +85,10 @@ impl FileFormat {
             FileFormat::Xml => Format::Xml,
             FileFormat::Json => Format::Json,
             FileFormat::Csv => Format::Csv,
+            FileFormat::Parquet => {
+                let file = ParquetWriter::new(out, &options.domain).map_err(|error| Failure::failed("standard output", error))?;
+                return Ok(Box::new(Some(file)));
+            }
         };
         let table = Table::new(Paint::for_stdout(When::Never), Highlight::default());
         let mut text = RecordWriter::new(out, format, table).with_xml(options.xml).with_columns(&options.columns);
@@ -93,6 +104,18 @@ impl<W: Write> Encoder for RecordWriter<W> {
 
     fn end(&mut self) -> Outcome {
         RecordWriter::end(self)
+    }
+}
+
+/// Until it has ended.
+impl<W: Write> Encoder for Option<ParquetWriter<W>> {
+    fn record(&mut self, record: &LogRecord) -> Outcome {
+        self.as_mut().map_or(Ok(()), |file| file.push(record)).map_err(|error| Failure::failed("standard output", error))
+    }
+
+    fn end(&mut self) -> Outcome {
+        let ended = self.take().map_or(Ok(()), |file| file.finish()?.flush());
+        ended.map_err(|error| Failure::failed("standard output", error))
     }
 }
 
@@ -131,6 +154,9 @@ impl RecordFile {
         gz: bool,
         options: &FileOptions,
     ) -> Result<RecordFile, Failure> {
+        if gz && format == FileFormat::Parquet {
+            return Err(Failure::Usage("Parquet files are compressed already: leave .gz and --gz out".to_owned()));
+        }
         let bytes = Rc::new(Cell::new(0));
         let done = gz.then(|| Rc::new(Cell::new(false)));
         let out = BufWriter::with_capacity(64 * 1024, out);
@@ -245,6 +271,7 @@ mod tests {
             ("b/a.JSON.gz", Some(FileFormat::Json)),
             ("a.jsonl", Some(FileFormat::Json)),
             ("a.csv.gz", Some(FileFormat::Csv)),
+            ("a.parquet", Some(FileFormat::Parquet)),
             ("a.txt", None),
             ("xml", None),
         ] {

@@ -58,8 +58,8 @@ impl FileArgs {
     /// The format, said or meant by a file's name; XML if neither is.
     pub fn format(&self, path: Option<&Path>) -> Result<FileFormat, Failure> {
         let format = self.format.or_else(|| path.and_then(FileFormat::of_name)).unwrap_or(FileFormat::Xml);
-        if format == FileFormat::Xml && !self.columns.is_empty() {
-            return Err(Failure::Usage("--columns is for CSV and JSON: ACS XML has all of a record".to_owned()));
+        if matches!(format, FileFormat::Xml | FileFormat::Parquet) && !self.columns.is_empty() {
+            return Err(Failure::Usage("--columns is for CSV and JSON: ACS XML and Parquet have all of a record".to_owned()));
         }
         Ok(format)
     }
@@ -67,7 +67,7 @@ impl FileArgs {
     /// The rest.
     pub fn options(&self) -> FileOptions {
         let xml = AcsXmlOptions { nanoseconds: self.ns, identity: !self.plain, received: false, one_line: false };
-        FileOptions { xml, columns: self.columns.clone() }
+        FileOptions { xml, columns: self.columns.clone(), domain: String::new() }
     }
 }
 

@@ -64,6 +64,7 @@ pub(super) fn backup(
     making.total = lengths.sum::<u64>() + files.iter().map(|file| file.entry.bytes).sum::<u64>();
     let closed = shared.closed.load(Ordering::Acquire);
     let mut wanted = BTreeSet::new();
+    let mut records = files.iter().map(|file| file.entry.records).sum::<u64>();
     for file in files.iter() {
         let to = parquet_dir(target).join(&file.entry.file);
         making.whole(&file.path, &to, Some(file.entry.bytes))?;
@@ -77,6 +78,9 @@ pub(super) fn backup(
     for held in &segments {
         let to = segments_dir(target).join(segment::file_name(held.number));
         let length = held.committed.load(Ordering::Acquire);
+        // More may be committed while it is copied; that is not in the copy.
+        let within = held.select(|entry| entry.at + u64::from(entry.length) <= length);
+        records += within.iter().map(|entry| u64::from(entry.records)).sum::<u64>();
         if held.number <= closed {
             making.whole(&held.path, &to, Some(length))?;
         } else {
@@ -102,10 +106,7 @@ pub(super) fn backup(
         }
     }
     made.directory = target.to_owned();
-    let in_segments =
-        |segment: &segment::Segment| segment.select(|_| true).iter().map(|entry| u64::from(entry.records)).sum::<u64>();
-    made.records =
-        files.iter().map(|file| file.entry.records).sum::<u64>() + segments.iter().map(|one| in_segments(one)).sum::<u64>();
+    made.records = records;
     Ok(made)
 }
 

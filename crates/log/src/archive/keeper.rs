@@ -24,7 +24,7 @@ use super::{
     local::{Shared, aside_dir, ids_dir, parquet_dir, segments_dir},
     manifest::{Commit, FileEntry, file_name, ids_name, sync_dir, write_whole},
     merge,
-    parquet::{Rows, write_file},
+    parquet::{Rows, Sent, write_file},
     segment::{self, Segment},
     side,
     stored::Stored,
@@ -253,8 +253,9 @@ impl Keeper {
             let mut unreadable = 0;
             match BatchHeader::decode(body) {
                 Ok((batch, samples)) => {
+                    let sent = Sent::by(&batch);
                     for sample in frame::samples(samples) {
-                        unreadable += sample.map_or(1, |sample| self.rows.push_sample(&batch, sample, received));
+                        unreadable += sample.map_or(1, |sample| self.rows.push_sample(&sent, sample, received));
                     }
                 }
                 Err(_) => unreadable = 1,
@@ -351,8 +352,7 @@ impl Keeper {
         let Some(small) = merge::choose(&files) else { return Ok(false) };
         self.rows.clear();
         let mut rows = std::mem::take(&mut self.rows);
-        let shared = self.shared.clone();
-        let read = merge::read(&small, &shared.options.domain, &mut rows, &mut || self.pace());
+        let read = merge::read(&small, &mut rows, &mut || self.pace());
         match read {
             Ok(true) => {}
             // What is damaged stays as it is.

@@ -6,10 +6,7 @@ use std::{
     sync::Arc,
 };
 
-use tampu_types::{
-    BatchHeader, Domain, Incarnation, LogRecord, SourceName, Time,
-    log_batch::{TYPE_ID, VERSION, encode_records},
-};
+use tampu_types::{LogRecord, Time, log_batch::encode_records};
 
 use super::{
     parquet::{BadTable, Dictionaries, GROUP, Rows, Scratch, Sent, Table, records},
@@ -41,12 +38,7 @@ pub(super) fn choose(files: &[Arc<Stored>]) -> Option<Vec<Arc<Stored>>> {
 }
 
 /// Reads all their records. `false` if one is damaged; that is noted.
-pub(super) fn read(
-    files: &[Arc<Stored>],
-    domain: &Domain,
-    rows: &mut Rows,
-    pace: &mut dyn FnMut() -> io::Result<()>,
-) -> io::Result<bool> {
+pub(super) fn read(files: &[Arc<Stored>], rows: &mut Rows, pace: &mut dyn FnMut() -> io::Result<()>) -> io::Result<bool> {
     let mut scratch = Scratch::new()?;
     for file in files {
         let Some(table) = file.open() else { return Ok(false) };
@@ -55,7 +47,7 @@ pub(super) fn read(
             for unit in 0..group.units.len() {
                 pace()?;
                 let places: Vec<u32> = (0..Table::unit_rows(group, unit) as u32).collect();
-                if let Err(error) = read_unit(&table, number, unit, &places, domain, &dictionaries, &mut scratch, rows) {
+                if let Err(error) = read_unit(&table, number, unit, &places, &dictionaries, &mut scratch, rows) {
                     file.note(&error);
                     return Ok(false);
                 }
@@ -71,7 +63,6 @@ fn read_unit(
     group: usize,
     unit: usize,
     places: &[u32],
-    domain: &Domain,
     dictionaries: &Dictionaries,
     scratch: &mut Scratch,
     rows: &mut Rows,
@@ -86,25 +77,9 @@ fn read_unit(
         return Err(error);
     }
     for (sent, records) in senders {
-        let header = BatchHeader {
-            domain: domain.clone(),
-            // Not kept: a record's process says it, and its incarnation.
-            source: SourceName::new("archive").map_err(io::Error::other)?,
-            incarnation: Incarnation::default(),
-            stream: 0,
-            first: 0,
-            count: 1,
-            type_id: TYPE_ID,
-            type_version: VERSION,
-            acquired: Time(0),
-            sent: Time(0),
-            clock: sent.clock,
-            tai_offset: sent.tai_offset,
-            flags: 0,
-        };
         // Each record has its own time of reception.
         let sample = encode_records(&records).map_err(io::Error::other)?;
-        rows.push_sample(&header, &sample, Time(0));
+        rows.push_sample(&sent, &sample, Time(0));
     }
     Ok(())
 }

@@ -12,7 +12,7 @@
 //! | numbers in few bits | `bits`, `delta` |
 //! | a file's own description of itself, for others | `thrift`, `footer` |
 //! | what we read it by | `index`, `words` |
-//! | rows on their way in | `rows`, `write`, `pages` |
+//! | rows on their way in | `rows`, `write`, `pages`; into a file of its own, `export` |
 //! | rows on their way out | `table`, `read`, `ids` |
 //! | which rows a query wants | `scan` |
 
@@ -21,6 +21,7 @@ use std::io;
 mod bits;
 mod column;
 mod delta;
+mod export;
 mod footer;
 mod ids;
 mod index;
@@ -39,10 +40,11 @@ mod tests;
 
 pub(crate) use bits::{put_varint, take_varint};
 pub(crate) use column::Column;
+pub use export::ParquetWriter;
 pub(crate) use ids::ids;
 pub(crate) use index::Group;
-pub(crate) use read::{Dictionaries, Sent, records};
-pub(crate) use rows::Rows;
+pub(crate) use read::{Dictionaries, records};
+pub(crate) use rows::{Rows, Sent};
 pub(crate) use scan::GroupScan;
 pub(crate) use table::{Dictionary, Scratch, Table};
 pub(crate) use write::{Written, write_file};

@@ -13,7 +13,7 @@ use crate::{
     filter::{FilterArgs, SpanArgs},
     keeper::Keeper,
     output::{
-        file::{RecordFile, is_gz},
+        file::{FileOptions, RecordFile, is_gz},
         file_args::{CutArgs, FileArgs},
         rotation::{Rotation, Written},
     },
@@ -27,13 +27,13 @@ use crate::{
 /// as ACS names its own (log<start>_<close>.xml), 128 MiB each unless told otherwise.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  tampu log export --since yesterday --until today -o night.xml.gz\n  \
-    tampu log export --since 1d --dir night --every 10m --gz\n  tampu log export --columns time,source,message -o night.csv")]
+    tampu log export --since 1d --dir night --every 10m --gz\n  tampu log export --columns time,source,message -o night.csv\n  tampu log export --since 7d -o week.parquet")]
 pub struct Export {
     #[command(flatten)]
     filter: FilterArgs,
     #[command(flatten)]
     span: SpanArgs,
-    /// The file; .gz compresses, and .xml, .json, .csv choose the format. Standard output if not given
+    /// The file; .gz compresses, and .xml, .json, .csv, .parquet choose the format. Standard output if not given
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Many files in this directory instead
@@ -64,10 +64,11 @@ impl Export {
         }
         let cut = self.cut.cut()?;
         let keeper = Keeper::find(&context.common.connect, "tampu-export")?;
+        let options = FileOptions { domain: keeper.participant().domain().to_string(), ..self.file.options() };
         let bar = progress::records("exporting");
 
         if let Some(dir) = &self.dir {
-            let mut rotation = Rotation::new(dir, cut, format, self.cut.gz(), self.file.options())?;
+            let mut rotation = Rotation::new(dir, cut, format, self.cut.gz(), options)?;
             keeper.search(&query, &context.interrupt, &mut |record| {
                 bar.inc(1);
                 rotation.record(&record)
@@ -77,8 +78,8 @@ impl Export {
             return whole(context);
         }
         let mut file = match &self.output {
-            Some(path) => RecordFile::create(path, format, is_gz(path), &self.file.options())?,
-            None => RecordFile::stdout(format, &self.file.options())?,
+            Some(path) => RecordFile::create(path, format, is_gz(path), &options)?,
+            None => RecordFile::stdout(format, &options)?,
         };
         keeper.search(&query, &context.interrupt, &mut |record| {
             bar.inc(1);

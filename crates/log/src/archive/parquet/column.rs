@@ -84,6 +84,7 @@ columns! {
     Incarnation "incarnation" Text,
     Ring "ring" Number,
     Number "number" UnsignedNumber,
+    Source "source" Text,
     Clock "clock" Text,
     TaiOffset "tai_offset" Number,
     UnknownRecord "unknown_record" Bytes,

@@ -4,10 +4,7 @@
 //! it. Codes get a page a unit, or one for the whole row group where there is only one value; texts get smaller ones, because
 //! single records are taken out of them.
 
-use std::{
-    fs::File,
-    io::{self, Write},
-};
+use std::io::{self, Write};
 
 use super::{
     UNIT, bits, delta,
@@ -23,8 +20,8 @@ const TEXT_BYTES: usize = 4 << 20;
 const EFFORT: i32 = 3;
 
 /// A file in the making: its length and checksum so far.
-pub(crate) struct Output {
-    file: io::BufWriter<File>,
+pub(crate) struct Output<W: Write> {
+    file: io::BufWriter<W>,
     pub(crate) at: u64,
     pub(crate) sum: u32,
     compressor: zstd::bulk::Compressor<'static>,
@@ -32,8 +29,8 @@ pub(crate) struct Output {
     compressed: Vec<u8>,
 }
 
-impl Output {
-    pub(crate) fn new(file: File) -> io::Result<Output> {
+impl<W: Write> Output<W> {
+    pub(crate) fn new(file: W) -> io::Result<Output<W>> {
         let mut compressor = zstd::bulk::Compressor::new(EFFORT)?;
         compressor.include_checksum(true)?;
         let file = io::BufWriter::with_capacity(256 << 10, file);
@@ -47,7 +44,7 @@ impl Output {
         Ok(())
     }
 
-    pub(crate) fn finish(self) -> io::Result<File> {
+    pub(crate) fn finish(self) -> io::Result<W> {
         self.file.into_inner().map_err(io::IntoInnerError::into_error)
     }
 

@@ -11,15 +11,9 @@ use super::{
     BadTable, Corrupt,
     column::Column,
     lists,
+    rows::Sent,
     table::{Dictionary, Scratch, Table, Values},
 };
-
-/// What a record's batch told, which is not the record's own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Sent {
-    pub(crate) clock: ClockState,
-    pub(crate) tai_offset: i16,
-}
 
 /// Dictionaries that were read lately: neighbouring records need the same ones.
 #[derive(Debug, Default)]
@@ -186,7 +180,7 @@ impl Unit {
             _ => ClockState::Unknown,
         };
         let tai_offset = i16::try_from(self.number(Column::TaiOffset, row)?).map_err(|_| Corrupt("a TAI offset out of range"))?;
-        Ok(Sent { clock, tai_offset })
+        Ok(Sent { source: self.string(Column::Source, row)?, clock, tai_offset })
     }
 }
 

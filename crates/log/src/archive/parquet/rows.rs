@@ -7,7 +7,7 @@
 use std::{collections::HashMap, ops::Range, sync::Arc};
 
 use tampu_types::{
-    BatchHeader, Incarnation, RecordId, Time,
+    BatchHeader, ClockState, Incarnation, RecordId, Time,
     log_batch::{LogBatchView, OriginView, RecordView},
 };
 
@@ -31,11 +31,12 @@ pub(crate) enum Shared {
     RunId,
     Audiences,
     Incarnation,
+    Source,
     Clock,
     UnknownOrigin,
 }
 
-const SHARED: usize = 16;
+const SHARED: usize = 17;
 
 /// What records of one place have in common.
 #[derive(Debug)]
@@ -104,8 +105,24 @@ const UNKNOWN: u32 = u32::MAX;
 /// The numbers of a batch's texts, as far as they were asked for, and what holds for all of it.
 struct BatchTexts {
     numbers: Vec<u32>,
+    source: u32,
     clock: u32,
     tai_offset: i16,
+}
+
+/// What a record's batch told, which is not the record's own.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Sent {
+    /// Who sent it; empty where that is not known.
+    pub(crate) source: String,
+    pub(crate) clock: ClockState,
+    pub(crate) tai_offset: i16,
+}
+
+impl Sent {
+    pub(crate) fn by(header: &BatchHeader) -> Sent {
+        Sent { source: header.source.to_string(), clock: header.clock, tai_offset: header.tai_offset }
+    }
 }
 
 const DAY: i64 = 86_400_000_000_000;
@@ -153,13 +170,14 @@ impl Rows {
     }
 
     /// Takes in the records of one sample. Returns how many could not be read.
-    pub(crate) fn push_sample(&mut self, header: &BatchHeader, sample: &[u8], received: Time) -> u32 {
+    pub(crate) fn push_sample(&mut self, sent: &Sent, sample: &[u8], received: Time) -> u32 {
         let Ok(view) = LogBatchView::parse(sample) else { return 1 };
         let mut origins: Vec<Option<u32>> = Vec::new();
         let mut texts = BatchTexts {
             numbers: vec![UNKNOWN; view.strings().len()],
-            clock: self.string_number(clock_name(header.clock).as_bytes()),
-            tai_offset: header.tai_offset,
+            source: self.string_number(sent.source.as_bytes()),
+            clock: self.string_number(clock_name(sent.clock).as_bytes()),
+            tai_offset: sent.tai_offset,
         };
         let mut unreadable = 0;
         for record in view.records() {
@@ -248,6 +266,7 @@ impl Rows {
             },
             None => self.batch_text(view, texts, 0),
         };
+        numbers[Shared::Source as usize] = texts.source;
         numbers[Shared::Clock as usize] = texts.clock;
         numbers[Shared::UnknownOrigin as usize] = match origin.unknown() {
             [] => self.batch_text(view, texts, 0),
@@ -287,6 +306,11 @@ impl Rows {
             .collect()
     }
 
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
     /// Drops the rows and their texts, and keeps the memory.
     pub(crate) fn clear(&mut self) {
         self.rows.clear();
@@ -320,8 +344,7 @@ fn hex(bytes: &[u8]) -> Vec<u8> {
     bytes.iter().flat_map(|byte| format!("{byte:02x}").into_bytes()).collect()
 }
 
-fn clock_name(clock: tampu_types::ClockState) -> &'static str {
-    use tampu_types::ClockState;
+fn clock_name(clock: ClockState) -> &'static str {
     match clock {
         ClockState::Unknown => "unknown",
         ClockState::Synchronised => "synchronised",

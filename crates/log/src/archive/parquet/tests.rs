@@ -9,35 +9,19 @@ use std::{
 
 use proptest::{collection::vec, option, prelude::*};
 use tampu_types::{
-    BatchHeader, ClockState, Datum, Domain, Incarnation, Level, LogRecord, RecordId, SourceName, Time,
-    log_batch::{TYPE_ID, VERSION, encode_records},
-    record::ArchiveParameter,
+    ClockState, Datum, Incarnation, Level, LogRecord, RecordId, Time, log_batch::encode_records, record::ArchiveParameter,
 };
 
 use super::{
     read::{self, Dictionaries},
-    rows::Rows,
+    rows::{Rows, Sent},
     table::{Scratch, Table},
     write::write_file,
 };
 use crate::query::Cursor;
 
-fn header(source: &str, tai_offset: i16) -> BatchHeader {
-    BatchHeader {
-        domain: Domain::new("test").unwrap(),
-        source: SourceName::new(source).unwrap(),
-        incarnation: Incarnation { boot: 1, pid: 2, start: 3 },
-        stream: 0,
-        first: 0,
-        count: 1,
-        type_id: TYPE_ID,
-        type_version: VERSION,
-        acquired: Time(0),
-        sent: Time(0),
-        clock: ClockState::Free,
-        tai_offset,
-        flags: 0,
-    }
+fn by(source: &str, tai_offset: i16) -> Sent {
+    Sent { source: source.to_owned(), clock: ClockState::Free, tai_offset }
 }
 
 /// Writes all rows as one file after the other; returns the files.
@@ -62,7 +46,7 @@ fn read_all(table: &Arc<Table>) -> Result<Vec<LogRecord>, super::BadTable> {
         for unit in 0..group.units.len() {
             let rows: Vec<u32> = (0..Table::unit_rows(group, unit) as u32).collect();
             read::records(table, number, unit, &rows, &dictionaries, &mut scratch, |record, sent| {
-                assert_eq!(sent().unwrap(), read::Sent { clock: ClockState::Free, tai_offset: -37 });
+                assert_eq!(sent().unwrap(), by("A/b", -37));
                 all.push(record);
             })?;
         }
@@ -134,7 +118,7 @@ proptest! {
         let dir = tempfile::tempdir().unwrap();
         let mut rows = Rows::default();
         for half in records.chunks(records.len().div_ceil(2)) {
-            prop_assert_eq!(rows.push_sample(&header("A/b", -37), &encode_records(half).unwrap(), Time(77)), 0);
+            prop_assert_eq!(rows.push_sample(&by("A/b", -37), &encode_records(half).unwrap(), Time(77)), 0);
         }
         records.sort_by_key(Cursor::of);
         let tables = write(dir.path(), &rows);
@@ -183,7 +167,7 @@ fn many(count: u64) -> (Rows, Vec<LogRecord>) {
     }
     let mut rows = Rows::default();
     for few in records.chunks(500) {
-        assert_eq!(rows.push_sample(&header("A/b", -37), &encode_records(few).unwrap(), Time(0)), 0);
+        assert_eq!(rows.push_sample(&by("A/b", -37), &encode_records(few).unwrap(), Time(0)), 0);
     }
     (rows, records)
 }

@@ -6,7 +6,7 @@
 use std::{
     collections::HashMap,
     fs::{self, File},
-    io,
+    io::{self, Write},
     path::Path,
 };
 
@@ -64,54 +64,82 @@ fn write_unfinished(
     domain: &str,
     pace: &mut dyn FnMut() -> io::Result<()>,
 ) -> io::Result<Written> {
-    let mut writer = Writer {
-        rows,
-        out: Output::new(File::create(path)?)?,
-        words: WordsBuilder::default(),
-        local: vec![UNKNOWN; rows.origin_count()],
-        codes_of_strings: vec![UNKNOWN; rows.string_count()],
-    };
-    writer.out.put(footer::HEAD)?;
-    let mut groups = Vec::new();
-    let mut received = Time(i64::MIN);
-    for range in super::rows::group_ranges(places.len()) {
-        let places = &places[range];
-        received = places.iter().fold(received, |latest, &place| latest.max(Time(rows.row(place).received)));
-        groups.push(writer.group(places, pace)?);
+    let mut table = TableWriter::new(File::create(path)?)?;
+    table.add(rows, places, pace)?;
+    let (written, file) = table.finish(domain)?;
+    file.sync_all()?;
+    Ok(written)
+}
+
+/// A file in the making.
+pub(crate) struct TableWriter<W: Write> {
+    out: Output<W>,
+    words: WordsBuilder,
+    groups: Vec<(Group, Vec<ChunkFacts>)>,
+    records: u64,
+    received: Time,
+}
+
+impl<W: Write> TableWriter<W> {
+    pub(crate) fn new(file: W) -> io::Result<TableWriter<W>> {
+        let mut out = Output::new(file)?;
+        out.put(footer::HEAD)?;
+        Ok(TableWriter { out, words: WordsBuilder::default(), groups: Vec::new(), records: 0, received: Time(i64::MIN) })
     }
-    let mut out = writer.out;
-    let mut tail = Vec::new();
-    let index = Index { groups: groups.iter().map(|(group, _)| group.clone()).collect() };
-    index.encode(&mut tail)?;
-    tail.extend(footer::footer(&groups, domain));
-    out.put(&tail)?;
-    let (bytes, sum) = (out.at, out.sum);
-    out.finish()?.sync_all()?;
-    let levels = index.groups.iter().fold(0, |levels, group| levels | group.levels.0);
-    Ok(Written {
-        bytes,
-        sum,
-        records: places.len() as u64,
-        earliest: index.groups.first().map_or(Time(0), Group::earliest),
-        latest: index.groups.last().map_or(Time(0), Group::latest),
-        received,
-        levels: Levels(levels),
-    })
+
+    /// Appends these rows, which are in order, in as few row groups as they fit into.
+    pub(crate) fn add(&mut self, rows: &Rows, places: &[u32], pace: &mut dyn FnMut() -> io::Result<()>) -> io::Result<()> {
+        let mut writer = Writer {
+            rows,
+            out: &mut self.out,
+            words: &mut self.words,
+            local: vec![UNKNOWN; rows.origin_count()],
+            codes_of_strings: vec![UNKNOWN; rows.string_count()],
+        };
+        for range in super::rows::group_ranges(places.len()) {
+            let places = &places[range];
+            self.received = places.iter().fold(self.received, |latest, &place| latest.max(Time(rows.row(place).received)));
+            self.groups.push(writer.group(places, pace)?);
+        }
+        self.records += places.len() as u64;
+        Ok(())
+    }
+
+    /// Writes what stands behind the rows. Nothing is synced.
+    pub(crate) fn finish(self, domain: &str) -> io::Result<(Written, W)> {
+        let TableWriter { mut out, groups, records, received, .. } = self;
+        let mut tail = Vec::new();
+        let index = Index { groups: groups.iter().map(|(group, _)| group.clone()).collect() };
+        index.encode(&mut tail)?;
+        tail.extend(footer::footer(&groups, domain));
+        out.put(&tail)?;
+        let levels = index.groups.iter().fold(0, |levels, group| levels | group.levels.0);
+        let written = Written {
+            bytes: out.at,
+            sum: out.sum,
+            records,
+            earliest: index.groups.iter().map(Group::earliest).min().unwrap_or(Time(0)),
+            latest: index.groups.iter().map(Group::latest).max().unwrap_or(Time(0)),
+            received,
+            levels: Levels(levels),
+        };
+        Ok((written, out.finish()?))
+    }
 }
 
 const UNKNOWN: u32 = u32::MAX;
 
-struct Writer<'r> {
+struct Writer<'r, W: Write> {
     rows: &'r Rows,
-    out: Output,
-    words: WordsBuilder,
+    out: &'r mut Output<W>,
+    words: &'r mut WordsBuilder,
     /// Of each origin, its number in this row group; unknown between row groups.
     local: Vec<u32>,
     /// Of each string, its code in this column; unknown between columns.
     codes_of_strings: Vec<u32>,
 }
 
-impl Writer<'_> {
+impl<W: Write> Writer<'_, W> {
     fn group(&mut self, places: &[u32], pace: &mut dyn FnMut() -> io::Result<()>) -> io::Result<(Group, Vec<ChunkFacts>)> {
         let rows: Vec<&Row> = places.iter().map(|&place| self.rows.row(place)).collect();
         let (mut origins, mut origin_of_row) = (Vec::new(), Vec::with_capacity(rows.len()));
@@ -335,6 +363,7 @@ fn shared(column: Column) -> Option<Shared> {
         Column::RunId => Shared::RunId,
         Column::Uri => Shared::Uri,
         Column::Incarnation => Shared::Incarnation,
+        Column::Source => Shared::Source,
         Column::Clock => Shared::Clock,
         Column::UnknownOrigin => Shared::UnknownOrigin,
         _ => return None,
