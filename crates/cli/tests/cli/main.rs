@@ -1,5 +1,6 @@
 //! The command line as a person uses it: real processes, real sockets, directories of their own.
 
+mod archive;
 mod attach;
 mod export;
 mod faults;

@@ -31,7 +31,7 @@ fn wrong_usage_ends_with_2_and_names_what_is_wrong() {
         (&["log", "levels", "set", "mount", "Loud"], "'Loud' is no level"),
         (&["log", "import"], "FILE"),
         (&["log", "export", "--every", "10m"], "--dir"),
-        (&["log", "export", "--columns", "time"], "ACS XML has all of a record"),
+        (&["log", "export", "--columns", "time"], "ACS XML and Parquet have all of a record"),
         (&["log", "split", "-o", "parts"], "--every"),
         (&["log", "split", "-o", "parts", "--size", "3 parsecs"], "'3 parsecs' is no size"),
         (&["log", "stat", "--every", "1500ms"], "whole number of seconds"),
