@@ -453,3 +453,35 @@ fn imported_ids_are_known_after_compaction() {
     assert_eq!((again.records, again.duplicates), (0, 50));
     assert_eq!(check(&archive).ids, 50);
 }
+
+#[test]
+fn archives_of_earlier_releases_are_read() {
+    let testdata = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/log-archive");
+    let mut versions = 0;
+    for entry in fs::read_dir(&testdata).unwrap() {
+        let old = entry.unwrap().path();
+        let dir = support::dir();
+        copy_all(&old, dir.path());
+        let archive = open(dir.path());
+        assert_eq!(archive.health().faults, []);
+        assert!(archive.health().files > 0);
+        let found: Vec<String> = all(&archive).iter().map(|record| serde_json::to_string(record).unwrap()).collect();
+        let expected = fs::read_to_string(old.join("records.jsonl")).unwrap();
+        assert_eq!(found.join("\n"), expected.trim_end(), "{}", old.display());
+        assert_eq!(check(&archive).faults, []);
+        // And it goes on: what is in it is known, what comes is taken.
+        assert_eq!(append(&archive, life(1), 7, 0, &[record(life(1), 0, 5), record(life(1), 0, 80)]).unwrap().duplicates, 1);
+        versions += 1;
+    }
+    assert!(versions >= 1);
+}
+
+fn copy_all(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().map(|entry| entry.unwrap()) {
+        match entry.file_type().unwrap().is_dir() {
+            true => copy_all(&entry.path(), &to.join(entry.file_name())),
+            false => drop(fs::copy(entry.path(), to.join(entry.file_name())).unwrap()),
+        }
+    }
+}
