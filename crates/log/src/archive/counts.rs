@@ -10,7 +10,7 @@ use super::{
     frame::{self, Levels},
     hash::Mixed,
     local::Contents,
-    parquet::{BadTable, Column, Dictionary, Group, GroupScan, Scratch, Table},
+    parquet::{BadTable, Column, Dictionary, Group, GroupScan, Scratch, Table, column_of},
     segment::{Entry, Segment},
     stored::Stored,
     units::{Bench, frames, load, may_hold, on_threads},
@@ -269,7 +269,7 @@ fn count_group(
     let group = &table.index.groups[group];
     let levels = if counting.by.level { names_of(table, group, Column::Level, scratch)? } else { None };
     let levels: Option<Vec<Level>> = levels.map(|names| names.iter().map(|name| name.parse().unwrap_or(Level::Info)).collect());
-    let column = counting.by.field.map(Column::of_field);
+    let column = counting.by.field.map(column_of);
     let field = column.map(|column| names_of(table, group, column, scratch)).transpose()?.flatten();
     let values: Vec<u32> = match &field {
         Some(names) => names.iter().map(|name| counting.value(name)).collect(),

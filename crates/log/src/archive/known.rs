@@ -17,7 +17,7 @@ use tampu_types::Incarnation;
 use super::{
     StreamOffset,
     parquet::{Corrupt, put_varint, take_varint},
-    seen::Run,
+    seen::{Run, joined},
 };
 
 const MAGIC: [u8; 8] = *b"TAMPUIDS";
@@ -40,7 +40,7 @@ impl Known {
 
     /// In order, each stream once, runs that touch joined.
     pub(crate) fn tidy(&mut self) {
-        self.runs = super::side::joined(&self.runs);
+        self.runs = joined(&self.runs);
         let mut furthest: BTreeMap<(Incarnation, u32), u64> = BTreeMap::new();
         for offset in &self.offsets {
             let next = furthest.entry((offset.incarnation, offset.stream)).or_default();

@@ -9,6 +9,7 @@
 //! | part | module |
 //! |-|-|
 //! | the columns, and lists in one text | `column`, `lists` |
+//! | what can be wrong with one | `bad` |
 //! | numbers in few bits | `bits`, `delta` |
 //! | a file's own description of itself, for others | `thrift`, `footer` |
 //! | what we read it by | `index`, `words` |
@@ -16,8 +17,7 @@
 //! | rows on their way out | `table`, `read`, `ids` |
 //! | which rows a query wants | `scan` |
 
-use std::io;
-
+mod bad;
 mod bits;
 mod column;
 mod delta;
@@ -38,6 +38,7 @@ mod write;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use bad::{BadTable, Corrupt};
 pub(crate) use bits::{put_varint, take_varint};
 pub(crate) use column::Column;
 pub use export::ParquetWriter;
@@ -45,7 +46,7 @@ pub(crate) use ids::ids;
 pub(crate) use index::Group;
 pub(crate) use read::{Dictionaries, records};
 pub(crate) use rows::{Rows, Sent};
-pub(crate) use scan::GroupScan;
+pub(crate) use scan::{GroupScan, column_of};
 pub(crate) use table::{Dictionary, Scratch, Table};
 pub(crate) use write::{Written, write_file};
 
@@ -53,19 +54,3 @@ pub(crate) use write::{Written, write_file};
 pub(crate) const UNIT: usize = 8192;
 /// Rows of a row group.
 pub(crate) const GROUP: usize = 16 * UNIT;
-
-/// Bytes that are not what we wrote.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub(crate) struct Corrupt(pub(crate) &'static str);
-
-/// Why a file cannot be read.
-#[derive(Debug, thiserror::Error)]
-pub(crate) enum BadTable {
-    #[error(transparent)]
-    Corrupt(#[from] Corrupt),
-    #[error("its index is of version {0}, from a later release")]
-    Later(u32),
-    #[error(transparent)]
-    Io(#[from] io::Error),
-}

@@ -96,6 +96,9 @@ struct Match {
     record: u32,
 }
 
+/// Records of a unit: sample and record in it, and which of the wanted it is.
+type Places = Vec<(u32, u32, usize)>;
+
 struct Search<'q> {
     query: &'q Query,
     matcher: Matcher,
@@ -310,11 +313,11 @@ impl Search<'_> {
 
     /// Copies these records out of their units, reading each unit once.
     fn fetch(&mut self, chunk: &[Match]) -> Result<Vec<Option<LogRecord>>, ArchiveError> {
-        let mut by_unit: BTreeMap<u32, Vec<(u32, u32, usize)>> = BTreeMap::new();
+        let mut by_unit: BTreeMap<u32, Places> = BTreeMap::new();
         for (place, found) in chunk.iter().enumerate() {
             by_unit.entry(found.unit).or_default().push((found.sample, found.record, place));
         }
-        let wanted: Vec<(&Unit, Vec<(u32, u32, usize)>)> = by_unit
+        let wanted: Vec<(&Unit, Places)> = by_unit
             .into_iter()
             .filter_map(|(unit, mut places)| {
                 places.sort_unstable();

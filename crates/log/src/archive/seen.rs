@@ -93,6 +93,22 @@ impl Seen {
     }
 }
 
+/// The runs in order, those that touch joined.
+pub(crate) fn joined(runs: &[(Incarnation, Run)]) -> Vec<(Incarnation, Run)> {
+    let mut sorted = runs.to_vec();
+    sorted.sort_unstable();
+    let mut joined: Vec<(Incarnation, Run)> = Vec::new();
+    for (incarnation, run) in sorted {
+        match joined.last_mut() {
+            Some((life, last)) if *life == incarnation && last.ring == run.ring && run.first - last.first <= last.count => {
+                last.count = last.count.max(run.first - last.first + run.count);
+            }
+            _ => joined.push((incarnation, run)),
+        }
+    }
+    joined
+}
+
 fn same_ring((life, run): &(Incarnation, Run), (next_life, next): &(Incarnation, Run)) -> bool {
     life == next_life && run.ring == next.ring
 }

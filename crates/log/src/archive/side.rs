@@ -18,7 +18,7 @@ use tampu_types::{Incarnation, Time};
 use super::{
     StreamOffset,
     frame::{Kind, Levels},
-    seen::Run,
+    seen::{Run, joined},
     segment::{Content, Entry, file_name},
 };
 
@@ -91,22 +91,6 @@ pub(crate) fn write(dir: &Path, number: u64, content: &Content) -> io::Result<()
         let _ = fs::remove_file(&unfinished);
     }
     written
-}
-
-/// The runs in order, those that touch joined.
-pub(crate) fn joined(runs: &[(Incarnation, Run)]) -> Vec<(Incarnation, Run)> {
-    let mut sorted = runs.to_vec();
-    sorted.sort_unstable();
-    let mut joined: Vec<(Incarnation, Run)> = Vec::new();
-    for (incarnation, run) in sorted {
-        match joined.last_mut() {
-            Some((life, last)) if *life == incarnation && last.ring == run.ring && run.first - last.first <= last.count => {
-                last.count = last.count.max(run.first - last.first + run.count);
-            }
-            _ => joined.push((incarnation, run)),
-        }
-    }
-    joined
 }
 
 /// Reads the side file of a segment of this length; `None` if there is none to go by.

@@ -23,17 +23,24 @@ const MOST_INDEXES: usize = 64 << 20;
 
 /// The open files.
 #[derive(Debug, Default)]
-pub(crate) struct Tables(Mutex<(VecDeque<(Arc<Table>, usize)>, usize)>);
+pub(crate) struct Tables(Mutex<Open>);
+
+/// The open files with the bytes of their indexes, the one opened first in front; and all those bytes.
+#[derive(Debug, Default)]
+struct Open {
+    tables: VecDeque<(Arc<Table>, usize)>,
+    bytes: usize,
+}
 
 impl Tables {
     fn keep(&self, table: &Arc<Table>) {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let (open, bytes) = &mut *kept;
+        let Open { tables, bytes } = &mut *kept;
         let size = table.index.size();
-        open.push_back((table.clone(), size));
+        tables.push_back((table.clone(), size));
         *bytes += size;
-        while open.len() > MOST_OPEN || *bytes > MOST_INDEXES && open.len() > 1 {
-            *bytes -= open.pop_front().map_or(0, |(_, size)| size);
+        while tables.len() > MOST_OPEN || *bytes > MOST_INDEXES && tables.len() > 1 {
+            *bytes -= tables.pop_front().map_or(0, |(_, size)| size);
         }
     }
 }

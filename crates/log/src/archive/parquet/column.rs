@@ -4,8 +4,6 @@
 //! numbers and byte strings. Texts are never null, because empty and absent are one in a record; numbers are where they can be
 //! absent.
 
-use crate::query::Field;
-
 /// How a column's values are to be understood.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
@@ -97,25 +95,5 @@ impl Column {
 
     pub(crate) fn index(self) -> usize {
         self as usize
-    }
-
-    /// Where a query's field stands.
-    pub(crate) fn of_field(field: Field) -> Column {
-        match field {
-            Field::Logger => Column::Logger,
-            Field::File => Column::File,
-            Field::Routine => Column::Routine,
-            Field::Host => Column::Host,
-            Field::Process => Column::Process,
-            Field::Thread => Column::Thread,
-            Field::Context => Column::Context,
-            Field::SourceObject => Column::SourceObject,
-            Field::Array => Column::Array,
-            Field::Antenna => Column::Antenna,
-            Field::RunId => Column::RunId,
-            Field::StackId => Column::StackId,
-            Field::LogId => Column::LogId,
-            Field::Uri => Column::Uri,
-        }
     }
 }

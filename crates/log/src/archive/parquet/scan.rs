@@ -93,7 +93,7 @@ impl GroupScan {
             }
         }
         for field in matcher.fields() {
-            if !scan.filter(Column::of_field(field), Some(field), &|value| matcher.wants_field(field, value), scratch)? {
+            if !scan.filter(column_of(field), Some(field), &|value| matcher.wants_field(field, value), scratch)? {
                 return Ok(None);
             }
         }
@@ -263,6 +263,26 @@ impl GroupScan {
             (Cursor { time: Time(times[row]), id: id.unwrap_or_default() }, row as u32)
         };
         Ok(selection.rows().map(place).collect())
+    }
+}
+
+/// Where a query's field stands.
+pub(crate) fn column_of(field: Field) -> Column {
+    match field {
+        Field::Logger => Column::Logger,
+        Field::File => Column::File,
+        Field::Routine => Column::Routine,
+        Field::Host => Column::Host,
+        Field::Process => Column::Process,
+        Field::Thread => Column::Thread,
+        Field::Context => Column::Context,
+        Field::SourceObject => Column::SourceObject,
+        Field::Array => Column::Array,
+        Field::Antenna => Column::Antenna,
+        Field::RunId => Column::RunId,
+        Field::StackId => Column::StackId,
+        Field::LogId => Column::LogId,
+        Field::Uri => Column::Uri,
     }
 }
 
