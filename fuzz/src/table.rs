@@ -15,6 +15,8 @@ mod column;
 mod delta;
 #[path = "../../crates/log/src/archive/parquet/index.rs"]
 mod index;
+#[path = "../../crates/log/src/archive/parquet/lists.rs"]
+mod lists;
 #[path = "../../crates/log/src/archive/parquet/words.rs"]
 mod words;
 

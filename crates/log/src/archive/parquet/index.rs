@@ -16,7 +16,7 @@
 //!   for each unit of 8192 rows: z time of its first row, z of its last
 //!   for each column: coding; with a dictionary, its page and how many values; count of pages, each place, length, length
 //!                    uncompressed, rows. Places count from the page before.
-//!   words
+//!   words of messages, words of data
 //! ```
 
 use tampu_types::Time;
@@ -77,11 +77,18 @@ pub(crate) struct Group {
     /// In the order of [`Column::ALL`].
     pub(crate) columns: Vec<Chunk>,
     pub(crate) words: Words,
+    pub(crate) data_words: Words,
 }
 
 impl Group {
     pub(crate) fn chunk(&self, column: Column) -> &Chunk {
         &self.columns[column.index()]
+    }
+
+    /// Whether a text of this column can hold a word.
+    pub(crate) fn may_hold(&self, column: Column, word: &str) -> bool {
+        let words = if column == Column::Data { &self.data_words } else { &self.words };
+        words.may_hold(word)
     }
 
     pub(crate) fn earliest(&self) -> Time {
@@ -129,7 +136,10 @@ impl Index {
     /// Bytes it takes in memory, about.
     pub(crate) fn size(&self) -> usize {
         let pages = |group: &Group| group.columns.iter().map(|chunk| 64 + 24 * chunk.pages.len()).sum::<usize>();
-        self.groups.iter().map(|group| 64 + 16 * group.units.len() + pages(group) + group.words.size()).sum()
+        self.groups
+            .iter()
+            .map(|group| 64 + 16 * group.units.len() + pages(group) + group.words.size() + group.data_words.size())
+            .sum()
     }
 
     /// Appends the index and what stands behind it.
@@ -158,6 +168,7 @@ impl Index {
                 chunk.pages.iter().for_each(|page| put_page(page, &mut before, &mut raw));
             }
             group.words.encode(&mut raw);
+            group.data_words.encode(&mut raw);
         }
         let compressed = zstd::bulk::compress(&raw, 3)?;
         let sum = crc32c::crc32c(&compressed);
@@ -255,6 +266,6 @@ impl Index {
             }
         }
         let columns = columns.into_iter().collect::<Option<Vec<_>>>().ok_or(Corrupt("a column is missing"))?;
-        Ok(Group { rows, levels, units, columns, words: Words::decode(bytes)? })
+        Ok(Group { rows, levels, units, columns, words: Words::decode(bytes)?, data_words: Words::decode(bytes)? })
     }
 }

@@ -13,6 +13,7 @@ use tampu_types::{Incarnation, Level, RecordId, Time};
 use super::{
     BadTable, Corrupt,
     column::Column,
+    index::Group,
     lists,
     read::{Dictionaries, records},
     table::{Dictionary, Scratch, Table, Texts, Values},
@@ -74,7 +75,7 @@ impl GroupScan {
         let known = &table.index.groups[group];
         if known.levels.0 & matcher.levels() == 0
             || !matcher.meets(known.earliest(), known.latest())
-            || !matcher.texts().iter().all(|text| text.word().is_none_or(|word| known.words.may_hold(word)))
+            || !matcher.texts().iter().all(|text| SEARCHED.into_iter().any(|column| may_be_in(known, column, text)))
         {
             return Ok(None);
         }
@@ -212,10 +213,18 @@ impl GroupScan {
     ) -> Result<(), BadTable> {
         let (table, group) = (&self.table, &self.table.index.groups[self.group]);
         let mut found = vec![vec![false; selection.wanted.len()]; texts.len()];
-        for column in [Column::Message, Column::Data] {
-            for (first, page) in table.text_pages(group, column, unit, &wanted_in(selection), scratch)? {
-                for (text, found) in texts.iter().zip(&mut found) {
-                    find(text, &page, column == Column::Data, &selection.wanted[first..], &mut found[first..]);
+        for column in SEARCHED {
+            // A row in which all was found before is not looked at again, and pages of such rows alone are not read.
+            let is_open = |row: usize| selection.wanted[row] && !found.iter().all(|found| found[row]);
+            let open: Vec<bool> = (0..selection.wanted.len()).map(is_open).collect();
+            let in_this = |text: &&Text| may_be_in(group, column, text);
+            if !texts.iter().any(|text| in_this(&text)) {
+                continue;
+            }
+            let wanted = |range: std::ops::Range<usize>| open.get(range).is_some_and(|rows| rows.contains(&true));
+            for (first, page) in table.text_pages(group, column, unit, &wanted, scratch)? {
+                for (text, found) in texts.iter().zip(&mut found).filter(|(text, _)| in_this(text)) {
+                    find(text, &page, column == Column::Data, &open[first..], &mut found[first..]);
                 }
             }
         }
@@ -303,6 +312,14 @@ fn keep_texts(selection: &mut Selection, pages: &[(usize, Texts)], keep: impl Fn
         }
     }
     selection.count();
+}
+
+/// Where texts are looked for.
+const SEARCHED: [Column; 2] = [Column::Message, Column::Data];
+
+/// Whether a text can be in this column of a row group.
+fn may_be_in(group: &Group, column: Column, text: &Text) -> bool {
+    text.word().is_none_or(|word| group.may_hold(column, word))
 }
 
 /// Below this share of wanted rows each one's text is looked at by itself.

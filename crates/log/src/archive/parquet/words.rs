@@ -10,6 +10,7 @@ use std::collections::HashSet;
 use super::{
     Corrupt,
     bits::{put_varint, take_varint},
+    lists,
 };
 
 /// The most bytes of words a row group lists; one with more lists none.
@@ -66,6 +67,16 @@ impl WordsBuilder {
             }
             at += 1;
         }
+    }
+
+    /// Takes in the words of named values. Their names are taken in too, but where an escape could hide a word.
+    pub(crate) fn add_data(&mut self, json: &[u8]) {
+        if memchr::memchr(b'\\', json).is_none() {
+            return self.add(json);
+        }
+        let values = std::str::from_utf8(json).map(|json| lists::each_datum(json, |_, value| self.add(value.as_bytes())));
+        // What cannot be read cannot be found either; whoever reads the record tells of it.
+        self.beyond |= !matches!(values, Ok(Ok(())));
     }
 
     fn insert(&mut self, word: &[u8]) {
@@ -184,6 +195,16 @@ mod tests {
         let mut bytes = Vec::new();
         words.encode(&mut bytes);
         assert_eq!(Words::decode(&mut bytes.as_slice()), Ok(words));
+    }
+
+    #[test]
+    fn words_behind_an_escape_are_seen() {
+        let mut json = Vec::new();
+        lists::put_data([("note", "tab\\tfollows"), ("line", "one\ntwo")].into_iter(), &mut json);
+        let mut builder = WordsBuilder::default();
+        builder.add_data(&json);
+        let words = builder.finish();
+        assert!(words.may_hold("two") && words.may_hold("tfollows") && !words.may_hold("ntwo"));
     }
 
     proptest! {

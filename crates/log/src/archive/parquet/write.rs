@@ -75,6 +75,7 @@ fn write_unfinished(
 pub(crate) struct TableWriter<W: Write> {
     out: Output<W>,
     words: WordsBuilder,
+    data_words: WordsBuilder,
     groups: Vec<(Group, Vec<ChunkFacts>)>,
     records: u64,
     received: Time,
@@ -84,7 +85,14 @@ impl<W: Write> TableWriter<W> {
     pub(crate) fn new(file: W) -> io::Result<TableWriter<W>> {
         let mut out = Output::new(file)?;
         out.put(footer::HEAD)?;
-        Ok(TableWriter { out, words: WordsBuilder::default(), groups: Vec::new(), records: 0, received: Time(i64::MIN) })
+        Ok(TableWriter {
+            out,
+            words: WordsBuilder::default(),
+            data_words: WordsBuilder::default(),
+            groups: Vec::new(),
+            records: 0,
+            received: Time(i64::MIN),
+        })
     }
 
     /// Appends these rows, which are in order, in as few row groups as they fit into.
@@ -93,6 +101,7 @@ impl<W: Write> TableWriter<W> {
             rows,
             out: &mut self.out,
             words: &mut self.words,
+            data_words: &mut self.data_words,
             local: vec![UNKNOWN; rows.origin_count()],
             codes_of_strings: vec![UNKNOWN; rows.string_count()],
         };
@@ -133,6 +142,7 @@ struct Writer<'r, W: Write> {
     rows: &'r Rows,
     out: &'r mut Output<W>,
     words: &'r mut WordsBuilder,
+    data_words: &'r mut WordsBuilder,
     /// Of each origin, its number in this row group; unknown between row groups.
     local: Vec<u32>,
     /// Of each string, its code in this column; unknown between columns.
@@ -158,7 +168,7 @@ impl<W: Write> Writer<'_, W> {
         for row in &rows {
             self.words.add(self.rows.message(row));
             if row.has_data() {
-                self.words.add(self.rows.data(row));
+                self.data_words.add_data(self.rows.data(row));
             }
         }
         let group = Gathered { rows, origins, origin_of_row };
@@ -169,7 +179,14 @@ impl<W: Write> Writer<'_, W> {
             columns.push(self.column(column, &group, &mut fact)?);
             facts.push(fact);
         }
-        let group = Group { rows: places.len() as u32, levels, units, columns, words: self.words.finish() };
+        let group = Group {
+            rows: places.len() as u32,
+            levels,
+            units,
+            columns,
+            words: self.words.finish(),
+            data_words: self.data_words.finish(),
+        };
         Ok((group, facts))
     }
 
