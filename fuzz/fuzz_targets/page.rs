@@ -1,5 +1,6 @@
 #![no_main]
 
+#[allow(dead_code)]
 #[path = "../../crates/log/src/archive/frame.rs"]
 mod frame;
 #[path = "../src/table.rs"]
