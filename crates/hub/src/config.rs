@@ -98,6 +98,8 @@ pub struct Config {
     pub allow: Vec<Allow>,
     /// The collector.
     pub collector: Collector,
+    /// What keeps this host's records while no collector does.
+    pub spool: Spool,
     /// What one source may send to be kept.
     pub quota: Quotas,
     /// Syslog, taken in.
@@ -142,12 +144,43 @@ pub struct Network {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Collector {
+    /// Where the node keeps records while no collector does.
+    pub fn spool_dir(&self) -> PathBuf {
+        match &self.spool.dir {
+            Some(dir) => dir.join(tampu_types::name::escape(self.domain.as_str())),
+            None => self.domain_data().join("spool"),
+        }
+    }
+
     /// How long records gather at least before they go to the disk together, in ms.
     pub commit_ms: u64,
     /// Size of one write-ahead segment, in MiB.
     pub segment_mb: u64,
     /// Whether records are kept that are published for attached readers alone.
     pub keep_attached: bool,
+}
+
+/// What the node keeps of its host's records while no collector does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Spool {
+    /// Whether it does.
+    pub enabled: bool,
+    /// Where; by default beside the archive, in the domain's own directory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dir: Option<PathBuf>,
+    /// How long no collector must have kept records before the spool does, in ms.
+    pub after_ms: u64,
+    /// What one source may take, in MiB.
+    pub per_source_mb: u64,
+    /// What all sources may take together, in MiB.
+    pub total_mb: u64,
+}
+
+impl Default for Spool {
+    fn default() -> Spool {
+        Spool { enabled: true, dir: None, after_ms: 1000, per_source_mb: 256, total_mb: 2048 }
+    }
 }
 
 impl Default for Config {
@@ -164,6 +197,7 @@ impl Default for Config {
             network: Network::default(),
             allow: Vec::new(),
             collector: Collector::default(),
+            spool: Spool::default(),
             quota: Quotas::default(),
             syslog: Syslog::default(),
             epics: Epics::default(),
@@ -312,6 +346,12 @@ impl Config {
         }
         if self.collector.segment_mb == 0 {
             return wrong("collector.segment_mb", "a segment needs at least 1 MiB".to_owned());
+        }
+        let Spool { per_source_mb, total_mb, .. } = self.spool;
+        for (setting, mib) in [("spool.per_source_mb", per_source_mb), ("spool.total_mb", total_mb)] {
+            if !(1..=1 << 24).contains(&mib) {
+                return wrong(setting, format!("{mib} MiB: a spool holds 1 MiB to 16 TiB"));
+            }
         }
         crate::routes::check(self)?;
         for (setting, bytes) in [("syslog.max_message", self.syslog.max_message), ("epics.max_line", self.epics.max_line)] {

@@ -161,11 +161,6 @@ impl Segments {
         Ok(Segments { shared, worker: Some(worker), lock })
     }
 
-    /// Why nothing can be written now; cheap enough to ask often.
-    pub fn stuck(&self) -> Option<String> {
-        self.shared.gathering().stuck.clone()
-    }
-
     fn wait_for_room<'a>(&'a self, size: usize) -> Result<MutexGuard<'a, Gathering>, ArchiveError> {
         let until = Instant::now() + self.shared.options.wait;
         let mut gathering = self.shared.gathering();
@@ -245,6 +240,10 @@ impl Archive for Segments {
         let gathering = self.shared.gathering();
         let offset = |(&(incarnation, stream), &next)| StreamOffset { incarnation, stream, next };
         gathering.committed_offsets.iter().map(offset).collect()
+    }
+
+    fn stuck(&self) -> Option<String> {
+        self.shared.gathering().stuck.clone()
     }
 
     fn health(&self) -> Health {

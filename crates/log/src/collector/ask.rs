@@ -6,6 +6,7 @@
 //! | `log/stat` | `{"query": {...}, "by": {...}}` ([`StatQuestion`]) | [`Counts`] as JSON |
 //! | `log/status` | nothing | [`Report`](super::status::Report) as JSON |
 //! | `log/offsets` | nothing | [`Kept`] as JSON |
+//! | `log/keeps` | nothing | [`Keeps`] as JSON |
 //!
 //! Every part of an answer begins with the answering collector's incarnation (16 bytes). Where two collectors answer, the
 //! first to do so is listened to.
@@ -16,8 +17,8 @@ use bytes::Bytes;
 use tampu_bus::{AskError, Participant, access::Denied};
 use tampu_types::{LogRecord, TopicName, log_batch::LogBatchView, name::BadTopic};
 
-use super::services::{End, OFFSETS, QUERY, STAT, STATUS};
-pub use super::services::{Kept, KeptStream, StatQuestion};
+use super::services::{End, KEEPS, OFFSETS, QUERY, STAT, STATUS};
+pub use super::services::{Keeps, Kept, KeptStream, StatQuestion};
 use crate::{
     archive::{Counts, Grouping, Scanned},
     query::Query,
@@ -168,4 +169,27 @@ pub fn status(participant: &Participant, timeout: Duration) -> Result<serde_json
 /// that are not told, gets everything that a search made after this answer does not find.
 pub fn offsets(participant: &Participant, timeout: Duration) -> Result<Kept, AskFailed> {
     json(participant, OFFSETS, Vec::new(), timeout)
+}
+
+/// Whether a collector can keep what comes: `None` if one of those there can, else why the last of them cannot.
+pub fn keeps(participant: &Participant, timeout: Duration) -> Result<Option<String>, AskFailed> {
+    let mut told = None;
+    for answer in participant.ask(&TopicName::new(KEEPS)?, Bytes::new(), timeout)? {
+        let answer = match answer {
+            Ok(answer) => answer,
+            // Who has not answered by now does not take back what another has said.
+            Err(_) if told.is_some() => break,
+            Err(error) => return Err(error.into()),
+        };
+        let json = answer.get(16..).unwrap_or_default();
+        if let Ok(End { denied: Some(denied), .. }) = serde_json::from_slice(json) {
+            return Err(denied.into());
+        }
+        let Keeps { stuck } = serde_json::from_slice(json).map_err(|error| AskFailed::Unreadable(error.to_string()))?;
+        match stuck {
+            None => return Ok(None),
+            Some(why) => told = Some(why),
+        }
+    }
+    told.map(Some).ok_or_else(|| AskFailed::Unreadable("an answer without a part".to_owned()))
 }

@@ -38,6 +38,9 @@ pub(super) const STATUS: &str = "log/status";
 /// The service that tells how far the streams of those who are on the bus are committed; the question is empty.
 pub(super) const OFFSETS: &str = "log/offsets";
 
+/// The service that tells whether the collector can keep what comes; the question is empty.
+pub(super) const KEEPS: &str = "log/keeps";
+
 /// Bytes of one part of an answer.
 const PART: usize = 1_000_000;
 
@@ -72,6 +75,14 @@ pub struct KeptStream {
     pub next: u64,
 }
 
+/// Whether a collector can keep what comes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Keeps {
+    /// Why it cannot.
+    pub stuck: Option<String>,
+}
+
 /// How an answer ends.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -98,6 +109,7 @@ impl Services {
             (STAT, Verb::Query, Services::stat),
             (STATUS, Verb::Read, Services::status),
             (OFFSETS, Verb::Read, Services::offsets),
+            (KEEPS, Verb::Read, Services::keeps),
         ] {
             let services = services.clone();
             let resource = Resource::Service(name.to_owned());
@@ -169,6 +181,10 @@ impl Services {
 
     fn status(&self, reply: &Reply) {
         reply.json(&self.shared.report());
+    }
+
+    fn keeps(&self, reply: &Reply) {
+        reply.json(&Keeps { stuck: self.shared.archive.stuck() });
     }
 
     fn offsets(&self, reply: &Reply) {
