@@ -144,14 +144,6 @@ pub struct Network {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Collector {
-    /// Where the node keeps records while no collector does.
-    pub fn spool_dir(&self) -> PathBuf {
-        match &self.spool.dir {
-            Some(dir) => dir.join(tampu_types::name::escape(self.domain.as_str())),
-            None => self.domain_data().join("spool"),
-        }
-    }
-
     /// How long records gather at least before they go to the disk together, in ms.
     pub commit_ms: u64,
     /// Size of one write-ahead segment, in MiB.
@@ -365,6 +357,14 @@ impl Config {
     /// Where this domain's records are kept.
     pub fn domain_data(&self) -> PathBuf {
         self.data.join(tampu_types::name::escape(self.domain.as_str()))
+    }
+
+    /// Where the node keeps records while no collector does.
+    pub fn spool_dir(&self) -> PathBuf {
+        match &self.spool.dir {
+            Some(dir) => dir.join(tampu_types::name::escape(self.domain.as_str())),
+            None => self.domain_data().join("spool"),
+        }
     }
 
     /// How long records gather at least before they go to the disk together.

@@ -24,8 +24,9 @@ fn until(what: &str, mut done: impl FnMut() -> bool) {
 fn without_a_collector_the_node_keeps_what_is_said_and_doctor_tells() {
     let site = Site::new();
     let node = site.hub(&["--roles", "node"]);
-    // Nobody confirms it, and its process ends.
-    site.tampu(&["log", "send", "-p", "early", "--timeout", "100ms", "said to nobody"]);
+    // As soon as the node has taken over, it confirms: the record is on its disk, and its process has ended.
+    let send = || site.tampu(&["log", "send", "-p", "early", "--timeout", "2s", "said to nobody"]);
+    until("somebody has it", || send().code == 0);
     let spool = || -> Option<Value> {
         let findings = site.tampu(&["doctor", "--json"]).json();
         findings.into_iter().find(|finding| finding["check"] == "spool" && finding["state"] == "warn")
@@ -36,7 +37,7 @@ fn without_a_collector_the_node_keeps_what_is_said_and_doctor_tells() {
     // The node dies as well.
     node.end(Signal::KILL);
     let _hub = site.hub(&[]);
-    assert_eq!(site.find(1, &["-p", "early"])[0]["message"], "said to nobody");
+    assert_eq!(site.find(1, &["-p", "early", "-n", "0"])[0]["message"], "said to nobody");
     until("nothing waits any more", || spool().is_none());
     let sources = site.tampu(&["log", "stat", "--sources", "--json"]).ok().json();
     let spooled: u64 = sources.iter().filter_map(|source| source["spooled"].as_u64()).sum();
