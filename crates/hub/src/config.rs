@@ -1,4 +1,5 @@
-//! What a hub is told: one TOML file, the environment, flags. Later beats earlier; flags > environment > file > default.
+//! What a hub is told: one TOML file, the environment, flags; flags > environment > file > default, but for the hub's own log, where it is
+//! flags > file > environment > default as in every process that logs.
 //!
 //! The documented file is `crates/hub/tampu.toml`; a test reads it and holds it against the defaults here. A key nobody knows
 //! is an error with its line: a setting that is silently ignored is a setting that silently does not work.
@@ -11,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use tampu_bus::qos::QosPatch;
 use tampu_log::{
     LogSettings, Threshold,
@@ -108,8 +109,7 @@ pub struct Config {
     pub epics: Epics,
     /// How the hub is, for Prometheus.
     pub metrics: Metrics,
-    /// The hub's own log.
-    #[serde(deserialize_with = "over_default_log")]
+    /// The hub's own log, as far as somebody has said something of it.
     pub log: LogPatch,
     /// Loggers of the hub with settings of their own.
     pub logger: Vec<LoggerPatch>,
@@ -179,7 +179,7 @@ impl Default for Config {
     fn default() -> Config {
         Config {
             domain: default_domain(),
-            log: default_log(),
+            log: LogPatch::default(),
             logger: Vec::new(),
             log_flags: LogPatch::default(),
             file: None,
@@ -208,17 +208,13 @@ impl Default for Collector {
 }
 
 /// The hub's own log: what it does is worth keeping in full, and worth a terminal where something is wrong.
-fn default_log() -> LogPatch {
+pub(crate) fn default_log() -> LogPatch {
     // Names that the rules allow; nothing of them is in the settings that are taken.
     let name = SourceName::new("hub").unwrap_or_else(|_| unreachable!("'hub' is a source"));
     let mut settings = LogSettings::isolated(default_domain(), name);
     settings.central = Threshold::From(Level::Debug);
     settings.local = Threshold::From(Level::Warning);
     LogPatch::of(&settings)
-}
-
-fn over_default_log<'de, D: Deserializer<'de>>(input: D) -> Result<LogPatch, D::Error> {
-    Ok(LogPatch::deserialize(input)?.over(default_log()))
 }
 
 fn default_domain() -> Domain {
@@ -313,11 +309,13 @@ impl Config {
         if let Some(run) = set("TAMPU_RUN_DIR") {
             self.run = Some(run.into());
         }
-        let log = &mut self.log;
+        // Of logs a file's word beats the environment's: `tampu_log::logger::config` says why.
+        let mut log = LogPatch::default();
         override_by(set, "TAMPU_LOG_LEVEL", &mut log.level)?;
         override_by(set, "TAMPU_LOG_LOCAL", &mut log.local)?;
         override_by(set, "TAMPU_LOG_OUTPUT", &mut log.output)?;
         override_by(set, "TAMPU_LOG_FORMAT", &mut log.format)?;
+        self.log = std::mem::take(&mut self.log).over(log);
         Ok(())
     }
 

@@ -34,7 +34,7 @@ use tampu_types::{Level, SourceName};
 
 use crate::{
     collecting::{Collecting, CollectingError},
-    config::{Config, ConfigError, Role},
+    config::{Config, ConfigError, Role, default_log},
     inputs::{self, InputError, InputReport, Inputs, settings::Door},
     metrics::{Server, Subjects},
     rules::Rules,
@@ -319,7 +319,7 @@ fn start_log(config: &Config, participant: Participant, access: Access) -> Resul
 /// What a configuration says of the hub's own log.
 fn log_settings(config: &Config, source: &SourceName) -> LogSettings {
     let mut settings = LogSettings::isolated(config.domain.clone(), source.clone());
-    let log = config.log_flags.clone().over(config.log.clone());
+    let log = config.log_flags.clone().over(config.log.clone()).over(default_log());
     LogFile { log, logger: config.logger.clone() }.apply(&mut settings);
     settings
 }

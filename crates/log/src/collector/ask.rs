@@ -78,7 +78,7 @@ pub fn query(
     timeout: Duration,
     sink: &mut dyn FnMut(LogRecord) -> bool,
 ) -> Result<Scanned, AskFailed> {
-    let mut page = query.clone();
+    let mut page = Query { asker: Some(participant.incarnation()), ..query.clone() };
     let mut total = Scanned::default();
     loop {
         let left = query.limit.map_or(u64::MAX, |limit| limit.saturating_sub(total.found));
@@ -155,7 +155,8 @@ fn json<T: serde::de::DeserializeOwned>(
 
 /// Counts records.
 pub fn stat(participant: &Participant, query: &Query, by: &Grouping, timeout: Duration) -> Result<Counts, AskFailed> {
-    let question = StatQuestion { query: query.clone(), by: by.clone() };
+    let query = Query { asker: Some(participant.incarnation()), ..query.clone() };
+    let question = StatQuestion { query, by: by.clone() };
     let question = serde_json::to_vec(&question).map_err(|error| AskFailed::Unreadable(error.to_string()))?;
     json(participant, STAT, question, timeout)
 }

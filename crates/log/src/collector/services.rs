@@ -15,6 +15,7 @@ use std::{
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use tampu_bus::{
+    SourceInfo,
     access::{Denied, Resource, Verb},
     engine::{Guard, Question},
 };
@@ -148,10 +149,22 @@ impl Services {
         Stop::after(self.shared.options.search_time)
     }
 
+    /// Ends a search when who asked for it leaves the bus, or dies; until the guard is dropped.
+    fn end_with(&self, asker: Option<Incarnation>, stop: &Stop) -> Option<Guard> {
+        let (asker, stop) = (asker?, stop.clone());
+        let gone = move |source: &SourceInfo, here: bool| {
+            if !here && source.incarnation == asker {
+                stop.stop();
+            }
+        };
+        Some(self.shared.participant.watch_sources(gone))
+    }
+
     fn query(&self, reply: &Reply) {
         let stop = self.stop();
         let mut parts = Parts { reply, builder: LogBatchBuilder::with_limit(PART), gone: false };
         let searched = Query::from_json(reply.question.payload()).map_err(crate::archive::ArchiveError::from).and_then(|query| {
+            let _watch = self.end_with(query.asker, &stop);
             self.shared.archive.search(&query, &stop, &mut |found| {
                 parts.push(found.record);
                 !parts.gone && !self.shared.stopping.load(Ordering::Relaxed)
@@ -169,7 +182,9 @@ impl Services {
         let parsed = if question.is_empty() { Ok(StatQuestion::default()) } else { serde_json::from_slice(question) };
         let counted = match parsed {
             Ok(StatQuestion { query, by }) => {
-                self.shared.archive.count(&query, &by, &self.stop()).map_err(|error| error.to_string())
+                let stop = self.stop();
+                let _watch = self.end_with(query.asker, &stop);
+                self.shared.archive.count(&query, &by, &stop).map_err(|error| error.to_string())
             }
             Err(error) => Err(format!("no question can be read: {error}")),
         };
