@@ -446,36 +446,3 @@ fn a_search_without_end_ends_at_its_limit_or_with_who_asked_for_it() {
     drop((answers, asker));
     until("the search ends", || archive.running.load(Ordering::SeqCst) == 0);
 }
-
-#[test]
-#[ignore = "a thousand participants take a while: make test-all"]
-fn a_thousand_sources_are_kept_and_told_apart() {
-    const SOURCES: usize = 1000;
-    let (net, dir) = (Net::new(), support::dir());
-    let (archive, collector) = collect(&net, dir.path());
-    let engines: Vec<_> = (0..4).map(|_| Arc::new(ZenohEngine::open(net.config.clone()).unwrap())).collect();
-    let sources: Vec<(Participant, Writer)> = (0..SOURCES)
-        .map(|number| {
-            let name = SourceName::new(format!("SOURCE/{number:04}")).unwrap();
-            let engine = engines[number % engines.len()].clone();
-            let participant = Participant::on(engine, domain(), name, QosTable::default()).unwrap();
-            let writer = writer(&participant, "log/info");
-            (participant, writer)
-        })
-        .collect();
-    for packet in 0..5 {
-        for (participant, writer) in &sources {
-            writer.write(&encode_records(&records(participant, packet * 10..packet * 10 + 10)).unwrap()).unwrap();
-        }
-    }
-    let begun = Instant::now();
-    while archive.health().records < 50 * SOURCES as u64 {
-        assert!(begun.elapsed() < Duration::from_secs(180), "{} records", archive.health().records);
-        std::thread::sleep(Duration::from_millis(50));
-    }
-    let status = collector.status();
-    let of_ours: Vec<_> = status.sources.iter().filter(|source| source.source.starts_with("SOURCE/")).collect();
-    assert_eq!(of_ours.len(), SOURCES);
-    assert!(of_ours.iter().all(|source| (source.received, source.lost_samples) == (50, 0)));
-    assert_eq!(status.streams, SOURCES as u64);
-}
