@@ -82,6 +82,12 @@ bench-build: need
 # How many processes are killed.
 KILLS ?= 200
 
+.PHONY: kill-test
+kill-test: KILLS = 100
+kill-test: need ## kill node and collector under load, KILLS times (100), and count what the archive has of the records
+	@scripts/build-optimised.sh --example kill_test
+	@"$(CARGO_TARGET_DIR)/release/examples/kill_test" --kills $(KILLS)
+
 .PHONY: crash-test
 crash-test: need ## kill processes that log, KILLS times (200), and count what the archive has of their calls
 	@scripts/need.sh cxx

@@ -7,6 +7,8 @@
 
 #[path = "../../crates/log/src/archive/frame.rs"]
 mod frame;
+#[path = "../../crates/log/src/spool/frame.rs"]
+mod spooled;
 #[path = "../../crates/log/src/logger/made.rs"]
 mod made;
 
@@ -34,6 +36,34 @@ pub fn frame(bytes: &[u8]) {
         seal(&mut dressed, durable);
         check(&dressed);
     }
+}
+
+/// A frame of a node's spool.
+pub fn spool(bytes: &[u8]) {
+    check_spooled(bytes);
+    // As above: the same again with what guards it.
+    if bytes.len() >= spooled::HEADER {
+        let mut dressed = bytes.to_vec();
+        dressed[..4].copy_from_slice(&spooled::MARKER);
+        dressed[14..16].copy_from_slice(&(spooled::HEADER as u16).to_le_bytes());
+        spooled::seal(&mut dressed);
+        check_spooled(&dressed);
+    }
+}
+
+fn check_spooled(bytes: &[u8]) {
+    let Ok((frame, length)) = spooled::read(bytes) else { return };
+    assert!(length <= bytes.len() && spooled::check(bytes) == Ok(length) && length <= spooled::LONGEST);
+    let again = match &frame {
+        spooled::Frame::Packet(packet) => {
+            let mut again = Vec::new();
+            packet.encode(&mut again);
+            again
+        }
+        spooled::Frame::Tally(json) => spooled::tally(json, tampu_types::Time(0)),
+        spooled::Frame::Unknown(_) => return,
+    };
+    assert_eq!(spooled::read(&again), Ok((frame, again.len())));
 }
 
 fn check(bytes: &[u8]) {

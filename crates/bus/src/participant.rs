@@ -23,7 +23,7 @@ use crate::{
     },
     error::{AskError, BusError},
     links::{Links, lock},
-    qos::{Qos, QosTable, ReaderQos},
+    qos::{Hold, Qos, QosTable, ReaderQos},
     reader::{Core, Reader},
     wire::{
         control::{Control, Heartbeat, Offer},
@@ -220,6 +220,18 @@ impl Participant {
         registry.sources.iter().map(info).collect()
     }
 
+    /// Whether somebody reads this topic in full ([`Hold::Full`]): a collector, for a topic of logs.
+    pub fn is_collected(&self, topic: &TopicName) -> bool {
+        let registry = lock(&self.shared.registry);
+        let mut collectors = registry.remote.values().filter(|remote| remote.card.hold == Hold::Full);
+        collectors.any(|remote| remote.doubted_since.is_none() && remote.card.topics.matches(topic))
+    }
+
+    /// Whether this host's node is on the bus.
+    pub fn has_node(&self) -> bool {
+        lock(&self.shared.registry).nodes.contains(&self.shared.links.incarnation.boot)
+    }
+
     /// Calls `seen` for everybody who is here, and whenever somebody comes (true) or goes (false). Ends with the guard.
     pub fn watch_sources(&self, seen: impl Fn(&SourceInfo, bool) + Send + Sync + 'static) -> Guard {
         let seen: WatchSources = Arc::new(seen);
@@ -275,7 +287,9 @@ impl Shared {
     }
 
     fn introduce(&self, stream: &Stream, card: &ReaderCard) {
-        if card.topics.matches(&stream.topic) && card.partitions.matches(&stream.partition) {
+        // Who stands in for a keeper does so for its own host: every host has one.
+        let here = card.hold != Hold::Interim || card.incarnation.shares_host_with(self.links.incarnation);
+        if here && card.topics.matches(&stream.topic) && card.partitions.matches(&stream.partition) {
             stream.match_reader(card);
         }
     }

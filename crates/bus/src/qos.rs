@@ -78,6 +78,16 @@ pub enum Hold {
     Bounded,
     /// Up to `max_wait` at every write: the collector, whose losses nobody can make good.
     Full,
+    /// As in full, by one that stands in for such a reader: a spool. It gets the streams of its own host alone, each from where nobody
+    /// who holds in full has acknowledged it; so it never keeps again what is kept already.
+    Interim,
+}
+
+impl Hold {
+    /// Whether it is a reader whose acknowledgement means that the sample is on a disk.
+    pub fn keeps(self) -> bool {
+        self != Hold::Bounded
+    }
 }
 
 /// A reader's side.

@@ -578,6 +578,11 @@ impl Writer {
         lock(&self.stream.outbox).acked_by_live()
     }
 
+    /// The same for those of them that keep what they acknowledge ([`crate::Hold::keeps`]): a collector, or a spool in its place.
+    pub fn kept(&self) -> Option<u64> {
+        lock(&self.stream.outbox).kept_by_live()
+    }
+
     /// Its counters.
     pub fn stats(&self) -> WriterStats {
         let outbox = lock(&self.stream.outbox);

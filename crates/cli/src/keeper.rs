@@ -104,6 +104,11 @@ impl Keeper {
         ask::upkeep(&self.participant, what, LONG, doing).map_err(|error| self.failure(error))
     }
 
+    /// How the spools of the domain are; none where nobody answers.
+    pub fn spools(&self) -> Vec<serde_json::Value> {
+        tampu_log::spool::reports(&self.participant, ANSWER_TIMEOUT).unwrap_or_default()
+    }
+
     /// Begins an import.
     pub fn import(&self) -> Result<Importing<'_>, Failure> {
         // Whoever answers is there to take it.

@@ -1,4 +1,5 @@
-//! What a hub is told: one TOML file, the environment, flags. Later beats earlier; flags > environment > file > default.
+//! What a hub is told: one TOML file, the environment, flags; flags > environment > file > default, but for the hub's own log, where it is
+//! flags > file > environment > default as in every process that logs.
 //!
 //! The documented file is `crates/hub/tampu.toml`; a test reads it and holds it against the defaults here. A key nobody knows
 //! is an error with its line: a setting that is silently ignored is a setting that silently does not work.
@@ -11,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use tampu_bus::qos::QosPatch;
 use tampu_log::{
     LogSettings, Threshold,
@@ -99,6 +100,8 @@ pub struct Config {
     pub allow: Vec<Allow>,
     /// The collector.
     pub collector: Collector,
+    /// What keeps this host's records while no collector does.
+    pub spool: Spool,
     /// What one source may send to be kept.
     pub quota: Quotas,
     /// Syslog, taken in.
@@ -107,8 +110,7 @@ pub struct Config {
     pub epics: Epics,
     /// How the hub is, for Prometheus.
     pub metrics: Metrics,
-    /// The hub's own log.
-    #[serde(deserialize_with = "over_default_log")]
+    /// The hub's own log, as far as somebody has said something of it.
     pub log: LogPatch,
     /// Loggers of the hub with settings of their own.
     pub logger: Vec<LoggerPatch>,
@@ -165,11 +167,34 @@ pub struct Collector {
     pub keep_attached: bool,
 }
 
+/// What the node keeps of its host's records while no collector does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Spool {
+    /// Whether it does.
+    pub enabled: bool,
+    /// Where; by default beside the archive, in the domain's own directory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dir: Option<PathBuf>,
+    /// How long no collector must have kept records before the spool does, in ms.
+    pub after_ms: u64,
+    /// What one source may take, in MiB.
+    pub per_source_mb: u64,
+    /// What all sources may take together, in MiB.
+    pub total_mb: u64,
+}
+
+impl Default for Spool {
+    fn default() -> Spool {
+        Spool { enabled: true, dir: None, after_ms: 1000, per_source_mb: 256, total_mb: 2048 }
+    }
+}
+
 impl Default for Config {
     fn default() -> Config {
         Config {
             domain: default_domain(),
-            log: default_log(),
+            log: LogPatch::default(),
             logger: Vec::new(),
             log_flags: LogPatch::default(),
             file: None,
@@ -179,6 +204,7 @@ impl Default for Config {
             network: Network::default(),
             allow: Vec::new(),
             collector: Collector::default(),
+            spool: Spool::default(),
             quota: Quotas::default(),
             syslog: Syslog::default(),
             epics: Epics::default(),
@@ -209,17 +235,13 @@ impl Default for Collector {
 }
 
 /// The hub's own log: what it does is worth keeping in full, and worth a terminal where something is wrong.
-fn default_log() -> LogPatch {
+pub(crate) fn default_log() -> LogPatch {
     // Names that the rules allow; nothing of them is in the settings that are taken.
     let name = SourceName::new("hub").unwrap_or_else(|_| unreachable!("'hub' is a source"));
     let mut settings = LogSettings::isolated(default_domain(), name);
     settings.central = Threshold::From(Level::Debug);
     settings.local = Threshold::From(Level::Warning);
     LogPatch::of(&settings)
-}
-
-fn over_default_log<'de, D: Deserializer<'de>>(input: D) -> Result<LogPatch, D::Error> {
-    Ok(LogPatch::deserialize(input)?.over(default_log()))
 }
 
 fn default_domain() -> Domain {
@@ -314,11 +336,13 @@ impl Config {
         if let Some(run) = set("TAMPU_RUN_DIR") {
             self.run = Some(run.into());
         }
-        let log = &mut self.log;
+        // Of logs a file's word beats the environment's: `tampu_log::logger::config` says why.
+        let mut log = LogPatch::default();
         override_by(set, "TAMPU_LOG_LEVEL", &mut log.level)?;
         override_by(set, "TAMPU_LOG_LOCAL", &mut log.local)?;
         override_by(set, "TAMPU_LOG_OUTPUT", &mut log.output)?;
         override_by(set, "TAMPU_LOG_FORMAT", &mut log.format)?;
+        self.log = std::mem::take(&mut self.log).over(log);
         Ok(())
     }
 
@@ -338,6 +362,12 @@ impl Config {
             );
         }
         self.check_collector()?;
+        let Spool { per_source_mb, total_mb, .. } = self.spool;
+        for (setting, mib) in [("spool.per_source_mb", per_source_mb), ("spool.total_mb", total_mb)] {
+            if !(1..=1 << 24).contains(&mib) {
+                return wrong(setting, format!("{mib} MiB: a spool holds 1 MiB to 16 TiB"));
+            }
+        }
         crate::routes::check(self)?;
         for (setting, bytes) in [("syslog.max_message", self.syslog.max_message), ("epics.max_line", self.epics.max_line)] {
             if !(480..=1 << 20).contains(&bytes) {
@@ -394,6 +424,14 @@ impl Config {
     /// Where this domain's records are kept.
     pub fn domain_data(&self) -> PathBuf {
         self.data.join(tampu_types::name::escape(self.domain.as_str()))
+    }
+
+    /// Where the node keeps records while no collector does.
+    pub fn spool_dir(&self) -> PathBuf {
+        match &self.spool.dir {
+            Some(dir) => dir.join(tampu_types::name::escape(self.domain.as_str())),
+            None => self.domain_data().join("spool"),
+        }
     }
 
     /// How long records gather at least before they go to the disk together.

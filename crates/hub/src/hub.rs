@@ -23,17 +23,18 @@ use tampu_bus::{
     run_dir::{DomainDir, RunDir},
 };
 use tampu_log::{
-    LogSettings, Logger, Threshold, info,
+    LogSettings, Logger, Threshold, alert, info,
     logger::{BadSettings, Reread, config::LogFile},
     notice,
     recovery::{News, RingKeeper},
+    spool::{self, Spool, SpoolOptions},
     warning,
 };
 use tampu_types::{Level, SourceName};
 
 use crate::{
     collecting::{Collecting, CollectingError},
-    config::{Config, ConfigError, Role},
+    config::{Config, ConfigError, Role, default_log},
     inputs::{self, InputError, InputReport, Inputs, settings::Door},
     metrics::{Server, Subjects},
     rules::Rules,
@@ -45,6 +46,7 @@ pub struct Hub {
     metrics: Option<Server>,
     inputs: Arc<Inputs>,
     rings: Option<RingKeeper>,
+    spool: Option<Arc<Spool>>,
     logger: Logger,
     collecting: Option<Arc<Collecting>>,
     engine: Arc<dyn Engine>,
@@ -127,6 +129,10 @@ impl Hub {
             None
         };
 
+        let spool = match &node {
+            Some(_) if config.spool.enabled => start_spool(&config, participant(name_of("spool"))?, &logger),
+            _ => None,
+        };
         let rings = match &node {
             Some(node) => Some(keep_rings(node.dir(), participant(name_of("rings"))?, logger.clone())?),
             None => None,
@@ -137,11 +143,12 @@ impl Hub {
             participant: own,
             node: node.clone(),
             collecting: collecting.clone(),
+            spool: spool.clone(),
             inputs: inputs.clone(),
             sources: config.metrics.sources,
         };
         let metrics = start_metrics(&config, subjects)?;
-        let hub = Hub { metrics, inputs, rings, logger, collecting, engine, node, client, config };
+        let hub = Hub { metrics, inputs, rings, spool, logger, collecting, engine, node, client, config };
         hub.announce();
         Ok(hub)
     }
@@ -224,11 +231,12 @@ impl Hub {
         }
         notice!(self.logger, "hub of domain '{}' stops", self.config.domain);
         self.logger.flush(Duration::from_secs(1));
-        let Hub { metrics, inputs, rings, .. } = &mut self;
+        let Hub { metrics, inputs, rings, spool, .. } = &mut self;
         drop(metrics.take());
         drop(std::mem::take(inputs));
         // Before the log it tells of recoveries in.
         drop(rings.take());
+        drop(spool.take());
         drop(self);
     }
 }
@@ -256,6 +264,40 @@ fn keep_rings(dir: &DomainDir, participant: Participant, logger: Logger) -> Resu
     RingKeeper::start(participant, dir.log_rings(), tell).map_err(HubError::Log)
 }
 
+/// Keeps this host's records while no collector does. A hub that cannot do so is still a hub, and says so.
+fn start_spool(config: &Config, participant: Participant, logger: &Logger) -> Option<Arc<Spool>> {
+    let options = SpoolOptions {
+        per_source: config.spool.per_source_mb << 20,
+        total: config.spool.total_mb << 20,
+        after: Duration::from_millis(config.spool.after_ms),
+        ..SpoolOptions::default()
+    };
+    let directory = config.spool_dir();
+    let teller = logger.clone();
+    match Spool::start(participant, &directory, options, move |news| tell_spool(&teller, news)) {
+        Ok(spool) => Some(Arc::new(spool)),
+        Err(error) => {
+            warning!(logger, "there is no spool: while no collector is there, records stay in the log rings: {error}");
+            None
+        }
+    }
+}
+
+fn tell_spool(logger: &Logger, news: spool::News) {
+    match news {
+        spool::News::Began(why) => notice!(logger, "records of this host are spooled: {why}"),
+        spool::News::Replayed { records, .. } => notice!(logger, "{records} spooled records are with the collector"),
+        spool::News::Refused { source, records, bytes, why } => {
+            warning!(logger, "{records} records from {source} not kept: {why}"; source = source.as_str(), records = records, bytes = bytes);
+        }
+        spool::News::Missed { source, what } => warning!(logger, "{what}"; source = source.as_str()),
+        spool::News::Stuck(Some(why)) => alert!(logger, "the spool cannot be written: {why}"),
+        spool::News::Stuck(None) => notice!(logger, "the spool is written again"),
+        spool::News::Damaged(fault) => warning!(logger, "the spool: {}: {}", fault.file.display(), fault.what),
+        spool::News::Failed(why) => warning!(logger, "the spool: {why}"),
+    }
+}
+
 fn host() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }
@@ -277,7 +319,7 @@ fn start_log(config: &Config, participant: Participant, access: Access) -> Resul
 /// What a configuration says of the hub's own log.
 fn log_settings(config: &Config, source: &SourceName) -> LogSettings {
     let mut settings = LogSettings::isolated(config.domain.clone(), source.clone());
-    let log = config.log_flags.clone().over(config.log.clone());
+    let log = config.log_flags.clone().over(config.log.clone()).over(default_log());
     LogFile { log, logger: config.logger.clone() }.apply(&mut settings);
     settings
 }

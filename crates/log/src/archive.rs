@@ -327,4 +327,9 @@ pub trait Archive: Send + Sync + 'static {
 
     /// How it is.
     fn health(&self) -> Health;
+
+    /// Why nothing can be written now; cheap enough to ask often.
+    fn stuck(&self) -> Option<String> {
+        self.health().stuck
+    }
 }

@@ -12,6 +12,7 @@
 //! | batches that cannot be read | `rejected` |
 //! | what one source may send | [`quota`] |
 //! | telling what was not taken on purpose | `dropped` |
+//! | what comes by way of a spool | `spooled` |
 //! | who sends how much | [`status`] |
 //! | how long it takes | [`latency`] |
 //! | where records go besides | [`router`] |
@@ -23,7 +24,8 @@
 //! | `log/*` (topics) | live records, one topic a level |
 //! | `log-import` (topic) | records from files: kept, never shown live |
 //! | `log-attached/*` (topics) | records for attached readers: kept only where its options say so |
-//! | `log/query`, `log/stat`, `log/status`, `log/offsets`, `log/archive` (services) | see [`ask`] |
+//! | `log-spool` (topic) | what nodes have kept meanwhile: see [`crate::spool`] |
+//! | `log/query`, `log/stat`, `log/status`, `log/offsets`, `log/keeps`, `log/archive` (services) | see [`ask`] |
 
 use std::{
     path::PathBuf,
@@ -39,9 +41,10 @@ use tampu_bus::{Ack, BusError, History, Hold, Participant, ReaderQos, access::Ac
 use tampu_types::{PartitionFilter, TopicFilter, name::BadTopic};
 
 use self::{
-    intake::Intake, latency::Latency, quota::Quotas, rejected::Rejected, router::Router, services::Services, status::Status,
+    intake::Intake, latency::Latency, quota::Quotas, rejected::Rejected, router::Router, services::Services, spooled::Spooled,
+    status::Status,
 };
-use crate::archive::Archive;
+use crate::{archive::Archive, spool::SPOOL_TOPIC};
 
 pub mod ask;
 mod dropped;
@@ -52,6 +55,7 @@ pub mod quota;
 mod rejected;
 pub mod router;
 mod services;
+mod spooled;
 pub mod status;
 pub mod upkeep;
 
@@ -132,6 +136,7 @@ struct Shared {
     status: Status,
     rejected: Rejected,
     latency: Latency,
+    spooled: Spooled,
     /// Batches taken and not yet durable.
     waiting: AtomicU64,
     /// Streams of writers that are here.
@@ -153,7 +158,7 @@ impl Collector {
         // Answers first: who finds the collector may ask it.
         collector._services = Services::declare(&shared)?;
         let attached = shared.options.keep_attached.then_some(ATTACHED_TOPICS);
-        for topics in [LIVE_TOPICS, IMPORT_TOPIC].into_iter().chain(attached) {
+        for topics in [LIVE_TOPICS, IMPORT_TOPIC, SPOOL_TOPIC].into_iter().chain(attached) {
             collector.take_in(topics)?;
         }
         Ok(collector)
@@ -172,7 +177,7 @@ impl Collector {
             resume: resume.into_iter().map(|offset| (offset.incarnation, offset.stream, offset.next)).collect(),
         };
         let reader = shared.participant.reader(&TopicFilter::new(topics)?, &PartitionFilter::All, qos)?;
-        let router = if topics == LIVE_TOPICS { shared.options.router.clone() } else { None };
+        let router = if topics == LIVE_TOPICS || topics == SPOOL_TOPIC { shared.options.router.clone() } else { None };
         let intake = Intake::new(shared, reader, router);
         let worker = std::thread::Builder::new().name(format!("collect {topics}")).spawn(move || intake.run());
         self.workers.push(worker.map_err(CollectorError::Worker)?);
@@ -191,6 +196,7 @@ impl Shared {
             rejected: Rejected::new(options.rejected.clone(), options.rejected_bytes),
             status: Status::default(),
             latency: Latency::default(),
+            spooled: Spooled::default(),
             waiting: AtomicU64::new(0),
             streams: AtomicU64::new(0),
             numbers: AtomicU64::new(0),

@@ -11,6 +11,7 @@
 //! | what takes records off the bus and answers questions | [`collector`] |
 //! | what somebody wants to find | [`query`] |
 //! | where records are kept | [`archive`] |
+//! | what keeps a host's records while no collector does | [`spool`] |
 //! | what the dead have left in their log rings | [`recovery`] |
 //!
 //! Applications that prefer the short name depend on it as `tampu = { package = "tampu-log" }` and write `tampu::info!`.
@@ -23,6 +24,7 @@ pub mod logger;
 mod macros;
 pub mod query;
 pub mod recovery;
+pub mod spool;
 
 pub use logger::{LogSettings, Logger, Threshold};
 #[doc(hidden)]

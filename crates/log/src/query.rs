@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 use regex::bytes::{Regex, RegexBuilder};
 use serde::{Deserialize, Serialize};
 use tampu_types::{
-    Level, LogRecord, RecordId, Time,
+    Incarnation, Level, LogRecord, RecordId, Time,
     log_batch::{LogBatchView, OriginView, RecordView, encode_records},
 };
 
@@ -74,6 +74,9 @@ pub struct Query {
     /// Only what follows this place in the query's order: where an earlier answer ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub after: Option<Cursor>,
+    /// Who asks: when this life leaves the bus, a collector ends the search.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub asker: Option<Incarnation>,
 }
 
 fn is_default(mode: &Mode) -> bool {

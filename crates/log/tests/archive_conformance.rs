@@ -409,3 +409,34 @@ proptest! {
         }
     }
 }
+
+/// The clock of a process is set while it logs: back by an hour, then forward by ten years.
+#[test]
+fn records_are_found_and_in_the_order_of_their_stream_whatever_their_clock_did() {
+    const HOUR: i64 = 3600 * SECOND;
+    let clock = |number: u64| match number {
+        0..100 => 2 * HOUR + number as i64 * SECOND,
+        100..200 => HOUR + number as i64 * SECOND,
+        _ => 10 * 8766 * HOUR + number as i64 * SECOND,
+    };
+    with_each(|dir, open| {
+        let archive = open(dir);
+        for batch in 0..30 {
+            let stepped = |number| LogRecord { time: Time(clock(number)), ..record(life(1), 0, number) };
+            let records: Vec<_> = (batch * 10..batch * 10 + 10).map(stepped).collect();
+            append(&*archive, life(1), 0, batch, &records).unwrap();
+        }
+        flush(&*archive);
+        let numbers = |query: &Query| -> Vec<u64> {
+            search(&*archive, query).into_iter().map(|record| record.id.unwrap().number).collect()
+        };
+        // By their own times, and those of one setting of the clock in the order in which they were logged.
+        let by_time: Vec<u64> = (100..200).chain(0..100).chain(200..300).collect();
+        assert_eq!(numbers(&Query::default()), by_time);
+        let since = |from, to| Query { since: Some(Time(from)), until: Some(Time(to)), ..Query::default() };
+        assert_eq!(numbers(&since(HOUR, 2 * HOUR)), (100..200).collect::<Vec<_>>());
+        assert_eq!(numbers(&since(2 * HOUR, 3 * HOUR)), (0..100).collect::<Vec<_>>());
+        assert_eq!(numbers(&since(3 * HOUR, i64::MAX)), (200..300).collect::<Vec<_>>());
+        assert_eq!(numbers(&Query { newest_first: true, limit: Some(1), ..Query::default() }), [299]);
+    });
+}

@@ -352,3 +352,97 @@ fn an_acknowledged_call_is_in_the_archive_when_it_returns_and_a_viewer_s_word_is
         over.store(true, std::sync::atomic::Ordering::Relaxed);
     });
 }
+
+/// An archive in which every search goes on until it is stopped.
+struct Endless {
+    archive: LocalArchive,
+    running: std::sync::atomic::AtomicUsize,
+}
+
+impl Archive for Endless {
+    fn append(
+        &self,
+        arrival: &tampu_log::archive::Arrival<'_>,
+    ) -> Result<tampu_log::archive::Appended, tampu_log::archive::ArchiveError> {
+        self.archive.append(arrival)
+    }
+
+    fn committed(&self) -> u64 {
+        self.archive.committed()
+    }
+
+    fn on_commit(&self, told: tampu_log::archive::Told) {
+        self.archive.on_commit(told);
+    }
+
+    fn flush(&self, timeout: Duration) -> bool {
+        self.archive.flush(timeout)
+    }
+
+    fn search(
+        &self,
+        _: &Query,
+        stop: &tampu_log::archive::Stop,
+        _: &mut dyn FnMut(tampu_log::archive::Found<'_>) -> bool,
+    ) -> Result<tampu_log::archive::Scanned, tampu_log::archive::ArchiveError> {
+        use std::sync::atomic::Ordering;
+        self.running.fetch_add(1, Ordering::SeqCst);
+        while !stop.is_stopped() {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        self.running.fetch_sub(1, Ordering::SeqCst);
+        Ok(tampu_log::archive::Scanned::default())
+    }
+
+    fn count(
+        &self,
+        query: &Query,
+        by: &Grouping,
+        stop: &tampu_log::archive::Stop,
+    ) -> Result<tampu_log::archive::Counts, tampu_log::archive::ArchiveError> {
+        self.archive.count(query, by, stop)
+    }
+
+    fn offsets(&self) -> Vec<tampu_log::archive::StreamOffset> {
+        self.archive.offsets()
+    }
+
+    fn health(&self) -> tampu_log::archive::Health {
+        self.archive.health()
+    }
+}
+
+#[test]
+fn a_search_without_end_ends_at_its_limit_or_with_who_asked_for_it() {
+    use std::sync::atomic::Ordering;
+    let (net, dir) = (Net::new(), support::dir());
+    let archive = Arc::new(Endless { archive: open(dir.path()), running: Default::default() });
+    let start = |search_time| {
+        let options = CollectorOptions { search_time, ..CollectorOptions::new(dir.path().join("rejected")) };
+        Collector::start(net.join("collector"), archive.clone(), options).unwrap()
+    };
+    let collector = start(Duration::from_millis(50));
+    let scanned = ask::query(&net.join("asker"), &Query::default(), Duration::from_secs(60), &mut |_| true).unwrap();
+    assert!(!scanned.complete);
+    drop(collector);
+    // Longer than any test waits: only the end of who asks can end it.
+    let _collector = start(Duration::from_secs(3600));
+    let asker = net.join("asker");
+    let question = Query { asker: Some(asker.incarnation()), ..Query::default() };
+    let question = serde_json::to_vec(&question).unwrap();
+    let begun = Instant::now();
+    let answers = loop {
+        let answers =
+            asker.ask(&TopicName::new("log/query").unwrap(), question.clone().into(), Duration::from_secs(3600)).unwrap();
+        let asked = Instant::now();
+        while archive.running.load(Ordering::SeqCst) == 0 && asked.elapsed() < Duration::from_secs(2) {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        if archive.running.load(Ordering::SeqCst) > 0 {
+            break answers;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(60), "nobody searches");
+    };
+    drop((answers, asker));
+    until("the search ends", || archive.running.load(Ordering::SeqCst) == 0);
+}

@@ -20,6 +20,7 @@ use crate::{
     map::RingMap,
     place::{FileSystem, Place, PlaceError, Why, nameless},
     producer::Ring,
+    refuge,
     ring_file::{LARGEST, RingFile, SMALLEST},
     rings::Settings,
     source::Source,
@@ -288,6 +289,7 @@ impl Drop for Life {
         // What was not drained stays for whoever recovers it, as after a death.
         if let Some(place) = self.place.as_deref().filter(|_| self.generation.is_now())
             && self.is_drained()
+            && refuge::is_empty(place)
         {
             remove_all(place);
         }

@@ -81,6 +81,11 @@ impl Refuge {
     }
 }
 
+/// Whether all that was in a life's refuge has arrived, or nothing was.
+pub(crate) fn is_empty(place: &Place) -> bool {
+    NAMES.iter().all(|name| place.length(name).unwrap_or(0) == 0)
+}
+
 /// What a dead process's refuge holds, the oldest first as far as that is known.
 pub(crate) fn read(place: &Place) -> Result<Vec<Vec<u8>>, PlaceError> {
     let mut packets = Vec::new();

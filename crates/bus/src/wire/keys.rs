@@ -106,7 +106,8 @@ impl Keys {
     pub fn reader(&self, card: &ReaderCard) -> String {
         let flag = |set: bool, letter: char| if set { letter } else { '-' };
         let flags: String =
-            [flag(card.reliable, 'r'), flag(card.hold == Hold::Full, 'f'), flag(card.direct, 'd')].into_iter().collect();
+            [flag(card.reliable, 'r'), flag(card.hold.keeps(), 'f'), flag(card.direct, 'd')].into_iter().collect();
+        let flags = if card.hold == Hold::Interim { flags + "i" } else { flags };
         let partitions = match &card.partitions {
             PartitionFilter::All => "all".to_owned(),
             PartitionFilter::Any(names) => Partition::of(names.iter().map(String::as_str)).key(),
@@ -139,7 +140,11 @@ impl Keys {
             topics,
             partitions,
             reliable: flags.contains('r'),
-            hold: if flags.contains('f') { Hold::Full } else { Hold::Bounded },
+            hold: match (flags.contains('f'), flags.contains('i')) {
+                (true, true) => Hold::Interim,
+                (true, false) => Hold::Full,
+                (false, _) => Hold::Bounded,
+            },
             direct: flags.contains('d'),
         })
     }
@@ -164,6 +169,8 @@ mod tests {
             direct: false,
         };
         assert_eq!(keys.parse_reader(&keys.reader(&card)), Some(card.clone()));
+        let interim = ReaderCard { hold: Hold::Interim, ..card.clone() };
+        assert_eq!(keys.parse_reader(&keys.reader(&interim)), Some(interim));
         let all = ReaderCard { partitions: PartitionFilter::All, reliable: false, ..card };
         assert_eq!(keys.parse_reader(&keys.reader(&all)), Some(all));
 

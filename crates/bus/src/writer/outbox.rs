@@ -79,6 +79,8 @@ pub(crate) struct Outbox {
     /// Since when the present write waits.
     waiting_since: Option<u64>,
     receipt_from: u64,
+    /// Up to where somebody has acknowledged whose acknowledgement means that it is on a disk.
+    kept_to: u64,
     /// The last readers that left, for whoever asks.
     departed: VecDeque<ReaderStatus>,
 }
@@ -125,6 +127,7 @@ impl Outbox {
             budget,
             waiting_since: None,
             receipt_from: 0,
+            kept_to: 0,
             departed: VecDeque::new(),
         }
     }
@@ -285,6 +288,13 @@ impl Outbox {
         self.readers.iter().filter(|reader| reader.holds() && reader.heard).map(|reader| reader.acked).min()
     }
 
+    /// Up to where everybody has acknowledged who is live and keeps what it acknowledges; `None` where there is nobody.
+    pub fn kept_by_live(&mut self) -> Option<u64> {
+        self.look();
+        let keepers = self.readers.iter().filter(|reader| reader.holds() && reader.heard && reader.card.hold.keeps());
+        keepers.map(|reader| reader.acked).min()
+    }
+
     /// Whether some reliable reader has not acknowledged everything that was sealed, or has not answered yet.
     pub fn has_unacked(&mut self) -> bool {
         self.look();
@@ -309,14 +319,17 @@ impl Outbox {
     /// A reader that wants this stream has come.
     pub fn match_reader(&mut self, card: ReaderCard) {
         self.unmatch(|reader| reader.is(card.incarnation, card.reader));
-        let start = self.sealed();
+        // Who stands in for a keeper begins where the last one stopped.
+        let start = if card.hold == Hold::Interim { self.kept_to } else { self.sealed() };
+        let acked_position = self.position_of(start);
+        let is_behind = self.position - acked_position > self.qos.credit as u64 / 2;
         self.readers.push(Matched {
             card,
             start,
             acked: start,
-            acked_position: self.position,
+            acked_position,
             heard: false,
-            state: ReaderState::Live,
+            state: if is_behind { ReaderState::CatchingUp } else { ReaderState::Live },
             lost: 0,
             needs_copies: false,
             linked: false,
@@ -404,6 +417,9 @@ impl Outbox {
         }
         matched.acked = next;
         matched.acked_position = position;
+        if matched.card.hold.keeps() {
+            self.kept_to = self.kept_to.max(next);
+        }
         if matched.state != ReaderState::Live && position >= caught_up_at {
             matched.state = ReaderState::Live;
         }
@@ -523,7 +539,7 @@ impl Outbox {
         let bounded_left = self.budget.left(since).saturating_sub(waited).min(full_left);
         let mut longest = 0;
         for reader in self.readers.iter_mut().filter(|reader| behind(reader)) {
-            let left = if reader.card.hold == Hold::Full { full_left } else { bounded_left };
+            let left = if reader.card.hold.keeps() { full_left } else { bounded_left };
             if left == 0 {
                 reader.state = ReaderState::Lagging;
             }

@@ -13,7 +13,7 @@ use tampu_bus::{clock::discipline, engine::zenoh::config::ZenohConfig, run_dir::
 use tampu_types::{ClockState, Level};
 
 use crate::{
-    commands::{Context, up::HubArgs},
+    commands::{Context, log::stat::sources::describe_spool, up::HubArgs},
     failure::{Failure, Outcome, written},
     measure,
     paint::Paint,
@@ -163,7 +163,24 @@ fn hub(context: &Context, config: &ZenohConfig) -> Vec<Finding> {
         }
         Err(error) => Finding::warn("collector", error.to_string(), "start a hub with the role collector: tampu up"),
     });
+    let spools = tampu_log::spool::reports(&participant, Duration::from_secs(5)).unwrap_or_default();
+    findings.extend(spools.iter().map(spool));
     findings
+}
+
+fn spool(spool: &serde_json::Value) -> Finding {
+    let name = spool["spool"].as_str().unwrap_or("a spool");
+    let place = spool["directory"].as_str().unwrap_or("its directory");
+    let faults = spool["faults"].as_array().map_or(0, Vec::len);
+    match describe_spool(spool) {
+        Some(found) if !spool["stuck"].is_null() => Finding::fail("spool", found, format!("make room on the disk of {place}")),
+        Some(found) => Finding::warn("spool", found, "what waits goes to a collector as soon as one is there: tampu up"),
+        None if faults > 0 => {
+            let found = format!("{name}: {faults} places of its files were found damaged");
+            Finding::warn("spool", found, format!("the log says which; what is set aside lies in {place}"))
+        }
+        None => Finding::ok("spool", format!("{name} is empty")),
+    }
 }
 
 fn clock() -> Finding {

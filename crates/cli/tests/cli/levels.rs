@@ -191,7 +191,7 @@ fn a_configuration_says_how_a_program_logs_and_is_read_once_more() {
     }
     let thresholds = |row: &Value| [row["central"].clone(), row["local"].clone()].map(|it| it.as_str().unwrap().to_owned());
     let now = || thresholds(&levels(&site, &["--source", "CORR/*"])[0]);
-    assert_eq!(now(), ["Notice", "Trace"]);
+    assert_eq!(now(), ["Notice", "Info"], "a configuration beats the environment");
     site.tampu(&["log", "levels", "set", "CORR/*", "off", "--local", "--central"]).ok();
     assert_eq!(now(), ["Off", "Off"]);
     site.file("log.toml", "[[logger]]\nname = \"CORR/*\"\nlocal = \"Error\"\n");

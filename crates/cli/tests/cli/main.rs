@@ -13,6 +13,7 @@ mod replay;
 mod routes;
 mod ship;
 mod site;
+mod spool;
 mod tail;
 mod terminal;
 mod usage;

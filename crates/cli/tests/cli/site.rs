@@ -145,6 +145,11 @@ impl Hub {
         (status.code(), std::mem::take(&mut self.heard))
     }
 
+    /// Its process.
+    pub fn pid(&self) -> i32 {
+        self.child.id() as i32
+    }
+
     /// The lines of its standard output.
     pub fn lines(&mut self) -> impl Iterator<Item = String> + use<> {
         BufReader::new(self.child.stdout.take().unwrap()).lines().map_while(Result::ok)

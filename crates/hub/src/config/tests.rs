@@ -5,7 +5,7 @@ const SAMPLE: &str = include_str!("../../tampu.toml");
 #[test]
 fn the_documented_file_says_the_defaults() {
     let path = Path::new("tampu.toml");
-    let defaults = Config { data: PathBuf::from("/var/lib/tampu"), ..Config::default() };
+    let defaults = Config { data: PathBuf::from("/var/lib/tampu"), log: default_log(), ..Config::default() };
     assert_eq!(Config::parse(SAMPLE, path).unwrap(), defaults);
     // What stands there as a comment is a setting too: with the marks taken away, it must be one.
     let uncommented: String =
@@ -53,13 +53,14 @@ fn nothing_listens_beyond_the_host_without_a_key() {
 }
 
 #[test]
-fn what_a_file_leaves_out_of_the_log_is_the_hub_s_default_and_the_environment_beats_both() {
+fn of_the_log_the_file_beats_the_environment_which_beats_the_hub_s_default() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("tampu.toml");
     fs::write(&file, "[log]\nlocal = \"Info\"\nformat = \"json\"\n").unwrap();
-    let environment = |name: &str| (name == "TAMPU_LOG_LOCAL").then(|| "Off".to_owned());
-    let log = Config::load(Some(&file), environment).unwrap().log;
-    assert_eq!((log.level, log.local), (Some(Threshold::From(Level::Debug)), Some(Threshold::Off)));
+    let environment = |name: &str| ["TAMPU_LOG_LOCAL", "TAMPU_LOG_LEVEL"].contains(&name).then(|| "Off".to_owned());
+    let log = Config::load(Some(&file), environment).unwrap().log.over(default_log());
+    assert_eq!((log.level, log.local), (Some(Threshold::Off), Some(Threshold::From(Level::Info))));
+    assert_eq!(log.immediate, Some(Threshold::From(Level::Error)), "the default");
     assert_eq!(log.format.map(|format| format.name()), Some("json"));
     let wrong = Config::load(Some(&file), |name| (name == "TAMPU_LOG_OUTPUT").then(|| "stdot".to_owned())).unwrap_err();
     assert!(wrong.to_string().starts_with("TAMPU_LOG_OUTPUT: 'stdot' is no place"), "{wrong}");

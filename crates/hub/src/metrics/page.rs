@@ -3,10 +3,13 @@
 use std::{cmp::Reverse, sync::Arc};
 
 use tampu_bus::{Participant, engine::zenoh::node::Node};
-use tampu_log::collector::{
-    latency::BOUNDS_US,
-    router::TargetReport,
-    status::{Report, SourceReport},
+use tampu_log::{
+    collector::{
+        latency::BOUNDS_US,
+        router::TargetReport,
+        status::{Report, SourceReport},
+    },
+    spool::{Doing, SourceSpool, Spool, SpoolReport},
 };
 
 use super::text::{Text, seconds};
@@ -23,6 +26,8 @@ pub(crate) struct Subjects {
     pub node: Option<Arc<Node>>,
     /// Its collector, if it is one.
     pub collecting: Option<Arc<Collecting>>,
+    /// Its spool, if it has one.
+    pub spool: Option<Arc<Spool>>,
     /// What it takes in.
     pub inputs: Arc<Inputs>,
     /// Sources that have series of their own.
@@ -46,6 +51,9 @@ impl Subjects {
         if let Some(collecting) = &self.collecting {
             collector(&mut text, &collecting.report(), self.sources);
         }
+        if let Some(spool) = &self.spool {
+            spooled(&mut text, &spool.report(), self.sources);
+        }
         inputs(&mut text, &self.inputs.reports());
         text.finish()
     }
@@ -58,7 +66,7 @@ type Family<T> = (&'static str, &'static str, &'static str, fn(&T) -> u64);
 type Count = fn(&SourceReport) -> u64;
 
 /// Counters of sources: the family of all, that of each, the help, the number.
-const COUNTERS: [(&str, &str, &str, Count); 8] = [
+const COUNTERS: [(&str, &str, &str, Count); 10] = [
     ("tampu_collector_records_total", "tampu_source_records_total", "Records kept.", |source| source.received),
     ("tampu_collector_duplicates_total", "tampu_source_duplicates_total", "Records that were there already.", |source| {
         source.duplicates
@@ -98,6 +106,18 @@ const COUNTERS: [(&str, &str, &str, Count); 8] = [
         "tampu_source_left_out_records_total",
         "Records that a route keeps out of the archive.",
         |source| source.left_out,
+    ),
+    (
+        "tampu_collector_spooled_records_total",
+        "tampu_source_spooled_records_total",
+        "Records kept that came by way of a spool.",
+        |source| source.spooled,
+    ),
+    (
+        "tampu_collector_lost_in_spool_records_total",
+        "tampu_source_lost_in_spool_records_total",
+        "Records for which a spool had no room.",
+        |source| source.lost_in_spool,
     ),
 ];
 
@@ -166,6 +186,32 @@ fn sources(text: &mut Text, report: &Report, limit: usize) {
     for source in &shown {
         if let Some(seen) = source.last_seen {
             text.value(&[("source", &source.source)], seen.0 as f64 / 1e9);
+        }
+    }
+}
+
+fn spooled(text: &mut Text, report: &SpoolReport, limit: usize) {
+    let lost: u64 = report.sources.iter().map(|source| source.lost.records).sum();
+    text.family("tampu_spool_lost_records_total", "counter", "Records for which there was no room, ever.").value(&[], lost);
+    text.family("tampu_spool_replayed_records_total", "counter", "Records given to collectors.").value(&[], report.replayed);
+    for (name, help, value) in [
+        ("tampu_spool_bytes", "Bytes that wait for a collector.", report.bytes),
+        ("tampu_spool_records", "Records that wait for a collector.", report.records),
+        ("tampu_spool_taking", "1 while no collector keeps records.", u64::from(report.doing == Doing::Spooling)),
+        ("tampu_spool_stuck", "1 while it cannot be written.", u64::from(report.stuck.is_some())),
+        ("tampu_spool_faults", "Places where it was found damaged.", report.faults.len() as u64),
+    ] {
+        text.family(name, "gauge", help).value(&[], value);
+    }
+    let families: [Family<SourceSpool>; 3] = [
+        ("tampu_spool_source_bytes", "gauge", "Bytes that wait, by source.", |source| source.bytes),
+        ("tampu_spool_source_records", "gauge", "Records that wait, by source.", |source| source.records),
+        ("tampu_spool_source_lost_records_total", "counter", "Records without room, by source.", |source| source.lost.records),
+    ];
+    for (name, kind, help, count) in families {
+        text.family(name, kind, help);
+        for source in report.sources.iter().take(limit) {
+            text.value(&[("source", &source.source)], count(source));
         }
     }
 }
@@ -243,6 +289,7 @@ mod tests {
         let mut text = Text::default();
         collector(&mut text, &report(1), 3);
         inputs(&mut text, &[InputReport { input: "syslog", counts: Default::default(), open: 0 }]);
+        spooled(&mut text, &SpoolReport { sources: vec![SourceSpool::default()], ..SpoolReport::default() }, 3);
         for line in text.finish().lines().filter_map(|line| line.strip_prefix("# TYPE ")) {
             let name = line.split(' ').next().unwrap();
             assert!(spec.contains(&format!("`{name}`")), "{name} is not in spec/metrics.md");

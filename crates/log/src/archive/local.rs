@@ -306,11 +306,6 @@ impl LocalArchive {
         Ok(())
     }
 
-    /// Why nothing can be written now; cheap enough to ask often.
-    pub fn stuck(&self) -> Option<String> {
-        self.shared.gathering().stuck.clone()
-    }
-
     /// Why nothing can be compacted now.
     pub fn compaction_stuck(&self) -> Option<String> {
         self.shared.desk().stuck.clone()
@@ -410,6 +405,10 @@ impl Archive for LocalArchive {
         let gathering = self.shared.gathering();
         let offset = |(&(incarnation, stream), &next)| StreamOffset { incarnation, stream, next };
         gathering.committed_offsets.iter().map(offset).collect()
+    }
+
+    fn stuck(&self) -> Option<String> {
+        self.shared.gathering().stuck.clone()
     }
 
     fn health(&self) -> Health {

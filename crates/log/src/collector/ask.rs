@@ -7,6 +7,7 @@
 //! | `log/status` | nothing | [`Report`](super::status::Report) as JSON |
 //! | `log/offsets` | nothing | [`Kept`] as JSON |
 //! | `log/archive` | an [`Upkeep`] as JSON | parts of JSON, each a [`Told`]: how far it is, and last that it is done |
+//! | `log/keeps` | nothing | [`Keeps`] as JSON |
 //!
 //! Every part of an answer begins with the answering collector's incarnation (16 bytes). Where two collectors answer, the
 //! first to do so is listened to.
@@ -17,9 +18,9 @@ use bytes::Bytes;
 use tampu_bus::{AskError, Participant, access::Denied};
 use tampu_types::{LogRecord, TopicName, log_batch::LogBatchView, name::BadTopic};
 
-pub use super::services::{Kept, KeptStream, StatQuestion};
+pub use super::services::{Keeps, Kept, KeptStream, StatQuestion};
 use super::{
-    services::{ARCHIVE, End, OFFSETS, QUERY, STAT, STATUS},
+    services::{ARCHIVE, End, KEEPS, OFFSETS, QUERY, STAT, STATUS},
     upkeep::{Done, Told, Upkeep},
 };
 use crate::{
@@ -81,7 +82,7 @@ pub fn query(
     timeout: Duration,
     sink: &mut dyn FnMut(LogRecord) -> bool,
 ) -> Result<Scanned, AskFailed> {
-    let mut page = query.clone();
+    let mut page = Query { asker: Some(participant.incarnation()), ..query.clone() };
     let mut total = Scanned::default();
     loop {
         let left = query.limit.map_or(u64::MAX, |limit| limit.saturating_sub(total.found));
@@ -158,7 +159,8 @@ fn json<T: serde::de::DeserializeOwned>(
 
 /// Counts records.
 pub fn stat(participant: &Participant, query: &Query, by: &Grouping, timeout: Duration) -> Result<Counts, AskFailed> {
-    let question = StatQuestion { query: query.clone(), by: by.clone() };
+    let query = Query { asker: Some(participant.incarnation()), ..query.clone() };
+    let question = StatQuestion { query, by: by.clone() };
     let question = serde_json::to_vec(&question).map_err(|error| AskFailed::Unreadable(error.to_string()))?;
     json(participant, STAT, question, timeout)
 }
@@ -199,4 +201,27 @@ pub fn upkeep(
         }
     }
     Err(AskFailed::CutOff(0))
+}
+
+/// Whether a collector can keep what comes: `None` if one of those there can, else why the last of them cannot.
+pub fn keeps(participant: &Participant, timeout: Duration) -> Result<Option<String>, AskFailed> {
+    let mut told = None;
+    for answer in participant.ask(&TopicName::new(KEEPS)?, Bytes::new(), timeout)? {
+        let answer = match answer {
+            Ok(answer) => answer,
+            // Who has not answered by now does not take back what another has said.
+            Err(_) if told.is_some() => break,
+            Err(error) => return Err(error.into()),
+        };
+        let json = answer.get(16..).unwrap_or_default();
+        if let Ok(End { denied: Some(denied), .. }) = serde_json::from_slice(json) {
+            return Err(denied.into());
+        }
+        let Keeps { stuck } = serde_json::from_slice(json).map_err(|error| AskFailed::Unreadable(error.to_string()))?;
+        match stuck {
+            None => return Ok(None),
+            Some(why) => told = Some(why),
+        }
+    }
+    told.map(Some).ok_or_else(|| AskFailed::Unreadable("an answer without a part".to_owned()))
 }

@@ -2,7 +2,7 @@
 
 use std::{
     borrow::Cow,
-    collections::{HashMap, VecDeque},
+    collections::{BTreeMap, HashMap, VecDeque},
     sync::{Arc, atomic::Ordering},
     time::{Duration, Instant},
 };
@@ -12,7 +12,7 @@ use tampu_bus::{
     access::{Denied, Resource, Verb},
 };
 use tampu_types::{
-    BatchHeader, Incarnation, LogRecord, SourceName, Time,
+    BatchHeader, ClockState, Incarnation, LogRecord, SourceName, Time,
     log_batch::{LogBatchView, TYPE_ID, VERSION, encode_records},
 };
 
@@ -23,7 +23,13 @@ use super::{
     quota::{Meters, Packet},
     router::Router,
 };
-use crate::archive::{Appended, ArchiveError, Arrival, StreamOffset};
+use crate::{
+    archive::{Appended, ArchiveError, Arrival, StreamOffset},
+    spool::{
+        Lost, SPOOLED,
+        frame::{self, Frame},
+    },
+};
 
 /// How long the worker waits for events; a commit wakes it.
 const IDLE: Duration = Duration::from_millis(100);
@@ -124,6 +130,9 @@ impl Store {
 
     fn sample(&mut self, sample: &Sample<'_>) {
         let stream = sample.stream;
+        if stream.type_tag == SPOOLED {
+            return self.spooled(sample);
+        }
         let bytes = match sample.payload.bytes() {
             Some(bytes) => Cow::Borrowed(bytes),
             None => match sample.payload.to_vec() {
@@ -205,6 +214,100 @@ impl Store {
         }
     }
 
+    /// What a node has kept meanwhile: as if it had come by itself, but that the spool's stream moves on.
+    fn spooled(&mut self, sample: &Sample<'_>) {
+        let stream = sample.stream;
+        let offset = StreamOffset { incarnation: stream.incarnation, stream: stream.stream, next: sample.sequence + 1 };
+        let read = sample.payload.to_vec();
+        let frame = read.as_ref().map_err(ToString::to_string);
+        let frame = frame.and_then(|bytes| frame::read(bytes).map_err(|why| why.to_string()));
+        let appended = match frame {
+            Ok((Frame::Packet(packet), _)) => self.spooled_packet(&packet, offset, sample.received),
+            Ok((Frame::Tally(json), _)) => {
+                let tally = serde_json::from_slice::<BTreeMap<String, Lost>>(json).unwrap_or_default();
+                for (source, records) in self.shared.spooled.tally(stream.incarnation.boot, tally) {
+                    if let Ok(source) = SourceName::new(source) {
+                        self.shared.status.lost_in_spool(&source, records);
+                    }
+                }
+                self.advance(offset, sample.received)
+            }
+            Ok((Frame::Unknown(_), _)) => self.advance(offset, sample.received),
+            Err(why) => {
+                self.shared.status.rejected(&stream.source);
+                self.ledger.add(&stream.source, format!("a spool's frame cannot be read: {why}"), 1, sample.payload.len() as u64);
+                self.advance(offset, sample.received)
+            }
+        };
+        if let Some(appended) = appended {
+            self.wait_for(&appended, stream, sample.sequence + 1);
+        }
+    }
+
+    fn spooled_packet(&mut self, spooled: &frame::Packet<'_>, offset: StreamOffset, received: Time) -> Option<Appended> {
+        let frame::Packet { header, bytes, topic, records, .. } = spooled;
+        let source = &header.source;
+        self.shared.spooled.came(&self.shared.participant, header.incarnation, header.stream, header.first..header.next());
+        if let Err(denied) = self.shared.options.access.ask(Verb::Write, &Resource::Topic(topic.to_string())) {
+            let why = denied.to_string();
+            self.shared.status.refused(source, u64::from(*records), &why);
+            self.ledger.add(source, why, u64::from(*records), bytes.len() as u64);
+            return self.advance(offset, received);
+        }
+        let packet = Packet { source, incarnation: header.incarnation, stream: header.stream, topic, sent: header.sent };
+        if let Err(over) = self.meters.admit(&packet) {
+            self.shared.status.over_quota(source, u64::from(*records));
+            self.ledger.add(source, over.to_string(), u64::from(*records), bytes.len() as u64);
+            return self.advance(offset, received);
+        }
+        let sifted = self.router.as_ref().and_then(|router| router.sift(bytes));
+        let kept = match &sifted {
+            Some(sifted) => sifted.kept.as_deref(),
+            None => Some(*bytes),
+        };
+        let arrival = Arrival { header, samples: kept.as_slice(), received, advances: Some(offset) };
+        let appended = match self.append(&arrival) {
+            Ok(appended) => appended?,
+            Err(why) => {
+                self.shared.rejected.put(header, bytes, &why);
+                self.shared.status.rejected(source);
+                return self.advance(offset, received);
+            }
+        };
+        // What was there already has been charged.
+        self.meters.charge(&packet, appended.records, if appended.records > 0 { bytes.len() as u64 } else { 0 });
+        self.shared.status.spooled(source, header.incarnation, &appended, bytes.len() as u64, spooled.received);
+        if let (Some(_), Some(kept), true) = (&self.router, kept, appended.records > 0) {
+            self.to_route.push_back((appended.ticket, kept.to_vec()));
+        }
+        if let (Some(router), Some(sifted)) = (&self.router, sifted) {
+            self.shared.status.left_out(source, sifted.records);
+            router.route(sifted.left_out);
+        }
+        Some(appended)
+    }
+
+    /// A stream moves on without anything to keep.
+    fn advance(&self, offset: StreamOffset, received: Time) -> Option<Appended> {
+        let participant = &self.shared.participant;
+        let header = BatchHeader {
+            domain: participant.domain().clone(),
+            source: participant.source().clone(),
+            incarnation: offset.incarnation,
+            stream: offset.stream,
+            first: offset.next,
+            count: 0,
+            type_id: TYPE_ID,
+            type_version: VERSION,
+            acquired: received,
+            sent: received,
+            clock: ClockState::Unknown,
+            tai_offset: 0,
+            flags: 0,
+        };
+        self.append(&Arrival { header: &header, samples: &[], received, advances: Some(offset) }).ok().flatten()
+    }
+
     /// Sends elsewhere what is durable now.
     fn route(&mut self, committed: u64) {
         let Some(router) = &self.router else { return };
@@ -278,15 +381,25 @@ impl Store {
 
     fn gap(&mut self, gap: Gap) {
         let stream = &gap.stream;
-        self.shared.status.lost(&stream.source, gap.to.map(|to| to - gap.from));
         let Some(to) = gap.to else {
+            self.shared.status.lost(&stream.source, None);
             let ends = self.open_ends.entry(stream.incarnation).or_insert_with(|| (stream.source.clone(), Vec::new()));
             ends.1.push((stream.topic.to_string(), gap.from));
             return;
         };
-        let record = self.teller().lost(stream, gap.from, to, gap.why);
         let offset = StreamOffset { incarnation: stream.incarnation, stream: stream.stream, next: to };
-        if let Some(appended) = self.tell(record, Some(offset)) {
+        // What a node has kept meanwhile comes from there.
+        let missing = self.shared.spooled.missing(&self.shared.participant, stream.incarnation, stream.stream, gap.from..to);
+        let mut last = None;
+        for hole in &missing {
+            self.shared.status.lost(&stream.source, Some(hole.end - hole.start));
+            let record = self.teller().lost(stream, hole.start, hole.end, gap.why);
+            last = self.tell(record, (hole.end == to).then_some(offset));
+        }
+        if missing.last().is_none_or(|hole| hole.end < to) {
+            last = self.advance(offset, self.shared.participant.clock().utc());
+        }
+        if let Some(appended) = last {
             self.wait_for(&appended, stream, to);
         }
     }

@@ -6,7 +6,7 @@
 //! oldest records are kept, and a span holds at most one packet more than its quota.
 //!
 //! Urgent records (from Error on, which is when a logger does not wait to send) have the same share once more, for themselves.
-//! Records from files have no quota: whoever imports them waits for the collector anyway.
+//! What is published for attached readers alone counts like the rest, where it is kept at all. Records from files have no quota: whoever imports them waits for the collector anyway.
 //!
 //! Rejected: a bucket that fills by the collector's clock (it would drop a backlog); cutting packets (they would have to be
 //! encoded again to be exact by less than one of them).
@@ -104,7 +104,7 @@ enum Share {
 impl Share {
     /// By the topic, of which there is one a level; `None` where there is no quota.
     fn of(topic: &TopicName) -> Option<Share> {
-        let level = topic.as_str().strip_prefix("log/")?;
+        let level = topic.as_str().strip_prefix("log/").or_else(|| topic.as_str().strip_prefix("log-attached/"))?;
         let is_urgent = level.parse::<Level>().is_ok_and(|level| level >= Level::Error);
         Some(if is_urgent { Share::Urgent } else { Share::Usual })
     }
@@ -283,6 +283,11 @@ mod tests {
         assert_eq!(ask(&mut meters, &looper, "log/emergency", 109), Err(Over::Records(1)), "urgent records share one share");
         assert_eq!(ask(&mut meters, &other, "log/debug", 109), Ok(()));
         assert_eq!(ask(&mut meters, &looper, "log-import", 109), Ok(()));
+        assert_eq!(
+            ask(&mut meters, &looper, "log-attached/trace", 109),
+            Err(Over::Records(1)),
+            "that somebody looks is no excuse"
+        );
         assert_eq!(ask(&mut meters, &looper, "log/debug", 110), Ok(()), "the next span");
         // What was sent long ago and comes now is measured by when it was sent.
         assert_eq!(ask(&mut meters, &looper, "log/debug", 50), Ok(()));

@@ -15,6 +15,7 @@ use std::{
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use tampu_bus::{
+    SourceInfo,
     access::{Denied, Resource, Verb},
     engine::{Guard, Question},
 };
@@ -43,6 +44,9 @@ pub(super) const OFFSETS: &str = "log/offsets";
 
 /// The service that looks after the archive: asked with an [`Upkeep`].
 pub(super) const ARCHIVE: &str = "log/archive";
+
+/// The service that tells whether the collector can keep what comes; the question is empty.
+pub(super) const KEEPS: &str = "log/keeps";
 
 /// Bytes of one part of an answer.
 const PART: usize = 1_000_000;
@@ -78,6 +82,14 @@ pub struct KeptStream {
     pub next: u64,
 }
 
+/// Whether a collector can keep what comes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Keeps {
+    /// Why it cannot.
+    pub stuck: Option<String>,
+}
+
 /// How an answer ends.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -106,6 +118,7 @@ impl Services {
             (STATUS, Verb::Read, Services::status),
             (OFFSETS, Verb::Read, Services::offsets),
             (ARCHIVE, Verb::Change, Services::archive),
+            (KEEPS, Verb::Read, Services::keeps),
         ] {
             let services = services.clone();
             let resource = Resource::Service(name.to_owned());
@@ -144,10 +157,22 @@ impl Services {
         Stop::after(self.shared.options.search_time)
     }
 
+    /// Ends a search when who asked for it leaves the bus, or dies; until the guard is dropped.
+    fn end_with(&self, asker: Option<Incarnation>, stop: &Stop) -> Option<Guard> {
+        let (asker, stop) = (asker?, stop.clone());
+        let gone = move |source: &SourceInfo, here: bool| {
+            if !here && source.incarnation == asker {
+                stop.stop();
+            }
+        };
+        Some(self.shared.participant.watch_sources(gone))
+    }
+
     fn query(&self, reply: &Reply) {
         let stop = self.stop();
         let mut parts = Parts { reply, builder: LogBatchBuilder::with_limit(PART), gone: false };
         let searched = Query::from_json(reply.question.payload()).map_err(crate::archive::ArchiveError::from).and_then(|query| {
+            let _watch = self.end_with(query.asker, &stop);
             self.shared.archive.search(&query, &stop, &mut |found| {
                 parts.push(found.record);
                 !parts.gone && !self.shared.stopping.load(Ordering::Relaxed)
@@ -165,7 +190,9 @@ impl Services {
         let parsed = if question.is_empty() { Ok(StatQuestion::default()) } else { serde_json::from_slice(question) };
         let counted = match parsed {
             Ok(StatQuestion { query, by }) => {
-                self.shared.archive.count(&query, &by, &self.stop()).map_err(|error| error.to_string())
+                let stop = self.stop();
+                let _watch = self.end_with(query.asker, &stop);
+                self.shared.archive.count(&query, &by, &stop).map_err(|error| error.to_string())
             }
             Err(error) => Err(format!("no question can be read: {error}")),
         };
@@ -197,6 +224,10 @@ impl Services {
 
     fn status(&self, reply: &Reply) {
         reply.json(&self.shared.report());
+    }
+
+    fn keeps(&self, reply: &Reply) {
+        reply.json(&Keeps { stuck: self.shared.archive.stuck() });
     }
 
     fn offsets(&self, reply: &Reply) {

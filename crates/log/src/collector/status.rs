@@ -62,6 +62,14 @@ pub struct SourceReport {
     pub over_quota: u64,
     /// Records that a rule of the site keeps out of the archive.
     pub left_out: u64,
+    /// Records kept that came by way of a spool; part of `received`.
+    pub spooled: u64,
+    /// Bytes of the packets they came in, also of those that were there already.
+    pub spooled_bytes: u64,
+    /// When the oldest of them came to its spool, ns UTC.
+    pub spooled_since: Option<Time>,
+    /// Records for which a spool had no room, as spools count them.
+    pub lost_in_spool: u64,
     /// Why records were last refused.
     pub refusal: Option<String>,
     /// When something of it last came, ns UTC.
@@ -116,6 +124,27 @@ impl Status {
             source.report.duplicates += appended.duplicates;
             source.report.last_seen = source.report.last_seen.max(Some(received));
         });
+    }
+
+    /// Something came by way of a spool: `bytes` that it took there at this time.
+    pub(crate) fn spooled(&self, name: &SourceName, incarnation: Incarnation, appended: &Appended, bytes: u64, since: Time) {
+        self.with(name, |source| {
+            let report = &mut source.report;
+            if report.incarnation.start < incarnation.start {
+                report.incarnation = incarnation;
+            }
+            report.received += appended.records;
+            report.duplicates += appended.duplicates;
+            report.spooled += appended.records;
+            report.spooled_bytes += bytes;
+            report.spooled_since = Some(report.spooled_since.map_or(since, |before| before.min(since)));
+            report.last_seen = report.last_seen.max(Some(since));
+        });
+    }
+
+    /// Spools have lost so many records of a source, ever.
+    pub(crate) fn lost_in_spool(&self, name: &SourceName, records: u64) {
+        self.with(name, |source| source.report.lost_in_spool = records);
     }
 
     pub(crate) fn lost(&self, name: &SourceName, samples: Option<u64>) {

@@ -115,6 +115,8 @@ pub(crate) struct BusPost {
     joined: Option<Instant>,
     writers: HashMap<LaneKey, Outlet>,
     try_again: Option<(Instant, String)>,
+    /// Whether this host has, or had, a node.
+    has_heir: bool,
 }
 
 impl BusPost {
@@ -129,6 +131,7 @@ impl BusPost {
             joined: None,
             writers: HashMap::new(),
             try_again: None,
+            has_heir: false,
         }
     }
 
@@ -196,9 +199,9 @@ fn acquaint(participant: &Participant) {
 }
 
 impl BusPost {
-    /// Whether somebody who would be waited for reads this lane.
+    /// Whether somebody who keeps records reads this lane.
     pub fn is_heard(&mut self, lane: &LaneKey) -> bool {
-        self.writer(lane).is_ok_and(|outlet| outlet.writer.delivered().is_some())
+        self.writer(lane).is_ok_and(|outlet| outlet.writer.kept().is_some())
     }
 }
 
@@ -227,7 +230,14 @@ impl Post for BusPost {
     }
 
     fn delivered(&mut self, lane: &LaneKey) -> Option<u64> {
-        self.writers.get(lane)?.writer.delivered()
+        let writer = &self.writers.get(lane)?.writer;
+        // A viewer keeps nothing: what it alone has seen is still to be kept.
+        if lane.reach == Reach::Central { writer.kept() } else { writer.delivered() }
+    }
+
+    fn has_heir(&mut self) -> bool {
+        self.has_heir |= self.participant.as_ref().is_some_and(Participant::has_node);
+        self.has_heir
     }
 
     fn flush(&mut self, timeout: Duration) -> bool {

@@ -1,15 +1,18 @@
 //! Settings of a process's logging from a file, and which of several sources decides.
 //!
-//! ```text
-//! while it runs (`tampu log levels set`, Logger::set_central)
-//!   > the program itself (fields of LogSettings)
-//!     > TAMPU_LOG_* in the environment
-//!       > the file that TAMPU_LOG_CONFIG names: [log], [[logger]]   (a hub: its own file)
-//!         > ACS_LOG_STDOUT, ACS_LOG_CENTRAL
-//!           > the default
-//! ```
-//! That is the order of everything in Tampu, environment before file, and with ACS's two variables the one of ACS, whose
-//! configuration beats them. What is said of a logger by name beats what is said of all of them, wherever that is said.
+//! | rank | who says it | |
+//! |-|-|-|
+//! | 1 | while it runs | `tampu log levels set`, `Logger::set_central`, an attached reader |
+//! | 2 | the program itself | fields of [`LogSettings`]; of a hub: its flags |
+//! | 3 | the configuration | the file that `TAMPU_LOG_CONFIG` names, `[log]` and `[[logger]]`; of a hub: its own file |
+//! | 4 | the environment | `TAMPU_LOG_LEVEL`, `TAMPU_LOG_LOCAL`, `TAMPU_LOG_OUTPUT`, `TAMPU_LOG_FORMAT` |
+//! | 5 | ACS's environment | `ACS_LOG_CENTRAL`, `ACS_LOG_STDOUT` |
+//! | 6 | the default | |
+//!
+//! That is ACS's rank: a site's configuration of its logs beats what some shell happens to have in its environment, and who wants
+//! something else now says so while it runs. Everything that is not about logging has the other order, environment before file
+//! (domain, roles, directories): there the environment says where a process is, and a file is shared by many. What is said of a logger
+//! by name beats what is said of all of them, at whatever rank below 1 that is.
 //!
 //! An unknown key is an error with its line: a setting that is silently ignored is one that silently does not work. The file is
 //! read when logging starts, and again when somebody asks for it (`tampu log levels refresh`).

@@ -18,8 +18,14 @@ pub(crate) trait Post: Send {
     /// does not wait for it.
     fn publish(&mut self, lane: &LaneKey, urgent: bool, packet: &[u8]) -> Result<u64, Refused>;
 
-    /// Up to which number a lane's packets are with everybody they are waited for; `None` while nobody is there to have them.
+    /// Up to which number a lane's packets are with everybody who keeps them; `None` while nobody is there to do so. (Of a lane for
+    /// attached readers: with everybody they are waited for.)
     fn delivered(&mut self, lane: &LaneKey) -> Option<u64>;
+
+    /// Whether somebody looks after what a process leaves in its rings when it ends.
+    fn has_heir(&mut self) -> bool {
+        false
+    }
 
     /// Waits until all that was published has reached its readers; whether it has.
     fn flush(&mut self, timeout: Duration) -> bool;

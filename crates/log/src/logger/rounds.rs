@@ -65,13 +65,16 @@ impl Rounds {
         self.is_awaited
     }
 
-    /// Gives back the room of rounds that are delivered, or for which nobody is there and the rings fill or the process ends.
+    /// Gives back the room of rounds that are delivered, or for which nobody is there and the rings fill, or the process ends and
+    /// nobody comes after it.
     pub fn settle(&mut self, drainer: &mut Drainer, lanes: &mut Lanes, post: &mut dyn Post, ends: bool) {
         self.is_awaited = false;
+        // What nobody has when the process ends stays for the host's node, where there is one.
+        let gives_up = ends && !post.has_heir();
         while let Some(round) = self.under_way.front() {
             match delivery(&round.packets, lanes, post) {
                 Delivery::Done => {}
-                Delivery::Unwanted if ends => {}
+                Delivery::Unwanted if gives_up => {}
                 Delivery::Unwanted if self.is_half_full(drainer) => {
                     // Without a refuge the writer's cache has to do.
                     if self.refuge.take(round.bytes.iter().map(Vec::as_slice)).unwrap_or(false) {
@@ -99,6 +102,10 @@ impl Rounds {
             if self.in_refuge.is_empty() {
                 self.refuge.clear();
             }
+        }
+        if gives_up {
+            self.in_refuge.clear();
+            self.refuge.clear();
         }
     }
 

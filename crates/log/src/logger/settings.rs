@@ -169,8 +169,9 @@ impl LogSettings {
         PacketSize { records: self.packet_records, bytes: self.packet_bytes }
     }
 
-    /// The defaults, then ACS's two variables, then the file that `TAMPU_LOG_CONFIG` names, then `TAMPU_DOMAIN`,
-    /// `TAMPU_LOG_LEVEL` (published from), `TAMPU_LOG_LOCAL` (printed from), `TAMPU_LOG_OUTPUT` (where) and `TAMPU_LOG_FORMAT`.
+    /// The defaults, then ACS's two variables, then `TAMPU_LOG_LEVEL` (published from), `TAMPU_LOG_LOCAL` (printed from),
+    /// `TAMPU_LOG_OUTPUT` (where) and `TAMPU_LOG_FORMAT`, then the file that `TAMPU_LOG_CONFIG` names; later ones beat earlier ones
+    /// ([`crate::logger::config`] has the table). The domain is `TAMPU_DOMAIN`'s.
     pub fn from_env(source: SourceName) -> Result<LogSettings, BadSettings> {
         LogSettings::load(source, variable)
     }
@@ -187,7 +188,7 @@ impl LogSettings {
         settings.overridden_by(variable)
     }
 
-    /// These settings as a program's defaults: what ACS's variables, the file and our variables say of logging beats them.
+    /// These settings as a program's defaults: what ACS's variables, ours and the file say of logging beats them, in this order.
     pub fn overridden_by(self, variable: Variables) -> Result<LogSettings, BadSettings> {
         let defaults = self.clone();
         let mut settings = self;
@@ -197,14 +198,14 @@ impl LogSettings {
                 *threshold = acs_threshold(&text).map_err(|why| BadSettings::new(name, why))?;
             }
         }
-        if let Some(path) = variable("TAMPU_LOG_CONFIG")? {
-            let file = LogFile::read(Path::new(&path)).map_err(|why| BadSettings::new("TAMPU_LOG_CONFIG", why))?;
-            file.apply(&mut settings);
-        }
         read(variable, "TAMPU_LOG_LEVEL", &mut settings.central)?;
         read(variable, "TAMPU_LOG_LOCAL", &mut settings.local)?;
         read(variable, "TAMPU_LOG_OUTPUT", &mut settings.output)?;
         read(variable, "TAMPU_LOG_FORMAT", &mut settings.format)?;
+        if let Some(path) = variable("TAMPU_LOG_CONFIG")? {
+            let file = LogFile::read(Path::new(&path)).map_err(|why| BadSettings::new("TAMPU_LOG_CONFIG", why))?;
+            file.apply(&mut settings);
+        }
         Ok(settings)
     }
 }

@@ -18,13 +18,13 @@ use crate::{
 
 mod counts;
 mod loggers;
-mod sources;
+pub mod sources;
 mod targets;
 
 /// Count records: by level, by a field, over time; tell who sends them, and what their loggers have done
 ///
 /// Without any option also the sources are shown that have sent something since the collector started: records kept, records a
-/// second, samples lost on their way (a sample is a packet of records; +? where a writer died and nobody knows), what came and
+/// second, records that came by way of a node's spool, samples lost on their way (a sample is a packet of records; +? where a writer died and nobody knows), what came and
 /// was not kept, when something last came; and, where the hub has routes, how many records went to each of their targets.
 #[derive(Debug, Args)]
 #[command(
@@ -70,7 +70,8 @@ impl Stat {
         let keeper = Keeper::find(&context.common.connect, "tampu-stat")?;
         let mut out = std::io::stdout().lock();
         if self.sources {
-            return sources::show(&keeper.status()?, self.json, &mut out);
+            sources::show(&keeper.status()?, self.json, &mut out)?;
+            return if self.json { Ok(()) } else { sources::show_spools(&keeper.spools(), &mut out) };
         }
         let counts = keeper.count(&query, &by)?;
         let format = match (self.json, self.csv) {
@@ -87,6 +88,7 @@ impl Stat {
             written(writeln!(out))?;
             let status = keeper.status()?;
             sources::show(&status, false, &mut out)?;
+            sources::show_spools(&keeper.spools(), &mut out)?;
             targets::show(&status, &mut out)?;
         }
         Ok(())

@@ -46,7 +46,7 @@ fn acs_s_variables_are_integers_and_beat_only_the_defaults() {
 }
 
 #[test]
-fn the_file_beats_acs_s_variables_and_ours_beat_the_file_and_a_name_beats_all_names() {
+fn the_file_beats_the_environment_and_ours_beats_acs_s_and_a_name_beats_all_names() {
     let file: Variables = |name| {
         Ok(match name {
             "ACS_LOG_CENTRAL" | "ACS_LOG_STDOUT" => Some("11".to_owned()),
@@ -62,7 +62,7 @@ fn the_file_beats_acs_s_variables_and_ours_beat_the_file_and_a_name_beats_all_na
 
     let ours: Variables = |name| {
         Ok(match name {
-            "TAMPU_LOG_CONFIG" => Some(sample!("log.toml")),
+            "ACS_LOG_CENTRAL" | "ACS_LOG_STDOUT" => Some("11".to_owned()),
             "TAMPU_LOG_LEVEL" => Some("Debug".to_owned()),
             "TAMPU_LOG_LOCAL" => Some("off".to_owned()),
             "TAMPU_LOG_OUTPUT" => Some("stdout".to_owned()),
@@ -73,11 +73,24 @@ fn the_file_beats_acs_s_variables_and_ours_beat_the_file_and_a_name_beats_all_na
     let settings = load("CONTROL/DV01", ours).unwrap();
     assert_eq!((settings.central, settings.local), (from(Level::Debug), Threshold::Off));
     assert_eq!((settings.output.clone(), settings.format), (Output::Stdout, Format::Plain));
+    let both: Variables = |name| {
+        Ok(match name {
+            "TAMPU_LOG_CONFIG" => Some(sample!("log.toml")),
+            "TAMPU_LOG_LEVEL" => Some("Debug".to_owned()),
+            "TAMPU_LOG_LOCAL" => Some("off".to_owned()),
+            "TAMPU_LOG_OUTPUT" => Some("stdout".to_owned()),
+            "TAMPU_LOG_FORMAT" => Some("plain".to_owned()),
+            _ => None,
+        })
+    };
+    let settings = load("CONTROL/DV01", both).unwrap();
+    assert_eq!((settings.central, settings.local), (from(Level::Info), from(Level::Warning)));
+    assert_eq!((settings.output.to_string().as_str(), settings.format), ("/var/log/tampu.log", Format::Json));
     let tunable = Tunable::of(&settings);
     let named = |name| tunable.named(name);
-    assert_eq!((named("mount").central, named("mount").local), (from(Level::Trace), Threshold::Off));
+    assert_eq!((named("mount").central, named("mount").local), (from(Level::Trace), from(Level::Warning)));
     assert_eq!(named("MOUNT/az").central, from(Level::Error), "the later of two that match");
-    assert_eq!(named("other").central, from(Level::Debug));
+    assert_eq!(named("other").central, from(Level::Info));
     assert_eq!(named("mount").repeat, RepeatGuard { interval_ms: 1000, count: 10, when: crate::logger::repeat::Combine::And });
     assert!(!named("other").repeat.is_on());
 }

@@ -1,0 +1,388 @@
+//! The spool's directory: files of packets, what is in them, and the ledger.
+//!
+//! Packets go into one file after another, all sources together: so a group is one write and one sync, however many log. A file is
+//! removed when everything in it is with a collector. What one source, and what all of them may take is bounded; beyond it the
+//! newest packets are refused, because what is here was acknowledged, and a promise that was made is not taken back.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    fs::{self, File, OpenOptions},
+    io,
+    ops::Range,
+    os::unix::fs::FileExt,
+    path::{Path, PathBuf},
+};
+
+use rustix::fs::FlockOperation;
+use tampu_types::{Domain, Incarnation, SourceName, Time};
+
+use super::{
+    SpoolError, SpoolOptions,
+    file::{self, Found},
+    frame::{Frame, Packet},
+    ledger::{Ledger, Lost},
+};
+use crate::archive::Fault;
+
+/// What lies here of one source.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Account {
+    pub(crate) bytes: u64,
+    pub(crate) records: u64,
+    /// When the oldest of it came.
+    pub(crate) since: Option<Time>,
+}
+
+impl Account {
+    fn add(&mut self, other: &Account) {
+        self.bytes += other.bytes;
+        self.records += other.records;
+        self.since = match (self.since, other.since) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        };
+    }
+}
+
+/// One file with what is in it.
+#[derive(Debug)]
+pub(crate) struct Content {
+    pub(crate) number: u64,
+    pub(crate) path: PathBuf,
+    /// Up to where everything is on disk.
+    end: u64,
+    of: HashMap<SourceName, Account>,
+    is_damaged: bool,
+}
+
+/// What becomes of a packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Room {
+    Free,
+    /// Its source has its share already.
+    SourceFull,
+    /// All sources together have.
+    Full,
+}
+
+/// Frames that are to go to the disk together.
+#[derive(Debug, Default)]
+struct Group {
+    bytes: Vec<u8>,
+    of: HashMap<SourceName, Account>,
+    taken: Vec<(Incarnation, u32, u64)>,
+    /// The ledger has news.
+    has_losses: bool,
+}
+
+/// The directory of a spool, held by this process alone.
+#[derive(Debug)]
+pub(crate) struct Store {
+    dir: PathBuf,
+    domain: Domain,
+    options: SpoolOptions,
+    files: Vec<Content>,
+    /// The last of them, if it is written to.
+    active: Option<File>,
+    /// The highest number any file has had.
+    number: u64,
+    accounts: HashMap<SourceName, Account>,
+    bytes: u64,
+    group: Group,
+    ledger: Ledger,
+    pub(crate) faults: Vec<Fault>,
+    lock: File,
+}
+
+impl Store {
+    /// Opens the directory, making it where there is none; reads what the last life has left, and cuts off what it was writing when it
+    /// ended. A file that cannot be read at all is set aside.
+    pub(crate) fn open(dir: &Path, domain: &Domain, options: SpoolOptions) -> Result<Store, SpoolError> {
+        let failed = |doing| move |source| SpoolError::File { doing, path: dir.to_owned(), source };
+        fs::create_dir_all(dir).map_err(failed("making"))?;
+        let lock_path = dir.join("spool.lock");
+        let lock = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(lock_path);
+        let lock = lock.map_err(failed("locking"))?;
+        rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|_| SpoolError::InUse(dir.to_owned()))?;
+        let mut store = Store {
+            dir: dir.to_owned(),
+            domain: domain.clone(),
+            options,
+            files: Vec::new(),
+            active: None,
+            number: 0,
+            accounts: HashMap::new(),
+            bytes: 0,
+            group: Group::default(),
+            ledger: Ledger::default(),
+            faults: Vec::new(),
+            lock,
+        };
+        match Ledger::read(dir) {
+            Ok(ledger) => store.ledger = ledger,
+            Err(error) => store.fault(&dir.join("ledger.json"), 0..0, format!("cannot be read, begun anew: {error}")),
+        }
+        let names = fs::read_dir(dir).map_err(failed("reading"))?.flatten().map(|entry| entry.file_name());
+        let names: Vec<String> = names.filter_map(|name| name.into_string().ok()).collect();
+        let set_aside = |name: &String| file::number_of(name.strip_suffix(".damaged").unwrap_or(name));
+        store.number = names.iter().filter_map(set_aside).max().unwrap_or(0);
+        let mut numbers: Vec<u64> = names.iter().filter_map(|name| file::number_of(name)).collect();
+        numbers.sort_unstable();
+        for number in numbers {
+            store.take_over(number).map_err(failed("reading the files of"))?;
+        }
+        Ok(store)
+    }
+
+    fn fault(&mut self, file: &Path, place: Range<u64>, what: String) {
+        self.faults.push(Fault { file: file.to_owned(), from: place.start, to: place.end, what });
+    }
+
+    /// Takes in a file of an earlier life.
+    fn take_over(&mut self, number: u64) -> io::Result<()> {
+        let path = self.dir.join(file::file_name(number));
+        let bytes = fs::read(&path)?;
+        let begin = match file::check_header(&bytes, &self.domain) {
+            Ok(begin) => begin,
+            // The node died while it made the file: nothing is in it.
+            Err(file::BadFile::Header) if bytes.len() < 40 => return fs::remove_file(&path),
+            Err(why) => {
+                fs::rename(&path, path.with_extension("wal.damaged"))?;
+                self.fault(&path, 0..bytes.len() as u64, format!("set aside, as .damaged, and not read: {why}"));
+                return Ok(());
+            }
+        };
+        let mut content = Content { number, path, end: bytes.len() as u64, of: HashMap::new(), is_damaged: false };
+        for found in file::walk(&bytes, begin) {
+            match found {
+                Found::Frame(at, Frame::Packet(packet)) => {
+                    let stride = stride(&bytes[at as usize..]);
+                    self.note(&mut content, &packet, stride);
+                }
+                Found::Frame(..) => {}
+                Found::Damage(place, why) => {
+                    content.is_damaged = true;
+                    let what = format!("damaged ({why}): {} bytes are not served, the rest is", place.end - place.start);
+                    self.fault(&content.path, place, what);
+                }
+                Found::Torn(at) => {
+                    let lost = content.end - at;
+                    OpenOptions::new().write(true).open(&content.path)?.set_len(at)?;
+                    let what = format!("the last write was interrupted: {lost} bytes that were never acknowledged were cut off");
+                    self.fault(&content.path, at..content.end, what);
+                    content.end = at;
+                }
+            }
+        }
+        if content.of.is_empty() && !content.is_damaged {
+            return fs::remove_file(&content.path);
+        }
+        self.files.push(content);
+        Ok(())
+    }
+
+    fn note(&mut self, content: &mut Content, packet: &Packet<'_>, bytes: u64) {
+        let account = Account { bytes, records: packet.records.into(), since: Some(packet.received) };
+        content.of.entry(packet.header.source.clone()).or_default().add(&account);
+        self.accounts.entry(packet.header.source.clone()).or_default().add(&account);
+        self.bytes += bytes;
+        self.ledger.take(packet.header.incarnation, packet.header.stream, packet.header.first..packet.header.next());
+    }
+
+    // --- taking ---
+
+    /// Takes a packet into the group, or counts it lost where there is no room for it. Either way it may be acknowledged once
+    /// [`Store::commit`] has succeeded.
+    pub(crate) fn take(&mut self, packet: &Packet<'_>) -> Room {
+        let begin = self.group.bytes.len();
+        packet.encode(&mut self.group.bytes);
+        let end = self.group.bytes.len().next_multiple_of(8);
+        self.group.bytes.resize(end, 0);
+        let bytes = (end - begin) as u64;
+        let source = &packet.header.source;
+        let of_source = |accounts: &HashMap<SourceName, Account>| accounts.get(source).map_or(0, |account| account.bytes);
+        let room = if self.bytes + end as u64 > self.options.total {
+            Room::Full
+        } else if of_source(&self.accounts) + of_source(&self.group.of) + bytes > self.options.per_source {
+            Room::SourceFull
+        } else {
+            Room::Free
+        };
+        if room == Room::Free {
+            let account = Account { bytes, records: packet.records.into(), since: Some(packet.received) };
+            self.group.of.entry(source.clone()).or_default().add(&account);
+            self.group.taken.push((packet.header.incarnation, packet.header.stream, packet.header.first));
+        } else {
+            self.group.bytes.truncate(begin);
+            self.ledger.lose(source, Lost { records: packet.records.into(), bytes: packet.bytes.len() as u64, samples: 0 });
+            self.ledger.take(packet.header.incarnation, packet.header.stream, packet.header.first..packet.header.next());
+            self.group.has_losses = true;
+        }
+        room
+    }
+
+    /// Counts samples that were gone before they came here.
+    pub(crate) fn miss(&mut self, source: &SourceName, incarnation: Incarnation, stream: u32, range: Range<u64>) {
+        self.ledger.lose(source, Lost { samples: range.end - range.start, ..Lost::default() });
+        self.ledger.take(incarnation, stream, range);
+        self.group.has_losses = true;
+    }
+
+    /// Bytes that wait to be committed.
+    pub(crate) fn gathered(&self) -> usize {
+        self.group.bytes.len()
+    }
+
+    /// Whether something waits to be committed.
+    pub(crate) fn has_news(&self) -> bool {
+        !self.group.bytes.is_empty() || self.group.has_losses
+    }
+
+    /// Puts the group on the disk. Where that fails nothing of it is there, and it can be tried again.
+    pub(crate) fn commit(&mut self, now: Time) -> io::Result<()> {
+        if !self.group.bytes.is_empty() {
+            self.write_group(now)?;
+            let group = std::mem::take(&mut self.group);
+            if let Some(content) = self.files.last_mut() {
+                content.end += group.bytes.len() as u64;
+                for (source, account) in &group.of {
+                    content.of.entry(source.clone()).or_default().add(account);
+                    self.accounts.entry(source.clone()).or_default().add(account);
+                    self.bytes += account.bytes;
+                }
+            }
+            for (incarnation, stream, first) in group.taken {
+                self.ledger.take(incarnation, stream, first..first + 1);
+            }
+            self.group = Group { bytes: group.bytes, has_losses: group.has_losses, ..Group::default() };
+            self.group.bytes.clear();
+        }
+        if self.group.has_losses {
+            self.ledger.write(&self.dir)?;
+            self.group.has_losses = false;
+        }
+        Ok(())
+    }
+
+    fn write_group(&mut self, now: Time) -> io::Result<()> {
+        let full = self.files.last().is_none_or(|content| content.end >= self.options.file);
+        if full || self.active.is_none() {
+            self.active = None;
+            self.begin_file(now)?;
+        }
+        let (Some(file), Some(content)) = (&self.active, self.files.last()) else { return Ok(()) };
+        let written = file.write_all_at(&self.group.bytes, content.end).and_then(|()| file.sync_data());
+        if written.is_err() {
+            let _ = file.set_len(content.end);
+            // After a failed sync the kernel may have forgotten what it could not write; a new file has nothing to forget.
+            self.active = None;
+        }
+        written
+    }
+
+    fn begin_file(&mut self, now: Time) -> io::Result<()> {
+        let number = self.number + 1;
+        let path = self.dir.join(file::file_name(number));
+        let header = file::encode_header(number, now, &self.domain);
+        let made = || -> io::Result<File> {
+            let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&path)?;
+            file.write_all_at(&header, 0)?;
+            file.sync_data()?;
+            File::open(&self.dir)?.sync_all()?;
+            Ok(file)
+        };
+        match made() {
+            Ok(file) => {
+                self.active = Some(file);
+                self.number = number;
+                self.files.push(Content { number, path, end: header.len() as u64, of: HashMap::new(), is_damaged: false });
+                Ok(())
+            }
+            Err(error) => {
+                let _ = fs::remove_file(&path);
+                Err(error)
+            }
+        }
+    }
+
+    // --- giving back ---
+
+    /// The first file behind this number, for replaying it: nothing more is written to it.
+    pub(crate) fn after(&mut self, number: u64) -> Option<(u64, PathBuf, u64)> {
+        self.active = None;
+        let content = self.files.iter().find(|content| content.number > number)?;
+        Some((content.number, content.path.clone(), content.end))
+    }
+
+    /// Everything in this file is with a collector: it goes, or is set aside if it was damaged.
+    pub(crate) fn remove(&mut self, number: u64) -> io::Result<()> {
+        let Some(place) = self.files.iter().position(|content| content.number == number) else { return Ok(()) };
+        // Before its packets go: what it says of streams must outlive them.
+        self.ledger.write(&self.dir)?;
+        let content = &self.files[place];
+        let gone = if content.is_damaged {
+            fs::rename(&content.path, content.path.with_extension("wal.damaged"))
+        } else {
+            fs::remove_file(&content.path)
+        };
+        match gone {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let content = self.files.remove(place);
+        for (source, account) in content.of {
+            self.bytes -= account.bytes;
+            if let Some(sum) = self.accounts.get_mut(&source) {
+                sum.bytes -= account.bytes;
+                sum.records -= account.records;
+                sum.since = self.files.iter().filter_map(|file| file.of.get(&source)?.since).min();
+                if sum.bytes == 0 {
+                    self.accounts.remove(&source);
+                }
+            }
+        }
+        if self.files.is_empty() {
+            self.active = None;
+        }
+        Ok(())
+    }
+
+    /// This file is not removed but set aside once everything that can be read of it is with a collector.
+    pub(crate) fn set_aside(&mut self, path: &Path) {
+        self.files.iter_mut().filter(|content| content.path == path).for_each(|content| content.is_damaged = true);
+    }
+
+    /// Whether nothing is here.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.files.is_empty() && self.group.bytes.is_empty()
+    }
+
+    /// Bytes on disk.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// What is here, by source.
+    pub(crate) fn accounts(&self) -> BTreeMap<String, Account> {
+        self.accounts.iter().map(|(source, account)| (source.to_string(), *account)).collect()
+    }
+
+    pub(crate) fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        // Said and not left to closing: a child process that is just being started has a copy of the file until it runs.
+        let _ = rustix::fs::flock(&self.lock, FlockOperation::Unlock);
+    }
+}
+
+/// Bytes a packet's frame takes in its file.
+fn stride(from: &[u8]) -> u64 {
+    super::frame::check(from).map_or(0, |length| length.next_multiple_of(8) as u64)
+}
+
+#[cfg(test)]
+mod tests;
