@@ -17,7 +17,10 @@ use tampu_bus::{
 };
 use tampu_log::{
     LogSettings, Logger,
-    archive::{Archive, Grouping, LocalArchive},
+    archive::{
+        Appended, Archive, ArchiveError, Arrival, BackedUp, Checked, Compacted, Counts, Doing, Found, Grouping, Health,
+        LocalArchive, Scanned, Stop, StreamOffset, Told,
+    },
     collector::{
         Collector, CollectorOptions, IMPORT_TOPIC,
         ask::{self, AskFailed},
@@ -360,10 +363,7 @@ struct Endless {
 }
 
 impl Archive for Endless {
-    fn append(
-        &self,
-        arrival: &tampu_log::archive::Arrival<'_>,
-    ) -> Result<tampu_log::archive::Appended, tampu_log::archive::ArchiveError> {
+    fn append(&self, arrival: &Arrival<'_>) -> Result<Appended, ArchiveError> {
         self.archive.append(arrival)
     }
 
@@ -371,7 +371,7 @@ impl Archive for Endless {
         self.archive.committed()
     }
 
-    fn on_commit(&self, told: tampu_log::archive::Told) {
+    fn on_commit(&self, told: Told) {
         self.archive.on_commit(told);
     }
 
@@ -379,35 +379,37 @@ impl Archive for Endless {
         self.archive.flush(timeout)
     }
 
-    fn search(
-        &self,
-        _: &Query,
-        stop: &tampu_log::archive::Stop,
-        _: &mut dyn FnMut(tampu_log::archive::Found<'_>) -> bool,
-    ) -> Result<tampu_log::archive::Scanned, tampu_log::archive::ArchiveError> {
+    fn search(&self, _: &Query, stop: &Stop, _: &mut dyn FnMut(Found<'_>) -> bool) -> Result<Scanned, ArchiveError> {
         use std::sync::atomic::Ordering;
         self.running.fetch_add(1, Ordering::SeqCst);
         while !stop.is_stopped() {
             std::thread::sleep(Duration::from_millis(1));
         }
         self.running.fetch_sub(1, Ordering::SeqCst);
-        Ok(tampu_log::archive::Scanned::default())
+        Ok(Scanned::default())
     }
 
-    fn count(
-        &self,
-        query: &Query,
-        by: &Grouping,
-        stop: &tampu_log::archive::Stop,
-    ) -> Result<tampu_log::archive::Counts, tampu_log::archive::ArchiveError> {
+    fn count(&self, query: &Query, by: &Grouping, stop: &Stop) -> Result<Counts, ArchiveError> {
         self.archive.count(query, by, stop)
     }
 
-    fn offsets(&self) -> Vec<tampu_log::archive::StreamOffset> {
+    fn compact(&self, stop: &Stop, doing: &mut dyn FnMut(Doing)) -> Result<Compacted, ArchiveError> {
+        self.archive.compact(stop, doing)
+    }
+
+    fn check(&self, stop: &Stop, doing: &mut dyn FnMut(Doing)) -> Result<Checked, ArchiveError> {
+        self.archive.check(stop, doing)
+    }
+
+    fn backup(&self, target: &Path, stop: &Stop, doing: &mut dyn FnMut(Doing)) -> Result<BackedUp, ArchiveError> {
+        self.archive.backup(target, stop, doing)
+    }
+
+    fn offsets(&self) -> Vec<StreamOffset> {
         self.archive.offsets()
     }
 
-    fn health(&self) -> tampu_log::archive::Health {
+    fn health(&self) -> Health {
         self.archive.health()
     }
 }

@@ -17,7 +17,7 @@ use tampu_bus::{
 };
 use tampu_log::{
     LogSettings, Logger,
-    archive::{Archive, Options, LocalArchive, Stop},
+    archive::{Archive, LocalArchive, Options, Stop},
     collector::{Collector, CollectorOptions, status::SourceReport},
     info,
     query::Query,

@@ -28,7 +28,7 @@ use tampu_bus::{
 };
 use tampu_log::{
     LogSettings, Logger,
-    archive::{Archive, ArchiveError, Options, LocalArchive, Stop},
+    archive::{Archive, ArchiveError, LocalArchive, Options, Stop},
     collector::{Collector, CollectorOptions},
     info,
     query::Query,
