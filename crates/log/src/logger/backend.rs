@@ -119,6 +119,8 @@ pub(crate) fn run(shared: Arc<Shared>, mut post: Box<dyn Post>, drainer: Drainer
             backend.close();
             return backend.remainder;
         }
+        // Under load too: that is when threads are started, and one ring takes no longer than the thread's call would have.
+        let busy = backend.drainer.stock_up() || busy;
         nap = if busy { NAP } else { longer(nap) };
         if !busy {
             let pause = backend.pause().min(nap);

@@ -322,7 +322,9 @@ fn sheltered(change: impl FnOnce(&mut LogSettings)) -> (Logger, Arc<Far>, tempfi
 /// How many records are in the rings of the one process that has some there.
 fn in_rings(dir: &tempfile::TempDir) -> u64 {
     let life = std::fs::read_dir(dir.path().join("rings")).unwrap().next().unwrap().unwrap().path();
-    let rings = std::fs::read_dir(life).unwrap().flatten().filter(|file| file.file_name().to_string_lossy().starts_with("ring-"));
+    // Rings made ahead of threads end in `.new`, and are in the making now and then.
+    let is_ring = |name: &str| name.starts_with("ring-") && !name.ends_with(".new");
+    let rings = std::fs::read_dir(life).unwrap().flatten().filter(|file| is_ring(&file.file_name().to_string_lossy()));
     let mut unread = 0;
     for ring in rings {
         let mut image = tampu_ring::RingImage::parse(&std::fs::read(ring.path()).unwrap()).unwrap();
