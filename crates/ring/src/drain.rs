@@ -377,6 +377,14 @@ impl RingDrain {
         self.walk.peek(unread(&self.memory, &self.walk, self.head))
     }
 
+    /// What made the next entry: its number in the dictionary, 0 for a note; nothing where the ring is empty.
+    pub fn peek_site(&mut self) -> Option<u32> {
+        if self.broken || !self.generation.is_now() || self.look().is_err() {
+            return None;
+        }
+        self.walk.peek_site(unread(&self.memory, &self.walk, self.head))
+    }
+
     /// Where the walk stands: what to commit once everything up to here has been handed off.
     pub fn mark(&self) -> Cursor {
         self.walk.cursor
