@@ -57,8 +57,8 @@ bench-bus: bench-build ## the bus beside raw zenoh, raw ZeroMQ and a raw socket 
 	@"$(CARGO_TARGET_DIR)/release/bench-bus" $(ARGS)
 
 .PHONY: bench-log
-bench-log: bench-build ## logs end to end, with 0 to 10 clients, beside NATS
-	@scripts/need.sh nats
+bench-log: bench-build ## logs end to end, with 0 to 10 clients, beside NATS and rsyslog
+	@scripts/need.sh nats rsyslog
 	@"$(CARGO_TARGET_DIR)/release/bench-log" $(ARGS)
 
 .PHONY: bench-call

@@ -12,7 +12,8 @@ import sys
 TARGET = os.environ.get("CARGO_TARGET_DIR", os.path.expanduser("~/.cache/tampu/target"))
 BENCHES = [
     ["bench-bus", "--seconds", "0.3", "--readers", "2", "--sizes", "92,4K", "--only", "tampu,raw-unix,zmq-ipc,zenoh-router", "--json"],
-    ["bench-log", "--seconds", "1", "--long-seconds", "1", "--clients", "0,1", "--json"],
+    ["bench-log", "--short", "--json"],
+    ["bench-log", "--short", "--sustained", "--json"],
     ["bench-call", "--calls", "500", "--rounds", "1", "--records", "5000", "--seconds", "0.3", "--json"],
 ]
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # need.sh THING...: makes sure each thing is on this machine: installs it where that can be done without asking, else says
-# in one line what is missing and the command that installs it. Things: rust, cc, cxx, spdlog, python, nats, netns, logger.
+# in one line what is missing and the command that installs it. Things: rust, cc, cxx, spdlog, python, nats, rsyslog,
+# netns, logger, valgrind.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -61,6 +62,8 @@ for thing in "$@"; do
     spdlog) has_spdlog || debian "spdlog" libspdlog-dev ;;
     python) has_python || debian "Python with venv" python3 python3-venv ;;
     nats) command -v nats-server >/dev/null || debian "the NATS server" nats-server ;;
+    # Its program lies where only root's search path leads.
+    rsyslog) [ -x /usr/sbin/rsyslogd ] || command -v rsyslogd >/dev/null || debian "rsyslog" rsyslog ;;
     netns) command -v ip >/dev/null || debian "ip, for network namespaces" iproute2 ;;
     logger) command -v logger >/dev/null || debian "logger, which speaks syslog" bsdutils ;;
     valgrind) command -v valgrind >/dev/null || debian "valgrind, which counts instructions" valgrind ;;

@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 target=${CARGO_TARGET_DIR:-$HOME/.cache/tampu/target}
 
-scripts/need.sh rust cc cxx spdlog python nats netns logger
+scripts/need.sh rust cc cxx spdlog python nats rsyslog netns logger
 # The interpreter named by `python3` may change; an environment made for another one is made anew.
 venv=$target/venv-$(python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 if ! "$venv/bin/python" -m pip --version >/dev/null 2>&1; then

@@ -54,6 +54,10 @@ pub struct Outcome {
     pub cpu_readers: f64,
     /// One-way latency in microseconds, over all readers' samples: median, 99 %, longest.
     pub latency: Option<[f64; 3]>,
+    /// Resident memory at the end in 10^6 bytes: of the writer, of what stands between, of all readers together.
+    pub rss_mb: [f64; 3],
+    /// Bytes through sockets, the writer's and the readers' added up, where the roles count them.
+    pub wire: Option<u64>,
     /// What the system had to say.
     pub note: Option<String>,
 }
@@ -94,10 +98,13 @@ impl Cell {
         let everybody: Vec<usize> = readers.iter().copied().chain([writer]).chain(server).collect();
         let before: Vec<f64> = everybody.iter().map(|actor| stage.cpu(*actor)).collect();
         stage.order(writer, &Order::Go { nanoseconds: self.time.as_nanos() as u64 })?;
-        let (sent, begun, ended, note) = stage.hear("the writer's end", self.time + GRACE, |_, said| match said {
-            Say::Wrote { count, begun, ended, note } => Some((*count, *begun, *ended, note.clone())),
-            _ => None,
-        })?;
+        let (sent, begun, ended, note, audit, wire) =
+            stage.hear("the writer's end", self.time + GRACE, |_, said| match said {
+                Say::Wrote { count, begun, ended, note, audit, wire } => {
+                    Some((*count, *begun, *ended, note.clone(), *audit, *wire))
+                }
+                _ => None,
+            })?;
         for reader in &readers {
             stage.order(*reader, &Order::WriterDone)?;
         }
@@ -109,6 +116,7 @@ impl Cell {
             })?);
         }
         let used: Vec<f64> = everybody.iter().zip(before).map(|(actor, before)| stage.cpu(*actor) - before).collect();
+        let memory: Vec<f64> = everybody.iter().map(|actor| stage.rss_mb(*actor)).collect();
         drop(stage);
 
         let (cpu_readers, others) = used.split_at(readers.len());
@@ -116,6 +124,12 @@ impl Cell {
         outcome.cpu_readers = cpu_readers.iter().fold(0.0, |sum, seconds| sum + seconds);
         outcome.cpu_writer = others.first().copied().unwrap_or_default();
         outcome.cpu_server = others.get(1).copied().unwrap_or_default();
+        let (rss_readers, others) = memory.split_at(readers.len());
+        let readers_mb = rss_readers.iter().fold(0.0, |sum, mb| sum + mb);
+        outcome.rss_mb = [others.first().copied().unwrap_or_default(), others.get(1).copied().unwrap_or_default(), readers_mb];
+        outcome.lost += audit.kept.map_or(0, |kept| sent.saturating_sub(kept));
+        outcome.wrong += audit.wrong;
+        outcome.wire = wire.map(|bytes| bytes + reports.iter().filter_map(|report| report.wire).sum::<u64>());
         outcome.note = reports.iter().find_map(|report| report.error.clone()).or(note);
         Ok(outcome)
     }

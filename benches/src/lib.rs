@@ -19,6 +19,7 @@
 //! | what we want to reach | [`goal`] |
 //! | what the disk takes | [`disk`] |
 //! | our log line end to end | [`perf_log`] |
+//! | log records end to end beside peers | [`log_line`] |
 //! | what a log call costs the one who logs | [`call`] |
 //! | tables | [`table`] |
 
@@ -26,6 +27,7 @@ pub mod call;
 pub mod cell;
 pub mod disk;
 pub mod goal;
+pub mod log_line;
 pub mod payload;
 pub mod peer;
 pub mod perf_log;

@@ -43,6 +43,11 @@ impl Message {
         Message::new(PROBE, 0, size)
     }
 
+    /// Whether it only finds out who is there.
+    pub fn is_probe(&self) -> bool {
+        self.number == PROBE
+    }
+
     /// The last message of a run.
     pub fn last(number: u64, size: usize) -> Message {
         Message::new(number, FINAL, size)

@@ -2,6 +2,7 @@
 
 pub mod memory;
 pub mod nats;
+pub mod rsyslog;
 pub mod socket;
 pub mod zenoh;
 pub mod zmq;

@@ -6,7 +6,7 @@ use std::{
     process::Command,
 };
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// What one run is asked for.
@@ -16,8 +16,36 @@ pub struct Ask<'a> {
     pub data: Option<&'a Path>,
     /// How many clients receive everything.
     pub clients: usize,
+    /// How many of them are stopped meanwhile.
+    pub stopped: usize,
     /// For how long records are written.
     pub seconds: f64,
+    /// Bytes of a record.
+    pub size: usize,
+    /// Records a packet.
+    pub packet: usize,
+    /// Records a second, if not as many as may be.
+    pub rate: Option<f64>,
+    /// Immediate records a second.
+    pub immediate: Option<f64>,
+    /// Whether clients are waited for no longer than an application does.
+    pub bounded: bool,
+}
+
+impl Default for Ask<'_> {
+    fn default() -> Self {
+        Ask {
+            data: None,
+            clients: 0,
+            stopped: 0,
+            seconds: 3.0,
+            size: 250,
+            packet: 100,
+            rate: None,
+            immediate: None,
+            bounded: false,
+        }
+    }
 }
 
 /// What the command says.
@@ -27,12 +55,52 @@ pub struct Said {
     lost: f64,
     /// Processor seconds by process; a list where there are several of a kind.
     cpu_s: BTreeMap<String, Value>,
+    /// Resident memory, in 10^6 bytes.
+    #[serde(default)]
+    rss_mb: BTreeMap<String, Value>,
+    #[serde(default)]
+    bytes_per_record: BTreeMap<String, Value>,
     #[serde(default)]
     records: f64,
+    /// How long it took until everything was acknowledged.
+    #[serde(default)]
+    seconds: f64,
     #[serde(default)]
     wrong: f64,
     #[serde(default)]
     slowest_client_per_s: Option<f64>,
+    #[serde(default)]
+    immediate: Option<Immediate>,
+    #[serde(default)]
+    backlog: Option<Backlog>,
+    #[serde(default)]
+    rate_kept: Option<bool>,
+}
+
+/// How long immediate records took to a client, in microseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Immediate {
+    /// The median.
+    pub p50_us: Option<f64>,
+    /// Of a hundred, the slowest but one.
+    pub p99_us: Option<f64>,
+    /// The longest.
+    pub max_us: Option<f64>,
+}
+
+/// Bytes that waited between the producer's calls and the commit.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Backlog {
+    /// The most.
+    pub max: f64,
+    /// What there is room for.
+    pub bound: f64,
+    /// On average.
+    pub mean: f64,
+    /// In the first quarter of the run.
+    pub first_quarter: f64,
+    /// In the last.
+    pub last_quarter: f64,
 }
 
 impl Said {
@@ -51,16 +119,39 @@ impl Said {
         self.wrong.ceil() as u64
     }
 
+    /// How many were made, and in how many seconds they were where they should be.
+    pub fn records(&self) -> (f64, f64) {
+        (self.records, self.seconds)
+    }
+
     /// Processor seconds by process, those of a kind added up.
     pub fn cpu(&self) -> Vec<(String, f64)> {
         self.cpu_s.iter().map(|(name, seconds)| (name.clone(), sum(seconds))).collect()
     }
 
-    /// What a record costs in processor time between writer and clients, in microseconds: the collector's where records are
-    /// kept, else the node's.
-    pub fn between_us(&self) -> Option<f64> {
-        let seconds = ["collector", "node"].iter().find_map(|name| self.cpu_s.get(*name)).map(sum)?;
-        (self.records > 0.0).then(|| seconds * 1e6 / self.records)
+    /// Memory by process in 10^6 bytes, that of a kind added up.
+    pub fn rss_mb(&self) -> Vec<(String, f64)> {
+        self.rss_mb.iter().map(|(name, mb)| (name.clone(), sum(mb))).collect()
+    }
+
+    /// Bytes a record, `bus`: of packets handed to the bus; `sockets`: through sockets; `disk`: of the segment.
+    pub fn bytes(&self, way: &str) -> Option<f64> {
+        self.bytes_per_record.get(way)?.as_f64()
+    }
+
+    /// How long immediate records took.
+    pub fn immediate(&self) -> Option<Immediate> {
+        self.immediate
+    }
+
+    /// What waited.
+    pub fn backlog(&self) -> Option<Backlog> {
+        self.backlog
+    }
+
+    /// Whether the rate that was asked for was kept.
+    pub fn rate_kept(&self) -> Option<bool> {
+        self.rate_kept
     }
 }
 
@@ -81,8 +172,24 @@ pub fn beside() -> PathBuf {
 pub fn run(tampu: &Path, ask: Ask) -> Result<Said, String> {
     let dir = tempfile::tempdir().map_err(|e| format!("a directory: {e}"))?;
     let mut command = Command::new(tampu);
-    command.args(["perf", "log", "--json", "--clients", &ask.clients.to_string(), "--seconds", &ask.seconds.to_string()]);
-    command.env("TAMPU_RUN_DIR", dir.path());
+    command.args(["perf", "log", "--json", "--no-disk"]).env("TAMPU_RUN_DIR", dir.path());
+    let mut add = |name: &str, value: String| {
+        command.args([name, &value]);
+    };
+    add("--clients", ask.clients.to_string());
+    add("--stopped", ask.stopped.to_string());
+    add("--seconds", ask.seconds.to_string());
+    add("--size", ask.size.to_string());
+    add("--packet", ask.packet.to_string());
+    if let Some(rate) = ask.rate {
+        add("--rate", rate.to_string());
+    }
+    if let Some(rate) = ask.immediate {
+        add("--immediate", rate.to_string());
+    }
+    if ask.bounded {
+        command.arg("--bounded");
+    }
     match ask.data {
         Some(data) => command.arg("--data").arg(data),
         None => command.arg("--live"),
@@ -101,15 +208,22 @@ mod tests {
     #[test]
     fn the_agreed_fields_are_enough_and_others_do_not_disturb() -> serde_json::Result<()> {
         let text = r#"{"records_per_s": 1e6, "lost": 0.0, "records": 2000000.0, "slowest_client_per_s": 9e5, "wrong": 0.0,
-            "cpu_s": {"collector": 0.5, "node": 0.1, "producer": 0.2, "clients": [0.25, 0.5]}, "more": [1]}"#;
+            "cpu_s": {"collector": 0.5, "node": 0.1, "producer": 0.2, "clients": [0.25, 0.5]}, "more": [1], "seconds": 2.0,
+            "bytes_per_record": {"bus": 251.5, "sockets": 3, "disk": null}, "rss_mb": {"node": 9.5, "clients": [1, 2]},
+            "immediate": {"count": 9, "p50_us": 10.0, "p99_us": null, "max_us": 12}, "rate_kept": null,
+            "backlog": {"max": 5, "bound": 8, "mean": 3, "first_quarter": 1, "last_quarter": 2, "samples": 7}}"#;
         let said: Said = serde_json::from_str(text)?;
-        assert_eq!((said.per_second(), said.lost(), said.between_us()), (9e5, 0, Some(0.25)));
-        let cpu = [("clients", 0.75), ("collector", 0.5), ("node", 0.1), ("producer", 0.2)];
-        assert_eq!(said.cpu(), cpu.map(|(name, seconds)| (name.to_owned(), seconds)));
+        assert_eq!((said.per_second(), said.lost(), said.records()), (9e5, 0, (2e6, 2.0)));
+        let named = |list: &[(&str, f64)]| list.iter().map(|(name, value)| ((*name).to_owned(), *value)).collect::<Vec<_>>();
+        assert_eq!(said.cpu(), named(&[("clients", 0.75), ("collector", 0.5), ("node", 0.1), ("producer", 0.2)]));
+        assert_eq!(said.rss_mb(), named(&[("clients", 3.0), ("node", 9.5)]));
+        assert_eq!((said.bytes("bus"), said.bytes("disk"), said.bytes("none")), (Some(251.5), None, None));
+        assert_eq!(said.immediate(), Some(Immediate { p50_us: Some(10.0), p99_us: None, max_us: Some(12.0) }));
+        assert_eq!(said.backlog().map(|backlog| (backlog.max, backlog.bound)), Some((5.0, 8.0)));
         let said: Said = serde_json::from_str(
             r#"{"records_per_s": 1e6, "lost": 3, "cpu_s": {"node": 1.5}, "records": 1000000, "slowest_client_per_s": null}"#,
         )?;
-        assert_eq!((said.per_second(), said.lost(), said.between_us()), (1e6, 3, Some(1.5)));
+        assert_eq!((said.per_second(), said.lost(), said.immediate()), (1e6, 3, None));
         Ok(())
     }
 }

@@ -15,7 +15,7 @@ use std::{
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
-use crate::tally::Report;
+use crate::{role::Audit, tally::Report};
 
 /// The clock that all processes of one host share, in ns.
 #[inline]
@@ -53,6 +53,10 @@ pub enum Say {
         ended: u64,
         /// Anything to tell beside the figures.
         note: Option<String>,
+        /// What it found where its messages are kept.
+        audit: Audit,
+        /// Bytes it has put into its socket.
+        wire: Option<u64>,
     },
     /// A reader's account.
     Got(Report),
@@ -181,6 +185,11 @@ impl Stage {
     pub fn cpu(&self, actor: usize) -> f64 {
         cpu_of(self.actors[actor].child.id())
     }
+
+    /// Resident memory of a process, in 10^6 bytes.
+    pub fn rss_mb(&self, actor: usize) -> f64 {
+        rss_of(self.actors[actor].child.id())
+    }
 }
 
 impl Drop for Stage {
@@ -204,4 +213,11 @@ pub fn cpu_of(pid: u32) -> f64 {
     let Some((_, fields)) = stat.rsplit_once(')') else { return f64::NAN };
     let ticks: u64 = fields.split_whitespace().skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
     ticks as f64 / TICKS_PER_SECOND
+}
+
+/// Resident memory of a process now, in 10^6 bytes.
+pub fn rss_of(pid: u32) -> f64 {
+    let Ok(statm) = fs::read_to_string(format!("/proc/{pid}/statm")) else { return f64::NAN };
+    let pages: Option<u64> = statm.split_whitespace().nth(1).and_then(|field| field.parse().ok());
+    pages.map_or(f64::NAN, |pages| pages as f64 * rustix::param::page_size() as f64 / 1e6)
 }

@@ -4,15 +4,20 @@
 //! one marked as the last. A reader reports when it has the last one, or when the writer is done and nothing came for a while.
 
 use std::{
-    sync::{Condvar, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Condvar, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     thread,
     time::Duration,
 };
 
+use serde::{Deserialize, Serialize};
+
 use crate::{
     payload::Message,
     process::{Order, Say, monotonic, orders, say},
-    tally::Tally,
+    tally::{Report, Tally},
 };
 
 /// How long a reader waits for more after the writer is done, before it counts the rest as lost.
@@ -46,6 +51,25 @@ pub trait Outgoing {
     fn finish(&mut self) -> Result<Option<String>, String> {
         self.push().map(|()| None)
     }
+
+    /// Looks, when the time is over, at what became of the messages where no reader does.
+    fn audit(&mut self) -> Result<Audit, String> {
+        Ok(Audit::default())
+    }
+
+    /// Bytes this side has put into its socket, where it counts them.
+    fn wire(&self) -> Option<u64> {
+        None
+    }
+}
+
+/// What was found where messages are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Audit {
+    /// Messages that are there, in order; nothing where they are not kept.
+    pub kept: Option<u64>,
+    /// Such as nobody wrote, or that are there twice.
+    pub wrong: u64,
 }
 
 /// Lives a writer's life; returns when the bench is over.
@@ -64,7 +88,10 @@ pub fn write(mut out: impl Outgoing, size: usize, speed: Speed) -> Result<(), St
         Speed::Paced => write_paced(&mut out, size, begun + nanoseconds)?,
     };
     let note = out.finish()?;
-    say(&Say::Wrote { count, begun, ended: monotonic(), note });
+    let ended = monotonic();
+    let wire = out.wire();
+    let audit = out.audit()?;
+    say(&Say::Wrote { count, begun, ended, note, audit, wire });
     // Other orders do not come; when the bench is over its end of the line closes and this process ends.
     while orders.recv().is_ok() {}
     Ok(())
@@ -103,12 +130,14 @@ fn write_paced(out: &mut impl Outgoing, size: usize, until: u64) -> Result<u64, 
 pub struct Desk {
     tally: Mutex<Tally>,
     news: Condvar,
+    /// Bytes taken from the socket, where they are counted.
+    wire: AtomicU64,
 }
 
 impl Desk {
     /// For payloads of this size.
     pub fn new(size: usize) -> Desk {
-        Desk { tally: Mutex::new(Tally::new(size)), news: Condvar::new() }
+        Desk { tally: Mutex::new(Tally::new(size)), news: Condvar::new(), wire: AtomicU64::new(0) }
     }
 
     /// Takes one message.
@@ -128,6 +157,12 @@ impl Desk {
         if tally.connected != before || tally.over() {
             self.news.notify_all();
         }
+    }
+
+    /// So many bytes came out of the socket.
+    #[inline]
+    pub fn came(&self, bytes: usize) {
+        self.wire.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
     /// Ends the reading with a reason.
@@ -157,7 +192,8 @@ pub fn read(desk: &Desk) -> Result<(), String> {
         let waiting = desk.news.wait_timeout_while(tally, wait, |tally| !tally.over());
         let (tally, _) = waiting.unwrap_or_else(PoisonError::into_inner);
         if tally.over() || (writer_done && tally.received() == before) {
-            let report = tally.report();
+            let wire = desk.wire.load(Ordering::Relaxed);
+            let report = Report { wire: (wire > 0).then_some(wire), ..tally.report() };
             drop(tally);
             say(&Say::Got(report));
             break;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use crate::{
-    peer::{memory, nats, socket, zenoh, zmq},
+    peer::{memory, nats, rsyslog, socket, zenoh, zmq},
     role::Speed,
     tampu,
 };
@@ -71,8 +71,16 @@ pub const SYSTEMS: &[System] = &[
 ];
 
 /// What carries log records beside ours.
-pub const LOG_PEERS: &[System] =
-    &[peer("nats-100", true, "nats-server, 100 records a message"), peer("nats-1", true, "nats-server, one record a message")];
+pub const LOG_PEERS: &[System] = &[
+    peer("nats-100", true, "nats-server, 100 records a message"),
+    peer("nats-1", true, "nats-server, one record a message"),
+    peer("rsyslog", true, "rsyslogd, from TCP into a file; nobody follows"),
+];
+
+/// Its messages are kept in a file and go to no readers.
+pub fn has_no_readers(system: &System) -> bool {
+    system.name == "rsyslog"
+}
 
 /// A part in a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -144,6 +152,7 @@ impl Role {
             (name, Part::Reader) if name.starts_with("tampu-") => tampu::reader(tampu::way(name), dir, self.number, size),
             ("zenoh-router", Part::Server) => zenoh::server(dir),
             ("nats-1" | "nats-100", Part::Server) => nats::server(dir),
+            ("rsyslog", Part::Server) => rsyslog::server(dir),
             (name, Part::Server) => Err(format!("{name} has no server")),
             ("zenoh-router", Part::Writer) => zenoh::writer(zenoh::Shape::Router, dir, at, size, speed),
             ("zenoh-router", Part::Reader) => zenoh::reader(zenoh::Shape::Router, at, size),
@@ -162,6 +171,7 @@ impl Role {
             ("raw-memory", Part::Reader) => memory::reader(at, self.number, size),
             ("nats-1", Part::Writer) => nats::writer(at, 1, size, speed),
             ("nats-100", Part::Writer) => nats::writer(at, 100, size, speed),
+            ("rsyslog", Part::Writer) => rsyslog::writer(dir, at, size, speed),
             ("nats-1" | "nats-100", Part::Reader) => nats::reader(at, size),
             (name, _) => Err(format!("nothing here is called {name}")),
         }

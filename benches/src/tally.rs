@@ -30,6 +30,8 @@ pub struct Report {
     pub finished: bool,
     /// One-way latencies in ns, where measured.
     pub latencies: Vec<u64>,
+    /// Bytes that came out of its socket, where they are counted.
+    pub wire: Option<u64>,
     /// What went wrong, if anything.
     pub error: Option<String>,
 }

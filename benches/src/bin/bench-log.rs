@@ -1,4 +1,4 @@
-//! `bench-log`: log records end to end beside NATS. See the README of this directory.
+//! `bench-log`: log records end to end beside NATS and rsyslog. See the README of this directory.
 
 use std::{
     path::{Path, PathBuf},
@@ -9,18 +9,20 @@ use std::{
 use clap::{Parser, Subcommand};
 use serde_json::json;
 use tampu_benches::{
-    cell::Cell,
+    cell::Cell as PeerCell,
     disk,
+    log_line::{
+        plan::{self, Cell, EXTREMES, RECORD, SIZES, Times, What},
+        report,
+        row::Row,
+    },
     perf_log::{self, Ask},
     role::Speed,
-    system::{LOG_PEERS, Role},
-    table::{Table, count},
+    system::Role,
+    table::{count, parse_size},
 };
 
-/// A record's bytes, as in the paper that began this.
-const RECORD: usize = 250;
-
-/// Measures log records end to end beside NATS: into the write-ahead segment, and live only.
+/// Measures log records end to end beside NATS and rsyslog: into the write-ahead segment, and live only.
 #[derive(Debug, Parser)]
 #[command(name = "bench-log")]
 struct Options {
@@ -32,12 +34,25 @@ struct Options {
     /// How long records are written into the segment with one client, where the promise is about half a minute.
     #[arg(long, default_value_t = 30.0)]
     long_seconds: f64,
-    /// Only rows whose name holds one of these (`stored`, `live`, `nats-100`).
+    /// Instead: half a minute as fast as it goes, then ten minutes at 200 000 records a second (30 GB on the disk).
+    #[arg(long)]
+    sustained: bool,
+    /// How long the latter.
+    #[arg(long, default_value_t = 600.0)]
+    sustained_seconds: f64,
+    /// A moment of everything: 0 and 1 client, the shortest and the longest records.
+    #[arg(long)]
+    short: bool,
+    /// Only rows whose name holds one of these (`stored`, `nats-100`, `rsyslog`), or of these parts (`clients`, `sizes`, `immediate`,
+    /// `stopped`, `sustained`).
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
     /// Numbers of clients.
     #[arg(long, value_delimiter = ',', default_value = "0,1,2,5,10")]
     clients: Vec<usize>,
+    /// Bytes of records where these are compared.
+    #[arg(long, value_delimiter = ',', value_parser = parse_size)]
+    sizes: Vec<usize>,
     /// Where segments go: the disk that is measured.
     #[arg(long)]
     data: Option<PathBuf>,
@@ -56,20 +71,6 @@ enum Hidden {
     Role(Role),
 }
 
-/// One line of the table.
-#[derive(Debug, Clone)]
-struct Row {
-    name: &'static str,
-    clients: usize,
-    seconds: f64,
-    records_per_s: f64,
-    lost: u64,
-    wrong: u64,
-    cpu: Vec<(String, f64)>,
-    /// Processor time of what stands between writer and clients, a record.
-    between_us: Option<f64>,
-}
-
 fn main() -> ExitCode {
     let options = Options::parse();
     let ended = match &options.role {
@@ -86,12 +87,17 @@ fn main() -> ExitCode {
 }
 
 fn bench(options: &Options) -> Result<(), String> {
+    let cells: Vec<Cell> = options.cells().into_iter().filter(|cell| cell.is_meant_by(&options.only)).collect();
+    if cells.is_empty() {
+        return Err(format!("no row is called like {}", options.only.join(" or ")));
+    }
     let made = disk::data_dir().map_err(|e| format!("a directory for segments: {e}; --data names another"))?;
     let data = options.data.as_deref().unwrap_or(made.path());
     let disk = disk::measure(data, Duration::from_secs(2)).map_err(|e| format!("{}: {e}", data.display()))?;
     eprintln!(
-        "disk at {}: {:.0} MB/s with fdatasync every 50 ms (median {:.0} ms, longest {:.0} ms): at most {} records/s of {RECORD} B",
+        "disk at {} ({}): {:.0} MB/s with fdatasync every 50 ms (median {:.0} ms, longest {:.0} ms): at most {} records/s of {RECORD} B",
         data.display(),
+        disk::kind(data),
         disk.mb_per_s,
         disk.sync_p50_ms,
         disk.sync_max_ms,
@@ -104,157 +110,60 @@ fn bench(options: &Options) -> Result<(), String> {
         );
     }
     let mut rows = Vec::new();
-    for &clients in &options.clients {
-        let long = if clients == 1 { options.long_seconds } else { options.seconds };
-        options.run("tampu-stored", clients, &mut rows, || options.ours("tampu-stored", clients, long, Some(data)));
-        options.run("tampu-live", clients, &mut rows, || options.ours("tampu-live", clients, options.seconds, None));
-        for peer in LOG_PEERS {
-            options.run(peer.name, clients, &mut rows, || options.peer(peer.name, clients));
+    for cell in &cells {
+        match options.measure(cell, data) {
+            Ok(row) => {
+                eprintln!("{}  {:>7}/s  {}", cell.title(), count(row.records_per_s), row.bad());
+                if options.json {
+                    println!("{}", row.json());
+                }
+                rows.push(row);
+            }
+            Err(why) => {
+                eprintln!("{}  failed: {why}", cell.title());
+                if options.json {
+                    println!(
+                        "{}",
+                        json!({"part": cell.part.name(), "system": cell.name, "clients": cell.clients, "failed": why})
+                    );
+                }
+            }
         }
     }
     if !options.json {
-        println!("{}", table(&rows));
-        if let Some(goals) = goals(&rows, disk.mb_per_s) {
-            println!("{goals}");
-        }
+        print!("{}", report::render(&rows, disk.mb_per_s));
     }
     Ok(())
 }
 
 impl Options {
-    /// Runs one cell if it is wanted, and tells of it.
-    fn run(&self, name: &str, clients: usize, rows: &mut Vec<Row>, measure: impl FnOnce() -> Result<Row, String>) {
-        if !self.only.is_empty() && !self.only.iter().any(|pattern| name.contains(pattern.as_str())) {
-            return;
-        }
-        match measure() {
-            Ok(row) => {
-                eprintln!("{name:<14} {clients:>2} clients  {:>7}/s  {}", count(row.records_per_s), bad(&row));
-                if self.json {
-                    println!("{}", line(&row));
-                }
-                rows.push(row);
+    fn cells(&self) -> Vec<Cell> {
+        let sizes: &[usize] = match (self.sizes.as_slice(), self.short) {
+            ([], true) => &EXTREMES,
+            ([], false) => &SIZES,
+            (sizes, _) => sizes,
+        };
+        let times = if self.short {
+            Times { seconds: self.seconds.min(0.5), long: self.long_seconds.min(1.0), sustained: self.sustained_seconds.min(2.0) }
+        } else {
+            Times { seconds: self.seconds, long: self.long_seconds, sustained: self.sustained_seconds }
+        };
+        let clients: &[usize] = if self.short { &[0, 1][..] } else { &self.clients };
+        if self.sustained { plan::sustained(times) } else { plan::cells(clients, sizes, times) }
+    }
+
+    fn measure(&self, cell: &Cell, data: &Path) -> Result<Row, String> {
+        match cell.what {
+            What::Ours(ours) => {
+                let tampu = self.tampu.clone().unwrap_or_else(perf_log::beside);
+                let ask = Ask { data: ours.stored.then_some(data), ..ours.ask(cell) };
+                Ok(Row::ours(cell, &perf_log::run(&tampu, ask)?))
             }
-            Err(why) => {
-                eprintln!("{name:<14} {clients:>2} clients  failed: {why}");
-                if self.json {
-                    println!("{}", json!({"system": name, "clients": clients, "failed": why}));
-                }
+            What::Peer(system) => {
+                let time = Duration::from_secs_f64(cell.seconds);
+                let outcome = PeerCell { system, size: cell.size, readers: cell.clients, speed: Speed::Full, time }.run()?;
+                Ok(Row::peer(cell, &outcome))
             }
         }
     }
-
-    fn ours(&self, name: &'static str, clients: usize, seconds: f64, data: Option<&Path>) -> Result<Row, String> {
-        let tampu = self.tampu.clone().unwrap_or_else(perf_log::beside);
-        let said = perf_log::run(&tampu, Ask { data, clients, seconds })?;
-        Ok(Row {
-            name,
-            clients,
-            seconds,
-            records_per_s: said.per_second(),
-            lost: said.lost(),
-            wrong: said.wrong(),
-            between_us: said.between_us(),
-            cpu: said.cpu(),
-        })
-    }
-
-    fn peer(&self, name: &str, clients: usize) -> Result<Row, String> {
-        let system = *LOG_PEERS.iter().find(|peer| peer.name == name).ok_or("unknown peer")?;
-        let time = Duration::from_secs_f64(self.seconds);
-        let outcome = Cell { system, size: RECORD, readers: clients, speed: Speed::Full, time }.run()?;
-        let cpu = [("writer", outcome.cpu_writer), ("server", outcome.cpu_server), ("clients", outcome.cpu_readers)];
-        Ok(Row {
-            name: system.name,
-            clients,
-            seconds: self.seconds,
-            records_per_s: outcome.per_second,
-            lost: outcome.lost,
-            wrong: outcome.wrong,
-            between_us: Some(outcome.cpu_server * 1e6 / outcome.sent.max(1) as f64),
-            cpu: cpu.map(|(name, seconds)| (name.to_owned(), seconds)).to_vec(),
-        })
-    }
-}
-
-fn bad(row: &Row) -> String {
-    let lost = (row.lost > 0).then(|| format!("LOST {}", row.lost));
-    let wrong = (row.wrong > 0).then(|| format!("WRONG {}", row.wrong));
-    lost.into_iter().chain(wrong).collect::<Vec<_>>().join(" ")
-}
-
-fn line(row: &Row) -> serde_json::Value {
-    let cpu: serde_json::Map<String, serde_json::Value> = row.cpu.iter().map(|(name, s)| (name.clone(), json!(s))).collect();
-    json!({
-        "system": row.name,
-        "clients": row.clients,
-        "seconds": row.seconds,
-        "records_per_s": row.records_per_s,
-        "lost": row.lost,
-        "wrong": row.wrong,
-        "cpu_s": cpu,
-        "between_us_per_record": row.between_us,
-    })
-}
-
-fn table(rows: &[Row]) -> String {
-    let mut table = Table::new(&["250 B records", "clients", "records/s", "MB/s", "between us/record", "cpu s", ""]);
-    for row in rows {
-        let cpu: Vec<String> = row.cpu.iter().map(|(name, seconds)| format!("{name} {seconds:.2}")).collect();
-        table.row(vec![
-            row.name.to_owned(),
-            row.clients.to_string(),
-            count(row.records_per_s),
-            count(row.records_per_s * RECORD as f64 / 1e6),
-            row.between_us.map_or("-".to_owned(), |us| format!("{us:.3}")),
-            cpu.join(", "),
-            bad(row),
-        ]);
-    }
-    table.render()
-}
-
-/// What we want, beside what came.
-fn goals(rows: &[Row], disk_mb_per_s: f64) -> Option<String> {
-    let find = |name: &str, clients: usize| rows.iter().find(|row| row.name == name && row.clients == clients);
-    let mut table = Table::new(&["goal", "clients", "wanted", "measured", ""]);
-    let mut any = false;
-    let mut add = |goal: &str, clients: usize, wanted: String, measured: String, reached: bool| {
-        any = true;
-        let verdict = if reached { "reached" } else { "MISSED" };
-        table.row(vec![goal.to_owned(), clients.to_string(), wanted, measured, verdict.to_owned()]);
-    };
-    if let Some(row) = find("tampu-stored", 1) {
-        // On a slower disk than the promise is made for, the disk is the promise.
-        const DISK: f64 = 300.0;
-        let wanted = 1e6 * (disk_mb_per_s / DISK).min(1.0);
-        let measured = format!("{}/s for {:.0} s {}", count(row.records_per_s), row.seconds, bad(row));
-        add(
-            "stored",
-            1,
-            format!(">= {}/s", count(wanted)),
-            measured.trim().to_owned(),
-            row.records_per_s >= wanted && row.lost == 0,
-        );
-    }
-    for row in rows.iter().filter(|row| row.name == "tampu-live") {
-        if let Some(nats) = find("nats-100", row.clients) {
-            let measured = format!("{}/s {}", count(row.records_per_s), bad(row));
-            let reached = row.records_per_s >= nats.records_per_s && row.lost == 0;
-            add(
-                "live",
-                row.clients,
-                format!(">= nats-100: {}/s", count(nats.records_per_s)),
-                measured.trim().to_owned(),
-                reached,
-            );
-        }
-    }
-    let us = |clients| find("tampu-stored", clients).and_then(|row| row.between_us);
-    if let (Some(none), Some(ten)) = (us(0), us(10)) {
-        let ratio = ten / none;
-        let measured = format!("{ratio:.2} x ({none:.3}, {ten:.3} us)");
-        add("collector's cpu a record", 10, "<= 1.1 x that with none".to_owned(), measured, ratio <= 1.1);
-    }
-    any.then(|| table.render())
 }

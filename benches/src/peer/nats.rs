@@ -88,6 +88,7 @@ struct Out {
     joined: usize,
     message: Vec<u8>,
     buffer: Vec<u8>,
+    wire: u64,
 }
 
 impl Out {
@@ -106,6 +107,7 @@ impl Out {
 
     fn flush(&mut self) -> Result<(), String> {
         self.stream.write_all(&self.buffer).map_err(|e| format!("nats write: {e}"))?;
+        self.wire += self.buffer.len() as u64;
         self.buffer.clear();
         Ok(())
     }
@@ -136,6 +138,10 @@ impl Outgoing for Out {
         let asked = self.stream.write_all(b"PING\r\n").and_then(|()| until_pong(&mut self.stream));
         asked.map(|()| None).map_err(|e| format!("nats ping: {e}"))
     }
+
+    fn wire(&self) -> Option<u64> {
+        Some(self.wire)
+    }
 }
 
 /// The writer: so many records a message.
@@ -143,7 +149,7 @@ pub fn writer(at: &str, records: usize, size: usize, speed: Speed) -> Result<(),
     let stream = connect(at)?;
     say(&Say::At(at.to_owned()));
     let buffer = Vec::with_capacity(2 * COALESCE);
-    role::write(Out { stream, records, joined: 0, message: Vec::new(), buffer }, size, speed)
+    role::write(Out { stream, records, joined: 0, message: Vec::new(), buffer, wire: 0 }, size, speed)
 }
 
 /// A reader.
@@ -168,6 +174,7 @@ fn take(stream: &mut TcpStream, size: usize, desk: &Desk) -> io::Result<()> {
         if count == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
+        desk.came(count);
         filled += count;
         let mut at = 0;
         while let Some((length, item)) = next(&buffer[at..filled])? {

@@ -21,7 +21,7 @@
 //! |-|-|
 //! | the call; what a logger says of itself; how large and how long | `handle`, `voice`, `settings` |
 //! | what all loggers of a process share | `shared` |
-//! | from rings to packets, and when rings get their room back | `backend`, `pump`, `lane`, `packet`, `rounds` |
+//! | from rings to packets, and when rings get their room back | `backend`, `taken`, `pump`, `lane`, `packet`, `rounds` |
 //! | records that no statement made, in a ring | `made` |
 //! | what goes without a ring | `inlet` |
 //! | the way out | `post`, `bus_post` |
@@ -53,6 +53,7 @@ pub(crate) mod restraint;
 pub(crate) mod rounds;
 pub(crate) mod settings;
 pub(crate) mod shared;
+pub(crate) mod taken;
 pub(crate) mod throttle;
 pub(crate) mod voice;
 

@@ -136,6 +136,9 @@ impl Drainer {
             return Ok(());
         }
         self.clock().anchor();
+        if let Scope::Inside(life) = &self.scope {
+            life.thin_stock();
+        }
         self.find_rings()
     }
 
@@ -161,6 +164,16 @@ impl Drainer {
             }
         }
         Ok(())
+    }
+
+    /// Does one thing ahead of threads of this process that will begin to log, if there is any to do: makes a ring for the next of
+    /// them, or makes memory of one present that a thread has made in a hurry. Says whether there was any; whoever drains calls it
+    /// between passes. Nothing is to be done for another process.
+    pub fn stock_up(&self) -> bool {
+        match &self.scope {
+            Scope::Inside(life) if self.generation.is_now() => life.stock_up(),
+            Scope::Inside(_) | Scope::Outside { .. } => false,
+        }
     }
 
     /// The rings known so far.
@@ -362,6 +375,14 @@ impl RingDrain {
             return None;
         }
         self.walk.peek(unread(&self.memory, &self.walk, self.head))
+    }
+
+    /// What made the next entry: its number in the dictionary, 0 for a note; nothing where the ring is empty.
+    pub fn peek_site(&mut self) -> Option<u32> {
+        if self.broken || !self.generation.is_now() || self.look().is_err() {
+            return None;
+        }
+        self.walk.peek_site(unread(&self.memory, &self.walk, self.head))
     }
 
     /// Where the walk stands: what to commit once everything up to here has been handed off.

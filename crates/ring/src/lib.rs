@@ -19,7 +19,7 @@
 //!
 //! | subject | module |
 //! |-|-|
-//! | the call, the process's rings and their life | `rings`, `life`, `local`, `fork` |
+//! | the call, the process's rings and their life, rings made ahead of threads | `rings`, `life`, `stock`, `local`, `fork` |
 //! | the ring itself: the shared header and its protocol, a record, the writing side | `lines`, `record`, `producer`, `map` |
 //! | reading: of the living, of the dead | `drain`, `recover`, `image` |
 //! | what is too long for a ring | `long` |
@@ -83,6 +83,7 @@ mod ring_file;
 mod rings;
 mod source;
 mod step;
+mod stock;
 mod sync;
 mod system;
 mod thread;
@@ -107,4 +108,5 @@ pub use refuge::Refuge;
 pub use ring_file::{BadRing, RingFile};
 pub use rings::{Pool, RingStats, Rings, Settings};
 pub use source::{BadSource, Source};
+pub use stock::StockStats;
 pub use thread::Thread;

@@ -18,12 +18,13 @@ use crate::{
     lease::Held,
     lines::{Counts, LEVELS},
     map::RingMap,
-    place::{FileSystem, Place, PlaceError, Why, nameless},
+    place::{FileSystem, Place, PlaceError, Why, hidden, nameless},
     producer::Ring,
     refuge,
     ring_file::{LARGEST, RingFile, SMALLEST},
     rings::Settings,
     source::Source,
+    stock::{Ahead, Stock},
     system,
     thread::Thread,
 };
@@ -85,6 +86,8 @@ pub(crate) struct Life {
     /// Whether somebody drains, where there is no file to lock.
     pub drained: AtomicBool,
     pool: Mutex<Pool>,
+    /// Rings made ahead of the threads that will want them.
+    pub stock: Stock,
     overflow: Mutex<Option<Arc<Ring>>>,
     next_number: AtomicU32,
     ring_bytes: usize,
@@ -97,6 +100,8 @@ pub(crate) struct Life {
 struct Pool {
     all: Vec<Arc<Ring>>,
     free: Vec<Arc<Ring>>,
+    /// How many are being made, by threads that do not wait for one another meanwhile.
+    making: usize,
 }
 
 impl Life {
@@ -166,6 +171,7 @@ impl Life {
             _alive: alive,
             drained: AtomicBool::new(false),
             pool: Mutex::default(),
+            stock: Stock::default(),
             overflow: Mutex::default(),
             next_number: AtomicU32::new(0),
             ring_bytes: settings.ring_bytes.clamp(page, LARGEST as usize).next_power_of_two(),
@@ -190,14 +196,21 @@ impl Life {
         }
     }
 
-    /// A ring for the calling thread: one that another has given back, or a new one.
+    /// A ring for the calling thread: one that another has given back, one that was made ahead, or a new one.
     pub fn take(&self) -> Option<Arc<Ring>> {
         let mut pool = lock(&self.pool);
         let ring = match pool.free.pop() {
             Some(ring) => ring,
-            None if pool.all.len() >= self.max_rings => return None,
+            None if pool.all.len() + pool.making >= self.max_rings => return None,
             None => {
-                let ring = self.make(false)?;
+                let is_first = pool.all.is_empty() && pool.making == 0;
+                pool.making += 1;
+                // Threads that begin together do not wait for each other's ring.
+                drop(pool);
+                let made = self.from_stock().or_else(|| self.make_now(is_first));
+                pool = lock(&self.pool);
+                pool.making -= 1;
+                let ring = made?;
                 pool.all.push(ring.clone());
                 ring
             }
@@ -205,6 +218,66 @@ impl Life {
         // Before the lock is let go: from here on the ring is this thread's.
         ring.producer().is_taken_by(Thread::current());
         Some(ring)
+    }
+
+    /// A ring made ahead gets its name: before that nobody who reads the directory looks at it.
+    fn from_stock(&self) -> Option<Arc<Ring>> {
+        let Ahead { number, map, in_file } = self.stock.take()?;
+        if self.stock.is_low() {
+            // Whoever drains makes more.
+            self.clock.ring_bell();
+        }
+        if let Some(place) = self.place.as_deref().filter(|_| in_file) {
+            place.publish(&ring_name(number)).ok()?;
+        }
+        Some(Ring::new(number, map, self.clock.clone(), false))
+    }
+
+    /// A ring for a thread that finds none and waits for it: only its beginning is made present now.
+    fn make_now(&self, is_first: bool) -> Option<Arc<Ring>> {
+        let ring = self.make(false)?;
+        ring.map.prefault_beginning();
+        self.stock.missed(ring.clone(), is_first);
+        Some(ring)
+    }
+
+    /// Does one thing of what is to be done ahead of threads, if there is any; whether there was. For the one who drains: it takes
+    /// about as long as a thread's first call would without it.
+    pub fn stock_up(&self) -> bool {
+        if !self.stock.is_wanting() {
+            return false;
+        }
+        if let Some(ring) = self.stock.take_raw() {
+            ring.map.prefault();
+            return true;
+        }
+        let room = {
+            let pool = lock(&self.pool);
+            if pool.all.is_empty() {
+                return false;
+            }
+            self.max_rings.saturating_sub(pool.all.len() + pool.making)
+        };
+        if !self.stock.is_short(room) {
+            return false;
+        }
+        let number = self.next_number.fetch_add(1, Ordering::Relaxed);
+        // Where there is no room for it, the thread that wants one finds that out and says so.
+        let Ok(map) = self.prepare(self.place.as_deref(), number) else { return self.stock.gives_up() };
+        map.prefault();
+        self.stock.put(Ahead { number, map, in_file: self.place.is_some() });
+        true
+    }
+
+    /// About once a second: what was made ahead for many threads and that nobody wants is given up. Says whether anything was.
+    pub fn thin_stock(&self) -> bool {
+        let Some(Ahead { number, map, in_file }) = self.stock.surplus() else { return false };
+        drop(map);
+        if let Some(place) = self.place.as_deref().filter(|_| in_file) {
+            // What cannot be removed goes with the directory.
+            let _ = place.remove_file(&hidden(&ring_name(number)));
+        }
+        true
     }
 
     /// The thread that had it ends.
@@ -220,7 +293,7 @@ impl Life {
     pub fn overflow(&self) -> Option<Arc<Ring>> {
         let mut overflow = lock(&self.overflow);
         if overflow.is_none() {
-            *overflow = self.make(true);
+            *overflow = self.make(true).inspect(|ring| ring.map.prefault());
         }
         overflow.clone()
     }
@@ -251,12 +324,19 @@ impl Life {
             }
             None => self.make_in(None, number).ok(),
         };
-        let map = map?;
-        map.prefault();
-        Some(Ring::new(number, map, self.clock.clone(), shared))
+        Some(Ring::new(number, map?, self.clock.clone(), shared))
     }
 
     fn make_in(&self, place: Option<&Place>, number: u32) -> Result<RingMap, PlaceError> {
+        let map = self.prepare(place, number)?;
+        if let Some(place) = place {
+            place.publish(&ring_name(number))?;
+        }
+        Ok(map)
+    }
+
+    /// A ring complete but for its name.
+    fn prepare(&self, place: Option<&Place>, number: u32) -> Result<RingMap, PlaceError> {
         let name = ring_name(number);
         let header = system::page_size();
         let length = (header + self.ring_bytes) as u64;
@@ -267,11 +347,7 @@ impl Life {
         };
         let fixed = RingFile { header: header as u32, number, size: self.ring_bytes as u64, incarnation: self.incarnation };
         let made = file.write_all_at(&fixed.encode(), 0).and_then(|()| RingMap::new(&file, header, self.ring_bytes));
-        let map = made.map_err(|why| about(why.into()))?;
-        if let Some(place) = place {
-            place.publish(&name)?;
-        }
-        Ok(map)
+        made.map_err(|why| about(why.into()))
     }
 
     /// Whether everything that was logged has been handed off.

@@ -107,12 +107,24 @@ impl RingMap {
         unsafe { slice::from_raw_parts(self.data().add(begin), length) }
     }
 
-    /// Makes every page present and writable now instead of at the first store to it.
+    /// Makes every page present and writable now instead of at the first store to it. Others may be storing meanwhile.
     pub fn prefault(&self) {
-        // SAFETY: populating changes no content; the range is our mapping.
-        let populate = || unsafe { madvise(self.space.start.as_ptr().cast(), self.space.length, Advice::LinuxPopulateWrite) };
+        self.populate(self.space.length);
+    }
+
+    /// The same for the header and what the first records will lie in, for a thread that waits for it.
+    pub fn prefault_beginning(&self) {
+        /// Bytes of data: a thousand short records.
+        const BEGINNING: usize = 64 << 10;
+        self.populate(self.header + self.size.min(BEGINNING));
+    }
+
+    fn populate(&self, length: usize) {
+        debug_assert!(length <= self.space.length);
+        // SAFETY: populating changes no content; the range is the beginning of our mapping.
+        let populated = unsafe { madvise(self.space.start.as_ptr().cast(), length, Advice::LinuxPopulateWrite) };
         // Kernels before 5.14 cannot: there the first round of the ring is slower.
-        let _ = populate();
+        let _ = populated;
     }
 }
 

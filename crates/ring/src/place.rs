@@ -220,7 +220,8 @@ impl Place {
     }
 }
 
-fn hidden(name: &str) -> String {
+/// What a file is called until it is complete; readers do not look at such names.
+pub(crate) fn hidden(name: &str) -> String {
     format!("{name}.new")
 }
 

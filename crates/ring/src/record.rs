@@ -276,6 +276,14 @@ impl Walk {
         again.or_else(|| split(self.cursor.position, bytes).ok().flatten().map(|(header, ..)| header.ticks))
     }
 
+    /// What made the next record: 0 where a note is next.
+    pub fn peek_site(&self, bytes: &[u8]) -> Option<u32> {
+        if self.again.is_some() {
+            return Some(0);
+        }
+        split(self.cursor.position, bytes).ok().flatten().map(|(header, ..)| header.site)
+    }
+
     /// Losses told ahead of the ring's notes: from here on they count as told. The same losses always get the same number.
     pub fn early(&mut self, losses: &Losses) -> Option<Found<'static>> {
         let mut lost = Lost::since(&self.cursor.told, losses)?;

@@ -24,6 +24,7 @@ use crate::{
     producer::{Producer, Refused, Ring, Room, Slot},
     record::{LONG_NOTE, LONG_NOTE_LEN, NOTE, long_note},
     source::Source,
+    stock::StockStats,
     thread::Thread,
 };
 
@@ -308,6 +309,11 @@ impl Rings {
     pub fn stats(&self) -> Vec<RingStats> {
         let rings = self.present_life().map(|life| life.rings()).unwrap_or_default();
         rings.iter().map(|ring| ring_stats(ring.number, ring.map.lines())).collect()
+    }
+
+    /// What was made ahead of threads.
+    pub fn stock(&self) -> StockStats {
+        self.present_life().map(|life| life.stock.stats()).unwrap_or_default()
     }
 
     /// Records for which not even the overflow ring could be made, by level. They are counted here and nowhere else.

@@ -5,10 +5,13 @@ use clap::Subcommand;
 
 use crate::{commands::Context, failure::Outcome};
 
+mod account;
 pub mod bus;
+mod follower;
 pub mod log;
 mod members;
 mod part;
+mod producer;
 mod scene;
 mod verify;
 

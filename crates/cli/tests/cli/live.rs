@@ -215,12 +215,40 @@ fn the_log_line_is_measured_with_processes_of_its_own() {
         }
         assert_eq!(report[costs]["clients"].as_array().map(Vec::len), Some(2), "{report}");
     }
+    for process in ["producer", "node", "collector"] {
+        assert!(report["rss_mb"][process].as_f64().unwrap() > 0.0, "{report}");
+    }
+    for way in ["bus", "disk"] {
+        assert!((200.0..300.0).contains(&report["bytes_per_record"][way].as_f64().unwrap()), "{way}: {report}");
+    }
+    let backlog = |name: &str| report["backlog"][name].as_f64().unwrap();
+    assert!(backlog("max") > 0.0 && backlog("max") <= backlog("bound"), "{report}");
     assert_eq!(std::fs::read_dir(&data).unwrap().count(), 0, "nothing is left");
     let live = site.tampu(&["perf", "log", "--live", "--seconds", "0.2", "--json"]).ok().json().remove(0);
     assert!(live["cpu_s"]["collector"].is_null() && live["cpu_s"]["node"].is_number(), "{live}");
     assert_eq!((live["lost"].as_f64(), live["stored"].as_f64()), (Some(0.0), None), "{live}");
     let said = site.tampu(&["perf", "log", "--seconds", "0.2", "--data", &data.to_string_lossy()]).ok();
     assert!(said.out.contains("CPU a record") && said.out.contains("collector "), "{said:?}");
+    assert!(said.out.contains("waiting for the commit: at most "), "{said:?}");
+}
+
+#[test]
+fn the_log_line_is_measured_at_a_rate_one_by_one_and_beside_a_stopped_client() {
+    let site = Site::new();
+    let data = site.path("perf");
+    std::fs::create_dir(&data).unwrap();
+    let data = data.to_string_lossy();
+    let how = ["--clients", "2", "--stopped", "1", "--rate", "2000", "--immediate", "100", "--packet", "1", "--seconds", "1"];
+    let report = site.tampu(&[&["perf", "log", "--json", "--no-disk", "--data", &data][..], &how].concat()).ok().json().remove(0);
+    assert_eq!((report["lost"].as_f64(), report["wrong"].as_f64()), (Some(0.0), Some(0.0)), "{report}");
+    let records = report["records"].as_f64().unwrap();
+    let urgent = report["immediate"]["count"].as_f64().unwrap();
+    assert!((1.0..=200.0).contains(&urgent) && (urgent + 1.0..=2200.0).contains(&records), "{report}");
+    assert!(report["immediate"]["p99_us"].as_f64() >= report["immediate"]["p50_us"].as_f64(), "{report}");
+    assert_eq!(report["received"].as_array().unwrap().len(), 1, "the stopped one is told of apart: {report}");
+    assert_eq!(report["stopped_clients"].as_array().unwrap().len(), 1, "{report}");
+    assert!(report["rate_kept"].is_boolean() && report["disk_mb_per_s"].is_null(), "{report}");
+    assert_eq!(site.tampu(&["perf", "log", "--clients", "1", "--stopped", "2"]).code, 2);
 }
 
 #[test]

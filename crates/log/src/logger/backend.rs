@@ -24,9 +24,10 @@ use crate::logger::{
     local::{Printer, Unprinted},
     post::{Post, Refused},
     pump::{Pump, Pumped},
-    restraint::{Notice, REPEAT_COUNT, Speech},
+    restraint::Notice,
     rounds::{Round, Rounds},
     shared::Shared,
+    taken::{judge_made, put_made, take},
     voice::Identity,
 };
 
@@ -65,6 +66,8 @@ struct Backend {
     filling_since: Option<Instant>,
     /// Lanes with records that should not wait.
     urgent: Vec<usize>,
+    /// Whether the last pass left something in the rings.
+    behind: bool,
     remainder: Remainder,
     /// Which change of what may change it has seen.
     tuned: u64,
@@ -92,6 +95,7 @@ pub(crate) fn run(shared: Arc<Shared>, mut post: Box<dyn Post>, drainer: Drainer
         drained: 0,
         filling_since: None,
         urgent: Vec::new(),
+        behind: false,
         remainder: Remainder::default(),
         tuned: u64::MAX,
         give_up: None,
@@ -119,44 +123,14 @@ pub(crate) fn run(shared: Arc<Shared>, mut post: Box<dyn Post>, drainer: Drainer
             backend.close();
             return backend.remainder;
         }
+        // Under load too: that is when threads are started, and one ring takes no longer than the thread's call would have.
+        let busy = backend.drainer.stock_up() || busy;
         nap = if busy { NAP } else { longer(nap) };
         if !busy {
             let pause = backend.pause().min(nap);
             backend.drainer.sleep(pause);
         }
     }
-}
-
-/// A record made by hand, unless settings keep it out.
-fn judge_made(shared: &Shared, pump: &mut Pump, mut record: LogRecord, reach: Reach) -> Option<LogRecord> {
-    let restraint = &mut pump.restraint;
-    let guard = shared.repeat(&record.logger);
-    if restraint.concerns(guard) {
-        let LogRecord { logger, source_object, file, line, message, .. } = &record;
-        let key = restraint.key(0, 0, &format!("{logger}\0{source_object}\0{file}\0{line:?}\0{message}"));
-        let speech = || Speech::Made {
-            record: Box::new(LogRecord { message: String::new(), data: Vec::new(), ..record.clone() }),
-            text: record.message.as_str().into(),
-            reach,
-        };
-        let repeats = restraint.judge(guard, key, (record.level, record.time), speech)?;
-        if repeats > 0 {
-            record.data.push(Datum::new(REPEAT_COUNT, repeats.to_string()));
-        }
-    }
-    Some(record)
-}
-
-/// Prints and publishes a record made by hand, as far as it goes.
-fn put_made(shared: &Shared, pump: &mut Pump, record: &LogRecord, reach: Reach) -> Pumped {
-    // What it calls its logger may be no logger of ours.
-    let of_others = || reach == Reach::Local || shared.tunable().local.passes(record.level);
-    if shared.prints(&record.logger, record.level).unwrap_or_else(of_others)
-        && let Some(printer) = pump.printer()
-    {
-        printer.record(record);
-    }
-    if reach == Reach::Local { Pumped::Nothing } else { pump.publish(record, reach) }
 }
 
 /// The sleep after this one while nothing comes. It stops growing where [`Backend::pause`] is the shorter one anyway: a process may
@@ -169,6 +143,7 @@ impl Backend {
     /// Takes from the rings what is there, in the order of time as far as it goes; returns how many entries.
     fn pass(&mut self) -> usize {
         self.retune();
+        let overtaken = self.overtake();
         if Instant::now() >= self.anchor_at {
             self.anchor_at = Instant::now() + ANCHOR;
             self.pump.restraint.tick(now(), false);
@@ -205,36 +180,53 @@ impl Backend {
                     stretch = conversion.stretch(entry.ticks);
                     conversion.utc(entry.ticks)
                 }));
-                if let tampu_ring::What::Record { voice, .. } = entry.what
-                    && !self.pump.knows(voice)
-                    && let Some(voice_of) = self.shared.voice_of(voice)
-                {
-                    self.pump.meet(voice, voice_of);
-                }
-                let mut pumped = self.pump.take(number, &entry, time, dictionary);
-                if let Some((record, reach)) = self.pump.take_made() {
-                    pumped = match judge_made(&self.shared, &mut self.pump, record, reach) {
-                        Some(record) => put_made(&self.shared, &mut self.pump, &record, reach),
-                        None => Pumped::Nothing,
-                    };
-                }
-                match pumped {
-                    Pumped::InLane(lane) if self.shared.settings.immediate.passes(self.pump.lanes.key(lane).level) => {
-                        if !self.urgent.contains(&lane) {
-                            self.urgent.push(lane);
-                        }
-                    }
-                    Pumped::InLane(_) | Pumped::Nothing | Pumped::Made => {}
-                    Pumped::Unreadable | Pumped::TooLarge => {
-                        self.shared.counters.dropped.fetch_add(1, Ordering::Relaxed);
-                        self.remainder.records += 1;
-                    }
+                if !take(&self.shared, &mut self.pump, &mut self.urgent, (number, &entry), time, dictionary) {
+                    self.remainder.records += 1;
                 }
             }
             self.drained += ring.mark().position - before;
         }
+        self.behind = taken >= PASS;
         self.tell_restrained();
+        taken + overtaken
+    }
+
+    /// Where more is in the rings than a pass takes, urgent records do not wait for what is older in the rings of others: they go out
+    /// before it, as far as they are next in their own.
+    fn overtake(&mut self) -> usize {
+        if !self.behind {
+            return 0;
+        }
+        let conversion = self.drainer.conversion();
+        let immediate = self.shared.settings.immediate;
+        let (rings, dictionary) = self.drainer.parts();
+        let mut taken = 0;
+        for ring in rings {
+            let (before, number) = (ring.mark().position, ring.number());
+            while let Some(site) = ring.peek_site()
+                && taken < PASS
+                && self.pump.level_of(site).is_some_and(|level| immediate.passes(level))
+                && let Some(Ok(entry)) = ring.next_entry()
+            {
+                taken += 1;
+                let time = Time(conversion.utc(entry.ticks));
+                if !take(&self.shared, &mut self.pump, &mut self.urgent, (number, &entry), time, dictionary) {
+                    self.remainder.records += 1;
+                }
+            }
+            self.drained += ring.mark().position - before;
+        }
+        if taken > 0 {
+            self.send_urgent();
+        }
         taken
+    }
+
+    fn send_urgent(&mut self) {
+        for lane in std::mem::take(&mut self.urgent) {
+            self.pump.lanes.seal(lane);
+        }
+        self.send_sealed();
     }
 
     /// Goes by what has been changed since.
@@ -330,10 +322,7 @@ impl Backend {
         for (level, count) in self.shared.take_untold() {
             self.tell_untold(level, count);
         }
-        for lane in std::mem::take(&mut self.urgent) {
-            self.pump.lanes.seal(lane);
-        }
-        self.send_sealed();
+        self.send_urgent();
         if !self.pump.lanes.is_filling() {
             self.filling_since = None;
         } else if self.filling_since.is_none() {

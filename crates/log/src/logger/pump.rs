@@ -174,6 +174,11 @@ impl Pump {
         }
     }
 
+    /// The level of what a statement says, if it has been met.
+    pub fn level_of(&self, site: u32) -> Option<Level> {
+        self.sites.get(site as usize)?.as_ref().map(|known| known.level)
+    }
+
     fn learn(&mut self, site: u32, voice: u32, dictionary: &mut impl Dictionary) {
         let at = site as usize;
         if site != self.made

@@ -40,6 +40,8 @@ pub struct LoggerStats {
     pub by_level: [u64; 10],
     /// The most bytes that were seen waiting in one ring.
     pub high_water: u64,
+    /// Bytes that wait in all rings now. They wait until whoever keeps records has committed them.
+    pub waiting: u64,
     /// Records that could not be written to the local output; each is also told of in the log.
     pub unprinted: u64,
     /// Records suppressed as repetitions or because there were too many a second, where settings want that; each is also told of in
@@ -333,6 +335,7 @@ impl Shared {
             by_level: std::array::from_fn(|ordinal| self.counters.by_level[ordinal].load(Ordering::Relaxed)),
             suppressed: self.counters.suppressed.load(Ordering::Relaxed),
             unprinted: self.counters.unprinted.load(Ordering::Relaxed),
+            waiting: rings.iter().map(|ring| ring.waiting).sum(),
             high_water: rings.iter().map(|ring| ring.high_water).max().unwrap_or(0),
         }
     }

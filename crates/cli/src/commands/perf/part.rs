@@ -11,14 +11,13 @@ use std::{
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
-use tampu_bus::{Event, Participant, Qos, QosPatch, QosTable, ReaderQos, ReaderState, TypeTag, engine::zenoh::ZenohEngine};
-use tampu_log::{LogSettings, Logger, info};
-use tampu_types::{Partition, PartitionFilter, SourceName, TopicFilter, TopicName, log_batch::LogBatchView};
+use tampu_bus::{Event, Participant, Qos, QosTable, ReaderQos, ReaderState, TypeTag, engine::zenoh::ZenohEngine};
+use tampu_types::{Partition, PartitionFilter, SourceName, TopicFilter, TopicName};
 
 use crate::{
     commands::{
         Context,
-        perf::{members, verify::Texts},
+        perf::{follower, members, producer},
     },
     failure::{Failure, Outcome, written},
     measure,
@@ -33,8 +32,8 @@ pub struct Part {
 
 #[derive(Debug, Subcommand)]
 enum Which {
-    /// Logs as fast as it can
-    Producer { seconds: f64, size: usize, readers: usize },
+    /// Logs as fast as it can, or at a rate
+    Producer(producer::Asked),
     /// Follows the log and checks every record
     Client { name: String, size: usize },
     /// Writes samples as fast as it can
@@ -59,14 +58,14 @@ enum Which {
 }
 
 /// How long parts wait for one another at the beginning, and for the last acknowledgement at the end.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Part {
     pub fn run(self, context: &Context) -> Outcome {
         let ended = end_of_input();
         let report = match self.part {
-            Which::Producer { seconds, size, readers } => producer(context, seconds, size, readers)?,
-            Which::Client { name, size } => client(context, &name, size, &ended)?,
+            Which::Producer(asked) => producer::produce(context, &asked)?,
+            Which::Client { name, size } => follower::follow(context, &name, size, &ended)?,
             Which::Writer { seconds, size, readers, loans, direct } => {
                 writer(context, &Writing { seconds, size, readers, loans, direct })?
             }
@@ -94,6 +93,7 @@ fn end_of_input() -> Arc<AtomicBool> {
     ended
 }
 
+/// Joins the scene's domain under this name.
 pub fn join(context: &Context, name: &str, qos: QosTable) -> Result<Participant, Failure> {
     let config = context.common.connect.config()?;
     let domain = config.domain.clone();
@@ -103,12 +103,13 @@ pub fn join(context: &Context, name: &str, qos: QosTable) -> Result<Participant,
     Participant::on(Arc::new(engine), domain, source, qos).map_err(|error| failed(error.to_string()))
 }
 
+/// Processor time of this process so far.
 pub fn cpu_s() -> f64 {
     measure::usage(std::process::id()).map_or(0.0, |usage| usage.cpu.as_secs_f64())
 }
 
 /// Waits until this many readers of the topic are matched.
-fn await_readers(writer: &tampu_bus::Writer, readers: usize) -> Result<(), Failure> {
+pub fn await_readers(writer: &tampu_bus::Writer, readers: usize) -> Result<(), Failure> {
     let until = Instant::now() + PATIENCE;
     let here = || writer.readers().iter().filter(|reader| reader.state != ReaderState::Gone).count();
     while here() < readers {
@@ -118,96 +119,6 @@ fn await_readers(writer: &tampu_bus::Writer, readers: usize) -> Result<(), Failu
         std::thread::sleep(Duration::from_millis(5));
     }
     Ok(())
-}
-
-fn producer(context: &Context, seconds: f64, size: usize, readers: usize) -> Result<Value, Failure> {
-    // An application whose every record matters: the bus may slow it down, which is what is measured.
-    let patch =
-        QosPatch { topics: "log/*".to_owned(), max_wait_ms: Some(10_000), wait_period_ms: Some(10_000), ..QosPatch::default() };
-    let qos = QosTable::new(vec![patch]).map_err(|error| Failure::Failed(error.to_string()))?;
-    let participant = join(context, "perf-producer", qos)?;
-    // A writer of the same topic is only there to see whether everybody who should read does.
-    let topic = tampu_log::logger::topic_of(tampu_types::Level::Info).map_err(|error| Failure::Failed(error.to_string()))?;
-    let scout = participant
-        .writer(&topic, &Partition::of(["nobody"]), tampu_log::logger::LOG_BATCH, tampu_log::logger::qos_of(&participant, &topic))
-        .map_err(|error| Failure::Failed(error.to_string()))?;
-    await_readers(&scout, readers)?;
-    drop(scout);
-
-    let mut settings = LogSettings::isolated(participant.domain().clone(), participant.source().clone());
-    settings.rings = participant.log_rings();
-    // Records stay in the ring until the collector has committed them: at full rate that is several milliseconds of them.
-    settings.ring_bytes = 8 << 20;
-    settings.full_wait = Duration::from_secs(10);
-    settings.close_wait = PATIENCE;
-    let logger = Logger::on(participant, settings).map_err(|error| Failure::failed("the logger", error))?;
-    let texts = Texts::for_record_size(size);
-    let (begun, cpu) = (Instant::now(), cpu_s());
-    let length = Duration::from_secs_f64(seconds);
-    let mut number = 0u64;
-    while begun.elapsed() < length && !context.interrupt.asked() {
-        for _ in 0..100 {
-            info!(logger, "{number:016} {}", texts.of(number));
-            number += 1;
-        }
-    }
-    let logging_s = begun.elapsed().as_secs_f64();
-    let confirmed = logger.flush(PATIENCE);
-    let stats = logger.stats();
-    Ok(json!({
-        "produced": number,
-        "dropped": stats.dropped,
-        "confirmed": confirmed,
-        "logging_s": logging_s,
-        "elapsed_s": begun.elapsed().as_secs_f64(),
-        "bytes": stats.bytes,
-        "cpu_s": cpu_s() - cpu,
-    }))
-}
-
-fn client(context: &Context, name: &str, size: usize, ended: &AtomicBool) -> Result<Value, Failure> {
-    let participant = join(context, name, QosTable::default())?;
-    let topics = TopicFilter::new("log/*").map_err(|error| Failure::Failed(error.to_string()))?;
-    let mut reader = participant
-        .reader(&topics, &PartitionFilter::All, ReaderQos::default())
-        .map_err(|error| Failure::Failed(error.to_string()))?;
-    let texts = Texts::for_record_size(size);
-    let (mut received, mut wrong, mut told_lost, mut next) = (0u64, 0u64, 0u64, 0u64);
-    let (mut first, mut last) = (None, Instant::now());
-    let cpu = cpu_s();
-    loop {
-        match reader.next(Duration::from_millis(100)) {
-            Some(Event::Sample(sample)) => {
-                let checked = sample.payload.with(|bytes| check_batch(bytes, &texts, &mut next));
-                let (good, bad) = checked.unwrap_or((0, 1));
-                (received, wrong) = (received + good, wrong + bad);
-                first.get_or_insert_with(Instant::now);
-                last = Instant::now();
-            }
-            Some(Event::Gap(gap)) => told_lost += gap.to.map_or(0, |to| to - gap.from),
-            Some(Event::Source(_)) => {}
-            None if ended.load(Ordering::Acquire) => break,
-            None => {}
-        }
-    }
-    let elapsed = first.map_or(0.0, |first| (last - first).as_secs_f64());
-    Ok(json!({ "received": received, "wrong": wrong, "gap_packets": told_lost, "elapsed_s": elapsed, "cpu_s": cpu_s() - cpu }))
-}
-
-/// Good and bad records of a batch: each must be right in every byte and follow the one before.
-fn check_batch(bytes: &[u8], texts: &Texts, next: &mut u64) -> (u64, u64) {
-    let Ok(view) = LogBatchView::parse(bytes) else { return (0, 1) };
-    let (mut good, mut bad) = (0, 0);
-    for record in view.records() {
-        match record.ok().and_then(|record| texts.check(record.message())) {
-            Some(number) if number >= *next => {
-                *next = number + 1;
-                good += 1;
-            }
-            _ => bad += 1,
-        }
-    }
-    (good, bad)
 }
 
 struct Writing {

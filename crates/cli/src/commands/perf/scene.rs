@@ -8,6 +8,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tampu_bus::{engine::zenoh::config::ZenohConfig, run_dir::RunDir};
 use tampu_types::Domain;
@@ -110,6 +111,13 @@ impl Worker {
     /// What it has used up to now.
     pub fn usage(&self) -> Usage {
         measure::usage(self.child.id()).unwrap_or_default()
+    }
+
+    /// Sends it a signal: one that has ended meanwhile is past being stopped.
+    pub fn signal(&self, signal: Signal) {
+        if let Some(pid) = Pid::from_raw(self.child.id() as i32) {
+            let _ = kill_process(pid, signal);
+        }
     }
 
     /// Waits until it does its work; an error if it ends first or takes too long.

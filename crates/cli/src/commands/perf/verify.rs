@@ -54,6 +54,30 @@ impl Texts {
     }
 }
 
+/// Immediate records: a number and when they were made.
+pub mod urgent {
+    use rustix::time::{ClockId, clock_gettime};
+
+    const MARK: &str = "immediate ";
+
+    /// The clock that all processes of one host share, ns.
+    pub fn now() -> u64 {
+        let now = clock_gettime(ClockId::Monotonic);
+        now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+    }
+
+    /// The message of the record with this number, made now.
+    pub fn message(number: u64) -> String {
+        format!("{MARK}{number} {}", now())
+    }
+
+    /// The number and the time of such a message.
+    pub fn read(message: &str) -> Option<(u64, u64)> {
+        let (number, made) = message.strip_prefix(MARK)?.split_once(' ')?;
+        Some((number.parse().ok()?, made.parse().ok()?))
+    }
+}
+
 /// Bytes a record takes in a batch besides its message.
 fn encoded_overhead() -> usize {
     let mut builder = LogBatchBuilder::new();
@@ -81,6 +105,10 @@ mod tests {
         assert_eq!(texts.check(&message), Some(42));
         assert_eq!(texts.check(&message.replace("0042", "0043")), None);
         assert_eq!(texts.check("short"), None);
+        let before = urgent::now();
+        let (number, made) = urgent::read(&urgent::message(7)).unwrap();
+        assert!(number == 7 && (before..=urgent::now()).contains(&made));
+        assert_eq!(urgent::read(&message), None);
         assert!((150..250).contains(&message.len()), "{}", message.len());
     }
 }

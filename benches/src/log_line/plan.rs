@@ -1,0 +1,220 @@
+//! What a run measures: cells, each some system with so many clients, a size of records, and what else makes it itself.
+
+use crate::{
+    perf_log::Ask,
+    system::{LOG_PEERS, System, has_no_readers},
+    table::size,
+};
+
+/// A record's bytes where nothing else is said, as in the paper that began this.
+pub const RECORD: usize = 250;
+/// Sizes of records: in the paper they did not matter.
+pub const SIZES: [usize; 5] = [50, 250, 1 << 10, 4 << 10, 10 << 10];
+/// The shortest and the longest of them.
+pub const EXTREMES: [usize; 2] = [SIZES[0], SIZES[SIZES.len() - 1]];
+/// Clients where one of them is stopped.
+const FOLLOWERS: usize = 3;
+/// A rate that everybody keeps up with on two cores, so that what a stopped client costs is not hidden by what is missing anyway.
+const CALM: f64 = 100e3;
+/// Immediate records a second.
+const IMMEDIATE: f64 = 200.0;
+/// The promised rate of the long run.
+pub const SUSTAINED: f64 = 200e3;
+
+/// What a cell belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// So many clients.
+    Clients,
+    /// Records of all sizes, without clients.
+    Sizes,
+    /// Immediate records under load.
+    Immediate,
+    /// One client stopped.
+    Stopped,
+    /// Half a minute as fast as it goes, ten minutes at a rate.
+    Sustained,
+}
+
+impl Part {
+    /// What it is called in `--only` and `--json`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Part::Clients => "clients",
+            Part::Sizes => "sizes",
+            Part::Immediate => "immediate",
+            Part::Stopped => "stopped",
+            Part::Sustained => "sustained",
+        }
+    }
+}
+
+/// How long cells take.
+#[derive(Debug, Clone, Copy)]
+pub struct Times {
+    /// Each, unless it is one of the following.
+    pub seconds: f64,
+    /// What is promised for half a minute.
+    pub long: f64,
+    /// What is promised for ten minutes.
+    pub sustained: f64,
+}
+
+/// Ours, in one of its uses.
+#[derive(Debug, Clone, Copy)]
+pub struct Ours {
+    /// Whether a collector keeps the records.
+    pub stored: bool,
+    /// Records a packet.
+    pub packet: usize,
+    /// Clients that are stopped.
+    pub stopped: usize,
+    /// Records a second, if not as many as may be.
+    pub rate: Option<f64>,
+    /// Immediate records a second.
+    pub immediate: Option<f64>,
+    /// Whether clients are waited for no longer than an application does.
+    pub bounded: bool,
+}
+
+/// Sequences of a hundred, stored, as fast as it goes.
+const STORED: Ours = Ours { stored: true, packet: 100, stopped: 0, rate: None, immediate: None, bounded: false };
+
+/// Who is measured.
+#[derive(Debug, Clone, Copy)]
+pub enum What {
+    /// Ours.
+    Ours(Ours),
+    /// A peer.
+    Peer(System),
+}
+
+/// One cell.
+#[derive(Debug, Clone)]
+pub struct Cell {
+    /// Where it belongs.
+    pub part: Part,
+    /// What it is called.
+    pub name: &'static str,
+    /// Who is measured.
+    pub what: What,
+    /// How many clients receive everything.
+    pub clients: usize,
+    /// Bytes of a record.
+    pub size: usize,
+    /// How long.
+    pub seconds: f64,
+}
+
+impl Cell {
+    /// Whether one of the patterns means it, by a part of its name or the name of its part of the run. No patterns mean all.
+    pub fn is_meant_by(&self, patterns: &[String]) -> bool {
+        let meant = |pattern: &String| self.name.contains(pattern.as_str()) || self.part.name() == pattern;
+        patterns.is_empty() || patterns.iter().any(meant)
+    }
+
+    /// As one says it while it runs.
+    pub fn title(&self) -> String {
+        format!("{:<10} {:<20} {:>2} clients  {:>6}", self.part.name(), self.name, self.clients, size(self.size))
+    }
+}
+
+impl Ours {
+    /// What `tampu perf log` is asked for.
+    pub fn ask(self, cell: &Cell) -> Ask<'static> {
+        Ask {
+            data: None,
+            clients: cell.clients,
+            stopped: self.stopped,
+            seconds: cell.seconds,
+            size: cell.size,
+            packet: self.packet,
+            rate: self.rate,
+            immediate: self.immediate,
+            bounded: self.bounded,
+        }
+    }
+}
+
+/// All cells of a run but the long ones.
+pub fn cells(clients: &[usize], sizes: &[usize], times: Times) -> Vec<Cell> {
+    let mut cells = Vec::new();
+    for &clients in clients {
+        let mut add = |name, what, seconds| {
+            cells.push(Cell { part: Part::Clients, name, what, clients, size: RECORD, seconds });
+        };
+        let long = if clients == 1 { times.long } else { times.seconds };
+        add("tampu-stored", What::Ours(STORED), long);
+        add("tampu-stored-1", What::Ours(Ours { packet: 1, ..STORED }), times.seconds);
+        add("tampu-live", What::Ours(Ours { stored: false, ..STORED }), times.seconds);
+        for peer in LOG_PEERS.iter().filter(|peer| clients == 0 || !has_no_readers(peer)) {
+            add(peer.name, What::Peer(*peer), times.seconds);
+        }
+    }
+    for &size in sizes {
+        let mut add = |name, what| {
+            cells.push(Cell { part: Part::Sizes, name, what, clients: 0, size, seconds: times.seconds });
+        };
+        add("tampu-stored", What::Ours(STORED));
+        add("tampu-stored-1", What::Ours(Ours { packet: 1, ..STORED }));
+        for peer in LOG_PEERS {
+            add(peer.name, What::Peer(*peer));
+        }
+    }
+    let loaded = Ours { immediate: Some(IMMEDIATE), ..STORED };
+    let paced = Ours { rate: Some(CALM), ..loaded };
+    let more = [
+        (Part::Immediate, "tampu-at-100k/s", paced, 1),
+        (Part::Immediate, "tampu-full-load", loaded, 1),
+        (Part::Stopped, "tampu-all-run", Ours { bounded: true, ..paced }, FOLLOWERS),
+        (Part::Stopped, "tampu-one-stopped", Ours { stopped: 1, bounded: true, ..paced }, FOLLOWERS),
+    ];
+    cells.extend(more.map(|(part, name, ours, clients)| Cell {
+        part,
+        name,
+        what: What::Ours(ours),
+        clients,
+        size: RECORD,
+        seconds: times.seconds * 2.0,
+    }));
+    cells
+}
+
+/// The long ones.
+pub fn sustained(times: Times) -> Vec<Cell> {
+    let cell = |name, ours, clients, seconds| Cell {
+        part: Part::Sustained,
+        name,
+        what: What::Ours(ours),
+        clients,
+        size: RECORD,
+        seconds,
+    };
+    vec![
+        cell("tampu-unbounded", STORED, 0, times.long),
+        cell("tampu-at-200k/s", Ours { rate: Some(SUSTAINED), immediate: Some(IMMEDIATE), ..STORED }, 1, times.sustained),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TIMES: Times = Times { seconds: 1.0, long: 2.0, sustained: 3.0 };
+
+    #[test]
+    fn a_collector_without_readers_is_measured_without_clients_only() {
+        let cells = cells(&[0, 2], &SIZES, TIMES);
+        let rsyslog: Vec<_> = cells.iter().filter(|cell| cell.name == "rsyslog").map(|cell| (cell.part, cell.clients)).collect();
+        assert_eq!(rsyslog.iter().filter(|(part, _)| *part == Part::Clients).count(), 1);
+        assert!(rsyslog.iter().all(|(_, clients)| *clients == 0) && rsyslog.len() == 1 + SIZES.len());
+    }
+
+    #[test]
+    fn parts_and_parts_of_names_are_chosen() {
+        let cells = cells(&[0, 1], &[50], TIMES);
+        let meant = |pattern: &str| cells.iter().filter(|cell| cell.is_meant_by(&[pattern.to_owned()])).count();
+        assert_eq!((meant("sizes"), meant("nats-100"), meant("stopped"), meant("nobody")), (5, 3, 2, 0));
+        assert!(cells.iter().all(|cell| cell.is_meant_by(&[])));
+    }
+}

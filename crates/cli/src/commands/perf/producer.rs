@@ -1,0 +1,255 @@
+//! The process that logs: as fast as it may or at a rate, with immediate records now and then, and a look at what waits.
+
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+    time::{Duration, Instant},
+};
+
+use clap::Args;
+use serde_json::{Value, json};
+use tampu_bus::{Participant, QosPatch, QosTable};
+use tampu_log::{LogSettings, Logger, error, info};
+use tampu_types::{Level, Partition};
+
+use crate::{
+    commands::{
+        Context,
+        perf::{
+            part::{PATIENCE, await_readers, cpu_s, join},
+            verify::{Texts, urgent},
+        },
+    },
+    failure::Failure,
+    interrupt::Interrupt,
+    measure,
+};
+
+/// Bytes of the ring of each thread. Records stay in it until the collector has committed them: at full rate that is several
+/// milliseconds of them.
+pub const RING: usize = 8 << 20;
+/// Records between two looks at the clock.
+const AT_ONCE: u64 = 100;
+/// How long it sleeps when it is ahead of its rate.
+const AHEAD: Duration = Duration::from_micros(500);
+/// How often it is looked how much waits.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// What it shall do.
+#[derive(Debug, Clone, Args)]
+pub struct Asked {
+    /// How long to log
+    pub seconds: f64,
+    /// Bytes a record takes
+    pub size: usize,
+    /// Readers to wait for
+    pub readers: usize,
+    /// Records a second; as many as it can without
+    #[arg(long)]
+    pub rate: Option<f64>,
+    /// Records a packet
+    #[arg(long, default_value_t = 100)]
+    pub packet: usize,
+    /// Immediate records a second beside the others
+    #[arg(long)]
+    pub immediate: Option<f64>,
+    /// Waits for readers only as long as an application does by default
+    #[arg(long)]
+    pub bounded: bool,
+    /// Is done when a collector has committed everything, not when all readers have it
+    #[arg(long)]
+    pub kept: bool,
+}
+
+impl Asked {
+    /// The arguments that ask for this.
+    pub fn arguments(&self) -> Vec<String> {
+        let mut list = ["perf", "part", "producer"].map(str::to_owned).to_vec();
+        list.extend([self.seconds.to_string(), self.size.to_string(), self.readers.to_string()]);
+        list.extend(["--packet".to_owned(), self.packet.to_string()]);
+        for (name, value) in [("--rate", self.rate), ("--immediate", self.immediate)] {
+            list.extend(value.into_iter().flat_map(|value| [name.to_owned(), value.to_string()]));
+        }
+        list.extend(self.bounded.then(|| "--bounded".to_owned()));
+        list.extend(self.kept.then(|| "--kept".to_owned()));
+        list
+    }
+}
+
+/// Logs, and tells what came of it.
+pub fn produce(context: &Context, asked: &Asked) -> Result<Value, Failure> {
+    let participant = join(context, "perf-producer", qos(asked.bounded)?)?;
+    await_everybody(&participant, asked.readers)?;
+    let mut settings = LogSettings::isolated(participant.domain().clone(), participant.source().clone());
+    settings.rings = participant.log_rings();
+    settings.ring_bytes = RING;
+    settings.packet_records = asked.packet.max(1);
+    settings.full_wait = Duration::from_secs(10);
+    settings.full_wait_grave = settings.full_wait;
+    if !asked.bounded {
+        settings.close_wait = PATIENCE;
+    }
+    let close_wait = settings.close_wait;
+    let logger = Logger::on(participant, settings).map_err(|error| Failure::failed("the logger", error))?;
+
+    let own = || measure::usage(std::process::id()).unwrap_or_default();
+    let (begun, cpu, before) = (Instant::now(), cpu_s(), own());
+    let over = AtomicBool::new(false);
+    let (number, urgent_number, backlog) = thread::scope(|scope| {
+        let (logger, over) = (&logger, &over);
+        let urgent = asked.immediate.map(|rate| scope.spawn(move || log_urgent(logger, rate, over)));
+        let watch = scope.spawn(move || Backlog::watch(logger, over));
+        let number = log(logger, asked, begun, &context.interrupt);
+        over.store(true, Ordering::Release);
+        let joined = |thread: thread::ScopedJoinHandle<'_, u64>| thread.join().unwrap_or_default();
+        (number, urgent.map_or(0, joined), watch.join().unwrap_or_default())
+    });
+    let logging_s = begun.elapsed().as_secs_f64();
+    // A reader that is not waited for may never have everything.
+    let confirmed = if asked.kept { logger.flush_to_archive(PATIENCE) } else { logger.flush(close_wait) };
+    let elapsed_s = begun.elapsed().as_secs_f64();
+    let (stats, used) = (logger.stats(), own());
+    Ok(json!({
+        "produced": number + urgent_number,
+        "immediate": urgent_number,
+        "dropped": stats.dropped,
+        "confirmed": confirmed,
+        "logging_s": logging_s,
+        "elapsed_s": elapsed_s,
+        "bytes": stats.bytes,
+        "waited": stats.waited,
+        "backlog": backlog.report(stats.high_water),
+        "rss": used.rss,
+        "written": used.written - before.written,
+        "cpu_s": cpu_s() - cpu,
+    }))
+}
+
+fn qos(bounded: bool) -> Result<QosTable, Failure> {
+    if bounded {
+        return Ok(QosTable::default());
+    }
+    // An application whose every record matters: the bus may slow it down, which is what is measured.
+    let patch =
+        QosPatch { topics: "log/*".to_owned(), max_wait_ms: Some(10_000), wait_period_ms: Some(10_000), ..QosPatch::default() };
+    QosTable::new(vec![patch]).map_err(|error| Failure::Failed(error.to_string()))
+}
+
+/// A writer of the same topics is only there to see whether everybody who should read does.
+fn await_everybody(participant: &Participant, readers: usize) -> Result<(), Failure> {
+    for level in [Level::Info, Level::Error] {
+        let topic = tampu_log::logger::topic_of(level).map_err(|error| Failure::Failed(error.to_string()))?;
+        let qos = tampu_log::logger::qos_of(participant, &topic);
+        let scout = participant
+            .writer(&topic, &Partition::of(["nobody"]), tampu_log::logger::LOG_BATCH, qos)
+            .map_err(|error| Failure::Failed(error.to_string()))?;
+        await_readers(&scout, readers)?;
+    }
+    Ok(())
+}
+
+/// Makes the records; returns how many.
+fn log(logger: &Logger, asked: &Asked, begun: Instant, interrupt: &Interrupt) -> u64 {
+    let texts = Texts::for_record_size(asked.size);
+    let length = Duration::from_secs_f64(asked.seconds);
+    let mut number = 0;
+    while !interrupt.asked() {
+        let elapsed = begun.elapsed();
+        if elapsed >= length {
+            break;
+        }
+        let due = asked.rate.map_or(u64::MAX, |rate| (elapsed.as_secs_f64() * rate) as u64);
+        if due <= number {
+            thread::sleep(AHEAD);
+            continue;
+        }
+        for _ in 0..AT_ONCE.min(due - number) {
+            info!(logger, "{number:016} {}", texts.of(number));
+            number += 1;
+        }
+    }
+    number
+}
+
+/// Makes immediate records at a rate, each with the time it was made; returns how many.
+fn log_urgent(logger: &Logger, rate: f64, over: &AtomicBool) -> u64 {
+    let every = Duration::try_from_secs_f64(1.0 / rate).unwrap_or(Duration::from_secs(1));
+    let (mut number, mut due) = (0, Instant::now());
+    while !over.load(Ordering::Acquire) {
+        error!(logger, "{}", urgent::message(number));
+        number += 1;
+        due += every;
+        thread::sleep(due.saturating_duration_since(Instant::now()));
+    }
+    number
+}
+
+/// What waits between this process's calls and the commit: bytes in the log rings, which get their room back when whoever keeps
+/// records has committed them.
+#[derive(Default)]
+struct Backlog {
+    samples: Vec<u64>,
+}
+
+impl Backlog {
+    fn watch(logger: &Logger, over: &AtomicBool) -> Backlog {
+        let mut backlog = Backlog::default();
+        while !over.load(Ordering::Acquire) {
+            backlog.samples.push(logger.stats().waiting);
+            thread::sleep(LOOK);
+        }
+        backlog
+    }
+
+    /// `high_water`: the most that was seen by those who write and drain, who look more often than we do.
+    fn report(&self, high_water: u64) -> Value {
+        let quarter = self.samples.len().div_ceil(4);
+        let mean = |samples: &[u64]| samples.iter().sum::<u64>() as f64 / samples.len().max(1) as f64;
+        json!({
+            "max": high_water.max(self.samples.iter().copied().max().unwrap_or(0)),
+            "bound": RING,
+            "mean": mean(&self.samples).round(),
+            "first_quarter": mean(&self.samples[..quarter]).round(),
+            "last_quarter": mean(&self.samples[self.samples.len() - quarter..]).round(),
+            "samples": self.samples.len(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_backlog_that_grows_shows_in_its_quarters() {
+        let backlog = Backlog { samples: (0..100).collect() };
+        let report = backlog.report(500);
+        assert_eq!(
+            (&report["max"], &report["first_quarter"], &report["last_quarter"]),
+            (&json!(500), &json!(12.0), &json!(87.0))
+        );
+        assert_eq!(Backlog::default().report(0)["mean"], json!(0.0));
+    }
+
+    #[test]
+    fn what_is_asked_is_understood() {
+        #[derive(Debug, clap::Parser)]
+        struct Line {
+            #[command(flatten)]
+            asked: Asked,
+        }
+        let asked = Asked {
+            seconds: 0.5,
+            size: 250,
+            readers: 3,
+            rate: Some(2e5),
+            packet: 1,
+            immediate: Some(100.0),
+            bounded: true,
+            kept: true,
+        };
+        let arguments = asked.arguments();
+        let line = <Line as clap::Parser>::try_parse_from(&arguments[2..]).unwrap();
+        assert_eq!(format!("{:?}", line.asked), format!("{asked:?}"));
+    }
+}
