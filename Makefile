@@ -74,6 +74,19 @@ bench-spdlog:
 	@g++ -O2 -std=c++17 -DSPDLOG_SHARED_LIB -DSPDLOG_COMPILED_LIB -DSPDLOG_FMT_EXTERNAL -Wall -Wextra \
 		-o "$(CARGO_TARGET_DIR)/release/bench-spdlog" benches/peers/spdlog.cpp -lspdlog -lfmt -pthread
 
+.PHONY: bench-event-tango
+bench-event-tango: bench-tango ## the events of real Tango, by its C++ library and by PyTango
+	@scripts/need.sh pytango
+	@"$$(scripts/venv.sh)/bin/python" benches/peers/tango_table.py $(ARGS)
+
+# Tango's peer is C++ and has its own program beside the other benches.
+.PHONY: bench-tango
+bench-tango:
+	@scripts/need.sh cxx tango
+	@mkdir -p "$(CARGO_TARGET_DIR)/release"
+	@g++ -O3 -std=c++17 -Wall -Wextra $$(pkg-config --cflags tango | sed 's/-I/-isystem /g') \
+		-o "$(CARGO_TARGET_DIR)/release/bench-tango" benches/peers/tango_event.cpp $$(pkg-config --libs tango) -pthread
+
 .PHONY: bench-build
 bench-build: need
 	@scripts/need.sh cxx

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # need.sh THING...: makes sure each thing is on this machine: installs it where that can be done without asking, else says
 # in one line what is missing and the command that installs it. Things: rust, cc, cxx, spdlog, python, nats, rsyslog,
-# netns, logger, valgrind.
+# netns, logger, valgrind, tango, pytango.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -30,6 +30,7 @@ debian() { # WHAT PACKAGE...
 has_cc() { command -v cc >/dev/null && printf 'int main(void){return 0;}' | cc -x c -o /dev/null - 2>/dev/null; }
 has_cxx() { command -v c++ >/dev/null && printf '#include <vector>\nint main(){}' | c++ -x c++ -o /dev/null - 2>/dev/null; }
 has_spdlog() { printf "#include <spdlog/spdlog.h>\nint main(){}" | c++ -std=c++17 -x c++ -fsyntax-only - 2>/dev/null; }
+has_tango() { printf "#include <tango.h>\nint main(){}" | c++ -std=c++17 $(pkg-config --cflags tango) -x c++ -fsyntax-only - 2>/dev/null; }
 has_python() { python3 -c 'import venv, ensurepip, sys; sys.exit(sys.version_info < (3, 9))' 2>/dev/null; }
 
 need_rust() {
@@ -61,6 +62,10 @@ for thing in "$@"; do
     cxx) has_cxx || debian "a C++ compiler" g++ ;;
     spdlog) has_spdlog || debian "spdlog" libspdlog-dev ;;
     python) has_python || debian "Python with venv" python3 python3-venv ;;
+    tango) has_cxx || debian "a C++ compiler" g++; has_tango || debian "Tango's C++ library" libtango-dev pkg-config ;;
+    # In the environment of the tests, which `scripts/venv.sh` names.
+    pytango) has_python || debian "Python with venv" python3 python3-venv
+      scripts/venv.sh benches/peers/requirements.txt >/dev/null || missing "PyTango" "a network that reaches pypi.org, or a wheel of PyTango 10" ;;
     nats) command -v nats-server >/dev/null || debian "the NATS server" nats-server ;;
     # Its program lies where only root's search path leads.
     rsyslog) [ -x /usr/sbin/rsyslogd ] || command -v rsyslogd >/dev/null || debian "rsyslog" rsyslog ;;

@@ -6,13 +6,7 @@ cd "$(dirname "$0")/.."
 target=${CARGO_TARGET_DIR:-$HOME/.cache/tampu/target}
 
 scripts/need.sh rust cc cxx spdlog python nats rsyslog netns logger
-# The interpreter named by `python3` may change; an environment made for another one is made anew.
-venv=$target/venv-$(python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])')
-if ! "$venv/bin/python" -m pip --version >/dev/null 2>&1; then
-  rm -rf "$venv"
-  python3 -m venv "$venv"
-fi
-"$venv/bin/python" -m pip install --quiet --disable-pip-version-check --requirement tests/peers/requirements.txt
+venv=$(scripts/venv.sh tests/peers/requirements.txt)
 
 echo "== the tests that need root and namespaces, and those of the benches"
 cargo test --locked --tests -- --ignored
