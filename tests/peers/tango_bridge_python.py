@@ -31,8 +31,9 @@ class Lines:
     started = []
 
     def __init__(self, *command):
+        python = os.environ.get("BRIDGE_PYTHON", sys.executable) if command[0] == BRIDGE else sys.executable
         # pylint: disable-next=consider-using-with
-        self.process = subprocess.Popen([sys.executable, *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen([python, *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.heard, self.past = queue.Queue(), []
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()
@@ -415,6 +416,26 @@ def requests(bridge):
     check("bad requests are told, one by one", True)
 
 
+def unread():
+    """Nobody reads what it says for a while."""
+    lines = 20_000
+    with subprocess.Popen([sys.executable, BRIDGE], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        # A bridge that waited for its reader would read no further, and we would wait for ever.
+        watchdog = threading.Timer(PATIENCE, process.kill)
+        watchdog.start()
+        try:
+            process.stdin.write(b'{"what": 1}\n' * lines)
+            process.stdin.flush()
+            told = [json.loads(process.stdout.readline()) for _ in range(lines + 1)]
+        except (OSError, ValueError) as why:
+            sys.exit(f"FAILED: requests are read while nobody reads the answers: {why}")
+        finally:
+            watchdog.cancel()
+        check("requests are read while nobody reads the answers, and none is forgotten", sum("error" in line for line in told) == lines)
+        process.stdin.close()
+        check("then it ends", process.wait(10) == 0)
+
+
 def main():
     os.environ.pop("TANGO_HOST", None)
     try:
@@ -422,6 +443,7 @@ def main():
         hello = bridge.hear("hello", lambda line: "hello" in line)["hello"]
         print(f"tango_bridge_python: PyTango {hello['pytango']}, Tango {hello['tango']}", flush=True)
         requests(bridge)
+        unread()
         outwards(bridge)
         inwards(bridge)
         bridge.process.stdin.close()

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tampu's bridge to Tango, the Python side: JSON lines on stdin and stdout, PyTango 10 behind.
+"""Tampu's bridge to Tango, the Python side: JSON lines on stdin and stdout, PyTango (9.5 to 10) behind.
 
 What each line says is written in spec/wire/tango-bridge.md. A process of its own, because PyTango brings a whole Tango with it and
 a library that blocks or crashes shall not do so in a hub.
@@ -128,8 +128,8 @@ class Output:
             self.count("dropped_in")
 
     def error(self, what, request=None, **about):
-        """Says that something did not work."""
-        self.say({"error": {"failure": what, **about}}, request=request)
+        """Says that something did not work. What nobody waits for by its id may be dropped, so that bad requests cannot fill the memory."""
+        self.say({"error": {"failure": what, **about}}, about.get("attribute", "") if request is None else None, request)
 
     def count(self, what, by=1):
         """Counts."""
@@ -177,7 +177,7 @@ try:
     import tango
     import tango.server
 except ImportError as missing:
-    OUTPUT.error(failure("Tampu_NoPyTango", f"{missing}; install it with: python3 -m pip install 'pytango>=10.1,<11'"))
+    OUTPUT.error(failure("Tampu_NoPyTango", f"{missing}; install it with: python3 -m pip install 'pytango>=9.5,<11'"))
     OUTPUT.finish()
     os._exit(3)
 
@@ -344,13 +344,14 @@ class Listener:
             line["failures"] = failures
         elif self.kind == "configuration":
             OUTPUT.say({"config": {"attribute": address.text, "config": config_of(address.name, event.attr_conf)}}, address.text)
-            self._heard()
+            if self._heard() != "update":
+                SUBSCRIPTIONS.later(lambda: SUBSCRIPTIONS.look_at(address, subscription.proxy))
             return
         else:
             line["reason"] = self._heard()
             if self.kind == "data_ready":
                 # Tango says by a counter of nothing that the subscription stands.
-                if getattr(event, "ctr", None) is None or event.event_reason == tango.EventReason.SubSuccess:
+                if getattr(event, "ctr", None) is None or NEW_CLIENT and event.event_reason == tango.EventReason.SubSuccess:
                     return
                 line["counter"] = event.ctr
             elif self.kind == "interface":
@@ -412,11 +413,11 @@ class Subscription:
                 if kind in begun:
                     continue
                 begun.add(kind)
-                listener, mode = Listener(self, kind), tango.EventSubMode.AsyncRead
+                listener = Listener(self, kind)
                 if kind == "interface":
-                    number = proxy.subscribe_event(EVENT_TYPES[kind], listener, mode)
+                    number = proxy.subscribe_event(EVENT_TYPES[kind], listener, **PATIENT)
                 else:
-                    number = proxy.subscribe_event(self.address.attribute, EVENT_TYPES[kind], listener, mode)
+                    number = proxy.subscribe_event(self.address.attribute, EVENT_TYPES[kind], listener, **PATIENT)
                 self.ids.append((kind, number))
 
     def end(self):
@@ -435,7 +436,7 @@ class Subscriptions:
     """All of them, and the threads that make them."""
 
     def __init__(self):
-        self.all, self.lock, self.proxies = {}, threading.Lock(), {}
+        self.all, self.lock, self.proxies, self.old = {}, threading.Lock(), {}, set()
         self.tasks, self.count, self.changed = [], itertools.count(), threading.Condition()
         for number in range(WORKERS):
             threading.Thread(target=self._work, name=f"worker {number}", daemon=True).start()
@@ -511,6 +512,19 @@ class Subscriptions:
 
         self.later(task)
 
+    def look_at(self, address, proxy):
+        """Tells of a source that we do not get along with, once for each device."""
+        try:
+            release = proxy.get_idl_version()
+        except tango.DevFailed:
+            return
+        with self.lock:
+            told = address.device in self.old
+            self.old.add(address.device)
+        if NEW_CLIENT and release < 6 and not told:
+            why = f"a server of Tango 9, and this is Tango {tango.constants.TgLibVers}: every other event is lost on the way; use PyTango 9.5 for this source"
+            OUTPUT.error({**failure("Tampu_OldServer", why), "severity": "warning"}, attribute=address.text)
+
     def list(self, request, pattern):
         """The attributes a database knows, where there is one."""
 
@@ -532,24 +546,25 @@ class Subscriptions:
         self.later(task)
 
 
+TANGO_NAMES = {"configuration": "ATTR_CONF_EVENT", "interface": "INTERFACE_CHANGE_EVENT"}
+# Tango 9 has no alarm events.
 EVENT_TYPES = {
-    "change": tango.EventType.CHANGE_EVENT,
-    "alarm": tango.EventType.ALARM_EVENT,
-    "archive": tango.EventType.ARCHIVE_EVENT,
-    "periodic": tango.EventType.PERIODIC_EVENT,
-    "user": tango.EventType.USER_EVENT,
-    "configuration": tango.EventType.ATTR_CONF_EVENT,
-    "data_ready": tango.EventType.DATA_READY_EVENT,
-    "interface": tango.EventType.INTERFACE_CHANGE_EVENT,
+    kind: getattr(tango.EventType, name)
+    for kind in KINDS
+    if hasattr(tango.EventType, name := TANGO_NAMES.get(kind, f"{kind.upper()}_EVENT"))
 }
+# The release of Tango's interface that is in this process, which a server of an older one may not get along with.
+NEW_CLIENT = hasattr(tango, "EventSubMode")
+# Neither fails where the device is not there. Before 10.1 the call waits for it; that is a worker's time.
+PATIENT = {"sub_mode": tango.EventSubMode.AsyncRead} if NEW_CLIENT else {"stateless": True}
 
 
 def kinds_of(words):
     """Kinds by Tampu's words or Tango's, each once."""
     kinds = list(dict.fromkeys(ALIASES.get(word, word) for word in words))
-    unknown = [kind for kind in kinds if kind not in KINDS]
+    unknown = [kind for kind in kinds if kind not in EVENT_TYPES]
     if unknown:
-        raise Refused("Tampu_UnknownKind", f"'{unknown[0]}' is no kind of event ({', '.join(KINDS)})")
+        raise Refused("Tampu_UnknownKind", f"'{unknown[0]}' is no kind of event here ({', '.join(EVENT_TYPES)})")
     return kinds
 
 
@@ -654,7 +669,7 @@ class Served:
                 data = numpy.asarray(data)
             value = value_of(self.config["data_type"], self.config["format"], data)
             OUTPUT.count("written")
-            OUTPUT.say({"written": {"attribute": self.config["name"], "time_ns": time.time_ns(), "value": value}})
+            OUTPUT.say({"written": {"attribute": self.config["name"], "time_ns": time.time_ns(), "value": value}}, self.config["name"])
         except Exception as why:
             OUTPUT.could_not_convert(self.config["name"], "written", why)
             raise
@@ -843,8 +858,9 @@ class Server:
         device = self.devices[one.device_name.lower()]
         if not one.built_in:
             device.add_attribute(one.definition())
-        for implemented in (device.set_change_event, device.set_archive_event, device.set_alarm_event):
-            implemented(one.attribute, True, False)
+        for kind in ("change", "archive", "alarm"):
+            if kind in EVENT_TYPES:
+                getattr(device, f"set_{kind}_event")(one.attribute, True, False)
         if not one.built_in:
             device.set_data_ready_event(one.attribute, True)
         if one.config.get("polled_ms"):
