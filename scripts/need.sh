@@ -30,7 +30,7 @@ debian() { # WHAT PACKAGE...
 has_cc() { command -v cc >/dev/null && printf 'int main(void){return 0;}' | cc -x c -o /dev/null - 2>/dev/null; }
 has_cxx() { command -v c++ >/dev/null && printf '#include <vector>\nint main(){}' | c++ -x c++ -o /dev/null - 2>/dev/null; }
 has_spdlog() { printf "#include <spdlog/spdlog.h>\nint main(){}" | c++ -std=c++17 -x c++ -fsyntax-only - 2>/dev/null; }
-has_tango() { printf "#include <tango.h>\nint main(){}" | c++ -std=c++17 $(pkg-config --cflags tango) -x c++ -fsyntax-only - 2>/dev/null; }
+has_tango() { pkg-config --exists tango 2>/dev/null; }
 has_python() { python3 -c 'import venv, ensurepip, sys; sys.exit(sys.version_info < (3, 9))' 2>/dev/null; }
 
 need_rust() {

@@ -398,7 +398,12 @@ def outwards(bridge):
     bridge.tell({"push": {"attribute": "lab/tampu/2/late", "value": value_for("DevShort", "scalar", -4)}})
     bridge.tell({"id": 14, "counts": {}})
     bridge.hear("counts", lambda line: line.get("id") == 14)
-    until("the new value is read", lambda: second.tell({"read": "late"}) or second.hear("a read", lambda line: "read" in line or "failed" in line).get("value") == -4)
+
+    def late():
+        second.tell({"read": "late"})
+        return second.hear("a read", lambda line: "read" in line or "failed" in line).get("value")
+
+    until("the new value is read", lambda: late() == -4)
     check(f"attributes come and go while {len(served)} others are served", True)
 
 

@@ -106,7 +106,10 @@ def source(port):
         def write_it(self, attr):
             say({"written": [attr.get_name(), plain(attr.get_write_value())]})
 
-        @attribute(dtype=float, rel_change="1", abs_change="-2,3", archive_period="5000", min_value=-5, max_alarm=90, unit="mbar", label="The pressure", doc="of the vessel")
+        @attribute(
+            dtype=float, rel_change="1", abs_change="-2,3", archive_period="5000", min_value=-5, max_alarm=90,
+            unit="mbar", label="The pressure", doc="of the vessel",
+        )  # fmt: skip
         def configured(self):
             return 4.5
 

@@ -980,7 +980,8 @@ def understand(line):
         request = wish.pop("id", None)
         ((verb, what),) = wish.items()
     except (ValueError, AttributeError, TypeError):
-        OUTPUT.error(failure("Tampu_BadRequest", "a line is an object with one request, and an id if an answer is to have one"), line=line[:200].decode("utf-8", "replace"))
+        why = "a line is an object with one request, and an id if an answer is to have one"
+        OUTPUT.error(failure("Tampu_BadRequest", why), line=line[:200].decode("utf-8", "replace"))
         return
     here = {
         "subscribe": SUBSCRIPTIONS.subscribe,
