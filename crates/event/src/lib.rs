@@ -1,0 +1,2 @@
+//! Attribute events.
+pub mod criteria;
