@@ -1,2 +1,5 @@
 //! Attribute events.
+pub mod ask;
 pub mod criteria;
+pub mod server;
+pub mod topics;

@@ -44,6 +44,9 @@ const PLAIN_TAIL: usize = 4;
 /// The current value, sent because somebody asked for it: nothing new to those who have its number.
 pub const FLAG_REFRESH: u8 = 1;
 
+/// With [`FLAG_REFRESH`]: the value is not here; it is that of the event of this number, which is in the same stream before.
+pub const FLAG_IN_STREAM: u8 = 2;
+
 /// Why a value cannot be sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadValue {
