@@ -217,11 +217,7 @@ pub fn configure(
 }
 
 /// What servers know about why events come or do not.
-pub fn doctor(
-    participant: &Participant,
-    pattern: &AttributePattern,
-    timeout: Duration,
-) -> Result<Vec<Answer<Facts>>, AskFailed> {
+pub fn doctor(participant: &Participant, pattern: &AttributePattern, timeout: Duration) -> Result<Vec<Answer<Facts>>, AskFailed> {
     described(participant, topics::DOCTOR, &Question { pattern: Some(pattern.clone()), set: None }, timeout)
 }
 

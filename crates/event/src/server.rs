@@ -41,6 +41,7 @@ pub use attribute::{Attribute, Lent, PushError, Pushed, Receipt};
 use attribute::{Handle, Inner, Out};
 use poll::Polls;
 use rivals::Rivals;
+pub(crate) use rivals::yields;
 use services::Services;
 
 mod attribute;

@@ -213,13 +213,7 @@ impl Attribute {
         self.signal(Kinds::GENERIC, value, name)
     }
 
-    fn publish(
-        &self,
-        reading: &Reading<'_>,
-        time: Option<Time>,
-        kinds: Option<Kinds>,
-        name: &str,
-    ) -> Result<Pushed, PushError> {
+    fn publish(&self, reading: &Reading<'_>, time: Option<Time>, kinds: Option<Kinds>, name: &str) -> Result<Pushed, PushError> {
         let (inner, shared) = (self.inner(), &self.handle.shared);
         self.mine()?;
         let mut state = lock(&inner.state);
@@ -301,12 +295,7 @@ impl Attribute {
 
     /// Publishes as [`Attribute::push_as`] does and waits until everybody who subscribed has taken it, or the time is up. For
     /// attributes declared [`super::Delivery::Acknowledged`]; others share their stream, and the receipt names who reads that.
-    pub fn push_acknowledged(
-        &self,
-        kinds: Kinds,
-        reading: &Reading<'_>,
-        timeout: Duration,
-    ) -> Result<Receipt, PushError> {
+    pub fn push_acknowledged(&self, kinds: Kinds, reading: &Reading<'_>, timeout: Duration) -> Result<Receipt, PushError> {
         let pushed = self.push_as(kinds, reading, None)?;
         let writer = &self.inner().out.writer;
         // The stream's own count, which other attributes may have moved on since: then the receipt is for more than this.
