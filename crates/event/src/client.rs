@@ -153,6 +153,7 @@ impl Client {
             created: shared.clock.utc().0,
             delivered: AtomicU64::new(0),
             unknown: AtomicU64::new(0),
+            panicked: AtomicU64::new(0),
             bound: AtomicUsize::new(0),
         });
         shared.command(Command::Subscribe(sub.clone()));
@@ -216,9 +217,11 @@ impl Drop for Client {
         lock(&self.shared.turned).clear();
         let this = std::thread::current().id();
         let workers = std::mem::take(&mut *lock(&self.shared.workers));
-        for worker in workers.into_iter().filter(|worker| worker.thread().id() != this) {
-            // A callback may drop the client: its own worker ends by itself.
-            let _ = worker.join();
+        // A callback may drop the client. Then its own worker and those that wait to call it end by themselves.
+        if workers.iter().all(|worker| worker.thread().id() != this) {
+            for worker in workers {
+                let _ = worker.join();
+            }
         }
     }
 }
@@ -252,8 +255,9 @@ impl Shared {
             let number = self.running.fetch_add(1, Ordering::Relaxed) as u64;
             // Differs between feeds and processes, which is all it has to.
             let token = self.participant.incarnation().start.rotate_left(17) ^ u64::from(std::process::id()) ^ number << 40;
-            let Ok(feed) = Feed::open(&self.participant, &key, inlet.clone(), token) else {
-                // The engine is gone or refuses: what is bound here gets nothing, which `known` and the bus's own state tell.
+            let Ok(feed) = Feed::open(&self.participant, &key, inlet, token) else {
+                // The engine refuses for now; its orders stay.
+                lock(&self.book).wanted.push(key);
                 continue;
             };
             if self.settings.workers == Workers::Caller {

@@ -475,3 +475,27 @@ fn polls_keep_their_period_and_a_slow_reader_of_one_is_nobody_else_s() {
     scene.pass(Duration::from_secs(2), &[&server], &[&client]);
     assert!((3..=5).contains(&log.take().len()));
 }
+
+#[test]
+fn a_callback_that_panics_ends_nothing() {
+    let scene = Scene::new();
+    let (server, client) = (scene.publisher("a", "vacuum"), scene.subscriber("b", "panel"));
+    let pressure = server.server.declare(scalar("a/b/c/d")).unwrap();
+    let mut count = 0;
+    let bad = client.client.subscribe(wish(&["a/b/c/d"]), move |_| {
+        count += 1;
+        if count == 2 {
+            std::panic::resume_unwind(Box::new("on purpose"));
+        }
+    });
+    let log = Log::default();
+    let _good = client.client.subscribe(wish(&["a/b/c/d"]), log.call());
+    scene.pass(50 * MS, &[&server], &[&client]);
+    for number in 1..4 {
+        pressure.push(Value::scalar(&f64::from(number))).unwrap();
+    }
+    scene.pass(50 * MS, &[&server], &[&client]);
+    assert_eq!(log.take().len(), 4);
+    let stats = bad.stats();
+    assert_eq!((stats.delivered, stats.panicked, stats.bound), (4, 1, 1));
+}

@@ -271,8 +271,7 @@ impl Feed {
         self.inlet.bindings.fetch_add(1, Ordering::Relaxed);
         if again {
             let event = word(&route.info, &source.info, Reason::SourceReturned, self.participant.clock().utc());
-            sub.delivered.fetch_add(1, Ordering::Relaxed);
-            sub.sink.take(&event);
+            sub.hand(&event);
         }
         route.bound.push(Bound { sub, binding });
         source.wanted.push(target.attribute);
@@ -287,8 +286,7 @@ impl Feed {
             self.inlet.bindings.fetch_sub(1, Ordering::Relaxed);
             sub.bound.fetch_sub(1, Ordering::Relaxed);
             if let Some(reason) = told.filter(|_| sub.active.load(Ordering::Acquire)) {
-                sub.delivered.fetch_add(1, Ordering::Relaxed);
-                sub.sink.take(&word(&route.info, &source.info, reason, now));
+                sub.hand(&word(&route.info, &source.info, reason, now));
             }
         }
         if route.bound.is_empty() {
@@ -417,8 +415,7 @@ fn word<'a>(info: &'a Arc<AttributeInfo>, source: &'a SourceInfo, reason: Reason
 fn tell_route(route: &Route, source: &SourceInfo, reason: Reason, now: Time) {
     let event = word(&route.info, source, reason, now);
     for bound in route.bound.iter().filter(|bound| bound.sub.active.load(Ordering::Acquire)) {
-        bound.sub.delivered.fetch_add(1, Ordering::Relaxed);
-        bound.sub.sink.take(&event);
+        bound.sub.hand(&event);
     }
 }
 
@@ -510,8 +507,7 @@ impl Route {
                     reading: has_reading.then_some(view),
                     bytes,
                 };
-                bound.sub.delivered.fetch_add(1, Ordering::Relaxed);
-                bound.sub.sink.take(&event);
+                bound.sub.hand(&event);
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{HashMap, VecDeque},
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Mutex,
         atomic::{AtomicU64, Ordering},
@@ -25,12 +26,17 @@ pub(super) enum Sink {
 }
 
 impl Sink {
-    pub fn take(&self, event: &Event<'_>) {
+    /// Hands an event over; says whether that went well. A callback that panics ends neither its worker nor its subscription.
+    pub fn take(&self, event: &Event<'_>) -> bool {
         match self {
-            Sink::Call(call) => (lock(call))(event),
+            Sink::Call(call) => {
+                let mut call = lock(call);
+                return catch_unwind(AssertUnwindSafe(|| call(event))).is_ok();
+            }
             Sink::Queue(queue) => queue.put(event.to_update()),
             Sink::Latest(latest) => latest.put(event),
         }
+        true
     }
 }
 

@@ -13,7 +13,7 @@ use tampu_types::event::{AttributeName, AttributePattern, Kinds};
 
 use super::{
     Command, Shared,
-    event::Update,
+    event::{Event, Update},
     sink::{Latest, Queue, Sink},
 };
 
@@ -65,7 +65,18 @@ pub(super) struct Sub {
     pub created: i64,
     pub delivered: AtomicU64,
     pub unknown: AtomicU64,
+    pub panicked: AtomicU64,
     pub bound: AtomicUsize,
+}
+
+impl Sub {
+    /// Hands an event over.
+    pub fn hand(&self, event: &Event<'_>) {
+        self.delivered.fetch_add(1, Ordering::Relaxed);
+        if !self.sink.take(event) {
+            self.panicked.fetch_add(1, Ordering::Relaxed);
+        }
+    }
 }
 
 /// Its counters.
@@ -79,6 +90,8 @@ pub struct SubscriptionStats {
     pub unknown_kinds: u64,
     /// Events that a full queue dropped, or that newer values replaced before they were looked at.
     pub dropped: u64,
+    /// Calls of the callback that ended in a panic.
+    pub panicked: u64,
 }
 
 /// A subscription whose events go to a callback. Ends when it is dropped; a call that has begun meanwhile is finished.
@@ -109,6 +122,7 @@ impl Subscription {
             delivered: self.sub.delivered.load(Ordering::Relaxed),
             unknown_kinds: self.sub.unknown.load(Ordering::Relaxed),
             dropped,
+            panicked: self.sub.panicked.load(Ordering::Relaxed),
         }
     }
 }
