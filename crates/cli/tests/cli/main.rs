@@ -1,6 +1,7 @@
 //! The command line as a person uses it: real processes, real sockets, directories of their own.
 
 mod attach;
+mod events;
 mod export;
 mod faults;
 mod files;

@@ -78,6 +78,11 @@ impl Event<'_> {
 }
 
 impl Update {
+    /// Bytes of the event as it was received; 0 for word of the source.
+    pub fn size(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// The reading, where the reason has one.
     pub fn reading(&self) -> Option<EventView<'_>> {
         // It was parsed before it was copied.
