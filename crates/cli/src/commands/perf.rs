@@ -6,17 +6,19 @@ use clap::Subcommand;
 use crate::{commands::Context, failure::Outcome};
 
 pub mod bus;
+pub mod event;
 pub mod log;
 mod members;
 mod part;
 mod scene;
 mod verify;
 
-/// Measure the bus and the log line on this host
+/// Measure the bus, the log line and attribute events on this host
 #[derive(Debug, Subcommand)]
 pub enum Perf {
     Log(log::PerfLog),
     Bus(bus::PerfBus),
+    Event(event::PerfEvent),
     #[command(hide = true)]
     Part(part::Part),
 }
@@ -26,6 +28,7 @@ impl Perf {
         match self {
             Perf::Log(log) => log.run(context),
             Perf::Bus(bus) => bus.run(context),
+            Perf::Event(event) => event.run(),
             Perf::Part(part) => part.run(context),
         }
     }

@@ -211,10 +211,14 @@ impl Feed {
                 self.unbind(incarnation, attribute, sub, told);
             }
             Order::Configured { incarnation, attribute, info } => {
-                if let Some(route) = self.route(incarnation, attribute) {
-                    route.info = info;
+                let now = self.participant.clock().utc();
+                let Some(source) = self.sources.get_mut(&incarnation) else { return };
+                let Some(Some(route)) = source.routes.get_mut(attribute as usize) else { return };
+                route.info = info;
+                // Who has no value yet gets the first with this configuration.
+                for bound in route.bound.iter().filter(|bound| bound.binding.is_live()) {
+                    bound.sub.hand(&word(&route.info, &source.info, Reason::ConfigChanged, now));
                 }
-                self.tell(incarnation, attribute, Reason::ConfigChanged);
             }
             Order::Tell { incarnation, attribute, reason } => self.tell(incarnation, attribute, reason),
             Order::Withdrawn { incarnation, attribute } => {
@@ -292,10 +296,6 @@ impl Feed {
         if route.bound.is_empty() {
             *slot = None;
         }
-    }
-
-    fn route(&mut self, incarnation: Incarnation, attribute: u32) -> Option<&mut Route> {
-        self.sources.get_mut(&incarnation)?.routes.get_mut(attribute as usize)?.as_deref_mut()
     }
 
     /// Tells everybody bound to an attribute.

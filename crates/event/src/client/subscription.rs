@@ -72,6 +72,9 @@ pub(super) struct Sub {
 impl Sub {
     /// Hands an event over.
     pub fn hand(&self, event: &Event<'_>) {
+        if !self.active.load(Ordering::Acquire) {
+            return;
+        }
         self.delivered.fetch_add(1, Ordering::Relaxed);
         if !self.sink.take(event) {
             self.panicked.fetch_add(1, Ordering::Relaxed);

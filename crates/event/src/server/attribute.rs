@@ -183,6 +183,16 @@ impl Attribute {
         lock(&self.inner().state).config.clone()
     }
 
+    /// How many processes read the stream it is in.
+    pub fn readers(&self) -> usize {
+        self.inner().out.writer.readers().iter().filter(|reader| reader.state != ReaderState::Gone).count()
+    }
+
+    /// Waits until everybody has taken what its stream has carried so far, or the time is up; says whether they have.
+    pub fn flush(&self, timeout: Duration) -> bool {
+        self.inner().out.writer.flush(timeout).complete()
+    }
+
     /// Publishes a good reading, if a criterion holds; it is the current value in any case.
     pub fn push(&self, value: Value<'_>) -> Result<Pushed, PushError> {
         self.publish(&Reading::of(value), None, None, "")
