@@ -238,7 +238,7 @@ impl Server {
         let shared = &self.shared;
         let mut rivals = lock(&shared.rivals);
         // What has come since the keeper looked counts.
-        rivals.read(&shared.participant, |_, _| {}, |_| {});
+        shared.read_rivals(&mut rivals);
         if let Some(by) = rivals.owner_before(&config.name, options.redundant, &shared.participant) {
             return Err(DeclareError::Taken { name: config.name, by });
         }
@@ -305,28 +305,32 @@ impl Shared {
 
     /// Does the keeper's work once; says whether there may be more at once.
     fn keep(&self) -> bool {
-        {
-            let mut rivals = lock(&self.rivals);
-            let table = &self.table;
-            rivals.read(
-                &self.participant,
-                |declaration, source| {
-                    let table = lock(table);
-                    let ours = table.by_name.get(declaration.config.name.folded());
-                    let ours = ours.and_then(|&index| table.by_index.get(index as usize)?.clone());
-                    if let Some(ours) = ours {
-                        ours.contested(declaration, source, &self.participant);
-                    }
-                },
-                |gone| lock(table).by_index.iter().flatten().for_each(|inner| inner.rival_gone(gone)),
-            );
-        }
+        self.read_rivals(&mut lock(&self.rivals));
         let answered = self.services.answer_one(self);
         let mut table = lock(&self.table);
         if table.declared > topics::NAMES_KEPT / 2 {
             self.tell_all(&mut table);
         }
         answered
+    }
+
+    /// Takes what other servers have declared, and sees which of our attributes that concerns.
+    fn read_rivals(&self, rivals: &mut Rivals) {
+        let table = &self.table;
+        rivals.read(
+            &self.participant,
+            |declaration, source| {
+                let ours = {
+                    let table = lock(table);
+                    let index = table.by_name.get(declaration.config.name.folded());
+                    index.and_then(|&index| table.by_index.get(index as usize)?.clone())
+                };
+                if let Some(ours) = ours {
+                    ours.contested(declaration, source, &self.participant);
+                }
+            },
+            |gone| lock(table).by_index.iter().flatten().for_each(|inner| inner.rival_gone(gone)),
+        );
     }
 
     /// Where an attribute's events go.

@@ -408,7 +408,7 @@ fn errors_are_values_and_wrong_readings_are_refused() {
     let (server, client) = (scene.publisher("a", "vacuum"), scene.subscriber("b", "panel"));
     let pressure = server.server.declare(scalar("a/b/c/d")).unwrap();
     let log = Log::default();
-    let _subscription = client.client.subscribe(wish(&["a/b/c/d"]).kinds(Kinds::CHANGE | Kinds::GENERIC), log.call());
+    let subscription = client.client.subscribe(wish(&["a/b/c/d"]).kinds(Kinds::CHANGE | Kinds::GENERIC), log.call());
     scene.pass(50 * MS, &[&server], &[&client]);
     log.take();
     assert!(matches!(pressure.push(Value::scalar(&1i32)), Err(PushError::Wrong(_))));
@@ -420,12 +420,15 @@ fn errors_are_values_and_wrong_readings_are_refused() {
     assert_eq!(pressure.fail(&errors).unwrap().kinds, Kinds::NONE, "the same again");
     pressure.generic("shutter", Some(Value::scalar(&true))).unwrap();
     pressure.data_ready(4).unwrap();
+    // A kind of a later release.
+    pressure.push_as(Kinds(1 << 20), &Reading::of(Value::scalar(&1.0)), None).unwrap();
     scene.pass(50 * MS, &[&server], &[&client]);
     let updates = log.take();
     assert_eq!(updates.len(), 4, "data ready was not asked for: {updates:?}");
     assert!(updates[0].reading().unwrap().value.unwrap().number(0).unwrap().is_nan());
     assert_eq!(updates[2].reading().unwrap().errors, errors);
     assert_eq!(updates[3].reading().unwrap().name, "shutter");
+    assert_eq!(subscription.stats().unknown_kinds, 1);
 }
 
 #[test]

@@ -10,8 +10,8 @@ use tampu_types::event::{Missed, Reason};
 enum State {
     /// Until the current value comes that was asked for; what comes before is older.
     Waiting,
-    /// From the first event of this life on: the subscription was there before it.
-    Fresh,
+    /// From the first event of this life on: the subscription was there before it. Up to this number nothing was a reading.
+    Fresh(u64),
     /// All up to this number has been told.
     Live(u64),
 }
@@ -45,7 +45,7 @@ impl Binding {
     /// `again` says that an earlier life was bound; `before_life` that the subscription is older than this life.
     pub fn new(first: bool, again: bool, before_life: bool) -> Binding {
         Binding {
-            state: if again || before_life { State::Fresh } else { State::Waiting },
+            state: if again || before_life { State::Fresh(0) } else { State::Waiting },
             resumes: again.then_some(Missed::Unknown),
             asked: false,
             first,
@@ -71,9 +71,9 @@ impl Binding {
     pub fn event(&mut self, number: u64) -> Notices {
         match self.state {
             State::Waiting => NOTHING,
-            State::Fresh => {
+            State::Fresh(last) => {
                 self.state = State::Live(number);
-                let missed = if number > 1 { Missed::Exactly(1, number) } else { Missed::Nothing };
+                let missed = missed(last, number);
                 match self.resumes.take() {
                     Some(_) => [None, Some(Notice { reason: Reason::Resumed, missed: Missed::Unknown, by_kind: false })],
                     None if self.first => [None, Some(Notice { reason: Reason::First, missed, by_kind: false })],
@@ -83,7 +83,7 @@ impl Binding {
             State::Live(last) if number <= last => NOTHING,
             State::Live(last) => {
                 self.state = State::Live(number);
-                let missed = if number > last + 1 { Missed::Exactly(last + 1, number) } else { Missed::Nothing };
+                let missed = missed(last, number);
                 match self.resumes.take() {
                     Some(_) => [None, Some(Notice { reason: Reason::Resumed, missed, by_kind: false })],
                     None => [gap(missed), Some(Notice { reason: Reason::Update, missed: Missed::Nothing, by_kind: true })],
@@ -92,11 +92,25 @@ impl Binding {
         }
     }
 
+    /// An event came that is no reading: it is told for itself, and the first value is still to come.
+    pub fn signal(&mut self, number: u64) -> Notices {
+        let last = match &mut self.state {
+            State::Waiting => return NOTHING,
+            State::Fresh(last) | State::Live(last) => last,
+        };
+        if number <= *last {
+            return NOTHING;
+        }
+        let missed = missed(*last, number);
+        *last = number;
+        [gap(missed), Some(Notice { reason: Reason::Update, missed: Missed::Nothing, by_kind: true })]
+    }
+
     /// The current value came, because this process asked for it; `number` is that of the last event.
     pub fn current(&mut self, number: u64) -> Notices {
         self.asked = false;
         match self.state {
-            State::Waiting | State::Fresh => {
+            State::Waiting | State::Fresh(_) => {
                 self.state = State::Live(number);
                 let reason = if self.resumes.is_some() { Reason::Resumed } else { Reason::First };
                 let missed = self.resumes.take().unwrap_or_default();
@@ -116,6 +130,11 @@ impl Binding {
             }
         }
     }
+}
+
+/// What lies between two numbers.
+fn missed(last: u64, number: u64) -> Missed {
+    if number > last + 1 { Missed::Exactly(last + 1, number) } else { Missed::Nothing }
 }
 
 fn gap(missed: Missed) -> Option<Notice> {
@@ -158,6 +177,16 @@ mod tests {
         assert_eq!(told(early.event(1)), [(Reason::First, Missed::Nothing)]);
         let mut late = Binding::new(true, false, true);
         assert_eq!(told(late.event(3)), [(Reason::First, Missed::Exactly(1, 3))]);
+    }
+
+    #[test]
+    fn what_is_no_reading_is_not_taken_for_the_first_value() {
+        let mut binding = Binding::new(true, true, true);
+        assert_eq!(told(binding.signal(1)), [(Reason::Update, Missed::Nothing)]);
+        assert_eq!(told(binding.signal(1)), []);
+        assert_eq!(told(binding.event(2)), [(Reason::Resumed, Missed::Unknown)]);
+        assert_eq!(told(binding.signal(4)), [(Reason::Gap, Missed::Exactly(3, 4)), (Reason::Update, Missed::Nothing)]);
+        assert_eq!(told(Binding::new(true, false, false).signal(1)), []);
     }
 
     #[test]

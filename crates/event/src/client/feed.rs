@@ -483,12 +483,17 @@ impl Route {
             if !bound.sub.active.load(Ordering::Acquire) {
                 continue;
             }
-            let refresh = routing.flags & FLAG_REFRESH != 0;
-            let notices: Notices =
-                if refresh { bound.binding.current(routing.number) } else { bound.binding.event(routing.number) };
+            let known = view.kinds.known();
+            let notices: Notices = if routing.flags & FLAG_REFRESH != 0 {
+                bound.binding.current(routing.number)
+            } else if known.intersects(Kinds::VALUES) {
+                bound.binding.event(routing.number)
+            } else {
+                bound.binding.signal(routing.number)
+            };
             for Notice { reason, missed, by_kind } in notices.into_iter().flatten() {
-                if by_kind && !view.kinds.intersects(bound.sub.wish.kinds) {
-                    if view.kinds.known().is_empty() {
+                if by_kind && !known.intersects(bound.sub.wish.kinds) {
+                    if known.is_empty() {
                         bound.sub.unknown.fetch_add(1, Ordering::Relaxed);
                     }
                     continue;

@@ -356,7 +356,8 @@ impl Attribute {
     pub fn poll(&self, period_ms: u32, read: impl FnMut(&Attribute) + Send + 'static) {
         let shared = &self.handle.shared;
         shared.reconfigure(&self.handle.inner, |config| config.polled_ms = Some(period_ms));
-        shared.polls.add(WeakAttribute(Arc::downgrade(&self.handle)), Box::new(read), shared.clock.monotonic());
+        let attribute = WeakAttribute(Arc::downgrade(&self.handle));
+        shared.polls.add(self.inner().index, attribute, Box::new(read), shared.clock.monotonic());
     }
 }
 
@@ -372,7 +373,7 @@ impl WeakAttribute {
 impl Shared {
     pub(super) fn reconfigure(&self, inner: &Arc<Inner>, change: impl FnOnce(&mut AttributeConfig)) {
         let mut table = lock(&self.table);
-        {
+        let polled = {
             let mut state = lock(&inner.state);
             let before = state.config.clone();
             let mut config = AttributeConfig::clone(&before);
@@ -383,12 +384,17 @@ impl Shared {
             if config == *before {
                 return;
             }
+            let polled = config.polled_ms != before.polled_ms;
             state.config = Arc::new(config);
             state.epoch += 1;
-        }
+            polled
+        };
         // A label that is too long is kept here and not told.
         let _ = self.tell(&mut table, inner, Presence::Declared);
         drop(table);
+        if polled {
+            self.polls.hasten(inner.index, self.clock.monotonic());
+        }
     }
 }
 

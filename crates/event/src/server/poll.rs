@@ -24,14 +24,16 @@ const AT_ONCE: usize = 1024;
 struct Poll {
     attribute: WeakAttribute,
     read: Read,
+    /// When it is due; what the heap says else is of the past.
+    next: u64,
 }
 
 #[derive(Default)]
 struct Due {
-    /// By when they are due (monotonic ns), then in the order they were made.
-    heap: BinaryHeap<Reverse<(u64, u64)>>,
-    polls: HashMap<u64, Poll>,
-    next_id: u64,
+    /// By when they are due (monotonic ns), then by the attribute's number.
+    heap: BinaryHeap<Reverse<(u64, u32)>>,
+    /// By the attribute's number.
+    polls: HashMap<u32, Poll>,
 }
 
 #[derive(Default)]
@@ -41,12 +43,23 @@ pub(super) struct Polls {
 }
 
 impl Polls {
-    pub fn add(&self, attribute: WeakAttribute, read: Read, now: u64) {
+    /// Begins to read an attribute; what read it before is replaced.
+    pub fn add(&self, index: u32, attribute: WeakAttribute, read: Read, now: u64) {
         let mut due = lock(&self.due);
-        let id = due.next_id;
-        due.next_id += 1;
-        due.polls.insert(id, Poll { attribute, read });
-        due.heap.push(Reverse((now, id)));
+        due.polls.insert(index, Poll { attribute, read, next: now });
+        due.heap.push(Reverse((now, index)));
+        drop(due);
+        self.gate.open();
+    }
+
+    /// The period of an attribute is another: it is read at once, and then by the new one.
+    pub fn hasten(&self, index: u32, now: u64) {
+        let mut due = lock(&self.due);
+        // One that is being read goes by the new period anyway.
+        if let Some(poll) = due.polls.get_mut(&index) {
+            poll.next = now;
+            due.heap.push(Reverse((now, index)));
+        }
         drop(due);
         self.gate.open();
     }
@@ -62,6 +75,9 @@ impl Polls {
                     Some(_) => {}
                 }
                 let Some(Reverse((at, id))) = due.heap.pop() else { return LONGEST };
+                if due.polls.get(&id).is_none_or(|poll| poll.next != at) {
+                    continue;
+                }
                 let Some(poll) = due.polls.remove(&id) else { continue };
                 (at, id, poll)
             };
@@ -70,9 +86,11 @@ impl Polls {
             let period = u64::from(attribute.config().polled_ms.unwrap_or(1000).max(1)) * 1_000_000;
             // A poll that was late keeps its beat, and does not catch up on what it missed.
             let late = now.saturating_sub(at) / period;
+            poll.next = at + (late + 1) * period;
             let mut due = lock(&self.due);
-            due.polls.insert(id, poll);
-            due.heap.push(Reverse((at + (late + 1) * period, id)));
+            due.heap.push(Reverse((poll.next, id)));
+            // Reading it may have put another in its place.
+            due.polls.entry(id).or_insert(poll);
         }
         Duration::ZERO
     }

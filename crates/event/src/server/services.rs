@@ -196,7 +196,6 @@ fn change(shared: &Shared, inner: &Arc<Inner>, set: Change) {
             config.polled_ms = Some(polled_ms.max(1));
         }
     });
-    shared.polls.gate.open();
 }
 
 fn doctor(shared: &Shared, question: &dyn Question) {
