@@ -16,7 +16,7 @@ enum Number {
     Infinite {
         negative: bool,
     },
-    NotANumber,
+    Nan,
 }
 
 /// An end of a threshold, in 1024ths: `change <= low or change >= high`.
@@ -37,13 +37,13 @@ struct Step {
 }
 
 fn number_fires(before: Number, now: Number, rel: Option<Ends>, abs: Option<Ends>) -> bool {
-    use Number::{Finite, Infinite, NotANumber};
+    use Number::{Finite, Infinite, Nan};
     if rel.is_none() && abs.is_none() {
         return false;
     }
     let (before, now) = match (before, now) {
-        (NotANumber, NotANumber) => return false,
-        (NotANumber, _) | (_, NotANumber) => return true,
+        (Nan, Nan) => return false,
+        (Nan, _) | (_, Nan) => return true,
         (Infinite { negative: a }, Infinite { negative: b }) if a == b => (0, 0),
         (Infinite { .. }, _) | (_, Infinite { .. }) => return true,
         (Finite(before), Finite(now)) => (before, now),
@@ -192,14 +192,14 @@ fn numbers(kind: Type) -> BoxedStrategy<(Values, Vec<Number>)> {
     // Small steps about a few bases, so that thresholds are met and missed by a little.
     let float = prop_oneof![
         12 => (select(vec![0i64, 1024, -1024, 102_400, -51_200]), -3000i64..3000).prop_map(|(base, step)| Number::Finite((base + step).into())),
-        1 => Just(Number::NotANumber),
+        1 => Just(Number::Nan),
         1 => any::<bool>().prop_map(|negative| Number::Infinite { negative }),
     ];
     let to_f64 = |number: &Number| match *number {
         Number::Finite(parts) => parts as f64 / 1024.0,
         Number::Infinite { negative: true } => f64::NEG_INFINITY,
         Number::Infinite { negative: false } => f64::INFINITY,
-        Number::NotANumber => f64::NAN,
+        Number::Nan => f64::NAN,
     };
     let about = |low: i128, high: i128, bases: Vec<i128>| {
         (select(bases), -60i128..60, any::<bool>())

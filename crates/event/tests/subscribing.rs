@@ -502,3 +502,31 @@ fn a_callback_that_panics_ends_nothing() {
     let stats = bad.stats();
     assert_eq!((stats.delivered, stats.panicked, stats.bound), (4, 1, 1));
 }
+
+#[test]
+fn a_value_of_a_hundred_megabytes_goes_by_lent_memory() {
+    let scene = Scene::new();
+    let (server, client) = (scene.publisher("a", "camera"), scene.subscriber("a", "panel"));
+    let mut config = AttributeConfig::new("lab/camera/1/huge".parse().unwrap(), DataType::UShort, Format::Image);
+    (config.max_x, config.max_y) = (10_000, 5_000);
+    let huge = server.server.declare(config).unwrap();
+    let seen: Arc<Mutex<Vec<_>>> = Arc::default();
+    let keep = seen.clone();
+    let _subscription = client.client.subscribe(wish(&["lab/camera/1/huge"]).kinds(Kinds::USER), move |event| {
+        let value = event.reading.and_then(|reading| reading.value);
+        let told = value.map_or((0, None), |value| (value.len(), value.number(49_999_999)));
+        keep.lock().unwrap().push((event.reason, told.0, told.1));
+    });
+    scene.pass(200 * MS, &[&server], &[&client]);
+    let mut image = vec![0u16; 50_000_000];
+    image[49_999_999] = 77;
+    huge.push_as(Kinds::USER, &Reading::of(Value::image(&image, 10_000, 5_000)), None).unwrap();
+    scene.pass(50 * MS, &[&server], &[&client]);
+    assert_eq!(*seen.lock().unwrap(), [(Reason::First, 0, None), (Reason::Update, 50_000_000, Some(77.0))]);
+    // One row more than was declared.
+    let tall = vec![0u16; 50_010_000];
+    assert!(matches!(
+        huge.push_as(Kinds::USER, &Reading::of(Value::image(&tall, 10_000, 5_001)), None),
+        Err(PushError::Wrong(_))
+    ));
+}

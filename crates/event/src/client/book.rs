@@ -97,8 +97,8 @@ impl Book {
         }
         if wild {
             self.wild.push(sub.clone());
-            let known = |(name, page): (&Box<str>, &Page)| page.wanted_by(sub).then(|| name.clone());
-            let names: Vec<Box<str>> = self.pages.iter().filter_map(known).collect();
+            let matching = self.pages.iter().filter(|(_, page)| page.wanted_by(sub));
+            let names: Vec<Box<str>> = matching.map(|(name, _)| name.clone()).collect();
             for name in names {
                 self.pages.entry(name.clone()).or_default().want(sub);
                 self.settle(&name);
@@ -110,9 +110,8 @@ impl Book {
         let wild = self.wild.len();
         self.wild.retain(|other| other.id != sub.id);
         let names: Vec<Box<str>> = if self.wild.len() < wild {
-            let bonded =
-                |(name, page): (&Box<str>, &Page)| page.bonds.iter().any(|bond| bond.sub.id == sub.id).then(|| name.clone());
-            self.pages.iter().filter_map(bonded).collect()
+            let bonded = |page: &Page| page.bonds.iter().any(|bond| bond.sub.id == sub.id);
+            self.pages.iter().filter(|(_, page)| bonded(page)).map(|(name, _)| name.clone()).collect()
         } else {
             sub.wish.attributes.iter().filter_map(|pattern| pattern.exact().map(Box::from)).collect()
         };
