@@ -125,3 +125,14 @@ fn attributes_are_published_listed_read_followed_and_set() {
     }
     assert_eq!(resumed["value"], 7.0);
 }
+
+#[test]
+fn events_are_measured_with_nothing_lost_and_every_element_right() {
+    let site = Site::new();
+    for (size, delivery) in [("4", "streamed"), ("65536", "streamed"), ("4", "acknowledged")] {
+        let arguments = ["perf", "event", "--clients", "2", "--seconds", "0.3", "--size", size, "--delivery", delivery, "--json"];
+        let report = site.tampu(&arguments).ok().json().remove(0);
+        assert_eq!((&report["lost"], &report["wrong"]), (&0.0.into(), &0.0.into()), "{report}");
+        assert!(report["events_per_s"].as_f64().is_some_and(|rate| rate > 0.0), "{report}");
+    }
+}
