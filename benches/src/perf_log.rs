@@ -134,7 +134,7 @@ impl Said {
         self.rss_mb.iter().map(|(name, mb)| (name.clone(), sum(mb))).collect()
     }
 
-    /// Bytes a record, `bus`: of packets handed to the bus; `sockets`: through sockets; `disk`: of the segment.
+    /// Bytes a record, `bus`: of packets handed to the bus; `disk`: of the segment.
     pub fn bytes(&self, way: &str) -> Option<f64> {
         self.bytes_per_record.get(way)?.as_f64()
     }
@@ -209,7 +209,7 @@ mod tests {
     fn the_agreed_fields_are_enough_and_others_do_not_disturb() -> serde_json::Result<()> {
         let text = r#"{"records_per_s": 1e6, "lost": 0.0, "records": 2000000.0, "slowest_client_per_s": 9e5, "wrong": 0.0,
             "cpu_s": {"collector": 0.5, "node": 0.1, "producer": 0.2, "clients": [0.25, 0.5]}, "more": [1], "seconds": 2.0,
-            "bytes_per_record": {"bus": 251.5, "sockets": 3, "disk": null}, "rss_mb": {"node": 9.5, "clients": [1, 2]},
+            "bytes_per_record": {"bus": 251.5, "disk": null}, "rss_mb": {"node": 9.5, "clients": [1, 2]},
             "immediate": {"count": 9, "p50_us": 10.0, "p99_us": null, "max_us": 12}, "rate_kept": null,
             "backlog": {"max": 5, "bound": 8, "mean": 3, "first_quarter": 1, "last_quarter": 2, "samples": 7}}"#;
         let said: Said = serde_json::from_str(text)?;

@@ -4,6 +4,7 @@
 
 use tampu_types::{
     BatchHeader, Incarnation, LogRecord, Time, epics,
+    event::{Declaration, EventView, view::Routing},
     frames::{Frames, Framing},
     json_lines::{JsonLinesReader, JsonLinesWriter},
     log_batch::{LogBatchView, decode_records, encode_records},
@@ -33,6 +34,29 @@ pub fn log_batch(bytes: &[u8]) {
     }
     let again = encode_records(&records).expect("a small batch");
     assert_eq!(decode_records(&again), Ok(records));
+}
+
+/// An event. Compared by its bytes, because NaN is not equal to itself.
+pub fn event(bytes: &[u8]) {
+    let Ok(view) = EventView::parse(bytes) else { return };
+    let routing = Routing::of(bytes).expect("an event has a head");
+    assert_eq!((routing.attribute, routing.number, routing.kinds), (view.attribute, view.number, view.kinds));
+    if let Some(value) = &view.value {
+        assert_eq!(value.number(value.len()), None);
+    }
+    let (mut once, mut twice) = (Vec::new(), Vec::new());
+    view.to_event().encode(&mut once).expect("what was read can be written");
+    EventView::parse(&once).expect("what was written can be read").to_event().encode(&mut twice).expect("and written");
+    assert_eq!(once, twice);
+}
+
+/// A server's word about an attribute.
+pub fn declaration(bytes: &[u8]) {
+    let Ok(declaration) = Declaration::parse(bytes) else { return };
+    let (mut once, mut twice) = (Vec::new(), Vec::new());
+    declaration.encode(&mut once).expect("what was read can be written");
+    Declaration::parse(&once).expect("what was written can be read").encode(&mut twice).expect("and written");
+    assert_eq!(once, twice);
 }
 
 /// An ACS log file.

@@ -9,6 +9,7 @@ use crate::{connect::Connect, failure::Outcome, interrupt::Interrupt, paint::Whe
 pub mod completions;
 pub mod demo;
 pub mod doctor;
+pub mod event;
 pub mod log;
 pub mod man;
 pub mod perf;
@@ -45,6 +46,8 @@ pub enum Command {
     #[command(subcommand)]
     Log(Box<log::Log>),
     #[command(subcommand)]
+    Event(Box<event::Event>),
+    #[command(subcommand)]
     Perf(perf::Perf),
     Doctor(doctor::Doctor),
     Completions(completions::Completions),
@@ -64,6 +67,7 @@ impl Command {
             Command::Up(up) => up.run(context),
             Command::Demo(demo) => demo.run(context),
             Command::Log(log) => log.run(context),
+            Command::Event(event) => event.run(context),
             Command::Perf(perf) => perf.run(context),
             Command::Doctor(doctor) => doctor.run(context),
             Command::Completions(completions) => completions.run(),

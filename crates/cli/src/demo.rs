@@ -1,4 +1,5 @@
-//! A simulated observatory that logs like one: eight antennas, a correlator, a scheduler, a weather station.
+//! A simulated observatory that logs like one: eight antennas, a correlator, a scheduler, a weather station. Its instruments
+//! publish attributes besides ([`instruments`]).
 //!
 //! Everything is decided by a seed in simulated time, so two runs with one seed say the same things in the same order; only the
 //! time stamps differ. Actors are visited in the order of the times they ask for; a rate other than 1 makes the simulated
@@ -23,6 +24,7 @@ use crate::{
 mod antenna;
 mod chance;
 mod correlator;
+pub mod instruments;
 mod scheduler;
 mod sky;
 mod weather;

@@ -18,8 +18,6 @@ pub struct Usage {
     pub pss: u64,
     /// Open sockets.
     pub sockets: usize,
-    /// Bytes that it has handed to `write` and its like, to sockets and to files; 0 where the kernel does not tell.
-    pub written: u64,
 }
 
 /// What a process has used up to now; `None` if there is none of that number, or it is not ours.
@@ -35,13 +33,7 @@ pub fn usage(pid: u32) -> Option<Usage> {
         rss: number(21)? * rustix::param::page_size() as u64,
         pss: pss(pid).unwrap_or(0),
         sockets: sockets(pid),
-        written: written(pid).unwrap_or(0),
     })
-}
-
-fn written(pid: u32) -> Option<u64> {
-    let io = fs::read_to_string(format!("/proc/{pid}/io")).ok()?;
-    io.lines().find_map(|line| line.strip_prefix("wchar:"))?.trim().parse().ok()
 }
 
 fn pss(pid: u32) -> Option<u64> {

@@ -414,7 +414,7 @@ impl Config {
             close_after: Duration::from_secs(collector.segment_s),
             keep: Keep {
                 age: (collector.keep_days > 0).then(|| days(collector.keep_days)),
-                bytes: (collector.keep_gb > 0).then(|| collector.keep_gb << 30),
+                bytes: (collector.keep_gb > 0).then_some(collector.keep_gb << 30),
                 at_least: days(collector.keep_at_least_days),
             },
             ..Options::new(self.domain.clone())

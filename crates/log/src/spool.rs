@@ -57,7 +57,7 @@ pub(crate) use ledger::Ranges;
 pub const SPOOL_TOPIC: &str = "log-spool";
 
 /// What its samples are: frames of the spool's files.
-pub const SPOOLED: TypeTag = TypeTag { id: 4, version: 1 };
+pub const SPOOLED: TypeTag = TypeTag { id: 6, version: 1 };
 
 /// A spool's bounds.
 #[derive(Debug, Clone, PartialEq, Eq)]

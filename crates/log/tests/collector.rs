@@ -111,6 +111,37 @@ fn what_is_acknowledged_is_durable_and_comes_once() {
     assert_eq!(ids(&*archive).len(), 70);
 }
 
+/// Some at a time: a thousand processes that come and go in a night, not a thousand at once.
+#[test]
+#[ignore = "takes a minute: make test-all"]
+fn a_thousand_sources_are_each_accounted_for() {
+    const TOGETHER: usize = 25;
+    let (net, dir) = (Net::new(), support::dir());
+    let (archive, collector) = collect(&net, dir.path());
+    for group in 0..1000 / TOGETHER {
+        let sources: Vec<_> = (0..TOGETHER)
+            .map(|place| {
+                let source = net.join(&format!("DV{:04}", group * TOGETHER + place));
+                let writer = writer(&source, "log/info");
+                writer.write(&encode_records(&records(&source, 0..10)).unwrap()).unwrap();
+                (source, writer)
+            })
+            .collect();
+        let all = (group + 1) * TOGETHER * 10;
+        until("they are stored", || archive.health().records as usize == all);
+        for (_, writer) in &sources {
+            until("each is acknowledged", || writer.flush(Duration::from_millis(100)).complete());
+        }
+    }
+    let status = collector.status();
+    let accounts: Vec<_> = status.sources.iter().filter(|source| source.source.starts_with("DV")).collect();
+    assert_eq!(accounts.len(), 1000);
+    for account in accounts {
+        assert_eq!((account.received, account.lost_samples, account.duplicates), (10, 0, 0), "{}", account.source);
+    }
+    assert_eq!(ids(&*archive).len(), 10_000);
+}
+
 #[test]
 fn a_writer_that_leaves_in_order_is_not_told_dead() {
     let (net, dir) = (Net::new(), support::dir());

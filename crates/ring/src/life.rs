@@ -207,7 +207,7 @@ impl Life {
                 pool.making += 1;
                 // Threads that begin together do not wait for each other's ring.
                 drop(pool);
-                let made = self.from_stock().or_else(|| self.make_now(is_first));
+                let made = self.take_stocked().or_else(|| self.make_now(is_first));
                 pool = lock(&self.pool);
                 pool.making -= 1;
                 let ring = made?;
@@ -221,7 +221,7 @@ impl Life {
     }
 
     /// A ring made ahead gets its name: before that nobody who reads the directory looks at it.
-    fn from_stock(&self) -> Option<Arc<Ring>> {
+    fn take_stocked(&self) -> Option<Arc<Ring>> {
         let Ahead { number, map, in_file } = self.stock.take()?;
         if self.stock.is_low() {
             // Whoever drains makes more.

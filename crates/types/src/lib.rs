@@ -15,6 +15,7 @@
 //! | syslog messages | [`syslog`]; in byte streams, [`frames`] | `spec/wire/syslog.md` |
 //! | lines of EPICS's error log | [`epics`] | `spec/wire/epics-log.md` |
 //! | the ids of records read from files | [`import`] | `spec/wire/import-id.md` |
+//! | attribute events: names, values, configuration, and their encoding | [`event`] | `spec/events.md`, `spec/event.idl`, `spec/wire/event.md` |
 //! | records on the wire and in segments | [`log_batch`], on [`cdr`] | `spec/log.idl`, `spec/wire/log-batch.md` |
 //!
 //! ```
@@ -31,6 +32,7 @@ mod arbitrary;
 pub mod bad_record;
 pub mod cdr;
 pub mod epics;
+pub mod event;
 pub mod frames;
 pub mod header;
 pub mod identity;

@@ -108,6 +108,31 @@ fn log_batches() {
     run(demands::log_batch, &inputs, &[&[0, 9, 0, 0], &[0xff; 4], &[0; 4], &[1, 0, 0, 0]]);
 }
 
+/// The bytes under testdata whose names begin so.
+fn vectors(start: &str) -> Vec<Vec<u8>> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/vectors/event");
+    let files = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let wanted = files.filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with(start));
+    let read = |path: std::path::PathBuf| {
+        let digits: String = std::fs::read_to_string(path).unwrap().split_whitespace().collect();
+        (0..digits.len()).step_by(2).map(|at| u8::from_str_radix(&digits[at..at + 2], 16).unwrap()).collect()
+    };
+    wanted.map(read).collect()
+}
+
+#[test]
+fn events() {
+    let mut inputs = vectors("v1-");
+    inputs.retain(|bytes| tampu_types::event::EventView::parse(bytes).is_ok());
+    assert!(inputs.len() >= 18);
+    run(demands::event, &inputs, &[&[0, 9, 0, 0], &[0xff; 4], &[0; 4], &[1, 0, 0, 0], &[11], &[13]]);
+}
+
+#[test]
+fn declarations() {
+    run(demands::declaration, &vectors("v1-declaration"), &[&[0, 9, 0, 0], &[0xff; 4], &[0; 8], &[1, 0, 0, 0], b"/"]);
+}
+
 #[test]
 fn acs_xml_files() {
     let mut writer = AcsXmlWriter::new(Vec::new(), "n", AcsXmlOptions::default()).unwrap();

@@ -7,14 +7,14 @@ use tampu_bus::engine::{Engine, zenoh::ZenohEngine};
 
 use crate::{
     commands::Context,
-    demo::{Loggers, Observatory},
+    demo::{Loggers, Observatory, instruments::Instruments},
     failure::{Failure, Outcome},
     time_expression::parse_duration,
 };
 
-/// Simulate an observatory that logs to this host's hub
+/// Simulate an observatory that logs to this host's hub and publishes attributes
 #[derive(Debug, Args)]
-#[command(after_help = "Watch it with: tampu log tail")]
+#[command(after_help = "Watch it with: tampu log tail, and tampu event sub '*/mount/*'")]
 pub struct Demo {
     #[command(flatten)]
     observatory: DemoArgs,
@@ -51,6 +51,7 @@ impl Demo {
             Failure::Unreachable(why) => Failure::Unreachable(connect.advise(&why)),
             other => other,
         })?;
+        let _instruments = Instruments::start(&engine, &domain, self.observatory.seed)?;
         eprintln!("tampu: the observatory logs to the domain '{domain}' (seed {}); Ctrl-C ends it", self.observatory.seed);
         Observatory::new(&loggers, self.observatory.seed).run(self.observatory.rate, self.length, &context.interrupt);
         Ok(())

@@ -7,6 +7,7 @@ use crate::{commands::Context, failure::Outcome};
 
 mod account;
 pub mod bus;
+pub mod event;
 mod follower;
 pub mod log;
 mod members;
@@ -15,11 +16,12 @@ mod producer;
 mod scene;
 mod verify;
 
-/// Measure the bus and the log line on this host
+/// Measure the bus, the log line and attribute events on this host
 #[derive(Debug, Subcommand)]
 pub enum Perf {
     Log(log::PerfLog),
     Bus(bus::PerfBus),
+    Event(event::PerfEvent),
     #[command(hide = true)]
     Part(part::Part),
 }
@@ -29,6 +31,7 @@ impl Perf {
         match self {
             Perf::Log(log) => log.run(context),
             Perf::Bus(bus) => bus.run(context),
+            Perf::Event(event) => event.run(),
             Perf::Part(part) => part.run(context),
         }
     }

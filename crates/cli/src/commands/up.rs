@@ -11,7 +11,7 @@ use tampu_types::{Domain, Level, SourceName};
 use crate::{
     commands::{Context, demo::DemoArgs, log::tail::Tail},
     connect::Connect,
-    demo::{Loggers, Observatory},
+    demo::{Loggers, Observatory, instruments::Instruments},
     failure::{Failure, Outcome},
 };
 
@@ -138,7 +138,11 @@ impl Up {
         if self.demo {
             let loggers = Loggers::join(hub.engine(), &hub.config().domain)?;
             let (seed, rate) = (self.observatory.seed, self.observatory.rate);
-            scope.spawn(move || Observatory::new(&loggers, seed).run(rate, None, interrupt));
+            let instruments = Instruments::start(hub.engine(), &hub.config().domain, seed)?;
+            scope.spawn(move || {
+                Observatory::new(&loggers, seed).run(rate, None, interrupt);
+                drop(instruments);
+            });
         }
         if shows {
             return Tail::everything().show(&join(hub, "tampu-tail")?, context);

@@ -2,6 +2,7 @@
 
 mod archive;
 mod attach;
+mod events;
 mod export;
 mod faults;
 mod files;

@@ -7,6 +7,8 @@ import duckdb
 
 files = sys.argv[1]
 duckdb.sql("SET TimeZone = 'UTC'")
+# It would stand between the answers.
+duckdb.sql("SET enable_progress_bar = false")
 duckdb.sql(f"CREATE VIEW log AS SELECT * FROM read_parquet('{files}')")
 print("duckdb", duckdb.__version__, flush=True)
 for line in sys.stdin:

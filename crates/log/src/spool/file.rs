@@ -181,7 +181,8 @@ mod tests {
             let (numbers, damage, torn) = numbers(&damaged, &domain);
             let hit = places.iter().rposition(|place| *place <= at).unwrap();
             if numbers.len() == 4 {
-                assert_eq!(damage, [places[hit] as u64..places[hit + 1] as u64]);
+                let expected = places[hit] as u64..places[hit + 1] as u64;
+                assert_eq!(damage.as_slice(), std::slice::from_ref(&expected));
             } else {
                 assert_eq!((numbers.len(), damage.len()), (5, 0), "only padding is worth nothing: {at}");
             }

@@ -116,10 +116,15 @@ fn node(config: &ZenohConfig, data: &Path) {
     drop((keeper, spool));
 }
 
+/// Small segments, so that it is killed in the middle of compactions too.
+fn options(domain: Domain) -> Options {
+    Options { roll: 256 << 10, share: 1.0, ..Options::new(domain) }
+}
+
 fn collector(config: &ZenohConfig, data: &Path) {
     let begun = Instant::now();
     let archive = loop {
-        match LocalArchive::open(&data, Options::new(config.domain.clone())) {
+        match LocalArchive::open(data, options(config.domain.clone())) {
             Err(ArchiveError::InUse { .. }) if begun.elapsed() < PATIENCE => std::thread::yield_now(),
             opened => break Arc::new(opened.unwrap()),
         }
@@ -314,7 +319,7 @@ pub fn kill(kills: u64, seed: u64, program: &Command) -> Totals {
 }
 
 fn count(dir: &Path, produced: &HashMap<String, u64>, totals: &mut Totals) {
-    let archive = LocalArchive::open(&dir, Options::new(Domain::new("kills").unwrap())).unwrap();
+    let archive = LocalArchive::open(dir, options(Domain::new("kills").unwrap())).unwrap();
     let mut seen: HashMap<String, Vec<u8>> = HashMap::new();
     let mut take = |found: tampu_log::archive::Found<'_>| {
         let record = found.record;

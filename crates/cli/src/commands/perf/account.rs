@@ -55,10 +55,6 @@ pub fn report(asked: &PerfLog, run: &Run) -> Value {
         ("node", run.node.map(|used| used.rss as f64)),
         ("collector", run.collector.map(|used| used.rss as f64)),
     ];
-    // The collector writes segments too, and sends next to nothing.
-    let sockets = number(&run.produced, "written")
-        + run.node.map_or(0.0, |used| used.written as f64)
-        + column(&run.received, "written").iter().sum::<f64>();
     let a_record = |all: f64| all / records.max(1.0);
     json!({
         "records_per_s": (records / elapsed).round(),
@@ -68,7 +64,6 @@ pub fn report(asked: &PerfLog, run: &Run) -> Value {
         "rss_mb": by_process(&memory, &column(&run.received, "rss"), 1e-6),
         "bytes_per_record": {
             "bus": a_record(number(&run.produced, "bytes")),
-            "sockets": a_record(sockets),
             "disk": archive("bytes").map(a_record),
         },
         "clients": asked.clients,

@@ -35,7 +35,7 @@ pub fn follow(context: &Context, name: &str, size: usize, ended: &AtomicBool) ->
     let mut told_lost = 0u64;
     let (mut first, mut last) = (None, Instant::now());
     let own = || measure::usage(std::process::id()).unwrap_or_default();
-    let (cpu, before) = (cpu_s(), own());
+    let cpu = cpu_s();
     loop {
         match reader.next(Duration::from_millis(100)) {
             Some(Event::Sample(sample)) => {
@@ -60,7 +60,6 @@ pub fn follow(context: &Context, name: &str, size: usize, ended: &AtomicBool) ->
         "elapsed_s": elapsed,
         "immediate": count.immediate(),
         "rss": used.rss,
-        "written": used.written - before.written,
         "cpu_s": cpu_s() - cpu,
     }))
 }

@@ -174,6 +174,6 @@ impl Meter<'_> {
     /// Processor time and written bytes since the start; everything else as it is now.
     fn read(self) -> Usage {
         let now = self.worker.usage();
-        Usage { cpu: now.cpu.saturating_sub(self.before.cpu), written: now.written.saturating_sub(self.before.written), ..now }
+        Usage { cpu: now.cpu.saturating_sub(self.before.cpu), ..now }
     }
 }

@@ -17,7 +17,10 @@ use tampu_types::{Partition, PartitionFilter, SourceName, TopicFilter, TopicName
 use crate::{
     commands::{
         Context,
-        perf::{follower, members, producer},
+        perf::{
+            event::{self, Way},
+            follower, members, producer,
+        },
     },
     failure::{Failure, Outcome, written},
     measure,
@@ -53,6 +56,21 @@ enum Which {
         #[arg(action = clap::ArgAction::Set)]
         direct: bool,
     },
+    /// Pushes an attribute
+    Publisher {
+        seconds: f64,
+        size: usize,
+        clients: usize,
+        rate: f64,
+        #[arg(value_enum)]
+        way: Way,
+    },
+    /// Subscribes to it and checks every element
+    Subscriber {
+        name: String,
+        #[arg(value_enum)]
+        way: Way,
+    },
     /// Joins and stays
     Member { name: String, members: usize },
 }
@@ -70,6 +88,10 @@ impl Part {
                 writer(context, &Writing { seconds, size, readers, loans, direct })?
             }
             Which::Reader { name, size, direct } => reader(context, &name, size, direct, &ended)?,
+            Which::Publisher { seconds, size, clients, rate, way } => {
+                event::publisher(context, &event::Publishing { seconds, size, clients, rate, way })?
+            }
+            Which::Subscriber { name, way } => event::subscriber(context, &name, way, &ended)?,
             Which::Member { name, members } => members::member(context, &name, members, &ended)?,
         };
         say(&report)

@@ -93,7 +93,7 @@ pub fn produce(context: &Context, asked: &Asked) -> Result<Value, Failure> {
     let logger = Logger::on(participant, settings).map_err(|error| Failure::failed("the logger", error))?;
 
     let own = || measure::usage(std::process::id()).unwrap_or_default();
-    let (begun, cpu, before) = (Instant::now(), cpu_s(), own());
+    let (begun, cpu) = (Instant::now(), cpu_s());
     let over = AtomicBool::new(false);
     let (number, urgent_number, backlog) = thread::scope(|scope| {
         let (logger, over) = (&logger, &over);
@@ -120,7 +120,6 @@ pub fn produce(context: &Context, asked: &Asked) -> Result<Value, Failure> {
         "waited": stats.waited,
         "backlog": backlog.report(stats.high_water),
         "rss": used.rss,
-        "written": used.written - before.written,
         "cpu_s": cpu_s() - cpu,
     }))
 }

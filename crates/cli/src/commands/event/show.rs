@@ -1,0 +1,118 @@
+//! Values and events as people and programs read them.
+
+use std::fmt::Write as _;
+
+use serde_json::{Value as Json, json};
+use tampu_event::client::Update;
+use tampu_types::event::{AttributeConfig, EventView, Missed, Shape, ValueView};
+
+/// How many elements a line shows.
+const SHOWN: usize = 8;
+
+/// A reading on a line: `1.25e-9 mbar`, `[1, 2, 3, ... 4096]`, `error: ...`.
+pub fn reading(view: &EventView<'_>, config: &AttributeConfig) -> String {
+    if let Some(first) = view.errors.first() {
+        return format!("error: {}: {}", first.reason.escape_debug(), first.description.escape_debug());
+    }
+    let Some(value) = view.value else { return "no value".to_owned() };
+    let mut text = String::new();
+    if view.shape == Shape::SCALAR {
+        element(&value, 0, config, &mut text);
+    } else {
+        text.push('[');
+        for index in 0..value.len().min(SHOWN) {
+            text.push_str(if index > 0 { ", " } else { "" });
+            element(&value, index, config, &mut text);
+        }
+        text.push_str(if value.len() > SHOWN { ", ...] " } else { "] " });
+        let _ = write!(text, "{}", view.shape);
+    }
+    if !config.unit.is_empty() {
+        let _ = write!(text, " {}", config.unit.escape_debug());
+    }
+    if let Some(set) = &view.set_point {
+        text.push_str(" (set ");
+        element(set, 0, config, &mut text);
+        text.push(')');
+    }
+    text
+}
+
+fn element(value: &ValueView<'_>, index: usize, config: &AttributeConfig, text: &mut String) {
+    match value {
+        // What is somebody's text is shown, never sent to the terminal as it is.
+        ValueView::String(all) => {
+            let _ = write!(text, "\"{}\"", all.iter().nth(index).unwrap_or_default().escape_debug());
+        }
+        ValueView::Encoded { format, data } => {
+            let _ = write!(text, "{}, {} bytes", format.escape_debug(), data.len());
+        }
+        ValueView::Enum(all) => {
+            let label = all.get(index).and_then(|index| config.labels.get(usize::try_from(index).ok()?));
+            match label {
+                Some(label) => text.extend(label.escape_debug()),
+                None => drop(value.write_element(index, text)),
+            }
+        }
+        other => drop(other.write_element(index, text)),
+    }
+}
+
+/// A value as JSON: a scalar bare, the others as a list of all elements. What JSON has no number for is text.
+pub fn value(view: &EventView<'_>) -> Json {
+    let Some(value) = view.value else { return Json::Null };
+    let one = |index: usize| match &value {
+        ValueView::String(all) => json!(all.iter().nth(index)),
+        ValueView::Boolean(all) => json!(all.get(index).map(|&byte| byte != 0)),
+        ValueView::Long64(all) => json!(all.get(index)),
+        ValueView::ULong64(all) => json!(all.get(index)),
+        ValueView::Float(all) if all.get(index).is_some_and(f32::is_finite) => json!(all.get(index)),
+        ValueView::Double(all) if all.get(index).is_some_and(f64::is_finite) => json!(all.get(index)),
+        ValueView::Float(_) | ValueView::Double(_) | ValueView::State(_) => {
+            let mut text = String::new();
+            let _ = value.write_element(index, &mut text);
+            json!(text)
+        }
+        ValueView::Encoded { format, data } => json!({"format": format, "bytes": data.len()}),
+        _ => json!(value.number(index).map(|number| number as i64)),
+    };
+    if view.shape == Shape::SCALAR {
+        return one(0);
+    }
+    if let ValueView::String(all) = &value {
+        return json!(all.iter().collect::<Vec<_>>());
+    }
+    Json::Array((0..value.len()).map(one).collect())
+}
+
+/// An event as JSON.
+pub fn event(update: &Update) -> Json {
+    let reading = update.reading();
+    let reading = reading.as_ref();
+    let mut event = json!({
+        "name": update.attribute.config.name,
+        "reason": update.reason,
+        "number": update.number,
+        "source": update.source.source,
+        "incarnation": update.source.incarnation.to_string(),
+        "sent": update.sent,
+        "received": update.received,
+    });
+    if update.missed != Missed::Nothing {
+        event["missed"] = json!(update.missed);
+    }
+    if let Some(reading) = reading {
+        event["kinds"] = json!(update.kinds.iter().collect::<Vec<_>>());
+        event["time"] = json!(reading.time);
+        event["quality"] = json!(reading.quality);
+        event["epoch"] = json!(reading.epoch);
+        event["value"] = value(reading);
+        if !reading.errors.is_empty() {
+            event["errors"] = json!(reading.errors);
+        }
+        if !reading.name.is_empty() {
+            event["event"] = json!(reading.name);
+        }
+    }
+    event
+}

@@ -1,0 +1,165 @@
+//! Where a subscription's events go: a callback, a bounded queue, or a table that keeps the latest of each attribute.
+
+use std::{
+    collections::{HashMap, VecDeque},
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{
+        Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    task::{Context, Poll, Waker},
+    time::{Duration, Instant},
+};
+
+use tampu_bus::clock::Gate;
+use tampu_types::event::{AttributeName, Reason};
+
+use super::event::{Event, Update};
+use crate::server::lock;
+
+pub(super) type Callback = Box<dyn FnMut(&Event<'_>) + Send>;
+
+pub(super) enum Sink {
+    Call(Mutex<Callback>),
+    Queue(Queue),
+    Latest(Latest),
+}
+
+impl Sink {
+    /// Hands an event over; says whether that went well. A callback that panics ends neither its worker nor its subscription.
+    pub fn take(&self, event: &Event<'_>) -> bool {
+        match self {
+            Sink::Call(call) => {
+                let mut call = lock(call);
+                return catch_unwind(AssertUnwindSafe(|| call(event))).is_ok();
+            }
+            Sink::Queue(queue) => queue.put(event.to_update()),
+            Sink::Latest(latest) => latest.put(event),
+        }
+        true
+    }
+}
+
+#[derive(Default)]
+struct Waiting {
+    updates: VecDeque<Update>,
+    wakers: Vec<Waker>,
+}
+
+/// Events that wait to be pulled. When it is full the oldest goes, counted.
+pub(super) struct Queue {
+    waiting: Mutex<Waiting>,
+    bound: usize,
+    gate: Gate,
+    dropped: AtomicU64,
+}
+
+impl Queue {
+    pub fn bounded(bound: usize) -> Queue {
+        Queue { waiting: Mutex::default(), bound: bound.max(1), gate: Gate::default(), dropped: AtomicU64::new(0) }
+    }
+
+    fn put(&self, update: Update) {
+        let mut waiting = lock(&self.waiting);
+        if waiting.updates.len() >= self.bound {
+            waiting.updates.pop_front();
+            self.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+        let first = waiting.updates.is_empty();
+        waiting.updates.push_back(update);
+        let wakers = std::mem::take(&mut waiting.wakers);
+        drop(waiting);
+        wakers.into_iter().for_each(Waker::wake);
+        if first {
+            self.gate.open();
+        }
+    }
+
+    pub fn pop(&self) -> Option<Update> {
+        lock(&self.waiting).updates.pop_front()
+    }
+
+    pub fn next(&self, timeout: Duration) -> Option<Update> {
+        let until = Instant::now() + timeout;
+        loop {
+            let seen = self.gate.openings();
+            if let Some(update) = self.pop() {
+                return Some(update);
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return None;
+            }
+            self.gate.wait_host(seen, left);
+        }
+    }
+
+    pub fn poll(&self, context: &mut Context<'_>) -> Poll<Update> {
+        let mut waiting = lock(&self.waiting);
+        match waiting.updates.pop_front() {
+            Some(update) => Poll::Ready(update),
+            None => {
+                waiting.wakers.retain(|waker| !waker.will_wake(context.waker()));
+                waiting.wakers.push(context.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+
+    pub fn dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
+    }
+}
+
+#[derive(Default)]
+struct Table {
+    by_name: HashMap<AttributeName, Update>,
+    changed: Vec<AttributeName>,
+    /// Which of `changed` are in it.
+    listed: std::collections::HashSet<AttributeName>,
+}
+
+/// The latest of each attribute: its reading, and how its source is. What was not looked at in time is overwritten, counted.
+#[derive(Default)]
+pub(super) struct Latest {
+    table: Mutex<Table>,
+    conflated: AtomicU64,
+}
+
+impl Latest {
+    fn put(&self, event: &Event<'_>) {
+        let name = &event.attribute.config.name;
+        let mut table = lock(&self.table);
+        let Table { by_name, changed, listed } = &mut *table;
+        let mut update = event.to_update();
+        if let Some(before) = by_name.get_mut(name) {
+            if event.reading.is_none() && event.reason != Reason::ConfigChanged {
+                // The last value stays to be seen, with word of how its source is.
+                update.keep_reading_of(before);
+            }
+            *before = update;
+        } else {
+            by_name.insert(name.clone(), update);
+        }
+        if listed.insert(name.clone()) {
+            changed.push(name.clone());
+        } else {
+            self.conflated.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    pub fn changed(&self) -> Vec<Update> {
+        let mut table = lock(&self.table);
+        let changed = std::mem::take(&mut table.changed);
+        table.listed.clear();
+        changed.iter().filter_map(|name| table.by_name.get(name).cloned()).collect()
+    }
+
+    pub fn get(&self, name: &AttributeName) -> Option<Update> {
+        lock(&self.table).by_name.get(name).cloned()
+    }
+
+    pub fn conflated(&self) -> u64 {
+        self.conflated.load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,121 @@
+//! What an attribute is at the moment: its configuration, its last reading as it is encoded, and what was sent.
+
+use std::sync::Arc;
+
+use tampu_types::{
+    Time,
+    event::{
+        AttributeConfig, Data, EventSample, EventView, Kinds, Limits, Quality,
+        sample::{FLAG_IN_STREAM, FLAG_REFRESH},
+    },
+};
+
+use crate::criteria::{Detector, Reading};
+
+/// Where the last reading is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Last {
+    /// There was none.
+    Nothing,
+    /// In the buffer.
+    Here,
+    /// In lent memory, and in the stream only.
+    InStream,
+}
+
+pub(super) struct State {
+    pub config: Arc<AttributeConfig>,
+    pub epoch: u32,
+    pub detector: Detector,
+    /// Events sent.
+    pub number: u64,
+    /// The last reading, encoded; used again for the next.
+    pub buffer: Vec<u8>,
+    pub last: Last,
+    pub pushes: u64,
+    pub held_back: u64,
+    pub pushed_at: Time,
+    pub quality: Option<Quality>,
+}
+
+impl State {
+    pub fn new(config: AttributeConfig) -> State {
+        State {
+            config: Arc::new(config),
+            epoch: 1,
+            detector: Detector::default(),
+            number: 0,
+            buffer: Vec::new(),
+            last: Last::Nothing,
+            pushes: 0,
+            held_back: 0,
+            pushed_at: Time(0),
+            quality: None,
+        }
+    }
+
+    /// The current value as an answer to `token`.
+    pub fn refreshed(&self, attribute: u32, token: u64) -> Vec<u8> {
+        let mut out = Vec::new();
+        let event = match self.last {
+            Last::Here => EventView::parse(&self.buffer).ok().map(|view| view.to_event()),
+            _ => None,
+        };
+        // What was encoded once can be encoded again.
+        let _ = match event {
+            Some(mut event) => {
+                event.flags |= FLAG_REFRESH;
+                event.token = Some(token);
+                event.kinds = Kinds::NONE;
+                event.epoch = self.epoch;
+                event.number = self.number;
+                event.encode(&mut out)
+            }
+            None => {
+                let in_stream = if self.last == Last::InStream { FLAG_IN_STREAM } else { 0 };
+                EventSample {
+                    epoch: self.epoch,
+                    time: self.pushed_at,
+                    number: self.number,
+                    quality: self.quality.unwrap_or(Quality::Invalid),
+                    flags: FLAG_REFRESH | in_stream,
+                    token: Some(token),
+                    ..EventSample::without_value(attribute)
+                }
+                .encode(&mut out)
+            }
+        };
+        out
+    }
+}
+
+/// The quality of a reading that its server calls valid, by the limits of its attribute.
+pub(super) fn quality_within(limits: &Limits, reading: &Reading<'_>) -> Quality {
+    let (Quality::Valid, Some(value)) = (reading.quality, reading.value) else { return reading.quality };
+    let beyond = |low: Option<f64>, high: Option<f64>| {
+        (low.is_some() || high.is_some())
+            && any_number(value.data, |number| low.is_some_and(|low| number <= low) || high.is_some_and(|high| number >= high))
+    };
+    if beyond(limits.alarm_low, limits.alarm_high) {
+        Quality::Alarm
+    } else if beyond(limits.warning_low, limits.warning_high) {
+        Quality::Warning
+    } else {
+        Quality::Valid
+    }
+}
+
+fn any_number(data: Data<'_>, is: impl Fn(f64) -> bool) -> bool {
+    match data {
+        Data::UChar(all) => all.iter().any(|&number| is(number.into())),
+        Data::Short(all) => all.iter().any(|&number| is(number.into())),
+        Data::UShort(all) => all.iter().any(|&number| is(number.into())),
+        Data::Long(all) => all.iter().any(|&number| is(number.into())),
+        Data::ULong(all) => all.iter().any(|&number| is(number.into())),
+        Data::Long64(all) => all.iter().any(|&number| is(number as f64)),
+        Data::ULong64(all) => all.iter().any(|&number| is(number as f64)),
+        Data::Float(all) => all.iter().any(|&number| is(number.into())),
+        Data::Double(all) => all.iter().any(|&number| is(number)),
+        Data::Boolean(_) | Data::String(_) | Data::State(_) | Data::Encoded { .. } | Data::Enum(_) => false,
+    }
+}

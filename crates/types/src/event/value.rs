@@ -1,0 +1,250 @@
+//! A value at its writer: borrowed where the program has it, so that publishing copies it once, into the sample; and owned,
+//! for who keeps it.
+//!
+//! A trait object or a generic value was rejected: criteria, codecs and displays each need to know the type once for all
+//! elements, which a `match` over slices gives, and a new data type then fails to compile wherever it is forgotten.
+
+use super::data::{DataType, DevState, Shape};
+
+/// The elements of a value, where they are. A scalar is a slice of one.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Data<'a> {
+    /// See [`DataType::Boolean`].
+    Boolean(&'a [bool]),
+    /// See [`DataType::UChar`].
+    UChar(&'a [u8]),
+    /// See [`DataType::Short`].
+    Short(&'a [i16]),
+    /// See [`DataType::UShort`].
+    UShort(&'a [u16]),
+    /// See [`DataType::Long`].
+    Long(&'a [i32]),
+    /// See [`DataType::ULong`].
+    ULong(&'a [u32]),
+    /// See [`DataType::Long64`].
+    Long64(&'a [i64]),
+    /// See [`DataType::ULong64`].
+    ULong64(&'a [u64]),
+    /// See [`DataType::Float`].
+    Float(&'a [f32]),
+    /// See [`DataType::Double`].
+    Double(&'a [f64]),
+    /// See [`DataType::String`].
+    String(&'a [String]),
+    /// See [`DataType::State`].
+    State(&'a [DevState]),
+    /// See [`DataType::Encoded`]: one element.
+    Encoded {
+        /// What the bytes are, as `JPEG_RGB24`.
+        format: &'a str,
+        /// The bytes.
+        data: &'a [u8],
+    },
+    /// See [`DataType::Enum`]: indexes of the configuration's labels.
+    Enum(&'a [i16]),
+}
+
+/// The same, owned.
+#[derive(Debug, Clone, PartialEq)]
+#[allow(missing_docs, reason = "the variants are those of Data")]
+pub enum Values {
+    Boolean(Vec<bool>),
+    UChar(Vec<u8>),
+    Short(Vec<i16>),
+    UShort(Vec<u16>),
+    Long(Vec<i32>),
+    ULong(Vec<u32>),
+    Long64(Vec<i64>),
+    ULong64(Vec<u64>),
+    Float(Vec<f32>),
+    Double(Vec<f64>),
+    String(Vec<String>),
+    State(Vec<DevState>),
+    Encoded { format: String, data: Vec<u8> },
+    Enum(Vec<i16>),
+}
+
+/// Does the same for each variant; `$all` is a slice of the elements.
+macro_rules! each {
+    ($on:expr, $($path:ident)::+, $all:ident => $do:expr, encoded($format:ident, $data:ident) => $encoded:expr) => {
+        match $on {
+            $($path)::+::Boolean($all) => $do,
+            $($path)::+::UChar($all) => $do,
+            $($path)::+::Short($all) => $do,
+            $($path)::+::UShort($all) => $do,
+            $($path)::+::Long($all) => $do,
+            $($path)::+::ULong($all) => $do,
+            $($path)::+::Long64($all) => $do,
+            $($path)::+::ULong64($all) => $do,
+            $($path)::+::Float($all) => $do,
+            $($path)::+::Double($all) => $do,
+            $($path)::+::String($all) => $do,
+            $($path)::+::State($all) => $do,
+            $($path)::+::Encoded { format: $format, data: $data } => $encoded,
+            $($path)::+::Enum($all) => $do,
+        }
+    };
+}
+
+impl<'a> Data<'a> {
+    /// The type of the elements.
+    pub fn data_type(self) -> DataType {
+        match self {
+            Data::Boolean(_) => DataType::Boolean,
+            Data::UChar(_) => DataType::UChar,
+            Data::Short(_) => DataType::Short,
+            Data::UShort(_) => DataType::UShort,
+            Data::Long(_) => DataType::Long,
+            Data::ULong(_) => DataType::ULong,
+            Data::Long64(_) => DataType::Long64,
+            Data::ULong64(_) => DataType::ULong64,
+            Data::Float(_) => DataType::Float,
+            Data::Double(_) => DataType::Double,
+            Data::String(_) => DataType::String,
+            Data::State(_) => DataType::State,
+            Data::Encoded { .. } => DataType::Encoded,
+            Data::Enum(_) => DataType::Enum,
+        }
+    }
+
+    /// How many elements there are.
+    pub fn len(self) -> usize {
+        each!(self, Data, all => all.len(), encoded(_format, _data) => 1)
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(self) -> bool {
+        self.len() == 0
+    }
+
+    /// A copy.
+    pub fn to_values(self) -> Values {
+        match self {
+            Data::Boolean(all) => Values::Boolean(all.to_vec()),
+            Data::UChar(all) => Values::UChar(all.to_vec()),
+            Data::Short(all) => Values::Short(all.to_vec()),
+            Data::UShort(all) => Values::UShort(all.to_vec()),
+            Data::Long(all) => Values::Long(all.to_vec()),
+            Data::ULong(all) => Values::ULong(all.to_vec()),
+            Data::Long64(all) => Values::Long64(all.to_vec()),
+            Data::ULong64(all) => Values::ULong64(all.to_vec()),
+            Data::Float(all) => Values::Float(all.to_vec()),
+            Data::Double(all) => Values::Double(all.to_vec()),
+            Data::String(all) => Values::String(all.to_vec()),
+            Data::State(all) => Values::State(all.to_vec()),
+            Data::Encoded { format, data } => Values::Encoded { format: format.to_owned(), data: data.to_vec() },
+            Data::Enum(all) => Values::Enum(all.to_vec()),
+        }
+    }
+}
+
+impl Values {
+    /// The elements.
+    pub fn as_data(&self) -> Data<'_> {
+        match self {
+            Values::Boolean(all) => Data::Boolean(all),
+            Values::UChar(all) => Data::UChar(all),
+            Values::Short(all) => Data::Short(all),
+            Values::UShort(all) => Data::UShort(all),
+            Values::Long(all) => Data::Long(all),
+            Values::ULong(all) => Data::ULong(all),
+            Values::Long64(all) => Data::Long64(all),
+            Values::ULong64(all) => Data::ULong64(all),
+            Values::Float(all) => Data::Float(all),
+            Values::Double(all) => Data::Double(all),
+            Values::String(all) => Data::String(all),
+            Values::State(all) => Data::State(all),
+            Values::Encoded { format, data } => Data::Encoded { format, data },
+            Values::Enum(all) => Data::Enum(all),
+        }
+    }
+
+    /// Becomes a copy of `data`, in the memory it has where the type is the same.
+    pub fn assign(&mut self, data: Data<'_>) {
+        fn refill<T: Clone>(into: &mut Vec<T>, from: &[T]) {
+            into.clear();
+            into.extend_from_slice(from);
+        }
+        match (self, data) {
+            (Values::Boolean(into), Data::Boolean(from)) => refill(into, from),
+            (Values::UChar(into), Data::UChar(from)) => refill(into, from),
+            (Values::Short(into), Data::Short(from)) => refill(into, from),
+            (Values::UShort(into), Data::UShort(from)) => refill(into, from),
+            (Values::Long(into), Data::Long(from)) => refill(into, from),
+            (Values::ULong(into), Data::ULong(from)) => refill(into, from),
+            (Values::Long64(into), Data::Long64(from)) => refill(into, from),
+            (Values::ULong64(into), Data::ULong64(from)) => refill(into, from),
+            (Values::Float(into), Data::Float(from)) => refill(into, from),
+            (Values::Double(into), Data::Double(from)) => refill(into, from),
+            (Values::Enum(into), Data::Enum(from)) => refill(into, from),
+            (other, data) => *other = data.to_values(),
+        }
+    }
+}
+
+/// What a value's elements can be in Rust. Labels of a DevEnum are [`Data::Enum`] by hand, as their type is DevShort's.
+pub trait Element: Sized {
+    /// These elements.
+    fn data(elements: &[Self]) -> Data<'_>;
+}
+
+macro_rules! elements {
+    ($($type:ty => $variant:ident,)*) => {
+        $(impl Element for $type {
+            fn data(elements: &[$type]) -> Data<'_> {
+                Data::$variant(elements)
+            }
+        })*
+    };
+}
+elements! {
+    bool => Boolean,
+    u8 => UChar,
+    i16 => Short,
+    u16 => UShort,
+    i32 => Long,
+    u32 => ULong,
+    i64 => Long64,
+    u64 => ULong64,
+    f32 => Float,
+    f64 => Double,
+    String => String,
+    DevState => State,
+}
+
+/// Elements and their arrangement.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Value<'a> {
+    /// The elements.
+    pub data: Data<'a>,
+    /// How they are arranged; the encoder refuses a shape of another number of elements.
+    pub shape: Shape,
+}
+
+impl<'a> Value<'a> {
+    /// One element.
+    pub fn scalar<T: Element>(element: &'a T) -> Value<'a> {
+        Value { data: T::data(std::slice::from_ref(element)), shape: Shape::SCALAR }
+    }
+
+    /// A row.
+    pub fn spectrum<T: Element>(elements: &'a [T]) -> Value<'a> {
+        // A row too long for the number is refused by the encoder, as its shape does not fit.
+        Value { data: T::data(elements), shape: Shape::spectrum(u32::try_from(elements.len()).unwrap_or(u32::MAX)) }
+    }
+
+    /// Rows of `x`, one after the other; `y` of them.
+    pub fn image<T: Element>(elements: &'a [T], x: u32, y: u32) -> Value<'a> {
+        Value { data: T::data(elements), shape: Shape::image(x, y) }
+    }
+
+    /// Bytes, and what they are.
+    pub fn encoded(format: &'a str, data: &'a [u8]) -> Value<'a> {
+        Value { data: Data::Encoded { format, data }, shape: Shape::SCALAR }
+    }
+
+    /// The index of a label.
+    pub fn label(index: &'a i16) -> Value<'a> {
+        Value { data: Data::Enum(std::slice::from_ref(index)), shape: Shape::SCALAR }
+    }
+}
