@@ -18,6 +18,7 @@ mod lane {
     pub(crate) enum Reach {
         Central,
         Local,
+        Attached,
     }
 }
 
