@@ -120,8 +120,10 @@ impl Hasher for Fold {
         self.mix(value as u64, 0);
     }
 
+    /// Folds once more: with one seed in fifty the last round alone leaves texts that differ in a few bits close together.
     fn finish(&self) -> u64 {
-        self.0
+        let product = u128::from(self.0) * 0x9e37_79b9_7f4a_7c15;
+        (product as u64) ^ (product >> 64) as u64
     }
 }
 
@@ -147,9 +149,13 @@ mod tests {
 
     #[test]
     fn short_texts_spread() {
-        let seed = Seed::default();
-        let hash = |text: String| seed.hash_one(text.as_bytes()) >> 48;
-        let different: std::collections::HashSet<u64> = (0..1000).map(|number| hash(format!("name{number}"))).collect();
-        assert!(different.len() > 950, "{}", different.len());
+        // A map takes its place from the low bits and its tag from the high ones, so either have to spread, whatever the seed.
+        for seed in (0..500).map(|number: u64| Seed(number.wrapping_mul(0xd134_2543_de82_ef95))) {
+            for shift in [0, 48] {
+                let hash = |text: String| seed.hash_one(text.as_bytes()) >> shift & 0xffff;
+                let different: std::collections::HashSet<u64> = (0..1000).map(|number| hash(format!("name{number}"))).collect();
+                assert!(different.len() > 950, "{} of 1000 with {seed:?}, bits from {shift}", different.len());
+            }
+        }
     }
 }
