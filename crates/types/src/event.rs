@@ -9,6 +9,7 @@
 //! | an attribute's configuration and criteria | [`config`] |
 //! | an event on the wire, written and read in place | [`sample`], [`view`] |
 //! | who has which attribute | [`declaration`] |
+//! | an event as a history keeps it | [`kept`] |
 //!
 //! The contract is `spec/events.md`, `spec/event.idl` and `spec/wire/event.md`; the decisions are in
 //! `spec/decisions/0010-events.md`.
@@ -35,6 +36,7 @@ pub mod data;
 pub mod declaration;
 pub mod elements;
 pub mod failure;
+pub mod kept;
 pub mod kind;
 pub mod name;
 pub mod pattern;
@@ -52,6 +54,7 @@ pub use data::{DataType, DevState, Format, Shape};
 pub use declaration::{Declaration, Presence};
 pub use elements::{Elements, Strings, ValueView};
 pub use failure::{Failure, Severity};
+pub use kept::KeptEvent;
 pub use kind::{EventKind, Kinds};
 pub use name::{AttributeName, BadAttributeName};
 pub use pattern::AttributePattern;
@@ -65,5 +68,7 @@ pub use view::EventView;
 pub const EVENT_TYPE: u32 = 4;
 /// Type id of a declaration.
 pub const DECLARATION_TYPE: u32 = 5;
-/// The release of both.
+/// Type id of an event as a history keeps it.
+pub const KEPT_EVENT_TYPE: u32 = 7;
+/// The release of all of them.
 pub const VERSION: u16 = 1;

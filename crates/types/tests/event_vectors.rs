@@ -4,10 +4,10 @@
 use std::{fs, path::PathBuf};
 
 use tampu_types::{
-    Time,
+    ClockState, Incarnation, Time,
     event::{
-        AttributeConfig, Criteria, Data, DataType, Declaration, DevState, EventSample, EventView, Failure, Format, Kinds, Limits,
-        Presence, Quality, Severity, Thresholds, Value, Writable, data::UnknownDataType, view::OwnedEvent,
+        AttributeConfig, Criteria, Data, DataType, Declaration, DevState, EventSample, EventView, Failure, Format, KeptEvent,
+        Kinds, Limits, Presence, Quality, Reason, Severity, Thresholds, Value, Writable, data::UnknownDataType, view::OwnedEvent,
     },
 };
 
@@ -99,7 +99,7 @@ fn events_of_every_release() {
         assert_eq!(read.as_sample(), event, "{name}");
         names.push(format!("{name}.hex"));
     }
-    names.extend(["future-event.hex".to_owned(), "v1-declaration.hex".to_owned()]);
+    names.extend(["future-event.hex", "v1-declaration.hex", "kept-v1-scalar.hex"].map(str::to_owned));
     for entry in fs::read_dir(folder()).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         assert!(names.contains(&name), "{name}: nobody knows what to expect of it");
@@ -182,4 +182,30 @@ fn the_page_s_tables_are_the_code_s() {
     for (quality, row) in Quality::ALL.into_iter().zip(rows) {
         assert_eq!((quality.name().to_owned(), (quality as u8).to_string()), (row[0].clone(), row[1].clone()));
     }
+}
+
+#[test]
+fn an_event_as_a_history_keeps_it_is_read_and_written_as_ever() {
+    let mut event = Vec::new();
+    scalar().encode(&mut event).unwrap();
+    let kept_event = KeptEvent {
+        reason: Reason::Update,
+        clock: ClockState::Free,
+        attribute: 3,
+        from: 5,
+        number: 7,
+        time: Time(11),
+        received: Time(12),
+        incarnation: Incarnation::from_bytes(std::array::from_fn(|index| index as u8)),
+        source: "pump",
+        name: "a/b/c/d",
+        unit: "mbar",
+        note: "",
+        event: &event,
+    };
+    let mut bytes = Vec::new();
+    kept_event.encode(&mut bytes);
+    let vector = kept("kept-v1-scalar", &bytes);
+    assert_eq!(to_hex(&bytes), to_hex(&vector));
+    assert_eq!(KeptEvent::parse(&vector), Ok(kept_event));
 }

@@ -129,6 +129,13 @@ fn events() {
 }
 
 #[test]
+fn kept_events() {
+    let inputs = vectors("kept-v1-");
+    assert_eq!(inputs.len(), 1);
+    run(demands::kept_event, &inputs, &[&[0, 9, 0, 0], &[0xff; 4], &[0; 8], &[1, 0, 0, 0]]);
+}
+
+#[test]
 fn declarations() {
     run(demands::declaration, &vectors("v1-declaration"), &[&[0, 9, 0, 0], &[0xff; 4], &[0; 8], &[1, 0, 0, 0], b"/"]);
 }

@@ -31,6 +31,25 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// All of them.
+    pub const ALL: [Reason; 10] = [
+        Reason::First,
+        Reason::Update,
+        Reason::Resumed,
+        Reason::Gap,
+        Reason::SourceDied,
+        Reason::SourceHung,
+        Reason::SourceReturned,
+        Reason::SourceLeft,
+        Reason::ConfigChanged,
+        Reason::Conflict,
+    ];
+
+    /// The one of this name.
+    pub fn from_name(name: &str) -> Option<Reason> {
+        Reason::ALL.into_iter().find(|reason| reason.name() == name)
+    }
+
     /// Whether an event of this reason carries a reading, rather than word of the source.
     pub fn has_reading(self) -> bool {
         matches!(self, Reason::First | Reason::Update | Reason::Resumed)

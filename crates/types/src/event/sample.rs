@@ -47,6 +47,9 @@ pub const FLAG_REFRESH: u8 = 1;
 /// With [`FLAG_REFRESH`]: the value is not here; it is that of the event of this number, which is in the same stream before.
 pub const FLAG_IN_STREAM: u8 = 2;
 
+/// Not a reading: word that comes as events of a kind do, such as that some were missed; the current value stays what it was.
+pub const FLAG_REMARK: u8 = 4;
+
 /// Why a value cannot be sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadValue {
