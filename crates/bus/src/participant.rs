@@ -408,7 +408,7 @@ impl Shared {
     /// Sends the heartbeats that are due; returns when the next are.
     fn beat(&self, streams: &[Arc<Stream>], now: u64) -> u64 {
         let at_once = self.links.beat_now.swap(false, Ordering::AcqRel);
-        let unacked = streams.iter().any(|stream| stream.has_unacked());
+        let unacked = streams.iter().any(|stream| stream.wants_word());
         let period = if unacked { BEAT_UNACKED } else { BEAT_IDLE };
         let last = lock(&self.registry).last_beat;
         if !at_once && now < last + period {

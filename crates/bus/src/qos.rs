@@ -9,7 +9,8 @@ use tampu_types::{Incarnation, TopicFilter, TopicName};
 /// A writer's side of a topic.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Qos {
-    /// How far the writer may run ahead of the slowest reader it waits for, in bytes. Beyond it, it waits.
+    /// How far the writer may run ahead of the slowest reader it waits for, in bytes. Beyond it, it waits; it waits before that too
+    /// if the cache is so small that the next batch could push out what that reader needs.
     pub credit: usize,
     /// The longest one write waits for readers, in total and not per reader. Then those that are behind are left to the cache.
     pub max_wait: Duration,
@@ -23,7 +24,7 @@ pub struct Qos {
     pub keep: usize,
     /// How long a sample may wait for company once samples follow one another closely. The first after a pause goes at once.
     pub linger: Duration,
-    /// The size at which a batch is sealed, in bytes; the engine's limit if that is smaller.
+    /// The size at which a batch is sealed, in bytes; the engine's limit or half the cache if that is smaller.
     pub batch: usize,
     /// The shared-memory pool for loans, in bytes; taken when the first loan is.
     pub pool: usize,

@@ -195,10 +195,13 @@ impl Core {
         let now = self.links.clock.monotonic();
         let arrival = Arrival { first: header.first, next: header.next(), bytes, received: self.links.clock.utc() };
         let key = (header.incarnation, header.stream);
-        let room = self.has_room();
+        let mut room = self.has_room();
         let mut received = lock(&self.received);
         if received.ended.contains(&header.incarnation) {
             return;
+        }
+        if !room && !self.qos.reliable {
+            room = self.drop_oldest(&mut received);
         }
         let mut out = Vec::new();
         let inbox = received.inboxes.entry(key).or_insert_with(|| self.new_inbox(key));
@@ -229,6 +232,42 @@ impl Core {
         let (found, body) = BatchHeader::decode(&batch).ok()?;
         let same = found.incarnation == header.incarnation && found.stream == header.stream && found.first == header.first;
         (same && found.flags & FLAG_ELSEWHERE == 0 && found.count as usize <= body.len() / 4).then_some((batch, found))
+    }
+
+    /// Makes room for newer batches: a reader that does not heal would rather have those. Says whether there is any. Frees half the
+    /// queue at once, so that this is rare.
+    fn drop_oldest(&self, received: &mut Received) -> bool {
+        let queue = std::mem::take(&mut received.queue);
+        // Where each stream's last word stands in the new queue, if that is a loss: what follows it is one with it.
+        let mut losses: HashMap<(Incarnation, u32), usize> = HashMap::new();
+        for item in queue {
+            let gap = match item {
+                Item::Batch { lane, arrival, skip } if self.queued.load(Ordering::Acquire) >= self.qos.queue / 2 => {
+                    let (from, to) = (arrival.first + skip, arrival.next);
+                    self.lost.fetch_add(to - from, Ordering::Relaxed);
+                    self.queued.fetch_sub(arrival.bytes.len(), Ordering::AcqRel);
+                    Gap { stream: lane.info.clone(), from, to: Some(to), why: LossReason::Dropped }
+                }
+                Item::Lost(gap) => gap,
+                other => {
+                    if let Item::Batch { lane, .. } = &other {
+                        losses.remove(&(lane.info.incarnation, lane.info.stream));
+                    }
+                    received.queue.push_back(other);
+                    continue;
+                }
+            };
+            let key = (gap.stream.incarnation, gap.stream.stream);
+            if let Some(Item::Lost(before)) = losses.get(&key).and_then(|&at| received.queue.get_mut(at))
+                && before.to == Some(gap.from)
+            {
+                before.to = gap.to;
+                continue;
+            }
+            losses.insert(key, received.queue.len());
+            received.queue.push_back(Item::Lost(gap));
+        }
+        self.has_room()
     }
 
     fn new_inbox(&self, key: (Incarnation, u32)) -> Inbox {
@@ -319,8 +358,13 @@ impl Core {
             if let Some(when) = inbox.next_ask() {
                 self.links.pulse_by(when);
             }
-            lane.owes.store(self.qos.reliable || begins, Ordering::Release);
+            // Who does not heal owes no word of how far it is, but one on the writer's host must get through that it can be told
+            // by the board: whatever is sent instead comes through sockets.
+            lane.owes.store(self.qos.reliable || begins || lane.progress.is_some(), Ordering::Release);
             lane.watched.store(offer.watches, Ordering::Release);
+            if offer.answer_now {
+                lane.awaited.fetch_max(offer.next, Ordering::AcqRel);
+            }
             if offer.board && !lane.attached.load(Ordering::Acquire) {
                 self.attach(&lane);
                 ack_by = now;
@@ -351,7 +395,7 @@ impl Core {
             type_tag: TypeTag { id: offer.type_id, version: offer.type_version },
         };
         let same_host = self.links.incarnation.shares_host_with(beat.from);
-        let progress = if same_host && self.qos.reliable { self.progress(key) } else { None };
+        let progress = if same_host { self.progress(key) } else { None };
         let lane = Arc::new(Lane::new(info, self.links.shared_dir.clone().filter(|_| same_host), progress));
         lane.credit.store(offer.credit as usize, Ordering::Relaxed);
         received.lanes.insert(key, lane.clone());
@@ -680,7 +724,9 @@ impl Core {
         }
         let watched = lane.watched.load(Ordering::Acquire);
         let unacked = lane.unacked.fetch_add(weight, Ordering::Relaxed).saturating_add(weight);
-        if !watched && unacked >= lane.credit.load(Ordering::Relaxed) / 4 {
+        let awaited = lane.awaited.load(Ordering::Acquire);
+        let arrived = awaited > 0 && next >= awaited && lane.awaited.swap(0, Ordering::AcqRel) > 0;
+        if !watched && (arrived || unacked >= lane.credit.load(Ordering::Relaxed) / 4) {
             lane.owes.store(false, Ordering::Release);
             self.tell(lane.info.incarnation, vec![self.mark(lane, false)]);
         } else if !lane.owes.swap(true, Ordering::AcqRel) {

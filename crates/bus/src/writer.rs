@@ -228,7 +228,13 @@ impl Stream {
     fn wait<'a>(&'a self, outbox: MutexGuard<'a, Outbox>, now: u64, target: u64, longest: u64) -> MutexGuard<'a, Outbox> {
         let seen = self.gate.openings();
         let watch = outbox.furthest_behind(target);
+        let unheard = outbox.has_unheard();
         drop(outbox);
+        // A reader that has not heard of the stream yet is not slow: it is to hear of it now, while it is waited for.
+        if unheard {
+            self.answer_now.store(true, Ordering::Release);
+            self.links.beat_soon();
+        }
         // Acknowledgements that were lost are asked for again.
         self.links.pulse_by(now + longest.min(BEAT_UNACKED));
         match watch {
@@ -397,7 +403,7 @@ impl Stream {
             };
             put(incarnation, offer);
         }
-        outbox.has_unacked()
+        outbox.wants_word()
     }
 
     pub fn refetch(&self, asked: &Refetch) -> (Vec<Bytes>, Shelf) {
@@ -412,29 +418,40 @@ impl Stream {
         lock(&self.outbox).has_unacked()
     }
 
+    pub fn wants_word(&self) -> bool {
+        lock(&self.outbox).wants_word()
+    }
+
     /// Waits until every reliable reader has acknowledged everything written so far, or the timeout.
     pub fn settle(&self, timeout: Duration) {
         self.send_now();
         let clock = &self.links.clock;
         let until = clock.monotonic().saturating_add(timeout.as_nanos() as u64);
+        // Who can be watched rings when it has come that far; others are asked, and asked again if no answer comes. Once is
+        // enough while they are on their way: a question for every acknowledgement would keep both sides busy with nothing else.
+        let (mut asked, mut ask_at) = (false, clock.monotonic() + BEAT_UNACKED);
         loop {
             let seen = self.gate.openings();
-            if !self.has_unacked() || clock.monotonic() >= until {
+            let now = clock.monotonic();
+            if !self.has_unacked() || now >= until {
                 return;
             }
-            self.answer_now.store(true, Ordering::Release);
-            self.links.beat_soon();
             let (target, watch) = {
                 let outbox = lock(&self.outbox);
                 (outbox.sealed(), outbox.furthest_behind(outbox.sealed()))
             };
-            let next_beat = until.min(clock.monotonic() + BEAT_UNACKED);
+            if now >= ask_at || watch.is_none() && !asked {
+                self.answer_now.store(true, Ordering::Release);
+                self.links.beat_soon();
+                (asked, ask_at) = (true, now + if watch.is_none() { ASK_AGAIN } else { BEAT_UNACKED });
+            }
+            let look_at = until.min(ask_at);
             match watch {
                 Some(watch) => {
-                    let pause = next_beat.saturating_sub(clock.monotonic()).min(4 * LOOK_AGAIN);
+                    let pause = look_at.saturating_sub(now).min(4 * LOOK_AGAIN);
                     watch.wait_for(target, Duration::from_nanos(pause));
                 }
-                None => clock.wait(&self.gate, seen, next_beat),
+                None => clock.wait(&self.gate, seen, look_at),
             }
         }
     }
@@ -495,8 +512,10 @@ impl Stream {
             Space::Shared(lease) => lease,
         };
         let (mut outbox, begun) = self.admitted(16);
-        // Readers that cannot map the ring get a copy; so does everybody else, as a batch goes to all alike.
-        if !outbox.shares_memory() && outbox.matched() > 0 {
+        // Readers that cannot map the ring get a copy; so does everybody else, as a batch goes to all alike. So may those who come
+        // later, for as long as what was written before is kept for them.
+        let nobody_yet = outbox.matched() == 0 && lease.length <= self.qos.keep;
+        if nobody_yet || !outbox.shares_memory() && outbox.matched() > 0 {
             drop(outbox);
             self.copied_loans.fetch_add(1, Ordering::Relaxed);
             let written = self.write(lease.bytes(), false);
@@ -521,6 +540,8 @@ impl Stream {
 
 /// How often a writer says what it has while somebody has not acknowledged it.
 pub(crate) const BEAT_UNACKED: u64 = 100_000_000;
+/// How soon a writer that waits for an answer asks for it again.
+const ASK_AGAIN: u64 = 5_000_000;
 /// How long a writer sleeps at a reader's bell before it looks whether that reader is still there.
 const LOOK_AGAIN: u64 = 5_000_000;
 /// How long a loan waits for readers before more of the pool is used.

@@ -42,6 +42,8 @@ pub(crate) struct Lane {
     pub credit: AtomicUsize,
     /// An acknowledgement is owed.
     pub owes: AtomicBool,
+    /// The writer waits for this reader to come to this sample; 0: for none.
+    pub awaited: AtomicU64,
     ring: Mapped<RingView>,
     batches: Mapped<BatchView>,
     pub needs_copies: AtomicBool,
@@ -64,6 +66,7 @@ impl Lane {
             unacked: AtomicUsize::new(0),
             credit: AtomicUsize::new(usize::MAX),
             owes: AtomicBool::new(false),
+            awaited: AtomicU64::new(0),
             needs_copies: AtomicBool::new(ring_dir.is_none()),
             linked: AtomicBool::new(false),
             progress,

@@ -28,6 +28,8 @@ pub struct ReaderStatus {
     pub reader: u32,
     /// How it is doing.
     pub state: ReaderState,
+    /// Whether it heals its losses, and says how far it is.
+    pub reliable: bool,
     /// How long it may hold the writer; one that may in full is one whose losses nobody can make good, as a collector.
     pub hold: Hold,
     /// The first sample it has not acknowledged.
@@ -71,6 +73,7 @@ impl Matched {
             incarnation: self.card.incarnation,
             reader: self.card.reader,
             state: self.state,
+            reliable: self.card.reliable,
             hold: self.card.hold,
             acked: self.acked,
             lost: self.lost,

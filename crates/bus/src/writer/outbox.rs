@@ -93,6 +93,9 @@ const LEAST_WINDOW: usize = 128 << 10;
 /// Loans of this many bytes do not wait for company: reading them takes longer than word of them.
 const LENT_AT_ONCE: usize = 256 << 10;
 
+/// A small cache makes batches no smaller than this.
+const LEAST_BATCH: usize = 4 << 10;
+
 /// How many buffers are kept to be filled again.
 const SPARE: usize = 4;
 
@@ -103,7 +106,9 @@ impl Outbox {
     /// An empty stream. `header` is the first batch's, with nothing in it.
     pub fn new(qos: Qos, engine_batch: usize, header: BatchHeader, now: u64) -> Outbox {
         let header_len = header.encoded_len();
-        let limit = qos.batch.min(engine_batch).max(header_len + 64);
+        // While one batch is on its way, the next can be kept; where nothing is to be kept, that is no matter.
+        let kept = if qos.cache == 0 { usize::MAX } else { (qos.cache / 2).max(LEAST_BATCH) };
+        let limit = qos.batch.min(engine_batch).min(kept).max(header_len + 64);
         let window = FIRST_WINDOW.min(qos.credit);
         let budget = Budget::new(qos.max_wait, qos.wait_period, now);
         Outbox {
@@ -298,7 +303,17 @@ impl Outbox {
     /// Whether some reliable reader has not acknowledged everything that was sealed, or has not answered yet.
     pub fn has_unacked(&mut self) -> bool {
         self.look();
-        self.readers.iter().any(|reader| reader.card.reliable && reader.acked < self.sealed() || !reader.heard)
+        self.readers.iter().any(|reader| reader.card.reliable && (reader.acked < self.sealed() || !reader.heard))
+    }
+
+    /// Whether somebody is to speak: for what was sealed, or for the first time.
+    pub fn wants_word(&mut self) -> bool {
+        self.has_unacked() || self.has_unheard()
+    }
+
+    /// Whether a reader has not spoken yet: it may not know of the stream.
+    pub fn has_unheard(&self) -> bool {
+        self.readers.iter().any(|reader| !reader.heard)
     }
 
     /// The oldest sample kept.
@@ -486,11 +501,28 @@ impl Outbox {
 
     // --- waiting ---
 
+    /// Up to where the next batch may push samples out of the cache: where that is hardly larger than the credit, who still
+    /// needs them is waited for.
+    fn pushed_out(&self) -> u64 {
+        let mut beyond = (self.cache_taken + self.limit + KEPT_OVERHEAD).saturating_sub(self.qos.cache);
+        let mut pushed_out = 0;
+        for kept in &self.cache {
+            if beyond == 0 {
+                break;
+            }
+            beyond = beyond.saturating_sub(kept.taken);
+            pushed_out = kept.next;
+        }
+        pushed_out
+    }
+
     /// Whether a write of `more` bytes may go on now.
     pub fn admit(&mut self, now: u64) -> Admission {
         let credit = self.window as u64;
         let position = self.position;
-        let behind = |reader: &Matched| reader.holds() && position - reader.acked_position > credit;
+        let pushed_out = self.pushed_out();
+        let behind =
+            |reader: &Matched| reader.holds() && (position - reader.acked_position > credit || reader.acked < pushed_out);
         if self.readers.iter().any(behind) {
             self.look();
         }

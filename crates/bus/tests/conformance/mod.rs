@@ -65,6 +65,7 @@ macro_rules! conformance {
                 an_idle_application_costs_its_writer_the_bound_and_the_others_nothing
                 two_idle_applications_cost_no_more_than_one
                 a_slow_application_gets_everything_and_holds_nobody_back
+                a_writer_that_may_wait_loses_nothing_whatever_its_cache
                 laggards_are_served_from_the_cache
                 beyond_the_cache_the_loss_is_exact
                 a_reader_of_full_hold_slows_its_writer_and_loses_nothing
@@ -113,6 +114,7 @@ macro_rules! conformance {
             sharing {
                 long_batches_are_shared_on_one_host
                 who_finds_shared_batches_overwritten_fetches_them
+                who_does_not_heal_takes_the_newest_from_the_board_and_is_not_waited_for
             }
             direct {
                 direct_links_carry_each_sample_once

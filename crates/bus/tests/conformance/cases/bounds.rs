@@ -117,6 +117,33 @@ pub fn beyond_the_cache_the_loss_is_exact<A: Arena>() {
     assert_eq!(after.lost, account.lost, "then it has caught up");
 }
 
+pub fn a_writer_that_may_wait_loses_nothing_whatever_its_cache<A: Arena>() {
+    let scene = Scene::<A>::new();
+    let mut one = scene.join("one");
+    let mut keeper = scene.join("keeper");
+    let wish = Wish { full: true, pace: Pace::Slow(200, 1), queue: Some(8 * KB), ..Wish::of("*") };
+    let log = keeper.reader_with(wish);
+    // Less than two batches of the default size, four times less than the credit, and just larger than it.
+    for (topic, credit, cache) in [("a", 32, 64), ("b", 256, 64), ("c", 32, 33)] {
+        let small = QosPatch {
+            credit: Some(credit * KB),
+            cache: Some(cache * KB),
+            keep: Some(cache * KB),
+            max_wait_ms: Some(10_000),
+            wait_period_ms: Some(10_000),
+            ..QosPatch::default()
+        };
+        let writer = one.writer_with(topic, &[], small);
+        scene.matched(&mut one, writer, 1);
+        // Batches of every size: sealed when they are full, when their time is over, and at once.
+        (0..40).for_each(|_| {
+            one.write(writer, 50, 1000);
+        });
+        let account = scene.settled(&mut keeper, log, topic, 2000);
+        assert_eq!((account.got, account.lost_total()), (2000, 0), "{topic}: {account:?}");
+    }
+}
+
 pub fn a_reader_of_full_hold_slows_its_writer_and_loses_nothing<A: Arena>() {
     let scene = Scene::<A>::new();
     let (mut one, mut keeper) = (scene.join("one"), scene.join("keeper"));

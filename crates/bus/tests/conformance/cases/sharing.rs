@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use tampu_bus::{QosPatch, ReaderState};
 
-use crate::conformance::arena::{Arena, Faulty, Scene};
+use crate::conformance::{
+    arena::{Arena, Faulty, Scene},
+    command::Wish,
+};
 
 pub fn long_batches_are_shared_on_one_host<A: Arena>() {
     let scene = Scene::<A>::new();
@@ -55,4 +58,27 @@ pub fn batches_for_another_host_are_sent<A: Faulty>() {
         assert_eq!(scene.settled(reader, log, "t", 1000).got, 1000);
     }
     assert_eq!(one.look(writer).shared, 0);
+}
+
+pub fn who_does_not_heal_takes_the_newest_from_the_board_and_is_not_waited_for<A: Arena>() {
+    let scene = Scene::<A>::new();
+    let (mut one, mut screen) = (scene.join("one"), scene.join("screen"));
+    let log = screen.reader_with(Wish { reliable: false, ..Wish::of("t") });
+    let writer = one.writer("t");
+    scene.matched(&mut one, writer, 1);
+    // The board is made once so much was written; the reader learns of it by the next heartbeats.
+    one.write(writer, 200, 1000);
+    scene.pass(Duration::from_secs(2));
+    one.write(writer, 1, 1000);
+    let before = scene.settled(&mut screen, log, "t", 201);
+    assert_eq!((before.got, before.lost_total()), (201, 0), "{before:?}");
+    screen.stop();
+    one.write(writer, 8000, 1000);
+    let look = one.look(writer);
+    assert_eq!(look.waited_ns, 0, "{look:?}");
+    assert!(look.shared > 10, "{look:?}");
+    screen.resume();
+    let account = scene.settled(&mut screen, log, "t", 8201);
+    assert_eq!((account.got + account.lost_total(), account.torn), (8201, 0), "{account:?}");
+    assert!(account.lost_total() > 0 && account.got > 201, "some of the newest, and word of the others: {account:?}");
 }
