@@ -20,6 +20,7 @@
 //! | what is kept how long | `keep` |
 //! | checking, copying | `check`, `backup` |
 //! | searching and counting | `search`, `counts`, `units` |
+//! | the same machinery for other tables than the log | `content`, `plain` |
 //!
 //! The files' contract is `spec/log-archive.md` and `spec/log-segment.md`.
 
@@ -42,6 +43,7 @@ mod backup;
 mod budget;
 mod check;
 mod commit;
+mod content;
 mod counts;
 mod digest;
 mod frame;
@@ -55,6 +57,7 @@ mod manifest;
 mod merge;
 mod open;
 mod parquet;
+mod plain;
 mod search;
 mod seen;
 mod segment;
@@ -67,7 +70,8 @@ pub use check::Checked;
 pub use counts::{Counts, Grouping};
 pub use keep::Keep;
 pub use local::{LocalArchive, Options};
-pub use parquet::ParquetWriter;
+pub use parquet::{ColumnSpec, Layout, ParquetWriter, Shape};
+pub use plain::{Cell, Find, KEYS, Place, Row, Schema, Swept, TableArchive};
 pub use search::{Found, Scanned};
 
 /// How far a stream has been stored: everything before `next`.

@@ -70,6 +70,13 @@ fn writer(participant: &Participant, topic: &str) -> Writer {
     participant.writer(&TopicName::new(topic).unwrap(), &Partition::everybody(), LOG_BATCH, Qos::default()).unwrap()
 }
 
+/// A writer that knows of the collector: what it writes before that is for nobody.
+fn heard_writer(participant: &Participant, topic: &str) -> Writer {
+    let writer = writer(participant, topic);
+    until("the writer knows of its reader", || !writer.readers().is_empty());
+    writer
+}
+
 #[track_caller]
 fn until(what: &str, mut done: impl FnMut() -> bool) {
     let begun = Instant::now();
@@ -227,7 +234,7 @@ fn who_may_not_is_told_so_and_what_it_sends_is_counted_not_kept() {
         Err(AskFailed::Denied(Denied { verb: Verb::Query, .. }))
     ));
 
-    let (info, import) = (writer(&antenna, "log/info"), writer(&antenna, IMPORT_TOPIC));
+    let (info, import) = (heard_writer(&antenna, "log/info"), heard_writer(&antenna, IMPORT_TOPIC));
     for batch in 0..4 {
         import.write(&encode_records(&records(&antenna, batch * 5..batch * 5 + 5)).unwrap()).unwrap();
     }
@@ -256,11 +263,11 @@ fn what_is_over_a_sources_quota_is_counted_and_told_exactly() {
     let collector = Collector::start(net.join("collector"), archive.clone(), options).unwrap();
     let (looper, neighbour) = (net.join("looper"), net.join("neighbour"));
     let sent = 1000;
-    let flood = writer(&looper, "log/debug");
+    let flood = heard_writer(&looper, "log/debug");
     for batch in 0..sent / 10 {
         flood.write(&encode_records(&records(&looper, batch * 10..batch * 10 + 10)).unwrap()).unwrap();
     }
-    let (alarm, other) = (writer(&looper, "log/alert"), writer(&neighbour, "log/debug"));
+    let (alarm, other) = (heard_writer(&looper, "log/alert"), heard_writer(&neighbour, "log/debug"));
     alarm.write(&encode_records(&records(&looper, sent..sent + 1)).unwrap()).unwrap();
     other.write(&encode_records(&records(&neighbour, 0..10)).unwrap()).unwrap();
     let writers = [&flood, &alarm, &other];

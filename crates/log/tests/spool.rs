@@ -79,10 +79,15 @@ impl Host {
     }
 }
 
-fn until(what: &str, mut done: impl FnMut() -> bool) {
+fn until(what: &str, done: impl FnMut() -> bool) {
+    until_or_say(what, done, String::new);
+}
+
+/// As [`until`]; says how things stand if it is in vain.
+fn until_or_say(what: &str, mut done: impl FnMut() -> bool, stand: impl Fn() -> String) {
     let begun = Instant::now();
     while !done() {
-        assert!(begun.elapsed() < PATIENCE, "{what}");
+        assert!(begun.elapsed() < PATIENCE, "{what} {}", stand());
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -146,6 +151,9 @@ fn a_collector_away_for_longer_than_caches_hold_misses_nothing_and_tells_no_loss
         cache: Some(64 << 10),
         keep: Some(64 << 10),
         credit: Some(32 << 10),
+        // A disk that takes its time is no loss here.
+        max_wait_ms: Some(10_000),
+        wait_period_ms: Some(10_000),
         ..QosPatch::default()
     };
     let host = Host::new(vec![small]);
@@ -157,9 +165,13 @@ fn a_collector_away_for_longer_than_caches_hold_misses_nothing_and_tells_no_loss
     until("the spool has left it to the collector", || spool.report().doing == Doing::Watching && spool.report().bytes == 0);
     drop((archive, collector));
     until("the spool has taken over", || spool.report().doing == Doing::Spooling);
-    (100..60_000).for_each(|number| info!(logger, "number {number}"));
+    // A writer waits for whom it knows of; what it writes before that is in its cache, as far as that goes.
+    info!(logger, "number {}", 100);
+    until("the writer knows of the spool", || spool.report().records >= 1);
+    (101..60_000).for_each(|number| info!(logger, "number {number}"));
     // It begins where the collector stopped.
-    until("all is spooled", || spool.report().records >= 59_900);
+    let stand = || format!("{:?} {:?} {:?}", spool.report(), logger.stats(), host.news.lock().unwrap());
+    until_or_say("all is spooled", || spool.report().records >= 59_900, stand);
     assert_eq!(spool.report().records, 59_900);
     let (archive, collector) = host.collect("collector");
     until("it is given back", || spool.report().bytes == 0 && spool.report().doing == Doing::Watching);

@@ -93,7 +93,7 @@ pub(super) fn backup(
     }
     let path = target.join(manifest::NAME);
     let failed = |source| ArchiveError::File { doing: "writing", path: path.clone(), source };
-    let bytes = manifest::whole(&state, &shared.options.domain).map_err(failed)?;
+    let bytes = manifest::whole(&state, &shared.options.domain, shared.content.layout().name).map_err(failed)?;
     write_whole(&path, &bytes).map_err(failed)?;
     let mut made = making.made;
     for dir in [segments_dir(target), parquet_dir(target), ids_dir(target)] {

@@ -16,12 +16,14 @@ use tampu_types::{BatchHeader, LogRecord, RecordId};
 
 use super::{
     Doing, Fault, Stop,
+    content::Content,
     digest::Digest,
     frame::{self, Kind},
     known::Known,
     local::{Contents, Shared, ids_dir},
     manifest,
-    parquet::{BadTable, Dictionaries, Scratch, Table, records},
+    parquet::{BadTable, Corrupt, Dictionaries, Scratch, Table, records},
+    plain::{Schema, each_row},
     seen::{Run, Seen},
     segment::Segment,
     stored::Stored,
@@ -49,6 +51,7 @@ pub struct Checked {
 }
 
 struct Check<'a> {
+    content: Content,
     stop: &'a Stop,
     doing: &'a mut dyn FnMut(Doing),
     checked: Checked,
@@ -75,10 +78,12 @@ pub(super) fn check(shared: &Shared, stop: &Stop, doing: &mut dyn FnMut(Doing)) 
     let lengths = segments.iter().map(|segment| segment.committed.load(Ordering::Acquire));
     let total = lengths.sum::<u64>() + files.iter().map(|file| file.entry.bytes).sum::<u64>();
     let checked = Checked { complete: true, ..Checked::default() };
-    let mut check = Check { stop, doing, checked, total, seen: Seen::default(), known: Seen::default() };
+    let mut check = Check { content: shared.content, stop, doing, checked, total, seen: Seen::default(), known: Seen::default() };
     let path = shared.dir.join(manifest::NAME);
     let read = on_disk.map_err(|error| error.to_string());
-    match read.and_then(|bytes| manifest::read(&bytes, &shared.options.domain).map_err(|error| error.to_string())) {
+    match read.and_then(|bytes| {
+        manifest::read(&bytes, &shared.options.domain, shared.content.layout().name).map_err(|error| error.to_string())
+    }) {
         Ok(read) if read.state == state && read.damage.is_none() => {}
         Ok(_) => check.fault(&path, 0, "it does not say on disk what it said when it was written".to_owned()),
         Err(why) => check.fault(&path, 0, why),
@@ -147,10 +152,9 @@ impl Check<'_> {
                 continue;
             }
             let mut digest = Digest::default();
-            let samples = BatchHeader::decode(body).map(|(_, samples)| samples).unwrap_or_default();
-            for sample in frame::samples(samples).flatten() {
-                if let Ok(view) = tampu_types::log_batch::LogBatchView::parse(sample) {
-                    view.records().flatten().for_each(|record| digest.add(&record));
+            if let Ok((header, samples)) = BatchHeader::decode(body) {
+                for sample in frame::samples(samples).flatten() {
+                    self.add(&header, sample, &mut digest);
                 }
             }
             if digest.records != entry.records {
@@ -162,25 +166,52 @@ impl Check<'_> {
         }
     }
 
+    /// What can be read of a sample.
+    fn add(&self, header: &BatchHeader, sample: &[u8], digest: &mut Digest) {
+        match self.content {
+            Content::Log => {
+                if let Ok(view) = tampu_types::log_batch::LogBatchView::parse(sample) {
+                    view.records().flatten().for_each(|record| digest.add(&record));
+                }
+            }
+            Content::Plain(schema) => drop(schema.digest(header, sample).map(|row| digest.join(row))),
+        }
+    }
+
     fn file(&mut self, file: &Stored) -> Result<(), BadTable> {
         self.checked.files += 1;
         let Some(sum) = self.sum(&file.path)? else { return Ok(()) };
         if format!("{sum:08x}") != file.entry.crc32c {
             self.fault(&file.path, file.entry.bytes, format!("its checksum is {sum:08x} instead of {}", file.entry.crc32c));
         }
-        let table = Arc::new(Table::open(&file.path)?);
+        let table = Arc::new(Table::open(&file.path, self.content.layout())?);
+        let count = match self.content {
+            Content::Log => self.records(file, &table)?,
+            Content::Plain(schema) => self.rows(schema, file, &table)?,
+        };
+        let Some(count) = count else { return Ok(()) };
+        self.checked.records += count;
+        if count != file.entry.records {
+            let what = format!("it holds {count} records instead of {}", file.entry.records);
+            self.fault(&file.path, file.entry.bytes, what);
+        }
+        Ok(())
+    }
+
+    /// Reads every record of a file; how many there are, or nothing if it is to end.
+    fn records(&mut self, file: &Stored, table: &Arc<Table>) -> Result<Option<u64>, BadTable> {
         let (mut scratch, dictionaries) = (Scratch::new()?, Dictionaries::default());
         let (mut count, mut last) = (0, None);
         for (number, group) in table.index.groups.iter().enumerate() {
             for (unit, &(earliest, latest)) in group.units.iter().enumerate() {
                 if self.stop.is_stopped() {
                     self.checked.complete = false;
-                    return Ok(());
+                    return Ok(None);
                 }
                 let rows: Vec<u32> = (0..Table::unit_rows(group, unit) as u32).collect();
                 let mut runs: Vec<(tampu_types::Incarnation, Run)> = Vec::new();
                 let mut wrong = None;
-                records(&table, number, unit, &rows, &dictionaries, &mut scratch, |record, _| {
+                records(table, number, unit, &rows, &dictionaries, &mut scratch, |record, _| {
                     count += 1;
                     let place = Cursor::of(&record);
                     let told =
@@ -197,12 +228,37 @@ impl Check<'_> {
                 self.ids(&file.path, &runs, true);
             }
         }
-        self.checked.records += count;
-        if count != file.entry.records {
-            let what = format!("it holds {count} records instead of {}", file.entry.records);
+        Ok(Some(count))
+    }
+
+    /// The same for the rows of a table.
+    fn rows(&mut self, schema: &Schema, file: &Stored, table: &Arc<Table>) -> Result<Option<u64>, BadTable> {
+        let (mut count, mut last) = (0, None);
+        let (mut runs, mut wrong) = (Vec::new(), None);
+        each_row(schema, table, |number, unit, rows| {
+            let group = &table.index.groups[number];
+            let (earliest, latest) = group.units[unit];
+            for row in rows {
+                count += 1;
+                let told = row.time >= earliest && row.time <= latest && group.levels.0 & row.marks == row.marks;
+                if !told || last.is_some_and(|last| row.place() < last) {
+                    wrong.get_or_insert_with(|| format!("row {count} is not where its time and marks say it is"));
+                }
+                last = Some(row.place());
+                runs.extend(row.run());
+            }
+            self.checked.complete &= !self.stop.is_stopped();
+            if self.checked.complete { Ok(()) } else { Err(Corrupt("the check was ended").into()) }
+        })
+        .or_else(|error| if self.checked.complete { Err(error) } else { Ok(()) })?;
+        if !self.checked.complete {
+            return Ok(None);
+        }
+        if let Some(what) = wrong {
             self.fault(&file.path, file.entry.bytes, what);
         }
-        Ok(())
+        self.ids(&file.path, &runs, true);
+        Ok(Some(count))
     }
 
     fn sum(&mut self, path: &Path) -> Result<Option<u32>, BadTable> {

@@ -1,14 +1,11 @@
 //! What a batch holds, found in one pass before it is stored: ids, times, levels.
 
 use tampu_types::{
-    BatchHeader, Incarnation, Time,
+    Incarnation, Time,
     log_batch::{LogBatchView, RecordView},
 };
 
-use super::{
-    frame::{self, Levels},
-    seen::Run,
-};
+use super::{frame::Levels, seen::Run};
 
 /// What one `LogBatch` holds, or all of a frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,6 +22,8 @@ pub(crate) struct Digest {
     pub(crate) runs: Vec<(Incarnation, Run)>,
     /// Whether an id occurs twice.
     pub(crate) doubled: bool,
+    /// It is one row of a table: kept if anything it stands for is new, and never taken apart.
+    pub(crate) whole: bool,
 }
 
 /// Among how many of the latest runs a number's run is looked for: the threads of one process take turns in a batch.
@@ -41,6 +40,7 @@ impl Default for Digest {
             levels: Levels::default(),
             runs: Vec::new(),
             doubled: false,
+            whole: false,
         }
     }
 }
@@ -61,6 +61,17 @@ impl Digest {
         if !continued {
             self.runs.push((incarnation, Run { ring, first: number, count: 1 }));
         }
+    }
+
+    /// Takes in what another holds.
+    pub(crate) fn join(&mut self, other: Digest) {
+        self.records += other.records;
+        self.unreadable += other.unreadable;
+        self.anonymous += other.anonymous;
+        self.earliest = self.earliest.min(other.earliest);
+        self.latest = self.latest.max(other.latest);
+        self.levels.0 |= other.levels.0;
+        self.runs.extend(other.runs);
     }
 
     /// Puts the runs in order and joins those that touch; finds out whether an id occurs twice.
@@ -93,7 +104,7 @@ pub(crate) fn digest(sample: &[u8]) -> Result<Digest, String> {
     Ok(digest)
 }
 
-fn read_into(sample: &[u8], digest: &mut Digest) -> Result<(), String> {
+pub(crate) fn read_into(sample: &[u8], digest: &mut Digest) -> Result<(), String> {
     let view = LogBatchView::parse(sample).map_err(|error| error.to_string())?;
     let before = digest.records;
     let mut bad = None;
@@ -110,14 +121,4 @@ fn read_into(sample: &[u8], digest: &mut Digest) -> Result<(), String> {
         Some(error) if digest.records == before => Err(error.to_string()),
         _ => Ok(()),
     }
-}
-
-/// Reads a stored batch frame's body.
-pub(crate) fn digest_body(body: &[u8]) -> Result<Digest, String> {
-    let (_, samples) = BatchHeader::decode(body).map_err(|error| error.to_string())?;
-    let mut digest = Digest::default();
-    for sample in frame::samples(samples) {
-        read_into(sample.ok_or("a sample's length leads outside")?, &mut digest)?;
-    }
-    Ok(digest)
 }

@@ -203,9 +203,12 @@ impl Gathering {
             self.offsets.insert((offset.incarnation, offset.stream), offset.next);
         }
         self.duplicates += appended.duplicates;
-        self.ticket += 1;
-        self.group.ticket = self.ticket;
-        appended.ticket = self.ticket;
+        // Where nothing was new and no stream has moved there is nothing to commit.
+        if appended.records > 0 || arrival.advances.is_some() {
+            self.ticket += 1;
+            self.group.ticket = self.ticket;
+            appended.ticket = self.ticket;
+        }
         appended
     }
 
@@ -214,7 +217,7 @@ impl Gathering {
         let identified = u64::from(digest.records - digest.anonymous);
         if !digest.doubled {
             let missing = self.seen.missing(&digest.runs);
-            if missing == identified {
+            if missing == identified || digest.whole && missing > 0 {
                 self.seen.insert(&digest.runs);
                 return Sifted::All;
             }

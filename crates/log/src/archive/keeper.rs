@@ -18,13 +18,13 @@ use tampu_types::{BatchHeader, Incarnation, Time};
 use super::{
     Fault, News, StreamOffset,
     budget::{Budget, thread_cpu},
-    digest,
+    content::Gathered,
     frame::{self, Kind},
     known::Known,
     local::{Shared, aside_dir, ids_dir, parquet_dir, segments_dir},
     manifest::{Commit, FileEntry, file_name, ids_name, sync_dir, write_whole},
     merge,
-    parquet::{Rows, Sent, write_file},
+    parquet::Sent,
     segment::{self, Segment},
     side,
     stored::Stored,
@@ -60,7 +60,7 @@ const MOST_NEWS: usize = 100;
 pub(super) struct Keeper {
     shared: Arc<Shared>,
     budget: Budget,
-    rows: Rows,
+    rows: Gathered,
 }
 
 /// Why a piece of work ended early.
@@ -84,7 +84,8 @@ fn failed(doing: &str, path: &Path) -> impl Fn(io::Error) -> Stopped {
 impl Keeper {
     pub(super) fn new(shared: Arc<Shared>) -> Keeper {
         let budget = Budget::new(shared.options.share, Instant::now(), thread_cpu());
-        Keeper { shared, budget, rows: Rows::default() }
+        let rows = Gathered::new(shared.content);
+        Keeper { shared, budget, rows }
     }
 
     pub(super) fn run(mut self) {
@@ -187,10 +188,7 @@ impl Keeper {
         known.tidy();
         let through = segments.last().map_or(0, |segment| segment.number);
         let number = self.shared.manifest().state.number + 1;
-        let rows = std::mem::take(&mut self.rows);
-        let added = self.write_days(&rows, number);
-        self.rows = rows;
-        let added = added?;
+        let added = self.write_gathered(number)?;
         let ids = ids_name(number);
         let path = ids_dir(&self.shared.dir).join(&ids);
         write_whole(&path, &known.encode()).map_err(failed("writing", &path))?;
@@ -198,8 +196,16 @@ impl Keeper {
         self.commit(&commit, through, damaged, taken)
     }
 
+    /// Writes what is gathered.
+    fn write_gathered(&mut self, number: u64) -> Result<Vec<FileEntry>, Stopped> {
+        let rows = std::mem::replace(&mut self.rows, Gathered::new(self.shared.content));
+        let added = self.write_days(&rows, number);
+        self.rows = rows;
+        added
+    }
+
     /// Writes the rows, a file a day. Where one fails, none is left.
-    fn write_days(&mut self, rows: &Rows, number: u64) -> Result<Vec<FileEntry>, Stopped> {
+    fn write_days(&mut self, rows: &Gathered, number: u64) -> Result<Vec<FileEntry>, Stopped> {
         let dir = parquet_dir(&self.shared.dir);
         let mut added: Vec<FileEntry> = Vec::new();
         let domain = self.shared.options.domain.to_string();
@@ -209,7 +215,7 @@ impl Keeper {
             let parent = path.parent().unwrap_or(&dir).to_owned();
             let is_new = !parent.exists();
             let written = fs::create_dir_all(&parent)
-                .and_then(|()| write_file(&path, rows, &places, &domain, &mut || self.pace()))
+                .and_then(|()| rows.write_file(&path, &places, &domain, &mut || self.pace()))
                 .and_then(|written| {
                     sync_dir(&parent)?;
                     if is_new {
@@ -247,7 +253,7 @@ impl Keeper {
                 continue;
             };
             let received = header.received;
-            if digest_needed && let Ok(digest) = digest::digest_body(body) {
+            if digest_needed && let Ok(digest) = self.shared.content.digest_body(body) {
                 known.runs.extend(digest.runs);
             }
             let mut unreadable = 0;
@@ -255,7 +261,7 @@ impl Keeper {
                 Ok((batch, samples)) => {
                     let sent = Sent::by(&batch);
                     for sample in frame::samples(samples) {
-                        unreadable += sample.map_or(1, |sample| self.rows.push_sample(&sent, sample, received));
+                        unreadable += sample.map_or(1, |sample| self.rows.push_sample(&batch, &sent, sample, received));
                     }
                 }
                 Err(_) => unreadable = 1,
@@ -351,8 +357,9 @@ impl Keeper {
         let files = self.shared.contents().files;
         let Some(small) = merge::choose(&files) else { return Ok(false) };
         self.rows.clear();
-        let mut rows = std::mem::take(&mut self.rows);
+        let mut rows = std::mem::replace(&mut self.rows, Gathered::new(self.shared.content));
         let read = merge::read(&small, &mut rows, &mut || self.pace());
+        self.rows = rows;
         match read {
             Ok(true) => {}
             // What is damaged stays as it is.
@@ -360,8 +367,7 @@ impl Keeper {
             Err(error) => return Err(failed("reading", &parquet_dir(&self.shared.dir))(error)),
         }
         let number = self.shared.manifest().state.number + 1;
-        let added = self.write_days(&rows, number);
-        self.rows = rows;
+        let added = self.write_gathered(number);
         let remove = small.iter().map(|file| file.entry.file.clone()).collect();
         self.commit(&Commit { number, add: added?, remove, ..Commit::default() }, 0, Vec::new(), 0)?;
         Ok(true)

@@ -23,8 +23,10 @@ use tampu_types::{Domain, Incarnation};
 
 use super::{
     Appended, Archive, ArchiveError, Arrival, BackedUp, Checked, Compacted, Counts, Doing, Fault, Found, Grouping, Health, Keep,
-    News, Scanned, Stop, StreamOffset, Told, backup, check, commit, counts,
-    digest::{self, Digest},
+    News, Scanned, Stop, StreamOffset, Told, backup, check, commit,
+    content::Content,
+    counts,
+    digest::Digest,
     frame,
     group::{self, Group},
     keeper::{Desk, Keeper},
@@ -100,6 +102,8 @@ pub struct LocalArchive {
 
 pub(super) struct Shared {
     pub(super) options: Options,
+    /// What is kept.
+    pub(super) content: Content,
     pub(super) dir: PathBuf,
     pub(super) gathering: Mutex<Gathering>,
     /// There is something to write, or the archive closes.
@@ -208,18 +212,23 @@ impl LocalArchive {
     /// Opens the archive in `dir`, making it where there is none: takes the lock, reads the manifest and what is known of every
     /// segment, and removes what an interrupted write or compaction left behind.
     pub fn open(dir: impl Into<PathBuf>, options: Options) -> Result<LocalArchive, ArchiveError> {
-        let dir = dir.into();
+        LocalArchive::open_with(dir.into(), options, Content::Log)
+    }
+
+    /// The same for whatever is kept. Only one of log records can be searched and counted as one.
+    pub(super) fn open_with(dir: PathBuf, options: Options, content: Content) -> Result<LocalArchive, ArchiveError> {
         for dir in [&dir, &segments_dir(&dir), &parquet_dir(&dir), &ids_dir(&dir)] {
             fs::create_dir_all(dir).map_err(|source| ArchiveError::File { doing: "making", path: dir.clone(), source })?;
         }
         let lock = lock(&dir)?;
-        let tables = Arc::new(Tables::default());
-        let Opened { number, segments, files, manifest, seen, offsets, records, faults, runs } =
-            open::open(&dir, &options.domain, &tables)?;
+        let tables = Arc::new(Tables::new(content.layout()));
+        let Opened { number, segments, files, manifest, seen, offsets, records, faults, runs, .. } =
+            open::open(&dir, &options.domain, content, &tables)?;
         let gathering = Gathering { committed_offsets: offsets.clone(), offsets, seen, records, ..Gathering::default() };
         let closed = segments.iter().map(|segment| segment.number).filter(|&closed| closed != number).max();
         let shared = Arc::new(Shared {
             options,
+            content,
             dir,
             gathering: Mutex::new(gathering),
             work: Condvar::new(),
@@ -342,7 +351,9 @@ impl Archive for LocalArchive {
                 let why = format!("it has {} bytes; {LONGEST_SAMPLE} are kept", bytes.len());
                 return Err(ArchiveError::Undecodable { sample, why });
             }
-            digests.push(digest::digest(bytes).map_err(|why| ArchiveError::Undecodable { sample, why })?);
+            digests.push(
+                self.shared.content.digest(arrival.header, bytes).map_err(|why| ArchiveError::Undecodable { sample, why })?,
+            );
         }
         let size = arrival.samples.iter().map(|sample| sample.len() + 8).sum::<usize>() + group::OVERHEAD;
         let mut gathering = self.wait_for_room(size)?;

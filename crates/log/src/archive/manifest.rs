@@ -169,10 +169,17 @@ pub(crate) enum BadManifest {
     Later(u32),
     #[error("it belongs to domain '{0}'")]
     OtherDomain(Domain),
+    #[error("it is one of another kind of archive: '{0}'")]
+    OtherTable(String),
+}
+
+/// What the first line says of an archive that keeps this.
+fn format_of(table: &str) -> String {
+    format!("tampu {table} archive")
 }
 
 /// Reads a manifest.
-pub(crate) fn read(bytes: &[u8], domain: &Domain) -> Result<Read, BadManifest> {
+pub(crate) fn read(bytes: &[u8], domain: &Domain, table: &str) -> Result<Read, BadManifest> {
     let mut read = Read::default();
     let mut at = 0;
     let mut headed = false;
@@ -183,6 +190,7 @@ pub(crate) fn read(bytes: &[u8], domain: &Domain) -> Result<Read, BadManifest> {
         let commit = json.and_then(|json| serde_json::from_slice::<Commit>(json).ok());
         match (head, commit) {
             (Some(head), _) if head.version != VERSION => return Err(BadManifest::Later(head.version)),
+            (Some(head), _) if head.format != format_of(table) => return Err(BadManifest::OtherTable(head.format)),
             (Some(head), _) if head.domain != *domain => return Err(BadManifest::OtherDomain(head.domain)),
             (Some(_), _) => headed = true,
             (None, Some(commit)) => {
@@ -206,6 +214,8 @@ pub(crate) struct Manifest {
     dir: PathBuf,
     file: File,
     domain: Domain,
+    /// What the archive keeps.
+    table: &'static str,
     pub(crate) state: State,
     length: u64,
     /// Set where a commit could not be synced: what the file holds is then not known, and it is written anew.
@@ -214,14 +224,14 @@ pub(crate) struct Manifest {
 
 impl Manifest {
     /// Opens the manifest of an archive, making it where there is none. What a killed commit left is cut off.
-    pub(crate) fn open(dir: &Path, domain: &Domain, faults: &mut Vec<Fault>) -> io::Result<Manifest> {
+    pub(crate) fn open(dir: &Path, domain: &Domain, table: &'static str, faults: &mut Vec<Fault>) -> io::Result<Manifest> {
         let path = dir.join(NAME);
         let bytes = match fs::read(&path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
             Err(error) => return Err(error),
         };
-        let Read { state, torn, damage, commits } = read(&bytes, domain).map_err(io::Error::other)?;
+        let Read { state, torn, damage, commits } = read(&bytes, domain, table).map_err(io::Error::other)?;
         if let Some((from, to)) = damage {
             let what = format!(
                 "damaged: {} bytes of commits cannot be read; files nobody names are taken to be the archive's",
@@ -230,8 +240,15 @@ impl Manifest {
             faults.push(Fault { file: path.clone(), from, to, what });
         }
         let file = OpenOptions::new().append(true).create(true).open(&path)?;
-        let mut manifest =
-            Manifest { dir: dir.to_owned(), file, domain: domain.clone(), state, length: bytes.len() as u64, unsure: false };
+        let mut manifest = Manifest {
+            dir: dir.to_owned(),
+            file,
+            domain: domain.clone(),
+            table,
+            state,
+            length: bytes.len() as u64,
+            unsure: false,
+        };
         // Rewritten where that makes it clean, or much shorter.
         if bytes.is_empty() || torn.is_some() || damage.is_some() || commits > 64 + manifest.state.files.len() {
             manifest.rewrite()?;
@@ -269,13 +286,13 @@ impl Manifest {
     }
 
     fn whole(&self) -> io::Result<Vec<u8>> {
-        whole(&self.state, &self.domain)
+        whole(&self.state, &self.domain, self.table)
     }
 }
 
 /// A manifest that says this.
-pub(crate) fn whole(state: &State, domain: &Domain) -> io::Result<Vec<u8>> {
-    let mut bytes = line(&Head { format: "tampu log archive".to_owned(), version: VERSION, domain: domain.clone() })?;
+pub(crate) fn whole(state: &State, domain: &Domain, table: &str) -> io::Result<Vec<u8>> {
+    let mut bytes = line(&Head { format: format_of(table), version: VERSION, domain: domain.clone() })?;
     bytes.extend(line(&state.as_commit())?);
     Ok(bytes)
 }
@@ -338,7 +355,7 @@ mod tests {
     fn commits_add_up_also_after_opening_again() {
         let dir = tempfile::tempdir().unwrap();
         let mut faults = Vec::new();
-        let mut manifest = Manifest::open(dir.path(), &domain(), &mut faults).unwrap();
+        let mut manifest = Manifest::open(dir.path(), &domain(), "log", &mut faults).unwrap();
         for number in 1..=200 {
             manifest.commit(&commit(number, number / 2)).unwrap();
         }
@@ -347,38 +364,40 @@ mod tests {
         assert_eq!(state.files.keys().next().unwrap(), "2024-10-04/00000101.parquet");
         assert!(state.is_unfinished("2024-10-04/00000201.parquet") && !state.is_unfinished("2024-10-04/00000200.parquet"));
         drop(manifest);
-        let again = Manifest::open(dir.path(), &domain(), &mut faults).unwrap();
+        let again = Manifest::open(dir.path(), &domain(), "log", &mut faults).unwrap();
         assert_eq!(again.state, state);
         assert!(again.length < 100 * 400, "it is rewritten shorter");
-        assert_eq!(Manifest::open(dir.path(), &domain(), &mut faults).unwrap().state, state);
+        assert_eq!(Manifest::open(dir.path(), &domain(), "log", &mut faults).unwrap().state, state);
         assert_eq!(faults, []);
-        let other = Manifest::open(dir.path(), &Domain::new("other").unwrap(), &mut faults).unwrap_err();
+        let other = Manifest::open(dir.path(), &Domain::new("other").unwrap(), "log", &mut faults).unwrap_err();
         assert!(other.to_string().contains("'test'"), "{other}");
+        let other = Manifest::open(dir.path(), &domain(), "event", &mut faults).unwrap_err();
+        assert!(other.to_string().contains("'tampu log archive'"), "{other}");
     }
 
     #[test]
     fn a_commit_cut_off_anywhere_never_was_and_damage_before_is_told() {
         let (one, two) = (commit(1, 0), commit(2, 1));
-        let mut bytes = whole(&State::default(), &domain()).unwrap();
+        let mut bytes = whole(&State::default(), &domain(), "log").unwrap();
         let head = bytes.len();
         bytes.extend(line(&one).unwrap());
         let before = bytes.len();
         bytes.extend(line(&two).unwrap());
         for cut in before..bytes.len() {
-            let read = read(&bytes[..cut], &domain()).unwrap();
+            let read = read(&bytes[..cut], &domain(), "log").unwrap();
             assert_eq!((read.state.number, read.damage), (1, None));
             assert_eq!(read.torn, (cut > before).then_some(before as u64));
         }
         let mut damaged = bytes.clone();
         damaged[head + 30] ^= 1;
-        let read = read(&damaged, &domain()).unwrap();
+        let read = read(&damaged, &domain(), "log").unwrap();
         assert_eq!((read.state.number, read.torn, read.damage), (2, None, Some((head as u64, before as u64))));
     }
 
     proptest! {
         #[test]
         fn hostile_manifests_end(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            let _ = read(&bytes, &domain());
+            let _ = read(&bytes, &domain(), "log");
         }
     }
 }

@@ -9,36 +9,50 @@ use std::{
 use tampu_types::{LogRecord, Time, log_batch::encode_records};
 
 use super::{
+    content::Gathered,
     parquet::{BadTable, Dictionaries, GROUP, Rows, Scratch, Sent, Table, records},
+    plain::{PlainRows, each_row},
     stored::Stored,
 };
 
-/// A file of fewer records is small.
+/// A file of fewer records is small, if it is short too: any two small files can be joined.
 const SMALL: u64 = 2 * GROUP as u64;
+const SHORT: u64 = MOST_BYTES / 2;
 /// Small files that a day may have.
 const MANY: usize = 4;
 /// The most records of a joined file: bounds the memory it takes to join.
 const MOST: u64 = 6 * GROUP as u64;
+/// The most bytes of files that are joined, which bounds it where rows are long.
+const MOST_BYTES: u64 = 64 << 20;
 
 /// Files that are to be joined: of one day, and small.
 pub(super) fn choose(files: &[Arc<Stored>]) -> Option<Vec<Arc<Stored>>> {
     let mut days: BTreeMap<&str, Vec<&Arc<Stored>>> = BTreeMap::new();
-    for file in files.iter().filter(|file| file.entry.records < SMALL && file.met().is_empty()) {
+    for file in files.iter().filter(|file| is_small(file.entry.records, file.entry.bytes) && file.met().is_empty()) {
         days.entry(file.entry.file.split('/').next().unwrap_or_default()).or_default().push(file);
     }
     let mut day = days.into_values().find(|small| small.len() > MANY)?;
     day.sort_by_key(|file| (file.entry.records, file.entry.earliest));
-    let mut records = 0;
+    let (mut records, mut bytes) = (0, 0);
     let fits = |file: &&&Arc<Stored>| {
         records += file.entry.records;
-        records <= MOST
+        bytes += file.entry.bytes;
+        records <= MOST && bytes <= MOST_BYTES
     };
     let chosen: Vec<Arc<Stored>> = day.iter().take_while(fits).map(|file| (*file).clone()).collect();
     (chosen.len() > 1).then_some(chosen)
 }
 
+fn is_small(records: u64, bytes: u64) -> bool {
+    records < SMALL && bytes <= SHORT
+}
+
 /// Reads all their records. `false` if one is damaged; that is noted.
-pub(super) fn read(files: &[Arc<Stored>], rows: &mut Rows, pace: &mut dyn FnMut() -> io::Result<()>) -> io::Result<bool> {
+pub(super) fn read(files: &[Arc<Stored>], rows: &mut Gathered, pace: &mut dyn FnMut() -> io::Result<()>) -> io::Result<bool> {
+    let rows = match rows {
+        Gathered::Log(rows) => rows,
+        Gathered::Plain(rows) => return read_plain(files, rows, pace),
+    };
     let mut scratch = Scratch::new()?;
     for file in files {
         let Some(table) = file.open() else { return Ok(false) };
@@ -52,6 +66,24 @@ pub(super) fn read(files: &[Arc<Stored>], rows: &mut Rows, pace: &mut dyn FnMut(
                     return Ok(false);
                 }
             }
+        }
+    }
+    Ok(true)
+}
+
+fn read_plain(files: &[Arc<Stored>], rows: &mut PlainRows, pace: &mut dyn FnMut() -> io::Result<()>) -> io::Result<bool> {
+    for file in files {
+        let Some(table) = file.open() else { return Ok(false) };
+        let mut ended = Ok(());
+        let read = each_row(rows.schema(), &table, |_, _, found| {
+            found.into_iter().for_each(|row| rows.push(row));
+            ended = pace();
+            Ok(())
+        });
+        ended?;
+        if let Err(error) = read {
+            file.note(&error);
+            return Ok(false);
         }
     }
     Ok(true)
@@ -82,4 +114,17 @@ fn read_unit(
         rows.push_sample(&sent, &sample, Time(0));
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_two_small_files_can_be_joined() {
+        assert!(is_small(SMALL - 1, SHORT));
+        assert!(!is_small(SMALL, 1), "many records");
+        assert!(!is_small(1, SHORT + 1), "long ones, which would keep the days behind from being joined");
+        const { assert!(2 * SMALL <= MOST && 2 * SHORT <= MOST_BYTES) }
+    }
 }

@@ -12,10 +12,11 @@ use tampu_types::{Domain, Incarnation};
 
 use super::{
     ArchiveError, Fault,
+    content::Content,
     known::Known,
     local::{aside_dir, ids_dir, parquet_dir, segments_dir},
     manifest::{Commit, FileEntry, Manifest, ids_name, write_whole},
-    parquet::{self, Scratch, Table},
+    parquet::{self, Layout, Scratch, Table},
     seen::{Run, Seen},
     segment::{self, BadSegment, Segment},
     side,
@@ -24,6 +25,7 @@ use super::{
 
 /// What opening has found.
 pub(super) struct Opened {
+    content: Content,
     /// The highest number of a segment's file.
     pub(super) number: u64,
     pub(super) segments: Vec<Arc<Segment>>,
@@ -43,14 +45,15 @@ fn failed(doing: &'static str, path: &Path) -> impl Fn(io::Error) -> ArchiveErro
 }
 
 /// Opens the archive in a directory that is locked.
-pub(super) fn open(dir: &Path, domain: &Domain, tables: &Arc<Tables>) -> Result<Opened, ArchiveError> {
+pub(super) fn open(dir: &Path, domain: &Domain, content: Content, tables: &Arc<Tables>) -> Result<Opened, ArchiveError> {
     let mut faults = Vec::new();
     let manifest_path = dir.join(super::manifest::NAME);
     let was_there = manifest_path.exists();
-    let manifest = Manifest::open(dir, domain, &mut faults).map_err(failed("reading", &manifest_path))?;
+    let manifest = Manifest::open(dir, domain, content.layout().name, &mut faults).map_err(failed("reading", &manifest_path))?;
     // Commits that cannot be read may have named files: then a file that nobody names is no left-over.
     let is_whole = faults.is_empty() && was_there;
     let mut opened = Opened {
+        content,
         number: manifest.state.segments,
         segments: Vec::new(),
         files: Vec::new(),
@@ -121,7 +124,7 @@ impl Opened {
                 let _ = path.parent().map(fs::remove_dir);
                 continue;
             }
-            match adopt(&root, name) {
+            match adopt(&root, name, self.content.layout()) {
                 Ok(entry) => adopted.push(entry),
                 Err(why) => self.set_aside(dir, &path, &why),
             }
@@ -195,7 +198,7 @@ impl Opened {
 
     fn recover_ids(&mut self, dir: &Path, known: &mut Known) -> Result<(), ArchiveError> {
         for file in &self.files {
-            let runs = file.open().map(|table| parquet::ids(&table));
+            let runs = file.open().map(|table| self.content.ids(&table));
             match runs {
                 Some(Ok(runs)) => known.runs.extend(runs),
                 Some(Err(error)) => file.note(&error),
@@ -269,7 +272,7 @@ impl Opened {
             None => {
                 let bytes = fs::read(&path).map_err(failed("reading"))?;
                 let faults = self.faults.len();
-                let content = segment::scan(&path, &bytes, header, last, &mut self.faults);
+                let content = segment::scan(self.content, &path, &bytes, header, last, &mut self.faults);
                 if last && content.end < length {
                     file.set_len(content.end).and_then(|()| file.sync_all()).map_err(failed("cutting"))?;
                 } else if !last && self.faults.len() == faults {
@@ -304,11 +307,13 @@ impl Opened {
 }
 
 /// What the manifest should say of a file.
-fn adopt(root: &Path, name: &str) -> Result<FileEntry, String> {
+fn adopt(root: &Path, name: &str, layout: &'static Layout) -> Result<FileEntry, String> {
     let path = root.join(name);
     let bytes = fs::read(&path).map_err(|error| error.to_string())?;
-    let table = Table::open(&path).map_err(|error| error.to_string())?;
+    let table = Table::open(&path, layout).map_err(|error| error.to_string())?;
     let groups = &table.index.groups;
+    // In every layout the column behind the time's.
+    let received_column = layout.time + 1;
     let mut scratch = Scratch::new().map_err(|error| error.to_string())?;
     let mut entry = FileEntry {
         file: name.to_owned(),
@@ -324,8 +329,7 @@ fn adopt(root: &Path, name: &str) -> Result<FileEntry, String> {
         entry.records += u64::from(group.rows);
         entry.levels |= group.levels.0;
         for unit in 0..group.units.len() {
-            let received =
-                table.numbers(group, parquet::Column::Received, unit, &mut scratch).map_err(|error| error.to_string())?;
+            let received = table.numbers(group, received_column, unit, &mut scratch).map_err(|error| error.to_string())?;
             entry.received = entry.received.max(tampu_types::Time(received.into_iter().max().unwrap_or_default()));
         }
     }

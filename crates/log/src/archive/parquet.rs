@@ -13,7 +13,7 @@
 //! | numbers in few bits | `bits`, `delta` |
 //! | a file's own description of itself, for others | `thrift`, `footer` |
 //! | what we read it by | `index`, `words` |
-//! | rows on their way in | `rows`, `write`, `pages`; into a file of its own, `export` |
+//! | rows on their way in | `rows`, `write`, `encode`, `pages`; into a file of its own, `export` |
 //! | rows on their way out | `table`, `read`, `ids` |
 //! | which rows a query wants | `scan` |
 
@@ -21,6 +21,7 @@ mod bad;
 mod bits;
 mod column;
 mod delta;
+mod encode;
 mod export;
 mod footer;
 mod ids;
@@ -41,14 +42,18 @@ mod tests;
 pub(crate) use bad::{BadTable, Corrupt};
 pub(crate) use bits::{put_varint, take_varint};
 pub(crate) use column::Column;
+pub use column::{ColumnSpec, Layout, Shape};
 pub use export::ParquetWriter;
+pub(crate) use footer::{ChunkFacts, HEAD};
 pub(crate) use ids::ids;
-pub(crate) use index::Group;
+pub(crate) use index::{Chunk, Group};
+pub(crate) use pages::Output;
 pub(crate) use read::{Dictionaries, records};
-pub(crate) use rows::{Rows, Sent};
+pub(crate) use rows::{Rows, Sent, group_ranges};
 pub(crate) use scan::{GroupScan, column_of};
-pub(crate) use table::{Dictionary, Scratch, Table};
-pub(crate) use write::{Written, write_file};
+pub(crate) use table::{Dictionary, Scratch, Table, Values};
+pub(crate) use words::Words;
+pub(crate) use write::{Written, finish, whole_file, write_file};
 
 /// Rows that are looked at together. No page spans two units.
 pub(crate) const UNIT: usize = 8192;

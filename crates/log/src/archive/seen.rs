@@ -74,6 +74,17 @@ impl Seen {
         runs.chunk_by(same_ring).map(of_ring).sum()
     }
 
+    /// The last number of a ring that is there.
+    pub(crate) fn last(&self, incarnation: Incarnation, ring: u32) -> Option<u64> {
+        let numbers = self.rings.get(&(incarnation, ring))?;
+        let of_full = numbers.full.last_key_value().map(|(_, end)| (end << PAGE_BITS) - 1);
+        let of_page = numbers.pages.last_key_value().and_then(|(page, content)| {
+            let (place, word) = content.words.iter().enumerate().rfind(|(_, word)| **word != 0)?;
+            Some((page << PAGE_BITS) + 64 * place as u64 + u64::from(63 - word.leading_zeros()))
+        });
+        of_full.max(of_page)
+    }
+
     /// Adds these ids; returns how many were new.
     pub(crate) fn insert(&mut self, runs: &[(Incarnation, Run)]) -> u64 {
         let mut new = 0;
@@ -274,6 +285,8 @@ mod tests {
                 let new = (first..first + count).filter(|&n| plain.insert((incarnation, ring, n))).count() as u64;
                 prop_assert_eq!(seen.insert(&[(incarnation, run)]), new);
                 prop_assert_eq!(seen.missing(&[(incarnation, run)]), 0);
+                let last = plain.iter().filter(|(life, one, _)| (*life, *one) == (LIFE, ring)).map(|&(.., number)| number).max();
+                prop_assert_eq!(seen.last(LIFE, ring), last);
             }
         }
     }

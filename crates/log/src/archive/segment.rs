@@ -26,7 +26,7 @@ use tampu_types::{Domain, Incarnation, Time};
 
 use super::{
     Fault, StreamOffset,
-    digest::digest_body,
+    content::Content as Kept,
     frame::{self, FrameHeader, Kind, Levels},
     seen::Run,
 };
@@ -227,14 +227,14 @@ impl Segment {
 
 /// Finds all frames of a segment's bytes. With `last`, what follows the last commit is a torn tail: `Content::end` is where it
 /// begins, and the caller cuts it off; damage before that is named and stepped over.
-pub(crate) fn scan(path: &Path, bytes: &[u8], header: usize, last: bool, faults: &mut Vec<Fault>) -> Content {
+pub(crate) fn scan(kept: Kept, path: &Path, bytes: &[u8], header: usize, last: bool, faults: &mut Vec<Fault>) -> Content {
     let mut content = Content { end: header as u64, ..Content::default() };
     let mut at = header;
     while at < bytes.len() {
         match frame::read(&bytes[at..]) {
             Ok((frame, body)) => {
                 if frame.kind == Kind::Batch {
-                    match digest_body(body) {
+                    match kept.digest_body(body) {
                         Ok(digest) => content.runs.extend(digest.runs),
                         Err(why) => faults.push(Fault::unreadable(path, at as u64, why)),
                     }

@@ -14,16 +14,19 @@ use super::{
     Fault,
     frame::Levels,
     manifest::FileEntry,
-    parquet::{BadTable, Table},
+    parquet::{BadTable, Layout, Table},
 };
 
 /// Files kept open, and bytes of their indexes: beyond either the one opened first is closed. A search that uses it keeps it.
 const MOST_OPEN: usize = 256;
 const MOST_INDEXES: usize = 64 << 20;
 
-/// The open files.
-#[derive(Debug, Default)]
-pub(crate) struct Tables(Mutex<Open>);
+/// The open files, all of one layout.
+#[derive(Debug)]
+pub(crate) struct Tables {
+    layout: &'static Layout,
+    open: Mutex<Open>,
+}
 
 /// The open files with the bytes of their indexes, the one opened first in front; and all those bytes.
 #[derive(Debug, Default)]
@@ -33,8 +36,12 @@ struct Open {
 }
 
 impl Tables {
+    pub(crate) fn new(layout: &'static Layout) -> Tables {
+        Tables { layout, open: Mutex::default() }
+    }
+
     fn keep(&self, table: &Arc<Table>) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let Open { tables, bytes } = &mut *kept;
         let size = table.index.size();
         tables.push_back((table.clone(), size));
@@ -82,7 +89,7 @@ impl Stored {
         if let Some(table) = table.upgrade() {
             return Some(table);
         }
-        match Table::open(&self.path) {
+        match Table::open(&self.path, self.tables.layout) {
             Ok(opened) => {
                 let opened = Arc::new(opened);
                 *table = Arc::downgrade(&opened);

@@ -53,17 +53,11 @@ const TELL: Duration = Duration::from_millis(500);
 
 /// Held while one of them goes on: two at a time would only be slower.
 #[derive(Debug, Default)]
-pub(super) struct Turn(Mutex<()>);
+pub struct Turn(Mutex<()>);
 
 impl Turn {
     /// Does it; `tell` is told now and then how far it is, and returns whether anybody listens.
-    pub(super) fn take(
-        &self,
-        archive: &dyn Archive,
-        what: &Upkeep,
-        stop: &Stop,
-        tell: &dyn Fn(Told) -> bool,
-    ) -> Result<Done, String> {
+    pub fn take(&self, archive: &dyn Archive, what: &Upkeep, stop: &Stop, tell: &dyn Fn(Told) -> bool) -> Result<Done, String> {
         let _turn = match self.0.try_lock() {
             Ok(turn) => turn,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),

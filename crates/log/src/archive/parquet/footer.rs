@@ -1,13 +1,14 @@
 //! A Parquet file's own description of itself, which other readers go by.
 
 use super::{
-    column::{Column, Shape},
+    column::{ColumnSpec, Layout, Shape},
     index::{Chunk, Coding, Group},
     thrift::{self, Struct},
 };
 
 const MAGIC: &[u8; 4] = b"PAR1";
 const INT64: i32 = 2;
+const DOUBLE: i32 = 5;
 const BYTE_ARRAY: i32 = 6;
 const PLAIN: i32 = 0;
 const RLE: i32 = 3;
@@ -80,15 +81,15 @@ fn encoding(coding: Coding) -> i32 {
 }
 
 /// The footer of a file with these row groups, and what follows it to the file's end.
-pub(crate) fn footer(groups: &[(Group, Vec<ChunkFacts>)], domain: &str) -> Vec<u8> {
+pub(crate) fn footer(layout: &Layout, groups: &[(Group, Vec<ChunkFacts>)], domain: &str) -> Vec<u8> {
     let mut out = Vec::new();
     thrift::write(&mut out, |file| {
         file.i32(1, 2);
-        let mut elements: Vec<Option<Column>> = vec![None];
-        elements.extend(Column::ALL.iter().copied().map(Some));
-        file.structures(2, &elements, |column, element| schema_element(*column, element));
+        let mut elements: Vec<Option<&ColumnSpec>> = vec![None];
+        elements.extend(layout.columns.iter().map(Some));
+        file.structures(2, &elements, |column, element| schema_element(layout, *column, element));
         file.i64(3, groups.iter().map(|(group, _)| i64::from(group.rows)).sum());
-        file.structures(4, groups, |(group, facts), one| row_group(group, facts, one));
+        file.structures(4, groups, |(group, facts), one| row_group(layout, group, facts, one));
         let facts = [("tampu.domain", domain), ("tampu.format", "1")];
         file.structures(5, &facts, |(key, value), one| {
             one.binary(1, key.as_bytes());
@@ -96,7 +97,7 @@ pub(crate) fn footer(groups: &[(Group, Vec<ChunkFacts>)], domain: &str) -> Vec<u
         });
         file.binary(6, concat!("tampu version ", env!("CARGO_PKG_VERSION")).as_bytes());
         // All in the order of their types.
-        file.structures(7, Column::ALL, |_, order| order.structure(1, |_| {}));
+        file.structures(7, layout.columns, |_, order| order.structure(1, |_| {}));
     });
     let length = out.len() as u32;
     out.extend_from_slice(&length.to_le_bytes());
@@ -104,16 +105,24 @@ pub(crate) fn footer(groups: &[(Group, Vec<ChunkFacts>)], domain: &str) -> Vec<u
     out
 }
 
-fn schema_element(column: Option<Column>, element: &mut Struct<'_>) {
-    let Some(column) = column else {
-        element.binary(4, b"log");
-        element.i32(5, Column::COUNT as i32);
+/// How values of this shape lie in the file.
+fn physical(shape: Shape) -> i32 {
+    match shape {
+        Shape::Text | Shape::Bytes => BYTE_ARRAY,
+        Shape::OptionalDouble => DOUBLE,
+        Shape::Time | Shape::Number | Shape::UnsignedNumber | Shape::OptionalNumber => INT64,
+    }
+}
+
+fn schema_element(layout: &Layout, column: Option<&ColumnSpec>, element: &mut Struct<'_>) {
+    let Some(&ColumnSpec { name, shape }) = column else {
+        element.binary(4, layout.name.as_bytes());
+        element.i32(5, layout.columns.len() as i32);
         return;
     };
-    let shape = column.shape();
-    element.i32(1, if shape.is_text() { BYTE_ARRAY } else { INT64 });
-    element.i32(3, i32::from(shape == Shape::OptionalNumber));
-    element.binary(4, column.name().as_bytes());
+    element.i32(1, physical(shape));
+    element.i32(3, i32::from(shape.is_optional()));
+    element.binary(4, name.as_bytes());
     match shape {
         Shape::Text => {
             element.i32(6, 0);
@@ -134,22 +143,23 @@ fn schema_element(column: Option<Column>, element: &mut Struct<'_>) {
                 });
             });
         }
-        Shape::Number | Shape::OptionalNumber | Shape::Bytes => {}
+        Shape::Number | Shape::OptionalNumber | Shape::OptionalDouble | Shape::Bytes => {}
     }
 }
 
-fn row_group(group: &Group, facts: &[ChunkFacts], out: &mut Struct<'_>) {
-    let columns: Vec<(Column, &Chunk, &ChunkFacts)> =
-        Column::ALL.iter().zip(&group.columns).zip(facts).map(|((column, chunk), facts)| (*column, chunk, facts)).collect();
+fn row_group(layout: &Layout, group: &Group, facts: &[ChunkFacts], out: &mut Struct<'_>) {
+    let chunks = layout.columns.iter().zip(&group.columns).zip(facts);
+    let columns: Vec<(&ColumnSpec, &Chunk, &ChunkFacts)> =
+        chunks.map(|((column, chunk), facts)| (column, chunk, facts)).collect();
     out.structures(1, &columns, |(column, chunk, facts), one| {
         one.i64(2, 0);
         one.structure(3, |meta| {
-            meta.i32(1, if column.shape().is_text() { BYTE_ARRAY } else { INT64 });
+            meta.i32(1, physical(column.shape));
             match chunk.coding {
                 Coding::Dictionary => meta.i32s(2, &[PLAIN, RLE, RLE_DICTIONARY]),
                 other => meta.i32s(2, &[RLE, encoding(other)]),
             }
-            meta.binaries(3, &[column.name().as_bytes()]);
+            meta.binaries(3, &[column.name.as_bytes()]);
             meta.i32(4, ZSTD);
             meta.i64(5, group.rows.into());
             meta.i64(6, facts.raw as i64);
@@ -169,8 +179,8 @@ fn row_group(group: &Group, facts: &[ChunkFacts], out: &mut Struct<'_>) {
     });
     out.i64(2, facts.iter().map(|facts| facts.raw as i64).sum());
     out.i64(3, group.rows.into());
-    out.structures(4, &[Column::Time], |column, sorting| {
-        sorting.i32(1, column.index() as i32);
+    out.structures(4, &[layout.time], |time, sorting| {
+        sorting.i32(1, *time as i32);
         sorting.bool(2, false);
         sorting.bool(3, false);
     });

@@ -24,7 +24,7 @@ use tampu_types::Time;
 use super::{
     BadTable, Corrupt, GROUP, UNIT,
     bits::{put_varint, take_varint},
-    column::Column,
+    column::{Column, Layout},
     words::Words,
 };
 // By this path the fuzz target, which has this file without the others, finds its own.
@@ -74,18 +74,18 @@ pub(crate) struct Group {
     pub(crate) levels: Levels,
     /// Time of the first and of the last row of each unit.
     pub(crate) units: Vec<(Time, Time)>,
-    /// In the order of [`Column::ALL`].
+    /// In the order of the layout.
     pub(crate) columns: Vec<Chunk>,
     pub(crate) words: Words,
     pub(crate) data_words: Words,
 }
 
 impl Group {
-    pub(crate) fn chunk(&self, column: Column) -> &Chunk {
-        &self.columns[column.index()]
+    pub(crate) fn chunk(&self, column: impl Into<usize>) -> &Chunk {
+        &self.columns[column.into()]
     }
 
-    /// Whether a text of this column can hold a word.
+    /// Whether a text of this column of the log's can hold a word.
     pub(crate) fn may_hold(&self, column: Column, word: &str) -> bool {
         let words = if column == Column::Data { &self.data_words } else { &self.words };
         words.may_hold(word)
@@ -143,12 +143,12 @@ impl Index {
     }
 
     /// Appends the index and what stands behind it.
-    pub(crate) fn encode(&self, out: &mut Vec<u8>) -> std::io::Result<()> {
+    pub(crate) fn encode(&self, layout: &Layout, out: &mut Vec<u8>) -> std::io::Result<()> {
         let mut raw = Vec::new();
-        put_varint(Column::COUNT as u64, &mut raw);
-        for column in Column::ALL {
-            put_varint(column.name().len() as u64, &mut raw);
-            raw.extend_from_slice(column.name().as_bytes());
+        put_varint(layout.columns.len() as u64, &mut raw);
+        for column in layout.columns {
+            put_varint(column.name.len() as u64, &mut raw);
+            raw.extend_from_slice(column.name.as_bytes());
         }
         put_varint(self.groups.len() as u64, &mut raw);
         let mut before = 0;
@@ -196,29 +196,29 @@ impl Index {
     }
 
     /// Reads the index. Every page must end before `end`, the place of the index itself.
-    pub(crate) fn decode(compressed: &[u8], raw: u32, sum: u32, end: u64) -> Result<Index, BadTable> {
+    pub(crate) fn decode(compressed: &[u8], raw: u32, sum: u32, end: u64, layout: &Layout) -> Result<Index, BadTable> {
         if crc32c::crc32c(compressed) != sum {
             return Err(Corrupt("its index has a wrong checksum").into());
         }
         let raw = zstd::bulk::decompress(compressed, raw as usize).map_err(|_| Corrupt("its index cannot be uncompressed"))?;
         let mut rest = raw.as_slice();
-        let index = Index::read(&mut rest, end)?;
+        let index = Index::read(&mut rest, end, layout)?;
         if rest.is_empty() { Ok(index) } else { Err(Corrupt("its index is longer than it should be").into()) }
     }
 
-    fn read(bytes: &mut &[u8], end: u64) -> Result<Index, Corrupt> {
+    fn read(bytes: &mut &[u8], end: u64, layout: &Layout) -> Result<Index, Corrupt> {
         // Columns of a later release are stepped over; one of ours that is missing makes the file unreadable.
         let mut places = Vec::new();
         for _ in 0..take_u32(bytes)? {
             let length = take_u32(bytes)? as usize;
             let (name, rest) = bytes.split_at_checked(length).ok_or(Corrupt("a column's name is cut off"))?;
             *bytes = rest;
-            places.push(Column::ALL.iter().position(|column| column.name().as_bytes() == name));
+            places.push(layout.columns.iter().position(|column| column.name.as_bytes() == name));
         }
         let mut index = Index::default();
         let mut before = 0;
         for _ in 0..take_u32(bytes)? {
-            index.groups.push(Index::read_group(bytes, &places, &mut before)?);
+            index.groups.push(Index::read_group(bytes, &places, layout, &mut before)?);
         }
         let pages =
             index.groups.iter().flat_map(|group| &group.columns).flat_map(|chunk| chunk.pages.iter().chain(&chunk.dictionary));
@@ -230,7 +230,7 @@ impl Index {
         Ok(index)
     }
 
-    fn read_group(bytes: &mut &[u8], places: &[Option<usize>], before: &mut u64) -> Result<Group, Corrupt> {
+    fn read_group(bytes: &mut &[u8], places: &[Option<usize>], layout: &Layout, before: &mut u64) -> Result<Group, Corrupt> {
         let rows = take_u32(bytes)?;
         if rows == 0 || rows as usize > GROUP {
             return Err(Corrupt("a row group of an impossible size"));
@@ -240,7 +240,7 @@ impl Index {
         for _ in 0..(rows as usize).div_ceil(UNIT) {
             units.push((Time(take_signed(bytes)?), Time(take_signed(bytes)?)));
         }
-        let mut columns = vec![None; Column::COUNT];
+        let mut columns = vec![None; layout.columns.len()];
         for place in places {
             let (&coding, rest) = bytes.split_first().ok_or(Corrupt("a column is cut off"))?;
             *bytes = rest;

@@ -21,22 +21,23 @@ pub(crate) struct Dictionaries(Mutex<HashMap<(usize, usize), Arc<Known>>>);
 
 /// The dictionaries of a row group. The file is held, so that no other can come to lie where its address says.
 #[derive(Debug)]
-struct Known {
+pub(crate) struct Known {
     _table: Arc<Table>,
-    columns: Vec<Option<Arc<Dictionary>>>,
+    pub(crate) columns: Vec<Option<Arc<Dictionary>>>,
 }
 
 /// Row groups whose dictionaries are kept at a time.
 const MOST_KNOWN: usize = 16;
 
 impl Dictionaries {
-    fn of(&self, table: &Arc<Table>, group: usize, scratch: &mut Scratch) -> Result<Arc<Known>, BadTable> {
+    pub(crate) fn of(&self, table: &Arc<Table>, group: usize, scratch: &mut Scratch) -> Result<Arc<Known>, BadTable> {
         let key = (Arc::as_ptr(table) as usize, group);
         if let Some(known) = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(&key) {
             return Ok(known.clone());
         }
-        let read = |&column: &Column| Ok(table.dictionary(&table.index.groups[group], column, scratch)?.map(Arc::new));
-        let columns = Column::ALL.iter().map(read).collect::<Result<_, BadTable>>()?;
+        let chunks = &table.index.groups[group];
+        let read = |column: usize| Ok(table.dictionary(chunks, column, scratch)?.map(Arc::new));
+        let columns = (0..chunks.columns.len()).map(read).collect::<Result<_, BadTable>>()?;
         let known = Arc::new(Known { _table: table.clone(), columns });
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if all.len() >= MOST_KNOWN {

@@ -4,7 +4,7 @@ use std::{fs::File, io, os::unix::fs::FileExt, path::Path, sync::Arc};
 
 use super::{
     BadTable, Corrupt, UNIT, bits,
-    column::{Column, Shape},
+    column::Layout,
     delta,
     index::{Chunk, Coding, Group, Index, Page, TRAILER},
 };
@@ -13,6 +13,7 @@ use super::{
 #[derive(Debug)]
 pub(crate) struct Table {
     file: File,
+    layout: &'static Layout,
     pub(crate) index: Index,
 }
 
@@ -75,8 +76,8 @@ pub(crate) enum Values {
 }
 
 impl Table {
-    /// Opens a file and reads its index.
-    pub(crate) fn open(path: &Path) -> Result<Table, BadTable> {
+    /// Opens a file of this layout and reads its index.
+    pub(crate) fn open(path: &Path, layout: &'static Layout) -> Result<Table, BadTable> {
         let file = File::open(path)?;
         let length = file.metadata()?.len();
         let mut end = [0; 8];
@@ -93,8 +94,8 @@ impl Table {
         let start = at.checked_sub(size.into()).ok_or(Corrupt("its index has an impossible length"))?;
         let mut compressed = vec![0; size as usize];
         file.read_exact_at(&mut compressed, start)?;
-        let index = Index::decode(&compressed, raw, sum, start)?;
-        Ok(Table { file, index })
+        let index = Index::decode(&compressed, raw, sum, start, layout)?;
+        Ok(Table { file, layout, index })
     }
 
     /// Reads a page and uncompresses it.
@@ -122,13 +123,14 @@ impl Table {
     pub(crate) fn dictionary(
         &self,
         group: &Group,
-        column: Column,
+        column: impl Into<usize>,
         scratch: &mut Scratch,
     ) -> Result<Option<Dictionary>, BadTable> {
+        let column = column.into();
         let Some(page) = &group.chunk(column).dictionary else { return Ok(None) };
         let raw = self.page(page, scratch)?;
         let count = page.count as usize;
-        if !column.shape().is_text() {
+        if !self.layout.columns[column].shape.is_text() {
             if raw.len() != count * 8 {
                 return Err(Corrupt("a dictionary's length is wrong").into());
             }
@@ -152,13 +154,13 @@ impl Table {
     pub(crate) fn codes(
         &self,
         group: &Group,
-        column: Column,
+        column: impl Into<usize>,
         unit: usize,
         values: usize,
         scratch: &mut Scratch,
     ) -> Result<Vec<u32>, BadTable> {
-        let rows = Table::unit_rows(group, unit);
-        let optional = column.shape() == Shape::OptionalNumber;
+        let (column, rows) = (column.into(), Table::unit_rows(group, unit));
+        let optional = self.layout.columns[column].shape.is_optional();
         let chunk = group.chunk(column);
         if values == 0 || values == 1 && !optional {
             return Ok(vec![0; rows]);
@@ -182,10 +184,11 @@ impl Table {
     pub(crate) fn numbers(
         &self,
         group: &Group,
-        column: Column,
+        column: impl Into<usize>,
         unit: usize,
         scratch: &mut Scratch,
     ) -> Result<Vec<i64>, BadTable> {
+        let column = column.into();
         if let Some(Dictionary::Numbers(values)) = self.dictionary(group, column, scratch)? {
             let codes = self.codes(group, column, unit, values.len(), scratch)?;
             return Ok(codes.into_iter().map(|code| values.get(code as usize).copied().unwrap_or_default()).collect());
@@ -207,7 +210,7 @@ impl Table {
     pub(crate) fn text_pages(
         &self,
         group: &Group,
-        column: Column,
+        column: impl Into<usize>,
         unit: usize,
         wanted: &dyn Fn(std::ops::Range<usize>) -> bool,
         scratch: &mut Scratch,
@@ -236,12 +239,13 @@ impl Table {
     pub(crate) fn values(
         &self,
         group: &Group,
-        column: Column,
+        column: impl Into<usize>,
         unit: usize,
         dictionary: Option<Arc<Dictionary>>,
         wanted: &dyn Fn(std::ops::Range<usize>) -> bool,
         scratch: &mut Scratch,
     ) -> Result<Values, BadTable> {
+        let column = column.into();
         Ok(match (group.chunk(column).coding, dictionary) {
             (Coding::Dictionary, Some(dictionary)) => {
                 let count = match &*dictionary {

@@ -13,6 +13,7 @@ use tampu_types::{
 };
 
 use super::{
+    column::Column,
     read::{self, Dictionaries},
     rows::{Rows, Sent},
     table::{Scratch, Table},
@@ -35,7 +36,7 @@ fn write(dir: &Path, rows: &Rows) -> Vec<(Arc<Table>, PathBuf)> {
             (written.bytes, written.sum, written.records),
             (bytes.len() as u64, crc32c::crc32c(&bytes), places.len() as u64)
         );
-        tables.push((Arc::new(Table::open(&path).unwrap()), path));
+        tables.push((Arc::new(Table::open(&path, const { &Column::LOG }).unwrap()), path));
     }
     tables
 }
@@ -140,7 +141,7 @@ proptest! {
             bytes.truncate(cut % bytes.len());
         }
         fs::write(&path, &bytes).unwrap();
-        if let Ok(table) = Table::open(&path)
+        if let Ok(table) = Table::open(&path, const { &Column::LOG })
             && let Ok(back) = read_all(&Arc::new(table))
         {
             prop_assert_eq!(back, records);

@@ -4,7 +4,6 @@
 //! to say.
 
 use std::{
-    collections::HashMap,
     fs::{self, File},
     io::{self, Write},
     path::Path,
@@ -14,14 +13,14 @@ use tampu_types::{Level, Time};
 
 use super::{
     UNIT,
-    column::Column,
+    column::{Column, Layout},
     footer::{self, ChunkFacts},
     index::{Chunk, Group, Index},
     pages::Output,
     rows::{Extra, Origin, Row, Rows, Shared},
     words::WordsBuilder,
 };
-use crate::archive::{frame::Levels, hash::Mixed};
+use crate::archive::frame::Levels;
 
 /// What was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,8 +45,18 @@ pub(crate) fn write_file(
     domain: &str,
     pace: &mut dyn FnMut() -> io::Result<()>,
 ) -> io::Result<Written> {
+    whole_file(path, |file| {
+        let mut table = TableWriter::new(file)?;
+        table.add(rows, places, pace)?;
+        table.finish(domain)
+    })
+}
+
+/// Has a file of this name written: it is there, whole and synced, or it is not.
+pub(crate) fn whole_file(path: &Path, write: impl FnOnce(File) -> io::Result<(Written, File)>) -> io::Result<Written> {
     let unfinished = path.with_extension("parquet.new");
-    let written = write_unfinished(&unfinished, rows, places, domain, pace).and_then(|written| {
+    let written = File::create(&unfinished).and_then(write).and_then(|(written, file)| {
+        file.sync_all()?;
         fs::rename(&unfinished, path)?;
         Ok(written)
     });
@@ -57,18 +66,29 @@ pub(crate) fn write_file(
     written
 }
 
-fn write_unfinished(
-    path: &Path,
-    rows: &Rows,
-    places: &[u32],
+/// Writes what stands behind the rows of a file. Nothing is synced.
+pub(crate) fn finish<W: Write>(
+    mut out: Output<W>,
+    layout: &Layout,
+    groups: &[(Group, Vec<ChunkFacts>)],
+    received: Time,
     domain: &str,
-    pace: &mut dyn FnMut() -> io::Result<()>,
-) -> io::Result<Written> {
-    let mut table = TableWriter::new(File::create(path)?)?;
-    table.add(rows, places, pace)?;
-    let (written, file) = table.finish(domain)?;
-    file.sync_all()?;
-    Ok(written)
+) -> io::Result<(Written, W)> {
+    let mut tail = Vec::new();
+    let index = Index { groups: groups.iter().map(|(group, _)| group.clone()).collect() };
+    index.encode(layout, &mut tail)?;
+    tail.extend(footer::footer(layout, groups, domain));
+    out.put(&tail)?;
+    let written = Written {
+        bytes: out.at,
+        sum: out.sum,
+        records: index.groups.iter().map(|group| u64::from(group.rows)).sum(),
+        earliest: index.groups.iter().map(Group::earliest).min().unwrap_or(Time(0)),
+        latest: index.groups.iter().map(Group::latest).max().unwrap_or(Time(0)),
+        received,
+        levels: Levels(index.groups.iter().fold(0, |levels, group| levels | group.levels.0)),
+    };
+    Ok((written, out.finish()?))
 }
 
 /// A file in the making.
@@ -77,7 +97,6 @@ pub(crate) struct TableWriter<W: Write> {
     words: WordsBuilder,
     data_words: WordsBuilder,
     groups: Vec<(Group, Vec<ChunkFacts>)>,
-    records: u64,
     received: Time,
 }
 
@@ -90,7 +109,6 @@ impl<W: Write> TableWriter<W> {
             words: WordsBuilder::default(),
             data_words: WordsBuilder::default(),
             groups: Vec::new(),
-            records: 0,
             received: Time(i64::MIN),
         })
     }
@@ -110,29 +128,13 @@ impl<W: Write> TableWriter<W> {
             self.received = places.iter().fold(self.received, |latest, &place| latest.max(Time(rows.row(place).received)));
             self.groups.push(writer.group(places, pace)?);
         }
-        self.records += places.len() as u64;
         Ok(())
     }
 
     /// Writes what stands behind the rows. Nothing is synced.
     pub(crate) fn finish(self, domain: &str) -> io::Result<(Written, W)> {
-        let TableWriter { mut out, groups, records, received, .. } = self;
-        let mut tail = Vec::new();
-        let index = Index { groups: groups.iter().map(|(group, _)| group.clone()).collect() };
-        index.encode(&mut tail)?;
-        tail.extend(footer::footer(&groups, domain));
-        out.put(&tail)?;
-        let levels = index.groups.iter().fold(0, |levels, group| levels | group.levels.0);
-        let written = Written {
-            bytes: out.at,
-            sum: out.sum,
-            records,
-            earliest: index.groups.iter().map(Group::earliest).min().unwrap_or(Time(0)),
-            latest: index.groups.iter().map(Group::latest).max().unwrap_or(Time(0)),
-            received,
-            levels: Levels(levels),
-        };
-        Ok((written, out.finish()?))
+        let TableWriter { out, groups, received, .. } = self;
+        finish(out, &Column::LOG, &groups, received, domain)
     }
 }
 
@@ -197,30 +199,32 @@ impl<W: Write> Writer<'_, W> {
         let store = self.rows;
         let of_rows = |value: fn(&Row) -> i64| group.rows.iter().map(|row| value(row)).collect::<Vec<i64>>();
         match column {
-            Column::Time => self.numbers(&of_rows(|row| row.time), facts),
+            Column::Time => self.out.ranged_numbers(&of_rows(|row| row.time), facts),
             Column::Number => self.out.numbers(&of_rows(|row| row.number as i64), facts),
-            Column::Received => self.few_numbers(&of_rows(|row| row.received), facts),
-            Column::Ring => self.few_numbers(&of_rows(|row| row.ring.into()), facts),
-            Column::LevelNumber => self.few_numbers(&of_rows(|row| Level::ALL[usize::from(row.level)].number().into()), facts),
+            Column::Received => self.out.few_numbers(&of_rows(|row| row.received), facts),
+            Column::Ring => self.out.few_numbers(&of_rows(|row| row.ring.into()), facts),
+            Column::LevelNumber => {
+                self.out.few_numbers(&of_rows(|row| Level::ALL[usize::from(row.level)].number().into()), facts)
+            }
             Column::TaiOffset => {
                 let values: Vec<i64> =
                     group.origin_of_row.iter().map(|&local| group.origin(store, local).tai_offset.into()).collect();
-                self.few_numbers(&values, facts)
+                self.out.few_numbers(&values, facts)
             }
             Column::Line => {
                 let values = group.origin_of_row.iter().map(|&local| group.origin(store, local).line.map(i64::from));
-                self.optional_numbers(values, facts)
+                self.out.optional_numbers(values, facts)
             }
             Column::Priority => {
-                self.optional_numbers(group.extras(store).map(|extra| extra.and_then(|e| e.priority).map(i64::from)), facts)
+                self.out.optional_numbers(group.extras(store).map(|extra| extra.and_then(|e| e.priority).map(i64::from)), facts)
             }
-            Column::StackLevel => {
-                self.optional_numbers(group.extras(store).map(|extra| extra.and_then(|e| e.stack_level).map(i64::from)), facts)
-            }
+            Column::StackLevel => self
+                .out
+                .optional_numbers(group.extras(store).map(|extra| extra.and_then(|e| e.stack_level).map(i64::from)), facts),
             Column::Level => {
                 let codes = group.rows.iter().map(|row| u32::from(row.level)).collect();
                 let names = Level::ALL.iter().map(|level| level.name().as_bytes()).collect();
-                self.dictionary(names, codes, facts)
+                self.out.dictionary(names, codes, facts)
             }
             Column::Message => self.out.texts(group.rows.iter().map(|row| store.message(row)), facts),
             Column::Data => self.out.texts(group.rows.iter().map(|row| store.data(row)), facts),
@@ -251,100 +255,16 @@ impl<W: Write> Writer<'_, W> {
         strings.iter().for_each(|&string| self.codes_of_strings[string as usize] = UNKNOWN);
         let codes = group.origin_of_row.iter().map(|&local| codes_of_origins[local as usize]).collect();
         let values: Vec<&[u8]> = strings.iter().map(|&string| self.rows.string(string)).collect();
-        self.dictionary_or_texts(values, codes, facts)
+        self.out.dictionary_or_texts(values, codes, facts)
     }
 
     fn extra_texts(&mut self, group: &Gathered<'_>, text: fn(&Extra) -> &Vec<u8>, facts: &mut ChunkFacts) -> io::Result<Chunk> {
         if group.rows.iter().all(|row| !row.has_extra()) {
-            return self.dictionary(vec![b""], vec![0; group.rows.len()], facts);
+            return self.out.dictionary(vec![b""], vec![0; group.rows.len()], facts);
         }
-        let (mut values, mut known) = (Vec::<&[u8]>::new(), HashMap::<&[u8], u32, Mixed>::default());
-        let mut codes = Vec::with_capacity(group.rows.len());
-        for extra in group.extras(self.rows) {
-            let value = extra.map(|extra| text(extra).as_slice()).unwrap_or_default();
-            let code = *known.entry(value).or_insert_with(|| {
-                values.push(value);
-                values.len() as u32 - 1
-            });
-            codes.push(code);
-        }
-        self.dictionary_or_texts(values, codes, facts)
+        let extras = group.extras(self.rows);
+        self.out.any_texts(extras.map(|extra| extra.map(|extra| text(extra).as_slice()).unwrap_or_default()), facts)
     }
-
-    /// Distinct texts with the rows' codes: a dictionary, unless nearly every row has its own text.
-    fn dictionary_or_texts(&mut self, values: Vec<&[u8]>, codes: Vec<u32>, facts: &mut ChunkFacts) -> io::Result<Chunk> {
-        let bytes: usize = values.iter().map(|value| value.len()).sum();
-        if values.len() > 1000 && values.len() * 2 > codes.len() || bytes > MOST_DICTIONARY {
-            return self.out.texts(codes.iter().map(|&code| values[code as usize]), facts);
-        }
-        self.dictionary(values, codes, facts)
-    }
-
-    /// Puts the values that occur in order, with the rows' codes accordingly.
-    fn dictionary(&mut self, values: Vec<&[u8]>, mut codes: Vec<u32>, facts: &mut ChunkFacts) -> io::Result<Chunk> {
-        let mut occurs = vec![false; values.len()];
-        codes.iter().for_each(|&code| occurs[code as usize] = true);
-        let mut order: Vec<u32> = (0..values.len() as u32).filter(|&code| occurs[code as usize]).collect();
-        order.sort_unstable_by_key(|&code| values[code as usize]);
-        let mut places = vec![0; values.len()];
-        order.iter().enumerate().for_each(|(place, &code)| places[code as usize] = place as u32);
-        codes.iter_mut().for_each(|code| *code = places[*code as usize]);
-        let sorted: Vec<&[u8]> = order.iter().map(|&code| values[code as usize]).collect();
-        let (Some(least), Some(greatest)) = (sorted.first(), sorted.last()) else {
-            return Err(io::ErrorKind::InvalidInput.into());
-        };
-        if least.len().max(greatest.len()) <= MOST_STATISTICS {
-            facts.range = Some((least.to_vec(), greatest.to_vec()));
-        }
-        self.out.codes(&codes, &sorted, true, false, facts)
-    }
-
-    fn numbers(&mut self, values: &[i64], facts: &mut ChunkFacts) -> io::Result<Chunk> {
-        facts.range = number_range(values.iter());
-        self.out.numbers(values, facts)
-    }
-
-    /// Numbers of which many are equal, as it seems.
-    fn few_numbers(&mut self, values: &[i64], facts: &mut ChunkFacts) -> io::Result<Chunk> {
-        let mut distinct: HashMap<i64, u32, Mixed> = HashMap::default();
-        for &value in values {
-            distinct.entry(value).or_insert(0);
-            if distinct.len() > 1000 && distinct.len() * 4 > values.len() {
-                return self.numbers(values, facts);
-            }
-        }
-        let mut sorted: Vec<i64> = distinct.keys().copied().collect();
-        sorted.sort_unstable();
-        sorted.iter().enumerate().for_each(|(place, value)| {
-            distinct.insert(*value, place as u32);
-        });
-        let codes: Vec<u32> = values.iter().map(|value| distinct[value]).collect();
-        facts.range = number_range(sorted.iter());
-        let dictionary: Vec<[u8; 8]> = sorted.iter().map(|value| value.to_le_bytes()).collect();
-        self.out.codes(&codes, &dictionary, false, false, facts)
-    }
-
-    fn optional_numbers(&mut self, values: impl Iterator<Item = Option<i64>>, facts: &mut ChunkFacts) -> io::Result<Chunk> {
-        let values: Vec<Option<i64>> = values.collect();
-        let mut sorted: Vec<i64> = values.iter().flatten().copied().collect();
-        sorted.sort_unstable();
-        sorted.dedup();
-        let code = |value: &i64| sorted.binary_search(value).map_or(0, |place| place as u32 + 1);
-        let codes: Vec<u32> = values.iter().map(|value| value.as_ref().map_or(0, code)).collect();
-        facts.range = number_range(sorted.iter());
-        let dictionary: Vec<[u8; 8]> = sorted.iter().map(|value| value.to_le_bytes()).collect();
-        self.out.codes(&codes, &dictionary, false, true, facts)
-    }
-}
-
-/// The most bytes of texts a dictionary holds; more are written as they are, in pages of their own.
-const MOST_DICTIONARY: usize = 16 << 20;
-/// The longest text that stands in a column's statistics: a cut one would have to be marked, which few readers know.
-const MOST_STATISTICS: usize = 256;
-
-fn number_range<'v>(values: impl Iterator<Item = &'v i64> + Clone) -> Option<(Vec<u8>, Vec<u8>)> {
-    let bytes = |value: &i64| value.to_le_bytes().to_vec();
-    Some((bytes(values.clone().min()?), bytes(values.max()?)))
 }
 
 /// The rows of one row group, and which origins they have among them.
