@@ -153,6 +153,8 @@ pub struct Facts {
     pub failing: Option<String>,
     /// The other process that has an attribute of this name.
     pub taken_by: Option<String>,
+    /// Whether it is declared as one of several redundant sources.
+    pub redundant: bool,
     /// Who reads the stream it is in.
     pub subscribers: Vec<Subscriber>,
     /// The state of the server's clock: `synchronised`, `free`, `unknown`.
@@ -175,6 +177,7 @@ impl Default for Facts {
             number: 0,
             failing: None,
             taken_by: None,
+            redundant: false,
             subscribers: Vec::new(),
             clock: String::new(),
             now: Time(0),

@@ -38,6 +38,7 @@ use self::{
 pub use self::{
     book::Known,
     event::{AttributeInfo, Event, Update},
+    filter::Filter,
     subscription::{EventStream, LatestValues, Subscription, SubscriptionStats, Wish},
 };
 use crate::{
@@ -48,8 +49,12 @@ use crate::{
 
 mod binding;
 mod book;
+mod early;
 mod event;
 mod feed;
+mod filter;
+mod lives;
+mod route;
 mod sink;
 mod subscription;
 
@@ -153,6 +158,7 @@ impl Client {
             created: shared.clock.utc().0,
             delivered: AtomicU64::new(0),
             unknown: AtomicU64::new(0),
+            held_back: AtomicU64::new(0),
             panicked: AtomicU64::new(0),
             bound: AtomicUsize::new(0),
         });
@@ -316,6 +322,8 @@ impl Names {
                 BusEvent::Source(change) => match change.state {
                     SourceState::Died => book.gone(change.incarnation, Reason::SourceDied),
                     SourceState::Left => book.gone(change.incarnation, Reason::SourceLeft),
+                    SourceState::Silent => book.silent(change.incarnation, true),
+                    SourceState::Returned => book.silent(change.incarnation, false),
                     _ => {}
                 },
                 BusEvent::Gap(gap) => {

@@ -2,10 +2,11 @@
 
 use std::{cell::Cell, sync::Arc, sync::Mutex, time::Duration};
 
+use tampu_bus::QosPatch;
 use tampu_event::{
     client::{ClientSettings, Subscription},
     criteria::Reading,
-    server::{AttributeOptions, DeclareError, PushError},
+    server::{Attribute, AttributeOptions, DeclareError, PushError},
 };
 use tampu_types::event::{
     AttributeConfig, AttributeName, DataType, Failure, Format, Kinds, Missed, Quality, Reason, Shape, Value, ValueView,
@@ -13,6 +14,10 @@ use tampu_types::event::{
 
 mod support;
 use support::*;
+
+fn told_value(update: &tampu_event::client::Update) -> Option<f64> {
+    told(update).2
+}
 
 #[test]
 fn the_current_value_comes_first_then_every_update_once() {
@@ -324,6 +329,141 @@ fn large_values_have_streams_of_their_own_and_lie_in_lent_memory() {
         scene.pass(10 * MS, &[&server], &[&client]);
     }
     assert_eq!(seen.lock().unwrap().iter().map(|seen| seen.1).collect::<Vec<_>>(), [1, 2, 3, 4, 5]);
+}
+
+#[test]
+fn long_values_are_seen_in_place_and_what_was_taken_back_meanwhile_is_told() {
+    let scene = Scene::new();
+    // A server that waits for nobody, so that it takes its memory back from who is looking.
+    let patch = QosPatch { topics: "event-own/**".to_owned(), max_wait_ms: Some(0), pool: Some(1 << 20), ..QosPatch::default() };
+    let (server, client) = (scene.publisher_with("a", "camera", vec![patch]), scene.subscriber("a", "panel"));
+    let mut config = AttributeConfig::new("lab/camera/1/image".parse().unwrap(), DataType::Long, Format::Spectrum);
+    config.max_x = 1 << 16;
+    let image = server.server.declare(config).unwrap();
+    let publish = |image: &Attribute, value: i32| {
+        let mut lent = image.lend::<i32>(Shape::spectrum(1 << 16)).unwrap();
+        lent.fill(value);
+        lent.publish(Kinds::USER, Quality::Valid).unwrap();
+    };
+    let seen: Arc<Mutex<Vec<(Reason, u64, Missed)>>> = Arc::default();
+    let (keep, overtaken) = (seen.clone(), image.clone());
+    let places: Arc<Mutex<Vec<usize>>> = Arc::default();
+    let keep_places = places.clone();
+    let wish = wish(&["lab/camera/1/image"]).kinds(Kinds::USER).in_place();
+    let _subscription = client.client.subscribe(wish, move |event| {
+        keep.lock().unwrap().push((event.reason, event.number, event.missed));
+        if let Some(ValueView::Long(numbers)) = event.reading.and_then(|reading| reading.value) {
+            let slice = numbers.as_slice().unwrap();
+            assert!(event.number == 3 || slice.iter().all(|&number| number == event.number as i32));
+            keep_places.lock().unwrap().push(slice.as_ptr() as usize);
+            if event.number == 3 {
+                (4..9).for_each(|value| publish(&overtaken, value));
+            }
+        }
+    });
+    scene.pass(100 * MS, &[&server], &[&client]);
+    for value in 1..4 {
+        publish(&image, value);
+        scene.pass(10 * MS, &[&server], &[&client]);
+    }
+    scene.pass(500 * MS, &[&server], &[&client]);
+    let seen = seen.lock().unwrap();
+    let first = [(Reason::First, 0), (Reason::Update, 1), (Reason::Update, 2), (Reason::Update, 3), (Reason::Gap, 0)];
+    assert_eq!(seen.iter().take(5).map(|seen| (seen.0, seen.1)).collect::<Vec<_>>(), first, "{seen:?}");
+    assert_eq!(seen[4].2, Missed::Exactly(3, 4), "{seen:?}");
+    let mut told: Vec<u64> = seen[5..].iter().filter(|seen| seen.0 == Reason::Update).map(|seen| seen.1).collect();
+    for (_, _, missed) in &seen[5..] {
+        if let Missed::Exactly(from, to) = *missed {
+            told.extend(from..to);
+        }
+    }
+    told.sort_unstable();
+    assert_eq!(told, [4, 5, 6, 7, 8], "{seen:?}");
+    let places = places.lock().unwrap();
+    assert_eq!(places[1] - places[0], places[2] - places[1], "one behind the other in the server's memory: {places:?}");
+}
+
+#[test]
+fn an_attribute_s_last_event_that_others_overwrote_is_asked_for() {
+    let scene = Scene::new();
+    let patch = QosPatch { topics: "event/*".to_owned(), max_wait_ms: Some(0), pool: Some(1 << 16), ..QosPatch::default() };
+    let (server, client) = (scene.publisher_with("a", "spectra", vec![patch]), scene.subscriber("a", "panel"));
+    let spectrum = |name: &str| {
+        let mut config = AttributeConfig::new(name.parse().unwrap(), DataType::Long, Format::Spectrum);
+        config.max_x = 1024;
+        server.server.declare(config).unwrap()
+    };
+    let (quiet, busy) = (spectrum("a/b/c/quiet"), spectrum("a/b/c/busy"));
+    let push =
+        |to: &Attribute, value: i32| to.push_as(Kinds::CHANGE, &Reading::of(Value::spectrum(&[value; 1024])), None).unwrap();
+    let log = Log::default();
+    push(&quiet, 1);
+    let _subscription = client.client.subscribe(wish(&["a/b/c/quiet"]), log.call());
+    scene.pass(100 * MS, &[&server], &[&client]);
+    assert_eq!(log.reasons(), [Reason::First]);
+    // Its last event lies in memory that the other's events take before anybody looks.
+    push(&quiet, 2);
+    (0..200).for_each(|value| {
+        push(&busy, value);
+    });
+    scene.pass(500 * MS, &[&server], &[&client]);
+    let told = log.take();
+    assert_eq!(told.iter().map(|told| told.reason).collect::<Vec<_>>(), [Reason::Gap, Reason::Resumed], "{told:?}");
+    assert_eq!((told[0].missed, told[1].number), (Missed::Exactly(2, 3), 2));
+}
+
+#[test]
+fn a_remark_leaves_the_value_as_it_is() {
+    let scene = Scene::new();
+    let (server, client) = (scene.publisher("a", "vacuum"), scene.subscriber("a", "panel"));
+    let pressure = server.server.declare(scalar("sr/vacuum/1/pressure")).unwrap();
+    pressure.push(Value::scalar(&1.0)).unwrap();
+    let (log, latest) = (Log::default(), client.client.latest(wish(&["sr/*"])));
+    let _subscription = client.client.subscribe(wish(&["sr/*"]), log.call());
+    scene.pass(100 * MS, &[&server], &[&client]);
+    log.take();
+    let missed =
+        Failure { reason: "Missed".to_owned(), description: "three".to_owned(), origin: "here".to_owned(), ..Failure::default() };
+    pressure.remark(Kinds::CHANGE, &[missed]).unwrap();
+    scene.pass(100 * MS, &[&server], &[&client]);
+    let told = log.take();
+    assert_eq!((told.len(), told[0].reason, told[0].reading().map(|reading| reading.errors.len())), (1, Reason::Update, Some(1)));
+    assert_eq!(latest.get(pressure.name()).map(|update| told_value(&update)), Some(Some(1.0)));
+}
+
+#[test]
+fn a_redundant_source_takes_over_from_one_that_hangs() {
+    let scene = Scene::new();
+    let (one, two) = (scene.publisher("a", "one"), scene.publisher("a", "two"));
+    let client = scene.subscriber("a", "panel");
+    let redundant = AttributeOptions { redundant: true, ..AttributeOptions::default() };
+    let main = one.server.declare_with(scalar("a/b/c/e"), redundant).unwrap();
+    let spare = two.server.declare_with(scalar("a/b/c/e"), redundant).unwrap();
+    main.push(Value::scalar(&1.0)).unwrap();
+    spare.push(Value::scalar(&1.0)).unwrap();
+    let log = Log::default();
+    let _subscription = client.client.subscribe(wish(&["a/b/c/e"]), log.call());
+    scene.pass(100 * MS, &[&one, &two], &[&client]);
+    let first = log.take();
+    assert_eq!((first.len(), first[0].reason, first[0].source.source.as_str()), (1, Reason::First, "one"));
+    scene.net.stop(&one.engine);
+    scene.pass(2000 * MS, &[&two], &[&client]);
+    let updates = log.take();
+    let told: Vec<_> = updates.iter().map(|update| (update.reason, update.source.source.to_string())).collect();
+    let from = |reason, source: &str| (reason, source.to_owned());
+    let taken_over = [from(Reason::SourceReturned, "two"), from(Reason::Resumed, "two")];
+    assert!(told[0] == from(Reason::SourceHung, "one") && told.ends_with(&taken_over), "{told:?}");
+    assert!(told[..told.len() - 2].iter().all(|told| told.0 == Reason::SourceHung), "{told:?}");
+    spare.push(Value::scalar(&2.0)).unwrap();
+    scene.pass(100 * MS, &[&two], &[&client]);
+    assert_eq!(log.take().iter().map(|update| update.reason).collect::<Vec<_>>(), [Reason::Update]);
+    // The first is back, and all agree on it again.
+    scene.net.resume(&one.engine);
+    scene.pass(1000 * MS, &[&one, &two], &[&client]);
+    main.push(Value::scalar(&3.0)).unwrap();
+    scene.pass(100 * MS, &[&one, &two], &[&client]);
+    let last = log.take().pop().unwrap();
+    assert_eq!((last.reason, last.source.source.as_str()), (Reason::Update, "one"));
 }
 
 #[test]

@@ -83,6 +83,8 @@ impl Binding {
             State::Live(last) if number <= last => NOTHING,
             State::Live(last) => {
                 self.state = State::Live(number);
+                // It says more than the current value that may have been asked for after a loss.
+                self.asked = false;
                 let missed = missed(last, number);
                 match self.resumes.take() {
                     Some(_) => [None, Some(Notice { reason: Reason::Resumed, missed, by_kind: false })],

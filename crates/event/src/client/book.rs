@@ -69,6 +69,8 @@ pub(super) struct Book {
     /// Names of a life's attributes, by their numbers.
     lives: HashMap<Incarnation, BTreeMap<u32, Box<str>>>,
     sources: HashMap<Incarnation, Arc<SourceInfo>>,
+    /// Lives that hang or cannot be reached: what others have too is taken from those.
+    silent: HashSet<Incarnation>,
     wild: Vec<Arc<Sub>>,
     pub feeds: HashMap<FeedKey, Arc<Inlet>>,
     /// Feeds that have orders to look at.
@@ -149,7 +151,7 @@ impl Book {
                 if entry.info.epoch == epoch {
                     return;
                 }
-                entry.info = Arc::new(AttributeInfo { epoch, config });
+                entry.info = Arc::new(AttributeInfo { number: attribute, epoch, config });
                 let info = entry.info.clone();
                 for key in page.feeds_of(incarnation, attribute) {
                     let order = Order::Configured { incarnation, attribute, info: info.clone() };
@@ -160,10 +162,10 @@ impl Book {
             (Presence::Declared, None) => {
                 let wild: Vec<Arc<Sub>> = self.wild.iter().filter(|sub| matches(sub, &config.name)).cloned().collect();
                 wild.iter().for_each(|sub| page.want(sub));
-                let info = Arc::new(AttributeInfo { epoch, config });
+                let info = Arc::new(AttributeInfo { number: attribute, epoch, config });
                 page.entries.push(Entry { source, attribute, own, redundant, info });
                 self.lives.entry(incarnation).or_default().insert(attribute, name.clone());
-                self.settle(&name);
+                self.settle_new(&name, Some(incarnation));
             }
             (Presence::Withdrawn, Some(at)) => {
                 page.entries.remove(at);
@@ -181,9 +183,22 @@ impl Book {
         }
     }
 
+    /// A life has fallen silent, or is heard again.
+    pub fn silent(&mut self, incarnation: Incarnation, silent: bool) {
+        let news = if silent { self.silent.insert(incarnation) } else { self.silent.remove(&incarnation) };
+        if !news {
+            return;
+        }
+        let Some(life) = self.lives.get(&incarnation) else { return };
+        let shared = |name: &str| self.pages.get(name).is_some_and(|page| page.entries.len() > 1);
+        let names: Vec<Box<str>> = life.values().filter(|name| shared(name)).cloned().collect();
+        names.iter().for_each(|name| self.settle(name));
+    }
+
     /// A life has ended.
     pub fn gone(&mut self, incarnation: Incarnation, reason: Reason) {
         self.sources.remove(&incarnation);
+        self.silent.remove(&incarnation);
         let life = self.lives.remove(&incarnation).unwrap_or_default();
         let mut feeds = HashSet::new();
         for (attribute, name) in &life {
@@ -212,11 +227,16 @@ impl Book {
 
     /// Binds whoever wants an attribute to whoever has it.
     fn settle(&mut self, name: &str) {
+        self.settle_new(name, None);
+    }
+
+    /// The same; this life has just told that it has it.
+    fn settle_new(&mut self, name: &str, new: Option<Incarnation>) {
         let Some(page) = self.pages.get_mut(name) else { return };
-        let Some(chosen) = page.chosen() else { return };
+        let Some(chosen) = page.chosen(&self.silent) else { return };
         let entry = &page.entries[chosen];
         let (incarnation, attribute) = (entry.source.incarnation, entry.attribute);
-        let conflict = page.conflict();
+        let (conflict, redundant) = (page.conflict(), page.is_redundant());
         let topic = if entry.own { topics::own(&entry.source.source, attribute) } else { topics::shared(&entry.source.source) };
         for bond in &mut page.bonds {
             let here = bond.bound.as_ref().is_some_and(|(life, number, _)| (*life, *number) == (incarnation, attribute));
@@ -224,8 +244,13 @@ impl Book {
                 if let Some((life, number, key)) = bond.bound.take()
                     && let Some(inlet) = self.feeds.get(&key)
                 {
-                    // Another life of the source has come before the end of this one was noticed, or a better claim.
-                    let told = Some(Reason::SourceDied);
+                    // Another life of the source has come before the end of this one was noticed, or a better claim; or a
+                    // redundant one takes over, or the first of them is back.
+                    let told = match page.entries.iter().any(|entry| entry.is(life, number)) && redundant {
+                        true if self.silent.contains(&life) => Some(Reason::SourceHung),
+                        true => None,
+                        false => Some(Reason::SourceDied),
+                    };
                     inlet.order(Order::Unbind { incarnation: life, attribute: number, sub: bond.sub.id, told });
                     self.touched.insert(key);
                 }
@@ -242,7 +267,7 @@ impl Book {
                 });
                 let target = Target { source: entry.source.clone(), attribute, own: entry.own };
                 let (info, sub, again) = (entry.info.clone(), bond.sub.clone(), bond.again);
-                inlet.order(Order::Bind { target, info, sub, again });
+                inlet.order(Order::Bind { target, info, sub, again, new: new == Some(incarnation) });
                 bond.again = true;
                 bond.bound = Some((incarnation, attribute, key.clone()));
                 self.touched.insert(key);
@@ -266,7 +291,7 @@ impl Book {
     /// Who has an attribute.
     pub fn known(&self, name: &AttributeName) -> Vec<Known> {
         let Some(page) = self.pages.get(name.folded()) else { return Vec::new() };
-        let chosen = page.chosen();
+        let chosen = page.chosen(&self.silent);
         let known = |(at, entry): (usize, &Entry)| Known {
             source: SourceInfo::clone(&entry.source),
             chosen: chosen == Some(at),
@@ -278,7 +303,7 @@ impl Book {
     /// Every attribute that somebody has.
     pub fn attributes(&self) -> Vec<Arc<AttributeInfo>> {
         let mut all: Vec<Arc<AttributeInfo>> =
-            self.pages.values().filter_map(|page| Some(page.entries[page.chosen()?].info.clone())).collect();
+            self.pages.values().filter_map(|page| Some(page.entries[page.chosen(&self.silent)?].info.clone())).collect();
         all.sort_by(|a, b| a.config.name.cmp(&b.config.name));
         all
     }
@@ -299,9 +324,16 @@ impl Page {
         self.entries.first().is_some_and(|entry| matches(sub, &entry.info.config.name))
     }
 
-    /// Which of those who have it is taken. The rule is that of the servers (`rivals`), so that all agree.
-    fn chosen(&self) -> Option<usize> {
-        let better = |a: &Entry, b: &Entry| yields(&b.source.source, b.source.incarnation, &a.source);
+    /// Which of those who have it is taken. The rule is that of the servers (`rivals`), so that all agree; of redundant ones,
+    /// those that are heard go before it.
+    fn chosen(&self, silent: &HashSet<Incarnation>) -> Option<usize> {
+        let redundant = self.is_redundant();
+        let hangs = |entry: &Entry| redundant && silent.contains(&entry.source.incarnation);
+        let better = |a: &Entry, b: &Entry| match (hangs(a), hangs(b)) {
+            (false, true) => true,
+            (true, false) => false,
+            _ => yields(&b.source.source, b.source.incarnation, &a.source),
+        };
         let mut chosen = 0;
         for at in 1..self.entries.len() {
             if better(&self.entries[at], &self.entries[chosen]) {
@@ -316,7 +348,12 @@ impl Page {
     fn conflict(&self) -> bool {
         let same = |a: &Entry, b: &Entry| a.source.source.as_str().eq_ignore_ascii_case(b.source.source.as_str());
         let others = self.entries.windows(2).any(|pair| !same(&pair[0], &pair[1]));
-        others && !self.entries.iter().all(|entry| entry.redundant)
+        others && !self.is_redundant()
+    }
+
+    /// Whether several have it, and all say so.
+    fn is_redundant(&self) -> bool {
+        self.entries.len() > 1 && self.entries.iter().all(|entry| entry.redundant)
     }
 
     fn feeds_of(&self, incarnation: Incarnation, attribute: u32) -> HashSet<FeedKey> {

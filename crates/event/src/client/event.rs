@@ -11,6 +11,8 @@ use tampu_types::{
 /// An attribute as its server declared it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AttributeInfo {
+    /// Its number in this life of its server.
+    pub number: u32,
     /// Counts the configurations; events refer to it.
     pub epoch: u32,
     /// What it is.
@@ -60,6 +62,11 @@ pub struct Update {
 }
 
 impl Event<'_> {
+    /// The event as it was received; empty for word of the source.
+    pub fn bytes(&self) -> &[u8] {
+        if self.reading.is_some() { self.bytes } else { &[] }
+    }
+
     /// A copy.
     pub fn to_update(&self) -> Update {
         Update {
@@ -72,7 +79,7 @@ impl Event<'_> {
             sent: self.sent,
             received: self.received,
             clock: self.clock,
-            bytes: if self.reading.is_some() { self.bytes.into() } else { Box::default() },
+            bytes: self.bytes().into(),
         }
     }
 }

@@ -5,7 +5,6 @@
 //! commands. Events are found by the attribute's number in its server's life, a place in a table; no name is looked at.
 
 use std::{
-    collections::HashMap,
     sync::{
         Arc, Mutex, OnceLock,
         atomic::{AtomicBool, AtomicUsize, Ordering},
@@ -15,17 +14,17 @@ use std::{
 
 use bytes::Bytes;
 use tampu_bus::{
-    Alarm, BusError, Event as BusEvent, Gap, History, Participant, Reader, ReaderQos, Sample, SourceChange, SourceInfo,
-    SourceState,
+    Alarm, BusError, Event as BusEvent, History, Participant, Reader, ReaderQos, SourceChange, SourceInfo, SourceState,
 };
-use tampu_types::{
-    ClockState, Incarnation, PartitionFilter, Time, TopicFilter,
-    event::{EventView, Kinds, Missed, Reason, sample::FLAG_IN_STREAM, sample::FLAG_REFRESH, view::Routing},
-};
+use tampu_types::{Incarnation, PartitionFilter, TopicFilter, event::Reason};
 
 use super::{
-    binding::{Binding, Notice, Notices},
-    event::{AttributeInfo, Event},
+    binding::Binding,
+    early::Early,
+    event::AttributeInfo,
+    filter::Sieve,
+    lives::Lives,
+    route::{Bound, Route, Source, lost, take, take_event, tell_route, word},
     subscription::Sub,
 };
 use crate::{ask::Refresh, server::lock, topics};
@@ -35,6 +34,8 @@ use crate::{ask::Refresh, server::lock, topics};
 const PATIENCE: u64 = 50_000_000;
 const PATIENCE_UNRELIABLE: u64 = 5_000_000;
 const LONGEST_PATIENCE: u64 = 500_000_000;
+/// Bytes that wait in a reader that wants what is newest: what is older is not worth its time.
+const QUEUE_UNRELIABLE: usize = 1 << 20;
 /// How many samples are taken before commands are looked at.
 const AT_ONCE: usize = 4096;
 /// How many attributes one question names.
@@ -56,8 +57,9 @@ pub(super) struct Target {
 
 /// What the book has a feed do.
 pub(super) enum Order {
-    /// A subscription gets an attribute's events.
-    Bind { target: Target, info: Arc<AttributeInfo>, sub: Arc<Sub>, again: bool },
+    /// A subscription gets an attribute's events; `again` where it had those of another life, `new` where the attribute was declared
+    /// just now, and what its server has sent since is to be told too.
+    Bind { target: Target, info: Arc<AttributeInfo>, sub: Arc<Sub>, again: bool, new: bool },
     /// It no longer does.
     Unbind { incarnation: Incarnation, attribute: u32, sub: u64, told: Option<Reason> },
     /// The attribute has another configuration.
@@ -99,55 +101,26 @@ impl Inlet {
     }
 }
 
-struct Bound {
-    sub: Arc<Sub>,
-    binding: Binding,
-}
-
-/// One attribute, and who is bound to it.
-struct Route {
-    info: Arc<AttributeInfo>,
-    own: bool,
-    bound: Vec<Bound>,
-    /// The last sample of a stream of its own, while somebody waits for the current value.
-    kept: Option<(u64, Vec<u8>)>,
-}
-
-/// One life of a server.
-struct Source {
-    info: Arc<SourceInfo>,
-    routes: Vec<Option<Box<Route>>>,
-    silent: bool,
-    /// Attributes whose current value is wanted.
-    wanted: Vec<u32>,
-    /// When it will be asked for again, and for which attributes.
-    asked: Option<(u64, Vec<u32>)>,
-    /// How long the present question waits.
-    patience: u64,
-}
-
 pub(super) struct Feed {
     inlet: Arc<Inlet>,
     participant: Participant,
     reader: Reader,
-    sources: HashMap<Incarnation, Source>,
+    sources: Lives<Source>,
+    early: Early,
+    /// Lives that begin later than this process's are read from their first sample.
+    since: u64,
     token: u64,
     scratch: Vec<u8>,
     /// How long a first question waits.
     patience: u64,
 }
 
-/// Where an event comes from, for those who are told of it.
-#[derive(Clone, Copy)]
-struct Way {
-    sent: Time,
-    received: Time,
-    clock: ClockState,
-}
-
 impl Feed {
     pub fn open(participant: &Participant, key: &FeedKey, inlet: Arc<Inlet>, token: u64) -> Result<Feed, BusError> {
-        let qos = ReaderQos { history: History::All, reliable: key.reliable, ..ReaderQos::default() };
+        let mut qos = ReaderQos { history: History::All, reliable: key.reliable, ..ReaderQos::default() };
+        if !key.reliable {
+            qos.queue = QUEUE_UNRELIABLE;
+        }
         let reader = participant.reader(&TopicFilter::new(key.topics.clone())?, &PartitionFilter::All, qos)?;
         let patience = if key.reliable { PATIENCE } else { PATIENCE_UNRELIABLE };
         // Set once, here.
@@ -156,7 +129,9 @@ impl Feed {
             inlet,
             participant: participant.clone(),
             reader,
-            sources: HashMap::new(),
+            sources: Lives::default(),
+            early: Early::default(),
+            since: participant.incarnation().start,
             token,
             scratch: Vec::new(),
             patience,
@@ -169,10 +144,10 @@ impl Feed {
         self.ask();
         let mut wait = if came { Duration::ZERO } else { timeout.min(self.next_ask()) };
         for _ in 0..AT_ONCE {
-            let Feed { reader, sources, token, scratch, .. } = self;
+            let Feed { reader, sources, early, since, token, scratch, .. } = self;
             match reader.next(wait) {
                 None => break,
-                Some(BusEvent::Sample(sample)) => take(sources, &sample, *token, scratch),
+                Some(BusEvent::Sample(sample)) => take(sources, early, *since, &sample, *token, scratch),
                 Some(BusEvent::Gap(gap)) => lost(sources, &gap),
                 Some(BusEvent::Source(change)) => self.changed(&change),
             }
@@ -184,6 +159,9 @@ impl Feed {
 
     fn next_ask(&self) -> Duration {
         let now = self.participant.clock().monotonic();
+        if self.sources.values().any(|source| source.doubt && !source.silent) {
+            return Duration::ZERO;
+        }
         let next = self.sources.values().filter_map(|source| source.asked.as_ref().map(|(at, _)| *at)).min();
         next.map_or(Duration::MAX, |at| Duration::from_nanos(at.saturating_sub(now).max(1_000_000)))
     }
@@ -195,18 +173,26 @@ impl Feed {
         }
         let orders = std::mem::take(&mut *lock(&self.inlet.orders));
         let did = !orders.is_empty();
+        let mut bound = Vec::new();
         for order in orders {
+            if let Order::Bind { target, .. } = &order {
+                bound.push((target.source.incarnation, target.attribute));
+            }
             self.do_one(order);
+        }
+        if !self.early.is_empty() {
+            bound.into_iter().for_each(|(incarnation, attribute)| self.early.given(incarnation, attribute));
+            self.early.tidy(self.participant.clock().utc());
         }
         did
     }
 
     fn do_one(&mut self, order: Order) {
         match order {
-            Order::Bind { target, info, sub, again } => self.bind(&target, info, sub, again),
+            Order::Bind { target, info, sub, again, new } => self.bind(&target, info, sub, again, new),
             Order::Unbind { incarnation, attribute, sub, told } => {
                 if told.is_some() {
-                    self.drain();
+                    self.drain(incarnation);
                 }
                 self.unbind(incarnation, attribute, sub, told);
             }
@@ -222,7 +208,7 @@ impl Feed {
             }
             Order::Tell { incarnation, attribute, reason } => self.tell(incarnation, attribute, reason),
             Order::Withdrawn { incarnation, attribute } => {
-                self.drain();
+                self.drain(incarnation);
                 self.tell(incarnation, attribute, Reason::SourceLeft);
                 let slot = self.sources.get_mut(&incarnation).and_then(|source| source.routes.get_mut(attribute as usize));
                 if let Some(route) = slot.and_then(Option::take) {
@@ -230,26 +216,34 @@ impl Feed {
                 }
             }
             Order::Gone { incarnation, reason } => {
-                self.drain();
+                self.drain(incarnation);
                 self.end(incarnation, reason);
             }
         }
     }
 
-    /// Takes what has come already.
-    fn drain(&mut self) {
-        for _ in 0..AT_ONCE {
-            let Feed { reader, sources, token, scratch, .. } = self;
+    /// Takes what has come already, up to the end of this life if that is among it: what a server sent last is told before its end.
+    fn drain(&mut self, until: Incarnation) {
+        let mut left = self.reader.stats().queued;
+        loop {
+            let Feed { reader, sources, early, since, token, scratch, .. } = self;
             match reader.next(Duration::ZERO) {
                 None => break,
-                Some(BusEvent::Sample(sample)) => take(sources, &sample, *token, scratch),
+                Some(BusEvent::Sample(sample)) => {
+                    // What others send meanwhile has time.
+                    left = left.saturating_sub(sample.payload.len().max(1));
+                    take(sources, early, *since, &sample, *token, scratch);
+                }
                 Some(BusEvent::Gap(gap)) => lost(sources, &gap),
                 Some(BusEvent::Source(change)) => self.changed(&change),
+            }
+            if left == 0 || !self.sources.contains_key(&until) {
+                break;
             }
         }
     }
 
-    fn bind(&mut self, target: &Target, info: Arc<AttributeInfo>, sub: Arc<Sub>, again: bool) {
+    fn bind(&mut self, target: &Target, info: Arc<AttributeInfo>, sub: Arc<Sub>, again: bool, new: bool) {
         if !sub.active.load(Ordering::Acquire) {
             return;
         }
@@ -258,6 +252,7 @@ impl Feed {
             info: target.source.clone(),
             routes: Vec::new(),
             silent: false,
+            doubt: false,
             wanted: Vec::new(),
             asked: None,
             patience: self.patience,
@@ -277,8 +272,16 @@ impl Feed {
             let event = word(&route.info, &source.info, Reason::SourceReturned, self.participant.clock().utc());
             sub.hand(&event);
         }
-        route.bound.push(Bound { sub, binding });
+        let sieve = Sieve::of(&sub.wish.filter);
+        route.bound.push(Bound { sub, binding, sieve });
         source.wanted.push(target.attribute);
+        // Others that are bound have had these, and step over them. A source that takes over from another is told from now on.
+        if new {
+            let token = self.token;
+            self.early.give(incarnation, target.attribute, self.participant.clock().utc(), |bytes, way| {
+                let _ = take_event(source, bytes, token, way);
+            });
+        }
     }
 
     fn unbind(&mut self, incarnation: Incarnation, attribute: u32, sub: u64, told: Option<Reason>) {
@@ -289,7 +292,9 @@ impl Feed {
         for Bound { sub, .. } in route.bound.extract_if(.., |bound| bound.sub.id == sub) {
             self.inlet.bindings.fetch_sub(1, Ordering::Relaxed);
             sub.bound.fetch_sub(1, Ordering::Relaxed);
-            if let Some(reason) = told.filter(|_| sub.active.load(Ordering::Acquire)) {
+            // That it hangs was told when its stream fell silent.
+            let known = told == Some(Reason::SourceHung) && source.silent;
+            if let Some(reason) = told.filter(|_| !known && sub.active.load(Ordering::Acquire)) {
                 sub.hand(&word(&route.info, &source.info, reason, now));
             }
         }
@@ -316,6 +321,7 @@ impl Feed {
 
     /// A life has ended.
     fn end(&mut self, incarnation: Incarnation, reason: Reason) {
+        self.early.forget(incarnation);
         let Some(source) = self.sources.remove(&incarnation) else { return };
         let now = self.participant.clock().utc();
         for route in source.routes.iter().flatten() {
@@ -353,6 +359,9 @@ impl Feed {
         for (&incarnation, source) in &mut self.sources {
             if source.silent {
                 continue;
+            }
+            if std::mem::take(&mut source.doubt) {
+                source.doubt_all(now);
             }
             if let Some((at, attributes)) = &mut source.asked
                 && now >= *at
@@ -393,127 +402,5 @@ impl Feed {
     /// Whether nobody is bound and nothing is to be done.
     pub fn is_idle(&self) -> bool {
         self.inlet.bindings.load(Ordering::Relaxed) == 0 && lock(&self.inlet.orders).is_empty()
-    }
-}
-
-fn word<'a>(info: &'a Arc<AttributeInfo>, source: &'a SourceInfo, reason: Reason, now: Time) -> Event<'a> {
-    Event {
-        attribute: info,
-        reason,
-        missed: Missed::Nothing,
-        kinds: Kinds::NONE,
-        number: 0,
-        source,
-        sent: now,
-        received: now,
-        clock: ClockState::Unknown,
-        reading: None,
-        bytes: &[],
-    }
-}
-
-fn tell_route(route: &Route, source: &SourceInfo, reason: Reason, now: Time) {
-    let event = word(&route.info, source, reason, now);
-    for bound in route.bound.iter().filter(|bound| bound.sub.active.load(Ordering::Acquire)) {
-        bound.sub.hand(&event);
-    }
-}
-
-/// Samples of a stream will not come: what the attributes in it are now shows which of them lost something.
-fn lost(sources: &mut HashMap<Incarnation, Source>, gap: &Gap) {
-    let Some(source) = sources.get_mut(&gap.stream.incarnation) else { return };
-    for (index, route) in source.routes.iter().enumerate() {
-        if route.as_ref().is_some_and(|route| route.bound.iter().any(|bound| bound.binding.is_live())) {
-            source.wanted.push(index as u32);
-        }
-    }
-}
-
-/// Takes one sample.
-#[inline]
-fn take(sources: &mut HashMap<Incarnation, Source>, sample: &Sample<'_>, token: u64, scratch: &mut Vec<u8>) {
-    let Some(source) = sources.get_mut(&sample.stream.incarnation) else { return };
-    let way = Way { sent: sample.sent, received: sample.received, clock: sample.clock };
-    match sample.payload.bytes() {
-        Some(bytes) => take_event(source, bytes, token, way),
-        None => {
-            // Copied before anybody looks: the writer may take lent memory back at any time.
-            scratch.clear();
-            if sample.payload.with(|bytes| scratch.extend_from_slice(bytes)).is_ok() {
-                take_event(source, scratch, token, way);
-            }
-            // What was overwritten is missing in the count of its attribute, and told with the next.
-        }
-    }
-}
-
-#[inline]
-fn take_event(source: &mut Source, bytes: &[u8], token: u64, way: Way) {
-    let Some(routing) = Routing::of(bytes) else { return };
-    let Some(Some(route)) = source.routes.get_mut(routing.attribute as usize) else { return };
-    // What cannot be read is of a later release or hostile: its number is missing, and that is told.
-    let Ok(view) = EventView::parse(bytes) else { return };
-    let refresh = routing.flags & FLAG_REFRESH != 0;
-    if refresh && view.token != Some(token) {
-        return;
-    }
-    if refresh && routing.flags & FLAG_IN_STREAM != 0 {
-        let kept = route.kept.take().filter(|(number, _)| *number == routing.number);
-        match kept.as_ref().and_then(|(_, bytes)| Some((EventView::parse(bytes).ok()?, bytes))) {
-            Some((before, bytes)) => route.deliver(&before, bytes, routing, &source.info, way),
-            None => route.deliver(&view, bytes, routing, &source.info, way),
-        }
-        return;
-    }
-    if route.own && !refresh && route.bound.iter().any(|bound| bound.binding.is_waiting()) {
-        let (number, kept) = route.kept.get_or_insert_default();
-        *number = routing.number;
-        kept.clear();
-        kept.extend_from_slice(bytes);
-    } else if route.kept.is_some() {
-        route.kept = None;
-    }
-    route.deliver(&view, bytes, routing, &source.info, way);
-}
-
-impl Route {
-    #[inline]
-    fn deliver(&mut self, view: &EventView<'_>, bytes: &[u8], routing: Routing, source: &SourceInfo, way: Way) {
-        for bound in &mut self.bound {
-            if !bound.sub.active.load(Ordering::Acquire) {
-                continue;
-            }
-            let known = view.kinds.known();
-            let notices: Notices = if routing.flags & FLAG_REFRESH != 0 {
-                bound.binding.current(routing.number)
-            } else if known.intersects(Kinds::VALUES) {
-                bound.binding.event(routing.number)
-            } else {
-                bound.binding.signal(routing.number)
-            };
-            for Notice { reason, missed, by_kind } in notices.into_iter().flatten() {
-                if by_kind && !known.intersects(bound.sub.wish.kinds) {
-                    if known.is_empty() {
-                        bound.sub.unknown.fetch_add(1, Ordering::Relaxed);
-                    }
-                    continue;
-                }
-                let has_reading = reason.has_reading();
-                let event = Event {
-                    attribute: &self.info,
-                    reason,
-                    missed,
-                    kinds: view.kinds,
-                    number: routing.number,
-                    source,
-                    sent: way.sent,
-                    received: way.received,
-                    clock: way.clock,
-                    reading: has_reading.then_some(view),
-                    bytes,
-                };
-                bound.sub.hand(&event);
-            }
-        }
     }
 }

@@ -12,7 +12,7 @@ use std::{
 };
 
 use tampu_bus::clock::Gate;
-use tampu_types::event::{AttributeName, Reason};
+use tampu_types::event::{AttributeName, Reason, sample::FLAG_REMARK};
 
 use super::event::{Event, Update};
 use crate::server::lock;
@@ -133,7 +133,8 @@ impl Latest {
         let Table { by_name, changed, listed } = &mut *table;
         let mut update = event.to_update();
         if let Some(before) = by_name.get_mut(name) {
-            if event.reading.is_none() && event.reason != Reason::ConfigChanged {
+            let remark = event.reading.is_some_and(|reading| reading.flags & FLAG_REMARK != 0);
+            if (event.reading.is_none() || remark) && event.reason != Reason::ConfigChanged {
                 // The last value stays to be seen, with word of how its source is.
                 update.keep_reading_of(before);
             }

@@ -14,11 +14,12 @@ use tampu_types::event::{AttributeName, AttributePattern, Kinds};
 use super::{
     Command, Shared,
     event::{Event, Update},
+    filter::Filter,
     sink::{Latest, Queue, Sink},
 };
 
 /// What is wanted.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Wish {
     /// Which attributes: names, patterns, as many as one likes.
     pub attributes: Vec<AttributePattern>,
@@ -28,17 +29,34 @@ pub struct Wish {
     pub first: bool,
     /// Whether what a link drops is fetched again. If not, newer values replace what is lost, and nobody is ever waited for.
     pub reliable: bool,
+    /// See [`Wish::in_place`].
+    pub in_place: bool,
+    /// Which readings are wanted.
+    pub filter: Filter,
 }
 
 impl Wish {
     /// Changes of these attributes, the current value first.
     pub fn of(attributes: impl IntoIterator<Item = AttributePattern>) -> Wish {
-        Wish { attributes: attributes.into_iter().collect(), kinds: Kinds::CHANGE, first: true, reliable: true }
+        Wish {
+            attributes: attributes.into_iter().collect(),
+            kinds: Kinds::CHANGE,
+            first: true,
+            reliable: true,
+            in_place: false,
+            filter: Filter::default(),
+        }
     }
 
     /// The same for other kinds.
     pub fn kinds(mut self, kinds: Kinds) -> Wish {
         self.kinds = kinds;
+        self
+    }
+
+    /// Only such readings.
+    pub fn filter(mut self, filter: Filter) -> Wish {
+        self.filter = filter;
         self
     }
 
@@ -53,6 +71,15 @@ impl Wish {
         self.reliable = false;
         self
     }
+
+    /// For callbacks: long values of numbers are seen where their server on this host wrote them, without a copy, if all
+    /// subscriptions of this client to the attribute want that. A server that no longer waits for this reader may take the memory
+    /// back while the callback looks at it; then a [`tampu_types::event::Reason::Gap`] with the event's number follows at once,
+    /// and what was seen of it is to be thrown away.
+    pub fn in_place(mut self) -> Wish {
+        self.in_place = true;
+        self
+    }
 }
 
 /// A subscription inside this process.
@@ -65,6 +92,7 @@ pub(super) struct Sub {
     pub created: i64,
     pub delivered: AtomicU64,
     pub unknown: AtomicU64,
+    pub held_back: AtomicU64,
     pub panicked: AtomicU64,
     pub bound: AtomicUsize,
 }
@@ -91,6 +119,8 @@ pub struct SubscriptionStats {
     pub delivered: u64,
     /// Events of kinds that this release does not know; they were stepped over.
     pub unknown_kinds: u64,
+    /// Readings that the filter held back.
+    pub held_back: u64,
     /// Events that a full queue dropped, or that newer values replaced before they were looked at.
     pub dropped: u64,
     /// Calls of the callback that ended in a panic.
@@ -124,6 +154,7 @@ impl Subscription {
             bound: self.sub.bound.load(Ordering::Relaxed),
             delivered: self.sub.delivered.load(Ordering::Relaxed),
             unknown_kinds: self.sub.unknown.load(Ordering::Relaxed),
+            held_back: self.sub.held_back.load(Ordering::Relaxed),
             dropped,
             panicked: self.sub.panicked.load(Ordering::Relaxed),
         }

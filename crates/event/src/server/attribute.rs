@@ -6,14 +6,14 @@ use std::{
     time::Duration,
 };
 
-use tampu_bus::{LoanError, Participant, ReaderState, SourceInfo, WriteError, Writer, Written};
+use tampu_bus::{LoanError, Participant, ReaderState, ReaderStatus, SourceInfo, WriteError, Writer, Written};
 use tampu_types::{
     Time,
     event::{
         AttributeConfig, AttributeName, BadValue, Criteria, Declaration, Element, EventSample, Failure, Kinds, Presence, Quality,
         Shape, Value,
         config::WrongValue,
-        sample::{ELEMENTS_AT, len_around},
+        sample::{ELEMENTS_AT, FLAG_REMARK, len_around},
     },
 };
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
@@ -25,8 +25,9 @@ use super::{
 };
 use crate::criteria::Reading;
 
-/// Encoded events of streams of their own are put into lent memory from here on, bytes.
-const LEND_FROM: usize = 4096;
+/// Encoded events are put into lent memory from here on, bytes. From about here on the copies into the batch, onto the board and
+/// out of it cost more than a look at the writer's memory does.
+const LEND_FROM: usize = 2048;
 
 pub(super) struct Out {
     pub writer: Arc<Writer>,
@@ -36,8 +37,7 @@ pub(super) struct Out {
 impl Out {
     /// Writes an event. Long ones go through lent memory: who can map it does not get a copy through a socket.
     fn write(&self, event: &[u8]) -> Result<Written, WriteError> {
-        if self.own
-            && event.len() >= LEND_FROM
+        if event.len() >= LEND_FROM
             && let Ok(mut loan) = self.writer.loan(event.len())
         {
             loan.copy_from_slice(event);
@@ -215,12 +215,23 @@ impl Attribute {
 
     /// Says that data can be had; the counter is the server's.
     pub fn data_ready(&self, counter: i32) -> Result<Pushed, PushError> {
-        self.signal(Kinds::DATA_READY, Some(Value::scalar(&counter)), "")
+        self.signal(Kinds::DATA_READY, Some(Value::scalar(&counter)), &[], "")
+    }
+
+    /// Says that the device has other attributes now, and which: their names in it.
+    pub fn interface_changed(&self, attributes: &[String]) -> Result<Pushed, PushError> {
+        self.signal(Kinds::INTERFACE, Some(Value::spectrum(attributes)), &[], "")
+    }
+
+    /// Tells the subscribers of these kinds of an error, and leaves the current value as it is: events were missed on their way here, for
+    /// example.
+    pub fn remark(&self, kinds: Kinds, errors: &[Failure]) -> Result<Pushed, PushError> {
+        self.signal(kinds, None, errors, "")
     }
 
     /// Publishes a generic event; its value may be of any type.
     pub fn generic(&self, name: &str, value: Option<Value<'_>>) -> Result<Pushed, PushError> {
-        self.signal(Kinds::GENERIC, value, name)
+        self.signal(Kinds::GENERIC, value, &[], name)
     }
 
     fn publish(&self, reading: &Reading<'_>, time: Option<Time>, kinds: Option<Kinds>, name: &str) -> Result<Pushed, PushError> {
@@ -274,7 +285,7 @@ impl Attribute {
     }
 
     /// An event that is no reading of the attribute: its current value stays.
-    fn signal(&self, kinds: Kinds, value: Option<Value<'_>>, name: &str) -> Result<Pushed, PushError> {
+    fn signal(&self, kinds: Kinds, value: Option<Value<'_>>, errors: &[Failure], name: &str) -> Result<Pushed, PushError> {
         let (inner, shared) = (self.inner(), &self.handle.shared);
         self.mine()?;
         let mut state = lock(&inner.state);
@@ -284,7 +295,10 @@ impl Attribute {
             time: shared.clock.utc(),
             number: state.number + 1,
             kinds,
+            quality: if errors.is_empty() { Quality::Valid } else { Quality::Invalid },
+            flags: if kinds.intersects(Kinds::VALUES) { FLAG_REMARK } else { 0 },
             value,
+            errors,
             name,
             ..EventSample::without_value(inner.index)
         };
@@ -307,18 +321,25 @@ impl Attribute {
     /// attributes declared [`super::Delivery::Acknowledged`]; others share their stream, and the receipt names who reads that.
     pub fn push_acknowledged(&self, kinds: Kinds, reading: &Reading<'_>, timeout: Duration) -> Result<Receipt, PushError> {
         let pushed = self.push_as(kinds, reading, None)?;
+        Ok(self.receipt(pushed.number, timeout))
+    }
+
+    /// Waits until everybody has taken what was pushed, or the time is up, and says who has.
+    fn receipt(&self, number: u64, timeout: Duration) -> Receipt {
         let writer = &self.inner().out.writer;
         // The stream's own count, which other attributes may have moved on since: then the receipt is for more than this.
         let last = writer.stats().samples;
         writer.flush(timeout);
-        let mut receipt = Receipt { number: pushed.number, ..Receipt::default() };
-        for reader in writer.readers().into_iter().filter(|reader| reader.state != ReaderState::Gone) {
+        let mut receipt = Receipt { number, ..Receipt::default() };
+        // Who wants the newest only does not say what it has got.
+        let waited_for = |reader: &ReaderStatus| reader.state != ReaderState::Gone && reader.reliable;
+        for reader in writer.readers().into_iter().filter(waited_for) {
             let into = if reader.acked >= last { &mut receipt.got } else { &mut receipt.missing };
             if !into.contains(&reader.source) {
                 into.push(reader.source);
             }
         }
-        Ok(receipt)
+        receipt
     }
 
     /// Lends the memory of the next event, to be filled and published without a copy; for long numeric values, whose
@@ -407,9 +428,19 @@ pub struct Lent<'a, T> {
     of: std::marker::PhantomData<T>,
 }
 
-impl<T: Element + FromBytes + IntoBytes + Immutable + KnownLayout> Lent<'_, T> {
+impl<'a, T: Element + FromBytes + IntoBytes + Immutable + KnownLayout> Lent<'a, T> {
     /// Publishes it as these kinds. Criteria are not asked: they would have to keep a copy.
-    pub fn publish(mut self, kinds: Kinds, quality: Quality) -> Result<Pushed, PushError> {
+    pub fn publish(self, kinds: Kinds, quality: Quality) -> Result<Pushed, PushError> {
+        self.send(kinds, quality).map(|(pushed, _)| pushed)
+    }
+
+    /// The same, and waits as [`Attribute::push_acknowledged`] does.
+    pub fn publish_acknowledged(self, kinds: Kinds, quality: Quality, timeout: Duration) -> Result<Receipt, PushError> {
+        let (pushed, attribute) = self.send(kinds, quality)?;
+        Ok(attribute.receipt(pushed.number, timeout))
+    }
+
+    fn send(mut self, kinds: Kinds, quality: Quality) -> Result<(Pushed, &'a Attribute), PushError> {
         let (inner, shared) = (self.attribute.inner(), &self.attribute.handle.shared);
         let mut state = lock(&inner.state);
         let time = shared.clock.utc();
@@ -428,7 +459,7 @@ impl<T: Element + FromBytes + IntoBytes + Immutable + KnownLayout> Lent<'_, T> {
         state.pushes += 1;
         state.pushed_at = time;
         state.quality = Some(quality);
-        Ok(Pushed { kinds, number: state.number, readers: written.matched })
+        Ok((Pushed { kinds, number: state.number, readers: written.matched }, self.attribute))
     }
 }
 

@@ -238,6 +238,7 @@ fn doctor(shared: &Shared, question: &dyn Question) {
             number: state.number,
             failing: failing.map(|failure| format!("{}: {}", failure.reason, failure.description)),
             taken_by: inner.taken_by(),
+            redundant: inner.options.redundant,
             subscribers,
             clock: clock.to_owned(),
             now,
