@@ -1,0 +1,283 @@
+//! Datagrams, many to a call of the kernel: the sockets at both ends, and nothing of what is in them.
+//!
+//! Short datagrams are put one behind another and given to the kernel at once, which cuts them (UDP_SEGMENT); what arrives is taken
+//! many at once (recvmmsg), and neighbours that the kernel has joined are cut again (UDP_GRO). quinn-udp does both and falls back where
+//! kernel or network card cannot. Long datagrams, of which no two fit into one call, go alone and are gathered by the kernel from where
+//! they lie, so their payload is not copied. Rejected: sendmmsg, which saves the change into the kernel and not the way of each datagram
+//! through it.
+
+use std::{
+    io::{self, IoSlice, IoSliceMut},
+    net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4, UdpSocket},
+    os::fd::{AsFd, BorrowedFd},
+    time::Duration,
+};
+
+use quinn_udp::{BATCH_SIZE, RecvMeta, Transmit, UdpSockRef, UdpSocketState};
+use rustix::net::{AddressFamily, SendAncillaryBuffer, SendFlags, SocketFlags, SocketType, bind, sendmsg, socket_with, sockopt};
+
+use crate::{
+    group::{Group, GroupPlace},
+    window::Framed,
+};
+
+/// Payload of a datagram on one host.
+pub(crate) const LOCAL: u32 = 63 << 10;
+/// On a network: with our header, UDP's and IP's below the 1500 bytes of an Ethernet frame.
+pub(crate) const NETWORK: u32 = 1400;
+/// On a network of IPv6, which cuts nothing on its way: with all headers the 1280 bytes that every network has.
+pub(crate) const NETWORK_6: u32 = 1184;
+/// One datagram may be under way for each so many bytes that may, however short they are: what a short one costs the receiver's kernel.
+pub(crate) const ROOM_A_DATAGRAM: u32 = 256;
+/// Datagrams longer than this go alone.
+const LONE: usize = 16 << 10;
+/// Bytes of one call: what an IP packet can be long, without its headers.
+const CALL: usize = 65_000;
+/// How long a full socket is waited for; then the datagram is lost, as it may be anywhere.
+const FULL: Duration = Duration::from_millis(100);
+/// What a datagram, or the kernel's joined neighbours, can be long.
+const LONGEST: usize = 1 << 16;
+/// Long datagrams taken at once: few, so that they are still in a cache when they are looked at.
+const LONG_AT_ONCE: usize = 4;
+
+/// Where datagrams are sent.
+#[derive(Debug)]
+pub(crate) struct Outlet {
+    socket: UdpSocket,
+    state: UdpSocketState,
+    to: SocketAddr,
+    /// Datagrams that wait for their call, one behind another, all of one length but the last.
+    batch: Vec<u8>,
+    length: usize,
+    /// Calls of the kernel so far.
+    pub calls: u64,
+}
+
+impl Outlet {
+    /// Sends from this socket to there.
+    pub fn new(socket: UdpSocket, to: SocketAddr) -> io::Result<Outlet> {
+        let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
+        // Set otherwise by that: a full socket is to be waited for, and where a network is narrow its routers may cut.
+        socket.set_nonblocking(false)?;
+        socket.set_write_timeout(Some(FULL))?;
+        if to.is_ipv4() {
+            sockopt::set_ip_mtu_discover(&socket, sockopt::Ipv4PathMtuDiscovery::DONT)?;
+        }
+        Ok(Outlet { socket, state, to, batch: Vec::new(), length: 0, calls: 0 })
+    }
+
+    /// Sends a frame as a datagram, with those behind it: [`Outlet::flush`] sends the last. It may be lost here as anywhere on its way:
+    /// its receiver asks for it again.
+    pub fn send(&mut self, framed: &Framed) {
+        let length = framed.wire_len();
+        if length > LONE || self.state.max_gso_segments() == 1 {
+            self.flush();
+            return self.send_alone(&[IoSlice::new(&framed.head), IoSlice::new(&framed.bytes)]);
+        }
+        let count = self.batch.len() / self.length.max(1);
+        if length > self.length || self.batch.len() + length > CALL || count >= self.state.max_gso_segments() {
+            self.flush();
+            self.length = length;
+        }
+        self.batch.extend_from_slice(&framed.head);
+        self.batch.extend_from_slice(&framed.bytes);
+        if length < self.length {
+            // Only the last may be shorter.
+            self.flush();
+        }
+    }
+
+    /// Sends what waits.
+    pub fn flush(&mut self) {
+        if self.batch.is_empty() {
+            return;
+        }
+        self.calls += 1;
+        let segment = (self.batch.len() > self.length).then_some(self.length);
+        let whole = Transmit { destination: self.to, ecn: None, contents: &self.batch, segment_size: segment, src_ip: None };
+        let sent = self.state.try_send(UdpSockRef::from(&self.socket), &whole);
+        let batch = std::mem::take(&mut self.batch);
+        if sent.is_err_and(|why| why.kind() != io::ErrorKind::WouldBlock) {
+            // This card or network cannot have them at once.
+            for datagram in batch.chunks(self.length) {
+                self.send_alone(&[IoSlice::new(datagram)]);
+            }
+        }
+        self.batch = batch;
+        self.batch.clear();
+        self.length = 0;
+    }
+
+    fn send_alone(&mut self, pieces: &[IoSlice<'_>]) {
+        self.calls += 1;
+        // A connected socket knows where; one for a group is connected to it.
+        let _ = sendmsg(&self.socket, pieces, &mut SendAncillaryBuffer::default(), SendFlags::NOSIGNAL);
+    }
+}
+
+/// Where datagrams are taken.
+#[derive(Debug)]
+pub(crate) struct Inlet {
+    socket: UdpSocket,
+    state: UdpSocketState,
+    buffers: Vec<Vec<u8>>,
+    /// Only those of this sender are taken: its address, and its port where that is known.
+    from: IpAddr,
+    port: Option<u16>,
+    /// Bytes that wait in the kernel at most, its bookkeeping included.
+    pub buffer: usize,
+}
+
+impl Inlet {
+    /// Takes from this socket what comes from there, payloads of at most `frame` bytes. Its buffer shall have so many bytes; a system
+    /// that allows less gives less.
+    pub fn new(socket: UdpSocket, from: IpAddr, port: Option<u16>, frame: u32, buffer: usize) -> io::Result<Inlet> {
+        let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
+        // Beyond what the system allows everybody, where this process may.
+        if sockopt::set_socket_recv_buffer_size_force(&socket, buffer).is_err() {
+            sockopt::set_socket_recv_buffer_size(&socket, buffer)?;
+        }
+        let buffer = sockopt::socket_recv_buffer_size(&socket)?;
+        // Memory that nothing is written to is not taken.
+        let count = if frame as usize > LONE { LONG_AT_ONCE } else { BATCH_SIZE };
+        Ok(Inlet { socket, state, buffers: (0..count).map(|_| vec![0; LONGEST]).collect(), from, port, buffer })
+    }
+
+    /// Where it takes them.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.socket.local_addr()
+    }
+
+    /// One call of the kernel: what it has, at most a batch, each datagram on its own. Says whether there was any.
+    pub fn take<E>(&mut self, mut each: impl FnMut(&[u8]) -> Result<(), E>) -> io::Result<Result<bool, E>> {
+        let mut metas = [RecvMeta::default(); BATCH_SIZE];
+        let mut slices: Vec<IoSliceMut<'_>> = self.buffers.iter_mut().map(|buffer| IoSliceMut::new(buffer)).collect();
+        let count = match self.state.recv(UdpSockRef::from(&self.socket), &mut slices, &mut metas) {
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Ok(false)),
+            Err(error) => return Err(error),
+        };
+        drop(slices);
+        for (meta, buffer) in metas[..count].iter().zip(&self.buffers) {
+            if meta.addr.ip().to_canonical() != self.from || self.port.is_some_and(|port| port != meta.addr.port()) {
+                continue;
+            }
+            for datagram in buffer[..meta.len.min(buffer.len())].chunks(meta.stride.max(1)) {
+                if let Err(error) = each(datagram) {
+                    return Ok(Err(error));
+                }
+            }
+        }
+        Ok(Ok(true))
+    }
+}
+
+impl AsFd for Inlet {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// Sends to a group, and says where that is.
+pub(crate) fn to_group(group: &Group) -> io::Result<(Outlet, GroupPlace)> {
+    if group.interface.is_unspecified() || group.interface.is_multicast() {
+        let why = format!("{} is no interface to send to a group by: name the address of one", group.interface);
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+    }
+    let socket = UdpSocket::bind((group.interface, 0))?;
+    sockopt::set_ip_multicast_if(&socket, &group.interface)?;
+    socket.set_multicast_ttl_v4(u32::from(group.ttl))?;
+    // Receivers may be on this host.
+    socket.set_multicast_loop_v4(true)?;
+    let SocketAddr::V4(from) = socket.local_addr()? else { return Err(io::ErrorKind::Unsupported.into()) };
+    let to = SocketAddrV4::new(group.address, group.port.unwrap_or(from.port()));
+    socket.connect(to)?;
+    Ok((Outlet::new(socket, to.into())?, GroupPlace { group: to, from }))
+}
+
+/// A socket that gets what is sent to the group, beside other members on this host.
+pub(crate) fn join(place: &GroupPlace, interface: Ipv4Addr) -> io::Result<UdpSocket> {
+    let socket = UdpSocket::from(socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?);
+    sockopt::set_socket_reuseaddr(&socket, true)?;
+    bind(&socket, &place.group)?;
+    socket.join_multicast_v4(place.group.ip(), &interface)?;
+    Ok(socket)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::frame::{HEADER_LEN, Header, Kind};
+
+    fn pair(frame: u32) -> (Outlet, Inlet) {
+        let (here, there) = (UdpSocket::bind("127.0.0.1:0").unwrap(), UdpSocket::bind("127.0.0.1:0").unwrap());
+        let inlet = Inlet::new(there, here.local_addr().unwrap().ip(), None, frame, 1 << 20).unwrap();
+        let to = inlet.address().unwrap();
+        here.connect(to).unwrap();
+        (Outlet::new(here, to).unwrap(), inlet)
+    }
+
+    fn framed(sequence: u64, length: usize) -> Framed {
+        let bytes = vec![sequence as u8; length];
+        Framed::new(Header { sequence, ..Header::of(Kind::Data) }, bytes.into(), true)
+    }
+
+    /// What came, until nothing more does.
+    fn taken(inlet: &mut Inlet, count: usize) -> Vec<Vec<u8>> {
+        let mut all = Vec::new();
+        while all.len() < count && crate::poll::readable(inlet, Duration::from_secs(10)) {
+            inlet
+                .take(|datagram| {
+                    all.push(datagram.to_vec());
+                    Ok::<_, ()>(())
+                })
+                .unwrap()
+                .unwrap();
+        }
+        all
+    }
+
+    #[test]
+    fn short_datagrams_go_many_to_a_call_and_come_out_each_on_its_own() {
+        let (mut outlet, mut inlet) = pair(NETWORK);
+        // Of one length, then shorter, then longer, then empty ones.
+        let lengths = [[1400; 100].as_slice(), &[700], &[1400; 3], &[0; 5], &[10, 20, 30, 30]].concat();
+        for (sequence, length) in lengths.iter().enumerate() {
+            outlet.send(&framed(sequence as u64, *length));
+        }
+        outlet.flush();
+        outlet.flush();
+        let all = taken(&mut inlet, lengths.len());
+        assert_eq!(all.len(), lengths.len());
+        for (sequence, (datagram, length)) in all.iter().zip(&lengths).enumerate() {
+            assert_eq!(datagram.len(), HEADER_LEN + length, "datagram {sequence}");
+            assert!(datagram[..] == *[&framed(sequence as u64, *length).head[..], &vec![sequence as u8; *length]].concat());
+        }
+        // A kernel that cannot cut has as many calls as datagrams.
+        if outlet.state.max_gso_segments() > 1 {
+            assert!(outlet.calls < 15, "{} calls for {} datagrams", outlet.calls, lengths.len());
+        }
+    }
+
+    #[test]
+    fn a_long_datagram_goes_alone() {
+        let (mut outlet, mut inlet) = pair(LOCAL);
+        outlet.send(&framed(1, 100));
+        outlet.send(&framed(2, LOCAL as usize));
+        outlet.send(&framed(3, LOCAL as usize));
+        assert_eq!(outlet.calls, 3);
+        let lengths: Vec<usize> = taken(&mut inlet, 3).iter().map(|datagram| datagram.len() - HEADER_LEN).collect();
+        assert_eq!(lengths, [100, LOCAL as usize, LOCAL as usize]);
+    }
+
+    #[test]
+    fn what_a_stranger_sends_is_not_taken() {
+        let (mut outlet, mut inlet) = pair(NETWORK);
+        inlet.port = Some(outlet.socket.local_addr().unwrap().port());
+        let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
+        stranger.send_to(b"no frame", inlet.address().unwrap()).unwrap();
+        outlet.send(&framed(1, 5));
+        outlet.flush();
+        assert_eq!(taken(&mut inlet, 1), [[&framed(1, 5).head[..], &[1; 5]].concat()]);
+    }
+}

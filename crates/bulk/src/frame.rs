@@ -1,0 +1,272 @@
+//! A frame: what travels between a sender and a receiver (`spec/bulk.md`).
+//!
+//! ```text
+//!  0        4      5       6      8         12       16         24         32       40        44        48
+//! +--------+------+-------+------+---------+--------+----------+----------+--------+---------+---------+--
+//! | "TBLK" | kind | flags | zero | session | length | transfer | sequence | offset | crc32c  | crc32c  | payload
+//! | u8[4]  | u8   | u8    | u16  | u32     | u32    | u64      | u64      | u64    | payload | of 0-43 | u8[length]
+//! +--------+------+-------+------+---------+--------+----------+----------+--------+---------+---------+--
+//! ```
+//! All numbers are little endian. The header has a checksum of its own that is always there, so that a length is never believed
+//! that was not written; the payload's is there where both ends agreed on it.
+
+/// Bytes of a header.
+pub const HEADER_LEN: usize = 48;
+
+/// The longest payload a frame can have, whatever was agreed on.
+pub const LENGTH_LIMIT: u32 = 16 << 20;
+
+const MAGIC: [u8; 4] = *b"TBLK";
+
+/// What a frame is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Kind {
+    /// A transfer begins; the payload is its parameter.
+    Start = 0,
+    /// A piece of its data.
+    Data = 1,
+    /// It ends; no payload.
+    Stop = 2,
+    /// It is given up; no payload.
+    Reset = 3,
+    /// The first frame of a connection, by the sender.
+    Hello = 16,
+    /// The receiver's yes.
+    Welcome = 17,
+    /// The receiver's no.
+    Refuse = 18,
+    /// How far the receiver has come.
+    Ack = 19,
+    /// The sender lives and has nothing to say.
+    Ping = 20,
+    /// Data that will not come.
+    Lost = 21,
+    /// Something went wrong at the receiver.
+    Fault = 22,
+    /// Frames that are missing.
+    Nack = 23,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: [Kind; 12] = [
+        Kind::Start,
+        Kind::Data,
+        Kind::Stop,
+        Kind::Reset,
+        Kind::Hello,
+        Kind::Welcome,
+        Kind::Refuse,
+        Kind::Ack,
+        Kind::Ping,
+        Kind::Lost,
+        Kind::Fault,
+        Kind::Nack,
+    ];
+
+    fn from_number(number: u8) -> Option<Kind> {
+        Kind::ALL.into_iter().find(|kind| *kind as u8 == number)
+    }
+}
+
+/// The payload's checksum is in the header.
+pub const CHECKED: u8 = 1;
+/// The last frame of a block.
+pub const END: u8 = 2;
+/// To be acknowledged at once.
+pub const ASK: u8 = 4;
+
+/// What stands before a payload.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Header {
+    /// What the frame is.
+    pub kind: Kind,
+    /// [`CHECKED`], [`END`], [`ASK`]; bits of a later release are kept.
+    pub flags: u8,
+    /// Which stream and flow: the number the sender's Hello gave its flow.
+    pub session: u32,
+    /// Bytes of the payload.
+    pub length: u32,
+    /// Which transfer; 0 for frames of none.
+    pub transfer: u64,
+    /// Counts the Start, Data and Stop frames of the flow in this life of its sender, from 1. Of an Ack: the next one expected.
+    pub sequence: u64,
+    /// Where the payload lies in the transfer's data, bytes. Of a Stop: how many bytes there were. Of an Ack: how many are done with.
+    pub offset: u64,
+    /// The payload's checksum, with [`CHECKED`]; else 0.
+    pub crc: u32,
+}
+
+/// Why bytes are no frame.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum BadFrame {
+    /// Another protocol, or a place inside a frame.
+    #[error("this is no frame of bulk data")]
+    Magic,
+    /// The header was changed on its way.
+    #[error("the frame's header does not have the checksum it tells")]
+    Header,
+    /// Of a later release, or nonsense.
+    #[error("there is no kind of frame with the number {0}")]
+    Kind(u8),
+    /// Longer than anybody agreed on.
+    #[error("the frame says it has {length} bytes, at most {limit} were agreed on")]
+    TooLong {
+        /// What it says.
+        length: u32,
+        /// What was agreed on.
+        limit: u32,
+    },
+    /// The payload was changed on its way.
+    #[error("the payload of frame {sequence} does not have the checksum its header tells")]
+    Payload {
+        /// Its number.
+        sequence: u64,
+    },
+    /// The payload ends inside a field.
+    #[error("the frame ends inside its {0}")]
+    Short(&'static str),
+    /// A field has a value it cannot have.
+    #[error("the frame's {0} makes no sense")]
+    Senseless(&'static str),
+}
+
+impl Header {
+    /// A frame of this kind that belongs to no transfer.
+    pub fn of(kind: Kind) -> Header {
+        Header { kind, flags: 0, session: 0, length: 0, transfer: 0, sequence: 0, offset: 0, crc: 0 }
+    }
+
+    /// Writes it.
+    pub fn encode(&self) -> [u8; HEADER_LEN] {
+        let mut out = [0; HEADER_LEN];
+        out[0..4].copy_from_slice(&MAGIC);
+        out[4] = self.kind as u8;
+        out[5] = self.flags;
+        out[8..12].copy_from_slice(&self.session.to_le_bytes());
+        out[12..16].copy_from_slice(&self.length.to_le_bytes());
+        out[16..24].copy_from_slice(&self.transfer.to_le_bytes());
+        out[24..32].copy_from_slice(&self.sequence.to_le_bytes());
+        out[32..40].copy_from_slice(&self.offset.to_le_bytes());
+        out[40..44].copy_from_slice(&self.crc.to_le_bytes());
+        let check = crc32c::crc32c(&out[..44]);
+        out[44..48].copy_from_slice(&check.to_le_bytes());
+        out
+    }
+
+    /// Reads one. `limit` is the longest payload that was agreed on.
+    pub fn decode(bytes: &[u8; HEADER_LEN], limit: u32) -> Result<Header, BadFrame> {
+        if bytes[..4] != MAGIC {
+            return Err(BadFrame::Magic);
+        }
+        if crc32c::crc32c(&bytes[..44]) != u32_at(bytes, 44) {
+            return Err(BadFrame::Header);
+        }
+        let kind = Kind::from_number(bytes[4]).ok_or(BadFrame::Kind(bytes[4]))?;
+        let length = u32_at(bytes, 12);
+        let limit = limit.min(LENGTH_LIMIT);
+        if length > limit {
+            return Err(BadFrame::TooLong { length, limit });
+        }
+        Ok(Header {
+            kind,
+            flags: bytes[5],
+            session: u32_at(bytes, 8),
+            length,
+            transfer: u64_at(bytes, 16),
+            sequence: u64_at(bytes, 24),
+            offset: u64_at(bytes, 32),
+            crc: u32_at(bytes, 40),
+        })
+    }
+
+    /// Puts the length of this payload and, where wanted, its checksum into the header.
+    pub fn over(mut self, payload: &[u8], checked: bool) -> Header {
+        // Callers cut payloads to what was agreed on, far below 4 GiB.
+        self.length = payload.len() as u32;
+        if checked {
+            self.flags |= CHECKED;
+            self.crc = crc32c::crc32c(payload);
+        }
+        self
+    }
+
+    /// Whether the payload is the one that was sent, as far as anybody can say.
+    pub fn check(&self, payload: &[u8]) -> Result<(), BadFrame> {
+        if self.flags & CHECKED != 0 && crc32c::crc32c(payload) != self.crc {
+            return Err(BadFrame::Payload { sequence: self.sequence });
+        }
+        Ok(())
+    }
+
+    /// Whether this flag is set.
+    pub fn has(&self, flag: u8) -> bool {
+        self.flags & flag != 0
+    }
+}
+
+fn u32_at(bytes: &[u8; HEADER_LEN], at: usize) -> u32 {
+    u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+fn u64_at(bytes: &[u8; HEADER_LEN], at: usize) -> u64 {
+    u64::from(u32_at(bytes, at)) | u64::from(u32_at(bytes, at + 4)) << 32
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_length_that_nobody_agreed_on_is_refused_and_a_changed_header_too() {
+        let header = Header { length: 1000, ..Header::of(Kind::Data) };
+        let bytes = header.encode();
+        assert_eq!(Header::decode(&bytes, 1000), Ok(header));
+        assert_eq!(Header::decode(&bytes, 999), Err(BadFrame::TooLong { length: 1000, limit: 999 }));
+        let long = Header { length: u32::MAX, ..header }.encode();
+        assert_eq!(Header::decode(&long, u32::MAX), Err(BadFrame::TooLong { length: u32::MAX, limit: LENGTH_LIMIT }));
+        for bit in 0..HEADER_LEN * 8 {
+            let mut changed = bytes;
+            changed[bit / 8] ^= 1 << (bit % 8);
+            assert!(Header::decode(&changed, 1000).is_err(), "bit {bit}");
+        }
+    }
+
+    #[test]
+    fn a_kind_of_a_later_release_is_told_by_its_number() {
+        let mut bytes = Header::of(Kind::Ping).encode();
+        bytes[4] = 99;
+        let check = crc32c::crc32c(&bytes[..44]);
+        bytes[44..].copy_from_slice(&check.to_le_bytes());
+        assert_eq!(Header::decode(&bytes, 0), Err(BadFrame::Kind(99)));
+    }
+
+    #[test]
+    fn a_changed_payload_is_found_where_it_is_checked() {
+        let header = Header::of(Kind::Data).over(b"abc", true);
+        assert_eq!(header.check(b"abc"), Ok(()));
+        assert_eq!(header.check(b"abd"), Err(BadFrame::Payload { sequence: 0 }));
+        assert_eq!(Header::of(Kind::Data).over(b"abc", false).check(b"abd"), Ok(()));
+    }
+
+    proptest! {
+        #[test]
+        fn headers_lead_back(
+            kind in 0usize..12, flags: u8, session: u32, length in 0..=LENGTH_LIMIT, transfer: u64, sequence: u64, offset: u64,
+            crc: u32,
+        ) {
+            let header = Header { kind: Kind::ALL[kind], flags, session, length, transfer, sequence, offset, crc };
+            prop_assert_eq!(Header::decode(&header.encode(), LENGTH_LIMIT), Ok(header));
+        }
+
+        #[test]
+        fn any_bytes_are_read_without_harm(bytes: [u8; HEADER_LEN], limit: u32) {
+            if let Ok(header) = Header::decode(&bytes, limit) {
+                prop_assert!(header.length <= limit);
+            }
+        }
+    }
+}

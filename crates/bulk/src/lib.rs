@@ -1,0 +1,89 @@
+//! Bulk data: a stream of flows from a sender to receivers, outside the message fabric, at the speed of the wire.
+//!
+//! A sender gives a flow a parameter (`start`), data of any length (`send`), an end (`stop`). Its receivers' handlers are called with
+//! the parameter, then every byte once and in order or word of which are lost, then the end: always, also when the sender dies. The
+//! contract, frame by frame, is `spec/bulk.md`.
+//!
+//! | subject | module |
+//! |-|-|
+//! | a frame's header; what control frames carry | [`frame`], [`message`] |
+//! | a flow at its sender and at its receiver, as values | [`sending`], [`receiving`], [`window`] |
+//! | sending: flows, receivers' links, waiting | [`sender`] |
+//! | receiving: listener, handlers, whole blocks, queues for `await` | [`receiver`], [`handler`] |
+//! | one sender, many receivers | [`distributor`] |
+//! | a multicast group, for all receivers at once | [`group`] |
+//! | who is there, on the bus; how they stand; what became of transfers | [`directory`], [`asking`], [`note`] |
+//! | what the parameter of a file says | [`file`] |
+//! | who waits for whom, and how a transfer went | [`state`] |
+//!
+//! ```
+//! use tampu_bulk::{
+//!     Name, Receiver, Sender,
+//!     handler::{CallbackError, Data, End, Handler, Start},
+//!     receiver::{FlowSettings, Identity, ReceiverSettings},
+//!     sender::SendFlow,
+//! };
+//!
+//! #[derive(Default)]
+//! struct Dump(Vec<u8>);
+//!
+//! impl Handler for Dump {
+//!     fn start(&mut self, start: &Start<'_>) -> Result<u64, CallbackError> {
+//!         assert_eq!(start.parameter, b"uid://A002/X1");
+//!         Ok(0)
+//!     }
+//!     fn data(&mut self, data: &Data<'_>) -> Result<(), CallbackError> {
+//!         self.0.extend_from_slice(data.bytes);
+//!         Ok(())
+//!     }
+//!     fn stop(&mut self, end: &End) -> Result<(), CallbackError> {
+//!         assert!(end.complete && self.0 == b"spectra");
+//!         Ok(())
+//!     }
+//! }
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let (stream, flow) = (Name::new("correlator")?, Name::new("spectra")?);
+//! let handler: Box<dyn Handler> = Box::new(Dump::default());
+//! let flows = vec![(FlowSettings::new(flow.clone()), handler)];
+//! let receiver = Receiver::open(Identity::alone("demo", "archive"), stream.clone(), ReceiverSettings::default(), flows)?;
+//!
+//! let sender = Sender::open(Identity::alone("demo", "correlator"), stream, vec![SendFlow::new(flow.clone())])?;
+//! sender.connect(&receiver.target())?;
+//! let flow = sender.flow(&flow).ok_or("it was opened")?;
+//! flow.start(b"uid://A002/X1")?;
+//! flow.send("spectra".into())?;
+//! assert!(flow.stop()?.complete());
+//! # Ok(())
+//! # }
+//! ```
+
+pub mod asking;
+pub mod directory;
+pub mod distributor;
+pub mod file;
+pub mod frame;
+pub mod group;
+pub mod handler;
+pub mod message;
+pub mod name;
+pub mod note;
+pub mod receiver;
+pub mod receiving;
+pub mod sender;
+pub mod sending;
+pub mod state;
+pub mod target;
+pub mod throttle;
+pub mod window;
+
+mod datagram;
+mod poll;
+mod reorder;
+mod shm;
+
+pub use distributor::Distributor;
+pub use name::Name;
+pub use receiver::Receiver;
+pub use sender::Sender;
+pub use target::Target;

@@ -1,0 +1,216 @@
+//! Frames off a connection: received once, used where they lie.
+//!
+//! A read takes the rest of the frame that is under way and the next header with it, so that a large frame costs one call of the
+//! kernel as in a plain loop over a socket; behind a small frame it takes as much as is there, so that many cost one. The buffer
+//! grows to the frames that come and never to what a header announces beyond the agreed limit.
+
+use std::{
+    io::{self, Read},
+    time::Instant,
+};
+
+use crate::frame::{BadFrame, HEADER_LEN, Header};
+
+/// Frames up to this length are read many at once, bytes.
+const SMALL: usize = 16 << 10;
+/// How much is read at once behind them.
+const AHEAD: usize = 64 << 10;
+
+/// What a read brought.
+pub(crate) enum Came {
+    /// A frame: its payload is [`FrameReader::payload`] until the next call.
+    Frame(Header),
+    /// Nothing within the socket's timeout, or no frame before the deadline.
+    Idle,
+    /// The other end closed; inside a frame or between two.
+    Closed {
+        /// Whether a frame had begun.
+        inside: bool,
+    },
+}
+
+/// Why no frame can be read any more.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ReadError {
+    #[error(transparent)]
+    Frame(#[from] BadFrame),
+    #[error("{0}")]
+    Io(#[from] io::Error),
+}
+
+/// The reading end of a connection.
+pub(crate) struct FrameReader {
+    buffer: Vec<u8>,
+    /// What was received and not handed out: from `begin` to `end`.
+    begin: usize,
+    end: usize,
+    /// The payload handed out last lies before `begin`, so long.
+    last: usize,
+    ahead: usize,
+    limit: u32,
+    deadline: Option<Instant>,
+}
+
+impl FrameReader {
+    /// Reads frames of at most this payload.
+    pub fn new(limit: u32) -> FrameReader {
+        FrameReader { buffer: vec![0; 2 * HEADER_LEN + AHEAD], begin: 0, end: 0, last: 0, ahead: 0, limit, deadline: None }
+    }
+
+    /// Another limit was agreed on.
+    pub fn set_limit(&mut self, limit: u32) {
+        self.limit = limit;
+    }
+
+    /// Nothing is waited for beyond this time, however many bytes come, as long as they are no frame.
+    pub fn set_deadline(&mut self, deadline: Option<Instant>) {
+        self.deadline = deadline;
+    }
+
+    /// The payload of the frame handed out last.
+    pub fn payload(&self) -> &[u8] {
+        &self.buffer[self.begin - self.last..self.begin]
+    }
+
+    /// Whether a whole frame is here that was not handed out: nobody is told of it by waiting for the socket.
+    pub fn is_ahead(&self) -> bool {
+        let held = &self.buffer[self.begin..self.end];
+        let whole = |header: Header| HEADER_LEN + header.length as usize;
+        held.first_chunk::<HEADER_LEN>()
+            .is_some_and(|head| Header::decode(head, self.limit).map_or(true, |header| held.len() >= whole(header)))
+    }
+
+    /// The next frame.
+    pub fn next(&mut self, from: &mut impl Read) -> Result<Came, ReadError> {
+        self.last = 0;
+        loop {
+            let held = self.end - self.begin;
+            let mut whole = HEADER_LEN;
+            if let Some(head) = self.buffer[self.begin..self.end].first_chunk::<HEADER_LEN>() {
+                let header = Header::decode(head, self.limit)?;
+                let length = header.length as usize;
+                whole += length;
+                if held >= whole {
+                    self.begin += whole;
+                    self.last = length;
+                    self.ahead = if length <= SMALL { AHEAD } else { HEADER_LEN };
+                    return Ok(Came::Frame(header));
+                }
+            }
+            if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                return Ok(Came::Idle);
+            }
+            let wanted = whole + if held < HEADER_LEN { self.ahead } else { HEADER_LEN };
+            self.make_room(wanted);
+            let to = (self.begin + wanted).max(self.end + 1).min(self.buffer.len());
+            match from.read(&mut self.buffer[self.end..to]) {
+                Ok(0) => return Ok(Came::Closed { inside: held > 0 }),
+                Ok(read) => self.end += read,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {
+                    return Ok(Came::Idle);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// So many bytes from `begin` on have a place.
+    fn make_room(&mut self, wanted: usize) {
+        if self.begin + wanted <= self.buffer.len() {
+            return;
+        }
+        // What is held here is a header, or part of a small frame: little to move.
+        self.buffer.copy_within(self.begin..self.end, 0);
+        self.end -= self.begin;
+        self.begin = 0;
+        if wanted > self.buffer.len() {
+            self.buffer.resize(wanted, 0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::frame::Kind;
+
+    /// Gives bytes in pieces of given lengths; a piece of nothing is a timeout.
+    struct Pieces<'a> {
+        bytes: &'a [u8],
+        lengths: std::iter::Cycle<std::vec::IntoIter<usize>>,
+    }
+
+    impl Read for Pieces<'_> {
+        fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+            let length = self.lengths.next().unwrap_or(1).min(self.bytes.len()).min(into.len());
+            if length == 0 && !self.bytes.is_empty() {
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            let (now, rest) = self.bytes.split_at(length);
+            into[..length].copy_from_slice(now);
+            self.bytes = rest;
+            Ok(length)
+        }
+    }
+
+    #[test]
+    fn an_announced_length_is_no_memory() {
+        let mut reader = FrameReader::new(1 << 20);
+        let huge = Header { length: 100_000_000, ..Header::of(Kind::Data) }.encode();
+        assert!(matches!(reader.next(&mut &huge[..]), Err(ReadError::Frame(BadFrame::TooLong { .. }))));
+        assert!(reader.buffer.capacity() < 1 << 18);
+    }
+
+    #[test]
+    fn a_whole_frame_that_was_read_ahead_is_known() {
+        let data = [&Header::of(Kind::Data).over(b"abc", true).encode()[..], b"abc"].concat();
+        let stop = Header::of(Kind::Stop).encode();
+        let bytes = [&data[..], &stop, &data[..50]].concat();
+        let (mut reader, mut from) = (FrameReader::new(1 << 20), &bytes[..]);
+        let mut ahead = Vec::new();
+        for kind in [Kind::Data, Kind::Stop] {
+            assert!(matches!(reader.next(&mut from).unwrap(), Came::Frame(header) if header.kind == kind));
+            ahead.push(reader.is_ahead());
+        }
+        assert_eq!(ahead, [true, false]);
+    }
+
+    proptest! {
+        #[test]
+        fn frames_come_whole_however_the_bytes_come(
+            payloads in proptest::collection::vec(0usize..70_000, 1..12), lengths in proptest::collection::vec(0usize..100_000, 1..8),
+            cut in 0usize..48,
+        ) {
+            let mut bytes = Vec::new();
+            for (index, length) in payloads.iter().enumerate() {
+                let payload = vec![index as u8; *length];
+                bytes.extend_from_slice(&Header::of(Kind::Data).over(&payload, true).encode());
+                bytes.extend_from_slice(&payload);
+            }
+            bytes.extend_from_slice(&Header::of(Kind::Stop).encode()[..cut]);
+            let mut lengths = lengths;
+            lengths.push(1);
+            let mut from = Pieces { bytes: &bytes, lengths: lengths.into_iter().cycle() };
+            let mut reader = FrameReader::new(1 << 20);
+            let mut seen = 0;
+            loop {
+                match reader.next(&mut from).unwrap() {
+                    Came::Frame(header) => {
+                        prop_assert_eq!(reader.payload().len(), payloads[seen]);
+                        prop_assert!(header.check(reader.payload()).is_ok());
+                        seen += 1;
+                    }
+                    Came::Idle => {}
+                    Came::Closed { inside } => {
+                        prop_assert_eq!(inside, cut > 0);
+                        break;
+                    }
+                }
+            }
+            prop_assert_eq!(seen, payloads.len());
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! Connecting to a receiver, and again whenever the connection breaks: a worker for each receiver of a flow.
+
+use std::{
+    io,
+    net::{TcpStream, ToSocketAddrs, UdpSocket},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use tampu_bus::host;
+
+use super::flow::{Inner, SendFlow, Slow};
+use crate::{
+    datagram::Outlet,
+    frame::{Header, Kind},
+    message::{CONTROL_LIMIT, Hello, Refusal, Refuse, Transport, VERSION, Welcome},
+    receiver::{
+        OpenError,
+        reading::{Came, FrameReader},
+        spawn,
+    },
+    shm::Seat,
+    target::Target,
+};
+
+/// How long a connection may take to be made.
+const CONNECT: Duration = Duration::from_secs(5);
+/// How long its receiver may take to answer the Hello. It may be in a callback.
+const WELCOME: Duration = Duration::from_secs(10);
+/// The first pause between attempts; each is twice as long, up to the second.
+const PAUSE: Duration = Duration::from_millis(50);
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+
+/// What to connect to.
+#[derive(Debug, Clone)]
+pub(super) struct Goal {
+    pub target: Target,
+    /// The boot of its host, where that is known.
+    pub boot: Option<u32>,
+    /// The ways its flow takes, as it says itself; empty: not known.
+    pub transports: Vec<Transport>,
+}
+
+impl Goal {
+    /// Whether its memory is this host's.
+    fn is_here(&self, stream: &TcpStream) -> bool {
+        match (self.boot, stream.peer_addr(), stream.local_addr()) {
+            (Some(boot), ..) => boot == host::boot(),
+            (None, Ok(there), Ok(here)) => there.ip() == here.ip() || there.ip().is_loopback(),
+            _ => false,
+        }
+    }
+
+    /// The ways to ask for, one after another until the receiver takes one. There is always one.
+    fn ways(&self, settings: &SendFlow, here: bool) -> Vec<Transport> {
+        // Skipping in shared memory may lead a receiver past a Start or a Stop; over the connection it does not.
+        let shared = settings.slow != Slow::Skip;
+        match settings.way() {
+            Some(Transport::Shm) if !shared => vec![Transport::Tcp],
+            Some(way) => vec![way],
+            None => {
+                let mut ways = if here && shared { vec![Transport::Shm] } else { Vec::new() };
+                ways.extend([Transport::Tcp, Transport::Udp]);
+                if !self.transports.is_empty() {
+                    ways.retain(|way| self.transports.contains(way));
+                }
+                // Where nothing fits, its refusal says so.
+                if ways.is_empty() { vec![Transport::Tcp] } else { ways }
+            }
+        }
+    }
+}
+
+/// A connection that was made.
+pub(super) struct Made {
+    pub stream: TcpStream,
+    pub seat: Option<Seat>,
+    pub datagrams: Option<Outlet>,
+    pub welcome: Welcome,
+}
+
+/// A socket to where the receiver takes datagrams.
+fn datagrams(stream: &TcpStream, place: &str) -> io::Result<Outlet> {
+    let socket = UdpSocket::bind((stream.local_addr()?.ip(), 0))?;
+    socket.connect(place)?;
+    let to = socket.peer_addr()?;
+    Outlet::new(socket, to)
+}
+
+enum Failed {
+    Refused(Refuse),
+    /// Not this way; there is another one to ask for.
+    NotThisWay,
+    Io(io::Error),
+    Garbled(String),
+}
+
+pub(super) fn begin(inner: &Arc<Inner>, key: String, goal: Goal) -> Result<(), OpenError> {
+    let inner = inner.clone();
+    spawn("bulk-connect", move || keep(&inner, &key, &goal)).map(drop)
+}
+
+/// Connects, and again when the connection is gone, as long as the receiver is wanted.
+fn keep(inner: &Inner, key: &str, goal: &Goal) {
+    let mut pause = PAUSE;
+    // How many ways it has refused; the one it took is asked for again when the connection breaks.
+    let mut refusals = 0;
+    while inner.keeps(key) {
+        match connect(inner, goal, &mut refusals) {
+            Ok(made) => {
+                pause = PAUSE;
+                inner.attach(key, made, goal.target.address.clone());
+                if !inner.until_gone(key) {
+                    return;
+                }
+            }
+            Err(failed) => {
+                let (refusal, why) = match failed {
+                    Failed::Refused(Refuse { why, text }) if text.is_empty() => (Some(why), why.to_string()),
+                    Failed::Refused(Refuse { why, text }) => (Some(why), format!("{why}: {text}")),
+                    Failed::Io(error) => (None, format!("{}: {error}", goal.target.address)),
+                    Failed::Garbled(why) => (None, format!("{} answers: {why}", goal.target.address)),
+                    Failed::NotThisWay => continue,
+                };
+                inner.failed(key, refusal, why);
+                inner.pause(key, pause);
+                pause = (2 * pause).min(LONGEST_PAUSE);
+            }
+        }
+    }
+}
+
+fn connect(inner: &Inner, goal: &Goal, refusals: &mut usize) -> Result<Made, Failed> {
+    let mut error = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
+    for address in goal.target.address.to_socket_addrs().map_err(Failed::Io)? {
+        match TcpStream::connect_timeout(&address, CONNECT) {
+            Ok(stream) => return greet(inner, goal, stream, refusals),
+            Err(why) => error = why,
+        }
+    }
+    Err(Failed::Io(error))
+}
+
+/// The hand-shake: one question, one answer.
+fn greet(inner: &Inner, goal: &Goal, mut stream: TcpStream, refusals: &mut usize) -> Result<Made, Failed> {
+    let prepare = |stream: &TcpStream| -> io::Result<()> {
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(Duration::from_millis(200)))?;
+        stream.set_write_timeout(Some(CONNECT))?;
+        if let Some(bytes) = inner.settings.socket_buffer {
+            rustix::net::sockopt::set_socket_send_buffer_size(stream, bytes)?;
+        }
+        Ok(())
+    };
+    prepare(&stream).map_err(Failed::Io)?;
+    let settings = &inner.settings;
+    let ways = goal.ways(settings, goal.is_here(&stream));
+    let way = ways[*refusals % ways.len()];
+    let seat = if way == Transport::Shm { inner.offer() } else { None };
+    let hello = Hello {
+        version: VERSION,
+        // A machine without room for shared memory has TCP.
+        transport: if way == Transport::Shm && seat.is_none() { Transport::Tcp } else { way },
+        checked: settings.checked,
+        frame: settings.frame,
+        session: inner.session,
+        ack_every: settings.ack_every.min(settings.window as u64 / 2).max(1),
+        transfer: inner.transfer(),
+        token: goal.target.token,
+        incarnation: inner.identity.incarnation,
+        domain: inner.identity.domain.clone(),
+        source: inner.identity.source.clone(),
+        stream: inner.stream.as_str().to_owned(),
+        flow: settings.name.as_str().to_owned(),
+        place: match (&seat, inner.group) {
+            (Some(seat), _) => seat.place(),
+            (None, Some(group)) => group.to_string(),
+            (None, None) => String::new(),
+        },
+    };
+    let payload = hello.encode();
+    crate::receiver::write(&mut stream, &Header::of(Kind::Hello).over(&payload, true), &payload).map_err(Failed::Io)?;
+    let mut reader = FrameReader::new(CONTROL_LIMIT);
+    let until = Instant::now() + WELCOME;
+    reader.set_deadline(Some(until));
+    while Instant::now() < until {
+        let header = match reader.next(&mut stream) {
+            Ok(Came::Frame(header)) => header,
+            Ok(Came::Idle) => continue,
+            Ok(Came::Closed { .. }) => return Err(Failed::Garbled("nothing, and closed".to_owned())),
+            Err(error) => return Err(Failed::Garbled(error.to_string())),
+        };
+        let payload = reader.payload();
+        if let Err(bad) = header.check(payload) {
+            return Err(Failed::Garbled(bad.to_string()));
+        }
+        return match header.kind {
+            Kind::Welcome => {
+                let welcome = Welcome::decode(payload).map_err(|bad| Failed::Garbled(bad.to_string()))?;
+                stream.set_nonblocking(true).map_err(Failed::Io)?;
+                if welcome.transport != hello.transport && welcome.transport != Transport::Tcp {
+                    return Err(Failed::Garbled(format!("{} where {} was asked for", welcome.transport, hello.transport)));
+                }
+                let datagrams = match welcome.transport {
+                    Transport::Udp | Transport::Multicast => Some(datagrams(&stream, &welcome.place).map_err(Failed::Io)?),
+                    _ => None,
+                };
+                Ok(Made { stream, seat, datagrams, welcome })
+            }
+            Kind::Refuse => {
+                let refuse = Refuse::decode(payload).map_err(|bad| Failed::Garbled(bad.to_string()))?;
+                *refusals += usize::from(refuse.why == Refusal::Transport);
+                let another = refuse.why == Refusal::Transport && !refusals.is_multiple_of(ways.len());
+                Err(if another { Failed::NotThisWay } else { Failed::Refused(refuse) })
+            }
+            kind => Err(Failed::Garbled(format!("a frame of kind {kind:?}"))),
+        };
+    }
+    Err(Failed::Io(io::ErrorKind::TimedOut.into()))
+}

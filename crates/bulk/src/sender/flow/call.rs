@@ -1,0 +1,244 @@
+//! A call under way: room for a frame, the wait until it is taken or acknowledged, and who has been waited for long enough.
+
+use std::{
+    sync::{Arc, MutexGuard},
+    time::{Duration, Instant},
+};
+
+use super::{
+    super::{SendError, link::Link},
+    Core, Inner, Slow, TURN,
+};
+use crate::{
+    frame::END,
+    message::Cause,
+    receiver::lock,
+    shm::Ring,
+    state::{CutCause, LinkStatus},
+    window::{Framed, Window},
+};
+
+/// A pause in which nothing else need be done.
+const SHORT_PAUSE: Duration = Duration::from_millis(10);
+/// Bytes after which answers are looked at although nobody waits.
+const LOOK_EVERY: usize = 256 << 10;
+/// Bytes of short datagrams that are put together for a call of the kernel.
+const DATAGRAMS_AT_ONCE: usize = 60_000;
+
+/// A call under way: the worker leaves the sockets to it.
+pub(super) struct Call<'a> {
+    inner: &'a Inner,
+    _one: MutexGuard<'a, ()>,
+}
+
+impl<'a> Call<'a> {
+    pub(super) fn begin(inner: &'a Inner) -> Call<'a> {
+        let one = lock(&inner.calls);
+        lock(&inner.core).caller = true;
+        Call { inner, _one: one }
+    }
+
+    /// Takes a frame in: waits for room, writes, and waits until the fastest receiver has taken it.
+    pub(super) fn push(&self, mut core: MutexGuard<'a, Core>, mut framed: Framed) -> Result<MutexGuard<'a, Core>, SendError> {
+        let (length, sequence) = (framed.bytes.len(), framed.header.sequence);
+        // More of its block follows: short datagrams go many to a call of the kernel. Who is throttled has time for each.
+        let waits = framed.is_data() && !framed.header.has(END) && self.inner.settings.throttle.is_none();
+        let wire = framed.wire_len();
+        let has_room = |core: &Core| core.window.has_room(length);
+        if !has_room(&core) {
+            core = self.wait_until(core, Duration::MAX, has_room);
+        }
+        if let Some(ring) = core.ring.clone() {
+            core = self.share(core, &ring, &mut framed);
+        }
+        core.push(framed);
+        core.unlooked += length;
+        core.unwritten += wire;
+        if waits && core.unwritten < DATAGRAMS_AT_ONCE && core.goes_as_datagrams() {
+            return Ok(core);
+        }
+        core.write();
+        let taken = |core: &Core| {
+            let mut live = core.links.iter().filter(|link| link.status == LinkStatus::Live && link.is_connected()).peekable();
+            live.peek().is_none() || live.any(|link| link.has_taken(sequence + 1, &core.window))
+        };
+        if !taken(&core) {
+            core = self.wait_until(core, Duration::MAX, taken);
+        }
+        if core.unlooked >= LOOK_EVERY {
+            core.read();
+        }
+        core.release();
+        if core.closing { Err(SendError::Closed) } else { Ok(core) }
+    }
+
+    /// Puts a payload that lies elsewhere into the shared memory, when there is room.
+    fn share(&self, mut core: MutexGuard<'a, Core>, ring: &Arc<Ring>, framed: &mut Framed) -> MutexGuard<'a, Core> {
+        while !ring.holds(&framed.bytes) && !core.closing {
+            match ring.copy(&framed.bytes) {
+                Some(bytes) => framed.bytes = bytes,
+                // The spare room is free then, so this does not come; should it, the readers find no place and come again.
+                None if core.window.is_empty() => break,
+                None => {
+                    let before = core.window.first();
+                    core = self.wait_until(core, Duration::MAX, |core| core.window.first() > before || core.window.is_empty());
+                }
+            }
+        }
+        core
+    }
+
+    /// Lets time pass, for the throttle. Receivers hear meanwhile that their sender lives, and get what they are owed.
+    pub(super) fn pause(&self, mut core: MutexGuard<'a, Core>, time: Duration) -> MutexGuard<'a, Core> {
+        let until = Instant::now() + time;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() || core.closing {
+                return core;
+            }
+            if left < SHORT_PAUSE {
+                drop(core);
+                std::thread::sleep(left);
+                core = lock(&self.inner.core);
+            } else {
+                core.pump(self.inner.session, self.inner.settings.resume);
+                core = self.inner.wait(core, left.min(TURN), false);
+            }
+        }
+    }
+
+    /// Waits until all who are waited for have done with this frame. Who gets on with nothing for too long is cut.
+    pub(super) fn acknowledged(&self, core: MutexGuard<'a, Core>, sequence: u64) -> Result<MutexGuard<'a, Core>, SendError> {
+        let all = |core: &Core| core.links.iter().filter(|link| link.is_waited_for()).all(|link| link.answered > sequence);
+        let mut core = core;
+        if !all(&core) {
+            core.read();
+            core.release();
+        }
+        if !all(&core) {
+            let ack_wait = core.patience.ack_wait;
+            core = self.wait_until(core, ack_wait, all);
+        }
+        if core.closing { Err(SendError::Closed) } else { Ok(core) }
+    }
+
+    /// Waits for something, and decides about those who are waited for too long.
+    fn wait_until(
+        &self,
+        mut core: MutexGuard<'a, Core>,
+        ack_wait: Duration,
+        done: impl Fn(&Core) -> bool,
+    ) -> MutexGuard<'a, Core> {
+        let settings = &self.inner.settings;
+        let began = Instant::now();
+        core.waits_since = Some(began);
+        loop {
+            core.pump(self.inner.session, settings.resume);
+            if done(&core) || core.closing {
+                break;
+            }
+            core.mark_holders();
+            let before = Instant::now();
+            core = self.inner.wait(core, TURN, false);
+            // Also where the wait was a short one: a flow may be held up by many of those, frame after frame.
+            self.count_held(&mut core, before.elapsed());
+            core.pump(self.inner.session, settings.resume);
+            if done(&core) || core.closing {
+                break;
+            }
+            self.judge(&mut core, began, ack_wait);
+        }
+        core.waits_since = None;
+        core.waits_for.clear();
+        core
+    }
+
+    /// Time that receivers have held up others, and whether that has been long enough.
+    fn count_held(&self, core: &mut Core, passed: Duration) {
+        let wait = core.patience.wait;
+        for index in 0..core.links.len() {
+            let link = &mut core.links[index];
+            link.held_others += if link.holds_others { passed } else { Duration::ZERO };
+            if link.held_others > wait && link.holds_others && link.takes_part() {
+                self.leave_behind(link, &core.window, CutCause::Slow, wait);
+            }
+        }
+        core.release();
+    }
+
+    /// What becomes of a receiver that is too slow.
+    fn leave_behind(&self, link: &mut Link, window: &Window, why: CutCause, wait: Duration) {
+        let how = if why == CutCause::Slow { "held up the others" } else { "took nothing" };
+        let cause = if link.is_connected() { Cause::Slow } else { Cause::Away };
+        match self.inner.settings.slow {
+            Slow::Cut => link.cut(why, format!("{how} for {} s", wait.as_secs_f64())),
+            Slow::Skip => link.skip(window, cause),
+        }
+    }
+
+    /// Who is waited for, and whether that has been long enough.
+    fn judge(&self, core: &mut Core, began: Instant, ack_wait: Duration) {
+        let (wait, hurried) = (core.patience.wait, core.hurried);
+        let Core { window, links, numbering, waits_for, .. } = &mut *core;
+        waits_for.clear();
+        let full = !window.has_room(numbering.frame());
+        let first = window.first();
+        for link in links.iter_mut().filter(|link| link.takes_part()) {
+            if link.waits_for_group(window) {
+                // It is not the one that is waited for.
+                link.progress = Instant::now();
+                continue;
+            }
+            let holds = if ack_wait == Duration::MAX {
+                link.hold <= first || !link.has_taken(window.end(), window)
+            } else {
+                link.acked < window.end()
+            };
+            if !holds {
+                continue;
+            }
+            waits_for.push(link.peer.to_string());
+            let stuck = began.max(link.progress).elapsed();
+            if link.status == LinkStatus::Lagging && full && link.hold <= first {
+                link.skip(window, Cause::Slow);
+                continue;
+            }
+            if ack_wait != Duration::MAX {
+                // The end of a transfer: nothing is left out any more, and a broken connection has its own time.
+                let has_no_time = link.status == LinkStatus::Live || (hurried && link.status == LinkStatus::Broken);
+                if has_no_time && stuck > ack_wait {
+                    link.cut(CutCause::AckTimeout, format!("acknowledged nothing for {} s", ack_wait.as_secs_f64()));
+                }
+            } else if stuck > wait {
+                self.leave_behind(link, window, CutCause::SendTimeout, wait);
+            }
+        }
+        core.release();
+    }
+
+    pub(super) fn somebody(&self, core: &Core) -> Result<(), SendError> {
+        if self.inner.settings.receivers > 0 && !core.links.iter().any(Link::takes_part) {
+            let flow = self.inner.settings.name.clone();
+            return Err(SendError::NobodyLeft { flow, why: self.why_nobody(core) });
+        }
+        Ok(())
+    }
+
+    pub(super) fn why_nobody(&self, core: &Core) -> String {
+        let told: Vec<String> = core.links.iter().map(|link| format!("{}: {}", link.peer, link.why)).collect();
+        if told.is_empty() { "there was none".to_owned() } else { told.join("; ") }
+    }
+}
+
+impl Drop for Call<'_> {
+    fn drop(&mut self) {
+        let mut core = lock(&self.inner.core);
+        core.caller = false;
+        let unsent = core.has_unsent() || core.unwritten > 0;
+        drop(core);
+        if unsent {
+            self.inner.wake();
+            self.inner.changed.notify_all();
+        }
+    }
+}

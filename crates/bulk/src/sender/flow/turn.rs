@@ -1,0 +1,113 @@
+//! What is done for all receivers of a flow at each turn, without waiting: by a call that is under way, else by the flow's worker.
+
+use std::time::Duration;
+
+use super::{super::link::Link, Core, PING};
+use crate::{
+    message::Transport,
+    sending::Phase,
+    state::{CutCause, LinkStatus},
+    window::Framed,
+};
+
+impl Core {
+    /// Gives back what all who take part have.
+    pub(super) fn release(&mut self) {
+        let held = self.links.iter().filter(|link| link.takes_part()).map(|link| link.hold).min();
+        self.window.release(held.unwrap_or(self.window.end()));
+    }
+
+    pub(super) fn read(&mut self) {
+        let transfer = self.numbering.transfer();
+        for link in &mut self.links {
+            link.read(&self.window, transfer, self.start);
+        }
+        self.unlooked = 0;
+    }
+
+    /// Whether no receiver gets it on a connection or in memory.
+    pub(super) fn goes_as_datagrams(&self) -> bool {
+        self.links.iter().filter(|link| link.is_connected() && link.takes_part()).all(Link::may_miss)
+    }
+
+    pub(super) fn write(&mut self) {
+        self.unwritten = 0;
+        if let Some(group) = &mut self.group {
+            group.send(&self.window, &mut self.links);
+        }
+        for link in &mut self.links {
+            link.write(&self.window);
+        }
+    }
+
+    /// Takes in a frame whose payload lies where it shall.
+    pub(super) fn push(&mut self, framed: Framed) {
+        if let Some(ring) = &self.ring {
+            ring.publish(&framed);
+            self.links.iter_mut().for_each(|link| link.told(framed.header.sequence));
+        }
+        self.window.push(framed);
+    }
+
+    /// Only a reset is still to be sent.
+    pub(super) fn reset(&mut self, reset: Framed) {
+        self.window.push(reset.clone());
+        for link in &mut self.links {
+            if !link.reset_shared(reset.header.sequence) {
+                link.reset(reset.clone(), &self.window);
+            }
+        }
+        if let Some(ring) = &self.ring {
+            ring.publish(&reset);
+        }
+    }
+
+    /// Finds those who keep a full window from going on while others could.
+    pub(super) fn mark_holders(&mut self) {
+        let window = &self.window;
+        let full = !window.has_room(self.numbering.frame());
+        // Somebody who could go on if it were not for the others.
+        let others_ready = self.links.iter().any(|link| link.status == LinkStatus::Live && link.could_go_on(window));
+        for link in &mut self.links {
+            let holds = link.takes_part() && link.hold <= window.first() && !link.waits_for_group(window);
+            link.holds_others = full && others_ready && holds;
+        }
+    }
+
+    /// Whether readers of shared memory, which goes with the sender, and of datagrams, which may be lost, have all that was sent.
+    pub(super) fn is_read(&self) -> bool {
+        self.links
+            .iter()
+            .filter(|link| link.status == LinkStatus::Live && (link.transport == Transport::Shm || link.may_miss()))
+            .all(|link| link.acked >= self.window.end())
+    }
+
+    /// Everything that can be done without waiting.
+    pub(super) fn pump(&mut self, session: u32, resume: Duration) {
+        self.read();
+        self.write();
+        for link in &mut self.links {
+            link.ping(session, PING);
+            if link.status != LinkStatus::Broken {
+                continue;
+            }
+            if link.acked >= self.window.end() && self.numbering.phase() != Phase::Data {
+                // Nothing is open between the two.
+                let why = std::mem::take(&mut link.why);
+                link.turn(LinkStatus::Connecting, why);
+            } else if link.removed {
+                link.cut(CutCause::Left, "it has left");
+            } else if link.since.elapsed() >= resume {
+                link.cut(CutCause::Away, "its connection was away for too long");
+            }
+        }
+        // Who took part in the transfer under way, or the last one, is in its report.
+        let transfer = self.numbering.transfer();
+        self.links.retain(|link| !link.removed || link.is_connected() || link.takes_part() || link.took_part == transfer);
+        self.release();
+    }
+
+    pub(super) fn has_unsent(&self) -> bool {
+        self.links.iter().any(|link| link.has_unsent(&self.window))
+    }
+}

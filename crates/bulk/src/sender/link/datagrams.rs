@@ -1,0 +1,176 @@
+//! A receiver whose data goes as datagrams: how many may be under way, what is sent again, what of it goes through a group.
+
+use std::{
+    collections::VecDeque,
+    time::{Duration, Instant},
+};
+
+use super::Link;
+use crate::{
+    datagram::{Outlet, ROOM_A_DATAGRAM},
+    frame::Kind,
+    message::Nack,
+    window::{Framed, Window},
+};
+
+/// Bytes of datagrams that a receiver that says nothing of it can have under way.
+const ROOM: usize = 1 << 20;
+/// Datagrams sent again for one question.
+const REPAIRED_AT_ONCE: usize = 1024;
+/// A receiver of datagrams that has not acknowledged all hears after this time how many there were: the last may be lost.
+pub(super) const PROBE: Duration = Duration::from_millis(20);
+
+/// Where a receiver's datagrams go.
+pub(in super::super) struct Datagrams {
+    outlet: Outlet,
+    /// Bytes that may be under way to it.
+    room: usize,
+    in_flight: usize,
+    /// It is a member of the flow's group: frames from this one on go there.
+    group: Option<u64>,
+    /// What was under way to it when data was skipped, which the window does not have any more. At most what may be under way.
+    kept: VecDeque<Framed>,
+    kept_bytes: usize,
+}
+
+impl Datagrams {
+    /// Datagrams to a receiver; `grouped`: what all get goes through the group, what it alone misses through this.
+    pub fn new(outlet: Outlet, room: u32, grouped: bool) -> Datagrams {
+        let room = if room == 0 { ROOM } else { (room as usize).min(ROOM) };
+        Datagrams { outlet, room, in_flight: 0, group: grouped.then_some(0), kept: VecDeque::new(), kept_bytes: 0 }
+    }
+
+    /// Whether the next frame may go now. One that gives a transfer up does not overtake what is before it.
+    fn is_ready(&self, next: u64, acked: u64, window: &Window) -> bool {
+        let under_way = next.saturating_sub(acked);
+        let first = |framed: &Framed| framed.header.kind != Kind::Reset || under_way == 0;
+        self.in_flight < self.room
+            && under_way < self.room as u64 / u64::from(ROOM_A_DATAGRAM)
+            && window.get(next).is_none_or(first)
+    }
+
+    /// Whether it may go, and to this receiver alone.
+    pub fn can_send(&self, next: u64, acked: u64, window: &Window) -> bool {
+        self.group.is_none_or(|group| next < group) && self.is_ready(next, acked, window)
+    }
+
+    fn keep(&mut self, framed: &Framed) {
+        self.kept_bytes += framed.wire_len();
+        self.kept.push_back(framed.clone());
+        while self.kept_bytes > self.room {
+            let Some(first) = self.kept.pop_front() else { return };
+            self.kept_bytes -= first.wire_len();
+        }
+    }
+
+    fn get<'a>(&'a self, sequence: u64, window: &'a Window) -> Option<&'a Framed> {
+        let kept = || self.kept.binary_search_by_key(&sequence, |framed| framed.header.sequence).ok();
+        window.get(sequence).or_else(|| kept().and_then(|index| self.kept.get(index)))
+    }
+}
+
+impl Link {
+    /// Whether it is told how many datagrams there were when it is silent.
+    pub fn is_probed(&self) -> bool {
+        self.datagrams.is_some() && self.sends() && self.acked < self.next
+    }
+
+    /// Whether what is sent to it may be lost on the way, and is to be kept until it has all.
+    pub fn may_miss(&self) -> bool {
+        self.datagrams.is_some() && self.sends()
+    }
+
+    /// Whether what goes to the group goes to it too.
+    pub fn is_member(&self) -> bool {
+        self.sends() && self.datagrams.as_ref().is_some_and(|datagrams| datagrams.group.is_some())
+    }
+
+    /// Whether it can take the next frame; of a member of a group.
+    pub fn is_ready(&self, window: &Window) -> bool {
+        self.datagrams.as_ref().is_some_and(|datagrams| datagrams.is_ready(self.next, self.acked, window))
+    }
+
+    /// Whether it could take more if it were not for other members of the group.
+    pub fn waits_for_group(&self, window: &Window) -> bool {
+        let in_step = self.datagrams.as_ref().is_some_and(|datagrams| datagrams.group.is_some_and(|group| self.next >= group));
+        let idle = self.owed.is_empty() && self.partial.is_none();
+        in_step && idle && self.sends() && self.next < window.end() && self.is_ready(window)
+    }
+
+    /// The group has sent its next frame; beginnings and ends go on the connection.
+    pub fn passed(&mut self, framed: &Framed) {
+        if !framed.is_data() {
+            self.owed.push_back(framed.clone());
+        } else if let Some(datagrams) = &mut self.datagrams {
+            datagrams.in_flight += framed.bytes.len();
+            self.last_write = Instant::now();
+        }
+        self.next += 1;
+    }
+
+    /// The group has sent all before this frame; what this member was not sent of that it is sent alone.
+    pub fn follow_group(&mut self, next: u64) {
+        if let Some(datagrams) = self.datagrams.as_mut().filter(|datagrams| datagrams.group.is_some()) {
+            datagrams.group = Some(next);
+        }
+    }
+
+    /// Sends datagrams as far as the receiver has acknowledged those before; beginnings and ends go on the connection.
+    pub(super) fn send_datagrams(&mut self, window: &Window) {
+        if !self.sends() {
+            return;
+        }
+        let Some(datagrams) = &mut self.datagrams else { return };
+        while datagrams.can_send(self.next, self.acked, window)
+            && let Some(framed) = window.get(self.next)
+        {
+            if framed.is_data() {
+                datagrams.outlet.send(framed);
+                datagrams.in_flight += framed.bytes.len();
+                self.last_write = Instant::now();
+            } else {
+                self.owed.push_back(framed.clone());
+            }
+            self.next += 1;
+        }
+        datagrams.outlet.flush();
+    }
+
+    /// It has acknowledged more.
+    pub(super) fn came(&mut self, window: &Window) {
+        let (acked, next) = (self.acked, self.next);
+        let Some(datagrams) = &mut self.datagrams else { return };
+        datagrams.in_flight = window.bytes_from(acked).saturating_sub(window.bytes_from(next));
+        while let Some(first) = datagrams.kept.pop_front_if(|first| first.header.sequence < acked) {
+            datagrams.kept_bytes -= first.wire_len();
+        }
+    }
+
+    /// What is under way stays here although the window lets go of it.
+    pub(super) fn keep_under_way(&mut self, window: &Window) {
+        let (acked, next) = (self.acked, self.next);
+        let Some(datagrams) = &mut self.datagrams else { return };
+        let from = datagrams.kept.back().map_or(acked, |last| last.header.sequence + 1).max(acked);
+        for framed in window.from(from).take_while(|framed| framed.header.sequence < next).filter(|framed| framed.is_data()) {
+            datagrams.keep(framed);
+        }
+    }
+
+    /// Sends again what the receiver misses and is still kept.
+    pub(super) fn repair(&mut self, window: &Window) {
+        let Ok(nack) = Nack::decode(self.reader.payload()) else { return };
+        let Some(mut datagrams) = self.datagrams.take() else { return };
+        let mut bytes = 0;
+        let wanted = nack.missing.iter().flat_map(|(from, to)| *from..(*to).min(self.next).max(*from)).take(REPAIRED_AT_ONCE);
+        for sequence in wanted {
+            let Some(framed) = datagrams.get(sequence, window).filter(|framed| framed.is_data()).cloned() else { continue };
+            bytes += framed.bytes.len();
+            if bytes > datagrams.room {
+                break;
+            }
+            datagrams.outlet.send(&framed);
+        }
+        datagrams.outlet.flush();
+        self.datagrams = Some(datagrams);
+    }
+}

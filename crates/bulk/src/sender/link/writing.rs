@@ -1,0 +1,196 @@
+//! What goes to a receiver: as much as the kernel takes at once, without waiting; what lies in shared memory it takes itself.
+
+use std::{
+    io::{self, IoSlice},
+    time::{Duration, Instant},
+};
+
+use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
+
+use super::{Link, datagrams};
+use crate::{
+    frame::{Header, Kind},
+    message::Patience,
+    shm::Seat,
+    state::LinkStatus,
+    window::{Framed, Window},
+};
+
+/// Frames given to the kernel in one call.
+const AT_ONCE: usize = 32;
+/// And their bytes.
+const BYTES_AT_ONCE: usize = 1 << 20;
+/// Bytes that the fastest reader of shared memory may be behind: few enough to stay in a cache, enough that nobody waits for a switch.
+const SHARED_AHEAD: usize = 1 << 20;
+impl Link {
+    /// Whether something waits to be written.
+    pub fn has_unsent(&self, window: &Window) -> bool {
+        self.is_connected()
+            && (self.partial.is_some()
+                || !self.owed.is_empty()
+                || (self.sends() && self.next < window.end() && self.can_send(window)))
+    }
+
+    /// Whether a frame that is not sent yet can be sent on.
+    fn can_send(&self, window: &Window) -> bool {
+        match (&self.seat, &self.datagrams) {
+            (Some(_), _) => false,
+            (None, Some(datagrams)) => datagrams.can_send(self.next, self.acked, window),
+            (None, None) => true,
+        }
+    }
+
+    /// A frame was told of in shared memory.
+    pub fn told(&mut self, sequence: u64) {
+        if self.seat.is_some() && self.sends() {
+            self.next = sequence + 1;
+        }
+    }
+
+    /// Whether the kernel has all before this frame, or the reader of shared memory is close behind.
+    pub fn has_taken(&self, before: u64, window: &Window) -> bool {
+        if self.seat.is_some() {
+            return self.acked >= before || window.bytes_from(self.acked) <= SHARED_AHEAD;
+        }
+        (self.next >= before || self.waits_for_group(window)) && self.partial.is_none() && self.owed.is_empty()
+    }
+
+    /// Whether it has done with so much of what waits that more could be sent to it.
+    pub fn could_go_on(&self, window: &Window) -> bool {
+        !window.is_far_behind(self.acked) || self.waits_for_group(window)
+    }
+
+    /// Asks the reader of shared memory to say when it is half as far behind. Says whether it is already.
+    pub fn wants_word(&self, window: &Window) -> bool {
+        let Some(seat) = self.seat.as_ref().filter(|_| self.sends()) else { return false };
+        self.acked < window.end() && seat.wake_at(self.acked + (window.end() - self.acked).div_ceil(2))
+    }
+
+    /// Takes how far the reader of shared memory is.
+    pub(super) fn look(&mut self, window: &Window) {
+        let Some(done) = self.seat.as_ref().map(Seat::done) else { return };
+        if done > self.acked && done <= window.end() && self.takes_part() {
+            self.acked = done;
+            self.hold = self.hold.max(done);
+            self.progress = Instant::now();
+            if let Some(next) = window.get(done) {
+                self.acked_bytes = next.header.offset;
+            }
+        }
+    }
+
+    pub(super) fn sends(&self) -> bool {
+        matches!(self.status, LinkStatus::Live | LinkStatus::Lagging)
+    }
+
+    /// Writes as much as the kernel takes at once.
+    pub fn write(&mut self, window: &Window) {
+        self.send_datagrams(window);
+        while self.has_unsent(window) {
+            match self.write_some(window) {
+                Ok(true) => {}
+                Ok(false) => return,
+                Err(error) => return self.broken(error.to_string()),
+            }
+        }
+        // Whoever has caught up is waited for again.
+        let on_connection = self.seat.is_none() && self.datagrams.is_none();
+        if self.status == LinkStatus::Lagging && self.is_connected() && on_connection {
+            self.hold = self.hold.max(self.acked);
+            self.turn(LinkStatus::Live, "has caught up");
+        }
+    }
+
+    /// One call of the kernel; says whether it took all it was given.
+    fn write_some(&mut self, window: &Window) -> io::Result<bool> {
+        let Some(stream) = self.stream.clone() else { return Ok(false) };
+        let mut says_something = false;
+        let mut pieces: Vec<IoSlice<'_>> = Vec::with_capacity(2 * AT_ONCE);
+        let mut total = 0;
+        let queued = self
+            .owed
+            .iter()
+            .chain(window.from(self.next).filter(|_| self.sends() && self.seat.is_none() && self.datagrams.is_none()));
+        let partial = self.partial.as_ref().map(|(framed, from)| (framed, *from));
+        let frames = partial.into_iter().chain(queued.map(|framed| (framed, 0))).take(AT_ONCE);
+        for (framed, from) in frames {
+            says_something |= framed.header.kind != Kind::Ping;
+            let head = framed.head.len();
+            if from < head {
+                pieces.push(IoSlice::new(&framed.head[from..]));
+            }
+            let rest = &framed.bytes[from.saturating_sub(head)..];
+            if !rest.is_empty() {
+                pieces.push(IoSlice::new(rest));
+            }
+            total += framed.wire_len() - from;
+            if total >= BYTES_AT_ONCE {
+                break;
+            }
+        }
+        let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+        let written = match sendmsg(&stream, &pieces, &mut SendAncillaryBuffer::default(), flags) {
+            Ok(written) => written,
+            Err(rustix::io::Errno::AGAIN) => return Ok(false),
+            Err(rustix::io::Errno::INTR) => return Ok(true),
+            Err(error) => return Err(error.into()),
+        };
+        drop(pieces);
+        let now = Instant::now();
+        self.last_write = now;
+        if says_something {
+            self.progress = now;
+        }
+        self.account(written, window);
+        Ok(written == total)
+    }
+
+    /// So many bytes were taken.
+    fn account(&mut self, mut written: usize, window: &Window) {
+        while written > 0 {
+            let (framed, from) = match self.partial.take() {
+                Some(partial) => partial,
+                None => match self.owed.pop_front() {
+                    Some(framed) => (framed, 0),
+                    None => {
+                        let Some(framed) = window.get(self.next) else { return };
+                        self.next += 1;
+                        if framed.wire_len() <= written {
+                            written -= framed.wire_len();
+                            continue;
+                        }
+                        (framed.clone(), 0)
+                    }
+                },
+            };
+            let left = framed.wire_len() - from;
+            if written < left {
+                self.partial = Some((framed, from + written));
+                return;
+            }
+            written -= left;
+        }
+    }
+
+    /// Says that its sender lives, if nothing else has for so long; to a receiver of datagrams also how many there were.
+    pub fn ping(&mut self, session: u32, after: Duration) {
+        let after = if self.is_probed() { datagrams::PROBE } else { after };
+        if self.is_connected() && self.partial.is_none() && self.owed.is_empty() && self.last_write.elapsed() >= after {
+            self.last_write = Instant::now();
+            self.owed.push_back(Framed::new(
+                Header { session, sequence: self.next, ..Header::of(Kind::Ping) },
+                self.patience.clone(),
+                true,
+            ));
+        }
+    }
+
+    /// Says how long its sender waits for it.
+    pub fn tell_patience(&mut self, session: u32, patience: Patience) {
+        self.patience = patience.encode().into();
+        if self.is_connected() {
+            let header = Header { session, sequence: self.next, ..Header::of(Kind::Ping) };
+            self.owed.push_back(Framed::new(header, self.patience.clone(), true));
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Memory for blocks that are filled, sent, and used again when all receivers have acknowledged them: no page is touched for the
+//! first time while data flows, and nothing is copied.
+
+use std::{
+    ops::{Deref, DerefMut},
+    sync::{Arc, Mutex},
+};
+
+use bytes::Bytes;
+
+use crate::{receiver::lock, shm::Region};
+
+/// Buffers that wait to be used again.
+#[derive(Debug)]
+pub(crate) struct Pool {
+    free: Mutex<Vec<Vec<u8>>>,
+    /// The most bytes that wait.
+    limit: usize,
+}
+
+impl Pool {
+    pub fn new(limit: usize) -> Arc<Pool> {
+        Arc::new(Pool { free: Mutex::default(), limit })
+    }
+
+    /// A block of this length. What is in it is not said: zeros, or an earlier block.
+    pub fn block(self: &Arc<Pool>, length: usize) -> Block {
+        let mut free = lock(&self.free);
+        // The one used last is the one most likely to be in a cache; much larger ones are left to larger blocks.
+        let fitting = free.iter().rposition(|buffer| buffer.capacity() >= length && buffer.capacity() / 2 <= length.max(4096));
+        let mut buffer = fitting.map(|index| free.remove(index)).unwrap_or_default();
+        drop(free);
+        buffer.resize(length, 0);
+        Block { memory: Memory::Own { buffer, pool: self.clone() } }
+    }
+
+    fn give_back(&self, buffer: Vec<u8>) {
+        let mut free = lock(&self.free);
+        free.push(buffer);
+        let mut bytes: usize = free.iter().map(Vec::capacity).sum();
+        while bytes > self.limit && free.len() > 1 {
+            bytes -= free.remove(0).capacity();
+        }
+    }
+}
+
+/// Memory to be filled and sent.
+#[derive(Debug)]
+pub struct Block {
+    memory: Memory,
+}
+
+#[derive(Debug)]
+enum Memory {
+    Own { buffer: Vec<u8>, pool: Arc<Pool> },
+    Shared(Region),
+}
+
+impl Block {
+    /// One that all receivers on this host read where it lies.
+    pub(crate) fn shared(region: Region) -> Block {
+        Block { memory: Memory::Shared(region) }
+    }
+
+    /// Only so many of its bytes are used.
+    pub fn truncate(&mut self, length: usize) {
+        match &mut self.memory {
+            Memory::Own { buffer, .. } => buffer.truncate(length),
+            Memory::Shared(region) => region.truncate(length),
+        }
+    }
+
+    /// As shared bytes; the memory is used again when the last of them is dropped.
+    pub fn freeze(self) -> Bytes {
+        Bytes::from_owner(self)
+    }
+}
+
+impl Deref for Block {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match &self.memory {
+            Memory::Own { buffer, .. } => buffer,
+            Memory::Shared(region) => region,
+        }
+    }
+}
+
+impl DerefMut for Block {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        match &mut self.memory {
+            Memory::Own { buffer, .. } => buffer,
+            Memory::Shared(region) => region,
+        }
+    }
+}
+
+impl AsRef<[u8]> for Block {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        if let Memory::Own { buffer, pool } = &mut self.memory {
+            pool.give_back(std::mem::take(buffer));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_used_again_and_what_waits_is_bounded() {
+        let pool = Pool::new(10_000);
+        let block = pool.block(4096);
+        let place = block.as_ptr();
+        let bytes = block.freeze();
+        let slice = bytes.slice(10..20);
+        drop(bytes);
+        assert_eq!(lock(&pool.free).len(), 0, "part of it is in use");
+        drop(slice);
+        assert_eq!(pool.block(4000).as_ptr(), place);
+        let blocks: Vec<Block> = (0..10).map(|_| pool.block(4096)).collect();
+        drop(blocks);
+        assert!(lock(&pool.free).len() <= 3);
+    }
+}

@@ -1,0 +1,69 @@
+//! At most so many bytes a second, by sleeping: a value that says how long.
+
+use std::time::{Duration, Instant};
+
+/// How far ahead of its rate a sender may run, so that sleeps are long enough to be exact.
+const BURST: Duration = Duration::from_millis(5);
+
+/// How late a sender may be and still make it up: a sleep that took longer, the work between two of them. What is more was a pause.
+const ARREARS: Duration = Duration::from_millis(50);
+
+/// A rate that is kept.
+#[derive(Debug, Clone)]
+pub struct Throttle {
+    bytes_per_second: Option<f64>,
+    /// When all that was sent is due.
+    due: Option<Instant>,
+}
+
+impl Throttle {
+    /// So many bytes a second; `None` or nothing: no limit.
+    pub fn new(bytes_per_second: Option<f64>) -> Throttle {
+        Throttle { bytes_per_second: bytes_per_second.filter(|rate| *rate > 0.0 && rate.is_finite()), due: None }
+    }
+
+    /// So many bytes are sent at `now`. Says how long to sleep before the next.
+    pub fn sent(&mut self, bytes: usize, now: Instant) -> Duration {
+        let Some(rate) = self.bytes_per_second else { return Duration::ZERO };
+        // A pause is not made up for: but for the arrears, the rate is a limit at any time.
+        let from = self.due.filter(|due| *due + ARREARS >= now).unwrap_or(now);
+        let due = from + Duration::from_secs_f64((bytes as f64 / rate).min(3600.0));
+        self.due = Some(due);
+        let ahead = due.saturating_duration_since(now);
+        if ahead > BURST { ahead } else { Duration::ZERO }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_is_kept_over_time_and_a_pause_is_not_made_up_for() {
+        let mut throttle = Throttle::new(Some(64e6));
+        let begin = Instant::now();
+        let mut now = begin;
+        let send = |now: &mut Instant, throttle: &mut Throttle| {
+            for _ in 0..1000 {
+                *now += throttle.sent(64_000, *now);
+            }
+        };
+        send(&mut now, &mut throttle);
+        let took = (now - begin).as_secs_f64();
+        assert!((0.99..=1.0).contains(&took), "{took}");
+        now += Duration::from_secs(100);
+        let again = now;
+        send(&mut now, &mut throttle);
+        assert!((now - again).as_secs_f64() > 0.99);
+        // Sleeps that take longer, and work between them, cost nothing of the rate.
+        let begin = now;
+        for _ in 0..1000 {
+            let pause = throttle.sent(64_000, now);
+            now += pause + Duration::from_micros(if pause.is_zero() { 100 } else { 1500 });
+        }
+        let took = (now - begin).as_secs_f64();
+        assert!((0.99..=1.01).contains(&took), "{took}");
+        assert_eq!(Throttle::new(None).sent(usize::MAX, now), Duration::ZERO);
+        assert_eq!(Throttle::new(Some(0.0)).sent(1, now), Duration::ZERO);
+    }
+}

@@ -1,0 +1,77 @@
+//! Receivers and senders that find each other on the bus.
+
+mod support;
+
+/// Which way data goes.
+pub const WAY: tampu_bulk::message::Transport = tampu_bulk::message::Transport::Tcp;
+
+use std::{sync::Arc, time::Duration};
+
+use support::{Log, WAIT, bytes_of, eventually, pattern};
+use tampu_bulk::{
+    Receiver, Sender,
+    directory::{self, Unmatched},
+    handler::Handler,
+    receiver::{FlowSettings, Identity, ReceiverSettings},
+    sender::SendFlow,
+};
+use tampu_bus::{Participant, QosTable, engine::zenoh::config::ZenohConfig};
+
+fn flows(names: &[&str]) -> Vec<SendFlow> {
+    let flow = |name: &&str| SendFlow { ack_wait: WAIT, wait: WAIT, ..SendFlow::new(name.parse().unwrap()) };
+    names.iter().map(flow).collect()
+}
+
+fn receiver(participant: &Participant, stream: &str, names: &[&str]) -> (Receiver, Vec<Log>) {
+    let logs: Vec<Log> = names.iter().map(|_| Log::default()).collect();
+    let flow = |(name, log): (&&str, &Log)| {
+        let handler: Box<dyn Handler> = Box::new(log.clone());
+        (FlowSettings::new(name.parse().unwrap()), handler)
+    };
+    let flows = names.iter().zip(&logs).map(flow).collect();
+    let settings = ReceiverSettings::default();
+    (Receiver::open(Identity::of(participant), stream.parse().unwrap(), settings, flows).unwrap(), logs)
+}
+
+#[test]
+fn flows_of_one_name_connect_and_the_others_are_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = ZenohConfig::isolated(dir.path());
+    let join = |name: &str| Participant::open(config.clone(), name.parse().unwrap(), QosTable::default()).unwrap();
+    let (correlator, archive, quicklook) = (join("CORR"), join("archive"), join("quicklook"));
+
+    let (one, logs) = receiver(&archive, "Correlator", &["spectra", "wvr"]);
+    let announced = directory::announce(&archive, &one).unwrap();
+    let sender = Sender::open(Identity::of(&correlator), "correlator".parse().unwrap(), flows(&["Spectra", "autos"])).unwrap();
+    let sender = Arc::new(sender);
+    let following = directory::follow(&correlator, &sender).unwrap();
+    let spectra = sender.flow(&"spectra".parse().unwrap()).unwrap();
+    assert!(spectra.wait_for(1, WAIT), "a receiver that was there before");
+    let unmatched = |flow: &str, at_sender| Unmatched { receiver: "archive".to_owned(), flow: flow.parse().unwrap(), at_sender };
+    eventually(|| following.unmatched() == [unmatched("autos", false), unmatched("wvr", true)]);
+
+    // One that comes later, and one of another stream.
+    let (_other, _) = receiver(&quicklook, "weather", &["spectra"]);
+    let _other_announced = directory::announce(&quicklook, &_other).unwrap();
+    let (two, more) = receiver(&quicklook, "correlator", &["spectra", "autos"]);
+    let _two_announced = directory::announce(&quicklook, &two).unwrap();
+    assert!(spectra.wait_for(2, WAIT));
+    assert!(sender.flow(&"autos".parse().unwrap()).unwrap().wait_for(1, WAIT));
+    assert_eq!(spectra.connected(), 2);
+    spectra.start(b"p").unwrap();
+    spectra.send(pattern(1, 100_000)).unwrap();
+    assert!(spectra.stop().unwrap().complete());
+    for log in [&logs[0], &more[0]] {
+        assert_eq!(bytes_of(&log.take_until_stop()), pattern(1, 100_000));
+    }
+    assert_eq!(logs[1].seen(), [], "nobody has said anything to a flow without a sender");
+
+    // One that takes its word back, and one that dies without a word.
+    drop(announced);
+    drop(one);
+    eventually(|| spectra.connected() == 1);
+    assert_eq!(spectra.state().receivers.len(), 2, "who took part in the last transfer is in its account until the next");
+    drop((two, quicklook));
+    eventually(|| spectra.connected() == 0);
+    assert!(!spectra.wait_for(1, Duration::from_millis(1)));
+}
