@@ -1,0 +1,74 @@
+//! A table, as RFC 4180 has it: UTF-8, commas, lines that end in CR LF, quotation marks where a value needs them.
+//!
+//! The columns are the same for every entry: what all entries have, each attribute of the books in their order, and what an entry says besides as
+//! `name=value` in `Other`. A value is written as it is: a spreadsheet that takes `=1+1` for a formula has to be told not to.
+
+use crate::{
+    book::{Book, same_name},
+    entry::Entry,
+};
+
+/// What every entry has, before and after its attributes.
+const BEFORE: [&str; 9] = ["Book", "ID", "Date", "Zone", "By", "Revision", "Changed", "Reply to", "Thread"];
+const AFTER: [&str; 5] = ["Other", "Encoding", "Attachments", "Links", "Text"];
+
+/// The names of the attributes' columns.
+pub fn columns(books: &[Book]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for attribute in books.iter().flat_map(|book| &book.attributes) {
+        if !names.iter().any(|name| same_name(name, &attribute.name)) {
+            names.push(attribute.name.clone());
+        }
+    }
+    names
+}
+
+/// The first line.
+pub fn header(columns: &[String]) -> Vec<u8> {
+    let mut out = Vec::new();
+    line(BEFORE.into_iter().chain(columns.iter().map(String::as_str)).chain(AFTER), &mut out);
+    out
+}
+
+/// The line of an entry.
+pub fn row(columns: &[String], entry: &Entry, out: &mut Vec<u8>) {
+    let content = &entry.content;
+    let number = |number: Option<u32>| number.map(|number| number.to_string()).unwrap_or_default();
+    let mut values = vec![
+        entry.at.book.clone(),
+        entry.at.id.to_string(),
+        entry.date.to_acs(),
+        entry.zone.to_string(),
+        entry.by.clone(),
+        entry.revision.to_string(),
+        entry.changed.to_acs(),
+        number(entry.parent),
+        entry.thread.to_string(),
+    ];
+    values.extend(columns.iter().map(|name| content.attribute(name).map(|said| said.joined()).unwrap_or_default()));
+    let is_column = |name: &str| columns.iter().any(|column| same_name(column, name));
+    let joined = |items: Vec<String>| items.join("; ");
+    let other = content.attributes.iter().filter(|said| !is_column(&said.name));
+    values.push(joined(other.map(|said| format!("{}={}", said.name, said.joined())).collect()));
+    values.push(content.encoding.name().to_owned());
+    values.push(joined(content.attachments.iter().map(|attachment| attachment.name.clone()).collect()));
+    values.push(joined(content.links.iter().map(ToString::to_string).collect()));
+    values.push(content.text.clone());
+    line(values.iter().map(String::as_str), out);
+}
+
+fn line<'a>(values: impl Iterator<Item = &'a str>, out: &mut Vec<u8>) {
+    for (at, value) in values.enumerate() {
+        if at > 0 {
+            out.push(b',');
+        }
+        if value.contains([',', '"', '\r', '\n']) || value.starts_with(' ') || value.ends_with(' ') {
+            out.push(b'"');
+            out.extend_from_slice(value.replace('"', "\"\"").as_bytes());
+            out.push(b'"');
+        } else {
+            out.extend_from_slice(value.as_bytes());
+        }
+    }
+    out.extend_from_slice(b"\r\n");
+}

@@ -1,0 +1,84 @@
+//! The session of a browser: a secret in a cookie, of which the store has the digest.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use tampu_types::Time;
+
+use crate::attachment::hex;
+
+/// The kind of the store's records, which are named by the secret's digest.
+pub const KIND: &str = "session";
+/// The name of the cookie.
+pub const COOKIE: &str = "tampu_session";
+/// Sessions of one user; with a further one the oldest ends.
+pub const MAX_SESSIONS: usize = 32;
+
+/// Somebody who has logged in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Session {
+    /// Who.
+    pub login: String,
+    /// The user's generation at that time.
+    pub generation: u32,
+    /// Since when.
+    pub begun: Time,
+    /// When it was used last, to the minute.
+    pub used: Time,
+}
+
+impl Session {
+    /// Whether it has not yet ended by itself.
+    pub fn lives(&self, now: Time, idle: Duration, longest: Duration) -> bool {
+        let within =
+            |since: Time, time: Duration| now.0.saturating_sub(since.0) <= i64::try_from(time.as_nanos()).unwrap_or(i64::MAX);
+        within(self.used, idle) && within(self.begun, longest)
+    }
+}
+
+/// What a form has to carry to be believed, besides the cookie: a page from elsewhere cannot know it.
+pub fn form_token(secret: &str) -> String {
+    let mut hash = Sha256::new();
+    hash.update("a form of the session ");
+    hash.update(secret);
+    hex(&hash.finalize()[..16])
+}
+
+/// The cookie's line. `secure` where it came over TLS.
+pub fn cookie(secret: &str, longest: Duration, secure: bool) -> String {
+    let secure = if secure { "; Secure" } else { "" };
+    format!("{COOKIE}={secret}; Path=/; HttpOnly; SameSite=Lax; Max-Age={}{secure}", longest.as_secs())
+}
+
+/// The line that takes the cookie away.
+pub fn no_cookie() -> String {
+    format!("{COOKIE}=; Path=/; HttpOnly; SameSite=Lax; Max-Age=0")
+}
+
+/// The value of a cookie in a request's header.
+pub fn cookie_in<'a>(header: &'a str, name: &str) -> Option<&'a str> {
+    header.split(';').find_map(|part| part.trim().split_once('=').filter(|(found, _)| *found == name).map(|(_, value)| value))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_session_ends_when_it_rests_and_when_it_is_old() {
+        let at = |seconds| Time::from_unix(seconds, 0);
+        let session = Session { login: "zoe".into(), generation: 0, begun: at(0), used: at(50) };
+        let (idle, longest) = (Duration::from_secs(60), Duration::from_secs(100));
+        assert!(session.lives(at(90), idle, longest));
+        assert!(!session.lives(at(101), idle, longest));
+        assert!(!session.lives(at(111), idle, Duration::MAX));
+    }
+
+    #[test]
+    fn cookies_are_found() {
+        assert_eq!(cookie_in("a=1; tampu_session=x; b", COOKIE), Some("x"));
+        assert_eq!(cookie_in("a=1;xtampu_session=x", COOKIE), None);
+        assert_eq!(cookie_in("", COOKIE), None);
+    }
+}

@@ -1,0 +1,139 @@
+//! Whether an entry is meant, looking at the entry itself.
+
+use std::{borrow::Cow, cell::OnceCell};
+
+use tampu_types::Time;
+
+use super::{Comparison, Node, Scope};
+use crate::{
+    book::{number, same_name},
+    entry::{Content, Entry},
+    plain::plain,
+    text::{fold, word_list, words},
+};
+
+/// An entry as a query looks at it. What is dear is made when it is asked for, once.
+pub struct Subject<'a> {
+    id: u32,
+    thread: u32,
+    is_reply: bool,
+    date: Time,
+    by: &'a str,
+    content: &'a Content,
+    plain: OnceCell<Cow<'a, str>>,
+    folded: OnceCell<String>,
+    words: OnceCell<Words>,
+}
+
+/// The words of a text, in one piece of memory.
+#[derive(Default)]
+struct Words {
+    letters: String,
+    ends: Vec<usize>,
+}
+
+impl Words {
+    fn of(text: &str) -> Words {
+        let mut list = Words::default();
+        list.add(text);
+        list
+    }
+
+    fn add(&mut self, text: &str) {
+        words(text, |_, word| {
+            self.letters.push_str(word);
+            self.ends.push(self.letters.len());
+        });
+    }
+
+    fn get(&self, at: usize) -> &str {
+        let begin = if at == 0 { 0 } else { self.ends[at - 1] };
+        &self.letters[begin..self.ends[at]]
+    }
+
+    fn contain(&self, phrase: &[String], prefix: bool) -> bool {
+        let last = phrase.len() - 1;
+        (0..(self.ends.len() + 1).saturating_sub(phrase.len())).any(|at| {
+            phrase.iter().enumerate().all(|(nth, word)| {
+                let found = self.get(at + nth);
+                found == word || prefix && nth == last && found.starts_with(word.as_str())
+            })
+        })
+    }
+}
+
+impl<'a> Subject<'a> {
+    /// This entry.
+    pub fn of(entry: &'a Entry) -> Subject<'a> {
+        Subject {
+            id: entry.at.id,
+            thread: entry.thread,
+            is_reply: entry.parent.is_some(),
+            date: entry.date,
+            by: &entry.by,
+            content: &entry.content,
+            plain: OnceCell::new(),
+            folded: OnceCell::new(),
+            words: OnceCell::new(),
+        }
+    }
+
+    /// The text as a reader reads it.
+    pub fn plain(&self) -> &str {
+        self.plain.get_or_init(|| plain(self.content.encoding, &self.content.text))
+    }
+
+    /// Whether the query means it.
+    pub fn is_meant(&self, node: &Node) -> bool {
+        match node {
+            Node::All => true,
+            Node::And(nodes) => nodes.iter().all(|node| self.is_meant(node)),
+            Node::Or(nodes) => nodes.iter().any(|node| self.is_meant(node)),
+            Node::Not(node) => !self.is_meant(node),
+            Node::Words { scope, words, prefix } => {
+                let text = matches!(scope, Scope::Anywhere | Scope::Text)
+                    && self.words.get_or_init(|| Words::of(self.plain())).contain(words, *prefix);
+                text || self.any_value(scope, |value| Words::of(value).contain(words, *prefix))
+            }
+            Node::Contains { scope, text } => {
+                let found = matches!(scope, Scope::Anywhere | Scope::Text)
+                    && self.folded.get_or_init(|| fold(self.plain()).into_owned()).contains(text.as_str());
+                found || self.any_value(scope, |value| fold(value).contains(text.as_str()))
+            }
+            Node::Matches { scope, regex } => {
+                let found = matches!(scope, Scope::Anywhere | Scope::Text) && regex.is_match(self.plain());
+                found || self.any_value(scope, |value| regex.is_match(value))
+            }
+            Node::Is { name, words } => self.any_value(&Scope::Attribute(name.clone()), |value| word_list(value) == *words),
+            Node::Number { name, comparison, to } => self.any_value(&Scope::Attribute(name.clone()), |value| {
+                number(value).is_some_and(|value| match comparison {
+                    Comparison::Less => value < *to,
+                    Comparison::AtMost => value <= *to,
+                    Comparison::More => value > *to,
+                    Comparison::AtLeast => value >= *to,
+                })
+            }),
+            Node::Date { from, to } => *from <= self.date && self.date < *to,
+            Node::Has(scope) => self.any_value(scope, |value| !value.is_empty()),
+            Node::IsReply => self.is_reply,
+            Node::Id(id) => self.id == *id,
+            Node::Thread(thread) => self.thread == *thread,
+        }
+    }
+
+    /// Whether one of the values there, the text aside, is such.
+    fn any_value(&self, scope: &Scope, such: impl Fn(&str) -> bool) -> bool {
+        let content = self.content;
+        match scope {
+            Scope::Text => false,
+            Scope::Anywhere => content.attributes.iter().flat_map(|attribute| &attribute.values).any(|value| such(value)),
+            Scope::Attribute(name) => {
+                let mut said = content.attributes.iter().filter(|attribute| same_name(&attribute.name, name));
+                said.any(|attribute| attribute.values.iter().any(|value| such(value)))
+            }
+            Scope::Attachments => content.attachments.iter().any(|attachment| such(&attachment.name)),
+            Scope::Links => content.links.iter().any(|link| such(&link.to_string())),
+            Scope::By => such(self.by),
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Where in an entry what was looked for stands, for showing it.
+
+use std::{cell::OnceCell, ops::Range};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Node, Scope};
+use crate::{
+    book::same_name,
+    text::{fold_with_places, words},
+};
+
+/// Marks of one text.
+const MAX_MARKS: usize = 1000;
+/// Bytes of a text that are looked at for marks. An entry can be found by what stands behind them; then it has no mark there.
+const LOOKED_AT: usize = 1 << 20;
+/// Characters of a snippet before the first mark, and in all.
+const BEFORE: usize = 40;
+const SNIPPET: usize = 200;
+
+/// A piece of text with what was found in it.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Marked {
+    /// The text.
+    pub text: String,
+    /// Bytes of it that were looked for, in order, none over another.
+    pub marks: Vec<Range<usize>>,
+}
+
+/// Where in a text, which is the entry's or the value of an attribute, the query's parts stand.
+pub fn marks(node: &Node, text: &str, attribute: Option<&str>) -> Vec<Range<usize>> {
+    let end = (0..=LOOKED_AT.min(text.len())).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
+    let mut found = Vec::new();
+    collect(node, &Looked::at(&text[..end]), attribute, &mut found);
+    found.sort_by_key(|range| (range.start, std::cmp::Reverse(range.end)));
+    let mut joined: Vec<Range<usize>> = Vec::new();
+    for range in found {
+        match joined.last_mut() {
+            Some(last) if range.start < last.end => last.end = last.end.max(range.end),
+            _ => joined.push(range),
+        }
+    }
+    joined
+}
+
+/// A text, and what many parts of a query ask of it, made once.
+struct Looked<'a> {
+    text: &'a str,
+    words: OnceCell<Vec<(Range<usize>, String)>>,
+    folded: OnceCell<(String, Vec<usize>)>,
+}
+
+impl<'a> Looked<'a> {
+    fn at(text: &'a str) -> Looked<'a> {
+        Looked { text, words: OnceCell::new(), folded: OnceCell::new() }
+    }
+
+    fn words(&self) -> &[(Range<usize>, String)] {
+        self.words.get_or_init(|| {
+            let mut places = Vec::new();
+            words(self.text, |range, word| places.push((range, word.to_owned())));
+            places
+        })
+    }
+}
+
+fn collect(node: &Node, looked: &Looked<'_>, attribute: Option<&str>, found: &mut Vec<Range<usize>>) {
+    let here = |scope: &Scope| match scope {
+        Scope::Anywhere => true,
+        Scope::Text => attribute.is_none(),
+        Scope::Attribute(name) => attribute.is_some_and(|attribute| same_name(attribute, name)),
+        _ => false,
+    };
+    match node {
+        Node::And(nodes) | Node::Or(nodes) => nodes.iter().for_each(|node| collect(node, looked, attribute, found)),
+        Node::Words { scope, words, prefix } if here(scope) => phrase(looked, words, *prefix, found),
+        Node::Is { name, words } if here(&Scope::Attribute(name.clone())) && !words.is_empty() => {
+            phrase(looked, words, false, found)
+        }
+        Node::Contains { scope, text: part } if here(scope) => {
+            let (folded, places) = looked.folded.get_or_init(|| fold_with_places(looked.text));
+            let ranges = folded.match_indices(part.as_str()).map(|(at, part)| places[at]..places[at + part.len()]);
+            found.extend(ranges.filter(|range| !range.is_empty()).take(MAX_MARKS));
+        }
+        Node::Matches { scope, regex } if here(scope) => {
+            let ranges = regex.find_iter(looked.text).map(|found| found.range());
+            found.extend(ranges.filter(|range| !range.is_empty()).take(MAX_MARKS));
+        }
+        _ => {}
+    }
+}
+
+fn phrase(looked: &Looked<'_>, phrase: &[String], prefix: bool, found: &mut Vec<Range<usize>>) {
+    let last = phrase.len() - 1;
+    let hits = looked.words().windows(phrase.len()).filter(|window| {
+        window
+            .iter()
+            .zip(phrase)
+            .enumerate()
+            .all(|(nth, ((_, word), wanted))| word == wanted || prefix && nth == last && word.starts_with(wanted.as_str()))
+    });
+    found.extend(hits.map(|window| window[0].0.start..window[last].0.end).take(MAX_MARKS));
+}
+
+/// The part of a text where the first mark is, in one line.
+pub fn snippet(node: &Node, text: &str) -> Marked {
+    let all = marks(node, text, None);
+    let first = all.first().map_or(0, |mark| mark.start);
+    let begin = text[..first].char_indices().rev().take(BEFORE).last().map_or(first, |(at, _)| at);
+    let end = text[begin..].char_indices().nth(SNIPPET).map_or(text.len(), |(at, _)| begin + at);
+    let marks = all.into_iter().filter(|mark| mark.start >= begin && mark.end <= end);
+    let marks = marks.map(|mark| mark.start - begin..mark.end - begin).collect();
+    // One byte for one byte, so that the marks stay where they are.
+    let line: String = text[begin..end].chars().map(|c| if c.is_ascii_control() { ' ' } else { c }).collect();
+    Marked { text: line, marks }
+}

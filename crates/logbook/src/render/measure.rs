@@ -1,0 +1,166 @@
+//! Whether HTML can be cleaned in bounded work.
+//!
+//! A browser's parser, which the cleaner uses, goes up all elements that are open for each tag, makes elements that were not closed
+//! again in each paragraph, and compares each attribute with those before it: texts made for that take hours, or all memory. So the
+//! text is parsed first into nothing, piece by piece, and given up where it goes too deep, becomes too much, or takes too long. A scan of
+//! our own for tags was rejected: what closes an element, and what only seems to, is hundreds of rules.
+
+use std::{
+    borrow::Cow,
+    cell::Cell,
+    rc::Rc,
+    time::{Duration, Instant},
+};
+
+use html5ever::{
+    Attribute, ExpandedName, ParseOpts, QualName, local_name, ns, parse_fragment,
+    tendril::{StrTendril, TendrilSink},
+    tree_builder::{ElementFlags, NodeOrText, QuirksMode, TreeSink},
+};
+
+/// Elements inside one another.
+pub const MAX_DEPTH: u32 = 256;
+/// Elements and comments of a text.
+pub const MAX_NODES: u32 = 100_000;
+/// What parsing may take; the cleaner takes about as long again. Texts that people write take some milliseconds.
+const MAX_TIME: Duration = Duration::from_secs(2);
+/// Bytes parsed between two looks.
+const PIECE: usize = 2048;
+
+/// Whether a text stays within the bounds.
+pub fn is_bounded(text: &str) -> bool {
+    let counts = Rc::new(Counts::default());
+    let name = QualName::new(None, ns!(html), local_name!("div"));
+    let mut parser = parse_fragment(Sink(counts.clone()), ParseOpts::default(), name, vec![], false);
+    let (begun, mut rest) = (Instant::now(), text);
+    while !rest.is_empty() {
+        let end = (0..=PIECE.min(rest.len())).rev().find(|&end| rest.is_char_boundary(end)).unwrap_or(0);
+        let (piece, after) = rest.split_at(end);
+        parser.process(StrTendril::from_slice(piece));
+        if counts.depth.get() > MAX_DEPTH || counts.nodes.get() > MAX_NODES || begun.elapsed() > MAX_TIME {
+            return false;
+        }
+        rest = after;
+    }
+    true
+}
+
+/// The deepest element so far, and how many there are.
+#[derive(Default)]
+struct Counts {
+    depth: Cell<u32>,
+    nodes: Cell<u32>,
+}
+
+/// Takes what the parser builds, and keeps nothing of it.
+struct Sink(Rc<Counts>);
+
+/// A node: what the parser asks of it again. Comments have an empty name.
+struct Node {
+    name: QualName,
+    depth: Cell<u32>,
+}
+
+type Handle = Rc<Node>;
+
+impl Sink {
+    fn node(&self, name: Option<QualName>) -> Handle {
+        let name = name.unwrap_or_else(|| QualName::new(None, ns!(), local_name!("")));
+        self.0.nodes.set(self.0.nodes.get().saturating_add(1));
+        Rc::new(Node { name, depth: Cell::new(0) })
+    }
+
+    fn put(&self, node: NodeOrText<Handle>, depth: u32) {
+        if let NodeOrText::AppendNode(node) = node {
+            node.depth.set(depth);
+            self.0.depth.set(self.0.depth.get().max(depth));
+        }
+    }
+}
+
+impl TreeSink for Sink {
+    type Handle = Handle;
+    type Output = ();
+    type ElemName<'a> = ExpandedName<'a>;
+
+    fn finish(self) {}
+
+    fn parse_error(&self, _: Cow<'static, str>) {}
+
+    fn get_document(&self) -> Handle {
+        self.node(None)
+    }
+
+    fn elem_name<'a>(&'a self, target: &'a Handle) -> ExpandedName<'a> {
+        target.name.expanded()
+    }
+
+    fn create_element(&self, name: QualName, _: Vec<Attribute>, _: ElementFlags) -> Handle {
+        self.node(Some(name))
+    }
+
+    fn create_comment(&self, _: StrTendril) -> Handle {
+        self.node(None)
+    }
+
+    fn create_pi(&self, _: StrTendril, _: StrTendril) -> Handle {
+        self.node(None)
+    }
+
+    fn append(&self, parent: &Handle, child: NodeOrText<Handle>) {
+        self.put(child, parent.depth.get() + 1);
+    }
+
+    fn append_based_on_parent_node(&self, element: &Handle, _: &Handle, child: NodeOrText<Handle>) {
+        self.put(child, element.depth.get());
+    }
+
+    fn append_doctype_to_document(&self, _: StrTendril, _: StrTendril, _: StrTendril) {}
+
+    fn get_template_contents(&self, target: &Handle) -> Handle {
+        target.clone()
+    }
+
+    fn same_node(&self, x: &Handle, y: &Handle) -> bool {
+        Rc::ptr_eq(x, y)
+    }
+
+    fn set_quirks_mode(&self, _: QuirksMode) {}
+
+    fn append_before_sibling(&self, sibling: &Handle, new: NodeOrText<Handle>) {
+        self.put(new, sibling.depth.get());
+    }
+
+    fn add_attrs_if_missing(&self, _: &Handle, _: Vec<Attribute>) {}
+
+    fn remove_from_parent(&self, _: &Handle) {}
+
+    fn reparent_children(&self, _: &Handle, new_parent: &Handle) {
+        // Each of them is a level deeper now; how deep what is in them is, nobody knows here, so that each such move counts as a level.
+        let depth = new_parent.depth.get() + 1;
+        self.0.depth.set(self.0.depth.get().max(depth));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_people_write_is_bounded_and_what_is_made_to_last_is_not() {
+        let page = "<div><p>a <b>b</b><table><tr><td>c<td>d</table><ul><li>e<li>f</ul></div>".repeat(2000);
+        assert!(is_bounded(&page) && is_bounded("") && is_bounded("é".repeat(5000).as_str()));
+        let many: String = (0..300).map(|n| format!("<b id={n}>")).collect();
+        for bomb in [
+            "<div>".repeat(100_000),
+            "<b><table><td></b></table>".repeat(20_000),
+            many + &"<p>".repeat(100_000),
+            "<i></i>".repeat(MAX_NODES as usize + 1000),
+            "<svg><g>".repeat(50_000),
+            "<template>".repeat(50_000),
+            (0..1_000_000).fold("<a".to_owned(), |tag, n| tag + &format!(" a{n}")),
+        ] {
+            assert!(!is_bounded(&bomb), "{}", &bomb[..40]);
+        }
+    }
+}

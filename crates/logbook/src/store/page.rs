@@ -1,0 +1,243 @@
+//! A page: the books' streams merged, counted, and shown.
+
+use std::{
+    collections::HashSet,
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+use sha2::{Digest, Sha256};
+
+use super::{
+    Result, StoreError,
+    index::Index,
+    now,
+    shelf::{Place, Shelf, book_of, row_in, when},
+    stream::{Batch, End, Stream, rows_between},
+};
+use crate::{
+    book::EntryAttribute,
+    entry::Entry,
+    plain,
+    query::{
+        Node,
+        candidates::{Want, candidates},
+        marks::{marks, snippet},
+        parse,
+    },
+    search::{Count, Cursor, Hit, MAX_PAGE, MAX_PAGE_BYTES, Page, Search, Sort, Start, Stop, Stopped},
+};
+
+/// Entries of a page that are read together, so that a page of very long ones does not hold many more than it shows.
+const READ_TOGETHER: usize = 64;
+/// Of those the first ones; then twice as many each time.
+const FIRST_READ_TOGETHER: usize = 8;
+
+/// Answers a search from a snapshot. While `watched` is set a stop is to interrupt what the index does; it is not while entries are read that
+/// were found.
+pub fn page<I: Index>(index: &I, search: &Search, stop: &Stop, watched: &AtomicBool) -> Result<Page> {
+    match whole_page(index, search, stop, watched) {
+        // Stopped before anything was found.
+        Err(error) if index.is_interrupted(&error) => {
+            Ok(Page { stopped: Some(stop.why().unwrap_or(Stopped::TimeLimit)), ..Page::default() })
+        }
+        page => page,
+    }
+}
+
+fn whole_page<I: Index>(index: &I, search: &Search, stop: &Stop, watched: &AtomicBool) -> Result<Page> {
+    let mut shelves = if search.books.is_empty() {
+        index.shelves()?
+    } else {
+        search.books.iter().map(|name| index.shelf(name)).collect::<Result<Vec<_>>>()?
+    };
+    // A book that is named twice is searched once.
+    let mut seen = HashSet::new();
+    shelves.retain(|shelf| seen.insert(shelf.num));
+    let mut names: Vec<String> = Vec::new();
+    for attribute in shelves.iter().flat_map(|shelf| &shelf.book.attributes) {
+        if !names.contains(&attribute.name) {
+            names.push(attribute.name.clone());
+        }
+    }
+    let node = parse(&search.query, &names, now())?;
+    let (want, open) = candidates(&node, &index.vocabulary())?;
+    let dates = node.conjuncts().iter().filter(|node| matches!(node, Node::Date { .. }));
+    let dated: Vec<&Node> = open.iter().copied().chain(dates).collect();
+    let Search { sort, descending, .. } = search;
+    let mut streams = Vec::with_capacity(shelves.len());
+    for shelf in &shelves {
+        let (first, last, by_row) = rows_between(index, shelf, node.dates())?;
+        let open = if by_row { &open } else { &dated };
+        let rows = (first, last);
+        streams.push(Stream { index, shelf, node: &node, want: &want, open, rows, sort, descending: *descending, stop });
+    }
+    let of = digest(search);
+    let limit = search.limit.clamp(1, MAX_PAGE);
+    let (after, skip) = match &search.start {
+        Start::First => (None, 0),
+        Start::After(cursor) if cursor.of != of => return Err(StoreError::OtherSearch),
+        Start::After(cursor) => (Some(Place { key: cursor.key.clone(), row: cursor.row }), 0),
+        Start::Skip(skip) => (None, usize::try_from(*skip).unwrap_or(usize::MAX)),
+    };
+    // One more than is shown tells whether there is a next page.
+    let most = skip.saturating_add(limit).saturating_add(1);
+    let (mut places, mut stopped) = (Vec::new(), None);
+    for stream in &streams {
+        let after = after.as_ref().map(|after| from_there(after, stream.shelf, search.descending));
+        match stream.find(after.as_ref(), most, &mut places) {
+            Ok(()) => {}
+            Err(End::Failed(error)) => return Err(error),
+            Err(End::Stopped(why)) => {
+                stopped = Some(why);
+                break;
+            }
+        }
+    }
+    if shelves.len() > 1 {
+        places.sort_by(|a, b| a.order().cmp(&b.order()));
+        if search.descending {
+            places.reverse();
+        }
+    }
+    // What was found is read to the end, whatever the time: it is little.
+    watched.store(false, Ordering::Relaxed);
+    let found = places.get(skip..).unwrap_or_default();
+    let (hits, last) = shown(index, &shelves, &node, found, limit)?;
+    watched.store(true, Ordering::Relaxed);
+    // Of a search that was stopped nobody knows what comes next.
+    let last = last.filter(|_| stopped.is_none());
+    let next = last.map(|last| Cursor { of, key: last.key.clone(), row: last.row });
+    let mut page = Page { hits, count: None, next, stopped };
+    if search.count_to > 0 && page.stopped.is_none() {
+        let mut looks = search.count_looks;
+        let mut count = Count::Exactly(0);
+        for stream in &streams {
+            let (one, end) = count_one(stream, search.count_to, &mut looks, count)?;
+            count = one;
+            page.stopped = page.stopped.or(end);
+            if matches!(count, Count::AtLeast(_)) {
+                break;
+            }
+        }
+        page.count = Some(count);
+    }
+    Ok(page)
+}
+
+/// The entries of a page, and the place of the last one if there are more: a page ends at its number of entries, or at its bytes.
+fn shown<'a, I: Index>(
+    index: &I,
+    shelves: &[Shelf],
+    node: &Node,
+    places: &'a [Place],
+    limit: usize,
+) -> Result<(Vec<Hit>, Option<&'a Place>)> {
+    let (mut shown, mut bytes, mut at) = (Vec::new(), 0, 0);
+    let mut together = I::TOGETHER.clamp(1, FIRST_READ_TOGETHER);
+    while at < places.len() {
+        if at >= limit {
+            return Ok((shown, at.checked_sub(1).and_then(|last| places.get(last))));
+        }
+        let end = (at + together).min(limit).min(places.len());
+        for (nth, hit) in hits(index, shelves, node, &places[at..end])?.into_iter().enumerate() {
+            if bytes >= MAX_PAGE_BYTES {
+                return Ok((shown, (at + nth).checked_sub(1).and_then(|last| places.get(last))));
+            }
+            bytes += hit.as_ref().map_or(0, |hit| hit.entry.content.text.len());
+            shown.extend(hit);
+        }
+        together = (together * 2).min(I::TOGETHER.clamp(1, READ_TOGETHER));
+        at = end;
+    }
+    Ok((shown, None))
+}
+
+/// The place in another book from which on its entries come after this one.
+fn from_there(after: &Place, shelf: &Shelf, descending: bool) -> Place {
+    let own = book_of(after.row);
+    let at = row_in(shelf.num, when(after.row));
+    // Of the same moment, the books' order decides; a row is passed if it is not after.
+    let row = match (own.cmp(&shelf.num), descending) {
+        (std::cmp::Ordering::Less, false) => at - 1,
+        (std::cmp::Ordering::Greater, true) => at + 1,
+        _ => at,
+    };
+    Place { key: after.key.clone(), row }
+}
+
+/// A search's books, query and order in a number, so that a cursor is not used with another one.
+fn digest(search: &Search) -> u32 {
+    let mut hash = Sha256::new();
+    for part in search.books.iter().map(String::as_str).chain([search.query.as_str()]) {
+        hash.update((part.len() as u64).to_le_bytes());
+        hash.update(part);
+    }
+    hash.update(match &search.sort {
+        Sort::Date => "d",
+        Sort::Id => "i",
+        Sort::Attribute(name) => name,
+    });
+    hash.update([u8::from(search.descending)]);
+    let digest = hash.finalize();
+    u32::from_le_bytes([digest[0], digest[1], digest[2], digest[3]])
+}
+
+/// The entries at these places, as they are shown; none where it went meanwhile.
+fn hits<I: Index>(index: &I, shelves: &[Shelf], node: &Node, places: &[Place]) -> Result<Vec<Option<Hit>>> {
+    let mut hits: Vec<Option<Hit>> = places.iter().map(|_| None).collect();
+    for shelf in shelves {
+        let own = places.iter().enumerate().filter(|(_, place)| book_of(place.row) == shelf.num);
+        let (at, rows): (Vec<usize>, Vec<i64>) = own.map(|(at, place)| (at, place.row)).unzip();
+        if rows.is_empty() {
+            continue;
+        }
+        for (row, entry) in index.load(shelf, &rows, true)? {
+            if let Some(nth) = rows.iter().position(|known| *known == row) {
+                hits[at[nth]] = Some(hit(node, entry));
+            }
+        }
+    }
+    Ok(hits)
+}
+
+fn hit(node: &Node, entry: Entry) -> Hit {
+    let snippet = snippet(node, &plain::read(entry.content.encoding, &entry.content.text));
+    let marked = |attribute: &EntryAttribute| {
+        let found = marks(node, &attribute.joined(), Some(&attribute.name));
+        (!found.is_empty()).then(|| (attribute.name.clone(), found))
+    };
+    let attributes = entry.content.attributes.iter().filter_map(marked).collect();
+    Hit { entry, snippet, attributes }
+}
+
+/// Counts on in one more book.
+fn count_one<I: Index>(stream: &Stream<'_, I>, most: u64, looks: &mut u64, so_far: Count) -> Result<(Count, Option<Stopped>)> {
+    let Count::Exactly(mut count) = so_far else { return Ok((so_far, None)) };
+    let narrow = stream.node.dates() != Node::All.dates();
+    if *stream.want == Want::All && stream.open.is_empty() && !narrow {
+        return Ok((Count::Exactly(count + stream.shelf.entries), None));
+    }
+    let (first, last) = stream.rows;
+    let (mut cut, mut full) = (false, false);
+    let mut batch = Batch::new(I::TOGETHER);
+    let mut one = |_| {
+        full = count >= most;
+        count += u64::from(!full);
+        Ok(!full)
+    };
+    let done = stream.each_row(first, last, true, |row| {
+        if stream.open.is_empty() {
+            return one(row);
+        }
+        cut = *looks == 0;
+        *looks = looks.saturating_sub(1);
+        Ok(!cut && (!batch.add(row) || stream.look(&mut batch, stream.open, &mut one)?))
+    });
+    let done = done.and_then(|()| stream.look(&mut batch, stream.open, &mut one).map(|_| ()));
+    match done.map_err(|end| stream.stopped(end)) {
+        Ok(()) if cut || full => Ok((Count::AtLeast(count), None)),
+        Ok(()) => Ok((Count::Exactly(count), None)),
+        Err(End::Stopped(why)) => Ok((Count::AtLeast(count), Some(why))),
+        Err(End::Failed(error)) => Err(error),
+    }
+}

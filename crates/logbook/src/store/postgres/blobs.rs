@@ -1,0 +1,150 @@
+//! The bytes of attachments, in the database, in pieces.
+//!
+//! An upload lies in a file without a name until its entry is posted, and goes into the database in the entry's transaction: so an entry
+//! and its bytes are there together or not at all, and nothing has to be cleaned up, whatever ends when.
+
+use std::{
+    io::{self, Read, Seek, SeekFrom},
+    sync::Arc,
+};
+
+use super::{Inner, PostgresStore, rows::number, session::Session, tables::Writing};
+use crate::{
+    attachment::{Bytes, Sha, Upload},
+    entry::Content,
+    store::{Result, StoreError, pool::Pool},
+};
+
+/// Bytes of a piece.
+pub const PIECE: usize = 1 << 20;
+
+impl Writing<'_> {
+    /// Writes the blobs of an entry that are not there. To be called before the book is locked: they may be large.
+    pub fn place_blobs(&mut self, uploads: &[Upload], content: &Content) -> Result<()> {
+        let is_of = |upload: &&Upload| content.attachments.iter().any(|attachment| attachment.sha.as_ref() == Some(upload.sha()));
+        let mut own: Vec<&Upload> = uploads.iter().filter(is_of).collect();
+        // In order, so that two who bring the same blobs do not wait for each other.
+        own.sort_by_key(|upload| upload.sha());
+        for upload in own {
+            if !self.placed.insert(upload.sha().clone()) {
+                continue;
+            }
+            let size = i64::try_from(upload.size()).unwrap_or(i64::MAX);
+            let sql = "INSERT INTO blob VALUES ($1, $2) ON CONFLICT DO NOTHING";
+            if self.session.execute(sql, &[&upload.sha().as_str(), &size])? == 1 {
+                let spool = |error| StoreError::Io { path: std::env::temp_dir(), error };
+                write_pieces(self.session, upload.sha(), &mut upload.read().map_err(spool)?).map_err(|error| match error {
+                    Failed::Read(error) => spool(error),
+                    Failed::Write(error) => error,
+                })?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sees that an entry has no blobs but those that are there.
+    pub fn see_blobs(&mut self, content: &Content) -> Result<()> {
+        for attachment in &content.attachments {
+            let Some(sha) = attachment.sha.as_ref().filter(|sha| !self.placed.contains(sha)) else { continue };
+            if self.session.one("SELECT 1 FROM attached WHERE sha = $1 LIMIT 1", &[&sha.as_str()])?.is_none() {
+                return Err(StoreError::NoBlob(attachment.name.clone()));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What went wrong with pieces.
+pub enum Failed {
+    /// They could not be read.
+    Read(io::Error),
+    /// They could not be written.
+    Write(StoreError),
+}
+
+/// Writes a blob's pieces.
+pub fn write_pieces(session: &Session, sha: &Sha, from: &mut dyn Read) -> std::result::Result<(), Failed> {
+    let mut piece = Vec::with_capacity(PIECE);
+    for at in 0.. {
+        piece.clear();
+        from.take(PIECE as u64).read_to_end(&mut piece).map_err(Failed::Read)?;
+        if piece.is_empty() {
+            break;
+        }
+        let number: i64 = at;
+        let written = session.execute("INSERT INTO piece VALUES ($1, $2, $3)", &[&sha.as_str(), &number, &piece]);
+        written.map_err(Failed::Write)?;
+    }
+    Ok(())
+}
+
+impl PostgresStore {
+    pub(super) fn take_in(&self, from: &mut dyn Read, limit: u64) -> Result<Upload> {
+        let dir = std::env::temp_dir();
+        Upload::unnamed(&dir, from, limit).map_err(|error| StoreError::Io { path: dir, error })
+    }
+
+    pub(super) fn bytes_of(&self, sha: &Sha) -> Result<Bytes> {
+        let session = self.0.readers.get()?;
+        let found = session.one("SELECT size FROM blob WHERE sha = $1", &[&sha.as_str()])?;
+        let size = match found {
+            Some(row) => number(&row, 0)?,
+            None => return Err(StoreError::NoBlob(sha.as_str().to_owned())),
+        };
+        let blob = Blob { inner: self.0.clone(), sha: sha.clone(), size, at: 0, piece: None };
+        Ok(Bytes::new(size, blob))
+    }
+}
+
+/// Reads a blob, a piece at a time; between two pieces it holds no connection.
+struct Blob {
+    inner: Arc<Inner>,
+    sha: Sha,
+    size: u64,
+    at: u64,
+    /// The piece that was read last.
+    piece: Option<(u64, Vec<u8>)>,
+}
+
+/// One piece.
+pub fn read_piece(readers: &Pool<Session>, sha: &Sha, at: u64) -> Result<Vec<u8>> {
+    let at = i64::try_from(at).unwrap_or(i64::MAX);
+    let sql = "SELECT bytes FROM piece WHERE sha = $1 AND number = $2";
+    let found = readers.get()?.one(sql, &[&sha.as_str(), &at])?;
+    let found = found.ok_or_else(|| StoreError::Damaged(format!("attachment {}: piece {at} is not there", sha.as_str())))?;
+    Ok(found.try_get(0)?)
+}
+
+impl Read for Blob {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        if self.at >= self.size {
+            return Ok(0);
+        }
+        let (number, begin) = (self.at / PIECE as u64, (self.at % PIECE as u64) as usize);
+        let piece = match self.piece.take() {
+            Some((known, piece)) if known == number => piece,
+            _ => read_piece(&self.inner.readers, &self.sha, number).map_err(io::Error::other)?,
+        };
+        let rest = piece.get(begin..).unwrap_or_default();
+        if rest.is_empty() {
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "a piece of the attachment is too short"));
+        }
+        let read = rest.len().min(into.len());
+        into[..read].copy_from_slice(&rest[..read]);
+        self.at += read as u64;
+        self.piece = Some((number, piece));
+        Ok(read)
+    }
+}
+
+impl Seek for Blob {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        let at = match to {
+            SeekFrom::Start(at) => Some(at),
+            SeekFrom::End(by) => self.size.checked_add_signed(by),
+            SeekFrom::Current(by) => self.at.checked_add_signed(by),
+        };
+        self.at = at.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "before the beginning"))?;
+        Ok(self.at)
+    }
+}

@@ -1,0 +1,91 @@
+//! A backup: everything as it is at one moment, into a directory that the store built in opens.
+
+use std::path::Path;
+
+use postgres::{Row, types::Type};
+use rusqlite::types::Value;
+
+use super::{
+    PostgresStore,
+    rows::{load, shelves},
+    session::Session,
+    sha,
+};
+use crate::store::{
+    Progress, Result, StoreError,
+    shelf::rows_of,
+    sqlite::fill::{Fill, TABLES},
+};
+
+/// Entries, and rows of other tables, that are copied at a time.
+const TOGETHER: i64 = 500;
+
+impl PostgresStore {
+    pub(super) fn copy_to(&self, to: &Path, progress: Progress<'_>) -> Result<()> {
+        let mut fill = Fill::begin(to)?;
+        let session = self.0.searchers.get()?;
+        session.batch("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")?;
+        let copied = self.copy_all(&session, &mut fill, progress);
+        let _ = session.batch("ROLLBACK");
+        copied?;
+        fill.finish()
+    }
+
+    fn copy_all(&self, session: &Session, fill: &mut Fill, progress: Progress<'_>) -> Result<()> {
+        let shelves = shelves(session)?;
+        let blobs = session.query("SELECT sha FROM blob ORDER BY sha", &[])?;
+        let total = shelves.iter().map(|shelf| shelf.entries).sum::<u64>() + (TABLES.len() + blobs.len()) as u64;
+        let mut done = 0;
+        let mut step = |more: u64| {
+            done += more;
+            let go_on = progress(done, total);
+            if go_on { Ok(()) } else { Err(StoreError::Full("the backup was ended before it was complete".to_owned())) }
+        };
+        for (table, columns) in TABLES {
+            session.batch(&format!("DECLARE copied NO SCROLL CURSOR FOR SELECT {columns} FROM {table}"))?;
+            loop {
+                let rows = session.query(&format!("FETCH {TOGETHER} FROM copied"), &[])?;
+                if rows.is_empty() {
+                    break;
+                }
+                fill.rows(table, columns, rows.iter().map(values).collect::<Result<_>>()?)?;
+            }
+            session.batch("CLOSE copied")?;
+            // The cursor's columns are another table's next time.
+            session.forget();
+            step(1)?;
+        }
+        for shelf in &shelves {
+            fill.book(shelf)?;
+            let [mut first, end] = rows_of(shelf.num);
+            loop {
+                let sql = "SELECT row FROM entry WHERE row >= $1 AND row < $2 ORDER BY row LIMIT $3";
+                let rows = session.query(sql, &[&first, &end, &TOGETHER])?;
+                let rows = rows.iter().map(|row| row.try_get(0)).collect::<std::result::Result<Vec<i64>, _>>()?;
+                let Some(last) = rows.last() else { break };
+                first = last + 1;
+                fill.entries(shelf, &load(session, &shelf.book.name, &rows, true)?)?;
+                step(rows.len() as u64)?;
+            }
+        }
+        for row in &blobs {
+            // Blobs never go, so that of another moment is the same.
+            let sha = sha(row.try_get(0)?)?;
+            fill.blob(&sha, &mut self.bytes_of(&sha)?)?;
+            step(1)?;
+        }
+        Ok(())
+    }
+}
+
+/// A row as SQLite takes it.
+fn values(row: &Row) -> Result<Vec<Value>> {
+    let one = |(at, column): (usize, &postgres::Column)| {
+        Ok(match *column.type_() {
+            Type::INT8 => row.try_get::<_, Option<i64>>(at)?.map_or(Value::Null, Value::Integer),
+            Type::BYTEA => row.try_get::<_, Option<Vec<u8>>>(at)?.map_or(Value::Null, Value::Blob),
+            _ => row.try_get::<_, Option<String>>(at)?.map_or(Value::Null, Value::Text),
+        })
+    };
+    row.columns().iter().enumerate().map(one).collect()
+}

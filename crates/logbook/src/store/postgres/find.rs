@@ -1,0 +1,408 @@
+//! What a search asks of PostgreSQL.
+//!
+//! Every question is short, so that a search that is to end ends soon; what still takes long is ended from outside (`watch.rs`).
+
+use std::{cell::RefCell, sync::Arc};
+
+use regex::Regex;
+use tampu_types::Time;
+
+use super::{
+    Inner, PostgresStore,
+    rows::{known_number, load, shelf, shelves},
+    session::Session,
+    tokens::{is_exact, of_tag, question, spans},
+};
+use crate::{
+    entry::Entry,
+    query::candidates::{MAX_EXPANSION, Vocabulary, Want},
+    search::{Page, Search, Stop},
+    store::{
+        Result, StoreError,
+        index::{Along, EachPlace, EachRow, Index},
+        page::page,
+        pool::lock,
+        shelf::{Place, Shelf, rows_of},
+        stream::{Budget, End},
+    },
+    text::MAX_WORD,
+};
+
+const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+/// Entries of the newest span that is asked for; the next ones have [`WIDER`] times as many each.
+const FIRST_SPAN: usize = 512;
+const WIDER: usize = 8;
+/// A book of so many entries is asked for as a whole.
+const SMALL: u64 = 2048;
+/// Rows that one question is answered with, at most.
+const ROWS: i64 = 4096;
+/// Places along an order that the first question is answered with.
+const PLACES: i64 = 64;
+/// Whether an entry's row is of a later second than its date, as the index `entry_late` has it.
+const LATE: &str =
+    "((row >> 12) & 34359738367) - 17179869184 > (date - (date % 1000000000 + 1000000000) % 1000000000) / 1000000000";
+/// Endings of words that are looked through for a part of a word, and for a regular expression.
+const MAX_PARTS: usize = 4 * MAX_EXPANSION;
+const MAX_LOOKED_THROUGH: usize = 10_000;
+
+impl PostgresStore {
+    pub(super) fn find_page(&self, search: &Search, stop: &Stop) -> Result<Page> {
+        let stop = stop.within(search.time);
+        if let Some(why) = stop.why() {
+            return Ok(Page { stopped: Some(why), ..Page::default() });
+        }
+        let session = self.0.searchers.get()?;
+        let watching = self.0.watch.over(&session, &stop);
+        session.batch(BEGIN)?;
+        let found = page(&Snapshot { session: &session, inner: &self.0 }, search, &stop, watching.watched());
+        drop(watching);
+        let ended = session.batch("COMMIT");
+        let page = found?;
+        ended.map(|()| page)
+    }
+}
+
+/// Whether a statement was ended from outside.
+fn is_cancelled(error: &StoreError) -> bool {
+    matches!(error, StoreError::Postgres(error) if error.code() == Some(&postgres::error::SqlState::QUERY_CANCELED))
+}
+
+/// A transaction that sees one moment.
+struct Snapshot<'a> {
+    session: &'a Session,
+    inner: &'a Inner,
+}
+
+impl Index for Snapshot<'_> {
+    const TOGETHER: usize = 128;
+    const HELD: usize = 2000;
+
+    fn shelf(&self, name: &str) -> Result<Shelf> {
+        shelf(self.session, name, false)
+    }
+
+    fn shelves(&self) -> Result<Vec<Shelf>> {
+        shelves(self.session)
+    }
+
+    fn vocabulary(&self) -> impl Vocabulary<Error = StoreError> {
+        Terms { session: self.session, budget: Budget::new(), tags: RefCell::default() }
+    }
+
+    fn number(&self, folded: &str) -> Result<Option<u32>> {
+        known_number(self.session, folded)
+    }
+
+    fn load(&self, shelf: &Shelf, rows: &[i64], text: bool) -> Result<Vec<(i64, Entry)>> {
+        load(self.session, &shelf.book.name, rows, text)
+    }
+
+    fn each_row(
+        &self,
+        shelf: &Shelf,
+        want: &Want,
+        (first, last): (i64, i64),
+        descending: bool,
+        stop: &Stop,
+        act: EachRow<'_>,
+    ) -> std::result::Result<(), End> {
+        match want {
+            Want::Nothing => Ok(()),
+            Want::All => self.all_rows((first, last), descending, stop, act),
+            want => self.wanted_rows(shelf, want, (first, last), descending, stop, act),
+        }
+    }
+
+    fn along(
+        &self,
+        shelf: &Shelf,
+        order: Along,
+        after: Option<&Place>,
+        descending: bool,
+        act: EachPlace<'_>,
+    ) -> std::result::Result<(), End> {
+        let (down, sign) = if descending { ("DESC", "<") } else { ("ASC", ">") };
+        let mut limit = PLACES;
+        let mut last: Option<Place> = None;
+        loop {
+            let rows = match order {
+                Along::Id => {
+                    // Another book's entry can have the id that a page ended with.
+                    let begin = match (&last, after) {
+                        (Some(last), _) => last.key.parse::<i64>().ok().map(|id| (id, sign.to_owned())),
+                        (None, Some(after)) => after.key.parse::<i64>().ok().map(|id| (id, format!("{sign}="))),
+                        (None, None) => None,
+                    };
+                    let (id, sign) = begin.unwrap_or((if descending { i64::MAX } else { 0 }, sign.to_owned()));
+                    let sql = format!(
+                        "SELECT lpad(id::text, 10, '0'), row FROM entry WHERE book = $1 AND id {sign} $2 ORDER BY id {down} LIMIT $3"
+                    );
+                    self.session.query(&sql, &[&shelf.num, &id, &limit])
+                }
+                Along::Key(attribute) => match last.as_ref().or(after) {
+                    Some(place) => {
+                        let sql = format!(
+                            "SELECT key, row FROM sorting WHERE attribute = $1 AND book = $2 AND (key, row) {sign} ($3, $4) \
+                             ORDER BY key {down}, row {down} LIMIT $5"
+                        );
+                        self.session.query(&sql, &[&i64::from(attribute), &shelf.num, &place.key, &place.row, &limit])
+                    }
+                    None => {
+                        let sql = format!(
+                            "SELECT key, row FROM sorting WHERE attribute = $1 AND book = $2 ORDER BY key {down}, row {down} LIMIT $3"
+                        );
+                        self.session.query(&sql, &[&i64::from(attribute), &shelf.num, &limit])
+                    }
+                },
+            };
+            let rows = rows?;
+            for row in &rows {
+                let place = Place { key: row.try_get(0).map_err(failed)?, row: row.try_get(1).map_err(failed)? };
+                last = Some(place.clone());
+                if !act(place)? {
+                    return Ok(());
+                }
+            }
+            if (rows.len() as i64) < limit {
+                return Ok(());
+            }
+            limit = (limit * 4).min(ROWS);
+        }
+    }
+
+    fn last_late(&self, shelf: &Shelf, before: Time) -> Result<Option<i64>> {
+        let sql = format!("SELECT max(row) FROM entry WHERE book = $1 AND date < $2 AND {LATE}");
+        Ok(self.session.one(&sql, &[&shelf.num, &before.0])?.map_or(Ok(None), |row| row.try_get(0))?)
+    }
+
+    fn is_interrupted(&self, error: &StoreError) -> bool {
+        let interrupted = is_cancelled(error);
+        if interrupted {
+            // The transaction is of no use any longer; what was found is still to be read. If that fails, reading it says so.
+            let _ = self.session.batch("ROLLBACK").and_then(|()| self.session.batch(BEGIN));
+        }
+        interrupted
+    }
+}
+
+fn failed(error: postgres::Error) -> End {
+    End::Failed(error.into())
+}
+
+/// Why the search is to end, as an end.
+fn stopped(stop: &Stop) -> std::result::Result<(), End> {
+    stop.why().map_or(Ok(()), |why| Err(End::Stopped(why)))
+}
+
+impl Snapshot<'_> {
+    /// Every row between two.
+    fn all_rows(
+        &self,
+        (mut first, mut last): (i64, i64),
+        descending: bool,
+        stop: &Stop,
+        act: EachRow<'_>,
+    ) -> std::result::Result<(), End> {
+        let down = if descending { "DESC" } else { "ASC" };
+        let sql = format!("SELECT row FROM entry WHERE row BETWEEN $1 AND $2 ORDER BY row {down} LIMIT $3");
+        let mut limit = PLACES;
+        loop {
+            stopped(stop)?;
+            let rows = self.session.query(&sql, &[&first, &last, &limit])?;
+            for row in &rows {
+                let row: i64 = row.try_get(0).map_err(failed)?;
+                if descending {
+                    last = row - 1;
+                } else {
+                    first = row + 1;
+                }
+                if !act(row)? {
+                    return Ok(());
+                }
+            }
+            if (rows.len() as i64) < limit {
+                return Ok(());
+            }
+            limit = (limit * 4).min(ROWS);
+        }
+    }
+
+    /// The rows between two that the index finds, span by span.
+    fn wanted_rows(
+        &self,
+        shelf: &Shelf,
+        want: &Want,
+        rows: (i64, i64),
+        descending: bool,
+        stop: &Stop,
+        act: EachRow<'_>,
+    ) -> std::result::Result<(), End> {
+        // Where there are entries at all, and where the nearest of them end: spans beyond are wide, and would bring in all there are.
+        let Some((mut first, mut last, mut edge)) = self.extent(rows, descending)? else { return Ok(()) };
+        if shelf.entries <= SMALL {
+            edge = None;
+        }
+        let mut entries = FIRST_SPAN;
+        loop {
+            stopped(stop)?;
+            let (from, to) = match edge {
+                None => (first, last),
+                Some(edge) if descending => (edge.max(first), last),
+                Some(edge) => (first, edge.min(last)),
+            };
+            let rows = self.ask(want, (from, to), descending)?;
+            let mut reached = None;
+            for &row in &rows {
+                reached = Some(row);
+                if !act(row)? {
+                    return Ok(());
+                }
+            }
+            // Where there were too many for one answer the span goes on after the last of them.
+            let cut = rows.len() as i64 >= ROWS;
+            match (descending, reached.filter(|_| cut)) {
+                (true, Some(row)) => last = row - 1,
+                (false, Some(row)) => first = row + 1,
+                (true, None) => last = from - 1,
+                (false, None) => first = to + 1,
+            }
+            if first > last {
+                return Ok(());
+            }
+            if !cut {
+                entries = entries.saturating_mul(WIDER);
+                edge = self.inner.milestone(self.session, shelf, if descending { last } else { first }, entries, descending)?;
+            }
+        }
+    }
+
+    /// The first and the last row between two, and where the nearest [`FIRST_SPAN`] entries end if there are more.
+    fn extent(&self, (first, last): (i64, i64), descending: bool) -> Result<Option<(i64, i64, Option<i64>)>> {
+        let down = if descending { "DESC" } else { "ASC" };
+        let sql = format!(
+            "SELECT (SELECT min(row) FROM entry WHERE row BETWEEN $1 AND $2), (SELECT max(row) FROM entry WHERE row BETWEEN $1 AND $2), \
+             (SELECT row FROM entry WHERE row BETWEEN $1 AND $2 ORDER BY row {down} OFFSET $3 LIMIT 1)"
+        );
+        let Some(row) = self.session.one(&sql, &[&first, &last, &(FIRST_SPAN as i64)])? else { return Ok(None) };
+        let (first, last): (Option<i64>, Option<i64>) = (row.try_get(0)?, row.try_get(1)?);
+        Ok(first.zip(last).map(|(first, last)| Ok::<_, postgres::Error>((first, last, row.try_get(2)?))).transpose()?)
+    }
+
+    fn ask(&self, want: &Want, (first, last): (i64, i64), descending: bool) -> Result<Vec<i64>> {
+        let question = question(want, spans(first, last));
+        let (at, down) = (question.lists.len(), if descending { "DESC" } else { "ASC" });
+        // `row + 0`, so that nobody thinks of going through the rows instead of the index.
+        let sql = format!(
+            "SELECT row FROM word WHERE {} AND row + 0 BETWEEN ${} AND ${} ORDER BY row + 0 {down} LIMIT {ROWS}",
+            question.condition,
+            at + 1,
+            at + 2
+        );
+        let mut values: Vec<&(dyn postgres::types::ToSql + Sync)> = Vec::with_capacity(at + 2);
+        values.extend(question.lists.iter().map(|list| list as &(dyn postgres::types::ToSql + Sync)));
+        values.extend([&first as &(dyn postgres::types::ToSql + Sync), &last]);
+        let rows = self.session.query(&sql, &values)?;
+        Ok(rows.iter().map(|row| row.try_get(0)).collect::<std::result::Result<_, _>>()?)
+    }
+}
+
+/// Every so many-th row of a book, to know without asking how far away so many entries are.
+#[derive(Debug)]
+pub struct Milestones {
+    /// How many entries the book had.
+    entries: u64,
+    rows: Vec<i64>,
+}
+
+impl Inner {
+    /// A row about so many entries away from another; none where the book ends before.
+    fn milestone(&self, session: &Session, shelf: &Shelf, from: i64, entries: usize, descending: bool) -> Result<Option<i64>> {
+        let known = lock(&self.milestones).get(&shelf.num).cloned();
+        // What was true of nine entries in ten is good enough: these rows only say how much is asked for at a time.
+        let milestones = match known.filter(|known| known.entries.abs_diff(shelf.entries) <= shelf.entries / 10) {
+            Some(known) => known,
+            None => {
+                let sql = "SELECT row FROM (SELECT row, row_number() OVER (ORDER BY row) AS nth FROM entry WHERE row >= $1 AND row < $2) \
+                           AS numbered WHERE nth % $3 = 0 ORDER BY row";
+                let [first, end] = rows_of(shelf.num);
+                let rows = session.query(sql, &[&first, &end, &(FIRST_SPAN as i64)])?;
+                let rows = rows.iter().map(|row| row.try_get(0)).collect::<std::result::Result<_, _>>()?;
+                let made = Arc::new(Milestones { entries: shelf.entries, rows });
+                lock(&self.milestones).insert(shelf.num, made.clone());
+                made
+            }
+        };
+        let (rows, steps) = (&milestones.rows, entries / FIRST_SPAN);
+        let at = rows.partition_point(|row| *row < from);
+        Ok(if descending { at.checked_sub(steps).map(|at| rows[at]) } else { rows.get(at + steps).copied() })
+    }
+}
+
+/// The vocabulary.
+struct Terms<'a> {
+    session: &'a Session,
+    budget: Budget,
+    /// Tags that were asked for, and whether an entry has them.
+    tags: RefCell<Vec<(String, bool)>>,
+}
+
+impl Terms<'_> {
+    /// Words that a statement finds between a text and all that begins so, unless there are more than `most`.
+    fn list(&self, sql: &str, with: &str, most: usize) -> Result<Option<Vec<String>>> {
+        // Every text that begins so is before the same with the last character there is.
+        let limit = most as i64 + 1;
+        let rows = self.session.query(sql, &[&with, &format!("{with}\u{10ffff}"), &limit])?;
+        if rows.len() > most {
+            return Ok(None);
+        }
+        let mut found = rows.iter().map(|row| row.try_get(0)).collect::<std::result::Result<Vec<String>, _>>()?;
+        found.sort_unstable();
+        found.dedup();
+        Ok(Some(found))
+    }
+}
+
+const WITHIN: &str = "(SELECT term FROM ending WHERE ending >= $1 AND ending <= $2 LIMIT $3) UNION ALL \
+                      (SELECT term FROM term WHERE term >= $1 AND term <= $2 LIMIT $3) LIMIT $3";
+
+impl Vocabulary for Terms<'_> {
+    type Error = StoreError;
+
+    fn beginning(&self, with: &str) -> Result<Option<Vec<String>>> {
+        let sql = "SELECT term FROM term WHERE term >= $1 AND term <= $2 LIMIT $3";
+        Ok(self.list(sql, with, MAX_EXPANSION)?.and_then(|found| self.budget.spend(found)))
+    }
+
+    fn ending(&self, with: &str) -> Result<Option<Vec<String>>> {
+        let sql = "(SELECT term FROM ending WHERE ending = $1 AND $2::text > '' LIMIT $3) UNION ALL SELECT term FROM term WHERE term = $1";
+        Ok(self.list(sql, with, MAX_EXPANSION)?.and_then(|found| self.budget.spend(found)))
+    }
+
+    fn containing(&self, part: &str) -> Result<Option<Vec<String>>> {
+        Ok(self.list(WITHIN, part, MAX_PARTS)?.and_then(|found| self.budget.spend(found)))
+    }
+
+    fn matching(&self, part: &str, regex: &Regex) -> Result<Option<Vec<String>>> {
+        let Some(mut found) = self.list(WITHIN, part, MAX_LOOKED_THROUGH)? else { return Ok(None) };
+        found.retain(|term| regex.is_match(term) || term.chars().nth(MAX_WORD - 1).is_some());
+        Ok(self.budget.spend(found))
+    }
+
+    fn attribute(&self, name: &str) -> Result<Option<u32>> {
+        known_number(self.session, &name.to_lowercase())
+    }
+
+    fn is_exact(&self, want: &Want) -> bool {
+        is_exact(want)
+    }
+
+    fn has(&self, tag: &str) -> Result<bool> {
+        if let Some((_, has)) = self.tags.borrow().iter().find(|(known, _)| known == tag) {
+            return Ok(*has);
+        }
+        let sql = "SELECT 1 FROM word WHERE words && $1 LIMIT 1";
+        let has = self.session.one(sql, &[&vec![of_tag(tag)]])?.is_some();
+        self.tags.borrow_mut().push((tag.to_owned(), has));
+        Ok(has)
+    }
+}

@@ -1,0 +1,176 @@
+//! Books and entries read from their rows.
+
+use std::collections::HashMap;
+
+use postgres::Row;
+use tampu_types::Time;
+
+use super::session::Session;
+use crate::{
+    entry::{Content, Entry, EntryRef, Tombstone},
+    query::candidates::FIRST_ATTRIBUTE,
+    store::{
+        Result, StoreError,
+        shelf::{Shelf, damaged},
+    },
+};
+
+/// What an entry is made of, for [`entry_of`]; `row` and `text` come first.
+const ENTRY: &str = "id, date, zone, changed, revision, parent, thread, encoding, posted_by, attributes, attachments, links";
+
+/// A number that is never negative.
+pub fn number<T: TryFrom<i64>>(row: &Row, at: usize) -> Result<T> {
+    let value: i64 = row.try_get(at)?;
+    T::try_from(value).map_err(|_| StoreError::Damaged(format!("{value} where it cannot be")))
+}
+
+/// The book of this name; nobody else changes it meanwhile where that is asked.
+pub fn shelf(session: &Session, name: &str, lock: bool) -> Result<Shelf> {
+    let sql = "SELECT num, settings, entries, next_id FROM book WHERE folded = $1";
+    let locked = "SELECT num, settings, entries, next_id FROM book WHERE folded = $1 FOR UPDATE";
+    let found = session.one(if lock { locked } else { sql }, &[&name.to_lowercase()])?;
+    shelf_of(&found.ok_or_else(|| StoreError::NoBook(name.to_owned()))?)
+}
+
+/// All books, by name.
+pub fn shelves(session: &Session) -> Result<Vec<Shelf>> {
+    session.query("SELECT num, settings, entries, next_id FROM book ORDER BY folded", &[])?.iter().map(shelf_of).collect()
+}
+
+fn shelf_of(row: &Row) -> Result<Shelf> {
+    let num = row.try_get(0)?;
+    let book = serde_json::from_str(row.try_get(1)?).map_err(|error| StoreError::Damaged(format!("book {num}: {error}")))?;
+    Ok(Shelf { num, book, entries: number(row, 2)?, next_id: number(row, 3)? })
+}
+
+/// The name of a book by its number.
+pub fn book_name(session: &Session, num: i64) -> Result<String> {
+    let found = session.one("SELECT name FROM book WHERE num = $1", &[&num])?;
+    Ok(found.ok_or_else(|| StoreError::Damaged(format!("there is no book {num}")))?.try_get(0)?)
+}
+
+/// The number of an attribute's folded name.
+pub fn known_number(session: &Session, folded: &str) -> Result<Option<u32>> {
+    session.one("SELECT num FROM attribute WHERE folded = $1", &[&folded])?.map(|row| number(&row, 0)).transpose()
+}
+
+/// The number of an attribute's folded name; a new one where it has none.
+pub fn new_number(session: &Session, folded: &str) -> Result<u32> {
+    if let Some(number) = known_number(session, folded)? {
+        return Ok(number);
+    }
+    session.batch("BEGIN")?;
+    let sql = "INSERT INTO attribute(num, folded) SELECT coalesce(max(num) + 1, $1), $2 FROM attribute ON CONFLICT DO NOTHING";
+    let alone = session.alone("new attribute");
+    let done = alone.and_then(|()| session.execute(sql, &[&i64::from(FIRST_ATTRIBUTE), &folded]));
+    session.batch(if done.is_ok() { "COMMIT" } else { "ROLLBACK" })?;
+    done?;
+    known_number(session, folded)?.ok_or_else(|| StoreError::Damaged(format!("the attribute '{folded}' has no number")))
+}
+
+/// The row of an entry.
+pub fn row_of(session: &Session, num: i64, id: u32) -> Result<Option<i64>> {
+    let found = session.one("SELECT row FROM entry WHERE book = $1 AND id = $2", &[&num, &i64::from(id)])?;
+    found.map(|row| Ok(row.try_get(0)?)).transpose()
+}
+
+/// The row of an entry, or why there is none.
+pub fn find(session: &Session, shelf: &Shelf, id: u32) -> Result<i64> {
+    if let Some(row) = row_of(session, shelf.num, id)? {
+        return Ok(row);
+    }
+    match tombstone(session, shelf, id)? {
+        Some(tombstone) => Err(StoreError::Gone(Box::new(tombstone))),
+        None => Err(StoreError::NoEntry(EntryRef::new(&shelf.book.name, id))),
+    }
+}
+
+/// What is left of an entry that went.
+pub fn tombstone(session: &Session, shelf: &Shelf, id: u32) -> Result<Option<Tombstone>> {
+    let sql = "SELECT gone, by, to_book, to_id FROM tombstone WHERE book = $1 AND id = $2";
+    let Some(row) = session.one(sql, &[&shelf.num, &i64::from(id)])? else { return Ok(None) };
+    let moved_to = match row.try_get::<_, Option<i64>>(2)? {
+        Some(book) => Some(EntryRef { book: book_name(session, book)?, id: number(&row, 3)? }),
+        None => None,
+    };
+    Ok(Some(Tombstone { at: EntryRef::new(&shelf.book.name, id), gone: Time(row.try_get(0)?), by: row.try_get(1)?, moved_to }))
+}
+
+/// Reads entries, with their texts where those are wanted. In the order of the rows; one that is not there is left out.
+pub fn load(session: &Session, book: &str, rows: &[i64], text: bool) -> Result<Vec<(i64, Entry)>> {
+    let sql = format!("SELECT row, {}, {ENTRY} FROM entry WHERE row = ANY($1)", if text { "text" } else { "''" });
+    let read = session.query(&sql, &[&rows])?;
+    let mut by_row: HashMap<i64, &Row> = HashMap::with_capacity(read.len());
+    for row in &read {
+        by_row.insert(row.try_get(0)?, row);
+    }
+    let found = rows.iter().filter_map(|row| by_row.get(row).map(|found| entry_of(book, found).map(|entry| (*row, entry))));
+    found.collect()
+}
+
+/// Reads one entry with its text.
+pub fn load_one(session: &Session, book: &str, row: i64) -> Result<Option<Entry>> {
+    Ok(load(session, book, &[row], true)?.pop().map(|(_, entry)| entry))
+}
+
+fn entry_of(book: &str, row: &Row) -> Result<Entry> {
+    let id: u32 = number(row, 2)?;
+    let bad = |error: &dyn std::fmt::Display| damaged(book, id, error);
+    let encoding = row.try_get::<_, &str>(9)?.parse().map_err(|error| bad(&error))?;
+    let attributes = serde_json::from_str(row.try_get(11)?).map_err(|error| bad(&error))?;
+    // Most entries have none.
+    let attachments = match row.try_get(12)? {
+        "[]" => Vec::new(),
+        text => serde_json::from_str(text).map_err(|error| bad(&error))?,
+    };
+    let links = match row.try_get(13)? {
+        "[]" => Vec::new(),
+        text => serde_json::from_str(text).map_err(|error| bad(&error))?,
+    };
+    let text = shown(row.try_get(1)?).map_err(|error| bad(&error))?;
+    let parent: Option<i64> = row.try_get(7)?;
+    Ok(Entry {
+        at: EntryRef::new(book, id),
+        date: Time(row.try_get(3)?),
+        zone: i16::try_from(row.try_get::<_, i64>(4)?).map_err(|error| bad(&error))?,
+        changed: Time(row.try_get(5)?),
+        revision: number(row, 6)?,
+        parent: parent.map(u32::try_from).transpose().map_err(|error| bad(&error))?,
+        thread: number(row, 8)?,
+        by: row.try_get(10)?,
+        content: Content { attributes, encoding, text, attachments, links },
+    })
+}
+
+/// What says that a text is kept as a JSON string.
+const ESCAPED: char = '\u{1}';
+
+/// A text as PostgreSQL takes it.
+pub fn kept(text: &str) -> Result<std::borrow::Cow<'_, str>> {
+    if text.contains('\0') || text.starts_with(ESCAPED) {
+        return Ok(format!("{ESCAPED}{}", crate::store::shelf::json(&text)?).into());
+    }
+    Ok(text.into())
+}
+
+/// The text that was kept.
+fn shown(kept: &str) -> serde_json::Result<String> {
+    match kept.strip_prefix(ESCAPED) {
+        Some(json) => serde_json::from_str(json),
+        None => Ok(kept.to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_read_as_they_were() {
+        for text in ["", "plain", "a\0b", "\u{1}x", "\u{1}\"x\"", "ä\n"] {
+            let kept = kept(text).unwrap();
+            assert!(!kept.contains('\0'));
+            assert_eq!(shown(&kept).unwrap(), text);
+        }
+    }
+}

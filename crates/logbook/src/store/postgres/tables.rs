@@ -1,0 +1,332 @@
+//! The tables in PostgreSQL, as writing needs them.
+
+use std::collections::{HashMap, HashSet};
+
+use tampu_types::Time;
+
+use super::{
+    Inner,
+    rows::{kept, known_number, load, load_one, number, row_of, shelf, tombstone},
+    session::Session,
+    tokens,
+};
+use crate::{
+    attachment::{Sha, Upload},
+    book::{AttributeKind, Book},
+    entry::{Change, Content, Draft, Entry, Lock, Tombstone},
+    query::candidates::{MAX_ENDINGS, UNLEARNED},
+    store::{
+        ImportOutcome, MAX_DRAFTS, Result, StoreError,
+        index::Tables,
+        now,
+        shelf::{MAX_BOOKS, Shelf, json, rows_of, sort_key},
+    },
+};
+
+/// Entries of a book that are read at a time while an order is written.
+const TOGETHER: i64 = 1000;
+
+/// A transaction.
+pub struct Writing<'a> {
+    pub session: &'a Session,
+    pub inner: &'a Inner,
+    /// What has changed of books, written when the transaction ends: entries more, and the next id.
+    books: HashMap<i64, (i64, i64)>,
+    /// The changes of entries to tell.
+    pub changes: Vec<(i64, u32, Change)>,
+    /// Blobs that are in the database, or in this transaction.
+    pub placed: HashSet<Sha>,
+    /// Words that are new in the vocabulary.
+    pub learned: Vec<Box<str>>,
+}
+
+/// An entry as the tables have it.
+pub struct Written {
+    pub words: Vec<i64>,
+    pub known: Vec<Box<str>>,
+    /// The numbers of the book's attributes, and the keys of the entry in their orders.
+    pub keys: (Vec<i64>, Vec<String>),
+    pub shas: Vec<String>,
+}
+
+impl<'a> Writing<'a> {
+    pub fn new(session: &'a Session, inner: &'a Inner) -> Writing<'a> {
+        Writing { session, inner, books: HashMap::new(), changes: Vec::new(), placed: HashSet::new(), learned: Vec::new() }
+    }
+
+    /// What is left to do before the transaction is committed.
+    pub fn finish(&mut self) -> Result<()> {
+        let sql = "UPDATE book SET entries = entries + $2, next_id = greatest(next_id, $3) WHERE num = $1";
+        for (num, (entries, next_id)) in self.books.drain() {
+            self.session.execute(sql, &[&num, &entries, &next_id])?;
+        }
+        self.tell_changes()
+    }
+
+    /// What has changed meanwhile, and is not yet written.
+    fn up_to_date(&self, mut shelf: Shelf) -> Shelf {
+        if let Some((entries, next_id)) = self.books.get(&shelf.num) {
+            shelf.entries = shelf.entries.saturating_add_signed(*entries);
+            shelf.next_id = shelf.next_id.max(u32::try_from(*next_id).unwrap_or(u32::MAX));
+        }
+        shelf
+    }
+
+    /// What is written of an entry beside its row.
+    pub fn written(&self, shelf: &Shelf, row: i64, entry: &Entry) -> Result<Written> {
+        let content = &entry.content;
+        let numbers = content.attributes.iter().map(|said| self.inner.number_of(&said.name)).collect::<Result<Vec<u32>>>()?;
+        let (words, known) = tokens::of(row, entry, &numbers);
+        let mut keys = (Vec::new(), Vec::new());
+        for attribute in &shelf.book.attributes {
+            let values = content.attribute(&attribute.name).map_or(&[][..], |said| &said.values);
+            keys.0.push(i64::from(self.inner.number_of(&attribute.name)?));
+            keys.1.push(sort_key(attribute.kind, values));
+        }
+        let shas = content.attachments.iter().filter_map(|attachment| attachment.sha.clone()).map(String::from).collect();
+        Ok(Written { words, known, keys, shas })
+    }
+}
+
+impl Writing<'_> {
+    /// Takes the words of an entry into the vocabulary. Where they are too many for it, the entry's numbers say so.
+    pub fn know(&mut self, known: Vec<Box<str>>, words: &mut Vec<i64>) -> Result<()> {
+        let (learned, all) = self.inner.learn(known, MAX_ENDINGS)?;
+        self.learned.extend(learned);
+        let unlearned = tokens::of_tag(UNLEARNED);
+        if !all && let Err(at) = words.binary_search(&unlearned) {
+            words.insert(at, unlearned);
+        }
+        Ok(())
+    }
+}
+
+impl Tables for Writing<'_> {
+    fn shelf(&mut self, name: &str) -> Result<Shelf> {
+        Ok(self.up_to_date(shelf(self.session, name, true)?))
+    }
+
+    fn two_shelves(&mut self, one: &str, other: &str) -> Result<(Shelf, Shelf)> {
+        // Always in the same order, so that two who want the same two do not wait for each other.
+        if one.to_lowercase() <= other.to_lowercase() {
+            let one = self.shelf(one)?;
+            Ok((one, self.shelf(other)?))
+        } else {
+            let other = self.shelf(other)?;
+            Ok((self.shelf(one)?, other))
+        }
+    }
+
+    fn new_book(&mut self, book: &Book) -> Result<()> {
+        self.session.alone("new book")?;
+        let folded = book.name.to_lowercase();
+        if self.session.one("SELECT 1 FROM book WHERE folded = $1", &[&folded])?.is_some() {
+            // Another hub made it meanwhile.
+            let num = shelf(self.session, &book.name, true)?.num;
+            return self.set_book(num, book);
+        }
+        let row = self.session.one("SELECT coalesce(max(num), 0) + 1 FROM book", &[])?;
+        let num: i64 = row.map_or(Ok(1), |row| row.try_get(0))?;
+        if num >= MAX_BOOKS {
+            return Err(StoreError::Full(format!("a store has at most {MAX_BOOKS} logbooks")));
+        }
+        let sql = "INSERT INTO book(num, name, folded, settings) VALUES ($1, $2, $3, $4)";
+        self.session.execute(sql, &[&num, &book.name, &folded, &json(book)?])?;
+        Ok(())
+    }
+
+    fn set_book(&mut self, num: i64, book: &Book) -> Result<()> {
+        let sql = "UPDATE book SET name = $2, settings = $3 WHERE num = $1";
+        self.session.execute(sql, &[&num, &book.name, &json(book)?])?;
+        Ok(())
+    }
+
+    fn reorder(&mut self, shelf: &Shelf, name: &str, kind: Option<AttributeKind>) -> Result<()> {
+        let number = match kind {
+            Some(_) => Some(self.inner.number_of(name)?),
+            None => known_number(self.session, &name.to_lowercase())?,
+        };
+        let Some(number) = number.map(i64::from) else { return Ok(()) };
+        self.session.execute("DELETE FROM sorting WHERE attribute = $1 AND book = $2", &[&number, &shelf.num])?;
+        let Some(kind) = kind else { return Ok(()) };
+        let [mut first, end] = rows_of(shelf.num);
+        loop {
+            let sql = "SELECT row FROM entry WHERE row >= $1 AND row < $2 ORDER BY row LIMIT $3";
+            let rows = self.session.query(sql, &[&first, &end, &TOGETHER])?;
+            let rows = rows.iter().map(|row| row.try_get(0)).collect::<std::result::Result<Vec<i64>, _>>()?;
+            let Some(last) = rows.last() else { return Ok(()) };
+            first = last + 1;
+            let entries = load(self.session, &shelf.book.name, &rows, false)?;
+            let key = |entry: &Entry| sort_key(kind, entry.content.attribute(name).map_or(&[][..], |said| &said.values));
+            let (rows, keys): (Vec<i64>, Vec<String>) = entries.iter().map(|(row, entry)| (*row, key(entry))).unzip();
+            let sql = "INSERT INTO sorting SELECT $1, $2, key, row FROM unnest($3::text[], $4::bigint[]) AS new(key, row)";
+            self.session.execute(sql, &[&number, &shelf.num, &keys, &rows])?;
+        }
+    }
+
+    fn set_next_id(&mut self, num: i64, next: u32) -> Result<()> {
+        let change = self.books.entry(num).or_default();
+        change.1 = change.1.max(i64::from(next));
+        Ok(())
+    }
+
+    fn count(&mut self, num: i64, change: i64) -> Result<()> {
+        self.books.entry(num).or_default().0 += change;
+        Ok(())
+    }
+
+    fn row_of(&mut self, num: i64, id: u32) -> Result<Option<i64>> {
+        row_of(self.session, num, id)
+    }
+
+    fn last_row(&mut self, first: i64, last: i64) -> Result<Option<i64>> {
+        let found = self.session.one("SELECT max(row) FROM entry WHERE row BETWEEN $1 AND $2", &[&first, &last])?;
+        Ok(found.map_or(Ok(None), |row| row.try_get(0))?)
+    }
+
+    fn tombstone(&mut self, shelf: &Shelf, id: u32) -> Result<Option<Tombstone>> {
+        tombstone(self.session, shelf, id)
+    }
+
+    fn load(&mut self, shelf: &Shelf, row: i64) -> Result<Option<Entry>> {
+        load_one(self.session, &shelf.book.name, row)
+    }
+
+    fn put(&mut self, shelf: &Shelf, row: i64, entry: &Entry) -> Result<()> {
+        let Written { mut words, known, keys, shas } = self.written(shelf, row, entry)?;
+        self.know(known, &mut words)?;
+        let content = &entry.content;
+        // One statement: each costs a question to the server, while others wait for the book.
+        let sql = "WITH entry AS (INSERT INTO entry VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)), \
+                   word AS (INSERT INTO word VALUES ($1, $16)), \
+                   attached AS (INSERT INTO attached SELECT sha, $2, $3 FROM unnest($17::text[]) AS new(sha) ON CONFLICT DO NOTHING) \
+                   INSERT INTO sorting SELECT attribute, $2, key, $1 FROM unnest($18::bigint[], $19::text[]) AS new(attribute, key)";
+        self.session.execute(
+            sql,
+            &[
+                &row,
+                &shelf.num,
+                &i64::from(entry.at.id),
+                &entry.date.0,
+                &i64::from(entry.zone),
+                &entry.changed.0,
+                &i64::from(entry.revision),
+                &entry.parent.map(i64::from),
+                &i64::from(entry.thread),
+                &content.encoding.name(),
+                &entry.by,
+                &json(&content.attributes)?,
+                &json(&content.attachments)?,
+                &json(&content.links)?,
+                &&*kept(&content.text)?,
+                &words,
+                &shas,
+                &keys.0,
+                &keys.1,
+            ],
+        )?;
+        Ok(())
+    }
+
+    fn take(&mut self, shelf: &Shelf, row: i64, entry: &Entry) -> Result<()> {
+        let keys = self.written(shelf, row, entry)?.keys;
+        let sql = "WITH entry AS (DELETE FROM entry WHERE row = $1), word AS (DELETE FROM word WHERE row = $1) \
+                   DELETE FROM sorting USING unnest($3::bigint[], $4::text[]) AS old(attribute, key) \
+                   WHERE sorting.attribute = old.attribute AND sorting.book = $2 AND sorting.key = old.key AND sorting.row = $1";
+        self.session.execute(sql, &[&row, &shelf.num, &keys.0, &keys.1])?;
+        Ok(())
+    }
+
+    fn children(&mut self, num: i64, id: u32) -> Result<Vec<u32>> {
+        let sql = "SELECT id FROM entry WHERE book = $1 AND parent = $2 ORDER BY row";
+        self.session.query(sql, &[&num, &i64::from(id)])?.iter().map(|row| number(row, 0)).collect()
+    }
+
+    fn revise(&mut self, shelf: &Shelf, id: u32, number: u32, at: Time, by: &str, what: Change) -> Result<()> {
+        let sql = "INSERT INTO revision(book, id, number, at, by, what) VALUES ($1, $2, $3, $4, $5, $6)";
+        self.session.execute(sql, &[&shelf.num, &i64::from(id), &i64::from(number), &at.0, &by, &json(&what)?])?;
+        self.changes.push((shelf.num, id, what));
+        Ok(())
+    }
+
+    fn keep(&mut self, shelf: &Shelf, entry: &Entry) -> Result<bool> {
+        let sql = "UPDATE revision SET content = $4 WHERE book = $1 AND id = $2 AND number = $3";
+        let (id, revision) = (i64::from(entry.at.id), i64::from(entry.revision));
+        Ok(self.session.execute(sql, &[&shelf.num, &id, &revision, &json(&entry.content)?])? == 1)
+    }
+
+    fn carry(&mut self, from: (i64, u32), to: (i64, u32)) -> Result<()> {
+        let sql = "UPDATE revision SET book = $3, id = $4 WHERE book = $1 AND id = $2";
+        self.session.execute(sql, &[&from.0, &i64::from(from.1), &to.0, &i64::from(to.1)])?;
+        Ok(())
+    }
+
+    fn bury(&mut self, num: i64, id: u32, by: &str, to: Option<(i64, u32)>) -> Result<()> {
+        let (book, new) = to.unzip();
+        let sql =
+            "WITH lock AS (DELETE FROM lock WHERE book = $1 AND id = $2) INSERT INTO tombstone VALUES ($1, $2, $3, $4, $5, $6)";
+        self.session.execute(sql, &[&num, &i64::from(id), &now().0, &by, &book, &new.map(i64::from)])?;
+        if to.is_some() {
+            self.changes.push((num, id, Change::Moved));
+        }
+        Ok(())
+    }
+
+    fn lock_of(&mut self, num: i64, id: u32, at: Time) -> Result<Option<Lock>> {
+        super::desk::lock_of(self.session, num, id, at)
+    }
+
+    fn place(&mut self, content: &Content, uploads: &mut [Upload]) -> Result<()> {
+        self.place_blobs(uploads, content)?;
+        self.see_blobs(content)
+    }
+
+    fn imported_as(&mut self, num: i64, id: u32) -> Result<Option<(Vec<u8>, i64)>> {
+        let sql = "SELECT digest, revision FROM imported WHERE book = $1 AND id = $2";
+        let found = self.session.one(sql, &[&num, &i64::from(id)])?;
+        found.map(|row| Ok((row.try_get(0)?, row.try_get(1)?))).transpose()
+    }
+
+    fn set_imported(&mut self, num: i64, id: u32, digest: &[u8; 16], revision: i64) -> Result<()> {
+        let sql = "INSERT INTO imported VALUES ($1, $2, $3, $4) \
+                   ON CONFLICT (book, id) DO UPDATE SET digest = excluded.digest, revision = excluded.revision";
+        self.session.execute(sql, &[&num, &i64::from(id), &&digest[..], &revision])?;
+        Ok(())
+    }
+
+    fn lift_tombstone(&mut self, num: i64, id: u32) -> Result<u32> {
+        let id = i64::from(id);
+        self.session.execute("DELETE FROM tombstone WHERE book = $1 AND id = $2", &[&num, &id])?;
+        let sql = "UPDATE revision SET content = $3 WHERE book = $1 AND id = $2 AND content IS NULL";
+        self.session.execute(sql, &[&num, &id, &json(&Content::default())?])?;
+        let sql = "SELECT coalesce(max(number) + 1, 0) FROM revision WHERE book = $1 AND id = $2";
+        self.session.one(sql, &[&num, &id])?.map_or(Ok(0), |row| number(&row, 0))
+    }
+
+    fn take_draft(&mut self, draft: &Draft, number: Option<i64>) -> Result<(ImportOutcome, i64)> {
+        // The mark is in the text too, as the store built in has it.
+        let mut marked = serde_json::to_value(draft).map_err(|error| StoreError::Damaged(error.to_string()))?;
+        marked["elog"] = true.into();
+        let text = marked.to_string();
+        if let Some(number) = number {
+            let sql = "UPDATE draft SET saved = $2, draft = $3 WHERE number = $1 AND taken";
+            if self.session.execute(sql, &[&number, &draft.saved.0, &text])? == 1 {
+                return Ok((ImportOutcome::Changed, number));
+            }
+            let is_there = self.session.one("SELECT 1 FROM draft WHERE number = $1", &[&number])?.is_some();
+            return Ok((if is_there { ImportOutcome::Conflict } else { ImportOutcome::Gone }, number));
+        }
+        let count = self.session.one("SELECT count(*) FROM draft WHERE owner = $1", &[&draft.owner])?;
+        if count.map_or(Ok(0), |row| row.try_get::<_, i64>(0))? >= MAX_DRAFTS {
+            return Ok((ImportOutcome::Full, 0));
+        }
+        let sql = "INSERT INTO draft(owner, saved, draft, taken) VALUES ($1, $2, $3, true) RETURNING number";
+        let row = self.session.one(sql, &[&draft.owner, &draft.saved.0, &text])?;
+        Ok((ImportOutcome::New, row.map_or(Ok(0), |row| row.try_get(0))?))
+    }
+
+    fn drop_taken_draft(&mut self, number: i64) -> Result<()> {
+        self.session.execute("DELETE FROM draft WHERE number = $1 AND taken", &[&number])?;
+        Ok(())
+    }
+}

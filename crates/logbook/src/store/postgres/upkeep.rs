@@ -1,0 +1,188 @@
+//! Checking everything against itself.
+
+use std::{collections::HashMap, io::Read};
+
+use sha2::{Digest, Sha256};
+
+use super::{
+    PostgresStore,
+    rows::{known_number, load, number, shelves},
+    session::Session,
+    sha,
+    tables::Writing,
+    tokens::of_tag,
+};
+use crate::{
+    attachment::{Sha, hex},
+    entry::Entry,
+    query::candidates::UNLEARNED,
+    store::{
+        Progress, Result, StoreError,
+        shelf::{Shelf, book_of, first_row, rows_of},
+    },
+};
+
+/// Faults that are told one by one.
+const MAX_FAULTS: usize = 1000;
+/// Entries that are looked at together.
+const TOGETHER: i64 = 500;
+
+impl PostgresStore {
+    pub(super) fn find_faults(&self, progress: Progress<'_>) -> Result<Vec<String>> {
+        let session = self.0.searchers.get()?;
+        session.batch("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")?;
+        let found = self.faults(&session, progress);
+        let _ = session.batch("ROLLBACK");
+        found
+    }
+
+    fn faults(&self, session: &Session, progress: Progress<'_>) -> Result<Vec<String>> {
+        let mut faults = Vec::new();
+        let shelves = shelves(session)?;
+        let blobs = session.query("SELECT sha, size FROM blob ORDER BY sha", &[])?;
+        let total = shelves.iter().map(|shelf| shelf.entries).sum::<u64>() + blobs.len() as u64;
+        let mut done = 0;
+        for shelf in &shelves {
+            self.check_book(session, shelf, &mut faults, &mut |so_far| progress(done + so_far, total))?;
+            done += shelf.entries;
+        }
+        let counts = session.one("SELECT (SELECT count(*) FROM word), (SELECT count(*) FROM entry)", &[])?;
+        if let Some(row) = counts {
+            let (indexed, entries): (i64, i64) = (row.try_get(0)?, row.try_get(1)?);
+            if indexed != entries {
+                faults.push(format!("index: it has {indexed} entries, there are {entries}"));
+            }
+        }
+        for row in session.query("SELECT DISTINCT sha FROM attached EXCEPT SELECT sha FROM blob", &[])? {
+            faults.push(format!("attachment {}: its bytes are not there", row.try_get::<_, String>(0)?));
+        }
+        for row in session.query("SELECT sha FROM blob EXCEPT SELECT sha FROM attached", &[])? {
+            faults.push(format!("attachment {}: no entry has it", row.try_get::<_, String>(0)?));
+        }
+        for row in &blobs {
+            let (sha, size) = (sha(row.try_get(0)?)?, number(row, 1)?);
+            if !self.is_whole(&sha, size)? {
+                faults.push(format!("attachment {}: its bytes are not what its name says", sha.as_str()));
+            }
+            done += 1;
+            if !progress(done, total.max(done)) {
+                break;
+            }
+        }
+        faults.truncate(MAX_FAULTS);
+        Ok(faults)
+    }
+
+    /// Whether a blob's bytes are what its name says.
+    fn is_whole(&self, sha: &Sha, size: u64) -> Result<bool> {
+        let (mut from, mut hash, mut piece) = (self.bytes_of(sha)?, Sha256::new(), vec![0; 1 << 20]);
+        let mut read_in_all = 0;
+        loop {
+            match from.read(&mut piece) {
+                Ok(0) => return Ok(read_in_all == size && hex(&hash.finalize()) == sha.as_str()),
+                Ok(read) => {
+                    hash.update(&piece[..read]);
+                    read_in_all += read as u64;
+                }
+                // A piece that is missing or short is a fault, a server that is gone is not.
+                Err(error) => match error.downcast::<StoreError>() {
+                    Ok(lost @ StoreError::Lost(_)) => return Err(lost),
+                    _ => return Ok(false),
+                },
+            }
+        }
+    }
+
+    fn check_book(
+        &self,
+        session: &Session,
+        shelf: &Shelf,
+        faults: &mut Vec<String>,
+        go_on: &mut dyn FnMut(u64) -> bool,
+    ) -> Result<()> {
+        let name = &shelf.book.name;
+        let [mut first, end] = rows_of(shelf.num);
+        let count = session.one("SELECT count(*) FROM entry WHERE book = $1", &[&shelf.num])?;
+        let count: u64 = count.map_or(Ok(0), |row| number(&row, 0))?;
+        if count != shelf.entries {
+            faults.push(format!("logbook '{name}': it has {count} entries, and counts {}", shelf.entries));
+        }
+        for attribute in &shelf.book.attributes {
+            let number_of = known_number(session, &attribute.name.to_lowercase())?.map(i64::from);
+            let sql = "SELECT count(*) FROM sorting WHERE attribute = $1 AND book = $2";
+            let keys = session.one(sql, &[&number_of, &shelf.num])?;
+            let keys: u64 = keys.map_or(Ok(0), |row| number(&row, 0))?;
+            if keys != count {
+                faults.push(format!("logbook '{name}': the order by '{}' has {keys} entries, not {count}", attribute.name));
+            }
+        }
+        let mut looked = 0;
+        loop {
+            let sql = "SELECT row FROM entry WHERE row >= $1 AND row < $2 ORDER BY row LIMIT $3";
+            let rows = session.query(sql, &[&first, &end, &TOGETHER])?;
+            let rows = rows.iter().map(|row| row.try_get(0)).collect::<std::result::Result<Vec<i64>, _>>()?;
+            let Some(last) = rows.last() else { return Ok(()) };
+            first = last + 1;
+            match load(session, name, &rows, true) {
+                Ok(entries) => self.check_entries(session, shelf, &entries, faults)?,
+                // One of them cannot be read: which, is found one by one.
+                Err(StoreError::Damaged(_)) => {
+                    for row in &rows {
+                        match load(session, name, &[*row], true) {
+                            Ok(entries) => self.check_entries(session, shelf, &entries, faults)?,
+                            Err(StoreError::Damaged(why)) => faults.push(why),
+                            Err(error) => return Err(error),
+                        }
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+            looked += rows.len() as u64;
+            if faults.len() >= MAX_FAULTS || !go_on(looked) {
+                return Ok(());
+            }
+        }
+    }
+
+    fn check_entries(&self, session: &Session, shelf: &Shelf, entries: &[(i64, Entry)], faults: &mut Vec<String>) -> Result<()> {
+        let rows: Vec<i64> = entries.iter().map(|(row, _)| *row).collect();
+        let mut indexed: HashMap<i64, Vec<i64>> = HashMap::new();
+        for row in session.query("SELECT row, words FROM word WHERE row = ANY($1)", &[&rows])? {
+            indexed.insert(row.try_get(0)?, row.try_get(1)?);
+        }
+        let sql = "SELECT child.id FROM entry AS child LEFT JOIN entry AS parent ON parent.book = child.book AND parent.id = child.parent \
+                   WHERE child.row = ANY($1) AND child.parent IS NOT NULL AND parent.thread IS DISTINCT FROM child.thread";
+        for row in session.query(sql, &[&rows])? {
+            let id: u32 = number(&row, 0)?;
+            faults.push(format!("entry {}/{id}: what it answers is not in its thread", shelf.book.name));
+        }
+        let (writing, unlearned) = (Writing::new(session, &self.0), of_tag(UNLEARNED));
+        let mut words: Vec<Box<str>> = Vec::new();
+        for (row, entry) in entries {
+            if book_of(*row) != shelf.num || *row < first_row(shelf.num, entry.date) {
+                faults.push(format!("entry {}: it is not at the place of its date", entry.at));
+            }
+            if entry.at.id >= shelf.next_id {
+                faults.push(format!("entry {}: its id could be given once more", entry.at));
+            }
+            let written = writing.written(shelf, *row, entry)?;
+            // One with too many words is marked, and its words need not be in the vocabulary.
+            let mut has = indexed.remove(row).unwrap_or_default();
+            let before = has.len();
+            has.retain(|number| *number != unlearned);
+            if has != written.words {
+                faults.push(format!("entry {}: the index does not have it as it is", entry.at));
+            }
+            if has.len() == before {
+                words.extend(written.known);
+            }
+        }
+        words.sort_unstable();
+        words.dedup();
+        let words: Vec<&str> = words.iter().map(|word| &**word).collect();
+        for row in session.query("SELECT word FROM unnest($1::text[]) AS said(word) EXCEPT SELECT term FROM term", &[&words])? {
+            faults.push(format!("index: the vocabulary does not have '{}'", row.try_get::<_, String>(0)?));
+        }
+        Ok(())
+    }
+}

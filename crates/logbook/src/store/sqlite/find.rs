@@ -1,0 +1,307 @@
+//! What a search asks of SQLite.
+
+use std::{
+    cell::RefCell,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use regex::Regex;
+use rusqlite::{Connection, ToSql, params};
+use tampu_types::Time;
+
+use super::{
+    Result, SqliteStore,
+    index::known_number,
+    rows::{load, shelf, shelves},
+};
+use crate::{
+    entry::Entry,
+    query::candidates::{Column, EVERY, MAX_EXPANSION, Vocabulary, Want},
+    search::{Page, Search, Stop},
+    store::{
+        StoreError,
+        index::{Along, EachPlace, EachRow, Index},
+        page::page,
+        shelf::{Place, Shelf},
+        stream::{Budget, End},
+    },
+    text::MAX_WORD,
+};
+
+/// Words of the vocabulary that are held against a regular expression.
+const MAX_LOOKED_THROUGH: i64 = 20_000;
+
+/// Whether an entry's row is of a later second than its date, as the index `entry_late` has it.
+const LATE: &str = "((row >> 12) & 34359738367) - 17179869184 > \
+    (date - (date % 1000000000 + 1000000000) % 1000000000) / 1000000000";
+/// Steps of SQLite's machine between two looks at whether the search is to end.
+const STEPS: i32 = 2000;
+
+impl SqliteStore {
+    pub(super) fn find_page(&self, search: &Search, stop: &Stop) -> Result<Page> {
+        let stop = stop.within(search.time);
+        let mut reader = self.searchers.get()?;
+        let watched = Arc::new(AtomicBool::new(true));
+        let (told, still) = (stop.clone(), watched.clone());
+        reader.progress_handler(STEPS, Some(move || still.load(Ordering::Relaxed) && told.why().is_some()))?;
+        let snapshot = reader.unchecked_transaction()?;
+        let page = page(&*snapshot, search, &stop, &watched);
+        drop(snapshot);
+        // The connection is used again by others.
+        reader.progress_handler(0, None::<fn() -> bool>)?;
+        page
+    }
+}
+
+impl Index for Connection {
+    const TOGETHER: usize = 1;
+    const HELD: usize = 20_000;
+
+    fn shelf(&self, name: &str) -> Result<Shelf> {
+        shelf(self, name)
+    }
+
+    fn shelves(&self) -> Result<Vec<Shelf>> {
+        shelves(self)
+    }
+
+    fn vocabulary(&self) -> impl Vocabulary<Error = StoreError> {
+        Terms::of(self)
+    }
+
+    fn number(&self, folded: &str) -> Result<Option<u32>> {
+        known_number(self, folded)
+    }
+
+    fn load(&self, shelf: &Shelf, rows: &[i64], text: bool) -> Result<Vec<(i64, Entry)>> {
+        let one = |&row: &i64| load(self, &shelf.book.name, row, text).map(|entry| entry.map(|entry| (row, entry)));
+        rows.iter().filter_map(|row| one(row).transpose()).collect()
+    }
+
+    fn each_row(
+        &self,
+        _: &Shelf,
+        want: &Want,
+        (first, last): (i64, i64),
+        descending: bool,
+        _: &Stop,
+        act: EachRow<'_>,
+    ) -> std::result::Result<(), End> {
+        let database = |error: rusqlite::Error| End::Failed(error.into());
+        let order = if descending { "DESC" } else { "ASC" };
+        let text = expression(want);
+        let (sql, parameters): (String, Vec<&dyn ToSql>) = match &text {
+            Expression::Nothing => return Ok(()),
+            Expression::All => {
+                (format!("SELECT row FROM entry WHERE row BETWEEN ?1 AND ?2 ORDER BY row {order}"), vec![&first, &last])
+            }
+            Expression::Match(text) => (
+                format!("SELECT rowid FROM words WHERE rowid BETWEEN ?1 AND ?2 AND words MATCH ?3 ORDER BY rowid {order}"),
+                vec![&first, &last, text],
+            ),
+        };
+        let mut query = self.prepare_cached(&sql).map_err(database)?;
+        let mut rows = query.query(parameters.as_slice()).map_err(database)?;
+        while let Some(row) = rows.next().map_err(database)? {
+            if !act(row.get(0).map_err(database)?)? {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    fn along(
+        &self,
+        shelf: &Shelf,
+        order: Along,
+        after: Option<&Place>,
+        descending: bool,
+        act: EachPlace<'_>,
+    ) -> std::result::Result<(), End> {
+        let database = |error: rusqlite::Error| End::Failed(error.into());
+        let (down, sign) = if descending { ("DESC", "<") } else { ("ASC", ">") };
+        let book = shelf.num;
+        let (sql, id, number);
+        let mut parameters: Vec<&dyn ToSql> = vec![&book];
+        match order {
+            Along::Id => {
+                id = after.and_then(|place| place.key.parse::<i64>().ok());
+                let condition = if id.is_some() { format!("AND id {sign}= ?2") } else { String::new() };
+                sql = format!("SELECT printf('%010d', id), row FROM entry WHERE book = ?1 {condition} ORDER BY id {down}");
+                parameters.extend(id.as_ref().map(|id| id as &dyn ToSql));
+            }
+            Along::Key(attribute) => {
+                number = attribute;
+                let condition = if after.is_some() { format!("AND (key, row) {sign} (?3, ?4)") } else { String::new() };
+                sql = format!(
+                    "SELECT key, row FROM sorting WHERE book = ?1 AND attribute = ?2 {condition} \
+                     ORDER BY key {down}, row {down}"
+                );
+                parameters.push(&number);
+                if let Some(place) = after {
+                    parameters.extend([&place.key as &dyn ToSql, &place.row]);
+                }
+            }
+        }
+        let mut query = self.prepare_cached(&sql).map_err(database)?;
+        let mut rows = query.query(parameters.as_slice()).map_err(database)?;
+        while let Some(row) = rows.next().map_err(database)? {
+            let place = Place { key: row.get(0).map_err(database)?, row: row.get(1).map_err(database)? };
+            if !act(place)? {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    fn last_late(&self, shelf: &Shelf, before: Time) -> Result<Option<i64>> {
+        let sql = format!("SELECT max(row) FROM entry INDEXED BY entry_late WHERE book = ?1 AND date < ?2 AND {LATE}");
+        Ok(self.prepare_cached(&sql)?.query_row([shelf.num, before.0], |row| row.get(0))?)
+    }
+
+    fn is_interrupted(&self, error: &StoreError) -> bool {
+        matches!(error, StoreError::Database(error)
+            if error.sqlite_error_code() == Some(rusqlite::ErrorCode::OperationInterrupted))
+    }
+}
+
+/// What FTS5 is asked.
+pub enum Expression {
+    All,
+    Nothing,
+    Match(String),
+}
+
+/// The index's words as FTS5 wants them.
+pub fn expression(want: &Want) -> Expression {
+    match want {
+        Want::All => Expression::All,
+        Want::Nothing => Expression::Nothing,
+        want => {
+            let mut text = String::new();
+            write(want, &mut text);
+            Expression::Match(text)
+        }
+    }
+}
+
+/// Words are letters, digits and `§` alone, so nothing has to be escaped inside the quotation marks.
+fn write(want: &Want, out: &mut String) {
+    match want {
+        Want::All | Want::Nothing => out.push_str(&format!("tags : \"{EVERY}\"")),
+        Want::Phrase(column, words) => {
+            let column = match column {
+                Column::Both => "{text heads}",
+                Column::Text => "text",
+                Column::Tags => "tags",
+            };
+            out.push_str(&format!("{column} : \"{}\"", words.join(" ")));
+        }
+        Want::Or(wants) => several(wants.iter(), " OR ", out),
+        Want::Not(inner) => several([&Want::All, inner].into_iter(), " NOT ", out),
+        Want::And(wants) => {
+            let nots: Vec<&Want> =
+                wants.iter().filter_map(|want| if let Want::Not(inner) = want { Some(&**inner) } else { None }).collect();
+            let others: Vec<&Want> = wants.iter().filter(|want| !matches!(want, Want::Not(_))).collect();
+            let all = Want::All;
+            let others = if others.is_empty() { vec![&all] } else { others };
+            if nots.is_empty() {
+                return several(others.into_iter(), " AND ", out);
+            }
+            out.push('(');
+            several(others.into_iter(), " AND ", out);
+            out.push_str(" NOT ");
+            several(nots.into_iter(), " OR ", out);
+            out.push(')');
+        }
+    }
+}
+
+fn several<'a>(wants: impl Iterator<Item = &'a Want>, between: &str, out: &mut String) {
+    out.push('(');
+    for (nth, want) in wants.enumerate() {
+        if nth > 0 {
+            out.push_str(between);
+        }
+        write(want, out);
+    }
+    out.push(')');
+}
+
+/// The vocabulary of the index.
+pub struct Terms<'a> {
+    db: &'a Connection,
+    budget: Budget,
+    /// Tags that were asked for, and whether an entry has them.
+    tags: RefCell<Vec<(String, bool)>>,
+}
+
+impl<'a> Terms<'a> {
+    /// For one query.
+    pub fn of(db: &'a Connection) -> Terms<'a> {
+        Terms { db, budget: Budget::new(), tags: RefCell::default() }
+    }
+
+    fn list(&self, sql: &str, with: &str) -> Result<Option<Vec<String>>> {
+        let most = MAX_EXPANSION;
+        let mut query = self.db.prepare_cached(sql)?;
+        // Every text that begins so is before the same with the last character there is.
+        let rows = query.query_map(params![with, format!("{with}\u{10ffff}"), most as i64 + 1], |row| row.get(0))?;
+        let found = rows.collect::<rusqlite::Result<Vec<String>>>()?;
+        Ok(self.budget.spend(found))
+    }
+}
+
+impl Vocabulary for Terms<'_> {
+    type Error = StoreError;
+
+    fn beginning(&self, with: &str) -> Result<Option<Vec<String>>> {
+        self.list("SELECT term FROM term WHERE term >= ?1 AND term <= ?2 LIMIT ?3", with)
+    }
+
+    fn ending(&self, with: &str) -> Result<Option<Vec<String>>> {
+        let sql = "SELECT term FROM ending WHERE ending = ?1 AND ?2 > '' UNION SELECT term FROM term WHERE term = ?1 LIMIT ?3";
+        self.list(sql, with)
+    }
+
+    fn containing(&self, part: &str) -> Result<Option<Vec<String>>> {
+        let sql = "SELECT term FROM ending WHERE ending >= ?1 AND ending <= ?2 UNION \
+                   SELECT term FROM term WHERE term >= ?1 AND term <= ?2 LIMIT ?3";
+        self.list(sql, part)
+    }
+
+    fn matching(&self, part: &str, regex: &Regex) -> Result<Option<Vec<String>>> {
+        let sql = "SELECT term FROM ending WHERE ending >= ?1 AND ending <= ?2 UNION ALL \
+                   SELECT term FROM term WHERE term >= ?1 AND term <= ?2 LIMIT ?3";
+        let mut query = self.db.prepare_cached(sql)?;
+        let mut rows = query.query(params![part, format!("{part}\u{10ffff}"), MAX_LOOKED_THROUGH + 1])?;
+        let (mut found, mut looked) = (Vec::new(), 0);
+        while let Some(row) = rows.next()? {
+            looked += 1;
+            let term = row.get_ref(0)?.as_str().map_err(rusqlite::Error::from)?;
+            if regex.is_match(term) || term.chars().nth(MAX_WORD - 1).is_some() {
+                found.push(term.to_owned());
+            }
+        }
+        found.sort_unstable();
+        found.dedup();
+        Ok(if looked <= MAX_LOOKED_THROUGH { self.budget.spend(found) } else { None })
+    }
+
+    fn attribute(&self, name: &str) -> Result<Option<u32>> {
+        known_number(self.db, &name.to_lowercase())
+    }
+
+    fn has(&self, tag: &str) -> Result<bool> {
+        if let Some((_, has)) = self.tags.borrow().iter().find(|(known, _)| known == tag) {
+            return Ok(*has);
+        }
+        let mut query = self.db.prepare_cached("SELECT 1 FROM words WHERE words MATCH ?1 LIMIT 1")?;
+        let has = query.exists([format!("tags : \"{tag}\"")])?;
+        self.tags.borrow_mut().push((tag.to_owned(), has));
+        Ok(has)
+    }
+}

@@ -1,0 +1,110 @@
+//! Books and entries read from their rows.
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use tampu_types::Time;
+
+use super::{Result, StoreError};
+use crate::{
+    entry::{Content, Entry, EntryRef, Tombstone},
+    store::shelf::{Shelf, damaged},
+};
+
+/// The book of this name.
+pub fn shelf(db: &Connection, name: &str) -> Result<Shelf> {
+    let mut query = db.prepare_cached("SELECT num, settings, entries, next_id FROM book WHERE folded = ?1")?;
+    let found = query.query_row([name.to_lowercase()], shelf_of).optional()?;
+    found.ok_or_else(|| StoreError::NoBook(name.to_owned()))?
+}
+
+/// All books, by name.
+pub fn shelves(db: &Connection) -> Result<Vec<Shelf>> {
+    let mut query = db.prepare_cached("SELECT num, settings, entries, next_id FROM book ORDER BY folded")?;
+    let rows = query.query_map([], shelf_of)?;
+    rows.map(|row| row?).collect()
+}
+
+fn shelf_of(row: &Row<'_>) -> rusqlite::Result<Result<Shelf>> {
+    let (num, settings): (i64, String) = (row.get(0)?, row.get(1)?);
+    let (entries, next_id) = (row.get::<_, i64>(2)?.max(0) as u64, row.get(3)?);
+    let book = serde_json::from_str(&settings).map_err(|error| StoreError::Damaged(format!("book {num}: {error}")));
+    Ok(book.map(|book| Shelf { num, book, entries, next_id }))
+}
+
+/// The name of a book by its number.
+pub fn book_name(db: &Connection, num: i64) -> Result<String> {
+    Ok(db.prepare_cached("SELECT name FROM book WHERE num = ?1")?.query_row([num], |row| row.get(0))?)
+}
+
+/// The row of an entry, or why there is none.
+pub fn find(db: &Connection, shelf: &Shelf, id: u32) -> Result<i64> {
+    if let Some(row) = row_of(db, shelf.num, id)? {
+        return Ok(row);
+    }
+    let at = EntryRef::new(&shelf.book.name, id);
+    match tombstone(db, shelf, id)? {
+        Some(tombstone) => Err(StoreError::Gone(Box::new(tombstone))),
+        None => Err(StoreError::NoEntry(at)),
+    }
+}
+
+/// The row of an entry.
+pub fn row_of(db: &Connection, book: i64, id: u32) -> Result<Option<i64>> {
+    let mut query = db.prepare_cached("SELECT row FROM entry WHERE book = ?1 AND id = ?2")?;
+    Ok(query.query_row(params![book, id], |row| row.get(0)).optional()?)
+}
+
+/// What is left of an entry that went.
+pub fn tombstone(db: &Connection, shelf: &Shelf, id: u32) -> Result<Option<Tombstone>> {
+    let mut query = db.prepare_cached("SELECT gone, by, to_book, to_id FROM tombstone WHERE book = ?1 AND id = ?2")?;
+    let found = query.query_row(params![shelf.num, id], |row| {
+        Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, row.get::<_, Option<i64>>(2)?, row.get::<_, Option<u32>>(3)?))
+    });
+    let Some((gone, by, to_book, to_id)) = found.optional()? else { return Ok(None) };
+    let moved_to = match (to_book, to_id) {
+        (Some(book), Some(id)) => Some(EntryRef { book: book_name(db, book)?, id }),
+        _ => None,
+    };
+    Ok(Some(Tombstone { at: EntryRef::new(&shelf.book.name, id), gone: Time(gone), by, moved_to }))
+}
+
+/// Reads an entry, with its text where that is wanted.
+pub fn load(db: &Connection, book: &str, row: i64, text: bool) -> Result<Option<Entry>> {
+    let mut query = db.prepare_cached(
+        "SELECT id, date, zone, changed, revision, parent, thread, encoding, posted_by, attributes, attachments, links \
+         FROM entry WHERE row = ?1",
+    )?;
+    let found = query.query_row([row], |row| Ok(entry_of(book, row))).optional()?;
+    let Some(mut entry) = found.transpose()? else { return Ok(None) };
+    if text {
+        let mut query = db.prepare_cached("SELECT text FROM body WHERE row = ?1")?;
+        entry.content.text = query.query_row([row], |row| row.get(0))?;
+    }
+    Ok(Some(entry))
+}
+
+fn entry_of(book: &str, row: &Row<'_>) -> Result<Entry> {
+    let id: u32 = row.get(0)?;
+    let json = |at: usize| -> Result<&str> { row.get_ref(at)?.as_str().map_err(|error| damaged(book, id, error)) };
+    let encoding = json(7)?.parse().map_err(|error| damaged(book, id, error))?;
+    let attributes = serde_json::from_str(json(9)?).map_err(|error| damaged(book, id, error))?;
+    // Most entries have none.
+    let attachments = match json(10)? {
+        "[]" => Vec::new(),
+        text => serde_json::from_str(text).map_err(|error| damaged(book, id, error))?,
+    };
+    let links = match json(11)? {
+        "[]" => Vec::new(),
+        text => serde_json::from_str(text).map_err(|error| damaged(book, id, error))?,
+    };
+    Ok(Entry {
+        at: EntryRef::new(book, id),
+        date: Time(row.get(1)?),
+        zone: row.get(2)?,
+        changed: Time(row.get(3)?),
+        revision: row.get(4)?,
+        parent: row.get(5)?,
+        thread: row.get(6)?,
+        by: row.get(8)?,
+        content: Content { attributes, encoding, text: String::new(), attachments, links },
+    })
+}

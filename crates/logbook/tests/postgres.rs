@@ -1,0 +1,374 @@
+//! What only a database has: several hubs on it, a server that ends and comes back, statements that are ended from outside, and books
+//! large enough for several spans of time.
+
+#[path = "support/server.rs"]
+mod server;
+mod support;
+
+use std::{
+    collections::BTreeSet,
+    io::{BufRead, BufReader, Read, Seek, SeekFrom},
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use server::server;
+use support::{entry, found, ids, shift_book};
+use tampu_logbook::{
+    book::EntryAttribute,
+    entry::EntryRef,
+    search::{Search, Sort, Start, Stop, Stopped},
+    store::{Imported, MAX_ATTACHMENT, Store, StoreError, postgres::PostgresStore, sqlite::SqliteStore},
+};
+use tampu_types::Time;
+
+#[test]
+#[ignore = "needs PostgreSQL: make test-all"]
+fn what_one_hub_posts_the_others_find_at_once() {
+    let server = server();
+    let domain = server.domain();
+    let hubs: Vec<PostgresStore> = (0..3).map(|_| PostgresStore::open(&server.address(), &domain).unwrap()).collect();
+    hubs[0].put_book(&shift_book("A")).unwrap();
+    let all: BTreeSet<u32> = std::thread::scope(|scope| {
+        let posting: Vec<_> = hubs
+            .iter()
+            .enumerate()
+            .map(|(nth, hub)| {
+                let others = &hubs;
+                scope.spawn(move || {
+                    let mut given = Vec::new();
+                    for n in 0..20 {
+                        let text = format!("hub{nth} number{n} fresh{nth}x{n}");
+                        let at = hub.post(entry("A", "Zoe", "s", &text), vec![], "zoe").unwrap();
+                        for other in others {
+                            assert_eq!(ids(other, &format!("\"hub{nth} number{n}\"")), [at.id]);
+                            assert_eq!(ids(other, &format!("~esh{nth}x{n} author:zoe")).first(), Some(&at.id));
+                        }
+                        given.push(at.id);
+                    }
+                    given
+                })
+            })
+            .collect();
+        posting.into_iter().flat_map(|posting| posting.join().unwrap()).collect()
+    });
+    // No id was given twice, and none was left out.
+    assert_eq!(all, (1..=60).collect());
+    // A change is told to whoever waits at another hub.
+    let begin = hubs[1].last_change().unwrap();
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| hubs[1].wait_for_change(begin, Duration::from_secs(60)).unwrap());
+        hubs[2].delete(&EntryRef::new("A", 60), "max", false).unwrap();
+        assert!(waiting.join().unwrap() > begin);
+    });
+    assert_eq!(hubs[0].post(entry("A", "Zoe", "s", "next"), vec![], "zoe").unwrap().id, 61);
+    let bytes: Vec<u8> = (0..2_500_000u32).map(|n| (n % 253) as u8).collect();
+    let upload = hubs[0].upload(&mut &bytes[..], MAX_ATTACHMENT).unwrap();
+    let sha = upload.sha().clone();
+    let mut new = entry("A", "Zoe", "s", "with a file");
+    new.content.attachments = vec![upload.attachment("a.bin", Time(1))];
+    hubs[0].post(new, vec![upload], "zoe").unwrap();
+    // From anywhere in it, over the ends of its pieces.
+    let mut reader = hubs[2].attachment(&sha).unwrap();
+    assert_eq!(reader.size(), 2_500_000);
+    for (at, length) in [(0, 10), (1_048_570, 20), (2_097_000, 403_000), (2_499_990, 100)] {
+        reader.seek(SeekFrom::Start(at)).unwrap();
+        let mut read = Vec::new();
+        reader.by_ref().take(length).read_to_end(&mut read).unwrap();
+        let end = (at + length).min(2_500_000);
+        assert!(read == bytes[at as usize..end as usize], "{length} at {at}");
+    }
+    for hub in &hubs {
+        assert_eq!(hub.check(&mut |_, _| true).unwrap(), [""; 0]);
+    }
+}
+
+/// A server of its own: the other tests' one stays up.
+#[test]
+#[ignore = "needs PostgreSQL: make test-all"]
+fn a_server_that_comes_back_is_used_again() {
+    let server = server::Server::start();
+    let store = server.store();
+    store.put_book(&shift_book("A")).unwrap();
+    let first = store.post(entry("A", "Zoe", "s", "before"), vec![], "zoe").unwrap();
+    // Several connections of each kind are open.
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                found(&store, "before");
+                store.entry(&first).unwrap();
+            });
+        }
+    });
+    let begin = store.last_change().unwrap();
+    store.wait_for_change(begin, Duration::from_millis(1)).unwrap();
+    server.end();
+    type Call<'a> = &'a dyn Fn() -> Result<(), StoreError>;
+    let calls: [(&str, Call<'_>); 3] = [
+        ("entry", &|| store.entry(&first).map(drop)),
+        ("search", &|| store.search(&Search::default(), &Stop::default()).map(drop)),
+        ("post", &|| store.post(entry("A", "Zoe", "s", "lost"), vec![], "zoe").map(drop)),
+    ];
+    for (what, call) in calls {
+        for _ in 0..2 {
+            assert!(matches!(call(), Err(StoreError::Lost(_))), "{what} while there is no server");
+        }
+    }
+    server.run();
+    for (what, call) in calls {
+        // There was a call that said so; this one connects again.
+        call().unwrap_or_else(|error| panic!("{what}: {error}"));
+    }
+    assert_eq!((ids(&store, "before"), ids(&store, "lost")), (vec![1], vec![2]));
+    assert!(store.wait_for_change(begin, Duration::from_secs(60)).unwrap() > begin);
+    // Cut while nobody looks: one call fails, the next does not.
+    server.end();
+    server.run();
+    for (what, call) in calls {
+        let failed = (0..3).filter(|_| call().is_err()).count();
+        assert!(failed <= 1, "{what} failed {failed} times");
+    }
+    assert_eq!(store.check(&mut |_, _| true).unwrap(), [""; 0]);
+}
+
+#[test]
+#[ignore = "needs PostgreSQL: make test-all"]
+fn a_statement_of_an_abandoned_search_is_ended() {
+    let server = server();
+    let domain = server.domain();
+    let store = PostgresStore::open(&server.address(), &domain).unwrap();
+    store.put_book(&shift_book("A")).unwrap();
+    store.post(entry("A", "Zoe", "s", "text"), vec![], "zoe").unwrap();
+    // Somebody holds the table, so that the statement does not end by itself.
+    let mut other = postgres::Client::connect(&server.address(), postgres::NoTls).unwrap();
+    let mut held = other.transaction().unwrap();
+    held.batch_execute(&format!("LOCK TABLE tampu_book_{domain}.word IN ACCESS EXCLUSIVE MODE")).unwrap();
+    let stop = Stop::default();
+    let search = Search { query: "text".into(), time: Duration::from_secs(60), ..Search::default() };
+    let page = std::thread::scope(|scope| {
+        let searching = scope.spawn(|| store.search(&search, &stop).unwrap());
+        std::thread::sleep(Duration::from_millis(200));
+        stop.stop();
+        searching.join().unwrap()
+    });
+    assert_eq!((page.stopped, page.hits.len(), page.next), (Some(Stopped::Abandoned), 0, None));
+    let late = Search { query: "text".into(), time: Duration::from_millis(100), ..Search::default() };
+    assert_eq!(store.search(&late, &Stop::default()).unwrap().stopped, Some(Stopped::TimeLimit));
+    // The server does nothing for them any longer.
+    let begun = Instant::now();
+    let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%word%'";
+    while held.query_one(waiting, &[]).unwrap().get::<_, i64>(0) > 0 {
+        assert!(begun.elapsed() < Duration::from_secs(60), "a statement goes on");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    held.rollback().unwrap();
+    assert_eq!(ids(&store, "text"), [1]);
+}
+
+#[test]
+#[ignore = "needs PostgreSQL: make test-all"]
+fn a_database_of_a_later_release_is_left_alone() {
+    let server = server();
+    let domain = server.domain();
+    drop(PostgresStore::open(&server.address(), &domain).unwrap());
+    let mut client = postgres::Client::connect(&server.address(), postgres::NoTls).unwrap();
+    client.batch_execute(&format!("UPDATE tampu_book_{domain}.layout SET done = 99")).unwrap();
+    let error = PostgresStore::open(&server.address(), &domain).unwrap_err();
+    assert!(error.to_string().contains("later release"), "{error}");
+    let nowhere = PostgresStore::open("host=/nowhere user=x", "demo").unwrap_err();
+    assert!(matches!(nowhere, StoreError::Lost(_)), "{nowhere}");
+}
+
+#[test]
+#[ignore = "needs PostgreSQL: make test-all"]
+fn many_open_new_logbooks_at_the_same_time() {
+    let server = server();
+    let domain = server.domain();
+    std::thread::scope(|scope| {
+        for _ in 0..6 {
+            scope.spawn(|| {
+                let store = PostgresStore::open(&server.address(), &domain).unwrap();
+                store.put_book(&shift_book("A")).unwrap();
+                // Everybody's words, attributes and options are new.
+                let mut new = entry("A", "Zoe", "s", "the very same new words of all");
+                new.content.attributes.push(EntryAttribute::new("System", "Magnet"));
+                new.content.attributes.push(EntryAttribute::new("Place", "point 8"));
+                store.post(new, vec![], "zoe").unwrap();
+            });
+        }
+    });
+    let store = PostgresStore::open(&server.address(), &domain).unwrap();
+    assert_eq!(ids(&store, "\"very same\" ~agne system:magnet"), [6, 5, 4, 3, 2, 1]);
+    assert_eq!(store.books().unwrap().len(), 1);
+    assert_eq!(store.check(&mut |_, _| true).unwrap(), [""; 0]);
+}
+
+#[test]
+#[ignore = "needs PostgreSQL: make test-all"]
+fn a_large_book_is_searched_span_by_span() {
+    let server = server();
+    let dir = tempfile::tempdir().unwrap();
+    let stores: [Box<dyn Store>; 2] = [Box::new(SqliteStore::open(dir.path()).unwrap()), Box::new(server.store())];
+    let total = 6000u32;
+    let (mut date, mut batches) = (1_000_000_000, Vec::new());
+    for id in 1..=total {
+        // Bursts of one second, days, and years in which nobody wrote; the ids are in another order than the dates.
+        date += [0, 0, 1, 40, 3000, 90_000][(id * 7 % 6) as usize] + if id % 1500 == 0 { 100_000_000 } else { 0 };
+        let text = format!(
+            "common {} third{} n{id} {}",
+            if id % 2 == 0 { "even" } else { "odd" },
+            id % 3,
+            if id % 997 == 0 { "rare\tword\\n" } else { "usual" }
+        );
+        let id = 1 + (id * 7919) % 6007;
+        let mut new = entry("A", ["Zoe", "Max"][(id % 2) as usize], &format!("subject {}", id % 50), &text);
+        new.date = Some(Time(date * 1_000_000_000));
+        batches.push(Imported { id, thread: id, digest: [id as u8; 16], entry: new, draft: None });
+    }
+    for store in &stores {
+        store.put_book(&shift_book("A")).unwrap();
+        for batch in batches.chunks(700) {
+            store.import("A", batch.to_vec(), vec![], "import").unwrap();
+        }
+        store.imported().unwrap();
+    }
+    let queries = [
+        "",
+        "common",
+        "even third1",
+        "rare",
+        "\"rare word\"",
+        "-even",
+        "-even -third1",
+        "even OR rare",
+        "n17",
+        "n1*",
+        "~are",
+        "third0 -(even OR rare)",
+        "/n12\\d5 /",
+        "author:max subject:=\"subject 7\"",
+        "since:2003 until:2006 odd",
+        "nothing",
+        "\"common even third0\"",
+        "until:2001-10 third2",
+    ];
+    for query in queries {
+        for (sort, descending) in [
+            (Sort::Date, true),
+            (Sort::Date, false),
+            (Sort::Id, true),
+            (Sort::Attribute("Subject".into()), false),
+            (Sort::Attribute("Author".into()), true),
+        ] {
+            let search = Search {
+                query: query.into(),
+                sort: sort.clone(),
+                descending,
+                limit: 300,
+                count_to: 100_000,
+                count_looks: 100_000,
+                time: Duration::from_secs(60),
+                ..Search::default()
+            };
+            let mut starts = [Start::First, Start::First];
+            for page in 0..40 {
+                let pages: Vec<_> = stores
+                    .iter()
+                    .zip(&starts)
+                    .map(|(store, start)| {
+                        let search = Search { start: start.clone(), ..search.clone() };
+                        let page = store.search(&search, &Stop::default()).unwrap();
+                        let ids: Vec<u32> = page.hits.iter().map(|hit| hit.entry.at.id).collect();
+                        (ids, page.count, page.stopped, page.next)
+                    })
+                    .collect();
+                let (a, b) = (&pages[0], &pages[1]);
+                assert_eq!((&a.0, a.1, a.2), (&b.0, b.1, b.2), "{query:?} by {sort:?} {descending}, page {page}");
+                let (Some(a), Some(b)) = (a.3.clone(), b.3.clone()) else { break };
+                starts = [Start::After(a), Start::After(b)];
+                // A few pages of the long ones tell as much as all.
+                if page == 3 && descending {
+                    break;
+                }
+            }
+        }
+    }
+    assert_eq!(stores[1].check(&mut |_, _| true).unwrap(), [""; 0]);
+    assert_eq!(stores[0].digests("A").unwrap(), stores[1].digests("A").unwrap());
+    // The same again changes nothing.
+    let again = stores[1].import("A", batches[..50].to_vec(), vec![], "import").unwrap();
+    assert!(again.iter().all(|outcome| *outcome == tampu_logbook::store::ImportOutcome::Same));
+}
+
+#[test]
+#[ignore = "needs PostgreSQL: make test-all"]
+fn any_text_is_kept_as_it_is() {
+    let server = server();
+    let store = server.store();
+    store.put_book(&shift_book("A")).unwrap();
+    for text in ["a\0b nul", "\u{1}\"odd\"", "\\N", "tab\tand\r\nline", "😀 装置停止"] {
+        let at = store.post(entry("A", "Zoe", "s", text), vec![], "zoe").unwrap();
+        assert_eq!(store.entry(&at).unwrap().content.text, text);
+        let imported =
+            Imported { id: at.id + 100, thread: at.id + 100, entry: entry("A", "Zoe", "s", text), ..Imported::default() };
+        store.import("A", vec![imported], vec![], "import").unwrap();
+        assert_eq!(store.entry(&EntryRef::new("A", at.id + 100)).unwrap().content.text, text);
+        store.delete(&EntryRef::new("A", at.id + 100), "zoe", false).unwrap();
+    }
+    // More words than positions could be counted, and one of them at the end.
+    let long: String = (0..200_000).map(|n| format!("w{} ", n % 3000)).collect::<String>() + "the end";
+    let at = store.post(entry("A", "Zoe", "s", &long), vec![], "zoe").unwrap();
+    assert_eq!((ids(&store, "\"the end\""), ids(&store, "\"w2999 w0 w1\"")), (vec![at.id], vec![at.id]));
+}
+
+/// Where the other process finds its database; only in it are these set.
+const ADDRESS: &str = "TAMPU_TEST_ADDRESS";
+const DOMAIN: &str = "TAMPU_TEST_DOMAIN";
+
+/// Not a test by itself: what the other process does.
+#[test]
+fn be_the_one_who_posts() {
+    let (Ok(address), Ok(domain)) = (std::env::var(ADDRESS), std::env::var(DOMAIN)) else { return };
+    let store = PostgresStore::open(&address, &domain).unwrap();
+    for n in 0..u32::MAX {
+        let bytes: Vec<u8> = (0..1_200_000 + n).map(|at| (at * 31 + n * 7) as u8).collect();
+        let upload = store.upload(&mut &bytes[..], MAX_ATTACHMENT).unwrap();
+        let mut new = entry("A", "Zoe", &format!("number {n}"), "posted until the end");
+        new.content.attachments = vec![upload.attachment("data.bin", Time(1))];
+        let at = store.post(new, vec![upload], "zoe").unwrap();
+        println!("posted {}", at.id);
+    }
+}
+
+#[test]
+#[ignore = "needs PostgreSQL: make test-all"]
+fn a_hub_that_is_killed_leaves_entries_whole() {
+    let server = server();
+    let domain = server.domain();
+    let store = PostgresStore::open(&server.address(), &domain).unwrap();
+    store.put_book(&shift_book("A")).unwrap();
+    let mut last = 0;
+    for round in 0..8 {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "be_the_one_who_posts", "--nocapture"])
+            .env(ADDRESS, server.address())
+            .env(DOMAIN, &domain)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let out = BufReader::new(child.stdout.take().unwrap());
+        let mut posted = out.lines().map_while(Result::ok).filter_map(|line| line.strip_prefix("posted ")?.parse::<u32>().ok());
+        for _ in 0..1 + round % 3 {
+            last = posted.next().expect("it posts until it is killed");
+        }
+        std::thread::sleep(Duration::from_millis(3 * round));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        last = posted.last().unwrap_or(last);
+        // The server notices, and takes back what was not committed; the next one who posts waits for that.
+        let own = store.post(entry("A", "Max", "s", "own"), vec![], "max").unwrap().id;
+        assert!((last + 1..=last + 2).contains(&own), "{last} answered, then {own}");
+        assert_eq!(store.check(&mut |_, _| true).unwrap(), [""; 0], "after round {round}");
+        assert_eq!(store.books().unwrap()[0].entries, u64::from(own));
+    }
+}

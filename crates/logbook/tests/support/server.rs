@@ -1,0 +1,130 @@
+//! A PostgreSQL server of the test's own: in a directory of its own, on a unix socket, gone when nobody uses it any longer.
+
+#![allow(dead_code, reason = "each test uses a part of it")]
+
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    sync::{Arc, Mutex, Weak, atomic::AtomicU32, atomic::Ordering},
+    time::{Duration, Instant},
+};
+
+use rustix::process::{Pid, Signal, kill_process};
+use tampu_logbook::store::postgres::PostgresStore;
+
+/// How long it may take to start, or to end.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The server.
+pub struct Server {
+    dir: tempfile::TempDir,
+    process: Mutex<Option<Child>>,
+    next: AtomicU32,
+}
+
+/// The one of this process, which all its tests share.
+pub fn server() -> Arc<Server> {
+    static SHARED: Mutex<Weak<Server>> = Mutex::new(Weak::new());
+    let mut shared = SHARED.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    shared.upgrade().unwrap_or_else(|| {
+        let server = Arc::new(Server::start());
+        *shared = Arc::downgrade(&server);
+        server
+    })
+}
+
+/// A program of the server; Debian keeps them apart from others.
+fn program(name: &str) -> PathBuf {
+    let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let mut found: Vec<PathBuf> =
+        versions.map(|version| version.path().join("bin").join(name)).filter(|path| path.exists()).collect();
+    found.sort();
+    found.pop().unwrap_or_else(|| panic!("there is no {name}: 'scripts/need.sh postgres' installs PostgreSQL"))
+}
+
+/// A command that does not run as root, which PostgreSQL refuses, and ends with this process.
+fn as_somebody(program: &Path) -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "INT"]);
+    if rustix::process::getuid().is_root() {
+        command.args(["--reuid", "postgres", "--regid", "postgres", "--init-groups"]);
+    }
+    command.arg(program).stdin(Stdio::null());
+    command
+}
+
+impl Server {
+    /// Starts one.
+    pub fn start() -> Server {
+        let dir = tempfile::Builder::new().prefix("tampu-pg").tempdir().unwrap();
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o777)).unwrap();
+        let made = as_somebody(&program("initdb"))
+            .args(["--auth=trust", "--no-sync", "--username=tampu", "--encoding=UTF8", "--locale=C", "-D"])
+            .arg(dir.path().join("data"))
+            .output()
+            .unwrap();
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        let server = Server { dir, process: Mutex::new(None), next: AtomicU32::new(0) };
+        server.run();
+        server
+    }
+
+    /// Starts it, and waits until it answers.
+    pub fn run(&self) {
+        let log = fs::File::options().create(true).append(true).open(self.dir.path().join("log")).unwrap();
+        // The thread that starts a process is the one whose end ends it; this one stays as long as the process.
+        let (dir, (tell, told)) = (self.dir.path().to_owned(), std::sync::mpsc::channel());
+        std::thread::spawn(move || {
+            let child = as_somebody(&program("postgres"))
+                .arg("-D")
+                .arg(dir.join("data"))
+                .arg("-k")
+                .arg(&dir)
+                .args(["-c", "listen_addresses=", "-c", "fsync=off", "-c", "max_connections=300", "-c", "shared_buffers=64MB"])
+                .stdout(log.try_clone().unwrap())
+                .stderr(log)
+                .spawn()
+                .unwrap();
+            tell.send(child).unwrap();
+            std::thread::park();
+        });
+        *self.process.lock().unwrap() = Some(told.recv().unwrap());
+        let begun = Instant::now();
+        while let Err(error) = postgres::Client::connect(&self.address(), postgres::NoTls) {
+            let log = fs::read_to_string(self.dir.path().join("log")).unwrap_or_default();
+            assert!(begun.elapsed() < PATIENCE, "{error}\n{log}");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Ends it at once: connections are cut, transactions rolled back.
+    pub fn end(&self) {
+        if let Some(mut child) = self.process.lock().unwrap().take() {
+            kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+            child.wait().unwrap();
+        }
+    }
+
+    /// Where it is.
+    pub fn address(&self) -> String {
+        format!("host={} user=tampu dbname=postgres", self.dir.path().display())
+    }
+
+    /// A name of a domain that nobody has.
+    pub fn domain(&self) -> String {
+        format!("test{}", self.next.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Logbooks that nobody else has.
+    pub fn store(&self) -> PostgresStore {
+        PostgresStore::open(&self.address(), &self.domain()).unwrap()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
