@@ -17,6 +17,7 @@ import itertools
 import json
 import os
 import re
+import shutil
 import socket
 import sys
 import tempfile
@@ -30,8 +31,9 @@ OUTPUT_BOUND = INPUT_BOUND = 64 << 20
 LINE_BOUND = 1 << 30
 # Rows of numbers up to this length are written as JSON numbers, longer ones in base64.
 PLAIN_ELEMENTS = 32
-# How soon a device that cannot be found is looked for again, in seconds.
-RETRY_S = 3
+# How soon a device that cannot be found is looked for again, and a kind of events that an attribute does not send, in seconds. Tango itself
+# would ask for the second every 10 s, for each attribute and kind.
+RETRY_S, RETRY_KIND_S = 3, 300
 WORKERS = 4
 # How long the lines that wait may take when stdin has ended, in seconds.
 LAST_WORDS_S = 2
@@ -59,6 +61,12 @@ SILENCE = re.compile(
 )
 
 
+# Errors by which an attribute says that it does not send events of a kind.
+NOT_SENT = {
+    "API_AttributePollingNotStarted", "API_EventPropertiesNotSet", "API_AttributeNotDataReadyEnabled", "API_EventSupported", "API_NotSupportedFeature",
+}  # fmt: skip
+
+
 def failure(reason, description, origin="tango_bridge.py"):
     """An error as both sides write it."""
     return {"reason": reason, "description": str(description), "origin": origin, "severity": "error"}
@@ -80,12 +88,13 @@ class Bounded:
         self.dropped = collections.Counter()
         self.changed = threading.Condition()
 
-    def put(self, item, size, name=None):
-        """Adds it; what has a name is dropped when there is no room. Says whether it is there."""
+    def put(self, item, size, name=None, before=()):
+        """Adds it, and `before` in front of it; what has a name is dropped when there is no room. Says whether it is there."""
         with self.changed:
             if name is not None and self.bytes and self.bytes + size > self.bound:
                 self.dropped[name] += 1
                 return False
+            self.items.extend((one, 0) for one in before)
             self.items.append((item, size))
             self.bytes += size
             self.changed.notify_all()
@@ -163,6 +172,7 @@ class Output:
                 try:
                     view = view[os.write(OUT, view) :]
                 except OSError:
+                    SERVER.clear()
                     os._exit(0)  # nobody reads any more
 
     def finish(self):
@@ -229,9 +239,8 @@ def value_of(data_type, data_format, data):
         x, y = (shape[1], shape[0]) if len(shape) == 2 and array.size else (0, 0)
     value.update(x=x, y=y)
     flat = array.ravel()
-    # JSON has no infinities, and short texts of floating point are exact only as doubles.
-    plain = flat.size <= PLAIN_ELEMENTS and (flat.dtype.kind != "f" or bool(numpy.isfinite(flat).all()))
-    if not plain:
+    # JSON has no infinities, and not everybody reads its texts of floating point exactly.
+    if flat.size > PLAIN_ELEMENTS or flat.dtype.kind == "f":
         value["base64"] = encoded(numpy.ascontiguousarray(flat).tobytes())
     elif data_type == "DevBoolean":
         value["data"] = [bool(one) for one in flat]
@@ -341,9 +350,12 @@ class Listener:
                 line["reason"], silent = "error", any(SILENCE.match(reason) for reason in reasons)
                 line["lost"] = silent
                 self.silent = self.silent or silent
+                if reasons & NOT_SENT:
+                    SUBSCRIPTIONS.later(lambda: subscription.set_aside(self.kind))
             line["failures"] = failures
         elif self.kind == "configuration":
-            OUTPUT.say({"config": {"attribute": address.text, "config": config_of(address.name, event.attr_conf)}}, address.text)
+            # Never dropped: without it the attribute is not there at all.
+            OUTPUT.say({"config": {"attribute": address.text, "config": config_of(address.name, event.attr_conf)}})
             if self._heard() != "update":
                 SUBSCRIPTIONS.later(lambda: SUBSCRIPTIONS.look_at(address, subscription.proxy))
             return
@@ -419,6 +431,16 @@ class Subscription:
                 else:
                     number = proxy.subscribe_event(self.address.attribute, EVENT_TYPES[kind], listener, **PATIENT)
                 self.ids.append((kind, number))
+
+    def set_aside(self, kind):
+        """Asks no more for events of a kind that the attribute does not send, and again much later."""
+        with self.lock:
+            number = next((number for one, number in self.ids if one == kind), None)
+            if self.ended or number is None:
+                return
+            self.ids.remove((kind, number))
+            self.proxy.unsubscribe_event(number)
+        SUBSCRIPTIONS.later(lambda: self.begin(self.proxy), RETRY_KIND_S)
 
     def end(self):
         """Takes it back."""
@@ -530,20 +552,33 @@ class Subscriptions:
 
         def task():
             try:
-                parts = (pattern.split("/") + ["*"] * 4)[:4]
-                wanted = re.compile(re.escape(parts[3]).replace(r"\*", ".*").replace(r"\?", "."), re.IGNORECASE)
+                path, mark, options = pattern.partition("#")
+                if mark:
+                    # One device, which says itself where it is.
+                    device, _, last = path.rpartition("/")
+                    devices, behind = [device], mark + options
+                else:
+                    parts = (path.split("/") + ["*"] * 4)[:4]
+                    devices, behind, last = tango.Database().get_device_exported("/".join(parts[:3])), "", parts[3]
+                wanted = re.compile(re.escape(last).replace(r"\*", ".*").replace(r"\?", "."), re.IGNORECASE)
                 found, silent = [], []
-                for device in tango.Database().get_device_exported("/".join(parts[:3])):
+                for device in devices:
                     try:
-                        names = self._proxy(device).get_attribute_list()
-                        found += [f"{device}/{name}" for name in names if wanted.fullmatch(name)]
+                        proxy = self._proxy(device + behind)
+                        if not ours(proxy):
+                            found += [f"{device}/{name}{behind}" for name in proxy.get_attribute_list() if wanted.fullmatch(name)]
                     except tango.DevFailed:
-                        silent.append(device)
+                        silent.append(device + behind)
                 OUTPUT.say({"listed": {"pattern": pattern, "attributes": found, "silent": silent}}, request=request)
             except tango.DevFailed as why:
                 OUTPUT.error(failures_of(why.args)[0], request=request, pattern=pattern)
 
         self.later(task)
+
+
+def ours(proxy):
+    """Whether a device is one of a bridge: what it has came from Tampu, and does not go back."""
+    return proxy.info().server_id.lower().startswith("tampubridge/")
 
 
 TANGO_NAMES = {"configuration": "ATTR_CONF_EVENT", "interface": "INTERFACE_CHANGE_EVENT"}
@@ -700,7 +735,8 @@ class Served:
                 device.get_device_attr().get_w_attr_by_name(self.attribute).set_write_value(point)
             if self.built_in and not invalid:
                 (device.set_state if self.attribute.lower() == "state" else device.set_status)(data)
-        self.last = last
+        if not wish.get("passing"):
+            self.last = last
         for kind in kinds:
             if kind == "change":
                 device.push_change_event(self.attribute, *pushed)
@@ -788,6 +824,10 @@ class Server:
         self.wish, self.asked = None, threading.Event()
         self.attributes, self.gone, self.devices = {}, {}, {}
         self.pushes, self.up = Bounded(INPUT_BOUND), threading.Event()
+        # How many pushes of each attribute found no room since the last that did; the thread that reads stdin has them.
+        self.missed = collections.Counter()
+        # Where the list of devices lies until Tango has read it.
+        self.place = None
 
     def find(self, name):
         """An attribute that is served."""
@@ -801,11 +841,15 @@ class Server:
         if self.wish is not None:
             raise Refused("Tampu_AlreadyServing", "a process can be one device server; start another")
         wish = {"devices": [wish], **wish} if "device" in wish else wish
-        served = [Served(config) for device in wish["devices"] for config in device["attributes"]]
-        names = {device["device"].lower() for device in wish["devices"]}
-        for one in served:
-            if one.device_name.lower() not in names:
-                raise Refused("Tampu_BadConfig", f"{one.config['name']} is of none of the devices")
+        names, served = {device["device"].lower() for device in wish["devices"]}, []
+        for config in (config for device in wish["devices"] for config in device["attributes"]):
+            try:
+                one = Served(config)
+                if one.device_name.lower() not in names:
+                    raise Refused("Tampu_BadConfig", f"{config['name']} is of none of the devices")
+                served.append(one)
+            except Refused as why:
+                OUTPUT.error(why.failure, attribute=config["name"])
         self.attributes = {one.config["name"].lower(): one for one in served}
         self.wish = {**wish, "id": request}
         self.asked.set()
@@ -815,19 +859,25 @@ class Server:
         wish = self.wish
         names, server, instance = [one["device"] for one in wish["devices"]], "TampuBridge", wish.get("instance", "tampu")
         database = bool(wish.get("database"))
-        arguments, address, place = [server, instance], None, None
+        arguments, address = [server, instance], None
         # A class for each device: in Tango attributes of one name are of one type in all devices of a class.
         classes = {name: Bridged if database else type(f"Tampu{n}", (Bridged,), {}) for n, name in enumerate(names, 1)}
         try:
             if database:
-                with_database(server, instance, names)
+                for other in with_database(server, instance, names):
+                    names.remove(other)
+                    self.attributes = {name: one for name, one in self.attributes.items() if one.device_name.lower() != other.lower()}
+                if not names:
+                    raise Refused("Tampu_OtherServer", "all devices are other servers' in the database")
             else:
                 host, port = wish.get("host", "127.0.0.1"), wish.get("port") or free_port(wish.get("host", "127.0.0.1"))
                 address = f"{host}:{port}"
-                place = tempfile.NamedTemporaryFile("w", suffix=".tango", encoding="ascii")  # pylint: disable=consider-using-with
-                place.writelines(f'{server}/{instance}/DEVICE/{one.__name__}: "{name}"\n' for name, one in classes.items())
-                place.flush()
-                arguments += ["-ORBendPoint", f"giop:tcp:{address}", f"-file={place.name}"]
+                # A directory, because Tango writes its file anew when an attribute is configured: once that is gone, it cannot.
+                self.place = tempfile.mkdtemp(prefix="tampu-tango-devices-")
+                path = os.path.join(self.place, "devices")
+                with open(path, "w", encoding="ascii") as devices:
+                    devices.writelines(f'{server}/{instance}/DEVICE/{one.__name__}: "{name}"\n' for name, one in classes.items())
+                arguments += ["-ORBendPoint", f"giop:tcp:{address}", f"-file={path}"]
 
             def begun():
                 self._begun(address, names)
@@ -835,13 +885,22 @@ class Server:
             tango.server.run(tuple(dict.fromkeys(classes.values())), args=arguments, post_init_callback=begun, raises=True)
         except tango.DevFailed as why:
             OUTPUT.error(failures_of(why.args)[0], request=wish["id"])
+        except Refused as why:
+            OUTPUT.error(why.failure, request=wish["id"])
         except Exception as why:  # pylint: disable=broad-except
             OUTPUT.error(failure("Tampu_CannotServe", f"{type(why).__name__}: {why}"), request=wish["id"])
         finally:
-            if place:
-                place.close()
+            self.clear()
+
+    def clear(self):
+        """Leaves nothing behind; may be called at any time, by any thread."""
+        if self.place:
+            shutil.rmtree(self.place, ignore_errors=True)
 
     def _begun(self, address, names):
+        # Tango has read it, and this process may be ended at any moment from here on. It would read it once more when a client has the server
+        # restart; that ends this process then, and who started it begins anew with all attributes, which Tango itself would not bring back.
+        self.clear()
         for one in list(self.attributes.values()):
             try:
                 self._add(one)
@@ -864,8 +923,16 @@ class Server:
         if not one.built_in:
             device.set_data_ready_event(one.attribute, True)
         if one.config.get("polled_ms"):
-            # Tango sends periodic events of what it polls, and of nothing else.
-            device.poll_attribute(one.attribute, int(one.config["polled_ms"]))
+            # Tango sends periodic events of what it polls, and of nothing else. It polls nothing that is asked for before the server runs.
+            self.pushes.put(("poll", None, one.config["name"]), 0)
+
+    def poll(self, _request, name):
+        """Has Tango poll an attribute, once the server runs."""
+        if tango.Util.instance().is_svr_starting():
+            SUBSCRIPTIONS.later(lambda: self.pushes.put(("poll", None, name), 0), 0.1)
+            return
+        one = self.find(name)
+        self.devices[one.device_name.lower()].poll_attribute(one.attribute, int(one.config["polled_ms"]))
 
     def add(self, request, config):
         """One more attribute of a device that is served."""
@@ -927,6 +994,18 @@ class Server:
         except (Refused, KeyError, IndexError, TypeError, ValueError, OverflowError) as why:
             OUTPUT.could_not_convert(one.config["name"], "out", why)
 
+    def offer(self, request, wish, size):
+        """A push, which may be dropped. The next of the attribute that is not has the clients told first that some were missed."""
+        name, before = wish.get("attribute", "") if isinstance(wish, dict) else "", []
+        if self.missed[name]:
+            what = {**failure("API_MissedEvents", f"{self.missed[name]} events found no room on the way", "tampu"), "severity": "warning"}
+            kinds = [kind for kind in ("change", "alarm", "archive", "user") if kind in EVENT_TYPES]
+            before.append(("push", None, {"attribute": name, "kinds": kinds, "passing": True, "failures": [what]}))
+        if self.pushes.put(("push", request, wish), size, name, before):
+            self.missed.pop(name, None)
+        else:
+            self.missed[name] += 1
+
     def run_pushes(self):
         """The thread that pushes, in order."""
         self.up.wait()
@@ -940,12 +1019,23 @@ class Server:
 
 
 def with_database(server, instance, names):
-    """Registers the devices, so that the server finds itself in the database."""
-    database = tango.Database()
+    """Registers the devices, so that the server finds itself in the database; returns those that are another server's."""
+    database, refused = tango.Database(), []
     for name in names:
+        try:
+            owner = database.get_device_info(name).ds_full_name
+        except tango.DevFailed:
+            owner = ""  # the database does not know it
+        if owner and owner.lower() != f"{server}/{instance}".lower():
+            # To register it here would take it away from there.
+            what = f"{name} is a device of {owner} in the database; a name is one server's"
+            OUTPUT.error(failure("Tampu_OtherServer", what), attribute=f"{name}/*")
+            refused.append(name)
+            continue
         info = tango.DbDevInfo()
         info.server, info._class, info.name = f"{server}/{instance}", "Bridged", name  # pylint: disable=protected-access
         database.add_device(info)
+    return refused
 
 
 def free_port(host):
@@ -997,8 +1087,10 @@ def understand(line):
             OUTPUT.error(failure("Tampu_NotServed", "nothing is served yet"), request=request)
             return
         # Only pushes may be dropped; the others are few.
-        name = what.get("attribute", "") if verb == "push" and isinstance(what, dict) else None
-        SERVER.pushes.put((verb, request, what), len(line), name)
+        if verb == "push":
+            SERVER.offer(request, what, len(line))
+        else:
+            SERVER.pushes.put((verb, request, what), len(line))
     else:
         OUTPUT.error(failure("Tampu_BadRequest", f"'{verb}' is no request"), request=request)
 
@@ -1013,6 +1105,7 @@ def read_lines():
         if line.strip():
             understand(line)
     OUTPUT.finish()
+    SERVER.clear()
     # Tango's own way to end takes seconds, and a subscription to what is not there holds it longer.
     os._exit(0)
 

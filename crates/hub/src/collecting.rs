@@ -55,33 +55,40 @@ const LOOK: Duration = Duration::from_millis(250);
 
 /// Tells in the log when the archive cannot be written or compacted, when it can again, and what it removed. Nothing is lost meanwhile (writers keep what
 /// is not acknowledged, up to their caches), but somebody has to make room.
-struct Watch {
+pub(crate) struct Watch {
     // Dropped first: that ends the worker.
     stop: Option<Sender<()>>,
     worker: Option<JoinHandle<()>>,
 }
 
 impl Watch {
-    fn start(archive: Arc<LocalArchive>, logger: Logger) -> std::io::Result<Watch> {
+    /// Watches the archive of this name, by what it says of itself.
+    pub(crate) fn start(
+        name: &'static str,
+        stuck: impl Fn() -> Option<String> + Send + 'static,
+        compaction_stuck: impl Fn() -> Option<String> + Send + 'static,
+        news: impl Fn() -> Vec<News> + Send + 'static,
+        logger: Logger,
+    ) -> std::io::Result<Watch> {
         let (stop, stopped) = channel::<()>();
         let work = move || {
             let (mut written, mut compacted) = (None, None);
             while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(LOOK) {
-                let stuck = archive.stuck();
+                let stuck = stuck();
                 match &stuck {
-                    Some(why) if stuck != written => alert!(logger, "the archive cannot be written: {why}"),
-                    None if written.is_some() => notice!(logger, "the archive is written again"),
+                    Some(why) if stuck != written => alert!(logger, "{name} cannot be written: {why}"),
+                    None if written.is_some() => notice!(logger, "{name} is written again"),
                     _ => {}
                 }
                 written = stuck;
-                let stuck = archive.compaction_stuck();
+                let stuck = compaction_stuck();
                 match &stuck {
-                    Some(why) if stuck != compacted => error!(logger, "the archive cannot be compacted: {why}"),
-                    None if compacted.is_some() => notice!(logger, "the archive is compacted again"),
+                    Some(why) if stuck != compacted => error!(logger, "{name} cannot be compacted: {why}"),
+                    None if compacted.is_some() => notice!(logger, "{name} is compacted again"),
                     _ => {}
                 }
                 compacted = stuck;
-                archive.news().iter().for_each(|news| tell(&logger, news));
+                news().iter().for_each(|news| tell(name, &logger, news));
             }
         };
         let worker = std::thread::Builder::new().name("archive watch".to_owned()).spawn(work)?;
@@ -89,18 +96,18 @@ impl Watch {
     }
 }
 
-fn tell(logger: &Logger, news: &News) {
+fn tell(name: &str, logger: &Logger, news: &News) {
     match *news {
         News::Removed { files, records, bytes, earliest, latest } => {
             let (earliest, latest) = (earliest.to_acs(), latest.to_acs());
             notice!(
                 logger,
-                "the archive removed what it need not keep: {records} records of {earliest} to {latest}, in {files} files of {bytes} bytes"
+                "{name} removed what it need not keep: {records} records of {earliest} to {latest}, in {files} files of {bytes} bytes"
             );
         }
         News::TooLarge { over } => warning!(
             logger,
-            "the archive is {over} bytes larger than collector.keep_gb, but collector.keep_at_least_days keeps everything in it"
+            "{name} is {over} bytes larger than collector.keep_gb, but collector.keep_at_least_days keeps everything in it"
         ),
     }
 }
@@ -132,7 +139,15 @@ impl Collecting {
             ..CollectorOptions::new(directory.join("rejected"))
         };
         let collector = Collector::start(participant, archive.clone(), options)?;
-        let watch = Watch::start(archive.clone(), logger).map_err(CollectingError::Watch)?;
+        let watched = (archive.clone(), archive.clone(), archive.clone());
+        let watch = Watch::start(
+            "the archive",
+            move || watched.0.stuck(),
+            move || watched.1.compaction_stuck(),
+            move || watched.2.news(),
+            logger,
+        )
+        .map_err(CollectingError::Watch)?;
         Ok(Collecting { directory, _watch: watch, collector, archive })
     }
 

@@ -23,10 +23,14 @@ use tampu_log::{
 use tampu_types::{Domain, Level, SourceName};
 
 use crate::{
-    inputs::settings::{Epics, Syslog},
+    book::settings::BookSettings,
+    bulk::settings::Bulk,
+    history::{Events, LONGEST_KB},
+    inputs::settings::{Door, Epics, Syslog},
     metrics::Metrics,
     routes::settings::{RouteSettings, TargetSettings},
     rules::Allow,
+    tango::settings::Tango,
 };
 
 /// A part a hub can play.
@@ -47,6 +51,9 @@ impl Role {
     /// All of them.
     pub const ALL: [Role; 4] = [Role::Node, Role::Collector, Role::Book, Role::Console];
 
+    /// What a hub does if nothing is said.
+    pub const USUAL: [Role; 3] = [Role::Node, Role::Collector, Role::Book];
+
     /// Its name in settings.
     pub fn name(self) -> &'static str {
         match self {
@@ -59,7 +66,7 @@ impl Role {
 
     /// Whether this release can play it.
     pub fn is_here(self) -> bool {
-        matches!(self, Role::Node | Role::Collector)
+        !matches!(self, Role::Console)
     }
 }
 
@@ -76,7 +83,7 @@ impl FromStr for Role {
         let known = Role::ALL.into_iter().find(|role| role.name().eq_ignore_ascii_case(text.trim()));
         known.ok_or_else(|| ConfigError::Value {
             setting: "roles".to_owned(),
-            why: format!("'{text}' is no role; this release has node and collector"),
+            why: format!("'{text}' is no role; this release has node, collector and book"),
         })
     }
 }
@@ -100,6 +107,8 @@ pub struct Config {
     pub allow: Vec<Allow>,
     /// The collector.
     pub collector: Collector,
+    /// Which events the collector keeps.
+    pub events: Events,
     /// What keeps this host's records while no collector does.
     pub spool: Spool,
     /// What one source may send to be kept.
@@ -108,6 +117,12 @@ pub struct Config {
     pub syslog: Syslog,
     /// The log of EPICS's IOCs, taken in.
     pub epics: Epics,
+    /// What flows of bulk data are like, for the commands that send and receive.
+    pub bulk: Bulk,
+    /// The bridge to Tango.
+    pub tango: Tango,
+    /// The logbook.
+    pub book: BookSettings,
     /// How the hub is, for Prometheus.
     pub metrics: Metrics,
     /// The hub's own log, as far as somebody has said something of it.
@@ -198,16 +213,20 @@ impl Default for Config {
             logger: Vec::new(),
             log_flags: LogPatch::default(),
             file: None,
-            roles: vec![Role::Node, Role::Collector],
+            roles: Role::USUAL.to_vec(),
             data: default_data(|name| std::env::var(name).ok()),
             run: None,
             network: Network::default(),
             allow: Vec::new(),
             collector: Collector::default(),
+            events: Events::default(),
             spool: Spool::default(),
             quota: Quotas::default(),
             syslog: Syslog::default(),
             epics: Epics::default(),
+            bulk: Bulk::default(),
+            tango: Tango::default(),
+            book: BookSettings::default(),
             metrics: Metrics::default(),
             route: Vec::new(),
             target: BTreeMap::new(),
@@ -291,7 +310,8 @@ pub enum ConfigError {
 impl Config {
     /// A hub for a test: everything it keeps or opens is below this directory.
     pub fn isolated(directory: &Path) -> Config {
-        Config { data: directory.join("data"), run: Some(directory.join("run")), ..Config::default() }
+        let book = BookSettings { listen: Door::loopback(0), ..BookSettings::default() };
+        Config { data: directory.join("data"), run: Some(directory.join("run")), book, ..Config::default() }
     }
 
     /// The file, if there is one, then the environment.
@@ -320,7 +340,7 @@ impl Config {
         })
     }
 
-    /// Applies `TAMPU_DOMAIN`, `TAMPU_ROLES`, `TAMPU_DATA_DIR`, `TAMPU_RUN_DIR`, and of `TAMPU_LOG_*` what concerns one process.
+    /// Applies `TAMPU_DOMAIN`, `TAMPU_ROLES`, `TAMPU_DATA_DIR`, `TAMPU_RUN_DIR`, `TAMPU_BOOK_LISTEN`, `TAMPU_BOOK_POSTGRES`, and of `TAMPU_LOG_*` what concerns one process.
     fn apply_environment(&mut self, variable: impl Fn(&str) -> Option<String>) -> Result<(), ConfigError> {
         let set = |name: &str| variable(name).filter(|value| !value.is_empty());
         if let Some(domain) = set("TAMPU_DOMAIN") {
@@ -336,6 +356,13 @@ impl Config {
         if let Some(run) = set("TAMPU_RUN_DIR") {
             self.run = Some(run.into());
         }
+        if let Some(listen) = set("TAMPU_BOOK_LISTEN") {
+            let wrong = |why: String| ConfigError::Value { setting: "TAMPU_BOOK_LISTEN".to_owned(), why };
+            self.book.listen = listen.parse().map_err(|error: crate::inputs::settings::BadDoor| wrong(error.to_string()))?;
+        }
+        if let Some(postgres) = set("TAMPU_BOOK_POSTGRES") {
+            self.book.postgres = Some(postgres);
+        }
         // Of logs a file's word beats the environment's: `tampu_log::logger::config` says why.
         let mut log = LogPatch::default();
         override_by(set, "TAMPU_LOG_LEVEL", &mut log.level)?;
@@ -350,10 +377,13 @@ impl Config {
     pub fn check(&self) -> Result<(), ConfigError> {
         let wrong = |setting: &str, why: String| Err(ConfigError::Value { setting: setting.to_owned(), why });
         if self.roles.is_empty() {
-            return wrong("roles", "a hub without a role has nothing to do; give at least one of node, collector".to_owned());
+            return wrong(
+                "roles",
+                "a hub without a role has nothing to do; give at least one of node, collector, book".to_owned(),
+            );
         }
         if let Some(role) = self.roles.iter().find(|role| !role.is_here()) {
-            return wrong("roles", format!("'{role}' comes in a later release; this one has node and collector"));
+            return wrong("roles", format!("'{role}' comes in a later release; this one has node, collector and book"));
         }
         if !self.network.listen.is_empty() && self.network.key_file.is_none() {
             return wrong(
@@ -362,6 +392,11 @@ impl Config {
             );
         }
         self.check_collector()?;
+        self.book.check().map_err(|(setting, why)| ConfigError::Value { setting: format!("book.{setting}"), why })?;
+        if !(1..=LONGEST_KB).contains(&self.events.longest_kb) {
+            let why = format!("{} KiB: an event that is kept may have 1 KiB to {} MiB", self.events.longest_kb, LONGEST_KB >> 10);
+            return wrong("events.longest_kb", why);
+        }
         let Spool { per_source_mb, total_mb, .. } = self.spool;
         for (setting, mib) in [("spool.per_source_mb", per_source_mb), ("spool.total_mb", total_mb)] {
             if !(1..=1 << 24).contains(&mib) {
@@ -369,6 +404,13 @@ impl Config {
             }
         }
         crate::routes::check(self)?;
+        self.bulk.check().map_err(|error| ConfigError::Value { setting: "bulk.flow".to_owned(), why: error.to_string() })?;
+        if self.tango.enabled {
+            let database = self.tango.database(std::env::var("TANGO_HOST").ok());
+            self.tango
+                .check(&database)
+                .map_err(|error| ConfigError::Value { setting: format!("tango.{}", error.setting), why: error.why })?;
+        }
         for (setting, bytes) in [("syslog.max_message", self.syslog.max_message), ("epics.max_line", self.epics.max_line)] {
             if !(480..=1 << 20).contains(&bytes) {
                 return wrong(setting, format!("{bytes} bytes: a message may have 480 to 1048576 of them"));
@@ -432,6 +474,11 @@ impl Config {
             Some(dir) => dir.join(tampu_types::name::escape(self.domain.as_str())),
             None => self.domain_data().join("spool"),
         }
+    }
+
+    /// Where the logbook is kept.
+    pub fn book_dir(&self) -> PathBuf {
+        self.book.dir.clone().unwrap_or_else(|| self.domain_data().join(crate::book::DIRECTORY))
     }
 
     /// How long records gather at least before they go to the disk together.

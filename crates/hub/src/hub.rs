@@ -33,20 +33,28 @@ use tampu_log::{
 use tampu_types::{Level, SourceName};
 
 use crate::{
+    book::{self, Book, BookError},
+    bulk::{Transfers, TransfersError},
     collecting::{Collecting, CollectingError},
     config::{Config, ConfigError, Role, default_log},
+    history::{self, History, HistoryError},
     inputs::{self, InputError, InputReport, Inputs, settings::Door},
     metrics::{Server, Subjects},
     rules::Rules,
+    tango::{Bridge, BridgeError, SOURCE},
 };
 
 /// A running hub. Dropping it ends it; [`Hub::stop`] says how that went.
 pub struct Hub {
     // Fields are dropped in this order: what writes first, what carries it last.
     metrics: Option<Server>,
+    book: Option<Book>,
+    tango: Option<Arc<Bridge>>,
+    transfers: Option<Arc<Transfers>>,
     inputs: Arc<Inputs>,
     rings: Option<RingKeeper>,
     spool: Option<Arc<Spool>>,
+    history: Option<History>,
     logger: Logger,
     collecting: Option<Arc<Collecting>>,
     engine: Arc<dyn Engine>,
@@ -84,9 +92,15 @@ pub enum HubError {
     /// The collector.
     #[error(transparent)]
     Collecting(#[from] CollectingError),
+    /// The history of events.
+    #[error(transparent)]
+    History(#[from] HistoryError),
     /// Logs of other programs cannot be taken in.
     #[error(transparent)]
     Input(#[from] InputError),
+    /// The bridge to Tango cannot work.
+    #[error(transparent)]
+    Tango(#[from] BridgeError),
     /// There is no place for its metrics.
     #[error("metrics cannot be served at {address}: {why}")]
     Metrics {
@@ -95,6 +109,12 @@ pub enum HubError {
         /// What the system said.
         why: io::Error,
     },
+    /// The logbook.
+    #[error(transparent)]
+    Book(#[from] BookError),
+    /// Bulk transfers cannot be listened to.
+    #[error(transparent)]
+    Transfers(#[from] TransfersError),
     /// The system has no more threads.
     #[error("starting the hub's log: {0}")]
     Log(io::Error),
@@ -129,6 +149,17 @@ impl Hub {
             None
         };
 
+        let history = match &collecting {
+            Some(_) if config.events.history => Some(History::start(
+                &config.events,
+                &config.domain_data().join(history::DIRECTORY),
+                config.archive(),
+                participant(name_of("events"))?,
+                access.clone(),
+                logger.clone(),
+            )?),
+            _ => None,
+        };
         let spool = match &node {
             Some(_) if config.spool.enabled => start_spool(&config, participant(name_of("spool"))?, &logger),
             _ => None,
@@ -139,16 +170,46 @@ impl Hub {
         };
         // Last, so that somebody keeps what they take in.
         let inputs = Arc::new(start_inputs(&config, participant, &access)?);
+        let tango = if config.tango.enabled {
+            let participant = participant(format!("{SOURCE}{}", config.tango.instance()))?;
+            Some(Arc::new(start_tango(&config, &participant, logger.clone())?))
+        } else {
+            None
+        };
+        // With the archive: one hub of an installation has it, and one account is enough.
+        let transfers = match &collecting {
+            Some(_) => Some(Arc::new(Transfers::start(&own, logger.clone())?)),
+            None => None,
+        };
         let subjects = Subjects {
             participant: own,
+            transfers: transfers.clone(),
             node: node.clone(),
             collecting: collecting.clone(),
             spool: spool.clone(),
+            history: history.as_ref().map(History::reporter),
             inputs: inputs.clone(),
+            tango: tango.clone(),
             sources: config.metrics.sources,
         };
         let metrics = start_metrics(&config, subjects)?;
-        let hub = Hub { metrics, inputs, rings, spool, logger, collecting, engine, node, client, config };
+        let book = if has(Role::Book) { start_book(&config, &client, &logger)? } else { None };
+        let hub = Hub {
+            metrics,
+            book,
+            tango,
+            transfers,
+            inputs,
+            rings,
+            spool,
+            history,
+            logger,
+            collecting,
+            engine,
+            node,
+            client,
+            config,
+        };
         hub.announce();
         Ok(hub)
     }
@@ -174,11 +235,25 @@ impl Hub {
             info!(self.logger, "records are kept in {}", collecting.directory().display(); records = records);
             faults.iter().for_each(|fault| warning!(self.logger, "the archive: {fault}"));
         }
+        if let Some(history) = &self.history {
+            let (records, faults) = history.found();
+            info!(self.logger, "events are kept in {}", history.directory().display(); records = records);
+            faults.iter().for_each(|fault| warning!(self.logger, "the events' archive: {fault}"));
+        }
         for address in self.inputs.addresses() {
             info!(self.logger, "taking in {address}"; address = address.as_str());
         }
         if let Some(metrics) = &self.metrics {
             info!(self.logger, "metrics are at http://{}/metrics", metrics.address(); address = metrics.address().to_string());
+        }
+        if let Some(book) = &self.book {
+            info!(self.logger, "the logbook is kept in {}", book.kept_in());
+            if let Some(url) = book.url() {
+                info!(self.logger, "the logbook's API is at {url}{}", book::api::BASE; address = url.as_str());
+            }
+            if book.is_elsewhere() {
+                notice!(self.logger, "the port {} is taken: the logbook has another one", book::settings::PORT);
+            }
         }
         let config = &self.config;
         for (input, door) in [("syslog", config.syslog.udp), ("syslog", config.syslog.tcp), ("epics", config.epics.listen)] {
@@ -214,6 +289,11 @@ impl Hub {
         self.inputs.addresses()
     }
 
+    /// The logbook, if this hub keeps one.
+    pub fn book(&self) -> Option<&Book> {
+        self.book.as_ref()
+    }
+
     /// What the inputs have counted.
     pub fn input_reports(&self) -> Vec<InputReport> {
         self.inputs.reports()
@@ -231,13 +311,38 @@ impl Hub {
         }
         notice!(self.logger, "hub of domain '{}' stops", self.config.domain);
         self.logger.flush(Duration::from_secs(1));
-        let Hub { metrics, inputs, rings, spool, .. } = &mut self;
+        let Hub { metrics, book, tango, transfers, inputs, rings, spool, history, .. } = &mut self;
         drop(metrics.take());
+        drop(book.take());
+        drop(tango.take());
+        drop(transfers.take());
         drop(std::mem::take(inputs));
         // Before the log it tells of recoveries in.
         drop(rings.take());
         drop(spool.take());
+        drop(history.take());
         drop(self);
+    }
+}
+
+/// Serves the logbook. A hub that was not told to have one is still a hub where it cannot, and says so.
+fn start_book(config: &Config, client: &ZenohConfig, logger: &Logger) -> Result<Option<Book>, HubError> {
+    let run = client.run_dir.domain(&config.domain).map_err(NodeError::RunDir)?.path().to_owned();
+    let given = book::Given {
+        settings: &config.book,
+        domain: config.domain.as_str(),
+        directory: config.book_dir(),
+        run,
+        host: host(),
+        logger: logger.clone(),
+    };
+    match Book::start(given) {
+        Ok(book) => Ok(Some(book)),
+        Err(error) if config.roles == Role::USUAL && config.book == book::settings::BookSettings::default() => {
+            alert!(logger, "there is no logbook: {error}");
+            Ok(None)
+        }
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -351,6 +456,18 @@ fn start_inputs(
         inputs.epics(&config.epics, &participant, logger)?;
     }
     Ok(inputs)
+}
+
+/// Carries events from and to Tango. What is missing there is told and tried again: a hub does not wait for it.
+fn start_tango(config: &Config, participant: &Participant, logger: Logger) -> Result<Bridge, BridgeError> {
+    let database = config.tango.database(std::env::var("TANGO_HOST").ok());
+    Bridge::start(participant, config.tango.clone(), database, move |news| {
+        if news.is_trouble() {
+            warning!(logger, "the bridge to Tango: {news}");
+        } else {
+            notice!(logger, "the bridge to Tango: {news}");
+        }
+    })
 }
 
 /// Serves metrics, if the configuration wants them served.

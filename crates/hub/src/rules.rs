@@ -13,7 +13,10 @@ use tampu_bus::{
 };
 use tampu_types::{TopicFilter, TopicName};
 
-use crate::config::{Config, Role};
+use crate::{
+    config::{Config, Role},
+    inputs::settings::Door,
+};
 
 /// Whom a rule is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -90,8 +93,12 @@ impl Rules {
     /// Asks whether who has the domain's key may come in at each address the hub is to be open at.
     pub(crate) fn check_doors(&self, config: &Config) -> Result<(), Denied> {
         let stranger = Principal::KeyHolder(config.domain.clone());
-        let mut addresses = config.network.listen.iter().chain(&config.network.connect);
-        addresses.try_for_each(|address| self.authorise(&stranger, Verb::Enter, &Resource::Address(address.clone())))
+        let has_book = config.roles.contains(&Role::Book);
+        let book =
+            [config.book.listen, config.book.elog_listen].into_iter().filter(|_| has_book).filter_map(Door::beyond_this_host);
+        let addresses =
+            config.network.listen.iter().chain(&config.network.connect).cloned().chain(book.map(|address| address.to_string()));
+        addresses.into_iter().try_for_each(|address| self.authorise(&stranger, Verb::Enter, &Resource::Address(address)))
     }
 
     /// These rules, and who is on the bus of this hub.

@@ -14,8 +14,11 @@ use tampu_log::{
 
 use super::text::{Text, seconds};
 use crate::{
+    bulk::{Counts, Transfers},
     collecting::Collecting,
+    history,
     inputs::{InputReport, Inputs},
+    tango::{self, Bridge},
 };
 
 /// What the page tells of.
@@ -28,8 +31,14 @@ pub(crate) struct Subjects {
     pub collecting: Option<Arc<Collecting>>,
     /// Its spool, if it has one.
     pub spool: Option<Arc<Spool>>,
+    /// Bulk transfers, if it keeps account of them.
+    pub transfers: Option<Arc<Transfers>>,
+    /// Its history of events, if it keeps one.
+    pub history: Option<history::Reporter>,
     /// What it takes in.
     pub inputs: Arc<Inputs>,
+    /// Its bridge to Tango, if it runs one.
+    pub tango: Option<Arc<Bridge>>,
     /// Sources that have series of their own.
     pub sources: usize,
 }
@@ -54,8 +63,28 @@ impl Subjects {
         if let Some(spool) = &self.spool {
             spooled(&mut text, &spool.report(), self.sources);
         }
+        if let Some(transfers) = &self.transfers {
+            bulk(&mut text, transfers.counts());
+        }
+        if let Some(history) = &self.history {
+            events(&mut text, &history.report());
+        }
         inputs(&mut text, &self.inputs.reports());
+        if let Some(bridge) = &self.tango {
+            bridged(&mut text, &bridge.report());
+        }
         text.finish()
+    }
+}
+
+fn bulk(text: &mut Text, counts: Counts) {
+    for (name, kind, help, value) in [
+        ("tampu_bulk_transfers_total", "counter", "Bulk transfers that ended.", counts.ended),
+        ("tampu_bulk_incomplete_transfers_total", "counter", "Those that somebody has not got all of.", counts.incomplete),
+        ("tampu_bulk_bytes_total", "counter", "Bytes of bulk transfers that ended.", counts.bytes),
+        ("tampu_bulk_transfers_under_way", "gauge", "Bulk transfers that have begun and not ended.", counts.under_way),
+    ] {
+        text.family(name, kind, help).value(&[], value);
     }
 }
 
@@ -216,6 +245,20 @@ fn spooled(text: &mut Text, report: &SpoolReport, limit: usize) {
     }
 }
 
+fn events(text: &mut Text, report: &history::Report) {
+    for (name, kind, help, count) in [
+        ("tampu_history_rows_total", "counter", "Rows of the history of events that were written.", report.kept),
+        ("tampu_history_lost_events_total", "counter", "Events that could not be kept.", report.lost),
+        ("tampu_history_waiting_events", "gauge", "Events that wait for the archive.", report.waiting),
+        ("tampu_history_waiting_bytes", "gauge", "Bytes of these events.", report.waiting_bytes),
+        ("tampu_history_rows", "gauge", "Rows in the history.", report.rows),
+        ("tampu_history_bytes", "gauge", "Bytes of the history on disk.", report.bytes),
+        ("tampu_history_stuck", "gauge", "1 while nothing can be written.", u64::from(report.stuck)),
+    ] {
+        text.family(name, kind, help).value(&[], count);
+    }
+}
+
 fn inputs(text: &mut Text, reports: &[InputReport]) {
     if reports.is_empty() {
         return;
@@ -239,6 +282,48 @@ fn inputs(text: &mut Text, reports: &[InputReport]) {
         for report in reports {
             text.value(&[("input", report.input)], count(report));
         }
+    }
+}
+
+/// A family with a series for each direction: name, type, help, from Tango, to Tango.
+type Ways = (&'static str, &'static str, &'static str, u64, u64);
+
+fn bridged(text: &mut Text, report: &tango::Report) {
+    let ways: [Ways; 4] = [
+        (
+            "tampu_tango_attributes",
+            "gauge",
+            "Attributes that are followed, and served.",
+            report.from_tango_attributes,
+            report.to_tango_attributes,
+        ),
+        ("tampu_tango_events_total", "counter", "Events that were carried.", report.from_tango, report.to_tango),
+        (
+            "tampu_tango_lost_events_total",
+            "counter",
+            "Events for which there was no room.",
+            report.lost_from_tango,
+            report.lost_to_tango,
+        ),
+        (
+            "tampu_tango_not_carried_events_total",
+            "counter",
+            "Events that the other side cannot have.",
+            report.not_carried_from_tango,
+            report.not_carried_to_tango,
+        ),
+    ];
+    for (name, kind, help, from, to) in ways {
+        text.family(name, kind, help).value(&[("direction", "from_tango")], from);
+        text.value(&[("direction", "to_tango")], to);
+    }
+    for (name, kind, help, count) in [
+        ("tampu_tango_silent_attributes", "gauge", "Attributes of Tango whose source is not heard.", report.silent_attributes),
+        ("tampu_tango_gaps_total", "counter", "How often Tango or the bus told of missed events.", report.gaps),
+        ("tampu_tango_refused_total", "counter", "How often an attribute could not be bridged.", report.refused),
+        ("tampu_tango_restarts_total", "counter", "How often a Python process died.", report.restarts),
+    ] {
+        text.family(name, kind, help).value(&[], count);
     }
 }
 
@@ -290,6 +375,8 @@ mod tests {
         collector(&mut text, &report(1), 3);
         inputs(&mut text, &[InputReport { input: "syslog", counts: Default::default(), open: 0 }]);
         spooled(&mut text, &SpoolReport { sources: vec![SourceSpool::default()], ..SpoolReport::default() }, 3);
+        bridged(&mut text, &tango::Report::default());
+        events(&mut text, &history::Report { lost: 3, ..history::Report::default() });
         for line in text.finish().lines().filter_map(|line| line.strip_prefix("# TYPE ")) {
             let name = line.split(' ').next().unwrap();
             assert!(spec.contains(&format!("`{name}`")), "{name} is not in spec/metrics.md");

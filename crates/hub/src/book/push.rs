@@ -1,0 +1,273 @@
+//! New matches of a search, pushed to whoever asked for them (server-sent events).
+//!
+//! One worker waits for changes of the store, whoever makes them, reads each changed entry once, and holds it against what each
+//! subscriber wants: no search is repeated. A subscriber's queue is bounded; who does not read it is cut and told, and can go on
+//! from the last event it got.
+
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::JoinHandle,
+    time::{Duration, Instant},
+};
+
+use bytes::Bytes;
+use http::{StatusCode, request::Parts};
+use serde::Serialize;
+use tampu_log::{Logger, warning};
+use tampu_logbook::{
+    book::same_name,
+    entry::{Change, Entry, EntryRef},
+    people::{People, Right},
+    plain::plain,
+    query::{
+        Node,
+        eval::Subject,
+        marks::{Marked, snippet},
+        parse,
+    },
+    store::{CHANGES_KEPT, EntryChange, Store, StoreError},
+};
+use tokio::sync::mpsc;
+
+use super::{body::Told, now, problem::Problem, reception::Met};
+
+/// Subscribers at a time.
+pub const SUBSCRIBERS: usize = 256;
+/// Of one login, or of one address for guests.
+pub const OF_ONE: usize = 32;
+/// Events that wait for one subscriber; with a further one it is cut.
+pub const QUEUE: usize = 256;
+/// Changes read at a time.
+const BATCH: usize = 200;
+/// How long the worker waits at a time, and how soon it ends.
+const LOOK: Duration = Duration::from_millis(500);
+/// How often a subscriber hears that all is well, and whether it still may listen is looked at.
+pub const HEARTBEAT: Duration = Duration::from_secs(15);
+
+/// What somebody wants to be told of.
+pub struct Wanted {
+    /// Books; none means all that they may read.
+    pub books: Vec<String>,
+    /// In the language of queries.
+    pub query: String,
+    /// After which change; only new ones, if nothing is said.
+    pub after: Option<u64>,
+    /// Who asks.
+    pub met: Met,
+}
+
+struct Subscriber {
+    wanted: Wanted,
+    /// What the `Authorization` header said.
+    said: Option<String>,
+    node: Node,
+    /// The last change it was told of, or need not be.
+    at: u64,
+    to: mpsc::Sender<Bytes>,
+    cut: Arc<AtomicBool>,
+}
+
+/// Those who listen, and who tells them.
+pub struct Pushes {
+    store: Arc<dyn Store>,
+    subscribers: Arc<Mutex<Vec<Subscriber>>>,
+    stopping: Arc<AtomicBool>,
+    worker: Mutex<Option<JoinHandle<()>>>,
+}
+
+#[derive(Serialize)]
+struct Match<'a> {
+    what: Change,
+    entry: &'a Entry,
+    snippet: Marked,
+}
+
+#[derive(Serialize)]
+struct Gone<'a> {
+    what: Change,
+    #[serde(flatten)]
+    at: &'a EntryRef,
+}
+
+impl Pushes {
+    /// Begins to wait for changes.
+    pub fn start(store: Arc<dyn Store>, people: Arc<People>, logger: Logger) -> std::io::Result<Pushes> {
+        let subscribers = Arc::new(Mutex::new(Vec::new()));
+        let stopping = Arc::new(AtomicBool::new(false));
+        let worker =
+            Worker { store: store.clone(), people, logger, subscribers: subscribers.clone(), stopping: stopping.clone() };
+        let worker = std::thread::Builder::new().name("book pushes".to_owned()).spawn(move || worker.run())?;
+        Ok(Pushes { store, subscribers, stopping, worker: Mutex::new(Some(worker)) })
+    }
+
+    /// Tells somebody from now on.
+    pub fn subscribe(&self, wanted: Wanted, head: &Parts) -> Result<Told, Problem> {
+        let last = self.store.last_change()?;
+        let names: Vec<String> =
+            self.store.books()?.into_iter().flat_map(|info| info.book.attributes).map(|one| one.name).collect();
+        let node = parse(&wanted.query, &names, now()).map_err(StoreError::from)?;
+        let (to, from) = mpsc::channel(QUEUE);
+        let (cut, mut at) = (Arc::new(AtomicBool::new(false)), wanted.after.unwrap_or(last).min(last));
+        let mut first = format!(": events of the logbook\nretry: 2000\nid: {at}\n\n");
+        if last - at > CHANGES_KEPT {
+            at = last;
+            first =
+                format!("id: {at}\nevent: reset\ndata: {{\"why\":\"more has changed than is remembered: search again\"}}\n\n");
+        }
+        // The queue is empty: there is room.
+        let _ = to.try_send(first.into());
+        let said = head.headers.get(http::header::AUTHORIZATION).and_then(|said| said.to_str().ok()).map(str::to_owned);
+        let mut subscribers = self.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
+        subscribers.retain(|one| !one.to.is_closed());
+        let who = |met: &Met| (met.principal.login.clone(), met.principal.is_guest().then_some(met.from));
+        let of_one = subscribers.iter().filter(|one| who(&one.wanted.met) == who(&wanted.met)).count();
+        if subscribers.len() >= SUBSCRIBERS || of_one >= OF_ONE {
+            let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "full", "too many listen for events already");
+            return Err(problem.help("close some, or ask again later"));
+        }
+        subscribers.push(Subscriber { wanted, said, node, at, to, cut: cut.clone() });
+        Ok(Told::Pushed(from, cut))
+    }
+
+    /// Ends all subscriptions.
+    pub fn stop(&self) {
+        self.stopping.store(true, Ordering::Release);
+        let worker = self.worker.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(worker) = worker {
+            let _ = worker.join();
+        }
+        self.subscribers.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+}
+
+impl Drop for Pushes {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+struct Worker {
+    store: Arc<dyn Store>,
+    people: Arc<People>,
+    logger: Logger,
+    subscribers: Arc<Mutex<Vec<Subscriber>>>,
+    stopping: Arc<AtomicBool>,
+}
+
+impl Worker {
+    fn run(&self) {
+        let (mut beat, mut failing) = (Instant::now(), false);
+        while !self.stopping.load(Ordering::Acquire) {
+            let done = self.turn();
+            if let Err(error) = &done {
+                if !failing {
+                    warning!(self.logger, "changes of the logbook cannot be pushed for now: {error}");
+                }
+                std::thread::sleep(LOOK);
+            }
+            failing = done.is_err();
+            if beat.elapsed() >= HEARTBEAT {
+                beat = Instant::now();
+                self.heartbeat();
+            }
+        }
+    }
+
+    /// Tells each subscriber what it has not been told, or waits a while for something new.
+    fn turn(&self) -> Result<(), StoreError> {
+        let behind = {
+            let mut all = self.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
+            all.retain(|one| !one.to.is_closed());
+            all.iter().map(|one| one.at).min()
+        };
+        let Some(behind) = behind else {
+            std::thread::sleep(LOOK.min(Duration::from_millis(50)));
+            return Ok(());
+        };
+        if self.store.wait_for_change(behind, LOOK)? <= behind {
+            return Ok(());
+        }
+        let changes = self.store.changes(behind, BATCH)?;
+        for change in &changes {
+            let entry = match self.store.entry(&change.at) {
+                Ok(entry) => Some(entry),
+                Err(StoreError::Gone(_) | StoreError::NoEntry(_) | StoreError::NoBook(_)) => None,
+                Err(error) => return Err(error),
+            };
+            self.tell(change, entry.as_ref());
+        }
+        Ok(())
+    }
+
+    fn tell(&self, change: &EntryChange, entry: Option<&Entry>) {
+        let subject = entry.map(Subject::of);
+        // Most want the same of an entry without its text.
+        let short = entry.map(|entry| {
+            let mut short = entry.clone();
+            short.content.text.clear();
+            short
+        });
+        let text = entry.map(|entry| plain(entry.content.encoding, &entry.content.text));
+        let mut all = self.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain_mut(|one| {
+            if one.at >= change.number {
+                return true;
+            }
+            one.at = change.number;
+            let books = &one.wanted.books;
+            let reads = one.wanted.met.principal.rights.may(Right::Read, &change.at.book)
+                && (books.is_empty() || books.iter().any(|book| same_name(book, &change.at.book)));
+            if !reads {
+                return true;
+            }
+            let matched = subject.as_ref().is_some_and(|subject| subject.is_meant(&one.node));
+            let (kind, data) = match (&short, &text) {
+                (Some(entry), Some(text)) if matched => {
+                    let data = Match { what: change.what, entry, snippet: snippet(&one.node, text) };
+                    ("match", serde_json::to_string(&data))
+                }
+                _ if change.what == Change::Posted && subject.is_some() => return true,
+                _ => ("gone", serde_json::to_string(&Gone { what: change.what, at: &change.at })),
+            };
+            let Ok(data) = data else { return true };
+            one.push(format!("id: {}\nevent: {kind}\ndata: {data}\n\n", change.number))
+        });
+    }
+
+    /// Says that all is well to those who still may listen.
+    fn heartbeat(&self) {
+        let mut all = self.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain_mut(|one| {
+            let met = &mut one.wanted.met;
+            let bearer = one.said.as_deref().and_then(|said| said.split_once(' ')).map(|(_, token)| token.trim());
+            let again = self.people.look_again(&met.principal, met.secret.as_deref().or(bearer));
+            match again {
+                Ok(principal) => {
+                    met.principal = principal;
+                    one.push(": all is well\n\n".to_owned())
+                }
+                Err(_) => {
+                    one.cut.store(true, Ordering::Release);
+                    false
+                }
+            }
+        });
+    }
+}
+
+impl Subscriber {
+    /// Tells something; whether it still listens. Who does not read is cut.
+    fn push(&mut self, text: String) -> bool {
+        match self.to.try_send(text.into()) {
+            Ok(()) => true,
+            Err(mpsc::error::TrySendError::Closed(_)) => false,
+            Err(mpsc::error::TrySendError::Full(_)) => {
+                self.cut.store(true, Ordering::Release);
+                false
+            }
+        }
+    }
+}

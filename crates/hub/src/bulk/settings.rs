@@ -1,0 +1,333 @@
+//! What a site sets for flows of bulk data: `[[bulk.flow]]`. A hub only checks it; `tampu bulk send`, `recv` and `relay` go by it.
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use serde::{Deserialize, Serialize};
+use tampu_bulk::{Name, group::Group};
+
+/// All of it.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Bulk {
+    /// In order; what a later one says of a flow holds.
+    pub flow: Vec<FlowPatch>,
+}
+
+/// Which side of a flow is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Direction {
+    /// Where data leaves: a sender, or the giving side of a distributor.
+    Send,
+    /// Where it comes: a receiver, or the taking side of a distributor.
+    Recv,
+}
+
+/// Which way data goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Protocol {
+    /// What both ends can: shared memory on one host, else TCP.
+    Auto,
+    /// On the connection itself.
+    Tcp,
+    /// Through memory that both map.
+    Shm,
+    /// As datagrams.
+    Udp,
+    /// As datagrams to a multicast group.
+    Multicast,
+}
+
+/// What becomes of a receiver that is too slow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Slow {
+    /// It gets no more of the transfer.
+    Cut,
+    /// What it has no time for is left out.
+    Skip,
+}
+
+/// What is said of a flow; what is not said is as flags, the environment or the command have it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FlowPatch {
+    /// Its stream.
+    pub stream: Name,
+    /// Its name.
+    #[serde(default = "default_flow")]
+    pub flow: Name,
+    /// One side only; without it both are meant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub direction: Option<Direction>,
+    /// Which way data goes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protocol: Option<Protocol>,
+    /// Whether it has checksums.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checksum: Option<bool>,
+    /// Where connections are taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub endpoint: Option<SocketAddr>,
+    /// The name or address that senders are told to connect to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub announce: Option<String>,
+    /// How many receivers must be there before a transfer begins.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub receivers: Option<usize>,
+    /// At most so many 10^6 bytes a second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throttle_mb: Option<f64>,
+    /// What becomes of a receiver that is too slow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slow: Option<Slow>,
+    /// The multicast group that data goes to, `ADDRESS[:PORT]`.
+    #[serde(default, skip_serializing_if = "Option::is_none", with = "group_text")]
+    pub multicast: Option<Group>,
+    /// The address of the interface that the group goes out at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interface: Option<Ipv4Addr>,
+    /// How many networks the group may go through.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttl: Option<u8>,
+}
+
+/// A group as text.
+mod group_text {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+    use tampu_bulk::group::Group;
+
+    pub fn serialize<S: Serializer>(group: &Option<Group>, serializer: S) -> Result<S::Ok, S::Error> {
+        match group {
+            Some(group) => serializer.collect_str(group),
+            None => serializer.serialize_none(),
+        }
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Group>, D::Error> {
+        String::deserialize(deserializer)?.parse().map(Some).map_err(D::Error::custom)
+    }
+}
+
+/// What a flow is called that has no name of its own.
+pub fn default_flow() -> Name {
+    // A constant that the rules for names allow.
+    Name::new("data").unwrap_or_else(|_| unreachable!("'data' is a name"))
+}
+
+/// A value that cannot be.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("of {flow}: {setting}: {why}")]
+pub struct BadFlow {
+    /// `stream#flow`.
+    pub flow: String,
+    /// Which setting.
+    pub setting: &'static str,
+    /// What is wrong.
+    pub why: String,
+}
+
+/// The fastest throttle, 10^6 bytes a second: beyond it nothing is held.
+const FASTEST_MB: f64 = 1e6;
+/// The slowest.
+const SLOWEST_MB: f64 = 1e-3;
+
+impl FlowPatch {
+    /// Nothing said.
+    pub fn new(stream: Name, flow: Name) -> FlowPatch {
+        FlowPatch {
+            stream,
+            flow,
+            direction: None,
+            protocol: None,
+            checksum: None,
+            endpoint: None,
+            announce: None,
+            receivers: None,
+            throttle_mb: None,
+            slow: None,
+            multicast: None,
+            interface: None,
+            ttl: None,
+        }
+    }
+
+    /// What a later one says holds.
+    fn under(self, later: &FlowPatch) -> FlowPatch {
+        FlowPatch {
+            protocol: later.protocol.or(self.protocol),
+            checksum: later.checksum.or(self.checksum),
+            endpoint: later.endpoint.or(self.endpoint),
+            announce: later.announce.clone().or(self.announce),
+            receivers: later.receivers.or(self.receivers),
+            throttle_mb: later.throttle_mb.or(self.throttle_mb),
+            slow: later.slow.or(self.slow),
+            multicast: later.multicast.or(self.multicast),
+            interface: later.interface.or(self.interface),
+            ttl: later.ttl.or(self.ttl),
+            ..self
+        }
+    }
+
+    fn is_for(&self, direction: Direction) -> bool {
+        self.direction.is_none_or(|own| own == direction)
+    }
+
+    fn check(&self) -> Result<(), BadFlow> {
+        let wrong = |setting, why: String| Err(BadFlow { flow: format!("{}#{}", self.stream, self.flow), setting, why });
+        if let Some(throttle) = self.throttle_mb.filter(|throttle| !(SLOWEST_MB..=FASTEST_MB).contains(throttle)) {
+            return wrong("throttle_mb", format!("{throttle} MB/s: {SLOWEST_MB} to {FASTEST_MB} can be held"));
+        }
+        if self.multicast.is_some() {
+            match (self.protocol, self.slow) {
+                (None | Some(Protocol::Auto | Protocol::Multicast), None | Some(Slow::Cut)) => {}
+                (_, Some(Slow::Skip)) => {
+                    return wrong("slow", "nothing is skipped for one receiver of a multicast group".to_owned());
+                }
+                (Some(_), _) => return wrong("protocol", "a multicast group is named too, which is another way".to_owned()),
+            }
+        }
+        // A setting that nobody looks at is a setting that does not work.
+        let of_the_other_side = match self.direction {
+            Some(Direction::Send) => self.endpoint.map(|_| "endpoint").or_else(|| self.announce.as_ref().map(|_| "announce")),
+            Some(Direction::Recv) => self
+                .receivers
+                .map(|_| "receivers")
+                .or_else(|| self.throttle_mb.map(|_| "throttle_mb"))
+                .or_else(|| self.slow.map(|_| "slow"))
+                .or_else(|| self.multicast.map(|_| "multicast"))
+                .or_else(|| self.interface.map(|_| "interface"))
+                .or_else(|| self.ttl.map(|_| "ttl")),
+            None => None,
+        };
+        match of_the_other_side {
+            Some(setting) => wrong(setting, "that is a matter of the other side".to_owned()),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Bulk {
+    /// Whether everything in it can be.
+    pub fn check(&self) -> Result<(), BadFlow> {
+        self.flow.iter().try_for_each(FlowPatch::check)?;
+        for patch in self.flow.iter().filter(|patch| patch.endpoint.is_some()) {
+            let own = self.of(&patch.stream, &patch.flow, Direction::Recv);
+            let flows = self.flows(&patch.stream, Direction::Recv);
+            let mut endpoints = flows.iter().filter_map(|flow| self.of(&patch.stream, flow, Direction::Recv).endpoint);
+            if let Some(other) = endpoints.find(|other| Some(*other) != own.endpoint) {
+                let flow = format!("{}#{}", patch.stream, patch.flow);
+                let why = format!("another flow of the stream has {other}; a receiver takes all its flows at one place");
+                return Err(BadFlow { flow, setting: "endpoint", why });
+            }
+        }
+        Ok(())
+    }
+
+    /// What holds for this side of a flow.
+    pub fn of(&self, stream: &Name, flow: &Name, direction: Direction) -> FlowPatch {
+        let meant = |patch: &&FlowPatch| patch.stream == *stream && patch.flow == *flow && patch.is_for(direction);
+        self.flow.iter().filter(meant).fold(FlowPatch::new(stream.clone(), flow.clone()), FlowPatch::under)
+    }
+
+    /// Flows of a stream that something is said of, each once.
+    pub fn flows(&self, stream: &Name, direction: Direction) -> Vec<Name> {
+        let own = self.flow.iter().filter(|patch| patch.stream == *stream && patch.is_for(direction));
+        once(own.map(|patch| &patch.flow))
+    }
+
+    /// Streams that something is said of, each once.
+    pub fn streams(&self, direction: Direction) -> Vec<Name> {
+        once(self.flow.iter().filter(|patch| patch.is_for(direction)).map(|patch| &patch.stream))
+    }
+}
+
+fn once<'a>(names: impl Iterator<Item = &'a Name>) -> Vec<Name> {
+    let mut found: Vec<Name> = Vec::new();
+    for name in names {
+        if !found.contains(name) {
+            found.push(name.clone());
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Bulk {
+        toml::from_str(text).unwrap()
+    }
+
+    fn name(text: &str) -> Name {
+        Name::new(text).unwrap()
+    }
+
+    const FILE: &str = r#"
+        [[flow]]
+        stream = "correlator"
+        flow = "spectra"
+        protocol = "tcp"
+        throttle_mb = 50
+        [[flow]]
+        stream = "Correlator"
+        flow = "spectra"
+        direction = "recv"
+        endpoint = "0.0.0.0:4711"
+        protocol = "udp"
+        [[flow]]
+        stream = "files"
+        slow = "skip"
+        [[flow]]
+        stream = "group"
+        multicast = "239.255.7.1:4711"
+        interface = "10.0.0.5"
+        ttl = 2
+    "#;
+
+    #[test]
+    fn what_is_said_later_and_of_this_side_holds() {
+        let bulk = read(FILE);
+        bulk.check().unwrap();
+        let (correlator, spectra) = (name("correlator"), name("spectra"));
+        let sent = bulk.of(&correlator, &spectra, Direction::Send);
+        assert_eq!((sent.protocol, sent.throttle_mb, sent.endpoint), (Some(Protocol::Tcp), Some(50.0), None));
+        let received = bulk.of(&correlator, &spectra, Direction::Recv);
+        assert_eq!((received.protocol, received.endpoint.map(|at| at.port())), (Some(Protocol::Udp), Some(4711)));
+        assert_eq!(bulk.of(&name("files"), &name("data"), Direction::Send).slow, Some(Slow::Skip));
+        assert_eq!(bulk.flows(&name("files"), Direction::Send), [name("data")]);
+        assert_eq!(bulk.streams(Direction::Recv), [correlator, name("files"), name("group")]);
+        let group = bulk.of(&name("group"), &name("data"), Direction::Send);
+        assert_eq!(group.multicast.map(|group| group.to_string()).as_deref(), Some("239.255.7.1:4711"));
+        assert_eq!((group.interface, group.ttl), (Some(Ipv4Addr::new(10, 0, 0, 5)), Some(2)));
+        assert_eq!(bulk.of(&name("none"), &name("data"), Direction::Send), FlowPatch::new(name("none"), name("data")));
+    }
+
+    #[test]
+    fn what_cannot_be_is_named() {
+        for (text, setting) in [
+            ("throttle_mb = 0", "throttle_mb"),
+            ("throttle_mb = nan", "throttle_mb"),
+            ("direction = \"send\"\nendpoint = \"127.0.0.1:1\"", "endpoint"),
+            ("direction = \"recv\"\nreceivers = 2", "receivers"),
+            ("direction = \"recv\"\nmulticast = \"239.255.7.1\"", "multicast"),
+            ("protocol = \"udp\"\nmulticast = \"239.255.7.1\"", "protocol"),
+            ("slow = \"skip\"\nmulticast = \"239.255.7.1\"", "slow"),
+            ("endpoint = \"127.0.0.1:1\"\n[[flow]]\nstream = \"s\"\nflow = \"b\"\nendpoint = \"127.0.0.1:2\"", "endpoint"),
+        ] {
+            let error = read(&format!("[[flow]]\nstream = \"s\"\n{text}")).check().unwrap_err();
+            assert_eq!((error.setting, error.flow.as_str()), (setting, "s#data"), "{text}");
+        }
+        for bad in [
+            "[[flow]]",
+            "[[flow]]\nstream = \"a#b\"",
+            "[[flow]]\nstream = \"a\"\nslow = \"wait\"",
+            "[[flow]]\nstream = \"a\"\nx = 1",
+            "[[flow]]\nstream = \"a\"\nmulticast = \"10.0.0.1\"",
+        ] {
+            assert!(toml::from_str::<Bulk>(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! What the archive refused to write, until it can be told: events as one gap for each attribute, word of sources as it was.
+
+use std::collections::BTreeMap;
+
+use tampu_types::event::{Reason, kept::KeptEvent};
+
+use super::accounts::Key;
+
+/// Why they are missing, as the history says it.
+const WHY: &str = "the archive could not write them";
+/// Bytes of gaps and word that are remembered. What is beyond is only counted.
+const REMEMBERED: usize = 8 << 20;
+
+/// Gaps by attribute, and word of sources in the order it came.
+#[derive(Default)]
+pub(super) struct Unwritten {
+    gaps: BTreeMap<Key, Vec<u8>>,
+    words: Vec<Vec<u8>>,
+    bytes: usize,
+}
+
+impl Unwritten {
+    /// Remembers samples that could not be written; how many of them no row will speak of.
+    pub fn add(&mut self, samples: &[Vec<u8>]) -> u64 {
+        samples.iter().map(|sample| u64::from(!self.remember(sample))).sum()
+    }
+
+    fn remember(&mut self, sample: &[u8]) -> bool {
+        let Ok(kept) = KeptEvent::parse(sample) else { return false };
+        if self.bytes >= REMEMBERED {
+            return false;
+        }
+        if kept.number == 0 {
+            self.bytes += sample.len();
+            self.words.push(sample.to_vec());
+            return true;
+        }
+        let key = (kept.incarnation, kept.attribute);
+        let before = self.gaps.remove(&key).unwrap_or_default();
+        self.bytes -= before.len();
+        // A gap that was to be written keeps its reason.
+        let note = if kept.reason == Reason::Gap { kept.note } else { WHY };
+        let gap = KeptEvent { reason: Reason::Gap, note, event: &[], ..kept };
+        let gap = match KeptEvent::parse(&before) {
+            Ok(before) => KeptEvent { from: before.from.min(kept.from), number: before.number.max(kept.number), ..before },
+            Err(_) => gap,
+        };
+        let mut bytes = Vec::new();
+        gap.encode(&mut bytes);
+        self.bytes += bytes.len();
+        self.gaps.insert(key, bytes);
+        true
+    }
+
+    /// All of it, to be written before what comes next.
+    pub fn take(&mut self) -> Vec<Vec<u8>> {
+        let Unwritten { gaps, words, .. } = std::mem::take(self);
+        gaps.into_values().chain(words).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tampu_types::{ClockState, Incarnation, Time};
+
+    use super::*;
+
+    fn sample(reason: Reason, attribute: u32, from: u64, number: u64) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        let kept = KeptEvent {
+            reason,
+            clock: ClockState::Free,
+            attribute,
+            from,
+            number,
+            time: Time(number as i64),
+            received: Time(9),
+            incarnation: Incarnation { boot: 1, pid: 2, start: 3 },
+            source: "server",
+            name: "a/b/c/d",
+            unit: "mbar",
+            note: if reason == Reason::Gap { "lost on the way" } else { "" },
+            event: b"event",
+        };
+        kept.encode(&mut bytes);
+        bytes
+    }
+
+    #[test]
+    fn what_could_not_be_written_becomes_one_gap_for_each_attribute() {
+        let mut unwritten = Unwritten::default();
+        let update = |attribute, from, number| sample(Reason::Update, attribute, from, number);
+        let lost = unwritten.add(&[update(1, 4, 5), sample(Reason::Gap, 2, 1, 3), update(1, 6, 9), update(2, 4, 4)]);
+        assert_eq!((lost, unwritten.add(&[sample(Reason::SourceDied, 1, 0, 0), b"none".to_vec()])), (0, 1));
+        // Tried again in vain, with another one behind it.
+        let again = unwritten.take();
+        assert_eq!(unwritten.add(&again) + unwritten.add(&[update(1, 10, 10)]), 0);
+        let taken = unwritten.take();
+        let told: Vec<_> = taken
+            .iter()
+            .map(|sample| KeptEvent::parse(sample).unwrap())
+            .map(|kept| (kept.reason, kept.attribute, kept.from, kept.number, kept.time.0, kept.note))
+            .collect();
+        assert_eq!(
+            told,
+            [(Reason::Gap, 1, 4, 10, 5, WHY), (Reason::Gap, 2, 1, 4, 3, "lost on the way"), (Reason::SourceDied, 1, 0, 0, 0, "")]
+        );
+        assert!(unwritten.take().is_empty() && unwritten.bytes == 0);
+    }
+}

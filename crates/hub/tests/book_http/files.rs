@@ -1,0 +1,115 @@
+//! Files of entries: who may have them, how much of them, and as what.
+
+use std::io::{Read, repeat};
+
+use serde_json::json;
+use tampu_hub::book::settings::BookSettings;
+
+use crate::site::Site;
+
+#[test]
+fn a_file_is_given_out_in_parts_and_never_as_a_page_of_ours() {
+    let site = Site::new();
+    site.shift();
+    let zoe = site.user(json!({ "login": "zoe" }));
+    let id = zoe.entry("with files");
+    let bytes: Vec<u8> = (0..100_000u32).map(|n| (n % 251) as u8).collect();
+    let path = format!("/books/Shift/entries/{id}/attachments");
+    zoe.send("POST", &format!("{path}?name=..%2F..%2Fraw.dat"), &bytes).is(201);
+    zoe.send("POST", &format!("{path}?name=page.html"), b"<script>alert(1)</script>").is(201);
+    zoe.send("POST", &format!("{path}?name=picture.svg"), b"<svg onload='alert(1)'/>").is(201);
+    zoe.send("POST", &path, b"x").is(400);
+    assert_eq!(zoe.get(&format!("/books/Shift/entries/{id}")).json()["attachments"][0]["name"], "raw.dat");
+
+    let file = format!("{path}/0");
+    let whole = zoe.get(&file).is(200);
+    assert_eq!((whole.bytes == bytes, whole.header("accept-ranges")), (true, "bytes"));
+    let part = zoe.with("range", "bytes=70000-70009").get(&file).is(206);
+    assert_eq!((&part.bytes[..], part.header("content-range")), (&bytes[70_000..70_010], "bytes 70000-70009/100000"));
+    assert_eq!(zoe.with("range", "bytes=-5").get(&file).is(206).bytes, bytes[99_995..]);
+    zoe.with("range", "bytes=100000-").get(&file).is(416);
+    zoe.with("range", "bytes=0-1").with("if-range", "\"other\"").get(&file).is(200);
+    let etag = whole.header("etag").to_owned();
+    assert!(zoe.with("if-none-match", &etag).get(&file).is(304).bytes.is_empty());
+    assert!(zoe.send("HEAD", &file, b"").is(200).bytes.is_empty());
+
+    for (number, inline) in [(1, false), (1, true), (2, true)] {
+        let said = zoe.get(&format!("{path}/{number}?inline={inline}")).is(200);
+        assert_eq!(said.header("content-type"), "application/octet-stream");
+        assert!(said.header("content-disposition").starts_with("attachment;"));
+        assert!(said.header("content-security-policy").contains("sandbox"));
+        assert_eq!(said.header("x-content-type-options"), "nosniff");
+    }
+    zoe.get(&format!("{path}/2/preview")).is(422);
+    zoe.get(&format!("{path}/0/preview")).is(422);
+}
+
+#[test]
+fn nobody_gets_a_file_by_knowing_its_digest() {
+    let site = Site::new();
+    site.shift();
+    let (zoe, max) = (site.user(json!({ "login": "zoe" })), site.user(json!({ "login": "max" })));
+    site.owner().put("/books/Secret", json!({ "name": "Secret", "attributes": [] })).is(201);
+    site.owner().put("/books/Secret/access", json!({ "grants": [{ "to": "user:zoe", "may": ["read", "write"] }] })).is(200);
+    let sha = zoe.send("POST", "/uploads", b"the secret").is(201).json()["sha"].clone();
+    let with = |sha| json!({ "text": "x", "attachments": [{ "name": "a.txt", "sha": sha }] });
+    // It waits for her entry, and for nobody else's.
+    assert_eq!(max.post("/books/Shift/entries", with(&sha)).is(422).problem(), "no-upload");
+    max.delete(&format!("/uploads/{}", sha.as_str().unwrap())).is(404);
+    zoe.post("/books/Secret/entries", with(&sha)).is(201);
+    assert_eq!(max.post("/books/Shift/entries", with(&sha)).is(422).problem(), "no-upload");
+    let id = max.entry("mine");
+    let path = format!("/books/Shift/entries/{id}");
+    max.with("if-match", "*").put(&path, with(&sha)).is(422);
+    max.get("/books/Secret/entries/1/attachments/0").is(404);
+    assert_eq!(zoe.get("/books/Secret/entries/1/attachments/0").is(200).bytes, b"the secret");
+    // An edit that does not name a file any longer lets it go; the history has it.
+    zoe.post("/books/Secret/entries", with(&sha)).is(422);
+}
+
+#[test]
+fn too_large_a_file_is_refused_and_leaves_nothing() {
+    let site = Site::with(BookSettings { attachment_mb: 1, ..BookSettings::default() });
+    site.shift();
+    let owner = site.owner();
+    owner.stream("/uploads", repeat(7).take(1 << 20)).is(201);
+    let large = owner.stream("/uploads", repeat(7).take((1 << 20) + 1));
+    assert_eq!(large.is(413).problem(), "too-large");
+    owner.send("POST", "/uploads", &vec![7; (1 << 20) + 1]).is(413);
+    let text = json!({ "text": "x".repeat(30 << 20) });
+    owner.post("/books/Shift/entries", text).is(413);
+    let text = json!({ "text": "x".repeat(17 << 20) });
+    owner.post("/books/Shift/entries", text).is(422);
+    let many: Vec<_> = (0..2000).map(|n| json!({ "name": format!("{n}"), "sha": "0".repeat(64) })).collect();
+    owner.post("/books/Shift/entries", json!({ "attachments": many })).is(422);
+    assert_eq!(owner.found(""), 0);
+    let store = site.hub.as_ref().unwrap().book().unwrap().store().clone();
+    assert_eq!(store.check(&mut |_, _| true).unwrap(), [""; 0]);
+    // Files that wait are few.
+    let statuses: Vec<u16> = (0..130u32).map(|n| owner.send("POST", "/uploads", &n.to_le_bytes()).status).collect();
+    assert_eq!((statuses[100], statuses[129]), (201, 409));
+}
+
+#[test]
+fn a_refused_entry_does_not_lose_its_file() {
+    let site = Site::new();
+    site.shift();
+    let zoe = site.user(json!({ "login": "zoe" }));
+    let sha = zoe.send("POST", "/uploads", b"a long measurement").is(201).json()["sha"].clone();
+    let files = json!([{ "name": "run.dat", "sha": sha }]);
+    let wrong = json!({ "attributes": { "Type": "Holiday" }, "attachments": files });
+    for _ in 0..3 {
+        zoe.post("/books/Shift/entries", wrong.clone()).is(422);
+    }
+    let id = zoe.entry("locked");
+    let path = format!("/books/Shift/entries/{id}");
+    site.owner().put(&format!("{path}/lock"), json!({})).is(200);
+    let content = json!({ "text": "with a file", "attachments": files });
+    zoe.with("if-match", "*").put(&path, content.clone()).is(423);
+    site.owner().delete(&format!("{path}/lock")).is(204);
+    zoe.with("if-match", "*").put(&path, content).is(200);
+    assert_eq!(zoe.get(&format!("{path}/attachments/0")).is(200).bytes, b"a long measurement");
+    // It is the entry's now, and waits no longer.
+    zoe.post("/books/Shift/entries", json!({ "text": "x", "attachments": files })).is(422);
+    zoe.get(&format!("{path}/attachments/0")).is(200);
+}

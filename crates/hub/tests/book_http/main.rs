@@ -1,0 +1,12 @@
+//! The logbook over HTTP, as programs and browsers use it: a real hub, real sockets.
+
+mod access;
+mod bounds;
+mod document;
+mod entries;
+mod files;
+mod pushes;
+mod routes;
+mod schema;
+mod sessions;
+mod site;

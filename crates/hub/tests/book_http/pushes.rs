@@ -1,0 +1,138 @@
+//! New matches, pushed.
+
+use std::io::{BufRead, BufReader, Read};
+
+use serde_json::{Value, json};
+
+use crate::site::{Client, Site};
+
+/// The events of a stream, as they come: the id, the kind and the data.
+struct Events(BufReader<ureq::BodyReader<'static>>);
+
+impl Events {
+    fn open(client: &Client, path: &str) -> Events {
+        let answer = client.open(path);
+        assert_eq!(answer.status(), 200);
+        let mut events = Events(BufReader::new(answer.into_body().into_reader()));
+        // The first block says that it listens.
+        assert_eq!(events.block().map(|block| block.1), Some(String::new()));
+        events
+    }
+
+    fn block(&mut self) -> Option<(u64, String, Value)> {
+        let (mut id, mut kind, mut data) = (0, String::new(), Value::Null);
+        loop {
+            let mut line = String::new();
+            if self.0.read_line(&mut line).ok()? == 0 {
+                return None;
+            }
+            match line.trim_end().split_once(": ") {
+                Some(("id", value)) => id = value.parse().unwrap(),
+                Some(("event", value)) => kind = value.to_owned(),
+                Some(("data", value)) => data = serde_json::from_str(value).unwrap(),
+                _ if line == "\n" => return Some((id, kind, data)),
+                _ => {}
+            }
+        }
+    }
+
+    /// The next event that is none of the heartbeats.
+    fn next(&mut self) -> Option<(u64, String, Value)> {
+        loop {
+            let block = self.block()?;
+            if !block.1.is_empty() {
+                return Some(block);
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_new_and_what_changes_is_told_and_nothing_twice() {
+    let site = Site::new();
+    site.shift();
+    let zoe = site.user(json!({ "login": "zoe" }));
+    let mut events = Events::open(&zoe, "/search/stream?q=trip*&book=Shift");
+    zoe.entry("nothing of interest");
+    let id = zoe.entry("HV tripped");
+    let (first, kind, data) = events.next().unwrap();
+    assert_eq!((kind.as_str(), &data["what"], &data["entry"]["id"]), ("match", &json!("posted"), &json!(id)));
+    assert_eq!((&data["entry"]["text"], &data["snippet"]["text"]), (&json!(""), &json!("HV tripped")));
+    let path = format!("/books/Shift/entries/{id}");
+    zoe.with("if-match", "*").put(&path, json!({ "text": "HV tripped twice" })).is(200);
+    let (second, kind, data) = events.next().unwrap();
+    assert_eq!((kind.as_str(), &data["what"]), ("match", &json!("edited")));
+    zoe.with("if-match", "*").put(&path, json!({ "text": "a false alarm" })).is(200);
+    let (third, kind, data) = events.next().unwrap();
+    assert_eq!((kind.as_str(), &data["id"], &data["what"]), ("gone", &json!(id), &json!("edited")));
+    zoe.delete(&path).is(200);
+    assert_eq!(events.next().unwrap().1, "gone");
+    assert!(first < second && second < third);
+    drop(events);
+
+    // Who was away goes on where it was.
+    let id = zoe.entry("tripped again");
+    let mut events = Events::open(&zoe.with("last-event-id", &second.to_string()), "/search/stream?q=trip*");
+    assert_eq!(events.next().unwrap().0, third);
+    assert_eq!(events.next().unwrap().1, "gone");
+    let (_, kind, data) = events.next().unwrap();
+    assert_eq!((kind.as_str(), &data["entry"]["id"]), ("match", &json!(id)));
+    zoe.with("last-event-id", "x").get("/search/stream").is(400);
+}
+
+#[test]
+fn nobody_is_told_of_what_they_may_not_read() {
+    let site = Site::new();
+    site.shift();
+    let (zoe, max) = (site.user(json!({ "login": "zoe" })), site.user(json!({ "login": "max" })));
+    for (book, who) in [("Secret", "user:zoe"), ("Open", "everybody")] {
+        site.owner().put(&format!("/books/{book}"), json!({ "name": book, "attributes": [] })).is(201);
+        let grants =
+            json!({ "grants": [{ "to": who, "may": ["read", "write"] }, { "to": "user:zoe", "may": ["read", "write"] }] });
+        site.owner().put(&format!("/books/{book}/access"), grants).is(200);
+    }
+    let mut events = Events::open(&max, "/search/stream");
+    zoe.post("/books/Secret/entries", json!({ "text": "secret" })).is(201);
+    zoe.post("/books/Open/entries", json!({ "text": "open" })).is(201);
+    assert_eq!(events.next().unwrap().2["entry"]["book"], "Open");
+}
+
+#[test]
+fn who_reads_too_slowly_is_cut_and_told() {
+    let site = Site::new();
+    site.shift();
+    let zoe = site.user(json!({ "login": "zoe" }));
+    let mut slow = Events::open(&zoe, "/search/stream");
+    let mut quick = Events::open(&zoe, "/search/stream");
+    // More than the queue and the kernel's buffers hold.
+    let subject = "x".repeat(16_000);
+    let count = 1200;
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(move || (0..count).filter(|_| quick.next().is_some_and(|event| event.1 == "match")).count());
+        for n in 0..count {
+            zoe.post("/books/Shift/entries", json!({ "attributes": { "Subject": subject }, "text": n.to_string() })).is(201);
+        }
+        assert_eq!(reader.join().unwrap(), count, "others are told everything");
+    });
+    let (mut told, mut last) = (0, String::new());
+    while let Some((_, kind, _)) = slow.next() {
+        told += 1;
+        last = kind;
+    }
+    assert!(told < count && last == "cut", "{told} of {count}, then {last}");
+}
+
+#[test]
+fn those_who_listen_are_few() {
+    let site = Site::new();
+    site.shift();
+    let zoe = site.user(json!({ "login": "zoe" }));
+    let open: Vec<_> = (0..32).map(|_| zoe.open("/search/stream")).collect();
+    assert!(open.iter().all(|answer| answer.status() == 200));
+    let mut more = zoe.open("/search/stream");
+    let mut text = String::new();
+    more.body_mut().as_reader().read_to_string(&mut text).unwrap();
+    assert!(more.status() == 503 && text.contains("too many listen"), "{text}");
+    // The others still can.
+    assert_eq!(site.owner().open("/search/stream").status(), 200);
+}

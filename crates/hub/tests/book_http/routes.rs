@@ -1,0 +1,275 @@
+//! Every route of the catalogue, each answer held against the document.
+
+use std::{cell::RefCell, collections::BTreeSet};
+
+use serde_json::{Value, json};
+use tampu_hub::book::api::{find, routes};
+
+use crate::{
+    schema::check,
+    site::{Client, PASSWORD, Said, Site},
+};
+
+/// Asks, and holds what is answered against the document.
+struct Checked {
+    document: Value,
+    used: RefCell<BTreeSet<&'static str>>,
+}
+
+impl Checked {
+    #[track_caller]
+    fn ask(&self, client: &Client, method: &str, path: &str, body: Option<Value>) -> Said {
+        let (route, _) = find(&method.parse().unwrap(), path.split('?').next().unwrap()).unwrap();
+        let operation = &self.document["paths"][format!("/api/v1{}", route.path)][method.to_lowercase()];
+        assert_eq!(operation["operationId"], route.id);
+        if let Some(body) = &body {
+            let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
+            check(&self.document, schema, body, "body").unwrap_or_else(|why| panic!("{method} {path}: {why}"));
+        }
+        let said = match body {
+            Some(body) => client.with_json(method, path, body),
+            None => client.send(method, path, b""),
+        };
+        self.answered(route.id, operation, &said, &format!("{method} {path}"));
+        said
+    }
+
+    #[track_caller]
+    fn answered(&self, id: &'static str, operation: &Value, said: &Said, what: &str) {
+        self.used.borrow_mut().insert(id);
+        let described = &operation["responses"][said.status.to_string()];
+        assert!(described.is_object(), "{what}: {} is not described: {}", said.status, String::from_utf8_lossy(&said.bytes));
+        let Some(content) = described["content"].as_object() else {
+            assert!(said.bytes.is_empty(), "{what}");
+            return;
+        };
+        let kind = said.header("content-type").split(';').next().unwrap().to_owned();
+        let Some(described) = content.get(&kind) else {
+            // A file's own kind is another one.
+            return assert!(content.keys().all(|kind| kind != "application/json"), "{what}: {kind}");
+        };
+        if kind == "application/json" {
+            check(&self.document, &described["schema"], &said.json(), "answer").unwrap_or_else(|why| panic!("{what}: {why}"));
+        }
+    }
+}
+
+#[test]
+fn every_route_does_what_the_document_says() {
+    let site = Site::new();
+    let owner = site.owner();
+    let document = owner.get("/openapi.json").is(200).json();
+    let all = Checked { document, used: RefCell::default() };
+    let ask = |client: &Client, method: &str, path: &str, body: Value| all.ask(client, method, path, Some(body));
+    let get = |client: &Client, path: &str| all.ask(client, "GET", path, None);
+    let drop = |client: &Client, path: &str| all.ask(client, "DELETE", path, None);
+    get(&owner, "/openapi.json");
+
+    let attributes =
+        json!([{ "name": "Author", "kind": "text" }, { "name": "Type", "kind": "options", "options": ["Routine", "Problem"] }]);
+    ask(&owner, "PUT", "/books/Shift", json!({ "name": "Shift", "attributes": attributes, "elog": [["Theme", "dark"]] }));
+    ask(&owner, "PUT", "/books/Archive", json!({ "name": "Archive", "attributes": [] }));
+    assert_eq!(get(&owner, "/books").json().as_array().unwrap().len(), 2);
+    assert_eq!(get(&owner, "/books/shift").json()["elog"][0][0], "Theme");
+    ask(&owner, "PUT", "/books/Archive", json!({ "name": "Archive", "attributes": [], "comment": "old" }));
+
+    // People.
+    let zoe = json!({ "login": "zoe", "full_name": "Zoë", "email": "zoe@example.org", "password": PASSWORD });
+    ask(&owner, "POST", "/users", zoe);
+    get(&owner, "/users");
+    get(&owner, "/users/zoe");
+    let changed = ask(&owner, "PATCH", "/users/zoe", json!({ "groups": ["ops"] })).json();
+    assert_eq!((&changed["full_name"], &changed["groups"][0]), (&json!("Zoë"), &json!("ops")));
+    ask(&owner, "POST", "/users", json!({ "login": "max" }));
+    ask(&owner, "PUT", "/users/max/password", json!({ "password": "battery staple" }));
+    ask(&owner, "PUT", "/groups/ops", json!({ "members": ["zoe", "max"] }));
+    assert_eq!(get(&owner, "/groups").json()[0]["members"], json!(["max", "zoe"]));
+    get(&owner, "/books/*/access");
+    let access = json!({ "grants": [{ "to": "group:ops", "may": ["read", "write", "edit-any"] }], "policy": { "kind": "own-within", "minutes": 5 } });
+    ask(&owner, "PUT", "/books/Shift/access", access.clone());
+    assert_eq!(get(&owner, "/books/Shift/access").json(), access);
+
+    let logged_in = ask(&site.anybody(), "POST", "/login", json!({ "login": "zoe", "password": PASSWORD }));
+    let form = logged_in.json()["form"].as_str().unwrap().to_owned();
+    let browser = site.anybody().with("cookie", &logged_in.cookie()).with("x-tampu-form", &form);
+    assert_eq!(get(&browser, "/whoami").json()["by"], "session");
+    let made =
+        ask(&browser, "POST", "/tokens", json!({ "comment": "robot", "may": ["read", "write", "edit-own", "edit-any"] })).json();
+    assert_eq!(get(&browser, "/tokens").json().as_array().unwrap().len(), 1);
+    let zoe = site.anybody().with("authorization", &format!("Bearer {}", made["secret"].as_str().unwrap()));
+    assert_eq!(get(&zoe, "/whoami").json()["rights"]["Shift"], json!(["read", "write", "edit-any"]));
+
+    // Entries.
+    let (method, path) = ("POST", "/uploads");
+    let operation = &all.document["paths"]["/api/v1/uploads"]["post"];
+    let upload = |bytes: &[u8]| {
+        let said = zoe.send(method, path, bytes);
+        all.answered("upload", operation, &said, path);
+        said.json()["sha"].as_str().unwrap().to_owned()
+    };
+    let (sha, other) = (upload(b"not really a picture"), upload(b"nobody wants this"));
+    drop(&zoe, &format!("/uploads/{other}"));
+    let entry = json!({
+        "attributes": { "Author": "Zoe", "Type": "Problem" }, "text": "LHC:MAG-01/cur **tripped**", "links": ["run:80123"],
+        "attachments": [{ "name": "trend plot.png", "sha": sha }], "zone": 60,
+    });
+    let posted = ask(&zoe, "POST", "/books/Shift/entries", entry);
+    assert_eq!(posted.header("location"), "/api/v1/books/Shift/entries/1");
+    let shown = get(&zoe, "/books/Shift/entries/1?html=true").json();
+    assert!(shown["html"].as_str().unwrap().contains("<strong>tripped</strong>") && shown["may_edit"] == true, "{shown}");
+    assert_eq!((&shown["by"], &shown["zone"]), (&json!("zoe"), &json!(60)));
+    ask(
+        &zoe,
+        "POST",
+        "/books/Shift/entries",
+        json!({ "parent": 1, "attributes": [{ "name": "Author", "values": ["Max"] }], "text": "the fuse" }),
+    );
+    assert_eq!(get(&zoe, "/books/Shift/entries/2/thread").json().as_array().unwrap().len(), 2);
+    let mut content =
+        json!({ "attributes": shown["attributes"], "text": "LHC:MAG-01/cur tripped twice", "attachments": shown["attachments"] });
+    content["links"] = shown["links"].clone();
+    let edited = ask(&zoe.with("if-match", "\"0\""), "PUT", "/books/Shift/entries/1", content);
+    assert_eq!(edited.header("etag"), "\"1\"");
+    ask(&zoe, "POST", "/books/Shift/entries/1/links", json!({ "link": { "kind": "transfer", "target": "a:b" } }));
+    assert_eq!(get(&zoe, "/books/Shift/entries/1/links").json().as_array().unwrap().len(), 2);
+    drop(&zoe, "/books/Shift/entries/1/links/run%3A80123");
+    assert_eq!(get(&zoe, "/books/Shift/entries/1/history").json().as_array().unwrap().len(), 4);
+    let attach = "/books/Shift/entries/1/attachments?name=dot.png";
+    let mut png = std::io::Cursor::new(Vec::new());
+    image::RgbImage::new(500, 250).write_to(&mut png, image::ImageFormat::Png).unwrap();
+    let said = zoe.send("POST", attach, png.get_ref());
+    all.answered("attach", &all.document["paths"]["/api/v1/books/{book}/entries/{id}/attachments"]["post"], &said, attach);
+    assert_eq!(get(&zoe, "/books/Shift/entries/1/attachments/0").bytes, b"not really a picture");
+    let preview = get(&zoe, "/books/Shift/entries/1/attachments/1/preview?size=50");
+    assert_eq!(image::load_from_memory(&preview.bytes).unwrap().width(), 50);
+
+    // The desk.
+    assert_eq!(get(&zoe, "/books/Shift/entries/1/lock").json(), Value::Null);
+    ask(&zoe, "PUT", "/books/Shift/entries/1/lock", json!({ "seconds": 60, "host": "console3" }));
+    assert_eq!(get(&zoe, "/books/Shift/entries/1").json()["locked"]["host"], "console3");
+    get(&zoe, "/books/Shift/entries/1/lock");
+    drop(&zoe, "/books/Shift/entries/1/lock");
+    let number =
+        ask(&browser, "POST", "/drafts", json!({ "book": "Shift", "edits": 1, "text": "I have beg" })).json()["number"].clone();
+    ask(&browser, "PUT", &format!("/drafts/{number}"), json!({ "book": "Shift", "text": "I have begun" }));
+    let drafts = get(&browser, "/drafts").json();
+    assert_eq!((drafts.as_array().unwrap().len(), &drafts[0]["text"]), (1, &json!("I have begun")));
+    drop(&browser, &format!("/drafts/{number}"));
+
+    // Searches.
+    let page = get(&zoe, "/search?q=tripped&book=Shift&sort=-id&limit=1&count=10&time_ms=4000&text=true").json();
+    assert_eq!((&page["hits"][0]["entry"]["id"], &page["count"]["exactly"]), (&json!(1), &json!(1)));
+    let first = get(&zoe, "/search?limit=1").json();
+    let second = get(&zoe, &format!("/search?limit=1&after={}", first["next"].as_str().unwrap())).json();
+    assert_eq!((&first["hits"][0]["entry"]["id"], &second["hits"][0]["entry"]["id"]), (&json!(2), &json!(1)));
+    assert_eq!(get(&zoe, "/search?limit=1&skip=1").json()["hits"], second["hits"]);
+    let csv = String::from_utf8(get(&zoe, "/search/export?q=tripped").bytes).unwrap();
+    assert!(csv.contains("Author") && csv.contains("tripped twice"), "{csv}");
+    for format in ["json", "markdown"] {
+        assert!(String::from_utf8(get(&zoe, &format!("/search/export?format={format}")).bytes).unwrap().contains("the fuse"));
+    }
+    ask(&browser, "PUT", "/searches/my%20magnets", json!({ "q": "MAG-01 last:7d" }));
+    assert_eq!(get(&browser, "/searches").json()[0], json!({ "name": "my magnets", "q": "MAG-01 last:7d" }));
+    drop(&browser, "/searches/my%20magnets");
+    let stream = zoe.open("/search/stream?q=x");
+    assert_eq!((stream.status().as_u16(), stream.headers()["content-type"].to_str().unwrap()), (200, "text/event-stream"));
+    all.used.borrow_mut().insert("streamSearch");
+
+    // Templates.
+    let template =
+        json!({ "attributes": [{ "name": "Type", "values": ["Routine"] }], "encoding": "markdown", "text": "{author} begins" });
+    ask(&owner, "PUT", "/books/Shift/templates/night", template.clone());
+    assert_eq!(get(&zoe, "/books/Shift/templates").json(), json!([{ "name": "night" }]));
+    assert_eq!(get(&zoe, "/books/Shift/templates/night").json(), template);
+    assert_eq!(get(&zoe, "/books/Shift/templates/night?filled=true").json()["text"], "Zoë begins");
+    zoe.delete("/books/Shift/templates/night").is(403);
+    drop(&owner, "/books/Shift/templates/night");
+    owner.get("/books/Shift/templates/night").is(404);
+
+    // Away with it.
+    ask(&owner, "POST", "/books/Shift/entries/2/copy", json!({ "to": "Archive" }));
+    let moved = ask(&owner, "POST", "/books/Shift/entries/1/move", json!({ "to": "archive", "replies": true })).json();
+    assert_eq!((&moved["book"], &moved["id"]), (&json!("Archive"), &json!(2)));
+    assert!(
+        owner.get("/books/Shift/entries/1").is(410).json()["way_out"]
+            .as_str()
+            .unwrap()
+            .contains("/api/v1/books/Archive/entries/2")
+    );
+    assert_eq!(drop(&owner, "/books/Archive/entries/2?replies=true").json()["deleted"], 2);
+    drop(&browser, &format!("/tokens/{}", made["id"].as_str().unwrap()));
+    ask(&browser, "PUT", "/password", json!({ "old": PASSWORD, "new": "another password" }));
+    let logged_in = site.anybody().post("/login", json!({ "login": "zoe", "password": "another password" })).is(200);
+    let form = logged_in.json()["form"].as_str().unwrap().to_owned();
+    all.ask(&site.anybody().with("cookie", &logged_in.cookie()).with("x-tampu-form", &form), "POST", "/logout", None);
+    drop(&owner, "/users/zoe");
+
+    let used = all.used.into_inner();
+    let missing: Vec<_> = routes().map(|route| route.id).filter(|id| !used.contains(id)).collect();
+    assert!(missing.is_empty(), "not asked for: {missing:?}");
+}
+
+#[test]
+fn what_is_wrong_is_told_with_its_place() {
+    let site = Site::new();
+    site.shift();
+    let owner = site.owner();
+    let entry = owner.entry("something");
+    assert_eq!(entry, 1);
+    let json_of = owner.with("content-type", "application/json");
+    for (method, path, body, status, kind, named) in [
+        ("GET", "/nothing", "", 404, "no-route", "'/api/v1/nothing'"),
+        ("GET", "/books/Shift/entries/1/", "", 404, "no-route", ""),
+        ("POST", "/search", "", 405, "no-method", "GET"),
+        ("GET", "/search?q=%2F%28%2F", "", 400, "bad-query", "query q"),
+        ("GET", "/search?limit=0", "", 400, "bad-request", "query limit"),
+        ("GET", "/search?limit=many", "", 400, "bad-request", "query limit"),
+        ("GET", "/search?after=x", "", 400, "bad-request", "query after"),
+        ("GET", "/search?after=00000000.0.", "", 400, "other-search", "first page"),
+        ("GET", "/search?what=x", "", 400, "bad-request", "query what"),
+        ("GET", "/search?q=%ff", "", 400, "bad-request", "UTF-8"),
+        ("GET", "/search?book=None", "", 404, "not-there", "'None'"),
+        ("GET", "/search/export?format=pdf", "", 400, "bad-request", "'pdf'"),
+        ("GET", "/search/stream?q=%2F%28%2F", "", 400, "bad-query", "query q"),
+        ("GET", "/books/None", "", 404, "not-there", "'None'"),
+        ("GET", "/books/Shift/entries/9", "", 404, "not-there", "Shift/9"),
+        ("GET", "/books/Shift/entries/x", "", 400, "bad-request", "'x'"),
+        ("GET", "/books/Shift/entries/99999999999", "", 400, "bad-request", "99999999999"),
+        ("GET", "/books/Shift/entries/1/attachments/0", "", 404, "not-there", "attachment 0"),
+        ("PUT", "/books/Other", "{\"name\":\"Another\",\"attributes\":[]}", 400, "bad-request", "body name"),
+        ("PUT", "/books/a%2Fb", "{\"name\":\"a/b\",\"attributes\":[]}", 422, "invalid", "'a/b'"),
+        ("POST", "/books/Shift/entries", "{", 400, "bad-request", "line 1"),
+        ("POST", "/books/Shift/entries", "[1]", 400, "bad-request", "body"),
+        ("POST", "/books/Shift/entries", "{\"texd\":\"x\"}", 400, "bad-request", "texd"),
+        ("POST", "/books/Shift/entries", "{\"text\":7}", 400, "bad-request", "body"),
+        ("POST", "/books/Shift/entries", "{\"attributes\":{\"Type\":\"Party\"}}", 422, "invalid", "'Party'"),
+        ("POST", "/books/Shift/entries", "{\"attributes\":{\"a:b\":\"x\"}}", 422, "invalid", "'a:b'"),
+        ("POST", "/books/Shift/entries", "{\"parent\":77}", 404, "not-there", "Shift/77"),
+        ("POST", "/books/Shift/entries", "{\"links\":[\"ship:7\"]}", 400, "bad-request", "'ship:7'"),
+        ("POST", "/books/Shift/entries", "{\"date\":9000000000000000000}", 400, "bad-request", "body date"),
+        ("POST", "/books/Shift/entries", "{\"attachments\":[{\"name\":\"x\"}]}", 422, "no-upload", "'x'"),
+        ("PUT", "/books/Shift/entries/1", "{}", 428, "no-revision", "If-Match"),
+        ("PUT", "/books/Shift/access", "{\"grants\":[{\"to\":\"all\",\"may\":[]}]}", 400, "bad-request", "'all' is nobody"),
+        ("PUT", "/books/Shift/entries/1/lock", "{\"seconds\":0}", 400, "bad-request", "body seconds"),
+        ("POST", "/drafts", "{\"book\":\"Shift\",\"attachments\":[{\"name\":\"x\"}]}", 400, "bad-request", "attachments"),
+        ("DELETE", "/drafts/7", "", 404, "not-there", "no draft"),
+        ("DELETE", "/searches/x", "", 404, "not-there", "saved no search"),
+        ("DELETE", "/uploads/x", "", 400, "bad-request", "SHA-256"),
+        ("POST", "/users", "{\"login\":\"a:b\"}", 422, "invalid", "'a:b'"),
+        ("POST", "/users", "{\"login\":\"zoe\",\"password\":\"short\"}", 422, "invalid", "8 characters"),
+        ("GET", "/users/nobody", "", 404, "not-there", "'nobody'"),
+        ("DELETE", "/tokens/abc", "", 404, "not-there", "'abc'"),
+    ] {
+        let said = json_of.send(method, path, body.as_bytes());
+        let text = String::from_utf8_lossy(&said.bytes).into_owned();
+        assert_eq!(said.status, status, "{method} {path} {body}: {text}");
+        assert_eq!(said.problem(), kind, "{method} {path} {body}: {text}");
+        assert!(text.contains(named), "{method} {path} {body}: {text}");
+    }
+    // Deep nesting costs no stack, and another type no parser.
+    let deep = "[".repeat(100_000);
+    assert_eq!(json_of.send("POST", "/books/Shift/entries", deep.as_bytes()).is(400).problem(), "bad-request");
+    let form = owner.with("content-type", "application/x-www-form-urlencoded").send("POST", "/books/Shift/entries", b"text=x");
+    assert_eq!(form.is(415).problem(), "no-json");
+    assert_eq!((owner.found("something"), owner.found("")), (1, 1));
+}
