@@ -6,6 +6,8 @@ use clap::{Args, Parser, Subcommand};
 
 use crate::{connect::Connect, failure::Outcome, interrupt::Interrupt, paint::When};
 
+pub mod book;
+pub mod bulk;
 pub mod completions;
 pub mod demo;
 pub mod doctor;
@@ -47,6 +49,9 @@ pub enum Command {
     Log(Box<log::Log>),
     #[command(subcommand)]
     Event(Box<event::Event>),
+    Book(Box<book::Book>),
+    #[command(subcommand)]
+    Bulk(Box<bulk::Bulk>),
     #[command(subcommand)]
     Perf(perf::Perf),
     Doctor(doctor::Doctor),
@@ -68,6 +73,8 @@ impl Command {
             Command::Demo(demo) => demo.run(context),
             Command::Log(log) => log.run(context),
             Command::Event(event) => event.run(context),
+            Command::Book(book) => book.run(context),
+            Command::Bulk(bulk) => bulk.run(context),
             Command::Perf(perf) => perf.run(context),
             Command::Doctor(doctor) => doctor.run(context),
             Command::Completions(completions) => completions.run(),

@@ -1,13 +1,13 @@
 //! Finding the hub: this host's own by the run-time directory, another by `--hub`.
 
-use std::{sync::Arc, time::Duration};
+use std::{fmt, str::FromStr, sync::Arc, time::Duration};
 
 use clap::Args;
 use tampu_bus::{
     Participant, QosTable,
     engine::zenoh::{
         ZenohEngine,
-        config::{Endpoint, ZenohConfig},
+        config::{BadEndpoint, Endpoint, ZenohConfig},
     },
 };
 use tampu_types::{Domain, SourceName};
@@ -18,12 +18,50 @@ use crate::failure::Failure;
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Where to connect")]
 pub struct Connect {
-    /// Another hub than this host's: host:port, or the path of a socket
+    /// Another hub than this host's: host:port, or the path of a socket; of a logbook, http://host:port
     #[arg(long, global = true, env = "TAMPU_HUB", value_name = "ADDRESS")]
-    pub hub: Option<Endpoint>,
+    pub hub: Option<HubAddress>,
     /// The installation's name
     #[arg(long, global = true, env = "TAMPU_DOMAIN", value_name = "NAME")]
     pub domain: Option<Domain>,
+}
+
+/// A hub's address: on the bus, or of its logbook's HTTP.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum HubAddress {
+    /// On the bus.
+    Bus(Endpoint),
+    /// As `http://host:port`.
+    Web(String),
+}
+
+impl FromStr for HubAddress {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<HubAddress, String> {
+        if text.starts_with("https://") {
+            return Err("TLS is not spoken here: give the hub's own address, as http://host:7449, or use a tunnel".to_owned());
+        }
+        match text.strip_prefix("http://") {
+            Some(host) if host.is_empty() || host.contains([' ', '?', '#', '@']) => {
+                Err(format!("'{text}' is no address: write http://host:7449"))
+            }
+            Some(_) => Ok(HubAddress::Web(text.trim_end_matches('/').to_owned())),
+            None => {
+                let told = |error: BadEndpoint| format!("{error}; of a logbook, http://host:port");
+                text.parse().map(HubAddress::Bus).map_err(told)
+            }
+        }
+    }
+}
+
+impl fmt::Display for HubAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            HubAddress::Bus(endpoint) => endpoint.fmt(f),
+            HubAddress::Web(url) => f.write_str(url),
+        }
+    }
 }
 
 /// How long a service may take to begin its answer.
@@ -36,10 +74,21 @@ impl Connect {
         if let Some(domain) = &self.domain {
             config = config.in_domain(domain.clone());
         }
-        if self.hub.is_some() {
-            config.hub.clone_from(&self.hub);
+        match &self.hub {
+            Some(HubAddress::Bus(endpoint)) => config.hub = Some(endpoint.clone()),
+            Some(HubAddress::Web(url)) => {
+                return Err(Failure::Usage(format!(
+                    "--hub {url}: that is the address of a logbook; here it is host:port, or a socket's path"
+                )));
+            }
+            None => {}
         }
         Ok(config)
+    }
+
+    /// The same for what does not go by the bus: the hub's address is not looked at.
+    pub fn surroundings(&self) -> Result<ZenohConfig, Failure> {
+        Connect { hub: None, domain: self.domain.clone() }.config()
     }
 
     /// Joins the bus under this name, with a hub or without.

@@ -1,5 +1,5 @@
 //! A simulated observatory that logs like one: eight antennas, a correlator, a scheduler, a weather station. Its instruments
-//! publish attributes besides ([`instruments`]).
+//! publish attributes besides ([`instruments`]), and its correlator sends dumps as bulk data ([`dumps`]).
 //!
 //! Everything is decided by a seed in simulated time, so two runs with one seed say the same things in the same order; only the
 //! time stamps differ. Actors are visited in the order of the times they ask for; a rate other than 1 makes the simulated
@@ -24,8 +24,10 @@ use crate::{
 mod antenna;
 mod chance;
 mod correlator;
+pub mod dumps;
 pub mod instruments;
 mod scheduler;
+pub mod shift_log;
 mod sky;
 mod weather;
 

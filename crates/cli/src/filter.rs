@@ -189,15 +189,20 @@ impl SpanArgs {
 
     /// Sets the query's time range, as meant now.
     pub fn apply(&self, query: &mut Query, now: Time) -> Result<(), Failure> {
-        query.since = self.since.map(|time| time.resolve(now));
-        query.until = self.until.map(|time| time.resolve(now));
-        match (query.since, query.until) {
+        (query.since, query.until) = self.resolve(now)?;
+        Ok(())
+    }
+
+    /// The time range, as meant now.
+    pub fn resolve(&self, now: Time) -> Result<(Option<Time>, Option<Time>), Failure> {
+        let span = (self.since.map(|time| time.resolve(now)), self.until.map(|time| time.resolve(now)));
+        match span {
             (Some(since), Some(until)) if since >= until => Err(Failure::Usage(format!(
                 "--since {} is not before --until {}: nothing can lie between them",
                 since.to_acs(),
                 until.to_acs()
             ))),
-            _ => Ok(()),
+            _ => Ok(span),
         }
     }
 }

@@ -3,8 +3,9 @@
 use std::time::{Duration, Instant};
 
 use tampu_bus::{Participant, Qos, ReaderState, Writer, engine::zenoh::config::ZenohConfig};
+use tampu_hub::history::ask::{self as history, Asked};
 use tampu_log::{
-    archive::{Counts, Doing, Grouping},
+    archive::{Counts, Doing, Grouping, Swept},
     collector::{
         IMPORT_TOPIC,
         ask::{self, AskFailed, Kept},
@@ -13,7 +14,7 @@ use tampu_log::{
     logger::LOG_BATCH,
     query::Query,
 };
-use tampu_types::{LogRecord, Partition, TopicName, log_batch::LogBatchBuilder};
+use tampu_types::{LogRecord, Partition, TopicName, event::KeptEvent, log_batch::LogBatchBuilder};
 
 use crate::{
     connect::{ANSWER_TIMEOUT, Connect},
@@ -102,6 +103,23 @@ impl Keeper {
     /// Has something done to the archive; `doing` is told how far it is, until it returns `false`.
     pub fn upkeep(&self, what: &Upkeep, doing: &mut dyn FnMut(Doing) -> bool) -> Result<Done, Failure> {
         ask::upkeep(&self.participant, what, LONG, doing).map_err(|error| self.failure(error))
+    }
+
+    /// The same to the archive of events.
+    pub fn upkeep_of_events(&self, what: &Upkeep, doing: &mut dyn FnMut(Doing) -> bool) -> Result<Done, Failure> {
+        history::upkeep(&self.participant, what, LONG, doing).map_err(|error| self.history_failure(error))
+    }
+
+    /// Calls `sink` with every event found, in the order asked for; returns what was done.
+    pub fn history(&self, asked: &Asked, sink: &mut dyn FnMut(&KeptEvent<'_>) -> bool) -> Result<Swept, Failure> {
+        history::history(&self.participant, asked, ANSWER_TIMEOUT, sink).map_err(|error| self.history_failure(error))
+    }
+
+    fn history_failure(&self, error: history::AskFailed) -> Failure {
+        match error {
+            history::AskFailed::Ask(error) => Failure::Unreachable(self.connect.advise(&error.to_string())),
+            other => Failure::Failed(other.to_string()),
+        }
     }
 
     /// How the spools of the domain are; none where nobody answers.

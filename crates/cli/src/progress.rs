@@ -10,11 +10,43 @@ pub fn bytes(total: u64, what: &str) -> ProgressBar {
         return ProgressBar::hidden();
     }
     let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr_with_hz(10));
-    // The template is a constant that indicatif accepts; without it the bar has the default look.
-    if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {bytes}/{total_bytes} {bytes_per_sec} {eta}") {
+    // The template is a constant that indicatif accepts; without it the bar has the default look. Numbers have their room, so that
+    // nothing jumps, and are in the units of the line that stands there afterwards.
+    let template = "{msg}  {wide_bar} {percent:>3} %  {decimal_bytes:>9} of {decimal_total_bytes}  {decimal_bytes_per_sec:>11}  {eta:>3} left";
+    if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style);
     }
     bar.set_message(what.to_owned());
+    bar
+}
+
+/// No bar.
+pub fn hidden() -> ProgressBar {
+    ProgressBar::hidden()
+}
+
+/// Bytes that go on as long as they come; invisible where standard error is no terminal.
+pub fn bytes_without_end(what: &str) -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(10));
+    if let Ok(style) = ProgressStyle::with_template("{msg}  {decimal_bytes}  {decimal_bytes_per_sec}  {elapsed}") {
+        bar.set_style(style);
+    }
+    bar.set_message(what.to_owned());
+    bar
+}
+
+/// A line that says what is waited for; invisible where standard error is no terminal.
+pub fn waiting() -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(10));
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}") {
+        bar.set_style(style);
+    }
     bar
 }
 

@@ -76,3 +76,28 @@ impl Drop for Keys {
         restore();
     }
 }
+
+/// What is typed is not shown, as long as it lives: for passwords.
+pub struct Silent(());
+
+impl Silent {
+    /// Begins to be silent.
+    pub fn begin() -> io::Result<Silent> {
+        let stdin = io::stdin();
+        let was = tcgetattr(&stdin)?;
+        let mut silent = was.clone();
+        silent.local_modes.remove(LocalModes::ECHO);
+        *before() = Some(was);
+        if let Err(error) = tcsetattr(&stdin, OptionalActions::Flush, &silent) {
+            before().take();
+            return Err(error.into());
+        }
+        Ok(Silent(()))
+    }
+}
+
+impl Drop for Silent {
+    fn drop(&mut self) {
+        restore();
+    }
+}

@@ -7,14 +7,14 @@ use tampu_bus::engine::{Engine, zenoh::ZenohEngine};
 
 use crate::{
     commands::Context,
-    demo::{Loggers, Observatory, instruments::Instruments},
+    demo::{Loggers, Observatory, dumps::Dumps, instruments::Instruments},
     failure::{Failure, Outcome},
     time_expression::parse_duration,
 };
 
-/// Simulate an observatory that logs to this host's hub and publishes attributes
+/// Simulate an observatory that logs to this host's hub, publishes attributes and sends correlator dumps
 #[derive(Debug, Args)]
-#[command(after_help = "Watch it with: tampu log tail, and tampu event sub '*/mount/*'")]
+#[command(after_help = "Watch it with: tampu log tail, tampu event sub '*/mount/*' and tampu bulk stat")]
 pub struct Demo {
     #[command(flatten)]
     observatory: DemoArgs,
@@ -52,6 +52,7 @@ impl Demo {
             other => other,
         })?;
         let _instruments = Instruments::start(&engine, &domain, self.observatory.seed)?;
+        let _dumps = Dumps::start(&engine, &domain, self.observatory.seed, self.observatory.rate)?;
         eprintln!("tampu: the observatory logs to the domain '{domain}' (seed {}); Ctrl-C ends it", self.observatory.seed);
         Observatory::new(&loggers, self.observatory.seed).run(self.observatory.rate, self.length, &context.interrupt);
         Ok(())

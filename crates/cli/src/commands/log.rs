@@ -51,7 +51,7 @@ impl Log {
             Log::Replay(replay) => replay.run(context),
             Log::Recover(recover) => recover.run(context),
             Log::Levels(levels) => levels.run(context),
-            Log::Archive(archive) => archive.run(context),
+            Log::Archive(archive) => archive.run(context, archive::Kept::Logs),
         }
     }
 }

@@ -6,6 +6,7 @@ use clap::Subcommand;
 use crate::{commands::Context, failure::Outcome};
 
 mod account;
+pub mod bulk;
 pub mod bus;
 pub mod event;
 mod follower;
@@ -16,14 +17,26 @@ mod producer;
 mod scene;
 mod verify;
 
-/// Measure the bus, the log line and attribute events on this host
+/// Measure the bus, the log line, attribute events and bulk data on this host
 #[derive(Debug, Subcommand)]
 pub enum Perf {
     Log(log::PerfLog),
     Bus(bus::PerfBus),
     Event(event::PerfEvent),
+    Bulk(bulk::PerfBulk),
     #[command(hide = true)]
     Part(part::Part),
+}
+
+/// The longest measurement, s: what adds up times has no need to look for overflows.
+const LONGEST: f64 = 1e7;
+
+/// Reads how long to measure.
+fn a_time(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if seconds > 0.0 && seconds <= LONGEST => Ok(seconds),
+        _ => Err(format!("not a number of seconds above 0 and up to {LONGEST}")),
+    }
 }
 
 impl Perf {
@@ -32,6 +45,7 @@ impl Perf {
             Perf::Log(log) => log.run(context),
             Perf::Bus(bus) => bus.run(context),
             Perf::Event(event) => event.run(),
+            Perf::Bulk(bulk) => bulk.run(),
             Perf::Part(part) => part.run(context),
         }
     }

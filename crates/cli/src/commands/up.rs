@@ -4,21 +4,28 @@ use std::{path::PathBuf, thread::Scope, time::Duration};
 
 use clap::Args;
 use tampu_bus::{Participant, QosTable};
-use tampu_hub::{Config, ConfigError, Hub, HubError, config::parse_roles};
+use tampu_hub::{
+    Config, ConfigError, Hub, HubError,
+    book::api::BASE,
+    config::{Role, parse_roles},
+    inputs::settings::Door,
+};
 use tampu_log::Threshold;
 use tampu_types::{Domain, Level, SourceName};
 
 use crate::{
     commands::{Context, demo::DemoArgs, log::tail::Tail},
     connect::Connect,
-    demo::{Loggers, Observatory, instruments::Instruments},
+    demo::{Loggers, Observatory, dumps::Dumps, instruments::Instruments, shift_log},
     failure::{Failure, Outcome},
+    time_expression::now,
 };
 
 /// Start a hub on this host
 ///
 /// Without options it serves this host's processes of the domain 'local' over unix sockets, for this user only, and keeps
 /// their logs below --data. Flags beat the environment, which beats the configuration file.
+/// Hubs that share a logbook in PostgreSQL ([book] postgres, TAMPU_BOOK_POSTGRES) need the same --domain.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  tampu up --demo\n  tampu up --config /etc/tampu.toml --data /srv/tampu\n  \
     tampu up --domain alma --lan 0.0.0.0:7447 --key-file domain.key")]
@@ -50,7 +57,7 @@ pub struct HubArgs {
     /// Where what must last is kept
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
-    /// What it does: node, collector
+    /// What it does: node, collector, book
     #[arg(long, value_name = "ROLE,...")]
     pub roles: Option<String>,
     /// Open the network at this address; needs --domain and --key-file
@@ -59,6 +66,12 @@ pub struct HubArgs {
     /// Another host's node to stay connected to
     #[arg(long, value_name = "ADDRESS")]
     pub peer: Vec<String>,
+    /// Where the logbook is: its API, and below /elog ELOG's dialect; "off" for nowhere
+    #[arg(long, value_name = "ADDRESS", env = "TAMPU_BOOK_LISTEN")]
+    pub book_listen: Option<Door>,
+    /// Where ELOG's dialect is alone, for ELOG's programs
+    #[arg(long, value_name = "ADDRESS")]
+    pub elog_listen: Option<Door>,
     /// The file with the domain's key
     #[arg(long, value_name = "FILE")]
     pub key_file: Option<PathBuf>,
@@ -82,6 +95,8 @@ impl HubArgs {
             config.network.listen.push(address.clone());
         }
         config.network.connect.extend(self.peer.iter().cloned());
+        config.book.listen = self.book_listen.unwrap_or(config.book.listen);
+        config.book.elog_listen = self.elog_listen.unwrap_or(config.book.elog_listen);
         if self.key_file.is_some() {
             config.network.key_file.clone_from(&self.key_file);
         }
@@ -136,12 +151,16 @@ impl Up {
     fn accompany<'s>(&self, scope: &'s Scope<'s, '_>, hub: &Hub, shows: bool, context: &'s Context) -> Outcome {
         let interrupt = &context.interrupt;
         if self.demo {
+            if let Some(book) = hub.book() {
+                shift_log::begin(&**book.store(), now()).map_err(|error| Failure::failed("the demo's logbook", error))?;
+            }
             let loggers = Loggers::join(hub.engine(), &hub.config().domain)?;
             let (seed, rate) = (self.observatory.seed, self.observatory.rate);
             let instruments = Instruments::start(hub.engine(), &hub.config().domain, seed)?;
+            let dumps = Dumps::start(hub.engine(), &hub.config().domain, seed, rate)?;
             scope.spawn(move || {
                 Observatory::new(&loggers, seed).run(rate, None, interrupt);
-                drop(instruments);
+                drop((instruments, dumps));
             });
         }
         if shows {
@@ -157,6 +176,16 @@ impl Up {
         eprintln!("tampu: hub of domain '{}' is up: {}; Ctrl-C ends it", config.domain, roles.join(", "));
         if let Some(data) = hub.data() {
             eprintln!("tampu: records are kept in {}", data.display());
+        }
+        match hub.book() {
+            Some(book) => {
+                if let Some(url) = book.url() {
+                    eprintln!("tampu: the logbook is at {url}{BASE}/openapi.json");
+                }
+                book.elog_urls().iter().for_each(|url| eprintln!("tampu: the logbook's pages are at {url}"));
+            }
+            None if config.roles.contains(&Role::Book) => eprintln!("tampu: there is no logbook; the log says why"),
+            None => {}
         }
         if let Some(remark) = hub.client_config().run_dir.remark() {
             eprintln!("tampu: {remark}");

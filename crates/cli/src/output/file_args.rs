@@ -98,7 +98,7 @@ impl CutArgs {
 }
 
 /// Reads `64MiB`, `100MB`, `4096`.
-fn parse_size(text: &str) -> Result<u64, String> {
+pub fn parse_size(text: &str) -> Result<u64, String> {
     let bad = || format!("'{text}' is no size: write bytes, or numbers with kB, MB, GB, KiB, MiB, GiB");
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let number: u64 = text[..digits].parse().map_err(|_| bad())?;

@@ -7,18 +7,19 @@ use std::{
     time::Instant,
 };
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use crate::site::{PATIENCE, Site};
 
 /// A process that publishes each line it is told. Killed when dropped.
-struct Publisher {
+pub struct Publisher {
     child: Child,
     told: ChildStdin,
 }
 
 impl Publisher {
-    fn start(site: &Site, arguments: &[&str]) -> Publisher {
+    pub fn start(site: &Site, arguments: &[&str]) -> Publisher {
         let mut all = vec!["event", "pub"];
         all.extend(arguments);
         let mut child = site.command(&all).stdin(Stdio::piped()).spawn().unwrap();
@@ -31,7 +32,7 @@ impl Publisher {
         publisher
     }
 
-    fn say(&mut self, line: &str) {
+    pub fn say(&mut self, line: &str) {
         writeln!(self.told, "{line}").unwrap();
     }
 }
@@ -126,6 +127,115 @@ fn attributes_are_published_listed_read_followed_and_set() {
     assert_eq!(resumed["value"], 7.0);
 }
 
+/// What the doctor says; something is wrong.
+#[track_caller]
+fn wrong(site: &Site, name: &str) -> String {
+    let said = site.tampu(&["event", "doctor", name]);
+    assert_eq!(said.code, 1, "{said:?}");
+    said.out
+}
+
+/// Repeats it until that is said.
+#[track_caller]
+fn says(site: &Site, name: &str, cause: &str) {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let said = site.tampu(&["event", "doctor", name]).out;
+        if said.contains(cause) {
+            return;
+        }
+        assert!(Instant::now() < until, "{cause}: {said}");
+    }
+}
+
+#[test]
+fn a_hundred_megabytes_go_from_process_to_process_with_every_element_right() {
+    let site = Site::new();
+    let size = (100u64 << 20).to_string();
+    let report =
+        site.tampu(&["perf", "event", "--clients", "1", "--seconds", "0.2", "--size", &size, "--json"]).ok().json().remove(0);
+    assert_eq!((&report["lost"], &report["wrong"]), (&0.0.into(), &0.0.into()), "{report}");
+    assert!(report["events_per_s"].as_f64().is_some_and(|rate| rate > 0.0), "{report}");
+}
+
+#[test]
+fn the_doctor_tells_what_is_near_not_pushed_without_a_threshold_and_dead() {
+    let site = Site::new();
+    let _hub = site.hub(&[]);
+    let said = wrong(&site, "lab/pump/1/pressure");
+    assert!(said.contains("no such attribute: no server that has any is on the bus"), "{said}");
+    let mut publisher = Publisher::start(&site, &["lab/pump/1/pressure", "--source", "pumps"]);
+    says(&site, "lab/pump/1/pressure", "not polled, and its server has never pushed it");
+    publisher.say("1");
+    publisher.say("2");
+    says(&site, "lab/pump/1/pressure", "no threshold is set");
+    let said = wrong(&site, "lab/pmup/1/presure");
+    assert!(said.contains("no such attribute; there is lab/pump/1/pressure"), "{said}");
+    let said = wrong(&site, "lab/pump/1/temperature");
+    assert!(said.contains("the device lab/pump/1 has lab/pump/1/pressure"), "{said}");
+    let said = wrong(&site, "elsewhere/magnet/7/current");
+    assert!(said.contains("none of the 1 on the bus is of the device elsewhere/magnet/7"), "{said}");
+    drop(publisher);
+    says(&site, "lab/pump/1/pressure", "its source is dead: pumps had it and died at");
+}
+
+#[test]
+fn the_doctor_tells_a_source_that_hangs_and_a_subscriber_that_is_behind() {
+    let site = Site::new();
+    let _hub = site.hub(&[]);
+    let arguments = ["lab/pump/1/spectrum", "--source", "pumps", "--abs", "0.1", "--spectrum"];
+    let mut publisher = Publisher::start(&site, &arguments);
+    let line = |value: u32| vec![value.to_string(); 1000].join(",");
+    publisher.say(&line(0));
+    let follower = Follower::start(&site, &["lab/pump/1/spectrum"]);
+    while follower.next()["value"].is_null() {}
+    let healthy = site.tampu(&["event", "doctor", "lab/pump/1/spectrum"]);
+    assert!(healthy.code == 0 && healthy.out.contains("nothing is wrong"), "{healthy:?}");
+
+    let stop = |child: &Child, signal| kill_process(Pid::from_child(child), signal).unwrap();
+    stop(&follower.child, Signal::STOP);
+    for value in 1..400 {
+        publisher.say(&line(value));
+    }
+    says(&site, "lab/pump/1/spectrum", "the subscriber tampu-event-sub");
+    stop(&follower.child, Signal::CONT);
+
+    stop(&publisher.child, Signal::STOP);
+    says(&site, "lab/pump/1/spectrum", "its source hangs: pumps");
+    stop(&publisher.child, Signal::CONT);
+}
+
+#[test]
+fn a_follower_is_told_what_its_filters_let_through() {
+    let site = Site::new();
+    let _hub = site.hub(&["--roles", "node"]);
+    let mut publisher = Publisher::start(&site, &["lab/script/1/level", "--user"]);
+    publisher.say("1");
+    let moved = Follower::start(&site, &["lab/script/1/level", "--min-delta", "2"]);
+    let alarms = Follower::start(&site, &["lab/script/1/level", "--quality", "alarm"]);
+    let seldom = Follower::start(&site, &["lab/script/1/level", "--every", "50ms"]);
+    let all = Follower::start(&site, &["lab/script/1/level"]);
+    for follower in [&moved, &alarms, &seldom, &all] {
+        assert_eq!(follower.next()["value"], 1.0, "the first value always comes");
+    }
+    for value in ["2", "2.5", "3", "4", "5.5"] {
+        publisher.say(value);
+    }
+    let values = |follower: &Follower, count: usize| -> Vec<f64> {
+        (0..count).map(|_| follower.next()["value"].as_f64().unwrap()).collect()
+    };
+    assert_eq!(values(&all, 5), [2.0, 2.5, 3.0, 4.0, 5.5]);
+    assert_eq!(values(&moved, 2), [3.0, 5.5], "each is two away from the one before");
+    let mut newest = seldom.next();
+    while newest["value"] != 5.5 {
+        newest = seldom.next();
+    }
+    drop(publisher);
+    // Whatever is filtered, word of the source comes; alarms have come none.
+    assert_eq!(alarms.next()["reason"], "source_died");
+    assert_eq!(moved.next()["reason"], "source_died");
+}
+
 #[test]
 fn events_are_measured_with_nothing_lost_and_every_element_right() {
     let site = Site::new();
@@ -135,4 +245,17 @@ fn events_are_measured_with_nothing_lost_and_every_element_right() {
         assert_eq!((&report["lost"], &report["wrong"]), (&0.0.into(), &0.0.into()), "{report}");
         assert!(report["events_per_s"].as_f64().is_some_and(|rate| rate > 0.0), "{report}");
     }
+}
+
+#[test]
+fn many_attributes_are_measured_and_what_subscribing_takes() {
+    let site = Site::new();
+    let arguments = ["perf", "event", "--attributes", "200", "--rate", "5000", "--seconds", "0.5", "--json"];
+    let report = site.tampu(&arguments).ok().json().remove(0);
+    let number = |name: &str| report[name].as_f64().unwrap_or(f64::NAN);
+    assert_eq!((number("lost"), number("wrong"), number("twice")), (0.0, 0.0, 0.0), "{report}");
+    // All are pushed in turn, so each more than once.
+    assert!(number("pushed") > 400.0 && number("attributes") == 200.0, "{report}");
+    let took = &report["subscribing"];
+    assert!(took["first_values_s"].as_f64() >= took["calls_s"].as_f64() && took["calls_s"].as_f64() > Some(0.0), "{report}");
 }

@@ -2,10 +2,14 @@
 
 mod archive;
 mod attach;
+mod book;
+mod book_hub;
+mod bulk;
 mod events;
 mod export;
 mod faults;
 mod files;
+mod history;
 mod inputs;
 mod killed;
 mod levels;
@@ -16,6 +20,7 @@ mod ship;
 mod site;
 mod spool;
 mod tail;
+mod tango;
 mod terminal;
 mod usage;
 mod view;

@@ -68,6 +68,7 @@ impl Site {
             .env("HOME", self.directory.path())
             .env("TAMPU_RUN_DIR", self.path("run"))
             .env("TAMPU_DATA_DIR", self.path("data"))
+            .env("TAMPU_BOOK_LISTEN", "127.0.0.1:0")
             .current_dir(self.directory.path())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -83,6 +84,17 @@ impl Site {
     /// Runs a command that reads this.
     pub fn tampu_reading(&self, input: &[u8], arguments: &[&str]) -> Said {
         let mut child = self.command(arguments).stdin(Stdio::piped()).spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        let input = input.to_vec();
+        let writer = std::thread::spawn(move || drop(stdin.write_all(&input)));
+        let said = said(child);
+        writer.join().unwrap();
+        said
+    }
+
+    /// Runs a command that reads this and does not know a variable.
+    pub fn tampu_without(&self, variable: &str, input: &[u8], arguments: &[&str]) -> Said {
+        let mut child = self.command(arguments).env_remove(variable).stdin(Stdio::piped()).spawn().unwrap();
         let mut stdin = child.stdin.take().unwrap();
         let input = input.to_vec();
         let writer = std::thread::spawn(move || drop(stdin.write_all(&input)));

@@ -1,19 +1,29 @@
 //! `tampu event doctor`.
 
-use std::{io::Write, time::Duration};
+use std::{
+    io::Write,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use clap::Args;
-use tampu_event::ask::{self, Answer, Facts};
+use tampu_bus::SourceInfo;
+use tampu_event::{
+    Client,
+    ask::{self, Answer, Facts},
+    client::{AttributeInfo, ClientSettings},
+};
+use tampu_hub::history::ask::Asked;
 use tampu_types::{
     Time,
-    event::{AttributeName, AttributePattern},
+    event::{AttributeName, AttributePattern, Reason},
 };
 
 use super::list::failed;
 use crate::{
     commands::Context,
-    connect::ANSWER_TIMEOUT,
     failure::{Failure, Outcome, written},
+    keeper::Keeper,
     time_expression::now,
 };
 
@@ -22,7 +32,8 @@ const SKEW: i64 = 1_000_000_000;
 
 /// Say why no events of an attribute come
 ///
-/// Ends with 1 if something is wrong.
+/// No such attribute, not polled, no threshold, an error, a second source, a source that is dead or hangs, a subscriber that is behind, a clock that
+/// is off. Ends with 1 if something is wrong.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  tampu event doctor lab/cryostat/1/temperature")]
 pub struct Doctor {
@@ -30,32 +41,52 @@ pub struct Doctor {
     name: AttributeName,
 }
 
+/// How long servers may take to answer: one that hangs never does, and shall not be waited for.
+const ANSWER: Duration = Duration::from_secs(3);
+/// How many names are offered instead of one that nobody has.
+const OFFERED: usize = 5;
+
 impl Doctor {
     pub fn run(self, context: &Context) -> Outcome {
         let participant = context.common.connect.join_hub("tampu-event-doctor")?;
+        // What servers have declared is heard also of those that hang.
+        let client =
+            Client::start(participant.clone(), ClientSettings::default()).map_err(|error| Failure::failed("events", error))?;
         let pattern = AttributePattern::from(&self.name);
         let asked = now();
-        let found = ask::doctor(&participant, &pattern, ANSWER_TIMEOUT).map_err(failed)?;
+        let found = ask::doctor(&participant, &pattern, ANSWER).map_err(failed)?;
+        let answered = now();
         let mut out = std::io::stdout().lock();
-        let wrong = if found.is_empty() {
-            vec![self.nobody(&ask::list(&participant, None, ANSWER_TIMEOUT).map_err(failed)?)]
-        } else {
-            let mut wrong = Vec::new();
-            for answer in &found {
-                for facts in &answer.attributes {
-                    written(writeln!(out, "{}", summary(answer, facts)))?;
-                    wrong.extend(causes(facts, asked, now()));
-                }
+        let mut wrong = Vec::new();
+        for answer in &found {
+            for facts in &answer.attributes {
+                written(writeln!(out, "{}", summary(answer, facts)))?;
+                wrong.extend(causes(facts, asked, answered));
             }
-            if found.len() > 1 {
-                wrong.push(format!(
-                    "{} processes have it: {}",
-                    found.len(),
-                    found.iter().map(|answer| answer.source.as_str()).collect::<Vec<_>>().join(", ")
-                ));
-            }
-            wrong
-        };
+        }
+        let silent: Vec<SourceInfo> = self
+            .declared(&client, found.is_empty())
+            .into_iter()
+            .filter(|source| found.iter().all(|answer| answer.incarnation != source.incarnation))
+            .collect();
+        for source in &silent {
+            let (source, pid) = (&source.source, source.incarnation.pid);
+            wrong.push(format!(
+                "its source hangs: {source} (process {pid}) has it and does not answer within {} s; it is stopped or busy, or the way to it is cut",
+                ANSWER.as_secs()
+            ));
+        }
+        if found.is_empty() && silent.is_empty() {
+            wrong.push(match self.last_word(context) {
+                Some(word) => word,
+                None => self.nobody(&client.attributes()),
+            });
+        }
+        match several(&found) {
+            Several::Rivals(what) => wrong.push(what),
+            Several::Redundant(what) => written(writeln!(out, "{what}"))?,
+            Several::No => {}
+        }
         if wrong.is_empty() {
             return written(writeln!(out, "nothing is wrong: events come when it changes enough"));
         }
@@ -70,28 +101,108 @@ impl Doctor {
         )))
     }
 
-    fn nobody(&self, all: &[Answer<ask::Described>]) -> String {
-        let names = all.iter().flat_map(|answer| &answer.attributes).map(|attribute| &attribute.config.name);
-        let near: Vec<&str> = names
-            .filter(|name| {
-                name.folded().rsplit_once('/').map(|(device, _)| device)
-                    == self.name.folded().rsplit_once('/').map(|(device, _)| device)
-            })
-            .map(AttributeName::as_str)
-            .take(5)
-            .collect();
-        let servers = all.len();
-        match near.as_slice() {
-            [] if servers == 0 => {
-                format!("no such attribute: no server that has any is on the bus, so {} is not running", self.name.device())
+    /// Who says that it has the attribute. Where nobody has answered, declarations are given a moment to come.
+    fn declared(&self, client: &Client, wait: bool) -> Vec<SourceInfo> {
+        let until = Instant::now() + Duration::from_millis(if wait { 500 } else { 0 });
+        loop {
+            let known = client.known(&self.name);
+            if !known.is_empty() || Instant::now() >= until {
+                return known.into_iter().map(|known| known.source).collect();
             }
-            [] => format!(
-                "no such attribute: none of the {servers} servers on the bus has the device {}; is its server running?",
-                self.name.device()
-            ),
-            near => format!("no such attribute: the device {} has {}", self.name.device(), near.join(", ")),
+            std::thread::sleep(Duration::from_millis(20));
         }
     }
+
+    /// What the history says of its source, where nobody has the attribute now.
+    fn last_word(&self, context: &Context) -> Option<String> {
+        let keeper = Keeper::find(&context.common.connect, "tampu-event-doctor").ok()?;
+        let asked = Asked {
+            attributes: vec![AttributePattern::from(&self.name)],
+            newest_first: true,
+            limit: Some(1),
+            ..Asked::default()
+        };
+        let mut word = None;
+        // Without a history there is nothing to say of the past.
+        let _ = keeper.history(&asked, &mut |kept| {
+            let (source, time) = (kept.source, kept.time.to_acs());
+            let is_here = || keeper.participant().sources().iter().any(|source| source.incarnation == kept.incarnation);
+            word = Some(match kept.reason {
+                Reason::SourceHung => format!("its source hangs: {source} had it, and has not been heard since {time}"),
+                Reason::SourceDied => format!("its source is dead: {source} had it and died at {time}"),
+                Reason::SourceLeft => format!("its source is not running: {source} had it and ended at {time}"),
+                _ if is_here() => format!("its source hangs: {source} had it, is on the bus and does not answer"),
+                _ => format!("its source is not here: {source} had it; the last that was kept of it is of {time}"),
+            });
+            false
+        });
+        word
+    }
+
+    fn nobody(&self, all: &[Arc<AttributeInfo>]) -> String {
+        let wanted = self.name.folded();
+        let device = |name: &AttributeName| name.folded().rsplit_once('/').map(|(device, _)| device.to_owned());
+        let names = || all.iter().map(|attribute| &attribute.config.name);
+        let here: Vec<&str> =
+            names().filter(|name| device(name) == device(&self.name)).map(AttributeName::as_str).take(OFFERED).collect();
+        if !here.is_empty() {
+            return format!("no such attribute: the device {} has {}", self.name.device(), here.join(", "));
+        }
+        let mut near: Vec<(usize, &str)> = names()
+            .map(|name| (distance(wanted, name.folded()), name.as_str()))
+            .filter(|(distance, _)| *distance <= wanted.len() / 5 + 1)
+            .collect();
+        near.sort_unstable();
+        near.truncate(OFFERED);
+        let near: Vec<&str> = near.into_iter().map(|(_, name)| name).collect();
+        match (all.len(), near.as_slice()) {
+            (0, _) => {
+                format!("no such attribute: no server that has any is on the bus, so {} is not running", self.name.device())
+            }
+            (count, []) => format!(
+                "no such attribute: none of the {count} on the bus is of the device {}; is its server running?",
+                self.name.device()
+            ),
+            (_, near) => format!("no such attribute; there is {}", near.join(", ")),
+        }
+    }
+}
+
+/// Whether more than one process has the attribute, and says so as it should.
+#[derive(Debug, PartialEq, Eq)]
+enum Several {
+    No,
+    Redundant(String),
+    Rivals(String),
+}
+
+fn several(found: &[Answer<Facts>]) -> Several {
+    if found.len() < 2 {
+        return Several::No;
+    }
+    let sources = found.iter().map(|answer| answer.source.as_str()).collect::<Vec<_>>().join(", ");
+    let what = |how: &str| format!("{} {how} have it: {sources}", found.len());
+    if found.iter().flat_map(|answer| &answer.attributes).all(|facts| facts.redundant) {
+        Several::Redundant(what("redundant sources"))
+    } else {
+        Several::Rivals(what("processes"))
+    }
+}
+
+/// How many characters have to be put in, left out or replaced to make one text of the other.
+fn distance(one: &str, other: &str) -> usize {
+    let other: Vec<char> = other.chars().collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (index, from) in one.chars().enumerate() {
+        let mut before = row[0];
+        row[0] = index + 1;
+        for (place, to) in other.iter().enumerate() {
+            let replaced = before + usize::from(from != *to);
+            before = row[place + 1];
+            row[place + 1] = replaced.min(before + 1).min(row[place] + 1);
+        }
+    }
+    row[other.len()]
 }
 
 fn summary(answer: &Answer<Facts>, facts: &Facts) -> String {
@@ -145,6 +256,15 @@ fn causes(facts: &Facts, asked: Time, answered: Time) -> Vec<String> {
 mod tests {
     use super::*;
 
+    #[test]
+    fn names_that_are_near_are_found() {
+        assert_eq!(distance("", "abc"), 3);
+        assert_eq!(distance("pressure", "pressure"), 0);
+        assert_eq!(distance("presure", "pressure"), 1);
+        assert_eq!(distance("pressrue", "pressure"), 2);
+        assert_eq!(distance("a/b/c/d", "a/b/x/d"), 1);
+    }
+
     fn healthy() -> Facts {
         let now = Time(5_000_000_000);
         Facts { pushes: 3, pushed_at: now, change_by_value: true, now, ..Facts::default() }
@@ -152,6 +272,23 @@ mod tests {
 
     fn told(facts: &Facts) -> Vec<String> {
         causes(facts, Time(5_000_000_000), Time(5_000_000_000))
+    }
+
+    #[test]
+    fn a_redundant_pair_is_healthy_and_rivals_are_not() {
+        let of = |redundant: &[bool]| -> Vec<Answer<Facts>> {
+            let answer = |&redundant: &bool| Answer {
+                source: "server".to_owned(),
+                incarnation: tampu_types::Incarnation { boot: 1, pid: 2, start: 3 },
+                attributes: vec![Facts { redundant, ..healthy() }],
+            };
+            redundant.iter().map(answer).collect()
+        };
+        assert_eq!(several(&of(&[true])), Several::No);
+        assert_eq!(several(&of(&[true, true])), Several::Redundant("2 redundant sources have it: server, server".to_owned()));
+        assert_eq!(several(&of(&[true, false])), Several::Rivals("2 processes have it: server, server".to_owned()));
+        let older: Facts = serde_json::from_str(r#"{"name":"a/b/c/d"}"#).unwrap();
+        assert!(!older.redundant);
     }
 
     #[test]

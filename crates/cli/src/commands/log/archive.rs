@@ -6,8 +6,9 @@ use std::{
 };
 
 use clap::{Args, Subcommand};
+use tampu_hub::history;
 use tampu_log::{
-    archive::{Doing, LocalArchive, Options, Stop},
+    archive::{Doing, LocalArchive, Options, Stop, TableArchive},
     collector::upkeep::{self, Done, Told, Upkeep, archive_in},
 };
 use tampu_types::Domain;
@@ -40,6 +41,23 @@ pub struct Archive {
     json: bool,
 }
 
+/// What an archive keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kept {
+    Logs,
+    Events,
+}
+
+impl Kept {
+    /// Where it lies in a directory that --data can name.
+    fn archive_in(self, data: &Path, domain: &Domain) -> PathBuf {
+        match self {
+            Kept::Logs => archive_in(data, domain),
+            Kept::Events => history::ask::archive_in(data, domain),
+        }
+    }
+}
+
 #[derive(Debug, Subcommand)]
 enum What {
     /// How it is: records, files, bytes, what waits, what is damaged
@@ -58,7 +76,7 @@ enum What {
 }
 
 impl Archive {
-    pub fn run(self, context: &Context) -> Outcome {
+    pub fn run(self, context: &Context, kept: Kept) -> Outcome {
         let what = match &self.what {
             What::Status => Upkeep::Health,
             What::Check => Upkeep::Check,
@@ -74,8 +92,14 @@ impl Archive {
             !context.interrupt.asked()
         };
         let done = match &self.data {
-            Some(data) => here(context, data, what, &mut doing),
-            None => Keeper::find(&context.common.connect, "tampu-archive")?.upkeep(&what, &mut doing),
+            Some(data) => here(context, kept, data, what, &mut doing),
+            None => {
+                let keeper = Keeper::find(&context.common.connect, "tampu-archive")?;
+                match kept {
+                    Kept::Logs => keeper.upkeep(&what, &mut doing),
+                    Kept::Events => keeper.upkeep_of_events(&what, &mut doing),
+                }
+            }
         };
         bar.finish_and_clear();
         if context.interrupt.asked() {
@@ -110,27 +134,35 @@ impl What {
 }
 
 /// Does it in this process.
-fn here(context: &Context, data: &Path, what: Upkeep, doing: &mut dyn FnMut(Doing) -> bool) -> Result<Done, Failure> {
+fn here(context: &Context, kept: Kept, data: &Path, what: Upkeep, doing: &mut dyn FnMut(Doing) -> bool) -> Result<Done, Failure> {
     let domain = context.common.connect.config()?.domain;
-    let dir = archive_in(data, &domain);
+    let dir = kept.archive_in(data, &domain);
     if !dir.is_dir() {
         return Err(Failure::Usage(missing(data, &domain)));
     }
     let what = match what {
-        Upkeep::Backup(target) => Upkeep::Backup(archive_in(&target, &domain)),
+        Upkeep::Backup(target) => Upkeep::Backup(kept.archive_in(&target, &domain)),
         what => what,
     };
     let failed = |error: tampu_log::archive::ArchiveError| Failure::Failed(error.to_string());
     // What is only looked at is left as it is.
     let options = Options { compact: matches!(what, Upkeep::Compact), share: 1.0, ..Options::new(domain) };
-    let archive = LocalArchive::open(&dir, options).map_err(failed)?;
     let stop = Stop::default();
     let doing = std::cell::RefCell::new(doing);
     let tell = |told: Told| match told {
         Told::Doing(now) => (doing.borrow_mut())(now),
         Told::Done(_) => true,
     };
-    upkeep::upkeep(&archive, &what, &stop, &tell).map_err(failed)
+    match kept {
+        Kept::Logs => {
+            let archive = LocalArchive::open(&dir, options).map_err(failed)?;
+            upkeep::upkeep(&archive, &what, &stop, &tell).map_err(failed)
+        }
+        Kept::Events => {
+            let archive = TableArchive::open(&dir, &history::SCHEMA, options).map_err(failed)?;
+            archive.upkeep(&what, &stop, &tell).map_err(failed)
+        }
+    }
 }
 
 fn missing(data: &Path, domain: &Domain) -> String {

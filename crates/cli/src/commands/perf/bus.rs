@@ -24,7 +24,7 @@ pub struct PerfBus {
     #[arg(long, value_name = "BYTES", default_value_t = 92)]
     size: usize,
     /// How long to write
-    #[arg(long, value_name = "S", default_value_t = 5.0)]
+    #[arg(long, value_name = "S", default_value_t = 5.0, value_parser = super::a_time)]
     seconds: f64,
     /// Lend shared memory instead of sending the bytes
     #[arg(long)]

@@ -32,7 +32,7 @@ pub struct PerfLog {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub clients: usize,
     /// How long to log
-    #[arg(long, value_name = "S", default_value_t = 10.0)]
+    #[arg(long, value_name = "S", default_value_t = 10.0, value_parser = super::a_time)]
     pub seconds: f64,
     /// Bytes a record takes
     #[arg(long, value_name = "BYTES", default_value_t = 250)]

@@ -1,7 +1,7 @@
 //! The parts of a measurement, each a process of its own; started by `tampu perf`, not by people.
 
 use std::{
-    io::{Read, Write},
+    io::{BufRead, Write},
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -10,6 +10,7 @@ use std::{
 };
 
 use clap::{Args, Subcommand};
+use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
 use tampu_bus::{Event, Participant, Qos, QosTable, ReaderQos, ReaderState, TypeTag, engine::zenoh::ZenohEngine};
 use tampu_types::{Partition, PartitionFilter, SourceName, TopicFilter, TopicName};
@@ -18,12 +19,20 @@ use crate::{
     commands::{
         Context,
         perf::{
-            event::{self, Way},
+            bulk::{
+                giver::{self, Giving},
+                passer::{self, Passing},
+                taker::{self, Taking},
+            },
+            event::{
+                Way,
+                publisher::{self, Publishing},
+                subscriber,
+            },
             follower, members, producer,
         },
     },
     failure::{Failure, Outcome, written},
-    measure,
 };
 
 /// A part of a measurement
@@ -56,21 +65,29 @@ enum Which {
         #[arg(action = clap::ArgAction::Set)]
         direct: bool,
     },
-    /// Pushes an attribute
+    /// Pushes attributes
     Publisher {
         seconds: f64,
         size: usize,
         clients: usize,
         rate: f64,
+        attributes: usize,
         #[arg(value_enum)]
         way: Way,
     },
-    /// Subscribes to it and checks every element
+    /// Subscribes to them and checks every element
     Subscriber {
         name: String,
+        attributes: usize,
         #[arg(value_enum)]
         way: Way,
     },
+    /// Sends blocks
+    Giver(Giving),
+    /// Takes them and checks every byte
+    Taker(Taking),
+    /// Gives them on
+    Passer(Passing),
     /// Joins and stays
     Member { name: String, members: usize },
 }
@@ -80,19 +97,23 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Part {
     pub fn run(self, context: &Context) -> Outcome {
-        let ended = end_of_input();
+        let input = input();
+        let ended = &input.ended;
         let report = match self.part {
             Which::Producer(asked) => producer::produce(context, &asked)?,
-            Which::Client { name, size } => follower::follow(context, &name, size, &ended)?,
+            Which::Client { name, size } => follower::follow(context, &name, size, ended)?,
             Which::Writer { seconds, size, readers, loans, direct } => {
                 writer(context, &Writing { seconds, size, readers, loans, direct })?
             }
-            Which::Reader { name, size, direct } => reader(context, &name, size, direct, &ended)?,
-            Which::Publisher { seconds, size, clients, rate, way } => {
-                event::publisher(context, &event::Publishing { seconds, size, clients, rate, way })?
+            Which::Reader { name, size, direct } => reader(context, &name, size, direct, ended)?,
+            Which::Publisher { seconds, size, clients, rate, attributes, way } => {
+                publisher::publish(context, &Publishing { seconds, size, clients, rate, attributes, way }, &input)?
             }
-            Which::Subscriber { name, way } => event::subscriber(context, &name, way, &ended)?,
-            Which::Member { name, members } => members::member(context, &name, members, &ended)?,
+            Which::Subscriber { name, attributes, way } => subscriber::subscribe(context, &name, attributes, way, ended)?,
+            Which::Giver(how) => giver::giver(context, &how)?,
+            Which::Taker(how) => taker::taker(context, &how, ended)?,
+            Which::Passer(how) => passer::passer(context, &how, ended)?,
+            Which::Member { name, members } => members::member(context, &name, members, ended)?,
         };
         say(&report)
     }
@@ -104,15 +125,26 @@ pub fn say(report: &Value) -> Outcome {
     written(writeln!(out, "{report}").and_then(|()| out.flush()))
 }
 
-/// Set when standard input has been closed.
-fn end_of_input() -> Arc<AtomicBool> {
-    let ended = Arc::new(AtomicBool::new(false));
-    let flag = ended.clone();
+/// What this part is told by its standard input.
+#[derive(Debug, Default)]
+pub struct Input {
+    /// A line has come: it may begin.
+    pub begun: AtomicBool,
+    /// It has been closed.
+    pub ended: AtomicBool,
+}
+
+/// Listens to it.
+fn input() -> Arc<Input> {
+    let input = Arc::new(Input::default());
+    let told = input.clone();
     std::thread::spawn(move || {
-        let _ = std::io::stdin().lock().read_to_end(&mut Vec::new());
-        flag.store(true, Ordering::Release);
+        for _ in std::io::stdin().lock().lines().map_while(Result::ok) {
+            told.begun.store(true, Ordering::Release);
+        }
+        told.ended.store(true, Ordering::Release);
     });
-    ended
+    input
 }
 
 /// Joins the scene's domain under this name.
@@ -127,7 +159,8 @@ pub fn join(context: &Context, name: &str, qos: QosTable) -> Result<Participant,
 
 /// Processor time of this process so far.
 pub fn cpu_s() -> f64 {
-    measure::usage(std::process::id()).map_or(0.0, |usage| usage.cpu.as_secs_f64())
+    let spent = clock_gettime(ClockId::ProcessCPUTime);
+    spent.tv_sec as f64 + spent.tv_nsec as f64 / 1e9
 }
 
 /// Waits until this many readers of the topic are matched.

@@ -2,7 +2,7 @@
 //! object each.
 
 use std::{
-    io::{BufRead, BufReader},
+    io::{BufRead, BufReader, Write},
     path::{Path, PathBuf},
     process::{Child, ChildStdin, Command, Stdio},
     time::{Duration, Instant},
@@ -133,6 +133,13 @@ impl Worker {
             std::thread::sleep(Duration::from_millis(10));
         }
         Ok(())
+    }
+
+    /// Tells it to begin. One that has ended says so when it is asked for its report.
+    pub fn begin(&mut self) {
+        if let Some(input) = &mut self.input {
+            let _ = input.write_all(b"begin\n");
+        }
     }
 
     /// Tells it to come to its end.

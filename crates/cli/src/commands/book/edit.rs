@@ -1,0 +1,36 @@
+//! `tampu book edit`.
+
+use clap::Args;
+use tampu_logbook::entry::EntryRef;
+
+use super::{
+    Place, entry_ref, failed,
+    writing::{Unasked, Writing},
+};
+use crate::failure::Outcome;
+
+/// Change an entry; what is not said stays, and what it said before is in its history
+#[derive(Debug, Args)]
+#[command(after_help = "Example: tampu book edit Shift/12 -a Type='Problem Fixed' --revision 0")]
+pub struct Edit {
+    /// The entry: BOOK/NUMBER
+    #[arg(value_parser = entry_ref, value_name = "ENTRY")]
+    at: EntryRef,
+    /// Only if it is at this revision
+    #[arg(long, value_name = "N")]
+    revision: Option<u32>,
+    #[command(flatten)]
+    writing: Writing,
+}
+
+impl Edit {
+    pub fn run(self, place: &Place) -> Outcome {
+        let store = place.store(&self.writing.by)?;
+        let entry = store.entry(&self.at).map_err(failed)?;
+        let expected = self.revision.unwrap_or(entry.revision);
+        let mut content = entry.content;
+        let uploads = self.writing.apply(&*store, &entry.at.book, &mut content, Unasked::Leaves)?;
+        let revision = store.edit(&self.at, content, uploads, &self.writing.by, Some(expected)).map_err(failed)?;
+        self.writing.tell(&entry.at, Some(revision))
+    }
+}

@@ -1,0 +1,122 @@
+//! `tampu book make`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use tampu_logbook::book::{AttributeDef, AttributeKind, Book, same_name};
+
+use super::{Place, failed, shown};
+use crate::failure::{Failure, Outcome};
+
+/// Make a logbook, or change what one is; its entries stay
+///
+/// Of a logbook that is there the attributes named are added or changed and the others stay, unless --replace is said. What was done is told on standard error.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  tampu book make Shift -a Author -a Type=Routine,Problem -a Subject --required Author\n  \
+    tampu book make Shift -a Type=Routine,Problem,Fixed\n  \
+    tampu book list --json | head -1 > shift.json; tampu book make Shift --file shift.json")]
+pub struct Make {
+    /// Its name
+    name: String,
+    /// An attribute: a line of text, or one of the options after '='
+    #[arg(short, long = "attribute", value_name = "NAME[=OPTION,OPTION...]", value_parser = attribute)]
+    attributes: Vec<AttributeDef>,
+    /// An attribute that must have a value
+    #[arg(long, value_name = "NAME")]
+    required: Vec<String>,
+    /// Of a logbook that is there: its attributes are those of -a alone
+    #[arg(long)]
+    replace: bool,
+    /// All of it as a JSON object, as 'tampu book list --json' prints it
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["attributes", "required", "replace"])]
+    file: Option<PathBuf>,
+}
+
+impl Make {
+    pub fn run(self, place: &Place) -> Outcome {
+        let wrong = |error: tampu_logbook::book::Invalid| Failure::Usage(error.to_string());
+        Book::new(&self.name, self.attributes.clone()).check().map_err(wrong)?;
+        let store = place.made()?;
+        let known =
+            store.books().map_err(failed)?.into_iter().map(|info| info.book).find(|book| same_name(&book.name, &self.name));
+        let mut book = match &self.file {
+            Some(path) => {
+                let text = std::fs::read_to_string(path).map_err(|error| Failure::failed(path.display(), error))?;
+                let book = serde_json::from_str::<Book>(&text).map_err(|error| Failure::failed(path.display(), error))?;
+                Book { name: self.name, ..book }
+            }
+            None => {
+                let book = known.clone().unwrap_or_else(|| Book::new(&self.name, vec![]));
+                merged(book, self.attributes, self.replace)
+            }
+        };
+        for name in &self.required {
+            let found = book.attributes.iter_mut().find(|attribute| same_name(&attribute.name, name));
+            found.ok_or_else(|| Failure::Usage(format!("--required {name}: there is no such attribute")))?.required = true;
+        }
+        book.check().map_err(wrong)?;
+        store.put_book(&book).map_err(failed)?;
+        eprintln!("tampu: {}", told(known.as_ref(), &book));
+        Ok(())
+    }
+}
+
+/// The book with these attributes; those it has of the same names keep what is not said of them here.
+fn merged(mut book: Book, attributes: Vec<AttributeDef>, replace: bool) -> Book {
+    let mut known = if replace { std::mem::take(&mut book.attributes) } else { vec![] };
+    for said in attributes {
+        let from = if replace { &mut known } else { &mut book.attributes };
+        let found = from.iter_mut().find(|attribute| same_name(&attribute.name, &said.name));
+        let Some(was) = found else {
+            book.attributes.push(said);
+            continue;
+        };
+        let several = matches!(was.kind, AttributeKind::Options | AttributeKind::Multiple | AttributeKind::Radio);
+        let kind = if said.kind == AttributeKind::Options && several { was.kind } else { said.kind };
+        let is = AttributeDef { kind, options: said.options, ..was.clone() };
+        if replace { book.attributes.push(is) } else { *was = is }
+    }
+    book
+}
+
+/// What was done.
+fn told(was: Option<&Book>, is: &Book) -> String {
+    let name = shown(&is.name, false);
+    let Some(was) = was else { return format!("made '{name}'") };
+    if was == is {
+        return format!("'{name}' is as it was");
+    }
+    let mut parts = Vec::new();
+    let mut part = |what: &str, attributes: Vec<&AttributeDef>| {
+        if !attributes.is_empty() {
+            let names: Vec<String> = attributes.iter().map(|attribute| shown(&attribute.name, false)).collect();
+            parts.push(format!("{what} {}", names.join(", ")));
+        }
+    };
+    part("new", is.attributes.iter().filter(|attribute| was.attribute(&attribute.name).is_none()).collect());
+    let other = |attribute: &&AttributeDef| was.attribute(&attribute.name).is_some_and(|was| was != *attribute);
+    part("other than before", is.attributes.iter().filter(other).collect());
+    part("no longer", was.attributes.iter().filter(|attribute| is.attribute(&attribute.name).is_none()).collect());
+    if parts.is_empty() {
+        return format!("changed '{name}'");
+    }
+    format!("changed '{name}': {}", parts.join("; "))
+}
+
+/// `Type=Routine,Problem`, or a name alone.
+fn attribute(text: &str) -> Result<AttributeDef, String> {
+    let Some((name, options)) = text.split_once('=') else {
+        return Ok(AttributeDef::new(text.trim(), AttributeKind::Text));
+    };
+    let (name, options) = (name.trim(), options.split(',').map(str::trim).collect::<Vec<_>>());
+    if options.iter().all(|option| option.is_empty()) {
+        return Err(format!("no option stands after '='; for a line of text write '{name}' alone"));
+    }
+    if options.contains(&"") {
+        return Err("an option is empty".to_owned());
+    }
+    if let Some((_, twice)) = options.iter().enumerate().find(|(at, option)| options[..*at].contains(option)) {
+        return Err(format!("the option '{twice}' is there twice"));
+    }
+    Ok(AttributeDef::with_options(name, AttributeKind::Options, &options))
+}

@@ -1,0 +1,140 @@
+//! `tampu book show`.
+
+use std::{
+    fs::File,
+    io::{self, Write},
+    path::{Path, PathBuf},
+};
+
+use clap::Args;
+use tampu_logbook::{
+    attachment::plain_name,
+    entry::{Entry, EntryRef},
+    render,
+    store::Store,
+};
+
+use super::{Place, entry_ref, failed, shown};
+use crate::failure::{Failure, Outcome, written};
+
+/// Show an entry, its thread or its history
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  tampu book show Shift/12 --thread\n  tampu book show Shift/12 --save plots/")]
+pub struct Show {
+    /// The entry: BOOK/NUMBER
+    #[arg(value_parser = entry_ref, value_name = "ENTRY")]
+    at: EntryRef,
+    /// All entries of its thread
+    #[arg(long, conflicts_with_all = ["history", "html"])]
+    thread: bool,
+    /// All that happened to it; also if it was deleted
+    #[arg(long)]
+    history: bool,
+    /// Its text as HTML that is safe to show
+    #[arg(long, conflicts_with = "history")]
+    html: bool,
+    /// Write its attachments into this directory
+    #[arg(long, value_name = "DIR", conflicts_with = "history")]
+    save: Option<PathBuf>,
+    /// One JSON object a line
+    #[arg(long)]
+    json: bool,
+}
+
+impl Show {
+    pub fn run(self, place: &Place) -> Outcome {
+        let store = place.store("")?;
+        let mut out = io::stdout().lock();
+        if self.history {
+            for revision in store.history(&self.at).map_err(failed)? {
+                if self.json {
+                    written(writeln!(out, "{}", json(&revision)?))?;
+                    continue;
+                }
+                let (at, by) = (revision.at.to_acs(), shown(&revision.by, false));
+                written(writeln!(out, "revision {}  {at} UTC  {:?} by {by}", revision.number, revision.what))?;
+                for attribute in &revision.content.attributes {
+                    written(writeln!(out, "  {}: {}", shown(&attribute.name, false), shown(&attribute.joined(), false)))?;
+                }
+                let text = shown(&revision.content.text, true).replace('\n', "\n  ");
+                written(writeln!(out, "  {text}"))?;
+            }
+            return Ok(());
+        }
+        let entries = if self.thread { store.thread(&self.at) } else { store.entry(&self.at).map(|entry| vec![entry]) };
+        for (nth, entry) in entries.map_err(failed)?.iter().enumerate() {
+            if self.html {
+                let link = |target: &str| format!("elog:{target}");
+                let page = render::html(entry.content.encoding, &entry.content.text, &link);
+                written(writeln!(out, "{page}"))?;
+            } else if self.json {
+                written(writeln!(out, "{}", json(entry)?))?;
+            } else {
+                if nth > 0 {
+                    written(writeln!(out))?;
+                }
+                written(out.write_all(text(entry).as_bytes()))?;
+            }
+            if let Some(dir) = &self.save {
+                save(&*store, entry, dir)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn json<T: serde::Serialize>(value: &T) -> Result<String, Failure> {
+    serde_json::to_string(value).map_err(|error| Failure::failed("an entry as JSON", error))
+}
+
+fn text(entry: &Entry) -> String {
+    let mut out = format!("{}  {} UTC  by {}", entry.at, entry.date.to_acs(), shown(&entry.by, false));
+    if let Some(parent) = entry.parent {
+        out.push_str(&format!("  answers {parent}"));
+    }
+    if entry.revision > 0 {
+        out.push_str(&format!("  revision {} of {} UTC", entry.revision, entry.changed.to_acs()));
+    }
+    out.push('\n');
+    for attribute in entry.content.attributes.iter().filter(|attribute| !attribute.values.is_empty()) {
+        out.push_str(&format!("{}: {}\n", shown(&attribute.name, false), shown(&attribute.joined(), false)));
+    }
+    for link in &entry.content.links {
+        out.push_str(&format!("-> {}\n", shown(&link.to_string(), false)));
+    }
+    for attachment in &entry.content.attachments {
+        let lost = if attachment.sha.is_none() { ", not there" } else { "" };
+        out.push_str(&format!("[{}, {} bytes{lost}]\n", shown(&attachment.name, false), attachment.size));
+    }
+    out.push('\n');
+    out.push_str(&shown(&entry.content.text, true));
+    if !out.ends_with('\n') {
+        out.push('\n');
+    }
+    out
+}
+
+/// Writes attachments under names that are free.
+fn save(store: &dyn Store, entry: &Entry, dir: &Path) -> Outcome {
+    std::fs::create_dir_all(dir).map_err(|error| Failure::failed(dir.display(), error))?;
+    for attachment in &entry.content.attachments {
+        let Some(sha) = &attachment.sha else { continue };
+        let name = plain_name(&attachment.name);
+        let mut path = dir.join(&name);
+        let mut nth = 0;
+        let mut to = loop {
+            match File::create_new(&path) {
+                Ok(file) => break file,
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    nth += 1;
+                    path = dir.join(format!("{nth}-{name}"));
+                }
+                Err(error) => return Err(Failure::failed(path.display(), error)),
+            }
+        };
+        let mut from = store.attachment(sha).map_err(failed)?;
+        io::copy(&mut from, &mut to).map_err(|error| Failure::failed(path.display(), error))?;
+        eprintln!("tampu: wrote {}", path.display());
+    }
+    Ok(())
+}

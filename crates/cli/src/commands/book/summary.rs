@@ -1,0 +1,290 @@
+//! `tampu book summary`.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    fmt::Write as _,
+    io::{self, Write},
+    time::Duration,
+};
+
+use clap::Args;
+use serde_json::Value;
+use tampu_bulk::asking;
+use tampu_hub::history::ask::Asked;
+use tampu_log::{archive::Grouping, query::Query};
+use tampu_logbook::{
+    book::EntryAttribute,
+    entry::{Content, Entry, NewEntry},
+    search::{Count, Page, Search, Stopped},
+};
+use tampu_types::{
+    Level, Time,
+    event::{DataType, EventKind, EventView},
+};
+
+use super::{Place, abandon::Abandoned, failed, shown, writing::attribute};
+use crate::{
+    commands::Context,
+    failure::{Failure, Outcome, written},
+    keeper::Keeper,
+    time_expression::{now, parse_duration},
+};
+
+/// Entries, and lines of each list, that are named.
+const ENTRIES: usize = 200;
+const LINES: usize = 15;
+/// Records of which the messages are counted, and events that are looked at.
+const RECORDS: u64 = 20_000;
+const EVENTS: u64 = 5000;
+/// How long the hub has to tell of transfers.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Draft the summary of a shift, in Markdown: entries, logs, alarms and changes of state, transfers
+///
+/// Entries are from the logbooks in the data directory; the rest is asked of a running hub. What does not answer is named in the draft.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  tampu book summary --since 8h > shift.md\n  \
+    tampu book summary --since 8h --book Shift --post -a Author=Zoe -a Type='Shift summary'")]
+pub struct Summary {
+    /// Of the last so long
+    #[arg(long, value_name = "TIME", default_value = "8h", value_parser = parse_duration)]
+    since: Duration,
+    /// Entries of this logbook; of several, once for each
+    #[arg(short, long, value_name = "NAME")]
+    book: Vec<String>,
+    /// The attribute entries are sorted by
+    #[arg(long, value_name = "NAME", default_value = "Type")]
+    by_attribute: String,
+    /// Post it, in the logbook of --book, which is one then; prints where it is
+    #[arg(long, requires = "book")]
+    post: bool,
+    /// An attribute of the entry that is posted
+    #[arg(short, long = "attribute", value_name = "NAME=VALUE", value_parser = attribute, requires = "post")]
+    attributes: Vec<(String, String)>,
+    /// Who posts
+    #[arg(long, env = "USER", value_name = "NAME", default_value = "unknown", hide_env_values = true)]
+    by: String,
+}
+
+impl Summary {
+    pub fn run(self, place: &Place, context: &Context) -> Outcome {
+        if self.post && self.book.len() != 1 {
+            return Err(Failure::Usage("--post needs one --book, to post in".to_owned()));
+        }
+        let until = now();
+        let since = Time(until.0.saturating_sub(i64::try_from(self.since.as_nanos()).unwrap_or(i64::MAX)));
+        let store = place.open()?;
+        let mut draft = format!("# Summary of {} to {} UTC\n", minutes(since), minutes(until));
+        let page = {
+            let abandoned = Abandoned::watch(&context.interrupt);
+            let query = format!("since:{}", since.to_acs().get(..19).unwrap_or_default());
+            let search = Search { books: self.book.clone(), query, descending: false, limit: ENTRIES, ..Search::default() };
+            store.search(&search, &abandoned.stop).map_err(failed)?
+        };
+        entries(&page, &self.by_attribute, &mut draft);
+        match Keeper::find(&context.common.connect, "tampu-book-summary") {
+            Ok(keeper) => {
+                let parts: [(&str, Part); 3] = [("Logs", logs), ("Alarms and states", events), ("Transfers", transfers)];
+                for (name, part) in parts {
+                    let mut text = String::new();
+                    if let Err(error) = part(&keeper, (since, until), context, &mut text) {
+                        text = not_known(&error);
+                    }
+                    let _ = write!(draft, "\n## {name}\n{text}");
+                }
+            }
+            Err(error) => {
+                let _ = write!(draft, "\n## Logs, alarms and states, transfers\n{}", not_known(&error));
+            }
+        }
+        if context.interrupt.asked() {
+            return Err(Failure::Failed("interrupted".to_owned()));
+        }
+        let mut out = io::stdout().lock();
+        if !self.post {
+            return written(out.write_all(draft.as_bytes()));
+        }
+        let mut content = Content { text: draft, ..Content::default() };
+        for (name, value) in &self.attributes {
+            match content.attributes.iter_mut().find(|known| tampu_logbook::book::same_name(&known.name, name)) {
+                Some(known) => known.values.push(value.clone()),
+                None => content.attributes.push(EntryAttribute::new(name, value)),
+            }
+        }
+        let book = self.book.into_iter().next().unwrap_or_default();
+        let at = store.post(NewEntry { book, content, ..NewEntry::default() }, vec![], &self.by).map_err(failed)?;
+        written(writeln!(out, "{at}"))
+    }
+}
+
+/// What makes a part of the draft of a hub's answers.
+type Part = fn(&Keeper, (Time, Time), &Context, &mut String) -> Outcome;
+
+/// What stands in the place of a part that did not answer.
+fn not_known(why: &Failure) -> String {
+    let why = why.text().unwrap_or("nobody reads it");
+    format!("*Not known: {}*\n", line(why))
+}
+
+fn minutes(time: Time) -> String {
+    time.to_acs().get(..16).unwrap_or_default().replace('T', " ")
+}
+
+/// A text of somebody's as a line of Markdown that says only what it says.
+fn line(text: &str) -> String {
+    let mut out = String::new();
+    for c in shown(text, false).chars().take(200) {
+        if matches!(c, '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '#' | '|' | '~' | '&') {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+    out
+}
+
+/// Entries by kind.
+fn entries(page: &Page, by: &str, draft: &mut String) {
+    let mut kinds: BTreeMap<String, Vec<&Entry>> = BTreeMap::new();
+    for hit in &page.hits {
+        let kind = hit.entry.content.attribute(by).map(EntryAttribute::joined).filter(|kind| !kind.is_empty());
+        kinds.entry(kind.unwrap_or_else(|| "others".to_owned())).or_default().push(&hit.entry);
+    }
+    let count = match page.count {
+        Some(Count::Exactly(count)) => count.to_string(),
+        Some(Count::AtLeast(count)) => format!("at least {count}"),
+        None => page.hits.len().to_string(),
+    };
+    let _ = write!(draft, "\n## Entries: {count}\n");
+    for (kind, entries) in kinds {
+        let _ = writeln!(draft, "**{}** ({})\n", line(&kind), entries.len());
+        for entry in entries {
+            let said = entry.content.attribute("Subject").map(EntryAttribute::joined).filter(|said| !said.is_empty());
+            let said = said.unwrap_or_else(|| {
+                let plain = tampu_logbook::plain::plain(entry.content.encoding, &entry.content.text);
+                plain.lines().find(|line| !line.trim().is_empty()).unwrap_or_default().trim().to_owned()
+            });
+            let _ = writeln!(draft, "- {} {}: {}", minutes(entry.date), line(&entry.at.to_string()), line(&said));
+        }
+        draft.push('\n');
+    }
+    if page.next.is_some() {
+        let _ = writeln!(draft, "*Only the first {} are named.*", page.hits.len());
+    }
+    if page.stopped == Some(Stopped::TimeLimit) {
+        draft.push_str("*The search took too long: these are not all.*\n");
+    }
+}
+
+/// Counts of records by level, and what was said most often from Warning on.
+fn logs(keeper: &Keeper, (since, until): (Time, Time), context: &Context, draft: &mut String) -> Outcome {
+    let query = Query { since: Some(since), until: Some(until), ..Query::default() };
+    let counts = keeper.count(&query, &Grouping { level: true, ..Grouping::default() })?;
+    let levels: Vec<String> = counts.rows.iter().filter_map(|row| Some(format!("{} {}", row.count, row.level?.name()))).collect();
+    let _ = writeln!(
+        draft,
+        "{} records: {}.{}",
+        counts.total,
+        levels.join(", "),
+        if counts.complete { "" } else { " *Not all were counted.*" }
+    );
+    let mut messages: HashMap<(Level, String), u64> = HashMap::new();
+    let query = Query { min_level: Some(Level::Warning), newest_first: true, limit: Some(RECORDS), ..query };
+    let whole = keeper.search_quietly(&query, &context.interrupt, &mut |record| {
+        // Numbers are what differs between messages of one kind.
+        let kind: String = record.message.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+        *messages.entry((record.level, kind)).or_default() += 1;
+        Ok(())
+    })?;
+    let mut messages: Vec<((Level, String), u64)> = messages.into_iter().collect();
+    messages.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.1.cmp(&b.0.1)));
+    if !messages.is_empty() {
+        draft.push_str("\nMost frequent from Warning on, digits as 0:\n\n");
+    }
+    for ((level, message), count) in messages.iter().take(LINES) {
+        let _ = writeln!(draft, "- {count} x {}: {}", level.name(), line(message));
+    }
+    if messages.len() > LINES {
+        let _ = writeln!(draft, "- and {} others", messages.len() - LINES);
+    }
+    if !whole {
+        draft.push_str("\n*The search of the logs was ended before its end.*\n");
+    }
+    Ok(())
+}
+
+/// Alarms, and changes of attributes that are states, of the events the hub keeps.
+fn events(keeper: &Keeper, (since, until): (Time, Time), context: &Context, draft: &mut String) -> Outcome {
+    let asked = Asked {
+        since: Some(since),
+        until: Some(until),
+        kinds: vec![EventKind::Alarm, EventKind::Change],
+        limit: Some(EVENTS),
+        ..Asked::default()
+    };
+    let (mut alarms, mut states) = (BTreeMap::<String, (u64, String)>::new(), BTreeMap::<String, (u64, String)>::new());
+    let mut gaps = 0u64;
+    let swept = keeper.history(&asked, &mut |kept| {
+        match EventView::parse(kept.event).ok() {
+            None => gaps += 1,
+            Some(view) => {
+                let at = format!("{} {}", minutes(kept.time), view.quality.name());
+                let note = if kept.note.is_empty() { at } else { format!("{at}, {}", kept.note) };
+                let is_state = view.value.is_some_and(|value| value.data_type() == DataType::State);
+                let list = match () {
+                    () if view.kinds.iter().any(|kind| kind == EventKind::Alarm) => Some(&mut alarms),
+                    () if is_state => Some(&mut states),
+                    () => None,
+                };
+                if let Some(list) = list {
+                    let one = list.entry(kept.name.to_owned()).or_default();
+                    *one = (one.0 + 1, note);
+                }
+            }
+        }
+        !context.interrupt.asked()
+    })?;
+    for (what, list) in [("alarms", alarms), ("changes of state", states)] {
+        let _ = writeln!(draft, "{} {what} of {} attributes.\n", list.values().map(|(count, _)| count).sum::<u64>(), list.len());
+        let mut list: Vec<_> = list.into_iter().collect();
+        list.sort_by(|a, b| b.1.0.cmp(&a.1.0).then_with(|| a.0.cmp(&b.0)));
+        for (name, (count, last)) in list.iter().take(LINES) {
+            let _ = writeln!(draft, "- {}: {count}, the last at {}", line(name), line(last));
+        }
+        if list.len() > LINES {
+            let _ = writeln!(draft, "- and {} others", list.len() - LINES);
+        }
+        draft.push('\n');
+    }
+    if gaps > 0 {
+        let _ = writeln!(draft, "*{gaps} times something is missing, or a source fell silent.*");
+    }
+    if !swept.complete {
+        draft.push_str("*Not all kept events were looked at.*\n");
+    }
+    Ok(())
+}
+
+/// Transfers the hub has heard of, with how they ended.
+fn transfers(keeper: &Keeper, (since, _): (Time, Time), _: &Context, draft: &mut String) -> Outcome {
+    let found = asking::transfers(keeper.participant(), PATIENCE).map_err(|error| Failure::Failed(error.to_string()))?;
+    let text = |one: &Value, name: &str| one[name].as_str().unwrap_or("-").to_owned();
+    let of_now: Vec<&Value> =
+        found.list.iter().filter(|one| one["began"].as_i64().is_some_and(|began| began >= since.0)).collect();
+    let mut outcomes: BTreeMap<String, u64> = BTreeMap::new();
+    for one in &of_now {
+        *outcomes.entry(text(one, "outcome")).or_default() += 1;
+    }
+    let outcomes: Vec<String> = outcomes.into_iter().map(|(outcome, count)| format!("{count} {}", line(&outcome))).collect();
+    let _ =
+        writeln!(draft, "{} transfers{}{}.\n", of_now.len(), if outcomes.is_empty() { "" } else { ": " }, outcomes.join(", "));
+    for one in of_now.iter().rev().take(LINES) {
+        let began = Time(one["began"].as_i64().unwrap_or_default());
+        let (stream, flow, outcome) = (text(one, "stream"), text(one, "flow"), text(one, "outcome"));
+        let bytes = indicatif::DecimalBytes(one["bytes"].as_f64().unwrap_or(0.0) as u64);
+        let _ = writeln!(draft, "- {} {}: {bytes}, {}", minutes(began), line(&format!("{stream}#{flow}")), line(&outcome));
+    }
+    if of_now.len() > LINES {
+        let _ = writeln!(draft, "- and {} before those", of_now.len() - LINES);
+    }
+    Ok(())
+}

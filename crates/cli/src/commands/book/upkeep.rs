@@ -1,0 +1,76 @@
+//! `tampu book check` and `tampu book backup`.
+
+use std::{
+    io::{self, Write},
+    path::PathBuf,
+};
+
+use clap::Args;
+
+use super::{Place, failed};
+use crate::{
+    commands::Context,
+    failure::{Failure, Outcome, written},
+    progress,
+};
+
+/// Hold everything against itself: database, index, threads, every byte of attachments; fails if something is wrong
+#[derive(Debug, Args)]
+pub struct Check {
+    /// One JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Copy all logbooks as they are now into a directory that can be used in place of this one; others go on writing
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Example: tampu book backup /backup/book && tampu book list --data /backup/book\n\nTo restore, give the directory back its place: DATA/<domain>/book"
+)]
+pub struct Backup {
+    /// The directory; attachments that are there already are not copied again
+    target: PathBuf,
+}
+
+impl Check {
+    pub fn run(self, place: &Place, context: &Context) -> Outcome {
+        let bar = progress::work("checking");
+        let faults = place.open()?.check(&mut |done, total| {
+            bar.set_length(total);
+            bar.set_position(done);
+            !context.interrupt.asked()
+        });
+        bar.finish_and_clear();
+        let faults = faults.map_err(failed)?;
+        if context.interrupt.asked() {
+            return Err(Failure::Failed("interrupted: not all was checked".to_owned()));
+        }
+        let mut out = io::stdout().lock();
+        if self.json {
+            written(writeln!(out, "{}", serde_json::json!({ "faults": faults })))?;
+        } else {
+            faults.iter().try_for_each(|fault| written(writeln!(out, "{fault}")))?;
+        }
+        match faults.len() {
+            0 if self.json => Ok(()),
+            0 => written(writeln!(out, "everything is as it should be")),
+            count => Err(Failure::Failed(format!("{count} faults found; the rest is served"))),
+        }
+    }
+}
+
+impl Backup {
+    pub fn run(self, place: &Place, context: &Context) -> Outcome {
+        let bar = progress::work("copying");
+        let done = place.open()?.backup(&self.target, &mut |done, total| {
+            bar.set_length(total);
+            bar.set_position(done);
+            !context.interrupt.asked()
+        });
+        bar.finish_and_clear();
+        done.map_err(failed)?;
+        let target = self.target.display();
+        eprintln!("tampu: all logbooks of {} are copied to {target}; 'tampu book list --data {target}' opens them", place.told());
+        Ok(())
+    }
+}

@@ -1,0 +1,224 @@
+//! How a flow is taken and given: flags and the environment, then a hub's configuration file (`[[bulk.flow]]`), then the defaults.
+
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    path::PathBuf,
+};
+
+use clap::{Args, ValueEnum};
+use tampu_bulk::{
+    Name,
+    group::Group,
+    receiver::{FlowSettings, ReceiverSettings},
+    sender::{self, SendFlow},
+};
+use tampu_hub::{
+    Config,
+    bulk::settings::{self as file, Bulk, Direction, FlowPatch, default_flow},
+};
+
+use super::{OnOff, Protocol, host_to_announce};
+use crate::{failure::Failure, output::file_args::parse_size};
+
+/// The file.
+#[derive(Debug, Clone, Args)]
+pub struct FromFile {
+    /// A hub's configuration file, of which `[[bulk.flow]]` counts
+    #[arg(short, long, env = "TAMPU_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+impl FromFile {
+    /// What it says of flows; nothing where there is no file.
+    pub fn load(&self) -> Result<Bulk, Failure> {
+        let Some(path) = &self.config else { return Ok(Bulk::default()) };
+        let config = Config::from_file(path).map_err(|error| Failure::Usage(error.to_string()))?;
+        config.bulk.check().map_err(|error| Failure::Usage(format!("{}: {error}", path.display())))?;
+        Ok(config.bulk)
+    }
+}
+
+/// What becomes of a receiver that is too slow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Slow {
+    /// It gets no more of the transfer, and begins again with the next.
+    Cut,
+    /// What it has no time for is left out, and it is told which bytes.
+    Skip,
+}
+
+/// How a flow is taken.
+#[derive(Debug, Clone, Args)]
+pub struct TakingArgs {
+    /// Where connections are taken; port 0 is any that is free. Senders on other hosts need an address they reach [default: 127.0.0.1:0]
+    #[arg(long, value_name = "ADDRESS", env = "TAMPU_BULK_LISTEN")]
+    listen: Option<SocketAddr>,
+    /// The name or address senders are told to connect to; this host's name where --listen is 0.0.0.0
+    #[arg(long, value_name = "HOST")]
+    announce: Option<String>,
+}
+
+impl TakingArgs {
+    /// Where these flows of a stream are received.
+    pub fn place(&self, file: &Bulk, stream: &Name, flows: &[Name]) -> ReceiverSettings {
+        let patches: Vec<FlowPatch> = flows.iter().map(|flow| file.of(stream, flow, Direction::Recv)).collect();
+        let default = ReceiverSettings::default();
+        let listen = self.listen.or_else(|| patches.iter().find_map(|patch| patch.endpoint)).unwrap_or(default.listen);
+        let announce = self.announce.clone().or_else(|| patches.iter().find_map(|patch| patch.announce.clone()));
+        ReceiverSettings { listen, announce: host_to_announce(announce.as_deref(), listen), ..default }
+    }
+}
+
+/// How data is carried, which both sides may say.
+#[derive(Debug, Clone, Default, Args)]
+pub struct CarryingArgs {
+    /// Checksums on the data
+    #[arg(long, value_enum, env = "TAMPU_BULK_CHECKSUM")]
+    checksum: Option<OnOff>,
+    /// Which way data goes [default: auto]
+    #[arg(long, value_enum, env = "TAMPU_BULK_PROTOCOL")]
+    protocol: Option<Protocol>,
+}
+
+impl CarryingArgs {
+    /// Whether there are checksums.
+    fn checked(&self, patch: &FlowPatch, default: bool) -> bool {
+        self.checksum.map(OnOff::is_on).or(patch.checksum).unwrap_or(default)
+    }
+
+    /// The way that was asked for.
+    fn protocol(&self, patch: &FlowPatch) -> Protocol {
+        self.protocol.or(patch.protocol.map(Protocol::from)).unwrap_or(Protocol::Auto)
+    }
+
+    /// Into a flow that is taken.
+    pub fn apply_to_taken(&self, patch: &FlowPatch, taken: &mut FlowSettings, checked: bool) {
+        taken.checked = self.checked(patch, checked);
+        if let Some(transport) = self.protocol(patch).transport() {
+            taken.transports = vec![transport];
+        }
+    }
+}
+
+/// How a flow is given.
+#[derive(Debug, Clone, Args)]
+pub struct GivingArgs {
+    /// How many receivers must be there before a transfer begins
+    #[arg(long, value_name = "N", env = "TAMPU_BULK_RECEIVERS")]
+    receivers: Option<usize>,
+    /// At most so many bytes a second: 50MB, 1GiB
+    #[arg(long, value_name = "BYTES", value_parser = parse_size, env = "TAMPU_BULK_THROTTLE")]
+    throttle: Option<u64>,
+    /// What becomes of a receiver that takes nothing, or holds up the others, for as long as --patience [default: cut]
+    #[arg(long, value_enum, env = "TAMPU_BULK_SLOW")]
+    slow: Option<Slow>,
+    /// Send data once for all receivers, to this multicast group; the port is any that is free if it is not said
+    #[arg(long, value_name = "ADDRESS[:PORT]", env = "TAMPU_BULK_MULTICAST")]
+    multicast: Option<Group>,
+    /// The address of this host's interface that the group goes out at [default: 127.0.0.1, which no other host hears]
+    #[arg(long, value_name = "ADDRESS", env = "TAMPU_BULK_INTERFACE")]
+    interface: Option<Ipv4Addr>,
+    /// How many networks the group may go through [default: 1]
+    #[arg(long, value_name = "N", env = "TAMPU_BULK_TTL")]
+    ttl: Option<u8>,
+}
+
+impl GivingArgs {
+    /// Into a flow that is given, whose own values are the defaults.
+    pub fn apply(&self, carrying: &CarryingArgs, patch: &FlowPatch, given: SendFlow) -> Result<SendFlow, Failure> {
+        let slow = self.slow.or(patch.slow.map(Slow::from));
+        let group = self.group(carrying.protocol, patch)?;
+        if group.is_some() && slow == Some(Slow::Skip) {
+            let why = "a multicast group goes at the pace of its slowest receiver: one that is too slow is cut, and nothing skipped for it";
+            return Err(Failure::Usage(why.to_owned()));
+        }
+        let transport = if group.is_some() { Protocol::Multicast } else { carrying.protocol(patch) }.transport();
+        Ok(SendFlow {
+            receivers: self.receivers.or(patch.receivers).unwrap_or(given.receivers),
+            throttle: self.throttle.map(|bytes| bytes as f64).or(patch.throttle_mb.map(|mb| mb * 1e6)).or(given.throttle),
+            slow: slow.map_or(given.slow, |slow| if slow == Slow::Skip { sender::Slow::Skip } else { sender::Slow::Cut }),
+            checked: carrying.checked(patch, given.checked),
+            transport,
+            group,
+            ..given
+        })
+    }
+
+    /// The group that data goes to, if it goes to one.
+    fn group(&self, protocol: Option<Protocol>, patch: &FlowPatch) -> Result<Option<Group>, Failure> {
+        let usage = |why: &str| Err(Failure::Usage(why.to_owned()));
+        let group = match (self.multicast, protocol) {
+            (Some(group), None | Some(Protocol::Auto | Protocol::Multicast)) => Some(group),
+            (Some(_), Some(_)) => return usage("--multicast and --protocol say two different ways; leave one of them out"),
+            // A protocol of the configuration that is another takes an earlier entry's group away.
+            (None, _) => match protocol.or(patch.protocol.map(Protocol::from)) {
+                None | Some(Protocol::Auto | Protocol::Multicast) => patch.multicast,
+                Some(_) => None,
+            },
+        };
+        let wanted = protocol.or(patch.protocol.map(Protocol::from)) == Some(Protocol::Multicast);
+        match group {
+            None if wanted => usage("which group? Say it with --multicast, or in the configuration file"),
+            None if self.interface.is_some() || self.ttl.is_some() => {
+                usage("--interface and --ttl are a multicast group's; say which with --multicast")
+            }
+            None => Ok(None),
+            Some(group) => Ok(Some(Group {
+                interface: self.interface.or(patch.interface).unwrap_or(group.interface),
+                ttl: self.ttl.or(patch.ttl).unwrap_or(group.ttl),
+                ..group
+            })),
+        }
+    }
+}
+
+impl From<file::Protocol> for Protocol {
+    fn from(protocol: file::Protocol) -> Protocol {
+        match protocol {
+            file::Protocol::Auto => Protocol::Auto,
+            file::Protocol::Tcp => Protocol::Tcp,
+            file::Protocol::Shm => Protocol::Shm,
+            file::Protocol::Udp => Protocol::Udp,
+            file::Protocol::Multicast => Protocol::Multicast,
+        }
+    }
+}
+
+impl From<file::Slow> for Slow {
+    fn from(slow: file::Slow) -> Slow {
+        match slow {
+            file::Slow::Cut => Slow::Cut,
+            file::Slow::Skip => Slow::Skip,
+        }
+    }
+}
+
+/// The stream: what was said, or the only one the file has.
+pub fn stream(said: Option<&Name>, file: &Bulk, direction: Direction) -> Result<Name, Failure> {
+    if let Some(stream) = said {
+        return Ok(stream.clone());
+    }
+    match file.streams(direction).as_slice() {
+        [one] => Ok(one.clone()),
+        [] => Err(Failure::Usage("which stream? Say it with --stream, or in the configuration file".to_owned())),
+        several => Err(Failure::Usage(format!("which stream? The configuration has {}; say it with --stream", listed(several)))),
+    }
+}
+
+/// The flows: what was said, or those the file has of the stream, or the one without a name.
+pub fn flows(said: &[Name], file: &Bulk, stream: &Name, direction: Direction) -> Vec<Name> {
+    let found = if said.is_empty() { file.flows(stream, direction) } else { said.to_vec() };
+    if found.is_empty() { vec![default_flow()] } else { found }
+}
+
+/// The same where there can be only one.
+pub fn flow(said: Option<&Name>, file: &Bulk, stream: &Name, direction: Direction) -> Result<Name, Failure> {
+    match flows(&said.cloned().into_iter().collect::<Vec<_>>(), file, stream, direction).as_slice() {
+        [one] => Ok(one.clone()),
+        several => Err(Failure::Usage(format!("which flow? The configuration has {}; say it with --flow", listed(several)))),
+    }
+}
+
+fn listed(names: &[Name]) -> String {
+    names.iter().map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ")
+}

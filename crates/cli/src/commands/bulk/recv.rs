@@ -1,0 +1,327 @@
+//! `tampu bulk recv`.
+
+use std::{
+    io::Write,
+    path::PathBuf,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::Ordering,
+        mpsc::{Receiver as Heard, RecvTimeoutError, sync_channel},
+    },
+    time::{Duration, Instant},
+};
+
+use clap::Args;
+use indicatif::{DecimalBytes, ProgressBar};
+use serde_json::json;
+use tampu_bulk::{
+    Name, Receiver, asking, directory,
+    handler::Handler,
+    receiver::{FlowSettings, Identity, ReceiverSettings},
+};
+use tampu_hub::bulk::settings::Direction;
+
+use super::{
+    configured::{self, CarryingArgs, FromFile, TakingArgs},
+    event, rate,
+    store::Store,
+    taking::{Ended, News, Running, Table, Taking},
+};
+use crate::{
+    commands::Context,
+    failure::{Failure, Outcome, written},
+    output::table::printable,
+    progress,
+    time_expression::parse_duration,
+};
+
+/// What handlers have told and nobody has printed yet; beyond it the transfers wait.
+const NEWS: usize = 256;
+/// How long senders have at the end to take their last acknowledgement and leave.
+const PARTING: Duration = Duration::from_secs(2);
+/// How often the command looks up.
+const TURN: Duration = Duration::from_millis(100);
+
+/// Receive files and data of a stream into a directory
+///
+/// Files keep the names their senders give them, below DIR and nowhere else; they have temporary names (.NAME.....part) until they are
+/// complete. What has no name is called after its parameter. Runs until Ctrl-C, or as long as --transfers and --for say.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  tampu bulk recv --stream correlator --flow spectra --out /data\n  \
+    tampu bulk recv --stream files --out . --transfers 1 --listen 0.0.0.0:0")]
+pub struct Recv {
+    /// Where files go
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// The stream [default: the only one the configuration has]
+    #[arg(long, value_name = "NAME")]
+    stream: Option<Name>,
+    /// The flows, comma separated or said several times [default: what the configuration has of the stream, or data]
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    flow: Vec<Name>,
+    /// End after so many transfers
+    #[arg(long, value_name = "N")]
+    transfers: Option<u64>,
+    /// End after this time
+    #[arg(long = "for", value_name = "DURATION", value_parser = parse_duration)]
+    length: Option<Duration>,
+    #[command(flatten)]
+    taking: TakingArgs,
+    #[command(flatten)]
+    carrying: CarryingArgs,
+    /// How long a transfer is held open while its sender is away
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse_duration)]
+    resume: Duration,
+    /// Make each file durable before its sender is told that it is there
+    #[arg(long)]
+    sync: bool,
+    /// One JSON object a line: what begins, how it goes, how it ends, and a summary
+    #[arg(long)]
+    json: bool,
+    /// How often progress is told with --json
+    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = parse_duration)]
+    interval: Duration,
+    /// The source's name
+    #[arg(long, default_value = "tampu-bulk-recv", value_name = "NAME")]
+    source: String,
+    #[command(flatten)]
+    file: FromFile,
+}
+
+/// What was received in all.
+#[derive(Debug, Default)]
+struct Totals {
+    transfers: u64,
+    complete: u64,
+    bytes: u64,
+    lost_bytes: u64,
+}
+
+impl Recv {
+    pub fn run(self, context: &Context) -> Outcome {
+        let file = self.file.load()?;
+        let stream = configured::stream(self.stream.as_ref(), &file, Direction::Recv)?;
+        let flows = configured::flows(&self.flow, &file, &stream, Direction::Recv);
+        let store = Store::open(&self.out, self.sync).map_err(|error| Failure::failed(self.out.display(), error))?;
+        let participant = context.common.connect.join_hub(&self.source)?;
+        let failed = |error: &dyn std::error::Error| Failure::Failed(error.to_string());
+        let (tell, heard) = sync_channel(NEWS);
+        let running = Table::new(Mutex::default());
+        let store = Arc::new(store);
+        let handler = |flow: &Name| -> (FlowSettings, Box<dyn Handler>) {
+            let mut settings = FlowSettings::new(flow.clone());
+            self.carrying.apply_to_taken(&file.of(&stream, flow, Direction::Recv), &mut settings, true);
+            // A disk that writes back may hold a call for long; that is no fault of the transfer.
+            settings.callback_limit = Duration::from_secs(10);
+            settings.callback_average_limit = Duration::from_secs(1);
+            let taking = Taking {
+                store: store.clone(),
+                stream: stream.clone(),
+                flow: flow.clone(),
+                running: running.clone(),
+                news: tell.clone(),
+                current: None,
+            };
+            (settings, Box::new(taking))
+        };
+        let place = self.taking.place(&file, &stream, &flows);
+        let settings = ReceiverSettings { resume: self.resume, ..place };
+        let handlers = flows.iter().map(handler).collect();
+        let receiver = Receiver::open(Identity::of(&participant), stream.clone(), settings, handlers);
+        let receiver = Arc::new(receiver.map_err(|error| failed(&error))?);
+        let announced = directory::announce(&participant, &receiver).map_err(|error| failed(&error))?;
+        let serving = asking::serve_receiver(&participant, &receiver).map_err(|error| failed(&error))?;
+        drop(tell);
+        self.greet(&receiver, &flows)?;
+        let mut showing =
+            Showing { asked: &self, running, bar: progress::hidden(), totals: Totals::default(), began: Instant::now() };
+        showing.follow(&heard, context)?;
+        // No new sender comes; what is under way ends, and is told.
+        drop((announced, serving));
+        showing.part(&receiver, &heard, context)?;
+        let closing = std::thread::spawn(move || drop(receiver));
+        showing.rest(&heard)?;
+        // It has told everything; what is left of it are its threads.
+        let _ = closing.join();
+        showing.end()
+    }
+
+    fn greet(&self, receiver: &Receiver, flows: &[Name]) -> Outcome {
+        let names: Vec<&str> = flows.iter().map(Name::as_str).collect();
+        let stream = receiver.stream();
+        let address = receiver.state().address;
+        eprintln!("tampu: receiving stream '{}', flows {}, at {address} into {}", stream, names.join(", "), self.out.display());
+        if !self.json {
+            return Ok(());
+        }
+        say(&event("listening", json!({"stream": stream, "flows": flows, "address": address, "out": self.out})))
+    }
+}
+
+fn say(object: &serde_json::Value) -> Outcome {
+    let mut out = std::io::stdout().lock();
+    written(writeln!(out, "{object}").and_then(|()| out.flush()))
+}
+
+struct Showing<'a> {
+    asked: &'a Recv,
+    running: Table,
+    bar: ProgressBar,
+    totals: Totals,
+    began: Instant,
+}
+
+impl Showing<'_> {
+    /// Shows what comes until it is enough.
+    fn follow(&mut self, heard: &Heard<News>, context: &Context) -> Outcome {
+        let mut told = Instant::now();
+        loop {
+            match heard.recv_timeout(TURN) {
+                Ok(news) => self.news(news)?,
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Ok(()),
+            }
+            let enough = self.asked.transfers.is_some_and(|transfers| self.totals.transfers >= transfers);
+            let over = self.asked.length.is_some_and(|length| self.began.elapsed() >= length);
+            if enough || over || context.interrupt.asked() {
+                return Ok(());
+            }
+            let period = told.elapsed();
+            self.draw();
+            if period >= self.asked.interval {
+                told = Instant::now();
+                self.progress()?;
+            }
+        }
+    }
+
+    /// Gives the senders of what is complete time to hear so.
+    fn part(&mut self, receiver: &Receiver, heard: &Heard<News>, context: &Context) -> Outcome {
+        let until = Instant::now() + PARTING;
+        let somebody = || receiver.state().flows.iter().any(|flow| flow.connected);
+        while somebody() && self.transfers().is_empty() && Instant::now() < until && !context.interrupt.asked() {
+            if let Ok(news) = heard.recv_timeout(Duration::from_millis(10)) {
+                self.news(news)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What is still told while the receiver closes.
+    fn rest(&mut self, heard: &Heard<News>) -> Outcome {
+        while let Ok(news) = heard.recv() {
+            self.news(news)?;
+        }
+        Ok(())
+    }
+
+    fn transfers(&self) -> Vec<Arc<Running>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn draw(&mut self) {
+        let running = self.transfers();
+        let Some(first) = running.first() else { return };
+        let done: u64 = running.iter().map(|one| one.had + one.bytes.load(Ordering::Relaxed)).sum();
+        if self.bar.is_hidden() && self.bar.length().is_none() {
+            self.bar = match running.iter().map(|one| one.total).sum::<Option<u64>>() {
+                Some(total) => progress::bytes(total, &printable(&first.name)),
+                None => progress::bytes_without_end(&printable(&first.name)),
+            };
+            // What was here before came at no rate.
+            self.bar.set_position(running.iter().map(|one| one.had).sum());
+            self.bar.reset_eta();
+        }
+        self.bar.set_position(done);
+    }
+
+    fn progress(&self) -> Outcome {
+        if !self.asked.json {
+            return Ok(());
+        }
+        self.transfers().iter().try_for_each(|one| {
+            let (bytes, seconds) = (one.bytes.load(Ordering::Relaxed), one.began.elapsed().as_secs_f64());
+            say(&event(
+                "progress",
+                json!({"flow": one.flow, "transfer": one.transfer, "name": one.name, "bytes": one.had + bytes, "total": one.total,
+                    "seconds": seconds, "bytes_per_s": rate(bytes, seconds)}),
+            ))
+        })
+    }
+
+    fn news(&mut self, news: News) -> Outcome {
+        match news {
+            News::Said(text) => self.bar.suspend(|| eprintln!("tampu: {}", printable(&text))),
+            News::Began(running) => {
+                if self.asked.json {
+                    let one = &running;
+                    return say(&event(
+                        "began",
+                        json!({"flow": one.flow, "transfer": one.transfer, "name": one.name, "total": one.total, "had": one.had,
+                            "sender": one.sender}),
+                    ));
+                }
+            }
+            News::Ended(ended) => {
+                self.bar.finish_and_clear();
+                self.bar = progress::hidden();
+                return self.ended(&ended);
+            }
+        }
+        Ok(())
+    }
+
+    fn ended(&mut self, ended: &Ended) -> Outcome {
+        if self.asked.transfers.is_some_and(|wanted| self.totals.transfers >= wanted) {
+            // Its sender went on while this end was about to close: not one of those that were asked for.
+            return Ok(());
+        }
+        self.totals.transfers += 1;
+        self.totals.complete += u64::from(ended.complete);
+        self.totals.bytes += ended.bytes;
+        self.totals.lost_bytes += ended.lost_bytes;
+        if let Some(why) = &ended.why {
+            eprintln!("tampu: {} is not complete: {}", printable(&ended.name), printable(why));
+            match (&ended.path, ended.lost.first()) {
+                (_, Some(lost)) => eprintln!("tampu: the first bytes that are missing begin at {}", lost.from),
+                (Some(path), None) => {
+                    let advice = if ended.can_continue { "; send it with --continue" } else { "" };
+                    eprintln!("tampu: what came is kept in {}{advice}", printable(&path.to_string_lossy()));
+                }
+                (None, None) => {}
+            }
+        }
+        if self.asked.json {
+            let object = serde_json::to_value(ended).map_err(|error| Failure::failed("a transfer as JSON", error))?;
+            return say(&event("ended", object));
+        }
+        if !ended.complete {
+            return Ok(());
+        }
+        let path = ended.path.as_deref().map_or_else(|| ended.name.clone(), |path| path.display().to_string());
+        let had = if ended.had > 0 { format!(", {} were here", DecimalBytes(ended.had)) } else { String::new() };
+        let speed = DecimalBytes(ended.bytes_per_s as u64);
+        let path = printable(&path);
+        let line = format!("{path}  {}{had}  {:.2} s  {speed}/s", DecimalBytes(ended.bytes), ended.seconds);
+        written(writeln!(std::io::stdout().lock(), "{line}"))
+    }
+
+    fn end(&self) -> Outcome {
+        let Totals { transfers, complete, bytes, lost_bytes } = self.totals;
+        if self.asked.json {
+            let seconds = self.began.elapsed().as_secs_f64();
+            say(&event(
+                "summary",
+                json!({"transfers": transfers, "complete": complete, "bytes": bytes, "lost_bytes": lost_bytes, "seconds": seconds}),
+            ))?;
+        }
+        let wanted = self.asked.transfers.unwrap_or(transfers);
+        if complete < transfers {
+            return Err(Failure::Failed(format!("{} of {transfers} transfers are not complete", transfers - complete)));
+        }
+        if transfers < wanted {
+            return Err(Failure::Failed(format!("{transfers} of {wanted} transfers came")));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,119 @@
+//! `tampu bulk relay`.
+
+use std::{sync::Arc, time::Duration};
+
+use clap::Args;
+use tampu_bulk::{
+    Distributor, Name, asking,
+    directory::{self, Teller, TransferNote},
+    distributor::{self, Passed, Through},
+    file::FileLabel,
+    receiver::Identity,
+    sender::SendFlow,
+};
+use tampu_hub::bulk::settings::{Bulk, Direction, default_flow};
+
+use super::configured::{CarryingArgs, FromFile, GivingArgs, TakingArgs};
+use crate::{
+    commands::Context,
+    failure::{Failure, Outcome},
+    output::file_args::parse_size,
+    time_expression::parse_duration,
+};
+
+/// Distribute a stream: take it from its sender once and give it to many receivers
+///
+/// Receivers of the second stream are served here and cost the sender nothing; one that is too slow is cut, or skipped, without touching
+/// the others. The second stream may be distributed again. Runs until Ctrl-C.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  tampu bulk relay --from correlator --to correlator-far --flow spectra --listen 0.0.0.0:0")]
+pub struct Relay {
+    /// The stream that is taken
+    #[arg(long, value_name = "STREAM")]
+    from: Name,
+    /// The stream that is given on
+    #[arg(long, value_name = "STREAM")]
+    to: Name,
+    /// The flows, comma separated or said several times [default: what the configuration has of both streams, or data]
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    flow: Vec<Name>,
+    /// What is kept for receivers that are behind
+    #[arg(long, value_name = "BYTES", default_value = "32MiB", value_parser = parse_size)]
+    buffer: u64,
+    /// How long a receiver may take nothing, or hold up the others
+    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = parse_duration)]
+    patience: Duration,
+    #[command(flatten)]
+    taking: TakingArgs,
+    #[command(flatten)]
+    carrying: CarryingArgs,
+    #[command(flatten)]
+    giving: GivingArgs,
+    #[command(flatten)]
+    file: FromFile,
+    /// The source's name
+    #[arg(long, default_value = "tampu-bulk-relay", value_name = "NAME")]
+    source: String,
+}
+
+impl Relay {
+    fn flows(&self, file: &Bulk) -> Vec<Name> {
+        if !self.flow.is_empty() {
+            return self.flow.clone();
+        }
+        let mut found = file.flows(&self.from, Direction::Recv);
+        found.extend(file.flows(&self.to, Direction::Send).into_iter().filter(|flow| !found.contains(flow)).collect::<Vec<_>>());
+        if found.is_empty() { vec![default_flow()] } else { found }
+    }
+
+    fn through(&self, file: &Bulk, flow: &Name) -> Result<Through, Failure> {
+        let (mut taken, given) = distributor::through(flow.clone());
+        let (from, to) = (file.of(&self.from, flow, Direction::Recv), file.of(&self.to, flow, Direction::Send));
+        let given = SendFlow { window: self.buffer as usize, wait: self.patience, ..given };
+        let given = self.giving.apply(&self.carrying, &to, given)?;
+        // The flag says how data is given on; how it is taken is for its sender to say, or for the file.
+        let asked = CarryingArgs::default();
+        asked.apply_to_taken(&from, &mut taken, given.checked);
+        taken.callback_limit = given.wait + given.ack_wait + given.connect_wait;
+        Ok((taken, given))
+    }
+
+    pub fn run(self, context: &Context) -> Outcome {
+        if self.from == self.to {
+            return Err(Failure::Usage("--from and --to: a stream cannot be given on under its own name".to_owned()));
+        }
+        let file = self.file.load()?;
+        let flows = self.flows(&file);
+        let participant = context.common.connect.join_hub(&self.source)?;
+        let failed = |error: &dyn std::error::Error| Failure::Failed(error.to_string());
+        let settings = self.taking.place(&file, &self.from, &flows);
+        let flows = flows.iter().map(|flow| self.through(&file, flow)).collect::<Result<_, _>>()?;
+        let teller = Teller::open(&participant).map_err(|error| failed(&error))?;
+        let told = Arc::new(move |passed: &Passed<'_>| tell(&teller, passed));
+        let identity = Identity::of(&participant);
+        let distributor = Distributor::open_telling(identity, self.from.clone(), self.to.clone(), settings, flows, told);
+        let distributor = Arc::new(distributor.map_err(|error| failed(&error))?);
+        let _following = directory::follow(&participant, distributor.sender()).map_err(|error| failed(&error))?;
+        let _announced = directory::announce(&participant, distributor.receiver()).map_err(|error| failed(&error))?;
+        let _serving = asking::serve_distributor(&participant, &distributor).map_err(|error| failed(&error))?;
+        eprintln!("tampu: stream '{}' is given on as '{}', taken at {}", self.from, self.to, distributor.receiver().address());
+        while !context.interrupt.wait(Duration::from_secs(3600)) {}
+        Ok(())
+    }
+}
+
+/// The hub hears of what is given on as of any transfer.
+fn tell(teller: &Teller, passed: &Passed<'_>) {
+    let (stream, flow) = (passed.flow.stream(), passed.flow.name());
+    let parameter = said(passed.parameter);
+    // Whoever keeps an account sees the hole in the numbers; the transfer itself is not held up for it.
+    let _ = teller.tell(&TransferNote { stream, flow, transfer: passed.transfer, parameter, report: passed.report });
+}
+
+/// What the sender of a file tells beside its name, or the parameter itself.
+fn said(parameter: &[u8]) -> String {
+    match FileLabel::parse(parameter) {
+        Ok(Some(label)) => label.parameter,
+        Ok(None) | Err(_) => String::from_utf8_lossy(parameter).into_owned(),
+    }
+}

@@ -1,0 +1,268 @@
+//! `tampu bulk send`.
+
+use std::{
+    io::Write,
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use clap::Args;
+use indicatif::DecimalBytes;
+use serde_json::json;
+use tampu_bulk::{
+    Name, Sender, asking,
+    directory::{self, Following, Teller},
+    receiver::Identity,
+    sender::{Flow, SendFlow},
+};
+use tampu_hub::bulk::settings::{Direction, FlowPatch};
+
+use super::{
+    configured::{self, CarryingArgs, FromFile, GivingArgs},
+    event,
+    offer::{Offer, Offers},
+    rate,
+    sending::{Sent, Way},
+    waiting,
+    watch::Watch,
+};
+use crate::{
+    commands::Context,
+    failure::{Failure, Outcome, written},
+    output::{file_args::parse_size, table::printable},
+    progress,
+    time_expression::parse_duration,
+};
+
+/// Send files, directories or standard input to all receivers of a flow
+///
+/// Each file is a transfer of its own; its name travels in the parameter. A file that cannot be sent does not keep the others back. Ends
+/// with 0 when every receiver that took part has all of it.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  tampu bulk send dump.bin --stream correlator --flow spectra --param uid://A002/X1\n  \
+    tampu bulk send run7/ --stream files --continue --throttle 50MB\n  acquire | tampu bulk send - --stream files --param live\n  \
+    tampu bulk send dump.bin --stream correlator --multicast 239.255.7.1:4711 --interface 10.0.0.5")]
+pub struct Send {
+    /// Files and directories; - is standard input
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// The stream [default: the only one the configuration has]
+    #[arg(long, value_name = "NAME")]
+    stream: Option<Name>,
+    /// The flow [default: the only one the configuration has of the stream, or data]
+    #[arg(long, value_name = "NAME")]
+    flow: Option<Name>,
+    /// What receivers are told about it before the data
+    #[arg(long = "param", value_name = "TEXT", default_value = "")]
+    parameter: String,
+    /// How long to wait for them
+    #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = parse_duration)]
+    wait: Duration,
+    /// How long a receiver may take nothing, or hold up the others
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse_duration)]
+    patience: Duration,
+    #[command(flatten)]
+    giving: GivingArgs,
+    #[command(flatten)]
+    carrying: CarryingArgs,
+    /// Leave out what receivers have from an earlier attempt at the same file
+    #[arg(long = "continue")]
+    go_on: bool,
+    /// Send everything so many times
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    loops: u64,
+    /// Bytes of a block
+    #[arg(long, value_name = "BYTES", default_value = "1MiB", value_parser = parse_size)]
+    block: u64,
+    /// One JSON object a line: progress, how each file went, and a summary
+    #[arg(long)]
+    json: bool,
+    /// How often progress is told with --json
+    #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = parse_duration)]
+    interval: Duration,
+    /// The source's name
+    #[arg(long, default_value = "tampu-bulk-send", value_name = "NAME")]
+    source: String,
+    #[command(flatten)]
+    file: FromFile,
+}
+
+/// The largest block, bytes.
+const BLOCK_LIMIT: u64 = 1 << 30;
+
+/// What was sent in all.
+#[derive(Debug, Default)]
+struct Totals {
+    files: u64,
+    failed: u64,
+    bytes: u64,
+    had: u64,
+}
+
+impl Send {
+    pub fn run(self, context: &Context) -> Outcome {
+        if self.block > BLOCK_LIMIT {
+            return Err(Failure::Usage(format!("--block: at most {BLOCK_LIMIT} bytes")));
+        }
+        let offers = Offers::of(&self.files);
+        if offers.found.iter().filter(|offer| **offer == Offer::Stdin).count() > 1 || (self.loops > 1 && offers.total().is_none())
+        {
+            return Err(Failure::Usage("standard input can be sent once".to_owned()));
+        }
+        let file = self.file.load()?;
+        let stream = configured::stream(self.stream.as_ref(), &file, Direction::Send)?;
+        let name = configured::flow(self.flow.as_ref(), &file, &stream, Direction::Send)?;
+        let patch = file.of(&stream, &name, Direction::Send);
+        let settings = self.settings(name.clone(), &patch)?;
+        let participant = context.common.connect.join_hub(&self.source)?;
+        let failed = |error: &dyn std::error::Error| Failure::Failed(error.to_string());
+        let sender = Sender::open(Identity::of(&participant), stream, vec![settings]);
+        let sender = Arc::new(sender.map_err(|error| failed(&error))?);
+        let Some(flow) = sender.flow(&name) else { return Err(Failure::Failed("the flow was not opened".to_owned())) };
+        let following = directory::follow(&participant, &sender).map_err(|error| failed(&error))?;
+        let teller = Teller::open(&participant).map_err(|error| failed(&error))?;
+        let _serving = asking::serve_sender(&participant, &sender).map_err(|error| failed(&error))?;
+        for bad in &offers.bad {
+            eprintln!("tampu: {}", printable(bad));
+        }
+        let mut totals = Totals { failed: offers.bad.len() as u64, ..Totals::default() };
+        waiting::wait(flow, &following, flow.settings().receivers, self.wait, context)?;
+        let begun = Instant::now();
+        let bar = match offers.total() {
+            Some(total) => progress::bytes(total.saturating_mul(self.loops), "sending"),
+            None => progress::bytes_without_end("sending"),
+        };
+        let watch = Watch::begin(flow.clone(), bar.clone(), self.json.then_some(self.interval))?;
+        let way = Way {
+            flow,
+            teller: &teller,
+            watch: &watch,
+            bar: &bar,
+            interrupt: &context.interrupt,
+            block: self.block as usize,
+            parameter: &self.parameter,
+            go_on: self.go_on,
+        };
+        self.send_all(&way, &offers.found, &following, &mut totals, context)?;
+        drop(watch);
+        bar.finish_and_clear();
+        self.end(&totals, flow, begun.elapsed().as_secs_f64())?;
+        match (totals.failed, context.interrupt.asked()) {
+            (0, false) => Ok(()),
+            (_, true) => Err(Failure::Failed("interrupted".to_owned())),
+            (failed, _) => Err(Failure::Failed(format!("{failed} of {} were not sent, or not to all", totals.files + failed))),
+        }
+    }
+
+    fn send_all(
+        &self,
+        way: &Way<'_>,
+        offers: &[Offer],
+        following: &Following,
+        totals: &mut Totals,
+        context: &Context,
+    ) -> Outcome {
+        let all = offers.len() as u64 * self.loops;
+        for (count, offer) in (0..self.loops).flat_map(|_| offers).enumerate() {
+            // Those who were cut, or died, may come again, and the next file is for them too.
+            let wanted = way.flow.settings().receivers;
+            let missing = way.flow.connected() < wanted;
+            if missing && let Err(failure) = waiting::wait(way.flow, following, wanted, self.wait, context) {
+                totals.failed += all - count as u64;
+                eprintln!("tampu: {}", failure.text().unwrap_or_default());
+                return Ok(());
+            }
+            self.send(way, offer, totals)?;
+            if context.interrupt.asked() {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    fn settings(&self, name: Name, patch: &FlowPatch) -> Result<SendFlow, Failure> {
+        let given = SendFlow {
+            checked: true,
+            wait: self.patience,
+            // A receiver that makes a large file durable answers when it has.
+            ack_wait: self.patience.max(Duration::from_secs(60)),
+            connect_wait: Duration::from_secs(1),
+            ..SendFlow::new(name)
+        };
+        self.giving.apply(&self.carrying, patch, given)
+    }
+
+    fn send(&self, way: &Way<'_>, offer: &Offer, totals: &mut Totals) -> Outcome {
+        let name = offer.shown();
+        match way.send(offer) {
+            Ok(sent) => {
+                let bytes = sent.report.bytes.saturating_sub(sent.from);
+                totals.bytes += bytes;
+                totals.had += sent.from;
+                for remark in &sent.remarks {
+                    way.bar.suspend(|| eprintln!("tampu: {}: {}", printable(&name), printable(remark)));
+                }
+                match &sent.why {
+                    None => totals.files += 1,
+                    Some(why) => {
+                        totals.failed += 1;
+                        way.bar.suspend(|| eprintln!("tampu: {}: {}", printable(&name), printable(why)));
+                    }
+                }
+                self.tell(&name, &sent, bytes, way)
+            }
+            Err(error) => {
+                totals.failed += 1;
+                way.bar.suspend(|| eprintln!("tampu: {}: {}", printable(&name), printable(&error.to_string())));
+                if self.json {
+                    return say(&event("ended", json!({"name": name, "complete": false, "why": error.to_string()})));
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn tell(&self, name: &str, sent: &Sent, bytes: u64, way: &Way<'_>) -> Outcome {
+        let report = &sent.report;
+        let speed = rate(bytes, report.seconds);
+        if self.json {
+            let object = json!({"name": name, "stream": way.flow.stream(), "flow": way.flow.name(), "transfer": report.transfer,
+                "complete": sent.why.is_none(), "why": sent.why, "bytes": bytes, "had": sent.from, "seconds": report.seconds,
+                "bytes_per_s": speed, "deliveries": report.deliveries});
+            return say(&event("ended", object));
+        }
+        if sent.why.is_some() {
+            return Ok(());
+        }
+        let had = if sent.from > 0 { format!(", {} were there", DecimalBytes(sent.from)) } else { String::new() };
+        let to = report.deliveries.len();
+        let to = if to == 1 { String::new() } else { format!(" to {to} receivers") };
+        let speed = DecimalBytes(speed as u64);
+        let name = printable(name);
+        let line = format!("{name}  {}{had}{to}  {:.2} s  {speed}/s", DecimalBytes(bytes), report.seconds);
+        way.bar.suspend(|| written(writeln!(std::io::stdout().lock(), "{line}")))
+    }
+
+    fn end(&self, totals: &Totals, flow: &Flow, seconds: f64) -> Outcome {
+        for link in flow.state().receivers {
+            let asked = flow.settings().transport;
+            if asked.is_some_and(|asked| asked != link.transport) {
+                eprintln!("tampu: {} takes {} only", printable(&link.receiver.to_string()), link.transport);
+            }
+        }
+        if !self.json {
+            return Ok(());
+        }
+        say(&event(
+            "summary",
+            json!({"files": totals.files, "failed": totals.failed, "bytes": totals.bytes, "had": totals.had, "seconds": seconds,
+                "bytes_per_s": rate(totals.bytes, seconds)}),
+        ))
+    }
+}
+
+fn say(object: &serde_json::Value) -> Outcome {
+    let mut out = std::io::stdout().lock();
+    written(writeln!(out, "{object}").and_then(|()| out.flush()))
+}

@@ -1,0 +1,220 @@
+//! One file, or standard input, as one transfer.
+
+use std::{
+    fs::{File, Metadata},
+    io::{self, Read, Seek, SeekFrom},
+    time::{Instant, UNIX_EPOCH},
+};
+
+use indicatif::ProgressBar;
+use tampu_bulk::{
+    directory::{Teller, TransferNote},
+    file::FileLabel,
+    sender::{Flow, SendError, Started},
+    state::{Delivery, Report},
+};
+
+use super::{
+    offer::Offer,
+    watch::{Now, Watch},
+};
+use crate::interrupt::Interrupt;
+
+/// How long after the end of a pipe an interrupt that ended it may still be on its way to this process.
+const AFTERMATH: std::time::Duration = std::time::Duration::from_millis(50);
+
+/// Where a transfer goes and who follows it.
+pub struct Way<'a> {
+    pub flow: &'a Flow,
+    pub teller: &'a Teller,
+    pub watch: &'a Watch,
+    pub bar: &'a ProgressBar,
+    pub interrupt: &'a Interrupt,
+    /// What is sent in one call, bytes.
+    pub block: usize,
+    /// What is said about the transfer.
+    pub parameter: &'a str,
+    /// What receivers have already is left out.
+    pub go_on: bool,
+}
+
+/// A transfer that took place.
+pub struct Sent {
+    pub report: Report,
+    /// Bytes that receivers had before.
+    pub from: u64,
+    /// Why it is not complete, where it is not.
+    pub why: Option<String>,
+    /// What receivers that have all of it say all the same: a distributor, of somebody behind it.
+    pub remarks: Vec<String>,
+}
+
+/// Why there was no transfer, or no whole one.
+#[derive(Debug, thiserror::Error)]
+pub enum NotSent {
+    /// The file.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// The flow.
+    #[error(transparent)]
+    Send(#[from] SendError),
+}
+
+/// What is read and how it is called.
+struct Source {
+    input: Box<dyn Read>,
+    file: Option<File>,
+    size: Option<u64>,
+    label: Vec<u8>,
+}
+
+impl Way<'_> {
+    /// Sends it.
+    pub fn send(&self, offer: &Offer) -> Result<Sent, NotSent> {
+        let mut source = self.open(offer)?;
+        let started = self.flow.start(&source.label)?;
+        let began = Instant::now();
+        self.tell(started.transfer, None);
+        self.watch.on(Now { name: offer.shown(), total: source.size, runs: true });
+        let went = self.stream(&mut source, &started);
+        self.watch.on(Now::default());
+        // What was announced and did not come is no transfer that ends in order.
+        if let Err(NotSent::Io(error)) = went {
+            self.give_up(began, &error.to_string());
+            return Err(error.into());
+        }
+        let report = self.flow.stop().inspect_err(|error| self.give_up(began, &error.to_string()))?;
+        self.tell(started.transfer, Some(&report));
+        let why = match went {
+            Ok(()) if report.complete() => None,
+            Ok(()) => Some(reasons(&report)),
+            Err(error) => Some(error.to_string()),
+        };
+        let remarks = remarks(&report);
+        Ok(Sent { report, from: started.from, why, remarks })
+    }
+
+    fn open(&self, offer: &Offer) -> io::Result<Source> {
+        let (path, name) = match offer {
+            Offer::Stdin => {
+                let label = self.parameter.as_bytes().to_vec();
+                return Ok(Source { input: Box::new(io::stdin()), file: None, size: None, label });
+            }
+            Offer::File { path, name, .. } => (path, name),
+        };
+        let file = File::open(path)?;
+        let data = file.metadata()?;
+        let label = FileLabel {
+            file: name.clone(),
+            size: Some(data.len()),
+            modified: modified(&data),
+            go_on: self.go_on,
+            parameter: self.parameter.to_owned(),
+        };
+        let input = Box::new(file.try_clone()?.take(data.len()));
+        Ok(Source { input, file: Some(file), size: Some(data.len()), label: label.encode() })
+    }
+
+    fn stream(&self, source: &mut Source, started: &Started) -> Result<(), NotSent> {
+        let mut done = 0;
+        if let (Some(file), Some(size)) = (&mut source.file, source.size)
+            && started.from > 0
+        {
+            // A receiver that says it has more than there is has something else.
+            done = started.from.min(size);
+            file.seek(SeekFrom::Start(done))?;
+            source.input = Box::new(file.try_clone()?.take(size - done));
+            self.flow.begin_at(done)?;
+            self.bar.inc(done);
+            self.bar.reset_eta();
+        }
+        loop {
+            if self.interrupt.asked() {
+                return Err(io::Error::new(io::ErrorKind::Interrupted, "interrupted").into());
+            }
+            if self.watch.nobody_wants_it() {
+                return Ok(());
+            }
+            let mut block = self.flow.block(self.block);
+            let filled = fill(&mut source.input, &mut block)?;
+            if filled == 0 {
+                // Whoever writes into a pipe is interrupted with us, and its end is then no end of the data.
+                if source.size.is_none() {
+                    std::thread::sleep(AFTERMATH);
+                }
+                if self.interrupt.asked() {
+                    return Err(io::Error::new(io::ErrorKind::Interrupted, "interrupted").into());
+                }
+                break;
+            }
+            block.truncate(filled);
+            self.flow.send(block.freeze())?;
+            done += filled as u64;
+            self.bar.inc(filled as u64);
+        }
+        match source.size {
+            Some(size) if done < size => Err(io::Error::other(format!("it had {size} bytes and has only {done} now")).into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Ends what is under way without its end, and says so.
+    fn give_up(&self, began: Instant, why: &str) {
+        let report = Report::given_up(&self.flow.state(), began.elapsed().as_secs_f64(), why);
+        self.flow.reset();
+        self.tell(report.transfer, Some(&report));
+    }
+
+    fn tell(&self, transfer: u64, report: Option<&Report>) {
+        let (stream, flow) = (self.flow.stream(), self.flow.name());
+        let note = TransferNote { stream, flow, transfer, parameter: self.parameter.to_owned(), report };
+        // Whoever keeps an account sees the hole in the numbers; the transfer itself is not held up for it.
+        let _ = self.teller.tell(&note);
+    }
+}
+
+/// Reads until the block is full or there is no more.
+fn fill(input: &mut dyn Read, block: &mut [u8]) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < block.len() {
+        match input.read(&mut block[filled..]) {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
+}
+
+fn modified(data: &Metadata) -> Option<i64> {
+    let time = data.modified().ok()?;
+    let since = time.duration_since(UNIX_EPOCH).ok()?;
+    i64::try_from(since.as_nanos()).ok()
+}
+
+fn remarks(report: &Report) -> Vec<String> {
+    let complete = report.deliveries.iter().filter(|delivery| delivery.complete);
+    complete.flat_map(|delivery| delivery.faults.iter().map(|fault| format!("{}: {}", delivery.receiver, fault.text))).collect()
+}
+
+/// Why a report is not complete, receiver by receiver.
+fn reasons(report: &Report) -> String {
+    let why = |delivery: &Delivery| {
+        let mut parts: Vec<String> = delivery.faults.iter().map(|fault| fault.text.clone()).collect();
+        parts.dedup();
+        let lost: u64 = delivery.lost.iter().filter_map(|range| Some(range.to? - range.from)).sum();
+        if lost > 0 {
+            parts.push(format!("{lost} bytes were lost, the first at {}", delivery.lost[0].from));
+        }
+        if !delivery.why.is_empty() {
+            parts.push(delivery.why.clone());
+        }
+        if parts.is_empty() {
+            parts.push(format!("{} bytes acknowledged", delivery.acknowledged));
+        }
+        format!("{}: {}", delivery.receiver, parts.join(", "))
+    };
+    let all: Vec<String> = report.deliveries.iter().filter(|delivery| !delivery.complete).map(why).collect();
+    if all.is_empty() { "nobody received it".to_owned() } else { all.join("; ") }
+}

@@ -1,0 +1,189 @@
+//! `tampu bulk stat`.
+
+use std::{io::Write, time::Duration};
+
+use clap::Args;
+use indicatif::DecimalBytes;
+use serde_json::{Value, json};
+use tampu_bulk::{Name, asking};
+use tampu_types::Time;
+
+use crate::{
+    commands::Context,
+    failure::{Failure, Outcome, written},
+};
+
+/// How long senders and receivers have to answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Show senders and receivers that run now: who waits for whom, since when
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  tampu bulk stat\n  tampu bulk stat --stream correlator --json")]
+pub struct Stat {
+    /// This stream only
+    #[arg(long, value_name = "NAME")]
+    stream: Option<Name>,
+    /// The transfers that the hub has heard of instead, the oldest first
+    #[arg(long)]
+    history: bool,
+    /// One JSON object a line, a sender, a receiver or a transfer each
+    #[arg(long)]
+    json: bool,
+}
+
+impl Stat {
+    pub fn run(self, context: &Context) -> Outcome {
+        let participant = context.common.connect.join_hub("tampu-bulk-stat")?;
+        if self.history {
+            let found = asking::transfers(&participant, PATIENCE).map_err(|error| Failure::Failed(error.to_string()))?;
+            if found.left_out > 0 {
+                eprintln!("tampu: {} older transfers are left out: the answer would have been too long", found.left_out);
+            }
+            return self.past(&found.list);
+        }
+        let found = asking::ask(&participant, PATIENCE).map_err(|error| Failure::Failed(error.to_string()))?;
+        let mut rows: Vec<(String, Value)> = Vec::new();
+        if found.unreadable > 0 {
+            eprintln!("tampu: {} answers could not be read", found.unreadable);
+        }
+        for answer in found.list {
+            for what in ["receiver", "sender"] {
+                let state = &answer[what];
+                if state.is_object() && self.wants(state) {
+                    rows.push((what.to_owned(), state.clone()));
+                }
+            }
+        }
+        rows.sort_by_key(|(what, state)| (text(state, "stream"), what.clone(), text(state, "source")));
+        let mut out = std::io::stdout().lock();
+        for (what, state) in &rows {
+            if self.json {
+                written(writeln!(out, "{}", json!({ what: state })))?;
+                continue;
+            }
+            let (stream, source) = (text(state, "stream"), text(state, "source"));
+            let at = state["address"].as_str().map(|address| format!(" at {address}")).unwrap_or_default();
+            written(writeln!(out, "{what} of stream '{stream}': {source}{at}"))?;
+            for flow in list(state, "flows") {
+                let lines = if what == "sender" { sent(flow) } else { received(flow) };
+                lines.into_iter().try_for_each(|line| written(writeln!(out, "  {line}")))?;
+            }
+            if let Some(more) = state["flows_left_out"].as_u64() {
+                written(writeln!(out, "  and {more} more flows"))?;
+            }
+        }
+        if rows.is_empty() && !self.json {
+            written(writeln!(out, "nobody sends or receives"))?;
+        }
+        Ok(())
+    }
+
+    fn wants(&self, state: &Value) -> bool {
+        let stream = state["stream"].as_str().and_then(|name| Name::new(name).ok());
+        self.stream.is_none() || self.stream == stream
+    }
+
+    fn past(&self, found: &[Value]) -> Outcome {
+        let mut out = std::io::stdout().lock();
+        for one in found.iter().filter(|one| self.wants(one)) {
+            if self.json {
+                written(writeln!(out, "{one}"))?;
+                continue;
+            }
+            let why: Vec<&str> = list(one, "why").iter().filter_map(Value::as_str).collect();
+            let why = if why.is_empty() { String::new() } else { format!("  {}", why.join("; ").escape_debug()) };
+            written(writeln!(
+                out,
+                "{}  {}#{}  {}  {:<10}  {:>10}  {:>10}/s  {}  {}{why}",
+                one["began"].as_i64().map_or_else(String::new, |ns| Time(ns).to_acs().to_string()),
+                text(one, "stream"),
+                text(one, "flow"),
+                one["transfer"],
+                text(one, "outcome"),
+                bytes(one, "bytes").to_string(),
+                bytes(one, "bytes_per_s").to_string(),
+                text(one, "source"),
+                text(one, "parameter"),
+            ))?;
+        }
+        Ok(())
+    }
+}
+
+fn text(value: &Value, name: &str) -> String {
+    // What others call themselves must not move the cursor.
+    value[name].as_str().unwrap_or("-").chars().flat_map(|letter| letter.escape_debug()).collect()
+}
+
+fn list<'a>(value: &'a Value, name: &str) -> &'a [Value] {
+    value[name].as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+fn bytes(value: &Value, name: &str) -> DecimalBytes {
+    DecimalBytes(value[name].as_f64().unwrap_or(0.0) as u64)
+}
+
+fn sent(flow: &Value) -> Vec<String> {
+    let mut line = format!(
+        "flow '{}': {}, transfer {}, {} at {}/s, {} not acknowledged",
+        text(flow, "flow"),
+        text(flow, "phase"),
+        flow["transfer"],
+        bytes(flow, "bytes"),
+        bytes(flow, "rate"),
+        bytes(flow, "window")
+    );
+    if let Some(waits) = flow["waits"].as_f64() {
+        let whom: Vec<&str> = list(flow, "waits_for").iter().filter_map(Value::as_str).collect();
+        let whom = if whom.is_empty() { "room".to_owned() } else { whom.join(", ").escape_debug().to_string() };
+        line.push_str(&format!("; waits for {whom}, {waits:.1} s"));
+    }
+    let receivers = list(flow, "receivers").iter().map(|link| {
+        let peer = &link["receiver"];
+        let since = link["since"].as_f64().unwrap_or(0.0);
+        let (status, transport) = (text(link, "status"), text(link, "transport"));
+        let mut line = format!(
+            "  to {} at {}: {status} for {since:.1} s over {transport}, {} behind",
+            text(peer, "source"),
+            text(peer, "address"),
+            bytes(link, "behind")
+        );
+        for (name, what) in [("lost_bytes", "bytes lost"), ("reconnects", "reconnections")] {
+            if let Some(count) = link[name].as_u64().filter(|count| *count > 0) {
+                line.push_str(&format!(", {count} {what}"));
+            }
+        }
+        for name in ["gave_up", "why"] {
+            if link[name].as_str().is_some_and(|why| !why.is_empty()) {
+                line.push_str(&format!(" ({})", text(link, name)));
+            }
+        }
+        line
+    });
+    std::iter::once(line).chain(receivers).collect()
+}
+
+fn received(flow: &Value) -> Vec<String> {
+    let mut line = format!(
+        "flow '{}': {} transfers, {}, {} lost",
+        text(flow, "flow"),
+        flow["transfers"],
+        bytes(flow, "bytes"),
+        bytes(flow, "lost_bytes")
+    );
+    let sender = &flow["sender"];
+    if sender.is_object() {
+        line.push_str(&format!(
+            "; from {} at {} over {}",
+            text(sender, "source"),
+            text(sender, "address"),
+            text(flow, "transport")
+        ));
+    }
+    for (name, what) in [("waits_for_sender", "waits for its sender"), ("in_callback", "is busy with data")] {
+        if let Some(seconds) = flow[name].as_f64() {
+            line.push_str(&format!("; {what}, {seconds:.1} s"));
+        }
+    }
+    vec![line]
+}

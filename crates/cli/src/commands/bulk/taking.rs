@@ -1,0 +1,249 @@
+//! What a receiver of files does with what comes on a flow: each transfer becomes a file.
+
+use std::{
+    io,
+    path::PathBuf,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+        mpsc::SyncSender,
+    },
+    time::Instant,
+};
+
+use serde::Serialize;
+use tampu_bulk::{
+    Name,
+    file::FileLabel,
+    handler::{CallbackError, Connection, Data, End, Handler, Start},
+    message::Fault,
+    receiving::LostRange,
+};
+
+use super::store::{Incoming, Store};
+
+/// What the command is told.
+#[derive(Debug)]
+pub enum News {
+    /// A transfer began.
+    Began(Arc<Running>),
+    /// One has ended.
+    Ended(Box<Ended>),
+    /// A sender came or went, or something is wrong.
+    Said(String),
+}
+
+/// A transfer that is being received.
+#[derive(Debug)]
+pub struct Running {
+    /// On which flow.
+    pub flow: Name,
+    /// Its number in this life of the sender.
+    pub transfer: u64,
+    /// Who sends it.
+    pub sender: String,
+    /// The file, or what the parameter says.
+    pub name: String,
+    /// Bytes it will have, where the sender says so.
+    pub total: Option<u64>,
+    /// Bytes that were here before.
+    pub had: u64,
+    /// Bytes that came.
+    pub bytes: AtomicU64,
+    /// When it began.
+    pub began: Instant,
+}
+
+/// How a transfer ended.
+#[derive(Debug, Serialize)]
+pub struct Ended {
+    pub stream: Name,
+    pub flow: Name,
+    pub transfer: u64,
+    pub sender: String,
+    /// What the sender calls it.
+    pub name: String,
+    /// What else the sender says about it.
+    pub parameter: String,
+    /// What is kept of it can be gone on with: it has a name.
+    #[serde(skip)]
+    pub can_continue: bool,
+    /// Where it lies: the file, or what is kept of it.
+    pub path: Option<PathBuf>,
+    pub complete: bool,
+    /// Why it is not.
+    pub why: Option<String>,
+    /// Bytes that came.
+    pub bytes: u64,
+    /// Bytes that were here before.
+    pub had: u64,
+    pub seconds: f64,
+    pub bytes_per_s: f64,
+    pub lost_bytes: u64,
+    pub lost: Vec<LostRange>,
+    pub faults: Vec<Fault>,
+}
+
+/// The transfers that run now, for whoever shows them.
+pub type Table = Arc<Mutex<Vec<Arc<Running>>>>;
+
+/// The handler of a flow.
+pub struct Taking {
+    pub store: Arc<Store>,
+    pub stream: Name,
+    pub flow: Name,
+    pub running: Table,
+    /// Bounded: where nobody reads, the transfer waits.
+    pub news: SyncSender<News>,
+    pub current: Option<Current>,
+}
+
+/// The transfer under way.
+pub struct Current {
+    running: Arc<Running>,
+    parameter: String,
+    can_continue: bool,
+    /// `None`: it could not be begun, or not be written any more.
+    incoming: Option<Incoming>,
+    /// What went wrong here.
+    failed: Option<String>,
+    /// What is kept of it.
+    kept: Option<PathBuf>,
+}
+
+impl Taking {
+    fn tell(&self, news: News) {
+        // Who listens has ended only when the receiver is about to.
+        let _ = self.news.send(news);
+    }
+
+    fn begin(&self, start: &Start<'_>) -> (io::Result<Incoming>, String, String) {
+        match FileLabel::parse(start.parameter) {
+            Ok(Some(label)) => {
+                let (name, parameter) = (label.file.to_string(), label.parameter.clone());
+                (self.store.begin(label), name, parameter)
+            }
+            Ok(None) => {
+                let parameter = String::from_utf8_lossy(start.parameter).into_owned();
+                let otherwise = format!("{}-{}", self.flow, start.transfer);
+                let sender = start.sender.incarnation.to_bytes();
+                let name = if parameter.is_empty() { otherwise.clone() } else { parameter.clone() };
+                (self.store.begin_nameless(start.parameter, &otherwise, &sender), name, parameter)
+            }
+            Err(bad) => (Err(io::Error::other(bad)), String::from_utf8_lossy(start.parameter).into_owned(), String::new()),
+        }
+    }
+
+    fn fail(&mut self, error: &io::Error) -> CallbackError {
+        let Some(current) = &mut self.current else { return CallbackError::give_up(error.to_string()) };
+        let text = format!("{}: {error}", current.running.name);
+        current.kept = current.incoming.take().and_then(|mut incoming| incoming.give_up());
+        current.failed = Some(text.clone());
+        CallbackError::give_up(text)
+    }
+}
+
+fn lock(table: &Table) -> std::sync::MutexGuard<'_, Vec<Arc<Running>>> {
+    table.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Handler for Taking {
+    fn start(&mut self, start: &Start<'_>) -> Result<u64, CallbackError> {
+        let (incoming, name, parameter) = self.begin(start);
+        let had = incoming.as_ref().map_or(0, |incoming| incoming.had);
+        let running = Arc::new(Running {
+            flow: self.flow.clone(),
+            transfer: start.transfer,
+            sender: start.sender.to_string(),
+            name,
+            total: incoming.as_ref().ok().and_then(|incoming| incoming.label().size),
+            had,
+            bytes: AtomicU64::new(0),
+            began: Instant::now(),
+        });
+        lock(&self.running).push(running.clone());
+        self.tell(News::Began(running.clone()));
+        let can_continue = FileLabel::parse(start.parameter).is_ok_and(|label| label.is_some());
+        let mut current = Current { running, parameter, can_continue, incoming: None, failed: None, kept: None };
+        let begun = incoming.map(|incoming| current.incoming = Some(incoming));
+        self.current = Some(current);
+        begun.map(|()| had).map_err(|error| self.fail(&error))
+    }
+
+    fn data(&mut self, data: &Data<'_>) -> Result<(), CallbackError> {
+        let Some(Current { running, incoming: Some(incoming), .. }) = &mut self.current else { return Ok(()) };
+        match incoming.write(data.bytes, data.offset) {
+            Ok(()) => {
+                running.bytes.fetch_add(data.bytes.len() as u64, Ordering::Relaxed);
+                Ok(())
+            }
+            Err(error) => Err(self.fail(&error)),
+        }
+    }
+
+    fn stop(&mut self, end: &End) -> Result<(), CallbackError> {
+        let Some(mut current) = self.current.take() else { return Ok(()) };
+        lock(&self.running).retain(|one| !Arc::ptr_eq(one, &current.running));
+        let running = &current.running;
+        let mut path = current.kept.take();
+        let mut why = current.failed.take();
+        match current.incoming.take() {
+            Some(incoming) if end.complete => match incoming.complete(end.offset) {
+                Ok(place) => path = Some(place),
+                Err(error) => why = Some(format!("{}: {error}", running.name)),
+            },
+            Some(mut incoming) => path = incoming.give_up(),
+            None => {}
+        }
+        let complete = end.complete && why.is_none();
+        if !complete && why.is_none() {
+            why = Some(if end.lost_bytes > 0 {
+                format!("{} bytes are missing", end.lost_bytes)
+            } else if end.stopped {
+                "the sender stopped it, and it is not complete".to_owned()
+            } else {
+                "the sender gave it up, or is gone".to_owned()
+            });
+        }
+        let seconds = end.took.as_secs_f64();
+        // What the sender knows already it need not be told.
+        let told = why.clone().filter(|_| end.complete).map(CallbackError::give_up);
+        self.tell(News::Ended(Box::new(Ended {
+            stream: self.stream.clone(),
+            flow: self.flow.clone(),
+            transfer: end.transfer,
+            sender: running.sender.clone(),
+            name: running.name.clone(),
+            parameter: current.parameter,
+            can_continue: current.can_continue,
+            path,
+            complete,
+            why,
+            bytes: end.bytes,
+            had: running.had,
+            seconds,
+            bytes_per_s: super::rate(end.bytes, seconds),
+            lost_bytes: end.lost_bytes,
+            lost: end.lost.clone(),
+            faults: end.faults.clone(),
+        })));
+        told.map_or(Ok(()), Err)
+    }
+
+    fn fault(&mut self, fault: &Fault) {
+        self.tell(News::Said(format!("flow '{}': {}: {}", self.flow, fault.kind, fault.text)));
+    }
+
+    fn connection(&mut self, change: &Connection) {
+        let flow = &self.flow;
+        let text = match change {
+            Connection::Connected { sender, transport, resumed: false } => {
+                format!("{sender} is connected to flow '{flow}' over {transport}")
+            }
+            Connection::Connected { sender, resumed: true, .. } => format!("{sender} is back on flow '{flow}' and goes on"),
+            Connection::Refused { sender, text, .. } => format!("{sender} was sent away from flow '{flow}': {text}"),
+            Connection::Disconnected { sender, why } => format!("{sender} is gone from flow '{flow}': {why}"),
+        };
+        self.tell(News::Said(text));
+    }
+}

@@ -1,0 +1,62 @@
+//! How much memory a part has at the beginning of its work and at the end: what grows while nothing is kept is a leak.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value as Json, json};
+
+use crate::measure;
+
+/// Between two looks.
+const EVERY: Duration = Duration::from_millis(100);
+
+/// Resident memory of this process, looked at while it works.
+#[derive(Debug)]
+pub struct Memory {
+    seen: Vec<u64>,
+    due: Instant,
+}
+
+impl Memory {
+    /// Looks for the first time.
+    pub fn new() -> Memory {
+        Memory { seen: vec![now()], due: Instant::now() + EVERY }
+    }
+
+    /// Looks, if it is time to.
+    pub fn look(&mut self) {
+        if Instant::now() >= self.due {
+            self.seen.push(now());
+            self.due = Instant::now() + EVERY;
+        }
+    }
+
+    /// Bytes: the most in the first tenth of the time, the most in the last, and now.
+    pub fn report(&mut self) -> Json {
+        self.seen.push(now());
+        let [begin, end] = tenths(&self.seen);
+        json!({"begin": begin, "end": end, "now": self.seen.last()})
+    }
+}
+
+fn tenths(seen: &[u64]) -> [u64; 2] {
+    let part = (seen.len() / 10).max(1).min(seen.len());
+    let most = |seen: &[u64]| seen.iter().copied().max().unwrap_or(0);
+    [most(&seen[..part]), most(&seen[seen.len() - part..])]
+}
+
+fn now() -> u64 {
+    measure::usage(std::process::id()).map_or(0, |usage| usage.rss)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ends_are_compared_and_not_the_middle() {
+        let mut seen = vec![5; 100];
+        (seen[3], seen[50], seen[97]) = (7, 100, 9);
+        assert_eq!(tenths(&seen), [7, 9]);
+        assert_eq!((tenths(&[4]), tenths(&[])), ([4, 4], [0, 0]));
+    }
+}

@@ -1,0 +1,259 @@
+//! `tampu book`: a person and a script at the logbooks of a data directory.
+
+use crate::site::{Said, Site};
+
+fn book(site: &Site, arguments: &[&str]) -> Said {
+    site.tampu(&[&["book"], arguments].concat())
+}
+
+fn shift(site: &Site) {
+    let make = ["make", "Shift", "-a", "Author", "-a", "Type=Routine,Problem", "-a", "Subject", "--required", "Author"];
+    book(site, &make).ok();
+}
+
+#[test]
+fn entries_are_posted_answered_edited_shown_and_found() {
+    let site = Site::new();
+    shift(&site);
+    let plot = site.file("trend plot.png", "not really a picture");
+    let post = [
+        "post",
+        "Shift",
+        "-a",
+        "Author=Zoe",
+        "-a",
+        "type=Problem",
+        "-t",
+        "LHC:MAG-01/cur **tripped**",
+        "--attach",
+        &plot,
+        "--link",
+        "run:80123",
+    ];
+    assert_eq!(book(&site, &post).ok().out, "Shift/1\n");
+    let reply = site.tampu_reading(b"It was the fuse.\n", &["book", "reply", "Shift/1", "-a", "Author=Max", "--json"]).ok();
+    assert_eq!(reply.json()[0]["id"], 2);
+    let edited = book(&site, &["edit", "shift/1", "-a", "Type=Routine", "--by", "zoe", "--json"]).ok().json();
+    assert_eq!((&edited[0]["book"], &edited[0]["revision"]), (&"Shift".into(), &1.into()));
+    let late = book(&site, &["edit", "Shift/1", "-t", "mine", "--revision", "0"]);
+    assert!(late.code == 1 && late.err.contains("changed meanwhile"), "{late:?}");
+
+    let shown = book(&site, &["show", "Shift/1", "--save", "files"]).ok();
+    for part in ["Shift/1", "Type: Routine", "-> run:80123", "[trend plot.png, 20 bytes]", "LHC:MAG-01/cur **tripped**"] {
+        assert!(shown.out.contains(part), "{part}: {shown:?}");
+    }
+    assert_eq!(std::fs::read(site.path("files/trend plot.png")).unwrap(), b"not really a picture");
+    assert!(book(&site, &["show", "Shift/1", "--html"]).ok().out.contains("<strong>tripped</strong>"));
+    let thread = book(&site, &["show", "Shift/2", "--thread", "--json"]).ok().json();
+    assert_eq!((thread.len(), &thread[1]["text"], &thread[1]["parent"]), (2, &"It was the fuse.\n".into(), &1.into()));
+    for line in book(&site, &["show", "Shift/1", "--history"]).ok().out.lines().filter(|line| line.starts_with("revision ")) {
+        assert!(line.contains(" UTC  "), "{line}");
+    }
+    let history = book(&site, &["show", "Shift/1", "--history", "--json"]).ok().json();
+    assert_eq!((history.len(), &history[0]["what"], &history[1]["by"]), (2, &"posted".into(), &"zoe".into()));
+
+    let found = book(&site, &["search", "MAG-01", "has:attachment"]).ok();
+    assert!(found.out.starts_with("Shift/1  ") && found.err.contains("1 found"), "{found:?}");
+    assert_eq!(book(&site, &["search", "fuse", "--json"]).ok().json()[0]["entry"]["id"], 2);
+    assert_eq!(book(&site, &["search", "--count"]).ok().out, "2\n");
+    let first = book(&site, &["search", "-n", "1", "--sort", "Author", "--json"]).ok();
+    assert_eq!(first.json()[0]["entry"]["id"], 2);
+    let place = first.err.split("--after ").nth(1).unwrap().trim();
+    let second = book(&site, &["search", "-n", "1", "--sort", "Author", "--after", place, "--json"]).ok();
+    assert_eq!(second.json()[0]["entry"]["id"], 1);
+    let list = book(&site, &["list", "--json"]).ok().json();
+    assert_eq!((&list[0]["name"], &list[0]["entries"]), (&"Shift".into(), &2.into()));
+
+    book(&site, &["make", "Archive"]).ok();
+    assert_eq!(book(&site, &["copy", "Shift/2", "archive", "--by", "max"]).ok().out, "Archive/1\n");
+    assert_eq!(book(&site, &["move", "Archive/1", "Shift"]).ok().out, "Shift/3\n");
+    assert_eq!(book(&site, &["delete", "Shift/3"]).ok().out, "1 deleted\n");
+    let gone = book(&site, &["show", "Archive/1"]);
+    assert!(gone.code == 1 && gone.err.contains("was moved to Shift/3"), "{gone:?}");
+
+    let copy = site.path("copy/local/book");
+    assert!(book(&site, &["backup", copy.to_str().unwrap()]).ok().err.contains("tampu book list --data"));
+    assert_eq!(book(&site, &["search", "fuse", "--count", "--data", copy.to_str().unwrap()]).ok().out, "1\n");
+    let other = book(&site, &["list", "--domain", "alma"]);
+    assert!(other.code == 2 && other.err.contains("other domains: local"), "{other:?}");
+    let copy = site.path("copy");
+    assert!(book(&site, &["check", "--data", copy.to_str().unwrap()]).ok().out.contains("everything is as it should be"));
+    assert_eq!(book(&site, &["search", "fuse", "--count", "--data", copy.to_str().unwrap()]).ok().out, "1\n");
+}
+
+#[test]
+fn elogs_files_are_taken_over_and_back() {
+    let site = Site::new();
+    std::fs::create_dir_all(site.path("elog/Shift/2008")).unwrap();
+    let entry = "$@MID@$: 7\nDate: Wed, 10 Sep 2008 00:20:50 +0200\nAuthor: Zoe\nAttachment: \nEncoding: plain\n\
+        ========================================\nthe HV tripped\n";
+    site.file("elog/Shift/2008/080910a.log", format!("junk\n{entry}"));
+    let config = site.file("elogd.cfg", "[global]\nport = 8080\n[Shift]\nAttributes = Author\nLanguage = german\n");
+    let import = ["import-elog", "elog", "--config", &config];
+    let said = book(&site, &import).ok();
+    assert!(said.out.contains("Shift: 1 entries, 1 new"), "{said:?}");
+    assert!(said.err.contains("the logbooks are in") && said.err.contains("data/local/book, domain 'local'"), "{said:?}");
+    assert!(said.err.contains("bytes before the first entry") && said.err.contains("without effect: Language, port"), "{said:?}");
+    assert!(book(&site, &import).ok().out.contains("0 new, 0 changed, 1 as they were"));
+    assert_eq!(book(&site, &["search", "tripped", "--json"]).ok().json()[0]["entry"]["id"], 7);
+    book(&site, &["export-elog", "back"]).ok();
+    assert_eq!(std::fs::read_to_string(site.path("back/logbooks/Shift/2008/080910a.log")).unwrap(), entry);
+    let again = book(&site, &["export-elog", "back"]);
+    assert!(again.code == 1 && again.err.contains("not empty"), "{again:?}");
+}
+
+#[test]
+fn an_edit_leaves_standard_input_to_others() {
+    let site = Site::new();
+    shift(&site);
+    book(&site, &["post", "Shift", "-a", "Author=Zoe", "-t", "as it was"]).ok();
+    site.tampu_reading(b"Shift/2\nShift/3\n", &["book", "edit", "Shift/1", "-a", "Type=Routine"]).ok();
+    assert_eq!(book(&site, &["show", "Shift/1", "--json"]).ok().json()[0]["text"], "as it was");
+    site.tampu_reading(b"read", &["book", "edit", "Shift/1", "-t", "-"]).ok();
+    assert_eq!(book(&site, &["show", "Shift/1", "--json"]).ok().json()[0]["text"], "read");
+}
+
+#[test]
+fn templates_exports_and_summaries() {
+    let site = Site::new();
+    shift(&site);
+    let save =
+        ["template", "save", "Shift", "Begin", "-a", "Author={author}", "-a", "Type=Routine", "-t", "# Run {run} of {book}"];
+    book(&site, &save).ok();
+    assert_eq!(book(&site, &["template", "list", "shift"]).ok().out, "begin\n");
+    book(&site, &["post", "Shift", "--template", "begin", "--set", "run=7", "--by", "zoe"]).ok();
+    let posted = book(&site, &["show", "Shift/1", "--json"]).ok().json();
+    assert_eq!((&posted[0]["text"], &posted[0]["attributes"][0]["values"][0]), (&"# Run 7 of Shift".into(), &"zoe".into()));
+    assert_eq!(book(&site, &["post", "Shift", "--template", "nope"]).code, 1);
+    book(&site, &["template", "drop", "Shift", "begin"]).ok();
+    book(&site, &["post", "Shift", "-a", "Author=Max", "-a", "Type=Problem", "-a", "Subject=a *star*", "-t", "it tripped"]).ok();
+
+    let csv = book(&site, &["export", "--query", "type:=Problem", "--format", "csv"]).ok().out;
+    assert!(csv.lines().count() == 2 && csv.contains("a *star*"), "{csv}");
+    assert_eq!(book(&site, &["export", "--format", "json"]).ok().json().len(), 2);
+    book(&site, &["export", "--format", "markdown", "-o", "out.md"]).ok();
+    assert!(std::fs::read_to_string(site.path("out.md")).unwrap().contains("it tripped"));
+    book(&site, &["export", "--format", "elog", "-o", "elog"]).ok();
+    assert!(site.path("elog/elogd.cfg").exists());
+    for wrong in
+        [&["export", "--format", "pdf"][..], &["export", "--format", "elog"], &["export", "--format", "csv", "-q", "/(/"]]
+    {
+        assert_eq!(book(&site, wrong).code, 2, "{wrong:?}");
+    }
+
+    // Nobody runs a hub: the draft has the entries, and says what is not known.
+    let draft = book(&site, &["summary", "--since", "8h", "--book", "Shift"]).ok().out;
+    for part in ["## Entries: 2", "**Problem** (1)", "Shift/2: a \\*star\\*", "**Routine** (1)", "Not known: no hub"] {
+        assert!(draft.contains(part), "{part} is not in\n{draft}");
+    }
+    let post = ["summary", "--book", "Shift", "--post", "-a", "Author=Zoe", "--by", "zoe"];
+    assert_eq!(book(&site, &post).ok().out, "Shift/3\n");
+    assert!(book(&site, &["show", "Shift/3"]).ok().out.contains("## Entries"));
+    let late = book(&site, &["search", "/it\\s+tripped/", "--time-limit", "0s"]);
+    assert!(late.code == 1 && late.err.contains("--time-limit"), "{late:?}");
+}
+
+#[test]
+fn a_template_is_read_from_standard_input() {
+    let site = Site::new();
+    shift(&site);
+    site.tampu_reading(b"# All quiet\n", &["book", "template", "save", "Shift", "quiet", "-a", "Author=Zoe"]).ok();
+    site.tampu_reading(b"not read", &["book", "template", "save", "Shift", "said", "-t", "as said"]).ok();
+    let listed = book(&site, &["template", "list", "Shift", "--json"]).ok().json();
+    let texts: Vec<_> = listed.iter().map(|line| line["template"]["text"].as_str().unwrap()).collect();
+    assert_eq!(texts, ["# All quiet\n", "as said"]);
+}
+
+#[test]
+fn making_a_logbook_again_keeps_what_is_not_named() {
+    let site = Site::new();
+    let made = book(&site, &["make", "Shift", "-a", "Author", "-a", "Type=A,B", "--required", "Author"]).ok();
+    assert!(made.err.contains("made 'Shift'"), "{made:?}");
+    let said = book(&site, &["make", "shift", "-a", "type=A,B,C", "-a", "Run"]).ok();
+    assert!(said.err.contains("changed 'Shift': new Run; other than before Type"), "{said:?}");
+    let known = |site: &Site| book(site, &["list", "--json"]).ok().json()[0]["attributes"].clone();
+    let is = known(&site);
+    assert_eq!((&is[0]["name"], &is[0]["required"]), (&"Author".into(), &true.into()));
+    assert_eq!((&is[1]["name"], is[1]["options"].as_array().unwrap().len(), &is[2]["name"]), (&"Type".into(), 3, &"Run".into()));
+    assert!(book(&site, &["make", "Shift"]).ok().err.contains("is as it was"));
+    for (arguments, named) in [
+        (&["make", "Shift", "-a", "Author="][..], "write 'Author' alone"),
+        (&["make", "Shift", "-a", "Type=A,B,A"], "'A' is there twice"),
+        (&["make", "Shift", "-a", "Type=A,,B"], "an option is empty"),
+        (&["make", "Shift", "-a", "Type=A", "-a", "type=B"], "'type' is there twice"),
+        (&["make", ""], "is no name of a logbook"),
+    ] {
+        let said = book(&site, arguments);
+        assert!(said.code == 2 && said.err.contains(named), "{arguments:?}: {said:?}");
+    }
+    assert_eq!(known(&site), is);
+    let said = book(&site, &["make", "Shift", "-a", "Type=A", "--replace"]).ok();
+    assert!(said.err.contains("other than before Type; no longer Author, Run"), "{said:?}");
+    assert_eq!(known(&site).as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn a_living_elog_is_followed() {
+    use crate::site::Following;
+    let site = Site::new();
+    std::fs::create_dir_all(site.path("elog/Shift/2008")).unwrap();
+    let entry = |id: u32, text: &str| {
+        format!(
+            "$@MID@$: {id}\nDate: Wed, 10 Sep 2008 00:20:50 +0200\nAuthor: Zoe\nAttachment: \nEncoding: plain\n\
+             ========================================\n{text}\n"
+        )
+    };
+    let day = site.file("elog/Shift/2008/080910a.log", entry(7, "first"));
+    let config = site.file("elogd.cfg", "[Shift]\nAttributes = Author\n");
+    let into = site.path("followed");
+    let into = into.to_str().unwrap();
+    let arguments = ["book", "follow-elog", "--config", &config, "--data", "elog", "--into", into, "--json"];
+    let mut following = Following::start(&site, &arguments);
+    let mut next = || serde_json::from_str::<serde_json::Value>(&following.lines.next().unwrap().unwrap()).unwrap();
+    assert_eq!(next()["imported"]["books"][0]["new"], 1);
+    std::fs::write(&day, entry(7, "first") + &entry(8, "second")).unwrap();
+    assert_eq!(next()["book"]["new"], 1);
+    let found = book(&site, &["search", "second", "--json", "--data", into]).ok().json();
+    assert_eq!(found[0]["entry"]["id"], 8);
+    std::fs::write(&day, entry(7, "first")).unwrap();
+    assert_eq!(next()["book"]["deleted"], 1);
+    assert_eq!(book(&site, &["search", "second", "--count", "--data", into]).ok().out, "0\n");
+}
+
+#[test]
+fn names_that_nobody_knows_are_remarked_on() {
+    let site = Site::new();
+    shift(&site);
+    let said = book(&site, &["post", "Shift", "-a", "Author=Zoe", "-a", "Bogus=1", "-t", "x"]).ok();
+    assert!(said.err.contains("'Shift' has no attribute 'Bogus'") && said.err.contains("Author, Type, Subject"), "{said:?}");
+    assert_eq!(book(&site, &["edit", "Shift/1", "-a", "type=Routine"]).ok().err, "");
+    let said = book(&site, &["search", "--sort", "-Foo"]).ok();
+    assert!(said.err.contains("an attribute 'Foo'") && said.out.contains(" UTC  "), "{said:?}");
+    assert!(!book(&site, &["search", "--sort", "author"]).ok().err.contains("attribute"));
+    book(&site, &["template", "save", "Shift", "t", "-a", "Author={author}", "-t", "{run} {Beam}"]).ok();
+    let said = book(&site, &["post", "Shift", "--template", "t", "--set", "beam=4"]).ok();
+    assert!(said.err.contains("{run} stays as it is: --set run=VALUE") && !said.err.contains("Beam"), "{said:?}");
+}
+
+#[test]
+fn what_is_wrong_is_told() {
+    let site = Site::new();
+    let nowhere = book(&site, &["list"]);
+    assert!(nowhere.code == 2 && nowhere.err.contains("tampu book make"), "{nowhere:?}");
+    shift(&site);
+    for (arguments, code, named) in [
+        (&["post", "Shift", "-t", "x"][..], 1, "'Author' needs a value"),
+        (&["post", "Nope", "-t", "x"], 1, "no logbook 'Nope'"),
+        (&["post", "Shift", "-a", "Author=Z", "-a", "Type=Party", "-t", "x"], 1, "none of the options"),
+        (&["show", "Shift/9"], 1, "no entry Shift/9"),
+        (&["show", "Shift"], 2, "BOOK/NUMBER"),
+        (&["search", "/(/"], 2, "cannot be understood"),
+        (&["search", "--after", "x"], 2, "is no place"),
+        (&["post", "Shift", "--link", "ship:7"], 2, "is no link"),
+        (&["import-elog", "missing"], 1, "missing"),
+    ] {
+        let said = book(&site, arguments);
+        assert_eq!(said.code, code, "{arguments:?}: {said:?}");
+        assert!(said.err.contains(named), "{arguments:?}: {said:?}");
+    }
+}

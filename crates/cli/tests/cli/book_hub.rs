@@ -1,0 +1,270 @@
+//! `tampu book` and programs at the logbook of a running hub.
+
+use std::{
+    fs,
+    io::{Read, repeat},
+    sync::atomic::{AtomicU64, Ordering},
+};
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::site::{Hub, Said, Site};
+
+/// The address of the hub's logbook, and the owner's token.
+fn place(site: &Site) -> (String, String) {
+    let text = fs::read_to_string(site.path("run/local/book.json")).unwrap();
+    let place: Value = serde_json::from_str(&text).unwrap();
+    (place["url"].as_str().unwrap().to_owned(), place["token"].as_str().unwrap().to_owned())
+}
+
+/// A command that is not told where the data are.
+fn book(site: &Site, input: &[u8], arguments: &[&str]) -> Said {
+    site.tampu_without("TAMPU_DATA_DIR", input, &[&["book"], arguments].concat())
+}
+
+fn with_hub() -> (Site, Hub) {
+    let site = Site::new();
+    let hub = site.hub(&[]);
+    book(&site, b"", &["make", "Shift", "-a", "Author", "-a", "Type=Routine,Problem"]).ok();
+    (site, hub)
+}
+
+#[test]
+fn the_commands_work_through_the_hub_of_this_host() {
+    let (site, hub) = with_hub();
+    let plot = site.file("trend plot.png", "not really a picture");
+    let post =
+        ["post", "Shift", "-a", "Author=Zoe", "-t", "MAG-01 **tripped**", "--attach", &plot, "--link", "run:7", "--by", "robot"];
+    assert_eq!(book(&site, b"", &post).ok().out, "Shift/1\n");
+    assert_eq!(book(&site, b"the fuse\n", &["reply", "Shift/1", "-a", "Author=Max"]).ok().out, "Shift/2\n");
+    let late = book(&site, b"", &["edit", "Shift/1", "-t", "x", "--revision", "7"]);
+    assert!(late.code == 1 && late.err.contains("changed meanwhile"), "{late:?}");
+    book(&site, b"", &["edit", "Shift/1", "-t", "MAG-01 tripped twice"]).ok();
+    let shown = book(&site, b"", &["show", "Shift/1", "--save", "files", "--json"]).ok().json();
+    assert_eq!(
+        (&shown[0]["by"], &shown[0]["text"], &shown[0]["links"][0]["target"]),
+        (&json!("robot"), &json!("MAG-01 tripped twice"), &json!("7"))
+    );
+    assert_eq!(fs::read(site.path("files/trend plot.png")).unwrap(), b"not really a picture");
+    assert_eq!(book(&site, b"", &["show", "Shift/2", "--thread", "--json"]).ok().json().len(), 2);
+    assert_eq!(book(&site, b"", &["show", "Shift/1", "--history", "--json"]).ok().json().len(), 2);
+    let found = book(&site, b"", &["search", "MAG-01", "has:attachment", "--json"]).ok().json();
+    assert_eq!((found.len(), &found[0]["entry"]["id"]), (1, &json!(1)));
+    assert_eq!(book(&site, b"", &["search", "--count"]).ok().out, "2\n");
+    book(&site, b"", &["make", "Archive"]).ok();
+    assert_eq!(book(&site, b"", &["copy", "Shift/2", "archive"]).ok().out, "Archive/1\n");
+    assert_eq!(book(&site, b"", &["move", "Archive/1", "Shift"]).ok().out, "Shift/3\n");
+    assert_eq!(book(&site, b"", &["delete", "Shift/3"]).ok().out, "1 deleted\n");
+    assert!(book(&site, b"", &["list"]).ok().out.contains("Shift"));
+    assert!(book(&site, b"", &["check"]).ok().out.contains("everything is as it should be"));
+    for (arguments, code, named) in [
+        (&["search", "/(/"][..], 1, "cannot be understood"),
+        (&["show", "Shift/9"], 1, "no entry Shift/9"),
+        (&["check", "--hub", "http://127.0.0.1:1"], 2, "--data"),
+        (&["list", "--hub", "http://127.0.0.1:1"], 3, "127.0.0.1:1"),
+        (&["list", "--hub", "127.0.0.1:1"], 2, "http://HOST:PORT"),
+        (&["list", "--hub", "foo"], 2, "http://host:port"),
+        (&["list", "--hub", "https://example.org"], 2, "TLS"),
+    ] {
+        let said = book(&site, b"", arguments);
+        assert!(said.code == code && said.err.contains(named), "{arguments:?}: {said:?}");
+    }
+    let bus = site.tampu(&["log", "query", "--hub", "http://127.0.0.1:1"]);
+    assert!(bus.code == 2 && bus.err.contains("address of a logbook"), "{bus:?}");
+
+    // The same from elsewhere, with a token that may less.
+    book(&site, b"correct horse\n", &["users", "add", "zoe", "--name", "Zoë", "--admin"]).ok();
+    let token = book(&site, b"", &["users", "token", "make", "zoe", "--may", "read", "--comment", "display"]).ok().out;
+    let url = place(&site).0;
+    let elsewhere = ["--hub", &url, "--token", token.trim()];
+    assert_eq!(book(&site, b"", &[&["search", "--count"], &elsewhere[..]].concat()).ok().out, "2\n");
+    let refused = book(&site, b"", &[&["post", "Shift", "-t", "x"], &elsewhere[..]].concat());
+    assert!(refused.code == 1 && refused.err.contains("does not have the right 'write'"), "{refused:?}");
+    assert_eq!(hub.end(Signal::TERM).0, Some(0));
+    assert!(!site.path("run/local/book.json").exists());
+}
+
+#[test]
+fn templates_are_kept_and_used_through_the_hub() {
+    let (site, _hub) = with_hub();
+    let save = ["template", "save", "Shift", "The start", "-a", "Author={author}", "-t", "# Run {run} of {book}"];
+    book(&site, b"", &save).ok();
+    let (url, token) = place(&site);
+    let elsewhere = ["--hub", &url, "--token", &token];
+    for at in [&[][..], &elsewhere] {
+        assert_eq!(book(&site, b"", &[&["template", "list", "shift"], at].concat()).ok().out, "the start\n");
+        let said = book(&site, b"", &[&["template", "list", "shift", "--json"], at].concat()).ok().json();
+        assert_eq!(said[0]["template"]["text"], "# Run {run} of {book}");
+        let post = ["post", "Shift", "--template", "the Start", "--set", "run=7", "--by", "zoe"];
+        let posted = book(&site, b"", &[&post[..], at].concat()).ok().out;
+        let shown = book(&site, b"", &["show", posted.trim(), "--json"]).ok().json();
+        assert_eq!((&shown[0]["text"], &shown[0]["attributes"][0]["values"][0]), (&json!("# Run 7 of Shift"), &json!("zoe")));
+        let none = book(&site, b"", &[&["post", "Shift", "--template", "nope"], at].concat());
+        assert!(none.code == 1 && none.err.contains("has no template 'nope'"), "{none:?}");
+    }
+    book(&site, b"", &[&["template", "drop", "Shift", "the start"], &elsewhere[..]].concat()).ok();
+    assert_eq!(book(&site, b"", &["template", "drop", "Shift", "the start"]).code, 1);
+}
+
+#[test]
+fn a_hub_that_was_killed_leaves_its_directory_to_the_commands() {
+    let (site, hub) = with_hub();
+    assert_eq!(book(&site, b"", &["post", "Shift", "-a", "Author=Zoe", "-t", "before"]).ok().out, "Shift/1\n");
+    hub.end(Signal::KILL);
+    assert!(site.path("run/local/book.json").exists());
+    let said = book(&site, b"", &["post", "Shift", "-a", "Author=Zoe", "-t", "after"]).ok();
+    assert!(said.out == "Shift/2\n" && said.err.contains("is gone; its logbooks are read in"), "{said:?}");
+    // Where they were in a database there is no directory.
+    let mut place: Value = serde_json::from_str(&fs::read_to_string(site.path("run/local/book.json")).unwrap()).unwrap();
+    place["directory"] = Value::Null;
+    fs::write(site.path("run/local/book.json"), place.to_string()).unwrap();
+    let said = book(&site, b"", &["list"]);
+    assert!(said.code == 3 && said.err.contains("tampu up"), "{said:?}");
+}
+
+#[test]
+fn users_are_looked_after_in_a_directory_and_over_http() {
+    for over_http in [false, true] {
+        let site = Site::new();
+        let hub = over_http.then(|| site.hub(&[]));
+        let book = |input: &[u8], arguments: &[&str]| {
+            let arguments = [&["book"], arguments].concat();
+            if over_http {
+                site.tampu_without("TAMPU_DATA_DIR", input, &arguments)
+            } else {
+                site.tampu_reading(input, &arguments)
+            }
+        };
+        book(b"", &["make", "Shift", "-a", "Author"]).ok();
+        let first = book(b"correct horse\n", &["users", "add", "zoe", "--name", "Zoë Müller", "--group", "ops"]).ok();
+        assert!(first.err.contains("nobody looks after the site"), "{first:?}");
+        book(b"", &["users", "add", "robot", "--no-password"]).ok();
+        let short = book(b"short\n", &["users", "add", "max"]);
+        assert!(short.code == 1 && short.err.contains("8 characters"), "{short:?}");
+        assert!(book(b"", &["users", "add", "zoe", "--no-password"]).err.contains("there is a user 'zoe' already"));
+        assert!(book(b"", &["users", "add", "a:b", "--no-password"]).err.contains("'a:b' is no name"));
+        book(b"battery staple\n", &["users", "password", "zoe"]).ok();
+        assert_eq!(book(b"", &["users", "group", "ops", "--add", "robot"]).ok().out, "ops: zoe robot\n");
+        assert_eq!(book(b"", &["users", "group", "ops", "--remove", "zoe"]).ok().out, "ops: robot\n");
+        let usual = book(b"", &["users", "role", "Shift"]).ok().out;
+        assert!(usual.contains("everybody: read write edit-own") && usual.contains("at any time"), "{usual}");
+        let given = book(b"", &["users", "role", "Shift", "group:ops", "read", "write"]).ok().out;
+        assert!(given.contains("group:ops: read write"), "{given}");
+        assert!(book(b"", &["users", "role", "Shift", "group:ops", "fly"]).err.contains("'fly' is no right"));
+        assert!(book(b"", &["users", "policy", "Shift", "--own-within", "30m"]).ok().out.contains("30 minutes"));
+        assert!(!book(b"", &["users", "role", "Shift", "group:ops", "none"]).ok().out.contains("group:ops"));
+        let token = book(b"", &["users", "token", "make", "robot", "--good-for", "1h", "--book", "Shift"]).ok().out;
+        assert!(token.starts_with("tampu_") && token.trim().len() == 70, "{token}");
+        let tokens = book(b"", &["users", "token", "list", "robot"]).ok().json();
+        assert_eq!((tokens.len(), &tokens[0]["books"][0]), (1, &json!("Shift")));
+        book(b"", &["users", "token", "drop", "robot", tokens[0]["id"].as_str().unwrap()]).ok();
+        book(b"", &["users", "disable", "robot"]).ok();
+        let listed = book(b"", &["users", "list", "--json"]).ok().json();
+        assert_eq!((listed.len(), &listed[0]["inactive"], &listed[1]["full_name"]), (2, &json!(true), &json!("Zoë Müller")));
+        assert!(!listed[1].to_string().contains("argon2"));
+        assert!(book(b"", &["users", "list"]).ok().out.contains("[disabled]  [no password]"));
+        book(b"", &["users", "drop", "robot"]).ok();
+        assert_eq!(book(b"", &["users", "list", "--json"]).ok().json().len(), 1);
+        drop(hub);
+    }
+}
+
+#[test]
+fn elogs_users_log_in_with_their_passwords() {
+    let site = Site::new();
+    let file = site.file(
+        "passwd",
+        "<list><user><name>zoe</name><password encoding=\"SHA256\">o1w7HPzHt8gHmL5zUzDkRqt6Az.BjDfkvuDNNLWnXx5</password>\
+         <full_name>Zoe</full_name><email/></user><user><name>bad/name</name></user></list>",
+    );
+    let said = site.tampu(&["book", "users", "import-elog", &file, "--admin", "zoe"]).ok();
+    assert!(said.out.contains("1 users taken over, 0 were here, 1 faults") && said.err.contains("'bad/name'"), "{said:?}");
+    assert!(said.err.contains("accept_elog_hashes"), "{said:?}");
+    assert!(site.tampu(&["book", "users", "import-elog", &file]).ok().out.contains("0 users taken over, 1 were here"));
+    let _hub = site.hub(&[]);
+    let url = place(&site).0;
+    let log_in = |password: &str| {
+        let body = json!({ "login": "zoe", "password": password }).to_string();
+        let request = ureq::post(format!("{url}/api/v1/login")).header("content-type", "application/json");
+        request.config().http_status_as_error(false).build().send(body).unwrap().status().as_u16()
+    };
+    assert_eq!((log_in("secret"), log_in("o1w7HPzHt8gHmL5zUzDkRqt6Az.BjDfkvuDNNLWnXx5"), log_in("secret")), (200, 401, 200));
+}
+
+/// The most memory a process has had, KiB.
+fn most_memory(pid: i32) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+#[test]
+fn a_file_of_a_gigabyte_takes_no_memory() {
+    let (site, hub) = with_hub();
+    let (url, token) = place(&site);
+    let size: u64 = 1 << 30;
+    let before = most_memory(hub.pid());
+    assert_eq!(book(&site, b"", &["post", "Shift", "-a", "Author=Zoe", "-t", "a large one"]).ok().out, "Shift/1\n");
+    let path = format!("{url}/api/v1/books/Shift/entries/1/attachments");
+    let authorization = format!("Bearer {token}");
+    let mut large = repeat(7).take(size);
+    let body = ureq::SendBody::from_reader(&mut large);
+    let sent = ureq::post(format!("{path}?name=dump.raw")).header("authorization", &authorization).send(body).unwrap();
+    assert_eq!(sent.status(), 201);
+    let mut answer = ureq::get(format!("{path}/0")).header("authorization", &authorization).call().unwrap();
+    let mut from = answer.body_mut().with_config().limit(u64::MAX).reader();
+    let (mut read, mut piece) = (0, vec![0; 1 << 16]);
+    loop {
+        match from.read(&mut piece).unwrap() {
+            0 => break,
+            length => {
+                assert!(piece[..length].iter().all(|byte| *byte == 7));
+                read += length as u64;
+            }
+        }
+    }
+    assert_eq!(read, size);
+    let grown = most_memory(hub.pid()).saturating_sub(before);
+    assert!(grown < 64 << 10, "{grown} KiB more than before");
+}
+
+#[test]
+fn a_hub_that_is_killed_leaves_entries_whole_or_absent() {
+    let (site, hub) = with_hub();
+    let (url, token) = place(&site);
+    let (acknowledged, highest) = (AtomicU64::new(0), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        for writer in 0..4u64 {
+            let (url, token, acknowledged, highest) = (&url, &token, &acknowledged, &highest);
+            scope.spawn(move || {
+                let post = |path: &str, kind: &str, body: &[u8]| {
+                    let request = ureq::post(format!("{url}/api/v1{path}")).header("authorization", format!("Bearer {token}"));
+                    let mut answer = request.header("content-type", kind).send(body).ok()?;
+                    serde_json::from_str::<Value>(&answer.body_mut().read_to_string().ok()?).ok()
+                };
+                for n in 0.. {
+                    let bytes: Vec<u8> = (0..20_000u64).map(|at| (at * 7 + n * 13 + writer) as u8).collect();
+                    let Some(upload) = post("/uploads", "application/octet-stream", &bytes) else { return };
+                    let files = json!([{ "name": "dump", "sha": upload["sha"] }]);
+                    let entry = json!({ "attributes": { "Author": format!("w{writer}") }, "text": format!("number {n}"), "attachments": files });
+                    let Some(posted) = post("/books/Shift/entries", "application/json", entry.to_string().as_bytes()) else { return };
+                    acknowledged.fetch_add(1, Ordering::Relaxed);
+                    highest.fetch_max(posted["id"].as_u64().unwrap(), Ordering::Relaxed);
+                }
+            });
+        }
+        while acknowledged.load(Ordering::Relaxed) < 40 {
+            std::thread::yield_now();
+        }
+        hub.end(Signal::KILL);
+    });
+    let (acknowledged, highest) = (acknowledged.into_inner(), highest.into_inner());
+    let _hub = site.hub(&[]);
+    let found: u64 = site.tampu(&["book", "search", "--count"]).ok().out.trim().parse().unwrap();
+    assert!(found >= acknowledged, "{found} of {acknowledged}");
+    site.tampu(&["book", "show", &format!("Shift/{highest}"), "--save", "files"]).ok();
+    assert_eq!(fs::metadata(site.path("files/dump")).unwrap().len(), 20_000);
+    // Neither a file without an entry nor an entry without its file, once nobody else looks at the directory.
+    assert!(site.tampu(&["book", "check"]).ok().out.contains("everything is as it should be"));
+}

@@ -1,0 +1,107 @@
+//! What `[[bulk.flow]]` of a configuration file says, and what beats it.
+
+use super::beside::{Beside, last};
+use crate::site::Site;
+
+const FILE: &str = r#"
+[[bulk.flow]]
+stream = "s"
+flow = "spectra"
+protocol = "tcp"
+[[bulk.flow]]
+stream = "s"
+flow = "spectra"
+direction = "recv"
+endpoint = "127.0.0.2:0"
+[[bulk.flow]]
+stream = "s"
+flow = "spectra"
+direction = "send"
+receivers = 2
+throttle_mb = 0.5
+"#;
+
+/// Where a receiver listens that gets these flags and this of its environment.
+fn address(site: &Site, environment: Option<&str>, flags: &[&str]) -> (Beside, String) {
+    let mut command = site.command(&[&["bulk", "recv", "--out", "out", "--json", "--config", "hub.toml"], flags].concat());
+    command.envs(environment.map(|listen| ("TAMPU_BULK_LISTEN", listen)));
+    let receiver = Beside::run(command);
+    let listening = receiver.await_event("listening");
+    assert_eq!((&listening["stream"], &listening["flows"][0]), (&"s".into(), &"spectra".into()), "{listening}");
+    let host = listening["address"].as_str().unwrap().split(':').next().unwrap().to_owned();
+    (receiver, host)
+}
+
+#[test]
+fn flags_beat_the_environment_which_beats_the_file() {
+    let site = Site::new();
+    site.file("hub.toml", FILE);
+    let _hub = site.hub(&["--roles", "node", "--config", "hub.toml"]);
+    assert_eq!(address(&site, Some("127.0.0.3:0"), &["--listen", "127.0.0.4:0"]).1, "127.0.0.4");
+    assert_eq!(address(&site, Some("127.0.0.3:0"), &[]).1, "127.0.0.3");
+    let (receiver, host) = address(&site, None, &["--transfers", "2"]);
+    assert_eq!(host, "127.0.0.2");
+
+    let file = site.file("a", vec![7; 500_000]);
+    let send = |environment: &[(&str, &str)], flags: &[&str]| {
+        let mut command = site.command(&[&["bulk", "send", &file, "--json", "--wait", "1500ms"], flags].concat());
+        let sender = Beside::run({
+            command.env("TAMPU_CONFIG", "hub.toml").envs(environment.iter().copied());
+            command
+        });
+        sender.end()
+    };
+    let (code, err) = send(&[], &[]);
+    assert!(code == 3 && err.contains("1 of 2 receivers of flow 'spectra'"), "{code} {err}");
+    let (code, err) = send(&[("TAMPU_BULK_RECEIVERS", "3")], &["--receivers", "1"]);
+    assert_eq!(code, 0, "{err}");
+    let ended = receiver.await_event("ended");
+    assert!(ended["seconds"].as_f64().unwrap() > 0.5, "at the file's rate: {ended}");
+    let (code, err) = send(&[("TAMPU_BULK_RECEIVERS", "1"), ("TAMPU_BULK_PROTOCOL", "shm")], &["--protocol", "tcp"]);
+    assert_eq!(code, 0, "{err}");
+    let (code, err) = receiver.end();
+    assert!(code == 0 && err.contains("'spectra' over tcp"), "{code} {err}");
+}
+
+#[test]
+fn what_the_file_leaves_open_has_to_be_said_and_nonsense_is_refused() {
+    let site = Site::new();
+    let _hub = site.hub(&["--roles", "node"]);
+    let nothing = site.tampu(&["bulk", "recv", "--out", "out"]);
+    assert!(nothing.code == 2 && nothing.err.contains("which stream?"), "{nothing:?}");
+    site.file(
+        "two.toml",
+        "[[bulk.flow]]\nstream = \"s\"\n[[bulk.flow]]\nstream = \"t\"\n[[bulk.flow]]\nstream = \"t\"\nflow = \"b\"\n",
+    );
+    let two = site.tampu(&["bulk", "recv", "--out", "out", "--config", "two.toml"]);
+    assert!(two.code == 2 && two.err.contains("The configuration has 's', 't'"), "{two:?}");
+    let flow = site.tampu(&["bulk", "send", "two.toml", "--stream", "t", "--config", "two.toml"]);
+    assert!(flow.code == 2 && flow.err.contains("The configuration has 'data', 'b'"), "{flow:?}");
+    site.file("bad.toml", "[[bulk.flow]]\nstream = \"s\"\ndirection = \"send\"\nendpoint = \"127.0.0.1:0\"\n");
+    for arguments in [&["bulk", "relay", "--from", "s", "--to", "t", "--config", "bad.toml"][..], &["up", "--config", "bad.toml"]]
+    {
+        let bad = site.tampu(arguments);
+        assert!(bad.code == 2 && bad.err.contains("s#data: endpoint: that is a matter of the other side"), "{bad:?}");
+    }
+}
+
+#[test]
+fn a_distributor_takes_and_gives_as_the_file_says() {
+    let site = Site::new();
+    site.file(
+        "hub.toml",
+        "[[bulk.flow]]\nstream = \"s\"\ndirection = \"recv\"\nendpoint = \"127.0.0.2:0\"\nprotocol = \"tcp\"\n\
+         [[bulk.flow]]\nstream = \"far\"\ndirection = \"send\"\nreceivers = 1\nprotocol = \"udp\"\n",
+    );
+    let _hub = site.hub(&["--roles", "node"]);
+    let receiver = Beside::start(&site, &["bulk", "recv", "--stream", "far", "--out", "out", "--json", "--transfers", "1"]);
+    receiver.await_event("listening");
+    let _relay = Beside::start(&site, &["bulk", "relay", "--from", "s", "--to", "far", "--config", "hub.toml"]);
+    let file = site.file("a", vec![7; 500_000]);
+    let said = site.tampu(&["bulk", "send", &file, "--stream", "s", "--json", "--protocol", "tcp"]).ok();
+    let events = said.json();
+    let delivery = &last(&events, "ended")["deliveries"][0];
+    assert!(delivery["receiver"]["address"].as_str().unwrap().starts_with("127.0.0.2:"), "{delivery}");
+    let (code, err) = receiver.end();
+    assert!(code == 0 && err.contains("'data' over udp"), "{code} {err}");
+}
