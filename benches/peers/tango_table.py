@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The paper's table for real Tango: 1, 2, 5 and 10 clients x 1, 1024 and 262144 DevLong, by its C++ library and by PyTango.
 
-    tango_table.py [--seconds 2] [--clients 1,2,5,10] [--elements 1,1024,262144] [--peers tango,pytango] [--lossless] [--latency] [--json]
+    tango_table.py [--seconds 2] [--clients 1,2,5,10] [--elements 1,1024,262144] [--peers tango,pytango] [--lossless] [--latency] [--no-rates] [--json]
 
 Server and clients are processes of their own on this host, without a database. Whoever wants to drive them from elsewhere says the
 same lines. A peer is started as `... server PORT ELEMENTS` or `... client PORT [latency]` with a free port; it says a line of
@@ -243,12 +243,13 @@ def shown(cell):
 
 def measure(command, args, elements, clients):
     """The objects of one cell."""
-    with Bench(command, elements, clients) as bench:
-        cell = {"tango": bench.version, **figures(*bench.run("start 0", args.seconds))}
-        if args.lossless:
-            best = cell if cell["lost"] == 0 else lossless(bench, cell["events_per_s"], args.seconds)
-            cell["lossless_per_s"] = best["events_per_s"] if best else 0
-    yield cell
+    if not args.no_rates:
+        with Bench(command, elements, clients) as bench:
+            cell = {"tango": bench.version, **figures(*bench.run("start 0", args.seconds))}
+            if args.lossless:
+                best = cell if cell["lost"] == 0 else lossless(bench, cell["events_per_s"], args.seconds)
+                cell["lossless_per_s"] = best["events_per_s"] if best else 0
+        yield cell
     if args.latency and clients == 1:
         with Bench(command, elements, clients, latency=True) as bench:
             bench.run("clock 1000", 0.2)  # what is cold in the first moment is not meant
@@ -269,6 +270,7 @@ def main():
     parser.add_argument("--peers", type=lambda text: text.split(","), default=["tango", "pytango"])
     parser.add_argument("--lossless", action="store_true", help="search the highest rate at which nothing is lost")
     parser.add_argument("--latency", action="store_true", help="one client at 1 kHz as well")
+    parser.add_argument("--no-rates", action="store_true", help="leave the rates out: with --latency, only that")
     parser.add_argument("--json", action="store_true", help="an object a cell")
     args = parser.parse_args()
     failed = 0

@@ -20,12 +20,18 @@
 //! | what the disk takes | [`disk`] |
 //! | our log line end to end | [`perf_log`] |
 //! | log records end to end beside peers | [`log_line`] |
+//! | attribute events beside Tango and raw carriers | [`event`] |
 //! | what a log call costs the one who logs | [`call`] |
-//! | tables | [`table`] |
+//! | bulk data beside raw sockets, zmq, iperf3 and questions | [`bulk`] |
+//! | tables; curves as SVG | [`table`], [`chart`] |
 
+pub mod book;
+pub mod bulk;
 pub mod call;
 pub mod cell;
+pub mod chart;
 pub mod disk;
+pub mod event;
 pub mod goal;
 pub mod log_line;
 pub mod payload;

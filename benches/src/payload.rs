@@ -143,6 +143,49 @@ pub fn verify(payload: &[u8]) -> Found {
     }
 }
 
+/// A payload that is checked as it comes, piece by piece, so that nobody has to keep it: its head first, then pieces of whole words.
+#[derive(Debug, Clone, Copy)]
+pub struct Piecewise {
+    number: u64,
+    sent: u64,
+    expected: u64,
+    difference: u64,
+}
+
+impl Piecewise {
+    /// Bytes of the head.
+    pub const HEAD: usize = HEAD;
+
+    /// Begins with the head.
+    pub fn begin(head: &[u8; HEAD]) -> Piecewise {
+        let (number, sent) = (word_at(head, 0), word_at(head, 8));
+        Piecewise { number, sent, expected: mix(number), difference: 0 }
+    }
+
+    /// Takes what follows.
+    #[inline]
+    pub fn take(&mut self, piece: &[u8]) {
+        let mut expected = self.expected;
+        let mut words = piece.chunks_exact(8);
+        for slot in &mut words {
+            self.difference |= word_at(slot, 0) ^ expected;
+            expected = expected.wrapping_add(STEP);
+        }
+        self.expected = expected;
+        self.difference |= words.remainder().len() as u64;
+    }
+
+    /// What it was.
+    pub fn found(self) -> Found {
+        match (self.difference, self.number, self.sent) {
+            (0, PROBE, _) => Found::Probe,
+            (0, number, FINAL) => Found::Number(number, 0, true),
+            (0, number, sent) => Found::Number(number, sent, false),
+            _ => Found::Corrupt,
+        }
+    }
+}
+
 #[inline]
 fn word_at(bytes: &[u8], at: usize) -> u64 {
     let mut word = [0; 8];
@@ -162,6 +205,21 @@ fn mix(number: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pieces_are_checked_as_the_whole_is() {
+        let mut bytes = Message::new(9, 0, 4096).to_vec();
+        let check = |bytes: &[u8]| {
+            let mut pieces = Piecewise::begin(bytes[..HEAD].first_chunk().unwrap());
+            bytes[HEAD..].chunks(24).for_each(|piece| pieces.take(piece));
+            pieces.found()
+        };
+        assert_eq!((check(&bytes), verify(&bytes)), (Found::Number(9, 0, false), Found::Number(9, 0, false)));
+        assert_eq!(check(&Message::last(3, 64).to_vec()), Found::Number(3, 0, true));
+        assert_eq!(check(&Message::probe(64).to_vec()), Found::Probe);
+        bytes[4095] ^= 1;
+        assert_eq!(check(&bytes), Found::Corrupt);
+    }
 
     #[test]
     fn what_was_written_is_found() {

@@ -155,7 +155,8 @@ impl Said {
     }
 }
 
-fn sum(seconds: &Value) -> f64 {
+/// A number, or all of a list together.
+pub fn sum(seconds: &Value) -> f64 {
     match seconds {
         Value::Array(list) => list.iter().map(sum).fold(0.0, |all, one| all + one),
         one => one.as_f64().unwrap_or_default(),

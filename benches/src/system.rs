@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use crate::{
+    bulk::peer as bulk,
     peer::{memory, nats, rsyslog, socket, zenoh, zmq},
     role::Speed,
     tampu,
@@ -153,6 +154,7 @@ impl Role {
             ("zenoh-router", Part::Server) => zenoh::server(dir),
             ("nats-1" | "nats-100", Part::Server) => nats::server(dir),
             ("rsyslog", Part::Server) => rsyslog::server(dir),
+            ("raw-relay", Part::Server) => bulk::raw_relay(readers),
             (name, Part::Server) => Err(format!("{name} has no server")),
             ("zenoh-router", Part::Writer) => zenoh::writer(zenoh::Shape::Router, dir, at, size, speed),
             ("zenoh-router", Part::Reader) => zenoh::reader(zenoh::Shape::Router, at, size),
@@ -169,6 +171,12 @@ impl Role {
             ("raw-tcp", Part::Reader) => socket::reader(socket::Kind::Tcp, at, size),
             ("raw-memory", Part::Writer) => memory::writer(dir, readers, size, speed),
             ("raw-memory", Part::Reader) => memory::reader(at, self.number, size),
+            ("raw-blocks", Part::Writer) => bulk::raw_writer(readers, size, speed),
+            ("raw-blocks", Part::Reader) => bulk::raw_reader(at, None, size),
+            ("raw-relay", Part::Writer) => bulk::raw_writer_to(at, size, speed),
+            ("raw-relay", Part::Reader) => bulk::raw_reader(at, Some(bulk::READS), size),
+            ("bus-ask", Part::Writer) => bulk::ask_writer(dir, readers, size, speed),
+            ("bus-ask", Part::Reader) => bulk::ask_reader(dir, self.number, size),
             ("nats-1", Part::Writer) => nats::writer(at, 1, size, speed),
             ("nats-100", Part::Writer) => nats::writer(at, 100, size, speed),
             ("rsyslog", Part::Writer) => rsyslog::writer(dir, at, size, speed),

@@ -47,7 +47,8 @@ fn config(dir: &Path) -> Result<ZenohConfig, String> {
     Ok(ZenohConfig::new(domain, RunDir::at(dir)))
 }
 
-fn participant(dir: &Path, name: &str) -> Result<Participant, String> {
+/// This process on the bus of the bench.
+pub fn participant(dir: &Path, name: &str) -> Result<Participant, String> {
     let config = config(dir)?;
     let domain = config.domain.clone();
     let engine = ZenohEngine::open(config).map_err(|e| e.to_string())?;

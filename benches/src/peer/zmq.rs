@@ -34,7 +34,7 @@ impl Outgoing for Out {
 }
 
 fn queue(size: usize) -> i32 {
-    (QUEUE / size).clamp(16, 100_000) as i32
+    (QUEUE / size).clamp(2, 100_000) as i32
 }
 
 fn socket(kind: SocketType, size: usize) -> zmq::Result<Socket> {

@@ -1,0 +1,93 @@
+//! What is to be reached, held against a run.
+
+use super::plan::{Crowd, Row};
+
+/// What a run found of one logbook.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// Where it is kept: sqlite or postgres.
+    pub store: &'static str,
+    /// Entries of the logbook.
+    pub entries: u32,
+    /// Searches one after the other.
+    pub rows: Vec<Row>,
+    /// Many at once.
+    pub crowds: Vec<Crowd>,
+    /// Posts with 100 KB attachments a second.
+    pub posts: f64,
+    /// What taking the site over took, s.
+    pub import: f64,
+    /// From the start of the hub to the first page, s.
+    pub start: f64,
+}
+
+/// A goal: what it is, what was found, and whether that is enough.
+pub struct Verdict {
+    /// What it is.
+    pub what: String,
+    /// What was found.
+    pub found: String,
+    /// Whether that is enough.
+    pub reached: bool,
+}
+
+fn verdict(what: String, found: f64, unit: &str, reached: bool) -> Verdict {
+    Verdict { what, found: format!("{found:.1} {unit}"), reached }
+}
+
+/// The goals that this logbook's size and store have.
+pub fn verdicts(found: &Found) -> Vec<Verdict> {
+    let mut list = Vec::new();
+    let (sqlite, large) = (found.store == "sqlite", found.entries >= 1_000_000);
+    let worst = |of: fn(&Row) -> f64| found.rows.iter().map(of).fold(f64::NAN, f64::max);
+    if found.entries >= 76_270 {
+        let most = if sqlite && !large { 5.0 } else { 20.0 };
+        let median = worst(|row| row.median);
+        list.push(verdict(format!("every search and sort, median at most {most} ms"), median, "ms", median <= most));
+        let page = |what: &str| found.rows.iter().find(|row| row.what == what).map(|row| row.median);
+        if let (Some(first), Some(far)) = (page("list, page 1"), page("list, page 500")) {
+            // A millisecond is what two of the same differ by.
+            list.push(verdict(format!("page 500 takes what page 1 takes ({first:.1} ms)"), far, "ms", far <= first * 1.5 + 1.0));
+        }
+        if let Some(crowd) = found.crowds.iter().find(|crowd| (crowd.searchers, crowd.writers) == (16, 0)) {
+            list.push(verdict(
+                "16 searchers: an entry, p99 at most 20 ms".to_owned(),
+                crowd.probe_p99,
+                "ms",
+                crowd.probe_p99 <= 20.0,
+            ));
+            if sqlite && !large {
+                list.push(verdict("at least 1500 searches a second".to_owned(), crowd.searches, "/s", crowd.searches >= 1500.0));
+            }
+        }
+        list.push(verdict("200 posts a second with 100 KB attachments".to_owned(), found.posts, "/s", found.posts >= 200.0));
+    }
+    if sqlite && found.entries == 76_270 {
+        let p99 = worst(|row| row.p99);
+        list.push(verdict("every search and sort, p99 at most 20 ms".to_owned(), p99, "ms", p99 <= 20.0));
+        list.push(verdict("imported within 40 s".to_owned(), found.import, "s", found.import <= 40.0));
+    }
+    if large {
+        list.push(verdict("started within 1 s".to_owned(), found.start, "s", found.start <= 1.0));
+        let rss = worst(|row| row.rss);
+        list.push(verdict("at most 200 MB of memory".to_owned(), rss, "MB", rss <= 200.0));
+    }
+    list
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn goals_are_those_of_the_size() {
+        let found = |store, entries| Found { store, entries, posts: 250.0, import: 60.0, ..Found::default() };
+        assert!(verdicts(&found("sqlite", 464)).is_empty());
+        let list = verdicts(&found("sqlite", 76_270));
+        let reached = |what: &str| list.iter().find(|goal| goal.what.contains(what)).map(|goal| goal.reached);
+        assert_eq!((reached("posts"), reached("imported")), (Some(true), Some(false)));
+        // What was not measured is not reached.
+        assert_eq!(reached("median"), Some(false));
+        assert!(verdicts(&found("postgres", 1_000_000)).iter().any(|goal| goal.what.contains("started")));
+    }
+}

@@ -1,0 +1,19 @@
+//! Attribute events: `bench-event`.
+//!
+//! | subject | module |
+//! |-|-|
+//! | the cells of a run: who is measured with what | [`plan`] |
+//! | one measured cell | [`row`] |
+//! | ours, through `tampu perf event` | [`ours`] |
+//! | real Tango, through `peers/tango_table.py` | [`tango`] |
+//! | the paper's table | [`paper`] |
+//! | what we want to reach | [`goal`] |
+//! | the tables | [`report`] |
+
+pub mod goal;
+pub mod ours;
+pub mod paper;
+pub mod plan;
+pub mod report;
+pub mod row;
+pub mod tango;
