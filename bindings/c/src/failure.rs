@@ -9,6 +9,8 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
+use tampu_bulk::{directory::AnnounceError, name::BadBulkName, sender::SendError, target::BadTarget};
+use tampu_bus::{BusError, engine::zenoh::config::BadEnvironment};
 use tampu_log::logger::{BadSettings, OpenError};
 use tampu_types::identity::BadName;
 
@@ -30,8 +32,30 @@ pub enum Failure {
     Arguments { arguments: usize, names: usize },
     #[error("a payload of {0} bytes is longer than any call's")]
     Length(usize),
+    #[error("the domain's name: {0}")]
+    Domain(BadName),
+    #[error(transparent)]
+    Environment(#[from] BadEnvironment),
+    #[error(transparent)]
+    Bus(#[from] BusError),
+    #[error(transparent)]
+    BulkName(#[from] BadBulkName),
+    #[error(transparent)]
+    Target(#[from] BadTarget),
+    #[error(transparent)]
+    BulkOpen(#[from] tampu_bulk::receiver::OpenError),
+    #[error(transparent)]
+    Announce(#[from] AnnounceError),
+    #[error(transparent)]
+    Send(#[from] SendError),
+    #[error("{what}: {value} is not possible; {possible}")]
+    Odd { what: &'static str, value: String, possible: &'static str },
+    #[error("the participant '{0}' is not on the bus: it was made with tampu_bulk_alone")]
+    Alone(String),
+    #[error("this waits for callbacks, so none of them may call it")]
+    InCallback,
     /// A mistake of ours, which must not reach the caller's stack.
-    #[error("the logger has a bug: {0}")]
+    #[error("the library has a bug: {0}")]
     Panic(String),
 }
 
@@ -71,7 +95,12 @@ pub fn mention(what: impl std::fmt::Display) {
 }
 
 /// What last failed in this thread; empty if nothing has.
+pub fn last_error() -> *const c_char {
+    LAST.try_with(|last| last.try_borrow().map_or(c"".as_ptr(), |last| last.as_ptr())).unwrap_or(c"".as_ptr())
+}
+
+/// The same for C.
 #[unsafe(no_mangle)]
 pub extern "C" fn tampu_log_last_error() -> *const c_char {
-    LAST.try_with(|last| last.try_borrow().map_or(c"".as_ptr(), |last| last.as_ptr())).unwrap_or(c"".as_ptr())
+    last_error()
 }

@@ -1,4 +1,5 @@
-//! The logger for C and C++: the library `tampu_log`, whose contract is `include/tampu_log.h`.
+//! The logger for C and C++, and bulk data for C: the library `tampu_log`, whose contracts are `include/tampu_log.h` and
+//! `include/tampu_bulk.h` ([`bulk`]).
 //!
 //! | who | includes | what a call costs |
 //! |-|-|-|
@@ -7,7 +8,7 @@
 //! | spdlog | `tampu_spdlog_sink.h` | as in C |
 //!
 //! What crosses the border is checked here and nowhere else: strings ([`string`]), handles ([`handle`]), and that nothing unwinds
-//! ([`failure`]). Every exported function stands in the header with its promise; a test holds both lists together.
+//! ([`failure`]). Every exported function stands in a header with its promise; a test holds both lists together.
 //!
 //! ```c
 //! tampu_logger *logger = tampu_log_open("CONTROL/DV01");
@@ -15,6 +16,7 @@
 //! tampu_log_close(logger);
 //! ```
 
+pub mod bulk;
 pub mod derive;
 pub mod failure;
 pub mod front;

@@ -3,7 +3,10 @@
 use std::{
     borrow::Cow,
     ffi::{CStr, c_char},
+    slice,
 };
+
+use crate::failure::Failure;
 
 /// The bytes of a C string.
 ///
@@ -24,4 +27,18 @@ pub unsafe fn bytes<'a>(string: *const c_char) -> &'a [u8] {
 pub unsafe fn text<'a>(string: *const c_char) -> Cow<'a, str> {
     // SAFETY: by the caller.
     String::from_utf8_lossy(unsafe { bytes(string) })
+}
+
+/// So many bytes of C's, whose name is `what`.
+///
+/// # Safety
+/// `bytes` is NULL where `length` is 0, or `length` bytes that are not changed as long as `'a`.
+pub unsafe fn counted<'a>(bytes: *const u8, length: usize, what: &'static str) -> Result<&'a [u8], Failure> {
+    match (bytes.is_null(), length) {
+        (_, 0) => Ok(&[]),
+        (true, _) => Err(Failure::Null(what)),
+        (false, _) if isize::try_from(length).is_err() => Err(Failure::Length(length)),
+        // SAFETY: by the caller; no longer than an object can be.
+        (false, _) => Ok(unsafe { slice::from_raw_parts(bytes, length) }),
+    }
 }

@@ -33,27 +33,33 @@ fn site(text: &CStr, arguments: usize, names: &[*const c_char]) -> SiteOfC {
     }
 }
 
-#[test]
-fn the_header_declares_what_is_exported() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let names = |text: &str, before: &str| -> BTreeSet<String> {
-        let mut lines = text.lines().filter(|line| !line.starts_with(['/', ' ', '#']) && line.contains(before));
-        let name = |line: &str| {
-            let (name, _) = line.split_once('(')?;
-            let begin = name.rfind(|letter: char| letter != '_' && !letter.is_ascii_alphanumeric()).map_or(0, |at| at + 1);
-            name[begin..].starts_with("tampu_log_").then(|| name[begin..].to_owned())
-        };
-        std::iter::from_fn(|| lines.next()).filter_map(name).collect()
+/// The functions of this prefix in the lines that have `before`.
+fn functions(text: &str, before: &str, prefix: &str) -> BTreeSet<String> {
+    let lines = text.lines().filter(|line| !line.starts_with(['/', ' ', '#']) && line.contains(before));
+    let name = |line: &str| {
+        let (name, _) = line.split_once('(')?;
+        let begin = name.rfind(|letter: char| letter != '_' && !letter.is_ascii_alphanumeric()).map_or(0, |at| at + 1);
+        name[begin..].starts_with(prefix).then(|| name[begin..].to_owned())
     };
-    let mut exported = BTreeSet::new();
-    for file in std::fs::read_dir(root.join("src")).unwrap() {
-        exported.extend(names(&std::fs::read_to_string(file.unwrap().path()).unwrap(), "extern \"C\" fn"));
+    lines.filter_map(name).collect()
+}
+
+#[test]
+fn the_headers_declare_what_is_exported() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for (prefix, header, least) in [("tampu_log_", "tampu_log.h", 15), ("tampu_bulk_", "tampu_bulk.h", 15)] {
+        let mut exported = BTreeSet::new();
+        for folder in ["src", "src/bulk"] {
+            let files = std::fs::read_dir(root.join(folder)).unwrap().map(|file| file.unwrap().path());
+            for file in files.filter(|file| file.is_file()) {
+                exported.extend(functions(&std::fs::read_to_string(file).unwrap(), "extern \"C\" fn", prefix));
+            }
+        }
+        let mut declared = functions(&std::fs::read_to_string(root.join("include").join(header)).unwrap(), prefix, prefix);
+        assert_eq!(declared.remove("tampu_log_printf"), prefix == "tampu_log_", "this one is the header's own");
+        assert_eq!(exported, declared);
+        assert!(exported.len() > least, "{exported:?}");
     }
-    let header = std::fs::read_to_string(root.join("include/tampu_log.h")).unwrap();
-    let mut declared = names(&header, "tampu_log_");
-    assert!(declared.remove("tampu_log_printf"), "this one is the header's own");
-    assert_eq!(exported, declared);
-    assert!(exported.len() > 15, "{exported:?}");
 }
 
 #[test]
@@ -102,7 +108,7 @@ fn what_panics_is_told_and_does_not_unwind() {
     std::panic::set_hook(Box::new(|_| {}));
     let value = guarded(-1, || -> Result<i32, Failure> { panic!("at the border") });
     std::panic::set_hook(hook);
-    assert_eq!((value, &*last_error()), (-1, "the logger has a bug: at the border"));
+    assert_eq!((value, &*last_error()), (-1, "the library has a bug: at the border"));
 }
 
 #[test]

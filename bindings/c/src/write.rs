@@ -47,7 +47,7 @@ pub unsafe extern "C" fn tampu_log_write_bytes(
 ) -> i32 {
     guarded(-1, || {
         // SAFETY: by the caller.
-        unsafe { write(handle, level, (file, line, routine), counted(text, length)?, &[]) }
+        unsafe { write(handle, level, (file, line, routine), string::counted(text.cast(), length, "the text")?, &[]) }
     })
 }
 
@@ -87,23 +87,12 @@ pub unsafe extern "C" fn tampu_log_write_data(
         let data: Vec<Datum> =
             unsafe { data.iter().map(|datum| (string::bytes(datum.name), string::bytes(datum.value))).collect() };
         // SAFETY: by the caller.
-        unsafe { write(handle, level, (file, line, routine), counted(text, length)?, &data) }
+        unsafe { write(handle, level, (file, line, routine), string::counted(text.cast(), length, "the text")?, &data) }
     })
 }
 
 /// A name and its value.
 type Datum<'a> = (&'a [u8], &'a [u8]);
-
-/// # Safety
-/// `text` is NULL where `length` is 0, or `length` bytes that are not changed as long as `'a`.
-unsafe fn counted<'a>(text: *const c_char, length: usize) -> Result<&'a [u8], Failure> {
-    match (text.is_null(), length) {
-        (_, 0) => Ok(&[]),
-        (true, _) => Err(Failure::Null("the text")),
-        // SAFETY: by the caller.
-        (false, _) => Ok(unsafe { slice::from_raw_parts(text.cast::<u8>(), length) }),
-    }
-}
 
 /// # Safety
 /// As for [`tampu_log_write`].

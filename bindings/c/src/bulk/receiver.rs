@@ -1,0 +1,146 @@
+//! A receiver of one flow.
+
+use std::{
+    ffi::{CString, c_char},
+    net::SocketAddr,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use tampu_bulk::{
+    Receiver, asking,
+    directory::{self, Announced},
+    handler::Handler,
+    receiver::{FlowSettings, ReceiverSettings},
+};
+use tampu_bus::engine::Guard;
+
+use super::{
+    callbacks::{Callbacks, Done, HandlerOfC, running},
+    given, name, optional,
+    participant::{Member, member},
+};
+use crate::failure::{Failure, guarded};
+
+/// Bytes of a handler in the first release.
+const HANDLER_FIRST: usize = 6 * size_of::<usize>();
+
+/// What a `tampu_bulk_receiver *` points to. Fields are dropped in order: first it is taken back from the bus.
+pub struct ReceiverHandle {
+    announced: Mutex<Option<(Announced, Guard)>>,
+    receiver: Arc<Receiver>,
+    done: Arc<Done>,
+    target: CString,
+}
+
+/// Opens a receiver; on the bus it is announced.
+///
+/// # Safety
+/// `participant` is NULL or open; the texts are NULL or C strings; `handler` is NULL or has `size` bytes, and what it holds may be
+/// called as the header says until the receiver is closed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tampu_bulk_receiver_open(
+    participant: *const Member,
+    stream: *const c_char,
+    flow: *const c_char,
+    listen: *const c_char,
+    announce: *const c_char,
+    handler: *const HandlerOfC,
+    size: usize,
+) -> *mut ReceiverHandle {
+    guarded(std::ptr::null_mut(), || {
+        // SAFETY: by the caller.
+        let (member, stream, flow, listen, announce, calls) = unsafe {
+            let calls = given(handler, size, HANDLER_FIRST)?.ok_or(Failure::Null("the handler"))?;
+            let names = (name(stream, "the stream's name")?, name(flow, "the flow's name")?);
+            (member(participant)?, names.0, names.1, optional(listen), optional(announce), calls)
+        };
+        let mut settings = ReceiverSettings { announce, ..ReceiverSettings::default() };
+        if let Some(listen) = listen {
+            let odd =
+                |_| Failure::Odd { what: "where to listen", value: listen.clone(), possible: "an IP address and a port are" };
+            settings.listen = listen.parse::<SocketAddr>().map_err(odd)?;
+        }
+        if settings.listen.ip().is_unspecified() && settings.announce.is_none() {
+            return Err(Failure::Odd {
+                what: "the address to give away",
+                value: settings.listen.to_string(),
+                possible: "say under which name or address others reach this host",
+            });
+        }
+        let done = Arc::new(Done::default());
+        // SAFETY: by the caller; closing waits for `done`, and until then the handle is open.
+        let handler: Box<dyn Handler> = Box::new(unsafe { Callbacks::new(calls, done.clone()) });
+        let flows = vec![(FlowSettings::new(flow), handler)];
+        let receiver = Arc::new(Receiver::open(member.identity.clone(), stream, settings, flows)?);
+        let announced = match &member.bus {
+            Some(bus) => {
+                let serving = asking::serve_receiver(bus, &receiver)?;
+                Some((directory::announce(bus, &receiver)?, serving))
+            }
+            None => None,
+        };
+        let target = CString::new(receiver.target().to_string()).unwrap_or_default();
+        Ok(Box::into_raw(Box::new(ReceiverHandle { announced: Mutex::new(announced), receiver, done, target })))
+    })
+}
+
+/// Where senders reach it: `host:port/token`.
+///
+/// # Safety
+/// `handle` is NULL or open.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tampu_bulk_receiver_target(handle: *const ReceiverHandle) -> *const c_char {
+    // SAFETY: by the caller.
+    guarded(std::ptr::null(), || Ok(unsafe { handle.as_ref() }.ok_or(Failure::Null("the receiver"))?.target.as_ptr()))
+}
+
+/// How often it is looked whether senders have gone.
+const TURN: Duration = Duration::from_millis(5);
+
+/// Takes it back from the bus and gives senders time to hear of what they wait for: 1 when none is connected any more, else 0.
+///
+/// # Safety
+/// `handle` is NULL or open.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tampu_bulk_receiver_part(handle: *const ReceiverHandle, timeout_ms: u32) -> i32 {
+    guarded(-1, || {
+        // SAFETY: by the caller.
+        let handle = unsafe { handle.as_ref() }.ok_or(Failure::Null("the receiver"))?;
+        if running() {
+            return Err(Failure::InCallback);
+        }
+        drop(handle.announced.lock().unwrap_or_else(PoisonError::into_inner).take());
+        let until = Instant::now() + Duration::from_millis(timeout_ms.into());
+        while handle.receiver.state().flows.iter().any(|flow| flow.connected) {
+            if Instant::now() >= until {
+                return Ok(0);
+            }
+            std::thread::sleep(TURN);
+        }
+        Ok(1)
+    })
+}
+
+/// Ends a receiver: 0 when no callback runs and none will be called, -1 if that failed.
+///
+/// # Safety
+/// `handle` is NULL or open, and nobody uses it during this call or, where it returns 0, after it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tampu_bulk_receiver_close(handle: *mut ReceiverHandle) -> i32 {
+    guarded(-1, || {
+        if handle.is_null() {
+            return Ok(0);
+        }
+        // It would wait for itself.
+        if running() {
+            return Err(Failure::InCallback);
+        }
+        // SAFETY: from `tampu_bulk_receiver_open`, and the caller's last use.
+        let ReceiverHandle { announced, receiver, done, .. } = *unsafe { Box::from_raw(handle) };
+        drop(announced);
+        drop(receiver);
+        done.wait();
+        Ok(0)
+    })
+}

@@ -1,0 +1,358 @@
+//! A sender of one flow.
+
+use std::{
+    ffi::c_char,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use tampu_bulk::{
+    Sender, asking,
+    directory::{self, Following, Teller, TransferNote},
+    message::Transport,
+    sender::{Flow, SendFlow},
+    state::{Delivery, Report},
+};
+use tampu_bus::{Participant, engine::Guard};
+
+use super::{
+    given, name,
+    participant::{Member, member},
+    tell,
+};
+use crate::{
+    failure::{Failure, guarded, mention},
+    string,
+};
+
+/// The largest window that can be asked for, bytes.
+const WINDOW_LIMIT: u64 = 16 << 30;
+
+/// Bytes of the settings in the first release.
+const SETTINGS_FIRST: usize = 32;
+
+/// `tampu_bulk_send_settings`: what is zero is as it is by default. A later release appends fields.
+#[derive(Debug, Clone, Copy, Default)]
+#[repr(C)]
+#[allow(missing_docs)]
+pub struct SettingsOfC {
+    pub window: u64,
+    pub throttle: f64,
+    pub receivers: u32,
+    pub connect_wait_ms: u32,
+    pub transport: i32,
+    pub checked: i32,
+}
+
+/// `tampu_bulk_report`: how a transfer went. A later release appends fields.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[repr(C)]
+#[allow(missing_docs)]
+pub struct ReportOfC {
+    pub transfer: u64,
+    pub bytes: u64,
+    pub lost_bytes: u64,
+    pub seconds: f64,
+    pub receivers: u32,
+    pub complete: u32,
+}
+
+/// On the bus: what connects it, answers for it and tells of its transfers.
+struct OnBus {
+    participant: Participant,
+    teller: Teller,
+    following: Mutex<Option<Following>>,
+    _serving: Guard,
+}
+
+/// What a `tampu_bulk_sender *` points to.
+pub struct SenderHandle {
+    bus: Option<OnBus>,
+    flow: Flow,
+    sender: Arc<Sender>,
+    /// The transfer under way.
+    told: Mutex<Option<Told>>,
+}
+
+/// What was told of a transfer when it began.
+struct Told {
+    transfer: u64,
+    /// As text.
+    parameter: String,
+    began: Instant,
+}
+
+impl SenderHandle {
+    fn tell(&self, transfer: u64, parameter: &str, report: Option<&Report>) {
+        let Some(bus) = &self.bus else { return };
+        let (stream, flow) = (self.flow.stream(), self.flow.name());
+        let note = TransferNote { stream, flow, transfer, parameter: parameter.to_owned(), report };
+        // Whoever keeps an account sees the hole in the numbers; the transfer itself is not held up for it.
+        let _ = bus.teller.tell(&note);
+    }
+
+    /// Gives up what is under way, and says so.
+    fn give_up(&self, why: &str) {
+        let state = self.flow.state();
+        self.flow.reset();
+        if let Some(told) = self.remember(None) {
+            let report = Report::given_up(&state, told.began.elapsed().as_secs_f64(), why);
+            self.tell(told.transfer, &told.parameter, Some(&report));
+        }
+    }
+
+    fn remember(&self, transfer: Option<Told>) -> Option<Told> {
+        std::mem::replace(&mut self.told.lock().unwrap_or_else(PoisonError::into_inner), transfer)
+    }
+}
+
+/// The sender behind a handle.
+///
+/// # Safety
+/// NULL, or open as long as `'a`.
+unsafe fn sender<'a>(handle: *const SenderHandle) -> Result<&'a SenderHandle, Failure> {
+    // SAFETY: by the caller.
+    unsafe { handle.as_ref() }.ok_or(Failure::Null("the sender"))
+}
+
+impl SettingsOfC {
+    /// What it says over what holds by default.
+    fn over(&self, mut flow: SendFlow) -> Result<SendFlow, Failure> {
+        let odd = |what, value: String, possible| Failure::Odd { what, value, possible };
+        if self.window > WINDOW_LIMIT {
+            return Err(odd("the window", self.window.to_string(), "16 GiB are at most"));
+        }
+        if !(self.throttle.is_finite() && self.throttle >= 0.0) {
+            return Err(odd("the throttle", self.throttle.to_string(), "bytes a second are, and 0 for none"));
+        }
+        flow.transport = match self.transport {
+            0 => None,
+            1 => Some(Transport::Tcp),
+            2 => Some(Transport::Shm),
+            3 => Some(Transport::Udp),
+            other => return Err(odd("the transport", other.to_string(), "those of the header are")),
+        };
+        if self.window > 0 {
+            flow.window = usize::try_from(self.window).map_err(|_| odd("the window", self.window.to_string(), "less is"))?;
+        }
+        if self.throttle > 0.0 {
+            flow.throttle = Some(self.throttle);
+        }
+        if self.receivers > 0 {
+            flow.receivers = self.receivers as usize;
+        }
+        if self.connect_wait_ms > 0 {
+            flow.connect_wait = Duration::from_millis(self.connect_wait_ms.into());
+        }
+        flow.checked = self.checked != 0;
+        Ok(flow)
+    }
+}
+
+/// Opens a sender of a flow.
+///
+/// # Safety
+/// `participant` is NULL or open; the names are NULL or C strings; `settings` is NULL or has `size` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tampu_bulk_sender_open(
+    participant: *const Member,
+    stream: *const c_char,
+    flow: *const c_char,
+    settings: *const SettingsOfC,
+    size: usize,
+) -> *mut SenderHandle {
+    guarded(std::ptr::null_mut(), || {
+        // SAFETY: by the caller.
+        let (member, stream, name, settings) = unsafe {
+            let names = (name(stream, "the stream's name")?, name(flow, "the flow's name")?);
+            (member(participant)?, names.0, names.1, given(settings, size, SETTINGS_FIRST)?.unwrap_or_default())
+        };
+        let settings = settings.over(SendFlow::new(name.clone()))?;
+        let sender = Arc::new(Sender::open(member.identity.clone(), stream, vec![settings])?);
+        let flow = sender.flow(&name).cloned().ok_or(Failure::Null("the flow"))?;
+        let bus = match &member.bus {
+            Some(bus) => Some(OnBus {
+                participant: bus.clone(),
+                teller: Teller::open(bus)?,
+                following: Mutex::default(),
+                _serving: asking::serve_sender(bus, &sender)?,
+            }),
+            None => None,
+        };
+        Ok(Box::into_raw(Box::new(SenderHandle { bus, flow, sender, told: Mutex::default() })))
+    })
+}
+
+/// Connects to a receiver whose target is known.
+///
+/// # Safety
+/// `handle` is NULL or open, `target` NULL or a C string.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tampu_bulk_sender_connect(handle: *const SenderHandle, target: *const c_char) -> i32 {
+    guarded(-1, || {
+        // SAFETY: by the caller.
+        let (sender, target) = unsafe { (sender(handle)?, string::text(target)) };
+        sender.sender.connect(&target.parse()?)?;
+        Ok(0)
+    })
+}
+
+/// Connects to all receivers that announce themselves on the bus.
+///
+/// # Safety
+/// `handle` is NULL or open.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tampu_bulk_sender_follow(handle: *const SenderHandle) -> i32 {
+    guarded(-1, || {
+        // SAFETY: by the caller.
+        let handle = unsafe { sender(handle) }?;
+        let alone = || Failure::Alone(handle.sender.identity().source.clone());
+        let bus = handle.bus.as_ref().ok_or_else(alone)?;
+        let mut following = bus.following.lock().unwrap_or_else(PoisonError::into_inner);
+        if following.is_none() {
+            *following = Some(directory::follow(&bus.participant, &handle.sender)?);
+        }
+        Ok(0)
+    })
+}
+
+/// Waits for receivers: 1 when so many are connected, 0 when they are not in time.
+///
+/// # Safety
+/// `handle` is NULL or open.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tampu_bulk_sender_wait(handle: *const SenderHandle, receivers: u32, timeout_ms: u32) -> i32 {
+    guarded(-1, || {
+        // SAFETY: by the caller.
+        let handle = unsafe { sender(handle) }?;
+        if handle.flow.wait_for(receivers as usize, Duration::from_millis(timeout_ms.into())) {
+            return Ok(1);
+        }
+        let state = handle.flow.state();
+        let why = state.receivers.iter().filter(|link| !link.why.is_empty());
+        let why: Vec<&str> = why.map(|link| link.why.as_str()).collect();
+        mention(format_args!("{} of {receivers} receivers are connected; {}", handle.flow.connected(), why.join("; ")));
+        Ok(0)
+    })
+}
+
+/// Begins a transfer.
+///
+/// # Safety
+/// `handle` is NULL or open; `parameter` is NULL where `length` is 0, or has `length` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tampu_bulk_start(handle: *const SenderHandle, parameter: *const u8, length: usize) -> i32 {
+    guarded(-1, || {
+        // SAFETY: by the caller.
+        let (handle, parameter) = unsafe { (sender(handle)?, string::counted(parameter, length, "the parameter")?) };
+        let started = handle.flow.start(parameter)?;
+        let parameter = String::from_utf8_lossy(parameter).into_owned();
+        handle.tell(started.transfer, &parameter, None);
+        handle.remember(Some(Told { transfer: started.transfer, parameter, began: Instant::now() }));
+        Ok(0)
+    })
+}
+
+/// Sends a block of data.
+///
+/// # Safety
+/// `handle` is NULL or open; `bytes` is NULL where `length` is 0, or has `length` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tampu_bulk_send(handle: *const SenderHandle, bytes: *const u8, length: usize) -> i32 {
+    guarded(-1, || {
+        // SAFETY: by the caller.
+        let (handle, bytes) = unsafe { (sender(handle)?, string::counted(bytes, length, "the data")?) };
+        handle.flow.send_copy(bytes)?;
+        Ok(0)
+    })
+}
+
+/// Ends the transfer: 1 when all who took part have all of it, 0 when not.
+///
+/// # Safety
+/// `handle` is NULL or open; `report` is NULL or has room for `size` bytes.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tampu_bulk_stop(handle: *const SenderHandle, report: *mut ReportOfC, size: usize) -> i32 {
+    guarded(-1, || {
+        // SAFETY: by the caller.
+        let handle = unsafe { sender(handle) }?;
+        // SAFETY: by the caller; also where the call fails there is nothing by chance.
+        unsafe { tell(&ReportOfC::default(), report, size) };
+        let found = handle.flow.stop()?;
+        if let Some(told) = handle.remember(None) {
+            handle.tell(told.transfer, &told.parameter, Some(&found));
+        }
+        // SAFETY: by the caller.
+        unsafe { tell(&summary(&found), report, size) };
+        if !found.complete() {
+            mention(reasons(&found));
+        }
+        Ok(found.complete().into())
+    })
+}
+
+/// Gives up what is under way.
+///
+/// # Safety
+/// `handle` is NULL or open.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tampu_bulk_reset(handle: *const SenderHandle) -> i32 {
+    guarded(-1, || {
+        // SAFETY: by the caller.
+        let handle = unsafe { sender(handle) }?;
+        handle.give_up("it was reset");
+        Ok(0)
+    })
+}
+
+/// Ends a sender; what is under way is given up.
+///
+/// # Safety
+/// `handle` is NULL or open, and nobody uses it during this call or after it.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn tampu_bulk_sender_close(handle: *mut SenderHandle) {
+    guarded((), || {
+        if !handle.is_null() {
+            // SAFETY: from `tampu_bulk_sender_open`, and the caller's last use.
+            let handle = unsafe { Box::from_raw(handle) };
+            if let Some(told) = handle.remember(None) {
+                // Dropping it delivers what it can and gives the rest up.
+                let report = Report::given_up(&handle.flow.state(), told.began.elapsed().as_secs_f64(), "it was closed");
+                handle.tell(told.transfer, &told.parameter, Some(&report));
+            }
+        }
+        Ok(())
+    });
+}
+
+fn lost_bytes(delivery: &Delivery) -> u64 {
+    delivery.lost.iter().filter_map(|range| Some(range.to?.saturating_sub(range.from))).sum()
+}
+
+fn summary(report: &Report) -> ReportOfC {
+    ReportOfC {
+        transfer: report.transfer,
+        bytes: report.bytes,
+        lost_bytes: report.deliveries.iter().map(lost_bytes).max().unwrap_or(0),
+        seconds: report.seconds,
+        receivers: report.deliveries.len() as u32,
+        complete: report.deliveries.iter().filter(|delivery| delivery.complete).count() as u32,
+    }
+}
+
+/// Who has not all of it, and why.
+fn reasons(report: &Report) -> String {
+    let why = |delivery: &Delivery| {
+        let mut parts: Vec<String> = delivery.faults.iter().map(ToString::to_string).collect();
+        let lost = lost_bytes(delivery);
+        if lost > 0 {
+            parts.push(format!("{lost} bytes were lost"));
+        }
+        if !delivery.why.is_empty() {
+            parts.push(delivery.why.clone());
+        }
+        format!("{}: {}", delivery.receiver, parts.join(", "))
+    };
+    let all: Vec<String> = report.deliveries.iter().filter(|delivery| !delivery.complete).map(why).collect();
+    if all.is_empty() { "nobody received it".to_owned() } else { all.join("; ") }
+}

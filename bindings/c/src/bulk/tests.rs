@@ -1,0 +1,186 @@
+//! The functions as C calls them, without the bus: a transfer, and what is refused.
+
+use std::{
+    ffi::{CStr, c_void},
+    ptr,
+    sync::{
+        Mutex,
+        atomic::{AtomicI32, Ordering},
+    },
+};
+
+use super::{callbacks::*, participant::*, receiver::*, sender::*};
+
+fn last_error() -> String {
+    // SAFETY: always a C string, until the next failure of this thread.
+    unsafe { CStr::from_ptr(tampu_bulk_last_error()) }.to_str().unwrap().to_owned()
+}
+
+/// What a receiver's callbacks have seen.
+#[derive(Default)]
+struct Seen {
+    all: Mutex<Vec<String>>,
+    bytes: Mutex<Vec<u8>>,
+    /// What the callback for data answers.
+    answer: AtomicI32,
+    receiver: Mutex<usize>,
+}
+
+/// # Safety
+/// The context is a `Seen`.
+unsafe fn seen<'a>(context: *mut c_void) -> &'a Seen {
+    // SAFETY: by the caller.
+    unsafe { &*context.cast::<Seen>() }
+}
+
+unsafe extern "C" fn on_start(context: *mut c_void, start: *const StartOfC) -> i32 {
+    // SAFETY: the library's promise.
+    let (seen, start) = unsafe { (seen(context), &*start) };
+    // SAFETY: as above.
+    let (sender, parameter) =
+        unsafe { (CStr::from_ptr(start.sender), std::slice::from_raw_parts(start.parameter, start.length)) };
+    seen.all.lock().unwrap().push(format!("start {sender:?} {parameter:?}"));
+    0
+}
+
+unsafe extern "C" fn on_data(context: *mut c_void, data: *const DataOfC) -> i32 {
+    // SAFETY: the library's promise.
+    let (seen, data) = unsafe { (seen(context), &*data) };
+    // SAFETY: as above.
+    seen.bytes.lock().unwrap().extend_from_slice(unsafe { std::slice::from_raw_parts(data.bytes, data.length) });
+    let answer = seen.answer.load(Ordering::Relaxed);
+    if answer != 0 {
+        // SAFETY: a literal.
+        unsafe { tampu_bulk_explain(c"the disk is full".as_ptr()) };
+    }
+    answer
+}
+
+unsafe extern "C" fn on_stop(context: *mut c_void, end: *const EndOfC) -> i32 {
+    // SAFETY: the library's promise.
+    let (seen, end) = unsafe { (seen(context), &*end) };
+    let receiver = *seen.receiver.lock().unwrap() as *mut ReceiverHandle;
+    // SAFETY: it is open, and refuses.
+    let closed = unsafe { tampu_bulk_receiver_close(receiver) };
+    seen.all.lock().unwrap().push(format!("stop {} {} {}, closed {closed}", end.bytes, end.complete, end.stopped));
+    0
+}
+
+fn handler(seen: &Seen) -> HandlerOfC {
+    HandlerOfC {
+        context: ptr::from_ref(seen).cast_mut().cast(),
+        start: Some(on_start),
+        data: Some(on_data),
+        stop: Some(on_stop),
+        lost: None,
+        fault: None,
+    }
+}
+
+#[test]
+fn transfers_arrive_whole_and_failures_are_told_to_the_sender() {
+    let seen = Seen::default();
+    // SAFETY: handles from the functions themselves, literals, and a context that outlives the receiver.
+    unsafe {
+        let (me, you) = (tampu_bulk_alone(c"c".as_ptr(), c"A".as_ptr()), tampu_bulk_alone(c"c".as_ptr(), c"B".as_ptr()));
+        let (stream, flow, calls) = (c"stream".as_ptr(), c"flow".as_ptr(), handler(&seen));
+        let receiver = tampu_bulk_receiver_open(you, stream, flow, ptr::null(), ptr::null(), &calls, size_of::<HandlerOfC>());
+        assert!(!receiver.is_null(), "{}", last_error());
+        *seen.receiver.lock().unwrap() = receiver as usize;
+        let sender = tampu_bulk_sender_open(me, stream, flow, ptr::null(), 0);
+        assert_eq!(tampu_bulk_send(sender, b"x".as_ptr(), 1), -1);
+        assert!(last_error().contains("nothing was started"), "{}", last_error());
+        assert_eq!(tampu_bulk_sender_connect(sender, tampu_bulk_receiver_target(receiver)), 0, "{}", last_error());
+        assert_eq!(tampu_bulk_sender_wait(sender, 1, 30_000), 1, "{}", last_error());
+
+        let sent: Vec<u8> = (0..700_000_u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+        assert_eq!(tampu_bulk_start(sender, b"p\0q".as_ptr(), 3), 0, "{}", last_error());
+        for block in sent.chunks(300_000) {
+            assert_eq!(tampu_bulk_send(sender, block.as_ptr(), block.len()), 0, "{}", last_error());
+        }
+        assert_eq!(tampu_bulk_send(sender, ptr::null(), 0), 0, "no data is no mistake");
+        let mut report = ReportOfC::default();
+        assert_eq!(tampu_bulk_stop(sender, &mut report, size_of::<ReportOfC>()), 1, "{}", last_error());
+        assert_eq!((report.transfer, report.bytes, report.receivers, report.complete), (1, 700_000, 1, 1));
+        assert!(*seen.bytes.lock().unwrap() == sent);
+
+        // The callback gives up; the sender hears why. It knows the report's first field only.
+        seen.answer.store(2, Ordering::Relaxed);
+        assert_eq!(tampu_bulk_start(sender, ptr::null(), 0), 0, "{}", last_error());
+        tampu_bulk_send(sender, sent.as_ptr(), 10);
+        let mut report = ReportOfC { bytes: 77, ..ReportOfC::default() };
+        assert_eq!(tampu_bulk_stop(sender, &mut report, 8), 0);
+        assert!(last_error().contains("the disk is full"), "{}", last_error());
+        assert_eq!((report.transfer, report.bytes), (2, 77));
+
+        assert_eq!((tampu_bulk_start(sender, ptr::null(), 0), tampu_bulk_reset(sender)), (0, 0), "{}", last_error());
+        assert_eq!(tampu_bulk_stop(sender, ptr::null_mut(), 0), -1, "given up already");
+        tampu_bulk_sender_close(sender);
+        assert_eq!(tampu_bulk_receiver_part(receiver, 30_000), 1);
+        assert_eq!(tampu_bulk_receiver_close(receiver), 0);
+        tampu_bulk_leave(me);
+        tampu_bulk_leave(you);
+    }
+    let mut all = seen.all.lock().unwrap().clone();
+    let third = all.split_off(4.min(all.len()));
+    let expected = ["start \"A\" [112, 0, 113]", "stop 700000 1 1, closed -1", "start \"A\" []", "stop 10 0 1, closed -1"];
+    assert_eq!(all, expected, "and then {third:?}");
+    assert!(third.last().is_none_or(|last| last == "stop 0 0 0, closed -1"), "{third:?}");
+}
+
+#[test]
+fn what_is_null_or_odd_is_told_and_harmless() {
+    let (stream, flow, null) = (c"s".as_ptr(), c"f".as_ptr(), ptr::null());
+    let seen = Seen::default();
+    // SAFETY: NULL is what all of them take, the handles are their own.
+    unsafe {
+        assert!(tampu_bulk_join(null).is_null() && tampu_bulk_alone(null, flow).is_null());
+        assert_eq!(last_error(), "the domain's name is NULL");
+        let me = tampu_bulk_alone(c"c".as_ptr(), c"A".as_ptr());
+        assert!(tampu_bulk_sender_open(ptr::null(), stream, flow, ptr::null(), 0).is_null());
+        assert_eq!(last_error(), "the participant is NULL");
+        assert!(tampu_bulk_sender_open(me, c"a#b".as_ptr(), flow, ptr::null(), 0).is_null());
+        assert!(last_error().contains("no name of a stream"), "{}", last_error());
+        for (odd, said) in [
+            (SettingsOfC { transport: 9, ..SettingsOfC::default() }, "the transport: 9"),
+            (SettingsOfC { throttle: f64::NAN, ..SettingsOfC::default() }, "the throttle: NaN"),
+            (SettingsOfC { throttle: -1.0, ..SettingsOfC::default() }, "the throttle: -1"),
+            (SettingsOfC { window: u64::MAX, ..SettingsOfC::default() }, "the window: "),
+        ] {
+            assert!(tampu_bulk_sender_open(me, stream, flow, &odd, size_of::<SettingsOfC>()).is_null());
+            assert!(last_error().contains(said), "{}", last_error());
+        }
+        let sender = tampu_bulk_sender_open(me, stream, flow, ptr::null(), 0);
+        assert_eq!(tampu_bulk_sender_connect(sender, c"nowhere".as_ptr()), -1);
+        assert!(last_error().contains("no target"), "{}", last_error());
+        assert_eq!(tampu_bulk_sender_follow(sender), -1);
+        assert!(last_error().contains("not on the bus"), "{}", last_error());
+        assert_eq!((tampu_bulk_start(sender, ptr::null(), 3), last_error()), (-1, "the parameter is NULL".to_owned()));
+        assert_eq!((tampu_bulk_send(sender, b"".as_ptr(), usize::MAX), tampu_bulk_sender_wait(sender, 1, 0)), (-1, 0));
+        tampu_bulk_sender_close(sender);
+
+        let (calls, size) = (handler(&seen), size_of::<HandlerOfC>());
+        assert!(tampu_bulk_receiver_open(me, stream, flow, null, null, ptr::null(), 0).is_null());
+        assert_eq!(last_error(), "the handler is NULL");
+        for odd in [0, size - 8, size + 1] {
+            assert!(tampu_bulk_receiver_open(me, stream, flow, null, null, &calls, odd).is_null());
+            assert!(last_error().contains("the structure's size"), "{}", last_error());
+        }
+        for (listen, said) in [(c"here", "where to listen: here"), (c"0.0.0.0:0", "the address to give away: 0.0.0.0:0")] {
+            assert!(tampu_bulk_receiver_open(me, stream, flow, listen.as_ptr(), null, &calls, size).is_null());
+            assert!(last_error().contains(said), "{}", last_error());
+        }
+        let nobody = ptr::null_mut();
+        assert_eq!((tampu_bulk_start(nobody, ptr::null(), 0), tampu_bulk_send(nobody, ptr::null(), 0)), (-1, -1));
+        assert_eq!((tampu_bulk_stop(nobody, ptr::null_mut(), 0), tampu_bulk_reset(nobody)), (-1, -1));
+        assert_eq!((tampu_bulk_sender_connect(nobody, null), tampu_bulk_sender_follow(nobody)), (-1, -1));
+        assert_eq!((tampu_bulk_sender_wait(nobody, 1, 1), last_error()), (-1, "the sender is NULL".to_owned()));
+        let none = ptr::null_mut();
+        assert!(tampu_bulk_receiver_target(none).is_null() && tampu_bulk_receiver_part(none, 1) == -1);
+        assert_eq!(tampu_bulk_receiver_close(none), 0);
+        tampu_bulk_sender_close(nobody);
+        tampu_bulk_leave(me);
+        tampu_bulk_leave(ptr::null_mut());
+        tampu_bulk_explain(null);
+    }
+}
