@@ -4,7 +4,7 @@
 
 use tampu_types::{
     BatchHeader, Incarnation, LogRecord, Time, epics,
-    event::{Declaration, EventView, view::Routing},
+    event::{Declaration, EventView, KeptEvent, view::Routing},
     frames::{Frames, Framing},
     json_lines::{JsonLinesReader, JsonLinesWriter},
     log_batch::{LogBatchView, decode_records, encode_records},
@@ -48,6 +48,14 @@ pub fn event(bytes: &[u8]) {
     view.to_event().encode(&mut once).expect("what was read can be written");
     EventView::parse(&once).expect("what was written can be read").to_event().encode(&mut twice).expect("and written");
     assert_eq!(once, twice);
+}
+
+/// An event as a history keeps it.
+pub fn kept_event(bytes: &[u8]) {
+    let Ok(kept) = KeptEvent::parse(bytes) else { return };
+    let mut again = Vec::new();
+    kept.encode(&mut again);
+    assert_eq!(KeptEvent::parse(&again), Ok(kept));
 }
 
 /// A server's word about an attribute.

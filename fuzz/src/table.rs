@@ -22,6 +22,9 @@ mod words;
 
 use bad::{BadTable, Corrupt};
 
+/// Files of the log are tried; those of other tables differ in nothing but the columns.
+const LOG: column::Layout = column::Column::LOG;
+
 /// Rows of a unit and of a row group, as `parquet.rs` has them.
 const UNIT: usize = 8192;
 const GROUP: usize = 16 * UNIT;
@@ -30,13 +33,13 @@ const GROUP: usize = 16 * UNIT;
 pub fn index(bytes: &[u8]) {
     let Ok(compressed) = zstd::bulk::compress(bytes, 1) else { return };
     let sum = crc32c::crc32c(&compressed);
-    let Ok(read) = index::Index::decode(&compressed, bytes.len() as u32, sum, u64::MAX >> 1) else { return };
+    let Ok(read) = index::Index::decode(&compressed, bytes.len() as u32, sum, u64::MAX >> 1, &LOG) else { return };
     let mut again = Vec::new();
-    read.encode(&mut again).expect("memory takes it");
+    read.encode(&LOG, &mut again).expect("memory takes it");
     let (rest, trailer) = again.split_last_chunk::<{ index::TRAILER }>().expect("it has one");
     let (length, raw, sum) = index::Index::trailer(trailer).expect("just written");
     assert_eq!(length as usize, rest.len());
-    assert_eq!(index::Index::decode(rest, raw, sum, u64::MAX >> 1).expect("just written"), read);
+    assert_eq!(index::Index::decode(rest, raw, sum, u64::MAX >> 1, &LOG).expect("just written"), read);
 }
 
 /// A page: the first byte says of what.
