@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # need.sh THING...: makes sure each thing is on this machine: installs it where that can be done without asking, else says
 # in one line what is missing and the command that installs it. Things: rust, cc, cxx, spdlog, python, nats, rsyslog,
-# netns, logger, valgrind, tango, pytango.
+# netns, apache, logger, valgrind, tango, pytango, iperf3, postgres.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -31,6 +31,7 @@ has_cc() { command -v cc >/dev/null && printf 'int main(void){return 0;}' | cc -
 has_cxx() { command -v c++ >/dev/null && printf '#include <vector>\nint main(){}' | c++ -x c++ -o /dev/null - 2>/dev/null; }
 has_spdlog() { printf "#include <spdlog/spdlog.h>\nint main(){}" | c++ -std=c++17 -x c++ -fsyntax-only - 2>/dev/null; }
 has_tango() { pkg-config --exists tango 2>/dev/null; }
+has_postgres() { [ -x "$(ls -d /usr/lib/postgresql/*/bin/initdb 2>/dev/null | tail -n 1)" ] && command -v setpriv >/dev/null; }
 has_python() { python3 -c 'import venv, ensurepip, sys; sys.exit(sys.version_info < (3, 9))' 2>/dev/null; }
 
 need_rust() {
@@ -69,7 +70,11 @@ for thing in "$@"; do
     nats) command -v nats-server >/dev/null || debian "the NATS server" nats-server ;;
     # Its program lies where only root's search path leads.
     rsyslog) [ -x /usr/sbin/rsyslogd ] || command -v rsyslogd >/dev/null || debian "rsyslog" rsyslog ;;
+    # A server of the tests' own; the one that Debian would start is not needed.
+    postgres) has_postgres || debian "PostgreSQL" postgresql util-linux ;;
     netns) command -v ip >/dev/null || debian "ip, for network namespaces" iproute2 ;;
+    iperf3) command -v iperf3 >/dev/null || debian "iperf3, which measures a network" iperf3 ;;
+    apache) [ -x /usr/sbin/apache2 ] || command -v apache2 >/dev/null || debian "Apache" apache2 ;;
     logger) command -v logger >/dev/null || debian "logger, which speaks syslog" bsdutils ;;
     valgrind) command -v valgrind >/dev/null || debian "valgrind, which counts instructions" valgrind ;;
     *) say "unknown thing '$thing'"; exit 2 ;;

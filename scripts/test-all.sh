@@ -5,10 +5,10 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 target=${CARGO_TARGET_DIR:-$HOME/.cache/tampu/target}
 
-scripts/need.sh rust cc cxx spdlog python nats rsyslog netns logger
+scripts/need.sh rust cc cxx spdlog python nats rsyslog netns logger apache tango postgres
 venv=$(scripts/venv.sh tests/peers/requirements.txt)
 
-echo "== the tests that need root and namespaces, and those of the benches"
+echo "== the tests that need root, namespaces and PostgreSQL, and those of the benches"
 cargo test --locked --tests -- --ignored
 cargo test --locked --package tampu-benches
 

@@ -17,7 +17,8 @@ try:
 
     def addresses():
         records = [record for name in (f"hub@{os.uname().nodename}",) for record in place.records(name)]
-        data = [datum["value"] for record in records for datum in record.get("data", []) if datum["name"] == "address"]
+        told = [record for record in records if record["message"].startswith("taking in ")]
+        data = [datum["value"] for record in told for datum in record.get("data", []) if datum["name"] == "address"]
         return dict(value.rsplit(" ", 1) for value in data)
 
     until("both addresses are told", lambda: len(addresses()) == 2)

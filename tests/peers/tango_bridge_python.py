@@ -10,6 +10,7 @@ import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -441,8 +442,46 @@ def unread():
         check("then it ends", process.wait(10) == 0)
 
 
+OFFER = """
+import os, sys
+sys.path.insert(0, sys.argv[1])
+said = os.dup(1)
+import tango_bridge
+server = tango_bridge.Server()
+server.pushes.bound = 100
+for wish in ({"attribute": "a"}, {"attribute": "a"}, {"attribute": "a"}, {"attribute": "b"}):
+    server.offer(None, wish, 60)
+server.pushes.take()
+server.offer(None, {"attribute": "a"}, 60)
+server.pushes.put("configuration", 1000)
+queue = [item[2] if isinstance(item, tuple) else item for item, _ in server.pushes.items]
+told = [(one["attribute"], one.get("passing"), [f["description"] for f in one.get("failures", [])]) if isinstance(one, dict) else one for one in queue]
+os.write(said, repr((told, dict(server.missed))).encode())
+os._exit(0)
+"""
+
+
+def no_room():
+    """Pushes that find no room are owed to Tango's clients; what has no name finds room always."""
+    done = subprocess.run([sys.executable, "-B", "-c", OFFER, os.path.dirname(BRIDGE)], stdout=subprocess.PIPE, text=True, timeout=PATIENCE, check=True)
+    missed = ("a", True, ["2 events found no room on the way"])
+    wanted = repr(([missed, ("a", None, []), "configuration"], {"b": 1}))
+    check(f"what found no room is told before the attribute's next event ({done.stdout})", done.stdout == wanted)
+
+
 def main():
     os.environ.pop("TANGO_HOST", None)
+    with tempfile.TemporaryDirectory() as place:
+        # Whatever a bridge leaves behind lies there, also when it is killed.
+        os.environ["TMPDIR"] = place
+        run()
+        left = os.listdir(place)
+        check(f"nothing is left behind {left}", not left)
+
+
+def run():
+    """All of it."""
+    no_room()
     try:
         bridge = Lines(BRIDGE)
         hello = bridge.hear("hello", lambda line: "hello" in line)["hello"]

@@ -1,6 +1,6 @@
 """Unmodified PyTango on the other side of the bridge: a device server and a client, and the values both ends know.
 
-    tango_peer.py source PORT          serves lab/source/1; lines: {"push": [attribute, index of value, kinds]}, {"quality": ...}, {"fail": ...}
+    tango_peer.py source PORT          serves lab/source/1, by the database of TANGO_HOST if there is one; lines: {"push": [attribute, index of value, kinds]}, {"quality": ...}, {"fail": ...}
     tango_peer.py client URL           lines: {"subscribe": [attribute, kind]}, {"read": attribute}, {"write": [attribute, value]}
 """
 
@@ -156,9 +156,14 @@ def source(port):
                             getattr(device, f"push_{kind}_event")(name, *what)
         os._exit(0)
 
+    without = ["-nodb", "-dlist", DEVICE]
+    if os.environ.get("TANGO_HOST"):
+        info, without = tango.DbDevInfo(), []
+        info.server, info._class, info.name = "Source/one", "Source", DEVICE
+        tango.Database().add_device(info)
     run(
         (Source,),
-        args=["Source", "one", "-nodb", "-dlist", DEVICE, "-ORBendPoint", f"giop:tcp:127.0.0.1:{port}"],
+        args=["Source", "one", *without, "-ORBendPoint", f"giop:tcp:127.0.0.1:{port}"],
         post_init_callback=lambda: threading.Thread(target=serve_lines, daemon=True).start(),
     )
 

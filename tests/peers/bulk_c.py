@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+"""Bulk data from C: the examples are compiled and send 100 MB to each other, by a target without the bus and found on the bus, and
+to and from the commands."""
+
+import json
+import os
+import pathlib
+import subprocess
+
+from cxx import BINDING, C, CXX, ROOT, TARGET, Programs
+from hub import Place, check, until
+
+BYTES = 100_000_000
+# The largest transfer is longer than the window, and ends inside a block and a frame.
+SIZES = (0, 1, BYTES)
+RECEIVED = "received {}, 0 wrong, 0 lost, complete"
+
+
+def receive(place, program, *arguments):
+    """Starts a receiver; gives it and its target."""
+    receiver = subprocess.Popen([program, *arguments], env=place.environment, stdout=subprocess.PIPE, text=True)
+    place.processes.append(receiver)
+    word, target = receiver.stdout.readline().split()
+    assert word == "target", word
+    return receiver, target
+
+
+def transfer(place, programs, size, by_target):
+    """One process sends, another compares."""
+    send, recv = programs
+    receiver, target = receive(place, recv, *(["alone"] if by_target else []))
+    sent = subprocess.run(
+        [send, str(size), *([target] if by_target else [])], env=place.environment, stdout=subprocess.PIPE, text=True, timeout=120, check=True
+    ).stdout
+    said = receiver.communicate(timeout=60)[0].splitlines()
+    way = "by its target, over TCP" if by_target else "found on the bus"
+    expected = ["start uid://A002/X1 from CORR/CORRELATOR", *(["data"] if size else []), RECEIVED.format(size)]
+    if said != expected:
+        print(f"  found {said}")
+    check(f"{size} bytes to a receiver {way}", sent == f"sent {size} to 1 of 1\n" and said == expected and receiver.returncode == 0)
+
+
+def to_the_command(place, send, size):
+    """A hub and its command take what C sends; the hub has heard of the transfer."""
+    out = os.path.join(place.directory, "taken")
+    command = place.start("bulk", "recv", "--stream", "correlator", "--flow", "spectra", "--out", out, "--transfers", "1")
+    subprocess.run([send, str(size)], env=place.environment, check=True, timeout=120, stdout=subprocess.DEVNULL)
+    check("the command ends with 0", command.wait(timeout=60) == 0)
+    files = [file for file in pathlib.Path(out).rglob("*") if file.is_file()]
+    block = lambda offset: bytes(((at * 0x9E3779B97F4A7C15) & (2**64 - 1)) >> 56 for at in range(offset, min(offset + 1000, size)))
+    data = files[0].read_bytes() if len(files) == 1 else b""
+    check("its file is as long and begins and ends so", len(data) == size and data[:1000] == block(0) and data[-1000:] == block(size - 1000))
+
+
+def refused(place, programs):
+    """A sender that shows another token, and one whose receiver is not there."""
+    send, recv = programs
+    receiver, target = receive(place, recv, "alone")
+    wrong = target.rsplit("/", 1)[0] + "/" + "0" * 32
+    for what, given, why in (("another token", wrong, "the token or the domain is another"), ("no target", "nowhere", "is no target")):
+        done = subprocess.run([send, "1", given, "1000"], env=place.environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, timeout=120, check=False)
+        check(f"{what}: told, and no transfer: {done.stderr.strip()}", done.returncode == 1 and why in done.stderr)
+    receiver.kill()
+    check("the receiver has taken nothing", receiver.communicate()[0] == "")
+
+
+def killed(place, programs):
+    """A sender that dies inside a transfer: the receiver's stop comes, and says that it is not complete."""
+    send, recv = programs
+    receiver, target = receive(place, recv, "alone")
+    sender = subprocess.Popen([send, str(10**12), target], env=place.environment)
+    place.processes.append(sender)
+    while receiver.stdout.readline() != "data\n":
+        assert sender.poll() is None and receiver.poll() is None, "both run until data is under way"
+    sender.kill()
+    said = receiver.communicate(timeout=60)[0].splitlines()
+    check(f"the sender was killed: {said[-1]}", said[-1].endswith("incomplete") and " 0 wrong" in said[-1] and receiver.returncode == 1)
+
+
+GIVES_UP = """
+#include "tampu_bulk.h"
+int main(void) {
+    tampu_bulk_participant *me = tampu_bulk_join("CORR/GIVES-UP");
+    tampu_bulk_sender *sender = tampu_bulk_sender_open(me, "correlator", "spectra", 0, 0);
+    int wrong = tampu_bulk_sender_follow(sender) != 0 || tampu_bulk_sender_wait(sender, 1, 30000) != 1;
+    wrong |= tampu_bulk_start(sender, "first", 5) != 0 || tampu_bulk_send(sender, "data", 4) != 0 || tampu_bulk_reset(sender) != 0;
+    wrong |= tampu_bulk_start(sender, "second", 6) != 0;
+    tampu_bulk_sender_close(sender);
+    tampu_bulk_leave(me);
+    return wrong;
+}
+"""
+
+
+def given_up(place, compiled, recv):
+    """Transfers that are reset, or closed under way, have ended for the hub too."""
+    source = os.path.join(compiled.directory.name, "gives_up.c")
+    pathlib.Path(source).write_text(GIVES_UP)
+    receiver, _ = receive(place, recv)
+    subprocess.run([compiled.compile(C, source)], env=place.environment, check=True, timeout=120)
+    receiver.kill()
+
+    def heard():
+        lines = place.run("bulk", "stat", "--history", "--json", check=False).stdout.splitlines()
+        found = {one["parameter"]: one for one in map(json.loads, lines) if one["source"] == "CORR/GIVES-UP"}
+        if len(found) < 2 or any(one["outcome"] == "under_way" for one in found.values()):
+            return None
+        return [(found[name]["outcome"], found[name]["why"][0].split(": ")[-1]) for name in ("first", "second")]
+
+    told = until("the hub has heard of both", heard)
+    check(f"what is reset or closed under way is over: {told}", told == [("incomplete", "it was reset"), ("incomplete", "it was closed")])
+
+
+def main():
+    print("bulk_c", flush=True)
+    subprocess.run([str(ROOT / "scripts" / "need.sh"), "cc", "cxx"], check=True)
+    build = ["cargo", "build", "--quiet", "--locked", "--package", "tampu-c"]
+    subprocess.run(build, cwd=ROOT, env={**os.environ, "CARGO_TARGET_DIR": TARGET}, check=True)
+    compiled = Programs()
+    programs = [compiled.compile(C, BINDING / "examples" / name) for name in ("bulk_send.c", "bulk_recv.c")]
+    header = os.path.join(compiled.directory.name, "header.cpp")
+    pathlib.Path(header).write_text('#include "tampu_bulk.h"\nint main() { return tampu_bulk_last_error()[0]; }\n')
+    subprocess.run([compiled.compile(CXX, header)], check=True)
+    check("the header is C++'s too", True)
+    place = Place("bulkc")
+    try:
+        for size in SIZES:
+            transfer(place, programs, size, by_target=True)
+        refused(place, programs)
+        killed(place, programs)
+        transfer(place, programs, BYTES, by_target=False)
+        place.up()
+        transfer(place, programs, BYTES, by_target=False)
+        to_the_command(place, programs[0], 3_000_001)
+        heard = lambda: place.run("bulk", "stat", "--history", "--json", check=False).stdout
+        until("the hub has heard of the transfers", lambda: heard().count("uid://A002/X1") >= 2)
+        check("the hub has heard of the transfers", True)
+        given_up(place, compiled, programs[1])
+    finally:
+        place.close()
+
+
+if __name__ == "__main__":
+    main()

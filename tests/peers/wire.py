@@ -1,0 +1,85 @@
+"""A wire between network namespaces that loses and delays packets, or is cut, as the test says while it runs.
+
+Packets leave one kernel through a TUN device, pass this process, and enter the other: what TCP does about loss is the kernel's own. Not
+netem, which many kernels of virtual machines do not have.
+"""
+
+import fcntl
+import heapq
+import os
+import random
+import select
+import socket
+import struct
+import threading
+import time
+
+from hub import sh
+
+TUNSETIFF = 0x400454CA
+IFF_TUN, IFF_NO_PI = 0x0001, 0x1000
+LONGEST = 65536
+
+
+def tun(name):
+    """A device, made here; it keeps its file when it is moved to another namespace."""
+    file = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
+    fcntl.ioctl(file, TUNSETIFF, struct.pack("16sH22x", name.encode(), IFF_TUN | IFF_NO_PI))
+    return file
+
+
+def address(host):
+    """That of the namespaces `a`, `b`, `c`."""
+    return f"10.87.0.{ord(host) - ord('a') + 1}"
+
+
+class Wire:
+    """Joins the namespaces `a` (10.87.0.1), `b` (10.87.0.2) and further ones, which it makes.
+
+    What one sends to a group is one packet on the wire, and goes to all others, each of which may lose it.
+    """
+
+    def __init__(self, seed, hosts="ab"):
+        # `ip netns` keeps its names below /run, which is not ours everywhere.
+        sh("mount -t tmpfs tampu /run && mkdir -p /run/netns")
+        sh("ip link set lo up")
+        self.loss, self.delay, self.up = 0.0, 0.0, True
+        self.carried, self.lost = 0, 0
+        # Bytes that have left each host.
+        self.sent = dict.fromkeys(hosts, 0)
+        self.chance = random.Random(seed)
+        self.hosts, self.ends = {}, {}
+        for host in hosts:
+            end = tun(f"wire-{host}")
+            self.hosts[end] = host
+            self.ends[socket.inet_aton(address(host))] = end
+            sh(f"ip netns add {host} && ip link set wire-{host} netns {host}")
+            sh(f"ip -n {host} address add {address(host)}/24 dev wire-{host}")
+            sh(f"ip -n {host} link set wire-{host} txqueuelen 2000 up && ip -n {host} link set lo up")
+        threading.Thread(target=self._carry, daemon=True).start()
+
+    def _others(self, end, packet):
+        """Whom a packet is for: the one it names, or everybody."""
+        to = self.ends.get(packet[16:20]) if packet[0] >> 4 == 4 else None
+        return [to] if to is not None else [other for other in self.hosts if other != end]
+
+    def _carry(self):
+        under_way, number = [], 0
+        while True:
+            wait = max(0.0, under_way[0][0] - time.monotonic()) if under_way else 0.05
+            for end in select.select(list(self.hosts), [], [], wait)[0]:
+                packet = os.read(end, LONGEST)
+                self.sent[self.hosts[end]] += len(packet)
+                for to in self._others(end, packet):
+                    if not self.up or self.chance.random() < self.loss:
+                        self.lost += 1
+                        continue
+                    number += 1
+                    heapq.heappush(under_way, (time.monotonic() + self.delay, number, to, packet))
+            while under_way and under_way[0][0] <= time.monotonic():
+                _, _, to, packet = heapq.heappop(under_way)
+                try:
+                    os.write(to, packet)
+                    self.carried += 1
+                except BlockingIOError:
+                    self.lost += 1
