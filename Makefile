@@ -50,7 +50,7 @@ check: need ## formatting, clippy, licences, advisories, the shape of the worksp
 	@scripts/advisories.sh
 
 .PHONY: bench
-bench: bench-bus bench-log bench-call ## all benches
+bench: bench-bus bench-log bench-call bench-event bench-bulk bench-book ## all benches
 
 .PHONY: bench-bus
 bench-bus: bench-build ## the bus beside raw zenoh, raw ZeroMQ and a raw socket loop
@@ -66,6 +66,16 @@ bench-call: bench-build bench-spdlog ## what a log call costs, beside ACS's figu
 	@scripts/need.sh netns || :
 	@"$(CARGO_TARGET_DIR)/release/bench-call" --network $(ARGS)
 
+.PHONY: bench-bulk
+bench-bulk: bench-build ## bulk data beside a raw loop, iperf3, ZeroMQ and a question a block; draws the paper's figures 5 to 7
+	@scripts/need.sh iperf3
+	@"$(CARGO_TARGET_DIR)/release/bench-bulk" --figures "$(CARGO_TARGET_DIR)/bench-bulk" $(ARGS)
+
+.PHONY: bench-book
+bench-book: bench-build ## the logbook over HTTP, in SQLite and PostgreSQL, at the sizes of LHCb's table (ARGS=--million for more)
+	@scripts/need.sh postgres
+	@"$(CARGO_TARGET_DIR)/release/bench-book" $(ARGS)
+
 # spdlog is C++ and has its own program; bench-call looks for it beside itself.
 .PHONY: bench-spdlog
 bench-spdlog:
@@ -73,6 +83,11 @@ bench-spdlog:
 	@mkdir -p "$(CARGO_TARGET_DIR)/release"
 	@g++ -O2 -std=c++17 -DSPDLOG_SHARED_LIB -DSPDLOG_COMPILED_LIB -DSPDLOG_FMT_EXTERNAL -Wall -Wextra \
 		-o "$(CARGO_TARGET_DIR)/release/bench-spdlog" benches/peers/spdlog.cpp -lspdlog -lfmt -pthread
+
+.PHONY: bench-event
+bench-event: bench-build bench-tango ## the paper's table of events: Tampu beside Tango in C++ and Python, libzmq and zenoh
+	@scripts/need.sh pytango
+	@"$(CARGO_TARGET_DIR)/release/bench-event" --python "$$(scripts/venv.sh)/bin/python" $(ARGS)
 
 .PHONY: bench-event-tango
 bench-event-tango: bench-tango ## the events of real Tango, by its C++ library and by PyTango
@@ -106,6 +121,13 @@ crash-test: need ## kill processes that log, KILLS times (200), and count what t
 	@scripts/need.sh cxx
 	@scripts/build-optimised.sh
 	@"$(CARGO_TARGET_DIR)/release/examples/crash_test" --kills $(KILLS)
+
+.PHONY: event-faults
+event-faults: KILLS = 1000
+event-faults: need ## kill the source of events KILLS times (1000), stop it, stop and slow its subscribers, and count the events
+	@scripts/need.sh cxx
+	@scripts/build-optimised.sh --package tampu-event --example event_faults
+	@"$(CARGO_TARGET_DIR)/release/examples/event_faults" --kills $(KILLS)
 
 .PHONY: fuzz
 fuzz: ## every decoder's fuzz target, FUZZ_SECONDS each (60)
