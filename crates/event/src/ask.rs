@@ -80,6 +80,15 @@ pub struct Refresh {
     pub names: bool,
 }
 
+/// Asks a life to write all its declarations again, because some were lost. They come through its stream.
+pub(crate) fn for_names(participant: &Participant, incarnation: Incarnation) {
+    let question = serde_json::to_vec(&Refresh { names: true, ..Refresh::default() });
+    if let (Ok(service), Ok(question)) = (topics::refresh(incarnation), question) {
+        // A life that has ended does not answer, and need not.
+        let _ = participant.ask(&service, question.into(), Duration::from_secs(1));
+    }
+}
+
 /// Part of an answer.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(default)]

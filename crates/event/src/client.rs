@@ -42,7 +42,7 @@ pub use self::{
     subscription::{EventStream, LatestValues, Subscription, SubscriptionStats, Wish},
 };
 use crate::{
-    ask::Refresh,
+    ask,
     server::{Workers, lock},
     topics,
 };
@@ -326,13 +326,7 @@ impl Names {
                     SourceState::Returned => book.silent(change.incarnation, false),
                     _ => {}
                 },
-                BusEvent::Gap(gap) => {
-                    // All is told again by the server, if it lives.
-                    let question = serde_json::to_vec(&Refresh { names: true, ..Refresh::default() });
-                    if let (Ok(service), Ok(question)) = (topics::refresh(gap.stream.incarnation), question) {
-                        let _ = shared.participant.ask(&service, question.into(), Duration::from_secs(1));
-                    }
-                }
+                BusEvent::Gap(gap) => ask::for_names(&shared.participant, gap.stream.incarnation),
             }
         }
         lock(&shared.book).ring();

@@ -97,6 +97,13 @@ pub struct Detector {
 impl Detector {
     /// The kinds as which this reading is to be sent, at this time (monotonic ns). They count as sent.
     pub fn judge(&mut self, criteria: &Criteria, reading: &Reading<'_>, now: u64) -> Kinds {
+        let kinds = self.due(criteria, reading, now);
+        self.sent(kinds, reading, now);
+        kinds
+    }
+
+    /// The same, where sending may fail: it counts when [`Detector::sent`] says so.
+    pub fn due(&self, criteria: &Criteria, reading: &Reading<'_>, now: u64) -> Kinds {
         let mut kinds = Kinds::NONE;
         if beyond(self.change.as_deref(), reading, &criteria.change) {
             kinds |= Kinds::CHANGE;
@@ -112,11 +119,10 @@ impl Detector {
         if self.alarms(reading) {
             kinds |= Kinds::ALARM;
         }
-        self.sent(kinds, reading, now);
         kinds
     }
 
-    /// A reading was sent as these kinds, whoever decided it.
+    /// A reading was sent as these kinds, whoever decided it: later ones are compared with it.
     pub fn sent(&mut self, kinds: Kinds, reading: &Reading<'_>, now: u64) {
         match (kinds.intersects(Kinds::CHANGE), kinds.intersects(Kinds::ARCHIVE)) {
             (true, true) => {

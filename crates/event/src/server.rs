@@ -15,6 +15,7 @@
 //! not want in a millisecond.
 
 use std::{
+    cell::RefCell,
     collections::HashMap,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
@@ -239,8 +240,8 @@ impl Server {
         let mut rivals = lock(&shared.rivals);
         // What has come since the keeper looked counts.
         shared.read_rivals(&mut rivals);
-        if let Some(by) = rivals.owner_before(&config.name, options.redundant, &shared.participant) {
-            return Err(DeclareError::Taken { name: config.name, by });
+        if let Some(by) = rivals.owner(&config.name, options.redundant, &shared.participant) {
+            return Err(DeclareError::Taken { name: config.name, by: by.source.to_string() });
         }
         let mut table = lock(&shared.table);
         if table.by_name.contains_key(config.name.folded()) {
@@ -317,20 +318,24 @@ impl Shared {
     /// Takes what other servers have declared, and sees which of our attributes that concerns.
     fn read_rivals(&self, rivals: &mut Rivals) {
         let table = &self.table;
+        let contested = RefCell::new(Vec::new());
         rivals.read(
             &self.participant,
-            |declaration, source| {
-                let ours = {
-                    let table = lock(table);
-                    let index = table.by_name.get(declaration.config.name.folded());
-                    index.and_then(|&index| table.by_index.get(index as usize)?.clone())
-                };
-                if let Some(ours) = ours {
-                    ours.contested(declaration, source, &self.participant);
-                }
+            |name| {
+                let table = lock(table);
+                let index = table.by_name.get(name.folded());
+                contested.borrow_mut().extend(index.and_then(|&index| table.by_index.get(index as usize)?.clone()));
             },
-            |gone| lock(table).by_index.iter().flatten().for_each(|inner| inner.rival_gone(gone)),
+            |gone| {
+                let table = lock(table);
+                let freed = table.by_index.iter().flatten().filter(|inner| inner.is_taken_by(gone));
+                contested.borrow_mut().extend(freed.cloned());
+            },
         );
+        // By all that is known, not by what came last: when one of several is gone, another may have the name before us.
+        for inner in contested.into_inner() {
+            inner.contested(rivals.owner(&inner.name, inner.options.redundant, &self.participant));
+        }
     }
 
     /// Where an attribute's events go.

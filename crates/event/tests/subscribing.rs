@@ -6,7 +6,7 @@ use tampu_bus::QosPatch;
 use tampu_event::{
     client::{ClientSettings, Subscription},
     criteria::Reading,
-    server::{Attribute, AttributeOptions, DeclareError, PushError},
+    server::{Attribute, PushError},
 };
 use tampu_types::event::{
     AttributeConfig, AttributeName, DataType, Failure, Format, Kinds, Missed, Quality, Reason, Shape, Value, ValueView,
@@ -432,89 +432,6 @@ fn a_remark_leaves_the_value_as_it_is() {
 }
 
 #[test]
-fn a_redundant_source_takes_over_from_one_that_hangs() {
-    let scene = Scene::new();
-    let (one, two) = (scene.publisher("a", "one"), scene.publisher("a", "two"));
-    let client = scene.subscriber("a", "panel");
-    let redundant = AttributeOptions { redundant: true, ..AttributeOptions::default() };
-    let main = one.server.declare_with(scalar("a/b/c/e"), redundant).unwrap();
-    let spare = two.server.declare_with(scalar("a/b/c/e"), redundant).unwrap();
-    main.push(Value::scalar(&1.0)).unwrap();
-    spare.push(Value::scalar(&1.0)).unwrap();
-    let log = Log::default();
-    let _subscription = client.client.subscribe(wish(&["a/b/c/e"]), log.call());
-    scene.pass(100 * MS, &[&one, &two], &[&client]);
-    let first = log.take();
-    assert_eq!((first.len(), first[0].reason, first[0].source.source.as_str()), (1, Reason::First, "one"));
-    scene.net.stop(&one.engine);
-    scene.pass(2000 * MS, &[&two], &[&client]);
-    let updates = log.take();
-    let told: Vec<_> = updates.iter().map(|update| (update.reason, update.source.source.to_string())).collect();
-    let from = |reason, source: &str| (reason, source.to_owned());
-    let taken_over = [from(Reason::SourceReturned, "two"), from(Reason::Resumed, "two")];
-    assert!(told[0] == from(Reason::SourceHung, "one") && told.ends_with(&taken_over), "{told:?}");
-    assert!(told[..told.len() - 2].iter().all(|told| told.0 == Reason::SourceHung), "{told:?}");
-    spare.push(Value::scalar(&2.0)).unwrap();
-    scene.pass(100 * MS, &[&two], &[&client]);
-    assert_eq!(log.take().iter().map(|update| update.reason).collect::<Vec<_>>(), [Reason::Update]);
-    // The first is back, and all agree on it again.
-    scene.net.resume(&one.engine);
-    scene.pass(1000 * MS, &[&one, &two], &[&client]);
-    main.push(Value::scalar(&3.0)).unwrap();
-    scene.pass(100 * MS, &[&one, &two], &[&client]);
-    let last = log.take().pop().unwrap();
-    assert_eq!((last.reason, last.source.source.as_str()), (Reason::Update, "one"));
-}
-
-#[test]
-fn two_sources_of_one_name_are_refused_or_redundant() {
-    let scene = Scene::new();
-    let (one, two) = (scene.publisher("a", "one"), scene.publisher("a", "two"));
-    let client = scene.subscriber("a", "panel");
-    let log = Log::default();
-    let _subscription = client.client.subscribe(wish(&["*"]), log.call());
-    let first = one.server.declare(scalar("a/b/c/d")).unwrap();
-    // At the same moment, so that nobody knows of the other.
-    let second = two.server.declare(scalar("A/B/C/D")).unwrap();
-    scene.pass(100 * MS, &[&one, &two], &[&client]);
-    assert_eq!(two.server.conflicts(), [(second.name().clone(), "one".to_owned())]);
-    assert_eq!(one.server.conflicts(), []);
-    assert!(matches!(second.push(Value::scalar(&2.0)), Err(PushError::Taken { .. })));
-    first.push(Value::scalar(&1.0)).unwrap();
-    assert!(matches!(two.server.declare(scalar("a/b/c/d")), Err(DeclareError::Taken { .. } | DeclareError::Twice(_))));
-    scene.pass(100 * MS, &[&one, &two], &[&client]);
-    let reasons = log.reasons();
-    assert!(reasons.contains(&Reason::Conflict), "{reasons:?}");
-    // When the first is gone the second has it.
-    drop(first);
-    scene.pass(100 * MS, &[&one, &two], &[&client]);
-    second.push(Value::scalar(&2.0)).unwrap();
-    scene.pass(100 * MS, &[&one, &two], &[&client]);
-    let values: Vec<_> = log.told().iter().filter_map(|told| told.2).collect();
-    assert_eq!(values, [2.0]);
-
-    let redundant = AttributeOptions { redundant: true, ..AttributeOptions::default() };
-    let main = one.server.declare_with(scalar("a/b/c/e"), redundant).unwrap();
-    let spare = two.server.declare_with(scalar("a/b/c/e"), redundant).unwrap();
-    scene.pass(100 * MS, &[&one, &two], &[&client]);
-    log.take();
-    main.push(Value::scalar(&3.0)).unwrap();
-    spare.push(Value::scalar(&3.0)).unwrap();
-    scene.pass(100 * MS, &[&one, &two], &[&client]);
-    assert_eq!(log.told(), [(Reason::Update, 1, Some(3.0), Missed::Nothing)], "from one of them");
-    scene.net.kill(&one.engine);
-    scene.pass(200 * MS, &[&two], &[&client]);
-    let updates = log.take();
-    let of_e: Vec<_> = updates.iter().filter(|update| update.attribute.config.name == *spare.name()).collect();
-    assert_eq!(
-        of_e.iter().map(|update| update.reason).collect::<Vec<_>>(),
-        [Reason::SourceDied, Reason::SourceReturned, Reason::Resumed]
-    );
-    assert_eq!(of_e[2].source.source.as_str(), "two");
-    drop(main);
-}
-
-#[test]
 fn configurations_have_epochs_and_criteria_change_at_run_time() {
     let scene = Scene::new();
     let (server, client) = (scene.publisher("a", "vacuum"), scene.subscriber("b", "panel"));
@@ -593,30 +510,6 @@ fn many_servers_share_the_last_feeds() {
     }
     scene.pass(100 * MS, &turned, &[&client]);
     assert_eq!(log.reasons(), [Reason::Update; 18]);
-}
-
-#[test]
-fn polls_keep_their_period_and_a_slow_reader_of_one_is_nobody_else_s() {
-    let scene = Scene::new();
-    let (server, client) = (scene.publisher("a", "vacuum"), scene.subscriber("b", "panel"));
-    let mut config = scalar("a/b/c/d");
-    config.criteria.period_ms = 100;
-    let polled = server.server.declare(config).unwrap();
-    let mut count = 0.0;
-    polled.poll(100, move |attribute| {
-        count += 1.0;
-        attribute.push(Value::scalar(&count)).unwrap();
-    });
-    let log = Log::default();
-    let _subscription = client.client.subscribe(wish(&["a/b/c/d"]).kinds(Kinds::PERIODIC), log.call());
-    scene.pass(Duration::from_secs(2), &[&server], &[&client]);
-    let updates = log.take();
-    assert!((19..=22).contains(&updates.len()), "{}", updates.len());
-    polled.reconfigure(|config| config.polled_ms = Some(500));
-    scene.pass(Duration::from_secs(1), &[&server], &[&client]);
-    log.take();
-    scene.pass(Duration::from_secs(2), &[&server], &[&client]);
-    assert!((3..=5).contains(&log.take().len()));
 }
 
 #[test]

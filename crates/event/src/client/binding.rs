@@ -52,9 +52,11 @@ impl Binding {
         }
     }
 
-    /// The source was silent, and is heard again.
+    /// The source was silent, and is heard again. Who has been told no value yet has nothing to resume.
     pub fn returned(&mut self) {
-        self.resumes.get_or_insert(Missed::Nothing);
+        if self.is_live() {
+            self.resumes.get_or_insert(Missed::Nothing);
+        }
     }
 
     /// Whether the stream's loss concerns it.
@@ -112,12 +114,23 @@ impl Binding {
     pub fn current(&mut self, number: u64) -> Notices {
         self.asked = false;
         match self.state {
-            State::Waiting | State::Fresh(_) => {
+            State::Waiting | State::Fresh(_) if self.resumes.is_some() => {
                 self.state = State::Live(number);
-                let reason = if self.resumes.is_some() { Reason::Resumed } else { Reason::First };
                 let missed = self.resumes.take().unwrap_or_default();
-                let tell = self.first || reason == Reason::Resumed;
-                [None, tell.then_some(Notice { reason, missed, by_kind: false })]
+                [None, Some(Notice { reason: Reason::Resumed, missed, by_kind: false })]
+            }
+            State::Waiting => {
+                self.state = State::Live(number);
+                [None, self.first.then_some(Notice { reason: Reason::First, missed: Missed::Nothing, by_kind: false })]
+            }
+            // The subscription was there before what this value stands behind, and has not got it.
+            State::Fresh(last) if self.first => {
+                self.state = State::Live(number);
+                [None, Some(Notice { reason: Reason::First, missed: missed(last, number), by_kind: false })]
+            }
+            State::Fresh(last) => {
+                self.state = State::Live(number);
+                [gap(missed(last, number + 1)), None]
             }
             State::Live(last) if number > last => {
                 self.state = State::Live(number);
@@ -189,6 +202,30 @@ mod tests {
         assert_eq!(told(binding.event(2)), [(Reason::Resumed, Missed::Unknown)]);
         assert_eq!(told(binding.signal(4)), [(Reason::Gap, Missed::Exactly(3, 4)), (Reason::Update, Missed::Nothing)]);
         assert_eq!(told(Binding::new(true, false, false).signal(1)), []);
+    }
+
+    #[test]
+    fn what_a_life_sent_before_its_first_value_came_is_missing_for_who_was_there() {
+        let mut early = Binding::new(true, false, true);
+        assert_eq!(told(early.current(5)), [(Reason::First, Missed::Exactly(1, 5))]);
+        let mut nothing_yet = Binding::new(true, false, true);
+        assert_eq!(told(nothing_yet.current(0)), [(Reason::First, Missed::Nothing)]);
+        let mut without = Binding::new(false, false, true);
+        assert_eq!(told(without.signal(1)), [(Reason::Update, Missed::Nothing)]);
+        assert_eq!(told(without.current(5)), [(Reason::Gap, Missed::Exactly(2, 6))]);
+        let mut again = Binding::new(true, true, true);
+        assert_eq!(told(again.current(5)), [(Reason::Resumed, Missed::Unknown)]);
+    }
+
+    #[test]
+    fn a_silence_before_the_first_value_leaves_it_the_first() {
+        for mut binding in [Binding::new(true, false, false), Binding::new(true, false, true)] {
+            binding.returned();
+            assert_eq!(told(binding.current(0)), [(Reason::First, Missed::Nothing)]);
+        }
+        let mut fresh = Binding::new(true, false, true);
+        fresh.returned();
+        assert_eq!(told(fresh.event(1)), [(Reason::First, Missed::Nothing)]);
     }
 
     #[test]

@@ -6,12 +6,12 @@ use std::{
     time::Duration,
 };
 
-use tampu_bus::{LoanError, Participant, ReaderState, ReaderStatus, SourceInfo, WriteError, Writer, Written};
+use tampu_bus::{LoanError, ReaderState, ReaderStatus, SourceInfo, WriteError, Writer, Written};
 use tampu_types::{
-    Time,
+    Incarnation, Time,
     event::{
-        AttributeConfig, AttributeName, BadValue, Criteria, Declaration, Element, EventSample, Failure, Kinds, Presence, Quality,
-        Shape, Value,
+        AttributeConfig, AttributeName, BadValue, Criteria, Element, EventSample, Failure, Kinds, Presence, Quality, Shape,
+        Value,
         config::WrongValue,
         sample::{ELEMENTS_AT, FLAG_REMARK, len_around},
     },
@@ -20,7 +20,6 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::{
     AttributeOptions, Shared, lock,
-    rivals::yields,
     state::{Last, State, quality_within},
 };
 use crate::criteria::Reading;
@@ -137,30 +136,24 @@ impl Inner {
         lock(&self.rival).as_ref().map(|rival| rival.source.to_string())
     }
 
-    /// Another process says it has this attribute.
-    pub fn contested(&self, declaration: &Declaration, by: &SourceInfo, us: &Participant) {
-        let both_redundant = declaration.redundant && self.options.redundant;
-        let mut rival = lock(&self.rival);
-        match declaration.presence {
-            Presence::Declared if !both_redundant && yields(us.source(), us.incarnation(), by) => *rival = Some(by.clone()),
-            Presence::Withdrawn if rival.as_ref() == Some(by) => *rival = None,
-            _ => {}
-        }
+    /// Who is to have the name instead, as all that is declared says now.
+    pub fn contested(&self, by: Option<SourceInfo>) {
+        *lock(&self.rival) = by;
     }
 
-    /// A process is gone, and what it had is free.
-    pub fn rival_gone(&self, gone: tampu_types::Incarnation) {
-        let mut rival = lock(&self.rival);
-        if rival.as_ref().is_some_and(|rival| rival.incarnation == gone) {
-            *rival = None;
-        }
+    /// Whether this process has, or had, the name instead.
+    pub fn is_taken_by(&self, incarnation: Incarnation) -> bool {
+        lock(&self.rival).as_ref().is_some_and(|rival| rival.incarnation == incarnation)
     }
 
     /// Writes the current value into its stream, for whoever asked.
     pub fn refresh(&self, token: u64) {
         let state = lock(&self.state);
         // Who asked asks again if this is lost. Under the lock, so that it stands at its place in the order.
-        let _ = self.out.write(&state.refreshed(self.index, token));
+        if let Err(why) = self.out.write(&state.refreshed(self.index, token)) {
+            let why = Failure::new("Tampu_NotSent", why.to_string());
+            let _ = self.out.write(&state.without_value(self.index, token, &[why]));
+        }
     }
 }
 
@@ -261,13 +254,7 @@ impl Attribute {
             name,
         };
         let now = shared.clock.monotonic();
-        let decided = match kinds {
-            None => state.detector.judge(&state.config.criteria, &reading, now),
-            Some(kinds) => {
-                state.detector.sent(kinds, &reading, now);
-                kinds
-            }
-        };
+        let decided = kinds.unwrap_or_else(|| state.detector.due(&state.config.criteria, &reading, now));
         event.kinds = decided;
         event.number += u64::from(!decided.is_empty());
         event.encode(&mut state.buffer)?;
@@ -280,6 +267,8 @@ impl Attribute {
             return Ok(Pushed { kinds: decided, number: state.number, readers: 0 });
         }
         let written = inner.out.write(&state.buffer)?;
+        // Only now: what could not be sent is to be sent when it is pushed again.
+        state.detector.sent(decided, &reading, now);
         state.number += 1;
         Ok(Pushed { kinds: decided, number: state.number, readers: written.matched })
     }

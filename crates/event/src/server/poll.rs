@@ -1,13 +1,16 @@
 //! Reading what is polled, when it is due.
 
 use std::{
+    any::Any,
     cmp::Reverse,
     collections::{BinaryHeap, HashMap},
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::Mutex,
     time::Duration,
 };
 
 use tampu_bus::clock::Gate;
+use tampu_types::event::Failure;
 
 use super::{
     attribute::{Attribute, WeakAttribute},
@@ -82,7 +85,10 @@ impl Polls {
                 (at, id, poll)
             };
             let Some(attribute) = poll.attribute.upgrade() else { continue };
-            (poll.read)(&attribute);
+            // One that panics fails by itself; the others are read on.
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| (poll.read)(&attribute))) {
+                let _ = attribute.fail(&[Failure::new("Tampu_PollPanicked", said(panic.as_ref()))]);
+            }
             let period = u64::from(attribute.config().polled_ms.unwrap_or(1000).max(1)) * 1_000_000;
             // A poll that was late keeps its beat, and does not catch up on what it missed.
             let late = now.saturating_sub(at) / period;
@@ -94,4 +100,11 @@ impl Polls {
         }
         Duration::ZERO
     }
+}
+
+/// What a panic said.
+fn said(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    // What an error's description can hold.
+    text.unwrap_or("it panicked").chars().take(1000).collect()
 }

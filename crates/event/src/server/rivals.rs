@@ -12,7 +12,7 @@ use tampu_types::{
     event::{AttributeName, Declaration, Presence},
 };
 
-use crate::topics;
+use crate::{ask, topics};
 
 /// Whether a process gives an attribute up to another that declares it too.
 pub(crate) fn yields(source: &SourceName, incarnation: Incarnation, other: &SourceInfo) -> bool {
@@ -46,28 +46,26 @@ impl Rivals {
         Ok(Rivals { reader, names: HashMap::new(), sources: HashMap::new(), hasher })
     }
 
-    /// Takes what has come: calls `declared` with every other server's declaration, and `gone` with lives that ended.
-    pub fn read(
-        &mut self,
-        us: &Participant,
-        mut declared: impl FnMut(&Declaration, &SourceInfo),
-        mut gone: impl FnMut(Incarnation),
-    ) {
+    /// Takes what has come: calls `declared` with the names that other servers declare or withdraw, and `gone` with lives that ended.
+    pub fn read(&mut self, us: &Participant, mut declared: impl FnMut(&AttributeName), mut gone: impl FnMut(Incarnation)) {
         let Rivals { reader, names, sources, hasher } = self;
         while let Some(event) = reader.next(Duration::ZERO) {
             match event {
                 Event::Sample(sample) if sample.stream.incarnation != us.incarnation() => {
-                    let by = SourceInfo { source: sample.stream.source.clone(), incarnation: sample.stream.incarnation };
+                    let (by, source) = (sample.stream.incarnation, sample.stream.source.clone());
                     // What cannot be read is of a later release, or hostile; subscribers count it.
                     let Ok(Ok(declaration)) = sample.payload.with(Declaration::parse) else { continue };
-                    let held = names.entry(hasher.hash_one(declaration.config.name.folded())).or_default();
-                    held.retain(|held| (held.by, held.attribute) != (by.incarnation, declaration.attribute));
+                    let (name, attribute) = (hasher.hash_one(declaration.config.name.folded()), declaration.attribute);
+                    let held = names.entry(name).or_default();
+                    held.retain(|held| (held.by, held.attribute) != (by, attribute));
                     if declaration.presence == Presence::Declared {
-                        let (attribute, redundant) = (declaration.attribute, declaration.redundant);
-                        held.push(Held { by: by.incarnation, attribute, redundant });
+                        held.push(Held { by, attribute, redundant: declaration.redundant });
                     }
-                    sources.entry(by.incarnation).or_insert_with(|| by.source.clone());
-                    declared(&declaration, &by);
+                    if held.is_empty() {
+                        names.remove(&name);
+                    }
+                    sources.entry(by).or_insert(source);
+                    declared(&declaration.config.name);
                 }
                 Event::Source(change) if matches!(change.state, SourceState::Died | SourceState::Left) => {
                     sources.remove(&change.incarnation);
@@ -77,19 +75,19 @@ impl Rivals {
                     });
                     gone(change.incarnation);
                 }
+                Event::Gap(gap) if gap.stream.incarnation != us.incarnation() => ask::for_names(us, gap.stream.incarnation),
                 _ => {}
             }
         }
     }
 
-    /// Who has this name already, and keeps it against us.
-    pub fn owner_before(&self, name: &AttributeName, redundant: bool, us: &Participant) -> Option<String> {
+    /// Who has this name and keeps it against us; of several, the one that keeps it against the others.
+    pub fn owner(&self, name: &AttributeName, redundant: bool, us: &Participant) -> Option<SourceInfo> {
         let held = self.names.get(&self.hasher.hash_one(name.folded()))?;
-        let owner = |held: &Held| {
-            let other = SourceInfo { source: self.sources.get(&held.by)?.clone(), incarnation: held.by };
-            let ours = held.redundant && redundant || !yields(us.source(), us.incarnation(), &other);
-            (!ours).then(|| other.source.to_string())
-        };
-        held.iter().find_map(owner)
+        let others = held.iter().filter(|held| !(held.redundant && redundant));
+        let others =
+            others.filter_map(|held| Some(SourceInfo { source: self.sources.get(&held.by)?.clone(), incarnation: held.by }));
+        let before_us = others.filter(|other| yields(us.source(), us.incarnation(), other));
+        before_us.reduce(|one, other| if yields(&one.source, one.incarnation, &other) { other } else { one })
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tampu_types::{
     Time,
     event::{
-        AttributeConfig, Data, EventSample, EventView, Kinds, Limits, Quality,
+        AttributeConfig, Data, EventSample, EventView, Failure, Kinds, Limits, Quality,
         sample::{FLAG_IN_STREAM, FLAG_REFRESH},
     },
 };
@@ -56,35 +56,39 @@ impl State {
 
     /// The current value as an answer to `token`.
     pub fn refreshed(&self, attribute: u32, token: u64) -> Vec<u8> {
-        let mut out = Vec::new();
         let event = match self.last {
             Last::Here => EventView::parse(&self.buffer).ok().map(|view| view.to_event()),
             _ => None,
         };
+        let Some(mut event) = event else { return self.without_value(attribute, token, &[]) };
+        let mut out = Vec::new();
+        event.flags |= FLAG_REFRESH;
+        event.token = Some(token);
+        event.kinds = Kinds::NONE;
+        event.epoch = self.epoch;
+        event.number = self.number;
         // What was encoded once can be encoded again.
-        let _ = match event {
-            Some(mut event) => {
-                event.flags |= FLAG_REFRESH;
-                event.token = Some(token);
-                event.kinds = Kinds::NONE;
-                event.epoch = self.epoch;
-                event.number = self.number;
-                event.encode(&mut out)
-            }
-            None => {
-                let in_stream = if self.last == Last::InStream { FLAG_IN_STREAM } else { 0 };
-                EventSample {
-                    epoch: self.epoch,
-                    time: self.pushed_at,
-                    number: self.number,
-                    quality: self.quality.unwrap_or(Quality::Invalid),
-                    flags: FLAG_REFRESH | in_stream,
-                    token: Some(token),
-                    ..EventSample::without_value(attribute)
-                }
-                .encode(&mut out)
-            }
+        let _ = event.encode(&mut out);
+        out
+    }
+
+    /// The answer where there is no value to send: there was none, it is in the stream, or these errors say why.
+    pub fn without_value(&self, attribute: u32, token: u64, errors: &[Failure]) -> Vec<u8> {
+        let in_stream = if self.last == Last::InStream && errors.is_empty() { FLAG_IN_STREAM } else { 0 };
+        let quality = if errors.is_empty() { self.quality.unwrap_or(Quality::Invalid) } else { Quality::Invalid };
+        let event = EventSample {
+            epoch: self.epoch,
+            time: self.pushed_at,
+            number: self.number,
+            quality,
+            flags: FLAG_REFRESH | in_stream,
+            token: Some(token),
+            errors,
+            ..EventSample::without_value(attribute)
         };
+        let mut out = Vec::new();
+        // Texts of this release are short.
+        let _ = event.encode(&mut out);
         out
     }
 }
