@@ -46,6 +46,8 @@ fn main() -> ExitCode {
     tell(format!("two sources at once: told={told} {totals}"), told == 1 && totals.is_whole());
     let (word, totals) = rivals::redundant(program());
     tell(format!("redundant sources, one killed: {totals} words: {}", word.join(", ")), totals.is_whole());
+    let (word, bad) = rivals::redundant_hangs(program());
+    tell(format!("redundant sources, one hangs: twice or wrong={bad} words: {}", word.join(", ")), bad == 0);
     let (told, totals) = rivals::same_name(program());
     tell(format!("one name twice: {told}; {totals}"), totals.is_whole());
     let node = node_killed::kill(kills.div_ceil(20), seed, program());

@@ -83,6 +83,20 @@ fn a_redundant_source_takes_over() {
 }
 
 #[test]
+fn a_redundant_source_takes_over_from_one_that_hangs_and_gives_back() {
+    let (word, bad) = rivals::redundant_hangs(program());
+    println!("redundant, one hangs: words: {}", word.join(", "));
+    assert_eq!(bad, 0, "{word:?}");
+    // Each of them may be told hung once more where all wait for a processor.
+    let mut expected = ["source hung", "source returned", "resumed", "source returned", "resumed"].iter().peekable();
+    for word in &word {
+        let _ = expected.next_if(|expected| *expected == word);
+    }
+    assert_eq!(expected.next(), None, "{word:?}");
+    assert!(!word.iter().any(|word| word == "source died" || word == "conflict"), "{word:?}");
+}
+
+#[test]
 fn a_later_life_has_the_attribute_and_the_earlier_is_told() {
     let (told, totals) = rivals::same_name(program());
     println!("one name twice: {totals}");

@@ -1,6 +1,6 @@
 //! What a subscriber is told, on a simulated network whose clock the test moves.
 
-use std::{cell::Cell, sync::Arc, sync::Mutex, time::Duration};
+use std::{cell::Cell, sync::Arc, sync::Mutex};
 
 use tampu_bus::QosPatch;
 use tampu_event::{

@@ -4,13 +4,18 @@ use std::{
     io::{BufRead, BufReader, Write},
     process::{Child, ChildStdin, Stdio},
     sync::mpsc::{Receiver, channel},
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use rustix::process::{Pid, Signal, kill_process};
-use serde_json::Value;
+use serde_json::Value as Json;
+use tampu_event::{Server, server::ServerSettings};
+use tampu_types::event::{AttributeConfig, DataType, DevState, Format, Value};
 
-use crate::site::{PATIENCE, Site};
+use crate::{
+    site::{PATIENCE, Site},
+    skewed,
+};
 
 /// A process that publishes each line it is told. Killed when dropped.
 pub struct Publisher {
@@ -56,7 +61,7 @@ impl Follower {
     }
 
     #[track_caller]
-    fn next(&self) -> Value {
+    fn next(&self) -> Json {
         serde_json::from_str(&self.lines.recv_timeout(PATIENCE).expect("an event")).unwrap()
     }
 }
@@ -203,6 +208,21 @@ fn the_doctor_tells_a_source_that_hangs_and_a_subscriber_that_is_behind() {
     stop(&publisher.child, Signal::STOP);
     says(&site, "lab/pump/1/spectrum", "its source hangs: pumps");
     stop(&publisher.child, Signal::CONT);
+}
+
+#[test]
+fn the_doctor_tells_a_clock_that_is_off() {
+    let site = Site::new();
+    let _hub = site.hub(&["--roles", "node"]);
+    // Far more than asking takes on a busy machine.
+    let participant = skewed::join(&site, "pumps", Duration::from_secs(3600));
+    let server = Server::start(participant, ServerSettings::default()).unwrap();
+    let config = AttributeConfig::new("lab/pump/1/state".parse().unwrap(), DataType::State, Format::Scalar);
+    let state = server.declare(config).unwrap();
+    state.push(Value::scalar(&DevState::On)).unwrap();
+    says(&site, "lab/pump/1/state", "the server's clock and this host's differ by 3");
+    let said = wrong(&site, "lab/pump/1/state");
+    assert_eq!(said.lines().filter(|line| line.starts_with("- ")).count(), 1, "nothing else is wrong: {said}");
 }
 
 #[test]

@@ -18,6 +18,7 @@ mod replay;
 mod routes;
 mod ship;
 mod site;
+mod skewed;
 mod spool;
 mod tail;
 mod tango;

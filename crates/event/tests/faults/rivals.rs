@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, process::Command};
 
+use rustix::process::Signal;
 use tampu_types::event::Reason;
 
 use super::{
@@ -86,6 +87,25 @@ pub fn redundant(program: Command) -> (Vec<String>, Totals) {
     let last = account.last(2);
     let totals = Totals::of(&account, &BTreeMap::from([(1, published(&place.mark("one", 1))), (2, last)]));
     (account.word.iter().map(|(word, _)| word.clone()).collect(), totals)
+}
+
+/// The same with one that hangs and goes on. What the subscriber was told, and how many events came twice or wrong.
+pub fn redundant_hangs(program: Command) -> (Vec<String>, u64) {
+    let place = Place::new(program);
+    let _node = place.node();
+    let subscriber = Subscriber::start(&place.config(), "panel", 0);
+    let first = place.start(&say("one", 1, "redundant=true"));
+    subscriber.wait_until("events", |account| account.last(1) > 10);
+    let second = place.start(&say("two", 2, "redundant=true"));
+    second.wait_for("ready");
+    until("both publish", || both_published(&place)[1] > 10);
+    first.signal(Signal::STOP);
+    subscriber.wait_until("events of the other", |account| account.last(2) > 10);
+    let before = subscriber.account().last(1);
+    first.signal(Signal::CONT);
+    subscriber.wait_until("events of the first again", |account| account.last(1) > before + 10);
+    let account = subscriber.account();
+    (account.word.iter().map(|(word, _)| word.clone()).collect(), account.doubled + account.wrong)
 }
 
 /// A second process of the same name: the later life has the attribute, and the first is told so.

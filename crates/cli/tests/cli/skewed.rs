@@ -1,0 +1,98 @@
+//! A process whose host's clock is off: zenoh as ever, and a clock that is a constant away from this host's.
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use tampu_bus::{
+    Participant, QosTable,
+    clock::{Clock, Gate, discipline::Discipline},
+    engine::{
+        Answerer, Answers, Class, Deliver, Engine, EngineError, Guard, Limits, Outlet, Seen, Tick,
+        zenoh::{ZenohEngine, config::ZenohConfig},
+    },
+};
+use tampu_types::{SourceName, Time};
+
+use crate::site::Site;
+
+struct SkewedClock {
+    host: Arc<dyn Clock>,
+    ahead: Duration,
+}
+
+impl Clock for SkewedClock {
+    fn monotonic(&self) -> u64 {
+        self.host.monotonic()
+    }
+
+    fn utc(&self) -> Time {
+        Time(self.host.utc().0 + self.ahead.as_nanos() as i64)
+    }
+
+    fn discipline(&self) -> Discipline {
+        self.host.discipline()
+    }
+
+    fn wait(&self, gate: &Gate, seen: u64, until: u64) {
+        self.host.wait(gate, seen, until);
+    }
+}
+
+struct Skewed {
+    zenoh: ZenohEngine,
+    ahead: Duration,
+}
+
+impl Engine for Skewed {
+    fn name(&self) -> &'static str {
+        self.zenoh.name()
+    }
+
+    fn limits(&self) -> Limits {
+        self.zenoh.limits()
+    }
+
+    fn clock(&self) -> Arc<dyn Clock> {
+        Arc::new(SkewedClock { host: self.zenoh.clock(), ahead: self.ahead })
+    }
+
+    fn shared_dir(&self) -> Option<PathBuf> {
+        self.zenoh.shared_dir()
+    }
+
+    fn outlet(&self, key: &str, class: Class) -> Result<Box<dyn Outlet>, EngineError> {
+        self.zenoh.outlet(key, class)
+    }
+
+    fn subscribe(&self, pattern: &str, deliver: Deliver) -> Result<Guard, EngineError> {
+        self.zenoh.subscribe(pattern, deliver)
+    }
+
+    fn answer(&self, pattern: &str, answerer: Answerer) -> Result<Guard, EngineError> {
+        self.zenoh.answer(pattern, answerer)
+    }
+
+    fn ask(&self, key: &str, question: Bytes, timeout: Duration, answers: Answers) -> Result<(), EngineError> {
+        self.zenoh.ask(key, question, timeout, answers)
+    }
+
+    fn announce(&self, key: &str) -> Result<Guard, EngineError> {
+        self.zenoh.announce(key)
+    }
+
+    fn watch(&self, pattern: &str, seen: Seen) -> Result<Guard, EngineError> {
+        self.zenoh.watch(pattern, seen)
+    }
+
+    fn drive(&self, work: Arc<dyn Tick>, wake: Arc<Gate>) -> Result<Guard, EngineError> {
+        self.zenoh.drive(work, wake)
+    }
+}
+
+/// Joins a site's bus with a clock that is so far ahead.
+pub fn join(site: &Site, source: &str, ahead: Duration) -> Participant {
+    let config = ZenohConfig::isolated(site.path("run"));
+    let domain = config.domain.clone();
+    let engine = Arc::new(Skewed { zenoh: ZenohEngine::open(config).unwrap(), ahead });
+    Participant::on(engine, domain, SourceName::new(source).unwrap(), QosTable::default()).unwrap()
+}
