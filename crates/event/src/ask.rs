@@ -204,6 +204,9 @@ pub struct Subscriber {
     pub state: String,
     /// Samples of the stream it has not acknowledged.
     pub behind: u64,
+    /// The first of them; none where the server is of an earlier release.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at: Option<u64>,
     /// Samples it can no longer get.
     pub lost: u64,
 }

@@ -219,7 +219,8 @@ fn doctor(shared: &Shared, question: &dyn Question) {
                 ReaderState::Gone => "gone",
             }
             .to_owned(),
-            behind: written.saturating_sub(reader.acked),
+            behind: if reader.reliable { written.saturating_sub(reader.acked) } else { 0 },
+            at: Some(reader.acked),
             lost: reader.lost,
         };
         let subscribers = writer.readers().into_iter().map(subscriber).collect();

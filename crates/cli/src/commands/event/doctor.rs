@@ -10,12 +10,12 @@ use clap::Args;
 use tampu_bus::SourceInfo;
 use tampu_event::{
     Client,
-    ask::{self, Answer, Facts},
+    ask::{self, Answer, Facts, Subscriber},
     client::{AttributeInfo, ClientSettings},
 };
 use tampu_hub::history::ask::Asked;
 use tampu_types::{
-    Time,
+    Incarnation, Time,
     event::{AttributeName, AttributePattern, Reason},
 };
 
@@ -43,6 +43,9 @@ pub struct Doctor {
 
 /// How long servers may take to answer: one that hangs never does, and shall not be waited for.
 const ANSWER: Duration = Duration::from_secs(3);
+/// A subscriber that has something to take and takes nothing in this time hangs, and how often it is looked at.
+const STANDING: Duration = Duration::from_secs(2);
+const LOOK: Duration = Duration::from_millis(250);
 /// How many names are offered instead of one that nobody has.
 const OFFERED: usize = 5;
 
@@ -64,6 +67,7 @@ impl Doctor {
                 wrong.extend(causes(facts, asked, answered));
             }
         }
+        wrong.extend(standing(found.clone(), || ask::doctor(&participant, &pattern, ANSWER).map_err(failed))?);
         let silent: Vec<SourceInfo> = self
             .declared(&client, found.is_empty())
             .into_iter()
@@ -166,6 +170,52 @@ impl Doctor {
             (_, near) => format!("no such attribute; there is {}", near.join(", ")),
         }
     }
+}
+
+/// The subscribers that have something to take and take nothing: the server waits for none of them until its stream is full, so that
+/// it calls them live until then. Servers are asked again until all have moved, or the time is up.
+fn standing(
+    mut found: Vec<Answer<Facts>>,
+    mut ask: impl FnMut() -> Result<Vec<Answer<Facts>>, Failure>,
+) -> Result<Vec<String>, Failure> {
+    let until = Instant::now() + STANDING;
+    let mut suspects = waiting(&found);
+    while !suspects.is_empty() && Instant::now() < until {
+        std::thread::sleep(LOOK);
+        found = ask()?;
+        let now = waiting(&found);
+        suspects.retain(|suspect| now.contains(suspect));
+    }
+    let behind = |(incarnation, source, at): &Suspect| {
+        let all = found.iter().filter(|answer| answer.incarnation == *incarnation).flat_map(|answer| &answer.attributes);
+        all.flat_map(|facts| &facts.subscribers)
+            .find(|one| one.source == *source && one.at == Some(*at))
+            .map_or(0, |one| one.behind)
+    };
+    let told = |suspect: &Suspect| {
+        let (source, seconds) = (&suspect.1, STANDING.as_secs());
+        format!(
+            "the subscriber {source} is behind by {} samples, and has taken none for {seconds} s: it hangs or is stopped",
+            behind(suspect)
+        )
+    };
+    Ok(suspects.iter().map(told).collect())
+}
+
+/// At which server, who, and where it stands: names of processes may be the same.
+type Suspect = (Incarnation, String, u64);
+
+fn waiting(found: &[Answer<Facts>]) -> Vec<Suspect> {
+    let mut suspects = Vec::new();
+    for answer in found {
+        let subscribers = answer.attributes.iter().flat_map(|facts| &facts.subscribers);
+        // What is wrong with the others is told by itself.
+        let seems_well = |one: &&Subscriber| one.lost == 0 && ["live", "catching up"].contains(&one.state.as_str());
+        for subscriber in subscribers.filter(seems_well).filter(|one| one.behind > 0) {
+            suspects.extend(subscriber.at.map(|at| (answer.incarnation, subscriber.source.clone(), at)));
+        }
+    }
+    suspects
 }
 
 /// Whether more than one process has the attribute, and says so as it should.
@@ -292,6 +342,32 @@ mod tests {
     }
 
     #[test]
+    fn a_subscriber_that_takes_nothing_is_told_and_one_that_moves_is_not() {
+        let answer = |subscribers: &[(&str, u64, Option<u64>)]| {
+            let one = |&(source, behind, at): &(&str, u64, Option<u64>)| Subscriber {
+                source: source.into(),
+                state: "live".into(),
+                behind,
+                at,
+                ..Subscriber::default()
+            };
+            let facts = Facts { subscribers: subscribers.iter().map(one).collect(), ..healthy() };
+            let incarnation = Incarnation { boot: 1, pid: 2, start: 3 };
+            vec![Answer { source: "server".to_owned(), incarnation, attributes: vec![facts] }]
+        };
+        let nobody = || panic!("nobody is to be asked again");
+        assert_eq!(standing(answer(&[("panel", 0, Some(9)), ("older", 5, None)]), nobody).unwrap(), [""; 0]);
+        let first = answer(&[("panel", 4, Some(5)), ("stands", 4, Some(5)), ("done", 1, Some(8))]);
+        let mut asked = 0;
+        let told = standing(first, || {
+            asked += 1;
+            Ok(answer(&[("panel", 4, Some(5 + asked)), ("stands", 4 + asked, Some(5)), ("done", 0, Some(9))]))
+        });
+        let told = told.unwrap();
+        assert!(told.len() == 1 && told[0].starts_with("the subscriber stands is behind by ") && asked > 1, "{told:?}");
+    }
+
+    #[test]
     fn each_cause_is_told_and_health_is_none() {
         assert_eq!(told(&healthy()), [""; 0]);
         let cases = [
@@ -306,7 +382,7 @@ mod tests {
             let told = told(&facts);
             assert!(told.len() == 1 && told[0].contains(cause), "{cause}: {told:?}");
         }
-        let lagging = ask::Subscriber { source: "panel".into(), state: "lagging".into(), behind: 7, lost: 2 };
+        let lagging = Subscriber { source: "panel".into(), state: "lagging".into(), behind: 7, lost: 2, at: Some(5) };
         assert!(told(&Facts { subscribers: vec![lagging], ..healthy() })[0].contains("behind by 7"));
     }
 }
