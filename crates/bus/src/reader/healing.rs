@@ -1,0 +1,87 @@
+//! What is missing is asked for again.
+
+use std::{sync::atomic::Ordering, time::Duration};
+
+use bytes::Bytes;
+use tampu_types::Incarnation;
+
+use super::{Core, REFETCH_LIMIT};
+use crate::{
+    links::lock,
+    wire::refetch::{Refetch, Shelf},
+};
+
+impl Core {
+    pub(super) fn ask_due(&self, now: u64) -> u64 {
+        let room = self.queued.load(Ordering::Acquire) < self.qos.queue / 2;
+        let mut questions = Vec::new();
+        let mut next = u64::MAX;
+        {
+            let mut received = lock(&self.received);
+            let absent: Vec<Incarnation> = received
+                .sources
+                .iter()
+                .filter(|(_, heard)| heard.absent_since.is_some())
+                .map(|(incarnation, _)| *incarnation)
+                .collect();
+            for (&(incarnation, stream), inbox) in &mut received.inboxes {
+                if absent.contains(&incarnation) {
+                    continue;
+                }
+                if let Some(hole) = inbox.hole_to_ask(room, now) {
+                    questions.push((incarnation, stream, hole));
+                }
+                if room && let Some(when) = inbox.next_ask() {
+                    next = next.min(when.max(now + 1_000_000));
+                }
+            }
+        }
+        for (incarnation, stream, hole) in questions {
+            self.ask(incarnation, stream, hole);
+        }
+        next
+    }
+
+    fn ask(&self, writer: Incarnation, stream: u32, hole: std::ops::Range<u64>) {
+        self.refetches.fetch_add(1, Ordering::Relaxed);
+        let question = Refetch { stream, from: hole.start, to: hole.end, limit: REFETCH_LIMIT };
+        let Some(core) = self.this.get().cloned() else { return };
+        let mut shelf = None;
+        let answers = Box::new(move |answer| {
+            use crate::engine::Answer;
+            let Some(core) = core.upgrade() else { return };
+            match answer {
+                Answer::Part(part) => match Shelf::decode(&part) {
+                    Some(told) => shelf = Some(told),
+                    None => core.arrived(part),
+                },
+                Answer::End | Answer::Unanswered => core.refetched((writer, stream), &hole, shelf.take()),
+            }
+        });
+        let key = self.links.keys.refetch(writer);
+        let timeout = Duration::from_millis(900);
+        if self.links.engine.ask(&key, Bytes::from(question.encode()), timeout, answers).is_err() {
+            let now = self.links.clock.monotonic();
+            if let Some(inbox) = lock(&self.received).inboxes.get_mut(&(writer, stream)) {
+                inbox.unanswered(now);
+            }
+        }
+    }
+
+    fn refetched(&self, key: (Incarnation, u32), asked: &std::ops::Range<u64>, shelf: Option<Shelf>) {
+        let now = self.links.clock.monotonic();
+        let mut received = lock(&self.received);
+        let mut out = Vec::new();
+        let Some(inbox) = received.inboxes.get_mut(&key) else { return };
+        match shelf {
+            Some(shelf) => inbox.answered(asked, shelf.lowest, shelf.next, now, &mut out),
+            None => inbox.unanswered(now),
+        }
+        let next = inbox.next_ask();
+        self.hand_on(&mut received, key, out);
+        drop(received);
+        if let Some(when) = next {
+            self.links.pulse_by(when);
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! Who writes: which processes are heard, have fallen silent, or are no more.
+
+use tampu_types::{Incarnation, SourceName};
+
+use super::{
+    Core, ENDED, FORGET, Heard, Item, LAST_WORDS, Received, SILENCE,
+    event::{SourceChange, SourceState},
+};
+use crate::{engine::Fate, links::lock};
+
+impl Core {
+    pub(super) fn heard(&self, received: &mut Received, from: Incarnation, source: &SourceName, now: u64) {
+        let change = |state| Item::Source(SourceChange { source: source.clone(), incarnation: from, state });
+        match received.sources.get_mut(&from) {
+            Some(heard) => {
+                heard.last = now;
+                if std::mem::take(&mut heard.silent) {
+                    heard.absent_since = None;
+                    received.queue.push_back(change(SourceState::Returned));
+                    self.wake();
+                }
+            }
+            None => {
+                let heard = Heard { source: source.clone(), last: now, silent: false, absent_since: None };
+                received.sources.insert(from, heard);
+                received.queue.push_back(change(SourceState::Appeared));
+                self.wake();
+            }
+        }
+    }
+
+    /// A process's presence has gone (`fate` is what is known of it) or come back.
+    pub fn presence(&self, of: Incarnation, here: bool, fate: Fate) {
+        let now = self.links.clock.monotonic();
+        let mut received = lock(&self.received);
+        if here {
+            received.ended.retain(|ended| *ended != of);
+        }
+        let Some(heard) = received.sources.get_mut(&of) else { return };
+        if here {
+            heard.absent_since = None;
+            return;
+        }
+        heard.absent_since.get_or_insert(now);
+        // The pulse ends the dead: their last samples may still be under way.
+        if fate != Fate::Dead && !std::mem::replace(&mut heard.silent, true) {
+            let change = SourceChange { source: heard.source.clone(), incarnation: of, state: SourceState::Silent };
+            received.queue.push_back(Item::Source(change));
+            self.wake();
+        }
+    }
+
+    pub(super) fn end_source(&self, received: &mut Received, of: Incarnation, state: SourceState) {
+        let Some(heard) = received.sources.remove(&of) else { return };
+        let ended: Vec<_> = received.inboxes.keys().copied().filter(|key| key.0 == of).collect();
+        for key in ended {
+            if let (Some(mut inbox), true) = (received.inboxes.remove(&key), state == SourceState::Died) {
+                let mut out = Vec::new();
+                inbox.writer_died(None, &mut out);
+                self.hand_on(received, key, out);
+            }
+            received.lanes.remove(&key);
+        }
+        received.direct.remove(&of);
+        if received.ended.len() == ENDED {
+            received.ended.pop_front();
+        }
+        received.ended.push_back(of);
+        let change = SourceChange { source: heard.source, incarnation: of, state };
+        received.queue.push_back(Item::Source(change));
+        self.wake();
+    }
+
+    pub(super) fn look_for_silence(&self, now: u64, nodes: &[u32], is_here: impl Fn(Incarnation) -> bool) -> u64 {
+        let mut received = lock(&self.received);
+        if received.sources.is_empty() {
+            return u64::MAX;
+        }
+        let mut changes = Vec::new();
+        let mut ended = Vec::new();
+        let mut doubtful = false;
+        for (&incarnation, heard) in &mut received.sources {
+            // Presence overtakes samples: one that came after its writer was gone makes nobody live again.
+            if heard.silent && heard.absent_since.is_none() && !is_here(incarnation) {
+                heard.absent_since = Some(now);
+            }
+            if let Some(since) = heard.absent_since {
+                // A killed process may still be leaving the process table when its connection breaks.
+                doubtful |= now.saturating_sub(since) < SILENCE;
+                let dead = match self.links.engine.fate(incarnation) {
+                    Fate::Dead => now >= since + LAST_WORDS,
+                    Fate::Unknown if nodes.contains(&incarnation.boot) => now >= since + LAST_WORDS,
+                    _ => now >= since + FORGET,
+                };
+                if dead {
+                    ended.push(incarnation);
+                }
+            } else if !heard.silent && now.saturating_sub(heard.last) > SILENCE {
+                heard.silent = true;
+                let (source, state) = (heard.source.clone(), SourceState::Silent);
+                changes.push(Item::Source(SourceChange { source, incarnation, state }));
+            }
+        }
+        let news = !changes.is_empty();
+        received.queue.extend(changes);
+        for incarnation in ended {
+            self.end_source(&mut received, incarnation, SourceState::Died);
+        }
+        if news {
+            self.wake();
+        }
+        now + if doubtful { 20_000_000 } else { 250_000_000 }
+    }
+}

@@ -1,0 +1,113 @@
+//! What writers offer in their heartbeats: the streams there are, and how far they go.
+
+use std::sync::{Arc, atomic::Ordering};
+
+use tampu_types::{Incarnation, Partition, SourceName, TopicName};
+
+use super::{ACK_PATIENCE, Core, Received, event::SourceState, inbox::Handed, lane::Lane, lane::StreamInfo};
+use crate::{
+    links::lock,
+    shared::{Progress, ProgressPage, whose},
+    wire::control::{Heartbeat, Offer},
+    writer::TypeTag,
+};
+
+impl Core {
+    /// A writer's participant has spoken; `offers` are those for this reader.
+    pub fn heartbeat(&self, beat: &Heartbeat, offers: &[&Offer]) {
+        let Ok(source) = SourceName::new(beat.source.as_str()) else { return };
+        // A heartbeat speaks of what is on the boards already.
+        self.look();
+        let now = self.links.clock.monotonic();
+        let mut received = lock(&self.received);
+        if received.ended.contains(&beat.from) {
+            return;
+        }
+        if beat.leaving && offers.is_empty() && !received.sources.contains_key(&beat.from) {
+            // Nothing of it was ever read here.
+            return;
+        }
+        self.heard(&mut received, beat.from, &source, now);
+        if self.qos.direct && !beat.direct.is_empty() && !received.direct.contains_key(&beat.from) {
+            received.direct.insert(beat.from, (beat.direct.clone(), false));
+            self.links.wake_librarian.open();
+        }
+        let mut ack_by = u64::MAX;
+        for offer in offers {
+            let key = (beat.from, offer.stream);
+            let Some(lane) = self.lane(&mut received, beat, &source, offer) else { continue };
+            let mut out = Vec::new();
+            let inbox = received.inboxes.entry(key).or_insert_with(|| self.new_inbox(key));
+            let begins = !inbox.has_begun();
+            let before = inbox.expected();
+            inbox.offered(offer.start, offer.lowest, offer.next, now, &mut out);
+            if begins {
+                let start = out.first().map(|handed| match handed {
+                    Handed::Batch { arrival, skip } => arrival.first + skip,
+                    Handed::Lost { from, .. } => *from,
+                });
+                lane.take(start.unwrap_or(inbox.expected()).max(before));
+            }
+            if beat.leaving {
+                inbox.writer_left(&mut out);
+            }
+            if let Some(when) = inbox.next_ask() {
+                self.links.pulse_by(when);
+            }
+            // Who does not heal owes no word of how far it is, but one on the writer's host must get through that it can be told
+            // by the board: whatever is sent instead comes through sockets.
+            lane.owes.store(self.qos.reliable || begins || lane.progress.is_some(), Ordering::Release);
+            lane.watched.store(offer.watches, Ordering::Release);
+            if offer.answer_now {
+                lane.awaited.fetch_max(offer.next, Ordering::AcqRel);
+            }
+            if offer.board && !lane.attached.load(Ordering::Acquire) {
+                self.attach(&lane);
+                ack_by = now;
+            }
+            ack_by = ack_by.min(if offer.answer_now || begins { now } else { now + ACK_PATIENCE });
+            self.hand_on(&mut received, key, out);
+        }
+        if beat.leaving {
+            self.end_source(&mut received, beat.from, SourceState::Left);
+        }
+        drop(received);
+        if ack_by < u64::MAX {
+            self.ack_by(ack_by);
+        }
+    }
+
+    pub(super) fn lane(
+        &self,
+        received: &mut Received,
+        beat: &Heartbeat,
+        source: &SourceName,
+        offer: &Offer,
+    ) -> Option<Arc<Lane>> {
+        let key = (beat.from, offer.stream);
+        if let Some(lane) = received.lanes.get(&key) {
+            return Some(lane.clone());
+        }
+        let info = StreamInfo {
+            source: source.clone(),
+            incarnation: beat.from,
+            stream: offer.stream,
+            topic: TopicName::new(offer.topic.as_str()).ok()?,
+            partition: Partition::from_key(&offer.partition)?,
+            type_tag: TypeTag { id: offer.type_id, version: offer.type_version },
+        };
+        let same_host = self.links.incarnation.shares_host_with(beat.from);
+        let progress = if same_host { self.progress(key) } else { None };
+        let lane = Arc::new(Lane::new(info, self.links.shared_dir.clone().filter(|_| same_host), progress));
+        lane.credit.store(offer.credit as usize, Ordering::Relaxed);
+        received.lanes.insert(key, lane.clone());
+        Some(lane)
+    }
+
+    /// A slot of this reader's page, for one more stream.
+    pub(super) fn progress(&self, (writer, stream): (Incarnation, u32)) -> Option<Progress> {
+        let page =
+            self.page.get_or_init(|| ProgressPage::create(self.links.progress_page(self.links.incarnation, self.id)?).ok());
+        page.as_ref()?.slot(whose(writer, stream))
+    }
+}
