@@ -1,0 +1,183 @@
+//! The readers of a stream as its writer knows them: who they are, how far each is, and who can be watched.
+
+use tampu_types::Incarnation;
+
+use super::{
+    super::matched::{Matched, ReaderState, ReaderStatus},
+    DEPARTED, Outbox,
+};
+use crate::{
+    qos::Hold,
+    shared::Watch,
+    wire::{control::Mark, keys::ReaderCard},
+};
+
+impl Outbox {
+    /// A reader that wants this stream has come.
+    pub fn match_reader(&mut self, card: ReaderCard) {
+        self.unmatch(|reader| reader.is(card.incarnation, card.reader));
+        // Who stands in for a keeper begins where the last one stopped.
+        let start = if card.hold == Hold::Interim { self.kept_to } else { self.sealed() };
+        let acked_position = self.position_of(start);
+        let is_behind = self.position - acked_position > self.qos.credit as u64 / 2;
+        self.readers.push(Matched {
+            card,
+            start,
+            acked: start,
+            acked_position,
+            heard: false,
+            state: if is_behind { ReaderState::CatchingUp } else { ReaderState::Live },
+            lost: 0,
+            needs_copies: false,
+            linked: false,
+            watch: None,
+            attached: false,
+        });
+    }
+
+    /// A reader can no longer be reached, but may come back: it is not waited for, and what it misses is kept.
+    pub fn doubt_reader(&mut self, incarnation: Incarnation, reader: u32) {
+        for matched in self.readers.iter_mut().filter(|matched| matched.is(incarnation, reader)) {
+            matched.state = ReaderState::Lagging;
+        }
+    }
+
+    /// Whether somebody reads through the node, and whether somebody reads through a direct link.
+    pub fn ways(&self) -> (bool, bool) {
+        let linked = self.readers.iter().filter(|reader| reader.linked).count();
+        (linked < self.readers.len(), linked > 0)
+    }
+
+    /// Tells everybody who takes batches from the board that there is one; says whether that is everybody.
+    pub fn tell_attached(&self) -> bool {
+        let mut everybody = true;
+        for reader in &self.readers {
+            match &reader.watch {
+                Some(watch) if reader.attached => watch.tell(),
+                _ => everybody = false,
+            }
+        }
+        everybody
+    }
+
+    /// A reader has left.
+    pub fn unmatch_reader(&mut self, incarnation: Incarnation, reader: u32) -> bool {
+        self.unmatch(|matched| matched.is(incarnation, reader))
+    }
+
+    fn unmatch(&mut self, gone: impl Fn(&Matched) -> bool) -> bool {
+        let (left, stayed) = std::mem::take(&mut self.readers).into_iter().partition::<Vec<_>, _>(gone);
+        self.readers = stayed;
+        for reader in &left {
+            if self.departed.len() == DEPARTED {
+                self.departed.pop_front();
+            }
+            self.departed.push_back(ReaderStatus { state: ReaderState::Gone, ..reader.status() });
+        }
+        !left.is_empty()
+    }
+
+    /// A reader has said how far it is. Returns whether the writer may have been waiting for that.
+    pub fn acknowledge(&mut self, incarnation: Incarnation, mark: &Mark) -> bool {
+        if mark.leaving {
+            return self.unmatch_reader(incarnation, mark.reader);
+        }
+        let next = mark.next.min(self.sealed());
+        let Some(index) = self.readers.iter().position(|matched| matched.is(incarnation, mark.reader)) else { return false };
+        let matched = &mut self.readers[index];
+        matched.needs_copies |= mark.needs_copies;
+        matched.linked |= mark.linked;
+        matched.attached |= mark.attached;
+        let first_word = !matched.heard;
+        matched.heard = true;
+        // Only the first mark may lie before the start: a reader that fetches history, or resumes where it stopped.
+        if first_word && next < matched.start {
+            matched.state = ReaderState::CatchingUp;
+        } else if next <= matched.acked {
+            return first_word;
+        }
+        self.advance(index, next);
+        self.evict();
+        true
+    }
+
+    /// A reader is further.
+    fn advance(&mut self, index: usize, next: u64) {
+        let position = self.position_of(next);
+        let caught_up_at = self.position.saturating_sub(self.qos.credit as u64 / 2);
+        // What arrives undisturbed shows that the way holds more: a sixteenth of it is added.
+        let readers = self.readers.len() as u64;
+        let matched = &mut self.readers[index];
+        let gained = position.saturating_sub(matched.acked_position) / 16 / readers;
+        if matched.holds() {
+            self.window = (self.window + gained as usize).min(self.qos.credit);
+        }
+        matched.acked = next;
+        matched.acked_position = position;
+        if matched.card.hold.keeps() {
+            self.kept_to = self.kept_to.max(next);
+        }
+        if matched.state != ReaderState::Live && position >= caught_up_at {
+            matched.state = ReaderState::Live;
+        }
+    }
+
+    /// Looks how far the readers are whose progress can be seen.
+    pub fn look(&mut self) {
+        for index in 0..self.readers.len() {
+            let reader = &mut self.readers[index];
+            let Some(watch) = &reader.watch else { continue };
+            match watch.next() {
+                Some(next) if next > reader.acked => self.advance(index, next.min(self.sealed())),
+                Some(_) => {}
+                None => reader.watch = None,
+            }
+        }
+    }
+
+    /// Whether this reader names a place to look that is not looked at yet.
+    pub fn could_watch(&self, incarnation: Incarnation, mark: &Mark) -> bool {
+        mark.slot != 0 && self.readers.iter().any(|reader| reader.is(incarnation, mark.reader) && reader.watch.is_none())
+    }
+
+    /// This reader's progress can be seen from now on.
+    pub fn watch(&mut self, incarnation: Incarnation, reader: u32, watch: Watch) {
+        for matched in self.readers.iter_mut().filter(|matched| matched.is(incarnation, reader)) {
+            matched.watch = Some(watch.clone());
+        }
+    }
+
+    /// Whom to wait for until it has come to `target`, if everybody who has not can be watched: the one furthest behind.
+    pub fn furthest_behind(&self, target: u64) -> Option<Watch> {
+        let behind = || {
+            self.readers
+                .iter()
+                .filter(|reader| reader.card.reliable && reader.state == ReaderState::Live && reader.acked < target)
+        };
+        if behind().any(|reader| reader.watch.is_none()) {
+            return None;
+        }
+        behind().min_by_key(|reader| reader.acked)?.watch.clone()
+    }
+
+    /// Every reader as it stands, and the last that left.
+    pub fn statuses(&mut self) -> Vec<ReaderStatus> {
+        self.look();
+        self.readers.iter().map(Matched::status).chain(self.departed.iter().cloned()).collect()
+    }
+
+    /// The participants that read this stream, with what to offer each of their readers.
+    pub fn offers(&self) -> impl Iterator<Item = (Incarnation, u32, u64, bool)> + '_ {
+        self.readers.iter().map(|reader| (reader.card.incarnation, reader.card.reader, reader.start, reader.watch.is_some()))
+    }
+
+    pub fn matched(&self) -> usize {
+        self.readers.len()
+    }
+
+    /// Whether loans can go as descriptors: every reader can map this host's memory.
+    pub fn shares_memory(&self) -> bool {
+        let own = self.header.incarnation;
+        self.readers.iter().all(|reader| reader.heard && !reader.needs_copies && own.shares_host_with(reader.card.incarnation))
+    }
+}

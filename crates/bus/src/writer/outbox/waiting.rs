@@ -1,0 +1,124 @@
+//! Whether a writer may go on or waits for readers, for whom and how long; and which of its loans are still needed.
+
+use tampu_types::Incarnation;
+
+use super::{
+    super::matched::{Matched, ReaderState},
+    Admission, KEPT_OVERHEAD, Outbox,
+};
+
+impl Outbox {
+    /// Up to where the next batch may push samples out of the cache: where that is hardly larger than the credit, who still
+    /// needs them is waited for.
+    fn pushed_out(&self) -> u64 {
+        let mut beyond = (self.cache_taken + self.limit + KEPT_OVERHEAD).saturating_sub(self.qos.cache);
+        let mut pushed_out = 0;
+        for kept in &self.cache {
+            if beyond == 0 {
+                break;
+            }
+            beyond = beyond.saturating_sub(kept.taken);
+            pushed_out = kept.next;
+        }
+        pushed_out
+    }
+
+    /// Whether a write of `more` bytes may go on now.
+    pub fn admit(&mut self, now: u64) -> Admission {
+        let credit = self.window as u64;
+        let position = self.position;
+        let pushed_out = self.pushed_out();
+        let behind =
+            |reader: &Matched| reader.holds() && (position - reader.acked_position > credit || reader.acked < pushed_out);
+        if self.readers.iter().any(behind) {
+            self.look();
+        }
+        if !self.readers.iter().any(behind) {
+            self.end_wait(now);
+            return Admission::Go;
+        }
+        // Not for the first byte of room, or it would wait again at once.
+        let target = self.cache.partition_point(|kept| kept.end + credit * 3 / 4 <= position);
+        let target = self.cache.get(target).map_or(self.sealed(), |kept| kept.next);
+        self.wait_for(now, target, behind)
+    }
+
+    /// The same for room in the loan ring up to `needed` (a position): readers that still need older loans are waited for.
+    pub fn admit_loan(&mut self, now: u64, pins: impl Fn(u64) -> bool) -> Admission {
+        self.look();
+        let cache = &self.cache;
+        let building = self.building_loans;
+        let needs = |reader: &Matched| {
+            let index = cache.partition_point(|kept| kept.next <= reader.acked);
+            let oldest = cache.range(index..).find_map(|kept| kept.loans_from).or(building);
+            reader.holds() && oldest.is_some_and(&pins)
+        };
+        let waiting: Vec<bool> = self.readers.iter().map(needs).collect();
+        if !waiting.contains(&true) {
+            self.end_wait(now);
+            return Admission::Go;
+        }
+        let who: Vec<(Incarnation, u32)> = self
+            .readers
+            .iter()
+            .zip(&waiting)
+            .filter(|(_, waiting)| **waiting)
+            .map(|(reader, _)| (reader.card.incarnation, reader.card.reader))
+            .collect();
+        let done = self.cache.iter().find(|kept| kept.loans_from.is_some_and(|from| !pins(from)));
+        let target = done.map_or(self.sealed(), |kept| kept.first);
+        self.wait_for(now, target, |reader| who.iter().any(|&(incarnation, id)| reader.is(incarnation, id)))
+    }
+
+    fn wait_for(&mut self, now: u64, target: u64, behind: impl Fn(&Matched) -> bool) -> Admission {
+        let max_wait = self.qos.max_wait.as_nanos() as u64;
+        let since = *self.waiting_since.get_or_insert(now);
+        let waited = now.saturating_sub(since);
+        let full_left = max_wait.saturating_sub(waited);
+        let bounded_left = self.budget.left(since).saturating_sub(waited).min(full_left);
+        let mut longest = 0;
+        for reader in self.readers.iter_mut().filter(|reader| behind(reader)) {
+            let left = if reader.card.hold.keeps() { full_left } else { bounded_left };
+            if left == 0 {
+                reader.state = ReaderState::Lagging;
+            }
+            longest = longest.max(left);
+        }
+        if longest == 0 {
+            self.end_wait(now);
+            return Admission::Go;
+        }
+        Admission::Wait { target, longest }
+    }
+
+    fn end_wait(&mut self, now: u64) {
+        if let Some(since) = self.waiting_since.take() {
+            self.budget.left(since);
+            self.budget.spend(now.saturating_sub(since));
+        }
+    }
+
+    /// Forgets batches whose loans lie before `valid_from`: their memory is used again.
+    pub fn forget_loans_before(&mut self, valid_from: u64) {
+        // Loans are lent in order, so the first batch whose loans are still there ends the search.
+        let mut forgotten = 0;
+        for (index, kept) in self.cache.iter().enumerate() {
+            match kept.loans_from {
+                Some(from) if from < valid_from => forgotten = index + 1,
+                Some(_) => break,
+                None => {}
+            }
+        }
+        for _ in 0..forgotten {
+            self.drop_oldest();
+        }
+    }
+
+    /// Before which position nobody the writer waits for needs a loan any more.
+    pub fn loans_needed_from(&mut self) -> Option<u64> {
+        self.look();
+        let acked = self.readers.iter().filter(|reader| reader.holds()).map(|reader| reader.acked).min().unwrap_or(self.sealed());
+        let index = self.cache.partition_point(|kept| kept.next <= acked);
+        self.cache.range(index..).find_map(|kept| kept.loans_from).or(self.building_loans)
+    }
+}

@@ -1,0 +1,230 @@
+//! From a sample to the wire: admitted, put into a batch, sealed, and sent where readers are.
+
+use std::{
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use bytes::Bytes;
+use tampu_types::{BatchHeader, Partition, TopicName};
+
+use super::{BEAT_UNACKED, Batches, LOOK_AGAIN, Outbox, SHARED_AFTER, SHARED_FROM, Stream, TypeTag, Written, outbox::Admission};
+use crate::{
+    clock::Gate,
+    engine::Class,
+    error::{BusError, WriteError},
+    links::{Links, lock},
+    qos::Qos,
+    shared::{BatchRing, size_for},
+    wire::batch,
+};
+
+impl Stream {
+    pub fn open(
+        id: u32,
+        topic: &TopicName,
+        partition: &Partition,
+        tag: TypeTag,
+        qos: Qos,
+        links: Arc<Links>,
+    ) -> Result<Stream, BusError> {
+        let key = links.keys.data(topic, partition);
+        let node = links.engine.outlet(&key, Class::Data)?;
+        let direct = if qos.direct {
+            let (endpoint, engine) = links.engine.listen_direct()?;
+            Some((endpoint, engine.outlet(&key, Class::Data)?))
+        } else {
+            None
+        };
+        let header = BatchHeader {
+            domain: links.domain.clone(),
+            source: links.source.clone(),
+            incarnation: links.incarnation,
+            stream: id,
+            first: 0,
+            count: 0,
+            type_id: tag.id,
+            type_version: tag.version,
+            acquired: Default::default(),
+            sent: Default::default(),
+            clock: Default::default(),
+            tai_offset: 0,
+            flags: 0,
+        };
+        let outbox = Outbox::new(qos.clone(), links.engine.limits().batch, header, links.clock.monotonic());
+        Ok(Stream {
+            id,
+            topic: topic.clone(),
+            partition: partition.clone(),
+            tag,
+            qos,
+            outbox: Mutex::new(outbox),
+            gate: Gate::default(),
+            node,
+            direct,
+            ring: Mutex::default(),
+            batches_at: Mutex::new(Batches::Unused(SHARED_AFTER)),
+            last_send: AtomicU64::new(0),
+            answer_now: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
+            on_delivery: OnceLock::new(),
+            delivered: AtomicU64::new(0),
+            batches: AtomicU64::new(0),
+            waited: AtomicU64::new(0),
+            copied_loans: AtomicU64::new(0),
+            shared: AtomicU64::new(0),
+            refused: AtomicU64::new(0),
+            matched: AtomicUsize::new(0),
+            links,
+        })
+    }
+
+    pub(super) fn write(&self, sample: &[u8], urgent: bool) -> Result<Written, WriteError> {
+        let limit = self.links.engine.limits().message.min(i32::MAX as usize) - 1024;
+        if sample.len() > limit {
+            return Err(WriteError::TooLong { length: sample.len(), limit });
+        }
+        let (mut outbox, begun) = self.admitted(sample.len());
+        let sequence = outbox.append(sample);
+        self.send_if_due(&mut outbox, begun, urgent);
+        Ok(Written { sequence, matched: self.matched.load(Ordering::Relaxed) })
+    }
+
+    /// The outbox with room for a sample of this length, and when its batch was begun if this sample begins it.
+    pub(super) fn admitted(&self, length: usize) -> (MutexGuard<'_, Outbox>, Option<u64>) {
+        let mut outbox = lock(&self.outbox);
+        if outbox.overflows(length) {
+            self.send(&mut outbox);
+        }
+        if !outbox.is_empty() {
+            return (outbox, None);
+        }
+        loop {
+            let now = self.links.clock.monotonic();
+            let Admission::Wait { target, longest } = outbox.admit(now) else {
+                // Somebody else may have begun the batch while this worker waited.
+                let begun = outbox.is_empty().then_some(now);
+                outbox.begin(self.links.clock.utc());
+                return (outbox, begun);
+            };
+            outbox = self.wait(outbox, now, target, longest);
+        }
+    }
+
+    pub(super) fn wait<'a>(
+        &'a self,
+        outbox: MutexGuard<'a, Outbox>,
+        now: u64,
+        target: u64,
+        longest: u64,
+    ) -> MutexGuard<'a, Outbox> {
+        let seen = self.gate.openings();
+        let watch = outbox.furthest_behind(target);
+        let unheard = outbox.has_unheard();
+        drop(outbox);
+        // A reader that has not heard of the stream yet is not slow: it is to hear of it now, while it is waited for.
+        if unheard {
+            self.answer_now.store(true, Ordering::Release);
+            self.links.beat_soon();
+        }
+        // Acknowledgements that were lost are asked for again.
+        self.links.pulse_by(now + longest.min(BEAT_UNACKED));
+        match watch {
+            Some(watch) => watch.wait_for(target, Duration::from_nanos(longest.min(LOOK_AGAIN))),
+            None => self.links.clock.wait(&self.gate, seen, now + longest),
+        }
+        self.waited.fetch_add(self.links.clock.monotonic().saturating_sub(now), Ordering::Relaxed);
+        lock(&self.outbox)
+    }
+
+    pub(super) fn send_if_due(&self, outbox: &mut Outbox, begun: Option<u64>, urgent: bool) {
+        if urgent || outbox.is_full() {
+            self.send(outbox);
+        } else if let Some(now) = begun {
+            let last = self.last_send.load(Ordering::Relaxed);
+            let due = last + self.qos.linger.as_nanos() as u64;
+            if last == 0 || now >= due {
+                self.send(outbox);
+            } else {
+                self.links.pulse_by(due);
+            }
+        }
+    }
+
+    pub(super) fn send(&self, outbox: &mut Outbox) {
+        let clock = &self.links.clock;
+        outbox.tell_clock(clock.discipline());
+        let Some(bytes) = outbox.seal(clock.utc()) else { return };
+        self.last_send.store(clock.monotonic(), Ordering::Relaxed);
+        self.batches.fetch_add(1, Ordering::Relaxed);
+        let (bytes, everybody_has_it) = self.share(outbox, bytes);
+        if !everybody_has_it {
+            self.post(outbox, bytes);
+        }
+        if outbox.matched() > 0 {
+            self.links.pulse_by(clock.monotonic() + BEAT_UNACKED);
+        }
+    }
+
+    /// Sends a batch, or word of where it is.
+    fn post(&self, outbox: &Outbox, bytes: Bytes) {
+        let (by_node, by_link) = outbox.ways();
+        let mut refused = by_node && self.node.send(bytes.clone()).is_err();
+        if let (true, Some((_, link))) = (by_link, &self.direct) {
+            refused |= link.send(bytes).is_err();
+        }
+        if refused {
+            self.refused.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Puts a batch into shared memory if everybody can find it there; returns what to send, and whether nobody needs it sent.
+    fn share(&self, outbox: &Outbox, batch: Bytes) -> (Bytes, bool) {
+        if outbox.matched() == 0 || !outbox.shares_memory() {
+            return (batch, false);
+        }
+        let mut batches = lock(&self.batches_at);
+        if let Batches::Unused(idle) = &mut *batches {
+            *idle = idle.saturating_sub(batch.len().max(SHARED_AFTER / 64));
+            if *idle > 0 && !self.qos.direct {
+                return (batch, false);
+            }
+            let made = self.links.shared_dir.as_ref().and_then(|dir| {
+                let path = dir.join(format!("{}-{}.batches", self.links.incarnation, self.id));
+                BatchRing::create(path, size_for(self.qos.credit)).ok()
+            });
+            *batches = made.map_or(Batches::Nowhere, Batches::Ring);
+            // Readers learn of the board by the next heartbeat.
+            self.links.beat_soon();
+        }
+        let Batches::Ring(ring) = &mut *batches else { return (batch, false) };
+        let Some(place) = ring.put(&batch) else { return (batch, false) };
+        self.shared.fetch_add(1, Ordering::Relaxed);
+        let everybody = outbox.tell_attached();
+        (if batch.len() < SHARED_FROM { batch } else { batch::elsewhere(&batch, place) }, everybody)
+    }
+
+    /// Sends what has lingered long enough; returns when it wants to be asked again.
+    pub fn flush_lingering(&self, now: u64) -> Option<u64> {
+        let Ok(mut outbox) = self.outbox.try_lock() else {
+            // Somebody writes at this moment and will send or call again.
+            return Some(now + self.qos.linger.as_nanos() as u64);
+        };
+        if outbox.is_empty() {
+            return None;
+        }
+        let due = self.last_send.load(Ordering::Relaxed) + self.qos.linger.as_nanos() as u64;
+        if now < due {
+            return Some(due);
+        }
+        self.send(&mut outbox);
+        None
+    }
+
+    pub fn send_now(&self) {
+        self.send(&mut lock(&self.outbox));
+    }
+}
