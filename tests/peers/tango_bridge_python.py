@@ -446,8 +446,8 @@ OFFER = """
 import os, sys
 sys.path.insert(0, sys.argv[1])
 said = os.dup(1)
-import tango_bridge
-server = tango_bridge.Server()
+import bridge_to_tango
+server = bridge_to_tango.Server()
 server.pushes.bound = 100
 for wish in ({"attribute": "a"}, {"attribute": "a"}, {"attribute": "a"}, {"attribute": "b"}):
     server.offer(None, wish, 60)

@@ -37,7 +37,13 @@ const LAST_WORDS: usize = 8;
 const LATELY: Duration = Duration::from_secs(2);
 
 /// The Python side, file by file.
-const FILES: [(&str, &str); 1] = [("tango_bridge.py", include_str!("../../python/tango_bridge.py"))];
+const FILES: [(&str, &str); 5] = [
+    ("tango_bridge.py", include_str!("../../python/tango_bridge.py")),
+    ("bridge_lines.py", include_str!("../../python/bridge_lines.py")),
+    ("bridge_values.py", include_str!("../../python/bridge_values.py")),
+    ("bridge_from_tango.py", include_str!("../../python/bridge_from_tango.py")),
+    ("bridge_to_tango.py", include_str!("../../python/bridge_to_tango.py")),
+];
 /// The one of them that is started.
 const MAIN: &str = FILES[0].0;
 
