@@ -313,7 +313,7 @@ impl Names {
                     let stream = sample.stream;
                     let source = SourceInfo { source: stream.source.clone(), incarnation: stream.incarnation };
                     match sample.payload.with(Declaration::parse) {
-                        Ok(Ok(declaration)) => book.declared(&source, declaration),
+                        Ok(Ok(declaration)) => book.declared(&source, declaration, sample.sent),
                         _ => {
                             shared.refused.fetch_add(1, Ordering::Relaxed);
                         }

@@ -88,6 +88,41 @@ fn patterns_take_what_is_declared_later_and_lose_what_is_withdrawn() {
 }
 
 #[test]
+fn what_a_server_sends_of_a_new_attribute_before_it_is_followed_is_told_as_missing() {
+    let scene = Scene::new();
+    let server = scene.publisher("a", "vacuum");
+    scene.pass(20 * MS, &[&server], &[]);
+    let client = scene.subscriber("b", "panel");
+    let (log, without) = (Log::default(), Log::default());
+    let _subscription = client.client.subscribe(wish(&["*/vacuum/*/pressure"]), log.call());
+    let _without = client.client.subscribe(wish(&["*/vacuum/*/pressure"]).without_first(), without.call());
+    let _here = server.server.declare(scalar("sr/vacuum/1/pressure")).unwrap();
+    scene.pass(50 * MS, &[&server], &[&client]);
+    (log.take(), without.take());
+    // The client reads the server's stream already; of this attribute it has not heard.
+    let late = server.server.declare(scalar("sr/vacuum/2/pressure")).unwrap();
+    for number in 1..=5 {
+        late.push(Value::scalar(&f64::from(number))).unwrap();
+    }
+    server.server.send_now();
+    scene.pass(50 * MS, &[&server], &[&client]);
+    let missing = |told: &[Told]| -> u64 {
+        let of = |told: &Told| if let Missed::Exactly(from, to) = told.3 { to - from } else { 0 };
+        told.iter().map(of).sum()
+    };
+    let (first, rest) = (log.told(), without.told());
+    assert_eq!((first[0].0, missing(&first) + first.len() as u64), (Reason::First, 5), "{first:?}");
+    let updates = rest.iter().filter(|told| told.0 == Reason::Update).count() as u64;
+    assert_eq!(missing(&rest) + updates, 5, "{rest:?}");
+    // Who comes later misses nothing.
+    scene.pass(MS, &[&server], &[&client]);
+    let later = Log::default();
+    let _later = client.client.subscribe(wish(&["sr/vacuum/2/pressure"]), later.call());
+    scene.pass(50 * MS, &[&server], &[&client]);
+    assert_eq!(later.told(), [(Reason::First, 5, Some(5.0), Missed::Nothing)]);
+}
+
+#[test]
 fn a_restart_is_told_and_nothing_of_the_new_life_is_missing() {
     let scene = Scene::new();
     let client = scene.subscriber("a", "panel");

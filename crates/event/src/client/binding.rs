@@ -10,7 +10,7 @@ use tampu_types::event::{Missed, Reason};
 enum State {
     /// Until the current value comes that was asked for; what comes before is older.
     Waiting,
-    /// From the first event of this life on: the subscription was there before it. Up to this number nothing was a reading.
+    /// From the first event on: the subscription was there before the attribute was in this life. Up to this number nothing was a reading.
     Fresh(u64),
     /// All up to this number has been told.
     Live(u64),
@@ -42,10 +42,10 @@ pub(super) type Notices = [Option<Notice>; 2];
 const NOTHING: Notices = [None, None];
 
 impl Binding {
-    /// `again` says that an earlier life was bound; `before_life` that the subscription is older than this life.
-    pub fn new(first: bool, again: bool, before_life: bool) -> Binding {
+    /// `again` says that an earlier life was bound; `before_it` that the subscription is older than the attribute is in this life.
+    pub fn new(first: bool, again: bool, before_it: bool) -> Binding {
         Binding {
-            state: if again || before_life { State::Fresh(0) } else { State::Waiting },
+            state: if again || before_it { State::Fresh(0) } else { State::Waiting },
             resumes: again.then_some(Missed::Unknown),
             asked: false,
             first,

@@ -7,7 +7,7 @@ use std::{
 
 use tampu_bus::SourceInfo;
 use tampu_types::{
-    Incarnation,
+    Incarnation, Time,
     event::{AttributeName, Declaration, Presence, Reason},
 };
 
@@ -28,6 +28,8 @@ struct Entry {
     own: bool,
     redundant: bool,
     info: Arc<AttributeInfo>,
+    /// When it was declared first, as its server says.
+    since: Time,
 }
 
 impl Entry {
@@ -133,8 +135,8 @@ impl Book {
         }
     }
 
-    /// A server has spoken of an attribute.
-    pub fn declared(&mut self, source: &SourceInfo, declaration: Declaration) {
+    /// A server has spoken of an attribute, at this time.
+    pub fn declared(&mut self, source: &SourceInfo, declaration: Declaration, at: Time) {
         let Declaration { attribute, epoch, presence, own_stream: own, redundant, config, .. } = declaration;
         if attribute >= ATTRIBUTES_LIMIT {
             return;
@@ -145,8 +147,8 @@ impl Book {
         let page = self.pages.entry(name.clone()).or_default();
         let known = page.entries.iter().position(|entry| entry.is(incarnation, attribute));
         match (presence, known) {
-            (Presence::Declared, Some(at)) => {
-                let entry = &mut page.entries[at];
+            (Presence::Declared, Some(place)) => {
+                let entry = &mut page.entries[place];
                 (entry.own, entry.redundant) = (own, redundant);
                 if entry.info.epoch == epoch {
                     return;
@@ -163,12 +165,12 @@ impl Book {
                 let wild: Vec<Arc<Sub>> = self.wild.iter().filter(|sub| matches(sub, &config.name)).cloned().collect();
                 wild.iter().for_each(|sub| page.want(sub));
                 let info = Arc::new(AttributeInfo { number: attribute, epoch, config });
-                page.entries.push(Entry { source, attribute, own, redundant, info });
+                page.entries.push(Entry { source, attribute, own, redundant, info, since: at });
                 self.lives.entry(incarnation).or_default().insert(attribute, name.clone());
                 self.settle_new(&name, Some(incarnation));
             }
-            (Presence::Withdrawn, Some(at)) => {
-                page.entries.remove(at);
+            (Presence::Withdrawn, Some(place)) => {
+                page.entries.remove(place);
                 if let Some(life) = self.lives.get_mut(&incarnation) {
                     life.remove(&attribute);
                 }
@@ -265,7 +267,7 @@ impl Book {
                     self.wanted.push(key.clone());
                     Arc::default()
                 });
-                let target = Target { source: entry.source.clone(), attribute, own: entry.own };
+                let target = Target { source: entry.source.clone(), attribute, own: entry.own, since: entry.since };
                 let (info, sub, again) = (entry.info.clone(), bond.sub.clone(), bond.again);
                 inlet.order(Order::Bind { target, info, sub, again, new: new == Some(incarnation) });
                 bond.again = true;

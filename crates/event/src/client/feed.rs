@@ -16,7 +16,7 @@ use bytes::Bytes;
 use tampu_bus::{
     Alarm, BusError, Event as BusEvent, History, Participant, Reader, ReaderQos, SourceChange, SourceInfo, SourceState,
 };
-use tampu_types::{Incarnation, PartitionFilter, TopicFilter, event::Reason};
+use tampu_types::{Incarnation, PartitionFilter, Time, TopicFilter, event::Reason};
 
 use super::{
     binding::Binding,
@@ -53,6 +53,8 @@ pub(super) struct Target {
     pub source: Arc<SourceInfo>,
     pub attribute: u32,
     pub own: bool,
+    /// Since when it is there, by its server's clock.
+    pub since: Time,
 }
 
 /// What the book has a feed do.
@@ -264,8 +266,8 @@ impl Feed {
         let route = source.routes[index]
             .get_or_insert_with(|| Box::new(Route { info: info.clone(), own: target.own, bound: Vec::new(), kept: None }));
         route.info = info;
-        let before_life = incarnation.start > sub.created.max(0).cast_unsigned();
-        let binding = Binding::new(sub.wish.first, again, before_life);
+        let begun = incarnation.start.max(target.since.0.max(0).cast_unsigned());
+        let binding = Binding::new(sub.wish.first, again, begun > sub.created.max(0).cast_unsigned());
         sub.bound.fetch_add(1, Ordering::Relaxed);
         self.inlet.bindings.fetch_add(1, Ordering::Relaxed);
         if again {
