@@ -256,7 +256,9 @@ fn take(slot: &Slot, peer: &Peer, number: u64, hello: &Hello, stream: &TcpStream
 impl Tenant<'_> {
     fn serve(mut self, shared: &Shared, mut stream: TcpStream, mut reader: FrameReader) {
         let payload = self.welcome.encode();
-        let told = write(&mut stream, &Header::of(Kind::Welcome).over(&payload, true), &payload);
+        let mut again = lock(&self.slot.flow).told();
+        let told = write(&mut stream, &Header::of(Kind::Welcome).over(&payload, true), &payload)
+            .and_then(|()| answer(&mut stream, &mut again));
         let why = match told {
             Ok(()) => {
                 let change =

@@ -74,6 +74,8 @@ impl Goal {
 /// A connection that was made.
 pub(super) struct Made {
     pub stream: TcpStream,
+    /// What has read the Welcome, and perhaps some of what is behind it.
+    pub reader: FrameReader,
     pub seat: Option<Seat>,
     pub datagrams: Option<Outlet>,
     pub welcome: Welcome,
@@ -205,7 +207,8 @@ fn greet(inner: &Inner, goal: &Goal, mut stream: TcpStream, refusals: &mut usize
                     Transport::Udp | Transport::Multicast => Some(datagrams(&stream, &welcome.place).map_err(Failed::Io)?),
                     _ => None,
                 };
-                Ok(Made { stream, seat, datagrams, welcome })
+                reader.set_deadline(None);
+                Ok(Made { stream, reader, seat, datagrams, welcome })
             }
             Kind::Refuse => {
                 let refuse = Refuse::decode(payload).map_err(|bad| Failed::Garbled(bad.to_string()))?;

@@ -31,6 +31,7 @@ mod writing;
 /// What a connection is made of: its socket, and where data goes by shared memory, the place there and the first frame that is in it.
 pub(super) struct Wire {
     pub stream: TcpStream,
+    pub reader: FrameReader,
     pub seat: Option<(Seat, u64)>,
     /// Where data goes as datagrams.
     pub datagrams: Option<Datagrams>,
@@ -196,7 +197,7 @@ impl Link {
         let shared = wire.seat.as_ref().map(|(_, shared)| *shared);
         self.seat = wire.seat.map(|(seat, _)| seat);
         self.datagrams = wire.datagrams;
-        self.reader = FrameReader::new(CONTROL_LIMIT);
+        self.reader = wire.reader;
         self.partial = None;
         self.last_write = now;
         self.progress = now;
@@ -204,8 +205,8 @@ impl Link {
         self.known = true;
         match self.status {
             LinkStatus::Broken if sequence > 0 => {
+                // What it had to say before that may have ended with the connection: it is said again, before its next answer.
                 self.acked = self.acked.max(sequence.min(window.end()));
-                self.answered = self.answered.max(self.acked);
                 if sequence < self.hold {
                     // What was on its way when the connection broke was given up meanwhile.
                     let to = self.lost.ranges.first().map_or(offset, |first| first.from.max(offset));

@@ -86,7 +86,7 @@ impl Inner {
 
     /// It is connected.
     pub(in crate::sender) fn attach(&self, key: &str, made: Made, address: String) {
-        let Made { stream, seat, datagrams, welcome } = made;
+        let Made { stream, reader, seat, datagrams, welcome } = made;
         let mut core = lock(&self.core);
         let Core { numbering, window, links, checked, ring, ring_from, patience, .. } = &mut *core;
         let seat = seat.filter(|_| welcome.transport == Transport::Shm);
@@ -108,7 +108,7 @@ impl Inner {
             link.transport = welcome.transport;
             let grouped = welcome.transport == Transport::Multicast;
             let datagrams = datagrams.map(|outlet| Datagrams::new(outlet, welcome.room, grouped));
-            let wire = Wire { stream, seat: seat.map(|seat| (seat, *ring_from)), datagrams };
+            let wire = Wire { stream, reader, seat: seat.map(|seat| (seat, *ring_from)), datagrams };
             link.attach(wire, (welcome.sequence, welcome.offset), window, &reset);
             link.tell_patience(self.session, *patience);
         }

@@ -91,7 +91,7 @@ impl Core {
             if link.status != LinkStatus::Broken {
                 continue;
             }
-            if link.acked >= self.window.end() && self.numbering.phase() != Phase::Data {
+            if link.answered >= self.window.end() && self.numbering.phase() != Phase::Data {
                 // Nothing is open between the two.
                 let why = std::mem::take(&mut link.why);
                 link.turn(LinkStatus::Connecting, why);
