@@ -25,6 +25,7 @@ use crate::{
     name::Name,
     sending::Phase,
     shm::{Look, View},
+    time::until,
 };
 
 /// How long reading waits before it looks whether it shall go on.
@@ -97,7 +98,7 @@ fn slot_of<'a>(shared: &'a Shared, hello: &Hello) -> Option<&'a Slot> {
 
 /// The caller's Hello; `None` where it says something else, or nothing.
 fn hear(shared: &Shared, stream: &mut TcpStream, reader: &mut FrameReader) -> Option<Hello> {
-    let until = Instant::now() + shared.settings.hello;
+    let until = until(shared.settings.hello);
     // Also for one that goes on saying a little.
     reader.set_deadline(Some(until));
     while Instant::now() < until && !shared.closing.load(Ordering::Acquire) {

@@ -12,7 +12,7 @@ use std::{
 use crate::{
     frame::{ASK, BadFrame, Header, Kind},
     handler::{CallbackError, Connection, Data, End, Handler, Peer, Start},
-    message::{Cause, Fault, FaultKind, Lost, Patience},
+    message::{Cause, Fault, FaultKind, LEAST_FRAME, Lost, Patience},
     name::Name,
     receiving::{Judged, Losses, LostRange, Machine, Verdict},
     sending::Phase,
@@ -30,7 +30,7 @@ pub struct FlowSettings {
     pub name: Name,
     /// Whether it asks for checksums. They are made where one of both ends asks.
     pub checked: bool,
-    /// The longest frame it takes, bytes.
+    /// The longest frame it takes, bytes; less than 1024 counts as that.
     pub frame: u32,
     /// A call of the handler that takes longer is told as slow.
     pub callback_limit: Duration,
@@ -157,7 +157,8 @@ pub(crate) struct ReceivedFlow {
 }
 
 impl ReceivedFlow {
-    pub fn new(settings: FlowSettings, handler: Box<dyn Handler>) -> ReceivedFlow {
+    pub fn new(mut settings: FlowSettings, handler: Box<dyn Handler>) -> ReceivedFlow {
+        settings.frame = settings.frame.max(LEAST_FRAME);
         ReceivedFlow {
             settings,
             gauges: Arc::default(),

@@ -13,7 +13,7 @@ use super::flow::{Inner, SendFlow, Slow};
 use crate::{
     datagram::Outlet,
     frame::{Header, Kind},
-    message::{CONTROL_LIMIT, Hello, Refusal, Refuse, Transport, VERSION, Welcome},
+    message::{CONTROL_LIMIT, Hello, LEAST_FRAME, Refusal, Refuse, Transport, VERSION, Welcome},
     receiver::{
         OpenError,
         reading::{Came, FrameReader},
@@ -200,6 +200,10 @@ fn greet(inner: &Inner, goal: &Goal, mut stream: TcpStream, refusals: &mut usize
             Kind::Welcome => {
                 let welcome = Welcome::decode(payload).map_err(|bad| Failed::Garbled(bad.to_string()))?;
                 stream.set_nonblocking(true).map_err(Failed::Io)?;
+                let least = settings.frame.min(LEAST_FRAME);
+                if welcome.frame < least {
+                    return Err(Failed::Garbled(format!("frames of {} bytes, {least} at least are wanted", welcome.frame)));
+                }
                 if welcome.transport != hello.transport && welcome.transport != Transport::Tcp {
                     return Err(Failed::Garbled(format!("{} where {} was asked for", welcome.transport, hello.transport)));
                 }

@@ -50,6 +50,8 @@ pub(super) struct Link {
     /// Why it was cut, until it takes part again.
     pub cut: Option<CutCause>,
     pub transport: Transport,
+    /// The longest payload it takes.
+    pub frame: usize,
     pub stream: Option<Arc<TcpStream>>,
     reader: FrameReader,
     /// The next frame to be written.
@@ -105,6 +107,7 @@ impl Link {
             refusal: None,
             cut: None,
             transport: Transport::Tcp,
+            frame: usize::MAX,
             stream: None,
             reader: FrameReader::new(CONTROL_LIMIT),
             next: 0,
@@ -287,19 +290,17 @@ impl Link {
         self.lost_bytes = self.lost_bytes.saturating_add(self.lost.add(lost));
     }
 
-    /// Only the frame under way and this one are sent to it.
+    /// Only the frame under way and this one are sent to it, which takes part.
     pub fn reset(&mut self, reset: Framed, window: &Window) {
         self.owed.clear();
-        if self.takes_part() {
-            self.owed.push_back(reset);
-            self.next = window.end();
-            self.hold = window.end();
-        }
+        self.owed.push_back(reset);
+        self.next = window.end();
+        self.hold = window.end();
     }
 
     /// As [`Link::reset`], where frames are told of in shared memory: the reset is the last of them.
     pub fn reset_shared(&mut self, reset: u64) -> bool {
-        let Some(seat) = self.seat.as_ref().filter(|_| self.takes_part()) else { return false };
+        let Some(seat) = &self.seat else { return false };
         seat.begin_at(reset);
         self.next = reset + 1;
         self.hold = self.hold.max(reset);

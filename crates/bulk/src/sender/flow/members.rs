@@ -94,7 +94,6 @@ impl Inner {
             ring.clone_from(&lock(&self.offered));
             *ring_from = window.end();
         }
-        numbering.shorten(welcome.frame as usize);
         *checked |= welcome.checked;
         let reset = Header {
             session: self.session,
@@ -106,10 +105,15 @@ impl Inner {
         if let Some(link) = links.iter_mut().find(|link| link.key == key && !link.removed) {
             link.peer = Peer { source: welcome.source.clone(), incarnation: welcome.incarnation, address };
             link.transport = welcome.transport;
+            link.frame = welcome.frame as usize;
             let grouped = welcome.transport == Transport::Multicast;
             let datagrams = datagrams.map(|outlet| Datagrams::new(outlet, welcome.room, grouped));
             let wire = Wire { stream, reader, seat: seat.map(|seat| (seat, *ring_from)), datagrams };
             link.attach(wire, (welcome.sequence, welcome.offset), window, &reset);
+            if link.takes_part() {
+                // It came again by a way that takes less.
+                numbering.fit(numbering.frame().min(link.frame));
+            }
             link.tell_patience(self.session, *patience);
         }
         drop(core);
