@@ -106,6 +106,7 @@ mod tests {
             stream: "correlator".to_owned(),
             flow: "spectra".to_owned(),
             place: "/proc/1/fd/3".to_owned(),
+            port: 4711,
         }
     }
 

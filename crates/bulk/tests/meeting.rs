@@ -10,6 +10,7 @@ use std::{sync::Arc, time::Duration};
 use support::{Log, Told, WAIT, answerer::Door, bytes_of, eventually, pattern, receiver, sender, sender_as};
 use tampu_bulk::{
     Sender, directory,
+    frame::Kind,
     message::{Refusal, Transport},
     receiver::Identity,
     sender::{SendError, SendFlow},
@@ -77,6 +78,24 @@ fn a_receiver_of_short_frames_shortens_those_of_the_others_only_while_it_is_ther
     assert_eq!(longest(&sender, &log), 256 << 10);
     flow.start(&vec![0; 200_000]).unwrap();
     assert!(flow.stop().unwrap().complete());
+}
+
+#[test]
+fn who_comes_late_is_told_which_transfer_it_has_no_part_in() {
+    let (early, log) = receiver(|_| (), |_| ());
+    let sender = sender(|_| ());
+    sender.connect(&early.target()).unwrap();
+    let flow = &sender.flows()[0];
+    flow.start(b"").unwrap();
+    assert!(flow.stop().unwrap().complete());
+    flow.start(b"").unwrap();
+    let door = Door::open();
+    sender.connect(&door.target()).unwrap();
+    let mut late = door.welcome();
+    assert_eq!(late.until(Kind::Ping).transfer, 2);
+    drop((late, door));
+    assert!(flow.stop().unwrap().complete());
+    log.take_until_stop();
 }
 
 #[test]

@@ -226,7 +226,8 @@ fn datagrams(shared: &Shared, stream: &TcpStream, hello: &Hello) -> Result<Datag
         Transport::Multicast => Some(hello.place.parse()?),
         _ => None,
     };
-    Datagrams::open(stream, shared.settings.socket_buffer, group.as_ref())
+    let port = Some(hello.port).filter(|port| *port > 0).ok_or(NotJoined::NoPort)?;
+    Datagrams::open(stream, port, shared.settings.socket_buffer, group.as_ref())
 }
 
 /// Gives the flow to the caller, unless another sender has it.

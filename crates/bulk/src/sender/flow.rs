@@ -309,7 +309,7 @@ impl Flow {
         core.hurried = true;
         if core.patience != patience {
             core.patience = patience;
-            core.links.iter_mut().for_each(|link| link.tell_patience(self.inner.session, patience));
+            core.links.iter_mut().for_each(|link| link.tell_patience(self.inner.session, patience, 0));
         }
     }
 

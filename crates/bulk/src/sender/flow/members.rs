@@ -114,7 +114,8 @@ impl Inner {
                 // It came again by a way that takes less.
                 numbering.fit(numbering.frame().min(link.frame));
             }
-            link.tell_patience(self.session, *patience);
+            let past = if link.takes_part() { 0 } else { numbering.transfer() };
+            link.tell_patience(self.session, *patience, past);
         }
         drop(core);
         self.changed.notify_all();
