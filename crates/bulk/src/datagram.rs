@@ -33,8 +33,8 @@ pub(crate) const ROOM_A_DATAGRAM: u32 = 256;
 const LONE: usize = 16 << 10;
 /// Bytes of one call: what an IP packet can be long, without its headers.
 const CALL: usize = 65_000;
-/// How long a full socket is waited for; then the datagram is lost, as it may be anywhere.
-const FULL: Duration = Duration::from_millis(100);
+/// How long a full socket is waited for; then the datagram is lost, as it may be anywhere. All of its flow wait as long.
+const FULL: Duration = Duration::from_millis(20);
 /// What a datagram, or the kernel's joined neighbours, can be long.
 const LONGEST: usize = 1 << 16;
 /// Long datagrams taken at once: few, so that they are still in a cache when they are looked at.
@@ -67,51 +67,54 @@ impl Outlet {
     }
 
     /// Sends a frame as a datagram, with those behind it: [`Outlet::flush`] sends the last. It may be lost here as anywhere on its way:
-    /// its receiver asks for it again.
-    pub fn send(&mut self, framed: &Framed) {
+    /// its receiver asks for it again. Says whether the socket takes more: it was full for as long as is waited otherwise.
+    pub fn send(&mut self, framed: &Framed) -> bool {
         let length = framed.wire_len();
         if length > LONE || self.state.max_gso_segments() == 1 {
-            self.flush();
-            return self.send_alone(&[IoSlice::new(&framed.head), IoSlice::new(&framed.bytes)]);
+            return self.flush() && self.send_alone(&[IoSlice::new(&framed.head), IoSlice::new(&framed.bytes)]);
         }
         let count = self.batch.len() / self.length.max(1);
+        let mut takes_more = true;
         if length > self.length || self.batch.len() + length > CALL || count >= self.state.max_gso_segments() {
-            self.flush();
+            takes_more = self.flush();
             self.length = length;
         }
         self.batch.extend_from_slice(&framed.head);
         self.batch.extend_from_slice(&framed.bytes);
         if length < self.length {
             // Only the last may be shorter.
-            self.flush();
+            takes_more &= self.flush();
         }
+        takes_more
     }
 
-    /// Sends what waits.
-    pub fn flush(&mut self) {
+    /// Sends what waits. Says whether the socket takes more.
+    pub fn flush(&mut self) -> bool {
         if self.batch.is_empty() {
-            return;
+            return true;
         }
         self.calls += 1;
         let segment = (self.batch.len() > self.length).then_some(self.length);
         let whole = Transmit { destination: self.to, ecn: None, contents: &self.batch, segment_size: segment, src_ip: None };
         let sent = self.state.try_send(UdpSockRef::from(&self.socket), &whole);
         let batch = std::mem::take(&mut self.batch);
-        if sent.is_err_and(|why| why.kind() != io::ErrorKind::WouldBlock) {
+        let takes_more = match sent {
+            Ok(()) => true,
+            Err(why) if why.kind() == io::ErrorKind::WouldBlock => false,
             // This card or network cannot have them at once.
-            for datagram in batch.chunks(self.length) {
-                self.send_alone(&[IoSlice::new(datagram)]);
-            }
-        }
+            Err(_) => batch.chunks(self.length).all(|datagram| self.send_alone(&[IoSlice::new(datagram)])),
+        };
         self.batch = batch;
         self.batch.clear();
         self.length = 0;
+        takes_more
     }
 
-    fn send_alone(&mut self, pieces: &[IoSlice<'_>]) {
+    fn send_alone(&mut self, pieces: &[IoSlice<'_>]) -> bool {
         self.calls += 1;
         // A connected socket knows where; one for a group is connected to it.
-        let _ = sendmsg(&self.socket, pieces, &mut SendAncillaryBuffer::default(), SendFlags::NOSIGNAL);
+        let sent = sendmsg(&self.socket, pieces, &mut SendAncillaryBuffer::default(), SendFlags::NOSIGNAL);
+        sent != Err(rustix::io::Errno::AGAIN)
     }
 }
 
@@ -121,9 +124,9 @@ pub(crate) struct Inlet {
     socket: UdpSocket,
     state: UdpSocketState,
     buffers: Vec<Vec<u8>>,
-    /// Only those of this sender are taken: its address, and its port where that is known.
+    /// Only those of this sender are taken: its address and port.
     from: IpAddr,
-    port: Option<u16>,
+    port: u16,
     /// Bytes that wait in the kernel at most, its bookkeeping included.
     pub buffer: usize,
 }
@@ -131,7 +134,7 @@ pub(crate) struct Inlet {
 impl Inlet {
     /// Takes from this socket what comes from there, payloads of at most `frame` bytes. Its buffer shall have so many bytes; a system
     /// that allows less gives less.
-    pub fn new(socket: UdpSocket, from: IpAddr, port: Option<u16>, frame: u32, buffer: usize) -> io::Result<Inlet> {
+    pub fn new(socket: UdpSocket, from: IpAddr, port: u16, frame: u32, buffer: usize) -> io::Result<Inlet> {
         let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
         // Beyond what the system allows everybody, where this process may.
         if sockopt::set_socket_recv_buffer_size_force(&socket, buffer).is_err() {
@@ -159,7 +162,7 @@ impl Inlet {
         };
         drop(slices);
         for (meta, buffer) in metas[..count].iter().zip(&self.buffers) {
-            if meta.addr.ip().to_canonical() != self.from || self.port.is_some_and(|port| port != meta.addr.port()) {
+            if meta.addr.ip().to_canonical() != self.from || self.port != meta.addr.port() {
                 continue;
             }
             for datagram in buffer[..meta.len.min(buffer.len())].chunks(meta.stride.max(1)) {
@@ -211,7 +214,8 @@ mod tests {
 
     fn pair(frame: u32) -> (Outlet, Inlet) {
         let (here, there) = (UdpSocket::bind("127.0.0.1:0").unwrap(), UdpSocket::bind("127.0.0.1:0").unwrap());
-        let inlet = Inlet::new(there, here.local_addr().unwrap().ip(), None, frame, 1 << 20).unwrap();
+        let from = here.local_addr().unwrap();
+        let inlet = Inlet::new(there, from.ip(), from.port(), frame, 1 << 20).unwrap();
         let to = inlet.address().unwrap();
         here.connect(to).unwrap();
         (Outlet::new(here, to).unwrap(), inlet)
@@ -271,9 +275,21 @@ mod tests {
     }
 
     #[test]
+    fn a_socket_that_stays_full_is_waited_for_once() {
+        let (outlet, _) = pair(LOCAL);
+        let (here, _there) = std::os::unix::net::UnixDatagram::pair().unwrap();
+        here.set_write_timeout(Some(FULL)).unwrap();
+        // Nobody reads, and this kind of socket blocks then.
+        let mut full = Outlet { socket: std::os::fd::OwnedFd::from(here).into(), ..outlet };
+        let frames = 10_000;
+        let taken = (1..=frames).take_while(|sequence| full.send(&framed(*sequence, LOCAL as usize))).count() as u64;
+        assert!((1..frames).contains(&taken), "{taken}");
+        assert_eq!(full.calls, taken + 1, "the one that was lost was the last that was tried");
+    }
+
+    #[test]
     fn what_a_stranger_sends_is_not_taken() {
         let (mut outlet, mut inlet) = pair(NETWORK);
-        inlet.port = Some(outlet.socket.local_addr().unwrap().port());
         let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
         stranger.send_to(b"no frame", inlet.address().unwrap()).unwrap();
         outlet.send(&framed(1, 5));

@@ -1,7 +1,8 @@
 //! A multicast group: where a flow's data goes once for all receivers, and how the two ends name it to one another.
 //!
-//! IPv4 alone. A group stays on the host unless its sender names another interface, and a receiver joins it only at the interface its
-//! sender's connection came to: whoever listens on the loopback is not opened to a network by what a sender says.
+//! IPv4 alone. A group stays on the host unless its sender names another interface. A receiver joins it at the interface its sender's
+//! connection came to or, where both are on one host, at the one that the sender names; one that listens on the loopback joins it there
+//! only, so nobody is opened to a network by what a sender says.
 
 use std::{
     fmt, io,
@@ -107,6 +108,8 @@ pub(crate) enum NotJoined {
     OnlyThere,
     #[error("the connection is one of IPv6, the group one of IPv4")]
     Version,
+    #[error("the sender does not name the port its datagrams come from")]
+    NoPort,
     #[error("{0}")]
     Io(#[from] io::Error),
 }

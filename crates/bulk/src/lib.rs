@@ -81,6 +81,7 @@ mod datagram;
 mod poll;
 mod reorder;
 mod shm;
+mod time;
 
 pub use distributor::Distributor;
 pub use name::Name;

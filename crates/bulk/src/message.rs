@@ -16,6 +16,9 @@ pub const VERSION: u16 = 1;
 /// The longest control payload, bytes; a parameter's limit is that of data frames.
 pub const CONTROL_LIMIT: u32 = 16 << 10;
 
+/// Who takes frames no longer than a shorter one has no receiver's part: it would cost all the others theirs.
+pub const LEAST_FRAME: u32 = 1 << 10;
+
 /// The longest text of a control frame, bytes. Longer ones are cut when they are written.
 pub const TEXT_LIMIT: usize = 1 << 10;
 
@@ -103,6 +106,7 @@ mod tests {
             stream: "correlator".to_owned(),
             flow: "spectra".to_owned(),
             place: "/proc/1/fd/3".to_owned(),
+            port: 4711,
         }
     }
 

@@ -216,9 +216,9 @@ impl Receiver {
             if slots.iter().any(|slot| slot.settings.name == flow.name) {
                 return Err(OpenError::Twice(flow.name));
             }
-            let received = ReceivedFlow::new(flow.clone(), handler);
+            let received = ReceivedFlow::new(flow, handler);
             slots.push(Slot {
-                settings: flow,
+                settings: received.settings.clone(),
                 refused: AtomicU64::new(0),
                 told_refused: Mutex::default(),
                 gauges: received.gauges.clone(),

@@ -50,6 +50,19 @@ impl Losses {
         }
         bytes
     }
+
+    /// Remembers what of it is not remembered yet: whoever tells it may have told it before, or part of it. Says how many bytes are new.
+    pub fn learn(&mut self, lost: LostRange) -> u64 {
+        let Some(end) = lost.to else { return self.add(lost) };
+        // Known ranges lie in order but for those of two ends, which are few; so each is looked at.
+        let mut new = vec![(lost.from, end)];
+        for known in &self.ranges {
+            let to = known.to.unwrap_or(u64::MAX);
+            let around = |(from, end): (u64, u64)| [(from, end.min(known.from)), (from.max(to), end)];
+            new = new.into_iter().flat_map(around).filter(|(from, end)| from < end).collect();
+        }
+        new.into_iter().map(|(from, to)| self.add(LostRange { from, to: Some(to), ..lost })).sum()
+    }
 }
 
 /// What is to be done with a frame, after what [`Judged`] says beside it.

@@ -42,11 +42,16 @@ pub(crate) struct Reorder {
     kept: usize,
     /// Frames before this one were sent, as the sender says.
     told: u64,
+    /// Up to this transfer there is none that would begin here.
+    past: u64,
 }
 
 impl Reorder {
     /// Keeps a datagram that came too early, where there is room.
-    pub fn hold(&mut self, header: &Header, payload: &[u8]) {
+    pub fn hold(&mut self, header: &Header, payload: &[u8], under_way: Option<u64>) {
+        if header.transfer <= self.past && under_way != Some(header.transfer) {
+            return;
+        }
         let bytes = payload.len() + COST;
         // Of two that claim one place, the earlier transfer's: a later one's has no place before the end of this one.
         let taken = self.held.get(&header.sequence).is_some_and(|held| held.kept || held.header.transfer <= header.transfer);
@@ -77,6 +82,17 @@ impl Reorder {
     /// The sender has sent all before this frame.
     pub fn tell(&mut self, before: u64) {
         self.told = self.told.max(before);
+    }
+
+    /// The receiver has no part in transfers up to this one, but for the one under way: their data is not kept.
+    pub fn leave_out(&mut self, past: u64, under_way: Option<u64>) {
+        self.past = self.past.max(past);
+        let bytes = &mut self.bytes;
+        self.held.retain(|_, held| {
+            let goes = !held.kept && held.header.transfer <= past && under_way != Some(held.header.transfer);
+            *bytes -= if goes { held.payload.len() + COST } else { 0 };
+            !goes
+        });
     }
 
     /// The frame whose turn it is in this transfer, if it is here. What came twice goes.
@@ -162,7 +178,7 @@ mod tests {
                 if !to_send.is_empty() {
                     let sequence = to_send.remove(place % to_send.len().min(5));
                     if fate > 0 {
-                        reorder.hold(&frame(sequence), &[0; 10]);
+                        reorder.hold(&frame(sequence), &[0; 10], Some(0));
                     }
                     while let Some((header, _)) = reorder.next(expected, 0) {
                         came.push(header.sequence);
@@ -181,7 +197,7 @@ mod tests {
     fn what_is_missing_is_told_in_ranges_and_what_is_held_is_bounded() {
         let mut reorder = Reorder::default();
         for sequence in [5, 6, 9] {
-            reorder.hold(&Header { sequence, ..Header::of(Kind::Data) }, b"x");
+            reorder.hold(&Header { sequence, ..Header::of(Kind::Data) }, b"x", Some(0));
         }
         reorder.tell(12);
         assert_eq!(reorder.missing(3, 0), [(3, 5), (7, 9), (10, 12)]);
@@ -189,7 +205,7 @@ mod tests {
         for length in [10_000, 0] {
             let mut reorder = Reorder::default();
             for sequence in 100..200_000 {
-                reorder.hold(&Header { sequence, ..Header::of(Kind::Data) }, &vec![0; length]);
+                reorder.hold(&Header { sequence, ..Header::of(Kind::Data) }, &vec![0; length], Some(0));
             }
             assert!(reorder.bytes <= HELD_LIMIT && reorder.held.len() <= HELD_LIMIT / (length + COST));
             // An end finds its place although there is none for data.
@@ -209,7 +225,7 @@ mod tests {
     #[test]
     fn data_of_a_later_transfer_is_not_taken_for_the_end_of_this_one() {
         let mut reorder = Reorder::default();
-        reorder.hold(&Header { sequence: 9, transfer: 2, ..Header::of(Kind::Data) }, b"x");
+        reorder.hold(&Header { sequence: 9, transfer: 2, ..Header::of(Kind::Data) }, b"x", Some(0));
         assert_eq!(reorder.give_up(1), None);
         reorder.keep(&Header { sequence: 7, transfer: 1, ..Header::of(Kind::Stop) }, b"", 0).unwrap();
         assert_eq!(reorder.give_up(1).map(|(header, _)| header.kind), Some(Kind::Stop));
@@ -217,12 +233,29 @@ mod tests {
         assert_eq!(reorder.give_up(2).map(|(header, _)| header.sequence), Some(9));
         // Nor does it take the place of what is to come.
         let frame = |transfer| Header { sequence: 3, transfer, ..Header::of(Kind::Data) };
-        reorder.hold(&frame(9), b"x");
+        reorder.hold(&frame(9), b"x", Some(0));
         reorder.tell(4);
         assert_eq!((reorder.missing(3, 1), reorder.next(3, 1)), (vec![(3, 4)], None));
-        reorder.hold(&frame(9), b"x");
-        reorder.hold(&frame(1), b"x");
+        reorder.hold(&frame(9), b"x", Some(0));
+        reorder.hold(&frame(1), b"x", Some(0));
         assert_eq!((reorder.next(3, 1).map(|(header, _)| header.transfer), reorder.bytes), (Some(1), 0));
+    }
+
+    #[test]
+    fn transfers_that_a_receiver_has_no_part_in_take_no_memory() {
+        let frame = |sequence, transfer| Header { sequence, transfer, ..Header::of(Kind::Data) };
+        let mut reorder = Reorder::default();
+        for transfer in 1..=4 {
+            reorder.hold(&frame(10 * transfer, transfer), b"x", Some(2));
+        }
+        reorder.leave_out(3, Some(2));
+        assert_eq!(reorder.held.keys().copied().collect::<Vec<_>>(), [20, 40]);
+        for transfer in 1..=4 {
+            reorder.hold(&frame(100 * transfer, transfer), b"x", Some(2));
+        }
+        assert_eq!(reorder.held.keys().copied().collect::<Vec<_>>(), [20, 40, 200, 400]);
+        reorder.leave_out(4, None);
+        assert_eq!((reorder.held.len(), reorder.bytes), (0, 0));
     }
 
     #[test]
@@ -230,7 +263,7 @@ mod tests {
         let mut reorder = Reorder::default();
         let lost = Header { sequence: 5, ..Header::of(Kind::Lost) };
         reorder.keep(&lost, b"", 9).unwrap();
-        reorder.hold(&Header { sequence: 9, ..Header::of(Kind::Data) }, b"x");
+        reorder.hold(&Header { sequence: 9, ..Header::of(Kind::Data) }, b"x", Some(0));
         reorder.tell(10);
         assert_eq!(reorder.missing(3, 0), [(3, 5)], "what is left out is not asked for");
         assert_eq!(reorder.next(4, 0), None);

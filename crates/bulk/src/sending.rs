@@ -69,12 +69,14 @@ pub struct Numbering {
     offset: u64,
     session: u32,
     frame: usize,
+    wanted: usize,
 }
 
 impl Numbering {
     /// A flow with this number of its own, whose payloads are at most this long.
     pub fn new(session: u32, frame: usize) -> Numbering {
-        Numbering { phase: Phase::Ready, transfer: 0, sequence: 1, offset: 0, session, frame: frame.max(1) }
+        let frame = frame.max(1);
+        Numbering { phase: Phase::Ready, transfer: 0, sequence: 1, offset: 0, session, frame, wanted: frame }
     }
 
     /// Where it stands.
@@ -102,9 +104,9 @@ impl Numbering {
         self.frame
     }
 
-    /// A shorter one, because a receiver takes no longer ones.
-    pub fn shorten(&mut self, frame: usize) {
-        self.frame = self.frame.min(frame.max(1));
+    /// Receivers take no longer ones than this: the longest is that, or the one that was wanted.
+    pub fn fit(&mut self, frame: usize) {
+        self.frame = self.wanted.min(frame.max(1));
     }
 
     fn header(&mut self, kind: Kind) -> Header {

@@ -7,9 +7,10 @@ pub const WAY: tampu_bulk::message::Transport = tampu_bulk::message::Transport::
 
 use std::{sync::Arc, time::Duration};
 
-use support::{Log, Told, WAIT, bytes_of, eventually, pattern, receiver, sender, sender_as};
+use support::{Log, Told, WAIT, answerer::Door, bytes_of, eventually, pattern, receiver, sender, sender_as};
 use tampu_bulk::{
     Sender, directory,
+    frame::Kind,
     message::{Refusal, Transport},
     receiver::Identity,
     sender::{SendError, SendFlow},
@@ -43,6 +44,67 @@ fn a_sender_that_chooses_by_itself_finds_a_way_that_the_receiver_takes() {
         sender.connect(&receiver.target()).unwrap();
         sends_by(&sender, &log, found);
     }
+}
+
+/// The longest frame of the next transfer.
+fn longest(sender: &Sender, log: &Log) -> usize {
+    let flow = &sender.flows()[0];
+    flow.start(b"").unwrap();
+    flow.send(pattern(1, 300_000)).unwrap();
+    assert!(flow.stop().unwrap().complete());
+    let lengths = log.take_until_stop().into_iter().map(|told| if let Told::Data(_, bytes) = told { bytes.len() } else { 0 });
+    lengths.max().unwrap()
+}
+
+#[test]
+fn a_receiver_of_short_frames_shortens_those_of_the_others_only_while_it_is_there() {
+    let (long, log) = receiver(|_| (), |_| ());
+    let (short, _) = receiver(|flow| flow.frame = 0, |_| ());
+    let sender = sender(|_| ());
+    sender.connect(&long.target()).unwrap();
+    let flow = &sender.flows()[0];
+    assert_eq!(longest(&sender, &log), 256 << 10);
+    flow.start(b"").unwrap();
+    sender.connect(&short.target()).unwrap();
+    assert!(flow.wait_for(2, WAIT));
+    flow.send(pattern(1, 300_000)).unwrap();
+    assert!(flow.stop().unwrap().complete());
+    assert_eq!(log.take_until_stop().len(), 4, "it came too late for this one: two frames");
+    assert_eq!(longest(&sender, &log), 1 << 10);
+    // A parameter is as long as control frames are.
+    assert!(flow.start(&vec![0; (16 << 10) + 1]).is_err());
+    drop(short);
+    eventually(|| flow.connected() == 1);
+    assert_eq!(longest(&sender, &log), 256 << 10);
+    flow.start(&vec![0; 200_000]).unwrap();
+    assert!(flow.stop().unwrap().complete());
+}
+
+#[test]
+fn who_comes_late_is_told_which_transfer_it_has_no_part_in() {
+    let (early, log) = receiver(|_| (), |_| ());
+    let sender = sender(|_| ());
+    sender.connect(&early.target()).unwrap();
+    let flow = &sender.flows()[0];
+    flow.start(b"").unwrap();
+    assert!(flow.stop().unwrap().complete());
+    flow.start(b"").unwrap();
+    let door = Door::open();
+    sender.connect(&door.target()).unwrap();
+    let mut late = door.welcome();
+    assert_eq!(late.until(Kind::Ping).transfer, 2);
+    drop((late, door));
+    assert!(flow.stop().unwrap().complete());
+    log.take_until_stop();
+}
+
+#[test]
+fn a_receiver_of_frames_of_no_use_is_not_sent_to() {
+    let door = Door::open();
+    let sender = sender(|_| ());
+    sender.connect(&door.target()).unwrap();
+    let _gone = door.welcome_with(|welcome| welcome.frame = 1023);
+    eventually(|| sender.state().flows[0].receivers[0].why.contains("frames of 1023 bytes, 1024 at least"));
 }
 
 #[test]

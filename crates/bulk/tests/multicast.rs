@@ -7,7 +7,7 @@ use std::{
     net::{Ipv4Addr, SocketAddr, UdpSocket},
 };
 
-use support::caller::{Caller, a_dead_life, data, start};
+use support::caller::{Caller, data, start};
 use tampu_bulk::{
     frame::{HEADER_LEN, Header, Kind},
     group::Group,
@@ -101,7 +101,7 @@ fn a_member_asks_for_what_it_misses_and_takes_nothing_from_strangers() {
     rustix::net::sockopt::set_ip_multicast_if(&other, &Ipv4Addr::LOCALHOST).unwrap();
     let group = SocketAddr::from(([239, 255, 77, 1], free_port()));
     let place = format!("{group} from {}", own.local_addr().unwrap());
-    let (mut caller, welcome) = Caller::welcomed_at(&receiver, a_dead_life(), Transport::Multicast, &place);
+    let (mut caller, welcome) = Caller::welcomed_from(&receiver, Transport::Multicast, &place, own.local_addr().unwrap().port());
     assert_eq!((welcome.transport, welcome.frame), (Transport::Multicast, 63 << 10));
     let send = |socket: &UdpSocket, to: SocketAddr, header: Header, payload: &[u8]| {
         let header = Header { session: 77, ..header }.over(payload, true);
@@ -128,7 +128,7 @@ fn who_cannot_join_a_group_says_why_and_has_the_data_on_its_connection() {
         ("239.255.77.1", "is no multicast group"),
         ("", "is no multicast group"),
     ] {
-        let (_caller, welcome) = Caller::welcomed_at(&receiver, a_dead_life(), Transport::Multicast, place);
+        let (_caller, welcome) = Caller::welcomed_from(&receiver, Transport::Multicast, place, 4711);
         assert_eq!((welcome.transport, welcome.room), (Transport::Tcp, 0));
         assert!(welcome.place.contains(why), "{}", welcome.place);
     }

@@ -18,6 +18,7 @@ use tampu_bulk::{
     Sender,
     frame::{Header, Kind},
     message::{Cause, Fault, FaultKind, Lost},
+    receiver::queue::queue,
     state::{CutCause, LinkStatus},
 };
 
@@ -149,6 +150,22 @@ fn a_fault_of_an_earlier_transfer_is_not_counted_among_those_of_the_next() {
     let kinds: Vec<FaultKind> = report.deliveries[0].faults.iter().map(|fault| fault.kind).collect();
     assert_eq!(kinds, [FaultKind::CallbackFailed]);
     assert!(report.complete(), "{report:?}");
+}
+
+#[test]
+fn who_waits_for_ever_says_so_and_nothing_breaks() {
+    let (receiver, sender, told) = pair(|_| (), |flow| flow.connect_wait = Duration::MAX);
+    let flow = &sender.flows()[0];
+    assert!(flow.wait_for(1, Duration::MAX));
+    let never = flow.every(Duration::MAX, |_| panic!("not in this life")).unwrap();
+    flow.start(b"").unwrap();
+    assert!(flow.stop().unwrap().complete());
+    told.take_until_stop();
+    assert!(!never.is_done());
+    drop((never, receiver));
+    let (filler, stream) = queue(10);
+    drop(filler);
+    assert!(stream.next(Duration::MAX).is_none());
 }
 
 #[test]

@@ -35,9 +35,9 @@ fn datagrams_that_a_full_buffer_drops_are_repaired() {
 
 /// A caller whose data goes as datagrams.
 fn datagrams(receiver: &Receiver) -> (Caller, impl Fn(Header, &[u8])) {
-    let (caller, welcome) = Caller::welcomed_by(receiver, a_dead_life(), Transport::Udp);
-    assert_eq!(welcome.transport, Transport::Udp);
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let (caller, welcome) = Caller::welcomed_from(receiver, Transport::Udp, "", socket.local_addr().unwrap().port());
+    assert_eq!(welcome.transport, Transport::Udp);
     socket.connect(&welcome.place).unwrap();
     let datagram = move |header: Header, payload: &[u8]| {
         let header = Header { session: 77, ..header }.over(payload, true);
@@ -80,11 +80,14 @@ fn missing_datagrams_are_asked_for_and_what_never_comes_is_lost_exactly() {
 #[test]
 fn datagrams_of_another_flow_or_of_nobody_are_nobodys() {
     let (receiver, told) = receiver(|_| (), |_| ());
-    let (mut caller, welcome) = Caller::welcomed_by(&receiver, a_dead_life(), Transport::Udp);
-    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let [socket, stranger] = [0; 2].map(|_| UdpSocket::bind("127.0.0.1:0").unwrap());
+    let (mut caller, welcome) = Caller::welcomed_from(&receiver, Transport::Udp, "", socket.local_addr().unwrap().port());
     let send = |bytes: &[u8]| socket.send_to(bytes, &welcome.place).map(drop).unwrap();
     caller.send(start(), b"p");
     caller.next(Kind::Ack);
+    // Of the same host and with all that a frame has, but not from the port that the sender has named.
+    let forged = Header { session: 77, ..data(2, 0) }.over(b"xyz", true);
+    stranger.send_to(&[&forged.encode()[..], b"xyz"].concat(), &welcome.place).unwrap();
     let right = Header { session: 77, ..data(2, 0) }.over(b"abc", true);
     send(&Header { session: 78, ..right }.encode());
     send(b"no frame");
@@ -96,6 +99,29 @@ fn datagrams_of_another_flow_or_of_nobody_are_nobodys() {
     let seen = told.take_until_stop();
     assert_eq!(bytes_of(&seen), b"abc");
     assert!(!seen.iter().any(|told| matches!(told, Told::Fault(_))), "{seen:?}");
+}
+
+#[test]
+fn a_sender_that_does_not_say_where_its_datagrams_come_from_sends_none() {
+    let (receiver, _told) = receiver(|_| (), |_| ());
+    let (_caller, welcome) = Caller::welcomed_by(&receiver, a_dead_life(), Transport::Udp);
+    assert_eq!(welcome.transport, Transport::Tcp);
+    assert!(welcome.place.contains("does not name the port"), "{}", welcome.place);
+}
+
+#[test]
+fn what_strangers_send_is_no_sign_that_a_sender_lives() {
+    let (receiver, told) = receiver(|_| (), |settings| settings.silence = Duration::from_millis(300));
+    let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let (caller, welcome) = Caller::welcomed_from(&receiver, Transport::Udp, "", 4711);
+    let told = || told.seen().contains(&Told::Fault(FaultKind::Timeout));
+    let until = std::time::Instant::now() + WAIT;
+    while !told() {
+        assert!(std::time::Instant::now() < until, "it takes a stranger's datagrams for its sender's");
+        stranger.send_to(b"anything", &welcome.place).unwrap();
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    drop(caller);
 }
 
 #[test]

@@ -57,6 +57,7 @@ fn frames() -> Vec<(&'static str, Header, Vec<u8>)> {
         stream: "correlator".to_owned(),
         flow: "spectra".to_owned(),
         place: "/proc/4711/fd/9".to_owned(),
+        port: 0,
     };
     let welcome = Welcome {
         version: 1,
@@ -70,8 +71,12 @@ fn frames() -> Vec<(&'static str, Header, Vec<u8>)> {
         place: "it cannot be mapped".to_owned(),
         room: 0,
     };
-    let group =
-        Hello { transport: Transport::Multicast, place: "239.255.7.1:4711 from 10.0.0.5:40123".to_owned(), ..hello.clone() };
+    let group = Hello {
+        transport: Transport::Multicast,
+        place: "239.255.7.1:4711 from 10.0.0.5:40123".to_owned(),
+        port: 40124,
+        ..hello.clone()
+    };
     let member = Welcome {
         transport: Transport::Multicast,
         frame: 1400,

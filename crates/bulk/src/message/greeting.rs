@@ -83,6 +83,8 @@ pub struct Hello {
     pub flow: String,
     /// Where the shared memory is, or which group it sends to; empty where there is neither.
     pub place: String,
+    /// Which port this receiver's own datagrams come from; 0 where there are none.
+    pub port: u16,
 }
 
 /// A receiver's yes.
@@ -182,6 +184,9 @@ impl Hello {
         for text in [&self.domain, &self.source, &self.stream, &self.flow, &self.place] {
             put_text(&mut out, text);
         }
+        if self.port > 0 {
+            out.extend_from_slice(&self.port.to_le_bytes());
+        }
         out
     }
 
@@ -203,6 +208,8 @@ impl Hello {
             stream: at.text("stream")?,
             flow: at.text("flow")?,
             place: at.text("place")?,
+            // Not there where no datagrams are.
+            port: at.u16("port").unwrap_or(0),
         })
     }
 }

@@ -25,6 +25,7 @@ use crate::{
     name::Name,
     sending::Phase,
     shm::{Look, View},
+    time::until,
 };
 
 /// How long reading waits before it looks whether it shall go on.
@@ -97,7 +98,7 @@ fn slot_of<'a>(shared: &'a Shared, hello: &Hello) -> Option<&'a Slot> {
 
 /// The caller's Hello; `None` where it says something else, or nothing.
 fn hear(shared: &Shared, stream: &mut TcpStream, reader: &mut FrameReader) -> Option<Hello> {
-    let until = Instant::now() + shared.settings.hello;
+    let until = until(shared.settings.hello);
     // Also for one that goes on saying a little.
     reader.set_deadline(Some(until));
     while Instant::now() < until && !shared.closing.load(Ordering::Acquire) {
@@ -225,7 +226,8 @@ fn datagrams(shared: &Shared, stream: &TcpStream, hello: &Hello) -> Result<Datag
         Transport::Multicast => Some(hello.place.parse()?),
         _ => None,
     };
-    Datagrams::open(stream, shared.settings.socket_buffer, group.as_ref())
+    let port = Some(hello.port).filter(|port| *port > 0).ok_or(NotJoined::NoPort)?;
+    Datagrams::open(stream, port, shared.settings.socket_buffer, group.as_ref())
 }
 
 /// Gives the flow to the caller, unless another sender has it.
@@ -256,7 +258,9 @@ fn take(slot: &Slot, peer: &Peer, number: u64, hello: &Hello, stream: &TcpStream
 impl Tenant<'_> {
     fn serve(mut self, shared: &Shared, mut stream: TcpStream, mut reader: FrameReader) {
         let payload = self.welcome.encode();
-        let told = write(&mut stream, &Header::of(Kind::Welcome).over(&payload, true), &payload);
+        let mut again = lock(&self.slot.flow).told();
+        let told = write(&mut stream, &Header::of(Kind::Welcome).over(&payload, true), &payload)
+            .and_then(|()| answer(&mut stream, &mut again));
         let why = match told {
             Ok(()) => {
                 let change =

@@ -55,8 +55,13 @@ pub(super) struct Datagrams {
 }
 
 impl Datagrams {
-    /// Sockets beside this connection.
-    pub fn open(stream: &TcpStream, buffer: Option<usize>, group: Option<&GroupPlace>) -> Result<Datagrams, NotJoined> {
+    /// Sockets beside this connection, for what comes from the port of its sender's host.
+    pub fn open(
+        stream: &TcpStream,
+        port: u16,
+        buffer: Option<usize>,
+        group: Option<&GroupPlace>,
+    ) -> Result<Datagrams, NotJoined> {
         let (here, there) = (stream.local_addr()?.ip(), stream.peer_addr()?.ip());
         let buffer = buffer.unwrap_or(BUFFER);
         let one_host = there.to_canonical().is_loopback() || there == here;
@@ -68,12 +73,12 @@ impl Datagrams {
             None if there.to_canonical().is_ipv4() => NETWORK,
             None => NETWORK_6,
         };
-        let own = Inlet::new(UdpSocket::bind((here, 0))?, there.to_canonical(), None, frame, buffer)?;
+        let own = Inlet::new(UdpSocket::bind((here, 0))?, there.to_canonical(), port, frame, buffer)?;
         let place = own.address()?.to_string();
         let mut inlets = vec![own];
         if let (Some(group), Some(interface)) = (group, interface) {
             let from = SocketAddr::V4(group.from);
-            inlets.push(Inlet::new(datagram::join(group, interface)?, from.ip(), Some(from.port()), frame, buffer)?);
+            inlets.push(Inlet::new(datagram::join(group, interface)?, from.ip(), from.port(), frame, buffer)?);
         }
         let least = inlets.iter().map(|inlet| inlet.buffer).min().unwrap_or(0);
         let room = (least / KERNEL_COST).clamp(LEAST_ROOM, ROOM) as u32;
@@ -94,6 +99,8 @@ struct Reading<'a> {
     /// When all that is missing was asked for last, and up to which frame.
     asked: Option<(Instant, u64)>,
     again: Duration,
+    /// A datagram of its sender has come.
+    heard: bool,
 }
 
 /// A frame that others wait for.
@@ -135,7 +142,8 @@ impl Tenant<'_> {
             if let Err(why) = result {
                 return why;
             }
-            if ready.contains(&true) {
+            // What strangers send is no sign of life, and keeps nothing from its end.
+            if ready[0] || std::mem::take(&mut reading.heard) {
                 heard = Instant::now();
             } else if shared.closing.load(Ordering::Acquire) {
                 return "the receiver closes".to_owned();
@@ -159,6 +167,7 @@ impl<'a> Reading<'a> {
             missed: None,
             asked: None,
             again: AGAIN,
+            heard: false,
         }
     }
 
@@ -208,6 +217,7 @@ impl<'a> Reading<'a> {
         if !ours || payload.len() != header.length as usize {
             return Ok(());
         }
+        self.heard = true;
         let now = self.phase == Phase::Data && header.transfer == self.transfer;
         if now && header.sequence < self.expected || header.check(payload).is_err() {
             return Ok(());
@@ -217,7 +227,7 @@ impl<'a> Reading<'a> {
         }
         // Of a later transfer: the connection's word of its beginning is still on its way.
         if now || header.transfer > self.transfer {
-            self.reorder.hold(&header, payload);
+            self.reorder.hold(&header, payload, (self.phase == Phase::Data).then_some(self.transfer));
         }
         Ok(())
     }
@@ -243,6 +253,7 @@ impl<'a> Reading<'a> {
             }
             Kind::Ping => {
                 self.reorder.tell(header.sequence);
+                self.reorder.leave_out(header.transfer, (self.phase == Phase::Data).then_some(self.transfer));
                 self.hand(&header, &payload)
             }
             Kind::Reset => {

@@ -12,7 +12,7 @@ use std::{
 use crate::{
     frame::{ASK, BadFrame, Header, Kind},
     handler::{CallbackError, Connection, Data, End, Handler, Peer, Start},
-    message::{Cause, Fault, FaultKind, Lost, Patience},
+    message::{Cause, Fault, FaultKind, LEAST_FRAME, Lost, Patience},
     name::Name,
     receiving::{Judged, Losses, LostRange, Machine, Verdict},
     sending::Phase,
@@ -30,7 +30,7 @@ pub struct FlowSettings {
     pub name: Name,
     /// Whether it asks for checksums. They are made where one of both ends asks.
     pub checked: bool,
-    /// The longest frame it takes, bytes.
+    /// The longest frame it takes, bytes; less than 1024 counts as that.
     pub frame: u32,
     /// A call of the handler that takes longer is told as slow.
     pub callback_limit: Duration,
@@ -115,6 +115,23 @@ impl Transfer {
     }
 }
 
+/// What its sender was told of a transfer: the connection may end before that has arrived.
+#[derive(Debug, Default)]
+struct Told {
+    transfer: u64,
+    lost: Losses,
+    /// The first of each kind.
+    faults: Vec<Fault>,
+}
+
+impl Told {
+    fn fault(&mut self, transfer: u64, fault: Fault) {
+        if transfer == self.transfer && self.faults.iter().all(|one| one.kind != fault.kind) {
+            self.faults.push(fault);
+        }
+    }
+}
+
 /// A receiver's flow.
 pub(crate) struct ReceivedFlow {
     pub settings: FlowSettings,
@@ -122,6 +139,7 @@ pub(crate) struct ReceivedFlow {
     handler: Box<dyn Handler>,
     machine: Machine,
     transfer: Option<Transfer>,
+    told: Told,
     corrupt: (u64, u32),
     unacknowledged: u64,
     unacknowledged_frames: u64,
@@ -139,13 +157,15 @@ pub(crate) struct ReceivedFlow {
 }
 
 impl ReceivedFlow {
-    pub fn new(settings: FlowSettings, handler: Box<dyn Handler>) -> ReceivedFlow {
+    pub fn new(mut settings: FlowSettings, handler: Box<dyn Handler>) -> ReceivedFlow {
+        settings.frame = settings.frame.max(LEAST_FRAME);
         ReceivedFlow {
             settings,
             gauges: Arc::default(),
             handler,
             machine: Machine::new(),
             transfer: None,
+            told: Told::default(),
             corrupt: (0, 0),
             unacknowledged: 0,
             unacknowledged_frames: 0,
@@ -180,11 +200,23 @@ impl ReceivedFlow {
         if !same {
             self.give_up(Cause::SenderGone);
             self.machine = Machine::new();
+            self.told = Told::default();
             self.corrupt = (0, 0);
             self.patience = None;
         }
         self.sender = Some(sender.clone());
         self.session = session;
+    }
+
+    /// What the sender was told of the transfer under way, or the last one: again, for a connection that was made again. The one before
+    /// may have ended with it.
+    pub fn told(&self) -> Vec<Answer> {
+        let of = |kind| Header { session: self.session, transfer: self.told.transfer, ..Header::of(kind) };
+        let lost = self.told.lost.ranges.iter().filter_map(|lost| {
+            let payload = Lost { next_sequence: lost.frames, next_offset: lost.to?, cause: lost.cause };
+            Some((Header { offset: lost.from, ..of(Kind::Lost) }, payload.encode()))
+        });
+        lost.chain(self.told.faults.iter().map(|fault| (of(Kind::Fault), fault.encode()))).collect()
     }
 
     /// Tells the handler of the connection.
@@ -288,6 +320,7 @@ impl ReceivedFlow {
             let first = header.sequence.saturating_sub(lost.frames);
             answers
                 .push((Header { kind: Kind::Lost, flags: 0, sequence: first, offset: lost.from, ..*header }, payload.encode()));
+            self.told.lost.add(lost);
         }
         self.gauges.lost_bytes.fetch_add(lost.to.map_or(0, |to| to - lost.from), Ordering::Relaxed);
         if let Some(transfer) = &mut self.transfer {
@@ -307,6 +340,7 @@ impl ReceivedFlow {
             let _ = catch_unwind(AssertUnwindSafe(|| handler.fault(&fault)));
             let told = Header { session: header.session, transfer: self.machine.transfer(), ..Header::of(Kind::Fault) };
             answers.push((told, fault.encode()));
+            self.told.fault(self.machine.transfer(), fault);
         }
     }
 
@@ -326,6 +360,7 @@ impl ReceivedFlow {
 
     fn start(&mut self, header: &Header, parameter: &[u8], answers: &mut Vec<Answer>) {
         self.transfer = Some(Transfer::new());
+        self.told = Told { transfer: header.transfer, ..Told::default() };
         self.gauges.transfers.fetch_add(1, Ordering::Relaxed);
         let nobody = Peer { source: String::new(), incarnation: Default::default(), address: String::new() };
         let sender = self.sender.clone().unwrap_or(nobody);
@@ -369,6 +404,7 @@ impl ReceivedFlow {
             let text = format!("{} calls took {} us each on average", transfer.calls, average.as_micros());
             let (_, fault) = transfer.faults.count(FaultKind::CallbackSlowOnAverage, &text);
             answers.push((Header { kind: Kind::Fault, ..header }, fault.encode()));
+            self.told.fault(header.transfer, fault);
         }
         let end = End {
             transfer: header.transfer,

@@ -18,6 +18,7 @@ use crate::{
     handler::{CallbackError, Connection, Data, End, Handler, Peer, Start},
     message::Fault,
     receiving::LostRange,
+    time::until,
 };
 
 /// What comes out, in order.
@@ -129,7 +130,7 @@ pub fn queue(limit: usize) -> (Filler, FlowStream) {
 impl FlowStream {
     /// The next item within this time; `None` also when the receiver has closed and nothing is left.
     pub fn next(&self, timeout: Duration) -> Option<Item> {
-        let until = Instant::now() + timeout;
+        let until = until(timeout);
         let mut inner = lock(&self.0.inner);
         loop {
             if let Some(item) = self.0.take(&mut inner) {

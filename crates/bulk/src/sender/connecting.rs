@@ -13,7 +13,7 @@ use super::flow::{Inner, SendFlow, Slow};
 use crate::{
     datagram::Outlet,
     frame::{Header, Kind},
-    message::{CONTROL_LIMIT, Hello, Refusal, Refuse, Transport, VERSION, Welcome},
+    message::{CONTROL_LIMIT, Hello, LEAST_FRAME, Refusal, Refuse, Transport, VERSION, Welcome},
     receiver::{
         OpenError,
         reading::{Came, FrameReader},
@@ -74,14 +74,22 @@ impl Goal {
 /// A connection that was made.
 pub(super) struct Made {
     pub stream: TcpStream,
+    /// What has read the Welcome, and perhaps some of what is behind it.
+    pub reader: FrameReader,
     pub seat: Option<Seat>,
     pub datagrams: Option<Outlet>,
     pub welcome: Welcome,
 }
 
-/// A socket to where the receiver takes datagrams.
-fn datagrams(stream: &TcpStream, place: &str) -> io::Result<Outlet> {
+/// A socket beside this connection; its port is told in the Hello, and datagrams from elsewhere are nobody's.
+fn bound(stream: &TcpStream) -> io::Result<(UdpSocket, u16)> {
     let socket = UdpSocket::bind((stream.local_addr()?.ip(), 0))?;
+    let port = socket.local_addr()?.port();
+    Ok((socket, port))
+}
+
+/// The same, to where the receiver takes datagrams.
+fn outlet(socket: UdpSocket, place: &str) -> io::Result<Outlet> {
     socket.connect(place)?;
     let to = socket.peer_addr()?;
     Outlet::new(socket, to)
@@ -157,6 +165,8 @@ fn greet(inner: &Inner, goal: &Goal, mut stream: TcpStream, refusals: &mut usize
     let ways = goal.ways(settings, goal.is_here(&stream));
     let way = ways[*refusals % ways.len()];
     let seat = if way == Transport::Shm { inner.offer() } else { None };
+    let datagrams =
+        matches!(way, Transport::Udp | Transport::Multicast).then(|| bound(&stream)).transpose().map_err(Failed::Io)?;
     let hello = Hello {
         version: VERSION,
         // A machine without room for shared memory has TCP.
@@ -177,6 +187,7 @@ fn greet(inner: &Inner, goal: &Goal, mut stream: TcpStream, refusals: &mut usize
             (None, Some(group)) => group.to_string(),
             (None, None) => String::new(),
         },
+        port: datagrams.as_ref().map_or(0, |(_, port)| *port),
     };
     let payload = hello.encode();
     crate::receiver::write(&mut stream, &Header::of(Kind::Hello).over(&payload, true), &payload).map_err(Failed::Io)?;
@@ -198,14 +209,18 @@ fn greet(inner: &Inner, goal: &Goal, mut stream: TcpStream, refusals: &mut usize
             Kind::Welcome => {
                 let welcome = Welcome::decode(payload).map_err(|bad| Failed::Garbled(bad.to_string()))?;
                 stream.set_nonblocking(true).map_err(Failed::Io)?;
+                let least = settings.frame.min(LEAST_FRAME);
+                if welcome.frame < least {
+                    return Err(Failed::Garbled(format!("frames of {} bytes, {least} at least are wanted", welcome.frame)));
+                }
                 if welcome.transport != hello.transport && welcome.transport != Transport::Tcp {
                     return Err(Failed::Garbled(format!("{} where {} was asked for", welcome.transport, hello.transport)));
                 }
-                let datagrams = match welcome.transport {
-                    Transport::Udp | Transport::Multicast => Some(datagrams(&stream, &welcome.place).map_err(Failed::Io)?),
-                    _ => None,
-                };
-                Ok(Made { stream, seat, datagrams, welcome })
+                let datagrams = datagrams.filter(|_| matches!(welcome.transport, Transport::Udp | Transport::Multicast));
+                let to = |(socket, _)| outlet(socket, &welcome.place);
+                let datagrams = datagrams.map(to).transpose().map_err(Failed::Io)?;
+                reader.set_deadline(None);
+                Ok(Made { stream, reader, seat, datagrams, welcome })
             }
             Kind::Refuse => {
                 let refuse = Refuse::decode(payload).map_err(|bad| Failed::Garbled(bad.to_string()))?;

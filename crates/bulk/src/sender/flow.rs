@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     datagram::to_group,
-    frame::{ASK, END},
+    frame::{ASK, END, Header},
     group::GroupPlace,
     handler::Peer,
     message::{Cause, Lost, Patience},
@@ -36,6 +36,7 @@ use crate::{
     shm::Ring,
     state::{Delivery, Report, SentFlowState},
     throttle::Throttle,
+    time::until,
     window::{FRAMES_LIMIT, Framed, Window},
 };
 use call::Call;
@@ -96,6 +97,8 @@ struct Core {
     caller: bool,
     waits_since: Option<Instant>,
     waits_for: Vec<String>,
+    /// No call goes on any more.
+    ended: bool,
     closing: bool,
 }
 
@@ -157,6 +160,7 @@ impl Flow {
             caller: false,
             waits_since: None,
             waits_for: Vec::new(),
+            ended: false,
             closing: false,
         };
         let pool = Pool::new(settings.window.max(frame));
@@ -228,14 +232,14 @@ impl Flow {
 
     /// Waits until so many are connected, at most this long. Says whether they are.
     pub fn wait_for(&self, receivers: usize, timeout: Duration) -> bool {
-        let until = Instant::now() + timeout;
+        let until = until(timeout);
         let mut core = lock(&self.inner.core);
         loop {
             if core.links.iter().filter(|link| link.is_connected()).count() >= receivers {
                 return true;
             }
             let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() || core.closing {
+            if left.is_zero() || core.ended {
                 return false;
             }
             core = self.inner.changed.wait_timeout(core, left.min(TURN)).unwrap_or_else(PoisonError::into_inner).0;
@@ -255,7 +259,13 @@ impl Flow {
     /// Begins a transfer. Waits for receivers, and until they have taken the parameter, as the settings say.
     pub fn start(&self, parameter: &[u8]) -> Result<Started, SendError> {
         let inner = &self.inner;
-        lock(&inner.core).numbering.may_start(parameter.len())?;
+        let may_start = |core: &mut Core| {
+            if core.numbering.phase() != Phase::Data {
+                core.fit();
+            }
+            core.numbering.may_start(parameter.len())
+        };
+        may_start(&mut lock(&inner.core))?;
         let (wanted, wait) = (inner.settings.receivers, inner.settings.connect_wait);
         // Not in a call: meanwhile the worker attends to those who are there already.
         if wanted > 0 && !self.wait_for(wanted, wait) {
@@ -264,6 +274,7 @@ impl Flow {
         }
         let call = Call::begin(inner);
         let mut core = lock(&inner.core);
+        may_start(&mut core)?;
         let header = core.numbering.start(parameter.len())?;
         core.began = Instant::now();
         core.start = header.sequence;
@@ -298,7 +309,7 @@ impl Flow {
         core.hurried = true;
         if core.patience != patience {
             core.patience = patience;
-            core.links.iter_mut().for_each(|link| link.tell_patience(self.inner.session, patience));
+            core.links.iter_mut().for_each(|link| link.tell_patience(self.inner.session, patience, 0));
         }
     }
 
@@ -333,6 +344,9 @@ impl Flow {
             let pause = core.throttle.sent(taken, now);
             if !pause.is_zero() {
                 core = call.pause(core, pause);
+            }
+            if core.ended {
+                return Err(SendError::Closed);
             }
             if last {
                 if ask {
@@ -388,14 +402,20 @@ impl Flow {
         Ok(Report { transfer: header.transfer, bytes: header.offset, seconds, deliveries })
     }
 
-    /// Gives up what is under way. Always possible; receivers are told, and what was not sent yet is not sent.
+    /// Gives up what is under way. Always possible; receivers are told, and what was not sent yet is not sent, but to those who are not
+    /// known to have come to this transfer's beginning: they get all in order, for what is before it was not given up.
     pub fn reset(&self) {
         let inner = &self.inner;
         let _call = Call::begin(inner);
         let mut core = lock(&inner.core);
+        if core.ended {
+            return;
+        }
+        let under_way = core.numbering.phase() == Phase::Data;
+        let from = if under_way { core.start } else { core.window.end() };
         let header = core.numbering.reset();
-        let framed = Framed::new(header, Bytes::new(), false);
-        core.reset(framed);
+        core.read();
+        core.reset(Framed::new(header, Bytes::new(), false), from);
         core.write();
         core.release();
     }
@@ -420,9 +440,11 @@ impl Flow {
 
     pub(super) fn close(&self) {
         let mut core = lock(&self.inner.core);
+        core.ended = true;
         if core.numbering.phase() == Phase::Data {
-            // In its place behind the data, which is delivered if that can be done soon.
-            let header = core.numbering.reset();
+            // In its place behind the data, which is delivered if that can be done soon. A call that waits for room has numbered a frame
+            // that will not be sent.
+            let header = Header { sequence: core.window.end(), ..core.numbering.reset() };
             core.push(Framed::new(header, Bytes::new(), false));
         }
         let until = Instant::now() + CLOSE_WAIT;

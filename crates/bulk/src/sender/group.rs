@@ -33,10 +33,12 @@ impl GroupSender {
                 in_step += 1;
             }
             if in_step > 0 {
-                if framed.is_data() {
-                    self.outlet.send(framed);
-                }
+                let goes_on = !framed.is_data() || self.outlet.send(framed);
                 links.iter_mut().filter(|link| link.is_member() && link.next == next).for_each(|link| link.passed(framed));
+                if !goes_on {
+                    self.next += 1;
+                    return self.end(links);
+                }
             }
             self.next += 1;
         }

@@ -31,6 +31,7 @@ mod writing;
 /// What a connection is made of: its socket, and where data goes by shared memory, the place there and the first frame that is in it.
 pub(super) struct Wire {
     pub stream: TcpStream,
+    pub reader: FrameReader,
     pub seat: Option<(Seat, u64)>,
     /// Where data goes as datagrams.
     pub datagrams: Option<Datagrams>,
@@ -49,6 +50,8 @@ pub(super) struct Link {
     /// Why it was cut, until it takes part again.
     pub cut: Option<CutCause>,
     pub transport: Transport,
+    /// The longest payload it takes.
+    pub frame: usize,
     pub stream: Option<Arc<TcpStream>>,
     reader: FrameReader,
     /// The next frame to be written.
@@ -104,6 +107,7 @@ impl Link {
             refusal: None,
             cut: None,
             transport: Transport::Tcp,
+            frame: usize::MAX,
             stream: None,
             reader: FrameReader::new(CONTROL_LIMIT),
             next: 0,
@@ -196,7 +200,7 @@ impl Link {
         let shared = wire.seat.as_ref().map(|(_, shared)| *shared);
         self.seat = wire.seat.map(|(seat, _)| seat);
         self.datagrams = wire.datagrams;
-        self.reader = FrameReader::new(CONTROL_LIMIT);
+        self.reader = wire.reader;
         self.partial = None;
         self.last_write = now;
         self.progress = now;
@@ -204,8 +208,8 @@ impl Link {
         self.known = true;
         match self.status {
             LinkStatus::Broken if sequence > 0 => {
+                // What it had to say before that may have ended with the connection: it is said again, before its next answer.
                 self.acked = self.acked.max(sequence.min(window.end()));
-                self.answered = self.answered.max(self.acked);
                 if sequence < self.hold {
                     // What was on its way when the connection broke was given up meanwhile.
                     let to = self.lost.ranges.first().map_or(offset, |first| first.from.max(offset));
@@ -286,19 +290,17 @@ impl Link {
         self.lost_bytes = self.lost_bytes.saturating_add(self.lost.add(lost));
     }
 
-    /// Only the frame under way and this one are sent to it.
+    /// Only the frame under way and this one are sent to it, which takes part.
     pub fn reset(&mut self, reset: Framed, window: &Window) {
         self.owed.clear();
-        if self.takes_part() {
-            self.owed.push_back(reset);
-            self.next = window.end();
-            self.hold = window.end();
-        }
+        self.owed.push_back(reset);
+        self.next = window.end();
+        self.hold = window.end();
     }
 
     /// As [`Link::reset`], where frames are told of in shared memory: the reset is the last of them.
     pub fn reset_shared(&mut self, reset: u64) -> bool {
-        let Some(seat) = self.seat.as_ref().filter(|_| self.takes_part()) else { return false };
+        let Some(seat) = &self.seat else { return false };
         seat.begin_at(reset);
         self.next = reset + 1;
         self.hold = self.hold.max(reset);

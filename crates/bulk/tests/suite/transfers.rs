@@ -69,6 +69,58 @@ fn a_reset_ends_what_is_under_way_and_the_next_transfer_is_whole() {
 }
 
 #[test]
+fn a_reset_takes_nothing_from_the_transfers_before_it() {
+    let (quick, _) = receiver(|flow| flow.repair = WAIT, |_| ());
+    let (slow, told) = receiver(|flow| flow.repair = WAIT, |_| ());
+    let sender = sender(|flow| {
+        flow.acknowledge = Acknowledge::Never;
+        flow.receivers = 2;
+    });
+    sender.connect(&quick.target()).unwrap();
+    sender.connect(&slow.target()).unwrap();
+    let flow = &sender.flows()[0];
+    told.block(true);
+    // More than the sockets take, so much of it is still to be sent when it is over; a group is as fast as its slowest member.
+    let length = if crate::WAY == tampu_bulk::message::Transport::Multicast { 500_000 } else { 20_000_000 };
+    flow.start(b"one").unwrap();
+    flow.send(pattern(1, length)).unwrap();
+    flow.stop().unwrap();
+    flow.reset();
+    flow.start(b"two").unwrap();
+    flow.send(pattern(2, 1000)).unwrap();
+    flow.reset();
+    told.block(false);
+    let seen = told.take_until_stop();
+    assert!(matches!(seen.last(), Some(Told::Stop { complete: true, .. })), "{:?}", seen.last());
+    assert!(bytes_of(&seen) == pattern(1, length));
+    let seen = told.take_until_stop();
+    assert_eq!((&seen[0], seen.last()), (&Told::Start(b"two".to_vec()), Some(&Told::Reset)));
+    drop((quick, slow));
+}
+
+#[test]
+fn a_sender_that_is_closed_beside_a_call_ends_the_call_and_the_transfer() {
+    let (_receiver, sender, told) = pair(|flow| flow.repair = WAIT, |flow| flow.window = 1 << 20);
+    let flow = sender.flows()[0].clone();
+    flow.start(b"").unwrap();
+    told.block(true);
+    let calling = flow.clone();
+    let call = std::thread::spawn(move || (0..).find_map(|round| calling.send(pattern(round, 300_000)).err()));
+    support::eventually(|| flow.state().waits.is_some());
+    let closing = std::thread::spawn(move || drop(sender));
+    assert!(matches!(call.join().unwrap(), Some(SendError::Closed)));
+    told.block(false);
+    closing.join().unwrap();
+    let seen = told.take_until_stop();
+    assert!(matches!(seen.last(), Some(Told::Reset)), "{:?}", seen.last());
+    let sent: Vec<u8> = (0..seen.len() as u64).flat_map(|round| pattern(round, 300_000)).collect();
+    let came = bytes_of(&seen);
+    assert!(!came.is_empty() && sent.starts_with(&came));
+    assert!(matches!(flow.send(Bytes::new()), Err(SendError::Misuse(_) | SendError::Closed)));
+    flow.reset();
+}
+
+#[test]
 fn a_failing_callback_is_told_to_both_ends_and_gets_its_stop() {
     let (_receiver, sender, told) = pair(|_| (), |_| ());
     let flow = &sender.flows()[0];

@@ -31,13 +31,18 @@ impl Door {
 
     /// The next sender, after its Hello was answered with a Welcome.
     pub fn welcome(&self) -> Answerer {
+        self.welcome_with(|_| ())
+    }
+
+    /// The same, with another Welcome.
+    pub fn welcome_with(&self, change: impl FnOnce(&mut Welcome)) -> Answerer {
         let (stream, _) = self.listener.accept().unwrap();
         stream.set_read_timeout(Some(WAIT)).unwrap();
         let mut answerer = Answerer { stream, session: 0 };
         let (header, payload) = answerer.read();
         assert_eq!(header.kind, Kind::Hello);
         let hello = Hello::decode(&payload).unwrap();
-        let welcome = Welcome {
+        let mut welcome = Welcome {
             version: 1,
             transport: Transport::Tcp,
             checked: false,
@@ -49,6 +54,7 @@ impl Door {
             place: String::new(),
             room: 0,
         };
+        change(&mut welcome);
         answerer.say(Header::of(Kind::Welcome), &welcome.encode());
         answerer.session = hello.session;
         answerer

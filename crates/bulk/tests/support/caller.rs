@@ -39,6 +39,7 @@ impl Caller {
             stream: "correlator".to_owned(),
             flow: "spectra".to_owned(),
             place: String::new(),
+            port: 0,
         }
     }
 
@@ -53,12 +54,17 @@ impl Caller {
     }
 
     pub fn welcomed_by(receiver: &Receiver, incarnation: Incarnation, transport: Transport) -> (Caller, Welcome) {
-        Caller::welcomed_at(receiver, incarnation, transport, "")
+        Caller::welcomed_after(receiver, Hello { transport, ..Caller::hello(receiver, incarnation) })
     }
 
-    pub fn welcomed_at(receiver: &Receiver, incarnation: Incarnation, transport: Transport, place: &str) -> (Caller, Welcome) {
+    /// One whose datagrams come from this port.
+    pub fn welcomed_from(receiver: &Receiver, transport: Transport, place: &str, port: u16) -> (Caller, Welcome) {
+        let hello = Caller::hello(receiver, a_dead_life());
+        Caller::welcomed_after(receiver, Hello { transport, place: place.to_owned(), port, ..hello })
+    }
+
+    fn welcomed_after(receiver: &Receiver, hello: Hello) -> (Caller, Welcome) {
         let mut caller = Caller::connect(receiver);
-        let hello = Hello { transport, place: place.to_owned(), ..Caller::hello(receiver, incarnation) };
         caller.send(Header::of(Kind::Hello), &hello.encode());
         let (header, payload) = caller.read().unwrap();
         assert_eq!(header.kind, Kind::Welcome);

@@ -51,6 +51,9 @@ impl<'a> Call<'a> {
         if let Some(ring) = core.ring.clone() {
             core = self.share(core, &ring, &mut framed);
         }
+        if core.ended {
+            return Err(SendError::Closed);
+        }
         core.push(framed);
         core.unlooked += length;
         core.unwritten += wire;
@@ -69,12 +72,12 @@ impl<'a> Call<'a> {
             core.read();
         }
         core.release();
-        if core.closing { Err(SendError::Closed) } else { Ok(core) }
+        if core.ended { Err(SendError::Closed) } else { Ok(core) }
     }
 
     /// Puts a payload that lies elsewhere into the shared memory, when there is room.
     fn share(&self, mut core: MutexGuard<'a, Core>, ring: &Arc<Ring>, framed: &mut Framed) -> MutexGuard<'a, Core> {
-        while !ring.holds(&framed.bytes) && !core.closing {
+        while !ring.holds(&framed.bytes) && !core.ended {
             match ring.copy(&framed.bytes) {
                 Some(bytes) => framed.bytes = bytes,
                 // The spare room is free then, so this does not come; should it, the readers find no place and come again.
@@ -93,7 +96,7 @@ impl<'a> Call<'a> {
         let until = Instant::now() + time;
         loop {
             let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() || core.closing {
+            if left.is_zero() || core.ended {
                 return core;
             }
             if left < SHORT_PAUSE {
@@ -119,7 +122,7 @@ impl<'a> Call<'a> {
             let ack_wait = core.patience.ack_wait;
             core = self.wait_until(core, ack_wait, all);
         }
-        if core.closing { Err(SendError::Closed) } else { Ok(core) }
+        if core.ended { Err(SendError::Closed) } else { Ok(core) }
     }
 
     /// Waits for something, and decides about those who are waited for too long.
@@ -134,7 +137,7 @@ impl<'a> Call<'a> {
         core.waits_since = Some(began);
         loop {
             core.pump(self.inner.session, settings.resume);
-            if done(&core) || core.closing {
+            if done(&core) || core.ended {
                 break;
             }
             core.mark_holders();
@@ -143,7 +146,7 @@ impl<'a> Call<'a> {
             // Also where the wait was a short one: a flow may be held up by many of those, frame after frame.
             self.count_held(&mut core, before.elapsed());
             core.pump(self.inner.session, settings.resume);
-            if done(&core) || core.closing {
+            if done(&core) || core.ended {
                 break;
             }
             self.judge(&mut core, began, ack_wait);

@@ -86,7 +86,7 @@ impl Inner {
 
     /// It is connected.
     pub(in crate::sender) fn attach(&self, key: &str, made: Made, address: String) {
-        let Made { stream, seat, datagrams, welcome } = made;
+        let Made { stream, reader, seat, datagrams, welcome } = made;
         let mut core = lock(&self.core);
         let Core { numbering, window, links, checked, ring, ring_from, patience, .. } = &mut *core;
         let seat = seat.filter(|_| welcome.transport == Transport::Shm);
@@ -94,7 +94,6 @@ impl Inner {
             ring.clone_from(&lock(&self.offered));
             *ring_from = window.end();
         }
-        numbering.shorten(welcome.frame as usize);
         *checked |= welcome.checked;
         let reset = Header {
             session: self.session,
@@ -106,11 +105,17 @@ impl Inner {
         if let Some(link) = links.iter_mut().find(|link| link.key == key && !link.removed) {
             link.peer = Peer { source: welcome.source.clone(), incarnation: welcome.incarnation, address };
             link.transport = welcome.transport;
+            link.frame = welcome.frame as usize;
             let grouped = welcome.transport == Transport::Multicast;
             let datagrams = datagrams.map(|outlet| Datagrams::new(outlet, welcome.room, grouped));
-            let wire = Wire { stream, seat: seat.map(|seat| (seat, *ring_from)), datagrams };
+            let wire = Wire { stream, reader, seat: seat.map(|seat| (seat, *ring_from)), datagrams };
             link.attach(wire, (welcome.sequence, welcome.offset), window, &reset);
-            link.tell_patience(self.session, *patience);
+            if link.takes_part() {
+                // It came again by a way that takes less.
+                numbering.fit(numbering.frame().min(link.frame));
+            }
+            let past = if link.takes_part() { 0 } else { numbering.transfer() };
+            link.tell_patience(self.session, *patience, past);
         }
         drop(core);
         self.changed.notify_all();

@@ -7,7 +7,10 @@ use std::{
 };
 
 use super::Flow;
-use crate::receiver::{OpenError, lock, spawn};
+use crate::{
+    receiver::{OpenError, lock, spawn},
+    time::{after, until},
+};
 
 /// Whether a periodic callback goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,7 +56,7 @@ impl Flow {
         let stop = Arc::new((Mutex::new(false), Condvar::new()));
         let told = stop.clone();
         let worker = spawn("bulk-every", move || {
-            let mut due = Instant::now() + interval;
+            let mut due = until(interval);
             loop {
                 let mut stopped = lock(&told.0);
                 while !*stopped && Instant::now() < due {
@@ -67,7 +70,7 @@ impl Flow {
                 if callback(&flow) == Go::Done {
                     return;
                 }
-                due = (due + interval).max(Instant::now());
+                due = after(due, interval).max(Instant::now());
             }
         })?;
         Ok(Periodic { stop, worker: Some(worker) })

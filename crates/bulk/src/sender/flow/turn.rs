@@ -11,6 +11,12 @@ use crate::{
 };
 
 impl Core {
+    /// Frames as long as all of those take who are there: who leaves, or comes while a transfer is under way, shortens none for the others.
+    pub(super) fn fit(&mut self) {
+        let there = self.links.iter().filter(|link| link.takes_part() || link.status == LinkStatus::Waiting);
+        self.numbering.fit(there.map(|link| link.frame).min().unwrap_or(usize::MAX));
+    }
+
     /// Gives back what all who take part have.
     pub(super) fn release(&mut self) {
         let held = self.links.iter().filter(|link| link.takes_part()).map(|link| link.hold).min();
@@ -49,11 +55,13 @@ impl Core {
         self.window.push(framed);
     }
 
-    /// Only a reset is still to be sent.
-    pub(super) fn reset(&mut self, reset: Framed) {
+    /// Only a reset is still to be sent of what began with frame `from`.
+    pub(super) fn reset(&mut self, reset: Framed, from: u64) {
         self.window.push(reset.clone());
-        for link in &mut self.links {
-            if !link.reset_shared(reset.header.sequence) {
+        for link in self.links.iter_mut().filter(|link| link.takes_part()) {
+            if link.acked <= from {
+                link.told(reset.header.sequence);
+            } else if !link.reset_shared(reset.header.sequence) {
                 link.reset(reset.clone(), &self.window);
             }
         }
@@ -91,7 +99,7 @@ impl Core {
             if link.status != LinkStatus::Broken {
                 continue;
             }
-            if link.acked >= self.window.end() && self.numbering.phase() != Phase::Data {
+            if link.answered >= self.window.end() && self.numbering.phase() != Phase::Data {
                 // Nothing is open between the two.
                 let why = std::mem::take(&mut link.why);
                 link.turn(LinkStatus::Connecting, why);

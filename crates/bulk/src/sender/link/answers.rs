@@ -82,7 +82,8 @@ impl Link {
     fn lost_there(&mut self, header: &Header) {
         if let Ok(lost) = Lost::decode(self.reader.payload()) {
             let frames = lost.next_sequence.saturating_sub(header.sequence);
-            self.lose(LostRange { from: header.offset, to: Some(lost.next_offset), frames, cause: lost.cause });
+            let lost = LostRange { from: header.offset, to: Some(lost.next_offset), frames, cause: lost.cause };
+            self.lost_bytes = self.lost_bytes.saturating_add(self.lost.learn(lost));
         }
     }
 

@@ -31,13 +31,23 @@ pub(in super::super) struct Datagrams {
     /// What was under way to it when data was skipped, which the window does not have any more. At most what may be under way.
     kept: VecDeque<Framed>,
     kept_bytes: usize,
+    /// Frames before this one are kept, or were left out.
+    kept_before: u64,
 }
 
 impl Datagrams {
     /// Datagrams to a receiver; `grouped`: what all get goes through the group, what it alone misses through this.
     pub fn new(outlet: Outlet, room: u32, grouped: bool) -> Datagrams {
         let room = if room == 0 { ROOM } else { (room as usize).min(ROOM) };
-        Datagrams { outlet, room, in_flight: 0, group: grouped.then_some(0), kept: VecDeque::new(), kept_bytes: 0 }
+        Datagrams {
+            outlet,
+            room,
+            in_flight: 0,
+            group: grouped.then_some(0),
+            kept: VecDeque::new(),
+            kept_bytes: 0,
+            kept_before: 0,
+        }
     }
 
     /// Whether the next frame may go now. One that gives a transfer up does not overtake what is before it.
@@ -124,14 +134,18 @@ impl Link {
         while datagrams.can_send(self.next, self.acked, window)
             && let Some(framed) = window.get(self.next)
         {
+            let mut goes_on = true;
             if framed.is_data() {
-                datagrams.outlet.send(framed);
+                goes_on = datagrams.outlet.send(framed);
                 datagrams.in_flight += framed.bytes.len();
                 self.last_write = Instant::now();
             } else {
                 self.owed.push_back(framed.clone());
             }
             self.next += 1;
+            if !goes_on {
+                break;
+            }
         }
         datagrams.outlet.flush();
     }
@@ -146,11 +160,11 @@ impl Link {
         }
     }
 
-    /// What is under way stays here although the window lets go of it.
+    /// What is under way stays here although the window lets go of it. What lies behind it is left out, also when this is called again.
     pub(super) fn keep_under_way(&mut self, window: &Window) {
         let (acked, next) = (self.acked, self.next);
         let Some(datagrams) = &mut self.datagrams else { return };
-        let from = datagrams.kept.back().map_or(acked, |last| last.header.sequence + 1).max(acked);
+        let from = std::mem::replace(&mut datagrams.kept_before, window.end()).max(acked);
         for framed in window.from(from).take_while(|framed| framed.header.sequence < next).filter(|framed| framed.is_data()) {
             datagrams.keep(framed);
         }
@@ -168,9 +182,47 @@ impl Link {
             if bytes > datagrams.room {
                 break;
             }
-            datagrams.outlet.send(&framed);
+            if !datagrams.outlet.send(&framed) {
+                // It is asked for again; meanwhile others wait for this one's sender.
+                break;
+            }
         }
         datagrams.outlet.flush();
         self.datagrams = Some(datagrams);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+
+    use bytes::Bytes;
+    use tampu_types::Incarnation;
+
+    use super::*;
+    use crate::{handler::Peer, message::Cause, sending::Numbering, state::LinkStatus};
+
+    #[test]
+    fn what_was_left_out_is_not_kept_when_more_is() {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let to = socket.local_addr().unwrap();
+        let peer = Peer { source: String::new(), incarnation: Incarnation::default(), address: String::new() };
+        let mut link = Link::new(String::new(), peer);
+        link.datagrams = Some(Datagrams::new(Outlet::new(socket, to).unwrap(), 0, false));
+        link.status = LinkStatus::Live;
+        let (mut flow, mut window) = (Numbering::new(1, 100), Window::new(1, 1 << 20));
+        window.push(Framed::new(flow.start(0).unwrap(), Bytes::new(), false));
+        let mut push = |window: &mut Window, count: usize| {
+            (0..count).for_each(|_| window.push(Framed::new(flow.data(10).unwrap().0, Bytes::from_static(&[0; 10]), false)));
+        };
+        push(&mut window, 8);
+        // It has the start and is sent four frames; the others are left out for it, and again three of the next five.
+        (link.acked, link.next) = (2, 6);
+        link.skip(&window, Cause::Slow);
+        push(&mut window, 5);
+        link.next = 12;
+        link.skip(&window, Cause::Slow);
+        let kept: Vec<u64> = link.datagrams.as_ref().unwrap().kept.iter().map(|framed| framed.header.sequence).collect();
+        assert_eq!(kept, [2, 3, 4, 5, 10, 11], "what is under way");
     }
 }

@@ -185,11 +185,11 @@ impl Link {
         }
     }
 
-    /// Says how long its sender waits for it.
-    pub fn tell_patience(&mut self, session: u32, patience: Patience) {
+    /// Says how long its sender waits for it, and up to which transfer there is none for it; 0: it has its part in all that come.
+    pub fn tell_patience(&mut self, session: u32, patience: Patience, past: u64) {
         self.patience = patience.encode().into();
         if self.is_connected() {
-            let header = Header { session, sequence: self.next, ..Header::of(Kind::Ping) };
+            let header = Header { session, transfer: past, sequence: self.next, ..Header::of(Kind::Ping) };
             self.owed.push_back(Framed::new(header, self.patience.clone(), true));
         }
     }
