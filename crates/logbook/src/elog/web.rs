@@ -116,7 +116,7 @@ pub struct SiteConfig {
     pub search_time: Duration,
     /// Up to how many entries that a search finds are counted.
     pub count_to: u64,
-    /// Logins and full names, for attributes that are users.
+    /// Logins and full names, for attributes that are users, where nobody can log in.
     pub users: Vec<(String, String)>,
 }
 
@@ -222,6 +222,14 @@ impl Site {
         let books = Arc::new(self.store.books()?);
         *known = Some((Instant::now(), books.clone()));
         Ok(books)
+    }
+
+    /// Logins and full names, for attributes that are users. Where users cannot be told a page has none of them to choose from.
+    pub fn users(&self) -> Vec<(String, String)> {
+        match &self.people {
+            Some(people) => people.names().unwrap_or_default(),
+            None => self.config.users.clone(),
+        }
     }
 
     /// Answers a request.
