@@ -183,9 +183,9 @@ impl Book {
         // Alone at an address ELOG's dialect is below no path, as elogd is, and its links lead to none.
         let site = |prefix: &str| {
             let site = Site::new(store.clone(), site_config(settings, &*store, prefix)?).with_people(people.clone());
-            let longest = settings.attachment_mb << 20;
+            let (longest, logger) = (settings.attachment_mb << 20, given.logger.clone());
             let (site, people, reception) = (Arc::new(site), people.clone(), reception.clone());
-            Ok::<_, BookError>(Arc::new(dialect::Dialect { site, people, reception, longest }))
+            Ok::<_, BookError>(Arc::new(dialect::Dialect { site, people, reception, longest, logger }))
         };
         let (dialect, alone) = (site(&settings.elog_prefix)?, site("")?);
         let api = Arc::new(api::Api {

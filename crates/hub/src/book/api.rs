@@ -417,7 +417,9 @@ impl Answers for Api {
             StatusCode::SERVICE_UNAVAILABLE => {
                 ("busy", "too much of this kind is asked for at the same time", "ask again after Retry-After")
             }
-            StatusCode::PAYLOAD_TOO_LARGE => ("too-large", "the body is longer than it may be", "spec/book-api.md has the bounds"),
+            StatusCode::PAYLOAD_TOO_LARGE => {
+                ("too-large", "the body is longer than it may be", "spec/book-api.md has the bounds")
+            }
             StatusCode::REQUEST_TIMEOUT => ("too-slow", "the body came too slowly", "send it again"),
             StatusCode::INTERNAL_SERVER_ERROR => ("failed", "the hub failed at this request", "its log may say more"),
             _ => ("bad-request", "the body could not be read", "send it again"),

@@ -8,9 +8,10 @@ use std::{
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, StatusCode, header, request::Parts};
+use tampu_log::{Logger, warning};
 use tampu_logbook::{
     elog::web::{
-        Site,
+        Failure, Site,
         address::{self, Parameters, Part, Place},
         command::Command,
         formats::Format,
@@ -42,6 +43,8 @@ pub struct Dialect {
     pub reception: Arc<Reception>,
     /// Bytes of an attachment.
     pub longest: u64,
+    /// Tells an operator what failed: a page does not.
+    pub logger: Logger,
 }
 
 /// What kind of work a request is; and whether all of it has to be done within the time of a search: a list as long as a logbook, which is
@@ -87,7 +90,11 @@ impl Answers for Dialect {
                 let stop = if bound { stop.within(self.site.config().search_time) } else { stop.clone() };
                 let mut request = Request::from_parts(head, body);
                 request.extensions_mut().insert(stop);
-                self.site.answer(&caller, request).map(Told::from)
+                let answer = self.site.answer(&caller, request);
+                if let Some(Failure(why)) = answer.extensions().get() {
+                    warning!(self.logger, "the logbook did not answer what ELOG's dialect asked for: {why}");
+                }
+                answer.map(Told::from)
             }
             Err(problem) => plain(&problem),
         };

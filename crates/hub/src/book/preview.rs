@@ -174,7 +174,10 @@ mod tests {
         for open in [none as fn() -> _, || panic!("it is known")] {
             assert_eq!(previews.of(&sha(2), 100, open), Err(NoPreview::Kind));
         }
-        assert_eq!(previews.of(&sha(3), 100, || Err::<Cursor<Vec<u8>>, _>(NoPreview::File("gone".into()))).map(drop), Err(NoPreview::File("gone".into())));
+        assert_eq!(
+            previews.of(&sha(3), 100, || Err::<Cursor<Vec<u8>>, _>(NoPreview::File("gone".into()))).map(drop),
+            Err(NoPreview::File("gone".into()))
+        );
         assert!(previews.of(&sha(3), 100, open(3)).is_ok());
         assert!(previews.cache.lock().unwrap().bytes > first.len() + NONE);
     }

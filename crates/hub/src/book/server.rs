@@ -249,7 +249,10 @@ async fn respond(request: http::Request<Incoming>, from: SocketAddr, local: Sock
 }
 
 /// Works in a turn, which ends with the work.
-pub async fn in_turn<T: Send + 'static>(turn: Turn, work: impl FnOnce() -> T + Send + 'static) -> Result<T, tokio::task::JoinError> {
+pub async fn in_turn<T: Send + 'static>(
+    turn: Turn,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, tokio::task::JoinError> {
     tokio::task::spawn_blocking(move || {
         let _turn = turn;
         work()

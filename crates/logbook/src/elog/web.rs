@@ -371,6 +371,9 @@ impl<'a> Ask<'a> {
             }
             StoreError::Changed { .. } | StoreError::Locked { .. } => (StatusCode::OK, error.to_string()),
             StoreError::Full(_) => (StatusCode::INSUFFICIENT_STORAGE, error.to_string()),
+            full if full.is_disk_full() => {
+                (StatusCode::INSUFFICIENT_STORAGE, "The disk of the logbook is full; nothing was changed".to_owned())
+            }
             _ => (StatusCode::INTERNAL_SERVER_ERROR, "The logbook's store failed; the site's log says more".to_owned()),
         };
         let mut response = layout::error(self, status, &text);

@@ -27,7 +27,11 @@ impl LetIn {
     /// Whether somebody with these rights is let in; an empty login is a guest.
     pub fn lets(&self, login: &str, rights: &[Right]) -> bool {
         let Some(users) = &self.users else { return true };
-        if login.is_empty() { self.guests } else { rights.contains(&Right::Admin) || users.iter().any(|user| same_name(user, login)) }
+        if login.is_empty() {
+            self.guests
+        } else {
+            rights.contains(&Right::Admin) || users.iter().any(|user| same_name(user, login))
+        }
     }
 }
 

@@ -54,6 +54,14 @@ pub struct EntryIn {
     attachments: Vec<AttachmentIn>,
     #[serde(deserialize_with = "at_most::<_, _, MAX_LINKS>")]
     links: Vec<LinkIn>,
+    parent: Option<u32>,
+    date: Option<Time>,
+    zone: i16,
+}
+
+/// Where a new entry stands, beside what it says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Standing {
     /// What it answers.
     pub parent: Option<u32>,
     /// When it was written.
@@ -63,13 +71,13 @@ pub struct EntryIn {
 }
 
 impl EntryIn {
-    /// What it says.
-    pub fn content(&mut self) -> Result<ContentIn, Problem> {
-        if self.date.is_some_and(|date| date.0 > now().0.saturating_add(AHEAD)) {
+    /// What it says, and where it stands.
+    pub fn parts(self) -> Result<(ContentIn, Standing), Problem> {
+        let EntryIn { attributes, encoding, text, attachments, links, parent, date, zone } = self;
+        if date.is_some_and(|date| date.0 > now().0.saturating_add(AHEAD)) {
             return Err(Problem::bad("body date", "it is in the future"));
         }
-        let EntryIn { attributes, encoding, text, attachments, links, .. } = std::mem::take(self);
-        Ok(ContentIn { attributes, encoding, text, attachments, links })
+        Ok((ContentIn { attributes, encoding, text, attachments, links }, Standing { parent, date, zone }))
     }
 }
 
@@ -111,7 +119,10 @@ impl<'de> Deserialize<'de> for AttributesIn {
             type Value = AttributesIn;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, "at most {MAX_ATTRIBUTES} attributes, as {{\"Type\": \"Problem\"}} or [{{\"name\": \"Type\", \"values\": [\"Problem\"]}}]")
+                write!(
+                    f,
+                    "at most {MAX_ATTRIBUTES} attributes, as {{\"Type\": \"Problem\"}} or [{{\"name\": \"Type\", \"values\": [\"Problem\"]}}]"
+                )
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut all: A) -> Result<AttributesIn, A::Error> {
