@@ -46,6 +46,11 @@ pub fn fate(incarnation: Incarnation) -> Fate {
     if started.is_some_and(|started| started > incarnation.start + SLACK) { Fate::Dead } else { Fate::Alive }
 }
 
+/// Whether a life of this host has ended: of one that another boot had, or whose process is no more.
+pub fn is_over(incarnation: Incarnation) -> bool {
+    incarnation.boot != boot() || fate(incarnation) == Fate::Dead
+}
+
 fn started_ns(ticks_since_boot: u64) -> u64 {
     let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
     let boot_seconds = stat.lines().find_map(|line| line.strip_prefix("btime ")?.trim().parse::<u64>().ok()).unwrap_or(0);
@@ -68,5 +73,6 @@ mod tests {
         assert_eq!(fate(life), Fate::Dead);
         assert_eq!(fate(Incarnation { start: 0, ..one }), Fate::Dead, "the number was used again");
         assert_eq!(fate(Incarnation { boot: !one.boot, ..one }), Fate::Unknown);
+        assert!(!is_over(one) && is_over(life) && is_over(Incarnation { boot: !one.boot, ..one }));
     }
 }

@@ -29,7 +29,7 @@ use std::{
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use tampu_types::{Domain, Incarnation, name};
 
-use crate::{engine::Fate, host};
+use crate::host;
 
 /// The longest path a unix socket can have: `sun_path` has 108 bytes, the last one is zero.
 const SOCKET_PATH_LIMIT: usize = 107;
@@ -327,17 +327,13 @@ fn answers(socket: &Path) -> bool {
     is_socket && matches!(connected(), Ok(()) | Err(rustix::io::Errno::AGAIN))
 }
 
-/// Whether nobody of this life can come back for its files. Another boot's lives are over too: the directory is this host's.
-fn is_over(maker: Incarnation) -> bool {
-    maker.boot != host::boot() || host::fate(maker) == Fate::Dead
-}
-
 /// Whether the file's name begins with an incarnation that no longer lives.
 fn is_left_behind(path: &Path) -> bool {
     const INCARNATION_LEN: usize = 8 + 1 + 8 + 1 + 16;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let maker = name.get(..INCARNATION_LEN).and_then(|text| text.parse::<Incarnation>().ok());
-    maker.is_some_and(is_over)
+    // The directory is this host's, so that another boot's lives are over too.
+    maker.is_some_and(host::is_over)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! | part | module |
 //! |-|-|
 //! | what a site says of it | [`settings`] |
-//! | sockets, time limits, bounds | [`server`], [`body`] |
+//! | sockets, time limits, bounds | [`server`], [`body`], [`turns`] |
 //! | who asks | [`reception`], [`peer`] |
 //! | the API for programs | [`api`] |
 //! | ELOG's dialect, mounted | [`dialect`] |
@@ -27,13 +27,14 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use tampu_bus::host::{incarnation, is_over};
 use tampu_log::Logger;
 use tampu_logbook::{
     elog::web::{Site, SiteConfig},
     people::{People, PeopleError, registry::Settings, token::secret},
     store::{Store, StoreError, postgres::PostgresStore, sqlite::SqliteStore},
 };
-use tampu_types::Time;
+use tampu_types::{Incarnation, Time};
 
 use crate::inputs::settings::Door;
 use settings::{BookSettings, PORT};
@@ -51,6 +52,7 @@ pub mod reception;
 pub mod server;
 pub mod settings;
 pub mod staging;
+pub mod turns;
 
 /// The directory below the domain's data.
 pub const DIRECTORY: &str = "book";
@@ -67,6 +69,17 @@ pub struct Place {
     /// The directory it is kept in, if it is in one.
     #[serde(default)]
     pub directory: Option<PathBuf>,
+    /// The life of the hub that wrote this.
+    #[serde(default)]
+    pub life: Option<Incarnation>,
+}
+
+impl Place {
+    /// Whether the hub that was there has ended without taking its word away: whoever is at the address now is somebody else, for whom the
+    /// token is not.
+    pub fn is_left(&self) -> bool {
+        self.life.is_some_and(is_over)
+    }
 }
 
 /// Why there is no logbook.
@@ -78,6 +91,9 @@ pub enum BookError {
     /// Its users.
     #[error("the logbook's users: {0}")]
     People(#[from] PeopleError),
+    /// Its local time.
+    #[error("the logbook's zone: {0}")]
+    Zone(String),
     /// There is no place for it.
     #[error("the logbook cannot be served at {address}: {why}")]
     Listen {
@@ -105,7 +121,7 @@ pub struct Book {
     listen: Option<SocketAddr>,
     elog: Option<SocketAddr>,
     kept: String,
-    place: Option<PathBuf>,
+    place: Option<(PathBuf, Place)>,
     prefix: String,
     moved: bool,
 }
@@ -164,28 +180,34 @@ impl Book {
         let pushes = push::Pushes::start(store.clone(), people.clone(), given.logger.clone()).map_err(io("its pushes"))?;
         let follow = settings.follow.clone().map(|follow| follow::Following::start(store.clone(), follow, given.logger.clone()));
         let following = follow.transpose().map_err(io("following ELOG"))?;
-        let site = Arc::new(Site::new(store.clone(), site_config(settings, &*store, &people)?).with_people(people.clone()));
+        // Alone at an address ELOG's dialect is below no path, as elogd is, and its links lead to none.
+        let site = |prefix: &str| {
+            let site = Site::new(store.clone(), site_config(settings, &*store, prefix)?).with_people(people.clone());
+            let (longest, logger) = (settings.attachment_mb << 20, given.logger.clone());
+            let (site, people, reception) = (Arc::new(site), people.clone(), reception.clone());
+            Ok::<_, BookError>(Arc::new(dialect::Dialect { site, people, reception, longest, logger }))
+        };
+        let (dialect, alone) = (site(&settings.elog_prefix)?, site("")?);
         let api = Arc::new(api::Api {
-            store,
+            store: store.clone(),
             people: people.clone(),
             reception: reception.clone(),
             settings: settings.clone(),
             staging: staging::Staging::start().map_err(io("its uploads"))?,
-            previews: preview::Previews::default(),
+            previews: Arc::default(),
             pushes,
         });
-        let dialect =
-            Arc::new(dialect::Dialect { site, people: people.clone(), reception, longest: settings.attachment_mb << 20 });
         let mut doors: Vec<(TcpListener, Arc<dyn server::Answers>)> = Vec::new();
         let moved = listen.as_ref().is_some_and(|(_, moved)| *moved);
         if let Some((listener, _)) = listen {
-            let all = dialect::All { api: api.clone(), dialect: dialect.clone(), prefix: settings.elog_prefix.clone() };
+            let all = dialect::All { api: api.clone(), dialect, prefix: settings.elog_prefix.clone() };
             doors.push((listener, Arc::new(all)));
         }
         if let Some((listener, _)) = elog {
-            doors.push((listener, dialect));
+            doors.push((listener, alone));
         }
-        let server = server::Server::start(doors, settings.connections).map_err(io("its sockets"))?;
+        let limits = server::Limits { connections: settings.connections, ..server::Limits::default() };
+        let server = server::Server::start(doors, limits).map_err(io("its sockets"))?;
         let mut addresses = server.addresses().iter().copied();
         let mut next = |door: Door| if door == Door::Off { None } else { addresses.next() };
         let (listen, elog) = (next(settings.listen), next(settings.elog_listen));
@@ -208,9 +230,9 @@ impl Book {
         if let Some(url) = book.url() {
             let path = given.run.join(PLACE);
             let directory = settings.postgres.is_none().then(|| std::path::absolute(&given.directory).unwrap_or(given.directory));
-            let place = Place { url, token: people.make_owner_token()?, directory };
+            let place = Place { url, token: people.make_owner_token()?, directory, life: Some(incarnation()) };
             write_place(&path, &place).map_err(io(&path.display().to_string()))?;
-            book.place = Some(path);
+            book.place = Some((path, place));
         }
         Ok(book)
     }
@@ -252,9 +274,11 @@ impl Drop for Book {
     fn drop(&mut self) {
         // Who listens for events would keep the connections open.
         self.api.pushes.stop();
-        if let Some(place) = &self.place {
-            // The next hub writes it anew.
-            let _ = fs::remove_file(place);
+        // A hub that began while this one ended has written its own.
+        if let Some((path, place)) = &self.place
+            && read_place(path).as_ref() == Some(place)
+        {
+            let _ = fs::remove_file(path);
         }
     }
 }
@@ -280,14 +304,15 @@ fn people_settings(settings: &BookSettings) -> Settings {
     }
 }
 
-fn site_config(settings: &BookSettings, store: &dyn Store, people: &People) -> Result<SiteConfig, BookError> {
+/// A site of ELOG's dialect below a path.
+fn site_config(settings: &BookSettings, store: &dyn Store, prefix: &str) -> Result<SiteConfig, BookError> {
     Ok(SiteConfig {
-        prefix: settings.elog_prefix.clone(),
+        prefix: prefix.to_owned(),
         url: settings.elog_url.clone(),
+        zone: settings.zone().map_err(|why| BookError::Zone(why.to_string()))?,
         themes: settings.elog_themes.clone(),
         secret: site_secret(store)?,
         search_time: Duration::from_millis(settings.search_ms),
-        users: people.users()?.into_iter().map(|user| (user.login.clone(), user.shown().to_owned())).collect(),
         ..SiteConfig::default()
     })
 }
@@ -321,7 +346,11 @@ fn write_place(path: &Path, place: &Place) -> io::Result<()> {
     fs::rename(new, path)
 }
 
-/// Where the logbook of a domain is, if its hub runs on this host.
+fn read_place(path: &Path) -> Option<Place> {
+    serde_json::from_str(&fs::read_to_string(path).ok()?).ok()
+}
+
+/// Where the logbook of a domain is, if its hub runs on this host; a hub that was killed leaves its word of that ([`Place::is_left`]).
 pub fn find(run: &Path) -> Option<Place> {
-    serde_json::from_str(&fs::read_to_string(run.join(PLACE)).ok()?).ok()
+    read_place(&run.join(PLACE))
 }

@@ -10,7 +10,7 @@
 //! | tokens of programs | [`token`] |
 //! | tries at passwords, and their bound | [`attempts`] |
 //! | all of it together | [`registry`] |
-//! | the users of ELOG | [`elog`] |
+//! | the users of ELOG, and whom it lets in | [`elog`], [`let_in`] |
 //!
 //! Users, rights, sessions and tokens are records of the store ([`crate::store::Store::record`]), so that several hubs on one database
 //! have the same. Secrets are kept as digests only. Every surface asks [`decide::decide`]; none has rules of its own.
@@ -23,6 +23,7 @@ pub mod access;
 pub mod attempts;
 pub mod decide;
 pub mod elog;
+pub mod let_in;
 pub mod password;
 pub mod registry;
 pub mod session;

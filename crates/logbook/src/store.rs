@@ -132,6 +132,18 @@ pub enum StoreError {
     Damaged(String),
 }
 
+impl StoreError {
+    /// Whether the disk is full, or what of it may be used: the store's, or its server's.
+    pub fn is_disk_full(&self) -> bool {
+        match self {
+            StoreError::Io { error, .. } => matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded),
+            StoreError::Database(error) => error.sqlite_error_code() == Some(rusqlite::ErrorCode::DiskFull),
+            StoreError::Postgres(error) => error.code() == Some(&::postgres::error::SqlState::DISK_FULL),
+            _ => false,
+        }
+    }
+}
+
 fn gone(tombstone: &Tombstone) -> String {
     match &tombstone.moved_to {
         Some(to) => format!("entry {} was moved to {to}", tombstone.at),

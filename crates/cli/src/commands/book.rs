@@ -96,7 +96,7 @@ impl Book {
             None => {
                 let run = surroundings.run_dir.domain(&domain).map_err(|error| Failure::Failed(error.to_string()))?;
                 match tampu_hub::book::find(run.path()) {
-                    Some(found) if nobody_is_at(&found.url) => {
+                    Some(found) if found.is_left() || nobody_is_at(&found.url) => {
                         directory = Some(left(&found)?);
                         None
                     }

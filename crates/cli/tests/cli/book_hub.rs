@@ -2,7 +2,8 @@
 
 use std::{
     fs,
-    io::{Read, repeat},
+    io::{ErrorKind, Read, repeat},
+    net::TcpListener,
     sync::atomic::{AtomicU64, Ordering},
 };
 
@@ -111,10 +112,15 @@ fn templates_are_kept_and_used_through_the_hub() {
 fn a_hub_that_was_killed_leaves_its_directory_to_the_commands() {
     let (site, hub) = with_hub();
     assert_eq!(book(&site, b"", &["post", "Shift", "-a", "Author=Zoe", "-t", "before"]).ok().out, "Shift/1\n");
+    let address = place(&site).0;
     hub.end(Signal::KILL);
     assert!(site.path("run/local/book.json").exists());
+    // Somebody else has the address by now: the owner's token is not for them.
+    let stranger = TcpListener::bind(address.trim_start_matches("http://")).unwrap();
+    stranger.set_nonblocking(true).unwrap();
     let said = book(&site, b"", &["post", "Shift", "-a", "Author=Zoe", "-t", "after"]).ok();
     assert!(said.out == "Shift/2\n" && said.err.contains("is gone; its logbooks are read in"), "{said:?}");
+    assert!(stranger.accept().is_err_and(|error| error.kind() == ErrorKind::WouldBlock));
     // Where they were in a database there is no directory.
     let mut place: Value = serde_json::from_str(&fs::read_to_string(site.path("run/local/book.json")).unwrap()).unwrap();
     place["directory"] = Value::Null;

@@ -39,6 +39,7 @@ use super::{
     server::Answers,
     settings::BookSettings,
     staging::Staging,
+    turns::Kind,
 };
 
 pub mod attachments;
@@ -55,8 +56,12 @@ pub mod templates;
 pub const BASE: &str = "/api/v1";
 /// The header that says who does what the owner's token does.
 pub const BY: &str = "x-tampu-by";
-/// Bytes of a body that is no file: the longest text, and what is written around it.
+/// Bytes of a body with a text: the longest one, and what is written around it.
 pub const MAX_BODY: u64 = 24 << 20;
+/// Bytes of any other body that is no file.
+pub const MAX_SHORT: u64 = 1 << 20;
+/// The schemas of bodies with a text.
+const WITH_TEXT: [&str; 4] = ["NewEntry", "Content", "NewDraft", "Template"];
 /// Bytes of a login and its password.
 const LOGIN: u64 = 4 << 10;
 
@@ -142,7 +147,7 @@ pub struct Api {
     /// Files that were sent and are no entry's yet.
     pub staging: Staging,
     /// Small pictures.
-    pub previews: super::preview::Previews,
+    pub previews: Arc<super::preview::Previews>,
     /// Tells of new matches.
     pub pushes: Pushes,
 }
@@ -394,14 +399,32 @@ impl Api {
 
 impl Answers for Api {
     fn answer(&self, asked: Asked<'_>, stop: &Stop) -> Answer {
-        let mut answer = self.act(asked, stop).unwrap_or_else(|problem| problem.answer());
-        secure(answer.headers_mut());
-        let headers = answer.headers_mut();
-        headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
-        headers
-            .entry(header::CONTENT_SECURITY_POLICY)
-            .or_insert(HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'"));
-        answer
+        finished(self.act(asked, stop).unwrap_or_else(|problem| problem.answer()))
+    }
+
+    fn kind(&self, head: &Parts) -> Kind {
+        let path = head.uri.path().strip_prefix(BASE).unwrap_or_default();
+        match find(&head.method, path) {
+            Ok((Route { id: "search", .. }, _)) => Kind::Search,
+            Ok((Route { id: "exportSearch", .. }, _)) => Kind::Export,
+            Ok((Route { method: Method::GET, .. }, _)) | Err(_) => Kind::Quick,
+            Ok(_) => Kind::Change,
+        }
+    }
+
+    fn refusal(&self, _head: &Parts, status: StatusCode) -> Answer {
+        let (kind, detail, help) = match status {
+            StatusCode::SERVICE_UNAVAILABLE => {
+                ("busy", "too much of this kind is asked for at the same time", "ask again after Retry-After")
+            }
+            StatusCode::PAYLOAD_TOO_LARGE => {
+                ("too-large", "the body is longer than it may be", "spec/book-api.md has the bounds")
+            }
+            StatusCode::REQUEST_TIMEOUT => ("too-slow", "the body came too slowly", "send it again"),
+            StatusCode::INTERNAL_SERVER_ERROR => ("failed", "the hub failed at this request", "its log may say more"),
+            _ => ("bad-request", "the body could not be read", "send it again"),
+        };
+        finished(Problem::new(status, kind, detail).help(help).answer())
     }
 
     fn longest_body(&self, head: &Parts) -> u64 {
@@ -409,13 +432,31 @@ impl Answers for Api {
         match find(&head.method, path) {
             Ok((Route { id: "login", .. }, _)) => LOGIN,
             Ok((Route { takes: Content::Bytes(_), .. }, _)) => self.settings.attachment_mb << 20,
-            _ => MAX_BODY,
+            Ok((Route { takes: Content::Json(schema), .. }, _)) if WITH_TEXT.contains(schema) => MAX_BODY,
+            _ => MAX_SHORT,
         }
     }
 
     fn origin(&self, head: &Parts, peer: SocketAddr) -> IpAddr {
         self.reception.origin(&head.headers, peer.ip())
     }
+}
+
+/// An answer with what every one of the API says, also where it is made later.
+fn finished(answer: Answer) -> Answer {
+    let (head, told) = answer.into_parts();
+    let told = match told {
+        Told::Later(kind, make) => Told::Later(kind, Box::new(move || finished(make()))),
+        told => told,
+    };
+    let mut answer = http::Response::from_parts(head, told);
+    secure(answer.headers_mut());
+    let headers = answer.headers_mut();
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    headers
+        .entry(header::CONTENT_SECURITY_POLICY)
+        .or_insert(HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'"));
+    answer
 }
 
 /// What every answer says to browsers.

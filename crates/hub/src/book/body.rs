@@ -1,7 +1,7 @@
 //! Bodies: of requests, read by who blocks; of answers, made piece by piece when the socket can take them.
 
 use std::{
-    future::poll_fn,
+    future::{Future, poll_fn},
     io::{self, Cursor, Read},
     net::SocketAddr,
     pin::Pin,
@@ -17,9 +17,12 @@ use bytes::{Buf, Bytes};
 use http::{StatusCode, header, request::Parts};
 use hyper::body::{Body as HttpBody, Frame, Incoming, SizeHint};
 use tampu_logbook::elog::web::Body;
-use tokio::{runtime::Handle, sync::mpsc, task::JoinHandle, time::timeout};
+use tokio::{runtime::Handle, sync::mpsc, time::timeout};
 
-use super::server::{Abandoned, STALL};
+use super::{
+    server::{Abandoned, in_turn},
+    turns::{Kind, Turns},
+};
 
 /// A body of at most so many bytes is read before a worker is taken.
 pub const SMALL: u64 = 64 << 10;
@@ -28,7 +31,7 @@ const DISCARD: u64 = 32 << 20;
 const DISCARD_TIME: Duration = Duration::from_secs(10);
 /// Bytes of an answer that are read at a time.
 const PIECE: usize = 64 << 10;
-/// Bytes a second that a body has to come with, after [`STALL`].
+/// Bytes a second that a body has to come with, after the time for which it may stall.
 const SLOWEST: u64 = 32 << 10;
 /// Bytes of a body of who may write nowhere.
 pub const OF_GUESTS: u64 = SMALL;
@@ -54,7 +57,7 @@ pub enum Received {
 }
 
 /// Reads a small body; a large one is left to be read. What cannot be taken is the status of the answer.
-pub async fn collect(head: &Parts, mut body: Incoming, most: u64) -> Result<Received, StatusCode> {
+pub async fn collect(head: &Parts, mut body: Incoming, most: u64, stall: Duration) -> Result<Received, StatusCode> {
     let said = head.headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
     if said.is_some_and(|length| length > most) {
         if !head.headers.contains_key(header::EXPECT) {
@@ -73,7 +76,7 @@ pub async fn collect(head: &Parts, mut body: Incoming, most: u64) -> Result<Rece
         }
         Ok::<(), io::Error>(())
     };
-    match timeout(STALL, read).await {
+    match timeout(stall, read).await {
         Ok(Ok(())) => Ok(Received::Whole(all.into())),
         Ok(Err(_)) => Err(StatusCode::BAD_REQUEST),
         Err(_) => Err(StatusCode::REQUEST_TIMEOUT),
@@ -105,11 +108,11 @@ async fn next(body: &mut Incoming) -> io::Result<Option<Bytes>> {
 
 impl Received {
     /// The body, for who blocks. More than `most` bytes are an error, and so is one that comes too slowly.
-    pub fn reader(self, handle: Handle, most: u64) -> Box<dyn Read + Send> {
+    pub fn reader(self, handle: Handle, most: u64, stall: Duration) -> Box<dyn Read + Send> {
         match self {
             Received::Whole(bytes) => Box::new(Cursor::new(bytes)),
             Received::Stream(body) => {
-                Box::new(Streamed { body, handle, rest: Bytes::new(), read: 0, most, since: Instant::now() })
+                Box::new(Streamed { body, handle, rest: Bytes::new(), read: 0, most, stall, since: Instant::now() })
             }
         }
     }
@@ -138,13 +141,15 @@ struct Streamed {
     rest: Bytes,
     read: u64,
     most: u64,
+    stall: Duration,
     since: Instant,
 }
 
 impl Read for Streamed {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         if self.rest.is_empty() {
-            let patience = (STALL + Duration::from_secs(self.read / SLOWEST)).saturating_sub(self.since.elapsed()).min(STALL);
+            let in_all = self.stall + Duration::from_secs(self.read / SLOWEST);
+            let patience = in_all.saturating_sub(self.since.elapsed()).min(self.stall);
             let next = self.handle.block_on(timeout(patience, next(&mut self.body)));
             match next.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?? {
                 None => return Ok(0),
@@ -172,6 +177,8 @@ pub enum Told {
     Pieces(Pieces, Option<u64>),
     /// What is pushed, as it comes. The flag says at the end whether it was cut.
     Pushed(mpsc::Receiver<Bytes>, Arc<AtomicBool>),
+    /// What needs a turn of another kind: the answer is made when there is one, and nothing else of this one counts.
+    Later(Kind, Box<dyn FnOnce() -> http::Response<Told> + Send>),
 }
 
 impl Told {
@@ -180,7 +187,7 @@ impl Told {
         match self {
             Told::Whole(bytes) => Some(bytes.len() as u64),
             Told::Pieces(_, length) => *length,
-            Told::Pushed(..) => None,
+            Told::Pushed(..) | Told::Later(..) => None,
         }
     }
 }
@@ -227,32 +234,59 @@ impl Iterator for ReadPieces {
 /// An answer's body, as it is sent. With it ends what works for it.
 pub struct Sent {
     state: State,
+    turns: Option<(Arc<Turns>, Kind)>,
     _works: Option<Abandoned>,
 }
+
+/// The next piece, and what makes the others; an error where making it failed.
+type Making = Pin<Box<dyn Future<Output = io::Result<(Pieces, Option<io::Result<Bytes>>)>> + Send>>;
 
 enum State {
     Nothing,
     Whole(Bytes),
     Pieces(Pieces),
-    Making(JoinHandle<(Pieces, Option<io::Result<Bytes>>)>),
+    Making(Making),
     Pushed(mpsc::Receiver<Bytes>, Arc<AtomicBool>),
 }
 
-impl Sent {
-    /// The body of an answer.
-    pub fn new(told: Told, works: Option<Abandoned>) -> Sent {
-        let state = match told {
+impl From<Told> for State {
+    fn from(told: Told) -> State {
+        match told {
             Told::Whole(bytes) if bytes.is_empty() => State::Nothing,
             Told::Whole(bytes) => State::Whole(bytes),
             Told::Pieces(pieces, _) => State::Pieces(pieces),
             Told::Pushed(from, cut) => State::Pushed(from, cut),
-        };
-        Sent { state, _works: works }
+            Told::Later(..) => State::Nothing,
+        }
+    }
+}
+
+/// Makes a piece in a turn of its own.
+async fn make(mut pieces: Pieces, turns: Option<(Arc<Turns>, Kind)>) -> io::Result<(Pieces, Option<io::Result<Bytes>>)> {
+    let failed = || io::Error::other("the answer could not be made");
+    let Some((turns, kind)) = turns else { return Err(failed()) };
+    let turn = turns.next(kind).await.map_err(|_| failed())?;
+    let made = in_turn(turn, move || {
+        let piece = pieces.next();
+        (pieces, piece)
+    });
+    made.await.map_err(|_| failed())
+}
+
+impl Sent {
+    /// The body of an answer, whose pieces are work of a kind.
+    pub fn new(told: Told, works: Option<Abandoned>, turns: Arc<Turns>, kind: Kind) -> Sent {
+        Sent { state: told.into(), turns: Some((turns, kind)), _works: works }
+    }
+
+    /// That of an answer without pieces.
+    pub fn whole(told: Told) -> Sent {
+        Sent { state: told.into(), turns: None, _works: None }
     }
 
     /// An empty one.
     pub fn nothing() -> Sent {
-        Sent { state: State::Nothing, _works: None }
+        Sent { state: State::Nothing, turns: None, _works: None }
     }
 }
 
@@ -265,18 +299,13 @@ impl HttpBody for Sent {
             match std::mem::replace(&mut self.state, State::Nothing) {
                 State::Nothing => return Poll::Ready(None),
                 State::Whole(bytes) => return Poll::Ready(Some(Ok(Frame::data(bytes)))),
-                State::Pieces(mut pieces) => {
-                    self.state = State::Making(tokio::task::spawn_blocking(move || {
-                        let piece = pieces.next();
-                        (pieces, piece)
-                    }));
-                }
-                State::Making(mut making) => match Pin::new(&mut making).poll(context) {
+                State::Pieces(pieces) => self.state = State::Making(Box::pin(make(pieces, self.turns.clone()))),
+                State::Making(mut making) => match making.as_mut().poll(context) {
                     Poll::Pending => {
                         self.state = State::Making(making);
                         return Poll::Pending;
                     }
-                    Poll::Ready(Err(_)) => return Poll::Ready(Some(Err(io::Error::other("the answer could not be made")))),
+                    Poll::Ready(Err(error)) => return Poll::Ready(Some(Err(error))),
                     Poll::Ready(Ok((_, None))) => return Poll::Ready(None),
                     Poll::Ready(Ok((_, Some(Err(error))))) => return Poll::Ready(Some(Err(error))),
                     Poll::Ready(Ok((pieces, Some(Ok(piece))))) => {

@@ -8,7 +8,17 @@ use std::{
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, StatusCode, header, request::Parts};
-use tampu_logbook::{elog::web::Site, people::People, search::Stop};
+use tampu_log::{Logger, warning};
+use tampu_logbook::{
+    elog::web::{
+        Failure, Site,
+        address::{self, Parameters, Part, Place},
+        command::Command,
+        formats::Format,
+    },
+    people::People,
+    search::Stop,
+};
 
 use super::{
     api::{Api, BASE, secure},
@@ -16,6 +26,7 @@ use super::{
     problem::Problem,
     reception::Reception,
     server::Answers,
+    turns::Kind,
 };
 
 /// What a page may load, unless it says more exactly itself.
@@ -32,6 +43,39 @@ pub struct Dialect {
     pub reception: Arc<Reception>,
     /// Bytes of an attachment.
     pub longest: u64,
+    /// Tells an operator what failed: a page does not.
+    pub logger: Logger,
+}
+
+/// What kind of work a request is; and whether all of it has to be done within the time of a search: a list as long as a logbook, which is
+/// sent as it is made, and what changes something may take longer.
+fn work(method: &Method, path: &str, query: &str) -> (Kind, bool) {
+    if !matches!(*method, Method::GET | Method::HEAD) {
+        return (Kind::Change, false);
+    }
+    let query = Parameters::read(query);
+    match query.get("cmd").and_then(Command::named) {
+        Some(Command::GetMd5) => return (Kind::Export, false),
+        Some(Command::Delete | Command::CopyTo | Command::MoveTo) => return (Kind::Change, false),
+        Some(Command::First | Command::Previous | Command::Next | Command::Last) => return (Kind::Search, true),
+        _ => {}
+    }
+    match address::path(path).1 {
+        Place::List(_) if query.get("mode").and_then(Format::named).is_some() => (Kind::Export, false),
+        Place::List(Part::All) => (Kind::Export, false),
+        Place::List(Part::Last(_) | Part::Past(_)) => (Kind::Search, false),
+        Place::List(Part::Default | Part::Page(_)) | Place::Rss | Place::Calendar => (Kind::Search, true),
+        // A file's bytes are sent as they are read; it is looked for within the time of a search.
+        _ => (Kind::Quick, true),
+    }
+}
+
+impl Dialect {
+    fn work(&self, head: &Parts) -> (Kind, bool) {
+        let path = head.uri.path();
+        let inside = path.strip_prefix(&self.site.config().prefix).filter(|rest| rest.starts_with('/'));
+        work(&head.method, inside.unwrap_or(path), head.uri.query().unwrap_or_default())
+    }
 }
 
 impl Answers for Dialect {
@@ -42,9 +86,15 @@ impl Answers for Dialect {
                 let caller = met.principal.caller(met.from);
                 let mut body = AtMost { from: body, left: met.longest_body() };
                 let body: &mut (dyn Read + Send) = &mut body;
+                let (_, bound) = self.work(&head);
+                let stop = if bound { stop.within(self.site.config().search_time) } else { stop.clone() };
                 let mut request = Request::from_parts(head, body);
-                request.extensions_mut().insert(stop.clone());
-                self.site.answer(&caller, request).map(Told::from)
+                request.extensions_mut().insert(stop);
+                let answer = self.site.answer(&caller, request);
+                if let Some(Failure(why)) = answer.extensions().get() {
+                    warning!(self.logger, "the logbook did not answer what ELOG's dialect asked for: {why}");
+                }
+                answer.map(Told::from)
             }
             Err(problem) => plain(&problem),
         };
@@ -57,6 +107,10 @@ impl Answers for Dialect {
     fn longest_body(&self, head: &Parts) -> u64 {
         // A form brings files, and some text around them.
         if head.method == Method::POST { self.longest.saturating_add(64 << 20) } else { 64 << 10 }
+    }
+
+    fn kind(&self, head: &Parts) -> Kind {
+        self.work(head).0
     }
 
     fn origin(&self, head: &Parts, peer: SocketAddr) -> IpAddr {
@@ -115,7 +169,43 @@ impl Answers for All {
         if self.is_dialect(head.uri.path()) { self.dialect.longest_body(head) } else { self.api.longest_body(head) }
     }
 
+    fn kind(&self, head: &Parts) -> Kind {
+        if self.is_dialect(head.uri.path()) { self.dialect.kind(head) } else { self.api.kind(head) }
+    }
+
     fn origin(&self, head: &Parts, peer: SocketAddr) -> IpAddr {
         self.api.origin(head, peer)
+    }
+
+    fn refusal(&self, head: &Parts, status: StatusCode) -> http::Response<Told> {
+        if self.is_dialect(head.uri.path()) { self.dialect.refusal(head, status) } else { self.api.refusal(head, status) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_takes_long_is_known_by_its_address() {
+        for (path, query, expected) in [
+            ("/Shift/", "", (Kind::Search, true)),
+            ("/Shift/", "subtext=HV.*trip", (Kind::Search, true)),
+            ("/Shift/page3", "sort=Author", (Kind::Search, true)),
+            ("/Shift/past7", "", (Kind::Search, false)),
+            ("/Shift/page", "", (Kind::Export, false)),
+            ("/Shift/page3", "mode=full", (Kind::Search, true)),
+            ("/Shift/page3", "mode=CSV2", (Kind::Export, false)),
+            ("/Shift/", "cmd=GetMD5", (Kind::Export, false)),
+            ("/Shift/12", "cmd=Next", (Kind::Search, true)),
+            ("/Shift/12", "cmd=Delete&confirm=Yes", (Kind::Change, false)),
+            ("/Shift/12", "", (Kind::Quick, true)),
+            ("/Shift/080910_002050/a.png", "", (Kind::Quick, true)),
+            ("/Shift/elog.rdf", "", (Kind::Search, true)),
+            ("/", "", (Kind::Quick, true)),
+        ] {
+            assert_eq!(work(&Method::GET, path, query), expected, "{path}?{query}");
+        }
+        assert_eq!(work(&Method::POST, "/Shift/", ""), (Kind::Change, false));
     }
 }

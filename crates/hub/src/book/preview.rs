@@ -1,4 +1,5 @@
-//! Small pictures of attached ones: JPEG, PNG, GIF and WebP, of bounded size, one at a time, the last ones kept.
+//! Small pictures of attached ones: JPEG, PNG, GIF and WebP, of bounded size, the last ones kept. That a file is none, or cannot be read, is
+//! remembered as well. Whoever makes one has a turn for it ([`super::turns::PICTURES`]), because it may take much memory.
 
 use std::{
     collections::HashMap,
@@ -25,14 +26,23 @@ pub enum NoPreview {
     /// It is no picture of these kinds.
     #[error("it is no JPEG, PNG, GIF or WebP")]
     Kind,
-    /// It cannot be read, or is too large.
+    /// It is broken, or too large.
     #[error("the picture cannot be shown small: {0}")]
     Picture(String),
+    /// The file could not be read; perhaps it can be another time.
+    #[error("the file could not be read: {0}")]
+    File(String),
 }
+
+/// A preview, or that there never is one.
+type Made = Result<Bytes, NoPreview>;
+
+/// Bytes that count for one that there never is.
+const NONE: usize = 256;
 
 #[derive(Debug, Default)]
 struct Cache {
-    kept: HashMap<(Sha, u32), (Bytes, u64)>,
+    kept: HashMap<(Sha, u32), (Made, u64)>,
     bytes: usize,
     turn: u64,
 }
@@ -41,53 +51,64 @@ struct Cache {
 #[derive(Debug, Default)]
 pub struct Previews {
     cache: Mutex<Cache>,
-    /// Held while one is made: each may take much memory.
-    making: Mutex<()>,
+}
+
+/// Pixels of a side that are made for who asks for so many.
+fn side(asked: u32) -> u32 {
+    asked.clamp(16, MAX_PREVIEW)
+}
+
+fn size(made: &Made) -> usize {
+    made.as_ref().map_or(NONE, Bytes::len)
 }
 
 impl Previews {
-    /// A PNG of at most `side` pixels a side.
-    pub fn of<F: ReadSeek>(&self, sha: &Sha, side: u32, open: impl FnOnce() -> Result<F, NoPreview>) -> Result<Bytes, NoPreview> {
-        let side = side.clamp(16, MAX_PREVIEW);
-        let key = (sha.clone(), side);
-        if let Some(found) = self.kept(&key) {
-            return Ok(found);
+    /// A PNG of at most so many pixels a side.
+    pub fn of<F: ReadSeek>(&self, sha: &Sha, asked: u32, open: impl FnOnce() -> Result<F, NoPreview>) -> Made {
+        // Somebody may have made it while one waited for a turn.
+        if let Some(found) = self.kept(sha, asked) {
+            return found;
         }
-        let _one = self.making.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(found) = self.kept(&key) {
-            return Ok(found);
+        let made = open().and_then(|file| make(file, side(asked)));
+        if !matches!(made, Err(NoPreview::File(_))) {
+            self.keep((sha.clone(), side(asked)), made.clone());
         }
-        let made = make(open()?, side)?;
-        self.keep(key, made.clone());
-        Ok(made)
+        made
     }
 
-    fn kept(&self, key: &(Sha, u32)) -> Option<Bytes> {
+    /// One that was made, or that was found to be impossible.
+    pub fn kept(&self, sha: &Sha, asked: u32) -> Option<Made> {
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
         cache.turn += 1;
         let turn = cache.turn;
-        let (bytes, used) = cache.kept.get_mut(key)?;
+        let (made, used) = cache.kept.get_mut(&(sha.clone(), side(asked)))?;
         *used = turn;
-        Some(bytes.clone())
+        Some(made.clone())
     }
 
-    fn keep(&self, key: (Sha, u32), made: Bytes) {
+    fn keep(&self, key: (Sha, u32), made: Made) {
         let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
-        cache.bytes += made.len();
+        cache.bytes += size(&made);
         let turn = cache.turn;
-        cache.kept.insert(key, (made, turn));
+        if let Some((before, _)) = cache.kept.insert(key, (made, turn)) {
+            cache.bytes -= size(&before);
+        }
         while cache.bytes > CACHE {
             let Some(oldest) = cache.kept.iter().min_by_key(|(_, (_, used))| *used).map(|(key, _)| key.clone()) else { break };
-            if let Some((bytes, _)) = cache.kept.remove(&oldest) {
-                cache.bytes -= bytes.len();
+            if let Some((made, _)) = cache.kept.remove(&oldest) {
+                cache.bytes -= size(&made);
             }
         }
     }
 }
 
 fn make(file: impl ReadSeek, side: u32) -> Result<Bytes, NoPreview> {
-    let wrong = |error: image::ImageError| NoPreview::Picture(error.to_string());
-    let io = |error: std::io::Error| NoPreview::Picture(error.to_string());
+    let io = |error: std::io::Error| NoPreview::File(error.to_string());
+    let wrong = |error: image::ImageError| match error {
+        // A picture that ends before its end is broken; anything else is the file's.
+        image::ImageError::IoError(error) if error.kind() != std::io::ErrorKind::UnexpectedEof => io(error),
+        error => NoPreview::Picture(error.to_string()),
+    };
     let mut reader = ImageReader::new(BufReader::new(file)).with_guessed_format().map_err(io)?;
     let known = [ImageFormat::Jpeg, ImageFormat::Png, ImageFormat::Gif, ImageFormat::WebP];
     if !reader.format().is_some_and(|format| known.contains(&format)) {
@@ -148,5 +169,16 @@ mod tests {
         let kept = previews.of(&sha(1), 100, || -> Result<Cursor<Vec<u8>>, NoPreview> { panic!("it is kept") }).unwrap();
         assert_eq!(first, kept);
         assert!(previews.cache.lock().unwrap().bytes == first.len());
+        // So is that there is none; but not that it could not be looked at.
+        let none = || Ok(file(b"no picture"));
+        for open in [none as fn() -> _, || panic!("it is known")] {
+            assert_eq!(previews.of(&sha(2), 100, open), Err(NoPreview::Kind));
+        }
+        assert_eq!(
+            previews.of(&sha(3), 100, || Err::<Cursor<Vec<u8>>, _>(NoPreview::File("gone".into()))).map(drop),
+            Err(NoPreview::File("gone".into()))
+        );
+        assert!(previews.of(&sha(3), 100, open(3)).is_ok());
+        assert!(previews.cache.lock().unwrap().bytes > first.len() + NONE);
     }
 }

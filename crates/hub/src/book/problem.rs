@@ -136,6 +136,10 @@ impl From<StoreError> for Problem {
         let text = error.to_string();
         let problem = |status, kind| Problem::new(status, kind, text.clone());
         match &error {
+            error if error.is_disk_full() => {
+                let detail = "the disk of the logbook is full; nothing was changed";
+                Problem::new(StatusCode::INSUFFICIENT_STORAGE, "disk-full", detail).help("ask who looks after the site for room")
+            }
             StoreError::NoBook(_) => problem(StatusCode::NOT_FOUND, "not-there").help("GET /api/v1/books lists the logbooks"),
             StoreError::NoEntry(_) => problem(StatusCode::NOT_FOUND, "not-there"),
             StoreError::Gone(tombstone) => {
@@ -173,11 +177,6 @@ impl From<StoreError> for Problem {
             StoreError::Io { error, .. } if error.kind() == std::io::ErrorKind::TimedOut => {
                 Problem::new(StatusCode::REQUEST_TIMEOUT, "too-slow", "the body came too slowly").at("body")
             }
-            StoreError::Io { error, .. } if error.kind() == std::io::ErrorKind::StorageFull => Problem::new(
-                StatusCode::INSUFFICIENT_STORAGE,
-                "disk-full",
-                "the disk of the logbook is full; nothing was changed",
-            ),
             // What lies where on the hub's disk is not for everybody.
             StoreError::Io { error, .. } => {
                 Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "failed", format!("a file of the logbook: {error}"))

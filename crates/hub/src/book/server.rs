@@ -2,18 +2,15 @@
 //!
 //! Decision: hyper for the protocol, two threads for all sockets, and workers for what reads and writes the store, because a store blocks.
 //! A small body is read before a worker is taken, a large one by the worker, of which only so many do that; an answer's pieces are
-//! made when the socket can take them. So somebody slow holds a connection and never a worker for longer than a piece takes.
+//! made when the socket can take them, each in a turn of its own ([`super::turns`]). So somebody slow holds a connection and never a
+//! worker for longer than a piece takes.
 
 use std::{
-    collections::HashMap,
     future::Future,
     io,
     net::{IpAddr, SocketAddr, TcpListener as StdListener},
     pin::Pin,
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
@@ -22,37 +19,46 @@ use bytes::Bytes;
 use http::{HeaderValue, Method, StatusCode, header, request::Parts};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tampu_logbook::{people::attempts::place, search::Stop};
+use tampu_logbook::search::Stop;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpListener, TcpStream},
-    runtime::{Builder, Runtime},
-    sync::{AcquireError, OwnedSemaphorePermit, Semaphore, SemaphorePermit, watch},
+    runtime::{Builder, Handle, Runtime},
+    sync::{Semaphore, watch},
     time::{Instant, Sleep, sleep, timeout},
 };
 
-use super::body::{Asked, Received, Sent, Told, collect};
+use super::{
+    body::{Asked, Received, Sent, Told, collect},
+    turns::{Kind, Turn, Turns, WORKERS},
+};
 
 /// Threads for all sockets.
 const THREADS: usize = 2;
-/// Requests answered at a time; further ones wait.
-pub const WORKERS: usize = 24;
-/// Large bodies taken in at a time.
-pub const UPLOADS: usize = 8;
-/// Of them from one address; of IPv6 from one network of 64 bits.
-pub const UPLOADS_OF_ONE: usize = 4;
-/// Requests that wait for a worker; further ones are answered with 503.
-pub const WAITING: usize = 512;
-/// How long one waits before it is answered with 503.
-const WAIT: Duration = Duration::from_secs(10);
 /// Bytes of a request's head; a longer one is answered with 431.
 pub const HEAD: usize = 64 << 10;
-/// How long a head may take, and how long a connection may rest between two requests.
-pub const HEAD_TIME: Duration = Duration::from_secs(30);
-/// How long a socket may neither take nor give a byte while it should.
-pub const STALL: Duration = Duration::from_secs(30);
 /// How long what is being answered has at the end.
 const GRACE: Duration = Duration::from_secs(5);
+
+/// How many, and how long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Connections that are open at a time.
+    pub connections: usize,
+    /// How long a request waits for its turn before it is answered with 503.
+    pub wait: Duration,
+    /// How long a head may take, and how long a connection may rest between two requests.
+    pub head: Duration,
+    /// How long a socket may neither take nor give a byte while it should.
+    pub stall: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        let (wait, patience) = (Duration::from_secs(10), Duration::from_secs(30));
+        Limits { connections: 512, wait, head: patience, stall: patience }
+    }
+}
 
 /// Makes answers. Called on a worker; may block.
 pub trait Answers: Send + Sync + 'static {
@@ -60,9 +66,17 @@ pub trait Answers: Send + Sync + 'static {
     fn answer(&self, asked: Asked<'_>, stop: &Stop) -> http::Response<Told>;
     /// Bytes that a body may have, by what its head says.
     fn longest_body(&self, head: &Parts) -> u64;
+    /// What kind of work a request is, by what its head says.
+    fn kind(&self, head: &Parts) -> Kind {
+        if matches!(head.method, Method::GET | Method::HEAD) { Kind::Quick } else { Kind::Change }
+    }
     /// Where a request comes from: who is at the other end, unless that is a proxy of ours.
     fn origin(&self, _head: &Parts, peer: SocketAddr) -> IpAddr {
         peer.ip()
+    }
+    /// What is said where a request is not answered at all: it came too slowly, was too long, or there was no turn for it.
+    fn refusal(&self, _head: &Parts, status: StatusCode) -> http::Response<Told> {
+        refusal(status)
     }
 }
 
@@ -72,51 +86,28 @@ pub struct Server {
     runtime: Option<Runtime>,
     stopping: watch::Sender<bool>,
     open: Arc<Semaphore>,
-    connections: usize,
+    limits: Limits,
 }
 
+/// What all connections to a listener have.
 struct Shared {
-    workers: Semaphore,
-    uploads: Uploads,
-    waiting: AtomicUsize,
-}
-
-/// Large bodies that are taken in: so many at a time, and so many of them from one address.
-struct Uploads {
-    all: Semaphore,
-    of_one: Mutex<HashMap<IpAddr, Arc<Semaphore>>>,
-}
-
-impl Uploads {
-    fn new() -> Uploads {
-        Uploads { all: Semaphore::new(UPLOADS), of_one: Mutex::default() }
-    }
-
-    /// Waits for a turn. Who waits for their own others holds nobody up.
-    async fn take(&self, from: IpAddr) -> Result<(OwnedSemaphorePermit, SemaphorePermit<'_>), AcquireError> {
-        let own = {
-            let mut of_one = self.of_one.lock().unwrap_or_else(PoisonError::into_inner);
-            // Whoever takes something in, or waits, holds theirs.
-            of_one.retain(|_, one| Arc::strong_count(one) > 1);
-            of_one.entry(place(from)).or_insert_with(|| Arc::new(Semaphore::new(UPLOADS_OF_ONE))).clone()
-        };
-        Ok((own.acquire_owned().await?, self.all.acquire().await?))
-    }
+    answers: Arc<dyn Answers>,
+    turns: Arc<Turns>,
+    limits: Limits,
 }
 
 impl Server {
-    /// Answers at each of these listeners, with at most so many connections in all.
-    pub fn start(doors: Vec<(StdListener, Arc<dyn Answers>)>, connections: usize) -> io::Result<Server> {
-        // Beside workers, pieces of answers are read by threads of the same pool.
+    /// Answers at each of these listeners, within limits that count for all of them together.
+    pub fn start(doors: Vec<(StdListener, Arc<dyn Answers>)>, limits: Limits) -> io::Result<Server> {
         let runtime = Builder::new_multi_thread()
             .worker_threads(THREADS)
-            .max_blocking_threads(WORKERS + 8)
+            .max_blocking_threads(WORKERS)
             .thread_name("book")
             .enable_all()
             .build()?;
         let (stopping, told) = watch::channel(false);
-        let open = Arc::new(Semaphore::new(connections));
-        let shared = Arc::new(Shared { workers: Semaphore::new(WORKERS), uploads: Uploads::new(), waiting: AtomicUsize::new(0) });
+        let open = Arc::new(Semaphore::new(limits.connections));
+        let turns = Arc::new(Turns::new(limits.wait));
         let mut addresses = Vec::new();
         for (listener, answers) in doors {
             listener.set_nonblocking(true)?;
@@ -124,9 +115,10 @@ impl Server {
             let entered = runtime.enter();
             let listener = TcpListener::from_std(listener)?;
             drop(entered);
-            runtime.spawn(accept(listener, answers, open.clone(), shared.clone(), told.clone()));
+            let shared = Arc::new(Shared { answers, turns: turns.clone(), limits });
+            runtime.spawn(accept(listener, shared, open.clone(), told.clone()));
         }
-        Ok(Server { addresses, runtime: Some(runtime), stopping, open, connections })
+        Ok(Server { addresses, runtime: Some(runtime), stopping, open, limits })
     }
 
     /// Where it listens.
@@ -140,20 +132,14 @@ impl Drop for Server {
         let _ = self.stopping.send(true);
         if let Some(runtime) = self.runtime.take() {
             // All connections give their permits back when they have ended.
-            let all = u32::try_from(self.connections).unwrap_or(u32::MAX);
+            let all = u32::try_from(self.limits.connections).unwrap_or(u32::MAX);
             let _ = runtime.block_on(async { timeout(GRACE, self.open.acquire_many(all)).await.map(drop) });
             runtime.shutdown_timeout(GRACE);
         }
     }
 }
 
-async fn accept(
-    listener: TcpListener,
-    answers: Arc<dyn Answers>,
-    open: Arc<Semaphore>,
-    shared: Arc<Shared>,
-    mut stopping: watch::Receiver<bool>,
-) {
+async fn accept(listener: TcpListener, shared: Arc<Shared>, open: Arc<Semaphore>, mut stopping: watch::Receiver<bool>) {
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
@@ -167,10 +153,10 @@ async fn accept(
         let _ = stream.set_nodelay(true);
         match open.clone().try_acquire_owned() {
             Ok(permit) => {
-                let (answers, shared, stopping) = (answers.clone(), shared.clone(), stopping.clone());
+                let (shared, stopping) = (shared.clone(), stopping.clone());
                 tokio::spawn(async move {
                     // Whoever goes away before the answer does not want it.
-                    let _ = serve(stream, from, answers, shared, stopping).await;
+                    let _ = serve(stream, from, shared, stopping).await;
                     drop(permit);
                 });
             }
@@ -186,22 +172,21 @@ async fn accept(
 async fn serve(
     stream: TcpStream,
     from: SocketAddr,
-    answers: Arc<dyn Answers>,
     shared: Arc<Shared>,
     mut stopping: watch::Receiver<bool>,
 ) -> Result<(), hyper::Error> {
-    let local = stream.local_addr().unwrap_or(from);
+    let (local, limits) = (stream.local_addr().unwrap_or(from), shared.limits);
     let service = service_fn(move |request: http::Request<Incoming>| {
-        let (answers, shared) = (answers.clone(), shared.clone());
-        async move { Ok::<_, std::convert::Infallible>(respond(request, from, local, answers, shared).await) }
+        let shared = shared.clone();
+        async move { Ok::<_, std::convert::Infallible>(respond(request, from, local, &shared).await) }
     });
     let connection = http1::Builder::new()
         // ELOG's programs look for `Location:` spelt so.
         .title_case_headers(true)
         .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIME)
+        .header_read_timeout(limits.head)
         .max_buf_size(HEAD)
-        .serve_connection(TokioIo::new(Patient::new(stream)), service);
+        .serve_connection(TokioIo::new(Patient::new(stream, limits.stall)), service);
     let mut connection = std::pin::pin!(connection);
     tokio::select! {
         done = connection.as_mut() => return done,
@@ -219,98 +204,94 @@ impl Drop for Abandoned {
     }
 }
 
-async fn respond(
-    request: http::Request<Incoming>,
-    from: SocketAddr,
-    local: SocketAddr,
-    answers: Arc<dyn Answers>,
-    shared: Arc<Shared>,
-) -> http::Response<Sent> {
+async fn respond(request: http::Request<Incoming>, from: SocketAddr, local: SocketAddr, shared: &Shared) -> http::Response<Sent> {
+    let Shared { answers, turns, limits } = shared;
     let (head, body) = request.into_parts();
     let is_head = head.method == Method::HEAD;
     let most = answers.longest_body(&head);
-    let received = match collect(&head, body, most).await {
+    let received = match collect(&head, body, most, limits.stall).await {
         Ok(received) => received,
-        Err(status) => return plain(status, is_head),
+        Err(status) => return closing(answers.refusal(&head, status), is_head),
     };
-    let Ok(_place) = Place::take(&shared) else { return busy(is_head) };
-    let uploading = match &received {
-        Received::Stream(_) => match timeout(WAIT, shared.uploads.take(answers.origin(&head, from))).await {
-            Ok(Ok(permit)) => Some(permit),
-            _ => return busy(is_head),
-        },
-        Received::Whole(_) => None,
+    let mut kind = answers.kind(&head);
+    let turn = match &received {
+        Received::Stream(_) => turns.upload(answers.origin(&head, from)).await,
+        Received::Whole(_) => turns.take(kind).await,
     };
-    let Ok(Ok(_worker)) = timeout(WAIT, shared.workers.acquire()).await else { return busy(is_head) };
+    let Ok(turn) = turn else { return busy(&**answers, &head, is_head) };
     let stop = Stop::default();
     let abandoned = Abandoned(stop.clone());
-    let done = tokio::task::spawn_blocking(move || {
-        let mut reader = received.reader(tokio::runtime::Handle::current(), most);
-        answers.answer(Asked { head, body: &mut *reader, from, local }, &stop)
-    });
-    let answer = done.await;
-    drop(uploading);
-    match answer {
-        Ok(answer) => {
-            let (mut parts, told) = answer.into_parts();
-            if let Some(length) = told.length()
-                && parts.status != StatusCode::NOT_MODIFIED
-                && parts.status != StatusCode::NO_CONTENT
-            {
-                parts.headers.insert(header::CONTENT_LENGTH, length.into());
-            }
-            http::Response::from_parts(parts, if is_head { Sent::nothing() } else { Sent::new(told, Some(abandoned)) })
+    let (answering, asked, stall) = (answers.clone(), head.clone(), limits.stall);
+    let mut done = in_turn(turn, move || {
+        let mut reader = received.reader(Handle::current(), most, stall);
+        answering.answer(Asked { head: asked, body: &mut *reader, from, local }, &stop)
+    })
+    .await;
+    while let Ok(answer) = done {
+        let (mut parts, told) = answer.into_parts();
+        if let Told::Later(next, make) = told {
+            kind = next;
+            let Ok(turn) = turns.take(kind).await else { return busy(&**answers, &head, is_head) };
+            done = in_turn(turn, make).await;
+            continue;
         }
-        // It panicked, which is a fault of ours; the others go on.
-        Err(_) => plain(StatusCode::INTERNAL_SERVER_ERROR, is_head),
-    }
-}
-
-/// A place in the row of those who wait for a worker.
-struct Place<'a>(&'a AtomicUsize);
-
-impl Place<'_> {
-    fn take(shared: &Shared) -> Result<Place<'_>, ()> {
-        if shared.waiting.fetch_add(1, Ordering::AcqRel) >= WAITING + WORKERS {
-            shared.waiting.fetch_sub(1, Ordering::AcqRel);
-            return Err(());
+        if let Some(length) = told.length()
+            && parts.status != StatusCode::NOT_MODIFIED
+            && parts.status != StatusCode::NO_CONTENT
+        {
+            parts.headers.insert(header::CONTENT_LENGTH, length.into());
         }
-        Ok(Place(&shared.waiting))
+        let sent = if is_head { Sent::nothing() } else { Sent::new(told, Some(abandoned), turns.clone(), kind) };
+        return http::Response::from_parts(parts, sent);
     }
+    // It panicked, which is a fault of ours; the others go on.
+    closing(answers.refusal(&head, StatusCode::INTERNAL_SERVER_ERROR), is_head)
 }
 
-impl Drop for Place<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
-    }
+/// Works in a turn, which ends with the work.
+pub async fn in_turn<T: Send + 'static>(
+    turn: Turn,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, tokio::task::JoinError> {
+    tokio::task::spawn_blocking(move || {
+        let _turn = turn;
+        work()
+    })
+    .await
 }
 
-fn busy(is_head: bool) -> http::Response<Sent> {
-    let mut answer = plain(StatusCode::SERVICE_UNAVAILABLE, is_head);
+fn busy(answers: &dyn Answers, head: &Parts, is_head: bool) -> http::Response<Sent> {
+    let mut answer = closing(answers.refusal(head, StatusCode::SERVICE_UNAVAILABLE), is_head);
     answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
     answer
 }
 
-/// An answer where nothing but the status can be said. The connection is closed: the rest of the body has not been read.
-fn plain(status: StatusCode, is_head: bool) -> http::Response<Sent> {
+/// An answer where nothing but the status can be said.
+pub fn refusal(status: StatusCode) -> http::Response<Told> {
     let text = format!("{}\n", status.canonical_reason().unwrap_or("no"));
-    let mut answer = http::Response::new(if is_head { Sent::nothing() } else { Sent::new(Told::Whole(Bytes::from(text)), None) });
+    let mut answer = http::Response::new(Told::Whole(Bytes::from(text)));
     *answer.status_mut() = status;
-    let headers = answer.headers_mut();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
-    headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+    answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
     answer
 }
 
-/// A socket that gives up when it cannot write for [`STALL`].
+/// An answer after which the connection is closed: the rest of the body has not been read.
+fn closing(answer: http::Response<Told>, is_head: bool) -> http::Response<Sent> {
+    let mut answer = answer.map(|told| if is_head { Sent::nothing() } else { Sent::whole(told) });
+    answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    answer
+}
+
+/// A socket that gives up when it cannot write for so long.
 struct Patient {
     stream: TcpStream,
+    stall: Duration,
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
 impl Patient {
-    fn new(stream: TcpStream) -> Patient {
-        Patient { stream, stalled: None }
+    fn new(stream: TcpStream, stall: Duration) -> Patient {
+        Patient { stream, stall, stalled: None }
     }
 
     fn timed<T>(&mut self, context: &mut Context<'_>, done: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
@@ -318,7 +299,8 @@ impl Patient {
             self.stalled = None;
             return done;
         }
-        let stalled = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(Instant::now() + STALL)));
+        let stall = self.stall;
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(Instant::now() + stall)));
         match stalled.as_mut().poll(context) {
             Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
             Poll::Pending => Poll::Pending,
@@ -359,31 +341,5 @@ impl AsyncWrite for Patient {
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
         let done = Pin::new(&mut self.stream).poll_shutdown(context);
         self.timed(context, done)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn one_address_does_not_take_all_turns() {
-        let runtime = Builder::new_current_thread().enable_time().build().unwrap();
-        runtime.block_on(async {
-            let uploads = Uploads::new();
-            let soon = |from: &str| timeout(Duration::from_millis(20), uploads.take(from.parse().unwrap()));
-            let mut taken = Vec::new();
-            for from in ["2001:db8::1", "2001:db8::2", "2001:db8::3", "2001:db8::4"] {
-                taken.push(soon(from).await.unwrap().unwrap());
-            }
-            assert!(soon("2001:db8::5").await.is_err());
-            for _ in 0..UPLOADS - UPLOADS_OF_ONE {
-                taken.push(soon("192.0.2.1").await.unwrap().unwrap());
-            }
-            assert!(soon("192.0.2.2").await.is_err());
-            taken.clear();
-            assert!(soon("2001:db8::5").await.is_ok());
-            assert_eq!(uploads.of_one.lock().unwrap().len(), 1, "what nobody uses is forgotten");
-        });
     }
 }

@@ -3,7 +3,10 @@
 use std::{net::IpAddr, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
-use tampu_logbook::people::Right;
+use tampu_logbook::{
+    elog::web::clock::{NoZone, Zone},
+    people::Right,
+};
 
 use super::follow::FollowSettings;
 use crate::inputs::settings::Door;
@@ -56,6 +59,9 @@ pub struct BookSettings {
     /// The address of a PostgreSQL database that is used in place of the directory, by several hubs at the same time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub postgres: Option<String>,
+    /// The local time of ELOG's dialect, as `Europe/Zurich`; `local` is this computer's. Without it each entry is shown in its own zone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub zone: Option<String>,
     /// What guests may in books of which nothing is said.
     pub guests: Guests,
     /// Whether ELOG's digest of a password is taken in place of the password, for its old programs.
@@ -89,6 +95,7 @@ impl Default for BookSettings {
             elog_themes: None,
             dir: None,
             postgres: None,
+            zone: None,
             guests: Guests::Read,
             accept_elog_hashes: false,
             session_idle_h: 12,
@@ -104,6 +111,11 @@ impl Default for BookSettings {
 }
 
 impl BookSettings {
+    /// The local time of ELOG's dialect.
+    pub fn zone(&self) -> Result<Zone, NoZone> {
+        self.zone.as_deref().map_or(Ok(Zone::OfEntry), Zone::named)
+    }
+
     /// What cannot be: the setting, and why.
     pub fn check(&self) -> Result<(), (&'static str, String)> {
         let prefix = &self.elog_prefix;
@@ -112,6 +124,7 @@ impl BookSettings {
         if !is_path || prefix == "/api" || prefix.starts_with("/api/") {
             return Err(("elog_prefix", format!("'{prefix}' is no path: write \"/elog\"; /api is taken")));
         }
+        self.zone().map_err(|why| ("zone", why.to_string()))?;
         if self.follow.as_ref().is_some_and(|follow| follow.logbooks.as_os_str().is_empty()) {
             return Err(("follow.logbooks", "write the folder the logbooks' folders are in".to_owned()));
         }

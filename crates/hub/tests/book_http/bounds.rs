@@ -11,7 +11,7 @@ use http::{Response, request::Parts};
 use serde_json::json;
 use tampu_hub::book::{
     body::{Asked, Told},
-    server::{Answers, Server},
+    server::{Answers, Limits, Server},
     settings::BookSettings,
 };
 use tampu_logbook::search::{Stop, Stopped};
@@ -121,7 +121,7 @@ fn a_request_that_nobody_waits_for_is_stopped() {
     let (told, tells) = mpsc::channel();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    let server = Server::start(vec![(listener, Arc::new(Endless(told)))], 16).unwrap();
+    let server = Server::start(vec![(listener, Arc::new(Endless(told)))], Limits::default()).unwrap();
     let mut stream = TcpStream::connect(address).unwrap();
     stream.write_all(b"GET /long HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
     assert!(tells.recv_timeout(Duration::from_millis(200)).is_err(), "it goes on while somebody waits");

@@ -81,7 +81,7 @@ fn too_large_a_file_is_refused_and_leaves_nothing() {
     let text = json!({ "text": "x".repeat(17 << 20) });
     owner.post("/books/Shift/entries", text).is(422);
     let many: Vec<_> = (0..2000).map(|n| json!({ "name": format!("{n}"), "sha": "0".repeat(64) })).collect();
-    owner.post("/books/Shift/entries", json!({ "attachments": many })).is(422);
+    owner.post("/books/Shift/entries", json!({ "attachments": many })).is(400);
     assert_eq!(owner.found(""), 0);
     let store = site.hub.as_ref().unwrap().book().unwrap().store().clone();
     assert_eq!(store.check(&mut |_, _| true).unwrap(), [""; 0]);

@@ -2,6 +2,7 @@
 
 mod access;
 mod bounds;
+mod dialect;
 mod document;
 mod entries;
 mod files;
@@ -10,3 +11,4 @@ mod routes;
 mod schema;
 mod sessions;
 mod site;
+mod turns;

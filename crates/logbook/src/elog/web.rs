@@ -116,7 +116,7 @@ pub struct SiteConfig {
     pub search_time: Duration,
     /// Up to how many entries that a search finds are counted.
     pub count_to: u64,
-    /// Logins and full names, for attributes that are users.
+    /// Logins and full names, for attributes that are users, where nobody can log in.
     pub users: Vec<(String, String)>,
 }
 
@@ -222,6 +222,14 @@ impl Site {
         let books = Arc::new(self.store.books()?);
         *known = Some((Instant::now(), books.clone()));
         Ok(books)
+    }
+
+    /// Logins and full names, for attributes that are users. Where users cannot be told a page has none of them to choose from.
+    pub fn users(&self) -> Vec<(String, String)> {
+        match &self.people {
+            Some(people) => people.names().unwrap_or_default(),
+            None => self.config.users.clone(),
+        }
     }
 
     /// Answers a request.
@@ -363,6 +371,9 @@ impl<'a> Ask<'a> {
             }
             StoreError::Changed { .. } | StoreError::Locked { .. } => (StatusCode::OK, error.to_string()),
             StoreError::Full(_) => (StatusCode::INSUFFICIENT_STORAGE, error.to_string()),
+            full if full.is_disk_full() => {
+                (StatusCode::INSUFFICIENT_STORAGE, "The disk of the logbook is full; nothing was changed".to_owned())
+            }
             _ => (StatusCode::INTERNAL_SERVER_ERROR, "The logbook's store failed; the site's log says more".to_owned()),
         };
         let mut response = layout::error(self, status, &text);

@@ -21,6 +21,7 @@ use super::{
     access::{self, Access, EVERY_BOOK},
     attempts::{Attempts, Wait},
     decide::Refused,
+    let_in::LetIn,
     password::{BadPassword, Given, Password},
     session::{self, MAX_SESSIONS, Session, form_token},
     token::{self, ApiToken, MAX_COMMENT, MAX_TOKENS, digest, random, secret},
@@ -200,7 +201,7 @@ pub struct People {
 struct Known {
     users: BTreeMap<String, User>,
     access: HashMap<String, Access>,
-    books: Vec<String>,
+    books: Vec<(String, LetIn)>,
 }
 
 /// Remembers one for [`REMEMBER`], of at most [`REMEMBERED`].
@@ -272,7 +273,8 @@ impl People {
         {
             return Ok(known.clone());
         }
-        let mut known = Known { books: self.store.books()?.into_iter().map(|info| info.book.name).collect(), ..Known::default() };
+        let books = self.store.books()?.into_iter().map(|info| (info.book.name.clone(), LetIn::of(&info.book))).collect();
+        let mut known = Known { books, ..Known::default() };
         for (name, record) in self.store.records(user::KIND)? {
             known.users.insert(name.clone(), PeopleError::read(user::KIND, &name, record.value)?);
         }
@@ -294,10 +296,10 @@ impl People {
     fn principal(&self, user: &User, by: By) -> Result<Principal> {
         let known = self.known()?;
         let mut rights = Rights::default();
-        for book in &known.books {
+        for (book, let_in) in &known.books {
             let may =
                 if user.admin { Right::ALL.to_vec() } else { self.access_in(&known, book).rights(&user.login, &user.groups) };
-            if !may.is_empty() {
+            if !may.is_empty() && (user.admin || let_in.lets(&user.login, &may)) {
                 rights.0.insert(book.clone(), may);
             }
         }
@@ -552,6 +554,11 @@ impl People {
     pub fn users(&self) -> Result<Vec<User>> {
         let users = self.store.records(user::KIND)?.into_iter();
         users.map(|(name, record)| PeopleError::read(user::KIND, &name, record.value)).collect()
+    }
+
+    /// The logins and the names of all users, as they were within [`FRESH`].
+    pub fn names(&self) -> Result<Vec<(String, String)>> {
+        Ok(self.known()?.users.values().map(|user| (user.login.clone(), user.shown().to_owned())).collect())
     }
 
     /// One user.

@@ -12,7 +12,7 @@ use tampu_logbook::{
     attachment::{Attachment, Sha, plain_name},
     elog::web::Body,
     people::{Resource, Verb},
-    store::{Store, StoreError},
+    store::StoreError,
 };
 
 use super::{
@@ -20,7 +20,7 @@ use super::{
     Content::{self, Json, Nothing},
     Needs, Route, encoded, entries, json, nothing, set,
 };
-use crate::book::{body::Told, now, preview::NoPreview, problem::Problem};
+use crate::book::{body::Told, now, preview::NoPreview, problem::Problem, turns::Kind};
 
 const ANY: Content = Content::Bytes("application/octet-stream");
 
@@ -229,11 +229,26 @@ fn range(headers: &HeaderMap, etag: &str, size: u64) -> Result<Option<RangeInclu
 fn preview(call: &mut Call<'_>) -> Result<Answer, Problem> {
     let size: u32 = call.parsed("size")?.unwrap_or(256);
     let (attachment, sha) = file(call)?;
-    let store: &dyn Store = &*call.api.store;
-    let made = call.api.previews.of(&sha, size, || store.attachment(&sha).map_err(|error| NoPreview::Picture(error.to_string())));
+    let (previews, store, name) = (call.api.previews.clone(), call.api.store.clone(), attachment.name);
+    if let Some(made) = previews.kept(&sha, size) {
+        return small(made, &name);
+    }
+    let make = move || {
+        let open = || store.attachment(&sha).map_err(|error| NoPreview::File(error.to_string()));
+        small(previews.of(&sha, size, open), &name).unwrap_or_else(|problem| problem.answer())
+    };
+    Ok(http::Response::new(Told::Later(Kind::Picture, Box::new(make))))
+}
+
+fn small(made: Result<Bytes, NoPreview>, name: &str) -> Result<Answer, Problem> {
     let made = made.map_err(|why| {
-        let detail = format!("'{}': {why}", attachment.name.escape_debug());
-        Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "no-preview", detail)
+        let (status, kind) = match why {
+            NoPreview::File(_) => (StatusCode::INTERNAL_SERVER_ERROR, "failed"),
+            NoPreview::Kind | NoPreview::Picture(_) => (StatusCode::UNPROCESSABLE_ENTITY, "no-preview"),
+        };
+        // What lies where on the hub's disk is not for everybody.
+        let why = if let NoPreview::File(_) = why { "the file could not be read".to_owned() } else { why.to_string() };
+        Problem::new(status, kind, format!("'{}': {why}", name.escape_debug()))
     })?;
     let mut answer = http::Response::new(Told::Whole(made));
     let headers = answer.headers_mut();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::{Method, StatusCode};
 use serde::{Deserialize, Serialize};
 use tampu_logbook::{
-    entry::{Draft, Lock},
+    entry::{Draft, Encoding, Lock, MAX_ATTACHMENTS, MAX_LINKS},
     people::{Resource, Verb},
 };
 
@@ -13,7 +13,7 @@ use super::{
     Answer, Call,
     Content::{Json, List, Nothing},
     Needs, Route, entries,
-    input::ContentIn,
+    input::{AttachmentIn, AttributesIn, ContentIn, LinkIn, at_most},
     json, nothing, ok,
 };
 use crate::book::{now, problem::Problem};
@@ -154,14 +154,23 @@ fn lock(call: &mut Call<'_>) -> Result<Answer, Problem> {
 }
 
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct NewDraft {
     book: String,
     #[serde(default)]
     edits: Option<u32>,
     #[serde(default)]
     parent: Option<u32>,
-    #[serde(flatten)]
-    content: serde_json::Map<String, serde_json::Value>,
+    #[serde(default)]
+    attributes: AttributesIn,
+    #[serde(default)]
+    encoding: Encoding,
+    #[serde(default)]
+    text: String,
+    #[serde(default, deserialize_with = "at_most::<_, _, MAX_ATTACHMENTS>")]
+    attachments: Vec<AttachmentIn>,
+    #[serde(default, deserialize_with = "at_most::<_, _, MAX_LINKS>")]
+    links: Vec<LinkIn>,
 }
 
 #[derive(Serialize)]
@@ -170,10 +179,9 @@ struct SavedDraft {
 }
 
 fn save(call: &mut Call<'_>, number: i64) -> Result<Answer, Problem> {
-    let NewDraft { book, edits, parent, content } = call.json()?;
+    let NewDraft { book, edits, parent, attributes, encoding, text, attachments, links } = call.json()?;
     call.ask(Verb::Read, Resource::Book(&book))?;
-    let said: ContentIn =
-        serde_json::from_value(serde_json::Value::Object(content)).map_err(|error| Problem::bad("body", error.to_string()))?;
+    let said = ContentIn { attributes, encoding, text, attachments, links };
     // A draft refers to no blob, so that none is there for a draft alone.
     if said.has_files() {
         return Err(Problem::bad("body attachments", "a draft has no files").help("give them with the entry"));

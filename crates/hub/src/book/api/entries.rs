@@ -14,7 +14,7 @@ use super::{
     Answer, Call,
     Content::{Json, List, Nothing},
     Needs, Route, encoded, entry_path,
-    input::{ContentIn, EntryIn, LinkIn, give},
+    input::{ContentIn, EntryIn, LinkIn, Standing, give},
     json, ok, set,
 };
 use crate::book::problem::Problem;
@@ -246,10 +246,9 @@ pub fn readable(call: &Call<'_>) -> Result<Entry, Problem> {
 fn post(call: &mut Call<'_>) -> Result<Answer, Problem> {
     let book = call.var(0).to_owned();
     call.ask(Verb::Post, Resource::Book(&book))?;
-    let mut said: EntryIn = call.json()?;
-    let content = said.content()?;
+    let (content, Standing { parent, date, zone }) = call.json::<EntryIn>()?.parts()?;
     let (content, uploads) = content.content(call, None)?;
-    let new = NewEntry { book, parent: said.parent, content, date: said.date, zone: said.zone };
+    let new = NewEntry { book, parent, content, date, zone };
     let at = give(call, uploads, |uploads| call.api.store.post(new, uploads, &call.by()))?;
     revised(StatusCode::CREATED, at, 0)
 }

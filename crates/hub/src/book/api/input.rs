@@ -1,12 +1,18 @@
 //! What is sent: entries as programs write them, in the forms that are easy to write, and made into those of the store.
+//!
+//! A body is read into these types as it stands, each list with its bound: nothing is held in between as JSON of any shape, which a body that
+//! is made for it can have take fifty times its own bytes.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt, marker::PhantomData};
 
-use serde::Deserialize;
+use serde::{
+    Deserialize, Deserializer,
+    de::{Error, MapAccess, SeqAccess, Visitor, value::MapAccessDeserializer},
+};
 use tampu_logbook::{
     attachment::{Attachment, Sha, Upload, plain_name},
-    book::EntryAttribute,
-    entry::{Content, Encoding, Link},
+    book::{EntryAttribute, MAX_ATTRIBUTES},
+    entry::{Content, Encoding, Link, MAX_ATTACHMENTS, MAX_LINKS},
     store::StoreError,
 };
 use tampu_types::Time;
@@ -16,24 +22,46 @@ use crate::book::{now, problem::Problem};
 
 /// How far ahead of this computer's clock the date of an entry may be, ns.
 const AHEAD: i64 = 300 * 1_000_000_000;
+/// Values of one attribute.
+const MAX_VALUES: usize = 1000;
 
 /// What an entry says.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ContentIn {
+    /// What it says about itself.
+    pub attributes: AttributesIn,
+    /// How the text is written.
+    pub encoding: Encoding,
+    /// The text.
+    pub text: String,
+    /// Its files.
+    #[serde(deserialize_with = "at_most::<_, _, MAX_ATTACHMENTS>")]
+    pub attachments: Vec<AttachmentIn>,
+    /// What it speaks of.
+    #[serde(deserialize_with = "at_most::<_, _, MAX_LINKS>")]
+    pub links: Vec<LinkIn>,
+}
+
+/// A new entry. What it says stands beside the rest, and not in a part of its own.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct EntryIn {
     attributes: AttributesIn,
     encoding: Encoding,
     text: String,
+    #[serde(deserialize_with = "at_most::<_, _, MAX_ATTACHMENTS>")]
     attachments: Vec<AttachmentIn>,
+    #[serde(deserialize_with = "at_most::<_, _, MAX_LINKS>")]
     links: Vec<LinkIn>,
+    parent: Option<u32>,
+    date: Option<Time>,
+    zone: i16,
 }
 
-/// A new entry.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct EntryIn {
-    #[serde(flatten)]
-    content: serde_json::Map<String, serde_json::Value>,
+/// Where a new entry stands, beside what it says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Standing {
     /// What it answers.
     pub parent: Option<u32>,
     /// When it was written.
@@ -43,61 +71,158 @@ pub struct EntryIn {
 }
 
 impl EntryIn {
-    /// What it says.
-    pub fn content(&mut self) -> Result<ContentIn, Problem> {
-        if self.date.is_some_and(|date| date.0 > now().0.saturating_add(AHEAD)) {
+    /// What it says, and where it stands.
+    pub fn parts(self) -> Result<(ContentIn, Standing), Problem> {
+        let EntryIn { attributes, encoding, text, attachments, links, parent, date, zone } = self;
+        if date.is_some_and(|date| date.0 > now().0.saturating_add(AHEAD)) {
             return Err(Problem::bad("body date", "it is in the future"));
         }
-        let content = serde_json::Value::Object(std::mem::take(&mut self.content));
-        serde_json::from_value(content).map_err(|error| Problem::bad("body", error.to_string()))
+        Ok((ContentIn { attributes, encoding, text, attachments, links }, Standing { parent, date, zone }))
     }
+}
+
+/// Reads a list of at most so many.
+pub fn at_most<'de, D: Deserializer<'de>, T: Deserialize<'de>, const MOST: usize>(from: D) -> Result<Vec<T>, D::Error> {
+    struct List<T, const MOST: usize>(PhantomData<T>);
+
+    impl<'de, T: Deserialize<'de>, const MOST: usize> Visitor<'de> for List<T, MOST> {
+        type Value = Vec<T>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            write!(f, "a list of at most {MOST}")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut all: A) -> Result<Vec<T>, A::Error> {
+            let mut list = Vec::new();
+            while let Some(one) = all.next_element()? {
+                if list.len() == MOST {
+                    return Err(A::Error::invalid_length(MOST + 1, &self));
+                }
+                list.push(one);
+            }
+            Ok(list)
+        }
+    }
+
+    from.deserialize_seq(List::<T, MOST>(PhantomData))
 }
 
 /// `[{"name": "Type", "values": ["Problem"]}]`, or `{"Type": "Problem", "System": ["RICH1", "HLT"]}`.
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
-enum AttributesIn {
-    List(Vec<EntryAttribute>),
-    Map(BTreeMap<String, Values>),
-}
+#[derive(Debug, Default)]
+pub struct AttributesIn(Vec<EntryAttribute>);
 
-impl Default for AttributesIn {
-    fn default() -> AttributesIn {
-        AttributesIn::List(Vec::new())
+impl<'de> Deserialize<'de> for AttributesIn {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<AttributesIn, D::Error> {
+        struct Attributes;
+
+        impl<'de> Visitor<'de> for Attributes {
+            type Value = AttributesIn;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(
+                    f,
+                    "at most {MAX_ATTRIBUTES} attributes, as {{\"Type\": \"Problem\"}} or [{{\"name\": \"Type\", \"values\": [\"Problem\"]}}]"
+                )
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut all: A) -> Result<AttributesIn, A::Error> {
+                #[derive(Deserialize)]
+                struct One {
+                    name: String,
+                    values: Values,
+                }
+                let mut list = Vec::new();
+                while let Some(One { name, values: Values(values) }) = all.next_element()? {
+                    if list.len() == MAX_ATTRIBUTES {
+                        return Err(A::Error::invalid_length(MAX_ATTRIBUTES + 1, &self));
+                    }
+                    list.push(EntryAttribute { name, values });
+                }
+                Ok(AttributesIn(list))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut all: A) -> Result<AttributesIn, A::Error> {
+                let mut map = BTreeMap::new();
+                while let Some((name, Values(values))) = all.next_entry::<String, Values>()? {
+                    map.insert(name, values);
+                    if map.len() > MAX_ATTRIBUTES {
+                        return Err(A::Error::invalid_length(map.len(), &self));
+                    }
+                }
+                Ok(AttributesIn(map.into_iter().map(|(name, values)| EntryAttribute { name, values }).collect()))
+            }
+        }
+
+        from.deserialize_any(Attributes)
     }
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
-enum Values {
-    One(String),
-    Several(Vec<String>),
+/// One value, or several.
+#[derive(Debug)]
+struct Values(Vec<String>);
+
+impl<'de> Deserialize<'de> for Values {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Values, D::Error> {
+        struct OneOrSeveral;
+
+        impl<'de> Visitor<'de> for OneOrSeveral {
+            type Value = Values;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "a text, or a list of at most {MAX_VALUES}")
+            }
+
+            fn visit_str<E: Error>(self, value: &str) -> Result<Values, E> {
+                Ok(Values(if value.is_empty() { vec![] } else { vec![value.to_owned()] }))
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, all: A) -> Result<Values, A::Error> {
+                at_most::<_, _, MAX_VALUES>(serde::de::value::SeqAccessDeserializer::new(all)).map(Values)
+            }
+        }
+
+        from.deserialize_any(OneOrSeveral)
+    }
 }
 
-/// `"run:80123"`, or `{"kind": "run", "target": "80123"}`.
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
-pub enum LinkIn {
-    /// As a text.
-    Text(String),
-    /// In parts.
-    Parts(Link),
+/// A link, written `"run:80123"` or `{"kind": "run", "target": "80123"}`.
+#[derive(Debug)]
+pub struct LinkIn(String);
+
+impl<'de> Deserialize<'de> for LinkIn {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<LinkIn, D::Error> {
+        struct TextOrParts;
+
+        impl<'de> Visitor<'de> for TextOrParts {
+            type Value = LinkIn;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a link, as \"run:80123\" or {\"kind\": \"run\", \"target\": \"80123\"}")
+            }
+
+            fn visit_str<E: Error>(self, text: &str) -> Result<LinkIn, E> {
+                Ok(LinkIn(text.to_owned()))
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, parts: A) -> Result<LinkIn, A::Error> {
+                Link::deserialize(MapAccessDeserializer::new(parts)).map(|link| LinkIn(link.to_string()))
+            }
+        }
+
+        from.deserialize_any(TextOrParts)
+    }
 }
 
 impl LinkIn {
     /// The link.
     pub fn link(self) -> Result<Link, Problem> {
-        match self {
-            LinkIn::Text(text) => text.parse(),
-            LinkIn::Parts(link) => link.to_string().parse(),
-        }
-        .map_err(|error: tampu_logbook::entry::BadLink| Problem::bad("body links", error.to_string()))
+        self.0.parse().map_err(|error: tampu_logbook::entry::BadLink| Problem::bad("body links", error.to_string()))
     }
 }
 
 /// A file: one that was uploaded, by its SHA-256, or one that the entry has. What else an answer says of a file is taken and not looked at.
 #[derive(Debug, Deserialize)]
-struct AttachmentIn {
+pub struct AttachmentIn {
     name: String,
     #[serde(default)]
     sha: Option<Sha>,
@@ -128,16 +253,7 @@ impl ContentIn {
 
     /// As the store wants it, with the files that are taken out of the staging. `before` is what the entry says so far: its files are its own.
     pub fn content(self, call: &Call<'_>, before: Option<&Content>) -> Result<(Content, Vec<Upload>), Problem> {
-        let attributes = match self.attributes {
-            AttributesIn::List(list) => list,
-            AttributesIn::Map(map) => {
-                let attribute = |(name, values): (String, Values)| match values {
-                    Values::One(value) => EntryAttribute::new(&name, &value),
-                    Values::Several(values) => EntryAttribute { name, values },
-                };
-                map.into_iter().map(attribute).collect()
-            }
-        };
+        let AttributesIn(attributes) = self.attributes;
         let links = self.links.into_iter().map(LinkIn::link).collect::<Result<Vec<_>, _>>()?;
         let mut content = Content { attributes, encoding: self.encoding, text: self.text, attachments: Vec::new(), links };
         content.check().map_err(StoreError::from)?;
@@ -175,5 +291,49 @@ impl ContentIn {
             content.attachments.push(attachment);
         }
         Ok((content, uploads))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<EntryIn, String> {
+        serde_json::from_str(text).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn both_ways_to_write_mean_the_same() {
+        let list = r#"{"attributes": [{"name": "System", "values": ["RICH1", "HLT"]}, {"name": "Type", "values": ["Problem"]}],
+            "links": [{"kind": "run", "target": "7"}], "text": "x", "parent": 3, "zone": 60}"#;
+        let map = r#"{"attributes": {"Type": "Problem", "System": ["RICH1", "HLT"]}, "links": ["run:7"], "text": "x", "parent": 3,
+            "zone": 60}"#;
+        let [one, other] = [list, map].map(|text| read(text).unwrap());
+        assert_eq!(one.attributes.0, other.attributes.0);
+        assert_eq!((one.links[0].0.as_str(), other.links[0].0.as_str()), ("run:7", "run:7"));
+        assert_eq!((other.text.as_str(), other.parent, other.zone), ("x", Some(3), 60));
+        assert!(read("{}").unwrap().attributes.0.is_empty());
+    }
+
+    /// What is not as it must be ends the reading where it stands, and not when all of it has been held.
+    #[test]
+    fn nothing_is_held_that_an_entry_cannot_have() {
+        let many = |part: &str, most: usize| vec![part; most + 1].join(",");
+        for (text, told) in [
+            (r#"{"attributes": 7}"#.to_owned(), "attributes, as"),
+            (r#"{"attributes": {"Type": 7}}"#.to_owned(), "a text, or a list"),
+            (r#"{"links": [7]}"#.to_owned(), "a link, as"),
+            (r#"{"text": ["a"]}"#.to_owned(), "expected a string"),
+            (r#"{"nothing": [[[]]]}"#.to_owned(), "unknown field `nothing`"),
+            (format!(r#"{{"attributes": {{"Type": [{}]}}}}"#, many("\"\"", MAX_VALUES)), "at most 1000"),
+            (format!(r#"{{"attributes": [{}]}}"#, many(r#"{"name":"a","values":[]}"#, MAX_ATTRIBUTES)), "at most 256"),
+            (format!(r#"{{"links": [{}]}}"#, many("\"run:1\"", MAX_LINKS)), "at most 1000"),
+            (format!(r#"{{"attachments": [{}]}}"#, many(r#"{"name":"a"}"#, MAX_ATTACHMENTS)), "at most 1000"),
+        ] {
+            let error = read(&text).unwrap_err();
+            assert!(error.contains(told), "{error}");
+        }
+        let names: Vec<String> = (0..=MAX_ATTRIBUTES).map(|n| format!("\"a{n}\":\"\"")).collect();
+        assert!(read(&format!(r#"{{"attributes": {{{}}}}}"#, names.join(","))).unwrap_err().contains("at most 256"));
     }
 }

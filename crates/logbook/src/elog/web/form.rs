@@ -481,7 +481,7 @@ impl Field<'_> {
     }
 
     fn users(&self) -> Vec<(String, String)> {
-        self.ask.site.config.users.clone()
+        self.ask.site.users()
     }
 
     fn required(&self) -> Raw<&'static str> {

@@ -164,8 +164,8 @@ pub fn choice(ask: &BookAsk<'_>, def: &crate::book::AttributeDef, value: &str, o
         AttributeKind::Multiple => def.options.iter().map(|option| (ere::part(option), option.clone())).collect(),
         AttributeKind::UserList | AttributeKind::UserLists => {
             // Who has a login here is not for guests to read.
-            let users = Some(&ask.site.config.users).filter(|_| !ask.caller.login.is_empty());
-            users.into_iter().flatten().map(|(login, full_name)| (ere::exactly(login), full_name.clone())).collect()
+            let users = if ask.caller.login.is_empty() { vec![] } else { ask.site.users() };
+            users.into_iter().map(|(login, full_name)| (ere::exactly(&login), full_name)).collect()
         }
         _ => vec![],
     };
