@@ -173,6 +173,7 @@ impl Book {
             staging: staging::Staging::start().map_err(io("its uploads"))?,
             previews: preview::Previews::default(),
             pushes,
+            checking: api::upkeep::Checking::default(),
         });
         let dialect =
             Arc::new(dialect::Dialect { site, people: people.clone(), reception, longest: settings.attachment_mb << 20 });

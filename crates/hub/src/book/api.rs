@@ -10,6 +10,7 @@
 //! | searches, saved and pushed | [`searches`] |
 //! | drafts and locks | [`desk`] |
 //! | templates | [`templates`] |
+//! | holding all against itself | [`upkeep`] |
 
 use std::{
     any::Any,
@@ -50,6 +51,7 @@ pub mod input;
 pub mod people;
 pub mod searches;
 pub mod templates;
+pub mod upkeep;
 
 /// Before every path of the catalogue.
 pub const BASE: &str = "/api/v1";
@@ -124,6 +126,7 @@ pub fn routes() -> impl Iterator<Item = &'static Route> {
         searches::ROUTES,
         desk::ROUTES,
         templates::ROUTES,
+        upkeep::ROUTES,
         document::ROUTES,
     ];
     of.into_iter().flatten()
@@ -145,6 +148,8 @@ pub struct Api {
     pub previews: super::preview::Previews,
     /// Tells of new matches.
     pub pushes: Pushes,
+    /// Whether all is being checked.
+    pub checking: upkeep::Checking,
 }
 
 /// A request that is being answered.
