@@ -70,7 +70,8 @@ pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 impl Connect {
     /// What the environment and the flags say.
     pub fn config(&self) -> Result<ZenohConfig, Failure> {
-        let mut config = ZenohConfig::from_env().map_err(|error| Failure::Usage(error.to_string()))?;
+        // `TAMPU_HUB` is a flag's value here.
+        let mut config = ZenohConfig::from_env_but_hub().map_err(|error| Failure::Usage(error.to_string()))?;
         if let Some(domain) = &self.domain {
             config = config.in_domain(domain.clone());
         }

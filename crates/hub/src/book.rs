@@ -196,6 +196,7 @@ impl Book {
             staging: staging::Staging::start().map_err(io("its uploads"))?,
             previews: Arc::default(),
             pushes,
+            checking: api::upkeep::Checking::default(),
         });
         let mut doors: Vec<(TcpListener, Arc<dyn server::Answers>)> = Vec::new();
         let moved = listen.as_ref().is_some_and(|(_, moved)| *moved);

@@ -57,6 +57,15 @@ impl FromStr for Format {
 }
 
 impl Format {
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Format::Csv => "csv",
+            Format::Json => "json",
+            Format::Markdown => "markdown",
+        }
+    }
+
     /// What a server says it is.
     pub const fn content_type(self) -> &'static str {
         match self {

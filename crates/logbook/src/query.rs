@@ -6,18 +6,21 @@
 //! | whether an entry is meant, looking at the entry itself | [`eval`] |
 //! | what an index can say about it beforehand | [`candidates`] |
 //! | where in an entry it stands | [`marks`] |
+//! | a regular expression that can be stopped | [`pattern`] |
 //!
 //! The evaluator is what a query means. An index only leaves out what the evaluator would refuse, so a store may have a better or a worse
 //! one and finds the same.
 
-use regex::Regex;
 use tampu_types::Time;
 
 pub mod candidates;
 pub mod eval;
 pub mod marks;
 pub mod parse;
+pub mod pattern;
 mod segments;
+
+use pattern::Pattern;
 
 pub use parse::{BadQuery, parse};
 
@@ -83,7 +86,7 @@ pub enum Node {
         /// Where.
         scope: Scope,
         /// Which one.
-        regex: Regex,
+        regex: Pattern,
     },
     /// A value of an attribute that consists of these words and no others.
     Is {

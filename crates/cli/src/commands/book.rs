@@ -183,8 +183,15 @@ impl Place {
     }
 
     /// The hub that has it, if one was named or runs on this host.
-    fn remote(&self, by: &str) -> Option<Remote> {
+    pub fn remote(&self, by: &str) -> Option<Remote> {
         self.there.as_ref().map(|(url, token)| Remote::new(url, token.clone(), by))
+    }
+
+    /// Whether the hub that runs on this host serves this address.
+    pub fn is_of_this_host(&self, url: &str, context: &Context) -> Result<bool, Failure> {
+        let surroundings = context.common.connect.surroundings()?;
+        let run = surroundings.run_dir.domain(&self.domain).map_err(|error| Failure::Failed(error.to_string()))?;
+        Ok(tampu_hub::book::find(run.path()).is_some_and(|found| found.url == url))
     }
 
     /// The same; in a directory, the place for logbooks is made.
@@ -192,12 +199,13 @@ impl Place {
         if self.there.is_some() { self.store("") } else { self.make() }
     }
 
-    /// Refuses what is done in a data directory alone, if another place was named.
-    fn need_directory(&self) -> Result<(), Failure> {
+    /// Refuses what is done where the logbooks are kept alone, if a hub was named or has them in a database.
+    pub fn need_directory(&self, what: &str) -> Result<(), Failure> {
         match &self.there {
-            Some((url, _)) if self.directory.is_none() => {
-                Err(Failure::Usage(format!("this is done in the data directory and not over HTTP ({url}): name it with --data")))
-            }
+            Some((url, _)) if self.directory.is_none() => Err(Failure::Usage(format!(
+                "{what} is done where the logbooks are kept and not over HTTP ({url}): without --hub, and with --data DIR or \
+                 --data postgres://..., on a host that has them"
+            ))),
             _ => Ok(()),
         }
     }
@@ -269,7 +277,7 @@ impl Place {
 
     /// Opens them, or makes the place for them.
     pub fn make(&self) -> Result<Box<dyn Store>, Failure> {
-        self.need_directory()?;
+        self.need_directory("this")?;
         Ok(match self.database() {
             Some(address) => Box::new(PostgresStore::open(address, self.domain.as_str()).map_err(failed)?),
             None => Box::new(SqliteStore::open(&self.dir()).map_err(failed)?),

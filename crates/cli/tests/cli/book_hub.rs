@@ -62,7 +62,8 @@ fn the_commands_work_through_the_hub_of_this_host() {
     for (arguments, code, named) in [
         (&["search", "/(/"][..], 1, "cannot be understood"),
         (&["show", "Shift/9"], 1, "no entry Shift/9"),
-        (&["check", "--hub", "http://127.0.0.1:1"], 2, "--data"),
+        (&["backup", "copy", "--hub", "http://127.0.0.1:1"], 2, "--data"),
+        (&["check", "--hub", "http://127.0.0.1:1"], 3, "127.0.0.1:1"),
         (&["list", "--hub", "http://127.0.0.1:1"], 3, "127.0.0.1:1"),
         (&["list", "--hub", "127.0.0.1:1"], 2, "http://HOST:PORT"),
         (&["list", "--hub", "foo"], 2, "http://host:port"),

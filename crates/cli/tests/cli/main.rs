@@ -3,7 +3,11 @@
 mod archive;
 mod attach;
 mod book;
+mod book_abandoned;
+mod book_followed;
 mod book_hub;
+mod book_over_http;
+mod book_summary;
 mod bulk;
 mod events;
 mod export;

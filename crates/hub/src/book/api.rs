@@ -10,6 +10,7 @@
 //! | searches, saved and pushed | [`searches`] |
 //! | drafts and locks | [`desk`] |
 //! | templates | [`templates`] |
+//! | holding all against itself | [`upkeep`] |
 
 use std::{
     any::Any,
@@ -51,6 +52,7 @@ pub mod input;
 pub mod people;
 pub mod searches;
 pub mod templates;
+pub mod upkeep;
 
 /// Before every path of the catalogue.
 pub const BASE: &str = "/api/v1";
@@ -129,6 +131,7 @@ pub fn routes() -> impl Iterator<Item = &'static Route> {
         searches::ROUTES,
         desk::ROUTES,
         templates::ROUTES,
+        upkeep::ROUTES,
         document::ROUTES,
     ];
     of.into_iter().flatten()
@@ -150,6 +153,8 @@ pub struct Api {
     pub previews: Arc<super::preview::Previews>,
     /// Tells of new matches.
     pub pushes: Pushes,
+    /// Whether all is being checked.
+    pub checking: upkeep::Checking,
 }
 
 /// A request that is being answered.

@@ -28,6 +28,7 @@ use tampu_logbook::{
         marks::{Marked, snippet},
         parse,
     },
+    search::Stop,
     store::{CHANGES_KEPT, EntryChange, Store, StoreError},
 };
 use tokio::sync::mpsc;
@@ -44,6 +45,8 @@ pub const QUEUE: usize = 256;
 const BATCH: usize = 200;
 /// How long the worker waits at a time, and how soon it ends.
 const LOOK: Duration = Duration::from_millis(500);
+/// How long a change is held against what all subscribers want: a regular expression in a long text can take for ever.
+const MATCHING: Duration = Duration::from_secs(2);
 /// How often a subscriber hears that all is well, and whether it still may listen is looked at.
 pub const HEARTBEAT: Duration = Duration::from_secs(15);
 
@@ -203,7 +206,8 @@ impl Worker {
     }
 
     fn tell(&self, change: &EntryChange, entry: Option<&Entry>) {
-        let subject = entry.map(Subject::of);
+        let stop = Stop::default().within(MATCHING);
+        let subject = entry.map(|entry| Subject::of(entry).until(&stop));
         // Most want the same of an entry without its text.
         let short = entry.map(|entry| {
             let mut short = entry.clone();

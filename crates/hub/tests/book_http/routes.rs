@@ -186,6 +186,11 @@ fn every_route_does_what_the_document_says() {
     drop(&owner, "/books/Shift/templates/night");
     owner.get("/books/Shift/templates/night").is(404);
 
+    // Upkeep.
+    let lines = String::from_utf8(all.ask(&owner, "POST", "/check", None).bytes).unwrap();
+    assert_eq!(lines.lines().last(), Some("{\"faults\":0}"), "{lines}");
+    zoe.send("POST", "/check", b"").is(403);
+
     // Away with it.
     ask(&owner, "POST", "/books/Shift/entries/2/copy", json!({ "to": "Archive" }));
     let moved = ask(&owner, "POST", "/books/Shift/entries/1/move", json!({ "to": "archive", "replies": true })).json();

@@ -26,7 +26,7 @@ use crate::{
     attachment::Attachment,
     book::{AttributeKind, Book, same_name},
     entry::Entry,
-    search::{Search, Start, Stop},
+    search::{Page, Search, Start, Stop},
     store::{BookInfo, Store, StoreError},
 };
 
@@ -44,6 +44,9 @@ pub enum ExportError {
     /// Something is there already.
     #[error("{}: is not empty; an export begins with an empty folder", .0.display())]
     NotEmpty(PathBuf),
+    /// A page of entries took too long.
+    #[error("the export ended before its end: reading entries took longer than the logbook gives a search")]
+    Stopped,
     /// The store.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -241,7 +244,7 @@ impl Exporting<'_> {
         search.time = std::time::Duration::from_secs(3600);
         let children = self.children(&search)?;
         loop {
-            let page = self.store.search(&search, &Stop::default())?;
+            let page = self.page(&search)?;
             for hit in page.hits {
                 self.entry(&hit.entry, children.get(&hit.entry.at.id).map_or(&[][..], Vec::as_slice))?;
                 self.out.entries += 1;
@@ -260,12 +263,18 @@ impl Exporting<'_> {
         }
     }
 
+    /// A page, whole: of one that was cut off nobody knows what comes next.
+    fn page(&self, search: &Search) -> Result<Page, ExportError> {
+        let page = self.store.search(search, &Stop::default())?;
+        if page.stopped.is_some() { Err(ExportError::Stopped) } else { Ok(page) }
+    }
+
     /// The answers to each entry, by date.
     fn children(&self, search: &Search) -> Result<HashMap<u32, Vec<u32>>, ExportError> {
         let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
         let mut search = Search { query: "is:reply".to_owned(), ..search.clone() };
         loop {
-            let page = self.store.search(&search, &Stop::default())?;
+            let page = self.page(&search)?;
             for entry in page.hits.into_iter().map(|hit| hit.entry) {
                 children.entry(entry.parent.unwrap_or_default()).or_default().push(entry.at.id);
             }

@@ -9,6 +9,7 @@ use crate::{
     book::{number, same_name},
     entry::{Content, Entry},
     plain::plain,
+    search::Stop,
     text::{fold, word_list, words},
 };
 
@@ -23,6 +24,7 @@ pub struct Subject<'a> {
     plain: OnceCell<Cow<'a, str>>,
     folded: OnceCell<String>,
     words: OnceCell<Words>,
+    stop: Stop,
 }
 
 /// The words of a text, in one piece of memory.
@@ -75,7 +77,13 @@ impl<'a> Subject<'a> {
             plain: OnceCell::new(),
             folded: OnceCell::new(),
             words: OnceCell::new(),
+            stop: Stop::default(),
         }
+    }
+
+    /// The same, looked at until a stop is asked; what is said after that means nothing.
+    pub fn until(self, stop: &Stop) -> Subject<'a> {
+        Subject { stop: stop.clone(), ..self }
     }
 
     /// The text as a reader reads it.
@@ -101,8 +109,8 @@ impl<'a> Subject<'a> {
                 found || self.any_value(scope, |value| fold(value).contains(text.as_str()))
             }
             Node::Matches { scope, regex } => {
-                let found = matches!(scope, Scope::Anywhere | Scope::Text) && regex.is_match(self.plain());
-                found || self.any_value(scope, |value| regex.is_match(value))
+                let found = matches!(scope, Scope::Anywhere | Scope::Text) && regex.is_match(self.plain(), &self.stop);
+                found || self.any_value(scope, |value| regex.is_match(value, &self.stop))
             }
             Node::Is { name, words } => self.any_value(&Scope::Attribute(name.clone()), |value| word_list(value) == *words),
             Node::Number { name, comparison, to } => self.any_value(&Scope::Attribute(name.clone()), |value| {

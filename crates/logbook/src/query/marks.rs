@@ -83,8 +83,7 @@ fn collect(node: &Node, looked: &Looked<'_>, attribute: Option<&str>, found: &mu
             found.extend(ranges.filter(|range| !range.is_empty()).take(MAX_MARKS));
         }
         Node::Matches { scope, regex } if here(scope) => {
-            let ranges = regex.find_iter(looked.text).map(|found| found.range());
-            found.extend(ranges.filter(|range| !range.is_empty()).take(MAX_MARKS));
+            found.extend(regex.marks(looked.text, MAX_MARKS));
         }
         _ => {}
     }

@@ -3,10 +3,9 @@
 //! It forgives what is unfinished, because it is asked at every key: a quotation or a parenthesis that is not closed ends with
 //! the text, and `name:` that is no field is a word, as in `LHC:MAG-01/cur`.
 
-use regex::RegexBuilder;
 use tampu_types::Time;
 
-use super::{Comparison, Node, Scope};
+use super::{Comparison, Node, Scope, pattern::Pattern};
 use crate::{
     book::{number, same_name},
     text::{fold, is_unspaced, word_list},
@@ -18,8 +17,6 @@ pub const MAX_QUERY: usize = 4096;
 pub const MAX_NODES: usize = 200;
 /// Parentheses inside one another.
 pub const MAX_DEPTH: usize = 32;
-/// Bytes a compiled regular expression may take.
-const MAX_REGEX: usize = 1 << 20;
 
 /// Why a text is no query.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -351,14 +348,7 @@ impl<'a> Parser<'a> {
         {
             let at = self.at;
             self.at += len;
-            let regex = RegexBuilder::new(pattern)
-                .case_insensitive(!case)
-                .multi_line(true)
-                .size_limit(MAX_REGEX)
-                .dfa_size_limit(MAX_REGEX)
-                .nest_limit(50)
-                .build()
-                .map_err(|error| self.bad(at, error.to_string().lines().last().unwrap_or_default().to_owned()))?;
+            let regex = Pattern::new(pattern, case).map_err(|why| self.bad(at, why))?;
             return Ok(Node::Matches { scope, regex });
         }
         let part = rest.starts_with('~');

@@ -206,13 +206,18 @@ impl<I: Index> Stream<'_, I> {
             let rows: Vec<i64> = waiting.iter().map(AtRow::row).collect();
             self.index.load(self.shelf, &rows, parts.iter().any(|part| reads_text(part)))?
         };
+        // A regular expression can be stopped within an entry; what is said of that means nothing.
+        let stops = parts.iter().any(|part| has_regex(part));
         let mut entries = entries.into_iter().peekable();
         for one in waiting {
             let meant = parts.is_empty()
                 || entries.next_if(|(row, _)| *row == one.row()).is_some_and(|(_, entry)| {
-                    let subject = Subject::of(&entry);
+                    let subject = Subject::of(&entry).until(self.stop);
                     parts.iter().all(|part| subject.is_meant(part))
                 });
+            if stops && let Some(why) = self.stop.why() {
+                return Err(End::Stopped(why));
+            }
             if meant && !act(one)? {
                 return Ok(false);
             }
@@ -341,6 +346,14 @@ fn reads_text(node: &Node) -> bool {
             matches!(scope, Scope::Anywhere | Scope::Text)
         }
         _ => false,
+    }
+}
+
+fn has_regex(node: &Node) -> bool {
+    match node {
+        Node::And(nodes) | Node::Or(nodes) => nodes.iter().any(has_regex),
+        Node::Not(node) => has_regex(node),
+        node => matches!(node, Node::Matches { .. }),
     }
 }
 

@@ -139,9 +139,14 @@ impl ZenohConfig {
     /// What the environment says: `TAMPU_DOMAIN` (else `local`), `TAMPU_RUN_DIR`, `TAMPU_HUB`, `TAMPU_KEY`, and
     /// `TAMPU_DIRECT`, the address at which direct links from other hosts are taken.
     pub fn from_env() -> Result<ZenohConfig, BadEnvironment> {
+        let hub = read("TAMPU_HUB", |text| text.parse::<Endpoint>().map_err(|why| why.to_string()))?;
+        Ok(ZenohConfig { hub, ..ZenohConfig::from_env_but_hub()? })
+    }
+
+    /// The same without `TAMPU_HUB`, for who reads that otherwise: for some of its verbs the command line takes other addresses too.
+    pub fn from_env_but_hub() -> Result<ZenohConfig, BadEnvironment> {
         let domain = read("TAMPU_DOMAIN", |text| Domain::new(text).map_err(|why| why.to_string()))?;
         let mut config = ZenohConfig::new(domain.unwrap_or_else(default_domain), RunDir::from_env());
-        config.hub = read("TAMPU_HUB", |text| text.parse::<Endpoint>().map_err(|why| why.to_string()))?;
         let key = read("TAMPU_KEY", |text| Key::new(text).map_err(|why| why.to_string()))?;
         let direct = read("TAMPU_DIRECT", Ok)?;
         config.lan = key.map(|key| Lan { key, direct });

@@ -8,9 +8,9 @@ use std::{
     time::Duration,
 };
 
-use tampu_logbook::search::Stop;
+use tampu_logbook::search::{Stop, Stopped};
 
-use crate::interrupt::Interrupt;
+use crate::{failure::Failure, interrupt::Interrupt};
 
 /// How often it looks.
 const LOOK: Duration = Duration::from_millis(50);
@@ -35,6 +35,18 @@ impl Abandoned {
         };
         let _ = std::thread::Builder::new().name("abandoned".to_owned()).spawn(watch);
         Abandoned { stop, done }
+    }
+}
+
+impl Abandoned {
+    /// How the command ends that asked for the search: quietly where nobody reads any longer, as with a pipe to `head`.
+    pub fn failure(&self) -> Failure {
+        if nobody_reads() { Failure::Closed } else { Failure::Failed("interrupted".to_owned()) }
+    }
+
+    /// The same where that was the reason; else what it says.
+    pub fn or(&self, other: Failure) -> Failure {
+        if self.stop.why() == Some(Stopped::Abandoned) { self.failure() } else { other }
     }
 }
 

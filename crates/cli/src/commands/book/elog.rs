@@ -8,12 +8,12 @@ use std::{
 
 use clap::Args;
 use tampu_logbook::elog::{
-    export::export_elog,
+    export::{ExportError, export_elog},
     follow::{Follower, Told},
     import::{BookReport, Report, Source, import_elog},
 };
 
-use super::Place;
+use super::{Place, failed};
 use crate::{
     commands::Context,
     failure::{Failure, Outcome, written},
@@ -86,17 +86,18 @@ pub struct Follow {
 #[derive(Debug, Args)]
 pub struct Export {
     /// The folder
-    target: PathBuf,
+    pub target: PathBuf,
     /// Only this logbook; several, once for each
     #[arg(short, long, value_name = "NAME")]
-    book: Vec<String>,
+    pub book: Vec<String>,
     /// Print what was done as one JSON object
     #[arg(long)]
-    json: bool,
+    pub json: bool,
 }
 
 impl Import {
     pub fn run(self, place: &Place, context: &Context) -> Outcome {
+        place.need_directory("an import, of many files of this host,")?;
         let store = place.make()?;
         let source = Source { config: self.config, logbooks: self.logbooks, only: self.book, zone: self.zone };
         let bar = progress::bytes(0, "importing");
@@ -216,13 +217,16 @@ fn tell(report: &Report, most: usize) -> Outcome {
 impl Export {
     pub fn run(self, place: &Place, context: &Context) -> Outcome {
         let bar = progress::work("exporting");
-        let done = export_elog(&*place.open()?, &self.book, &self.target, &mut |done, total| {
+        let done = export_elog(&*place.store("")?, &self.book, &self.target, &mut |done, total| {
             bar.set_length(total);
             bar.set_position(done);
             !context.interrupt.asked()
         });
         bar.finish_and_clear();
-        let done = done.map_err(|error| Failure::Failed(error.to_string()))?;
+        let done = done.map_err(|error| match error {
+            ExportError::Store(error) => failed(error),
+            error => Failure::Failed(error.to_string()),
+        })?;
         done.notes.iter().for_each(|note| eprintln!("{}", super::shown(note, false)));
         let mut out = io::stdout().lock();
         if self.json {

@@ -2,24 +2,26 @@
 
 use std::{
     fs::File,
-    io::{self, Write},
+    io::{self, Read, Write},
     path::PathBuf,
     sync::Arc,
 };
 
 use clap::Args;
 use tampu_logbook::{
-    elog::export::export_elog,
-    export::{self, Format},
-    search::{Search, Sort},
+    export::{self, Format, Pieces},
+    search::{Search, Sort, Stop},
     store::Store,
 };
 
-use super::{Place, abandon::Abandoned, failed};
+use super::{Place, abandon::Abandoned, elog, failed};
 use crate::{
     commands::Context,
     failure::{Failure, Outcome, written},
 };
+
+/// Bytes of a hub's file that are read at a time.
+const PIECE: usize = 64 << 10;
 
 /// Write what a search finds as a table, as JSON lines, as Markdown, or whole logbooks as ELOG's files
 #[derive(Debug, Args)]
@@ -45,21 +47,12 @@ pub struct Export {
 
 impl Export {
     pub fn run(self, place: &Place, context: &Context) -> Outcome {
-        let store = place.open()?;
         if self.format.eq_ignore_ascii_case("elog") {
             let folder = self.output.ok_or_else(|| Failure::Usage("--format elog needs a folder: --output DIR".to_owned()))?;
             if !self.query.is_empty() {
                 return Err(Failure::Usage("--format elog writes whole logbooks: it takes no --query".to_owned()));
             }
-            let done = export_elog(&*store, &self.book, &folder, &mut |_, _| !context.interrupt.asked());
-            let done = done.map_err(|error| Failure::Failed(error.to_string()))?;
-            done.notes.iter().for_each(|note| eprintln!("{}", super::shown(note, false)));
-            eprintln!("tampu: {} logbooks, {} entries, {} attachments", done.books, done.entries, done.attachments);
-            return if done.interrupted {
-                Err(Failure::Failed("interrupted: the export is not complete".to_owned()))
-            } else {
-                Ok(())
-            };
+            return elog::Export { target: folder, book: self.book, json: false }.run(place, context);
         }
         let format: Format =
             self.format.parse().map_err(|error: export::BadFormat| Failure::Usage(format!("{error}, or elog")))?;
@@ -71,24 +64,63 @@ impl Export {
         };
         let search = Search { books: self.book, query: self.query, sort, descending, ..Search::default() };
         let abandoned = Abandoned::watch(&context.interrupt);
-        let store: Arc<dyn Store> = Arc::from(store);
-        let pieces = export::export(store, search, format, abandoned.stop.clone()).map_err(failed)?;
+        let pieces: Pieces = match place.remote("") {
+            Some(hub) => {
+                let from = hub.export(&search, format, &abandoned.stop).map_err(|error| abandoned.or(failed(error)))?;
+                Box::new(read(from, abandoned.stop.clone()))
+            }
+            None => {
+                let store: Arc<dyn Store> = Arc::from(place.open()?);
+                export::export(store, search, format, abandoned.stop.clone()).map_err(failed)?
+            }
+        };
+        let piece = |piece: io::Result<Vec<u8>>| piece.map_err(|error| abandoned.or(Failure::Failed(error.to_string())));
         match &self.output {
             Some(path) => {
                 let io = |error| Failure::failed(path.display(), error);
                 let mut out = io::BufWriter::new(File::create(path).map_err(io)?);
-                for piece in pieces {
-                    out.write_all(&piece.map_err(|error| Failure::Failed(error.to_string()))?).map_err(io)?;
+                for one in pieces {
+                    out.write_all(&piece(one)?).map_err(io)?;
                 }
                 out.flush().map_err(io)
             }
             None => {
                 let mut out = io::stdout().lock();
-                for piece in pieces {
-                    written(out.write_all(&piece.map_err(|error| Failure::Failed(error.to_string()))?))?;
+                for one in pieces {
+                    written(out.write_all(&piece(one)?))?;
                 }
                 written(out.flush())
             }
         }
     }
+}
+
+/// The pieces of a file that a hub makes; nothing comes after an error.
+fn read(mut from: Box<dyn Read + Send>, stop: Stop) -> impl Iterator<Item = io::Result<Vec<u8>>> + Send {
+    let mut ended = false;
+    std::iter::from_fn(move || {
+        if ended {
+            return None;
+        }
+        if stop.why().is_some() {
+            ended = true;
+            return Some(Err(io::Error::other("interrupted")));
+        }
+        let mut piece = vec![0; PIECE];
+        let read = loop {
+            match from.read(&mut piece) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                read => break read,
+            }
+        };
+        ended = !matches!(read, Ok(1..));
+        match read {
+            Ok(0) => None,
+            Ok(length) => {
+                piece.truncate(length);
+                Some(Ok(piece))
+            }
+            Err(error) => Some(Err(io::Error::other(format!("the export ended before its end: {error}")))),
+        }
+    })
 }

@@ -3,9 +3,12 @@
 use std::{
     collections::HashMap,
     fs::{self, File},
-    io::{self, Read, Seek},
+    io::{self, BufRead, BufReader, Read, Seek},
     path::Path,
-    sync::{Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        mpsc::{RecvTimeoutError, channel},
+    },
     time::Duration,
 };
 
@@ -19,6 +22,7 @@ use tampu_logbook::{
     attachment::{Bytes, Sha, Upload},
     book::Book,
     entry::{Content, Draft, Entry, EntryRef, Lock, NewEntry, Revision},
+    export::Format,
     search::{Count, Hit, Page, Search, Sort, Start, Stop, Stopped},
     store::{BookInfo, EntryChange, ImportOutcome, Imported, Progress, Record, Result, Store, StoreError},
 };
@@ -28,15 +32,18 @@ use ureq::Agent;
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Bytes of an answer that is no file.
 const MAX_ANSWER: u64 = 1 << 30;
+/// How often who waits for a search looks whether it is still wanted.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// A logbook behind an address.
+#[derive(Clone)]
 pub struct Remote {
     agent: Agent,
     url: String,
     token: Option<String>,
     by: String,
     /// Where attachments are that were heard of: their entry and place.
-    seen: Mutex<HashMap<Sha, (EntryRef, usize)>>,
+    seen: Arc<Mutex<HashMap<Sha, (EntryRef, usize)>>>,
 }
 
 /// An answer that says no.
@@ -53,7 +60,7 @@ impl Remote {
     pub fn new(url: &str, token: Option<String>, by: &str) -> Remote {
         let config = Agent::config_builder().http_status_as_error(false).max_redirects(0).timeout_recv_response(Some(PATIENCE));
         let url = url.trim_end_matches('/').to_owned();
-        Remote { agent: config.build().into(), url, token, by: by.to_owned(), seen: Mutex::default() }
+        Remote { agent: config.build().into(), url, token, by: by.to_owned(), seen: Arc::default() }
     }
 
     fn request(&self, method: &str, path: &str) -> http::request::Builder {
@@ -119,7 +126,7 @@ impl Remote {
     }
 
     /// Remembers where files are.
-    fn see(&self, entries: &[Entry]) {
+    fn see<'a>(&self, entries: impl IntoIterator<Item = &'a Entry>) {
         let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
         for entry in entries {
             for (at, file) in entry.content.attachments.iter().enumerate() {
@@ -134,9 +141,62 @@ impl Remote {
         refused(format!("{what} is for who has the data directory: give it with --data, on the hub's host"))
     }
 
+    fn cut(&self, why: &dyn std::fmt::Display) -> StoreError {
+        StoreError::Elsewhere { why: format!("{}: {why}", self.url), unreachable: true }
+    }
+
+    /// Asks, and waits for the answer as long as it is wanted; none if it no longer is. The connection ends with this process, and with it what the
+    /// hub does for it.
+    fn while_wanted<T: Send + 'static>(
+        &self,
+        stop: &Stop,
+        ask: impl FnOnce(&Remote) -> Result<T> + Send + 'static,
+    ) -> Option<Result<T>> {
+        let (tell, told) = channel();
+        let own = self.clone();
+        let asking = std::thread::Builder::new().name("asking".to_owned()).spawn(move || drop(tell.send(ask(&own))));
+        if let Err(error) = asking {
+            return Some(Err(refused(error.to_string())));
+        }
+        loop {
+            match told.recv_timeout(LOOK) {
+                Ok(answer) => return Some(answer),
+                Err(RecvTimeoutError::Timeout) if stop.why().is_some() => return None,
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return Some(Err(refused("the search was not answered".to_owned()))),
+            }
+        }
+    }
+
+    /// All that a search finds, as a file that comes while it is read.
+    pub fn export(&self, search: &Search, format: Format, stop: &Stop) -> Result<Box<dyn Read + Send>> {
+        let path = format!("{BASE}/search/export?{}&format={}", looked_for(search), format.name());
+        let answer = self.while_wanted(stop, move |remote| {
+            let request = remote.request("GET", &path).body(());
+            remote.good(remote.agent.run(request.map_err(|error| Remote::bad_request(&error))?))
+        });
+        match answer {
+            Some(answer) => Ok(Box::new(answer?.into_body().into_with_config().limit(u64::MAX).reader())),
+            None => Err(refused("interrupted".to_owned())),
+        }
+    }
+
     fn path(at: &EntryRef) -> String {
         entry_path(at).trim_start_matches(BASE).to_owned()
     }
+}
+
+/// What is looked for, and its order, as the API has them.
+fn looked_for(search: &Search) -> String {
+    let sort = match &search.sort {
+        Sort::Date => "date",
+        Sort::Id => "id",
+        Sort::Attribute(name) => name,
+    };
+    let sort = format!("{}{sort}", if search.descending { "-" } else { "" });
+    let mut said = format!("q={}&sort={}", encoded(&search.query), encoded(&sort));
+    search.books.iter().for_each(|book| said.push_str(&format!("&book={}", encoded(book))));
+    said
 }
 
 impl Store for Remote {
@@ -191,7 +251,7 @@ impl Store for Remote {
 
     fn entry(&self, at: &EntryRef) -> Result<Entry> {
         let entry: Entry = self.get(&Remote::path(at))?;
-        self.see(std::slice::from_ref(&entry));
+        self.see([&entry]);
         Ok(entry)
     }
 
@@ -257,7 +317,7 @@ impl Store for Remote {
         self.ask("DELETE", &format!("/drafts/{number}"), None, &[]).map(|_| true)
     }
 
-    fn search(&self, search: &Search, _stop: &Stop) -> Result<Page> {
+    fn search(&self, search: &Search, stop: &Stop) -> Result<Page> {
         #[derive(serde::Deserialize)]
         struct Told {
             hits: Vec<Hit>,
@@ -265,31 +325,27 @@ impl Store for Remote {
             next: Option<String>,
             stopped: Option<Stopped>,
         }
-        let sort = match &search.sort {
-            Sort::Date => "date",
-            Sort::Id => "id",
-            Sort::Attribute(name) => name,
-        };
-        let sort = format!("{}{sort}", if search.descending { "-" } else { "" });
         let mut path = format!(
-            "/search?q={}&sort={}&limit={}&count={}&time_ms={}&text=true",
-            encoded(&search.query),
-            encoded(&sort),
+            "/search?{}&limit={}&count={}&time_ms={}&text=true",
+            looked_for(search),
             search.limit,
             search.count_to,
             search.time.as_millis()
         );
-        search.books.iter().for_each(|book| path.push_str(&format!("&book={}", encoded(book))));
         match &search.start {
             Start::First => {}
             Start::After(cursor) => path.push_str(&format!("&after={cursor}")),
             Start::Skip(skip) => path.push_str(&format!("&skip={skip}")),
         }
-        let Told { hits, count, next, stopped } = self.get(&path)?;
+        let Some(told) = self.while_wanted(stop, move |remote| remote.get::<Told>(&path)) else {
+            return Ok(Page { stopped: stop.why(), ..Page::default() });
+        };
+        let Told { hits, count, next, stopped } = told?;
         let next = next
             .map(|next| next.parse())
             .transpose()
             .map_err(|error: tampu_logbook::search::BadCursor| refused(error.to_string()))?;
+        self.see(hits.iter().map(|hit| &hit.entry));
         Ok(Page { hits, count, next, stopped })
     }
 
@@ -350,8 +406,25 @@ impl Store for Remote {
         Err(self.away("an import"))
     }
 
-    fn check(&self, _progress: Progress<'_>) -> Result<Vec<String>> {
-        Err(self.away("a check"))
+    fn check(&self, progress: Progress<'_>) -> Result<Vec<String>> {
+        let request = self.request("POST", &format!("{BASE}/check")).body(());
+        let mut answer = self.good(self.agent.run(request.map_err(|error| Remote::bad_request(&error))?))?;
+        let mut faults = Vec::new();
+        for line in BufReader::new(answer.body_mut().with_config().limit(u64::MAX).reader()).lines() {
+            let line: Value = serde_json::from_str(&line.map_err(|error| self.cut(&error))?).unwrap_or_default();
+            match (&line["done"], &line["fault"], &line["faults"], &line["failed"]) {
+                (Value::Number(done), ..) => {
+                    if !progress(done.as_u64().unwrap_or_default(), line["total"].as_u64().unwrap_or_default()) {
+                        return Ok(faults);
+                    }
+                }
+                (_, Value::String(fault), ..) => faults.push(fault.clone()),
+                (.., Value::Number(count), _) if count.as_u64() == Some(faults.len() as u64) => return Ok(faults),
+                (.., Value::String(why)) => return Err(refused(why.clone())),
+                _ => return Err(refused(format!("{}: an answer of another release: {line}", self.url))),
+            }
+        }
+        Err(self.cut(&"the hub ended before the check did"))
     }
 
     fn backup(&self, _to: &Path, _progress: Progress<'_>) -> Result<()> {

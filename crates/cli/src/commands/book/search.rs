@@ -83,10 +83,12 @@ impl Search {
         if let Sort::Attribute(name) = &asked.sort {
             known_attribute(&*store, &asked.books, name);
         }
-        let page = {
-            let abandoned = Abandoned::watch(&context.interrupt);
-            store.search(&asked, &abandoned.stop).map_err(failed)?
-        };
+        let abandoned = Abandoned::watch(&context.interrupt);
+        let page = store.search(&asked, &abandoned.stop).map_err(failed)?;
+        if page.stopped == Some(Stopped::Abandoned) {
+            return Err(abandoned.failure());
+        }
+        drop(abandoned);
         let mut out = io::stdout().lock();
         if self.count {
             let (count, exact) = match page.count {
@@ -95,9 +97,6 @@ impl Search {
                 None => (0, false),
             };
             written(writeln!(out, "{count}"))?;
-            if page.stopped == Some(Stopped::Abandoned) {
-                return Err(Failure::Failed("interrupted".to_owned()));
-            }
             return if exact { Ok(()) } else { Err(Failure::Failed("the time was over before all was counted".to_owned())) };
         }
         let paint = Paint::for_stdout(context.common.color);
@@ -118,10 +117,7 @@ impl Search {
             eprintln!("tampu: the next ones: --after {next}");
         }
         match page.stopped {
-            Some(Stopped::TimeLimit) => {
-                Err(Failure::Failed("the time was over before the search was; --time-limit gives it more".into()))
-            }
-            Some(Stopped::Abandoned) => Err(Failure::Failed("interrupted".to_owned())),
+            Some(_) => Err(Failure::Failed("the time was over before the search was; --time-limit gives it more".into())),
             None => Ok(()),
         }
     }

@@ -25,6 +25,7 @@ use tampu_types::{
 use super::{Place, abandon::Abandoned, failed, shown, writing::attribute};
 use crate::{
     commands::Context,
+    connect::{Connect, HubAddress},
     failure::{Failure, Outcome, written},
     keeper::Keeper,
     time_expression::{now, parse_duration},
@@ -41,7 +42,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Draft the summary of a shift, in Markdown: entries, logs, alarms and changes of state, transfers
 ///
-/// Entries are from the logbooks in the data directory; the rest is asked of a running hub. What does not answer is named in the draft.
+/// Entries are from the logbooks, wherever they are; the rest is asked of this host's hub, or with --hub http://... of that of --bus. What does not
+/// answer is named in the draft.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  tampu book summary --since 8h > shift.md\n  \
     tampu book summary --since 8h --book Shift --post -a Author=Zoe -a Type='Shift summary'")]
@@ -64,6 +66,9 @@ pub struct Summary {
     /// Who posts
     #[arg(long, env = "USER", value_name = "NAME", default_value = "unknown", hide_env_values = true)]
     by: String,
+    /// Where --hub is a logbook's address: its hub's on the bus, host:port or a socket's path, to ask for logs, events and transfers
+    #[arg(long, value_name = "ADDRESS")]
+    bus: Option<HubAddress>,
 }
 
 impl Summary {
@@ -73,8 +78,9 @@ impl Summary {
         }
         let until = now();
         let since = Time(until.0.saturating_sub(i64::try_from(self.since.as_nanos()).unwrap_or(i64::MAX)));
-        let store = place.open()?;
+        let store = place.store(&self.by)?;
         let mut draft = format!("# Summary of {} to {} UTC\n", minutes(since), minutes(until));
+        let keeper = self.keeper(place, context);
         let page = {
             let abandoned = Abandoned::watch(&context.interrupt);
             let query = format!("since:{}", since.to_acs().get(..19).unwrap_or_default());
@@ -82,7 +88,7 @@ impl Summary {
             store.search(&search, &abandoned.stop).map_err(failed)?
         };
         entries(&page, &self.by_attribute, &mut draft);
-        match Keeper::find(&context.common.connect, "tampu-book-summary") {
+        match keeper {
             Ok(keeper) => {
                 let parts: [(&str, Part); 3] = [("Logs", logs), ("Alarms and states", events), ("Transfers", transfers)];
                 for (name, part) in parts {
@@ -114,6 +120,22 @@ impl Summary {
         let book = self.book.into_iter().next().unwrap_or_default();
         let at = store.post(NewEntry { book, content, ..NewEntry::default() }, vec![], &self.by).map_err(failed)?;
         written(writeln!(out, "{at}"))
+    }
+}
+
+impl Summary {
+    /// Who is asked for what is not in the logbook. The hub of this host has what belongs to the logbook of an address only if it serves that.
+    fn keeper(&self, place: &Place, context: &Context) -> Result<Keeper, Failure> {
+        let connect = &context.common.connect;
+        let hub = match (&self.bus, &connect.hub) {
+            (Some(bus), _) => Some(bus.clone()),
+            (None, Some(HubAddress::Web(url))) if !place.is_of_this_host(url, context)? => {
+                return Err(Failure::Usage(format!("--hub {url} is a logbook's address; --bus names its hub's on the bus")));
+            }
+            _ => None,
+        };
+        let connect = Connect { hub, domain: connect.domain.clone() };
+        Keeper::find(&connect, "tampu-book-summary")
     }
 }
 

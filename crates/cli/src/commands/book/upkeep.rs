@@ -35,7 +35,7 @@ pub struct Backup {
 impl Check {
     pub fn run(self, place: &Place, context: &Context) -> Outcome {
         let bar = progress::work("checking");
-        let faults = place.open()?.check(&mut |done, total| {
+        let faults = place.store("")?.check(&mut |done, total| {
             bar.set_length(total);
             bar.set_position(done);
             !context.interrupt.asked()
@@ -61,6 +61,7 @@ impl Check {
 
 impl Backup {
     pub fn run(self, place: &Place, context: &Context) -> Outcome {
+        place.need_directory("a backup")?;
         let bar = progress::work("copying");
         let done = place.open()?.backup(&self.target, &mut |done, total| {
             bar.set_length(total);

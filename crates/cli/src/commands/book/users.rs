@@ -501,7 +501,11 @@ fn policy(policy: EditPolicy) -> String {
 impl Import {
     fn run(self, keeper: &Keeper, out: &mut impl Write) -> Outcome {
         let Keeper::Here(people) = keeper else {
-            return Err(Failure::Usage("ELOG's users are taken over in the data directory: name it with --data".to_owned()));
+            return Err(Failure::Usage(
+                "ELOG's users are taken over where the logbooks are kept and not over HTTP: without --hub, and with --data DIR or \
+                 --data postgres://..., on a host that has them; a hub that runs there knows them at once"
+                    .to_owned(),
+            ));
         };
         let bytes = std::fs::read(&self.file).map_err(|error| Failure::failed(self.file.display(), error))?;
         let read = elog::read(&bytes);
