@@ -6,8 +6,8 @@
 //! Subscribing puts a wish into a queue and returns. The book's worker finds who has the attributes now and later, and has a
 //! feed for each server bind them; feeds ask for current values, which come through the stream, at their place among the updates.
 //! Events are handed over on the feed's worker with no lock held that a subscription, another feed or a server needs, so a
-//! callback may subscribe, unsubscribe and push. One that takes long delays events of the same server to this process only, and
-//! the writers' caches keep what waits.
+//! callback may subscribe, unsubscribe and push. One that takes long delays events of the same server to this process only (and
+//! those of a server that takes over from it), and the writers' caches keep what waits.
 //!
 //! A thread a server, and not one for all, because the bus's readers wait each for their own; beyond
 //! [`ClientSettings::max_feeds`] all further servers share two.

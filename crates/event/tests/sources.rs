@@ -84,6 +84,43 @@ fn when_one_of_three_is_gone_the_second_has_the_name_and_the_third_stays_silent(
 }
 
 #[test]
+fn the_last_word_of_a_source_comes_before_the_first_of_the_one_that_takes_over() {
+    for hangs in [false, true] {
+        let scene = Scene::new();
+        let (one, two) = (scene.publisher("a", "one"), scene.publisher("a", "two"));
+        let client = scene.subscriber("a", "panel");
+        let redundant = AttributeOptions { redundant: true, ..AttributeOptions::default() };
+        let other = two.server.declare(scalar("a/b/c/other")).unwrap();
+        let _main = one.server.declare_with(scalar("a/b/c/e"), redundant).unwrap();
+        let spare = two.server.declare_with(scalar("a/b/c/e"), redundant).unwrap();
+        spare.push(Value::scalar(&1.0)).unwrap();
+        // The streams of the second are read by a worker that has its turn before that of the first.
+        let _other = client.client.subscribe(wish(&["a/b/c/other"]), |_| {});
+        scene.pass(100 * MS, &[&one, &two], &[&client]);
+        let (log, latest) = (Log::default(), client.client.latest(wish(&["a/b/c/e"])));
+        let _subscription = client.client.subscribe(wish(&["a/b/c/e"]), log.call());
+        scene.pass(500 * MS, &[&one, &two], &[&client]);
+        assert_eq!(log.reasons(), [Reason::First]);
+        if hangs {
+            scene.net.stop(&one.engine);
+            scene.pass(2000 * MS, &[&two], &[&client]);
+        } else {
+            scene.net.kill(&one.engine);
+            scene.pass(200 * MS, &[&two], &[&client]);
+        }
+        let word = if hangs { Reason::SourceHung } else { Reason::SourceDied };
+        assert_eq!(log.reasons(), [word, Reason::SourceReturned, Reason::Resumed]);
+        let now = latest.get(spare.name()).unwrap();
+        assert_eq!((now.reason, now.source.source.as_str()), (Reason::Resumed, "two"));
+        // What changes on the way is not missed either.
+        spare.reconfigure(|config| config.unit = "mbar".into());
+        scene.pass(50 * MS, &[&two], &[&client]);
+        assert_eq!(log.reasons(), [Reason::ConfigChanged], "once");
+        drop(other);
+    }
+}
+
+#[test]
 fn a_redundant_source_takes_over_from_one_that_hangs() {
     let scene = Scene::new();
     let (one, two) = (scene.publisher("a", "one"), scene.publisher("a", "two"));

@@ -2,7 +2,10 @@
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
-    sync::{Arc, atomic::Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use tampu_bus::SourceInfo;
@@ -42,9 +45,38 @@ impl Entry {
 struct Bond {
     sub: Arc<Sub>,
     /// What it is bound to now.
-    bound: Option<(Incarnation, u32, FeedKey)>,
+    bound: Option<Tie>,
+    /// Which feed brought it events before: what that one has to tell comes first.
+    before: Option<FeedKey>,
     /// It was bound before.
     again: bool,
+}
+
+/// What a bond is bound to.
+struct Tie {
+    incarnation: Incarnation,
+    attribute: u32,
+    feed: FeedKey,
+    /// The feed that hands it over, where another one has brought events before.
+    by: Option<FeedKey>,
+    /// Whether it still is, for a feed that is told late.
+    stands: Arc<AtomicBool>,
+}
+
+impl Tie {
+    fn is(&self, incarnation: Incarnation, attribute: u32) -> bool {
+        (self.incarnation, self.attribute) == (incarnation, attribute)
+    }
+}
+
+impl Bond {
+    /// What it was bound to, when it no longer is.
+    fn untie(&mut self) -> Option<Tie> {
+        let tie = self.bound.take()?;
+        tie.stands.store(false, Ordering::Release);
+        self.before = Some(tie.feed.clone());
+        Some(tie)
+    }
 }
 
 /// One attribute: who has it and who wants it.
@@ -121,12 +153,12 @@ impl Book {
         };
         for name in names {
             let Some(page) = self.pages.get_mut(&name) else { continue };
-            for bond in page.bonds.extract_if(.., |bond| bond.sub.id == sub.id) {
-                if let Some((incarnation, attribute, key)) = bond.bound
-                    && let Some(inlet) = self.feeds.get(&key)
+            for mut bond in page.bonds.extract_if(.., |bond| bond.sub.id == sub.id) {
+                if let Some(Tie { incarnation, attribute, feed, .. }) = bond.untie()
+                    && let Some(inlet) = self.feeds.get(&feed)
                 {
                     inlet.order(Order::Unbind { incarnation, attribute, sub: sub.id, told: None });
-                    self.touched.insert(key);
+                    self.touched.insert(feed);
                 }
             }
             if page.bonds.is_empty() && page.entries.is_empty() {
@@ -155,10 +187,18 @@ impl Book {
                 }
                 entry.info = Arc::new(AttributeInfo { number: attribute, epoch, config });
                 let info = entry.info.clone();
-                for key in page.feeds_of(incarnation, attribute) {
-                    let order = Order::Configured { incarnation, attribute, info: info.clone() };
-                    self.feeds[&key].order(order);
+                let order = || Order::Configured { incarnation, attribute, info: info.clone() };
+                for (key, by) in page.feeds_of(incarnation, attribute) {
+                    let inlet = &self.feeds[&key];
+                    inlet.order(order());
                     self.touched.insert(key);
+                    // Who is only on the way there hears of it on the same way.
+                    if let Some(by) = by
+                        && let Some(before) = self.feeds.get(&by)
+                    {
+                        before.order(Order::Pass { to: inlet.clone(), order: Box::new(order()) });
+                        self.touched.insert(by);
+                    }
                 }
             }
             (Presence::Declared, None) => {
@@ -174,7 +214,7 @@ impl Book {
                 if let Some(life) = self.lives.get_mut(&incarnation) {
                     life.remove(&attribute);
                 }
-                for key in page.feeds_of(incarnation, attribute) {
+                for (key, _) in page.feeds_of(incarnation, attribute) {
                     self.feeds[&key].order(Order::Withdrawn { incarnation, attribute });
                     self.touched.insert(key);
                 }
@@ -206,7 +246,7 @@ impl Book {
         for (attribute, name) in &life {
             if let Some(page) = self.pages.get_mut(name) {
                 page.entries.retain(|entry| !entry.is(incarnation, *attribute));
-                feeds.extend(page.feeds_of(incarnation, *attribute));
+                feeds.extend(page.feeds_of(incarnation, *attribute).into_iter().map(|(key, _)| key));
                 page.release(incarnation, *attribute);
             }
         }
@@ -241,10 +281,10 @@ impl Book {
         let (conflict, redundant) = (page.conflict(), page.is_redundant());
         let topic = if entry.own { topics::own(&entry.source.source, attribute) } else { topics::shared(&entry.source.source) };
         for bond in &mut page.bonds {
-            let here = bond.bound.as_ref().is_some_and(|(life, number, _)| (*life, *number) == (incarnation, attribute));
+            let here = bond.bound.as_ref().is_some_and(|tie| tie.is(incarnation, attribute));
             if !here {
-                if let Some((life, number, key)) = bond.bound.take()
-                    && let Some(inlet) = self.feeds.get(&key)
+                if let Some(Tie { incarnation: life, attribute: number, feed, .. }) = bond.untie()
+                    && let Some(inlet) = self.feeds.get(&feed)
                 {
                     // Another life of the source has come before the end of this one was noticed, or a better claim; or a
                     // redundant one takes over, or the first of them is back.
@@ -254,7 +294,7 @@ impl Book {
                         false => Some(Reason::SourceDied),
                     };
                     inlet.order(Order::Unbind { incarnation: life, attribute: number, sub: bond.sub.id, told });
-                    self.touched.insert(key);
+                    self.touched.insert(feed);
                 }
                 let key = FeedKey { topics: topic.clone(), reliable: bond.sub.wish.reliable };
                 let key = if self.feeds.contains_key(&key) || self.feeds.len() < self.max_feeds {
@@ -263,20 +303,35 @@ impl Book {
                     let all = if entry.own { topics::ALL_OWN } else { topics::ALL_SHARED };
                     FeedKey { topics: all.to_owned(), ..key }
                 };
+                let wanted = &mut self.wanted;
                 let inlet = self.feeds.entry(key.clone()).or_insert_with(|| {
-                    self.wanted.push(key.clone());
+                    wanted.push(key.clone());
                     Arc::default()
                 });
+                let (inlet, stands) = (inlet.clone(), Arc::new(AtomicBool::new(true)));
                 let target = Target { source: entry.source.clone(), attribute, own: entry.own, since: entry.since };
                 let (info, sub, again) = (entry.info.clone(), bond.sub.clone(), bond.again);
-                inlet.order(Order::Bind { target, info, sub, again, new: new == Some(incarnation) });
+                let stood = stands.clone();
+                let bind = Order::Bind { target, info, sub, again, new: new == Some(incarnation), stands: stood };
+                // Each feed has a worker of its own, and the last word of the one comes before the first of the other.
+                let by = bond.before.take().filter(|before| *before != key && self.feeds.contains_key(before));
+                let (order, first) = match &by {
+                    Some(before) => (Order::Pass { to: inlet, order: Box::new(bind) }, before.clone()),
+                    None => (bind, key.clone()),
+                };
+                self.feeds[&first].order(order);
+                self.touched.insert(first);
                 bond.again = true;
-                bond.bound = Some((incarnation, attribute, key.clone()));
-                self.touched.insert(key);
+                bond.bound = Some(Tie { incarnation, attribute, feed: key, by, stands });
             }
-            if conflict && let Some((_, _, key)) = &bond.bound {
-                self.feeds[key].order(Order::Tell { incarnation, attribute, reason: Reason::Conflict });
-                self.touched.insert(key.clone());
+            if conflict && let Some(Tie { feed, by, .. }) = &bond.bound {
+                let tell = Order::Tell { incarnation, attribute, reason: Reason::Conflict };
+                let (order, first) = match by.as_ref().filter(|by| self.feeds.contains_key(by)) {
+                    Some(by) => (Order::Pass { to: self.feeds[feed].clone(), order: Box::new(tell) }, by),
+                    None => (tell, feed),
+                };
+                self.feeds[first].order(order);
+                self.touched.insert(first.clone());
             }
         }
     }
@@ -318,7 +373,7 @@ fn matches(sub: &Sub, name: &AttributeName) -> bool {
 impl Page {
     fn want(&mut self, sub: &Arc<Sub>) {
         if !self.bonds.iter().any(|bond| bond.sub.id == sub.id) {
-            self.bonds.push(Bond { sub: sub.clone(), bound: None, again: false });
+            self.bonds.push(Bond { sub: sub.clone(), bound: None, before: None, again: false });
         }
     }
 
@@ -358,18 +413,16 @@ impl Page {
         self.entries.len() > 1 && self.entries.iter().all(|entry| entry.redundant)
     }
 
-    fn feeds_of(&self, incarnation: Incarnation, attribute: u32) -> HashSet<FeedKey> {
-        let here = |bond: &Bond| match &bond.bound {
-            Some((life, number, key)) if (*life, *number) == (incarnation, attribute) => Some(key.clone()),
-            _ => None,
-        };
-        self.bonds.iter().filter_map(here).collect()
+    /// The feeds that bring an attribute of a life, and by which others they are told of who is bound to it.
+    fn feeds_of(&self, incarnation: Incarnation, attribute: u32) -> HashSet<(FeedKey, Option<FeedKey>)> {
+        let ties = self.bonds.iter().filter_map(|bond| bond.bound.as_ref());
+        ties.filter(|tie| tie.is(incarnation, attribute)).map(|tie| (tie.feed.clone(), tie.by.clone())).collect()
     }
 
     fn release(&mut self, incarnation: Incarnation, attribute: u32) {
         for bond in &mut self.bonds {
-            if bond.bound.as_ref().is_some_and(|(life, number, _)| (*life, *number) == (incarnation, attribute)) {
-                bond.bound = None;
+            if bond.bound.as_ref().is_some_and(|tie| tie.is(incarnation, attribute)) {
+                bond.untie();
             }
         }
     }
@@ -378,8 +431,9 @@ impl Page {
 impl Book {
     /// Closes a feed nobody needs; says whether it may go.
     pub fn close(&mut self, key: &FeedKey) -> bool {
-        let idle = self.feeds.get(key).is_none_or(|inlet| inlet.bindings.load(Ordering::Relaxed) == 0);
-        let bonded = |page: &Page| page.bonds.iter().any(|bond| bond.bound.as_ref().is_some_and(|(_, _, of)| of == key));
+        // What it is to hand on to another is an order like others, and given under the book's lock.
+        let idle = self.feeds.get(key).is_none_or(|inlet| inlet.bindings.load(Ordering::Relaxed) == 0 && inlet.has_no_orders());
+        let bonded = |page: &Page| page.bonds.iter().any(|bond| bond.bound.as_ref().is_some_and(|tie| tie.feed == *key));
         if idle && !self.touched.contains(key) && !self.pages.values().any(bonded) {
             self.feeds.remove(key);
             return true;

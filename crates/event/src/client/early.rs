@@ -24,6 +24,15 @@ struct Life {
     bytes: usize,
 }
 
+impl Life {
+    fn let_go(&mut self) {
+        if !self.samples.is_empty() {
+            self.samples = VecDeque::new();
+            self.bytes = 0;
+        }
+    }
+}
+
 /// What waits.
 #[derive(Default)]
 pub(super) struct Early {
@@ -39,6 +48,7 @@ impl Early {
             bytes: 0,
         });
         if way.received > life.until {
+            life.let_go();
             return;
         }
         let length = sample.payload.len();
@@ -70,10 +80,7 @@ impl Early {
 
     /// Lets go of what is no longer new.
     pub fn tidy(&mut self, now: Time) {
-        for life in self.lives.values_mut().filter(|life| !life.samples.is_empty() && now > life.until) {
-            life.samples = VecDeque::new();
-            life.bytes = 0;
-        }
+        self.lives.values_mut().filter(|life| now > life.until).for_each(Life::let_go);
     }
 
     /// Whether anything waits.

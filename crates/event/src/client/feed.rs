@@ -61,7 +61,10 @@ pub(super) struct Target {
 pub(super) enum Order {
     /// A subscription gets an attribute's events; `again` where it had those of another life, `new` where the attribute was declared
     /// just now, and what its server has sent since is to be told too.
-    Bind { target: Target, info: Arc<AttributeInfo>, sub: Arc<Sub>, again: bool, new: bool },
+    /// Nothing is to be done once it no longer `stands`.
+    Bind { target: Target, info: Arc<AttributeInfo>, sub: Arc<Sub>, again: bool, new: bool, stands: Arc<AtomicBool> },
+    /// Another feed gets an order, after all that this one has been told before.
+    Pass { to: Arc<Inlet>, order: Box<Order> },
     /// It no longer does.
     Unbind { incarnation: Incarnation, attribute: u32, sub: u64, told: Option<Reason> },
     /// The attribute has another configuration.
@@ -87,6 +90,11 @@ pub(super) struct Inlet {
 impl Inlet {
     pub fn order(&self, order: Order) {
         lock(&self.orders).push(order);
+    }
+
+    /// Whether everything it was told to do is being done.
+    pub fn has_no_orders(&self) -> bool {
+        lock(&self.orders).is_empty()
     }
 
     /// Whether there are orders it has not been told of.
@@ -156,6 +164,9 @@ impl Feed {
             came = true;
             wait = Duration::ZERO;
         }
+        if !came && !self.early.is_empty() {
+            self.early.tidy(self.participant.clock().utc());
+        }
         came
     }
 
@@ -191,7 +202,15 @@ impl Feed {
 
     fn do_one(&mut self, order: Order) {
         match order {
-            Order::Bind { target, info, sub, again, new } => self.bind(&target, info, sub, again, new),
+            Order::Bind { target, info, sub, again, new, stands } => {
+                if stands.load(Ordering::Acquire) {
+                    self.bind(&target, info, sub, again, new);
+                }
+            }
+            Order::Pass { to, order } => {
+                to.order(*order);
+                to.ring();
+            }
             Order::Unbind { incarnation, attribute, sub, told } => {
                 if told.is_some() {
                     self.drain(incarnation);
@@ -202,6 +221,9 @@ impl Feed {
                 let now = self.participant.clock().utc();
                 let Some(source) = self.sources.get_mut(&incarnation) else { return };
                 let Some(Some(route)) = source.routes.get_mut(attribute as usize) else { return };
+                if route.info.epoch == info.epoch {
+                    return;
+                }
                 route.info = info;
                 // Who has no value yet gets the first with this configuration.
                 for bound in route.bound.iter().filter(|bound| bound.binding.is_live()) {
@@ -265,7 +287,10 @@ impl Feed {
         }
         let route = source.routes[index]
             .get_or_insert_with(|| Box::new(Route { info: info.clone(), own: target.own, bound: Vec::new(), kept: None }));
-        route.info = info;
+        // What is handed on by another feed may have been overtaken by word of a later configuration.
+        if route.info.epoch < info.epoch {
+            route.info = info;
+        }
         let begun = incarnation.start.max(target.since.0.max(0).cast_unsigned());
         let binding = Binding::new(sub.wish.first, again, begun > sub.created.max(0).cast_unsigned());
         sub.bound.fetch_add(1, Ordering::Relaxed);
@@ -403,6 +428,6 @@ impl Feed {
 
     /// Whether nobody is bound and nothing is to be done.
     pub fn is_idle(&self) -> bool {
-        self.inlet.bindings.load(Ordering::Relaxed) == 0 && lock(&self.inlet.orders).is_empty()
+        self.inlet.bindings.load(Ordering::Relaxed) == 0 && self.inlet.has_no_orders()
     }
 }

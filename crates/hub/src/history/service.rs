@@ -148,15 +148,10 @@ impl Services {
             reply.fail(format!("{ANSWERS} questions are being answered already; try again"));
             return;
         }
-        let running = self.clone();
-        let work = move || {
-            answer(&self, &reply);
-            self.running.fetch_sub(1, Ordering::AcqRel);
-        };
-        if std::thread::Builder::new().name("event history answer".to_owned()).spawn(work).is_err() {
-            // The question went with the worker: its asker is told that nobody answers.
-            running.running.fetch_sub(1, Ordering::AcqRel);
-        }
+        let running = Running(self);
+        let work = move || answer(&running.0, &reply);
+        // Without a worker the question goes with it: its asker is told that nobody answers.
+        let _ = std::thread::Builder::new().name("event history answer".to_owned()).spawn(work);
     }
 
     fn history(&self, reply: &Reply) {
@@ -192,6 +187,15 @@ impl Services {
             Ok(done) => reply.json(&Told::Done(done)),
             Err(error) => reply.fail(error),
         }
+    }
+}
+
+/// An answer that is being given. However it ends, there is room for the next.
+struct Running(Arc<Services>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.running.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
