@@ -56,11 +56,13 @@ void tampu_bulk_leave(tampu_bulk_participant *participant);
 
 /* Which way data goes. */
 enum {
-    /* Shared memory where both are on one host, else TCP. */
+    /* To the group where there is one; shared memory where both are on one host; else TCP. */
     TAMPU_BULK_AUTO = 0,
     TAMPU_BULK_TCP = 1,
     TAMPU_BULK_SHM = 2,
-    TAMPU_BULK_UDP = 3
+    TAMPU_BULK_UDP = 3,
+    /* To the multicast group of the settings, once for all receivers; that is also what a group means without it. */
+    TAMPU_BULK_MULTICAST = 4
 };
 
 /* How a flow is sent. What is 0 is as it is without settings. */
@@ -77,6 +79,14 @@ typedef struct tampu_bulk_send_settings {
     int32_t transport;
     /* 1: data has checksums. */
     int32_t checked;
+    /* A multicast group, "ADDRESS" or "ADDRESS:PORT" as in "239.255.7.1:4711": data goes to it once for all receivers. NULL or "": none. */
+    const char *group;
+    /* The address of this host's interface that it goes out at. NULL or "": 127.0.0.1, which no other host hears. */
+    const char *group_interface;
+    /* How many networks it may go through, 255 at most: 1. */
+    uint32_t group_ttl;
+    /* 0. */
+    uint32_t reserved;
 } tampu_bulk_send_settings;
 
 /* Opens a sender. `settings` may be NULL. It has no receivers yet. NULL if that failed. */

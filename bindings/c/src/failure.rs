@@ -9,7 +9,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
 };
 
-use tampu_bulk::{directory::AnnounceError, name::BadBulkName, sender::SendError, target::BadTarget};
+use tampu_bulk::{directory::AnnounceError, group::BadGroup, name::BadBulkName, sender::SendError, target::BadTarget};
 use tampu_bus::{BusError, engine::zenoh::config::BadEnvironment};
 use tampu_log::logger::{BadSettings, OpenError};
 use tampu_types::identity::BadName;
@@ -42,6 +42,8 @@ pub enum Failure {
     BulkName(#[from] BadBulkName),
     #[error(transparent)]
     Target(#[from] BadTarget),
+    #[error("the group: {0}")]
+    Group(#[from] BadGroup),
     #[error(transparent)]
     BulkOpen(#[from] tampu_bulk::receiver::OpenError),
     #[error(transparent)]

@@ -35,10 +35,11 @@ fn of_one_that_comes_again(says: impl Fn(&Header) -> Vec<(Header, Vec<u8>)>) -> 
     let stop = answerer.until(Kind::Stop);
     drop(answerer);
     let mut answerer = door.welcome_with(|welcome| (welcome.sequence, welcome.offset) = (stop.sequence + 1, stop.offset));
+    // Its sender waits for its next answer, whatever the Welcome said.
+    answerer.until(Kind::Ping);
     for (header, payload) in says(&stop) {
         answerer.say(header, &payload);
     }
-    answerer.until(Kind::Ping);
     answerer.acknowledge(&stop);
     worker.join().unwrap()
 }

@@ -9,6 +9,7 @@ use std::{
 use tampu_bulk::{
     Sender, asking,
     directory::{self, Following, Teller, TransferNote},
+    group::Group,
     message::Transport,
     sender::{Flow, SendFlow},
     state::{Delivery, Report},
@@ -16,7 +17,7 @@ use tampu_bulk::{
 use tampu_bus::{Participant, engine::Guard};
 
 use super::{
-    given, name,
+    given, name, optional,
     participant::{Member, member},
     tell,
 };
@@ -42,6 +43,10 @@ pub struct SettingsOfC {
     pub connect_wait_ms: u32,
     pub transport: i32,
     pub checked: i32,
+    pub group: *const c_char,
+    pub group_interface: *const c_char,
+    pub group_ttl: u32,
+    pub reserved: u32,
 }
 
 /// `tampu_bulk_report`: how a transfer went. A later release appends fields.
@@ -91,6 +96,12 @@ impl SenderHandle {
         let _ = bus.teller.tell(&note);
     }
 
+    /// How its receivers get the data.
+    #[cfg(test)]
+    pub(super) fn transports(&self) -> Vec<Transport> {
+        self.flow.state().receivers.iter().map(|link| link.transport).collect()
+    }
+
     /// Gives up what is under way, and says so.
     fn give_up(&self, why: &str) {
         let state = self.flow.state();
@@ -116,8 +127,37 @@ unsafe fn sender<'a>(handle: *const SenderHandle) -> Result<&'a SenderHandle, Fa
 }
 
 impl SettingsOfC {
+    /// The multicast group it names.
+    ///
+    /// # Safety
+    /// Its texts are NULL or C strings.
+    unsafe fn group(&self) -> Result<Option<Group>, Failure> {
+        let odd = |what, value: String, possible| Failure::Odd { what, value, possible };
+        // SAFETY: by the caller.
+        let (group, interface) = unsafe { (optional(self.group), optional(self.group_interface)) };
+        let Some(group) = group else {
+            return match (interface, self.group_ttl) {
+                (None, 0) => Ok(None),
+                (interface, _) => Err(odd("a group's interface and ttl", interface.unwrap_or_default(), "with a group they are")),
+            };
+        };
+        let mut group: Group = group.parse()?;
+        if let Some(interface) = interface {
+            group.interface =
+                interface.parse().map_err(|_| odd("the group's interface", interface, "an IPv4 address of this host is"))?;
+        }
+        if self.group_ttl > 0 {
+            group.ttl =
+                u8::try_from(self.group_ttl).map_err(|_| odd("the group's ttl", self.group_ttl.to_string(), "1 to 255 are"))?;
+        }
+        Ok(Some(group))
+    }
+
     /// What it says over what holds by default.
-    fn over(&self, mut flow: SendFlow) -> Result<SendFlow, Failure> {
+    ///
+    /// # Safety
+    /// Its texts are NULL or C strings.
+    unsafe fn over(&self, mut flow: SendFlow) -> Result<SendFlow, Failure> {
         let odd = |what, value: String, possible| Failure::Odd { what, value, possible };
         if self.window > WINDOW_LIMIT {
             return Err(odd("the window", self.window.to_string(), "16 GiB are at most"));
@@ -130,6 +170,7 @@ impl SettingsOfC {
             1 => Some(Transport::Tcp),
             2 => Some(Transport::Shm),
             3 => Some(Transport::Udp),
+            4 => Some(Transport::Multicast),
             other => return Err(odd("the transport", other.to_string(), "those of the header are")),
         };
         if self.window > 0 {
@@ -145,6 +186,8 @@ impl SettingsOfC {
             flow.connect_wait = Duration::from_millis(self.connect_wait_ms.into());
         }
         flow.checked = self.checked != 0;
+        // SAFETY: by the caller.
+        flow.group = unsafe { self.group() }?;
         Ok(flow)
     }
 }
@@ -152,7 +195,8 @@ impl SettingsOfC {
 /// Opens a sender of a flow.
 ///
 /// # Safety
-/// `participant` is NULL or open; the names are NULL or C strings; `settings` is NULL or has `size` bytes.
+/// `participant` is NULL or open; the names are NULL or C strings; `settings` is NULL or has `size` bytes, and its texts are NULL or C
+/// strings.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tampu_bulk_sender_open(
     participant: *const Member,
@@ -167,7 +211,8 @@ pub unsafe extern "C" fn tampu_bulk_sender_open(
             let names = (name(stream, "the stream's name")?, name(flow, "the flow's name")?);
             (member(participant)?, names.0, names.1, given(settings, size, SETTINGS_FIRST)?.unwrap_or_default())
         };
-        let settings = settings.over(SendFlow::new(name.clone()))?;
+        // SAFETY: by the caller.
+        let settings = unsafe { settings.over(SendFlow::new(name.clone())) }?;
         let sender = Arc::new(Sender::open(member.identity.clone(), stream, vec![settings])?);
         let flow = sender.flow(&name).cloned().ok_or(Failure::Null("the flow"))?;
         let bus = match &member.bus {

@@ -9,6 +9,8 @@ use std::{
     },
 };
 
+use tampu_bulk::message::Transport;
+
 use super::{callbacks::*, participant::*, receiver::*, sender::*};
 
 fn last_error() -> String {
@@ -129,6 +131,40 @@ fn transfers_arrive_whole_and_failures_are_told_to_the_sender() {
 }
 
 #[test]
+fn data_goes_to_a_group_and_a_program_of_before_has_none() {
+    let seen = Seen::default();
+    // SAFETY: handles from the functions themselves, literals, and a context that outlives the receiver.
+    unsafe {
+        let (me, you) = (tampu_bulk_alone(c"c".as_ptr(), c"A".as_ptr()), tampu_bulk_alone(c"c".as_ptr(), c"B".as_ptr()));
+        let (stream, flow, calls) = (c"stream".as_ptr(), c"flow".as_ptr(), handler(&seen));
+        let receiver = tampu_bulk_receiver_open(you, stream, flow, ptr::null(), ptr::null(), &calls, size_of::<HandlerOfC>());
+        assert!(!receiver.is_null(), "{}", last_error());
+        let settings = SettingsOfC {
+            group: c"239.255.77.3".as_ptr(),
+            group_interface: c"127.0.0.1".as_ptr(),
+            group_ttl: 2,
+            ..SettingsOfC::default()
+        };
+        // One of the first release knows nothing of what came after.
+        for (size, goes_by) in [(size_of::<SettingsOfC>(), Transport::Multicast), (32, Transport::Shm)] {
+            let sender = tampu_bulk_sender_open(me, stream, flow, &settings, size);
+            assert!(!sender.is_null(), "{}", last_error());
+            tampu_bulk_sender_connect(sender, tampu_bulk_receiver_target(receiver));
+            assert_eq!(tampu_bulk_start(sender, ptr::null(), 0), 0, "{}", last_error());
+            assert_eq!((*sender).transports(), [goes_by]);
+            assert_eq!(tampu_bulk_send(sender, [7; 1000].as_ptr(), 1000), 0, "{}", last_error());
+            assert_eq!(tampu_bulk_stop(sender, ptr::null_mut(), 0), 1, "{}", last_error());
+            tampu_bulk_sender_close(sender);
+            assert_eq!(std::mem::take(&mut *seen.bytes.lock().unwrap()), [7; 1000]);
+            assert_eq!(tampu_bulk_receiver_part(receiver, 30_000), 1);
+        }
+        tampu_bulk_receiver_close(receiver);
+        tampu_bulk_leave(me);
+        tampu_bulk_leave(you);
+    }
+}
+
+#[test]
 fn what_is_null_or_odd_is_told_and_harmless() {
     let (stream, flow, null) = (c"s".as_ptr(), c"f".as_ptr(), ptr::null());
     let seen = Seen::default();
@@ -146,6 +182,14 @@ fn what_is_null_or_odd_is_told_and_harmless() {
             (SettingsOfC { throttle: f64::NAN, ..SettingsOfC::default() }, "the throttle: NaN"),
             (SettingsOfC { throttle: -1.0, ..SettingsOfC::default() }, "the throttle: -1"),
             (SettingsOfC { window: u64::MAX, ..SettingsOfC::default() }, "the window: "),
+            (SettingsOfC { transport: 4, ..SettingsOfC::default() }, "none is named"),
+            (SettingsOfC { group: c"10.0.0.1".as_ptr(), ..SettingsOfC::default() }, "the address of one host"),
+            (SettingsOfC { group_ttl: 1, ..SettingsOfC::default() }, "with a group they are"),
+            (SettingsOfC { group: c"239.255.77.3".as_ptr(), group_ttl: 256, ..SettingsOfC::default() }, "the group's ttl: 256"),
+            (
+                SettingsOfC { group: c"239.255.77.3".as_ptr(), group_interface: c"eth0".as_ptr(), ..SettingsOfC::default() },
+                "the group's interface: eth0",
+            ),
         ] {
             assert!(tampu_bulk_sender_open(me, stream, flow, &odd, size_of::<SettingsOfC>()).is_null());
             assert!(last_error().contains(said), "{}", last_error());
