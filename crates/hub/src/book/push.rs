@@ -100,8 +100,8 @@ impl Pushes {
     pub fn start(store: Arc<dyn Store>, people: Arc<People>, logger: Logger) -> std::io::Result<Pushes> {
         let subscribers = Arc::new(Mutex::new(Vec::new()));
         let stopping = Arc::new(AtomicBool::new(false));
-        let (books, told) = (HashSet::new(), subscribers.clone());
-        let mut worker = Worker { store: store.clone(), people, logger, subscribers: told, stopping: stopping.clone(), books };
+        let teller = Teller { store: store.clone(), people, subscribers: subscribers.clone(), books: HashSet::new() };
+        let mut worker = Worker { teller, logger, stopping: stopping.clone() };
         let worker = std::thread::Builder::new().name("book pushes".to_owned()).spawn(move || worker.run())?;
         Ok(Pushes { store, subscribers, stopping, worker: Mutex::new(Some(worker)) })
     }
@@ -153,11 +153,16 @@ impl Drop for Pushes {
 }
 
 struct Worker {
+    teller: Teller,
+    logger: Logger,
+    stopping: Arc<AtomicBool>,
+}
+
+/// Tells subscribers what has changed.
+struct Teller {
     store: Arc<dyn Store>,
     people: Arc<People>,
-    logger: Logger,
     subscribers: Arc<Mutex<Vec<Subscriber>>>,
-    stopping: Arc<AtomicBool>,
     /// Books of which subscribers' rights are known.
     books: HashSet<String>,
 }
@@ -166,7 +171,7 @@ impl Worker {
     fn run(&mut self) {
         let (mut beat, mut failing) = (Instant::now(), false);
         while !self.stopping.load(Ordering::Acquire) {
-            let done = self.turn();
+            let done = self.teller.turn();
             if let Err(error) = &done {
                 if !failing {
                     warning!(self.logger, "changes of the logbook cannot be pushed for now: {error}");
@@ -176,11 +181,13 @@ impl Worker {
             failing = done.is_err();
             if beat.elapsed() >= HEARTBEAT {
                 beat = Instant::now();
-                self.look_again(true);
+                self.teller.look_again(true);
             }
         }
     }
+}
 
+impl Teller {
     /// Tells each subscriber what it has not been told, or waits a while for something new.
     fn turn(&mut self) -> Result<(), StoreError> {
         let places = {
@@ -292,5 +299,57 @@ impl Subscriber {
                 false
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, Ipv4Addr};
+
+    use tampu_logbook::{
+        book::Book,
+        entry::{Content, NewEntry},
+        people::registry::Settings,
+        store::{Imported, sqlite::SqliteStore},
+    };
+
+    use super::*;
+
+    #[test]
+    fn what_is_new_is_told_before_who_is_behind_has_seen_what_is_old() {
+        let directory = tempfile::Builder::new().prefix("tampu-").tempdir_in("/tmp").unwrap();
+        let store: Arc<dyn Store> = Arc::new(SqliteStore::open(directory.path()).unwrap());
+        store.put_book(&Book { name: "Shift".to_owned(), ..Book::default() }).unwrap();
+        let new = |text: &str| {
+            let content = Content { text: text.to_owned(), ..Content::default() };
+            NewEntry { book: "Shift".to_owned(), content, ..NewEntry::default() }
+        };
+        let old = |id| Imported { id, thread: id, entry: new("old"), ..Imported::default() };
+        store.import("Shift", (1..=500).map(old).collect(), vec![], "zoe").unwrap();
+        let people = Arc::new(People::new(store.clone(), Settings::default()).unwrap());
+        let from = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        let met = Met { principal: people.guest().unwrap(), from, secret: None, elsewhere: false, secure: false };
+        let subscriber = |at| {
+            let wanted = Wanted { books: vec![], query: "word".to_owned(), after: None, met: met.clone() };
+            let (to, receiver) = mpsc::channel(QUEUE);
+            let node = parse("word", &[], now()).unwrap();
+            (Subscriber { wanted, said: None, node, at, to, cut: Arc::default() }, receiver)
+        };
+        let last = store.last_change().unwrap();
+        let ((late, mut to_late), (first, mut to_first)) = (subscriber(0), subscriber(last));
+        let subscribers = Arc::new(Mutex::new(vec![late, first]));
+        let mut teller = Teller { store: store.clone(), people, subscribers: subscribers.clone(), books: HashSet::new() };
+        store.post(new("the word"), vec![], "zoe").unwrap();
+        teller.turn().unwrap();
+        assert!(to_first.try_recv().is_ok() && to_late.try_recv().is_err());
+        let places = || subscribers.lock().unwrap().iter().map(|one| one.at).collect::<Vec<_>>();
+        assert!(places()[0] <= BEHIND as u64, "{:?}", places());
+        let mut turns = 0;
+        while to_late.try_recv().is_err() {
+            turns += 1;
+            assert!(turns <= 500 / BEHIND + 1);
+            teller.turn().unwrap();
+        }
+        assert!(places()[0] == places()[1] && to_first.try_recv().is_err(), "each is told everything once");
     }
 }
