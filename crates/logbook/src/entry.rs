@@ -264,6 +264,13 @@ pub enum Change {
     Imported,
 }
 
+impl Change {
+    /// Whether there was no such entry before.
+    pub const fn is_coming(self) -> bool {
+        matches!(self, Change::Posted | Change::Copied | Change::Moved)
+    }
+}
+
 /// One step of an entry's history.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Revision {

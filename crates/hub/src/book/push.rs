@@ -2,9 +2,10 @@
 //!
 //! One worker waits for changes of the store, whoever makes them, reads each changed entry once, and holds it against what each
 //! subscriber wants: no search is repeated. A subscriber's queue is bounded; who does not read it is cut and told, and can go on
-//! from the last event it got.
+//! from the last event it got. Who goes on from long ago catches up a few changes at a time, and nobody else waits for that.
 
 use std::{
+    collections::HashSet,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -43,6 +44,8 @@ pub const OF_ONE: usize = 32;
 pub const QUEUE: usize = 256;
 /// Changes read at a time.
 const BATCH: usize = 200;
+/// Of these for who is behind, between two looks at what is new.
+const BEHIND: usize = 50;
 /// How long the worker waits at a time, and how soon it ends.
 const LOOK: Duration = Duration::from_millis(500);
 /// How long a change is held against what all subscribers want: a regular expression in a long text can take for ever.
@@ -100,8 +103,8 @@ impl Pushes {
     pub fn start(store: Arc<dyn Store>, people: Arc<People>, logger: Logger) -> std::io::Result<Pushes> {
         let subscribers = Arc::new(Mutex::new(Vec::new()));
         let stopping = Arc::new(AtomicBool::new(false));
-        let worker =
-            Worker { store: store.clone(), people, logger, subscribers: subscribers.clone(), stopping: stopping.clone() };
+        let teller = Teller { store: store.clone(), people, subscribers: subscribers.clone(), books: HashSet::new() };
+        let mut worker = Worker { teller, logger, stopping: stopping.clone() };
         let worker = std::thread::Builder::new().name("book pushes".to_owned()).spawn(move || worker.run())?;
         Ok(Pushes { store, subscribers, stopping, worker: Mutex::new(Some(worker)) })
     }
@@ -153,18 +156,25 @@ impl Drop for Pushes {
 }
 
 struct Worker {
-    store: Arc<dyn Store>,
-    people: Arc<People>,
+    teller: Teller,
     logger: Logger,
-    subscribers: Arc<Mutex<Vec<Subscriber>>>,
     stopping: Arc<AtomicBool>,
 }
 
+/// Tells subscribers what has changed.
+struct Teller {
+    store: Arc<dyn Store>,
+    people: Arc<People>,
+    subscribers: Arc<Mutex<Vec<Subscriber>>>,
+    /// Books of which subscribers' rights are known.
+    books: HashSet<String>,
+}
+
 impl Worker {
-    fn run(&self) {
+    fn run(&mut self) {
         let (mut beat, mut failing) = (Instant::now(), false);
         while !self.stopping.load(Ordering::Acquire) {
-            let done = self.turn();
+            let done = self.teller.turn();
             if let Err(error) = &done {
                 if !failing {
                     warning!(self.logger, "changes of the logbook cannot be pushed for now: {error}");
@@ -174,38 +184,55 @@ impl Worker {
             failing = done.is_err();
             if beat.elapsed() >= HEARTBEAT {
                 beat = Instant::now();
-                self.heartbeat();
+                self.teller.look_again(true);
             }
         }
     }
+}
 
+impl Teller {
     /// Tells each subscriber what it has not been told, or waits a while for something new.
-    fn turn(&self) -> Result<(), StoreError> {
-        let behind = {
+    fn turn(&mut self) -> Result<(), StoreError> {
+        let places = {
             let mut all = self.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
             all.retain(|one| !one.to.is_closed());
-            all.iter().map(|one| one.at).min()
+            let places = all.iter().map(|one| one.at);
+            places.clone().min().zip(places.max())
         };
-        let Some(behind) = behind else {
+        let Some((last, first)) = places else {
             std::thread::sleep(LOOK.min(Duration::from_millis(50)));
             return Ok(());
         };
-        if self.store.wait_for_change(behind, LOOK)? <= behind {
-            return Ok(());
+        if last < first {
+            self.pass_on(first, BATCH)?;
+            return self.pass_on(last, BEHIND);
         }
-        let changes = self.store.changes(behind, BATCH)?;
-        for change in &changes {
+        if self.store.wait_for_change(first, LOOK)? > first {
+            self.pass_on(first, BATCH)?;
+        }
+        Ok(())
+    }
+
+    /// Tells changes after one to those who have been told all up to it.
+    fn pass_on(&mut self, after: u64, most: usize) -> Result<(), StoreError> {
+        for change in &self.store.changes(after, most)? {
+            // A book that was made since is nobody's as far as their rights were known.
+            if !self.books.contains(&change.at.book) {
+                self.people.forget();
+                self.look_again(false);
+                self.books.insert(change.at.book.clone());
+            }
             let entry = match self.store.entry(&change.at) {
                 Ok(entry) => Some(entry),
                 Err(StoreError::Gone(_) | StoreError::NoEntry(_) | StoreError::NoBook(_)) => None,
                 Err(error) => return Err(error),
             };
-            self.tell(change, entry.as_ref());
+            self.tell(after, change, entry.as_ref());
         }
         Ok(())
     }
 
-    fn tell(&self, change: &EntryChange, entry: Option<&Entry>) {
+    fn tell(&self, after: u64, change: &EntryChange, entry: Option<&Entry>) {
         let stop = Stop::default().within(MATCHING);
         let subject = entry.map(|entry| Subject::of(entry).until(&stop));
         // Most want the same of an entry without its text.
@@ -217,7 +244,7 @@ impl Worker {
         let text = entry.map(|entry| plain(entry.content.encoding, &entry.content.text));
         let mut all = self.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain_mut(|one| {
-            if one.at >= change.number {
+            if one.at < after || one.at >= change.number {
                 return true;
             }
             one.at = change.number;
@@ -233,7 +260,10 @@ impl Worker {
                     let data = Match { what: change.what, entry, snippet: snippet(&one.node, text) };
                     ("match", serde_json::to_string(&data))
                 }
-                _ if change.what == Change::Posted && subject.is_some() => return true,
+                // What has just come here was never told, so that nobody misses it.
+                (Some(entry), _) if change.what.is_coming() || change.what == Change::Imported && entry.revision == 0 => {
+                    return true;
+                }
                 _ => ("gone", serde_json::to_string(&Gone { what: change.what, at: &change.at })),
             };
             let Ok(data) = data else { return true };
@@ -241,8 +271,8 @@ impl Worker {
         });
     }
 
-    /// Says that all is well to those who still may listen.
-    fn heartbeat(&self) {
+    /// Who still may listen goes on, with the rights they have now; with `beat` they are told that all is well.
+    fn look_again(&self, beat: bool) {
         let mut all = self.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain_mut(|one| {
             let met = &mut one.wanted.met;
@@ -251,7 +281,7 @@ impl Worker {
             match again {
                 Ok(principal) => {
                     met.principal = principal;
-                    one.push(": all is well\n\n".to_owned())
+                    !beat || one.push(": all is well\n\n".to_owned())
                 }
                 Err(_) => {
                     one.cut.store(true, Ordering::Release);
@@ -273,5 +303,57 @@ impl Subscriber {
                 false
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, Ipv4Addr};
+
+    use tampu_logbook::{
+        book::Book,
+        entry::{Content, NewEntry},
+        people::registry::Settings,
+        store::{Imported, sqlite::SqliteStore},
+    };
+
+    use super::*;
+
+    #[test]
+    fn what_is_new_is_told_before_who_is_behind_has_seen_what_is_old() {
+        let directory = tempfile::Builder::new().prefix("tampu-").tempdir_in("/tmp").unwrap();
+        let store: Arc<dyn Store> = Arc::new(SqliteStore::open(directory.path()).unwrap());
+        store.put_book(&Book { name: "Shift".to_owned(), ..Book::default() }).unwrap();
+        let new = |text: &str| {
+            let content = Content { text: text.to_owned(), ..Content::default() };
+            NewEntry { book: "Shift".to_owned(), content, ..NewEntry::default() }
+        };
+        let old = |id| Imported { id, thread: id, entry: new("old"), ..Imported::default() };
+        store.import("Shift", (1..=500).map(old).collect(), vec![], "zoe").unwrap();
+        let people = Arc::new(People::new(store.clone(), Settings::default()).unwrap());
+        let from = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        let met = Met { principal: people.guest().unwrap(), from, secret: None, elsewhere: false, secure: false };
+        let subscriber = |at| {
+            let wanted = Wanted { books: vec![], query: "word".to_owned(), after: None, met: met.clone() };
+            let (to, receiver) = mpsc::channel(QUEUE);
+            let node = parse("word", &[], now()).unwrap();
+            (Subscriber { wanted, said: None, node, at, to, cut: Arc::default() }, receiver)
+        };
+        let last = store.last_change().unwrap();
+        let ((late, mut to_late), (first, mut to_first)) = (subscriber(0), subscriber(last));
+        let subscribers = Arc::new(Mutex::new(vec![late, first]));
+        let mut teller = Teller { store: store.clone(), people, subscribers: subscribers.clone(), books: HashSet::new() };
+        store.post(new("the word"), vec![], "zoe").unwrap();
+        teller.turn().unwrap();
+        assert!(to_first.try_recv().is_ok() && to_late.try_recv().is_err());
+        let places = || subscribers.lock().unwrap().iter().map(|one| one.at).collect::<Vec<_>>();
+        assert!(places()[0] <= BEHIND as u64, "{:?}", places());
+        let mut turns = 0;
+        while to_late.try_recv().is_err() {
+            turns += 1;
+            assert!(turns <= 500 / BEHIND + 1);
+            teller.turn().unwrap();
+        }
+        assert!(places()[0] == places()[1] && to_first.try_recv().is_err(), "each is told everything once");
     }
 }

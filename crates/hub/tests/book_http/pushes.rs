@@ -3,6 +3,10 @@
 use std::io::{BufRead, BufReader, Read};
 
 use serde_json::{Value, json};
+use tampu_logbook::{
+    entry::{Content, NewEntry},
+    store::Imported,
+};
 
 use crate::site::{Client, Site};
 
@@ -135,4 +139,49 @@ fn those_who_listen_are_few() {
     assert!(more.status() == 503 && text.contains("too many listen"), "{text}");
     // The others still can.
     assert_eq!(site.owner().open("/search/stream").status(), 200);
+}
+
+#[test]
+fn who_catches_up_holds_up_nobody() {
+    let site = Site::new();
+    site.shift();
+    let store = site.hub.as_ref().unwrap().book().unwrap().store().clone();
+    let new = |text: &str| {
+        let content = Content { text: text.to_owned(), ..Content::default() };
+        NewEntry { book: "Shift".to_owned(), content, ..NewEntry::default() }
+    };
+    let post = |text: &str| store.post(new(text), vec![], "zoe").unwrap();
+    let old = |id| Imported { id, thread: id, entry: new("old"), ..Imported::default() };
+    // None of these is looked for, so that none is told: neither as a match nor as gone.
+    store.import("Shift", (1..=2000).map(old).collect(), vec![], "zoe").unwrap();
+    let mut now = Events::open(&site.owner(), "/search/stream?q=word");
+    let mut late = Events::open(&site.owner(), "/search/stream?q=word&after=0");
+    post("word 0");
+    let (number, ..) = now.next().unwrap();
+    // What is new is told before who is behind has seen all that is old; each is told everything.
+    for n in 1..20 {
+        post(&format!("word {n}"));
+    }
+    let mut last = number;
+    for _ in 1..20 {
+        let (next, kind, _) = now.next().unwrap();
+        assert!(next > last && kind == "match");
+        last = next;
+    }
+    let found: Vec<(u64, String)> = (0..20).map(|_| late.next().unwrap()).map(|(number, kind, _)| (number, kind)).collect();
+    assert!(found.iter().all(|(_, kind)| kind == "match") && found.is_sorted(), "{found:?}");
+    assert_eq!((found[0].0, found[19].0), (number, last));
+}
+
+#[test]
+fn a_book_that_is_made_later_counts_at_once() {
+    let site = Site::new();
+    site.shift();
+    let zoe = site.user(json!({ "login": "zoe" }));
+    let mut events = Events::open(&zoe, "/search/stream?q=word");
+    for book in ["One", "Two", "Three"] {
+        site.owner().put(&format!("/books/{book}"), json!({ "name": book, "attributes": [] })).is(201);
+        site.owner().post(&format!("/books/{book}/entries"), json!({ "text": "the word" })).is(201);
+        assert_eq!(events.next().unwrap().2["entry"]["book"], *book);
+    }
 }
