@@ -380,7 +380,7 @@ fn a_backup_goes_into_another_database() {
     let store = server.store();
     store.put_book(&shift_book("A")).unwrap();
     store.put_book(&shift_book("Other")).unwrap();
-    let bytes: Vec<u8> = (0..2_500_000u32).map(|at| (at * 7 >> 3) as u8).collect();
+    let bytes: Vec<u8> = (0..2_500_000u32).map(|at| ((at * 7) >> 3) as u8).collect();
     for (nth, bytes) in [&bytes[..], b"", b"short"].into_iter().enumerate() {
         let upload = store.upload(&mut &*bytes, MAX_ATTACHMENT).unwrap();
         let mut new = entry("A", "Zoe", "s", &format!("a\tb\\c\0 number{nth} Müller"));
