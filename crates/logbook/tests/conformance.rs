@@ -657,6 +657,32 @@ fn backups(store: &dyn Store) {
     assert_eq!(ids(&open(&target), "later"), [2]);
 }
 
+/// A file that comes with what is not taken is nobody's, and does not stay.
+fn what_is_not_taken_leaves_nothing(store: &dyn Store) {
+    store.put_book(&shift_book("A")).unwrap();
+    let import = |digest: u8, text: &str, bytes: &[u8]| {
+        let upload = store.upload(&mut &*bytes, MAX_ATTACHMENT).unwrap();
+        let mut new = entry("A", "Zoe", "s", text);
+        new.content.attachments = vec![upload.attachment("a.txt", Time(1))];
+        let imported = Imported { id: 5, entry: new, thread: 5, digest: [digest; 16], draft: None };
+        store.import("A", vec![imported], vec![upload], "elog").unwrap()[0]
+    };
+    assert_eq!(import(1, "first", b"first bytes"), ImportOutcome::New);
+    let at = EntryRef::new("A", 5);
+    let here = store.entry(&at).unwrap().content;
+    store.edit(&at, Content { text: "changed here".to_owned(), ..here }, vec![], "max", None).unwrap();
+    assert_eq!(import(2, "changed there", b"other bytes"), ImportOutcome::Conflict);
+    assert_eq!(store.check(&mut |_, _| true).unwrap(), [""; 0]);
+    // What others have stays, and what comes again is taken.
+    assert_eq!(import(3, "changed there again", b"first bytes"), ImportOutcome::Conflict);
+    assert_eq!(store.entry(&at).unwrap().content.text, "changed here");
+    let upload = store.upload(&mut &b"other bytes"[..], MAX_ATTACHMENT).unwrap();
+    let mut new = entry("A", "Zoe", "s", "posted");
+    new.content.attachments = vec![upload.attachment("b.txt", Time(1))];
+    store.post(new, vec![upload], "zoe").unwrap();
+    assert_eq!(store.check(&mut |_, _| true).unwrap(), [""; 0]);
+}
+
 /// The suite for one store: `with` gives an empty one to a test.
 macro_rules! conforms {
     ($store:ident, $with:expr $(, $ignored:meta)?) => {
@@ -666,7 +692,7 @@ macro_rules! conforms {
             conforms!(@each ($with) ($($ignored)?) posting_and_editing threads_deletion_and_moving attachments two_people_and_one_entry
                 drafts_and_saved_searches queries words_of_any_length_and_number
                 more_entries_of_a_second_than_it_has_places pages_are_bounded_in_bytes pages_and_orders an_abandoned_search_ends
-                many_at_once checking_beside_writers importing records changes
+                many_at_once checking_beside_writers importing what_is_not_taken_leaves_nothing records changes
                 backups);
         }
     };

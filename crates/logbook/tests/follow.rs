@@ -42,14 +42,23 @@ struct Site {
 
 impl Site {
     fn new(first: &str) -> Site {
+        Site::by(first, false)
+    }
+
+    fn by(first: &str, poll: bool) -> Site {
         let (dir, data) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         fs::create_dir_all(dir.path().join("logbooks/Shift/2008")).unwrap();
         fs::write(dir.path().join("logbooks/Shift/2008/080910a.log"), first).unwrap();
         fs::write(dir.path().join("elogd.cfg"), "[Shift]\nAttributes = Author, Subject\n").unwrap();
         let store: &'static SqliteStore = Box::leak(Box::new(SqliteStore::open(data.path()).unwrap()));
-        let source =
-            Source { config: Some(dir.path().join("elogd.cfg")), logbooks: dir.path().join("logbooks"), ..Source::default() };
+        let source = Source {
+            config: Some(dir.path().join("elogd.cfg")),
+            logbooks: dir.path().join("logbooks"),
+            poll,
+            ..Source::default()
+        };
         let (follower, _) = Follower::begin(store, source, &mut |_, _| true).unwrap();
+        assert_eq!(follower.polls().is_some(), poll);
         Site { dir, _data: data, store, follower, told: Vec::new(), again: 0 }
     }
 
@@ -103,7 +112,17 @@ fn files(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
 
 #[test]
 fn what_elogd_writes_changes_and_deletes_is_so_here() {
-    let mut site = Site::new(&entry(1, "", "", "first"));
+    writes_changes_and_deletes(false);
+}
+
+/// As on NFS.
+#[test]
+fn so_it_is_where_nobody_tells_of_changes() {
+    writes_changes_and_deletes(true);
+}
+
+fn writes_changes_and_deletes(poll: bool) {
+    let mut site = Site::by(&entry(1, "", "", "first"), poll);
     assert_eq!(ids(site.store, "first"), [1]);
     site.append(&entry(2, "In reply to: 1\n", "", "second"));
     site.until("a new entry", |site| ids(site.store, "second") == [2]);

@@ -16,9 +16,9 @@ use server::server;
 use support::{entry, found, ids, shift_book};
 use tampu_logbook::{
     book::EntryAttribute,
-    entry::EntryRef,
+    entry::{Content, Draft, EntryRef},
     search::{Search, Sort, Start, Stop, Stopped},
-    store::{Imported, MAX_ATTACHMENT, Store, StoreError, postgres::PostgresStore, sqlite::SqliteStore},
+    store::{ImportOutcome, Imported, MAX_ATTACHMENT, Store, StoreError, postgres::PostgresStore, sqlite::SqliteStore},
 };
 use tampu_types::Time;
 
@@ -371,4 +371,90 @@ fn a_hub_that_is_killed_leaves_entries_whole() {
         assert_eq!(store.check(&mut |_, _| true).unwrap(), [""; 0], "after round {round}");
         assert_eq!(store.books().unwrap()[0].entries, u64::from(own));
     }
+}
+
+#[test]
+#[ignore = "needs PostgreSQL: make test-all"]
+fn a_backup_goes_into_another_database() {
+    let server = server();
+    let store = server.store();
+    store.put_book(&shift_book("A")).unwrap();
+    store.put_book(&shift_book("Other")).unwrap();
+    let bytes: Vec<u8> = (0..2_500_000u32).map(|at| ((at * 7) >> 3) as u8).collect();
+    for (nth, bytes) in [&bytes[..], b"", b"short"].into_iter().enumerate() {
+        let upload = store.upload(&mut &*bytes, MAX_ATTACHMENT).unwrap();
+        let mut new = entry("A", "Zoe", "s", &format!("a\tb\\c\0 number{nth} Müller"));
+        new.content.attachments = vec![upload.attachment("a.txt", Time(1))];
+        store.post(new, vec![upload], "zoe").unwrap();
+    }
+    let one = EntryRef::new("A", 1);
+    let content = Content { text: "changed".to_owned(), ..store.entry(&one).unwrap().content };
+    store.edit(&one, content, vec![], "max", None).unwrap();
+    store.delete(&EntryRef::new("A", 3), "zoe", false).unwrap();
+    store.copy(&one, "Other", "zoe", false).unwrap();
+    let imported = |draft: Option<&str>, id| {
+        let draft = draft.map(str::to_owned);
+        Imported { id, entry: entry("A", "Ann", "s", "imported"), thread: id, digest: [7; 16], draft }
+    };
+    store.import("A", vec![imported(None, 9), imported(Some("ann"), 10)], vec![], "elog").unwrap();
+    let draft = Draft {
+        owner: "max".to_owned(),
+        book: "A".to_owned(),
+        saved: Time(5),
+        number: 0,
+        edits: None,
+        parent: None,
+        content: Content::default(),
+    };
+    store.save_draft(&draft).unwrap();
+    store.save_search("max", "mine", "HV \"trip\"").unwrap();
+    store.put_record("user", "max", &serde_json::json!({ "login": "max" }), Some(0)).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    store.backup(dir.path(), &mut |_, _| true).unwrap();
+    let source = SqliteStore::open(dir.path()).unwrap();
+
+    let other = server.store();
+    // What a hub makes for itself does not count.
+    other.put_record("site", "secret", &serde_json::json!("x"), Some(0)).unwrap();
+    assert!(other.restore(&source, &mut |_, _| false).is_err(), "ended before its end");
+    assert_eq!(other.books().unwrap(), []);
+    let mut told = Vec::new();
+    other
+        .restore(&source, &mut |done, total| {
+            told.push((done, total));
+            true
+        })
+        .unwrap();
+    assert!(
+        told.windows(2).all(|two| two[0].0 <= two[1].0) && told.last().is_some_and(|(done, total)| done == total),
+        "{told:?}"
+    );
+    assert_eq!(other.check(&mut |_, _| true).unwrap(), [""; 0]);
+    assert_eq!(other.books().unwrap(), store.books().unwrap());
+    for query in ["", "müller", "number1", "~umber", "author:ann", "has:attachment"] {
+        assert_eq!(found(&other, query), found(&store, query), "{query}");
+    }
+    for at in [&one, &EntryRef::new("A", 3), &EntryRef::new("A", 9), &EntryRef::new("Other", 1)] {
+        assert_eq!(other.history(at).unwrap(), store.history(at).unwrap());
+    }
+    assert!(matches!(other.entry(&EntryRef::new("A", 3)), Err(StoreError::Gone(_))));
+    let sha = other.entry(&one).unwrap().content.attachments[0].sha.clone().unwrap();
+    let mut read = Vec::new();
+    other.attachment(&sha).unwrap().read_to_end(&mut read).unwrap();
+    assert!(read == bytes);
+    assert_eq!(
+        (other.drafts("max").unwrap(), other.drafts("ann").unwrap()),
+        (store.drafts("max").unwrap(), store.drafts("ann").unwrap())
+    );
+    assert_eq!(other.saved_searches("max").unwrap(), store.saved_searches("max").unwrap());
+    assert_eq!(other.record("user", "max").unwrap(), store.record("user", "max").unwrap());
+    assert_eq!((other.record("site", "secret").unwrap(), other.digests("A").unwrap()), (None, store.digests("A").unwrap()));
+    // It goes on where the other was: no number is given twice, and what was imported is known.
+    assert_eq!(
+        other.import("A", vec![imported(None, 9), imported(Some("ann"), 10)], vec![], "elog").unwrap(),
+        [ImportOutcome::Same; 2]
+    );
+    assert_eq!(other.post(entry("A", "Zoe", "s", "next"), vec![], "zoe").unwrap().id, 11);
+    assert_eq!(other.save_draft(&draft).unwrap(), store.save_draft(&draft).unwrap());
+    assert!(matches!(other.restore(&source, &mut |_, _| true), Err(StoreError::Directory { .. })));
 }

@@ -69,6 +69,7 @@ enum Verb {
     Make(make::Make),
     Check(upkeep::Check),
     Backup(upkeep::Backup),
+    Restore(upkeep::Restore),
     ImportElog(elog::Import),
     FollowElog(elog::Follow),
     ExportElog(elog::Export),
@@ -121,6 +122,7 @@ impl Book {
             Verb::Make(make) => make.run(&place),
             Verb::Check(check) => check.run(&place, context),
             Verb::Backup(backup) => backup.run(&place, context),
+            Verb::Restore(restore) => restore.run(&place, context),
             Verb::ImportElog(import) => import.run(&place, context),
             Verb::FollowElog(follow) => follow.run(&place, context),
             Verb::ExportElog(export) => export.run(&place, context),
@@ -260,6 +262,18 @@ impl Place {
     fn database(&self) -> Option<&str> {
         let address = self.data.as_ref()?.to_str()?;
         (address.starts_with("postgres://") || address.starts_with("postgresql://")).then_some(address)
+    }
+
+    /// Opens the database, where they are in one.
+    pub fn open_database(&self) -> Result<PostgresStore, Failure> {
+        let address = self.database().filter(|_| self.there.is_none()).ok_or_else(|| {
+            Failure::Usage(
+                "this is for a database: name it with --data postgres://..., without --hub; in a data directory a backup takes the place of \
+                 DATA/<domain>/book"
+                    .to_owned(),
+            )
+        })?;
+        PostgresStore::open(address, self.domain.as_str()).map_err(failed)
     }
 
     /// Opens logbooks that are there.

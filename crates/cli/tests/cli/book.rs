@@ -251,6 +251,7 @@ fn what_is_wrong_is_told() {
         (&["search", "--after", "x"], 2, "is no place"),
         (&["post", "Shift", "--link", "ship:7"], 2, "is no link"),
         (&["import-elog", "missing"], 1, "missing"),
+        (&["restore", "missing"], 2, "--data postgres://"),
     ] {
         let said = book(&site, arguments);
         assert_eq!(said.code, code, "{arguments:?}: {said:?}");

@@ -37,7 +37,7 @@ fn a_hub_follows_a_living_elog() {
     let elogd = site.file("elogd.cfg", "[Shift]\nAttributes = Author\n[Private]\nAttributes = Author\n");
     let before = fs::read(&day).unwrap();
     let logbooks = site.path("elog").to_string_lossy().into_owned();
-    let text = format!("[book.follow]\nconfig = \"{elogd}\"\nlogbooks = \"{logbooks}\"\nbooks = [\"Shift\"]\n");
+    let text = format!("[book.follow]\nconfig = \"{elogd}\"\nlogbooks = \"{logbooks}\"\nbooks = [\"Shift\"]\npoll = true\n");
     let config = site.file("hub.toml", text);
     let hub = site.hub(&["--config", &config]);
     finds(&site, "first", 1);

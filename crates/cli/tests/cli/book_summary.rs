@@ -53,7 +53,12 @@ fn a_summary_has_entries_logs_states_and_transfers() {
     }
 
     let whole = ["## Entries: 1", "**Problem** (1)", "Shift/1: HV trip", "## Logs", "2 x Error: channel 0 \\*tripped\\*"];
-    let of_hub = ["2 changes of state of 1 attributes", "lab/vacuum/1/state: 2, the last at", "1 transfers: 1 complete", "raw\\#data: 10 B"];
+    let of_hub = [
+        "2 changes of state of 1 attributes",
+        "lab/vacuum/1/state: 2, the last at",
+        "1 transfers: 1 complete",
+        "raw\\#data: 10 B",
+    ];
     let draft = book(&["summary", "--since", "1h"]);
     for part in whole.iter().chain(&of_hub) {
         assert!(draft.contains(part), "{part} is not in\n{draft}");

@@ -40,6 +40,8 @@ pub struct FollowSettings {
     pub books: Vec<String>,
     /// Zone of dates that do not say theirs, minutes east of UTC.
     pub zone_minutes: i16,
+    /// Whether the files are looked at again and again, though the kernel would tell of changes.
+    pub poll: bool,
 }
 
 /// Follows until it is dropped.
@@ -72,8 +74,8 @@ fn follow(store: &dyn Store, settings: &FollowSettings, logger: &Logger, stoppin
     let go_on = || !stopping.load(Ordering::Relaxed);
     let mut said = String::new();
     while go_on() {
-        let FollowSettings { config, logbooks, books, zone_minutes } = settings.clone();
-        let source = Source { config, logbooks, only: books, zone: zone_minutes };
+        let FollowSettings { config, logbooks, books, zone_minutes, poll } = settings.clone();
+        let source = Source { config, logbooks, only: books, zone: zone_minutes, poll };
         match Follower::begin(store, source, &mut |_, _| go_on()) {
             Ok((mut follower, report)) => {
                 report.books.iter().for_each(|book| tell(book, logger));

@@ -64,7 +64,7 @@ pub enum Told {
 impl<'a> Follower<'a> {
     /// Imports, and begins to follow.
     pub fn begin(store: &'a dyn Store, source: Source, doing: Doing<'_>) -> Result<(Follower<'a>, Report), ImportError> {
-        let watch = Watch::over(&[]);
+        let watch = Watch::over(&[], source.poll);
         let mut follower = Follower {
             store,
             source,
@@ -130,7 +130,7 @@ impl<'a> Follower<'a> {
         let config = config.map(|folder| if folder.as_os_str().is_empty() { PathBuf::from(".") } else { folder.to_owned() });
         folders.push((CONFIG, config.unwrap_or_else(|| self.source.logbooks.clone())));
         if folders != self.folders {
-            self.watch = Watch::over(&folders);
+            self.watch = Watch::over(&folders, self.source.poll);
             (self.folders, self.all) = (folders, true);
         }
     }

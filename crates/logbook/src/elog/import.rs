@@ -50,6 +50,8 @@ pub struct Source {
     pub only: Vec<String>,
     /// The zone of dates that do not say theirs, minutes east of UTC.
     pub zone: i16,
+    /// Whether it is followed by looking again and again, though the kernel would tell of changes: of what another host changes it does not.
+    pub poll: bool,
 }
 
 /// Why an import could not begin, or go on.

@@ -37,6 +37,8 @@ pub trait Index {
     const TOGETHER: usize;
     /// Rows of the index that are held at once for another order than by date.
     const HELD: usize;
+    /// Entries along an order that are looked at before the index is asked which there are: of what most entries are, a page is among them.
+    const TRIED: usize;
 
     /// The book of this name.
     fn shelf(&self, name: &str) -> Result<Shelf>;

@@ -39,6 +39,7 @@ mod find;
 mod import;
 mod journal;
 mod read;
+mod restore;
 mod rows;
 mod session;
 mod tables;
@@ -199,34 +200,20 @@ impl Inner {
         let mut list: Vec<&str> = fresh.iter().map(|word| &**word).collect();
         list.sort_unstable();
         list.dedup();
-        session.batch("BEGIN")?;
-        let learned = (|| {
-            let sql = "INSERT INTO term SELECT unnest($1::text[]) ON CONFLICT DO NOTHING RETURNING term";
-            let mut new = session
-                .query(sql, &[&list])?
-                .iter()
-                .map(|row| row.try_get(0))
-                .collect::<std::result::Result<Vec<String>, _>>()?;
-            new.sort_unstable();
-            let (mut endings, mut terms) = (Vec::new(), Vec::new());
-            for word in &new {
-                for (at, _) in word.char_indices().skip(1) {
-                    if word[at..].chars().nth(1).is_some() {
-                        endings.push(&word[at..]);
-                        terms.push(word.as_str());
-                    }
+        let (mut endings, mut terms) = (Vec::new(), Vec::new());
+        for word in &list {
+            for (at, _) in word.char_indices().skip(1) {
+                if word[at..].chars().nth(1).is_some() {
+                    endings.push(&word[at..]);
+                    terms.push(*word);
                 }
             }
-            let sql = "INSERT INTO ending SELECT * FROM unnest($1::text[], $2::text[]) ON CONFLICT DO NOTHING";
-            session.execute(sql, &[&endings, &terms])
-        })();
-        match learned {
-            Ok(_) => session.batch("COMMIT")?,
-            Err(error) => {
-                let _ = session.batch("ROLLBACK");
-                return Err(error);
-            }
         }
+        // One statement, which is a transaction: whoever posts waits for it.
+        let sql = "WITH new AS (INSERT INTO term SELECT unnest($1::text[]) ON CONFLICT DO NOTHING RETURNING term) \
+                   INSERT INTO ending SELECT said.ending, said.term FROM unnest($2::text[], $3::text[]) AS said(ending, term) \
+                   JOIN new ON new.term = said.term ON CONFLICT DO NOTHING";
+        session.execute(sql, &[&list, &endings, &terms])?;
         Ok((fresh, all))
     }
 

@@ -36,6 +36,7 @@ mod find;
 mod import;
 mod index;
 mod journal;
+pub(super) mod pour;
 mod read;
 mod records;
 mod rows;

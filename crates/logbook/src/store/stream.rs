@@ -234,6 +234,9 @@ impl<I: Index> Stream<'_, I> {
         let (mut after, begun) = (after.cloned(), found.len());
         let enough = found.len().saturating_add(most);
         if !everything || narrow {
+            if I::TRIED > 0 && *self.want != Want::Nothing && self.tried(order, after.as_ref(), enough, found)? {
+                return Ok(());
+            }
             let mut rows = Vec::new();
             self.each_row(first, last, true, |row| {
                 rows.push(row);
@@ -287,6 +290,33 @@ impl<I: Index> Stream<'_, I> {
             held = Some(rows);
             after = found.get(begun..).and_then(<[Place]>::last).cloned().or(after);
         }
+    }
+
+    /// Looks at the nearest entries along an order; whether they were enough. If not, nothing was found.
+    fn tried(
+        &self,
+        order: Along,
+        after: Option<&Place>,
+        enough: usize,
+        found: &mut Vec<Place>,
+    ) -> std::result::Result<bool, End> {
+        let begun = found.len();
+        if enough - begun > I::TRIED {
+            return Ok(false);
+        }
+        let mut batch = Batch { waiting: Vec::new(), size: I::TRIED, most: I::TRIED };
+        self.index.along(self.shelf, order, after, self.descending, &mut |place| {
+            Ok(self.is_passed(&place, after) || !batch.add(place))
+        })?;
+        self.look(&mut batch, &[self.node], &mut |place| {
+            found.push(place);
+            Ok(found.len() < enough)
+        })?;
+        let is_enough = found.len() >= enough;
+        if !is_enough {
+            found.truncate(begun);
+        }
+        Ok(is_enough)
     }
 
     /// Whether a page ended at or after this place. Another book's entry can have the same id as the one it ended with.

@@ -74,6 +74,9 @@ pub struct Follow {
     /// Zone of dates that do not say theirs, in minutes east of UTC
     #[arg(long, value_name = "MINUTES", default_value_t = 0, allow_hyphen_values = true)]
     zone: i16,
+    /// Look at the files again and again, also where the kernel would tell of changes: it does not of what another host changes
+    #[arg(long)]
+    poll: bool,
     /// How many faults of a logbook are told one by one
     #[arg(long, value_name = "N", default_value_t = 20)]
     tell: usize,
@@ -99,7 +102,7 @@ impl Import {
     pub fn run(self, place: &Place, context: &Context) -> Outcome {
         place.need_directory("an import, of many files of this host,")?;
         let store = place.make()?;
-        let source = Source { config: self.config, logbooks: self.logbooks, only: self.book, zone: self.zone };
+        let source = Source { config: self.config, logbooks: self.logbooks, only: self.book, zone: self.zone, poll: false };
         let bar = progress::bytes(0, "importing");
         let report = import_elog(&*store, &source, &mut |done, total| {
             bar.set_length(total);
@@ -126,7 +129,7 @@ impl Follow {
     pub fn run(self, place: &Place, context: &Context) -> Outcome {
         let place = place.at(self.into);
         let store = place.make()?;
-        let source = Source { config: self.config, logbooks: self.data, only: self.book, zone: self.zone };
+        let source = Source { config: self.config, logbooks: self.data, only: self.book, zone: self.zone, poll: self.poll };
         let bar = progress::bytes(0, "importing");
         let begun = Follower::begin(&*store, source, &mut |done, total| {
             bar.set_length(total);

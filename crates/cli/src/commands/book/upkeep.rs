@@ -1,4 +1,4 @@
-//! `tampu book check` and `tampu book backup`.
+//! `tampu book check`, `tampu book backup` and `tampu book restore`.
 
 use std::{
     io::{self, Write},
@@ -6,6 +6,7 @@ use std::{
 };
 
 use clap::Args;
+use tampu_logbook::store::sqlite::SqliteStore;
 
 use super::{Place, failed};
 use crate::{
@@ -25,11 +26,21 @@ pub struct Check {
 /// Copy all logbooks as they are now into a directory that can be used in place of this one; others go on writing
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example: tampu book backup /backup/book && tampu book list --data /backup/book\n\nTo restore, give the directory back its place: DATA/<domain>/book"
+    after_help = "Example: tampu book backup /backup/book && tampu book list --data /backup/book\n\nTo restore, give the directory back its place: DATA/<domain>/book; or 'tampu book restore' puts it into a database"
 )]
 pub struct Backup {
     /// The directory; attachments that are there already are not copied again
     target: PathBuf,
+}
+
+/// Put a backup's directory into a PostgreSQL database that has no logbooks
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Example: tampu book restore /backup/book --data postgres://tampu@host/book\n\nNo hub is to run on the database meanwhile. Into a data directory a backup goes without a command: in the place of DATA/<domain>/book"
+)]
+pub struct Restore {
+    /// The directory; it is only read
+    source: PathBuf,
 }
 
 impl Check {
@@ -72,6 +83,30 @@ impl Backup {
         done.map_err(failed)?;
         let target = self.target.display();
         eprintln!("tampu: all logbooks of {} are copied to {target}; 'tampu book list --data {target}' opens them", place.told());
+        Ok(())
+    }
+}
+
+impl Restore {
+    pub fn run(self, place: &Place, context: &Context) -> Outcome {
+        let database = place.open_database()?;
+        if !self.source.join(super::DATABASE).exists() {
+            return Err(Failure::Usage(format!(
+                "{}: there is no {}, so it is no backup",
+                self.source.display(),
+                super::DATABASE
+            )));
+        }
+        let source = SqliteStore::open(&self.source).map_err(failed)?;
+        let bar = progress::work("restoring");
+        let done = database.restore(&source, &mut |done, total| {
+            bar.set_length(total);
+            bar.set_position(done);
+            !context.interrupt.asked()
+        });
+        bar.finish_and_clear();
+        done.map_err(failed)?;
+        eprintln!("tampu: all logbooks of {} are in {}", self.source.display(), place.told());
         Ok(())
     }
 }

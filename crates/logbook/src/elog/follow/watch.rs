@@ -41,10 +41,11 @@ pub enum Stirred {
 }
 
 impl Watch {
-    /// Watches these folders.
-    pub fn over(folders: &[(usize, PathBuf)]) -> Watch {
+    /// Watches these folders; by looking again and again where that is wanted.
+    pub fn over(folders: &[(usize, PathBuf)], poll: bool) -> Watch {
         let mut watch = Watch { kernel: None, why_not: None, folders: HashMap::new(), looked: Instant::now(), every: EVERY };
-        match watch.begin(folders) {
+        let begun = if poll { Err("so it was asked for".to_owned()) } else { watch.begin(folders) };
+        match begun {
             Ok(kernel) => watch.kernel = Some(kernel),
             Err(why) => (watch.why_not, watch.every) = (Some(why), POLL),
         }
@@ -142,7 +143,7 @@ mod tests {
 
     #[test]
     fn where_nothing_is_told_it_looks_again_and_again() {
-        let mut watch = Watch::over(&[(0, PathBuf::from("/nowhere at all"))]);
+        let mut watch = Watch::over(&[(0, PathBuf::from("/nowhere at all"))], false);
         assert!(watch.polls().is_some_and(|why| why.contains("/nowhere at all")), "{watch:?}");
         while watch.stirred() != Stirred::All {
             std::thread::sleep(Duration::from_millis(10));
@@ -157,7 +158,7 @@ mod tests {
         let (one, other) = (dir.path().join("one"), dir.path().join("other"));
         std::fs::create_dir(&one).unwrap();
         std::fs::create_dir(&other).unwrap();
-        let mut watch = Watch::over(&[(0, one), (1, other.clone()), (2, other.clone())]);
+        let mut watch = Watch::over(&[(0, one), (1, other.clone()), (2, other.clone())], false);
         assert_eq!(watch.polls(), None);
         assert_eq!(watch.stirred(), Stirred::Books(vec![]));
         std::fs::write(other.join("080910a.log"), "x").unwrap();

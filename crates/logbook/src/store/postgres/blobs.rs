@@ -5,6 +5,7 @@
 
 use std::{
     io::{self, Read, Seek, SeekFrom},
+    path::PathBuf,
     sync::Arc,
 };
 
@@ -29,16 +30,25 @@ impl Writing<'_> {
             if !self.placed.insert(upload.sha().clone()) {
                 continue;
             }
-            let size = i64::try_from(upload.size()).unwrap_or(i64::MAX);
-            let sql = "INSERT INTO blob VALUES ($1, $2) ON CONFLICT DO NOTHING";
-            if self.session.execute(sql, &[&upload.sha().as_str(), &size])? == 1 {
-                let spool = |error| StoreError::Io { path: std::env::temp_dir(), error };
-                write_pieces(self.session, upload.sha(), &mut upload.read().map_err(spool)?).map_err(|error| match error {
-                    Failed::Read(error) => spool(error),
-                    Failed::Write(error) => error,
-                })?;
+            let spool = |error| StoreError::Io { path: std::env::temp_dir(), error };
+            let mut from = upload.read().map_err(spool)?;
+            let new = self.session.new_blob(upload.sha(), upload.size(), &mut from);
+            if new.map_err(|failed| failed.told(upload.sha()))? {
+                self.brought.push(upload.sha().clone());
             }
         }
+        Ok(())
+    }
+
+    /// Takes the blobs away that this transaction has brought and no entry has: of entries that were not taken.
+    pub fn drop_unwanted(&mut self) -> Result<()> {
+        let brought: Vec<&str> = self.brought.iter().map(Sha::as_str).collect();
+        if brought.is_empty() {
+            return Ok(());
+        }
+        let sql = "WITH unwanted AS (DELETE FROM blob WHERE sha = ANY($1) AND NOT EXISTS (SELECT 1 FROM attached WHERE attached.sha = blob.sha) \
+                   RETURNING sha) DELETE FROM piece USING unwanted WHERE piece.sha = unwanted.sha";
+        self.session.execute(sql, &[&brought])?;
         Ok(())
     }
 
@@ -62,20 +72,43 @@ pub enum Failed {
     Write(StoreError),
 }
 
-/// Writes a blob's pieces.
-pub fn write_pieces(session: &Session, sha: &Sha, from: &mut dyn Read) -> std::result::Result<(), Failed> {
-    let mut piece = Vec::with_capacity(PIECE);
-    for at in 0.. {
-        piece.clear();
-        from.take(PIECE as u64).read_to_end(&mut piece).map_err(Failed::Read)?;
-        if piece.is_empty() {
-            break;
+impl Failed {
+    /// As others are told.
+    pub fn told(self, sha: &Sha) -> StoreError {
+        match self {
+            Failed::Read(error) => StoreError::Io { path: PathBuf::from(format!("attachment {}", sha.as_str())), error },
+            Failed::Write(error) => error,
         }
-        let number: i64 = at;
-        let written = session.execute("INSERT INTO piece VALUES ($1, $2, $3)", &[&sha.as_str(), &number, &piece]);
-        written.map_err(Failed::Write)?;
     }
-    Ok(())
+}
+
+impl Session {
+    /// Writes a blob, unless it is there; whether it was not. Its first piece, which mostly is all, goes along.
+    pub fn new_blob(&self, sha: &Sha, size: u64, from: &mut dyn Read) -> std::result::Result<bool, Failed> {
+        let mut piece = Vec::new();
+        let mut next = |piece: &mut Vec<u8>| {
+            piece.clear();
+            from.take(PIECE as u64).read_to_end(piece).map_err(Failed::Read)
+        };
+        next(&mut piece)?;
+        let (size, sql) = (
+            i64::try_from(size).unwrap_or(i64::MAX),
+            "WITH new AS (INSERT INTO blob VALUES ($1, $2) ON CONFLICT DO NOTHING RETURNING sha), \
+             first AS (INSERT INTO piece SELECT sha, 0, $3 FROM new WHERE $2 > 0) SELECT 1 FROM new",
+        );
+        let new = self.one(sql, &[&sha.as_str(), &size, &piece]).map_err(Failed::Write)?;
+        if new.is_none() {
+            return Ok(false);
+        }
+        for number in 1i64.. {
+            if next(&mut piece)? == 0 {
+                break;
+            }
+            let written = self.execute("INSERT INTO piece VALUES ($1, $2, $3)", &[&sha.as_str(), &number, &piece]);
+            written.map_err(Failed::Write)?;
+        }
+        Ok(true)
+    }
 }
 
 impl PostgresStore {

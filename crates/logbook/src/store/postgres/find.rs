@@ -76,6 +76,7 @@ struct Snapshot<'a> {
 impl Index for Snapshot<'_> {
     const TOGETHER: usize = 128;
     const HELD: usize = 2000;
+    const TRIED: usize = PLACES as usize;
 
     fn shelf(&self, name: &str) -> Result<Shelf> {
         shelf(self.session, name, false)

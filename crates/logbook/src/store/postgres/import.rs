@@ -59,6 +59,7 @@ impl PostgresStore {
             }
             writing.add_all(&mut shelf, new, by)?;
             writing.set_next_id(shelf.num, shelf.next_id)?;
+            writing.drop_unwanted()?;
             Ok(outcomes)
         })
     }
@@ -233,7 +234,7 @@ impl Writing<'_> {
 
 /// Lines in the text form of `COPY`: columns with tabs between them.
 #[derive(Default)]
-struct Copy(Vec<u8>);
+pub struct Copy(Vec<u8>);
 
 impl Copy {
     fn begin(&mut self) {
@@ -242,13 +243,13 @@ impl Copy {
         }
     }
 
-    fn number(&mut self, number: i64) -> &mut Copy {
+    pub fn number(&mut self, number: i64) -> &mut Copy {
         self.begin();
         self.0.extend_from_slice(number.to_string().as_bytes());
         self
     }
 
-    fn nothing(&mut self) -> &mut Copy {
+    pub fn nothing(&mut self) -> &mut Copy {
         self.begin();
         self.0.extend_from_slice(b"\\N");
         self
@@ -267,14 +268,14 @@ impl Copy {
         self
     }
 
-    fn bytes(&mut self, bytes: &[u8]) -> &mut Copy {
+    pub fn bytes(&mut self, bytes: &[u8]) -> &mut Copy {
         self.begin();
         self.0.extend_from_slice(b"\\\\x");
         self.0.extend_from_slice(crate::attachment::hex(bytes).as_bytes());
         self
     }
 
-    fn text(&mut self, text: &str) -> &mut Copy {
+    pub fn text(&mut self, text: &str) -> &mut Copy {
         self.begin();
         for byte in text.bytes() {
             match byte {
@@ -288,7 +289,12 @@ impl Copy {
         self
     }
 
-    fn end(&mut self) {
+    /// All lines that have ended.
+    pub fn bytes_of_all(&self) -> &[u8] {
+        &self.0
+    }
+
+    pub fn end(&mut self) {
         self.0.push(b'\n');
     }
 }

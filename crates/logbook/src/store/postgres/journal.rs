@@ -20,8 +20,8 @@ const LOOK: Duration = Duration::from_secs(1);
 const TIDY: i64 = 1024;
 
 impl Writing<'_> {
-    /// Writes the changes and tells them: the last thing before the transaction is committed. One at a time from here on, so that nobody
-    /// sees a change before one of a lower number.
+    /// Writes the changes and tells them: the last thing before the transaction is committed. One at a time, which the statement before has seen to,
+    /// so that nobody sees a change before one of a lower number.
     pub(super) fn tell_changes(&mut self) -> Result<()> {
         if self.changes.is_empty() {
             return Ok(());
@@ -32,19 +32,14 @@ impl Writing<'_> {
             ids.push(i64::from(id));
             whats.push(json(&what)?);
         }
-        self.session.alone("change")?;
-        let sql = "INSERT INTO change(book, id, what) \
+        let sql = "WITH told AS (INSERT INTO change(book, id, what) \
                    SELECT book, id, what FROM unnest($1::bigint[], $2::bigint[], $3::text[]) WITH ORDINALITY AS new(book, id, what, nth) \
-                   ORDER BY nth RETURNING number";
-        let numbers = self.session.query(sql, &[&books, &ids, &whats])?;
-        let (first, last): (i64, i64) = match (numbers.first(), numbers.last()) {
-            (Some(first), Some(last)) => (first.try_get(0)?, last.try_get(0)?),
-            _ => return Ok(()),
-        };
+                   ORDER BY nth RETURNING number) SELECT min(number), max(number), pg_notify($4, '')::text FROM told";
+        let Some(row) = self.session.one(sql, &[&books, &ids, &whats, &self.inner.channel])? else { return Ok(()) };
+        let (first, last): (i64, i64) = (row.try_get(0)?, row.try_get(1)?);
         if first / TIDY != last / TIDY || last % TIDY == 0 {
             self.session.execute("DELETE FROM change WHERE number <= $1", &[&(last - CHANGES_KEPT as i64)])?;
         }
-        self.session.execute("SELECT pg_notify($1, '')", &[&self.inner.channel])?;
         Ok(())
     }
 }

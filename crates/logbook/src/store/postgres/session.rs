@@ -17,6 +17,9 @@ use crate::store::{Result, StoreError, pool::Health};
 /// Statements a connection keeps prepared; after that it forgets them all.
 const PREPARED: usize = 256;
 
+/// Ends a statement: waits for its turn to tell changes, as [`Session::alone`] does.
+pub const ALONE_TO_TELL: &str = "SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || ' change', 0))";
+
 /// Values of a statement.
 pub type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
 

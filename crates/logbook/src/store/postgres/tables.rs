@@ -7,7 +7,7 @@ use tampu_types::Time;
 use super::{
     Inner,
     rows::{kept, known_number, load, load_one, number, row_of, shelf, tombstone},
-    session::Session,
+    session::{ALONE_TO_TELL as ALONE, Session},
     tokens,
 };
 use crate::{
@@ -25,6 +25,9 @@ use crate::{
 
 /// Entries of a book that are read at a time while an order is written.
 const TOGETHER: i64 = 1000;
+/// Writes lines of histories.
+const LINES: &str = "WITH lines AS (INSERT INTO revision(book, id, number, at, by, what) SELECT * FROM \
+    unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::text[]))";
 
 /// A transaction.
 pub struct Writing<'a> {
@@ -36,8 +39,19 @@ pub struct Writing<'a> {
     pub changes: Vec<(i64, u32, Change)>,
     /// Blobs that are in the database, or in this transaction.
     pub placed: HashSet<Sha>,
+    /// Those of them that this transaction has brought.
+    pub brought: Vec<Sha>,
     /// Words that are new in the vocabulary.
     pub learned: Vec<Box<str>>,
+    /// Lines of histories that are written with what comes next.
+    revisions: Vec<Line>,
+}
+
+/// A line of an entry's history: its book, id, number and time, by whom, and what was done.
+struct Line {
+    of: [i64; 4],
+    by: String,
+    what: String,
 }
 
 /// An entry as the tables have it.
@@ -51,16 +65,54 @@ pub struct Written {
 
 impl<'a> Writing<'a> {
     pub fn new(session: &'a Session, inner: &'a Inner) -> Writing<'a> {
-        Writing { session, inner, books: HashMap::new(), changes: Vec::new(), placed: HashSet::new(), learned: Vec::new() }
+        Writing {
+            session,
+            inner,
+            books: HashMap::new(),
+            changes: Vec::new(),
+            placed: HashSet::new(),
+            brought: Vec::new(),
+            learned: Vec::new(),
+            revisions: Vec::new(),
+        }
     }
 
-    /// What is left to do before the transaction is committed.
+    /// What is left to do before the transaction is committed. Each statement costs a question to the server while others wait for the book: so
+    /// what comes last is said together, with the lock that whoever tells changes needs.
     pub fn finish(&mut self) -> Result<()> {
-        let sql = "UPDATE book SET entries = entries + $2, next_id = greatest(next_id, $3) WHERE num = $1";
-        for (num, (entries, next_id)) in self.books.drain() {
-            self.session.execute(sql, &[&num, &entries, &next_id])?;
-        }
+        self.write_revisions(true)?;
         self.tell_changes()
+    }
+
+    /// Writes the lines of histories that wait, and at the end of the transaction what has changed of books.
+    fn write_revisions(&mut self, at_end: bool) -> Result<()> {
+        let lines = std::mem::take(&mut self.revisions);
+        if lines.is_empty() && !at_end {
+            return Ok(());
+        }
+        let column = |nth: usize| lines.iter().map(|line| line.of[nth]).collect::<Vec<i64>>();
+        let (books, ids, numbers, times) = (column(0), column(1), column(2), column(3));
+        let (by, what): (Vec<&str>, Vec<&str>) = lines.iter().map(|line| (line.by.as_str(), line.what.as_str())).unzip();
+        if !at_end {
+            let sql = format!("{LINES} SELECT 1");
+            self.session.execute(&sql, &[&books, &ids, &numbers, &times, &by, &what])?;
+            return Ok(());
+        }
+        let (mut nums, mut more, mut next) = (Vec::new(), Vec::new(), Vec::new());
+        for (num, (entries, next_id)) in self.books.drain() {
+            nums.push(num);
+            more.push(entries);
+            next.push(next_id);
+        }
+        if lines.is_empty() && nums.is_empty() && self.changes.is_empty() {
+            return Ok(());
+        }
+        let sql = format!(
+            "{LINES}, counted AS (UPDATE book SET entries = entries + more, next_id = greatest(book.next_id, said.next_id) \
+             FROM unnest($7::bigint[], $8::bigint[], $9::bigint[]) AS said(num, more, next_id) WHERE book.num = said.num) {ALONE}"
+        );
+        self.session.execute(&sql, &[&books, &ids, &numbers, &times, &by, &what, &nums, &more, &next])?;
+        Ok(())
     }
 
     /// What has changed meanwhile, and is not yet written.
@@ -243,19 +295,21 @@ impl Tables for Writing<'_> {
     }
 
     fn revise(&mut self, shelf: &Shelf, id: u32, number: u32, at: Time, by: &str, what: Change) -> Result<()> {
-        let sql = "INSERT INTO revision(book, id, number, at, by, what) VALUES ($1, $2, $3, $4, $5, $6)";
-        self.session.execute(sql, &[&shelf.num, &i64::from(id), &i64::from(number), &at.0, &by, &json(&what)?])?;
+        let of = [shelf.num, i64::from(id), i64::from(number), at.0];
+        self.revisions.push(Line { of, by: by.to_owned(), what: json(&what)? });
         self.changes.push((shelf.num, id, what));
         Ok(())
     }
 
     fn keep(&mut self, shelf: &Shelf, entry: &Entry) -> Result<bool> {
+        self.write_revisions(false)?;
         let sql = "UPDATE revision SET content = $4 WHERE book = $1 AND id = $2 AND number = $3";
         let (id, revision) = (i64::from(entry.at.id), i64::from(entry.revision));
         Ok(self.session.execute(sql, &[&shelf.num, &id, &revision, &json(&entry.content)?])? == 1)
     }
 
     fn carry(&mut self, from: (i64, u32), to: (i64, u32)) -> Result<()> {
+        self.write_revisions(false)?;
         let sql = "UPDATE revision SET book = $3, id = $4 WHERE book = $1 AND id = $2";
         self.session.execute(sql, &[&from.0, &i64::from(from.1), &to.0, &i64::from(to.1)])?;
         Ok(())
@@ -296,6 +350,7 @@ impl Tables for Writing<'_> {
 
     fn lift_tombstone(&mut self, num: i64, id: u32) -> Result<u32> {
         let id = i64::from(id);
+        self.write_revisions(false)?;
         self.session.execute("DELETE FROM tombstone WHERE book = $1 AND id = $2", &[&num, &id])?;
         let sql = "UPDATE revision SET content = $3 WHERE book = $1 AND id = $2 AND content IS NULL";
         self.session.execute(sql, &[&num, &id, &json(&Content::default())?])?;
