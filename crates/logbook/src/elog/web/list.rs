@@ -12,7 +12,7 @@ use super::{
     html::{Raw, put, style},
     layout::{self, Page},
     paging::{self, Listing, MAX_ALL},
-    settings::Mode,
+    settings::{Mode, SPANS},
     subst::Names,
     values,
 };
@@ -132,16 +132,14 @@ fn quick_filters(ask: &BookAsk<'_>, find: &Find, out: &mut String) {
             let chosen = ask.query.get("last").map(str::to_owned).or_else(|| find.only_last.map(|days| days.to_string()));
             out.push_str("<select name=\"last\">");
             values::option(out, "0", "-- all --", chosen.is_none());
-            for (days, text) in [
-                ("1", "Day"),
-                ("3", "3 Days"),
-                ("7", "Week"),
-                ("31", "Month"),
-                ("92", "3 Months"),
-                ("182", "6 Months"),
-                ("364", "Year"),
-            ] {
-                values::option(out, days, text, chosen.as_deref() == Some(days));
+            let mut known = chosen.as_deref().is_none_or(|days| days == "0");
+            for (days, text) in SPANS {
+                let days = days.to_string();
+                known |= chosen.as_ref() == Some(&days);
+                values::option(out, &days, text, chosen.as_ref() == Some(&days));
+            }
+            if let Some(days) = chosen.filter(|_| !known) {
+                values::option(out, &days, &format!("{days} Days"), true);
             }
             out.push_str("</select>");
         } else if let Some(def) = find.attributes.iter().find(|def| same_name(&def.name, filter)) {

@@ -45,6 +45,12 @@ pub use transfer::{copy_to, delete, move_to};
 /// Who has posted what a guest posts; no login can be called so.
 pub const GUEST: &str = "(guest)";
 
+/// By whom a lock is that a guest's form has, by its key.
+pub fn guest_with(key: &str) -> String {
+    let key: String = key.chars().filter(char::is_ascii_alphanumeric).take(32).collect();
+    format!("{GUEST} {key}")
+}
+
 /// A form that was sent to the page of all books: to log in.
 pub fn outside(ask: &Ask<'_>, request: Request<'_>) -> Response {
     let limits = Limits { parts: 100, field: 64 << 10, fields: 256 << 10, file: 0, total: 1 << 20, ..Limits::default() };
@@ -211,10 +217,12 @@ fn perform(ask: &BookAsk<'_>, form: Form) -> Response {
         (Command::CsvImport | Command::XmlImport, _) => import::import(ask, &form, command),
         (Command::Logout, _) => login::logout(ask),
         (Command::Config | Command::ChangePassword | Command::Forgot, _) => not_here(ask),
-        (Command::Back, Some(id)) => match ask.site.store().unlock(&EntryRef::new(&ask.book.name, id), ask.by()) {
-            Ok(()) => layout::redirect(&ask.address(&id.to_string())),
-            Err(error) => ask.failed(&error),
-        },
+        (Command::Back, Some(id)) => {
+            match ask.site.store().unlock(&EntryRef::new(&ask.book.name, id), &submit::holder(ask, &form)) {
+                Ok(()) => layout::redirect(&ask.address(&id.to_string())),
+                Err(error) => ask.failed(&error),
+            }
+        }
         (Command::Search | Command::Find, _) => {
             let kept =
                 form.fields.into_iter().filter(|(name, value)| !value.is_empty() && !matches!(name.as_str(), "cmd" | "jcmd"));

@@ -7,7 +7,7 @@ use tampu_types::Time;
 
 use super::{
     content::{Reading, Wrong},
-    refusal,
+    guest_with, refusal,
     transfer::{Refused, allowed, asked, failed, may_change},
 };
 use crate::{
@@ -25,7 +25,7 @@ use crate::{
             settings::Occasion,
             subst::Names,
         },
-        written::{another, stamped, stored_name},
+        written::{stamped, stored_name},
     },
     entry::{Content, Draft, Entry, EntryRef, NewEntry},
     people::{Resource, Verb},
@@ -35,6 +35,8 @@ use crate::{
 
 /// How much later than now an entry may be said to be.
 pub(super) const FUTURE: i64 = 86_400_000_000_000;
+/// How long an entry is locked for who changes it past a lock, if the process ends meanwhile.
+const CHANGING: Duration = Duration::from_secs(60);
 
 /// What is to be done.
 struct Task {
@@ -142,6 +144,7 @@ fn shown(form: &Form, task: &Task, content: Content, error: Option<String>) -> S
         draft: form.text("draft_id").parse().ok(),
         suppress: form.is("suppress"),
         resubmit: form.is("resubmit"),
+        lock_key: form.get(form::LOCK_KEY).map(str::to_owned),
     }
 }
 
@@ -294,10 +297,8 @@ fn attach(
     let mut uploads = Vec::with_capacity(files.len());
     for file in files {
         let attachment = file.upload.attachment(&file.name, ask.now);
-        let mut stored = stamped(&attachment.name, ask.now, minutes);
-        while content.attachments.iter().any(|known| stored_name(known) == stored) {
-            stored = another(&stored);
-        }
+        // Where another file has this name the store finds it one of its own.
+        let stored = stamped(&attachment.name, ask.now, minutes);
         content.attachments.push(Attachment { elog: Some(stored), ..attachment });
         uploads.push(file.upload);
     }
@@ -330,8 +331,8 @@ fn expected(ask: &BookAsk<'_>, form: &Form, old: &Entry) -> Result<u32, Refused>
     }
 }
 
-/// Does what a lock of somebody else's forbids, if the form says so: whoever says so does not wait for somebody who has the form open. That one is told
-/// when sending it; if it could not be done, the lock is theirs again.
+/// Does what a lock forbids to others: one of this form's own, or somebody else's, if the form says that it does not wait for who has the form open. That
+/// one is told when sending it. Meanwhile the lock is the changer's, so that nobody comes between; if it could not be done, it is theirs again.
 fn past_lock(
     ask: &BookAsk<'_>,
     form: &Form,
@@ -339,22 +340,33 @@ fn past_lock(
     change: impl FnOnce() -> crate::store::Result<()>,
 ) -> Result<(), Refused> {
     let store = ask.site.store();
-    let lock = match form.is("skiplock") {
-        true => store.locked(&old.at).map_err(|error| failed(ask, &error))?.filter(|lock| lock.by != ask.by()),
-        false => None,
-    };
-    if let Some(lock) = &lock {
-        store.unlock(&old.at, &lock.by).map_err(|error| failed(ask, &error))?;
+    let lock = store.locked(&old.at).map_err(|error| failed(ask, &error))?.filter(|lock| lock.by != ask.by());
+    let own = holder(ask, form);
+    let mut passed = lock.filter(|lock| lock.by == own || form.is("skiplock"));
+    if let Some(lock) = &passed {
+        let to = (ask.by(), &*ask.caller.from.to_string());
+        if !store.hand_lock(&old.at, &lock.by, to, CHANGING).map_err(|error| failed(ask, &error))? {
+            // It was given back, or its time was over, in this moment.
+            passed = None;
+        }
     }
     let Err(error) = change() else { return Ok(()) };
-    if let Some(lock) = lock {
+    if let Some(lock) = passed {
         let left = u64::try_from(lock.until.0.saturating_sub(ask.now.0)).unwrap_or(0);
-        // Somebody can have taken it meanwhile; what could not be done is what is told.
-        let _ = store.lock(&old.at, &lock.by, &lock.host, Duration::from_nanos(left));
+        // What could not be done is what is told.
+        let _ = store.hand_lock(&old.at, ask.by(), (&lock.by, &lock.host), Duration::from_nanos(left));
     }
     match error {
         StoreError::Changed { .. } => Err(Box::new(changed(ask, old))),
         error => Err(failed(ask, &error)),
+    }
+}
+
+/// By whom the lock is that a form was opened with: guests have no name, so each form of theirs has a key of its own.
+pub(super) fn holder(ask: &BookAsk<'_>, form: &Form) -> String {
+    match form.text(form::LOCK_KEY) {
+        key if ask.caller.login.is_empty() && !key.is_empty() => guest_with(key),
+        _ => ask.by().to_owned(),
     }
 }
 
@@ -378,7 +390,8 @@ fn resubmit(ask: &BookAsk<'_>, form: &Form, old: &Entry, content: Content, uploa
         return Err(Box::new(layout::error(ask, StatusCode::CONFLICT, text)));
     }
     expected(ask, form, old)?;
-    let lock = store.locked(&old.at).map_err(|error| failed(ask, &error))?.filter(|lock| lock.by != ask.by());
+    let own = [ask.by().to_owned(), holder(ask, form)];
+    let lock = store.locked(&old.at).map_err(|error| failed(ask, &error))?.filter(|lock| !own.contains(&lock.by));
     if let Some(lock) = lock.filter(|_| !form.is("skiplock")) {
         return Err(failed(ask, &StoreError::Locked { at: old.at.clone(), lock: Box::new(lock) }));
     }
