@@ -3,13 +3,13 @@
 #[path = "support/desk.rs"]
 mod desk;
 
-use desk::{ALL, B, Desk, caller};
+use desk::{ALL, Desk, caller};
 use http::{Method, StatusCode};
 use tampu_logbook::{
     book::EntryAttribute,
-    elog::web::{Site, SiteConfig, csrf},
+    elog::web::csrf,
     entry::{Content, Encoding, Entry, EntryRef, NewEntry},
-    people::{People, Right, elog, registry::Settings, user::User},
+    people::{Right, user::User},
     store::{Store, StoreError},
 };
 use tampu_types::Time;

@@ -6,13 +6,11 @@ mod desk;
 use desk::{ALL, B, Desk, caller};
 use http::{Method, StatusCode};
 use tampu_logbook::{
-    book::EntryAttribute,
     elog::web::{Site, SiteConfig, csrf},
-    entry::{Content, Encoding, Entry, EntryRef, NewEntry},
-    people::{People, Right, elog, registry::Settings, user::User},
+    entry::{Entry, EntryRef},
+    people::{People, Right, elog, registry::Settings},
     store::{Store, StoreError},
 };
-use tampu_types::Time;
 
 const CFG: &str = "[global]\nTop group All = Shift, Other\n[Shift]\nAttributes = Author, Type, System, Run number, Day, When, Done, Subject\n\
     Required Attributes = Author\nOptions Type = Routine{a}, Problem\nMOptions System = RICH1, HLT, \"Muon, big\"\nType Run number = numeric\n\

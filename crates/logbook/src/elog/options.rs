@@ -344,9 +344,9 @@ mod tests {
     fn sources() -> String {
         let code = include_str!("web/settings.rs").split("#[cfg(test)]").next().unwrap();
         // The names of spans of time are values.
-        let code = code.split_once("pub const SPANS").map_or(code.to_owned(), |(before, rest)| {
-            before.to_owned() + rest.split_once(";\n").unwrap_or_default().1
-        });
+        let code = code
+            .split_once("pub const SPANS")
+            .map_or(code.to_owned(), |(before, rest)| before.to_owned() + rest.split_once(";\n").unwrap_or_default().1);
         code + include_str!("web/settings/attributes.rs") + include_str!("web/settings/forms.rs")
     }
 

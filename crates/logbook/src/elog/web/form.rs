@@ -45,7 +45,7 @@ use crate::{
 use field::{Field, field_name};
 use fill::{preset, set, substitute};
 
-mod field;
+pub mod field;
 mod fill;
 
 /// Bytes of a value that ELOG takes.

@@ -4,6 +4,7 @@
 //! |-|-|
 //! | `cmd=Submit`: a new entry, an answer, a change; a draft | [`submit`], [`content`] |
 //! | `cmd=Delete`, `Copy to`, `Move to` | [`transfer`] |
+//! | the same and `Edit` of several entries that were selected | [`many`] |
 //! | `cmd=CSV Import`, `XML Import` | [`import`] |
 //! | logging in and out | [`login`] |
 //!
@@ -35,6 +36,7 @@ use crate::{
 pub mod content;
 pub mod import;
 pub mod login;
+pub mod many;
 pub mod submit;
 pub mod transfer;
 
@@ -207,6 +209,9 @@ fn perform(ask: &BookAsk<'_>, form: Form) -> Response {
     let changes = !matches!(command, Command::Back | Command::List | Command::Search | Command::Find | Command::Update);
     if changes && !csrf::is_meant(ask, form.get(csrf::FIELD)) {
         return unmeant(ask);
+    }
+    if many::is_of_many(&form) {
+        return many::answer(ask, &form, command);
     }
     match (command, id) {
         (Command::Submit | Command::Save, _) => submit::submit(ask, form),

@@ -19,7 +19,9 @@ pub fn field_name(attribute: &str) -> String {
 
 /// A field of an attribute.
 pub struct Field<'a> {
+    /// The request.
     pub ask: &'a BookAsk<'a>,
+    /// The attribute, as it is under the conditions that are set.
     pub def: &'a AttributeDef,
     /// Its place in the book.
     pub index: usize,
@@ -27,11 +29,14 @@ pub struct Field<'a> {
     pub decides: bool,
     /// What it says.
     pub said: Vec<String>,
+    /// Characters, if the configuration says how many.
     pub width: Option<u32>,
+    /// A class of a site's styles.
     pub class: &'a str,
 }
 
 impl Field<'_> {
+    /// Writes it.
     pub fn write(&self, out: &mut String) {
         let (name, value) = (field_name(&self.def.name), self.said.first().cloned().unwrap_or_default());
         let options: Vec<(String, String)> = self.def.options.iter().map(|option| (option.clone(), option.clone())).collect();

@@ -39,7 +39,7 @@ pub(super) const FUTURE: i64 = 86_400_000_000_000;
 const CHANGING: Duration = Duration::from_secs(60);
 
 /// What is to be done.
-struct Task {
+pub(super) struct Task {
     occasion: Occasion,
     /// The entry that is edited.
     old: Option<Entry>,
@@ -47,6 +47,13 @@ struct Task {
     parent: Option<u32>,
     /// Whether a page of ours asks.
     by_page: bool,
+}
+
+impl Task {
+    /// A change of this entry; what the form does not speak of stays.
+    pub(super) fn editing(old: Entry) -> Task {
+        Task { occasion: Occasion::Edit, old: Some(old), parent: None, by_page: false }
+    }
 }
 
 /// `cmd=Submit`, and `cmd=Save` for a draft.
@@ -121,7 +128,7 @@ fn task(ask: &BookAsk<'_>, form: &Form) -> Result<Task, Refused> {
     Ok(Task { occasion, old: None, parent, by_page })
 }
 
-fn reading<'a>(ask: &'a BookAsk<'_>, form: &'a Form, task: &'a Task) -> Reading<'a> {
+pub(super) fn reading<'a>(ask: &'a BookAsk<'_>, form: &'a Form, task: &'a Task) -> Reading<'a> {
     Reading {
         form,
         book: &ask.book,
@@ -200,7 +207,7 @@ fn keep(ask: &BookAsk<'_>, form: &Form, task: &Task, content: Content) -> Result
 }
 
 /// What `Subst` makes of the values.
-fn substituted(ask: &BookAsk<'_>, task: &Task, mut content: Content) -> Result<Content, Refused> {
+pub(super) fn substituted(ask: &BookAsk<'_>, task: &Task, mut content: Content) -> Result<Content, Refused> {
     let (book, settings, zone) = (&ask.book, &ask.settings, &ask.site.config.zone);
     let values: Vec<(String, String)> = content.attributes.iter().map(|said| (said.name.clone(), said.joined())).collect();
     let value = |name: &str| values.iter().find(|(known, _)| same_name(known, name)).map(|(_, value)| value.as_str());
@@ -257,7 +264,7 @@ fn numbered(ask: &BookAsk<'_>, name: &str, pattern: &str) -> Result<String, Refu
 }
 
 /// A substitution can leave nothing where something is required.
-fn missing_after(ask: &BookAsk<'_>, content: &Content) -> Option<Wrong> {
+pub(super) fn missing_after(ask: &BookAsk<'_>, content: &Content) -> Option<Wrong> {
     let empty = |name: &str| content.attribute(name).is_none_or(|said| said.values.iter().all(|value| value.trim().is_empty()));
     ask.book.attributes.iter().find(|def| def.required && empty(&def.name)).map(|def| Wrong::Missing(def.name.clone()))
 }
