@@ -7,13 +7,15 @@ use tampu_logbook::{
     elog::{
         config, date, entries,
         web::{
+            address::{self, Parameters, Part, Place},
+            ere,
             multipart::{Limits, Multipart, pairs},
             post::import,
         },
     },
     entry::{Content, Encoding, Entry, EntryRef},
     plain::plain,
-    query::{eval::Subject, marks, parse},
+    query::{Node, eval::Subject, marks, parse},
     render,
 };
 use tampu_types::Time;
@@ -110,4 +112,43 @@ pub fn shown(bytes: &[u8]) {
         let html = render::html(encoding, &text, &|target| format!("../{target}"));
         assert!(!html.to_ascii_lowercase().contains("<script"));
     }
+}
+
+/// A regular expression of ELOG's searches: what becomes of it can stand between the slashes of a query, and means no more than one.
+pub fn elog_expression(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    if let Ok(translated) = ere::translate(&text) {
+        assert!(!translated.contains(['/', '\n', '\r', '\0']), "{translated:?}");
+        for query in [format!("/{translated}/"), format!("text:/{translated}/c")] {
+            // Too large a one is refused; one that is taken is the whole query.
+            let Ok(node) = parse(&query, &[], Time(0)) else { continue };
+            assert!(matches!(node, Node::Matches { .. }), "{query:?}: {node:?}");
+        }
+    }
+    for exact in [ere::exactly(&text), ere::part(&text)] {
+        ere::translate(&exact).expect("a text can always be looked for");
+    }
+    if ere::is_plain(&text) && text.len() < 200 {
+        parse(&format!("~\"{text}\""), &[], Time(0)).expect("a plain text is a query");
+    }
+}
+
+/// An address of ELOG's: it names something harmless, and written again it is the same.
+pub fn elog_address(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    let (path, query) = text.split_once('?').unwrap_or((&text, ""));
+    match address::path(path) {
+        (_, Place::Style(name)) => assert!(!name.contains(['/', '\\']) && !name.starts_with('.'), "{name:?}"),
+        (_, Place::Entry(id)) => assert!(id > 0),
+        (_, Place::List(Part::Page(page))) => assert!(page != 0),
+        (book, Place::Books) => assert_eq!(book, None),
+        _ => {}
+    }
+    let mut read = Parameters::read(query);
+    assert_eq!(address::unescape(&address::escape(&text)), text);
+    // A parameter without name and value is none.
+    read.0.retain(|(name, value)| !name.is_empty() || !value.is_empty());
+    let written = read.written();
+    assert!(written.is_ascii() && !written.contains([' ', '"', '<', '>', '\r', '\n']), "{written:?}");
+    assert_eq!(Parameters::read(written.trim_start_matches('?')), read);
 }

@@ -8,12 +8,15 @@ use std::{borrow::Cow, collections::HashSet, sync::LazyLock};
 use ammonia::{Builder, UrlRelative};
 use pulldown_cmark::{Options, Parser, html};
 
-use crate::{elcode, entry::Encoding};
+use crate::{elcode, elog::web::address::unescape, entry::Encoding};
 
 mod measure;
 
 /// The address of what `elog:12` names, as [`html`] is given it.
 pub type EntryLink<'a> = &'a dyn Fn(&str) -> String;
+
+/// Parameters of ELOG's addresses that do something: a command, a log in.
+const COMMANDS: [&str; 4] = ["cmd", "jcmd", "uname", "unm"];
 
 /// What may be styled, and nothing else.
 const STYLES: [&str; 12] = [
@@ -57,8 +60,18 @@ fn attribute_value<'a>(element: &str, attribute: &str, value: &'a str) -> Option
     match attribute {
         "style" if lower.contains("url(") || lower.contains("expression") || lower.contains('\\') => None,
         "class" if element != "code" || !value.starts_with("language-") => None,
+        "src" if commands(value) => None,
         _ => Some(Cow::Borrowed(value)),
     }
+}
+
+/// Whether an address asks for something to be done, as ELOG's `?cmd=Logout`: no page loads that by itself.
+fn commands(address: &str) -> bool {
+    let query = address.split_once('?').map_or("", |(_, query)| query.split('#').next().unwrap_or_default());
+    query.split(['&', ';']).any(|part| {
+        let name = unescape(part.split('=').next().unwrap_or_default());
+        COMMANDS.iter().any(|known| name.trim().eq_ignore_ascii_case(known))
+    })
 }
 
 /// Stands above a text that is shown as it was written, because its HTML goes too deep or is too much to be cleaned.
@@ -119,6 +132,30 @@ mod tests {
         let link = shown(Encoding::ElCode, "elog:12 [url=https://a.b/]c[/url]");
         assert!(link.contains("href=\"../12\"") && link.contains("href=\"https://a.b/\""), "{link}");
         assert!(shown(Encoding::Markdown, "|a|b|\n|-|-|\n|1|2|").contains("<td>1</td>"));
+    }
+
+    #[test]
+    fn no_picture_is_a_command() {
+        for address in [
+            "?cmd=Logout",
+            "../Shift/12?a=1&CMD=Delete&confirm=Yes",
+            "https://site/elog/12?x;%63md=Edit#a",
+            "?uname=a&upassword=b",
+        ] {
+            for (encoding, text) in [
+                (Encoding::Html, format!("<img src=\"{}\">", address.replace('&', "&amp;"))),
+                (Encoding::Markdown, format!("![a]({address})")),
+                (Encoding::ElCode, format!("[img]{address}[/img]")),
+            ] {
+                assert!(!shown(encoding, &text).contains("src="), "{encoding:?} {text}: {}", shown(encoding, &text));
+            }
+        }
+        for harmless in ["plot.png", "cmd=1.png", "12/080910_002050_a.png?thumb=1&command=x#?cmd=1"] {
+            let out = shown(Encoding::Html, &format!("<img src=\"{harmless}\">"));
+            assert!(out.contains("src="), "{out}");
+        }
+        // Somebody who follows a link means it, and is asked.
+        assert!(shown(Encoding::Html, "<a href=\"?cmd=Logout\">x</a>").contains("href="));
     }
 
     #[test]

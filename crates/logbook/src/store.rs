@@ -258,6 +258,9 @@ pub trait Store: Send + Sync {
 
     /// Posts an entry: when this returns it is durable and in every search.
     fn post(&self, new: NewEntry, uploads: Vec<Upload>, by: &str) -> Result<EntryRef>;
+    /// Posts entries of one book, all of them or none. Where a number is given, an entry answers the one of that place in the list, which comes
+    /// before it.
+    fn post_all(&self, new: Vec<(NewEntry, Option<usize>)>, by: &str) -> Result<Vec<EntryRef>>;
     /// An entry.
     fn entry(&self, at: &EntryRef) -> Result<Entry>;
     /// Changes an entry; `expected` is the revision it was read at. Returns the new revision.
@@ -273,10 +276,27 @@ pub trait Store: Send + Sync {
     /// The whole thread an entry belongs to, by date.
     fn thread(&self, at: &EntryRef) -> Result<Vec<Entry>>;
 
+    /// The answers to these entries of a book: what is answered and what answers it; those to one entry by date.
+    fn answers(&self, book: &str, to: &[u32]) -> Result<Vec<(u32, u32)>> {
+        let mut answers = Vec::new();
+        for &id in to {
+            let thread = match self.thread(&EntryRef::new(book, id)) {
+                Ok(thread) => thread,
+                // It went meanwhile.
+                Err(StoreError::Gone(_) | StoreError::NoEntry(_)) => continue,
+                Err(error) => return Err(error),
+            };
+            answers.extend(thread.iter().filter(|entry| entry.parent == Some(id)).map(|entry| (id, entry.at.id)));
+        }
+        Ok(answers)
+    }
+
     /// Locks an entry while somebody edits it, for this long; a lock of one's own is renewed.
     fn lock(&self, at: &EntryRef, by: &str, host: &str, time: Duration) -> Result<Lock>;
     /// Gives a lock back; somebody else's stays.
     fn unlock(&self, at: &EntryRef, by: &str) -> Result<()>;
+    /// Makes somebody's lock another's, for this long, without a moment in which nobody has it; whether it was still theirs.
+    fn hand_lock(&self, at: &EntryRef, from: &str, to: (&str, &str), time: Duration) -> Result<bool>;
     /// Who has locked an entry now.
     fn locked(&self, at: &EntryRef) -> Result<Option<Lock>>;
 

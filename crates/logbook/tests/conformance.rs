@@ -3,6 +3,8 @@
 #[path = "support/server.rs"]
 mod server;
 mod support;
+#[path = "support/together.rs"]
+mod together;
 
 use std::{io::Read, time::Duration};
 
@@ -15,6 +17,7 @@ use tampu_logbook::{
     store::{ImportOutcome, Imported, MAX_ATTACHMENT, Store, StoreError, sqlite::SqliteStore},
 };
 use tampu_types::Time;
+use together::{a_lock_is_handed_on, files_of_one_name_and_second_have_addresses_of_their_own, several_posts_are_one};
 
 fn posting_and_editing(store: &dyn Store) {
     store.put_book(&shift_book("Shift")).unwrap();
@@ -693,7 +696,7 @@ macro_rules! conforms {
                 drafts_and_saved_searches queries words_of_any_length_and_number
                 more_entries_of_a_second_than_it_has_places pages_are_bounded_in_bytes pages_and_orders an_abandoned_search_ends
                 many_at_once checking_beside_writers importing what_is_not_taken_leaves_nothing records changes
-                backups);
+                backups several_posts_are_one a_lock_is_handed_on files_of_one_name_and_second_have_addresses_of_their_own);
         }
     };
     (@each ($with:expr) $ignored:tt $($name:ident)*) => {

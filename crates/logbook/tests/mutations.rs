@@ -90,3 +90,13 @@ fn forms() {
 fn imports_through_forms() {
     hold("book_import", demands::imported);
 }
+
+#[test]
+fn expressions_of_elog() {
+    hold("elog_expression", demands::elog_expression);
+}
+
+#[test]
+fn addresses_of_elog() {
+    hold("elog_address", demands::elog_address);
+}

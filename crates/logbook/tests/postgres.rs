@@ -131,6 +131,9 @@ fn a_server_that_comes_back_is_used_again() {
     assert_eq!(store.check(&mut |_, _| true).unwrap(), [""; 0]);
 }
 
+/// How many statements on the words wait for a lock.
+const WAITING: &str = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%word%'";
+
 #[test]
 #[ignore = "needs PostgreSQL: make test-all"]
 fn a_statement_of_an_abandoned_search_is_ended() {
@@ -142,12 +145,18 @@ fn a_statement_of_an_abandoned_search_is_ended() {
     // Somebody holds the table, so that the statement does not end by itself.
     let mut other = postgres::Client::connect(&server.address(), postgres::NoTls).unwrap();
     let mut held = other.transaction().unwrap();
+    // A transaction sees what others do as it saw it first; this one is asked each time anew.
+    let mut watch = postgres::Client::connect(&server.address(), postgres::NoTls).unwrap();
     held.batch_execute(&format!("LOCK TABLE tampu_book_{domain}.word IN ACCESS EXCLUSIVE MODE")).unwrap();
     let stop = Stop::default();
     let search = Search { query: "text".into(), time: Duration::from_secs(60), ..Search::default() };
     let page = std::thread::scope(|scope| {
         let searching = scope.spawn(|| store.search(&search, &stop).unwrap());
-        std::thread::sleep(Duration::from_millis(200));
+        let begun = Instant::now();
+        while watch.query_one(WAITING, &[]).unwrap().get::<_, i64>(0) == 0 {
+            assert!(begun.elapsed() < Duration::from_secs(60), "the search waits for nobody");
+            std::thread::sleep(Duration::from_millis(10));
+        }
         stop.stop();
         searching.join().unwrap()
     });
@@ -156,8 +165,7 @@ fn a_statement_of_an_abandoned_search_is_ended() {
     assert_eq!(store.search(&late, &Stop::default()).unwrap().stopped, Some(Stopped::TimeLimit));
     // The server does nothing for them any longer.
     let begun = Instant::now();
-    let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%word%'";
-    while held.query_one(waiting, &[]).unwrap().get::<_, i64>(0) > 0 {
+    while watch.query_one(WAITING, &[]).unwrap().get::<_, i64>(0) > 0 {
         assert!(begun.elapsed() < Duration::from_secs(60), "a statement goes on");
         std::thread::sleep(Duration::from_millis(10));
     }

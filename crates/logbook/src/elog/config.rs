@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::decode;
+use super::{decode, options::unreadable};
 use crate::book::{AttributeDef, AttributeKind, Book, same_name};
 
 /// Bytes of a value.
@@ -69,6 +69,9 @@ pub fn parse(bytes: &[u8]) -> Config {
         if value.len() > MAX_VALUE {
             value = &value[..(0..=MAX_VALUE).rev().find(|&end| value.is_char_boundary(end)).unwrap_or(0)];
             config.faults.push((at + 1, format!("a value of more than {MAX_VALUE} bytes: cut")));
+        }
+        if let Some(why) = unreadable(name, value) {
+            config.faults.push((at + 1, why));
         }
         if section.get(name).is_none() {
             section.options.push((name.to_owned(), value.to_owned()));

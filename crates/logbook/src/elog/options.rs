@@ -1,6 +1,8 @@
 //! Which of ELOG's options mean something here. The rest is kept with the book, for export and for what speaks ELOG's dialect, and is
 //! told as kept without effect.
 
+use super::web::settings::days;
+
 /// What becomes of an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
@@ -207,6 +209,71 @@ pub fn effect(name: &str) -> Effect {
     if kept { Effect::Kept } else { Effect::Unknown }
 }
 
+/// Options whose value is a number, and `Show last default`, which can be a name too.
+const NUMBERS: [&str; 18] = [
+    "Admin restrict edit time",
+    "All display limit",
+    "Allowed encoding",
+    "Default encoding",
+    "Entries per page",
+    "Expand default",
+    "Max content length",
+    "Message height",
+    "Message width",
+    "Refresh",
+    "Resubmit default",
+    "Restrict edit time",
+    "RSS Entries",
+    "Search all logbooks",
+    "Show last default",
+    "Summary line length",
+    "Summary lines",
+    "Suppress default",
+];
+/// Options that are on or off.
+const FLAGS: [&str; 14] = [
+    "Allow HTML",
+    "Case sensitive search",
+    "Enable attachments",
+    "Hidden",
+    "List after submit",
+    "Logbook Tabs",
+    "Quote on reply",
+    "Restrict edit",
+    "Reverse sort",
+    "Search slave",
+    "Show attachments",
+    "Show text",
+    "Show top groups",
+    "Use Lock",
+];
+
+/// What is odd about an option's value, if it is one that has to be a number and is none.
+pub fn unreadable(name: &str, value: &str) -> Option<String> {
+    let words: Vec<&str> = name.split_whitespace().collect();
+    let is_of = |list: &[&str]| list.iter().any(|known| fits(known, &words));
+    let last = fits("Show last default", &words);
+    if value.is_empty() || leading_number(value).is_some() || last && days(value).is_some() {
+        return None;
+    }
+    match (is_of(&FLAGS), is_of(&NUMBERS)) {
+        (true, _) => Some(format!("'{name} = {value}' is not 0 or 1: taken as 0, as ELOG does")),
+        (_, true) if last => {
+            Some(format!("'{name} = {value}' is not a number of days, nor Day, Week, Month, Year or All: without effect"))
+        }
+        (_, true) => Some(format!("'{name} = {value}' is not a number: without effect")),
+        _ => None,
+    }
+}
+
+/// The number that a value begins with, as C reads it: `20 entries` is 20.
+pub fn leading_number(value: &str) -> Option<&str> {
+    let value = value.trim();
+    let sign = usize::from(value.starts_with(['-', '+']));
+    let digits = value[sign..].bytes().take_while(u8::is_ascii_digit).count();
+    (digits > 0).then(|| &value[..sign + digits])
+}
+
 /// Whether these words are a name of this pattern, whose `*` stands for one or more.
 fn fits(pattern: &str, name: &[&str]) -> bool {
     let pattern: Vec<&str> = pattern.split_whitespace().collect();
@@ -232,6 +299,24 @@ mod tests {
     use super::*;
 
     #[test]
+    fn values_that_are_no_numbers_are_told() {
+        for (name, value, told) in [
+            ("Entries per page", "20 entries", ""),
+            ("entries  per page", "many", "without effect"),
+            ("Reverse sort", "yes", "taken as 0"),
+            ("Reverse sort", "1", ""),
+            ("Show last default", "Month", ""),
+            ("Show last default", "-- all --", ""),
+            ("Show last default", "last month", "number of days"),
+            ("Show last default", "31", ""),
+            ("Theme", "dark", ""),
+        ] {
+            let said = unreadable(name, value).unwrap_or_default();
+            assert!(said.contains(told) && said.is_empty() == told.is_empty(), "{name} = {value}: {said}");
+        }
+    }
+
+    #[test]
     fn options_are_known_by_name_and_pattern() {
         for (name, expected) in [
             ("attributes", Effect::Honoured),
@@ -255,10 +340,19 @@ mod tests {
         }
     }
 
+    /// The code that asks for options, without its tests.
+    fn sources() -> String {
+        let code = include_str!("web/settings.rs").split("#[cfg(test)]").next().unwrap();
+        // The names of spans of time are values.
+        let code = code
+            .split_once("pub const SPANS")
+            .map_or(code.to_owned(), |(before, rest)| before.to_owned() + rest.split_once(";\n").unwrap_or_default().1);
+        code + include_str!("web/settings/attributes.rs") + include_str!("web/settings/forms.rs")
+    }
+
     /// The names that the code asks for, with `*` for what comes in at run time.
     fn asked_for() -> Vec<String> {
-        let source = include_str!("web/settings.rs");
-        let code = source.split("#[cfg(test)]").next().unwrap();
+        let code = &sources();
         let call = Regex::new(r#"(?:"|\()([A-Z][A-Za-z ]+?)(?: \{[^"]*)?""#).unwrap();
         let patterned = Regex::new(r#""([A-Z][A-Za-z ]+?) \{"#).unwrap();
         let mut names: Vec<String> = call.captures_iter(code).map(|found| found[1].to_owned()).collect();
@@ -269,7 +363,7 @@ mod tests {
     #[test]
     fn what_is_honoured_is_asked_for_and_the_other_way_round() {
         let asked = asked_for();
-        let source = include_str!("web/settings.rs").to_lowercase();
+        let source = sources().to_lowercase();
         for name in PAGES {
             assert!(
                 source.contains(&format!("\"{}", name.trim_end_matches(" *").to_lowercase())),

@@ -135,14 +135,18 @@ impl Default for SiteConfig {
     }
 }
 
-/// A site: its books, as ELOG would show them.
+/// A site: its books, as ELOG would show them. A clone is the same site.
+#[derive(Clone)]
 pub struct Site {
     store: Arc<dyn Store>,
     people: Option<Arc<People>>,
-    config: SiteConfig,
-    books: Mutex<Option<(Instant, Arc<Vec<BookInfo>>)>>,
-    marks: paging::Marks,
+    config: Arc<SiteConfig>,
+    books: Arc<Mutex<Option<KnownBooks>>>,
+    marks: Arc<paging::Marks>,
 }
+
+/// All books, and when they were asked for.
+type KnownBooks = (Instant, Arc<Vec<BookInfo>>);
 
 /// A request that was read, and who asks.
 pub struct Ask<'a> {
@@ -180,6 +184,42 @@ pub struct BookAsk<'a> {
     pub settings: Settings,
 }
 
+/// A request that goes on while its answer is sent: all of it, and nothing borrowed.
+pub struct Held {
+    site: Site,
+    caller: Caller,
+    place: Place,
+    query: Parameters,
+    base: String,
+    root: &'static str,
+    coming: csrf::Coming,
+    by_browser: bool,
+    stop: Stop,
+    now: Time,
+    book: Book,
+    settings: Settings,
+}
+
+impl Held {
+    /// Goes on with the request.
+    pub fn with<T>(&self, act: impl FnOnce(&BookAsk<'_>) -> T) -> T {
+        let ask = Ask {
+            site: &self.site,
+            caller: &self.caller,
+            place: self.place.clone(),
+            query: self.query.clone(),
+            base: self.base.clone(),
+            root: self.root,
+            session: None,
+            by_browser: self.by_browser,
+            coming: self.coming,
+            stop: self.stop.clone(),
+            now: self.now,
+        };
+        act(&BookAsk { ask, book: self.book.clone(), settings: self.settings.clone() })
+    }
+}
+
 impl<'a> Deref for BookAsk<'a> {
     type Target = Ask<'a>;
 
@@ -193,7 +233,7 @@ impl Site {
     pub fn new(store: Arc<dyn Store>, config: SiteConfig) -> Site {
         let prefix = format!("/{}", config.prefix.trim_matches('/'));
         let config = SiteConfig { prefix: if prefix == "/" { String::new() } else { prefix }, ..config };
-        Site { store, people: None, config, books: Mutex::new(None), marks: paging::Marks::default() }
+        Site { store, people: None, config: Arc::new(config), books: Arc::default(), marks: Arc::default() }
     }
 
     /// The same, where people can log in.
@@ -389,6 +429,24 @@ impl<'a> Ask<'a> {
 pub struct Failure(pub String);
 
 impl BookAsk<'_> {
+    /// The request, to go on with it later.
+    pub fn held(&self) -> Held {
+        Held {
+            site: self.site.clone(),
+            caller: self.caller.clone(),
+            place: self.place.clone(),
+            query: self.query.clone(),
+            base: self.base.clone(),
+            root: self.root,
+            coming: self.coming,
+            by_browser: self.by_browser,
+            stop: self.stop.clone(),
+            now: self.now,
+            book: self.book.clone(),
+            settings: self.settings.clone(),
+        }
+    }
+
     /// Where a place in this book is for the world.
     pub fn address(&self, rest: &str) -> String {
         format!("{}/{}/{rest}", self.base, address::escape(&self.book.name))

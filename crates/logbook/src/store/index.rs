@@ -9,7 +9,7 @@ use super::{
     stream::End,
 };
 use crate::{
-    attachment::Upload,
+    attachment::{Attachment, Upload},
     book::{AttributeKind, Book},
     entry::{Change, Content, Draft, Entry, EntryRef, Lock, Tombstone},
     query::candidates::{Vocabulary, Want},
@@ -95,6 +95,8 @@ pub trait Tables {
     fn row_of(&mut self, num: i64, id: u32) -> Result<Option<i64>>;
     /// The last row between two that somebody has.
     fn last_row(&mut self, first: i64, last: i64) -> Result<Option<i64>>;
+    /// The attachments of the entries between two rows.
+    fn files_between(&mut self, first: i64, last: i64) -> Result<Vec<Attachment>>;
     /// What is left of an entry that went.
     fn tombstone(&mut self, shelf: &Shelf, id: u32) -> Result<Option<Tombstone>>;
     /// Reads an entry with its text.

@@ -1,13 +1,23 @@
 //! Posting, editing, deleting, copying and moving: each one transaction with its index.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use super::{Result, StoreError, index::Tables, now, shelf::Shelf};
+use super::{
+    Result, StoreError,
+    index::Tables,
+    now,
+    shelf::{Shelf, first_row},
+};
 use crate::{
-    attachment::Upload,
+    attachment::{Attachment, Upload},
     book::{Book, Invalid, same_name},
+    elog::written::{another, stored_name},
     entry::{Change, Content, Entry, EntryRef, NewEntry, check_zone},
 };
+use tampu_types::Time;
+
+/// Nanoseconds after a file was added in which an entry with another one of its name is looked for: a file is added when its entry is written.
+const SAME_NAME: i64 = 10_000_000_000;
 
 impl<T: Tables> Write for T {}
 
@@ -35,22 +45,38 @@ pub trait Write: Tables + Sized {
         Ok(())
     }
 
-    fn post(&mut self, new: NewEntry, mut uploads: Vec<Upload>, by: &str) -> Result<EntryRef> {
+    fn post(&mut self, new: NewEntry, uploads: Vec<Upload>, by: &str) -> Result<EntryRef> {
         let mut shelf = self.shelf(&new.book)?;
+        self.post_to(&mut shelf, new, uploads, by)
+    }
+
+    fn post_all(&mut self, new: Vec<(NewEntry, Option<usize>)>, by: &str) -> Result<Vec<EntryRef>> {
+        let Some((first, _)) = new.first() else { return Ok(Vec::new()) };
+        let mut shelf = self.shelf(&first.book)?;
+        let mut posted: Vec<EntryRef> = Vec::with_capacity(new.len());
+        for (new, parent) in new {
+            let parent = parent.and_then(|place| posted.get(place)).map(|at| at.id).or(new.parent);
+            posted.push(self.post_to(&mut shelf, NewEntry { parent, ..new }, vec![], by)?);
+        }
+        Ok(posted)
+    }
+
+    fn post_to(&mut self, shelf: &mut Shelf, new: NewEntry, mut uploads: Vec<Upload>, by: &str) -> Result<EntryRef> {
         new.content.check()?;
         check_zone(new.zone)?;
         shelf.book.accepts(&new.content.attributes)?;
-        let id = self.next_id(&mut shelf)?;
+        let id = self.next_id(shelf)?;
         let thread = match new.parent {
             None => id,
             Some(parent) => {
-                let row = self.find(&shelf, parent)?;
-                self.load(&shelf, row)?.map_or(id, |parent| parent.thread)
+                let row = self.find(shelf, parent)?;
+                self.load(shelf, row)?.map_or(id, |parent| parent.thread)
             }
         };
         let at = EntryRef::new(&shelf.book.name, id);
         let date = new.date.unwrap_or_else(now);
-        let content = canonical(&shelf.book, new.content);
+        let mut content = canonical(&shelf.book, new.content);
+        self.name_files(shelf, &mut content, &[])?;
         let entry = Entry {
             at,
             date,
@@ -63,10 +89,33 @@ pub trait Write: Tables + Sized {
             content,
         };
         self.place(&entry.content, &mut uploads)?;
-        self.extend(&mut shelf, &entry.content)?;
-        self.add(&shelf, &entry)?;
-        self.revise(&shelf, id, 0, now(), by, Change::Posted)?;
+        self.extend(shelf, &entry.content)?;
+        self.add(shelf, &entry)?;
+        self.revise(shelf, id, 0, now(), by, Change::Posted)?;
         Ok(entry.at)
+    }
+
+    /// ELOG's name of an attachment is its address in the book. A new one whose name another has, of this entry or of one that was written
+    /// soon after that time, gets a name of its own.
+    fn name_files(&mut self, shelf: &Shelf, content: &mut Content, old: &[Attachment]) -> Result<()> {
+        let is_new = |file: &Attachment| !old.iter().any(|old| (&old.sha, old.added) == (&file.sha, file.added));
+        let mut taken: HashSet<String> = content.attachments.iter().filter(|file| !is_new(file)).map(stored_name).collect();
+        let mut looked_at = None;
+        for file in content.attachments.iter_mut().filter(|file| is_new(file)) {
+            let from = first_row(shelf.num, file.added);
+            if looked_at.replace(from) != Some(from) {
+                let end = first_row(shelf.num, Time(file.added.0.saturating_add(SAME_NAME)));
+                taken.extend(self.files_between(from, end - 1)?.iter().map(stored_name));
+            }
+            let (plain, mut name) = (stored_name(file), stored_name(file));
+            while !taken.insert(name.clone()) {
+                name = another(&name);
+            }
+            if name != plain {
+                file.elog = Some(name);
+            }
+        }
+        Ok(())
     }
 
     /// Writes a new entry at a place of its own.
@@ -113,7 +162,7 @@ pub trait Write: Tables + Sized {
         }
         self.refuse_if_locked(&shelf, &entry.at, by)?;
         content.check()?;
-        let content = canonical(&shelf.book, content);
+        let mut content = canonical(&shelf.book, content);
         shelf.book.accepts_change(&entry.content.attributes, &content.attributes)?;
         for locked in shelf.book.attributes.iter().filter(|attribute| attribute.locked) {
             let (was, is) = (entry.content.attribute(&locked.name), content.attribute(&locked.name));
@@ -124,6 +173,7 @@ pub trait Write: Tables + Sized {
         if content == entry.content {
             return Ok(entry.revision);
         }
+        self.name_files(&shelf, &mut content, &entry.content.attachments)?;
         self.place(&content, &mut uploads)?;
         self.extend(&mut shelf, &content)?;
         self.replace(&shelf, row, entry, content, by, Change::Edited)

@@ -1,5 +1,7 @@
 //! A page as a browser reads it, and elements of it found by simple selectors.
 
+#![allow(dead_code, reason = "each test uses a part of it")]
+
 use std::collections::BTreeMap;
 
 use html5ever::{ParseOpts, driver::parse_document, tendril::TendrilSink};

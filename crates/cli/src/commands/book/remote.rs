@@ -249,6 +249,10 @@ impl Store for Remote {
         self.read(self.ask("POST", &format!("/books/{}/entries", encoded(&new.book)), Some(&body), &[])?)
     }
 
+    fn post_all(&self, _new: Vec<(NewEntry, Option<usize>)>, _by: &str) -> Result<Vec<EntryRef>> {
+        Err(self.away("posting several entries at once"))
+    }
+
     fn entry(&self, at: &EntryRef) -> Result<Entry> {
         let entry: Entry = self.get(&Remote::path(at))?;
         self.see([&entry]);
@@ -291,6 +295,10 @@ impl Store for Remote {
 
     fn unlock(&self, at: &EntryRef, _by: &str) -> Result<()> {
         self.ask("DELETE", &format!("{}/lock", Remote::path(at)), None, &[]).map(drop)
+    }
+
+    fn hand_lock(&self, _at: &EntryRef, _from: &str, _to: (&str, &str), _time: Duration) -> Result<bool> {
+        Err(self.away("handing a lock on"))
     }
 
     fn locked(&self, at: &EntryRef) -> Result<Option<Lock>> {

@@ -109,7 +109,7 @@ const ALL: [(Command, &str); 31] = [
 /// What an entry's menu has if nothing is configured.
 pub const ENTRY_MENU: [Command; 9] = [List, New, Edit, Delete, Reply, Duplicate, Find, Config, Help];
 /// What a list's menu has.
-pub const LIST_MENU: [Command; 5] = [New, Find, CsvImport, Config, Help];
+pub const LIST_MENU: [Command; 6] = [New, Find, Select, CsvImport, Config, Help];
 
 impl Command {
     /// The command of this name, compared without case; a blank may be `_`.
@@ -149,7 +149,7 @@ impl Command {
 
     /// Whether a menu shows it as a link of its own, with pages that we have.
     pub const fn has_page(self) -> bool {
-        !matches!(self, Submit | Update | Save | Back | Search | GetMd5 | Select | ChangePassword | Forgot)
+        !matches!(self, Submit | Update | Save | Back | Search | GetMd5 | ChangePassword | Forgot)
     }
 }
 

@@ -7,7 +7,7 @@ use super::{
     html::{Raw, put},
     layout::{self, Page},
     list,
-    settings::Mode,
+    settings::{Mode, SPANS},
     values,
 };
 use crate::{
@@ -84,11 +84,10 @@ fn last(ask: &BookAsk<'_>, out: &mut String) {
     let all = if ask.settings.show_last().is_some() { "0" } else { "" };
     values::option(out, all, "-- all --", chosen.is_none());
     let mut known = chosen.is_none();
-    for (days, text) in
-        [("1", "Day"), ("3", "3 Days"), ("7", "Week"), ("31", "Month"), ("92", "3 Months"), ("182", "6 Months"), ("364", "Year")]
-    {
-        known |= chosen.as_deref() == Some(days);
-        values::option(out, days, text, chosen.as_deref() == Some(days));
+    for (days, text) in SPANS {
+        let days = days.to_string();
+        known |= chosen.as_ref() == Some(&days);
+        values::option(out, &days, text, chosen.as_ref() == Some(&days));
     }
     if let Some(days) = chosen.filter(|days| !known && days != "0") {
         values::option(out, &days, &format!("{days} Days"), true);

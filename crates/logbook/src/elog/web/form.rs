@@ -17,27 +17,36 @@
 //! | `attfile1`... | new ones |
 //! | `suppress`, `resubmit` | `1` where ticked |
 
-use std::time::Duration;
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::Duration,
+};
 
 use http::StatusCode;
+use sha2::{Digest, Sha256};
 
 use super::{
     BookAsk, Response,
-    clock::Zone,
     command::Command,
     csrf, entry,
     html::{Raw, put},
     layout::Page,
+    post,
     settings::{Occasion, Set},
     subst::Names,
     values,
 };
 use crate::{
-    book::{AttributeDef, AttributeKind, EntryAttribute, same_name},
+    attachment::hex,
+    book::{AttributeDef, same_name},
     entry::{Content, Encoding, Entry, EntryRef},
     store::StoreError,
 };
-use tampu_types::Time;
+use field::{Field, field_name};
+use fill::{preset, set, substitute};
+
+pub mod field;
+mod fill;
 
 /// Bytes of a value that ELOG takes.
 const MAX_VALUE: usize = 1500;
@@ -45,6 +54,9 @@ const MAX_VALUE: usize = 1500;
 const FILES: usize = 3;
 /// How long an entry stays locked for who opened its form.
 const LOCKED: Duration = Duration::from_secs(3600);
+
+/// The field of [`Form::lock_key`].
+pub const LOCK_KEY: &str = "lock_key";
 
 /// What a form shows.
 #[derive(Debug, Clone)]
@@ -65,11 +77,8 @@ pub struct Form {
     pub suppress: bool,
     /// Whether a change becomes a new entry.
     pub resubmit: bool,
-}
-
-/// The name of an attribute's field: everything but letters and digits of ASCII is `_`, as ELOG's client has it.
-pub fn field_name(attribute: &str) -> String {
-    attribute.bytes().map(|byte| if byte.is_ascii_alphanumeric() { char::from(byte) } else { '_' }).collect()
+    /// What tells the lock of a guest's form from that of another's.
+    pub lock_key: Option<String>,
 }
 
 /// An empty form, with what the book presets.
@@ -117,17 +126,19 @@ pub fn edit(ask: &BookAsk<'_>, id: u32) -> Response {
     if let Err(denied) = entry::may_change(ask, &found, Command::Edit) {
         return ask.refuse(denied);
     }
+    let mut form = empty(ask, Occasion::Edit);
     // A picture that leads here is not somebody who edits.
     if ask.settings.use_lock() && !ask.query.is_on("skiplock") && ask.coming.for_a_page {
         let host = ask.caller.from.to_string();
-        match ask.site.store.lock(&found.at, ask.by(), &host, LOCKED) {
+        form.lock_key = ask.caller.login.is_empty().then(|| fresh_key(ask));
+        let by = form.lock_key.as_deref().map_or_else(|| ask.by().to_owned(), post::guest_with);
+        match ask.site.store.lock(&found.at, &by, &host, LOCKED) {
             Ok(_) => {}
             Err(StoreError::Locked { lock, .. }) => return locked(ask, id, &lock.by, &lock.host),
             Err(error) => return ask.failed(&error),
         }
     }
     let names = names(ask, Some(&found));
-    let mut form = empty(ask, Occasion::Edit);
     (form.of, form.revision, form.content) = (Some(id), Some(found.revision), found.content.clone());
     preset(ask, &mut form, &names);
     let (before, after) = ask.settings.around(Occasion::Edit);
@@ -184,8 +195,18 @@ fn read(ask: &BookAsk<'_>, id: u32) -> Result<Entry, StoreError> {
     ask.site.store.entry(&EntryRef::new(&ask.book.name, id))
 }
 
+/// A key that no other form has.
+fn fresh_key(ask: &BookAsk<'_>) -> String {
+    static FORMS: AtomicU64 = AtomicU64::new(0);
+    let nth = FORMS.fetch_add(1, Ordering::Relaxed);
+    let of =
+        Sha256::new().chain_update(ask.site.config.secret).chain_update(ask.now.0.to_be_bytes()).chain_update(nth.to_be_bytes());
+    hex(&of.chain_update(ask.caller.from.to_string()).finalize()[..6])
+}
+
 fn locked(ask: &BookAsk<'_>, id: u32, by: &str, host: &str) -> Response {
     let mut body = String::from("<table class=\"dlgframe\"><tr><td class=\"errormsg\">");
+    let by = if by.starts_with(post::GUEST) { post::GUEST } else { by };
     put!(&mut body, "Entry is currently edited by {} on {}</td></tr>\n", by, host);
     put!(
         &mut body,
@@ -207,6 +228,7 @@ pub fn empty(ask: &BookAsk<'_>, occasion: Occasion) -> Form {
         draft: None,
         suppress: matches!(ask.settings.suppress(), 1 | 3),
         resubmit: ask.settings.resubmit() == 1,
+        lock_key: None,
     }
 }
 
@@ -224,50 +246,6 @@ pub fn names(ask: &BookAsk<'_>, of: Option<&Entry>) -> Names {
 pub fn conditions(ask: &BookAsk<'_>, content: &Content) -> Set {
     let joined: Vec<(String, String)> = content.attributes.iter().map(|said| (said.name.clone(), said.joined())).collect();
     ask.settings.set_by(|name| joined.iter().find(|(known, _)| same_name(known, name)).map(|(_, value)| value.as_str()))
-}
-
-/// Gives an attribute a value as it is written in one line.
-pub fn set(content: &mut Content, def: &AttributeDef, value: &str) {
-    let line: String = value.chars().filter(|c| !matches!(c, '\r' | '\n' | '\0')).collect();
-    let values = match (line.trim().is_empty(), def.kind.is_multiple()) {
-        (true, _) => vec![],
-        (false, true) => line.split('|').map(|one| one.trim().to_owned()).filter(|one| !one.is_empty()).collect(),
-        (false, false) => vec![line],
-    };
-    match content.attributes.iter_mut().find(|said| same_name(&said.name, &def.name)) {
-        Some(said) => said.values = values,
-        None => content.attributes.push(EntryAttribute { name: def.name.clone(), values }),
-    }
-}
-
-/// Fills in what the book presets. A preset can set conditions under which there are others.
-pub fn preset(ask: &BookAsk<'_>, form: &mut Form, names: &Names) {
-    for _ in 0..2 {
-        let conditions = conditions(ask, &form.content);
-        for def in &ask.book.attributes {
-            let Some(preset) = ask.settings.preset(&def.name, form.occasion, &conditions) else { continue };
-            let mut value = names.expand(preset);
-            if matches!(def.kind, AttributeKind::Date | AttributeKind::DateTime) && preset.trim().eq_ignore_ascii_case("$date") {
-                value = ask.now.0.div_euclid(1_000_000_000).to_string();
-            }
-            set(&mut form.content, def, &value);
-        }
-    }
-}
-
-/// Changes values as `Subst` and its kin say. In them `$name` is what the field has.
-pub fn substitute(ask: &BookAsk<'_>, content: &mut Content, occasion: Occasion, names: &Names) {
-    let conditions = conditions(ask, content);
-    let mut names = names.clone();
-    for said in &content.attributes {
-        names.set(&said.name, &said.joined());
-    }
-    for def in &ask.book.attributes {
-        if let Some(subst) = ask.settings.subst(&def.name, occasion, &conditions) {
-            let value = names.expand(subst);
-            set(content, def, &value);
-        }
-    }
 }
 
 /// What an answer quotes, as its encoding has it.
@@ -362,6 +340,9 @@ fn hidden(ask: &BookAsk<'_>, form: &Form, out: &mut String) {
             if ask.query.is_on("skiplock") {
                 field("skiplock", "1");
             }
+            if let Some(key) = &form.lock_key {
+                field(LOCK_KEY, key);
+            }
         }
         Occasion::Reply | Occasion::FirstReply => field("reply_to", &of),
         Occasion::Duplicate => field("orig_id", &of),
@@ -447,176 +428,6 @@ fn locked_field(ask: &BookAsk<'_>, form: &Form, def: &AttributeDef, out: &mut St
     put!(out, "<input type=\"hidden\" name=\"{}\" value=\"{}\">", field_name(&def.name), value);
 }
 
-/// A field of an attribute.
-struct Field<'a> {
-    ask: &'a BookAsk<'a>,
-    def: &'a AttributeDef,
-    index: usize,
-    decides: bool,
-    said: Vec<String>,
-    width: Option<u32>,
-    class: &'a str,
-}
-
-impl Field<'_> {
-    fn write(&self, out: &mut String) {
-        let (name, value) = (field_name(&self.def.name), self.said.first().cloned().unwrap_or_default());
-        let options: Vec<(String, String)> = self.def.options.iter().map(|option| (option.clone(), option.clone())).collect();
-        match self.def.kind {
-            AttributeKind::Text => self.line(&name, &value, "text", out),
-            AttributeKind::Numeric => self.line(&name, &value, "decimal", out),
-            AttributeKind::Options if self.def.extendable => self.extendable(&name, &value, out),
-            AttributeKind::Options => self.select(&name, &value, options, out),
-            AttributeKind::UserList => self.select(&name, &value, self.users(), out),
-            AttributeKind::Multiple => self.boxes(&name, options, out),
-            AttributeKind::UserLists => self.boxes(&name, self.users(), out),
-            AttributeKind::Radio => self.radio(&name, &value, out),
-            AttributeKind::Boolean => {
-                let checked = Raw(if value == "1" { " checked" } else { "" });
-                put!(out, "<input type=\"checkbox\" name=\"{}\" value=\"1\"{}{}>", name, checked, self.mark());
-            }
-            AttributeKind::Date => self.date(&value, false, out),
-            AttributeKind::DateTime => self.date(&value, true, out),
-        }
-    }
-
-    fn users(&self) -> Vec<(String, String)> {
-        self.ask.site.users()
-    }
-
-    fn required(&self) -> Raw<&'static str> {
-        Raw(if self.def.required { " required" } else { "" })
-    }
-
-    fn mark(&self) -> Raw<&'static str> {
-        Raw(if self.decides { " data-decides" } else { "" })
-    }
-
-    fn line(&self, name: &str, value: &str, mode: &str, out: &mut String) {
-        put!(
-            out,
-            "<input type=\"text\" name=\"{}\" value=\"{}\" class=\"{}\" size=\"{}\" maxlength=\"{}\" inputmode=\"{}\"{}>",
-            name,
-            value,
-            self.class,
-            self.width.unwrap_or(80),
-            MAX_VALUE,
-            mode,
-            self.required()
-        );
-    }
-
-    /// What can be chosen, or something new.
-    fn extendable(&self, name: &str, value: &str, out: &mut String) {
-        put!(
-            out,
-            "<input type=\"text\" name=\"{}\" value=\"{}\" class=\"{}\" size=\"{}\" maxlength=\"{}\" list=\"options{}\"{}{}>",
-            name,
-            value,
-            self.class,
-            self.width.unwrap_or(40),
-            MAX_VALUE,
-            self.index,
-            self.required(),
-            self.mark()
-        );
-        put!(out, "<datalist id=\"options{}\">", self.index);
-        for option in &self.def.options {
-            put!(out, "<option value=\"{}\"></option>", option);
-        }
-        out.push_str("</datalist>");
-    }
-
-    fn select(&self, name: &str, value: &str, options: Vec<(String, String)>, out: &mut String) {
-        put!(out, "<select name=\"{}\" class=\"{}\"{}{}>", name, self.class, self.required(), self.mark());
-        values::option(out, "", "- please select -", value.is_empty());
-        let mut known = value.is_empty();
-        for (option, text) in &options {
-            known |= option == value;
-            values::option(out, option, text, option == value);
-        }
-        if !known {
-            // A value of another time is shown; it is refused when it is sent, unless it is what the entry had.
-            values::option(out, value, value, true);
-        }
-        out.push_str("</select>");
-    }
-
-    fn boxes(&self, name: &str, mut options: Vec<(String, String)>, out: &mut String) {
-        for value in &self.said {
-            if !options.iter().any(|(option, _)| option == value) {
-                options.push((value.clone(), value.clone()));
-            }
-        }
-        for (nth, (option, text)) in options.iter().enumerate() {
-            let checked = Raw(if self.said.contains(option) { " checked" } else { "" });
-            put!(
-                out,
-                "<label><input type=\"checkbox\" name=\"{}_{}\" value=\"{}\"{}{}> {}</label> ",
-                name,
-                nth,
-                option,
-                checked,
-                self.mark(),
-                text
-            );
-        }
-        if self.def.extendable {
-            put!(
-                out,
-                "<input type=\"text\" name=\"{}_{}\" size=\"20\" maxlength=\"{}\" placeholder=\"another\">",
-                name,
-                options.len(),
-                MAX_VALUE
-            );
-        }
-    }
-
-    fn radio(&self, name: &str, value: &str, out: &mut String) {
-        for option in &self.def.options {
-            let checked = Raw(if option == value { " checked" } else { "" });
-            put!(
-                out,
-                "<label><input type=\"radio\" name=\"{}\" value=\"{}\"{}{}{}> {}</label> ",
-                name,
-                option,
-                checked,
-                self.required(),
-                self.mark(),
-                option
-            );
-        }
-    }
-
-    /// Month, day, year and clock, each a field.
-    fn date(&self, value: &str, clock: bool, out: &mut String) {
-        let zone: &Zone = &self.ask.site.config.zone;
-        let at = value.trim().parse::<i64>().ok().map(|seconds| zone.fields(Time::from_unix(seconds, 0), 0));
-        let part = |nth: usize| at.map(|fields| fields[nth].to_string()).unwrap_or_default();
-        let mut number = |letter: &str, label: &str, text: &str, width: usize| {
-            put!(
-                out,
-                "<input type=\"text\" inputmode=\"numeric\" name=\"{}{}\" value=\"{}\" size=\"{}\" maxlength=\"{}\" aria-label=\"{}\" placeholder=\"{}\">",
-                letter,
-                self.index,
-                text,
-                width,
-                width,
-                label,
-                label
-            );
-        };
-        number("y", "Year", &part(0), 5);
-        number("m", "Month", &part(1), 6);
-        number("d", "Day", &part(2), 4);
-        if clock {
-            number("h", "Hour", &part(3), 5);
-            number("n", "Min", &part(4), 4);
-            number("c", "Sec", &part(5), 4);
-        }
-    }
-}
-
 fn text(ask: &BookAsk<'_>, form: &Form, out: &mut String) {
     let (width, height) = ask.settings.message_size();
     out.push_str("<tr><td colspan=\"20\" class=\"messageedit\">");
@@ -657,7 +468,7 @@ fn text(ask: &BookAsk<'_>, form: &Form, out: &mut String) {
 
 fn attachments(ask: &BookAsk<'_>, form: &Form, out: &mut String) {
     for (nth, attachment) in form.content.attachments.iter().enumerate() {
-        let name = values::address_name(attachment, 0);
+        let name = values::address_name(attachment);
         put!(out, "<tr><th class=\"attribname\">Attachment {}:</th><td>{} ", nth + 1, attachment.name);
         put!(out, "<input type=\"hidden\" name=\"attachment{}\" value=\"{}\">", nth, name);
         put!(out, "<label><input type=\"checkbox\" name=\"delatt{}\" value=\"Delete\"> Delete</label></td></tr>\n", nth);

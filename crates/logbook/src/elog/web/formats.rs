@@ -11,7 +11,11 @@
 //! A list in one of these formats is all that is found and not a page of it. It is made while it is sent, a few hundred entries at a time; what is
 //! short enough goes out as one piece, because ELOG's programs want to be told its length.
 
-use std::{collections::HashMap, io};
+use std::{
+    collections::HashMap,
+    io,
+    time::{Duration, Instant},
+};
 
 use http::{
     StatusCode,
@@ -43,6 +47,8 @@ pub use rss::rss;
 
 /// Up to this length an answer is sent as one piece, with its length before it.
 const WHOLE: usize = 1 << 20;
+/// How long whoever asks waits for that; what is not whole by then is sent as it is made.
+const WHOLE_TIME: Duration = Duration::from_millis(100);
 const END_OF_HEAD: &str = "\n========================================\n";
 const PLAIN: &str = "text/plain; charset=utf-8";
 
@@ -171,26 +177,15 @@ fn newest(
 pub struct Answers(HashMap<EntryRef, Vec<u32>>);
 
 impl Answers {
-    /// To these. Threads are asked for once each.
+    /// To these.
     pub fn to(store: &dyn Store, entries: &[Entry]) -> Result<Answers, StoreError> {
-        let (mut answers, mut seen) = (HashMap::new(), Vec::new());
-        for entry in entries {
-            let thread = EntryRef::new(&entry.at.book, entry.thread);
-            if seen.contains(&thread) {
-                continue;
+        let mut by_book: HashMap<&str, Vec<u32>> = HashMap::new();
+        entries.iter().for_each(|entry| by_book.entry(&entry.at.book).or_default().push(entry.at.id));
+        let mut answers: HashMap<EntryRef, Vec<u32>> = HashMap::new();
+        for (book, ids) in by_book {
+            for (parent, id) in store.answers(book, &ids)? {
+                answers.entry(EntryRef::new(book, parent)).or_default().push(id);
             }
-            let members = match store.thread(&entry.at) {
-                Ok(members) => members,
-                // It went while the list was made.
-                Err(StoreError::Gone(_) | StoreError::NoEntry(_)) => continue,
-                Err(error) => return Err(error),
-            };
-            for member in members {
-                if let Some(parent) = member.parent {
-                    answers.entry(EntryRef::new(&member.at.book, parent)).or_insert_with(Vec::new).push(member.at.id);
-                }
-            }
-            seen.push(thread);
         }
         Ok(Answers(answers))
     }
@@ -271,8 +266,8 @@ fn named(mut answer: Response, name: &str) -> Response {
 
 /// What fits is one piece; what fails within it is told as a failure.
 fn whole_if_short(kind: &'static str, mut pieces: Pieces) -> Response {
-    let mut begin = Vec::new();
-    while begin.len() < WHOLE {
+    let (mut begin, begun) = (Vec::new(), Instant::now());
+    while begin.len() < WHOLE && begun.elapsed() < WHOLE_TIME {
         match pieces.next() {
             Some(Ok(piece)) => begin.extend_from_slice(&piece),
             Some(Err(error)) => {

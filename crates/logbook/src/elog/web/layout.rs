@@ -12,6 +12,7 @@ use super::{
     address::escape,
     command::Command,
     html::{Raw, put},
+    list::select,
     response, style,
     subst::Names,
 };
@@ -110,9 +111,24 @@ impl<'a> Page<'a> {
         Page { ask, title: title.to_owned(), kind: "", refresh: false, script: false, body }
     }
 
+    /// A list.
+    pub fn list(ask: &'a BookAsk<'a>, body: String) -> Page<'a> {
+        Page { kind: "list", refresh: true, ..Page::new(ask, "", body) }
+    }
+
     /// The answer that is this page.
-    pub fn answer(self, status: StatusCode) -> Response {
-        let Page { ask, title, kind, refresh, script, body } = self;
+    pub fn answer(mut self, status: StatusCode) -> Response {
+        let body = std::mem::take(&mut self.body);
+        let (mut page, end) = self.around();
+        page.reserve(body.len() + end.len());
+        page.push_str(&body);
+        page.push_str(&end);
+        response(status, "text/html; charset=utf-8", page.into_bytes())
+    }
+
+    /// What stands before its body and behind it.
+    pub fn around(self) -> (String, String) {
+        let Page { ask, title, kind, refresh, script, .. } = self;
         let (book, settings) = (&ask.book, &ask.settings);
         let names = Names::new(ask.caller, book, settings, &ask.site.config.zone, ask.now);
         let title = match settings.page_title(kind) {
@@ -120,7 +136,7 @@ impl<'a> Page<'a> {
             None if title.is_empty() => book.name.clone(),
             None => format!("{} - {title}", book.name),
         };
-        let mut out = String::with_capacity(body.len() + 4096);
+        let mut out = String::with_capacity(4096);
         head(&mut out, ask.root, &title, &style::of_book(settings), settings.refresh().filter(|_| refresh));
         put!(&mut out, "<link rel=\"alternate\" type=\"application/rss+xml\" title=\"{}\" href=\"elog.rdf\">\n", book.name);
         out.push_str("</head>\n<body>\n");
@@ -137,13 +153,14 @@ impl<'a> Page<'a> {
         if !image.is_empty() {
             out.push_str(&render::html(Encoding::Html, &title_image(image, url), &|_| String::new()));
         }
-        put!(&mut out, "</div>\n<main>\n{}</main>\n", Raw(&body));
-        out.push_str(&configured(settings.bottom_text(), &names));
+        out.push_str("</div>\n<main>\n");
+        let mut end = String::from("</main>\n");
+        end.push_str(&configured(settings.bottom_text(), &names));
         if script {
-            put!(&mut out, "<script>{}</script>\n", Raw(SCRIPT));
+            put!(&mut end, "<script>{}</script>\n", Raw(SCRIPT));
         }
-        out.push_str("</body></html>\n");
-        response(status, "text/html; charset=utf-8", out.into_bytes())
+        end.push_str("</body></html>\n");
+        (out, end)
     }
 }
 
@@ -243,7 +260,12 @@ pub fn menu(ask: &BookAsk<'_>, id: Option<u32>) -> String {
         if ask.may(command).is_err_and(|denied| denied != Denied::Login) {
             continue;
         }
+        if command == Command::Select && select::commands(ask).is_empty() {
+            continue;
+        }
         let href = match (command, id) {
+            (Command::Select, None) => format!("./{}", ask.query.without(&["cmd", "id"]).with("select", "1").written()),
+            (Command::Select, Some(_)) => "./?select=1".to_owned(),
             (Command::List, _) => "./".to_owned(),
             (Command::LastDay, _) => "past1".to_owned(),
             (Command::LastTen, _) => "last10".to_owned(),

@@ -87,6 +87,7 @@ pub fn page(ask: &BookAsk<'_>, find: &Find, part: Part) -> Result<Listing> {
         Part::Page(number) if number > 0 => pager.numbered((number as u64).min(LAST_PAGE)),
         Part::Page(number) => pager.counted_back(number.unsigned_abs().min(LAST_PAGE)),
         Part::Last(count) => pager.last(count),
+        // These have no pages; see [`super::list`].
         Part::All | Part::Past(_) => pager.all(),
         Part::Default => match ask.query.number::<u32>("id") {
             Some(id) if find.search.sort == Sort::Date => pager.holding(id),

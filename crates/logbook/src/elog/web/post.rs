@@ -4,6 +4,7 @@
 //! |-|-|
 //! | `cmd=Submit`: a new entry, an answer, a change; a draft | [`submit`], [`content`] |
 //! | `cmd=Delete`, `Copy to`, `Move to` | [`transfer`] |
+//! | the same and `Edit` of several entries that were selected | [`many`] |
 //! | `cmd=CSV Import`, `XML Import` | [`import`] |
 //! | logging in and out | [`login`] |
 //!
@@ -35,6 +36,7 @@ use crate::{
 pub mod content;
 pub mod import;
 pub mod login;
+pub mod many;
 pub mod submit;
 pub mod transfer;
 
@@ -44,6 +46,12 @@ pub use transfer::{copy_to, delete, move_to};
 
 /// Who has posted what a guest posts; no login can be called so.
 pub const GUEST: &str = "(guest)";
+
+/// By whom a lock is that a guest's form has, by its key.
+pub fn guest_with(key: &str) -> String {
+    let key: String = key.chars().filter(char::is_ascii_alphanumeric).take(32).collect();
+    format!("{GUEST} {key}")
+}
 
 /// A form that was sent to the page of all books: to log in.
 pub fn outside(ask: &Ask<'_>, request: Request<'_>) -> Response {
@@ -202,6 +210,9 @@ fn perform(ask: &BookAsk<'_>, form: Form) -> Response {
     if changes && !csrf::is_meant(ask, form.get(csrf::FIELD)) {
         return unmeant(ask);
     }
+    if many::is_of_many(&form) {
+        return many::answer(ask, &form, command);
+    }
     match (command, id) {
         (Command::Submit | Command::Save, _) => submit::submit(ask, form),
         (Command::Update, _) => submit::again(ask, &form),
@@ -211,10 +222,12 @@ fn perform(ask: &BookAsk<'_>, form: Form) -> Response {
         (Command::CsvImport | Command::XmlImport, _) => import::import(ask, &form, command),
         (Command::Logout, _) => login::logout(ask),
         (Command::Config | Command::ChangePassword | Command::Forgot, _) => not_here(ask),
-        (Command::Back, Some(id)) => match ask.site.store().unlock(&EntryRef::new(&ask.book.name, id), ask.by()) {
-            Ok(()) => layout::redirect(&ask.address(&id.to_string())),
-            Err(error) => ask.failed(&error),
-        },
+        (Command::Back, Some(id)) => {
+            match ask.site.store().unlock(&EntryRef::new(&ask.book.name, id), &submit::holder(ask, &form)) {
+                Ok(()) => layout::redirect(&ask.address(&id.to_string())),
+                Err(error) => ask.failed(&error),
+            }
+        }
         (Command::Search | Command::Find, _) => {
             let kept =
                 form.fields.into_iter().filter(|(name, value)| !value.is_empty() && !matches!(name.as_str(), "cmd" | "jcmd"));

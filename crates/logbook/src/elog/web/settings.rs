@@ -8,10 +8,14 @@ use std::collections::HashMap;
 
 use super::command::{Command, ENTRY_MENU, LIST_MENU};
 use crate::{
-    book::{AttributeDef, AttributeKind, Book, same_name},
-    elog::config::list,
-    entry::Encoding,
+    book::{Book, same_name},
+    elog::{config::list, options::leading_number},
 };
+
+mod attributes;
+mod forms;
+
+pub use attributes::Format;
 
 /// Entries of a page, where a book says nothing.
 const PER_PAGE: usize = 20;
@@ -107,11 +111,14 @@ impl Settings {
     }
 
     fn is_on(&self, name: &str, otherwise: bool) -> bool {
-        self.get(name).map_or(otherwise, |value| value.trim() != "0")
+        // As ELOG has it, what is no number is 0.
+        self.get(name)
+            .map_or(otherwise, |value| leading_number(value).is_some_and(|number| number.trim_matches(['0', '-', '+']) != ""))
     }
 
     fn number<N: std::str::FromStr>(&self, name: &str) -> Option<N> {
-        self.get(name)?.trim().parse().ok()
+        let value = self.get(name)?.trim();
+        value.parse().ok().or_else(|| leading_number(value)?.parse().ok())
     }
 
     fn text(&self, name: &str) -> &str {
@@ -284,9 +291,9 @@ impl Settings {
         self.number("Expand default").unwrap_or(1)
     }
 
-    /// `Show last default`: days a list goes back, unless somebody says more.
+    /// `Show last default`: days a list goes back, unless somebody says more; as a number, or by the name ELOG's form has.
     pub fn show_last(&self) -> Option<i64> {
-        self.number("Show last default").filter(|days| *days > 0)
+        self.get("Show last default").and_then(days).filter(|days| *days > 0)
     }
 
     /// `Search all logbooks`: whether a search can be of all books; `2` if it is one unless somebody says otherwise.
@@ -392,266 +399,18 @@ impl Settings {
     pub fn use_lock(&self) -> bool {
         self.is_on("Use Lock", false)
     }
-
-    // Attributes.
-
-    /// The conditions that these values set.
-    pub fn set_by<'v>(&self, value_of: impl Fn(&str) -> Option<&'v str>) -> Set {
-        let mut set = Set::new();
-        for attribute in &self.attributes {
-            let Some(value) = value_of(attribute) else { continue };
-            for kind in ["Options", "MOptions", "ROptions"] {
-                let Some(options) = self.get(&format!("{kind} {attribute}")) else { continue };
-                for (option, conditions) in list(options).iter().filter_map(|option| conditional(option)) {
-                    if value.split(" | ").any(|value| value == option) {
-                        set.extend(conditions.split(',').map(|one| one.trim().to_owned()));
-                    }
-                }
-            }
-        }
-        set
-    }
-
-    /// Whether choosing a value of this attribute can change what else a form has.
-    pub fn sets_conditions(&self, attribute: &str) -> bool {
-        let kinds = ["Options", "MOptions", "ROptions"];
-        let options = kinds.iter().find_map(|kind| self.get(&format!("{kind} {attribute}")));
-        options.is_some_and(|options| list(options).iter().any(|option| conditional(option).is_some()))
-    }
-
-    /// An attribute as it is under conditions: its kind, options, and whether it is required, locked or extendable.
-    pub fn attribute(&self, def: &AttributeDef, set: &[String]) -> AttributeDef {
-        let mut def = def.clone();
-        let kinds =
-            [("Options", AttributeKind::Options), ("MOptions", AttributeKind::Multiple), ("ROptions", AttributeKind::Radio)];
-        for (option, kind) in kinds {
-            let found = self.options.get(&key(&format!("{option} {}", def.name))).map_or(&[][..], Vec::as_slice);
-            let Some(now) = self.under(&format!("{option} {}", def.name), set) else { continue };
-            if !found.iter().any(|(condition, _)| !condition.is_empty()) {
-                continue;
-            }
-            // Of a book's options those that people have added hold under every condition.
-            let configured: Vec<String> = found.iter().flat_map(|(_, options)| plain_options(options)).collect();
-            let added = def.options.iter().filter(|option| !configured.contains(option));
-            def.options = plain_options(now).into_iter().chain(added.cloned()).collect();
-            def.kind = kind;
-        }
-        if set.is_empty() {
-            return def;
-        }
-        let listed = |option: &str, otherwise: bool| match self.under(option, set) {
-            Some(value) if self.get(option) != Some(value) => has(&list(value), &def.name),
-            _ => otherwise,
-        };
-        (def.required, def.locked, def.extendable) = (
-            listed("Required Attributes", def.required),
-            listed("Locked Attributes", def.locked),
-            listed("Extendable Options", def.extendable),
-        );
-        if let Some(comment) = self.under(&format!("Comment {}", def.name), set) {
-            def.comment = comment.to_owned();
-        }
-        def
-    }
-
-    /// `Show Attributes Edit`: whether a form has this attribute.
-    pub fn in_form(&self, attribute: &str, set: &[String]) -> bool {
-        self.under("Show Attributes Edit", set).is_none_or(|shown| has(&list(shown), attribute))
-    }
-
-    /// `Fixed Attributes Edit`, `Fixed Attributes Reply`: whether a form shows it and does not let it be changed.
-    pub fn is_fixed(&self, attribute: &str, occasion: Occasion) -> bool {
-        let name = match occasion {
-            Occasion::Edit => "Fixed Attributes Edit",
-            Occasion::Reply | Occasion::FirstReply => "Fixed Attributes Reply",
-            Occasion::New | Occasion::Duplicate => return false,
-        };
-        self.list(name).is_some_and(|fixed| has(&fixed, attribute))
-    }
-
-    /// `Preset <attribute>` and its kin: what a field has before somebody writes into it.
-    pub fn preset(&self, attribute: &str, occasion: Occasion, set: &[String]) -> Option<&str> {
-        let of = |pattern: &str| self.under(&format!("{pattern} {attribute}"), set);
-        match occasion {
-            Occasion::New => of("Preset"),
-            Occasion::Reply => of("Preset on reply"),
-            Occasion::FirstReply => of("Preset on first reply").or_else(|| of("Preset on reply")),
-            Occasion::Edit => of("Preset on edit"),
-            Occasion::Duplicate => of("Preset on duplicate"),
-        }
-    }
-
-    /// `Subst <attribute>` and its kin: what a value becomes.
-    pub fn subst(&self, attribute: &str, occasion: Occasion, set: &[String]) -> Option<&str> {
-        let pattern = match occasion {
-            Occasion::New | Occasion::Duplicate => "Subst",
-            Occasion::Reply | Occasion::FirstReply => "Subst on reply",
-            Occasion::Edit => "Subst on edit",
-        };
-        self.under(&format!("{pattern} {attribute}"), set)
-    }
-
-    /// `Remove on reply`: what an answer does not take over.
-    pub fn is_removed_on_reply(&self, attribute: &str) -> bool {
-        self.list("Remove on reply").is_some_and(|removed| has(&removed, attribute))
-    }
-
-    /// `Display <attribute>`: how a value is shown.
-    pub fn display(&self, attribute: &str) -> Option<&str> {
-        self.get(&format!("Display {attribute}"))
-    }
-
-    /// `Tooltip <attribute>`.
-    pub fn tooltip(&self, attribute: &str, set: &[String]) -> &str {
-        self.under(&format!("Tooltip {attribute}"), set).unwrap_or_default()
-    }
-
-    /// `Format <attribute>`: flags, a class for its cell, a class for its field, the field's width, rows.
-    pub fn format(&self, attribute: &str) -> Format {
-        let parts = self.list(&format!("Format {attribute}")).unwrap_or_default();
-        let part = |at: usize| parts.get(at).map(String::as_str).unwrap_or_default();
-        let class = |text: &str| text.chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_')).collect();
-        Format {
-            flags: part(0).parse().unwrap_or(0),
-            class: class(part(1)),
-            field_class: class(part(2)),
-            width: part(3).parse().ok().filter(|width| (1..=500).contains(width)),
-            rows: part(4).parse().ok().filter(|rows| (1..=100).contains(rows)),
-        }
-    }
-
-    // Forms.
-
-    /// `Message comment`, `Attachment comment`.
-    pub fn message_comment(&self) -> &str {
-        self.text("Message comment")
-    }
-
-    /// See [`Settings::message_comment`].
-    pub fn attachment_comment(&self) -> &str {
-        self.text("Attachment comment")
-    }
-
-    /// `Reply comment`, above the text of an answer.
-    pub fn reply_comment(&self) -> &str {
-        self.text("Reply comment")
-    }
-
-    /// `Message width` and `Message height` of the field for the text.
-    pub fn message_size(&self) -> (u32, u32) {
-        let within = |name: &str, otherwise: u32| self.number::<u32>(name).unwrap_or(otherwise).clamp(2, 500);
-        (within("Message width", 112), within("Message height", 20))
-    }
-
-    /// `Enable attachments`, and `Show attachments` in lists and pages.
-    pub fn attachments(&self) -> bool {
-        self.is_on("Enable attachments", true)
-    }
-
-    /// See [`Settings::attachments`].
-    pub fn show_attachments(&self) -> bool {
-        self.is_on("Show attachments", true)
-    }
-
-    /// `Thumbnail size`: the largest side of a picture in a page, in pixels; 0 for none.
-    pub fn thumbnail(&self) -> u32 {
-        let size = self.text("Thumbnail size");
-        size.split(|c: char| !c.is_ascii_digit()).find_map(|digits| digits.parse().ok()).unwrap_or(300)
-    }
-
-    /// `Default encoding`: 0 ELCode, 1 plain, 2 HTML. Books that do not come from ELOG have Markdown.
-    pub fn encoding(&self) -> Encoding {
-        match self.number::<u8>("Default encoding") {
-            Some(1) => Encoding::Plain,
-            Some(2) => Encoding::Html,
-            Some(_) => Encoding::ElCode,
-            None if self.options.is_empty() => Encoding::Markdown,
-            None => Encoding::ElCode,
-        }
-    }
-
-    /// `Allowed encoding`: 1 plain, 2 ELCode, 4 HTML, added up; `Allow HTML = 0` takes HTML away.
-    pub fn encodings(&self) -> Vec<Encoding> {
-        if self.options.is_empty() {
-            return Encoding::ALL.to_vec();
-        }
-        let bits = self.number::<u8>("Allowed encoding").filter(|bits| bits & 7 != 0).unwrap_or(7);
-        let bits = if self.is_on("Allow HTML", true) { bits } else { bits & !4 };
-        let known = [(2, Encoding::ElCode), (1, Encoding::Plain), (4, Encoding::Html)];
-        known.into_iter().filter(|(bit, _)| bits & bit != 0).map(|(_, encoding)| encoding).collect()
-    }
-
-    /// `Allow HTML = 1`: whether what `Display` and comments say is HTML, which is cleaned, and not text.
-    pub fn allows_html(&self) -> bool {
-        self.is_on("Allow HTML", false)
-    }
-
-    /// `Suppress default`: 0 mail is sent, 1 not, 2 the form does not ask and it is sent, 3 does not ask and it is not.
-    pub fn suppress(&self) -> u8 {
-        self.number("Suppress default").unwrap_or(0)
-    }
-
-    /// `Resubmit default`: 0 an edit stays where it is, 1 it becomes a new entry, 2 the form does not ask.
-    pub fn resubmit(&self) -> u8 {
-        self.number("Resubmit default").unwrap_or(0)
-    }
-
-    /// `Preset text`.
-    pub fn preset_text(&self) -> &str {
-        self.text("Preset text")
-    }
-
-    /// `Quote on reply` and `Reply string`: what is before the lines that an answer quotes; `None` if it quotes nothing.
-    pub fn quote(&self) -> Option<&str> {
-        let string = self.options.get("reply string").and_then(|found| found.first()).map_or("> ", |(_, value)| value.as_str());
-        let quoted = self.is_on("Quote on reply", true);
-        // The value was trimmed as every value is; a quotation reads badly without the blank.
-        quoted.then_some(if string == ">" { "> " } else { string })
-    }
-
-    /// `Prepend on reply`, `Append on reply`, `Prepend on edit`, `Append on edit`.
-    pub fn around(&self, occasion: Occasion) -> (&str, &str) {
-        match occasion {
-            Occasion::Edit => (self.text("Prepend on edit"), self.text("Append on edit")),
-            Occasion::Reply | Occasion::FirstReply => (self.text("Prepend on reply"), self.text("Append on reply")),
-            Occasion::New | Occasion::Duplicate => ("", ""),
-        }
-    }
-
-    /// `List after submit`: whether a post leads back to the list.
-    pub fn list_after_submit(&self) -> bool {
-        self.is_on("List after submit", false)
-    }
-
-    /// `Max content length`: bytes of a post, if the book has a limit of its own.
-    pub fn max_content(&self) -> Option<u64> {
-        self.number("Max content length")
-    }
-
-    /// `RSS Title` and `RSS Entries`.
-    pub fn rss(&self) -> (Option<&str>, usize) {
-        (self.get("RSS Title"), self.number("RSS Entries").unwrap_or(15))
-    }
 }
 
-/// How an attribute is laid out.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Format {
-    /// 1: on the same line as the one before. 2: options in one line. 4 and more: see ELOG.
-    pub flags: u32,
-    /// The class of its cell.
-    pub class: String,
-    /// The class of its field.
-    pub field_class: String,
-    /// Characters of its field.
-    pub width: Option<u32>,
-    /// Rows of its field.
-    pub rows: Option<u32>,
-}
+/// Spans of time that a list can go back, by ELOG's names in its forms.
+pub const SPANS: [(i64, &str); 7] =
+    [(1, "Day"), (3, "3 Days"), (7, "Week"), (31, "Month"), (92, "3 Months"), (182, "6 Months"), (364, "Year")];
 
-/// Options without the conditions they set.
-fn plain_options(value: &str) -> Vec<String> {
-    list(value).iter().map(|option| conditional(option).map_or(option.as_str(), |(plain, _)| plain).to_owned()).collect()
+/// A number of days, or the name of a span; 0 is all.
+pub fn days(text: &str) -> Option<i64> {
+    let text = text.trim().trim_matches('-').trim();
+    let named = || SPANS.iter().find(|(_, name)| name.eq_ignore_ascii_case(text)).map(|(days, _)| *days);
+    let all = || ["all", "none"].iter().any(|all| all.eq_ignore_ascii_case(text)).then_some(0);
+    text.parse().ok().or_else(named).or_else(all)
 }
 
 /// Whether a list has a name.
@@ -677,16 +436,10 @@ fn split(name: &str) -> (Condition, &str) {
     (condition.split(',').map(together).collect(), name.trim())
 }
 
-/// `Routine{a}` is an option and the conditions it sets.
-fn conditional(option: &str) -> Option<(&str, &str)> {
-    let (plain, conditions) = option.strip_suffix('}')?.split_once('{')?;
-    Some((plain.trim(), conditions))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::elog::config;
+    use crate::{book::AttributeDef, elog::config, entry::Encoding};
 
     fn settings(text: &str) -> Settings {
         let config = config::parse(format!("[b]\n{text}").as_bytes());

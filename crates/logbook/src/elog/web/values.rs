@@ -11,7 +11,7 @@ use super::{
 use crate::{
     attachment::Attachment,
     book::AttributeKind,
-    elog::date,
+    elog::written::stored_name,
     entry::{Encoding, Entry},
     render,
 };
@@ -106,20 +106,13 @@ pub fn text(ask: &BookAsk<'_>, entry: &Entry) -> Raw {
 }
 
 /// The name an attachment has in addresses: ELOG's, or one like it.
-pub fn address_name(attachment: &Attachment, zone: i16) -> String {
-    match &attachment.elog {
-        Some(name) => name.clone(),
-        None => {
-            let plain = |c: char| if matches!(c, ' ' | ',' | ';' | '+' | '=' | '/') { '_' } else { c };
-            let name: String = attachment.name.chars().map(plain).collect();
-            format!("{}_{name}", date::stamp(attachment.added, zone).1)
-        }
-    }
+pub fn address_name(attachment: &Attachment) -> String {
+    attachment.elog.clone().unwrap_or_else(|| stored_name(attachment))
 }
 
 /// Where an attachment is.
 pub fn attachment_link(ask: &BookAsk<'_>, entry: &Entry, attachment: &Attachment) -> String {
-    let name = address_name(attachment, 0);
+    let name = address_name(attachment);
     ask.link(&entry.at.book, &format!("{}/{}", entry.at.id, escape(&name)))
 }
 

@@ -57,6 +57,16 @@ impl PostgresStore {
         })
     }
 
+    pub(super) fn make_lock(&self, at: &EntryRef, from: &str, (by, host): (&str, &str), time: Duration) -> Result<bool> {
+        self.write(|writing| {
+            let (shelf, now) = (writing.shelf(&at.book)?, now());
+            let until = now.0.saturating_add(i64::try_from(time.as_nanos()).unwrap_or(i64::MAX));
+            let sql = "UPDATE lock SET by = $4, host = $5, since = $6, until = $7 WHERE book = $1 AND id = $2 AND by = $3 AND until > $6";
+            let changed = writing.session.execute(sql, &[&shelf.num, &i64::from(at.id), &from, &by, &host, &now.0, &until])?;
+            Ok(changed == 1)
+        })
+    }
+
     pub(super) fn save(&self, draft: &Draft) -> Result<i64> {
         draft.content.check()?;
         let text = json(draft)?;

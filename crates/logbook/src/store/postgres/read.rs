@@ -46,6 +46,15 @@ impl PostgresStore {
         })
     }
 
+    pub(super) fn answers_to(&self, book: &str, to: &[u32]) -> Result<Vec<(u32, u32)>> {
+        self.read(|session| {
+            let shelf = shelf(session, book, false)?;
+            let to: Vec<i64> = to.iter().copied().map(i64::from).collect();
+            let sql = "SELECT parent, id FROM entry WHERE book = $1 AND parent = ANY($2) ORDER BY row";
+            session.query(sql, &[&shelf.num, &to])?.iter().map(|row| Ok((number(row, 0)?, number(row, 1)?))).collect()
+        })
+    }
+
     pub(super) fn whole_history(&self, at: &EntryRef) -> Result<Vec<Revision>> {
         self.read(|session| {
             let shelf = shelf(session, &at.book, false)?;

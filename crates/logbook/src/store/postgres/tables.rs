@@ -11,7 +11,7 @@ use super::{
     tokens,
 };
 use crate::{
-    attachment::{Sha, Upload},
+    attachment::{Attachment, Sha, Upload},
     book::{AttributeKind, Book},
     entry::{Change, Content, Draft, Entry, Lock, Tombstone},
     query::candidates::{MAX_ENDINGS, UNLEARNED},
@@ -234,6 +234,17 @@ impl Tables for Writing<'_> {
     fn last_row(&mut self, first: i64, last: i64) -> Result<Option<i64>> {
         let found = self.session.one("SELECT max(row) FROM entry WHERE row BETWEEN $1 AND $2", &[&first, &last])?;
         Ok(found.map_or(Ok(None), |row| row.try_get(0))?)
+    }
+
+    fn files_between(&mut self, first: i64, last: i64) -> Result<Vec<Attachment>> {
+        let sql = "SELECT attachments FROM entry WHERE row BETWEEN $1 AND $2 AND attachments <> '[]'";
+        let mut found = Vec::new();
+        for row in &self.session.query(sql, &[&first, &last])? {
+            let files: Vec<Attachment> =
+                serde_json::from_str(row.try_get(0)?).map_err(|error| StoreError::Damaged(format!("attachments: {error}")))?;
+            found.extend(files);
+        }
+        Ok(found)
     }
 
     fn tombstone(&mut self, shelf: &Shelf, id: u32) -> Result<Option<Tombstone>> {

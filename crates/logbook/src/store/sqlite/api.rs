@@ -40,6 +40,10 @@ impl Store for SqliteStore {
         self.write(|writing| writing.post(new, uploads, by))
     }
 
+    fn post_all(&self, new: Vec<(NewEntry, Option<usize>)>, by: &str) -> Result<Vec<EntryRef>> {
+        self.write(|writing| writing.post_all(new, by))
+    }
+
     fn entry(&self, at: &EntryRef) -> Result<Entry> {
         self.one_entry(at)
     }
@@ -68,12 +72,20 @@ impl Store for SqliteStore {
         self.whole_thread(at)
     }
 
+    fn answers(&self, book: &str, to: &[u32]) -> Result<Vec<(u32, u32)>> {
+        self.answers_to(book, to)
+    }
+
     fn lock(&self, at: &EntryRef, by: &str, host: &str, time: Duration) -> Result<Lock> {
         self.take_lock(at, by, host, time)
     }
 
     fn unlock(&self, at: &EntryRef, by: &str) -> Result<()> {
         self.give_lock_back(at, by)
+    }
+
+    fn hand_lock(&self, at: &EntryRef, from: &str, to: (&str, &str), time: Duration) -> Result<bool> {
+        self.make_lock(at, from, to, time)
     }
 
     fn locked(&self, at: &EntryRef) -> Result<Option<Lock>> {

@@ -50,6 +50,15 @@ impl SqliteStore {
         })
     }
 
+    pub(super) fn make_lock(&self, at: &EntryRef, from: &str, (by, host): (&str, &str), time: Duration) -> Result<bool> {
+        self.write(|writing| {
+            let (shelf, now) = (shelf(&writing.db, &at.book)?, now());
+            let until = now.0.saturating_add(i64::try_from(time.as_nanos()).unwrap_or(i64::MAX));
+            let sql = "UPDATE lock SET by = ?4, host = ?5, since = ?6, until = ?7 WHERE book = ?1 AND id = ?2 AND by = ?3 AND until > ?6";
+            Ok(writing.db.execute(sql, params![shelf.num, at.id, from, by, host, now.0, until])? == 1)
+        })
+    }
+
     pub(super) fn save(&self, draft: &Draft) -> Result<i64> {
         draft.content.check()?;
         self.write(|writing| {

@@ -47,6 +47,20 @@ impl SqliteStore {
         })
     }
 
+    pub(super) fn answers_to(&self, book: &str, to: &[u32]) -> Result<Vec<(u32, u32)>> {
+        self.read(|db| {
+            let (shelf, mut found) = (shelf(db, book)?, Vec::new());
+            let mut query = db.prepare_cached("SELECT id FROM entry WHERE book = ?1 AND parent = ?2 ORDER BY row")?;
+            for &parent in to {
+                let mut rows = query.query(params![shelf.num, parent])?;
+                while let Some(row) = rows.next()? {
+                    found.push((parent, row.get(0)?));
+                }
+            }
+            Ok(found)
+        })
+    }
+
     pub(super) fn whole_history(&self, at: &EntryRef) -> Result<Vec<Revision>> {
         self.read(|db| {
             let shelf = shelf(db, &at.book)?;

@@ -67,6 +67,18 @@ impl Tables for Writing<'_> {
         Ok(query.query_row([first, last], |row| row.get(0))?)
     }
 
+    fn files_between(&mut self, first: i64, last: i64) -> Result<Vec<Attachment>> {
+        let sql = "SELECT attachments FROM entry WHERE row BETWEEN ?1 AND ?2 AND attachments <> '[]'";
+        let mut query = self.db.prepare_cached(sql)?;
+        let (mut rows, mut found) = (query.query([first, last])?, Vec::new());
+        while let Some(row) = rows.next()? {
+            let files: Vec<Attachment> = serde_json::from_str(row.get_ref(0)?.as_str().unwrap_or_default())
+                .map_err(|error| StoreError::Damaged(format!("attachments: {error}")))?;
+            found.extend(files);
+        }
+        Ok(found)
+    }
+
     fn tombstone(&mut self, shelf: &Shelf, id: u32) -> Result<Option<Tombstone>> {
         tombstone(&self.db, shelf, id)
     }

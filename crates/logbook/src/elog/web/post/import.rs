@@ -1,7 +1,8 @@
 //! `CSV Import` and `XML Import`: what ELOG's exports hold becomes new entries of a book.
 //!
-//! All of a file is read and held against the book before the first entry is written, so that a file with a wrong line changes nothing. How much of a
-//! file there can be is bounded while it is read. Who goes away while it is written ends it: what is written by then stays. Entries get new numbers; in XML, answers answer what they answered. Attachments are named in such files and not in them, so they do not come along.
+//! All of a file is read and held against the book before the first entry is written, and then all is written in one transaction: a file is imported
+//! or it is not, and the answer says which. How much of a file there can be is bounded while it is read, because whoever else writes waits
+//! meanwhile. Entries get new numbers; in XML, answers answer what they answered. Attachments are named in such files and not in them, so they do not come along.
 
 use std::collections::HashMap;
 
@@ -16,7 +17,7 @@ use super::{
     content::{Reading, Wrong},
     refusal,
     submit::FUTURE,
-    transfer::{Refused, allowed, asked, failed},
+    transfer::{Refused, allowed, asked},
 };
 use crate::{
     elog::{
@@ -36,7 +37,7 @@ use crate::{
 };
 
 /// Entries of a file.
-const MAX_ENTRIES: usize = 100_000;
+const MAX_ENTRIES: usize = 20_000;
 /// Values of a file: each takes some hundred bytes while it is read, however short it is.
 const MAX_VALUES: usize = 1_000_000;
 /// Bytes of the name of a column or an element, which every entry has once more.
@@ -73,6 +74,8 @@ pub struct Row {
     pub parent: Option<u32>,
     /// When it was written, and in which zone.
     pub date: Option<(Time, i16)>,
+    /// What stands where its date should be, and is none.
+    pub bad_date: Option<String>,
 }
 
 /// Imports a file.
@@ -102,6 +105,9 @@ fn try_import(ask: &BookAsk<'_>, form: &Form, command: Command) -> Result<Respon
     let text = |text: &str| Raw(escaped(&format!("Error: {text}")));
     let mut contents = Vec::with_capacity(rows.len());
     for (nth, row) in rows.iter().enumerate() {
+        if let Some(bad) = &row.bad_date {
+            return nothing(nth, text(&format!("its date \"{bad}\" cannot be read")));
+        }
         if row.date.is_some_and(|(date, _)| date.0 > ask.now.0.saturating_add(FUTURE)) {
             return nothing(nth, text("its date is more than a day ahead"));
         }
@@ -115,27 +121,29 @@ fn try_import(ask: &BookAsk<'_>, form: &Form, command: Command) -> Result<Respon
         }
         contents.push(content);
     }
-    let mut ids: HashMap<u32, u32> = HashMap::new();
-    let count = rows.len();
-    for (nth, (row, content)) in rows.into_iter().zip(contents).enumerate() {
-        if ask.stop.why().is_some() {
-            return wrong(format!("it was stopped: the first {nth} of {count} entries are imported"));
-        }
-        let (date, zone) = row.date.unwrap_or((ask.now, zone));
-        let parent = row.parent.and_then(|parent| ids.get(&parent).copied());
-        let new = NewEntry { book: ask.book.name.clone(), parent, content, date: Some(date), zone };
-        let at = match ask.site.store().post(new, vec![], ask.by()) {
-            Ok(at) => at,
-            Err(error) if nth == 0 => return Err(failed(ask, &error)),
-            Err(error) => {
-                let text = format!("Error: entry {} of the file was not written: the {nth} before it are imported", nth + 1);
-                let mut answer = layout::error(ask, StatusCode::INTERNAL_SERVER_ERROR, &text);
-                answer.extensions_mut().insert(Failure(error.to_string()));
-                return Ok(answer);
-            }
-        };
-        row.id.map(|id| ids.insert(id, at.id));
+    if ask.stop.why().is_some() {
+        return wrong("it was stopped. Nothing was imported".to_owned());
     }
+    let mut places: HashMap<u32, usize> = HashMap::new();
+    let mut new = Vec::with_capacity(rows.len());
+    for (nth, (row, content)) in rows.into_iter().zip(contents).enumerate() {
+        let (date, zone) = row.date.unwrap_or((ask.now, zone));
+        let parent = row.parent.and_then(|parent| places.get(&parent).copied());
+        new.push((NewEntry { book: ask.book.name.clone(), parent: None, content, date: Some(date), zone }, parent));
+        row.id.map(|id| places.insert(id, nth));
+    }
+    let count = match ask.site.store().post_all(new, ask.by()) {
+        Ok(posted) => posted.len(),
+        Err(error) => {
+            let status = ask.failed(&error).status();
+            let why = if status.is_server_error() { "the logbook's store failed".to_owned() } else { error.to_string() };
+            let mut answer = layout::error(ask, status, &format!("Error: {why}. Nothing was imported"));
+            if status.is_server_error() {
+                answer.extensions_mut().insert(Failure(error.to_string()));
+            }
+            return Ok(answer);
+        }
+    };
     let mut body = String::new();
     put!(&mut body, "<p class=\"dlgframe\">{} entries imported. <a href=\"./\">To the list</a></p>\n", count);
     Ok(Page::new(ask, "Import", body).answer(StatusCode::OK))
@@ -179,7 +187,7 @@ pub fn csv(text: &str, zone: i16) -> Result<Vec<Row>, String> {
         for (name, value) in names.iter().zip(line) {
             match name.to_ascii_lowercase().as_str() {
                 "message id" => row.id = value.trim().parse().ok(),
-                "date" => row.date = when(&value, zone),
+                "date" => row.dated(&value, zone),
                 _ => row.fields.push(((*name).to_owned(), value)),
             }
         }
@@ -326,10 +334,17 @@ fn resolved(entity: &BytesRef<'_>) -> Option<char> {
 }
 
 impl Row {
+    /// Without a date an entry is of now; what cannot be read as one is none.
+    fn dated(&mut self, text: &str, zone: i16) {
+        self.date = when(text, zone);
+        self.bad_date =
+            Some(text.trim().chars().take(40).collect()).filter(|bad: &String| self.date.is_none() && !bad.is_empty());
+    }
+
     fn element(&mut self, name: &str, value: String, zone: i16) {
         match name {
             "MID" => self.id = value.trim().parse().ok(),
-            "DATE" => self.date = when(&value, zone),
+            "DATE" => self.dated(&value, zone),
             "IN_REPLY_TO" => self.parent = value.trim().parse().ok(),
             "REPLY_TO" | "ATTACHMENT" => {}
             "ENCODING" => self.fields.push(("encoding".to_owned(), value)),
@@ -390,12 +405,12 @@ mod tests {
 
     #[test]
     fn a_file_is_bounded_while_it_is_read() {
-        let most = 100_000;
+        let most = 20_000;
         let table = |lines: usize| format!("A\n{}", "x\n".repeat(lines));
         assert_eq!(csv(&table(most), 0).map(|rows| rows.len()), Ok(most));
         assert_eq!(csv(table(most).trim_end(), 0).map(|rows| rows.len()), Ok(most));
         for text in [table(most + 1), format!("{}x", table(most))] {
-            assert_eq!(csv(&text, 0), Err("more than 100000 entries".to_owned()));
+            assert_eq!(csv(&text, 0), Err("more than 20000 entries".to_owned()));
         }
         assert_eq!(csv(&format!("A\n{}x\n", "\n".repeat(1 << 20)), 0).map(|rows| rows.len()), Ok(1), "empty lines are none");
         let wide = format!("{}\n", "A,".repeat(999));
@@ -405,7 +420,7 @@ mod tests {
         assert!(csv(&format!("{}\nx\n", "A".repeat(201)), 0).unwrap_err().contains("201 bytes"));
         let list = |entries: usize| format!("<ELOG_LIST>{}</ELOG_LIST>", "<ENTRY></ENTRY>".repeat(entries));
         assert_eq!(xml(&list(most), 0).map(|rows| rows.len()), Ok(most));
-        assert_eq!(xml(&list(most + 1), 0), Err("more than 100000 entries".to_owned()));
+        assert_eq!(xml(&list(most + 1), 0), Err("more than 20000 entries".to_owned()));
         let values = format!("<ELOG_LIST><ENTRY>{}</ENTRY></ELOG_LIST>", "<A></A>".repeat(1_000_001));
         assert_eq!(xml(&values, 0), Err("more than 1000000 values".to_owned()));
         assert!(

@@ -7,7 +7,7 @@ use tampu_types::Time;
 
 use super::{
     content::{Reading, Wrong},
-    refusal,
+    guest_with, refusal,
     transfer::{Refused, allowed, asked, failed, may_change},
 };
 use crate::{
@@ -25,7 +25,7 @@ use crate::{
             settings::Occasion,
             subst::Names,
         },
-        written::{another, stamped, stored_name},
+        written::{stamped, stored_name},
     },
     entry::{Content, Draft, Entry, EntryRef, NewEntry},
     people::{Resource, Verb},
@@ -35,9 +35,11 @@ use crate::{
 
 /// How much later than now an entry may be said to be.
 pub(super) const FUTURE: i64 = 86_400_000_000_000;
+/// How long an entry is locked for who changes it past a lock, if the process ends meanwhile.
+const CHANGING: Duration = Duration::from_secs(60);
 
 /// What is to be done.
-struct Task {
+pub(super) struct Task {
     occasion: Occasion,
     /// The entry that is edited.
     old: Option<Entry>,
@@ -45,6 +47,13 @@ struct Task {
     parent: Option<u32>,
     /// Whether a page of ours asks.
     by_page: bool,
+}
+
+impl Task {
+    /// A change of this entry; what the form does not speak of stays.
+    pub(super) fn editing(old: Entry) -> Task {
+        Task { occasion: Occasion::Edit, old: Some(old), parent: None, by_page: false }
+    }
 }
 
 /// `cmd=Submit`, and `cmd=Save` for a draft.
@@ -119,7 +128,7 @@ fn task(ask: &BookAsk<'_>, form: &Form) -> Result<Task, Refused> {
     Ok(Task { occasion, old: None, parent, by_page })
 }
 
-fn reading<'a>(ask: &'a BookAsk<'_>, form: &'a Form, task: &'a Task) -> Reading<'a> {
+pub(super) fn reading<'a>(ask: &'a BookAsk<'_>, form: &'a Form, task: &'a Task) -> Reading<'a> {
     Reading {
         form,
         book: &ask.book,
@@ -142,6 +151,7 @@ fn shown(form: &Form, task: &Task, content: Content, error: Option<String>) -> S
         draft: form.text("draft_id").parse().ok(),
         suppress: form.is("suppress"),
         resubmit: form.is("resubmit"),
+        lock_key: form.get(form::LOCK_KEY).map(str::to_owned),
     }
 }
 
@@ -197,7 +207,7 @@ fn keep(ask: &BookAsk<'_>, form: &Form, task: &Task, content: Content) -> Result
 }
 
 /// What `Subst` makes of the values.
-fn substituted(ask: &BookAsk<'_>, task: &Task, mut content: Content) -> Result<Content, Refused> {
+pub(super) fn substituted(ask: &BookAsk<'_>, task: &Task, mut content: Content) -> Result<Content, Refused> {
     let (book, settings, zone) = (&ask.book, &ask.settings, &ask.site.config.zone);
     let values: Vec<(String, String)> = content.attributes.iter().map(|said| (said.name.clone(), said.joined())).collect();
     let value = |name: &str| values.iter().find(|(known, _)| same_name(known, name)).map(|(_, value)| value.as_str());
@@ -254,7 +264,7 @@ fn numbered(ask: &BookAsk<'_>, name: &str, pattern: &str) -> Result<String, Refu
 }
 
 /// A substitution can leave nothing where something is required.
-fn missing_after(ask: &BookAsk<'_>, content: &Content) -> Option<Wrong> {
+pub(super) fn missing_after(ask: &BookAsk<'_>, content: &Content) -> Option<Wrong> {
     let empty = |name: &str| content.attribute(name).is_none_or(|said| said.values.iter().all(|value| value.trim().is_empty()));
     ask.book.attributes.iter().find(|def| def.required && empty(&def.name)).map(|def| Wrong::Missing(def.name.clone()))
 }
@@ -294,10 +304,8 @@ fn attach(
     let mut uploads = Vec::with_capacity(files.len());
     for file in files {
         let attachment = file.upload.attachment(&file.name, ask.now);
-        let mut stored = stamped(&attachment.name, ask.now, minutes);
-        while content.attachments.iter().any(|known| stored_name(known) == stored) {
-            stored = another(&stored);
-        }
+        // Where another file has this name the store finds it one of its own.
+        let stored = stamped(&attachment.name, ask.now, minutes);
         content.attachments.push(Attachment { elog: Some(stored), ..attachment });
         uploads.push(file.upload);
     }
@@ -330,8 +338,8 @@ fn expected(ask: &BookAsk<'_>, form: &Form, old: &Entry) -> Result<u32, Refused>
     }
 }
 
-/// Does what a lock of somebody else's forbids, if the form says so: whoever says so does not wait for somebody who has the form open. That one is told
-/// when sending it; if it could not be done, the lock is theirs again.
+/// Does what a lock forbids to others: one of this form's own, or somebody else's, if the form says that it does not wait for who has the form open. That
+/// one is told when sending it. Meanwhile the lock is the changer's, so that nobody comes between; if it could not be done, it is theirs again.
 fn past_lock(
     ask: &BookAsk<'_>,
     form: &Form,
@@ -339,22 +347,33 @@ fn past_lock(
     change: impl FnOnce() -> crate::store::Result<()>,
 ) -> Result<(), Refused> {
     let store = ask.site.store();
-    let lock = match form.is("skiplock") {
-        true => store.locked(&old.at).map_err(|error| failed(ask, &error))?.filter(|lock| lock.by != ask.by()),
-        false => None,
-    };
-    if let Some(lock) = &lock {
-        store.unlock(&old.at, &lock.by).map_err(|error| failed(ask, &error))?;
+    let lock = store.locked(&old.at).map_err(|error| failed(ask, &error))?.filter(|lock| lock.by != ask.by());
+    let own = holder(ask, form);
+    let mut passed = lock.filter(|lock| lock.by == own || form.is("skiplock"));
+    if let Some(lock) = &passed {
+        let to = (ask.by(), &*ask.caller.from.to_string());
+        if !store.hand_lock(&old.at, &lock.by, to, CHANGING).map_err(|error| failed(ask, &error))? {
+            // It was given back, or its time was over, in this moment.
+            passed = None;
+        }
     }
     let Err(error) = change() else { return Ok(()) };
-    if let Some(lock) = lock {
+    if let Some(lock) = passed {
         let left = u64::try_from(lock.until.0.saturating_sub(ask.now.0)).unwrap_or(0);
-        // Somebody can have taken it meanwhile; what could not be done is what is told.
-        let _ = store.lock(&old.at, &lock.by, &lock.host, Duration::from_nanos(left));
+        // What could not be done is what is told.
+        let _ = store.hand_lock(&old.at, ask.by(), (&lock.by, &lock.host), Duration::from_nanos(left));
     }
     match error {
         StoreError::Changed { .. } => Err(Box::new(changed(ask, old))),
         error => Err(failed(ask, &error)),
+    }
+}
+
+/// By whom the lock is that a form was opened with: guests have no name, so each form of theirs has a key of its own.
+pub(super) fn holder(ask: &BookAsk<'_>, form: &Form) -> String {
+    match form.text(form::LOCK_KEY) {
+        key if ask.caller.login.is_empty() && !key.is_empty() => guest_with(key),
+        _ => ask.by().to_owned(),
     }
 }
 
@@ -378,7 +397,8 @@ fn resubmit(ask: &BookAsk<'_>, form: &Form, old: &Entry, content: Content, uploa
         return Err(Box::new(layout::error(ask, StatusCode::CONFLICT, text)));
     }
     expected(ask, form, old)?;
-    let lock = store.locked(&old.at).map_err(|error| failed(ask, &error))?.filter(|lock| lock.by != ask.by());
+    let own = [ask.by().to_owned(), holder(ask, form)];
+    let lock = store.locked(&old.at).map_err(|error| failed(ask, &error))?.filter(|lock| !own.contains(&lock.by));
     if let Some(lock) = lock.filter(|_| !form.is("skiplock")) {
         return Err(failed(ask, &StoreError::Locked { at: old.at.clone(), lock: Box::new(lock) }));
     }

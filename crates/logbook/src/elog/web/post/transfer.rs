@@ -74,7 +74,7 @@ pub(super) fn failed(ask: &BookAsk<'_>, error: &StoreError) -> Refused {
 }
 
 /// An entry and all answers to it.
-fn family(ask: &BookAsk<'_>, id: u32) -> Result<Vec<Entry>, Refused> {
+pub(super) fn family(ask: &BookAsk<'_>, id: u32) -> Result<Vec<Entry>, Refused> {
     let at = EntryRef::new(&ask.book.name, id);
     let thread = ask.site.store().thread(&at).map_err(|error| failed(ask, &error))?;
     let mut ids = vec![id];
@@ -137,7 +137,7 @@ fn confirmation(ask: &BookAsk<'_>, id: u32, answers: usize) -> Response {
 }
 
 /// The fields that every form here has.
-fn hidden(ask: &BookAsk<'_>, command: Command) -> String {
+pub(super) fn hidden(ask: &BookAsk<'_>, command: Command) -> String {
     let mut out = String::new();
     put!(&mut out, "<input type=\"hidden\" name=\"{}\" value=\"{}\">\n", csrf::FIELD, csrf::token(ask.site, ask.caller));
     put!(&mut out, "<input type=\"hidden\" name=\"cmd\" value=\"{}\">\n", command.name());

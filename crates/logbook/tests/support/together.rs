@@ -1,0 +1,86 @@
+//! What every store has to do where several things have to happen at one moment, or not at all.
+
+use std::time::Duration;
+
+use tampu_logbook::{
+    entry::{Change, EntryRef, NewEntry},
+    store::{MAX_ATTACHMENT, Store, StoreError},
+};
+use tampu_types::Time;
+
+use super::support::{entry, ids, shift_book};
+
+pub fn several_posts_are_one(store: &dyn Store) {
+    store.put_book(&shift_book("A")).unwrap();
+    let first = store.post(entry("A", "Zoe", "s", "before"), vec![], "zoe").unwrap();
+    let one = |text: &str| entry("A", "Zoe", "s", text);
+    let new = vec![
+        (one("one"), None),
+        (one("two"), Some(0)),
+        (NewEntry { parent: Some(first.id), ..one("three") }, None),
+        (one("four"), Some(1)),
+    ];
+    let posted: Vec<u32> = store.post_all(new, "max").unwrap().into_iter().map(|at| at.id).collect();
+    assert_eq!(posted, [2, 3, 4, 5]);
+    let of = |id: u32| {
+        let entry = store.entry(&EntryRef::new("A", id)).unwrap();
+        (entry.parent, entry.thread, entry.by)
+    };
+    let max = || "max".to_owned();
+    let expected = [(None, 2, max()), (Some(2), 2, max()), (Some(1), 1, max()), (Some(3), 2, max())];
+    assert_eq!(posted.iter().map(|id| of(*id)).collect::<Vec<_>>(), expected);
+    assert_eq!(store.history(&EntryRef::new("A", 5)).unwrap()[0].what, Change::Posted);
+    let mut answers = store.answers("A", &[1, 2, 3, 5, 99]).unwrap();
+    answers.sort_unstable();
+    assert_eq!(answers, [(1, 4), (2, 3), (3, 5)]);
+    // One that cannot be takes the others with it.
+    let bad = vec![(one("lost"), None), (NewEntry { zone: i16::MAX, ..one("lost") }, None)];
+    assert!(matches!(store.post_all(bad, "max"), Err(StoreError::Invalid(_))));
+    assert_eq!((ids(store, "lost"), store.books().unwrap()[0].entries), (vec![], 5));
+    assert_eq!(store.post_all(vec![], "max").unwrap(), []);
+    assert_eq!(store.post(one("next"), vec![], "zoe").unwrap().id, 6);
+    assert_eq!(store.check(&mut |_, _| true).unwrap(), [""; 0]);
+}
+
+pub fn a_lock_is_handed_on(store: &dyn Store) {
+    store.put_book(&shift_book("A")).unwrap();
+    let at = store.post(entry("A", "Zoe", "s", "text"), vec![], "zoe").unwrap();
+    let hour = Duration::from_secs(3600);
+    assert!(!store.hand_lock(&at, "zoe", ("max", "pc8"), hour).unwrap(), "nobody has it");
+    store.lock(&at, "zoe", "pc7", hour).unwrap();
+    assert!(!store.hand_lock(&at, "kim", ("max", "pc8"), hour).unwrap(), "it is not kim's");
+    assert!(store.hand_lock(&at, "zoe", ("max", "pc8"), hour).unwrap());
+    let lock = store.locked(&at).unwrap().unwrap();
+    assert_eq!((lock.by.as_str(), lock.host.as_str()), ("max", "pc8"));
+    assert!(matches!(store.lock(&at, "zoe", "pc7", hour), Err(StoreError::Locked { .. })));
+    assert!(store.hand_lock(&at, "max", ("zoe", "pc7"), Duration::ZERO).unwrap());
+    assert!(!store.hand_lock(&at, "zoe", ("max", "pc8"), hour).unwrap(), "its time is over");
+}
+
+pub fn files_of_one_name_and_second_have_addresses_of_their_own(store: &dyn Store) {
+    store.put_book(&shift_book("A")).unwrap();
+    let added = Time(1_221_000_000_500_000_000);
+    let post = |names: &[&str]| {
+        let mut new = entry("A", "Zoe", "s", "text");
+        let upload = |nth: usize| store.upload(&mut &[nth as u8, names.len() as u8][..], MAX_ATTACHMENT).unwrap();
+        let uploads: Vec<_> = (0..names.len()).map(upload).collect();
+        new.content.attachments = uploads.iter().zip(names).map(|(upload, name)| upload.attachment(name, added)).collect();
+        store.post(new, uploads, "zoe").unwrap()
+    };
+    let elog = |at: &EntryRef| -> Vec<Option<String>> {
+        store.entry(at).unwrap().content.attachments.into_iter().map(|file| file.elog).collect()
+    };
+    let named = |name: &str| Some(format!("080909_224000_{name}"));
+    let first = post(&["image.png", "image.png", "b.tar.gz", "image.png"]);
+    assert_eq!(elog(&first), [None, named("image_1.png"), None, named("image_1_1.png")]);
+    assert_eq!(elog(&post(&["image.png"])), [named("image_1_1_1.png")]);
+    assert_eq!(elog(&post(&["b.tar.gz", "c.png"])), [named("b_1.tar.gz"), None]);
+    // What an entry has keeps its name; what comes to it later finds those.
+    let before = store.entry(&first).unwrap();
+    let mut content = before.content.clone();
+    let upload = store.upload(&mut &b"later"[..], MAX_ATTACHMENT).unwrap();
+    content.attachments.remove(0);
+    content.attachments.push(upload.attachment("c.png", added));
+    store.edit(&first, content, vec![upload], "zoe", None).unwrap();
+    assert_eq!(elog(&first), [named("image_1.png"), None, named("image_1_1.png"), named("c_1.png")]);
+}
