@@ -25,8 +25,9 @@ fn long_text(site: &Site, book: impl Fn(&[&str])) {
 fn spent(pid: i32) -> Duration {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     // Behind the name, which may have blanks: the 12th and 13th, in hundredths of a second.
-    let fields: Vec<u64> = stat.rsplit(") ").next().unwrap_or_default().split(' ').filter_map(|one| one.parse().ok()).collect();
-    Duration::from_millis(fields.get(10..12).map_or(0, |times| times.iter().sum::<u64>() * 10))
+    let fields: Vec<&str> = stat.rsplit(") ").next().unwrap_or_default().split(' ').collect();
+    let hundredths: u64 = fields.iter().skip(11).take(2).map(|one| one.parse::<u64>().unwrap_or(0)).sum();
+    Duration::from_millis(hundredths * 10)
 }
 
 /// Waits until a process has worked for longer than it takes to begin.
