@@ -162,6 +162,7 @@ impl From<StoreError> for Problem {
             StoreError::Changed { .. } => problem(StatusCode::PRECONDITION_FAILED, "changed")
                 .at("header If-Match")
                 .help("read the entry again and put your change into what it says now"),
+            StoreError::Answered(_) => problem(StatusCode::CONFLICT, "changed").help("read its thread again, and ask again"),
             StoreError::RecordChanged { .. } => problem(StatusCode::CONFLICT, "changed").help("read it again"),
             StoreError::Locked { .. } => {
                 problem(StatusCode::LOCKED, "locked").help("wait until the lock ends, or ask who holds it")
