@@ -68,6 +68,9 @@ pub enum StoreError {
         /// What it is.
         is: u32,
     },
+    /// It has an answer that was not there when somebody looked.
+    #[error("entry {0} was answered meanwhile: look at it again")]
+    Answered(EntryRef),
     /// Somebody else is editing it.
     #[error("entry {at} is being edited by {} on {} since {}", .lock.by, .lock.host, .lock.since)]
     Locked {
@@ -271,6 +274,14 @@ pub trait Store: Send + Sync {
     fn copy(&self, at: &EntryRef, to: &str, by: &str, replies: bool) -> Result<EntryRef>;
     /// Takes the entry, and with `replies` all answers to it, to another book; its history goes along. Returns where the first is.
     fn move_to(&self, at: &EntryRef, to: &str, by: &str, replies: bool) -> Result<EntryRef>;
+    /// Deletes an entry and all answers to it, if they are these: what came since somebody has looked is not theirs to delete unseen.
+    fn delete_seen(&self, at: &EntryRef, by: &str, seen: &[u32]) -> Result<u64> {
+        self.delete(at, by, seen.len() > 1)
+    }
+    /// Takes an entry and all answers to it to another book, if they are these.
+    fn move_seen(&self, at: &EntryRef, to: &str, by: &str, seen: &[u32]) -> Result<EntryRef> {
+        self.move_to(at, to, by, seen.len() > 1)
+    }
     /// All that happened to an entry, the first first; also to one that was deleted.
     fn history(&self, at: &EntryRef) -> Result<Vec<Revision>>;
     /// The whole thread an entry belongs to, by date.

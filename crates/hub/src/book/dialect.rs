@@ -63,8 +63,8 @@ fn work(method: &Method, path: &str, query: &str) -> (Kind, bool) {
     match address::path(path).1 {
         Place::List(_) if query.get("mode").and_then(Format::named).is_some() => (Kind::Export, false),
         Place::List(Part::All) => (Kind::Export, false),
-        Place::List(Part::Last(_) | Part::Past(_)) => (Kind::Search, false),
-        Place::List(Part::Default | Part::Page(_)) | Place::Rss | Place::Calendar => (Kind::Search, true),
+        Place::List(Part::Past(_)) => (Kind::Search, false),
+        Place::List(Part::Default | Part::Page(_) | Part::Last(_)) | Place::Rss | Place::Calendar => (Kind::Search, true),
         // A file's bytes are sent as they are read; it is looked for within the time of a search.
         _ => (Kind::Quick, true),
     }
@@ -193,6 +193,7 @@ mod tests {
             ("/Shift/", "subtext=HV.*trip", (Kind::Search, true)),
             ("/Shift/page3", "sort=Author", (Kind::Search, true)),
             ("/Shift/past7", "", (Kind::Search, false)),
+            ("/Shift/last20", "", (Kind::Search, true)),
             ("/Shift/page", "", (Kind::Export, false)),
             ("/Shift/page3", "mode=full", (Kind::Search, true)),
             ("/Shift/page3", "mode=CSV2", (Kind::Export, false)),

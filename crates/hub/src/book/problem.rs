@@ -126,6 +126,12 @@ impl From<PeopleError> for Problem {
             PeopleError::User(_) | PeopleError::Password(_) | PeopleError::Invalid(_) => {
                 Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", text).at("body")
             }
+            // Where it is and why it does not answer is not for everybody.
+            PeopleError::Elsewhere(_) => {
+                let detail = "the place that knows this login does not answer";
+                let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "no-answer", detail).help("try again later");
+                Problem { retry: Some(10), ..problem }
+            }
             PeopleError::Random(_) => Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "failed", text),
         }
     }
@@ -162,6 +168,7 @@ impl From<StoreError> for Problem {
             StoreError::Changed { .. } => problem(StatusCode::PRECONDITION_FAILED, "changed")
                 .at("header If-Match")
                 .help("read the entry again and put your change into what it says now"),
+            StoreError::Answered(_) => problem(StatusCode::CONFLICT, "changed").help("read its thread again, and ask again"),
             StoreError::RecordChanged { .. } => problem(StatusCode::CONFLICT, "changed").help("read it again"),
             StoreError::Locked { .. } => {
                 problem(StatusCode::LOCKED, "locked").help("wait until the lock ends, or ask who holds it")

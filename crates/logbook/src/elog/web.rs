@@ -409,7 +409,9 @@ impl<'a> Ask<'a> {
             StoreError::Invalid(_) | StoreError::OtherSearch | StoreError::NoBlob(_) => {
                 (StatusCode::BAD_REQUEST, error.to_string())
             }
-            StoreError::Changed { .. } | StoreError::Locked { .. } => (StatusCode::OK, error.to_string()),
+            StoreError::Changed { .. } | StoreError::Answered(_) | StoreError::Locked { .. } => {
+                (StatusCode::OK, error.to_string())
+            }
             StoreError::Full(_) => (StatusCode::INSUFFICIENT_STORAGE, error.to_string()),
             full if full.is_disk_full() => {
                 (StatusCode::INSUFFICIENT_STORAGE, "The disk of the logbook is full; nothing was changed".to_owned())

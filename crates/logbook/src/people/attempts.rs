@@ -6,7 +6,9 @@
 //! [`LOGIN_MOST`], and whoever has been let in from elsewhere stays.
 
 use std::{
+    borrow::Borrow,
     collections::HashMap,
+    hash::Hash,
     net::{IpAddr, Ipv6Addr},
     sync::{Mutex, PoisonError},
     time::{Duration, Instant},
@@ -70,11 +72,13 @@ impl Attempts {
     /// The password was right: nothing is held against the login any longer, and not this try against the address.
     pub fn right(&self, login: &str, from: IpAddr) {
         self.logins.lock().unwrap_or_else(PoisonError::into_inner).remove(login);
-        let mut addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(tries) = addresses.get_mut(&place(from)) {
-            tries.wrong = tries.wrong.saturating_sub(1);
-            tries.until = tries.last;
-        }
+        take_back(&mut self.addresses.lock().unwrap_or_else(PoisonError::into_inner), &place(from));
+    }
+
+    /// It could not be found out whether the password was right: that is held against nobody.
+    pub fn unknown(&self, login: &str, from: IpAddr) {
+        take_back(&mut self.addresses.lock().unwrap_or_else(PoisonError::into_inner), &place(from));
+        take_back(&mut self.logins.lock().unwrap_or_else(PoisonError::into_inner), login);
     }
 
     /// How many logins and addresses are remembered.
@@ -85,7 +89,14 @@ impl Attempts {
     }
 }
 
-fn count<K: std::hash::Hash + Eq + Clone>(tries: &mut HashMap<K, Tries>, key: K, free: u32, most: Duration, now: Instant) {
+fn take_back<K: Hash + Eq + Borrow<Q>, Q: Hash + Eq + ?Sized>(tries: &mut HashMap<K, Tries>, key: &Q) {
+    if let Some(tries) = tries.get_mut(key) {
+        tries.wrong = tries.wrong.saturating_sub(1);
+        tries.until = tries.last;
+    }
+}
+
+fn count<K: Hash + Eq + Clone>(tries: &mut HashMap<K, Tries>, key: K, free: u32, most: Duration, now: Instant) {
     if tries.len() >= REMEMBERED && !tries.contains_key(&key) {
         tries.retain(|_, tries| now.saturating_duration_since(tries.last) < FORGET);
         if tries.len() >= REMEMBERED

@@ -152,6 +152,9 @@ pub enum PeopleError {
     /// Something else that cannot be.
     #[error("{0}")]
     Invalid(String),
+    /// Another place that knows users does not answer.
+    #[error("the place that knows this login does not answer: {0}")]
+    Elsewhere(io::Error),
     /// The store.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -474,7 +477,7 @@ impl People {
         let found = match &kept {
             Some(kept) => self.is_password(kept, password).then_some(user).flatten(),
             None => {
-                let other = self.ask_others(login, password)?;
+                let other = self.ask_others(login, password).inspect_err(|_| self.attempts.unknown(login, from))?;
                 if other.is_none() {
                     self.is_password(&Password::nobodys(), password);
                 }
@@ -498,7 +501,7 @@ impl People {
 
     fn ask_others(&self, login: &str, password: &str) -> Result<Option<User>> {
         for other in &self.others {
-            if let Some(told) = other.authenticate(login, password)? {
+            if let Some(told) = other.authenticate(login, password).map_err(PeopleError::Elsewhere)? {
                 let User { full_name, email, groups, .. } = told;
                 let new = |user: &mut User| {
                     (user.full_name, user.email, user.groups) = (full_name.clone(), email.clone(), groups.clone());

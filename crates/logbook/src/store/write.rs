@@ -213,9 +213,11 @@ pub trait Write: Tables + Sized {
         Ok(family)
     }
 
-    fn delete(&mut self, at: &EntryRef, by: &str, replies: bool) -> Result<u64> {
+    /// Where it is said which were `seen`, there are no others.
+    fn delete(&mut self, at: &EntryRef, by: &str, replies: bool, seen: Option<&[u32]>) -> Result<u64> {
         let shelf = self.shelf(&at.book)?;
         let family = self.family(&shelf, at.id, replies)?;
+        refuse_unseen(&shelf, at.id, &family, seen)?;
         for &id in &family {
             let (row, entry) = self.present(&shelf, id)?;
             self.refuse_if_locked(&shelf, &entry.at, by)?;
@@ -244,6 +246,13 @@ pub trait Write: Tables + Sized {
             }
         }
         Ok(())
+    }
+
+    fn move_to(&mut self, at: &EntryRef, to: &str, by: &str, replies: bool, seen: Option<&[u32]>) -> Result<EntryRef> {
+        let from = self.shelf(&at.book)?;
+        let family = self.family(&from, at.id, replies)?;
+        refuse_unseen(&from, at.id, &family, seen)?;
+        self.copy(at, to, by, replies, true)
     }
 
     fn copy(&mut self, at: &EntryRef, to: &str, by: &str, replies: bool, moving: bool) -> Result<EntryRef> {
@@ -283,6 +292,12 @@ pub trait Write: Tables + Sized {
         }
         Ok(EntryRef::new(&target.book.name, new_ids[&at.id]))
     }
+}
+
+/// An answer that nobody had seen stops what is done to all of them.
+fn refuse_unseen(shelf: &Shelf, id: u32, family: &[u32], seen: Option<&[u32]>) -> Result<()> {
+    let is_new = |id: &u32| seen.is_some_and(|seen| !seen.contains(id));
+    if family.iter().any(is_new) { Err(StoreError::Answered(EntryRef::new(&shelf.book.name, id))) } else { Ok(()) }
 }
 
 /// Attributes in the book's order and spelling, the ones it does not have after them.

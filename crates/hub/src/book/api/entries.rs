@@ -304,11 +304,17 @@ fn change(call: &mut Call<'_>, act: impl Fn(&mut Content) -> Result<(), Problem>
 fn delete(call: &mut Call<'_>) -> Result<Answer, Problem> {
     let replies = call.flag("replies")?;
     let entry = readable(call)?;
-    for gone in family(call, &entry, replies)? {
-        call.ask(Verb::Delete, Resource::Entry(&gone))?;
-    }
-    let deleted = call.api.store.delete(&entry.at, &call.by(), replies)?;
+    let seen = may_delete(call, &entry, replies)?;
+    let (store, by) = (&call.api.store, call.by());
+    let deleted = if replies { store.delete_seen(&entry.at, &by, &seen)? } else { store.delete(&entry.at, &by, false)? };
     ok(&Deleted { deleted })
+}
+
+/// Refuses who may not delete an entry and, where they are wanted, all answers to it; tells which these are. An answer that comes afterwards
+/// may be one they may not delete.
+fn may_delete(call: &Call<'_>, entry: &Entry, replies: bool) -> Result<Vec<u32>, Problem> {
+    let ask = |one: Entry| call.ask(Verb::Delete, Resource::Entry(&one)).map(|()| one.at.id);
+    family(call, entry, replies)?.into_iter().map(ask).collect()
 }
 
 /// An entry and, where they are wanted, all answers to it.
@@ -333,13 +339,14 @@ fn take_along(call: &mut Call<'_>, moving: bool) -> Result<Answer, Problem> {
     let Target { to, replies } = call.json()?;
     let entry = readable(call)?;
     call.ask(Verb::Post, Resource::Book(&to))?;
-    if moving && !same_name(&to, &entry.at.book) {
-        for gone in family(call, &entry, replies)? {
-            call.ask(Verb::Delete, Resource::Entry(&gone))?;
-        }
-    }
+    let leaves = moving && !same_name(&to, &entry.at.book);
+    let seen = if leaves { may_delete(call, &entry, replies)? } else { vec![] };
     let (store, by) = (&call.api.store, call.by());
-    let at = if moving { store.move_to(&entry.at, &to, &by, replies)? } else { store.copy(&entry.at, &to, &by, replies)? };
+    let at = match (moving, replies) {
+        (true, true) if leaves => store.move_seen(&entry.at, &to, &by, &seen)?,
+        (true, _) => store.move_to(&entry.at, &to, &by, replies)?,
+        (false, _) => store.copy(&entry.at, &to, &by, replies)?,
+    };
     let revision = store.entry(&at)?.revision;
     revised(StatusCode::CREATED, at, revision)
 }

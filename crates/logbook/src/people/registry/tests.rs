@@ -169,6 +169,25 @@ impl Authenticate for Elsewhere {
     }
 }
 
+struct Unreachable;
+
+impl Authenticate for Unreachable {
+    fn authenticate(&self, _login: &str, _password: &str) -> io::Result<Option<User>> {
+        Err(io::ErrorKind::ConnectionRefused.into())
+    }
+}
+
+#[test]
+fn a_place_that_does_not_answer_is_held_against_nobody() {
+    let (_dir, people) = with_zoe();
+    let people = people.with(Box::new(Unreachable));
+    for n in 0..50 {
+        let error = people.log_in("max", "from elsewhere", HOME).unwrap_err();
+        assert!(matches!(&error, PeopleError::Elsewhere(_)) && error.to_string().contains("does not answer"), "{n}: {error}");
+    }
+    assert!(people.log_in("zoe", "wrong again", HOME).is_err_and(|error| matches!(error, PeopleError::Wrong)));
+}
+
 #[test]
 fn others_may_know_users_too() {
     let (_dir, people) = with_zoe();

@@ -53,7 +53,11 @@ impl Store for SqliteStore {
     }
 
     fn delete(&self, at: &EntryRef, by: &str, replies: bool) -> Result<u64> {
-        self.write(|writing| writing.delete(at, by, replies))
+        self.write(|writing| writing.delete(at, by, replies, None))
+    }
+
+    fn delete_seen(&self, at: &EntryRef, by: &str, seen: &[u32]) -> Result<u64> {
+        self.write(|writing| writing.delete(at, by, true, Some(seen)))
     }
 
     fn copy(&self, at: &EntryRef, to: &str, by: &str, replies: bool) -> Result<EntryRef> {
@@ -61,7 +65,11 @@ impl Store for SqliteStore {
     }
 
     fn move_to(&self, at: &EntryRef, to: &str, by: &str, replies: bool) -> Result<EntryRef> {
-        self.write(|writing| writing.copy(at, to, by, replies, true))
+        self.write(|writing| writing.move_to(at, to, by, replies, None))
+    }
+
+    fn move_seen(&self, at: &EntryRef, to: &str, by: &str, seen: &[u32]) -> Result<EntryRef> {
+        self.write(|writing| writing.move_to(at, to, by, true, Some(seen)))
     }
 
     fn history(&self, at: &EntryRef) -> Result<Vec<Revision>> {

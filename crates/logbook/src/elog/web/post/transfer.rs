@@ -108,7 +108,8 @@ fn try_delete(ask: &BookAsk<'_>, id: u32, confirm: &str) -> Result<Response, Ref
         _ => return Ok(confirmation(ask, id, family.len() - 1)),
     }
     let at = EntryRef::new(&ask.book.name, id);
-    ask.site.store().delete(&at, ask.by(), true).map_err(|error| failed(ask, &error))?;
+    let seen: Vec<u32> = family.iter().map(|entry| entry.at.id).collect();
+    ask.site.store().delete_seen(&at, ask.by(), &seen).map_err(|error| failed(ask, &error))?;
     if ask.by_browser {
         return Ok(layout::redirect(&ask.address("")));
     }
@@ -170,7 +171,7 @@ fn try_transfer(ask: &BookAsk<'_>, id: u32, to: &str, command: Command) -> Resul
     access::check(ask.caller, &target, &settings, Command::New).map_err(|denied| Box::new(ask.refuse(denied)))?;
     asked(ask, Verb::Post, Resource::Book(&target.name))?;
     let made = match moving {
-        true => store.move_to(&at, &target.name, ask.by(), true),
+        true => store.move_seen(&at, &target.name, ask.by(), &family.iter().map(|entry| entry.at.id).collect::<Vec<_>>()),
         false => store.copy(&at, &target.name, ask.by(), true),
     };
     let made = made.map_err(|error| failed(ask, &error))?;
