@@ -7,7 +7,10 @@ use crate::frame::BadFrame;
 pub use greeting::{Hello, Refusal, Refuse, Token, Transport, Welcome};
 pub use word::{Cause, Fault, FaultKind, Lost, Nack, Patience};
 
+// By path, because a fuzz target takes this file by its path too.
+#[path = "message/greeting.rs"]
 mod greeting;
+#[path = "message/word.rs"]
 mod word;
 
 /// This release's version of the hand-shake.

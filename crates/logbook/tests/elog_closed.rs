@@ -2,7 +2,7 @@
 
 use http::Method;
 use tampu_logbook::{
-    elog::web::{address, command::Command},
+    elog::web::{Caller, address, command::Command},
     people::Right,
     store::Store,
 };
@@ -10,9 +10,10 @@ use tampu_logbook::{
 #[path = "support/desk.rs"]
 mod desk;
 
-use desk::{Desk, caller};
+use desk::{ALL, Desk, caller};
 
-const CFG: &str = "[Open]\nAttributes = Author\n[Closed]\nComment = hush1\nAttributes = Author\nLogin user = zoe\n";
+const CFG: &str = "[Open]\nAttributes = Author\n[Closed]\nComment = hush1\nAttributes = Author\nLogin user = zoe\n\
+    Hosts deny = 192.0.2., 198.51.100.9\n";
 
 /// What stands in the book, each where something else is.
 const HUSHED: [&str; 5] = ["hush1", "hush2", "hush3", "hush4", "hush5"];
@@ -86,6 +87,8 @@ fn a_closed_book_gives_nothing_of_itself() {
         caller("kim", &all, &["Open"]),
         caller("kim", &all, &["Open", "Closed"]),
         caller("", &[], &[]),
+        // Who may, but from where nobody may.
+        Caller { from: [192, 0, 2, 7].into(), ..caller("zoe", &ALL, &["Open", "Closed"]) },
     ];
     for stranger in strangers {
         desk.caller = stranger;
@@ -104,6 +107,12 @@ fn a_closed_book_gives_nothing_of_itself() {
                 }
             }
         }
+    }
+    let answer = desk.get("/Closed/1").error();
+    assert_eq!(answer, "Error: access from 192.0.2.7 to logbook &#39;Closed&#39; is not allowed");
+    for place in ["/", "/Open/", "/Open/?all=1&subtext=hush3"] {
+        let text = desk.get(place).text();
+        assert!(!HUSHED[..2].iter().any(|word| text.contains(word)) && !text.contains("Closed"), "{place}: {text}");
     }
     // Nor does what was moved there tell where it is.
     desk.caller = caller("zoe", &[Right::Read, Right::Write], &["Open", "Closed"]);

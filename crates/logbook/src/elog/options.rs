@@ -1,7 +1,10 @@
 //! Which of ELOG's options mean something here. The rest is kept with the book, for export and for what speaks ELOG's dialect, and is
 //! told as kept without effect.
 
-use super::web::settings::days;
+use super::{
+    config::list,
+    web::{hosts::names, settings::days},
+};
 
 /// What becomes of an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +36,7 @@ const BOOK: [&str; 14] = [
 ];
 
 /// Options that decide how ELOG's pages are, and who may what there ([`super::web::settings`]).
-const PAGES: [&str; 97] = [
+const PAGES: [&str; 99] = [
     "Admin restrict edit time",
     "Admin user",
     "All display limit",
@@ -66,6 +69,8 @@ const PAGES: [&str; 97] = [
     "Guest Menu commands",
     "Help URL",
     "Hidden",
+    "Hosts allow",
+    "Hosts deny",
     "ID display",
     "Link display",
     "List after submit",
@@ -252,6 +257,13 @@ const FLAGS: [&str; 14] = [
 pub fn unreadable(name: &str, value: &str) -> Option<String> {
     let words: Vec<&str> = name.split_whitespace().collect();
     let is_of = |list: &[&str]| list.iter().any(|known| fits(known, &words));
+    if fits("Hosts allow", &words) || fits("Hosts deny", &words) {
+        let list = list(value);
+        let names = names(&list);
+        let effect = if fits("Hosts deny", &words) { "keeps nobody out" } else { "lets nobody in" };
+        let told = || format!("'{name}' has names of hosts ({}), which are not looked up: a name {effect}", names.join(", "));
+        return (!names.is_empty()).then(told);
+    }
     let last = fits("Show last default", &words);
     if value.is_empty() || leading_number(value).is_some() || last && days(value).is_some() {
         return None;
@@ -310,6 +322,8 @@ mod tests {
             ("Show last default", "last month", "number of days"),
             ("Show last default", "31", ""),
             ("Theme", "dark", ""),
+            ("Hosts allow", "10., localhost, ALL", ""),
+            ("hosts deny", "10., .evil.test", "(.evil.test), which are not looked up: a name keeps nobody out"),
         ] {
             let said = unreadable(name, value).unwrap_or_default();
             assert!(said.contains(told) && said.is_empty() == told.is_empty(), "{name} = {value}: {said}");

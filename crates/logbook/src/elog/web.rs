@@ -4,7 +4,7 @@
 //! | part | module |
 //! |-|-|
 //! | what an address names | [`address`] |
-//! | commands, and who may use them | [`command`], [`access`] |
+//! | commands, and who may use them | [`command`], [`access`], [`hosts`] |
 //! | what a book's configuration says | [`settings`], [`subst`] |
 //! | a search from an address | [`find`], [`ere`], [`paging`] |
 //! | pages | [`list`], [`entry`], [`form`], [`finder`], [`desk`] |
@@ -51,6 +51,7 @@ pub mod find;
 pub mod finder;
 pub mod form;
 pub mod formats;
+pub mod hosts;
 pub mod html;
 pub mod layout;
 pub mod list;
@@ -390,6 +391,11 @@ impl<'a> Ask<'a> {
         layout::error(self, StatusCode::NOT_FOUND, &format!("The logbook \"{name}\" is not defined here"))
     }
 
+    /// Whether a book is shown to the caller among others.
+    pub fn sees(&self, info: &BookInfo) -> bool {
+        self.caller.rights.may(Right::Read, &info.book.name) && hosts::is_open(&info.book, self.caller.from)
+    }
+
     /// Whether the caller may read a book.
     pub fn reads(&self, name: &str) -> bool {
         let may = |book: Book| access::check(self.caller, &book, &Settings::of(&book), Command::List).is_ok();
@@ -479,7 +485,7 @@ impl BookAsk<'_> {
             (None, None) => true,
             _ => false,
         };
-        let readable = books.iter().filter(|info| self.caller.rights.may(Right::Read, &info.book.name));
+        let readable = books.iter().filter(|info| self.sees(info));
         Ok(readable.filter(same).map(|info| info.book.name.clone()).collect())
     }
 

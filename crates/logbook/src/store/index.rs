@@ -60,6 +60,8 @@ pub trait Index {
         stop: &Stop,
         act: EachRow<'_>,
     ) -> std::result::Result<(), End>;
+    /// How many entries stand between two rows of a book.
+    fn count_rows(&self, rows: (i64, i64)) -> Result<u64>;
     /// Each entry of a book in an order, from a place on; those of that place may come again.
     fn along(
         &self,

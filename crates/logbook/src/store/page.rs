@@ -210,12 +210,23 @@ fn hit(node: &Node, entry: Entry) -> Hit {
     Hit { entry, snippet, attributes }
 }
 
+/// Who wants to know of so many entries how many there are is told of all: the database counts rows quicker than it hands them out.
+const COUNTED_AT_ONCE: u64 = 100_000;
+
 /// Counts on in one more book.
 fn count_one<I: Index>(stream: &Stream<'_, I>, most: u64, looks: &mut u64, so_far: Count) -> Result<(Count, Option<Stopped>)> {
     let Count::Exactly(mut count) = so_far else { return Ok((so_far, None)) };
     let narrow = stream.node.dates() != Node::All.dates();
     if *stream.want == Want::All && stream.open.is_empty() && !narrow {
         return Ok((Count::Exactly(count + stream.shelf.entries), None));
+    }
+    if *stream.want == Want::All && stream.open.is_empty() && most >= COUNTED_AT_ONCE {
+        let counted = stream.index.count_rows(stream.rows).map_err(|error| stream.stopped(error.into()));
+        return match counted {
+            Ok(more) => Ok((Count::Exactly(count + more), None)),
+            Err(End::Stopped(why)) => Ok((Count::AtLeast(count), Some(why))),
+            Err(End::Failed(error)) => Err(error),
+        };
     }
     let (first, last) = stream.rows;
     let (mut cut, mut full) = (false, false);

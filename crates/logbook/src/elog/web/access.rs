@@ -6,6 +6,7 @@ use tampu_types::Time;
 use super::{
     Caller,
     command::Command,
+    hosts,
     settings::{Settings, has},
 };
 use crate::{
@@ -27,6 +28,9 @@ pub enum Denied {
 pub fn check(caller: &Caller, book: &Book, settings: &Settings, command: Command) -> Result<(), Denied> {
     if matches!(command, Command::Login | Command::Logout) {
         return Ok(());
+    }
+    if !hosts::open_to(settings, caller.from) {
+        return Err(Denied::Forbidden(format!("access from {} to logbook '{}' is not allowed", caller.from, book.name)));
     }
     let guest = caller.login.is_empty();
     let no = |why: String| if guest { Err(Denied::Login) } else { Err(Denied::Forbidden(why)) };

@@ -12,7 +12,6 @@ use super::{
 };
 use crate::{
     book::{Book, same_name},
-    people::Right,
     search::Search,
     store::BookInfo,
 };
@@ -24,7 +23,7 @@ pub fn books(ask: &Ask<'_>) -> Response {
         Ok(books) => books,
         Err(error) => return ask.failed(&error),
     };
-    let readable: Vec<&BookInfo> = books.iter().filter(|info| ask.caller.rights.may(Right::Read, &info.book.name)).collect();
+    let readable: Vec<&BookInfo> = books.iter().filter(|info| ask.sees(info)).collect();
     if readable.is_empty() && ask.caller.login.is_empty() && !books.is_empty() {
         return login(ask, None);
     }

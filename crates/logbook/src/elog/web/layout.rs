@@ -16,7 +16,7 @@ use super::{
     response, style,
     subst::Names,
 };
-use crate::{book::same_name, entry::Encoding, people::Right, render, store::BookInfo};
+use crate::{book::same_name, entry::Encoding, render, store::BookInfo};
 
 /// Sends the form as soon as something is chosen that decides what else it has. Without scripts the button beside it does the same.
 pub const SCRIPT: &str = "for (const field of document.querySelectorAll('[data-decides]')) field.addEventListener('change', () => \
@@ -196,7 +196,7 @@ pub fn configured(text: &str, names: &Names) -> String {
 fn tabs(ask: &BookAsk<'_>, out: &mut String) {
     let Ok(books) = ask.site.books() else { return };
     let settings = &ask.settings;
-    let readable = |info: &&BookInfo| ask.caller.rights.may(Right::Read, &info.book.name);
+    let readable = |info: &&BookInfo| ask.sees(info);
     let mut groups: Vec<&str> = Vec::new();
     for group in books.iter().filter(readable).filter_map(|info| info.book.group.as_deref()) {
         if !groups.iter().any(|known| same_name(known, group)) {

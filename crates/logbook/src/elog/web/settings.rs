@@ -112,8 +112,9 @@ impl Settings {
 
     fn is_on(&self, name: &str, otherwise: bool) -> bool {
         // As ELOG has it, what is no number is 0.
-        self.get(name)
-            .map_or(otherwise, |value| leading_number(value).is_some_and(|number| number.trim_matches(['0', '-', '+']) != ""))
+        self.get(name).map_or(otherwise, |value| {
+            leading_number(value).is_some_and(|number| !number.trim_matches(['0', '-', '+']).is_empty())
+        })
     }
 
     fn number<N: std::str::FromStr>(&self, name: &str) -> Option<N> {
@@ -362,6 +363,11 @@ impl Settings {
     /// `Deny <command>`: who may not.
     pub fn denied(&self, command: Command) -> Vec<String> {
         self.list(&format!("Deny {}", command.name())).unwrap_or_default()
+    }
+
+    /// `Hosts allow` and `Hosts deny`.
+    pub fn hosts(&self) -> (Vec<String>, Vec<String>) {
+        (self.list("Hosts allow").unwrap_or_default(), self.list("Hosts deny").unwrap_or_default())
     }
 
     /// `Admin user`.

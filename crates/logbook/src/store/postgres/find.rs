@@ -9,7 +9,7 @@ use tampu_types::Time;
 
 use super::{
     Inner, PostgresStore,
-    rows::{known_number, load, shelf, shelves},
+    rows::{known_number, load, number, shelf, shelves},
     session::Session,
     tokens::{is_exact, of_tag, question, spans},
 };
@@ -112,6 +112,11 @@ impl Index for Snapshot<'_> {
             Want::All => self.all_rows((first, last), descending, stop, act),
             want => self.wanted_rows(shelf, want, (first, last), descending, stop, act),
         }
+    }
+
+    fn count_rows(&self, (first, last): (i64, i64)) -> Result<u64> {
+        let row = self.session.one("SELECT count(*) FROM entry WHERE row BETWEEN $1 AND $2", &[&first, &last])?;
+        row.map_or(Ok(0), |row| number(&row, 0))
     }
 
     fn along(

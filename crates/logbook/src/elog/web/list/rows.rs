@@ -117,7 +117,7 @@ impl Rows {
             _ => ask.query.without(&["mode", "npp", "id", "cmd", "expand", "printable", "select"]).written(),
         };
         for hit in hits {
-            let class = if self.written % 2 == 0 { "list1" } else { "list2" };
+            let class = if self.written.is_multiple_of(2) { "list1" } else { "list2" };
             out.push_str("<tr>");
             if let Some(selecting) = &self.selecting {
                 selecting.tick(ask, &hit.entry, self.written, out);
