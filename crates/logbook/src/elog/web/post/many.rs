@@ -117,7 +117,8 @@ fn delete(ask: &BookAsk<'_>, form: &Form, ids: &[u32]) -> Result<Response, Refus
         "No" => return Ok(back(ask, form)),
         _ => return Ok(confirmation(ask, form, ids, all.len() - ids.len())),
     }
-    each(ask, form, &heads, "deleted", |at| ask.site.store().delete(at, ask.by(), true).map(|_| ()))
+    let seen: Vec<u32> = all.iter().map(|entry| entry.at.id).collect();
+    each(ask, form, &heads, "deleted", |at| ask.site.store().delete_seen(at, ask.by(), &seen).map(|_| ()))
 }
 
 fn confirmation(ask: &BookAsk<'_>, form: &Form, ids: &[u32], answers: usize) -> Response {
