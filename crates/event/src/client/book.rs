@@ -311,10 +311,10 @@ impl Book {
                 let (inlet, stands) = (inlet.clone(), Arc::new(AtomicBool::new(true)));
                 let target = Target { source: entry.source.clone(), attribute, own: entry.own, since: entry.since };
                 let (info, sub, again) = (entry.info.clone(), bond.sub.clone(), bond.again);
-                let stood = stands.clone();
-                let bind = Order::Bind { target, info, sub, again, new: new == Some(incarnation), stands: stood };
                 // Each feed has a worker of its own, and the last word of the one comes before the first of the other.
                 let by = bond.before.take().filter(|before| *before != key && self.feeds.contains_key(before));
+                let handed = by.is_some().then(|| stands.clone());
+                let bind = Order::Bind { target, info, sub, again, new: new == Some(incarnation), stands: handed };
                 let (order, first) = match &by {
                     Some(before) => (Order::Pass { to: inlet, order: Box::new(bind) }, before.clone()),
                     None => (bind, key.clone()),

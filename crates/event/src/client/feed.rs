@@ -61,8 +61,8 @@ pub(super) struct Target {
 pub(super) enum Order {
     /// A subscription gets an attribute's events; `again` where it had those of another life, `new` where the attribute was declared
     /// just now, and what its server has sent since is to be told too.
-    /// Nothing is to be done once it no longer `stands`.
-    Bind { target: Target, info: Arc<AttributeInfo>, sub: Arc<Sub>, again: bool, new: bool, stands: Arc<AtomicBool> },
+    /// What another feed handed on is not done once it no longer `stands`: word of its end may have overtaken it.
+    Bind { target: Target, info: Arc<AttributeInfo>, sub: Arc<Sub>, again: bool, new: bool, stands: Option<Arc<AtomicBool>> },
     /// Another feed gets an order, after all that this one has been told before.
     Pass { to: Arc<Inlet>, order: Box<Order> },
     /// It no longer does.
@@ -203,7 +203,7 @@ impl Feed {
     fn do_one(&mut self, order: Order) {
         match order {
             Order::Bind { target, info, sub, again, new, stands } => {
-                if stands.load(Ordering::Acquire) {
+                if stands.is_none_or(|stands| stands.load(Ordering::Acquire)) {
                     self.bind(&target, info, sub, again, new);
                 }
             }

@@ -198,7 +198,9 @@ impl Totals {
             let life = account.lives.get(&number).unwrap_or(&nothing);
             // The push during which it was killed may have been the last.
             let last = published.max(life.last());
-            let from = if number == first_seen && !life.unknown_before { life.begun_with.max(1) } else { 1 };
+            // Of the first life what was told as missing counts too: the subscription may be older than it.
+            let begun = life.told.0.first().map_or(life.begun_with, |told| told.start.min(life.begun_with)).max(1);
+            let from = if number == first_seen && !life.unknown_before { begun } else { 1 };
             totals.produced += (last + 1).saturating_sub(from);
             totals.received += life.came.count();
             let mut known = life.came.clone();
@@ -269,6 +271,9 @@ mod tests {
         // The next life does not say that something is missing.
         let silent = Totals::of(&account([first.clone(), life(3..11, 0..0, false, true)]), &published);
         assert_eq!((silent.missing, silent.is_whole()), (5 + 2, false));
+        // The first life is younger than the subscription, which was told what came before its first event.
+        let younger = Totals::of(&account([life(5..21, 1..5, false, true)]), &BTreeMap::from([(1, 20)]));
+        assert_eq!((younger.produced, younger.received, younger.told, younger.is_whole()), (20, 16, 4, true));
         // A hole that nobody told.
         let mut hole = life(3..5, 0..0, true, true);
         hole.came.add(6..11);
