@@ -57,7 +57,12 @@ fn files(dir: &Path, extension: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut folders = vec![dir.to_owned()];
     while let Some(folder) = folders.pop() {
-        for entry in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+        // The archive that is looked at may be at work: a folder can go while its parent is read.
+        let entries = match fs::read_dir(&folder) {
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound && folder != dir => continue,
+            entries => entries.unwrap(),
+        };
+        for entry in entries.map(|entry| entry.unwrap().path()) {
             if entry.is_dir() {
                 folders.push(entry);
             } else if entry.extension().is_some_and(|found| found == extension) {
