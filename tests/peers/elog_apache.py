@@ -61,6 +61,7 @@ def apache(place, name, port, defines, include):
     program = shutil.which("apache2") or "/usr/sbin/apache2"
     process = subprocess.Popen([program, "-f", os.path.join(root, "apache.conf"), "-D", "FOREGROUND"])
     place.processes.append(process)
+    apaches.append(process)
 
     def ready():
         if process.poll() is not None:
@@ -80,6 +81,7 @@ def get(port, path, host="site"):
     return answer.status, answer.getheader("Location"), text
 
 
+apaches = []
 place = Place("elog-apache")
 try:
     source = os.path.join(place.directory, "elog")
@@ -131,4 +133,9 @@ try:
     status, led, _ = get(port, "/elog/LHCb+shift?cmd=New")
     check(f"what leads elsewhere leads to the name for the world: {led}", led == "http://site/elog/LHCb+shift/?cmd=New")
 finally:
+    # Killed, an Apache leaves its children behind; asked to end, it takes them along.
+    for process in apaches:
+        process.terminate()
+    for process in apaches:
+        process.wait(timeout=60)
     place.close()
