@@ -32,6 +32,29 @@ release: need ## build the optimised `tampu`
 	@cargo build $(CARGO_FLAGS) --release --package tampu-cli
 	@echo "built: $(CARGO_TARGET_DIR)/release/tampu"
 
+# Where `make install` puts things: /usr/local for root, else the user's own directories. DESTDIR is for packages.
+PREFIX ?= $(if $(filter 0,$(shell id -u)),/usr/local,$(HOME)/.local)
+SHARE = $(DESTDIR)$(PREFIX)/share
+
+.PHONY: install
+install: release ## build and install `tampu`, manual pages, completions, the C library, examples of configuration and service (PREFIX)
+	@install -D -m 755 "$(CARGO_TARGET_DIR)/release/tampu" "$(DESTDIR)$(PREFIX)/bin/tampu"
+	@install -d "$(SHARE)/man/man1" "$(SHARE)/bash-completion/completions" "$(SHARE)/zsh/site-functions" "$(SHARE)/fish/vendor_completions.d"
+	@"$(CARGO_TARGET_DIR)/release/tampu" man --output "$(SHARE)/man/man1"
+	@"$(CARGO_TARGET_DIR)/release/tampu" completions bash > "$(SHARE)/bash-completion/completions/tampu"
+	@"$(CARGO_TARGET_DIR)/release/tampu" completions zsh > "$(SHARE)/zsh/site-functions/_tampu"
+	@"$(CARGO_TARGET_DIR)/release/tampu" completions fish > "$(SHARE)/fish/vendor_completions.d/tampu.fish"
+	@cargo build $(CARGO_FLAGS) --release --package tampu-c
+	@install -D -m 755 "$(CARGO_TARGET_DIR)/release/libtampu_log.so" "$(DESTDIR)$(PREFIX)/lib/libtampu_log.so"
+	@install -d "$(DESTDIR)$(PREFIX)/include" "$(DESTDIR)$(PREFIX)/lib/pkgconfig"
+	@install -m 644 bindings/c/include/* "$(DESTDIR)$(PREFIX)/include"
+	@printf 'prefix=%s\nName: tampu\nDescription: Logs and bulk data of Tampu, for C and C++\nVersion: %s\nCflags: -I$${prefix}/include\nLibs: -L$${prefix}/lib -ltampu_log -Wl,-rpath,$${prefix}/lib\n' \
+		"$(PREFIX)" "$$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)" > "$(DESTDIR)$(PREFIX)/lib/pkgconfig/tampu.pc"
+	@install -D -m 644 examples/tampu.service "$(SHARE)/doc/tampu/tampu.service"
+	@install -D -m 644 crates/hub/tampu.toml "$(SHARE)/doc/tampu/tampu.toml.example"
+	@echo "installed: $(PREFIX)/bin/tampu; configuration example: $(PREFIX)/share/doc/tampu/tampu.toml.example"
+	@case ":$(PATH):" in *":$(PREFIX)/bin:"*) ;; *) echo "add $(PREFIX)/bin to PATH";; esac
+
 .PHONY: test
 test: need ## every test that needs no foreign server (10 minutes from nothing on 2 cores)
 	@cargo test $(CARGO_FLAGS) $(FEATURES)
@@ -46,8 +69,18 @@ check: need ## formatting, clippy, licences, advisories, the shape of the worksp
 	@scripts/need.sh cxx
 	@cargo fmt --all --check
 	@cargo clippy $(CARGO_FLAGS) $(FEATURES) --workspace --all-targets -- -D warnings
-	@cargo test $(CARGO_FLAGS) --package tampu-types --test structure --test spec
+	@cargo test $(CARGO_FLAGS) --package tampu-types --test structure --test circles --test english --test spec
+	@cargo check $(CARGO_FLAGS) --manifest-path fuzz/Cargo.toml --all-targets
 	@scripts/advisories.sh
+
+.PHONY: docs
+docs: need ## build the site of docs/ and spec/ with mdBook (installs it)
+	@scripts/docs.sh
+
+.PHONY: reference
+reference: need ## write the pages anew that are made from the program: commands and bounds
+	@TAMPU_WRITE_SPEC=1 cargo test $(CARGO_FLAGS) -q --package tampu-cli --test cli documents::the_reference
+	@TAMPU_WRITE_SPEC=1 cargo test $(CARGO_FLAGS) -q --package tampu-hub --test bounds --test book_http
 
 .PHONY: bench
 bench: bench-bus bench-log bench-call bench-event bench-bulk bench-book ## all benches

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # need.sh THING...: makes sure each thing is on this machine: installs it where that can be done without asking, else says
 # in one line what is missing and the command that installs it. Things: rust, cc, cxx, spdlog, python, nats, rsyslog,
-# netns, apache, logger, valgrind, tango, pytango, iperf3, postgres.
+# netns, apache, logger, valgrind, tango, pytango, iperf3, postgres, mdbook.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -74,6 +74,12 @@ for thing in "$@"; do
     postgres) has_postgres || debian "PostgreSQL" postgresql util-linux ;;
     netns) command -v ip >/dev/null || debian "ip, for network namespaces" iproute2 ;;
     iperf3) command -v iperf3 >/dev/null || debian "iperf3, which measures a network" iperf3 ;;
+    # Built once, because Debian has no package of it; without its search and its server, which a site of files does not need.
+    mdbook) [ -x "$HOME/.cache/tampu/tools/bin/mdbook" ] || command -v mdbook >/dev/null || {
+        say "installing mdBook"
+        cargo install --quiet --locked --no-default-features --root "$HOME/.cache/tampu/tools" mdbook@0.5.4 ||
+          missing "mdBook" "cargo install mdbook"
+      } ;;
     apache) [ -x /usr/sbin/apache2 ] || command -v apache2 >/dev/null || debian "Apache" apache2 ;;
     logger) command -v logger >/dev/null || debian "logger, which speaks syslog" bsdutils ;;
     valgrind) command -v valgrind >/dev/null || debian "valgrind, which counts instructions" valgrind ;;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""PyTango's events, measured: what tango_event.cpp does, in Python. The lines are those of tango_table.py.
+"""Measures PyTango's events: tango_event.cpp in Python. The lines are those of tango_table.py.
 
     pytango_event.py server PORT ELEMENTS
     pytango_event.py client PORT [latency]
@@ -17,18 +17,18 @@ import tango
 from tango.server import Device, attribute, run
 
 DEVICE = "bench/event/1"
-# What a read answers: it is no event.
+# The answer to a read, which is not an event.
 NO_EVENT = -(2**31)
 CLOCK_MASK = 2**31 - 1
 
 
-# Where our lines go. Tango writes to stdout when it likes to; that goes to stderr.
+# Output for our lines. Tango may write to stdout; its text goes to stderr.
 OUT = os.dup(1)
 os.dup2(2, 1)
 
 
 def say(**line):
-    """A line to who started this, whole."""
+    """Writes a whole line to the parent process."""
     os.write(OUT, (json.dumps(line) + "\n").encode())
 
 
@@ -52,7 +52,7 @@ class Pattern:
         words[0] = first & 0xFFFFFFFF
 
     def right(self, values):
-        """Whether all of them are as they were written."""
+        """Returns whether all elements have the written values."""
         self.fill(self.scratch, int(values[0]))
         return numpy.array_equal(self.scratch, values.view(numpy.uint32))
 
@@ -72,12 +72,12 @@ class Bench(Device):
 
     @attribute(dtype=("DevLong",), max_dim_x=2**20)
     def value(self):
-        """What it reads as is no event."""
+        """Answers a read, which is not an event."""
         return self.answer
 
 
 def push(device, stop, rate, clock):
-    """Pushes until `stop`: as fast as it goes, or paced; with the clock in the value instead of a number, or not."""
+    """Pushes until `stop`, at full speed or at a rate, with the clock or a number in the value."""
     pattern = Pattern(Bench.elements)
     values = numpy.empty(Bench.elements, dtype=numpy.int32), numpy.empty(Bench.elements, dtype=numpy.int32)
     begun, cpu, sent = time.monotonic_ns(), cpu_us(), 0
@@ -95,7 +95,7 @@ def push(device, stop, rate, clock):
 
 
 def serve_lines(port):
-    """Does what the lines on stdin say."""
+    """Carries out the lines on stdin."""
     device, pattern, marker = Bench.made, Pattern(Bench.elements), numpy.empty(Bench.elements, dtype=numpy.int32)
     say(ready=f"tango://127.0.0.1:{port}/{DEVICE}/value#dbase=no", tango=f"PyTango {tango.__version__}, {tango.constants.TgLibVers}")
     stop, pusher = threading.Event(), None
@@ -121,7 +121,7 @@ def serve_lines(port):
             else:
                 print(f"unknown line {line!r}", file=sys.stderr)
         stopped()
-    # Tango's own way to end takes seconds.
+    # Tango's own shutdown takes seconds.
     os._exit(0)
 
 
@@ -140,14 +140,14 @@ def server(port, elements):
 
 
 class Reader:
-    """Counts and checks what comes."""
+    """Counts and checks events."""
 
     def __init__(self, latency):
         self.lock, self.latency, self.marked, self.pattern = threading.Lock(), latency, None, None
         self.begin()
 
     def begin(self):
-        """Counts from nothing."""
+        """Starts the counters at zero."""
         self.received = self.lost = self.wrong = self.twice = self.errors = self.first_ns = self.last_ns = self.next = 0
         self.times = []
 
@@ -163,13 +163,13 @@ class Reader:
                 self.take(event.attr_value.value, arrived)
 
     def take(self, values, arrived):
-        """An event: a marker, or one that counts."""
+        """Handles an event: a marker, or one that counts."""
         if self.pattern is None:
             self.pattern = Pattern(len(values))
         self.wrong += not self.pattern.right(values)
         first = int(values[0])
         if first < 0:
-            # Tango repeats the last value after it has connected again; a marker is told once.
+            # Tango repeats the last value after a reconnection; a marker is reported once.
             if -1 - first != self.marked:
                 self.marked = -1 - first
                 say(mark=self.marked)
@@ -187,7 +187,7 @@ class Reader:
             self.next = first + 1
 
     def report(self):
-        """Says what came since the last report."""
+        """Reports the events since the last report."""
         with self.lock:
             told = {key: getattr(self, key) for key in ("received", "lost", "first_ns", "last_ns", "wrong", "twice", "errors")}
             told["cpu_us"] = cpu_us()

@@ -1,4 +1,4 @@
-// spdlog, measured as benches/src/call/cost.rs measures the others: the same calls, rounds, bursts and account. Text goes to a file.
+// Measures spdlog as benches/src/call/cost.rs measures the others: the same calls, rounds, bursts and account. Text goes to a file.
 //
 //   bench-spdlog spdlog-sync|spdlog-async THREADS CALLS ROUNDS RECORDS FILE --account FILE
 //
@@ -47,7 +47,7 @@ static uint64_t thread_cpu() {
     return uint64_t(now.tv_sec) * 1000000000u + uint64_t(now.tv_nsec);
 }
 
-// What looking at the thread's clock costs.
+// The cost of reading the thread's clock.
 static uint64_t reading() {
     uint64_t between[15];
     for (auto& one : between) {
@@ -58,7 +58,7 @@ static uint64_t reading() {
     return between[7];
 }
 
-// A gate that all threads pass together, again and again.
+// A gate that all threads pass together, repeatedly.
 class Gate {
 public:
     explicit Gate(size_t threads) : threads_(threads) {}
@@ -85,7 +85,7 @@ struct Plan {
     uint64_t bound(uint64_t thread, uint64_t of) const { return of * thread / threads; }
 };
 
-// Every thread makes its share of each round by `work(first, end, counts)`; the first round is a warm-up.
+// Each thread does its share of each round by `work(first, end, counts)`; the first round is a warm-up.
 template <class Work> static void rounds(const Plan& plan, Work work) {
     Gate gate(plan.threads + 1);
     std::vector<std::thread> threads;
@@ -119,7 +119,7 @@ static double ns_per_tick() {
     return std::chrono::duration<double, std::nano>(ended - begun).count() / double(last - first);
 }
 
-// The account of timed calls, as `Summary` writes it.
+// The summary of timed calls, in the format of `Summary`.
 static std::string summary(std::vector<uint64_t>& times, double scale) {
     std::sort(times.begin(), times.end());
     double total = 0;

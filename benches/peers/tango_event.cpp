@@ -1,10 +1,10 @@
-// Tango's events by its C++ library, measured: a server that pushes change events of one spectrum of DevLong singly, and a
-// client that checks every element. No database is needed; the lines both speak are those of tango_table.py.
+// Measures Tango's events with its C++ library: a server pushes change events of one spectrum of DevLong one by one, and a client
+// checks every element. No database is needed; both use the lines of tango_table.py.
 //
 //   bench-tango server PORT ELEMENTS          the attribute is tango://127.0.0.1:PORT/bench/event/1/value#dbase=no
 //   bench-tango client PORT [latency]
 //
-// Built by `make bench-tango` with g++ -O3; Debian has Tango as libtango-dev. High-water marks and all else are Tango's defaults.
+// Built by `make bench-tango` with g++ -O3; Debian has Tango as libtango-dev. All settings are Tango's defaults, including high-water marks.
 
 #include <algorithm>
 #include <atomic>
@@ -29,10 +29,10 @@ namespace {
 
 const char* const device_name = "bench/event/1";
 const char* const attribute_name = "value";
-// What a read answers: it is no event.
+// The answer to a read, which is not an event.
 const Tango::DevLong no_event = INT_MIN;
 
-// Where our lines go. Tango writes to stdout when it likes to; that goes to stderr.
+// Output for our lines. Tango may write to stdout; its text goes to stderr.
 std::FILE* out;
 
 uint64_t now_ns() {
@@ -52,7 +52,7 @@ void sleep_until(uint64_t ns) {
     clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, nullptr);
 }
 
-// Every element follows from the first one and its own index; the loops are such that the compiler makes vector code of them.
+// Every element follows from the first one and its own index; the compiler makes vector code of the loops.
 uint32_t element(uint32_t first, uint32_t index) { return first * 0x9E3779B1u + index * 0x85EBCA77u; }
 
 void fill(std::vector<Tango::DevLong>& values, uint32_t first) {
@@ -97,7 +97,7 @@ public:
 
 class Class : public Tango::DeviceClass {
 public:
-    // Tango 9 wants a string it could change.
+    // Tango 9 requires a string that it could change.
     explicit Class(std::string name) : Tango::DeviceClass(name) {}
     void attribute_factory(std::vector<Tango::Attr*>& all) override { all.push_back(new Value(long(elements))); }
     void command_factory() override {}
@@ -111,10 +111,10 @@ public:
 
 Tango::DeviceImpl* device() { return Tango::Util::instance()->get_device_by_name(device_name); }
 
-// Pushes until `stop`: as fast as it goes, or paced; with the clock in the value instead of a number, or not.
+// Pushes until `stop`, at full speed or at a rate, with the clock or a number in the value.
 void push(Tango::DeviceImpl& to, std::atomic<bool>& stop, uint64_t rate, bool clock) {
     omni_thread::ensure_self self;
-    // Twice: a value is never written while it might still be read.
+    // Two buffers: a value is never written while it might still be read.
     std::vector<Tango::DevLong> values[2] = {std::vector<Tango::DevLong>(elements), std::vector<Tango::DevLong>(elements)};
     std::string name = attribute_name;
     const uint64_t begun = now_ns(), cpu = cpu_us();
@@ -122,7 +122,7 @@ void push(Tango::DeviceImpl& to, std::atomic<bool>& stop, uint64_t rate, bool cl
     for (; !stop.load(std::memory_order_relaxed); ++sent) {
         if (rate != 0) {
             const uint64_t due = begun + sent * 1000000000u / rate, now = now_ns();
-            // A sleep takes longer than events are apart at high rates; what is due by then goes out at once.
+            // At high rates a sleep is longer than the interval of events; the events due by then go out at once.
             if (due > now) sleep_until(rate <= 10000 ? due : std::max(due, now + 100000));
         }
         auto& value = values[sent % 2];
@@ -164,13 +164,13 @@ void serve_lines(Tango::DeviceImpl& to, unsigned port) {
     }
     stopped();
     std::fflush(out);
-    // Tango's own way to end takes seconds.
+    // Tango's own shutdown takes seconds.
     _exit(0);
 }
 
 int server(unsigned port) {
     std::string at = "giop:tcp:127.0.0.1:" + std::to_string(port);
-    // Tango keeps its hands on these, so they live as long as the process.
+    // Tango keeps references to these, so they live as long as the process.
     static std::vector<std::string> words{"bench-tango", "bench", "-nodb", "-dlist", device_name, "-ORBendPoint", at};
     static std::vector<char*> arguments;
     for (auto& word : words) arguments.push_back(&word[0]);
@@ -230,7 +230,7 @@ private:
         const std::lock_guard<std::mutex> lock(mutex_);
         if (!whole) ++wrong_;
         if (first < 0) {
-            // Tango repeats the last value after it has connected again; a marker is told once.
+            // Tango repeats the last value after a reconnection; a marker is reported once.
             const long long mark = -1LL - first;
             if (mark != marked_) {
                 marked_ = mark;
@@ -241,7 +241,7 @@ private:
         }
         last_ns_ = now_ns();
         if (!latency_ && first < next_) {
-            // Tango 9 sends an event twice after a client has come.
+            // Tango 9 sends an event twice after a client has connected.
             ++twice_;
             return;
         }
@@ -287,7 +287,7 @@ int client(unsigned port, bool latency) {
 
 } // namespace
 
-// The library calls it: here a server makes its classes.
+// The library calls this function; a server creates its classes here.
 void Tango::DServer::class_factory() { add_class(new Class("BenchEvent")); }
 
 int main(int argc, char** argv) {

@@ -38,12 +38,12 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TARGET = os.environ.get("CARGO_TARGET_DIR", os.path.expanduser("~/.cache/tampu/target"))
-# How long anything may take that is not the measurement itself.
+# Time limit for every step outside the measurement itself.
 PATIENCE = 60
 
 
 class Peer:
-    """A process that does what lines say and answers in JSON."""
+    """A process that carries out lines and answers in JSON."""
 
     def __init__(self, command):
         self.command = command
@@ -54,18 +54,18 @@ class Peer:
 
     def _read(self):
         for line in self.process.stdout:
-            # What is no object is a library's chatter.
+            # A line that is not an object comes from a library.
             if line.startswith("{"):
                 self.lines.put(json.loads(line))
         self.lines.put(None)
 
     def tell(self, line):
-        """Says a line to it."""
+        """Sends a line to the process."""
         self.process.stdin.write(line + "\n")
         self.process.stdin.flush()
 
     def hear(self, key, patience=PATIENCE):
-        """Its next line that has `key`; None if none came in time."""
+        """Returns its next line with `key`; None after the timeout."""
         until = time.monotonic() + patience
         while True:
             try:
@@ -78,14 +78,14 @@ class Peer:
                 return line
 
     def must(self, key):
-        """The same, or the measurement fails."""
+        """Returns the same, or fails the measurement."""
         line = self.hear(key)
         if line is None:
             raise RuntimeError(f"{' '.join(self.command)} did not say '{key}' within {PATIENCE} s")
         return line
 
     def close(self):
-        """Ends it."""
+        """Ends the process."""
         try:
             self.process.stdin.close()
             self.process.wait(5)
@@ -96,14 +96,14 @@ class Peer:
 
 
 def free_port():
-    """A port nobody has at this moment."""
+    """Returns a free port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
 
 
 class Bench:
-    """A server and its clients, while they live."""
+    """A running server and its clients."""
 
     def __init__(self, command, elements, clients, latency=False):
         port, self.marks, self.peers = free_port(), 0, []
@@ -125,7 +125,7 @@ class Bench:
         return self.peers[-1]
 
     def settle(self):
-        """Until every client has a mark: all that was pushed before has come or is lost."""
+        """Waits until every client has a mark: all earlier events have come or are lost."""
         waiting, until = set(self.clients), time.monotonic() + PATIENCE
         first = self.marks + 1
         while waiting:
@@ -141,13 +141,13 @@ class Bench:
                     waiting.discard(client)
 
     def reports(self):
-        """What each client has to say."""
+        """Returns the report of each client."""
         for client in self.clients:
             client.tell("report")
         return [client.must("received") for client in self.clients]
 
     def run(self, order, seconds):
-        """One measurement: what the server and what each client says of it."""
+        """Runs one measurement; returns the reports of the server and of each client."""
         before = [report["cpu_us"] for report in self.reports()]
         self.server.tell(order)
         time.sleep(seconds)
@@ -172,7 +172,7 @@ class Bench:
 
 
 def figures(sent, reports):
-    """A cell's figures."""
+    """Returns the figures of a cell."""
     rates = [0 if not r["received"] else r["received"] * 1e9 / max(r["last_ns"] - sent["first_ns"], 1) for r in reports]
     return {
         "sent": sent["sent"],
@@ -188,11 +188,11 @@ def figures(sent, reports):
 
 
 def lossless(bench, start, seconds):
-    """The highest rate found that loses nothing: halved until nothing is lost, then between the last two, to an eighth."""
+    """Returns the highest rate without losses: halved until nothing is lost, then searched between the last two, to an eighth."""
     good, bad, rate, best = 0, None, max(start, 16), None
     while bad is None or good == 0 or bad / good > 1.125:
         cell = figures(*bench.run(f"start {int(rate)}", seconds))
-        # A server that does not reach the rate it is told is at its limit.
+        # A server that does not reach the requested rate is at its limit.
         reached = cell["sent_per_s"] >= 0.95 * rate
         if cell["lost"] == 0 and cell["wrong"] == 0:
             good, best = rate, cell
@@ -207,7 +207,7 @@ def lossless(bench, start, seconds):
 
 
 def commands(peers):
-    """How each peer is started."""
+    """Returns the start command of each peer."""
     known = {
         "tango": [os.environ.get("BENCH_TANGO", os.path.join(TARGET, "release", "bench-tango"))],
         "pytango": [sys.executable, os.path.join(HERE, "pytango_event.py")],
@@ -219,12 +219,12 @@ def commands(peers):
 
 
 def numbers(text):
-    """`1,2,5` as numbers."""
+    """Returns the numbers of `1,2,5`."""
     return [int(part) for part in text.split(",")]
 
 
 def shown(cell):
-    """A cell for people."""
+    """Returns the text of a cell."""
     if "failed" in cell:
         return f"FAILED: {cell['failed']}"
     if "p50_us" in cell:
@@ -242,7 +242,7 @@ def shown(cell):
 
 
 def measure(command, args, elements, clients):
-    """The objects of one cell."""
+    """Returns the objects of one cell."""
     if not args.no_rates:
         with Bench(command, elements, clients) as bench:
             cell = {"tango": bench.version, **figures(*bench.run("start 0", args.seconds))}
@@ -252,7 +252,7 @@ def measure(command, args, elements, clients):
         yield cell
     if args.latency and clients == 1:
         with Bench(command, elements, clients, latency=True) as bench:
-            bench.run("clock 1000", 0.2)  # what is cold in the first moment is not meant
+            bench.run("clock 1000", 0.2)  # warm-up, not counted
             sent, reports = bench.run("clock 1000", args.seconds)
             yield {
                 "tango": bench.version,

@@ -1,12 +1,13 @@
-//! The logbook over HTTP, at a hub as a person starts it: what its searches take, what they cost, and whether others wait for them.
+//! Benchmark of the logbook over HTTP, on a hub that runs as a user starts it. It measures the time and the cost of
+//! searches, and the delay of other requests.
 //!
 //! | part | module |
 //! |-|-|
-//! | an ELOG site's files, of a seed | [`site`] |
+//! | an ELOG site's files, generated from a seed | [`site`] |
 //! | a hub with its logbook, and the server of its database | [`place`] |
 //! | requests | [`http`] |
-//! | what is measured | [`plan`] |
-//! | what is to be reached | [`goal`] |
+//! | the measurements | [`plan`] |
+//! | the goals | [`goal`] |
 
 pub mod goal;
 pub mod http;

@@ -1,15 +1,15 @@
-//! Bulk data beside what carries blocks otherwise: a raw socket loop, iperf3, libzmq, and a question with its answer for each block,
-//! which is what the paper's CORBA call was.
+//! Bulk data beside other carriers of blocks: a raw socket loop, iperf3, libzmq, and a request with a response for each
+//! block. The last corresponds to the paper's CORBA call.
 //!
 //! | subject | module |
 //! |-|-|
 //! | the ways to carry blocks | [`carrier`] |
-//! | the raw loops, and questions on the bus | [`peer`] |
-//! | ours; iperf3 | [`perf`], [`iperf`] |
+//! | the raw loops, and requests on the bus | [`peer`] |
+//! | Tampu; iperf3 | [`perf`], [`iperf`] |
 //! | one row, measured several times | [`row`] |
 //! | ALMA's load; a wire of 1 Gbit/s | [`alma`], [`gigabit`] |
-//! | what the memory carries; times along a straight line | [`memory`], [`linear`] |
-//! | what we want to reach | [`goal`], [`verdict`] |
+//! | bandwidth of the memory; linear growth of times | [`memory`], [`linear`] |
+//! | goals | [`goal`], [`verdict`] |
 //! | the paper's figures | [`figures`] |
 
 pub mod alma;
@@ -23,4 +23,5 @@ pub mod memory;
 pub mod peer;
 pub mod perf;
 pub mod row;
+pub mod sample;
 pub mod verdict;

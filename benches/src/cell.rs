@@ -1,4 +1,5 @@
-//! One cell of a table: one system, one payload size, so many readers, for a few seconds, in processes of their own.
+//! One cell of a table: one system, one payload size and a number of readers, measured for a few seconds in separate
+//! processes.
 
 use std::time::Duration;
 
@@ -6,64 +7,62 @@ use serde::Serialize;
 
 use crate::{
     payload::SHORTEST,
-    process::{Order, Say, Stage},
+    process::{RoleCommand, RoleMessage, Stage},
     role::Speed,
     system::{Part, Role, System},
     tally::Report,
 };
 
 const START: Duration = Duration::from_secs(20);
-/// A writer may be held up for a while after its time; a reader may have a backlog.
+/// Extra time at the end: a writer may be delayed after its time, and a reader may have a backlog.
 const GRACE: Duration = Duration::from_secs(30);
-/// The first samples find cold caches and connections; nobody asks for their latency.
+/// Number of first samples whose latency is ignored, because they find cold caches and connections.
 const WARM_UP: usize = 100;
 
-/// What to measure.
+/// One measurement to make.
 #[derive(Debug, Clone, Copy)]
 pub struct Cell {
-    /// Who carries.
+    /// System that carries the messages.
     pub system: System,
-    /// Payload size.
     pub size: usize,
     /// Number of readers.
     pub readers: usize,
     /// Rate or latency.
     pub speed: Speed,
-    /// For how long.
+    /// Duration of the measurement.
     pub time: Duration,
 }
 
-/// What came out.
+/// Results of a measurement.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Outcome {
-    /// Messages written.
     pub sent: u64,
-    /// Messages a second: all that were sent, over the time from the first write to the last arrival at the slowest reader.
+    /// Messages a second: all that were sent, over the time from the first write to the last arrival at the slowest
+    /// reader.
     pub per_second: f64,
     /// Messages that did not reach a reader, added over the readers.
     pub lost: u64,
-    /// Of these, how many the system itself told the reader of.
+    /// Lost messages that the system itself reported to the reader.
     pub told: u64,
-    /// Wrong payloads, and messages that came twice.
+    /// Wrong payloads, and messages that arrived twice.
     pub wrong: u64,
     /// Processor seconds of the writer.
     pub cpu_writer: f64,
-    /// Processor seconds of what stands between.
+    /// Processor seconds of the process between writer and readers.
     pub cpu_server: f64,
     /// Processor seconds of all readers together.
     pub cpu_readers: f64,
     /// One-way latency in microseconds, over all readers' samples: median, 99 %, longest.
     pub latency: Option<[f64; 3]>,
-    /// Resident memory at the end in 10^6 bytes: of the writer, of what stands between, of all readers together.
+    /// Resident memory at the end in 10^6 bytes: of the writer, of the process between, and of all readers together.
     pub rss_mb: [f64; 3],
-    /// Bytes through sockets, the writer's and the readers' added up, where the roles count them.
+    /// Bytes through sockets, the writer's and the readers' added up, if the roles count them.
     pub wire: Option<u64>,
-    /// What the system had to say.
+    /// Message of the system, if it had one.
     pub note: Option<String>,
 }
 
 impl Cell {
-    /// Runs it.
     pub fn run(&self) -> Result<Outcome, String> {
         let dir = tempfile::tempdir().map_err(|e| format!("a directory for sockets: {e}"))?;
         let role = |part, number, at: &str| Role {
@@ -92,26 +91,26 @@ impl Cell {
             readers.push(stage.enter(&format!("reader {number}"), &role(Part::Reader, number, &at).arguments(), &environment)?);
         }
         for _ in 0..self.readers {
-            stage.hear("a reader's first message", START, |_, said| matches!(said, Say::Connected).then_some(()))?;
+            stage.hear("a reader's first message", START, |_, said| matches!(said, RoleMessage::Connected).then_some(()))?;
         }
 
         let everybody: Vec<usize> = readers.iter().copied().chain([writer]).chain(server).collect();
         let before: Vec<f64> = everybody.iter().map(|actor| stage.cpu(*actor)).collect();
-        stage.order(writer, &Order::Go { nanoseconds: self.time.as_nanos() as u64 })?;
+        stage.order(writer, &RoleCommand::Go { nanoseconds: self.time.as_nanos() as u64 })?;
         let (sent, begun, ended, note, audit, wire) =
             stage.hear("the writer's end", self.time + GRACE, |_, said| match said {
-                Say::Wrote { count, begun, ended, note, audit, wire } => {
+                RoleMessage::Wrote { count, begun, ended, note, audit, wire } => {
                     Some((*count, *begun, *ended, note.clone(), *audit, *wire))
                 }
                 _ => None,
             })?;
         for reader in &readers {
-            stage.order(*reader, &Order::WriterDone)?;
+            stage.order(*reader, &RoleCommand::WriterDone)?;
         }
         let mut reports = Vec::new();
         for _ in &readers {
             reports.push(stage.hear("a reader's report", GRACE, |_, said| match said {
-                Say::Got(report) => Some(report.clone()),
+                RoleMessage::Got(report) => Some(report.clone()),
                 _ => None,
             })?);
         }
@@ -135,11 +134,11 @@ impl Cell {
     }
 }
 
-fn place(said: &Say) -> Option<String> {
-    if let Say::At(at) = said { Some(at.clone()) } else { None }
+fn place(said: &RoleMessage) -> Option<String> {
+    if let RoleMessage::At(at) = said { Some(at.clone()) } else { None }
 }
 
-/// Without readers the writer's own end counts.
+/// Returns the results. Without readers, the end of the writer counts.
 fn account(sent: u64, begun: u64, ended: u64, reports: &[Report]) -> Outcome {
     let slowest = reports.iter().map(|report| report.last).max().unwrap_or(ended);
     let seconds = slowest.saturating_sub(begun) as f64 / 1e9;

@@ -1,52 +1,47 @@
-//! Curves as SVG: points with the error of the mean, straight lines through the origin, axes with round numbers. No more than the
-//! figures of a bench need; a library for charts would be larger than the bench.
+//! Curves as SVG: points with the error of the mean, straight lines through the origin, axes with round numbers. It has
+//! only the features that a bench needs; a library for charts would be larger than the bench.
 
 use std::fmt::Write;
 
-/// A curve.
 #[derive(Debug, Clone)]
 pub struct Series {
-    /// What the legend says.
+    /// Name in the legend.
     pub name: String,
-    /// As SVG has it.
+    /// Colour in the notation of SVG.
     pub colour: String,
     /// x, y, and the error of y.
     pub points: Vec<(f64, f64, f64)>,
-    /// A straight line through the origin, the best by least squares, instead of lines from point to point.
+    /// If true, the best straight line through the origin by least squares, instead of lines from point to point.
     pub line: bool,
 }
 
-/// An axis.
 #[derive(Debug, Clone)]
 pub struct Axis {
-    /// What it shows.
+    /// Name of the quantity.
     pub name: String,
-    /// Whether its steps multiply.
+    /// True if its steps multiply.
     pub log: bool,
 }
 
 impl Axis {
-    /// One from 0 on.
+    /// Creates an axis that begins at 0.
     pub fn linear(name: &str) -> Axis {
         Axis { name: name.to_owned(), log: false }
     }
 
-    /// One whose steps are powers of two.
+    /// Creates an axis whose steps are powers of two.
     pub fn log(name: &str) -> Axis {
         Axis { name: name.to_owned(), log: true }
     }
 }
 
-/// A figure.
 #[derive(Debug, Clone)]
 pub struct Chart {
-    /// Above it.
     pub title: String,
-    /// To the right.
+    /// The horizontal axis.
     pub x: Axis,
-    /// Upwards.
     pub y: Axis,
-    /// What it shows.
+    /// Curves to draw.
     pub series: Vec<Series>,
 }
 
@@ -56,7 +51,7 @@ const HEIGHT: f64 = 440.0;
 const MARGIN: [f64; 4] = [80.0, 40.0, 20.0, 60.0];
 const TICKS: f64 = 6.0;
 
-/// From values to places.
+/// Converts values to positions.
 struct Scale {
     log: bool,
     low: f64,
@@ -68,7 +63,7 @@ struct Scale {
 impl Scale {
     fn new(log: bool, values: impl Iterator<Item = f64>, from: f64, to: f64) -> Scale {
         let (low, high) = values.fold((f64::INFINITY, 0.0_f64), |(low, high), value| (low.min(value), high.max(value)));
-        // Without a value any scale will do.
+        // Without a value any scale is valid.
         let low = if low.is_finite() { low } else { 1.0 };
         if log {
             let (low, high) = (low.max(f64::MIN_POSITIVE).log2().floor(), high.max(f64::MIN_POSITIVE).log2().ceil());
@@ -109,7 +104,7 @@ fn escaped(text: &str) -> String {
 }
 
 impl Chart {
-    /// As an SVG file.
+    /// Returns the SVG file.
     pub fn render(&self) -> String {
         let [left, top, right, bottom] = MARGIN;
         let all = || self.series.iter().flat_map(|series| series.points.iter());
@@ -171,7 +166,7 @@ impl Chart {
 }
 
 impl Series {
-    /// Of the straight line through the origin that fits best, by least squares.
+    /// Returns the slope of the best straight line through the origin, by least squares.
     pub fn slope(&self) -> Option<f64> {
         let squares: f64 = self.points.iter().map(|point| point.0 * point.0).sum();
         (squares > 0.0).then(|| self.points.iter().map(|point| point.0 * point.1).sum::<f64>() / squares)
@@ -203,7 +198,7 @@ mod tests {
         assert!(scale.place(0.0) == 0.0 && scale.place(95.0) < 100.0);
         let scale = Scale::new(true, [4096.0, 65536.0].into_iter(), 0.0, 100.0);
         assert_eq!((scale.place(4096.0), scale.place(65536.0)), (0.0, 100.0));
-        // Nothing to show is no reason to fail.
+        // A chart without values does not fail.
         assert!(!Scale::new(true, std::iter::empty(), 0.0, 1.0).place(1.0).is_nan());
     }
 }

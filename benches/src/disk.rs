@@ -1,4 +1,4 @@
-//! What the disk takes, measured the way a write-ahead log uses it: appended blocks, and `fdatasync` twenty times a second.
+//! Speed of the disk, measured as a write-ahead log uses it: appended blocks, and `fdatasync` twenty times a second.
 
 use std::{
     fs::{self, OpenOptions},
@@ -13,17 +13,16 @@ use crate::payload::Message;
 
 const BLOCK: usize = 1 << 20;
 const SYNC_EVERY: Duration = Duration::from_millis(50);
-/// The place on disk is given back and begun again at this length, as segments are.
+/// Length in bytes at which the file is begun again, as segments are.
 const LONGEST: u64 = 1 << 30;
 
-/// What was found.
+/// Results of the measurement.
 #[derive(Debug, Clone, Copy)]
 pub struct Disk {
     /// 10^6 bytes a second that were written and synchronised.
     pub mb_per_s: f64,
     /// The median time of an `fdatasync`, in ms.
     pub sync_p50_ms: f64,
-    /// The longest.
     pub sync_max_ms: f64,
 }
 
@@ -38,7 +37,7 @@ pub fn measure(dir: &Path, time: Duration) -> io::Result<Disk> {
     Ok(disk)
 }
 
-/// What kind of file system a directory lies on: figures from memory and from a disk are not the same.
+/// Returns the kind of file system of a directory, because figures from memory and from a disk differ.
 pub fn kind(dir: &Path) -> String {
     // linux/magic.h
     const KNOWN: [(i64, &str); 5] = [
@@ -53,7 +52,8 @@ pub fn kind(dir: &Path) -> String {
     name.map_or_else(|| format!("{:#x}", found.f_type), |(_, name)| (*name).to_owned())
 }
 
-/// A directory on the disk where the product keeps its data unless told otherwise; the one for temporary files may be memory.
+/// Makes a directory on the disk that holds the product's data by default. The directory for temporary files may be in
+/// memory.
 pub fn data_dir() -> io::Result<TempDir> {
     let data = std::env::var_os("XDG_DATA_HOME").map(PathBuf::from);
     let home = || Some(PathBuf::from(std::env::var_os("HOME")?).join(".local/share"));
@@ -62,7 +62,7 @@ pub fn data_dir() -> io::Result<TempDir> {
     tempfile::Builder::new().prefix("tampu-bench-").tempdir_in(parent)
 }
 
-/// A directory in memory, as run-time directories are; one for temporary files where there is none.
+/// Makes a directory in memory, like a run-time directory, or one for temporary files if there is no such file system.
 pub fn run_dir() -> io::Result<TempDir> {
     let memory = Path::new("/dev/shm");
     let parent = if memory.is_dir() { memory.to_owned() } else { std::env::temp_dir() };

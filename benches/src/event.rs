@@ -2,12 +2,12 @@
 //!
 //! | subject | module |
 //! |-|-|
-//! | the cells of a run: who is measured with what | [`plan`] |
+//! | the cells of a run: system and conditions | [`plan`] |
 //! | one measured cell | [`row`] |
-//! | ours, through `tampu perf event` | [`ours`] |
+//! | Tampu, through `tampu perf event` | [`ours`] |
 //! | real Tango, through `peers/tango_table.py` | [`tango`] |
 //! | the paper's table | [`paper`] |
-//! | what we want to reach | [`goal`] |
+//! | goals | [`goal`] |
 //! | the tables | [`report`] |
 
 pub mod goal;

@@ -1,4 +1,4 @@
-//! What we want to reach on a machine of two cores, as a catalogue that a run is held against.
+//! Goals on a machine of two cores, as a catalogue. Each run is checked against it.
 
 use crate::{
     cell::{Cell, Outcome},
@@ -13,7 +13,7 @@ pub type Done = (Cell, Outcome);
 enum Want {
     /// Messages a second.
     Rate(f64),
-    /// So many times the rate of another system, same size and readers.
+    /// A multiple of the rate of another system, with the same size and readers.
     Times(f64, &'static str),
     /// Median and 99 % one-way latency in microseconds.
     Latency(f64, f64),
@@ -74,7 +74,7 @@ const GOALS: &[Goal] = &[
 ];
 
 impl Goal {
-    /// What was wanted and what came, in words, and whether it suffices; nothing when the cells were not run.
+    /// Returns goal and result in words, and whether the goal was reached. Returns `None` if the cells were not run.
     fn judge(&self, done: &[Done]) -> Option<(String, String, bool)> {
         let speed = if matches!(self.want, Want::Latency(..)) { Speed::Paced } else { Speed::Full };
         let find = |system: &str| {
@@ -102,7 +102,7 @@ impl Goal {
     }
 }
 
-/// All goals whose cells were run, as a table.
+/// Returns all goals whose cells were run, as a table.
 pub fn table(done: &[Done]) -> Option<Table> {
     let mut table = Table::new(&["goal", "size", "readers", "wanted", "measured", ""]);
     let mut any = false;

@@ -1,28 +1,31 @@
 //! Tampu beside its peers, on one machine, in one run.
 //!
-//! A number without its neighbours says little: machines differ, and so do the things people measure. So every figure of ours
-//! stands beside what a peer does in the same minute with the same payloads, and both are made the same way: writer, readers
-//! and what stands between are separate processes; every message is published singly through the peer's public API; every byte
-//! of every message is written by the writer and checked by every reader; what was lost is counted, and a rate with loss is
-//! marked as such.
+//! A number without a comparison says little: machines differ, and so do the methods of measurement. So every figure of
+//! Tampu stands beside the figure of a peer from the same minute with the same payloads. Both are measured the same
+//! way:
+//!
+//! - Writer, readers and the processes between them are separate processes.
+//! - Every message is published singly through the peer's public API.
+//! - The writer writes every byte of every message, and every reader checks it.
+//! - Lost messages are counted, and a rate with loss is marked.
 //!
 //! | subject | module |
 //! |-|-|
-//! | what travels | [`payload`] |
-//! | what a reader counts | [`tally`] |
-//! | processes and how they are spoken to | [`process`] |
-//! | the life of a writer, of a reader | [`role`] |
+//! | payloads | [`payload`] |
+//! | counts of a reader | [`tally`] |
+//! | processes, and messages to them | [`process`] |
+//! | the roles of a writer and of a reader | [`role`] |
 //! | the peers | [`peer`] |
-//! | our own bus | [`tampu`] |
+//! | Tampu's bus | [`tampu`] |
 //! | the catalogue of systems | [`system`] |
 //! | one measurement | [`cell`] |
-//! | what we want to reach | [`goal`] |
-//! | what the disk takes | [`disk`] |
-//! | our log line end to end | [`perf_log`] |
+//! | goals | [`goal`] |
+//! | speed of the disk | [`disk`] |
+//! | Tampu's log line end to end | [`perf_log`] |
 //! | log records end to end beside peers | [`log_line`] |
 //! | attribute events beside Tango and raw carriers | [`event`] |
-//! | what a log call costs the one who logs | [`call`] |
-//! | bulk data beside raw sockets, zmq, iperf3 and questions | [`bulk`] |
+//! | cost of a log call to the thread that makes it | [`call`] |
+//! | bulk data beside raw sockets, zmq, iperf3 and requests | [`bulk`] |
 //! | tables; curves as SVG | [`table`], [`chart`] |
 
 pub mod book;
@@ -30,6 +33,7 @@ pub mod bulk;
 pub mod call;
 pub mod cell;
 pub mod chart;
+pub mod clock;
 pub mod disk;
 pub mod event;
 pub mod goal;

@@ -2,10 +2,10 @@
 //!
 //! | subject | module |
 //! |-|-|
-//! | the cells of a run: what is measured with what | [`plan`] |
+//! | the cells of a run: system and conditions | [`plan`] |
 //! | one measured cell | [`row`] |
 //! | the paper's two tests and its figures | [`paper`] |
-//! | what we want to reach | [`goal`] |
+//! | goals | [`goal`] |
 //! | the tables | [`report`] |
 
 pub mod goal;

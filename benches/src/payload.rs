@@ -1,4 +1,4 @@
-//! What travels: a sequence number, a time, and bytes that differ in every message.
+//! Payloads: a sequence number, a time, and bytes that differ in every message.
 //!
 //! ```text
 //! 0        8        16                                   size
@@ -6,21 +6,20 @@
 //! | number | sent   | words: mix(number) + i * STEP ...  |   little endian
 //! +--------+--------+------------------------------------+
 //! ```
-//!
-//! Every word follows from the number, so the writer has to write all of a payload and a reader can check all of it without
-//! keeping anything. The check is one addition and one comparison a word, which a compiler turns into vector code: it runs at
-//! the speed of memory, so that a bench of 1 MB messages measures the bus and not the check.
+//! Every word follows from the number. So the writer has to write a whole payload, and a reader can check it without
+//! stored data. The check is one addition and one comparison for each word, which a compiler turns into vector code. It
+//! runs at the speed of memory, so a bench of 1 MB messages measures the bus and not the check.
 
-/// The number of a message that only says "are you there"; readers count none of them.
+/// The number of a probe, which tests the connection; readers do not count probes.
 const PROBE: u64 = u64::MAX;
-/// In place of the time: the last message of a run.
+/// The mark of the last message of a run, in place of the time.
 const FINAL: u64 = u64::MAX;
 const HEAD: usize = 16;
-/// What is made in the processor's cache before it goes to a long buffer.
+/// Number of bytes that are made in the processor's cache before they are copied to a long buffer.
 const BLOCK: usize = 4096;
 const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// The shortest payload that can be made.
+/// The length of the shortest payload.
 pub const SHORTEST: usize = HEAD;
 
 /// One message to write.
@@ -28,27 +27,27 @@ pub const SHORTEST: usize = HEAD;
 pub struct Message {
     number: u64,
     sent: u64,
-    /// How many bytes it has.
+    /// Length in bytes.
     pub size: usize,
 }
 
 impl Message {
-    /// The message with this number; `sent` is the monotonic time in ns where latency is measured, else 0.
+    /// Returns the message with this number. `sent` is the monotonic time in ns if latency is measured, else 0.
     pub fn new(number: u64, sent: u64, size: usize) -> Message {
         Message { number, sent, size: size.max(SHORTEST) }
     }
 
-    /// A message that finds out whether readers are connected.
+    /// Returns a message that tests whether readers are connected.
     pub fn probe(size: usize) -> Message {
         Message::new(PROBE, 0, size)
     }
 
-    /// Whether it only finds out who is there.
+    /// Returns true for a message that only finds out which readers are there.
     pub fn is_probe(&self) -> bool {
         self.number == PROBE
     }
 
-    /// The last message of a run.
+    /// Returns the last message of a run.
     pub fn last(number: u64, size: usize) -> Message {
         Message::new(number, FINAL, size)
     }
@@ -97,7 +96,7 @@ impl Message {
         }
     }
 
-    /// It alone in a buffer of its own.
+    /// Returns the message in a buffer of its own.
     #[inline]
     pub fn to_vec(self) -> Vec<u8> {
         let mut buffer = Vec::with_capacity(self.size);
@@ -106,14 +105,13 @@ impl Message {
     }
 }
 
-/// What a payload turned out to be.
+/// Result of checking a payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Found {
-    /// A probe.
     Probe,
-    /// A message: its number, when it was sent (ns, 0 if not measured), and whether it is the last.
+    /// A message: its number, the time of sending (ns, 0 if not measured), and whether it is the last.
     Number(u64, u64, bool),
-    /// Something that nobody wrote.
+    /// A payload that no writer has written.
     Corrupt,
 }
 
@@ -143,7 +141,8 @@ pub fn verify(payload: &[u8]) -> Found {
     }
 }
 
-/// A payload that is checked as it comes, piece by piece, so that nobody has to keep it: its head first, then pieces of whole words.
+/// A payload that is checked piece by piece as it arrives, so that no reader has to store it. The head comes first,
+/// then pieces of whole words.
 #[derive(Debug, Clone, Copy)]
 pub struct Piecewise {
     number: u64,
@@ -162,7 +161,7 @@ impl Piecewise {
         Piecewise { number, sent, expected: mix(number), difference: 0 }
     }
 
-    /// Takes what follows.
+    /// Checks the next piece.
     #[inline]
     pub fn take(&mut self, piece: &[u8]) {
         let mut expected = self.expected;
@@ -175,7 +174,7 @@ impl Piecewise {
         self.difference |= words.remainder().len() as u64;
     }
 
-    /// What it was.
+    /// Result of the check.
     pub fn found(self) -> Found {
         match (self.difference, self.number, self.sent) {
             (0, PROBE, _) => Found::Probe,

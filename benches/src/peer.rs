@@ -1,4 +1,4 @@
-//! The peers, one file each: nothing here is ours.
+//! The peers, one file each. None of them uses Tampu.
 
 pub mod memory;
 pub mod nats;

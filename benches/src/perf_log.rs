@@ -1,4 +1,4 @@
-//! Our own log line end to end, through the command everybody has: `tampu perf log`.
+//! Tampu's log line end to end, through the user's command `tampu perf log`.
 
 use std::{
     collections::BTreeMap,
@@ -9,26 +9,26 @@ use std::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What one run is asked for.
+/// Arguments of one run.
 #[derive(Debug, Clone, Copy)]
 pub struct Ask<'a> {
-    /// Where write-ahead segments go; nothing is stored without it.
+    /// Directory of write-ahead segments; without it nothing is stored.
     pub data: Option<&'a Path>,
-    /// How many clients receive everything.
+    /// Number of clients that receive everything.
     pub clients: usize,
-    /// How many of them are stopped meanwhile.
+    /// Number of of that them are stopped meanwhile.
     pub stopped: usize,
-    /// For how long records are written.
+    /// Duration of writing, in seconds.
     pub seconds: f64,
     /// Bytes of a record.
     pub size: usize,
-    /// Records a packet.
+    /// Records in each packet.
     pub packet: usize,
-    /// Records a second, if not as many as may be.
+    /// Records a second; without it as many as possible.
     pub rate: Option<f64>,
     /// Immediate records a second.
     pub immediate: Option<f64>,
-    /// Whether clients are waited for no longer than an application does.
+    /// True if a stopped client is waited for only as long as in an application.
     pub bounded: bool,
 }
 
@@ -48,12 +48,12 @@ impl Default for Ask<'_> {
     }
 }
 
-/// What the command says.
+/// Output of the command.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Said {
     records_per_s: f64,
     lost: f64,
-    /// Processor seconds by process; a list where there are several of a kind.
+    /// Processor seconds by process; a list if there are several of a kind.
     cpu_s: BTreeMap<String, Value>,
     /// Resident memory, in 10^6 bytes.
     #[serde(default)]
@@ -62,7 +62,7 @@ pub struct Said {
     bytes_per_record: BTreeMap<String, Value>,
     #[serde(default)]
     records: f64,
-    /// How long it took until everything was acknowledged.
+    /// Seconds until everything was acknowledged.
     #[serde(default)]
     seconds: f64,
     #[serde(default)]
@@ -77,85 +77,81 @@ pub struct Said {
     rate_kept: Option<bool>,
 }
 
-/// How long immediate records took to a client, in microseconds.
+/// Time of immediate records to a client, in microseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Immediate {
-    /// The median.
     pub p50_us: Option<f64>,
-    /// Of a hundred, the slowest but one.
+    /// Slowest hundredth of the records.
     pub p99_us: Option<f64>,
-    /// The longest.
     pub max_us: Option<f64>,
 }
 
 /// Bytes that waited between the producer's calls and the commit.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Backlog {
-    /// The most.
     pub max: f64,
-    /// What there is room for.
+    /// Capacity in bytes.
     pub bound: f64,
-    /// On average.
     pub mean: f64,
     /// In the first quarter of the run.
     pub first_quarter: f64,
-    /// In the last.
+    /// In the last quarter.
     pub last_quarter: f64,
 }
 
 impl Said {
-    /// Records a second at the slowest of all.
+    /// Returns the records a second at the slowest receiver.
     pub fn per_second(&self) -> f64 {
         self.slowest_client_per_s.map_or(self.records_per_s, |slowest| slowest.min(self.records_per_s))
     }
 
-    /// Records that did not arrive where they should.
+    /// Returns the number of records that did not arrive at their destination.
     pub fn lost(&self) -> u64 {
         self.lost.ceil() as u64
     }
 
-    /// Records that came with other content than they were written with.
+    /// Returns the number of records that arrived with other content.
     pub fn wrong(&self) -> u64 {
         self.wrong.ceil() as u64
     }
 
-    /// How many were made, and in how many seconds they were where they should be.
+    /// Number of records, and seconds until all were where they should be.
     pub fn records(&self) -> (f64, f64) {
         (self.records, self.seconds)
     }
 
-    /// Processor seconds by process, those of a kind added up.
+    /// Returns processor seconds by process, added up for each kind.
     pub fn cpu(&self) -> Vec<(String, f64)> {
         self.cpu_s.iter().map(|(name, seconds)| (name.clone(), sum(seconds))).collect()
     }
 
-    /// Memory by process in 10^6 bytes, that of a kind added up.
+    /// Returns memory by process in 10^6 bytes, added up for each kind.
     pub fn rss_mb(&self) -> Vec<(String, f64)> {
         self.rss_mb.iter().map(|(name, mb)| (name.clone(), sum(mb))).collect()
     }
 
-    /// Bytes a record, `bus`: of packets handed to the bus; `disk`: of the segment.
+    /// Returns the bytes of a record. `bus`: of packets on the bus; `disk`: of the segment.
     pub fn bytes(&self, way: &str) -> Option<f64> {
         self.bytes_per_record.get(way)?.as_f64()
     }
 
-    /// How long immediate records took.
+    /// Returns the time of immediate records to a client, in microseconds.
     pub fn immediate(&self) -> Option<Immediate> {
         self.immediate
     }
 
-    /// What waited.
+    /// Returns the bytes that waited for the commit.
     pub fn backlog(&self) -> Option<Backlog> {
         self.backlog
     }
 
-    /// Whether the rate that was asked for was kept.
+    /// True if the requested rate was kept.
     pub fn rate_kept(&self) -> Option<bool> {
         self.rate_kept
     }
 }
 
-/// A number, or all of a list together.
+/// Returns a number, or the sum of a list.
 pub fn sum(seconds: &Value) -> f64 {
     match seconds {
         Value::Array(list) => list.iter().map(sum).fold(0.0, |all, one| all + one),
@@ -163,7 +159,7 @@ pub fn sum(seconds: &Value) -> f64 {
     }
 }
 
-/// The program beside this one, if nothing else is said.
+/// Returns the default path of the program, beside this one.
 pub fn beside() -> PathBuf {
     let here = std::env::current_exe().ok().and_then(|program| Some(program.parent()?.join("tampu")));
     here.unwrap_or_else(|| PathBuf::from("tampu"))
@@ -179,7 +175,7 @@ pub fn run(tampu: &Path, ask: Ask) -> Result<Said, String> {
     };
     add("--clients", ask.clients.to_string());
     add("--stopped", ask.stopped.to_string());
-    add("--seconds", ask.seconds.to_string());
+    add("--for", format!("{}s", ask.seconds));
     add("--size", ask.size.to_string());
     add("--packet", ask.packet.to_string());
     if let Some(rate) = ask.rate {
@@ -192,14 +188,14 @@ pub fn run(tampu: &Path, ask: Ask) -> Result<Said, String> {
         command.arg("--bounded");
     }
     match ask.data {
-        Some(data) => command.arg("--data").arg(data),
+        Some(data) => command.arg("--scratch").arg(data),
         None => command.arg("--live"),
     };
     let output = command.output().map_err(|e| format!("{}: {e}", tampu.display()))?;
     if !output.status.success() {
         return Err(format!("{}: {}", output.status, String::from_utf8_lossy(&output.stderr).trim()));
     }
-    serde_json::from_slice(&output.stdout).map_err(|e| format!("what tampu perf log says cannot be read: {e}"))
+    serde_json::from_slice(&output.stdout).map_err(|e| format!("invalid output of tampu perf log: {e}"))
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! Processes of a bench: this program started again in a role, spoken to over its standard input and output.
+//! Processes of a bench: this program, started again in a role and controlled over its standard input and output.
 //!
-//! The lines are JSON. A role that sees its input end, ends too, so an interrupted bench leaves nothing behind.
+//! The lines are JSON. A role ends at the end of its input, so an interrupted bench leaves no processes behind.
 
 use std::{
     fs,
@@ -12,69 +12,70 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
-use crate::{role::Audit, tally::Report};
+use crate::tally::Report;
 
-/// The clock that all processes of one host share, in ns.
-#[inline]
-pub fn monotonic() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
-    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+/// Messages found in storage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Audit {
+    /// Number of stored messages, in order; `None` if they are not stored.
+    pub kept: Option<u64>,
+    /// Messages that no writer has written, or that arrived twice.
+    pub wrong: u64,
 }
 
-/// What the bench says to a role.
+/// Message of the bench to a role.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Order {
+pub enum RoleCommand {
     /// To a writer: the readers are connected, begin.
     Go {
-        /// How long to write, in ns.
+        /// Time to write, in ns.
         nanoseconds: u64,
     },
-    /// To a reader: the writer is done; report when nothing more comes.
+    /// To a reader: the writer is done; report when no more messages arrive.
     WriterDone,
 }
 
-/// What a role says to the bench.
+/// Message of a role to the bench.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub enum Say {
-    /// A server or writer can be connected to, here.
+pub enum RoleMessage {
+    /// A server or writer accepts connections at this address.
     At(String),
     /// A reader got a probe.
     Connected,
     /// A writer wrote its last message.
     Wrote {
-        /// How many messages.
+        /// Number of messages.
         count: u64,
-        /// When it began, monotonic ns.
+        /// Start, in monotonic ns.
         begun: u64,
-        /// When its last call returned.
+        /// Time at which its last call returned.
         ended: u64,
-        /// Anything to tell beside the figures.
+        /// A remark beside the figures.
         note: Option<String>,
-        /// What it found where its messages are kept.
+        /// Messages found in storage.
         audit: Audit,
-        /// Bytes it has put into its socket.
+        /// Bytes that were written to its socket.
         wire: Option<u64>,
     },
     /// A reader's account.
     Got(Report),
-    /// The role cannot go on.
+    /// The role cannot continue.
     Failed(String),
 }
 
-/// Says something to the bench.
-pub fn say(what: &Say) {
+/// Sends a message to the bench.
+pub fn say(what: &RoleMessage) {
     let mut out = std::io::stdout().lock();
-    // If nobody reads any more the bench is gone, and so is this process in a moment.
+    // If the write fails, the bench is gone, and this process ends soon.
     if let Ok(line) = serde_json::to_string(what) {
         let _ = writeln!(out, "{line}").and_then(|()| out.flush());
     }
 }
 
-/// The orders as they come. The process ends when the bench does.
-pub fn orders() -> Receiver<Order> {
+/// Returns the commands of the bench. The process ends when the bench ends.
+pub fn orders() -> Receiver<RoleCommand> {
     let (sender, receiver) = channel();
     thread::spawn(move || {
         for line in std::io::stdin().lock().lines() {
@@ -95,18 +96,18 @@ pub fn orders() -> Receiver<Order> {
 pub struct Actor {
     child: Child,
     input: ChildStdin,
-    /// What it is, for messages.
+    /// Name in messages.
     pub name: String,
 }
 
-/// All processes of a cell and what they say.
+/// All processes of a cell, and their messages.
 #[derive(Debug)]
 pub struct Stage {
     actors: Vec<Actor>,
-    heard: Receiver<(usize, Say)>,
-    say: Sender<(usize, Say)>,
-    /// What was heard while waiting for something else.
-    kept: Vec<(usize, Say)>,
+    heard: Receiver<(usize, RoleMessage)>,
+    say: Sender<(usize, RoleMessage)>,
+    /// Messages that arrived during the wait for another one.
+    kept: Vec<(usize, RoleMessage)>,
 }
 
 impl Default for Stage {
@@ -143,14 +144,14 @@ impl Stage {
                     Err(_) => eprintln!("{who}: {line}"),
                 }
             }
-            let _ = say.send((number, Say::Failed(format!("{who} ended"))));
+            let _ = say.send((number, RoleMessage::Failed(format!("{who} ended"))));
         });
         self.actors.push(Actor { child, input, name: name.to_owned() });
         Ok(number)
     }
 
-    /// Gives an order.
-    pub fn order(&mut self, actor: usize, order: &Order) -> Result<(), String> {
+    /// Sends a command.
+    pub fn order(&mut self, actor: usize, order: &RoleCommand) -> Result<(), String> {
         let actor = &mut self.actors[actor];
         let line = serde_json::to_string(order).map_err(|e| e.to_string())?;
         writeln!(actor.input, "{line}").map_err(|e| format!("{}: {e}", actor.name))
@@ -161,7 +162,7 @@ impl Stage {
         &mut self,
         what: &str,
         timeout: Duration,
-        mut wanted: impl FnMut(usize, &Say) -> Option<T>,
+        mut wanted: impl FnMut(usize, &RoleMessage) -> Option<T>,
     ) -> Result<T, String> {
         if let Some((at, found)) = self.kept.iter().enumerate().find_map(|(at, (who, say))| Some((at, wanted(*who, say)?))) {
             self.kept.remove(at);
@@ -174,19 +175,19 @@ impl Stage {
             if let Some(found) = wanted(who, &said) {
                 return Ok(found);
             }
-            if let Say::Failed(why) = &said {
+            if let RoleMessage::Failed(why) = &said {
                 return Err(format!("{}: {why}", self.actors[who].name));
             }
             self.kept.push((who, said));
         }
     }
 
-    /// Processor time a process has used so far, in seconds.
+    /// Returns the processor time of a process so far, in seconds.
     pub fn cpu(&self, actor: usize) -> f64 {
         cpu_of(self.actors[actor].child.id())
     }
 
-    /// Resident memory of a process, in 10^6 bytes.
+    /// Returns the resident memory of a process, in 10^6 bytes.
     pub fn rss_mb(&self, actor: usize) -> f64 {
         rss_of(self.actors[actor].child.id())
     }
@@ -203,10 +204,10 @@ impl Drop for Stage {
     }
 }
 
-/// The kernel counts processor time in hundredths of a second for whoever reads it from `/proc`.
+/// Resolution of the processor time in `/proc`: the kernel counts it in hundredths of a second.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// Processor time (user and system) of a process in seconds, by the kernel's ticks of 10 ms.
+/// Returns the processor time (user and system) of a process in seconds, by the kernel's ticks of 10 ms.
 pub fn cpu_of(pid: u32) -> f64 {
     let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else { return f64::NAN };
     // The second field, the program's name, may hold spaces; it ends with the last bracket.
@@ -215,7 +216,7 @@ pub fn cpu_of(pid: u32) -> f64 {
     ticks as f64 / TICKS_PER_SECOND
 }
 
-/// Resident memory of a process now, in 10^6 bytes.
+/// Returns the current resident memory of a process, in 10^6 bytes.
 pub fn rss_of(pid: u32) -> f64 {
     let Ok(statm) = fs::read_to_string(format!("/proc/{pid}/statm")) else { return f64::NAN };
     let pages: Option<u64> = statm.split_whitespace().nth(1).and_then(|field| field.parse().ok());

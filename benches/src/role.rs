@@ -1,7 +1,8 @@
-//! What every writer and every reader of the bus bench does, whatever carries the messages.
+//! Writer and reader of the bus bench, for every system that carries the messages.
 //!
-//! A writer sends probes until the bench says that every reader got one, then numbers from 0 for the time it was given, then
-//! one marked as the last. A reader reports when it has the last one, or when the writer is done and nothing came for a while.
+//! A writer sends probes until the bench reports that every reader got one. Then it sends numbers from 0 for the given
+//! time, and then one marked as the last. A reader reports when it has the last one, or when the writer is done and no
+//! message has arrived for a while.
 
 use std::{
     sync::{
@@ -12,73 +13,63 @@ use std::{
     time::Duration,
 };
 
-use serde::{Deserialize, Serialize};
-
 use crate::{
+    clock::monotonic,
     payload::Message,
-    process::{Order, Say, monotonic, orders, say},
+    process::{Audit, RoleCommand, RoleMessage, orders, say},
     tally::{Report, Tally},
 };
 
-/// How long a reader waits for more after the writer is done, before it counts the rest as lost.
+/// Time for which a reader waits after the writer is done, before it counts the missing messages as lost.
 const PATIENCE: Duration = Duration::from_secs(2);
 const BETWEEN_PROBES: Duration = Duration::from_millis(10);
-/// Between the single samples whose latency is measured.
+/// Pause between the single samples whose latency is measured.
 const PACE: Duration = Duration::from_millis(1);
-/// A writer of small messages looks at the clock once in so many.
+/// Number of small messages between two readings of the clock by the writer.
 const LOOK_EVERY: u64 = 64;
 
-/// How a writer writes.
+/// Speed of a writer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Speed {
-    /// As fast as it may.
+    /// As fast as possible.
     Full,
-    /// About a thousand a second, each with the time it was sent.
+    /// About a thousand a second, each with the time of sending.
     Paced,
 }
 
-/// A way to publish.
+/// A method of publishing.
 pub trait Outgoing {
     /// Publishes one message.
     fn publish(&mut self, message: &Message) -> Result<(), String>;
 
-    /// Sends what this side itself holds back to join it with later messages.
+    /// Sends the messages that this side holds back to join them with later ones.
     fn push(&mut self) -> Result<(), String> {
         Ok(())
     }
 
-    /// Does what has to be done after the last message, and tells what is worth telling.
+    /// Ends the run after the last message. Returns a remark for the result, if any.
     fn finish(&mut self) -> Result<Option<String>, String> {
         self.push().map(|()| None)
     }
 
-    /// Looks, when the time is over, at what became of the messages where no reader does.
+    /// Counts the stored messages at the end of the run, for a system without readers.
     fn audit(&mut self) -> Result<Audit, String> {
         Ok(Audit::default())
     }
 
-    /// Bytes this side has put into its socket, where it counts them.
+    /// Returns the bytes that this side has written to its socket, if it counts them.
     fn wire(&self) -> Option<u64> {
         None
     }
 }
 
-/// What was found where messages are kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Audit {
-    /// Messages that are there, in order; nothing where they are not kept.
-    pub kept: Option<u64>,
-    /// Such as nobody wrote, or that are there twice.
-    pub wrong: u64,
-}
-
-/// Lives a writer's life; returns when the bench is over.
+/// Runs the writer until the bench is over.
 pub fn write(mut out: impl Outgoing, size: usize, speed: Speed) -> Result<(), String> {
     let orders = orders();
     let nanoseconds = loop {
         out.publish(&Message::probe(size))?;
         out.push()?;
-        if let Ok(Order::Go { nanoseconds }) = orders.recv_timeout(BETWEEN_PROBES) {
+        if let Ok(RoleCommand::Go { nanoseconds }) = orders.recv_timeout(BETWEEN_PROBES) {
             break nanoseconds;
         }
     };
@@ -91,8 +82,8 @@ pub fn write(mut out: impl Outgoing, size: usize, speed: Speed) -> Result<(), St
     let ended = monotonic();
     let wire = out.wire();
     let audit = out.audit()?;
-    say(&Say::Wrote { count, begun, ended, note, audit, wire });
-    // Other orders do not come; when the bench is over its end of the line closes and this process ends.
+    say(&RoleMessage::Wrote { count, begun, ended, note, audit, wire });
+    // No other orders follow; at the end of the bench the pipe closes and this process ends.
     while orders.recv().is_ok() {}
     Ok(())
 }
@@ -125,22 +116,22 @@ fn write_paced(out: &mut impl Outgoing, size: usize, until: u64) -> Result<u64, 
     Ok(number + 1)
 }
 
-/// Where a reader's messages are taken to, from whichever worker they come on.
+/// Collects a reader's messages, from any worker thread.
 #[derive(Debug)]
-pub struct Desk {
+pub struct Inbox {
     tally: Mutex<Tally>,
     news: Condvar,
-    /// Bytes taken from the socket, where they are counted.
+    /// Bytes that were read from the socket, if they are counted.
     wire: AtomicU64,
 }
 
-impl Desk {
-    /// For payloads of this size.
-    pub fn new(size: usize) -> Desk {
-        Desk { tally: Mutex::new(Tally::new(size)), news: Condvar::new(), wire: AtomicU64::new(0) }
+impl Inbox {
+    /// Creates an inbox for payloads of this size.
+    pub fn new(size: usize) -> Inbox {
+        Inbox { tally: Mutex::new(Tally::new(size)), news: Condvar::new(), wire: AtomicU64::new(0) }
     }
 
-    /// Takes one message.
+    /// Checks and counts one message.
     #[inline]
     pub fn take(&self, payload: &[u8]) {
         self.with(|tally| {
@@ -148,7 +139,7 @@ impl Desk {
         });
     }
 
-    /// Takes several under one lock.
+    /// Checks and counts several messages under one lock.
     #[inline]
     pub fn with(&self, work: impl FnOnce(&mut Tally)) {
         let mut tally = self.lock();
@@ -159,13 +150,13 @@ impl Desk {
         }
     }
 
-    /// So many bytes came out of the socket.
+    /// Counts bytes that were read from the socket.
     #[inline]
     pub fn came(&self, bytes: usize) {
         self.wire.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// Ends the reading with a reason.
+    /// Ends the reader with an error.
     pub fn fail(&self, why: String) {
         self.with(|tally| tally.failed(why));
     }
@@ -175,31 +166,31 @@ impl Desk {
     }
 }
 
-/// Lives a reader's life while others fill the desk; returns when the bench is over.
-pub fn read(desk: &Desk) -> Result<(), String> {
+/// Runs the reader while others fill the inbox, until the bench is over.
+pub fn read(inbox: &Inbox) -> Result<(), String> {
     let orders = orders();
-    let mut tally = desk.lock();
+    let mut tally = inbox.lock();
     while !tally.connected && !tally.over() {
-        tally = desk.news.wait(tally).unwrap_or_else(PoisonError::into_inner);
+        tally = inbox.news.wait(tally).unwrap_or_else(PoisonError::into_inner);
     }
     drop(tally);
-    say(&Say::Connected);
+    say(&RoleMessage::Connected);
     let mut writer_done = false;
     loop {
-        let tally = desk.lock();
+        let tally = inbox.lock();
         let before = tally.received();
         let wait = if writer_done { PATIENCE } else { Duration::from_millis(200) };
-        let waiting = desk.news.wait_timeout_while(tally, wait, |tally| !tally.over());
+        let waiting = inbox.news.wait_timeout_while(tally, wait, |tally| !tally.over());
         let (tally, _) = waiting.unwrap_or_else(PoisonError::into_inner);
         if tally.over() || (writer_done && tally.received() == before) {
-            let wire = desk.wire.load(Ordering::Relaxed);
+            let wire = inbox.wire.load(Ordering::Relaxed);
             let report = Report { wire: (wire > 0).then_some(wire), ..tally.report() };
             drop(tally);
-            say(&Say::Got(report));
+            say(&RoleMessage::Got(report));
             break;
         }
         drop(tally);
-        writer_done |= orders.try_recv() == Ok(Order::WriterDone);
+        writer_done |= orders.try_recv() == Ok(RoleCommand::WriterDone);
     }
     while orders.recv().is_ok() {}
     Ok(())

@@ -1,4 +1,4 @@
-//! The catalogue of what is measured, and which code plays which part of it.
+//! The catalogue of the measured systems, and the code that plays each part of them.
 
 use std::path::PathBuf;
 
@@ -11,26 +11,26 @@ use crate::{
     tampu,
 };
 
-/// One way to carry messages.
+/// A system that carries messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct System {
-    /// What it is called in tables and by `--only`.
+    /// Name in tables and in `--only`.
     pub name: &'static str,
-    /// One line on it.
+    /// Description in one line.
     pub about: &'static str,
-    /// Whether it is Tampu.
+    /// True for Tampu itself.
     pub ours: bool,
-    /// Whether a process stands between writer and readers.
+    /// True if a process stands between writer and readers.
     pub server: bool,
-    /// The shortest payload it is measured with: loans are for large samples.
+    /// The shortest measured payload: loans are for large samples.
     pub from_size: usize,
-    /// Whether its single-sample latency is measured.
+    /// True if its single-sample latency is measured.
     pub latency: bool,
 }
 
 impl System {
-    /// Whether one of the patterns means it: its whole name, or a part of it where the pattern is nobody's whole name. No
-    /// patterns mean everybody.
+    /// Returns true if one of the patterns is the system's whole name. A pattern that is not the whole name of any
+    /// system may also be a part of the name. An empty list matches every system.
     pub fn is_meant_by(&self, patterns: &[String]) -> bool {
         let whole = |pattern: &str| SYSTEMS.iter().chain(LOG_PEERS).any(|system| system.name == pattern);
         let meant = |pattern: &String| self.name == pattern || !whole(pattern) && self.name.contains(pattern.as_str());
@@ -46,12 +46,12 @@ const fn tampu(name: &'static str, from_size: usize, about: &'static str) -> Sys
     System { name, about, ours: true, server: true, from_size, latency: from_size == 0 }
 }
 
-/// Loans are for samples whose copying costs more than finding them elsewhere.
+/// Shortest size for loans, which are for samples whose copying costs more than locating them in shared memory.
 const LENT_FROM: usize = 4096;
-/// Where memory is the bound.
+/// Payload size at which memory is the limit.
 const LARGE: usize = 64 << 10;
 
-/// All of them, ours first so that a peer's row can show the ratio.
+/// All systems, with Tampu first so that a peer's row can show the ratio.
 pub const SYSTEMS: &[System] = &[
     tampu("tampu-node", 0, "Tampu through the host's node"),
     tampu("tampu-direct", 0, "Tampu from process to process"),
@@ -71,14 +71,14 @@ pub const SYSTEMS: &[System] = &[
     },
 ];
 
-/// What carries log records beside ours.
+/// Systems that carry log records, beside Tampu.
 pub const LOG_PEERS: &[System] = &[
     peer("nats-100", true, "nats-server, 100 records a message"),
     peer("nats-1", true, "nats-server, one record a message"),
-    peer("rsyslog", true, "rsyslogd, from TCP into a file; nobody follows"),
+    peer("rsyslog", true, "rsyslogd, from TCP into a file, without followers"),
 ];
 
-/// Its messages are kept in a file and go to no readers.
+/// Returns true if the system writes its messages to a file and has no readers.
 pub fn has_no_readers(system: &System) -> bool {
     system.name == "rsyslog"
 }
@@ -86,43 +86,42 @@ pub fn has_no_readers(system: &System) -> bool {
 /// A part in a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Part {
-    /// What stands between.
+    /// Process between writer and readers.
     Server,
-    /// Who publishes.
+    /// Process that publishes.
     Writer,
-    /// Who receives.
+    /// Process that receives.
     Reader,
 }
 
-/// How this program is told which part it plays; made by the bench, not by people.
+/// Part that this process plays; the bench passes it, not people.
 #[derive(Debug, Clone, Args)]
 pub struct Role {
     /// Name of a system.
     pub system: String,
-    /// Which part of it.
+    /// Part that this process plays.
     pub part: Part,
     /// A directory for sockets.
     #[arg(long)]
     pub dir: PathBuf,
-    /// Payload size.
     #[arg(long)]
     pub size: usize,
-    /// How many readers there are.
+    /// Number of readers.
     #[arg(long)]
     pub readers: usize,
-    /// Which of them this is.
+    /// Number of this reader.
     #[arg(long, default_value_t = 0)]
     pub number: usize,
     /// About a thousand messages a second, with times.
     #[arg(long)]
     pub paced: bool,
-    /// Where to connect.
+    /// Address to connect to.
     #[arg(long, default_value = "")]
     pub at: String,
 }
 
 impl Role {
-    /// The arguments that bring a process into this role.
+    /// Returns the arguments that start a process in this role.
     pub fn arguments(&self) -> Vec<String> {
         let part = match self.part {
             Part::Server => "server",
@@ -142,7 +141,7 @@ impl Role {
         list
     }
 
-    /// Plays the part; returns when it is over.
+    /// Runs the part until it is over.
     pub fn play(&self) -> Result<(), String> {
         let Role { dir, at, size, readers, .. } = self;
         let (size, readers) = (*size, *readers);

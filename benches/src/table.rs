@@ -1,4 +1,4 @@
-//! Figures for people: aligned columns and numbers one can read.
+//! Tables for people: aligned columns and readable numbers.
 
 use std::fmt::Write;
 
@@ -19,7 +19,7 @@ impl Table {
         self.rows.push(cells);
     }
 
-    /// The whole of it.
+    /// Returns the whole table as text.
     pub fn render(&self) -> String {
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or_default();
         let widest = |column: usize| {
@@ -41,7 +41,7 @@ impl Table {
     }
 }
 
-/// A count or rate with three digits that matter: `4.12 M`, `350 k`, `825`.
+/// Returns a count or rate with three significant digits: `4.12 M`, `350 k`, `825`.
 pub fn count(value: f64) -> String {
     let (scaled, unit) = match value {
         v if !v.is_finite() => return "-".to_owned(),
@@ -54,7 +54,7 @@ pub fn count(value: f64) -> String {
     format!("{scaled:.decimals$}{unit}")
 }
 
-/// A payload size as one says it: `92 B`, `4 KB`, `1 MB`.
+/// Returns a payload size in the usual unit: `92 B`, `4 KB`, `1 MB`.
 pub fn size(bytes: usize) -> String {
     match bytes {
         b if b >= 1 << 20 && b % (1 << 20) == 0 => format!("{} MB", b >> 20),
@@ -63,7 +63,7 @@ pub fn size(bytes: usize) -> String {
     }
 }
 
-/// Reads what [`size`] writes, and `4K`, `1M`, with or without blanks.
+/// Parses the output of [`size`], and `4K`, `1M`, with or without blanks.
 pub fn parse_size(text: &str) -> Result<usize, String> {
     let text = text.trim().to_ascii_lowercase();
     let digits = text.trim_end_matches(|c: char| c.is_alphabetic() || c == ' ');

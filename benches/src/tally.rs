@@ -1,38 +1,39 @@
-//! What one reader got: counted, checked, timed.
+//! The count of one reader: messages that were received, checked and timed.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    clock::monotonic,
     payload::{Found, verify},
-    process::monotonic,
 };
 
-/// A reader looks at the clock once in so many small messages: looking costs more than checking 92 bytes.
+/// Number of small messages between two readings of the clock by a reader: a reading costs more than the check of 92
+/// bytes.
 const LOOK_EVERY: u64 = 32;
 const SMALL: usize = 16 * 1024;
 
 /// A reader's account of a run.
 #[derive(Debug, Default, Clone, Serialize, Deserialize)]
 pub struct Report {
-    /// Messages that arrived, in order and whole.
+    /// Messages that arrived in order and intact.
     pub received: u64,
-    /// Numbers passed over.
+    /// Numbers that were skipped.
     pub skipped: u64,
     /// Messages with a number that was due earlier.
     pub repeated: u64,
     /// Payloads with a wrong byte.
     pub corrupt: u64,
-    /// Losses that the bus itself told of.
+    /// Losses that the bus itself reported.
     pub told: u64,
-    /// When the last one arrived, monotonic ns.
+    /// Arrival of the last message, in monotonic ns.
     pub last: u64,
-    /// Whether the message marked as the last one arrived.
+    /// True if the message marked as the last one arrived.
     pub finished: bool,
     /// One-way latencies in ns, where measured.
     pub latencies: Vec<u64>,
-    /// Bytes that came out of its socket, where they are counted.
+    /// Bytes that were read from its socket, if they are counted.
     pub wire: Option<u64>,
-    /// What went wrong, if anything.
+    /// Error of the reader, if there was one.
     pub error: Option<String>,
 }
 
@@ -42,29 +43,30 @@ pub struct Tally {
     size: usize,
     report: Report,
     next: u64,
-    /// Whether anything at all has arrived.
+    /// True if any message has arrived.
     pub connected: bool,
 }
 
 impl Tally {
-    /// A count of payloads of this size.
+    /// Creates a count of payloads of this size.
     pub fn new(size: usize) -> Tally {
         Tally { size, report: Report::default(), next: 0, connected: false }
     }
 
-    /// Takes one payload; true when it was the last of the run.
+    /// Checks and counts one payload. Returns true if it was the last of the run.
     #[inline]
     pub fn take(&mut self, payload: &[u8]) -> bool {
         self.count(self.check(payload))
     }
 
-    /// What a payload is, without counting it: whoever reads memory of others counts when it knows that the memory stayed.
+    /// Checks a payload without counting it. A reader of shared memory counts only after it has verified that the
+    /// memory stayed unchanged.
     #[inline]
     pub fn check(&self, payload: &[u8]) -> Found {
         if payload.len() == self.size { verify(payload) } else { Found::Corrupt }
     }
 
-    /// Counts what was found; true when it was the last of the run.
+    /// Counts a received payload. Returns true if it was the last of the run.
     #[inline]
     pub fn count(&mut self, found: Found) -> bool {
         match found {
@@ -99,27 +101,27 @@ impl Tally {
         }
     }
 
-    /// How many have arrived so far.
+    /// Number of have that arrived so far.
     pub fn received(&self) -> u64 {
         self.report.received
     }
 
-    /// Notes a loss the bus told of.
+    /// Counts a loss that the bus reported.
     pub fn told(&mut self, count: u64) {
         self.report.told += count;
     }
 
-    /// Notes why the reader gave up.
+    /// Records the error that ended the reader.
     pub fn failed(&mut self, why: String) {
         self.report.error.get_or_insert(why);
     }
 
-    /// Whether the run is over for this reader.
+    /// Returns true if the run is over for this reader.
     pub fn over(&self) -> bool {
         self.report.finished || self.report.error.is_some()
     }
 
-    /// The account so far.
+    /// Returns the account so far.
     pub fn report(&self) -> Report {
         self.report.clone()
     }

@@ -1,65 +1,61 @@
-//! Our own bus: through the host's node or by direct links, copied or lent.
+//! Tampu's bus: through the host's node or by direct links, with copied or lent samples.
 //!
-//! The topic's Qos lets readers hold the writer (`max_wait` = `wait_period` = 1 s), so that a run measures what everybody
-//! keeps up with and nothing is lost; that nothing was is counted by the readers, not believed.
+//! The topic's Qos lets readers hold the writer (`max_wait` = `wait_period` = 1 s). So a run measures a rate that every
+//! reader keeps up with, without loss. The readers count the messages to verify that.
 
 use std::{path::Path, sync::Arc, thread, time::Duration};
 
 use tampu_bus::{
     Event, Loan, Participant, Qos, QosTable, Reader, ReaderQos, TypeTag, Writer,
-    engine::zenoh::{
-        ZenohEngine,
-        config::ZenohConfig,
-        node::{Node, NodeConfig},
-    },
+    connect::{Node, NodeSettings, Settings},
     run_dir::RunDir,
 };
 use tampu_types::{Domain, Partition, PartitionFilter, SourceName, TopicFilter, TopicName};
 
 use crate::{
     payload::Message,
-    process::{Say, orders, say},
-    role::{self, Desk, Outgoing, Speed},
+    process::{RoleMessage, orders, say},
+    role::{self, Inbox, Outgoing, Speed},
     tally::Tally,
 };
 
 const TOPIC: &str = "bench/data";
-/// How many samples are taken before the reader's count is given free for a moment.
+/// Number of samples that are taken before the reader's count is given free for a moment.
 const AT_ONCE: usize = 256;
 const IDLE: Duration = Duration::from_millis(200);
 
-/// How the samples go.
+/// Path of the samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Way {
-    /// From process to process instead of through the node.
+    /// If true, samples pass from process to process instead of through the node.
     pub direct: bool,
-    /// Written into lent shared memory and read there.
+    /// If true, samples are written into lent shared memory and read there.
     pub lent: bool,
 }
 
-/// The way a system's name says.
+/// Returns the path that a system's name means.
 pub fn way(system: &str) -> Way {
     Way { direct: system.contains("direct"), lent: system.contains("loan") }
 }
 
-fn config(dir: &Path) -> Result<ZenohConfig, String> {
+fn config(dir: &Path) -> Result<Settings, String> {
     let domain = Domain::new("bench").map_err(|e| e.to_string())?;
-    Ok(ZenohConfig::new(domain, RunDir::at(dir)))
+    Ok(Settings::new(domain, RunDir::at(dir)))
 }
 
-/// This process on the bus of the bench.
+/// Connects this process to the bus of the bench.
 pub fn participant(dir: &Path, name: &str) -> Result<Participant, String> {
     let config = config(dir)?;
     let domain = config.domain.clone();
-    let engine = ZenohEngine::open(config).map_err(|e| e.to_string())?;
+    let engine = config.open().map_err(|e| e.to_string())?;
     let source = SourceName::new(name).map_err(|e| e.to_string())?;
-    Participant::on(Arc::new(engine), domain, source, QosTable::default()).map_err(|e| e.to_string())
+    Participant::on(engine, domain, source, QosTable::default()).map_err(|e| e.to_string())
 }
 
-/// The node, until the bench is over.
+/// Runs the node until the bench is over.
 pub fn server(dir: &Path) -> Result<(), String> {
-    let _node = Node::start(NodeConfig::new(config(dir)?)).map_err(|e| e.to_string())?;
-    say(&Say::At(String::new()));
+    let _node = Node::start(NodeSettings::new(config(dir)?)).map_err(|e| e.to_string())?;
+    say(&RoleMessage::At(String::new()));
     let orders = orders();
     while orders.recv().is_ok() {}
     Ok(())
@@ -101,25 +97,23 @@ impl Outgoing for Out {
     }
 }
 
-/// The writer.
 pub fn writer(way: Way, dir: &Path, size: usize, speed: Speed) -> Result<(), String> {
     let participant = participant(dir, "writer")?;
     let topic = TopicName::new(TOPIC).map_err(|e| e.to_string())?;
     let period = Duration::from_secs(1);
     let qos = Qos { max_wait: period, wait_period: period, direct: way.direct, ..Qos::default() };
     let writer = participant.writer(&topic, &Partition::everybody(), TypeTag::OCTETS, qos).map_err(|e| e.to_string())?;
-    say(&Say::At(String::new()));
+    say(&RoleMessage::At(String::new()));
     role::write(Out { writer, lent: way.lent, scratch: vec![0; size] }, size, speed)
 }
 
-/// A reader.
 pub fn reader(way: Way, dir: &Path, number: usize, size: usize) -> Result<(), String> {
     let participant = participant(dir, &format!("reader{number}"))?;
     let topics = TopicFilter::new(TOPIC).map_err(|e| e.to_string())?;
     let qos = ReaderQos { direct: way.direct, ..ReaderQos::default() };
     let mut reader = participant.reader(&topics, &PartitionFilter::All, qos).map_err(|e| e.to_string())?;
-    let desk = Arc::new(Desk::new(size));
-    let to = Arc::clone(&desk);
+    let inbox = Arc::new(Inbox::new(size));
+    let to = Arc::clone(&inbox);
     thread::spawn(move || {
         loop {
             if let Some(event) = reader.next(IDLE) {
@@ -128,10 +122,10 @@ pub fn reader(way: Way, dir: &Path, number: usize, size: usize) -> Result<(), St
             }
         }
     });
-    role::read(&desk)
+    role::read(&inbox)
 }
 
-/// What is there already, under one lock.
+/// Reads all available samples, under one lock.
 fn take_ready(reader: &mut Reader, tally: &mut Tally) {
     for _ in 0..AT_ONCE {
         match reader.next(Duration::ZERO) {
@@ -144,7 +138,7 @@ fn take_ready(reader: &mut Reader, tally: &mut Tally) {
 fn count(tally: &mut Tally, event: &Event<'_>) {
     match event {
         Event::Sample(sample) => {
-            // What was seen of memory that the writer took back meanwhile does not count; the number will be missing.
+            // A result from memory that the writer took back meanwhile does not count; the number is then missing.
             if let Ok(found) = sample.payload.with(|bytes| tally.check(bytes)) {
                 tally.count(found);
             }

@@ -1,7 +1,7 @@
 #![no_main]
 
 #[allow(dead_code)]
-#[path = "../src/book.rs"]
+#[path = "../src/elog.rs"]
 mod demands;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| demands::elog_config(bytes));

@@ -1,5 +1,8 @@
 #![no_main]
 
+#[allow(dead_code)]
+#[path = "../../crates/archive/src/framed.rs"]
+mod framed;
 #[path = "../src/kept.rs"]
 mod demands;
 

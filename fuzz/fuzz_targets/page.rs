@@ -1,8 +1,14 @@
 #![no_main]
 
 #[allow(dead_code)]
-#[path = "../../crates/log/src/archive/frame.rs"]
+#[path = "../../crates/archive/src/framed.rs"]
+mod framed;
+#[allow(dead_code)]
+#[path = "../../crates/archive/src/wal/frame.rs"]
 mod frame;
+mod wal {
+    pub(crate) use super::frame;
+}
 #[path = "../src/table.rs"]
 mod demands;
 

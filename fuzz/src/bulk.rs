@@ -1,5 +1,5 @@
-//! What is demanded of a receiver of bulk data for any bytes: nothing is believed that was not agreed on, a transfer's parameter comes
-//! before its data and its stop after all of it, and no byte is handed over twice.
+//! Demands on a receiver of bulk data for any bytes: it believes nothing that was not agreed on, a transfer's parameter
+//! comes before its data and its stop after all of it, and no byte is handed over twice.
 
 use crate::{
     frame::{HEADER_LEN, Header, Kind},
@@ -10,7 +10,8 @@ use crate::{
 
 const LIMIT: u32 = 4096;
 
-/// A connection's bytes. A header whose checksum is wrong is given the right one, or nothing would be seen of what is behind it.
+/// A connection's bytes. A header whose checksum is wrong is given the right one, or nothing would be seen of what is
+/// behind it.
 pub fn bulk_frames(bytes: &[u8]) {
     let (mut machine, mut rest) = (Machine::new(), bytes);
     let (mut open, mut at) = (false, 0);
@@ -52,7 +53,7 @@ pub fn bulk_frames(bytes: &[u8]) {
     }
 }
 
-/// What was read can be written, and read again.
+/// Checks that a frame that was read can be written, and read again.
 fn control(kind: Kind, payload: &[u8]) {
     match kind {
         Kind::Hello => {

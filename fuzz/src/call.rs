@@ -1,8 +1,8 @@
-//! What is demanded of a log call's two decoders for any bytes: they return, a site that was read survives being written and read
-//! again, and a payload is rendered or refused without growing beyond its bound.
+//! Demands on a log call's two decoders for any bytes: they return, a site that was read survives being written and
+//! read again, and a payload is rendered or refused without growing beyond its bound.
 //!
-//! The fuzz target calls this, and so does `crates/text/tests/mutations.rs`, with seeded mutations on the stable toolchain. It is
-//! not in `lib.rs`, which the tests of a crate below `tampu-text` include.
+//! The fuzz target calls this, and so does `crates/text/tests/mutations.rs`, with seeded mutations on the stable
+//! toolchain. It is not in `lib.rs`, which the tests of a crate below `tampu-text` include.
 
 use tampu_text::{Rendered, Site, render::RENDERED_MAX};
 

@@ -1,20 +1,21 @@
-//! What is demanded of the decoder of the archive's files of ids, for any bytes: as in `table.rs`.
+//! Demands on the decoder of the archive's files of ids, for any bytes: as in `table.rs`. The target names this module
+//! `ids`, as the crate of the archive has it.
 
 #![allow(dead_code, unused_imports, missing_docs)]
 
-#[path = "../../crates/log/src/archive/parquet/bad.rs"]
+#[path = "../../crates/archive/src/parquet/bad.rs"]
 mod bad;
-#[path = "../../crates/log/src/archive/parquet/bits.rs"]
+#[path = "../../crates/archive/src/parquet/bits.rs"]
 mod bits;
-#[path = "../../crates/log/src/archive/hash.rs"]
-mod hash;
-#[path = "../../crates/log/src/archive/known.rs"]
+#[path = "../../crates/archive/src/ids/hash.rs"]
+pub(crate) mod hash;
+#[path = "../../crates/archive/src/ids/known.rs"]
 mod known;
-#[path = "../../crates/log/src/archive/seen.rs"]
-mod seen;
+#[path = "../../crates/archive/src/ids/seen.rs"]
+pub(crate) mod seen;
 
-/// What `known.rs` finds beside it.
-mod parquet {
+/// Modules that `known.rs` imports.
+pub(crate) mod parquet {
     pub(crate) use super::{
         bad::Corrupt,
         bits::{put_varint, take_varint},

@@ -1,19 +1,19 @@
-//! What is demanded of the decoders of what `crates/log` stores, for any bytes: they return, and what they accepted survives being
-//! written and read again.
+//! Demands on the decoders of stored records, for any bytes: they return, and accepted bytes survive being written and
+//! read again.
 //!
 //! As in `wire.rs` the decoders are taken file by file. Malformed input is tested beside each of them too.
 
 #![allow(dead_code, missing_docs)]
 
-#[path = "../../crates/log/src/archive/frame.rs"]
+#[path = "../../crates/archive/src/wal/frame.rs"]
 mod frame;
 #[path = "../../crates/log/src/spool/frame.rs"]
 mod spooled;
-#[path = "../../crates/log/src/logger/made.rs"]
-mod made;
+#[path = "../../crates/log/src/logger/record.rs"]
+mod record;
 
-/// What `made.rs` finds beside it.
-mod lane {
+/// The module that `record.rs` finds beside it.
+mod stream {
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub(crate) enum Reach {
         Central,
@@ -22,7 +22,7 @@ mod lane {
     }
 }
 
-use frame::{HEADER, Kind, MARKER, push_sample, read, samples, seal};
+use frame::{FRAMES, HEADER, Kind, push_sample, read, samples, seal};
 use tampu_types::log_batch::LogBatchView;
 
 /// A frame of the archive's segments.
@@ -31,7 +31,7 @@ pub fn frame(bytes: &[u8]) {
     // A marker and a checksum guard the rest, which chance does not find: so the same again with good ones.
     if bytes.len() >= HEADER {
         let mut dressed = bytes.to_vec();
-        dressed[..4].copy_from_slice(&MARKER);
+        dressed[..4].copy_from_slice(&FRAMES.marker);
         dressed[8..12].copy_from_slice(&(bytes.len() as u32).to_le_bytes());
         let durable = u64::from_le_bytes(std::array::from_fn(|index| bytes[16 + index]));
         seal(&mut dressed, durable);
@@ -45,7 +45,7 @@ pub fn spool(bytes: &[u8]) {
     // As above: the same again with what guards it.
     if bytes.len() >= spooled::HEADER {
         let mut dressed = bytes.to_vec();
-        dressed[..4].copy_from_slice(&spooled::MARKER);
+        dressed[..4].copy_from_slice(&spooled::FRAMES.marker);
         dressed[14..16].copy_from_slice(&(spooled::HEADER as u16).to_le_bytes());
         spooled::seal(&mut dressed);
         check_spooled(&dressed);
@@ -54,7 +54,7 @@ pub fn spool(bytes: &[u8]) {
 
 fn check_spooled(bytes: &[u8]) {
     let Ok((frame, length)) = spooled::read(bytes) else { return };
-    assert!(length <= bytes.len() && spooled::check(bytes) == Ok(length) && length <= spooled::LONGEST);
+    assert!(length <= bytes.len() && length <= crate::framed::LONGEST);
     let again = match &frame {
         spooled::Frame::Packet(packet) => {
             let mut again = Vec::new();
@@ -104,7 +104,7 @@ pub fn made(bytes: &[u8]) {
     if bytes.get(8..).and_then(expanded).is_some_and(|length| length > 1 << 20) {
         return;
     }
-    let Some((record, reach)) = made::decode(bytes) else { return };
-    let again = made::encode(&record, reach).expect("a small record");
-    assert_eq!(made::decode(&again), Some((record, reach)));
+    let Some((record, reach)) = record::decode(bytes) else { return };
+    let again = record::encode(&record, reach).expect("a small record");
+    assert_eq!(record::decode(&again), Some((record, reach)));
 }

@@ -1,6 +1,7 @@
-//! What is demanded of each decoder for any bytes: it returns, and what it accepted survives being written and read again.
+//! Demands on each decoder for any bytes: it returns, and a value it accepted survives being written and read again.
 //!
-//! The fuzz targets call these, and so does `crates/types/tests/mutations.rs`, with seeded mutations on the stable toolchain.
+//! The fuzz targets call these, and so does `crates/types/tests/mutations.rs`, with seeded mutations on the stable
+//! toolchain.
 
 use tampu_types::{
     BatchHeader, Incarnation, LogRecord, Time, epics,

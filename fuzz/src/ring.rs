@@ -1,10 +1,10 @@
-//! What is demanded of the readers of the log rings' files for any bytes: they return, and what they tell holds together.
+//! Demands on the readers of the log rings' files for any bytes: they return, and their results hold together.
 //!
 //! A file of its own, because `crates/ring/tests/mutations.rs` uses it without the other decoders.
 
-use tampu_ring::{Conversion, Definitions, RingFile, RingImage, Source, What};
+use tampu_ring::{Conversion, Definitions, EntryContent, RingFile, RingSnapshot, Source};
 
-/// Where the data of a dressed ring begin, and how many there are.
+/// Offset of the data of a dressed ring, and their number, in bytes.
 const HEADER: usize = 1024;
 const SIZE: usize = 4096;
 
@@ -34,7 +34,7 @@ pub fn files(bytes: &[u8]) {
 }
 
 fn ring(bytes: &[u8]) {
-    let Ok(mut image) = RingImage::parse(bytes) else { return };
+    let Ok(mut image) = RingSnapshot::parse(bytes) else { return };
     let (mut entries, mut payloads, mut failed) = (0, 0, false);
     let mut expected = image.mark().number;
     while let Some(entry) = image.next_entry() {
@@ -44,12 +44,12 @@ fn ring(bytes: &[u8]) {
             failed = true;
             continue;
         };
-        if !matches!(entry.what, What::Lost(lost) if lost.early) {
+        if !matches!(entry.what, EntryContent::Lost(lost) if lost.early) {
             assert_eq!(entry.number, expected);
             expected = expected.wrapping_add(1);
         }
         assert!(entry.thread.name().len() <= 64);
-        if let What::Record { payload, .. } = entry.what {
+        if let EntryContent::Record { payload, .. } = entry.what {
             payloads += payload.len();
         }
     }

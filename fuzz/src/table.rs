@@ -1,23 +1,23 @@
-//! What is demanded of the decoders of the archive's lasting files, for any bytes: they return, and what they accepted survives being
-//! written and read again.
+//! Demands on the decoders of the archive's lasting files, for any bytes: they return, and values they accepted survive
+//! being written and read again.
 //!
 //! As in `wire.rs` the decoders are taken file by file. Whole damaged files are tested beside them.
 
 #![allow(dead_code, unused_imports, missing_docs)]
 
-#[path = "../../crates/log/src/archive/parquet/bad.rs"]
+#[path = "../../crates/archive/src/parquet/bad.rs"]
 mod bad;
-#[path = "../../crates/log/src/archive/parquet/bits.rs"]
+#[path = "../../crates/archive/src/parquet/bits.rs"]
 mod bits;
-#[path = "../../crates/log/src/archive/parquet/column.rs"]
+#[path = "../../crates/archive/src/parquet/column.rs"]
 mod column;
-#[path = "../../crates/log/src/archive/parquet/delta.rs"]
+#[path = "../../crates/archive/src/parquet/delta.rs"]
 mod delta;
-#[path = "../../crates/log/src/archive/parquet/index.rs"]
+#[path = "../../crates/archive/src/parquet/index.rs"]
 mod index;
-#[path = "../../crates/log/src/archive/parquet/lists.rs"]
+#[path = "../../crates/archive/src/parquet/lists.rs"]
 mod lists;
-#[path = "../../crates/log/src/archive/parquet/words.rs"]
+#[path = "../../crates/archive/src/parquet/words.rs"]
 mod words;
 
 use bad::{BadTable, Corrupt};

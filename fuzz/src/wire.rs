@@ -1,8 +1,8 @@
-//! What is demanded of the bus's decoders for any bytes: they return, what they accepted survives being written and read again, and
-//! samples of a body follow one another without overlapping.
+//! Demands on the bus's decoders for any bytes: they return, values they accepted survive being written and read again,
+//! and samples of a body follow one another without overlapping.
 //!
-//! The decoders are taken as they stand in `crates/bus`, file by file, because the crate would bring the engine along. They are
-//! pure: bytes in, values out. Malformed input is tested beside each of them too.
+//! The decoders are taken as they stand in `crates/bus`, file by file, because the crate would bring the engine along.
+//! They are pure: bytes in, values out. Malformed input is tested beside each of them too.
 
 #![allow(dead_code, missing_docs)]
 

@@ -50,7 +50,7 @@ def main():
         make(large)
         with open(large, "rb") as file:
             expected = digest(file)
-        post = place.start("book", "post", "Shift", "-a", "Author=Zoe", "-t", "with a large file", "--attach", large)
+        post = place.start("book", "post", "Shift", "-a", "Author=Zoe", "-t", "with a large file", "--attachment", large)
         check("it is posted", post.wait(timeout=600) == 0)
         os.remove(large)
 

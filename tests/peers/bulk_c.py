@@ -43,7 +43,7 @@ def transfer(place, programs, size, by_target):
 def to_the_command(place, send, size):
     """A hub and its command take what C sends; the hub has heard of the transfer."""
     out = os.path.join(place.directory, "taken")
-    command = place.start("bulk", "recv", "--stream", "correlator", "--flow", "spectra", "--out", out, "--transfers", "1")
+    command = place.start("bulk", "recv", "--stream", "correlator", "--flow", "spectra", "--output", out, "--limit", "1")
     subprocess.run([send, str(size)], env=place.environment, check=True, timeout=120, stdout=subprocess.DEVNULL)
     check("the command ends with 0", command.wait(timeout=60) == 0)
     files = [file for file in pathlib.Path(out).rglob("*") if file.is_file()]
@@ -57,7 +57,7 @@ def refused(place, programs):
     send, recv = programs
     receiver, target = receive(place, recv, "alone")
     wrong = target.rsplit("/", 1)[0] + "/" + "0" * 32
-    for what, given, why in (("another token", wrong, "the token or the domain is another"), ("no target", "nowhere", "is no target")):
+    for what, given, why in (("another token", wrong, "the token or the domain is another"), ("no target", "nowhere", "invalid target")):
         done = subprocess.run([send, "1", given, "1000"], env=place.environment, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True, timeout=120, check=False)
         check(f"{what}: told, and no transfer: {done.stderr.strip()}", done.returncode == 1 and why in done.stderr)
     receiver.kill()
@@ -101,7 +101,7 @@ def given_up(place, compiled, recv):
     receiver.kill()
 
     def heard():
-        lines = place.run("bulk", "stat", "--history", "--json", check=False).stdout.splitlines()
+        lines = place.run("bulk", "stat", "--past", "--json", check=False).stdout.splitlines()
         found = {one["parameter"]: one for one in map(json.loads, lines) if one["source"] == "CORR/GIVES-UP"}
         if len(found) < 2 or any(one["outcome"] == "under_way" for one in found.values()):
             return None
@@ -132,7 +132,7 @@ def main():
         place.up()
         transfer(place, programs, BYTES, by_target=False)
         to_the_command(place, programs[0], 3_000_001)
-        heard = lambda: place.run("bulk", "stat", "--history", "--json", check=False).stdout
+        heard = lambda: place.run("bulk", "stat", "--past", "--json", check=False).stdout
         until("the hub has heard of the transfers", lambda: heard().count("uid://A002/X1") >= 2)
         check("the hub has heard of the transfers", True)
         given_up(place, compiled, programs[1])

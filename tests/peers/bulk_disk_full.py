@@ -31,7 +31,7 @@ def main():
         place.up("--roles", "node")
         told = os.path.join(place.directory, "recv.err")
         with open(told, "w", encoding="utf-8") as err:
-            receiver = place.start("bulk", "recv", "--stream", "s", "--out", disk, "--json", stdout=subprocess.PIPE, stderr=err)
+            receiver = place.start("bulk", "recv", "--stream", "s", "--output", disk, "--json", stdout=subprocess.PIPE, stderr=err)
         until("the receiver is up", lambda: "listening" in receiver.stdout.readline())
         sent = place.run("bulk", "send", big, "--stream", "s", "--throttle", "20MB", check=False)
         print("  the sender was told:", sent.stderr.strip())

@@ -39,7 +39,7 @@ def receive(place, host, stream, *more):
     out = os.path.join(place.directory, f"out-{stream}")
     with open(os.path.join(place.directory, f"recv-{stream}.err"), "w", encoding="utf-8") as err:
         receiver = place.start(
-            "bulk", "recv", "--stream", stream, "--out", out, "--json", "--listen", f"{address(host)}:0", *more,
+            "bulk", "recv", "--stream", stream, "--output", out, "--json", "--listen", f"{address(host)}:0", *more,
             stdout=subprocess.PIPE, stderr=err,
         )
     until("the receiver is up", lambda: "listening" in receiver.stdout.readline())

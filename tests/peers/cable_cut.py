@@ -48,7 +48,7 @@ def main():
         # Files, not pipes: a tail whose output nobody takes stops, and this is no test of that.
         shown, told = (os.path.join(archive.directory, name) for name in ("tail.out", "tail.err"))
         with open(shown, "w", encoding="utf-8") as out, open(told, "w", encoding="utf-8") as err:
-            tail = archive.start("log", "tail", "--history", "--process", "instrument", stdout=out, stderr=err)
+            tail = archive.start("log", "tail", "--held", "--process", "instrument", stdout=out, stderr=err)
         load = Load(antenna, "instrument", per_second=500, seconds=14)
         time.sleep(3)
         sh("ip -n a link set cable-a down")

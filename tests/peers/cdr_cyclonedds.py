@@ -31,7 +31,7 @@ def time_text(ns):
 
     seconds, rest = divmod(ns, 10**9)
     moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(seconds=seconds)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{rest:09}"
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{rest:09}Z"
 
 
 def records(batch):

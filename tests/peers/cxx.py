@@ -3,6 +3,7 @@
 
 import os
 import pathlib
+import re
 import subprocess
 import tempfile
 
@@ -46,13 +47,17 @@ class Programs:
         done = subprocess.run([*CXX, "-fsyntax-only", source], stderr=subprocess.PIPE, text=True, check=False)
         return done.returncode != 0 and why in done.stderr
 
-    def readme(self, language, compiler):
-        """Compiles the README's example in this language."""
-        code = (ROOT / "README.md").read_text().split(f"```{language}\n")[1].split("```")[0]
-        source = os.path.join(self.directory.name, f"readme.{language}")
-        pathlib.Path(source).write_text(code)
-        self.compile(compiler, source)
-        print(f"  ok: the README's example compiles: {language}", flush=True)
+    def pages(self, language, compiler):
+        """Compiles the examples of README.md and docs/ in this language."""
+        fence = re.compile(rf"^```{language}\n(.*?)^```", re.MULTILINE | re.DOTALL)
+        compiled = 0
+        for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]:
+            for code in fence.findall(page.read_text()):
+                compiled += 1
+                source = os.path.join(self.directory.name, f"page{compiled}.{language}")
+                pathlib.Path(source).write_text(code)
+                self.compile(compiler, source)
+        check(f"{compiled} examples of the pages compile: {language}", compiled)
 
 
 def run(place, program, *arguments):
@@ -166,8 +171,8 @@ def main():
     build = ["cargo", "build", "--quiet", "--locked", "--package", "tampu-c"]
     subprocess.run(build, cwd=ROOT, env={**os.environ, "CARGO_TARGET_DIR": TARGET}, check=True)
     programs = Programs()
-    programs.readme("c", C)
-    programs.readme("cpp", CXX)
+    programs.pages("c", C)
+    programs.pages("cpp", CXX)
     programs.compile(CXX, BINDING / "examples" / "call_cost.cpp")
     for statement, why in WRONG.items():
         check(f"refused: {statement}", programs.refuses(statement, why))

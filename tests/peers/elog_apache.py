@@ -96,7 +96,7 @@ try:
     config = os.path.join(place.directory, "tampu.toml")
     with open(config, "w", encoding="utf-8") as file:
         file.write('[book]\nlisten = "127.0.0.1:0"\nelog_prefix = "/elog"\nhosts = ["site"]\nproxies = ["127.0.0.1"]\nguests = "write"\n')
-    place.run("book", "import-elog", os.path.join(source, "logbooks"), "--config", os.path.join(source, "elogd.cfg"), "--data", place.data)
+    place.run("book", "import-elog", os.path.join(source, "logbooks"), "--elog-config", os.path.join(source, "elogd.cfg"), "--data", place.data)
     place.up("--config", config)
     found = [os.path.join(folder, "book.json") for folder, _, files in os.walk(place.directory) if "book.json" in files]
     with open(found[0], encoding="utf-8") as file:

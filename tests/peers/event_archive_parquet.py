@@ -62,7 +62,7 @@ def from_answer(answered):
         "unit": answered.get("unit", ""),
         "source": answered["source"],
         "value": float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None,
-        "time": pandas.Timestamp(answered["time"], tz="UTC").value,
+        "time": pandas.to_datetime(answered["time"], utc=True).value,
         "from": answered["from"],
         "number": answered["number"],
     }
@@ -94,10 +94,10 @@ def live():
         with open(config, "w", encoding="utf-8") as out:
             out.write('[events]\nkeep = ["lab/*"]\nlongest_kb = 1\n')
         place.up("--config", config)
-        publish(place, "lab/gauge/1/pressure", [number / 7 for number in range(2000)], "--unit", "mbar", "--source", "gauges")
-        publish(place, "lab/gauge/1/counts", range(-500, 500), "--type", "DevLong64", "--source", "counter")
-        publish(place, "lab/gauge/1/long", [",".join("1" * 200)] * 3, "--spectrum", "--source", "long")
-        dead = publish(place, "lab/gauge/1/dead", [1], "--source", "dead")
+        publish(place, "lab/gauge/1/pressure", [number / 7 for number in range(2000)], "--unit", "mbar", "--process", "gauges")
+        publish(place, "lab/gauge/1/counts", range(-500, 500), "--type", "DevLong64", "--process", "counter")
+        publish(place, "lab/gauge/1/long", [",".join("1" * 200)] * 3, "--spectrum", "--process", "long")
+        dead = publish(place, "lab/gauge/1/dead", [1], "--process", "dead")
 
         def answers():
             said = place.run("event", "history", "*", "-n", "0", "--json").stdout

@@ -49,7 +49,7 @@ def main():
         near.up("--roles", "node", "--lan", "10.87.0.1:7447", "--key-file", key_file(near, "a key of the site"))
         far.up("--roles", "node", "--peer", "10.87.0.1:7447", "--key-file", key_file(far, "a key of the site"))
         source = far.start(
-            "event", "pub", NAME, "--type", "DevLong64", "--user", "--source", "counter", "--keep", "60s", stdin=subprocess.PIPE
+            "event", "pub", NAME, "--type", "DevLong64", "--user", "--process", "counter", "--stay", "60s", stdin=subprocess.PIPE
         )
         until("the other host's attribute is listed", lambda: near.run("event", "list", NAME, check=False).stdout)
         shown = os.path.join(near.directory, "sub.out")

@@ -17,7 +17,7 @@ try:
 
     def addresses():
         records = [record for name in (f"hub@{os.uname().nodename}",) for record in place.records(name)]
-        told = [record for record in records if record["message"].startswith("taking in ")]
+        told = [record for record in records if record["message"].startswith("receiving ")]
         data = [datum["value"] for record in told for datum in record.get("data", []) if datum["name"] == "address"]
         return dict(value.rsplit(" ", 1) for value in data)
 

@@ -18,7 +18,7 @@ from hub import check, until
 from tango_peer import CASES, DEVICE, LABELS, text_of
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-BRIDGE = os.path.join(HERE, "..", "..", "crates", "hub", "python", "tango_bridge.py")
+BRIDGE = os.path.join(HERE, "..", "..", "crates", "tango", "python", "tango_bridge.py")
 STRUCT = {
     "DevBoolean": "B", "DevUChar": "B", "DevShort": "h", "DevUShort": "H", "DevLong": "i", "DevULong": "I", "DevLong64": "q",
     "DevULong64": "Q", "DevFloat": "f", "DevDouble": "d", "DevState": "B", "DevEnum": "h",

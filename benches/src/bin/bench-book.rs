@@ -13,7 +13,8 @@ use tampu_benches::{
     table::Table,
 };
 
-/// Measures a hub's logbook over HTTP: every kind of search at the sizes of LHCb's table, many who search at once, posts, start and import.
+/// Measures a hub's logbook over HTTP: every kind of search at the sizes of LHCb's table, many who search at once,
+/// posts, start and import.
 #[derive(Debug, Parser)]
 #[command(name = "bench-book")]
 struct Options {
@@ -29,7 +30,7 @@ struct Options {
     /// Searches of each kind.
     #[arg(long, default_value_t = 300)]
     samples: usize,
-    /// How long each crowd searches.
+    /// Time for which each crowd searches.
     #[arg(long, default_value_t = 3.0, value_parser = a_time)]
     seconds: f64,
     /// One JSON object a row on standard output instead of tables.

@@ -9,7 +9,8 @@ use tampu_benches::{
         alma,
         carrier::{CARRIERS, Carrier},
         figures, gigabit, goal, linear, memory,
-        row::{Row, Sample, measure},
+        row::{Row, measure},
+        sample::Sample,
         verdict::Verdict,
     },
     perf_log::beside,
@@ -17,16 +18,17 @@ use tampu_benches::{
     table::{Table, count, parse_size, size},
 };
 
-/// Measures bulk data beside a raw loop, iperf3, libzmq and a question for each block: payload bytes a second at the slowest receiver.
+/// Measures bulk data beside a raw loop, iperf3, libzmq and a question for each block: payload bytes a second at the
+/// slowest receiver.
 #[derive(Debug, Parser)]
 #[command(name = "bench-bulk")]
 struct Options {
     #[command(subcommand)]
     role: Option<Hidden>,
-    /// How long each sample sends; 1, and 600 with --alma.
+    /// Seconds that each sample sends; 1, and 600 with --alma
     #[arg(long, value_parser = a_time)]
     seconds: Option<f64>,
-    /// How many samples make a point.
+    /// Number of samples that make a point.
     #[arg(long, default_value_t = 5)]
     samples: usize,
     /// Only these, by name or part of it (`tcp`, `shm,raw`, `gigabit`).
@@ -47,7 +49,7 @@ struct Options {
     /// One JSON object a row on standard output instead of tables.
     #[arg(long)]
     json: bool,
-    /// Say what is measured, and end.
+    /// Print the measurements, and end.
     #[arg(long)]
     list: bool,
     /// The program to measure; the one beside this one if not said.
@@ -55,9 +57,9 @@ struct Options {
     tampu: Option<PathBuf>,
 }
 
-/// How long a sample sends where nobody says otherwise, s.
+/// Seconds that a sample sends by default.
 const SECONDS: f64 = 1.0;
-/// What `--only` calls the part between network namespaces.
+/// Name in `--only` of the part between network namespaces.
 const GIGABIT: &str = "gigabit";
 
 fn a_time(text: &str) -> Result<f64, String> {
@@ -99,7 +101,7 @@ fn bench(options: &Options) -> Result<(), String> {
     let gigabit = options.only.is_empty() || options.only.iter().any(|pattern| GIGABIT.contains(pattern.as_str()));
     let chosen: Vec<Carrier> = CARRIERS.iter().filter(|carrier| carrier.is_meant_by(&options.only)).copied().collect();
     if chosen.is_empty() && !gigabit {
-        return Err(format!("nothing is called like {}; --list shows what is", options.only.join(" or ")));
+        return Err(format!("nothing matches {}; --list shows all names", options.only.join(" or ")));
     }
     let memory = memory::bandwidth();
     eprintln!("memory, read by all processors: {:.1} GB/s", memory / 1e9);
@@ -148,7 +150,8 @@ impl Options {
         Ok(())
     }
 
-    /// Where there can be no namespaces, that is said, and is no failure of the others.
+    /// Measures between network namespaces. If the host allows none, this is reported and does not fail the other
+    /// parts.
     fn gigabit(&self, verdicts: &mut Vec<Verdict>) {
         match gigabit::measure(&self.tampu(), self.samples, self.seconds.unwrap_or(SECONDS)) {
             Ok(pairs) => {
@@ -263,7 +266,8 @@ fn table(rows: &[Row]) -> String {
     table.render()
 }
 
-/// What a block costs before its first byte, and each byte; how far the times are from such a line.
+/// Returns a table of the linear fits: the cost of a block before its first byte, the cost of each byte, and the
+/// deviation.
 fn lines(rows: &[Row]) -> Table {
     let mut table = Table::new(&["time of a block, one receiver", "us", "ns/KB", "farthest from the line %", "at"]);
     for carrier in CARRIERS {

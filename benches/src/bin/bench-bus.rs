@@ -18,7 +18,7 @@ use tampu_benches::{
 struct Options {
     #[command(subcommand)]
     role: Option<Hidden>,
-    /// How long each cell writes.
+    /// Time for which each cell writes.
     #[arg(long, default_value_t = 2.0)]
     seconds: f64,
     /// Only these systems, by name or part of it (`tampu`, `zenoh-router,raw`).
@@ -27,7 +27,7 @@ struct Options {
     /// Numbers of readers.
     #[arg(long, value_delimiter = ',', default_value = "1,2,5,10")]
     readers: Vec<usize>,
-    /// Payload sizes.
+    /// Sizes of the payloads
     #[arg(long, value_delimiter = ',', default_value = "92,4K,1M", value_parser = parse_size)]
     sizes: Vec<usize>,
     /// Leave rates out.
@@ -39,7 +39,7 @@ struct Options {
     /// One JSON object a cell on standard output instead of tables.
     #[arg(long)]
     json: bool,
-    /// Say which systems there are, and end.
+    /// Print the systems, and end.
     #[arg(long)]
     list: bool,
 }
@@ -102,11 +102,11 @@ fn bench(options: &Options) -> Result<(), String> {
     Ok(())
 }
 
-/// Single samples are small ones.
+/// Payload size of single samples, which are small.
 const LATENCY_SIZE: usize = 92;
 
 impl Options {
-    /// Runs cells that belong together, telling each as it comes.
+    /// Runs related cells, and reports each result at once.
     fn run(&self, cells: impl Iterator<Item = (System, usize, usize, Speed)>, done: &mut Vec<Done>) {
         for (system, size_of, readers, speed) in cells {
             let time = Duration::from_secs_f64(self.seconds);
@@ -143,7 +143,7 @@ fn in_short(outcome: &Outcome) -> String {
     text
 }
 
-/// What nobody may overlook.
+/// Returns the defects of the result, in words.
 fn bad(outcome: &Outcome) -> String {
     let mut text = String::new();
     if outcome.lost > 0 {
@@ -173,7 +173,7 @@ fn line(cell: &Cell, outcome: &Outcome) -> serde_json::Value {
     })
 }
 
-/// The best of ours in the same place that lost nothing.
+/// Returns Tampu's results without loss in the same cell.
 fn ours<'a>(done: &'a [Done], like: &'a Cell) -> impl Iterator<Item = &'a Outcome> {
     let same =
         move |cell: &Cell| cell.system.ours && (cell.size, cell.readers, cell.speed) == (like.size, like.readers, like.speed);

@@ -1,17 +1,12 @@
-//! `bench-call`: what a log call costs, beside ACS's published figures and beside other loggers. See the README of this directory.
+//! `bench-call`: the cost of a log call, beside ACS's published figures and beside other loggers. See the README of
+//! this directory.
 
 use std::{path::PathBuf, process::ExitCode};
 
 use clap::{Parser, Subcommand};
 use serde_json::{Value, json};
 use tampu_benches::{
-    call::{
-        peer::spdlog,
-        report,
-        role::Role,
-        scene::{Amount, Place, Scene},
-        tsc::Scale,
-    },
+    call::{amount::Amount, paths::Paths, peer::spdlog, report, role::Role, scene::Scene, tsc::Scale},
     disk, perf_log,
 };
 
@@ -29,7 +24,7 @@ struct Options {
     /// Also with a collector in a network namespace, 1 ms away; says so where that cannot be had.
     #[arg(long)]
     network: bool,
-    /// Where the collector's segments and the text go: the disk that is measured.
+    /// Directory for the collector's segments and the text: the disk that is measured
     #[arg(long)]
     data: Option<PathBuf>,
     /// The program to measure; the one beside this one if not given.
@@ -67,7 +62,7 @@ fn main() -> ExitCode {
 
 fn bench(options: &Options) -> Result<(), String> {
     let made = disk::data_dir().map_err(|e| format!("a directory for segments: {e}; --data names another"))?;
-    let place = Place {
+    let place = Paths {
         tampu: options.tampu.clone().unwrap_or_else(perf_log::beside),
         spdlog: options.spdlog.clone().unwrap_or_else(spdlog::beside),
         data: options.data.clone().unwrap_or_else(|| made.path().to_owned()),
@@ -89,7 +84,7 @@ fn bench(options: &Options) -> Result<(), String> {
 }
 
 impl Options {
-    /// Whether a part is to be run.
+    /// Returns true if a part is to be run.
     fn wants(&self, name: &str) -> bool {
         self.only.is_empty() || self.only.iter().any(|pattern| name.contains(pattern.as_str()))
     }

@@ -19,16 +19,18 @@ use tampu_benches::{
     table::count,
 };
 
-/// Measures attribute events beside Tango in C++ and Python, libzmq and zenoh: the paper's table, single events, many attributes.
+/// Measures attribute events beside Tango in C++ and Python, libzmq and zenoh: the paper's table, single events, many
+/// attributes.
 #[derive(Debug, Parser)]
 #[command(name = "bench-event")]
 struct Options {
     #[command(subcommand)]
     role: Option<Hidden>,
-    /// How long each cell pushes.
+    /// Time for which each cell pushes.
     #[arg(long, default_value_t = 2.0)]
     seconds: f64,
-    /// Only these parts (`table`, `small`, `latency`, `many`) or these systems, by name or part of it (`tampu`, `zenoh-router`).
+    /// Only these parts (`table`, `small`, `latency`, `many`) or these systems, by name or part of it (`tampu`,
+    /// `zenoh-router`).
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
     /// None of these, likewise.
@@ -55,7 +57,7 @@ struct Options {
     /// One JSON object a cell on standard output instead of tables.
     #[arg(long)]
     json: bool,
-    /// Say who is measured, and end.
+    /// Print the systems that are measured, and end.
     #[arg(long)]
     list: bool,
 }
@@ -93,12 +95,12 @@ fn bench(options: &Options) -> Result<(), String> {
         if options.smoke { (&[1, 2][..], options.seconds.min(0.3)) } else { (&options.clients[..], options.seconds) };
     let excluded = |cell: &Cell| !options.without.is_empty() && cell.is_meant_by(&options.without);
     let cells = plan::cells(clients, &options.elements, seconds).into_iter();
-    // Parts and systems are patterns of two kinds: a cell must be meant by one of each kind that is given.
+    // Parts and systems are two kinds of patterns: a cell must match one of each given kind.
     let (parts, systems): (Vec<String>, Vec<String>) = options.only.iter().cloned().partition(|word| Part::is_name(word));
     let cells: Vec<Cell> =
         cells.filter(|cell| cell.is_meant_by(&parts) && cell.is_meant_by(&systems) && !excluded(cell)).collect();
     if cells.is_empty() {
-        return Err(format!("nothing is called like {}; --list shows who is measured", options.only.join(" or ")));
+        return Err(format!("nothing matches {}; --list shows all names", options.only.join(" or ")));
     }
     let mut rows = Vec::new();
     for cell in cells {

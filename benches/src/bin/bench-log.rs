@@ -28,23 +28,23 @@ use tampu_benches::{
 struct Options {
     #[command(subcommand)]
     role: Option<Hidden>,
-    /// How long each cell writes.
+    /// Time for which each cell writes.
     #[arg(long, default_value_t = 3.0)]
     seconds: f64,
-    /// How long records are written into the segment with one client, where the promise is about half a minute.
+    /// Seconds of writing into the segment with one client, for the promise about half a minute
     #[arg(long, default_value_t = 30.0)]
     long_seconds: f64,
     /// Instead: half a minute as fast as it goes, then ten minutes at 200 000 records a second (30 GB on the disk).
     #[arg(long)]
     sustained: bool,
-    /// How long the latter.
+    /// Seconds of the sustained load
     #[arg(long, default_value_t = 600.0)]
     sustained_seconds: f64,
     /// A moment of everything: 0 and 1 client, the shortest and the longest records.
     #[arg(long)]
     short: bool,
-    /// Only rows whose name holds one of these (`stored`, `nats-100`, `rsyslog`), or of these parts (`clients`, `sizes`, `immediate`,
-    /// `stopped`, `sustained`).
+    /// Only rows whose name holds one of these (`stored`, `nats-100`, `rsyslog`), or of these parts (`clients`,
+    /// `sizes`, `immediate`, `stopped`, `sustained`).
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
     /// Numbers of clients.
@@ -53,7 +53,7 @@ struct Options {
     /// Bytes of records where these are compared.
     #[arg(long, value_delimiter = ',', value_parser = parse_size)]
     sizes: Vec<usize>,
-    /// Where segments go: the disk that is measured.
+    /// Directory for segments: the disk that is measured
     #[arg(long)]
     data: Option<PathBuf>,
     /// The program to measure; the one beside this one if not given.

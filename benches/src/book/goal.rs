@@ -1,33 +1,33 @@
-//! What is to be reached, held against a run.
+//! Goals, and their check against a run.
 
 use super::plan::{Crowd, Row};
 
-/// What a run found of one logbook.
+/// Results of a run for one logbook.
 #[derive(Debug, Default)]
 pub struct Found {
-    /// Where it is kept: sqlite or postgres.
+    /// Store: sqlite or postgres.
     pub store: &'static str,
     /// Entries of the logbook.
     pub entries: u32,
-    /// Searches one after the other.
+    /// The searches, measured in sequence.
     pub rows: Vec<Row>,
-    /// Many at once.
+    /// Results of many concurrent clients.
     pub crowds: Vec<Crowd>,
-    /// Posts with 100 KB attachments a second.
+    /// Posts a second with 100 KB attachments.
     pub posts: f64,
-    /// What taking the site over took, s.
+    /// Duration of the site's import in seconds.
     pub import: f64,
     /// From the start of the hub to the first page, s.
     pub start: f64,
 }
 
-/// A goal: what it is, what was found, and whether that is enough.
+/// A goal: its text, the measured value, and whether the value reaches it.
 pub struct Verdict {
-    /// What it is.
+    /// Name of the goal.
     pub what: String,
-    /// What was found.
+    /// Value that was measured.
     pub found: String,
-    /// Whether that is enough.
+    /// True if the goal is reached.
     pub reached: bool,
 }
 
@@ -35,7 +35,7 @@ fn verdict(what: String, found: f64, unit: &str, reached: bool) -> Verdict {
     Verdict { what, found: format!("{found:.1} {unit}"), reached }
 }
 
-/// The goals that this logbook's size and store have.
+/// Returns the goals for this logbook's size and store.
 pub fn verdicts(found: &Found) -> Vec<Verdict> {
     let mut list = Vec::new();
     let (sqlite, large) = (found.store == "sqlite", found.entries >= 1_000_000);
@@ -46,7 +46,7 @@ pub fn verdicts(found: &Found) -> Vec<Verdict> {
         list.push(verdict(format!("every search and sort, median at most {most} ms"), median, "ms", median <= most));
         let page = |what: &str| found.rows.iter().find(|row| row.what == what).map(|row| row.median);
         if let (Some(first), Some(far)) = (page("list, page 1"), page("list, page 500")) {
-            // A millisecond is what two of the same differ by.
+            // Two equal measurements differ by about 1 ms.
             list.push(verdict(format!("page 500 takes what page 1 takes ({first:.1} ms)"), far, "ms", far <= first * 1.5 + 1.0));
         }
         if let Some(crowd) = found.crowds.iter().find(|crowd| (crowd.searchers, crowd.writers) == (16, 0)) {
@@ -86,7 +86,7 @@ mod tests {
         let list = verdicts(&found("sqlite", 76_270));
         let reached = |what: &str| list.iter().find(|goal| goal.what.contains(what)).map(|goal| goal.reached);
         assert_eq!((reached("posts"), reached("imported")), (Some(true), Some(false)));
-        // What was not measured is not reached.
+        // A goal without a measurement is not reached.
         assert_eq!(reached("median"), Some(false));
         assert!(verdicts(&found("postgres", 1_000_000)).iter().any(|goal| goal.what.contains("started")));
     }

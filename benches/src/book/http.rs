@@ -1,4 +1,4 @@
-//! Requests to a hub's API over one connection that stays open: small enough that what is measured is the hub.
+//! Requests to a hub's API over one persistent connection. The client costs so little that the hub is measured.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -8,17 +8,16 @@ use std::{
 
 use serde_json::Value;
 
-/// How long an answer may take before the bench gives up.
+/// Longest time for a response before the bench fails.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A connection.
 pub struct Client {
     stream: BufReader<TcpStream>,
     host: String,
     token: String,
 }
 
-/// A text as a part of an address.
+/// Escapes a text for an address.
 pub fn escaped(text: &str) -> String {
     let one = |byte: u8| match byte {
         byte if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) => char::from(byte).to_string(),
@@ -30,14 +29,14 @@ pub fn escaped(text: &str) -> String {
 impl Client {
     /// Connects to `http://HOST:PORT`.
     pub fn new(url: &str, token: &str) -> Result<Client, String> {
-        let host = url.strip_prefix("http://").ok_or_else(|| format!("{url} is no address of a hub"))?;
+        let host = url.strip_prefix("http://").ok_or_else(|| format!("invalid hub address {url}"))?;
         let stream = TcpStream::connect(host).map_err(|error| format!("{host}: {error}"))?;
         let set = stream.set_nodelay(true).and_then(|()| stream.set_read_timeout(Some(PATIENCE)));
         set.map_err(|error| error.to_string())?;
         Ok(Client { stream: BufReader::new(stream), host: host.to_owned(), token: token.to_owned() })
     }
 
-    /// Asks; an answer that is no success is an error.
+    /// Sends a request. A response without success is an error.
     pub fn ask(&mut self, method: &str, path: &str, kind: &str, body: &[u8]) -> Result<Vec<u8>, String> {
         let head = format!(
             "{method} /api/v1{path} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer {}\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n\r\n",
@@ -60,7 +59,7 @@ impl Client {
         serde_json::from_slice(&bytes).map_err(|error| format!("{path}: {error}"))
     }
 
-    /// Sends a value; what is answered.
+    /// Sends a value, and returns the response.
     pub fn post(&mut self, path: &str, value: &Value) -> Result<Value, String> {
         let bytes = self.ask("POST", path, "application/json", value.to_string().as_bytes())?;
         serde_json::from_slice(&bytes).map_err(|error| format!("{path}: {error}"))

@@ -1,4 +1,5 @@
-//! A hub with a logbook alone, as `tampu up` starts it, and a PostgreSQL server of the bench's own. Both end with this.
+//! A hub with only a logbook, started by `tampu up`, and a PostgreSQL server of the bench. Both end when their values
+//! are dropped.
 
 use std::{
     fs,
@@ -13,7 +14,7 @@ use serde::Deserialize;
 
 use super::http::Client;
 
-/// How long something may take to start.
+/// Longest time for a process to start.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> Result<T, String> {
@@ -29,7 +30,7 @@ fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> Result<T, String
     }
 }
 
-/// A process that is asked to end, and waited for.
+/// A process that is terminated and waited for on drop.
 struct Ended(Child);
 
 impl Drop for Ended {
@@ -72,19 +73,20 @@ impl Server {
             .spawn()
             .map_err(|error| format!("postgres: {error}"))?;
         let server = Server { _process: Ended(process), directory };
-        // It says there when it takes connections.
+        // The server writes `ready` there when it accepts connections.
         let told = data.join("postmaster.pid");
         until("the database's server", || fs::read_to_string(&told).ok()?.contains("ready").then_some(()))?;
         Ok(server)
     }
 
-    /// Where it is.
+    /// Address of the server.
     pub fn address(&self) -> String {
         format!("postgres://tampu@{}/postgres", self.directory.path().display().to_string().replace('/', "%2F"))
     }
 }
 
-/// A program of PostgreSQL, which does not run as root; Debian keeps them apart from others.
+/// Returns a command for a program of PostgreSQL, which does not run as root. Debian installs these programs in a
+/// directory of their own.
 fn as_somebody(name: &str) -> Result<Command, String> {
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let mut found: Vec<PathBuf> =
@@ -100,28 +102,26 @@ fn as_somebody(name: &str) -> Result<Command, String> {
     Ok(command)
 }
 
-/// What a hub tells its owner's programs.
+/// Contents of a hub's file for its owner's programs.
 #[derive(Debug, Clone, Deserialize)]
-struct Told {
+struct HubFile {
     url: String,
     token: String,
 }
 
-/// A hub.
 pub struct Hub {
     process: Ended,
-    told: Told,
-    /// From its start until it answers the first page, s.
+    told: HubFile,
+    /// Time from its start to its first page, s.
     pub started: f64,
 }
 
-/// Where a hub's logbook is, and what starts it.
+/// Logbook of a hub, and the program that starts it.
 pub struct Place<'a> {
-    /// The program.
     pub tampu: &'a Path,
-    /// What is only this hub's.
+    /// Directory of this hub alone.
     pub directory: &'a Path,
-    /// The database; none for a directory.
+    /// The database; `None` for a directory.
     pub postgres: Option<&'a str>,
 }
 
@@ -139,11 +139,15 @@ impl Place<'_> {
         self.directory.join("data")
     }
 
-    /// Takes a site over; how long that took, s.
+    /// Imports a site. Returns the duration in s.
     pub fn import(&self, site: &Path) -> Result<f64, String> {
         let begun = Instant::now();
         let mut command = self.command();
-        command.args(["book", "import-elog", "--config"]).arg(site.join("elogd.cfg")).arg(site.join("logbooks")).arg("--data");
+        command
+            .args(["book", "import-elog", "--elog-config"])
+            .arg(site.join("elogd.cfg"))
+            .arg(site.join("logbooks"))
+            .arg("--data");
         match self.postgres {
             Some(address) => command.arg(address),
             None => command.arg(self.data()),
@@ -166,7 +170,7 @@ impl Place<'_> {
         let mut command = self.command();
         command.arg("up").arg("--config").arg(&config).arg("--data").arg(self.data()).stdout(Stdio::null()).stderr(Stdio::null());
         let process = Ended(command.spawn().map_err(|error| format!("{}: {error}", self.tampu.display()))?);
-        let told: Told = until("the hub's logbook", || {
+        let told: HubFile = until("the hub's logbook", || {
             serde_json::from_str(&fs::read_to_string(book_json(&self.directory.join("run"))?).ok()?).ok()
         })?;
         let mut client = Client::new(&told.url, &told.token)?;
@@ -175,7 +179,7 @@ impl Place<'_> {
     }
 }
 
-/// The file in a run-time directory that says where the logbook is.
+/// Returns the file in a run-time directory that holds the logbook's address.
 fn book_json(directory: &Path) -> Option<PathBuf> {
     let mut found = fs::read_dir(directory).ok()?.flatten().map(|entry| entry.path());
     found.find_map(|path| match path.file_name() {
@@ -186,17 +190,16 @@ fn book_json(directory: &Path) -> Option<PathBuf> {
 }
 
 impl Hub {
-    /// A connection to it.
+    /// Returns a connection to the hub.
     pub fn client(&self) -> Result<Client, String> {
         Client::new(&self.told.url, &self.told.token)
     }
 
-    /// Its process.
     pub fn pid(&self) -> u32 {
         self.process.0.id()
     }
 
-    /// How many times it has read from files.
+    /// Number of times that it has read from files.
     pub fn reads(&self) -> f64 {
         let text = fs::read_to_string(format!("/proc/{}/io", self.pid())).unwrap_or_default();
         let line = text.lines().find_map(|line| line.strip_prefix("syscr: "));

@@ -1,4 +1,4 @@
-//! What is measured of one logbook: kinds of searches one after the other, many who search at once, posts.
+//! Measurements of one logbook: kinds of searches in sequence, many searchers at once, posts.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -15,66 +15,61 @@ use super::{
 };
 use crate::process::{cpu_of, rss_of};
 
-/// Bytes of an attachment.
+/// Size of an attachment in bytes.
 const ATTACHMENT: usize = 100_000;
-/// The page far behind, and the entries before it.
+/// The number of a late page, and the entries of a page.
 const PAGE: u64 = 500;
 const A_PAGE: u64 = 20;
 
 /// A row of the table, in ms.
 #[derive(Debug, Clone, Serialize)]
 pub struct Row {
-    /// Where it is kept: sqlite or postgres.
+    /// Store: sqlite or postgres.
     pub store: &'static str,
     /// Entries of the logbook.
     pub entries: u32,
-    /// What it is.
+    /// Kind of request.
     pub what: String,
-    /// ms.
     pub average: f64,
-    /// ms.
     pub min: f64,
-    /// ms.
     pub median: f64,
-    /// ms.
     pub p99: f64,
-    /// ms.
     pub max: f64,
-    /// Processor time of the hub for one, ms.
+    /// Processor time of the hub for one request, ms.
     pub cpu: f64,
-    /// Its memory, 10^6 bytes.
+    /// Memory of the hub, 10^6 bytes.
     pub rss: f64,
     /// Reads of files for one.
     pub reads: f64,
 }
 
-/// Many at once.
+/// Results of many concurrent clients.
 #[derive(Debug, Clone, Serialize)]
 pub struct Crowd {
-    /// Where it is kept: sqlite or postgres.
+    /// Store: sqlite or postgres.
     pub store: &'static str,
     /// Entries of the logbook.
     pub entries: u32,
-    /// Who search again at once.
+    /// Number of clients that search again and again.
     pub searchers: usize,
-    /// Who post again at once.
+    /// Number of clients that post again and again.
     pub writers: usize,
     /// Searches a second.
     pub searches: f64,
     /// Posts a second.
     pub posts: f64,
-    /// One who reads an entry meanwhile: median, ms.
+    /// Latency of a client that reads an entry meanwhile: median, ms.
     pub probe: f64,
-    /// And the 99th percentile.
+    /// The 99th percentile of that latency.
     pub probe_p99: f64,
 }
 
-/// A share of sorted values.
+/// Returns the value at a share of sorted values.
 pub fn at(sorted: &[f64], share: f64) -> f64 {
     sorted.get((sorted.len() as f64 * share) as usize).or(sorted.last()).copied().unwrap_or(f64::NAN)
 }
 
-/// The searches, as paths of the API.
+/// Returns the searches, as paths of the API.
 pub fn kinds() -> Vec<(&'static str, String)> {
     let search = |query: &str, more: &str| format!("/search?book={BOOK}&q={}{more}", escaped(query));
     vec![
@@ -93,7 +88,7 @@ pub fn kinds() -> Vec<(&'static str, String)> {
     ]
 }
 
-/// The path of the page far behind, if there is one.
+/// Returns the path of the late page, if there is one.
 fn far_page(client: &mut Client, entries: u32) -> Result<Option<String>, String> {
     let mut left = (PAGE - 1) * A_PAGE;
     if u64::from(entries) <= left {
@@ -117,7 +112,7 @@ pub fn searches(hub: &Hub, store: &'static str, entries: u32, samples: usize) ->
     kinds.extend(far_page(&mut client, entries)?.map(|path| ("list, page 500", path)));
     let mut rows = Vec::new();
     for (what, path) in kinds {
-        // The first may open connections and read what is not in memory.
+        // The first search may open connections and fill caches.
         client.get(&path)?;
         let (cpu, reads) = (cpu_of(hub.pid()), hub.reads());
         let mut times = Vec::with_capacity(samples);
@@ -147,7 +142,7 @@ pub fn searches(hub: &Hub, store: &'static str, entries: u32, samples: usize) ->
     Ok(rows)
 }
 
-/// Posts an entry, with a file where that is wanted.
+/// Posts an entry, with a file on request.
 fn post(client: &mut Client, chance: &mut Chance, number: u32, file: Option<&[u8]>) -> Result<(), String> {
     let mut entry = json!({ "text": text(chance, number), "encoding": "plain" });
     let said = attributes(chance, number).into_iter().map(|(name, value)| (name.to_owned(), serde_json::Value::String(value)));
@@ -160,7 +155,7 @@ fn post(client: &mut Client, chance: &mut Chance, number: u32, file: Option<&[u8
     client.post(&format!("/books/{BOOK}/entries"), &entry).map(drop)
 }
 
-/// Some who search again at once, some who post, and one who reads an entry now and then.
+/// Measures clients that search without a pause, clients that post, and one client that reads an entry now and then.
 pub fn crowd(
     hub: &Hub,
     store: &'static str,
@@ -215,7 +210,7 @@ pub fn crowd(
     Ok(Crowd { store, entries, searchers, writers, searches, posts, probe: at(&probes, 0.5), probe_p99: at(&probes, 0.99) })
 }
 
-/// Posts with an attachment each, by four at a time, a second.
+/// Measures posts a second, each with an attachment, by four clients at a time.
 pub fn posts(hub: &Hub, time: Duration) -> Result<f64, String> {
     let (posted, end) = (AtomicU64::new(0), Instant::now() + time);
     std::thread::scope(|scope| {

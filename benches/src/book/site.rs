@@ -1,10 +1,11 @@
-//! An ELOG site's files: one logbook of shift reports, in ELOG's own layout, the same for the same number of entries.
+//! An ELOG site's files: one logbook of shift reports, in ELOG's own layout. The same number of entries always gives
+//! the same files.
 
 use std::{fmt::Write, fs, path::Path};
 
 /// The logbook's name.
 pub const BOOK: &str = "Shift";
-/// The author who is looked for: one entry in two hundred.
+/// The rare author that searches look for: one entry in two hundred.
 pub const RARE: &str = "Zoe Quartz";
 
 const SYSTEMS: [&str; 12] =
@@ -13,12 +14,12 @@ const TYPES: [&str; 6] = ["Routine", "Shift summary", "Problem", "Problem Fixed"
 const FIRST: [&str; 12] =
     ["Anna", "Boris", "Carla", "Dmitri", "Elena", "Franz", "Giulia", "Hans", "Irene", "José", "Katya", "Loïc"];
 const LAST: [&str; 10] = ["Almeida", "Bauer", "Costa", "Dupont", "Eriksson", "Müller", "Lefèvre", "Novak", "Olsen", "Petrov"];
-/// Entries of a day.
+/// Entries on each day.
 const A_DAY: u32 = 29;
 /// The first day: 2008-09-10, in days since 1970.
 const BEGIN: i64 = 14_132;
 
-/// Numbers that only have to differ.
+/// A generator of numbers that only have to differ.
 pub struct Chance(pub u64);
 
 impl Chance {
@@ -32,7 +33,7 @@ impl Chance {
     }
 }
 
-/// A shift's report of 500 to 1200 characters.
+/// Writes a shift's report of 500 to 1200 characters.
 pub fn text(chance: &mut Chance, number: u32) -> String {
     let mut text = String::new();
     while text.len() < 500 + (number as usize * 37) % 700 {
@@ -57,7 +58,7 @@ pub fn text(chance: &mut Chance, number: u32) -> String {
     text
 }
 
-/// What an entry says of itself: author, type, system, subject.
+/// Returns the attributes of an entry: author, type, system, subject.
 pub fn attributes(chance: &mut Chance, number: u32) -> [(&'static str, String); 4] {
     let is_rare = chance.below(200) == 0 || number == 1;
     let author = if is_rare { RARE.to_owned() } else { format!("{} {}", chance.of(&FIRST), chance.of(&LAST)) };
@@ -66,7 +67,7 @@ pub fn attributes(chance: &mut Chance, number: u32) -> [(&'static str, String); 
     [("Author", author), ("Type", chance.of(&TYPES).to_owned()), ("System", system.to_owned()), ("Subject", subject)]
 }
 
-/// Year, month and day of a day since 1970.
+/// Converts a day since 1970 to year, month and day.
 fn civil(day: i64) -> (i64, i64, i64) {
     let z = day + 719_468;
     let (era, of_era) = (z.div_euclid(146_097), z.rem_euclid(146_097));

@@ -1,4 +1,4 @@
-//! ALMA's load: 64 MB/s for ten minutes, and four senders at a time that each send a burst of 180 MB at 70 MB/s.
+//! ALMA's load: 64 MB/s for ten minutes, and four concurrent senders that each send a burst of 180 MB at 70 MB/s.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::table::{Table, count};
 
-/// How long the steady load lasts where nobody says otherwise, s.
+/// Seconds of the steady load by default.
 pub const SECONDS: f64 = 600.0;
 const STEADY: u64 = 64_000_000;
 const BURST: u64 = 180_000_000;
@@ -19,16 +19,16 @@ const BURST_RATE: u64 = 70_000_000;
 const SENDERS: usize = 4;
 /// A dump of the correlator.
 const BLOCK: usize = 1 << 20;
-/// A burst that does not end by its bytes has failed.
+/// Time limit of a burst in s; a longer one has failed.
 const BURST_LIMIT: f64 = 60.0;
-/// Of a core, each side.
+/// Maximum share of a core for each side.
 const SHARE: f64 = 0.25;
-/// What memory may grow by and still be flat, 10^6 bytes: pages that are touched for the first time.
+/// Growth of memory that still counts as flat, 10^6 bytes: pages that are touched for the first time.
 const FLAT_MB: f64 = 4.0;
 
 const WAY: Way = Way { protocol: "tcp", checksum: true, handshake: false, relay: false };
 
-/// What came out of one sender and its receiver.
+/// Results of one sender and its receiver.
 #[derive(Debug, Clone)]
 pub struct Load {
     name: String,
@@ -36,7 +36,7 @@ pub struct Load {
     said: Said,
 }
 
-/// Measures both loads over TCP with checksums; tells each as it comes.
+/// Measures both loads over TCP with checksums, and reports each result at once.
 pub fn measure(tampu: &Path, seconds: f64, mut tell: impl FnMut(&Load)) -> Result<Vec<Load>, String> {
     let steady = Ask { way: WAY, size: BLOCK, receivers: 1, seconds, throttle: Some(STEADY), bytes: None };
     let mut loads = vec![Load { name: format!("{seconds} s"), wanted: STEADY, said: steady.measure(tampu)? }];
@@ -56,7 +56,7 @@ impl Load {
         self.said.sample.cpu[side] / self.said.sample.seconds
     }
 
-    /// As an object.
+    /// Returns the result as a JSON object.
     pub fn line(&self) -> Value {
         let (sample, Said { begin_mb, end_mb, .. }) = (&self.said.sample, &self.said);
         json!({"alma": self.name, "bytes_per_s": sample.bytes_per_s, "wanted": self.wanted, "lost": sample.lost, "wrong": sample.wrong,
@@ -64,7 +64,7 @@ impl Load {
             "rss_begin_mb": {"sender": begin_mb[0], "receiver": begin_mb[2]}, "rss_end_mb": {"sender": end_mb[0], "receiver": end_mb[2]}})
     }
 
-    /// What we want of it.
+    /// Returns the verdicts on the goals.
     pub fn verdicts(&self) -> Vec<Verdict> {
         let (sample, Said { begin_mb, end_mb, .. }) = (&self.said.sample, &self.said);
         let grown = [0, 2].map(|side| end_mb[side] - begin_mb[side]).into_iter().fold(f64::MIN, f64::max);
@@ -79,7 +79,6 @@ impl Load {
     }
 }
 
-/// For people.
 pub fn table(loads: &[Load]) -> Table {
     let mut table = Table::new(&[
         "ALMA's load",

@@ -1,42 +1,40 @@
-//! The ways to carry blocks that are measured.
+//! The measured carriers of blocks.
 
-/// A way to carry blocks.
+/// A carrier of blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Carrier {
-    /// What it is called in tables and by `--only`.
+    /// Name in tables and in `--only`.
     pub name: &'static str,
-    /// One line on it.
+    /// Description in one line.
     pub about: &'static str,
-    /// How it is measured.
+    /// Kind of measurement.
     pub kind: Kind,
-    /// The most receivers it is measured with.
+    /// Maximum number of receivers.
     pub receivers: usize,
 }
 
-/// How a way is measured.
+/// Kind of measurement of a carrier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// `tampu perf bulk`.
     Ours(Way),
     /// A system of the bus bench; with a process between writer and readers, or without.
     Peer {
-        /// Whether there is one.
+        /// True if there is a server between.
         server: bool,
     },
-    /// iperf3.
     Iperf,
 }
 
-/// What `tampu perf bulk` is told.
+/// Arguments of `tampu perf bulk`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Way {
-    /// Which protocol.
+    /// Protocol of the transfer.
     pub protocol: &'static str,
-    /// Checksums.
     pub checksum: bool,
-    /// With each block its start, its stop and the wait for both.
+    /// If true, each block has its start, its stop and the wait for both.
     pub handshake: bool,
-    /// Through a distributor.
+    /// If true, the data passes through a distributor.
     pub relay: bool,
 }
 
@@ -50,7 +48,7 @@ const fn peer(name: &'static str, server: bool, about: &'static str) -> Carrier 
     Carrier { name, about, kind: Kind::Peer { server }, receivers: usize::MAX }
 }
 
-/// All of them. What is compared stands together, so that it is measured in the same minute.
+/// All carriers. Carriers that are compared are neighbours, so that they are measured in the same minute.
 pub const CARRIERS: &[Carrier] = &[
     ours("tcp", PLAIN, "Tampu over TCP, no checksum, no hand-shake"),
     peer("raw-blocks", false, "a loop over TCP sockets: fill a block, write it, read and check it in pieces of 256 KB"),
@@ -75,23 +73,29 @@ pub const CARRIERS: &[Carrier] = &[
     peer("bus-ask", false, "a question with the block and the answers of all, one after the other: the paper's CORBA call"),
     peer("zmq-tcp", false, "libzmq over TCP"),
     peer("zmq-ipc", false, "libzmq over a unix socket"),
-    Carrier { name: "iperf3", about: "iperf3 over TCP, whose bytes nobody writes or looks at", kind: Kind::Iperf, receivers: 1 },
+    Carrier {
+        name: "iperf3",
+        about: "iperf3 over TCP, which neither fills nor reads its bytes",
+        kind: Kind::Iperf,
+        receivers: 1,
+    },
 ];
 
 impl Carrier {
-    /// Whether a pattern means it: its whole name, or a part of it where the pattern is nobody's name.
+    /// Returns true if a pattern is the carrier's whole name. A pattern that is not the whole name of any carrier may
+    /// also be a part of the name.
     pub fn is_meant_by(&self, patterns: &[String]) -> bool {
         let whole = |pattern: &str| CARRIERS.iter().any(|carrier| carrier.name == pattern);
         let meant = |pattern: &String| self.name == pattern || !whole(pattern) && self.name.contains(pattern.as_str());
         patterns.is_empty() || patterns.iter().any(meant)
     }
 
-    /// The carrier of this name.
+    /// Returns the carrier of this name.
     pub fn named(name: &str) -> Option<&'static Carrier> {
         CARRIERS.iter().find(|carrier| carrier.name == name)
     }
 
-    /// Whether it is Tampu.
+    /// Returns true for Tampu itself.
     pub fn is_ours(&self) -> bool {
         matches!(self.kind, Kind::Ours(_))
     }

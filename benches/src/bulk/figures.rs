@@ -1,5 +1,6 @@
-//! The paper's figures 5 to 7 (Di Marcantonio et al., ICALEPCS 2005) from a run: throughput by block size with and without hand-shake
-//! beside a call for each block; the two of ours alone; time by size with straight lines.
+//! The paper's figures 5 to 7 (Di Marcantonio et al., ICALEPCS 2005) from a run. Figure 5 is throughput by block size,
+//! with and without hand-shake, beside a call for each block. Figure 6 has the two curves of Tampu alone. Figure 7 is
+//! time by size with straight lines.
 
 use std::{io, path::Path};
 

@@ -1,5 +1,6 @@
-//! What the hand-shake costs where the wire is the bound: sender and receiver in network namespaces of their own, joined by a cable of
-//! 1 Gbit/s. That is the kernel's token bucket (`tc tbf`) on both ends of a pair of virtual devices; it needs root.
+//! Cost of the hand-shake when the wire is the limit. Sender and receiver are in network namespaces of their own,
+//! joined by a cable of 1 Gbit/s. The cable is a pair of virtual devices with the kernel's token bucket (`tc tbf`) on
+//! both ends; it needs root.
 
 use std::{
     io::{BufRead, BufReader, Read, Write},
@@ -15,13 +16,13 @@ use crate::table::{Table, size};
 const RECEIVER: &str = "10.89.0.1";
 const SENDER: &str = "10.89.0.2";
 const RATE: &str = "1gbit";
-/// What leaves at once: more than the kernel's longest packet, less than a tick's worth.
+/// Burst size in bytes: more than the kernel's longest packet, less than the amount of a tick.
 const BURST: &str = "256kb";
 const SIZES: [usize; 2] = [1 << 20, 64 << 20];
-/// Where the hand-shake is to cost next to nothing.
+/// Block size at which the hand-shake should cost next to nothing.
 const GOAL_SIZE: usize = 64 << 20;
 const GOAL: f64 = 0.005;
-/// A transfer is at least so long, s: a block of 64 MB takes half a second.
+/// Minimum duration of a transfer, s: a block of 64 MB takes half a second.
 const SHORTEST: f64 = 5.0;
 
 /// Rates of a size without and with hand-shake.
@@ -33,7 +34,7 @@ pub struct Pair {
     clean: bool,
 }
 
-/// A namespace that lasts as long as this.
+/// A network namespace, which ends when this is dropped.
 struct Space(Child);
 
 impl Drop for Space {
@@ -51,7 +52,7 @@ impl Space {
             .stdout(Stdio::piped())
             .spawn()
             .map_err(|e| format!("unshare: {e}"))?;
-        // It is there when it says so, and goes when its input ends: with the bench, however that ends.
+        // The child reports that it runs, and ends with its input: with the bench, however that ends.
         let mut line = String::new();
         let read = child.stdout.as_mut().map(|pipe| BufReader::new(pipe).read_line(&mut line));
         let space = Space(child);
@@ -65,7 +66,7 @@ impl Space {
         self.0.id().to_string()
     }
 
-    /// A command that runs in it.
+    /// Returns a command that runs in the namespace.
     fn command(&self, program: &Path) -> Command {
         let mut command = Command::new("nsenter");
         command.arg(format!("--net=/proc/{}/ns/net", self.0.id())).arg("--").arg(program);
@@ -137,7 +138,7 @@ impl Part {
     }
 }
 
-/// Bytes a second, and whether all came as it was sent.
+/// Returns the bytes a second, and whether all arrived unchanged.
 fn once(cable: &Cable, tampu: &Path, size: usize, handshake: &str, seconds: f64) -> Result<(f64, bool), String> {
     let (bytes, place) = (size.to_string(), format!("{RECEIVER}:0"));
     let mut taker = Part::start(cable.receiver.command(tampu), &["taker", "far", &bytes, "off", "--listen", &place])?;
@@ -153,7 +154,7 @@ fn once(cable: &Cable, tampu: &Path, size: usize, handshake: &str, seconds: f64)
     Ok((right / number(&sent, "elapsed_s"), clean))
 }
 
-/// Measures; with and without in turn, so that both have the same of what else goes on.
+/// Measures with and without hand-shake in turn, so that other load affects both alike.
 pub fn measure(tampu: &Path, samples: usize, seconds: f64) -> Result<Vec<Pair>, String> {
     let cable = Cable::lay()?;
     let mut pairs = Vec::new();
@@ -172,27 +173,27 @@ pub fn measure(tampu: &Path, samples: usize, seconds: f64) -> Result<Vec<Pair>, 
 }
 
 impl Pair {
-    /// The part of the time that the hand-shake takes, of the fastest samples of both: what else runs can only slow a wire down.
+    /// Returns the share of the time that the hand-shake takes, from the fastest samples of both. Other load can only
+    /// slow a wire down.
     fn cost(&self) -> f64 {
         let fastest = |rates: &[f64]| rates.iter().copied().fold(f64::NAN, f64::max);
         1.0 - fastest(&self.with) / fastest(&self.without)
     }
 
-    /// As an object.
+    /// Returns the result as a JSON object.
     pub fn line(&self) -> Value {
         let ((without, without_error), (with, with_error)) = (mean(&self.without), mean(&self.with));
         json!({"gigabit": self.size, "ours": true, "lost": u8::from(!self.clean), "wrong": 0, "without": without, "without_error": without_error,
             "with": with, "with_error": with_error, "cost": self.cost()})
     }
 
-    /// What we want of it.
+    /// Returns the verdict on the goal.
     pub fn verdict(&self) -> Option<Verdict> {
         let what = format!("hand-shake's part of the time at 1 Gbit/s, {}", size(self.size));
         (self.size == GOAL_SIZE).then(|| Verdict::at_most(what, GOAL, self.cost(), self.clean))
     }
 }
 
-/// For people.
 pub fn table(pairs: &[Pair]) -> Table {
     let mut table = Table::new(&["1 Gbit/s between namespaces", "MB/s without", "+-", "with", "+-", "hand-shake %"]);
     for pair in pairs {

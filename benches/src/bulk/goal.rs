@@ -1,21 +1,21 @@
-//! What we want to reach, held against a run.
+//! Goals, and their check against a run.
 
 use super::{linear, row::Row, verdict::Verdict};
 use crate::table::{Table, size};
 
-/// Sizes from which the wire and not the call decides, bytes.
+/// Sizes in bytes from which the wire is the limit and not the call.
 const LARGE: usize = 64 << 10;
 const LARGEST: usize = 64 << 20;
-/// How far a time may be from the straight line.
+/// Largest relative distance of a time from the straight line.
 const LINEAR: f64 = 0.05;
-/// What the sender may pay more for ten receivers behind a distributor than for one.
+/// Largest cost to the sender of ten receivers behind a distributor, relative to one.
 const SAME: f64 = 1.25;
 
 fn find<'a>(rows: &'a [Row], carrier: &str, size: usize, receivers: usize) -> Option<&'a Row> {
     rows.iter().find(|row| row.carrier.name == carrier && row.size == size && row.receivers == receivers)
 }
 
-/// A ratio that is to be reached wherever both were measured.
+/// A ratio that must be reached wherever both were measured.
 struct Ratio {
     ours: &'static str,
     to: &'static str,
@@ -33,10 +33,10 @@ const RATIOS: &[Ratio] = &[
     Ratio { ours: "tcp-relay", to: "raw-relay", at_least: 0.9, from_size: LARGE, receivers: Some(5) },
 ];
 
-/// Whose time is to grow with the size along a straight line.
+/// Carriers whose time should grow with the size along a straight line.
 const STRAIGHT: &[&str] = &["tcp", "tcp-checked", "tcp-handshake", "shm"];
 
-/// All that can be judged from these rows.
+/// Returns all verdicts that these rows allow.
 pub fn verdicts(rows: &[Row], memory: f64) -> Vec<Verdict> {
     let mut all = Vec::new();
     for ratio in RATIOS {
@@ -48,7 +48,7 @@ pub fn verdicts(rows: &[Row], memory: f64) -> Vec<Verdict> {
             }
         }
     }
-    // Each receiver reads all of it: that is what the memory carries.
+    // Each receiver reads all of it: the memory carries that sum.
     for row in rows.iter().filter(|row| row.carrier.name == "shm" && row.receivers == 10 && row.size >= 1 << 20) {
         let part = row.rate().0 * row.receivers as f64 / memory;
         all.push(Verdict::at_least(format!("shm / memory, {} to 10", size(row.size)), 0.5, part, row.is_clean()));
@@ -67,7 +67,6 @@ pub fn verdicts(rows: &[Row], memory: f64) -> Vec<Verdict> {
     all
 }
 
-/// For people.
 pub fn table(verdicts: &[Verdict]) -> Table {
     let mut table = Table::new(&["goal", "wanted", "measured", ""]);
     verdicts.iter().for_each(|verdict| table.row(verdict.cells()));
@@ -77,7 +76,7 @@ pub fn table(verdicts: &[Verdict]) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bulk::{carrier::Carrier, row::Sample};
+    use crate::bulk::{carrier::Carrier, sample::Sample};
 
     fn row(name: &str, receivers: usize, rate: f64, lost: f64, cpu: f64) -> Row {
         let sample = Sample { bytes_per_s: rate, lost, wrong: 0.0, cpu: [cpu, 0.0, 0.0], rss_mb: [0.0; 3], seconds: 1.0 };

@@ -1,4 +1,4 @@
-//! iperf3, as Debian has it: what a program that looks at no byte carries.
+//! iperf3 of Debian: the throughput of a program that does not read the bytes.
 
 use std::{
     io::Read,
@@ -9,12 +9,12 @@ use std::{
 
 use serde_json::Value;
 
-use super::row::Sample;
+use super::sample::Sample;
 use crate::process::rss_of;
 
-/// Its longest buffer, bytes.
+/// Maximum length of its buffer, bytes.
 const LONGEST: usize = 1 << 20;
-/// How often it is tried.
+/// Number of attempts.
 const TRIES: usize = 5;
 
 struct Killed(Child);
@@ -26,7 +26,7 @@ impl Drop for Killed {
     }
 }
 
-/// How long the server has to listen before it is called.
+/// Time for the server to begin listening.
 const STARTING: Duration = Duration::from_millis(100);
 
 /// Measures once, with blocks of at most 1 MB.
@@ -37,7 +37,7 @@ pub fn measure(size: usize, seconds: f64) -> Result<Sample, String> {
     let mut rss = [f64::NAN; 2];
     let mut said = Value::Null;
     for _ in 0..TRIES {
-        // It has no way to take a free port and say which: somebody else may have taken it meanwhile.
+        // iperf3 cannot choose a free port and report it: another program may have taken this one meanwhile.
         let port = TcpListener::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).map_err(failed)?.port().to_string();
         let server = Command::new("iperf3").args(["-s", "-B", "127.0.0.1", "-p", &port]).stdout(Stdio::null()).spawn();
         let server = Killed(server.map_err(failed)?);
@@ -54,7 +54,7 @@ pub fn measure(size: usize, seconds: f64) -> Result<Sample, String> {
         rss = [rss_of(client.0.id()), rss_of(server.0.id())];
         let mut text = String::new();
         client.0.stdout.as_mut().map(|pipe| pipe.read_to_string(&mut text)).transpose().map_err(failed)?;
-        said = serde_json::from_str(&text).map_err(|e| format!("what iperf3 says cannot be read: {e}"))?;
+        said = serde_json::from_str(&text).map_err(|e| format!("invalid output of iperf3: {e}"))?;
         if client.0.wait().map_err(failed)?.success() {
             break;
         }

@@ -1,22 +1,22 @@
-//! Whether a block's time grows with its size along a straight line.
+//! Test whether the time of a block grows linearly with its size.
 
 use super::row::Row;
 
-/// The straight line that fits times best, and who is farthest from it.
+/// The straight line that fits times best, and the point farthest from it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Line {
-    /// What a block costs before its first byte, s.
+    /// Seconds that a block costs before its first byte.
     pub base: f64,
     /// Seconds a byte.
     pub slope: f64,
-    /// The largest deviation of a point, as a part of the line's own value there.
+    /// The largest deviation of a point, as a fraction of the line's value there.
     pub deviation: f64,
-    /// At which size that is.
+    /// The size of that point.
     pub at: f64,
 }
 
-/// Fits `(size, time)`. Each point counts by its own length, as large ones would drown small ones otherwise. `None` for less than three
-/// points, which tell nothing.
+/// Fits `(size, time)`. Each point is weighted by its own length, because large points would otherwise dominate small
+/// ones. Returns `None` for less than three points.
 pub fn fit(points: &[(f64, f64)]) -> Option<Line> {
     if points.len() < 3 {
         return None;
@@ -32,7 +32,7 @@ pub fn fit(points: &[(f64, f64)]) -> Option<Line> {
     deviation.is_finite().then_some(Line { base, slope, deviation, at })
 }
 
-/// The line of a carrier with one receiver.
+/// Returns the line of a carrier with one receiver.
 pub fn of(rows: &[Row], carrier: &str) -> Option<Line> {
     let own = rows.iter().filter(|row| row.carrier.name == carrier && row.receivers == 1);
     let points: Vec<(f64, f64)> = own.map(|row| (row.size as f64, row.size as f64 / row.rate().0)).collect();

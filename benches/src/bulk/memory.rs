@@ -1,12 +1,12 @@
-//! What the host's memory carries.
+//! Bandwidth of the host's memory.
 
 use std::time::{Duration, Instant};
 
-/// More than any cache holds.
+/// Size of the buffer in bytes, more than any cache holds.
 const BUFFER: usize = 64 << 20;
 const TIME: Duration = Duration::from_millis(600);
 
-/// How fast all processors together read memory that no cache holds, bytes a second.
+/// Returns the speed at which all processors together read memory outside the caches, in bytes a second.
 pub fn bandwidth() -> f64 {
     let workers = std::thread::available_parallelism().map_or(1, usize::from);
     let read = || {

@@ -1,4 +1,4 @@
-//! The raw loops and the question: writers and readers as [`crate::role`] has them, with every byte written and checked.
+//! The raw loops and the request: writers and readers for [`crate::role`]. Every byte is written and checked.
 
 use std::{
     io::{Read, Write},
@@ -9,17 +9,17 @@ use std::{
     time::Duration,
 };
 
-use tampu_bus::{AskError, Participant, engine::Question};
+use tampu_bus::{CallError, Participant, engine::Question};
 use tampu_types::TopicName;
 
 use crate::{
     payload::{Message, Piecewise},
-    process::{Say, orders, say},
-    role::{self, Desk, Outgoing, Speed},
+    process::{RoleMessage, orders, say},
+    role::{self, Inbox, Outgoing, Speed},
     tampu,
 };
 
-/// What is read at once: less than a cache has, as any good loop would.
+/// Number of bytes to read at once: less than a cache, as in any good loop.
 const READ: usize = 256 << 10;
 const SERVICE: &str = "bench/block";
 const ANSWER: Duration = Duration::from_secs(20);
@@ -36,11 +36,11 @@ impl Outgoing for Raw {
     }
 }
 
-/// Fills a block and writes it to one socket after the other.
+/// Fills a block and writes it to each socket in turn.
 pub fn raw_writer(readers: usize, size: usize, speed: Speed) -> Result<(), String> {
     let listen = || -> std::io::Result<Vec<TcpStream>> {
         let listener = TcpListener::bind("127.0.0.1:0")?;
-        say(&Say::At(listener.local_addr()?.to_string()));
+        say(&RoleMessage::At(listener.local_addr()?.to_string()));
         let accept = |_| {
             let stream = listener.accept()?.0;
             stream.set_nodelay(true)?;
@@ -52,9 +52,9 @@ pub fn raw_writer(readers: usize, size: usize, speed: Speed) -> Result<(), Strin
     role::write(Raw { sockets, block: vec![0; size] }, size, speed)
 }
 
-/// What somebody who connects to the raw relay says first.
+/// First byte of a reader that connects to the raw relay.
 pub const READS: u8 = b'r';
-/// The same of its writer.
+/// First byte of the writer that connects to the raw relay.
 const WRITES: u8 = b'w';
 
 fn connect(at: &str, as_what: Option<u8>) -> Result<TcpStream, String> {
@@ -70,14 +70,14 @@ fn connect(at: &str, as_what: Option<u8>) -> Result<TcpStream, String> {
 /// Fills a block and writes it to the relay; its readers connect there too.
 pub fn raw_writer_to(at: &str, size: usize, speed: Speed) -> Result<(), String> {
     let socket = connect(at, Some(WRITES))?;
-    say(&Say::At(at.to_owned()));
+    say(&RoleMessage::At(at.to_owned()));
     role::write(Raw { sockets: vec![socket], block: vec![0; size] }, size, speed)
 }
 
-/// Gives each piece that the writer sends to one reader after the other; looks at none.
+/// Passes each piece of the writer to each reader in turn, without reading its content.
 pub fn raw_relay(readers: usize) -> Result<(), String> {
     let listener = TcpListener::bind("127.0.0.1:0").map_err(|e| format!("listen: {e}"))?;
-    say(&Say::At(listener.local_addr().map_err(|e| e.to_string())?.to_string()));
+    say(&RoleMessage::At(listener.local_addr().map_err(|e| e.to_string())?.to_string()));
     thread::spawn(move || {
         let give = || -> std::io::Result<()> {
             let (mut from, mut to) = (None, Vec::new());
@@ -99,7 +99,7 @@ pub fn raw_relay(readers: usize) -> Result<(), String> {
             Ok(())
         };
         if let Err(e) = give() {
-            say(&Say::Failed(format!("relay: {e}")));
+            say(&RoleMessage::Failed(format!("relay: {e}")));
         }
     });
     let orders = orders();
@@ -110,8 +110,8 @@ pub fn raw_relay(readers: usize) -> Result<(), String> {
 /// Reads pieces and checks each while it is in the cache.
 pub fn raw_reader(at: &str, as_what: Option<u8>, size: usize) -> Result<(), String> {
     let mut socket = connect(at, as_what)?;
-    let desk = Arc::new(Desk::new(size));
-    let to = Arc::clone(&desk);
+    let inbox = Arc::new(Inbox::new(size));
+    let to = Arc::clone(&inbox);
     thread::spawn(move || {
         let mut buffer = vec![0; READ];
         let mut take = || -> std::io::Result<()> {
@@ -136,7 +136,7 @@ pub fn raw_reader(at: &str, as_what: Option<u8>, size: usize) -> Result<(), Stri
             }
         }
     });
-    role::read(&desk)
+    role::read(&inbox)
 }
 
 struct Ask {
@@ -152,8 +152,8 @@ impl Outgoing for Ask {
         for answer in asked {
             match answer {
                 Ok(_) => answers += 1,
-                // Nobody is there yet.
-                Err(AskError::Unanswered(_)) if message.is_probe() => {}
+                // No receiver answers yet.
+                Err(CallError::Unanswered(_)) if message.is_probe() => {}
                 Err(error) => return Err(error.to_string()),
             }
         }
@@ -164,25 +164,25 @@ impl Outgoing for Ask {
     }
 }
 
-/// Asks with each block and waits for every reader's answer.
+/// Sends a request with each block and waits for every reader's response.
 pub fn ask_writer(dir: &Path, readers: usize, size: usize, speed: Speed) -> Result<(), String> {
     let participant = tampu::participant(dir, "bench-asks")?;
     let service = TopicName::new(SERVICE).map_err(|e| e.to_string())?;
-    say(&Say::At(String::new()));
+    say(&RoleMessage::At(String::new()));
     role::write(Ask { participant, service, readers }, size, speed)
 }
 
 /// Checks each block and answers.
 pub fn ask_reader(dir: &Path, number: usize, size: usize) -> Result<(), String> {
     let participant = tampu::participant(dir, &format!("bench-answers-{number}"))?;
-    let desk = Arc::new(Desk::new(size));
-    let to = Arc::clone(&desk);
+    let inbox = Arc::new(Inbox::new(size));
+    let to = Arc::clone(&inbox);
     let answerer = Arc::new(move |question: Box<dyn Question>| {
         to.take(question.payload());
-        // An asker that is gone needs no answer.
+        // If the asker is gone, it needs no answer.
         let _ = question.reply(bytes::Bytes::from_static(b"+"));
     });
     let service = TopicName::new(SERVICE).map_err(|e| e.to_string())?;
     let _answering = participant.answer(&service, answerer).map_err(|e| e.to_string())?;
-    role::read(&desk)
+    role::read(&inbox)
 }

@@ -1,4 +1,4 @@
-//! `tampu perf bulk`: what it is asked, and what it says.
+//! `tampu perf bulk`: its arguments and its output.
 
 use std::{
     path::Path,
@@ -7,57 +7,56 @@ use std::{
 
 use serde_json::Value;
 
-use super::{carrier::Way, row::Sample};
+use super::{carrier::Way, sample::Sample};
 use crate::perf_log::sum;
 
-/// What is to be measured.
+/// Measurement to make.
 #[derive(Debug, Clone, Copy)]
 pub struct Ask {
-    /// Which way.
+    /// Path of the data.
     pub way: Way,
     /// Bytes of a block.
     pub size: usize,
-    /// How many receive.
+    /// Number of receivers.
     pub receivers: usize,
-    /// How long at most.
+    /// Longest time in seconds.
     pub seconds: f64,
-    /// Bytes a second, where it is held to a rate.
+    /// Throttle in bytes a second, if any.
     pub throttle: Option<u64>,
-    /// Bytes after which it ends.
+    /// Number of bytes after which it ends, if any.
     pub bytes: Option<u64>,
 }
 
-/// One that runs; killed when dropped.
+/// A running command; killed when dropped.
 pub struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // Its parts end when their standard input does.
+        // Its child processes end when their standard input ends.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// What came out, with the memory at both ends of the run.
+/// Results, with the memory at both ends of the run.
 #[derive(Debug, Clone, Copy)]
 pub struct Said {
-    /// As of every row.
+    /// The results that every row has.
     pub sample: Sample,
     /// Resident memory in 10^6 bytes at the beginning: sender, distributor, receivers together.
     pub begin_mb: [f64; 3],
-    /// And at the end.
+    /// Resident memory at the end.
     pub end_mb: [f64; 3],
 }
 
 impl Ask {
-    /// Starts it.
     pub fn start(&self, tampu: &Path) -> Result<Running, String> {
         let on_off = |on: bool| if on { "on" } else { "off" };
         let mut command = Command::new(tampu);
         command.args(["perf", "bulk", "--json", "--protocol", self.way.protocol]);
         command.args(["--checksum", on_off(self.way.checksum), "--handshake", on_off(self.way.handshake)]);
         command.args(["--size", &self.size.to_string(), "--receivers", &self.receivers.to_string()]);
-        command.args(["--seconds", &self.seconds.to_string()]);
+        command.args(["--for", &format!("{}s", self.seconds)]);
         for (name, value) in [("--throttle", self.throttle), ("--bytes", self.bytes)] {
             if let Some(value) = value {
                 command.args([name, &value.to_string()]);
@@ -70,7 +69,6 @@ impl Ask {
         child.map(Running).map_err(|e| format!("{}: {e}", tampu.display()))
     }
 
-    /// Measures.
     pub fn measure(&self, tampu: &Path) -> Result<Said, String> {
         self.start(tampu)?.said(self.way)
     }
@@ -90,7 +88,7 @@ impl Running {
         if !status.success() {
             return Err(format!("{status}: {}", errors.trim()));
         }
-        let said: Value = serde_json::from_str(&out).map_err(|e| format!("what tampu perf bulk says cannot be read: {e}"))?;
+        let said: Value = serde_json::from_str(&out).map_err(|e| format!("invalid output of tampu perf bulk: {e}"))?;
         if said["protocol"] != way.protocol {
             return Err(format!("{} was asked for, {} was used", way.protocol, said["protocol"]));
         }

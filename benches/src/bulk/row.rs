@@ -1,70 +1,52 @@
-//! One row: a way to carry blocks, their size, so many receivers, measured several times.
+//! One row: a carrier, a block size and a number of receivers, measured several times.
 
 use std::{path::Path, time::Duration};
-
-use serde::Serialize;
 
 use super::{
     carrier::{Carrier, Kind},
     iperf, perf,
+    sample::Sample,
 };
 use crate::{cell::Cell, payload::SHORTEST, role::Speed, system::System};
 
-/// One measurement.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Sample {
-    /// Payload bytes a second at the slowest receiver.
-    pub bytes_per_s: f64,
-    /// Bytes that did not arrive.
-    pub lost: f64,
-    /// Bytes, or blocks, that arrived changed.
-    pub wrong: f64,
-    /// Processor seconds of the sender, of what stands between, and of all receivers together.
-    pub cpu: [f64; 3],
-    /// Resident memory of the same in 10^6 bytes.
-    pub rss_mb: [f64; 3],
-    /// How long it took, s.
-    pub seconds: f64,
-}
-
-/// Several of them.
+/// Several measurements of one carrier.
 #[derive(Debug, Clone)]
 pub struct Row {
-    /// Who carries.
+    /// System that carries the messages.
     pub carrier: Carrier,
     /// Bytes of a block.
     pub size: usize,
-    /// How many receive.
+    /// Number of receivers.
     pub receivers: usize,
-    /// What came out.
+    /// Measurements that were made.
     pub samples: Vec<Sample>,
 }
 
 impl Row {
-    /// The mean of the rates, and the error of the mean.
+    /// Returns the mean of the rates, and the error of the mean.
     pub fn rate(&self) -> (f64, f64) {
         let rates: Vec<f64> = self.samples.iter().map(|sample| sample.bytes_per_s).collect();
         mean(&rates)
     }
 
-    /// Nothing was lost or changed.
+    /// Returns true if nothing was lost or changed.
     pub fn is_clean(&self) -> bool {
         self.samples.iter().all(|sample| sample.lost == 0.0 && sample.wrong == 0.0)
     }
 
-    /// The mean of something.
+    /// Returns the mean of a value.
     pub fn of(&self, what: impl Fn(&Sample) -> f64) -> f64 {
         let all: Vec<f64> = self.samples.iter().map(what).collect();
         mean(&all).0
     }
 
-    /// Processor seconds of the sender for each byte.
+    /// Returns the processor seconds of the sender for each byte.
     pub fn sender_cpu_a_byte(&self) -> f64 {
         self.of(|sample| sample.cpu[0] / (sample.bytes_per_s * sample.seconds))
     }
 }
 
-/// Mean, and its error: the standard deviation by the root of how many there are.
+/// Returns the mean, and its error: the standard deviation divided by the square root of the number of values.
 pub fn mean(values: &[f64]) -> (f64, f64) {
     let count = values.len() as f64;
     if values.is_empty() {
@@ -78,7 +60,6 @@ pub fn mean(values: &[f64]) -> (f64, f64) {
     (mean, (squares / (count - 1.0) / count).sqrt())
 }
 
-/// Measures once.
 pub fn measure(tampu: &Path, carrier: Carrier, size: usize, receivers: usize, seconds: f64) -> Result<Sample, String> {
     match carrier.kind {
         Kind::Ours(way) => {

@@ -1,38 +1,35 @@
-//! A goal held against what was measured.
+//! A goal, compared with the measurement.
 
 use serde_json::{Value, json};
 
-/// What was wanted, what came out, and whether that suffices.
+/// Goal, result, and whether the goal was reached.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verdict {
-    /// What it is about.
+    /// Name of the goal.
     pub what: String,
-    /// As one says it.
+    /// Goal in words.
     pub wanted: String,
-    /// The figure.
     pub measured: f64,
-    /// Whether it suffices.
+    /// True if the goal is reached.
     pub reached: bool,
 }
 
 impl Verdict {
-    /// At least so much, and nothing lost.
+    /// Requires at least this value, and no loss.
     pub fn at_least(what: String, wanted: f64, measured: f64, clean: bool) -> Verdict {
         Verdict { what, wanted: format!(">= {wanted}"), measured, reached: measured >= wanted && clean }
     }
 
-    /// At most so much, and nothing lost.
+    /// Requires at most this value, and no loss.
     pub fn at_most(what: String, wanted: f64, measured: f64, clean: bool) -> Verdict {
         Verdict { what, wanted: format!("<= {wanted}"), measured, reached: measured <= wanted && clean }
     }
 
-    /// For people.
     pub fn cells(&self) -> Vec<String> {
         let verdict = if self.reached { "reached" } else { "MISSED" };
         vec![self.what.clone(), self.wanted.clone(), format!("{:.3}", self.measured), verdict.to_owned()]
     }
 
-    /// For programs.
     pub fn line(&self) -> Value {
         json!({"goal": self.what, "wanted": self.wanted, "measured": self.measured, "reached": self.reached})
     }

@@ -1,11 +1,13 @@
-//! What a logger costs: the same calls through ours, through others, and the floor beneath all of them.
+//! Cost of a logger: the same calls through Tampu, through other loggers, and the floor beneath all of them.
 //!
-//! Each logger is measured in a process of its own, one way after the other: processor time of the calling threads in rounds
-//! without a clock between the calls; each call timed, as fast as possible; each call timed, in bursts of 20 a millisecond; and
-//! at last many records without a pause, until the last one lies where it shall.
+//! Each logger is measured in a process of its own, by four methods:
+//!
+//! 1. Processor time of the calling threads, in rounds without a clock between the calls.
+//! 2. Each call timed, as fast as possible.
+//! 3. Each call timed, in bursts of 20 a millisecond.
+//! 4. Many records without a pause, until the last one has reached its destination.
 
 use std::{
-    io::{self, BufRead, BufReader, Read},
     path::{Path, PathBuf},
     thread,
     time::{Duration, Instant},
@@ -14,9 +16,9 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use crate::call::{
+    amount::Amount,
     gang::{self, Plan},
-    program::{TEXT, angle, state},
-    scene::Amount,
+    program::{angle, state},
     summary::Summary,
     tsc::Scale,
 };
@@ -24,38 +26,38 @@ use crate::call::{
 /// Calls of a burst, every millisecond.
 const BURST: u64 = 20;
 
-/// A logger as an application uses it.
+/// A logger, in an application's use.
 pub trait Peer: Sync + Sized {
-    /// What a thread logs with: a closure that logs two integers and a short string.
+    /// Returns a closure with which a thread logs two integers and a short string.
     fn hand(&self) -> impl FnMut(u64, u64, &'static str);
 
     /// Waits until everything lies where it shall; false where that could not be had.
     fn finish(self) -> Result<bool, String>;
 
-    /// What a call costs whose level is off, in ns, if that is asked of this one.
+    /// Returns the cost of a call whose level is off, in ns, if it is measured for this logger.
     fn noop_ns(&self) -> Option<f64> {
         None
     }
 
-    /// Records that the logger itself says it has dropped.
+    /// Returns the number of records that the logger reports as dropped.
     fn dropped(&self) -> u64 {
         0
     }
 }
 
-/// What is asked for.
+/// Arguments of the role.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Ask {
-    /// Which logger.
+    /// Name of the logger.
     #[arg(long)]
     pub peer: String,
-    /// How many threads share the calls.
+    /// Number of threads that share the calls.
     #[arg(long)]
     pub threads: usize,
     /// Calls of a round, all threads together.
     #[arg(long)]
     pub calls: u64,
-    /// How many rounds.
+    /// Number of rounds.
     #[arg(long)]
     pub rounds: usize,
     /// Records without a pause, at last.
@@ -67,38 +69,37 @@ pub struct Ask {
     /// The file that text is written to.
     #[arg(long)]
     pub sink: PathBuf,
-    /// Where the account goes.
+    /// File for the account.
     #[arg(long)]
     pub account: PathBuf,
 }
 
-/// What was found.
+/// Results for one logger.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Account {
-    /// Processor time of the calling thread, a call, in ns.
+    /// Processor time of the calling thread for each call, in ns.
     pub cpu_ns: f64,
-    /// As fast as possible.
+    /// Times of calls that are made as fast as possible.
     pub flat_out: Summary,
-    /// In bursts.
     pub bursts: Summary,
-    /// Records a second without a pause, until the last one lay where it shall.
+    /// Records a second without a pause, until the last one has reached its destination.
     pub sustained_per_s: f64,
-    /// All records that were logged.
+    /// Number of all logged records.
     pub logged: u64,
-    /// How many of them the logger says it has dropped.
+    /// Number of of that them the logger says it has dropped.
     pub dropped: u64,
-    /// The logger waited until everything was there.
+    /// True if the logger waited until every record had arrived.
     pub confirmed: bool,
-    /// What a call costs whose level is off.
+    /// Cost of a call whose level is off, in ns.
     pub noop_ns: Option<f64>,
 }
 
 impl Ask {
-    /// So much of this logger, whose text goes to `sink`.
+    /// Returns the arguments for this amount of work of a logger, whose text goes to `sink`.
     pub fn of(peer: &str, threads: usize, amount: &Amount, sink: &Path) -> Ask {
         let Amount { calls, rounds, records, .. } = *amount;
         let (peer, sink) = (peer.to_owned(), sink.to_owned());
-        // Where the account goes is said by who starts the process.
+        // The starter of the process sets the path of the account.
         Ask { peer, threads, calls, rounds, records, brief: false, sink, account: PathBuf::new() }
     }
 
@@ -106,19 +107,19 @@ impl Ask {
         Plan { threads: self.threads, calls: self.calls, rounds: self.rounds, warm_up: 1, limit: Duration::MAX }
     }
 
-    /// How many records are logged in all: of each way, and of its warm-up.
+    /// Number of records that are logged in all: of each way, and of its warm-up.
     fn logged(&self) -> u64 {
         let ways = if self.brief { 2 } else { 3 };
         ways * self.calls * (self.rounds as u64 + 1) + self.at_once()
     }
 
-    /// How many without a pause.
+    /// Number of without that a pause.
     fn at_once(&self) -> u64 {
         if self.brief { 0 } else { self.records }
     }
 }
 
-/// Measures a logger in every way.
+/// Measures a logger by all methods.
 pub fn measure<P: Peer>(ask: &Ask, peer: P) -> Result<Account, String> {
     let scale = Scale::measure();
     let plan = ask.plan();
@@ -143,29 +144,9 @@ pub fn measure<P: Peer>(ask: &Ask, peer: P) -> Result<Account, String> {
     Ok(Account { cpu_ns, flat_out, bursts, sustained_per_s, logged: ask.logged(), dropped, confirmed, noop_ns })
 }
 
-/// How many lines say what is measured; a program may say other things as well.
-pub fn lines(from: impl Read) -> io::Result<u64> {
-    let mut from = BufReader::with_capacity(1 << 20, from);
-    let (mut line, mut count) = (Vec::new(), 0);
-    loop {
-        line.clear();
-        if from.read_until(b'\n', &mut line)? == 0 {
-            return Ok(count);
-        }
-        count += u64::from(line.windows(TEXT.len()).any(|words| words == TEXT.as_bytes()));
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_lines_that_were_measured_count() {
-        let text = b"begins\n12:00 Info antenna 0 at 0 is idle\nmonitor point read\n antenna 1 at 7 is idle antenna\nantenna";
-        assert_eq!(lines(&text[..]).ok(), Some(3));
-        assert_eq!(lines(&b""[..]).ok(), Some(0));
-    }
 
     /// A logger that counts.
     #[derive(Default)]

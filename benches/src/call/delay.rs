@@ -1,5 +1,5 @@
-//! A cable of a known length, for kernels that cannot delay packets: a process that carries bytes between two sockets and hands
-//! each piece on a while after it came.
+//! A cable with a known delay, for kernels that cannot delay packets: a process that carries bytes between two sockets.
+//! It passes each piece on a fixed time after its arrival.
 
 use std::{
     io::{Read, Write},
@@ -9,17 +9,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Pieces under way in one direction; a full cable makes the sender wait, as a real one does.
+/// Maximum number of pieces in transit in one direction; a full cable makes the sender wait, like a real one.
 const PIECES: usize = 1024;
 const PIECE: usize = 64 * 1024;
 
-/// What is asked for.
+/// Arguments of the role.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Ask {
-    /// Where to listen.
+    /// Address to listen on.
     #[arg(long)]
     pub from: String,
-    /// Where to carry it.
+    /// Address to carry the bytes to.
     #[arg(long)]
     pub to: String,
     /// For how long a piece is under way.
@@ -27,7 +27,7 @@ pub struct Ask {
     pub microseconds: u64,
 }
 
-/// Carries until it is killed.
+/// Carries bytes until the process is killed.
 pub fn run(ask: &Ask) -> Result<(), String> {
     let listener = TcpListener::bind(&ask.from).map_err(|e| format!("{}: {e}", ask.from))?;
     serve(&listener, &ask.to, Duration::from_micros(ask.microseconds)).map_err(|e| e.to_string())
@@ -36,7 +36,7 @@ pub fn run(ask: &Ask) -> Result<(), String> {
 fn serve(listener: &TcpListener, to: &str, late: Duration) -> std::io::Result<()> {
     for near in listener.incoming() {
         let near = near?;
-        // Who calls before anybody listens at the other end is refused and calls again.
+        // If nothing listens at the other end yet, the caller is disconnected and calls again.
         let Ok(far) = TcpStream::connect(to) else { continue };
         near.set_nodelay(true)?;
         far.set_nodelay(true)?;
@@ -46,7 +46,7 @@ fn serve(listener: &TcpListener, to: &str, late: Duration) -> std::io::Result<()
     Ok(())
 }
 
-/// Carries one direction in two threads: one stamps what comes, the other waits for its time.
+/// Carries one direction in two threads: one stamps the arriving bytes, the other waits until each is due.
 fn carry(from: TcpStream, to: TcpStream, late: Duration) {
     let (pieces, due) = sync_channel::<(Instant, Vec<u8>)>(PIECES);
     thread::spawn(move || take(from, &pieces, late));
@@ -58,7 +58,7 @@ fn carry(from: TcpStream, to: TcpStream, late: Duration) {
                 break;
             }
         }
-        // The end of one direction is the end of the connection; that it is gone already is no matter.
+        // The end of one direction ends the connection, which may be gone already.
         let _ = to.shutdown(std::net::Shutdown::Both);
     });
 }

@@ -1,4 +1,4 @@
-//! What came of a row or a logger: its account, and what was found of its records afterwards.
+//! Results of a row or a logger: its account, and its records that were found afterwards.
 
 use serde_json::{Value, json};
 
@@ -7,28 +7,27 @@ use crate::call::{cost, paper::Row, program};
 /// A line of the published table.
 #[derive(Debug, Clone)]
 pub struct Line {
-    /// Which.
+    /// Row of the table.
     pub row: Row,
-    /// What the program says.
+    /// Account of the program.
     pub account: program::Account,
-    /// Records of which nothing was found afterwards, where that can be known.
+    /// Number of records that were not found afterwards, if that can be known.
     pub lost: u64,
 }
 
 /// A logger that was measured.
 #[derive(Debug, Clone)]
 pub struct Measured {
-    /// Its name.
     pub name: &'static str,
-    /// How many threads shared the calls.
+    /// Number of threads that shared the calls.
     pub threads: usize,
-    /// What it cost.
+    /// Account of the costs.
     pub account: cost::Account,
-    /// Records of which nothing was found afterwards.
+    /// Number of records that were not found afterwards.
     pub lost: u64,
 }
 
-/// What is bad about it, in words, or nothing.
+/// Returns the defects of the result, in words, or an empty text.
 fn bad(lost: u64, told: u64, confirmed: bool) -> String {
     let lost = (lost > 0).then(|| format!("LOST {lost} (told {told})"));
     let unconfirmed = (!confirmed).then(|| "not confirmed".to_owned());
@@ -36,12 +35,12 @@ fn bad(lost: u64, told: u64, confirmed: bool) -> String {
 }
 
 impl Line {
-    /// What is bad about it, or nothing.
+    /// Returns the defects of the result, in words, or an empty text.
     pub fn bad(&self) -> String {
         bad(self.lost, self.account.dropped, self.account.confirmed)
     }
 
-    /// For other programs.
+    /// Returns the result as JSON for other programs.
     pub fn json(&self) -> Value {
         json!({
             "row": self.row.number,
@@ -59,17 +58,17 @@ impl Line {
 }
 
 impl Measured {
-    /// What is bad about it, or nothing.
+    /// Returns the defects of the result, in words, or an empty text.
     pub fn bad(&self) -> String {
         bad(self.lost, self.account.dropped, self.account.confirmed)
     }
 
-    /// Nothing was dropped or lost, and all was confirmed.
+    /// Returns true if no record was dropped or lost, and all were confirmed.
     pub fn whole(&self) -> bool {
         self.bad().is_empty() && self.account.dropped == 0
     }
 
-    /// For other programs.
+    /// Returns the result as JSON for other programs.
     pub fn json(&self) -> Value {
         json!({"logger": self.name, "threads": self.threads, "lost": self.lost, "account": self.account})
     }

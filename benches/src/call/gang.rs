@@ -1,8 +1,8 @@
-//! Threads that make calls, all beginning at once.
+//! A group of threads that begin their calls at the same moment.
 //!
-//! The threads of a gang live for all its rounds: what a logger does once for every thread belongs to no call, and would be
-//! what the slowest thousandth of ten threads' calls shows. The bench naps between rounds, so that what other threads still have
-//! to do for the calls of one round is not in the way of the next.
+//! The threads of a gang live for all its rounds. The setup of a logger for each thread belongs to no call. It would
+//! otherwise appear as the slowest thousandth of ten threads' calls. The bench sleeps between rounds, so that remaining
+//! work of other threads for one round does not disturb the next.
 
 use std::{
     ops::Range,
@@ -15,36 +15,35 @@ use rustix::time::{ClockId, clock_gettime};
 
 use crate::call::tsc;
 
-/// Between rounds.
 const SETTLE: Duration = Duration::from_millis(50);
-/// How often a burst comes.
+/// Time between two bursts.
 const BURST_EVERY: Duration = Duration::from_millis(1);
 
-/// How calls are made.
+/// Plan of the calls.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan {
-    /// How many threads share the calls.
+    /// Number of threads that share the calls.
     pub threads: usize,
     /// Calls in a round, all threads together.
     pub calls: u64,
-    /// How often this is done.
+    /// Number of repetitions.
     pub rounds: usize,
-    /// Rounds before that, which do not count.
+    /// Number of earlier rounds that do not count.
     pub warm_up: usize,
-    /// No call is begun later than so long after the beginning of its round.
+    /// Time limit for the start of a call, from the beginning of its round.
     pub limit: Duration,
 }
 
 impl Plan {
-    /// The numbers of each thread's calls, when there are so many in all.
+    /// Returns the numbers of each thread's calls, out of `calls` in all.
     pub fn shares(&self, calls: u64) -> impl Iterator<Item = Range<u64>> + use<> {
         let threads = self.threads as u64;
         (0..threads).map(move |thread| calls * thread / threads..calls * (thread + 1) / threads)
     }
 }
 
-/// Runs the rounds: `work` makes a thread's hand, a closure that makes the call of a number; `round` lets it make those of a
-/// round and gives what it found.
+/// Runs the rounds. `work` makes a thread's hand, a closure that makes the call of a given number. `round` runs the
+/// calls of a round with it and returns the result.
 fn rounds<W, T>(plan: Plan, work: &(impl Fn() -> W + Sync), round: impl Fn(&mut W, Range<u64>) -> T + Sync) -> Vec<T>
 where
     W: FnMut(u64),
@@ -81,10 +80,10 @@ where
     })
 }
 
-/// Calls as fast as possible, each timed, in ticks.
+/// Makes calls as fast as possible, each timed, in ticks.
 pub fn timed<W: FnMut(u64)>(plan: Plan, work: impl Fn() -> W + Sync) -> Vec<u64> {
     let found = rounds(plan, &work, |hand, share| {
-        // Written once before, so that no page of it comes into being between two calls; zeros would not be written.
+        // Filled once, so that no page fault falls between two calls; zeros would not be written.
         let mut ticks = vec![u64::MAX; (share.end - share.start) as usize];
         let (begun, mut made) = (Instant::now(), 0);
         let patient = plan.limit < Duration::MAX;
@@ -104,7 +103,8 @@ pub fn timed<W: FnMut(u64)>(plan: Plan, work: impl Fn() -> W + Sync) -> Vec<u64>
     found.concat()
 }
 
-/// Bursts of so many calls (all threads together) every millisecond for a round of `plan.calls`, each timed, in ticks.
+/// Makes bursts of `burst` calls (all threads together) every millisecond for a round of `plan.calls`, each timed, in
+/// ticks.
 pub fn bursts<W: FnMut(u64)>(plan: Plan, burst: u64, work: impl Fn() -> W + Sync) -> Vec<u64> {
     let found = rounds(plan, &work, |hand, share| {
         let mut ticks = Vec::with_capacity((share.end - share.start) as usize);
@@ -125,7 +125,8 @@ pub fn bursts<W: FnMut(u64)>(plan: Plan, burst: u64, work: impl Fn() -> W + Sync
     found.concat()
 }
 
-/// Calls as fast as possible without a look at a clock between them: processor time of the calling threads for one, in ns.
+/// Makes calls as fast as possible without reading a clock between them. Returns the processor time of the calling
+/// threads for one call, in ns.
 pub fn cpu<W: FnMut(u64)>(plan: Plan, work: impl Fn() -> W + Sync) -> f64 {
     let found = rounds(plan, &work, |hand, share| {
         let before = thread_cpu();
@@ -135,13 +136,14 @@ pub fn cpu<W: FnMut(u64)>(plan: Plan, work: impl Fn() -> W + Sync) -> f64 {
     found.iter().sum::<u64>() as f64 / (plan.calls * plan.rounds as u64).max(1) as f64
 }
 
-/// Processor time of this thread so far, in ns.
+/// Returns the processor time of this thread so far, in ns.
 pub fn thread_cpu() -> u64 {
     let now = clock_gettime(ClockId::ThreadCPUTime);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// What looking at the thread's clock costs: it is a system call, and with 1000 calls between two looks it would show.
+/// Returns the cost of reading the thread's clock. It is a system call, and with 1000 calls between two readings it
+/// would be visible.
 fn reading() -> u64 {
     let mut between: [u64; 15] = std::array::from_fn(|_| {
         let before = thread_cpu();

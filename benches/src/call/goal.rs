@@ -1,27 +1,27 @@
-//! What we want a log call to cost on a machine of two cores, held against a run.
+//! Goals for the cost of a log call on a machine of two cores, and their check against a run.
 
 use crate::{
     call::{found::Measured, network, peer::ours},
     table::{Table, count},
 };
 
-/// How much dearer than the floor a call may be.
+/// Largest cost of a call relative to the floor.
 const FLOOR: f64 = 1.2;
-/// The slowest thousandth, in ns.
+/// Maximum time of the slowest thousandth, in ns.
 const P999_NS: f64 = 100.0;
-/// A call whose level is off, in ns.
+/// Maximum time of a call whose level is off, in ns.
 const NOOP_NS: f64 = 1.0;
 /// Text into a file, records a second.
 const TEXT_PER_S: f64 = 4e6;
-/// So many times as cheap as another logger.
+/// Required ratio to the cost of another logger.
 const TIMES: [(&str, f64); 2] = [("spdlog-sync", 20.0), ("tracing", 40.0)];
-/// How much dearer a call may be for the distance of the collector.
+/// Largest additional cost of a call for the distance of the collector.
 const DISTANCE: f64 = 0.1;
 
-/// One line: what, with how many threads, what was wanted, what came, whether it suffices.
+/// One line: subject, number of threads, goal, result, and whether the result reaches the goal.
 pub type Verdict = (String, usize, String, String, bool);
 
-/// All goals that what was measured allows to judge.
+/// Returns the verdicts on all goals for which there are measurements.
 pub fn judge(measured: &[Measured], network: Option<&network::Account>) -> Vec<Verdict> {
     let find = |name: &str, threads: usize| measured.iter().find(|one| one.name == name && one.threads == threads);
     let mut verdicts = Vec::new();
@@ -84,7 +84,7 @@ pub fn judge(measured: &[Measured], network: Option<&network::Account>) -> Vec<V
     verdicts
 }
 
-/// The verdicts, as a table.
+/// Returns the verdicts, as a table.
 pub fn table(verdicts: &[Verdict]) -> Table {
     let mut table = Table::new(&["goal", "threads", "wanted", "measured", ""]);
     for (what, threads, wanted, measured, reached) in verdicts {

@@ -1,4 +1,4 @@
-//! A hub to log to: a real `tampu up` in directories of its own.
+//! The hub that receives the records: a real `tampu up` in directories of its own.
 
 use std::{
     fs::{self, File},
@@ -9,20 +9,22 @@ use std::{
 };
 
 use crate::{
-    call::{cost::lines, program::TEXT, role::this_program},
+    call::{
+        marks::{DOMAIN, TEXT, lines},
+        stage::this_program,
+    },
     disk::run_dir,
 };
 
-/// The installation's name.
-pub const DOMAIN: &str = "bench";
-/// What a hub says once its roles work.
+/// Text that a hub prints when its roles run.
 const UP: &str = "' is up: ";
-/// A program that logs a million records without a pause is what the quota is there for; here it is what is measured.
+/// The configuration without a quota. The quota limits programs that log a million records without a pause, and here
+/// such a program is measured.
 const CONFIG: &str = "[log]\nlocal = \"Warning\"\nlevel = \"Off\"\n[quota]\nbytes_per_s = 0\nrecords_per_s = 0\n";
 const PATIENCE: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(20);
 
-/// A hub; it ends when dropped, and its directory goes.
+/// A hub. It ends when dropped, and its directory is removed.
 #[derive(Debug)]
 pub struct Hub {
     child: Child,
@@ -33,8 +35,8 @@ pub struct Hub {
 }
 
 impl Hub {
-    /// Starts a hub with these arguments and waits until it works. `within` is the command that the hub is run by, such as
-    /// `ip netns exec`, or nothing. Its data lie below `data`, on the disk that is meant.
+    /// Starts a hub with these arguments and waits until it runs. `within` is the command that runs the hub, such as
+    /// `ip netns exec`, or nothing. Its data is below `data`, on the measured disk.
     pub fn start(tampu: &Path, data: &Path, within: &[String], arguments: &[&str]) -> Result<Hub, String> {
         let dir = tempfile::Builder::new().prefix("tampu-bench-").tempdir_in(data);
         let dir = dir.map_err(|e| format!("{}: {e}", data.display()))?;
@@ -43,7 +45,7 @@ impl Hub {
         let log = File::create(&said).map_err(|e| format!("{}: {e}", said.display()))?;
         let config = dir.path().join("tampu.toml");
         fs::write(&config, CONFIG).map_err(|e| format!("{}: {e}", config.display()))?;
-        // The hub becomes what this program was started as, and with it ends when the bench does, however that ends.
+        // The process becomes the program that this one was started as. It ends with the bench, however that ends.
         let mut command = this_program("become")?;
         command.args(within).arg(tampu).arg("up").arg("--data").arg(dir.path().join("data"));
         command.arg("--config").arg(config).args(arguments);
@@ -65,12 +67,12 @@ impl Hub {
         }
     }
 
-    /// Its run-time directory.
+    /// Returns its run-time directory.
     pub fn run(&self) -> PathBuf {
         self.run.path().to_owned()
     }
 
-    /// How many of the measured records of a process the collector keeps.
+    /// Number of of that the measured records of a process the collector keeps.
     pub fn kept(&self, process: &str) -> Result<u64, String> {
         let mut command = match self.within.split_first() {
             Some((program, arguments)) => {
@@ -93,7 +95,7 @@ impl Hub {
     }
 }
 
-/// Leaves nothing of the caller's own installation in a command's environment.
+/// Removes the settings of the caller's own installation from a command's environment.
 fn clean(command: &mut Command, run: &Path) {
     for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("TAMPU_")) {
         command.env_remove(name);

@@ -1,9 +1,9 @@
-//! A collector that is a millisecond away: on a host of its own, which is a network namespace with its own boot id, at the end of
-//! a cable that delays what it carries.
+//! A collector that is a millisecond away, on a host of its own. That host is a network namespace with its own boot id,
+//! at the end of a cable that delays packets.
 //!
-//! The bench starts itself again in a network and mount namespace, so that whatever is mounted and connected goes when it ends,
-//! however it ends. The delay is `tc netem`'s on both ends of the cable; where the kernel has none, a process carries the
-//! bytes ([`delay`](crate::call::delay)), which is as late but not as busy with single packets.
+//! The bench starts itself again in a network and mount namespace, so that all mounts and connections end with it, even
+//! after a crash. The delay is `tc netem`'s on both ends of the cable. If the kernel has no `netem`, a process carries
+//! the bytes ([`delay`](crate::call::delay)). It has the same delay, but less work for single packets.
 
 use std::{
     fs::{self, OpenOptions},
@@ -16,51 +16,52 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use crate::call::{
+    amount::Amount,
     cost,
     hub::Hub,
+    marks::missing,
     paper::{self, Place, Row},
+    paths::Paths,
     peer::ours,
     program,
-    role::{self, Stage, this_program},
-    scene::{self, Amount},
+    stage::{self, Stage, this_program},
     summary::Summary,
 };
 
 /// The far end of the cable, and the port its node listens at.
 const FAR: &str = "10.88.0.2";
 const PORT: u16 = 7447;
-/// Where the far node listens if a process delays what is sent to it.
+/// Address of the far node if a process delays the bytes sent to it.
 const BEHIND: &str = "127.0.0.1:7448";
-/// How late everything arrives, each way.
+/// Delay in each direction in microseconds.
 const LATE_US: u64 = 1000;
-/// Costs are compared between the least of so many measurements, made in turn: what else runs on a machine can only add.
+/// Number of measurements, made in turn. The least values are compared, because other load can only add time.
 const TURNS: usize = 5;
 
-/// What is asked for.
+/// Arguments of the role.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Ask {
     /// The program to measure.
     #[arg(long)]
     pub tampu: PathBuf,
-    /// Where directories are made.
+    /// Directory for the run\'s directories.
     #[arg(long)]
     pub data: PathBuf,
-    /// How much is done.
+    /// Amount of work.
     #[command(flatten)]
     pub amount: Amount,
-    /// Where the account goes.
+    /// File for the account.
     #[arg(long)]
     pub account: PathBuf,
 }
 
-/// A line of the published table, with the collector here and there.
+/// A line of the published table, with the collector near and far.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Pair {
-    /// Its number.
     pub number: u32,
-    /// What is done.
+    /// Name of the row.
     pub name: String,
-    /// How many threads.
+    /// Number of threads.
     pub threads: usize,
     /// With the collector on this host.
     pub near: Seen,
@@ -68,19 +69,18 @@ pub struct Pair {
     pub far: Seen,
 }
 
-/// What came of a row.
+/// Results of a row.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Seen {
-    /// The calls.
     pub times: Summary,
-    /// Records that are not kept.
+    /// Number of records that were not stored.
     pub lost: u64,
 }
 
-/// What a one-way call costs with the collector here and there.
+/// Cost of a one-way call with the collector near and far.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Costs {
-    /// How many threads.
+    /// Number of threads.
     pub threads: usize,
     /// Measured in turn with `far`.
     pub near: Vec<cost::Account>,
@@ -89,17 +89,17 @@ pub struct Costs {
 }
 
 impl Costs {
-    /// Processor time of a call here and there, in ns: the least that was measured.
+    /// Returns the least measured processor time of a call, near and far, in ns.
     pub fn cpu_ns(&self) -> [f64; 2] {
         [&self.near, &self.far]
             .map(|accounts| accounts.iter().map(|account| account.cpu_ns).min_by(f64::total_cmp).unwrap_or(f64::NAN))
     }
 }
 
-/// What was found.
+/// Results of the run.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Account {
-    /// How the cable delays.
+    /// Means by which the cable delays.
     pub cable: String,
     /// Lines of the published table.
     pub pairs: Vec<Pair>,
@@ -107,8 +107,8 @@ pub struct Account {
     pub costs: Vec<Costs>,
 }
 
-/// Measures in a network of its own; fails where there can be none. The account goes by way of a file.
-pub fn measure(amount: &Amount, place: &scene::Place, file: &Path) -> Result<Account, String> {
+/// Measures in a network namespace of its own. Fails if none can be created. The account is passed in a file.
+pub fn measure(amount: &Amount, place: &Paths, file: &Path) -> Result<Account, String> {
     let mut command = Command::new("unshare");
     command.args(["--net", "--mount", "--propagation", "private"]);
     if !rustix::process::geteuid().is_root() {
@@ -121,20 +121,20 @@ pub fn measure(amount: &Amount, place: &scene::Place, file: &Path) -> Result<Acc
     command.args(["--seconds", &amount.seconds.to_string(), "--threads", &threads.join(",")]);
     let ended = command.stdin(Stdio::null()).status().map_err(|e| format!("unshare (util-linux): {e}"))?;
     let unheard = || Err(format!("{ended}; it needs root or user namespaces, and iproute2"));
-    role::take(file).unwrap_or_else(unheard)
+    stage::take(file).unwrap_or_else(unheard)
 }
 
-/// Runs a command of a few words that must succeed.
+/// Runs a command, split at blanks, that must succeed.
 fn sh(words: &str) -> Result<(), String> {
     let mut parts = words.split(' ');
     let output = Command::new(parts.next().unwrap_or_default()).args(parts).output().map_err(|e| format!("{words}: {e}"))?;
     if output.status.success() { Ok(()) } else { Err(format!("{words}: {}", String::from_utf8_lossy(&output.stderr).trim())) }
 }
 
-/// What lies between the two hosts; a carrier ends with it.
+/// Cable between the two hosts. The process that carries its bytes ends when this is dropped.
 struct Cable {
     about: String,
-    /// Where the far node listens.
+    /// Address of the far node.
     listen: String,
     carrier: Option<Child>,
 }
@@ -148,9 +148,9 @@ impl Drop for Cable {
     }
 }
 
-/// Joins this host with another, called `far`.
+/// Connects this host to another, called `far`.
 fn lay() -> Result<Cable, String> {
-    // `ip netns` keeps its names below /run, which is not ours everywhere.
+    // `ip netns` keeps its names below /run, which this user cannot always write.
     sh("mount -t tmpfs tampu /run")?;
     sh("mkdir -p /run/netns")?;
     sh("ip netns add far")?;
@@ -177,7 +177,7 @@ fn lay() -> Result<Cable, String> {
     }
 }
 
-/// Inside the network of its own.
+/// Runs inside the network namespace.
 pub fn run(ask: &Ask) -> Result<Account, String> {
     let dir = tempfile::Builder::new().prefix("tampu-bench-").tempdir_in(&ask.data);
     let dir = dir.map_err(|e| format!("{}: {e}", ask.data.display()))?;
@@ -185,7 +185,7 @@ pub fn run(ask: &Ask) -> Result<Account, String> {
     let key = dir.path().join("key");
     secret(&key).map_err(|e| format!("{}: {e}", key.display()))?;
     let key = key.to_string_lossy().into_owned();
-    // A host of its own has a boot id of its own; by it processes know whether they share a kernel and its memory.
+    // Another host has another boot id; processes compare it to learn whether they share a kernel and memory.
     let boot = dir.path().join("boot_id");
     fs::write(&boot, "7d3a1a52-3a53-4ff3-a7c7-5f3f7b1b0f02\n").map_err(|e| format!("{}: {e}", boot.display()))?;
     let script = format!("mount --bind '{}' /proc/sys/kernel/random/boot_id && exec \"$@\"", boot.display());
@@ -221,12 +221,12 @@ pub fn run(ask: &Ask) -> Result<Account, String> {
     Ok(Account { cable: cable.about.clone(), pairs, costs })
 }
 
-/// A key for the two nodes, readable by its owner alone.
+/// Writes a key for the two nodes, readable by its owner alone.
 fn secret(path: &Path) -> std::io::Result<()> {
     OpenOptions::new().create_new(true).write(true).mode(0o600).open(path)?.write_all(b"a key of the bench\n")
 }
 
-/// Where a process logs to.
+/// The hub that receives a process's records.
 struct Side {
     stage: Stage,
     hub: Hub,
@@ -236,15 +236,15 @@ impl Side {
     fn row(&self, ask: &Ask, row: &Row) -> Result<Seen, String> {
         let sink = self.stage.dir.join("text");
         let name = format!("bench-row-{}", row.number);
-        let command = role::program_command(row, &ask.amount, &sink, &name)?;
+        let command = stage::program_command(row, &ask.amount, &sink, &name)?;
         let program::Account { times, .. } = self.stage.play(command, &sink)?;
-        let lost = scene::missing(times.calls, self.hub.kept(&name)?)?;
+        let lost = missing(times.calls, self.hub.kept(&name)?)?;
         Ok(Seen { times, lost })
     }
 
     fn cost(&self, ask: &Ask, threads: usize) -> Result<cost::Account, String> {
         let sink = self.stage.dir.join("text");
         let cost = cost::Ask { brief: true, ..cost::Ask::of(ours::NAME, threads, &ask.amount, &sink) };
-        self.stage.play(role::cost_command(&cost)?, &sink)
+        self.stage.play(stage::cost_command(&cost)?, &sink)
     }
 }

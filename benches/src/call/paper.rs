@@ -1,31 +1,29 @@
-//! ACS's published statistics of log calls: its rows, numbered as there, and what was measured then.
+//! ACS's published statistics of log calls: its rows, with their numbers, and its results.
 //!
-//! 10 000 logs in all, as fast as possible, by one thread or ten; by a client program, or within a component. A row is a way
-//! of logging; several lines may share a number, there as here. Components were never measured.
+//! 10 000 logs in all, as fast as possible, by one thread or ten; by a client program, or within a component. A row is
+//! a method of logging; several lines may share a number, as in the original. Components were never measured.
 
 use serde::{Deserialize, Serialize};
 
-/// Who logs.
+/// Program that logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Place {
-    /// A program.
     Client,
     /// A thread of a container, on behalf of one of its components.
     Component,
 }
 
-/// Where the text goes.
+/// Destination of the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sink {
     /// The program's terminal; here `/dev/null`.
     Stdout,
-    /// A file.
     File,
 }
 
-/// What a call does.
+/// Kind of call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "kebab-case")]
 pub enum What {
@@ -43,37 +41,35 @@ pub enum What {
     Noop,
 }
 
-/// Microseconds as published: of all calls together, and of one on average, at least, at most.
+/// Published microseconds: of all calls together, and the average, minimum and maximum of one.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Figures {
     /// All calls added up.
     pub total: f64,
-    /// One, on average.
+    /// Average of one call.
     pub average: f64,
-    /// The shortest.
     pub min: f64,
-    /// The longest.
     pub max: f64,
 }
 
 /// A line of the table.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Row {
-    /// Its number as published.
+    /// Its published number.
     pub number: u32,
-    /// Who logs.
+    /// Program that logs.
     pub place: Place,
-    /// How many threads share the calls.
+    /// Number of threads that share the calls.
     pub threads: usize,
-    /// Where the text goes; nowhere if nothing is logged.
+    /// Destination of the text; `None` if nothing is logged.
     pub sink: Option<Sink>,
-    /// What a call does.
+    /// Kind of call.
     pub what: What,
-    /// What was published.
+    /// Figures that were published.
     pub published: Option<Figures>,
 }
 
-/// The lines of a place and a number of threads, in the published order.
+/// The lines of a program and a number of threads, in the published order.
 const LINES: [(u32, Option<Sink>, What); 11] = [
     (0, Some(Sink::Stdout), What::Log),
     (0, Some(Sink::Stdout), What::Proxy),
@@ -95,7 +91,7 @@ const fn us(total: f64, average: f64, min: f64, max: f64) -> Figures {
     Figures { total, average, min, max }
 }
 
-/// What was published of clients, in the order of [`LINES`].
+/// Published figures of clients, in the order of [`LINES`].
 const PUBLISHED: [[Figures; 11]; 2] = [
     [
         us(18380.0, 1.8, 1.6, 308.0),
@@ -125,7 +121,6 @@ const PUBLISHED: [[Figures; 11]; 2] = [
     ],
 ];
 
-/// All lines.
 pub fn rows() -> Vec<Row> {
     let mut rows = Vec::new();
     for (place, first) in [(Place::Client, 1), (Place::Component, 19)] {
@@ -141,17 +136,17 @@ pub fn rows() -> Vec<Row> {
 }
 
 impl Row {
-    /// Whether the logger speaks to the bus.
+    /// Returns true if the logger speaks to the bus.
     pub fn proxied(&self) -> bool {
         matches!(self.what, What::Proxy | What::Acknowledged | What::Oneway)
     }
 
-    /// Whether a collector keeps the records.
+    /// Returns true if a collector keeps the records.
     pub fn kept(&self) -> bool {
         matches!(self.what, What::Acknowledged | What::Oneway)
     }
 
-    /// As one says it.
+    /// Returns the name of the row.
     pub fn name(&self) -> String {
         let sink = match self.sink {
             Some(Sink::Stdout) => "stdout",

@@ -1,4 +1,4 @@
-//! The loggers that are measured, one file each. All of them log the same: two integers and a short string.
+//! The measured loggers, one file each. All of them log two integers and a short string.
 
 pub mod fast;
 pub mod floor;
@@ -9,14 +9,14 @@ pub mod tracing;
 
 use crate::call::cost::{self, Account, Ask};
 
-/// What is known of a logger before it is measured.
+/// Name and set-up of a logger.
 #[derive(Debug, Clone, Copy)]
 pub struct Known {
-    /// What it is called here.
+    /// Name in the tables.
     pub name: &'static str,
-    /// How it is set up.
+    /// Set-up of the logger.
     pub about: &'static str,
-    /// Its text goes to a file whose lines are counted afterwards.
+    /// True if its text goes to a file whose lines are counted afterwards.
     pub text: bool,
 }
 
@@ -24,7 +24,7 @@ const fn known(name: &'static str, text: bool, about: &'static str) -> Known {
     Known { name, about, text }
 }
 
-/// All of them.
+/// All measured loggers.
 pub const PEERS: &[Known] = &[
     known("floor", false, "reads the time-stamp counter and stores 40 bytes"),
     known(ours::NAME, false, "ours with proxy, collector and archive; until committed"),
@@ -36,7 +36,7 @@ pub const PEERS: &[Known] = &[
     known("slog-async", true, "slog-term behind slog-async: 8192 records, block when full"),
 ];
 
-/// In the process of its own: measures the logger that is asked for.
+/// Measures the requested logger, in a process of its own.
 pub fn run(ask: &Ask) -> Result<Account, String> {
     match ask.peer.as_str() {
         "floor" => cost::measure(ask, floor::Floor),

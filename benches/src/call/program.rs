@@ -1,7 +1,7 @@
-//! A row of the published table: a client program, or a container of which one component is asked to log.
+//! A row of the published table: a client program, or a container with one component that logs.
 //!
-//! The text is the same everywhere: two integers and a short string. The program's standard output and error go to the row's
-//! sink, and our logger prints into it.
+//! The text is always two integers and a short string. The program's standard output and error go to the row's sink,
+//! and Tampu's logger prints into it.
 
 use std::{
     fs::File,
@@ -20,36 +20,34 @@ use tampu_types::{Domain, Level, SourceName};
 
 use crate::call::{
     gang::{self, Plan},
-    hub::DOMAIN,
+    marks::DOMAIN,
     paper::{Place, What},
     summary::Summary,
     tsc::Scale,
 };
 
-/// How long somebody waits for what is still under way.
+/// Longest wait for calls in progress.
 pub const PATIENCE: Duration = Duration::from_secs(60);
-/// How long a proxy that nobody listens to is given to find that out.
+/// Time for a proxy without listeners to detect that.
 const NOBODY: Duration = Duration::from_millis(500);
-/// The container's other components, and how often each logs.
+/// The container's other components, and the rate at which each logs.
 const NEIGHBOURS: [&str; 3] = ["CONTROL/DV01/Mount", "CONTROL/DV01/LLC", "CONTROL/DV02/Mount"];
 const NEIGHBOUR_EVERY: Duration = Duration::from_millis(100);
 /// The component that is measured.
 const COMPONENT: &str = "CONTROL/DV01/FrontEnd";
-/// What every measured text begins with.
-pub const TEXT: &str = "antenna";
 /// The short string.
 pub const STATES: [&str; 4] = ["tracking", "slewing", "idle", "stowed"];
 
-/// What a program is asked for.
+/// Arguments of a program.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Ask {
-    /// Who logs.
+    /// Program that logs.
     #[arg(long)]
     pub place: Place,
-    /// What a call does.
+    /// Kind of call.
     #[arg(long)]
     pub what: What,
-    /// How many threads share the calls.
+    /// Number of threads that share the calls.
     #[arg(long)]
     pub threads: usize,
     /// Calls in all.
@@ -61,43 +59,42 @@ pub struct Ask {
     /// The source's name.
     #[arg(long)]
     pub name: String,
-    /// Where raw text is written.
+    /// File for raw text.
     #[arg(long)]
     pub sink: PathBuf,
-    /// Where the account goes.
+    /// File for the account.
     #[arg(long)]
     pub account: PathBuf,
 }
 
-/// What a program says afterwards.
+/// Account of a program.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Account {
-    /// The calls.
     pub times: Summary,
     /// Records that the logger dropped.
     pub dropped: u64,
-    /// Everything has reached everybody who reads; of no meaning where nobody does.
+    /// True if every reader received every record. Without readers, it has no meaning.
     pub confirmed: bool,
 }
 
-/// A call's second integer, its number being the first.
+/// Returns a call's second integer, from its number.
 #[inline(always)]
 pub fn angle(number: u64) -> u64 {
     number.wrapping_mul(7) % 360
 }
 
-/// A call's string.
+/// Returns a call's string.
 #[inline(always)]
 pub fn state(number: u64) -> &'static str {
     STATES[number as usize % STATES.len()]
 }
 
-/// The logger's settings for a program of this name, which prints into a file if it prints.
+/// Returns the logger's settings for a program of this name, with the file into which it prints, if any.
 pub fn settings(name: &str, prints: Option<&Path>, publishes: bool) -> Result<LogSettings, String> {
     let domain = Domain::new(DOMAIN).map_err(|e| e.to_string())?;
     let source = SourceName::new(name).map_err(|e| e.to_string())?;
     let mut settings = LogSettings::isolated(domain, source);
-    // What is measured is what survives the process.
+    // The measured records survive the process.
     let directory = RunDir::from_env().domain(&settings.domain).map_err(|e| e.to_string())?;
     settings.rings = Some(directory.log_rings());
     if let Some(file) = prints {
@@ -117,7 +114,7 @@ pub fn run(ask: &Ask) -> Result<Account, String> {
     let settings = settings(&ask.name, on.then_some(&*ask.sink), publishes)?;
     let logger = Logger::open(settings).map_err(|e| e.to_string())?;
     if publishes {
-        // A client of ACS has its proxy and knows its central logger before it begins; so does this one.
+        // Before the measurement, a client of ACS has its proxy and knows its central logger; so does this one.
         tampu_log::info!(logger, "{} begins", ask.name);
         let patience = if ask.what == What::Proxy { NOBODY } else { PATIENCE };
         let reached = logger.flush(patience);
@@ -140,7 +137,7 @@ pub fn run(ask: &Ask) -> Result<Account, String> {
     })
 }
 
-/// A component that nothing is measured of.
+/// Runs a component that is not measured.
 fn live(logger: &Logger, over: &AtomicBool) {
     while !over.load(Ordering::Relaxed) {
         tampu_log::debug!(logger, "monitor point read"; value = 1);
@@ -167,14 +164,14 @@ fn measure(ask: &Ask, logger: &Logger) -> Result<Account, String> {
             move |number| tampu_log::info!(logger, "antenna {} at {} is {}", number, angle(number), state(number))
         }),
         What::Raw => {
-            // The terminal's and a file's descriptor are written alike: one line, one system call.
+            // Descriptors of a terminal and of a file are written alike: one line, one system call.
             let sink = File::options().append(true).create(true).open(&ask.sink);
             let sink = &sink.map_err(|e| format!("{}: {e}", ask.sink.display()))?;
             gang::timed(plan, || {
                 let mut line = Vec::with_capacity(256);
                 move |number| {
                     line.clear();
-                    // What cannot be written is seen when the lines are counted.
+                    // The count of lines shows a failed write.
                     let _ = writeln!(line, "antenna {} at {} is {}", number, angle(number), state(number));
                     let _ = { sink }.write_all(&line);
                 }

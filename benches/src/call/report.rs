@@ -1,4 +1,4 @@
-//! The tables that people read.
+//! The tables of a run, as text for people.
 
 use crate::{
     call::{
@@ -11,7 +11,7 @@ use crate::{
     table::{Table, count},
 };
 
-/// All that was measured, as tables.
+/// Returns all results, as tables.
 pub fn tables(lines: &[Line], measured: &[Measured], far: Option<&network::Account>) -> Vec<String> {
     let paper = (!lines.is_empty()).then(|| paper_table(lines));
     let loggers = (!measured.is_empty()).then(|| logger_table(measured));
@@ -20,7 +20,7 @@ pub fn tables(lines: &[Line], measured: &[Measured], far: Option<&network::Accou
     [paper, far.map(network_table), loggers, goals].into_iter().flatten().collect()
 }
 
-/// Microseconds with as many digits as matter.
+/// Returns microseconds with the significant digits.
 fn us(us: f64) -> String {
     match us {
         us if us < 1.0 => format!("{us:.3}"),
@@ -29,7 +29,7 @@ fn us(us: f64) -> String {
     }
 }
 
-/// So many times.
+/// Returns a ratio as text.
 fn ratio(times: f64) -> String {
     if times < 10.0 { format!("{times:.2}") } else { format!("{times:.0}") }
 }

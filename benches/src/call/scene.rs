@@ -1,4 +1,4 @@
-//! The hubs that are logged to, and the programs that log to them one after the other.
+//! The hubs that receive the records, and the programs that log to them in sequence.
 
 use std::{
     fs,
@@ -9,69 +9,40 @@ use serde_json::{Value, json};
 
 use crate::{
     call::{
+        amount::Amount,
         cost,
         found::{Line, Measured},
         hub::Hub,
+        marks::{self, missing},
         network,
         paper::{self, Row, Sink},
+        paths::Paths,
         peer::{Known, PEERS, ours, spdlog},
         program,
-        role::{self, Stage},
+        stage::{self, Stage},
     },
     disk::run_dir,
     table::count,
 };
 
-/// How much is done.
-#[derive(Debug, Clone, clap::Args)]
-pub struct Amount {
-    /// Calls of a row or a round, all threads together.
-    #[arg(long, default_value_t = 10_000)]
-    pub calls: u64,
-    /// Rounds in which each logger makes them.
-    #[arg(long, default_value_t = 20)]
-    pub rounds: usize,
-    /// Records that each logger takes without a pause.
-    #[arg(long, default_value_t = 1_000_000)]
-    pub records: u64,
-    /// How long a row goes on waiting for an acknowledgement of every call, in seconds.
-    #[arg(long, default_value_t = 20.0)]
-    pub seconds: f64,
-    /// Numbers of threads.
-    #[arg(long, value_delimiter = ',', default_value = "1,10")]
-    pub threads: Vec<usize>,
-}
-
-/// What is run, and where.
-#[derive(Debug, Clone)]
-pub struct Place {
-    /// Our program.
-    pub tampu: PathBuf,
-    /// The program that measures spdlog.
-    pub spdlog: PathBuf,
-    /// Where directories are made: the disk that is measured.
-    pub data: PathBuf,
-}
-
-/// What the measured programs log to.
+/// Hubs that receive the records of the measured programs.
 #[derive(Debug)]
 pub struct Scene<'a> {
     amount: &'a Amount,
-    place: &'a Place,
+    place: &'a Paths,
     tell: fn(&Value),
     dir: tempfile::TempDir,
-    /// A run-time directory where nothing runs.
+    /// A run-time directory without a hub.
     nobody: tempfile::TempDir,
-    /// With a collector.
+    /// A hub with a collector.
     full: Hub,
-    /// Without.
     bare: Hub,
 }
 
 impl<'a> Scene<'a> {
-    /// Starts the hubs. Every line of the tables is told as it comes.
-    pub fn new(amount: &'a Amount, place: &'a Place, tell: fn(&Value)) -> Result<Scene<'a>, String> {
-        let Place { tampu, data, .. } = place;
+    /// Starts the hubs. `tell` receives every line of the tables when it is measured.
+    pub fn new(amount: &'a Amount, place: &'a Paths, tell: fn(&Value)) -> Result<Scene<'a>, String> {
+        let Paths { tampu, data, .. } = place;
         let dir = tempfile::Builder::new().prefix("tampu-bench-").tempdir_in(data);
         let dir = dir.map_err(|e| format!("{}: {e}", data.display()))?;
         let nobody = run_dir().map_err(|e| format!("a run-time directory: {e}"))?;
@@ -80,17 +51,17 @@ impl<'a> Scene<'a> {
         Ok(Scene { amount, place, tell, dir, nobody, full, bare })
     }
 
-    /// Where a program runs that logs to this run-time directory.
+    /// Returns the stage for a program that logs to this run-time directory.
     fn stage(&self, run: PathBuf) -> Stage {
         Stage { run, dir: self.dir.path().to_owned() }
     }
 
-    /// A run-time directory where nothing runs.
+    /// Returns a run-time directory without a hub.
     fn nobody(&self) -> PathBuf {
         self.nobody.path().to_owned()
     }
 
-    /// The published table, row by row.
+    /// Measures the published table, row by row.
     pub fn paper(&self) -> Vec<Line> {
         let mut lines = Vec::new();
         let rows = paper::rows();
@@ -128,7 +99,7 @@ impl<'a> Scene<'a> {
         };
         let file = (row.sink == Some(Sink::File)).then(|| self.dir.path().join(&name));
         let sink = file.as_deref().unwrap_or(Path::new("/dev/null"));
-        let command = role::program_command(row, self.amount, sink, &name)?;
+        let command = stage::program_command(row, self.amount, sink, &name)?;
         let account: program::Account = self.stage(run).play(command, sink)?;
         let mut lost = 0;
         if let Some(file) = &file {
@@ -140,7 +111,7 @@ impl<'a> Scene<'a> {
         Ok(Line { row: *row, account, lost })
     }
 
-    /// The loggers of which `wanted` wants to know.
+    /// Measures the loggers that `wanted` selects.
     pub fn loggers(&self, wanted: impl Fn(&str) -> bool) -> Vec<Measured> {
         let mut all = Vec::new();
         for &threads in &self.amount.threads {
@@ -169,13 +140,16 @@ impl<'a> Scene<'a> {
 
     fn logger(&self, known: &Known, threads: usize) -> Result<Measured, String> {
         let sink = self.dir.path().join(format!("{}-{threads}", known.name));
-        // A program says on its standard error what is wrong with it.
+        // A program reports its errors on standard error.
         let said = self.dir.path().join("said");
         let ask = cost::Ask::of(known.name, threads, self.amount, &sink);
         let archived = known.name == ours::NAME;
         let run = if archived { self.full.run() } else { self.nobody() };
-        let command =
-            if known.name.starts_with("spdlog") { spdlog::command(&self.place.spdlog, &ask)? } else { role::cost_command(&ask)? };
+        let command = if known.name.starts_with("spdlog") {
+            spdlog::command(&self.place.spdlog, &ask)?
+        } else {
+            stage::cost_command(&ask)?
+        };
         let account: cost::Account = self.stage(run).play(command, &said)?;
         let found = if known.text {
             lines_of(&sink)?
@@ -184,13 +158,13 @@ impl<'a> Scene<'a> {
         } else {
             account.logged
         };
-        // A gigabyte of text is not kept until the end.
+        // A gigabyte of text is removed early.
         let _ = fs::remove_file(&sink);
         let lost = missing(account.logged, found)?;
         Ok(Measured { name: known.name, threads, account, lost })
     }
 
-    /// With a collector that is away, or nothing where that cannot be had.
+    /// Measures with a distant collector. Returns `None` if that is not possible.
     pub fn network(&self) -> Option<network::Account> {
         match network::measure(self.amount, self.place, &self.dir.path().join("network")) {
             Ok(found) => {
@@ -207,12 +181,7 @@ impl<'a> Scene<'a> {
 }
 
 fn lines_of(path: &Path) -> Result<u64, String> {
-    fs::File::open(path).and_then(cost::lines).map_err(|e| format!("{}: {e}", path.display()))
-}
-
-/// How many of the logged records are not found. Records found twice are worse than lost ones, and no figure.
-pub fn missing(logged: u64, found: u64) -> Result<u64, String> {
-    logged.checked_sub(found).ok_or_else(|| format!("{found} records are found of {logged} that were logged"))
+    fs::File::open(path).and_then(marks::lines).map_err(|e| format!("{}: {e}", path.display()))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What many timed calls amount to.
+//! Summary of the times of many calls.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,24 +7,22 @@ use crate::call::tsc::Scale;
 /// Times of calls in ns.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
-    /// How many there were.
+    /// Number of calls.
     pub calls: u64,
-    /// All of them added up, over all threads, as the published table does.
+    /// Sum of all times over all threads, as in the published table.
     pub total_ns: f64,
-    /// The shortest.
     pub min_ns: f64,
-    /// The longest.
     pub max_ns: f64,
-    /// Half of the calls took no longer.
+    /// Half of the calls took at most this time.
     pub p50_ns: f64,
-    /// 99 % of the calls took no longer.
+    /// 99 % of the calls took at most this time.
     pub p99_ns: f64,
-    /// 99.9 % of the calls took no longer.
+    /// 99.9 % of the calls took at most this time.
     pub p999_ns: f64,
 }
 
 impl Summary {
-    /// Of these times in ticks; in any order.
+    /// Summarises these times in ticks, in any order.
     pub fn of(mut ticks: Vec<u64>, scale: Scale) -> Summary {
         ticks.sort_unstable();
         let (Some(first), Some(last)) = (ticks.first(), ticks.last()) else { return Summary::default() };
@@ -40,13 +38,13 @@ impl Summary {
         }
     }
 
-    /// The arithmetic mean.
+    /// Returns the arithmetic mean.
     pub fn average_ns(&self) -> f64 {
         self.total_ns / self.calls.max(1) as f64
     }
 }
 
-/// The smallest value that at least this share of the (sorted) values do not exceed.
+/// Returns the smallest value that at least this share of the (sorted) values do not exceed.
 fn quantile(sorted: &[u64], share: f64) -> u64 {
     let rank = (sorted.len() as f64 * share).ceil() as usize;
     sorted[rank.clamp(1, sorted.len()) - 1]

@@ -1,17 +1,17 @@
-//! The processor's time-stamp counter: the cheapest clock there is, and even so about as dear as a good log call.
+//! The processor's time-stamp counter: the cheapest clock. Reading it still costs about as much as a good log call.
 //!
-//! Rejected: `clock_gettime`, which costs two to four times as much and would be most of what is measured.
+//! Rejected: `clock_gettime`, which costs two to four times as much and would be most of the measured time.
 
 use std::time::Duration;
 
-use crate::process::monotonic;
+use crate::clock::monotonic;
 
-/// Long enough for the counter's rate to be known to a ten-thousandth.
+/// Duration of the calibration, long enough for the counter's rate to be exact to a ten-thousandth.
 const CALIBRATION: Duration = Duration::from_millis(50);
-/// How many readings the price of one is the median of.
+/// Number of readings that the price of one is the median of.
 const READINGS: usize = 10_001;
 
-/// The counter's reading.
+/// Reads the counter.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub fn now() -> u64 {
@@ -19,14 +19,14 @@ pub fn now() -> u64 {
     unsafe { core::arch::x86_64::_rdtsc() }
 }
 
-/// Where there is no such counter, the system's clock in ns.
+/// Reads the system's clock in ns, for processors without such a counter.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
 pub fn now() -> u64 {
     monotonic()
 }
 
-/// What a tick of the counter is.
+/// Length of a tick of the counter.
 #[derive(Debug, Clone, Copy)]
 pub struct Scale {
     /// Nanoseconds in a tick.
@@ -34,7 +34,7 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// Held against the system's clock for a moment.
+    /// Calibrates the counter against the system's clock.
     pub fn measure() -> Scale {
         let (begun, first) = (monotonic(), now());
         std::thread::sleep(CALIBRATION);
@@ -42,7 +42,7 @@ impl Scale {
         Scale { ns_per_tick: (ended - begun) as f64 / last.wrapping_sub(first).max(1) as f64 }
     }
 
-    /// What a reading costs, and so what every timed call seems to cost beside its own: the median of two in a row.
+    /// Returns the cost of a reading, which every timed call includes: the median of two readings in a row.
     pub fn reading_ns(self) -> f64 {
         let mut between: Vec<u64> = (0..READINGS).map(|_| std::hint::black_box(now()).abs_diff(now())).collect();
         between.sort_unstable();

@@ -1,4 +1,4 @@
-//! What we want of events on a machine of two cores, held against a run.
+//! Goals for events on a machine of two cores, and their check against a run.
 
 use crate::{
     event::{
@@ -21,21 +21,21 @@ const RATES: [(usize, usize, f64); 8] = [
     (262_144, 5, 3e3),
     (262_144, 10, 2e3),
 ];
-/// Of one event a millisecond, us: the median and the slowest hundredth.
+/// Maximum latency of one event a millisecond, us: the median and the slowest hundredth.
 const LATENCY: [f64; 2] = [150.0, 400.0];
-/// Server and client together, with ten thousand attributes at 10 Hz, of a core.
+/// Maximum share of a core for server and client together, with ten thousand attributes at 10 Hz.
 const MANY_CPU: f64 = 0.30;
-/// Until all first values of as many are there, seconds.
+/// Maximum time until all first values of these attributes have arrived, seconds.
 const SUBSCRIBED_S: f64 = 1.0;
-/// Memory of one of as many subscriptions, bytes.
+/// Maximum memory of one of these subscriptions, bytes.
 const SUBSCRIPTION: f64 = 2048.0;
-/// The delivery the goals are for.
+/// The delivery that the goals apply to.
 const OURS: &str = "tampu-streamed";
 
-/// One line: what, what was wanted, what came, whether it suffices.
+/// One line: subject, goal, result, and whether the result reaches the goal.
 pub type Verdict = (String, String, String, bool);
 
-/// All goals that what was measured allows to judge.
+/// Returns the verdicts on all goals for which there are measurements.
 pub fn judge(rows: &[Row]) -> Vec<Verdict> {
     let ours = |part: Part| rows.iter().filter(move |row| row.cell.part == part && row.cell.player.name == OURS);
     let mut verdicts: Vec<Verdict> = Vec::new();
@@ -79,7 +79,7 @@ pub fn judge(rows: &[Row]) -> Vec<Verdict> {
     verdicts
 }
 
-/// The same as a table.
+/// Returns the verdicts as a table.
 pub fn table(verdicts: &[Verdict]) -> Table {
     let mut table = Table::new(&["goal", "wanted", "measured", ""]);
     for (what, wanted, got, good) in verdicts {
@@ -97,7 +97,7 @@ mod tests {
         row::{Figures, Subscribing},
     };
 
-    /// Everything is as good as it should be.
+    /// Returns rows that reach every goal.
     fn good() -> Vec<Row> {
         let subscribing = Some(Subscribing { calls_s: 0.1, first_values_s: 0.9, bytes_each: 2000.0 });
         let figures = Figures {

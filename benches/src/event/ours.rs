@@ -1,4 +1,4 @@
-//! Our own events, through the command everybody has: `tampu perf event`.
+//! Tampu's own events, through the user's command `tampu perf event`.
 
 use std::{path::Path, process::Command};
 
@@ -23,7 +23,7 @@ struct Took {
     bytes_each: f64,
 }
 
-/// What the command says.
+/// Output of the command.
 #[derive(Debug, Deserialize)]
 struct Said {
     events_per_s: f64,
@@ -49,7 +49,7 @@ pub fn run(tampu: &Path, delivery: &str, cell: &Cell) -> Result<Figures, String>
     };
     add("--clients", cell.clients.to_string());
     add("--size", cell.bytes().to_string());
-    add("--seconds", cell.seconds.to_string());
+    add("--for", format!("{}s", cell.seconds));
     match cell.part {
         Part::Table | Part::Small => {}
         Part::Latency => add("--rate", PACED.to_string()),
@@ -62,7 +62,7 @@ pub fn run(tampu: &Path, delivery: &str, cell: &Cell) -> Result<Figures, String>
     if !output.status.success() {
         return Err(format!("{}: {}", output.status, String::from_utf8_lossy(&output.stderr).trim()));
     }
-    let said = serde_json::from_slice(&output.stdout).map_err(|e| format!("what tampu perf event says cannot be read: {e}"))?;
+    let said = serde_json::from_slice(&output.stdout).map_err(|e| format!("invalid output of tampu perf event: {e}"))?;
     Ok(figures(said, cell.part))
 }
 
@@ -77,7 +77,7 @@ fn figures(said: Said, part: Part) -> Figures {
         twice: said.twice,
         seconds: said.seconds,
         cpu_s: [Some(said.cpu_s.server), Some(said.cpu_s.node), Some(said.cpu_s.clients.iter().fold(0.0, |sum, one| sum + one))],
-        // At full speed it is the time in the queues.
+        // At full speed the latency would be the time in the queues.
         latency_us: (part == Part::Latency).then_some([said.latency_us_p50, said.latency_us_p99, said.latency_us_max]),
         lossless_per_s: None,
         subscribing: (part == Part::Many).then_some(Subscribing { calls_s, first_values_s, bytes_each }),

@@ -1,5 +1,6 @@
-//! The paper's figures for device server and clients on the same host ("Tango event system", 2010/2011, 5.3.2; a Pentium 4):
-//! Tango 7, the proposed group calls, DDS and ZeroMQ, which Tango took.
+//! The paper's figures for device server and clients on the same host. The paper is "Tango event system", 2010/2011,
+//! section 5.3.2; the machine is a Pentium 4. It compares Tango 7, the proposed group calls, DDS, and ZeroMQ, which
+//! Tango chose.
 
 /// Numbers of clients.
 pub const CLIENTS: [usize; 4] = [1, 2, 5, 10];
@@ -7,7 +8,7 @@ pub const CLIENTS: [usize; 4] = [1, 2, 5, 10];
 /// One carrier with one length of values.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Line {
-    /// As it is called there.
+    /// Its name in the paper.
     pub system: &'static str,
     /// DevLong of a value.
     pub elements: usize,
@@ -19,7 +20,7 @@ const fn line(system: &'static str, elements: usize, per_s: [f64; 4]) -> Line {
     Line { system, elements, per_s }
 }
 
-/// All of them.
+/// All published lines.
 pub const LINES: [Line; 12] = [
     line("Tango 7", 1, [620.0, 420.0, 230.0, 170.0]),
     line("group calls", 1, [2500.0, 1250.0, 520.0, 250.0]),
@@ -36,7 +37,7 @@ pub const LINES: [Line; 12] = [
 ];
 
 impl Line {
-    /// Its figure for so many clients.
+    /// Returns its figure for a number of clients.
     pub fn of(&self, clients: usize) -> Option<f64> {
         CLIENTS.iter().position(|&known| known == clients).map(|at| self.per_s[at])
     }

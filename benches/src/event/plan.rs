@@ -1,34 +1,33 @@
-//! What a run measures: cells, each somebody with so many clients and so many elements.
+//! Measurements of a run: cells, each a system with a number of clients and a number of elements.
 
 use crate::system::{SYSTEMS, System};
 
 /// Bytes of an element, a DevLong.
 pub const DEV_LONG: usize = 4;
-/// What an event of one DevLong amounts to on Tango's wire, with its name, times and quality. The paper sent as much where it
-/// tried other carriers, and so do the raw ones here: they have no such things.
+/// Size in bytes of an event of one DevLong on Tango's wire, with its name, times and quality. The paper and this bench
+/// send as many through other carriers, which have no such parts.
 pub const SMALL_EVENT: usize = 92;
-/// Attributes of the cell with many.
+/// Number of attributes of the cell with many.
 pub const MANY: usize = 10_000;
-/// How often each of them is pushed, a second.
+/// Rate at which each of them is pushed, in Hz.
 pub const MANY_HZ: f64 = 10.0;
-/// Events a second where single events are timed.
+/// Events a second if single events are timed.
 pub const PACED: f64 = 1000.0;
 
-/// What a cell belongs to.
+/// Part of the run that a cell belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
     /// The paper's table: clients and elements.
     Table,
     /// Values of 92 bytes.
     Small,
-    /// Single events.
     Latency,
     /// Ten thousand attributes.
     Many,
 }
 
 impl Part {
-    /// As `--only` and tables name it.
+    /// Returns the name in `--only` and in tables.
     pub fn name(self) -> &'static str {
         match self {
             Part::Table => "table",
@@ -38,13 +37,13 @@ impl Part {
         }
     }
 
-    /// Whether one is called so.
+    /// Returns true if a part has this name.
     pub fn is_name(word: &str) -> bool {
         [Part::Table, Part::Small, Part::Latency, Part::Many].iter().any(|part| part.name() == word)
     }
 }
 
-/// Who carries the events.
+/// System that carries the events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Who {
     /// `tampu perf event` with this delivery.
@@ -55,14 +54,14 @@ pub enum Who {
     Raw(System),
 }
 
-/// Somebody who is measured.
+/// A system that is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Player {
-    /// In tables and for `--only`.
+    /// Name in tables and in `--only`.
     pub name: &'static str,
-    /// One line on it.
+    /// Description in one line.
     pub about: &'static str,
-    /// How.
+    /// System that carries the events.
     pub who: Who,
 }
 
@@ -70,12 +69,11 @@ const fn ours(name: &'static str, delivery: &'static str, about: &'static str) -
     Player { name, about, who: Who::Ours(delivery) }
 }
 
-/// C++ Tango's name, to which ours are compared.
+/// C++ Tango's name, with which Tampu is compared.
 pub const TANGO: &str = "tango-c++";
-/// Those of the bus bench that take part.
+/// The systems of the bus bench that are measured here.
 const RAW: [&str; 3] = ["zmq-ipc", "zenoh-unix", "zenoh-router"];
 
-/// Everybody.
 pub fn players() -> Vec<Player> {
     let raw = SYSTEMS.iter().filter(|system| RAW.contains(&system.name));
     let raw = raw.map(|system| Player { name: system.name, about: system.about, who: Who::Raw(*system) });
@@ -88,23 +86,22 @@ pub fn players() -> Vec<Player> {
     .chain([
         ours("tampu-streamed", "streamed", "Tampu: as fast as they come, nothing lost"),
         ours("tampu-acknowledged", "acknowledged", "Tampu: the server waits after each event until everybody has it"),
-        ours("tampu-latest", "latest", "Tampu: newer values replace what is lost, nobody is waited for"),
+        ours("tampu-latest", "latest", "Tampu: newer values replace lost ones, without waits for clients"),
     ])
     .collect()
 }
 
-/// One measurement.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Cell {
-    /// Where it belongs.
+    /// Part of the run that it belongs to.
     pub part: Part,
-    /// Who.
+    /// System that is measured.
     pub player: Player,
     /// Elements of a value.
     pub elements: usize,
-    /// How many clients.
+    /// Number of clients.
     pub clients: usize,
-    /// For how long events are pushed.
+    /// Duration of the pushes in seconds.
     pub seconds: f64,
 }
 
@@ -114,24 +111,25 @@ impl Cell {
         self.elements * DEV_LONG
     }
 
-    /// Bytes a raw carrier is given.
+    /// Returns the bytes of an event through a raw carrier.
     pub fn raw_bytes(&self) -> usize {
         self.bytes().max(SMALL_EVENT)
     }
 
-    /// One line's beginning.
+    /// Returns the beginning of a line.
     pub fn title(&self) -> String {
         format!("{:<8} {:<18} {:>6} DevLong to {:<2}", self.part.name(), self.player.name, self.elements, self.clients)
     }
 
-    /// Whether one of the patterns means it: the part, the whole name of somebody, or a part of a name. No patterns mean all.
+    /// Returns true if one of the patterns is the part, a system's whole name, or a part of a name. An empty list
+    /// matches every system.
     pub fn is_meant_by(&self, patterns: &[String]) -> bool {
         let name = self.player.name;
         patterns.is_empty() || patterns.iter().any(|pattern| pattern == self.part.name() || name.contains(pattern.as_str()))
     }
 }
 
-/// All cells, those that are compared next to one another.
+/// Returns all cells. Cells that are compared are neighbours.
 pub fn cells(clients: &[usize], elements: &[usize], seconds: f64) -> Vec<Cell> {
     let all = players();
     let (streamed, raw): (Vec<Player>, Vec<Player>) = {

@@ -9,7 +9,7 @@ use crate::{
     table::{Table, count, size},
 };
 
-/// Everything, in the order it was asked.
+/// Returns all tables, in the order of the cells.
 pub fn render(rows: &[Row]) -> String {
     let mut text = String::new();
     let mut add = |table: Option<Table>| {
@@ -31,7 +31,7 @@ pub fn render(rows: &[Row]) -> String {
     text
 }
 
-/// What numbers the cells have, each once, in their order.
+/// Returns the numbers that occur in the cells, each once, in their order.
 fn numbers<'a>(rows: impl IntoIterator<Item = &'a Row>, of: impl Fn(&Cell) -> usize) -> Vec<usize> {
     let mut all: Vec<usize> = rows.into_iter().map(|row| of(&row.cell)).collect();
     all.sort_unstable();
@@ -39,7 +39,8 @@ fn numbers<'a>(rows: impl IntoIterator<Item = &'a Row>, of: impl Fn(&Cell) -> us
     all
 }
 
-/// What C++ Tango delivers with so many elements to so many clients: where it was looked for, the rate at which it loses nothing.
+/// Returns the rate of C++ Tango with this many elements to this many clients. If it was searched for, this is the
+/// highest rate without loss.
 fn tango(rows: &[Row], elements: usize, clients: usize) -> Option<f64> {
     let wanted = |row: &&Row| {
         (row.cell.part, row.cell.player.name, row.cell.elements, row.cell.clients) == (Part::Table, TANGO, elements, clients)
@@ -48,7 +49,8 @@ fn tango(rows: &[Row], elements: usize, clients: usize) -> Option<f64> {
     Some(figures.lossless_per_s.unwrap_or(figures.events_per_s)).filter(|rate| *rate > 0.0)
 }
 
-/// Events a second: the paper's lines, then everybody's, a column for each number of clients.
+/// Writes the events a second: the paper's lines, then those of all measured systems, with a column for each number of
+/// clients.
 fn rates(rows: &[Row], part: Part, elements: usize, clients: &[usize]) -> Option<Table> {
     let here: Vec<&Row> = rows.iter().filter(|row| (row.cell.part, row.cell.elements) == (part, elements)).collect();
     let mut names: Vec<&str> = Vec::new();
@@ -57,7 +59,7 @@ fn rates(rows: &[Row], part: Part, elements: usize, clients: &[usize]) -> Option
             names.push(name);
         }
     });
-    // An event of 92 bytes is what one of one DevLong is for the others.
+    // The others' event of one DevLong corresponds to an event of 92 bytes.
     let like = if part == Part::Small { 1 } else { elements };
     let what = match part {
         Part::Small => format!("values of {}: events/s to", size(here.first()?.cell.bytes())),
@@ -93,7 +95,7 @@ fn rate(row: &Row, tango: Option<f64>) -> String {
     [Some(count(rate)), times, bad, lossless].into_iter().flatten().collect::<Vec<_>>().join(" ")
 }
 
-/// Processor time of all processes for one event at one client.
+/// Returns the processor time of all processes for one event at one client.
 fn cpu_us(row: &Row) -> String {
     let all = row.figures.cpu_s.iter().flatten().fold(0.0, |sum, cpu| sum + cpu);
     let came = (row.figures.pushed * row.cell.clients as f64 - row.figures.lost).max(1.0);

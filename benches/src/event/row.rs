@@ -1,75 +1,74 @@
-//! One measured cell: the same figures for everybody, as far as they can be had.
+//! One measured cell: the same figures for every system, as far as they are available.
 
 use serde_json::{Value, json};
 
 use crate::event::plan::{Cell, Who};
 
-/// What subscribing took.
+/// Cost of subscribing.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Subscribing {
     /// Seconds in the calls.
     pub calls_s: f64,
-    /// Seconds until all first values were there.
+    /// Seconds until all first values had arrived.
     pub first_values_s: f64,
     /// Memory of a subscription, bytes.
     pub bytes_each: f64,
 }
 
-/// The figures.
 #[derive(Debug, Clone, Default)]
 pub struct Figures {
     /// Events that were pushed.
     pub pushed: f64,
     /// Events a second at the slowest client.
     pub events_per_s: f64,
-    /// Events that did not come, added over the clients.
+    /// Events that did not arrive, added over the clients.
     pub lost: f64,
-    /// Of these, how many the clients were told of.
+    /// Lost events that were reported to the clients.
     pub told: Option<f64>,
-    /// Events that came with other elements than they were pushed with.
+    /// Events that arrived with other elements.
     pub wrong: f64,
-    /// Events that came twice.
+    /// Events that arrived twice.
     pub twice: f64,
-    /// How long it took, seconds.
+    /// Duration in seconds.
     pub seconds: f64,
-    /// Processor seconds: of the server, of what stands between, of all clients together.
+    /// Processor seconds: of the server, of the process between, and of all clients together.
     pub cpu_s: [Option<f64>; 3],
-    /// Of single events at their slowest client, us: median, 99 %, longest.
+    /// Latency of single events at their slowest client, us: median, 99 %, longest.
     pub latency_us: Option<[f64; 3]>,
-    /// The highest rate found at which nothing was lost, where it was looked for.
+    /// The highest rate without loss, if it was searched for.
     pub lossless_per_s: Option<f64>,
-    /// What subscribing took.
+    /// Cost of subscribing.
     pub subscribing: Option<Subscribing>,
-    /// Of what release it is.
+    /// Release of the measured system.
     pub version: Option<String>,
 }
 
 /// A cell with its figures.
 #[derive(Debug, Clone)]
 pub struct Row {
-    /// What was asked.
+    /// Cell that was measured.
     pub cell: Cell,
-    /// What came.
+    /// Figures that were measured.
     pub figures: Figures,
 }
 
 impl Row {
-    /// Whether a value that did not come is a loss: with latest values newer ones stand for it.
+    /// Returns true if a value that did not come may be replaced by a newer one, and is not a loss.
     pub fn may_replace(&self) -> bool {
         self.cell.player.who == Who::Ours("latest")
     }
 
-    /// Whether its rate counts.
+    /// Returns true if its rate counts.
     pub fn is_whole(&self) -> bool {
         (self.figures.lost == 0.0 || self.may_replace()) && self.figures.wrong + self.figures.twice == 0.0
     }
 
-    /// The share of the events that did not come, per cent.
+    /// Returns the share of the events that did not arrive, per cent.
     pub fn lost_percent(&self) -> f64 {
         100.0 * self.figures.lost / (self.figures.pushed * self.cell.clients.max(1) as f64).max(1.0)
     }
 
-    /// What nobody may overlook, in words.
+    /// Returns the defects of the result, in words.
     pub fn bad(&self) -> String {
         let Figures { lost, wrong, twice, .. } = self.figures;
         let percent = match self.lost_percent() {
@@ -88,7 +87,7 @@ impl Row {
         .join(", ")
     }
 
-    /// One line for programs.
+    /// Returns one line for programs.
     pub fn json(&self) -> Value {
         let Row { cell, figures } = self;
         let [server, between, clients] = figures.cpu_s;

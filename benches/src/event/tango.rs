@@ -1,4 +1,4 @@
-//! Real Tango, in C++ and by PyTango, through `peers/tango_table.py`, which starts and drives its processes.
+//! Real Tango, in C++ and PyTango. The script `peers/tango_table.py` starts and controls its processes.
 
 use std::{
     path::{Path, PathBuf},
@@ -12,12 +12,12 @@ use crate::event::{
     row::Figures,
 };
 
-/// How it is run.
+/// Set-up of Tango.
 #[derive(Debug, Clone)]
 pub struct Tango {
     /// The Python that has PyTango.
     pub python: PathBuf,
-    /// Whether the highest rate without loss is looked for.
+    /// True if the highest rate without loss is looked for.
     pub lossless: bool,
 }
 
@@ -75,14 +75,14 @@ fn last_line(text: &[u8]) -> String {
     String::from_utf8_lossy(text).lines().last().unwrap_or_default().to_owned()
 }
 
-/// The C++ peer, built by `make bench-tango` to where the benches are.
+/// Returns the path of the C++ peer, which `make bench-tango` builds beside the benches.
 fn beside() -> Option<PathBuf> {
     let program = std::env::current_exe().ok()?.parent()?.join("bench-tango");
     program.is_file().then_some(program)
 }
 
 fn figures(line: &str, cell: &Cell) -> Result<Figures, String> {
-    let said: Said = serde_json::from_str(line).map_err(|e| format!("what tango_table.py says cannot be read: {e}"))?;
+    let said: Said = serde_json::from_str(line).map_err(|e| format!("invalid output of tango_table.py: {e}"))?;
     if let Some(why) = said.failed {
         return Err(why);
     }
@@ -93,7 +93,7 @@ fn figures(line: &str, cell: &Cell) -> Result<Figures, String> {
         lost: said.lost,
         told: None,
         wrong: said.wrong,
-        // That Tango repeats an event after a client has come is known and no fault of the measurement.
+        // Tango is known to repeat an event after a client has connected; the measurement is not at fault.
         twice: said.twice,
         seconds: if cell.part == Part::Latency { said.sent / PACED } else { cell.seconds },
         cpu_s: [Some(said.server_cpu_s), None, Some(said.clients_cpu_s)],

@@ -1,4 +1,4 @@
-//! What we want of the log line on a machine of two cores, held against a run.
+//! Goals for the log line on a machine of two cores, and their check against a run.
 
 use crate::{
     log_line::{
@@ -11,21 +11,21 @@ use crate::{
 
 /// Records a second into the segment.
 const STORED: f64 = 1e6;
-/// The disk that is promised for: on a slower one the disk is the promise. 10^6 bytes a second.
+/// Speed of the disk that the goal assumes, 10^6 bytes a second. On a slower disk, the disk's speed is the goal.
 const DISK: f64 = 300.0;
-/// The collector's processor time of a record, microseconds.
+/// Maximum processor time of the collector for a record, microseconds.
 const COLLECTOR_US: f64 = 0.4;
-/// How much more of it ten clients may cost.
+/// Largest cost of ten clients relative to one.
 const MORE_CLIENTS: f64 = 1.1;
-/// The slowest hundredth of immediate records under full load, milliseconds.
+/// Maximum time of the slowest hundredth of immediate records under full load, milliseconds.
 const IMMEDIATE_MS: f64 = 20.0;
-/// What a stopped client may change for the others and the collector, as noise.
+/// Largest effect of a stopped client on the others and the collector, within noise.
 const STOPPED: f64 = 1.2;
 
-/// One line: what, with how many clients, what was wanted, what came, whether it suffices.
+/// One line: subject, number of clients, goal, result, and whether the result reaches the goal.
 pub type Verdict = (String, usize, String, String, bool);
 
-/// All goals that what was measured allows to judge.
+/// Returns the verdicts on all goals for which there are measurements.
 pub fn judge(rows: &[Row], disk_mb_per_s: f64) -> Vec<Verdict> {
     let find = |part: Part, name: &str, clients: usize| {
         rows.iter().find(|row| row.part == part && row.name == name && row.clients == clients)
@@ -35,7 +35,7 @@ pub fn judge(rows: &[Row], disk_mb_per_s: f64) -> Vec<Verdict> {
     let mut add = |what: &str, clients: usize, wanted: String, got: String, good: bool| {
         verdicts.push((what.to_owned(), clients, wanted, got, good));
     };
-    // On a slower disk than the promise is made for, the disk is the promise.
+    // The goal holds for a disk of a given speed; on a slower disk it is lower in proportion.
     let stored = STORED * (disk_mb_per_s / DISK).min(1.0);
     for row in [find(Part::Clients, "tampu-stored", 1), find(Part::Sustained, "tampu-unbounded", 0)].into_iter().flatten() {
         add(
@@ -138,7 +138,7 @@ pub fn judge(rows: &[Row], disk_mb_per_s: f64) -> Vec<Verdict> {
     verdicts
 }
 
-/// The verdicts, as a table.
+/// Returns the verdicts, as a table.
 pub fn table(verdicts: &[Verdict]) -> Table {
     let mut table = Table::new(&["goal", "clients", "wanted", "measured", ""]);
     for (what, clients, wanted, measured, reached) in verdicts {
@@ -159,7 +159,7 @@ mod tests {
 
     const TIMES: Times = Times { seconds: 1.0, long: 1.0, sustained: 1.0 };
 
-    /// Everything is as good as it should be.
+    /// Returns rows that reach every goal.
     fn good() -> Vec<Row> {
         let cells = plan::cells(&[0, 1, 10], &[], TIMES).into_iter().chain(plan::sustained(TIMES));
         let outcome = Outcome { per_second: 2e5, sent: 1, cpu_server: 1e-6, ..Outcome::default() };

@@ -1,5 +1,5 @@
-//! The paper's Tests 1 and 2 (Avarias et al., "Introducing high performance distributed logging service for ACS", 2010): a
-//! component logs as fast as it can, without clients and with one. Its figures beside ours.
+//! The paper's Tests 1 and 2, beside Tampu's figures. A component logs as fast as it can, without clients and with one.
+//! The paper is Avarias et al., "Introducing high performance distributed logging service for ACS", 2010.
 
 use crate::{
     log_line::{plan::Part, row::Row},
@@ -9,13 +9,13 @@ use crate::{
 /// A line of the paper's two tables.
 #[derive(Debug, Clone, Copy)]
 pub struct Line {
-    /// The system, as it is called there.
+    /// The system's name in the paper.
     pub system: &'static str,
     /// Logs a second without and with a client.
     pub per_s: [f64; 2],
     /// Processor time of the logging service, per cent.
     pub service: [f64; 2],
-    /// And of the notification service, where there was one.
+    /// Processor time of the notification service, if there was one.
     pub notify: [Option<f64>; 2],
 }
 
@@ -23,7 +23,7 @@ const fn line(system: &'static str, per_s: [f64; 2], service: [f64; 2], notify: 
     Line { system, per_s, service, notify }
 }
 
-/// All of them.
+/// All published lines.
 pub const LINES: [Line; 4] = [
     line("ACS before 8.1", [5e3, 4e3], [60.0, 55.0], [Some(50.0), Some(65.0)]),
     line("ACS after 8.1", [24e3, 17e3], [35.0, 30.0], [Some(15.0), Some(25.0)]),
@@ -31,19 +31,20 @@ pub const LINES: [Line; 4] = [
     line("DDS with sequences", [27e3, 23e3], [10.0, 10.0], [None, None]),
 ];
 
-/// What of ours does what the paper's systems did: deliver to the clients. That the others' records are kept as well is more.
+/// The systems of Tampu that do the same work as the paper's systems: they deliver to the clients. The others also
+/// store the records.
 const OURS: [(&str, &str); 3] = [
     ("tampu-live", "live, sequences of 100"),
     ("tampu-stored", "kept on disk, sequences of 100"),
     ("tampu-stored-1", "kept on disk, one by one"),
 ];
 
-/// The fastest published, without and with a client.
+/// Returns the highest published rate, without and with a client.
 pub fn best(clients: usize) -> Option<f64> {
     LINES.iter().filter_map(|line| line.per_s.get(clients).copied()).max_by(f64::total_cmp)
 }
 
-/// The two tests, published and measured; nothing where neither was run.
+/// Returns the two tests, published and measured, or `None` if neither was run.
 pub fn table(rows: &[Row]) -> Option<Table> {
     let mut table =
         Table::new(&["the paper's tests", "clients", "logs/s", "its best x", "service CPU %", "notify or node CPU %"]);

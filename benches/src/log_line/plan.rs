@@ -1,4 +1,4 @@
-//! What a run measures: cells, each some system with so many clients, a size of records, and what else makes it itself.
+//! Measurements of a run: cells, each a system with a number of clients, a size of records, and its other conditions.
 
 use crate::{
     perf_log::Ask,
@@ -6,25 +6,25 @@ use crate::{
     table::size,
 };
 
-/// A record's bytes where nothing else is said, as in the paper that began this.
+/// Default size of a record in bytes, as in the paper.
 pub const RECORD: usize = 250;
-/// Sizes of records: in the paper they did not matter.
+/// Sizes of records. In the paper they had no effect.
 pub const SIZES: [usize; 5] = [50, 250, 1 << 10, 4 << 10, 10 << 10];
 /// The shortest and the longest of them.
 pub const EXTREMES: [usize; 2] = [SIZES[0], SIZES[SIZES.len() - 1]];
-/// Clients where one of them is stopped.
+/// Number of clients if one of them is stopped.
 const FOLLOWERS: usize = 3;
-/// A rate that everybody keeps up with on two cores, so that what a stopped client costs is not hidden by what is missing anyway.
+/// A rate that every system sustains on two cores, so that missing capacity does not hide the cost of a stopped client.
 const CALM: f64 = 100e3;
 /// Immediate records a second.
 const IMMEDIATE: f64 = 200.0;
-/// The promised rate of the long run.
+/// The rate of the long run.
 pub const SUSTAINED: f64 = 200e3;
 
-/// What a cell belongs to.
+/// Part of the run that a cell belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// So many clients.
+    /// Different numbers of clients.
     Clients,
     /// Records of all sizes, without clients.
     Sizes,
@@ -32,12 +32,12 @@ pub enum Part {
     Immediate,
     /// One client stopped.
     Stopped,
-    /// Half a minute as fast as it goes, ten minutes at a rate.
+    /// Half a minute as fast as possible, and ten minutes at a rate.
     Sustained,
 }
 
 impl Part {
-    /// What it is called in `--only` and `--json`.
+    /// Returns the name in `--only` and `--json`.
     pub fn name(self) -> &'static str {
         match self {
             Part::Clients => "clients",
@@ -49,78 +49,76 @@ impl Part {
     }
 }
 
-/// How long cells take.
+/// Durations of cells.
 #[derive(Debug, Clone, Copy)]
 pub struct Times {
-    /// Each, unless it is one of the following.
+    /// Duration of each cell, unless it is one of the following.
     pub seconds: f64,
-    /// What is promised for half a minute.
+    /// Duration of the goals for half a minute, in seconds.
     pub long: f64,
-    /// What is promised for ten minutes.
+    /// Duration of the goals for ten minutes, in seconds.
     pub sustained: f64,
 }
 
-/// Ours, in one of its uses.
+/// Tampu, in one of its uses.
 #[derive(Debug, Clone, Copy)]
 pub struct Ours {
-    /// Whether a collector keeps the records.
+    /// True if a collector keeps the records.
     pub stored: bool,
-    /// Records a packet.
+    /// Records in each packet.
     pub packet: usize,
-    /// Clients that are stopped.
+    /// Number of stopped clients.
     pub stopped: usize,
-    /// Records a second, if not as many as may be.
+    /// Records a second; without it as many as possible.
     pub rate: Option<f64>,
     /// Immediate records a second.
     pub immediate: Option<f64>,
-    /// Whether clients are waited for no longer than an application does.
+    /// True if a stopped client is waited for only as long as in an application.
     pub bounded: bool,
 }
 
-/// Sequences of a hundred, stored, as fast as it goes.
+/// Packets of a hundred, stored, as fast as possible.
 const STORED: Ours = Ours { stored: true, packet: 100, stopped: 0, rate: None, immediate: None, bounded: false };
 
-/// Who is measured.
+/// System that is measured.
 #[derive(Debug, Clone, Copy)]
 pub enum What {
-    /// Ours.
     Ours(Ours),
-    /// A peer.
     Peer(System),
 }
 
-/// One cell.
 #[derive(Debug, Clone)]
 pub struct Cell {
-    /// Where it belongs.
+    /// Part of the run that it belongs to.
     pub part: Part,
-    /// What it is called.
+    /// Name in the tables.
     pub name: &'static str,
-    /// Who is measured.
+    /// System that is measured.
     pub what: What,
-    /// How many clients receive everything.
+    /// Number of clients that receive everything.
     pub clients: usize,
     /// Bytes of a record.
     pub size: usize,
-    /// How long.
+    /// Seconds of writing.
     pub seconds: f64,
 }
 
 impl Cell {
-    /// Whether one of the patterns means it, by a part of its name or the name of its part of the run. No patterns mean all.
+    /// Returns true if one of the patterns is a part of its name, or the name of its part of the run. An empty list
+    /// matches every cell.
     pub fn is_meant_by(&self, patterns: &[String]) -> bool {
         let meant = |pattern: &String| self.name.contains(pattern.as_str()) || self.part.name() == pattern;
         patterns.is_empty() || patterns.iter().any(meant)
     }
 
-    /// As one says it while it runs.
+    /// Returns the title for messages during the run.
     pub fn title(&self) -> String {
         format!("{:<10} {:<20} {:>2} clients  {:>6}", self.part.name(), self.name, self.clients, size(self.size))
     }
 }
 
 impl Ours {
-    /// What `tampu perf log` is asked for.
+    /// Returns the arguments of `tampu perf log`.
     pub fn ask(self, cell: &Cell) -> Ask<'static> {
         Ask {
             data: None,
@@ -136,7 +134,7 @@ impl Ours {
     }
 }
 
-/// All cells of a run but the long ones.
+/// Returns all cells of a run except the long ones.
 pub fn cells(clients: &[usize], sizes: &[usize], times: Times) -> Vec<Cell> {
     let mut cells = Vec::new();
     for &clients in clients {
@@ -180,7 +178,7 @@ pub fn cells(clients: &[usize], sizes: &[usize], times: Times) -> Vec<Cell> {
     cells
 }
 
-/// The long ones.
+/// Returns the long cells.
 pub fn sustained(times: Times) -> Vec<Cell> {
     let cell = |name, ours, clients, seconds| Cell {
         part: Part::Sustained,

@@ -1,11 +1,11 @@
-//! The tables of a run, a part each.
+//! The tables of a run, one for each part.
 
 use crate::{
     log_line::{goal, paper, plan::Part, row::Row},
     table::{Table, count, size},
 };
 
-/// Everything, in the order it was asked.
+/// Returns all tables, in the order of the cells.
 pub fn render(rows: &[Row], disk_mb_per_s: f64) -> String {
     let mut text = String::new();
     let mut add = |table: Option<Table>| {

@@ -1,4 +1,4 @@
-//! One measured cell: the same figures for everybody, as far as they can be had.
+//! One measured cell: the same figures for every system, as far as they are available.
 
 use serde_json::{Map, Value, json};
 
@@ -8,20 +8,19 @@ use crate::{
     perf_log::{Backlog, Immediate, Said},
 };
 
-/// The figures.
 #[derive(Debug, Clone)]
 pub struct Row {
-    /// Where it belongs.
+    /// Part of the run that it belongs to.
     pub part: Part,
-    /// What was measured.
+    /// Name of the cell.
     pub name: &'static str,
-    /// With how many clients.
+    /// Number of clients.
     pub clients: usize,
     /// Bytes of a record.
     pub size: usize,
-    /// How long was written.
+    /// Seconds of writing.
     pub seconds: f64,
-    /// Records a second at the slowest of all.
+    /// Records a second at the slowest receiver.
     pub records_per_s: f64,
     /// Records that did not arrive.
     pub lost: u64,
@@ -29,29 +28,29 @@ pub struct Row {
     pub wrong: u64,
     /// Processor microseconds of a record, by process.
     pub cpu_us: Vec<(String, f64)>,
-    /// Processor seconds of them a second of the run.
+    /// Processor seconds of the processes for each second of the run.
     pub load: Vec<(String, f64)>,
     /// Memory by process, 10^6 bytes.
     pub rss_mb: Vec<(String, f64)>,
     /// Bytes of a record through sockets, the writer's and every client's added up.
     pub sockets: Option<f64>,
-    /// Bytes of a record as handed to the bus.
+    /// Bytes of a record on the bus.
     pub bus: Option<f64>,
     /// Bytes of a record on disk.
     pub disk: Option<f64>,
-    /// How long immediate records took.
+    /// Time of immediate records to a client, in microseconds.
     pub immediate: Option<Immediate>,
-    /// What waited for the commit.
+    /// Records that waited for the commit.
     pub backlog: Option<Backlog>,
-    /// Whether a rate that was asked for was kept.
+    /// True if the requested rate was kept.
     pub rate_kept: Option<bool>,
 }
 
-/// What stands between writer and clients, by its names.
+/// Names of processes between writer and clients.
 const BETWEEN: [&str; 3] = ["collector", "server", "node"];
 
 impl Row {
-    /// Of `tampu perf log`.
+    /// Makes the row from the output of `tampu perf log`.
     pub fn ours(cell: &Cell, said: &Said) -> Row {
         let (records, seconds) = said.records();
         let scaled = |scale: f64| said.cpu().into_iter().map(|(name, cpu)| (name, cpu * scale)).collect();
@@ -62,7 +61,7 @@ impl Row {
             cpu_us: scaled(1e6 / records.max(1.0)),
             load: scaled(1.0 / seconds.max(1e-9)),
             rss_mb: said.rss_mb(),
-            // On one host packets go through shared memory; what the sockets carry besides, the kernel does not count.
+            // On one host packets go through shared memory; the kernel does not count the other bytes of the sockets.
             sockets: None,
             bus: said.bytes("bus"),
             disk: said.bytes("disk"),
@@ -73,7 +72,7 @@ impl Row {
         }
     }
 
-    /// Of a peer.
+    /// Makes the row of a peer.
     pub fn peer(cell: &Cell, outcome: &Outcome) -> Row {
         let cpu = [outcome.cpu_writer, outcome.cpu_server, outcome.cpu_readers];
         let named = |values: [f64; 3], scale: f64| -> Vec<(String, f64)> {
@@ -115,30 +114,30 @@ impl Row {
         }
     }
 
-    /// Processor microseconds of a record between writer and clients: the collector's where records are kept, else the node's or
-    /// the server's.
+    /// Returns the processor microseconds of a record between writer and clients. These are the collector's if records
+    /// are stored, else the node's or the server's.
     pub fn between_us(&self) -> Option<f64> {
         BETWEEN.iter().find_map(|name| find(&self.cpu_us, name))
     }
 
-    /// The same as a part of one processor's time.
+    /// Returns the same as a fraction of one processor's time.
     pub fn between_load(&self) -> Option<f64> {
         BETWEEN.iter().find_map(|name| find(&self.load, name))
     }
 
-    /// What makes its rate worthless, in words.
+    /// Returns the defects that invalidate its rate, in words.
     pub fn bad(&self) -> String {
         let lost = (self.lost > 0).then(|| format!("LOST {}", self.lost));
         let wrong = (self.wrong > 0).then(|| format!("WRONG {}", self.wrong));
         lost.into_iter().chain(wrong).collect::<Vec<_>>().join(" ")
     }
 
-    /// Whether nothing was lost or wrong.
+    /// Returns true if nothing was lost or wrong.
     pub fn whole(&self) -> bool {
         self.lost == 0 && self.wrong == 0
     }
 
-    /// One line for programs.
+    /// Returns one line for programs.
     pub fn json(&self) -> Value {
         let map = |list: &[(String, f64)]| list.iter().map(|(name, value)| (name.clone(), json!(value))).collect::<Map<_, _>>();
         json!({

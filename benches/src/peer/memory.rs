@@ -1,6 +1,8 @@
-//! The floor under loans: processes that share memory and nothing else. No names, no order to keep beyond one ring, no way to
-//! find out who is there, nobody told of anything; a writer fills a slot, readers check it, and both sleep 20 us when they have
-//! to wait. What a bus makes of large samples can be compared with it: it is what memory and processors allow.
+//! The floor under loans: processes that share memory and nothing else.
+//!
+//! There are no names, no order beyond one ring, no discovery and no notifications. A writer fills a slot, readers
+//! check it, and both sleep 20 us when they have to wait. It shows the limit of memory and processors, with which a bus
+//! for large samples can be compared.
 
 use std::{
     fs::OpenOptions,
@@ -17,13 +19,14 @@ use memmap2::{MmapOptions, MmapRaw};
 
 use crate::{
     payload::Message,
-    process::{Say, say},
-    role::{self, Desk, Outgoing, Speed},
+    process::{RoleMessage, say},
+    role::{self, Inbox, Outgoing, Speed},
 };
 
 const SLOTS: u64 = 8;
 const LINE: usize = 64;
-/// Words of their own line: how many are published, then how many each reader has done with.
+/// Size in bytes of the control words, each in its own cache line. The first counts published samples; the others count
+/// the samples that each reader has read.
 const CONTROL: usize = 4096;
 const MOST_READERS: usize = CONTROL / LINE - 1;
 const NAP: Duration = Duration::from_micros(20);
@@ -50,7 +53,7 @@ impl Memory {
     }
 
     fn slot(&self, number: u64) -> *mut u8 {
-        // SAFETY: the slot's number is below SLOTS, and the mapping holds so many of this size.
+        // SAFETY: the slot's number is below SLOTS, and the mapping holds SLOTS slots of this size.
         unsafe { self.map.as_mut_ptr().add(CONTROL + (number % SLOTS) as usize * self.size) }
     }
 }
@@ -67,7 +70,7 @@ impl Outgoing for Out {
         while self.published >= done().saturating_add(SLOTS) {
             thread::sleep(NAP);
         }
-        // SAFETY: every reader has done with this slot (above) and looks at it again only after the store below.
+        // SAFETY: every reader has finished with this slot (above) and reads it again only after the store below.
         message.write(unsafe { std::slice::from_raw_parts_mut(self.memory.slot(self.published), message.size) });
         self.published += 1;
         self.memory.word(0).store(self.published, Ordering::Release);
@@ -75,33 +78,31 @@ impl Outgoing for Out {
     }
 }
 
-/// The writer.
 pub fn writer(dir: &Path, readers: usize, size: usize, speed: Speed) -> Result<(), String> {
     if readers > MOST_READERS {
         return Err(format!("at most {MOST_READERS} readers"));
     }
     let path = dir.join("memory");
     let memory = Memory::open(&path, size, true)?;
-    say(&Say::At(path.display().to_string()));
+    say(&RoleMessage::At(path.display().to_string()));
     role::write(Out { memory, readers, published: 0 }, size, speed)
 }
 
-/// A reader.
 pub fn reader(at: &str, number: usize, size: usize) -> Result<(), String> {
     let memory = Memory::open(Path::new(at), size, false)?;
-    let desk = Arc::new(Desk::new(size));
-    let to = Arc::clone(&desk);
+    let inbox = Arc::new(Inbox::new(size));
+    let to = Arc::clone(&inbox);
     thread::spawn(move || {
         let mut next = 0;
         loop {
             while memory.word(0).load(Ordering::Acquire) <= next {
                 thread::sleep(NAP);
             }
-            // SAFETY: the slot is published (above), and the writer leaves it alone until the store below.
+            // SAFETY: the slot is published (above), and the writer does not change it before the store below.
             to.take(unsafe { std::slice::from_raw_parts(memory.slot(next), size) });
             next += 1;
             memory.word(number + 1).store(next, Ordering::Release);
         }
     });
-    role::read(&desk)
+    role::read(&inbox)
 }

@@ -1,5 +1,5 @@
-//! `nats-server` with the least client that speaks its text protocol: `PUB`, `SUB`, `MSG`, `PING`. Core NATS: nothing is stored and
-//! nothing acknowledged.
+//! `nats-server` with a minimal client of its text protocol: `PUB`, `SUB`, `MSG`, `PING`. Core NATS neither stores nor
+//! acknowledges messages.
 //!
 //! ```text
 //! client: CONNECT {..}\r\n  PUB records 250\r\n<250 bytes>\r\n  SUB records 1\r\n
@@ -21,30 +21,30 @@ use rustix::process::{Signal, set_parent_process_death_signal};
 
 use crate::{
     payload::{Message, SHORTEST},
-    process::{Say, say},
-    role::{self, Desk, Outgoing, Speed},
+    process::{RoleMessage, say},
+    role::{self, Inbox, Outgoing, Speed},
 };
 
 const SUBJECT: &str = "records";
-/// What clients of NATS join before they write; theirs is 32 to 64 KB.
+/// Number of bytes that the client joins before it writes; clients of NATS use 32 to 64 KB.
 const COALESCE: usize = 64 * 1024;
 const READ: usize = 256 * 1024;
 const CONNECT: &[u8] =
     b"CONNECT {\"verbose\":false,\"pedantic\":false,\"echo\":false,\"lang\":\"rust\",\"version\":\"0\"}\r\nPING\r\n";
 
-/// This process becomes the server.
+/// Replaces this process by the server.
 pub fn server(dir: &Path) -> Result<(), String> {
     let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
     let at = free.map_err(|e| format!("a free port: {e}"))?;
-    // The server does not watch its input for the end of the bench as our own roles do.
+    // Unlike our own roles, the server does not watch its input for the end of the bench.
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(|e| format!("death signal: {e}"))?;
-    say(&Say::At(at.to_string()));
+    say(&RoleMessage::At(at.to_string()));
     let mut command = Command::new("nats-server");
     command.args(["--addr", "127.0.0.1", "--port", &at.port().to_string(), "--log"]).arg(dir.join("nats.log"));
     Err(format!("nats-server (Debian has it under this name): {}", command.exec()))
 }
 
-/// Connects, waiting for the server to be there.
+/// Connects, and waits until the server runs.
 fn connect(at: &str) -> Result<TcpStream, String> {
     let until = Instant::now() + Duration::from_secs(10);
     let mut stream = loop {
@@ -92,7 +92,7 @@ struct Out {
 }
 
 impl Out {
-    /// The records joined so far become one message.
+    /// Makes one message of the joined records.
     fn seal(&mut self) {
         if self.joined == 0 {
             return;
@@ -134,7 +134,7 @@ impl Outgoing for Out {
 
     fn finish(&mut self) -> Result<Option<String>, String> {
         self.push()?;
-        // The server answers when it has gone through everything before.
+        // The server answers when it has processed everything before.
         let asked = self.stream.write_all(b"PING\r\n").and_then(|()| until_pong(&mut self.stream));
         asked.map(|()| None).map_err(|e| format!("nats ping: {e}"))
     }
@@ -144,29 +144,28 @@ impl Outgoing for Out {
     }
 }
 
-/// The writer: so many records a message.
+/// Runs the writer, with `records` records in each message.
 pub fn writer(at: &str, records: usize, size: usize, speed: Speed) -> Result<(), String> {
     let stream = connect(at)?;
-    say(&Say::At(at.to_owned()));
+    say(&RoleMessage::At(at.to_owned()));
     let buffer = Vec::with_capacity(2 * COALESCE);
     role::write(Out { stream, records, joined: 0, message: Vec::new(), buffer, wire: 0 }, size, speed)
 }
 
-/// A reader.
 pub fn reader(at: &str, size: usize) -> Result<(), String> {
     let mut stream = connect(at)?;
     stream.write_all(format!("SUB {SUBJECT} 1\r\n").as_bytes()).map_err(|e| format!("nats subscribe: {e}"))?;
-    let desk = Arc::new(Desk::new(size));
-    let to = Arc::clone(&desk);
+    let inbox = Arc::new(Inbox::new(size));
+    let to = Arc::clone(&inbox);
     thread::spawn(move || {
         if let Err(e) = take(&mut stream, size.max(SHORTEST), &to) {
             to.fail(format!("nats read: {e}"));
         }
     });
-    role::read(&desk)
+    role::read(&inbox)
 }
 
-fn take(stream: &mut TcpStream, size: usize, desk: &Desk) -> io::Result<()> {
+fn take(stream: &mut TcpStream, size: usize, inbox: &Inbox) -> io::Result<()> {
     let mut buffer = vec![0; READ];
     let mut filled = 0;
     loop {
@@ -174,13 +173,13 @@ fn take(stream: &mut TcpStream, size: usize, desk: &Desk) -> io::Result<()> {
         if count == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        desk.came(count);
+        inbox.came(count);
         filled += count;
         let mut at = 0;
         while let Some((length, item)) = next(&buffer[at..filled])? {
             at += length;
             match item {
-                Item::Message(payload) => desk.with(|tally| {
+                Item::Message(payload) => inbox.with(|tally| {
                     for record in payload.chunks(size) {
                         tally.take(record);
                     }
@@ -204,7 +203,7 @@ enum Item<'a> {
     Other,
 }
 
-/// The next thing the server said and its length, if all of it is there.
+/// Returns the next message of the server and its length, if it is complete.
 fn next(bytes: &[u8]) -> io::Result<Option<(usize, Item<'_>)>> {
     let Some(end) = bytes.iter().take(512).position(|byte| *byte == b'\n') else { return Ok(None) };
     let line = bytes[..end].trim_ascii_end();

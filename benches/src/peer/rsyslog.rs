@@ -1,12 +1,13 @@
-//! `rsyslogd` as a collector: RFC 5424 messages over loopback TCP, octets counted, each a line of a file. Its configuration, its
-//! working directory and its file are the cell's own. Nothing is synchronised with the disk, as it is by default.
+//! `rsyslogd` as a collector: RFC 5424 messages over loopback TCP with octet counting, each written as a line of a
+//! file. Its configuration, its working directory and its file belong to the cell. As by default, nothing is
+//! synchronised with the disk.
 //!
 //! ```text
 //! writer: <length> <134>1 - host bench - - - 00000000000000000042 words..   RFC 6587, octet counting
 //! file:   00000000000000000042 words..\n
 //! ```
-//! The writer itself looks when its last line is in the file, and then reads the whole of it: every line must be there once, in
-//! order, and right in every byte.
+//! The writer waits until its last line is in the file, and then reads the whole file. Every line must be there once,
+//! in order, and right in every byte.
 
 use std::{
     fs::{self, File},
@@ -23,25 +24,25 @@ use rustix::process::{Signal, set_parent_process_death_signal};
 
 use crate::{
     payload::Message,
-    process::{Say, say},
-    role::{self, Audit, Outgoing, Speed},
+    process::{Audit, RoleMessage, say},
+    role::{self, Outgoing, Speed},
 };
 
-/// What the writer joins before it writes.
+/// Number of bytes that the writer joins before it writes.
 const COALESCE: usize = 64 * 1024;
-/// Digits of a number.
+/// Number of digits of a number.
 const DIGITS: usize = 20;
-/// The same for all: who sends what is no question here.
+/// The header of every message, because the measurement ignores the sender.
 const HEADER: &[u8] = b"<134>1 - host bench - - - ";
-/// How long the file may not grow before the rest counts as lost.
+/// Time without growth of the file after which the rest counts as lost.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// How often it is looked how long it is.
+/// Pause between two checks of the file's length.
 const LOOK: Duration = Duration::from_millis(2);
-/// The longest message it takes; its own default is 8 KB.
+/// Maximum length of a message; rsyslog's default is 8 KB.
 const LONGEST: &str = "64k";
-/// Where Debian has it; a user's search path may lack this directory.
+/// Path of Debian's program; a user's search path may lack this directory.
 const PROGRAM: &str = "/usr/sbin/rsyslogd";
-/// What a number's text is cut from, beginning at another place for each.
+/// Text from which the text of a number is cut, from a different position for each number.
 const WORDS: &[u8] = b"antenna correlator lock phase cryostat az el 0x7f3a scan timeout retry ok subreflector ";
 
 fn file(dir: &Path) -> PathBuf {
@@ -60,14 +61,14 @@ fn configuration(dir: &Path, port: u16) -> String {
     )
 }
 
-/// This process becomes the collector.
+/// Replaces this process by the collector.
 pub fn server(dir: &Path) -> Result<(), String> {
     let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
     let at = free.map_err(|e| format!("a free port: {e}"))?;
     let settings = dir.join("rsyslog.conf");
     fs::write(&settings, configuration(dir, at.port())).map_err(|e| format!("{}: {e}", settings.display()))?;
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(|e| format!("death signal: {e}"))?;
-    say(&Say::At(at.to_string()));
+    say(&RoleMessage::At(at.to_string()));
     let program = if Path::new(PROGRAM).exists() { PROGRAM } else { "rsyslogd" };
     let mut command = Command::new(program);
     command.arg("-n").arg("-f").arg(settings).arg("-i").arg(dir.join("rsyslog.pid"));
@@ -85,7 +86,7 @@ fn connect(at: &str) -> Result<TcpStream, String> {
     }
 }
 
-/// The line of a number, without its end: so many bytes that follow from it.
+/// Writes the line of a number, without its end: `size` bytes that follow from the number.
 fn line(number: u64, size: usize, line: &mut Vec<u8>) {
     line.clear();
     // Writing to a vector does not fail.
@@ -96,7 +97,7 @@ fn line(number: u64, size: usize, line: &mut Vec<u8>) {
         line.extend_from_slice(piece);
         from = 0;
     }
-    // Not all of a line may end in a blank: what a collector cuts off there is no loss.
+    // The line must not end in a blank, because a collector may cut that off.
     line.push(b'.');
 }
 
@@ -104,14 +105,14 @@ struct Out {
     stream: TcpStream,
     dir: PathBuf,
     size: usize,
-    /// The number of the next line; probes have some too.
+    /// The number of the next line; probes are counted too.
     next: u64,
-    /// Lines before the run.
+    /// Number of lines before the run.
     probes: u64,
     scratch: Vec<u8>,
     buffer: Vec<u8>,
     wire: u64,
-    /// Bytes the file will have.
+    /// Expected length of the file in bytes.
     expected: u64,
 }
 
@@ -160,7 +161,7 @@ impl Outgoing for Out {
     }
 }
 
-/// Counts the lines from this number on, and those that are none of ours.
+/// Counts the lines from this number on, and the lines with other content.
 fn audit(mut lines: impl BufRead, size: usize, probes: u64) -> std::io::Result<Audit> {
     let (mut found, mut expected) = (Vec::new(), Vec::new());
     let (mut next, mut kept, mut wrong) = (0, 0, 0);
@@ -185,11 +186,10 @@ fn audit(mut lines: impl BufRead, size: usize, probes: u64) -> std::io::Result<A
     Ok(Audit { kept: Some(kept), wrong })
 }
 
-/// The writer.
 pub fn writer(dir: &Path, at: &str, size: usize, speed: Speed) -> Result<(), String> {
     let stream = connect(at)?;
-    say(&Say::At(at.to_owned()));
-    // The line has a full stop more, and no line is shorter than its number.
+    say(&RoleMessage::At(at.to_owned()));
+    // The line has a full stop at its end, and no line is shorter than its number.
     let text = size.saturating_sub(1).max(DIGITS + 1);
     let out = Out {
         stream,

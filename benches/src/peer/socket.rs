@@ -1,5 +1,5 @@
-//! The raw loop: length, bytes, length, bytes, joined to 64 KB, written to one socket after the other. No topics, no queues,
-//! nobody is isolated from anybody; it is what the wire and the kernel give at best.
+//! The raw loop: length, bytes, length, bytes, joined to 64 KB, written to each socket in turn. There are no topics, no
+//! queues and no isolation of readers. It shows the best rate of the wire and the kernel.
 
 use std::{
     io::{self, Read, Write},
@@ -12,15 +12,15 @@ use std::{
 
 use crate::{
     payload::Message,
-    process::{Say, say},
-    role::{self, Desk, Outgoing, Speed},
+    process::{RoleMessage, say},
+    role::{self, Inbox, Outgoing, Speed},
 };
 
 const COALESCE: usize = 64 * 1024;
 const READ: usize = 256 * 1024;
 const PREFIX: usize = 4;
 
-/// Which socket.
+/// Kind of socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Loopback TCP without Nagle's delay.
@@ -58,7 +58,7 @@ impl Outgoing for Out {
     }
 }
 
-/// The writer: waits for its readers to connect, then writes.
+/// Runs the writer, which waits for its readers to connect and then writes.
 pub fn writer(kind: Kind, dir: &Path, readers: usize, size: usize, speed: Speed) -> Result<(), String> {
     let sockets = listen(kind, dir, readers).map_err(|e| format!("listen: {e}"))?;
     role::write(Out { sockets, buffer: vec![0; COALESCE.max(PREFIX + size)], filled: 0 }, size, speed)
@@ -68,7 +68,7 @@ fn listen(kind: Kind, dir: &Path, readers: usize) -> io::Result<Vec<Box<dyn Writ
     match kind {
         Kind::Tcp => {
             let listener = TcpListener::bind("127.0.0.1:0")?;
-            say(&Say::At(listener.local_addr()?.to_string()));
+            say(&RoleMessage::At(listener.local_addr()?.to_string()));
             let accept = |_| {
                 let (stream, _) = listener.accept()?;
                 stream.set_nodelay(true)?;
@@ -79,44 +79,43 @@ fn listen(kind: Kind, dir: &Path, readers: usize) -> io::Result<Vec<Box<dyn Writ
         Kind::Unix => {
             let path = dir.join("raw.sock");
             let listener = UnixListener::bind(&path)?;
-            say(&Say::At(path.display().to_string()));
+            say(&RoleMessage::At(path.display().to_string()));
             (0..readers).map(|_| Ok(Box::new(listener.accept()?.0) as Box<dyn Write>)).collect()
         }
     }
 }
 
-/// A reader.
 pub fn reader(kind: Kind, at: &str, size: usize) -> Result<(), String> {
     let connected = match kind {
         Kind::Tcp => TcpStream::connect(at).map(|stream| Box::new(stream) as Box<dyn Read + Send>),
         Kind::Unix => UnixStream::connect(at).map(|stream| Box::new(stream) as Box<dyn Read + Send>),
     };
     let mut socket = connected.map_err(|e| format!("connect {at}: {e}"))?;
-    let desk = Arc::new(Desk::new(size));
-    let to = Arc::clone(&desk);
+    let inbox = Arc::new(Inbox::new(size));
+    let to = Arc::clone(&inbox);
     thread::spawn(move || {
         let ended = if PREFIX + size > COALESCE { take_long(&mut *socket, size, &to) } else { take_short(&mut *socket, &to) };
         if let Err(e) = ended {
             to.fail(format!("read: {e}"));
         }
     });
-    role::read(&desk)
+    role::read(&inbox)
 }
 
-/// Long messages are read one by one into one place: no byte is moved twice.
-fn take_long(socket: &mut dyn Read, size: usize, desk: &Desk) -> io::Result<()> {
+/// Reads long messages one by one into one buffer: no byte is moved twice.
+fn take_long(socket: &mut dyn Read, size: usize, inbox: &Inbox) -> io::Result<()> {
     let mut message = vec![0; PREFIX + size];
     loop {
         socket.read_exact(&mut message)?;
         if message[..PREFIX] != (size as u32).to_le_bytes() {
-            return Err(io::Error::other("a length that nobody wrote"));
+            return Err(io::Error::other("invalid length"));
         }
-        desk.take(&message[PREFIX..]);
+        inbox.take(&message[PREFIX..]);
     }
 }
 
-/// Short messages are taken out of as much as one read gives.
-fn take_short(socket: &mut dyn Read, desk: &Desk) -> io::Result<()> {
+/// Splits the bytes of one read into short messages.
+fn take_short(socket: &mut dyn Read, inbox: &Inbox) -> io::Result<()> {
     let mut buffer = vec![0; READ];
     let mut filled = 0;
     loop {
@@ -126,7 +125,7 @@ fn take_short(socket: &mut dyn Read, desk: &Desk) -> io::Result<()> {
         }
         filled += count;
         let mut at = 0;
-        desk.with(|tally| {
+        inbox.with(|tally| {
             while let Some((prefix, rest)) = buffer[at..filled].split_first_chunk::<PREFIX>() {
                 let length = u32::from_le_bytes(*prefix) as usize;
                 let Some(payload) = rest.get(..length) else { break };

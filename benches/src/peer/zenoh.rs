@@ -1,5 +1,5 @@
-//! zenoh as it is: its own batching, reliable, [`CongestionControl::Block`] (what it offers against loss), multicast and
-//! gossip off. Through a router (client, router, client) or from peer to peer. No shared memory.
+//! zenoh with its own batching, reliable, [`CongestionControl::Block`] (its protection against loss), multicast and
+//! gossip off. It runs through a router (client, router, client) or from peer to peer, without shared memory.
 
 use std::{net::TcpListener, path::Path, sync::Arc};
 
@@ -12,13 +12,13 @@ use zenoh::{
 
 use crate::{
     payload::Message,
-    process::{Say, orders, say},
-    role::{self, Desk, Outgoing, Speed},
+    process::{RoleMessage, orders, say},
+    role::{self, Inbox, Outgoing, Speed},
 };
 
 const KEY: &str = "bench/data";
 
-/// Who is who.
+/// Arrangement of the processes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shape {
     /// Writer and readers are clients of a router, over its unix socket.
@@ -53,22 +53,21 @@ fn open(mode: &str, listen: Option<&str>, connect: Option<&str>) -> Result<Sessi
     zenoh::open(config).wait().map_err(|e| format!("zenoh open: {e}"))
 }
 
-/// The router, until the bench is over.
+/// Runs the router until the bench is over.
 pub fn server(dir: &Path) -> Result<(), String> {
     let at = format!("unixsock-stream/{}", dir.join("zenoh.sock").display());
     let _session = open("router", Some(&at), None)?;
-    say(&Say::At(at));
+    say(&RoleMessage::At(at));
     let orders = orders();
     while orders.recv().is_ok() {}
     Ok(())
 }
 
-/// The writer.
 pub fn writer(shape: Shape, dir: &Path, router: &str, size: usize, speed: Speed) -> Result<(), String> {
     let at = match shape {
         Shape::Router => router.to_owned(),
         Shape::Unix => format!("unixsock-stream/{}", dir.join("writer.sock").display()),
-        // zenoh does not tell which port it got; one that was free a moment ago nearly always still is.
+        // zenoh does not report its port; a port that was free a moment ago nearly always still is.
         Shape::Tcp => {
             let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
             format!("tcp/{}", free.map_err(|e| format!("a free port: {e}"))?)
@@ -84,19 +83,18 @@ pub fn writer(shape: Shape, dir: &Path, router: &str, size: usize, speed: Speed)
         .reliability(Reliability::Reliable)
         .wait()
         .map_err(|e| format!("zenoh publisher: {e}"))?;
-    say(&Say::At(at));
+    say(&RoleMessage::At(at));
     role::write(Out(publisher), size, speed)
 }
 
-/// A reader.
 pub fn reader(shape: Shape, at: &str, size: usize) -> Result<(), String> {
     let session = open(if shape == Shape::Router { "client" } else { "peer" }, None, Some(at))?;
-    let desk = Arc::new(Desk::new(size));
-    let to = Arc::clone(&desk);
+    let inbox = Arc::new(Inbox::new(size));
+    let to = Arc::clone(&inbox);
     let _subscriber = session
         .declare_subscriber(KEY)
         .callback(move |sample| to.take(&sample.payload().to_bytes()))
         .wait()
         .map_err(|e| format!("zenoh subscriber: {e}"))?;
-    role::read(&desk)
+    role::read(&inbox)
 }

@@ -1,5 +1,5 @@
-//! libzmq as it is: XPUB with NODROP (a full queue makes the writer wait instead of losing), SUB to everything, one frame a
-//! message. zmq's high-water mark counts messages, so it is chosen by their size to hold about 16 MB on either side.
+//! libzmq: XPUB with NODROP (a full queue makes the writer wait instead of dropping), SUB to everything, one frame for
+//! each message. zmq's high-water mark counts messages. It is set from their size, to hold about 16 MB on either side.
 
 use std::{path::Path, sync::Arc, thread};
 
@@ -7,16 +7,14 @@ use zmq::{Context, Socket, SocketType};
 
 use crate::{
     payload::Message,
-    process::{Say, say},
-    role::{self, Desk, Outgoing, Speed},
+    process::{RoleMessage, say},
+    role::{self, Inbox, Outgoing, Speed},
 };
 
 const QUEUE: usize = 16 << 20;
 
-/// Over what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Loopback TCP.
     Tcp,
     /// zmq's name for a unix stream socket.
     Ipc,
@@ -44,7 +42,6 @@ fn socket(kind: SocketType, size: usize) -> zmq::Result<Socket> {
     Ok(socket)
 }
 
-/// The writer.
 pub fn writer(kind: Kind, dir: &Path, size: usize, speed: Speed) -> Result<(), String> {
     let mut socket = socket(zmq::XPUB, size).map_err(|e| format!("zmq: {e}"))?;
     no_drop(&mut socket)?;
@@ -53,12 +50,12 @@ pub fn writer(kind: Kind, dir: &Path, size: usize, speed: Speed) -> Result<(), S
         Kind::Ipc => format!("ipc://{}", dir.join("zmq.sock").display()),
     };
     socket.bind(&address).map_err(|e| format!("zmq bind {address}: {e}"))?;
-    let at = socket.get_last_endpoint().ok().and_then(Result::ok).ok_or("zmq does not say where it is")?;
-    say(&Say::At(at));
+    let at = socket.get_last_endpoint().ok().and_then(Result::ok).ok_or("zmq does not report its address")?;
+    say(&RoleMessage::At(at));
     role::write(Out(socket), size, speed)
 }
 
-/// The `zmq` crate has no setter for this one option.
+/// Sets the option `XPUB_NODROP`, for which the `zmq` crate has no setter.
 fn no_drop(socket: &mut Socket) -> Result<(), String> {
     let yes: std::ffi::c_int = 1;
     // SAFETY: the socket is open, and the option's value is one int of which zmq keeps a copy.
@@ -73,13 +70,12 @@ fn no_drop(socket: &mut Socket) -> Result<(), String> {
     if result == 0 { Ok(()) } else { Err("zmq refuses XPUB_NODROP".to_owned()) }
 }
 
-/// A reader.
 pub fn reader(at: &str, size: usize) -> Result<(), String> {
     let socket = socket(zmq::SUB, size).map_err(|e| format!("zmq: {e}"))?;
     socket.set_subscribe(b"").map_err(|e| format!("zmq subscribe: {e}"))?;
     socket.connect(at).map_err(|e| format!("zmq connect {at}: {e}"))?;
-    let desk = Arc::new(Desk::new(size));
-    let to = Arc::clone(&desk);
+    let inbox = Arc::new(Inbox::new(size));
+    let to = Arc::clone(&inbox);
     thread::spawn(move || {
         let mut frame = zmq::Message::new();
         loop {
@@ -89,5 +85,5 @@ pub fn reader(at: &str, size: usize) -> Result<(), String> {
             }
         }
     });
-    role::read(&desk)
+    role::read(&inbox)
 }

@@ -1,4 +1,4 @@
-/* Bytes that say where they lie: what bulk_send sends and bulk_recv compares with. */
+/* Bytes that depend on their offset: bulk_send sends them and bulk_recv compares them. */
 #ifndef BULK_PATTERN_H
 #define BULK_PATTERN_H
 

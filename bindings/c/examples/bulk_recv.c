@@ -1,11 +1,11 @@
-/* Receives one transfer and compares it with what bulk_send sends: bulk_recv [alone]. Says its target first; alone it is not on the bus. */
+/* Receives one transfer and compares it with the pattern of bulk_send: bulk_recv [alone]. Prints its target first; alone it is not on the bus. */
 #include <semaphore.h>
 #include <stdio.h>
 
 #include "bulk_pattern.h"
 #include "tampu_bulk.h"
 
-/* What has come so far. Callbacks of a receiver run one at a time; `over` hands it back to the main thread. */
+/* Received data so far. Callbacks of a receiver run one at a time; `over` hands the data back to the main thread. */
 struct taken {
     uint64_t bytes, wrong, lost;
     int complete;
@@ -71,7 +71,7 @@ int main(int count, char **arguments) {
     fflush(stdout);
     while (sem_wait(&taken.over) != 0) {
     }
-    /* The sender hears that the stop was taken, and goes. */
+    /* Waits until the sender has the acknowledgement of the stop and disconnects. */
     tampu_bulk_receiver_part(receiver, 10000);
     tampu_bulk_receiver_close(receiver);
     tampu_bulk_leave(me);

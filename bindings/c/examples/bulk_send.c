@@ -1,4 +1,4 @@
-/* Sends a pattern of so many bytes: bulk_send BYTES [TARGET [WAIT_MS]]. Without a target to a receiver on the bus. */
+/* Sends a pattern of BYTES bytes: bulk_send BYTES [TARGET [WAIT_MS]]. Without a target it sends to a receiver on the bus. */
 #include <stdio.h>
 #include <stdlib.h>
 

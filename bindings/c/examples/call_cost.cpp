@@ -1,7 +1,7 @@
-// What a call costs the thread that logs: processor time a call, the median and the least of many rounds.
+// Cost of a call for the logging thread: processor time per call, the median and the minimum of many rounds.
 //
-// Logs to a hub or to nobody, as the environment says. A round is short enough for the ring, and the backend has time to empty it
-// before the next: what is measured is the call, not the waiting for room.
+// The environment decides whether a hub receives the records. A round is short enough for the ring, and the backend has time to
+// empty it before the next: the result is the cost of the call, without waits for room.
 #include <algorithm>
 #include <cstdio>
 #include <ctime>

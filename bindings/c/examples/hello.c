@@ -1,4 +1,4 @@
-/* Logs a few records, as any program in C does. */
+/* Logs a few records from C. */
 #include <stdio.h>
 
 #include "tampu_log.h"

@@ -1,5 +1,5 @@
-// A mount that says what it does: arguments of all kinds, values beside the text, types of its own. With the word `die` it waits
-// to be killed, and what it has said is kept all the same.
+// A mount that logs its work: arguments of all kinds, values beside the text, types of its own. With the argument `die` it waits
+// to be killed, and its records are kept all the same.
 #include <cstdint>
 #include <cstdio>
 #include <optional>
@@ -11,7 +11,7 @@
 
 #include "tampu_log.hpp"
 
-// Shown by its operator<<.
+// A type with an operator<<.
 struct Position {
     double azimuth, elevation;
 };
@@ -20,7 +20,7 @@ std::ostream &operator<<(std::ostream &out, const Position &position) {
     return out << '(' << position.azimuth << ", " << position.elevation << ')';
 }
 
-// Stored as a number.
+// A type that is stored as a number.
 class Angle {
 public:
     explicit Angle(double degrees) : degrees_(degrees) {}

@@ -1,4 +1,4 @@
-/* Tampu's bulk data for C. Link with -ltampu_log, which has it too.
+/* Tampu's bulk data for C. Link with -ltampu_log, which also has the logger.
  *
  *     tampu_bulk_participant *me = tampu_bulk_join("CORR/CORRELATOR");
  *     tampu_bulk_sender *sender = tampu_bulk_sender_open(me, "correlator", "spectra", NULL, 0);
@@ -9,15 +9,15 @@
  *     tampu_bulk_sender_close(sender);
  *     tampu_bulk_leave(me);
  *
- * A sender gives a flow a parameter, data of any length, an end. Its receivers' callbacks are called with the parameter, then every
- * byte once and in order or word of which are lost, then the end: always, also when the sender dies. A handle is a stream with one
- * flow; who has several flows opens several handles.
+ * A transfer on a flow has a parameter, data of any length, and an end. The receivers' callbacks get the parameter, then every byte
+ * once and in order or a report of lost ranges, then the end. The end always comes, also when the sender dies. A handle is a stream
+ * with one flow; a program with several flows opens several handles.
  *
- * Strings are UTF-8 that ends with a zero; they are copied or used during the call only. Every function may be called in every
- * thread, but not in a signal handler; calls of one sender wait for each other. None unwinds, exits or aborts. What fails says so by
- * what it returns, NULL or -1, and tampu_bulk_last_error() tells why. A handle that is NULL does nothing and is told as a failure.
+ * Strings are UTF-8 with a zero at the end; they are copied or used during the call only. Every function may be called in every
+ * thread, but not in a signal handler; calls of one sender wait for each other. None unwinds, exits or aborts. A failure
+ * returns NULL or -1, and tampu_bulk_last_error() returns its reason. A NULL handle does nothing and counts as a failure.
  *
- * Structures may become longer with a later release, at their end. Who gives one to a function says how long it is, with sizeof. */
+ * A later release may add members at the end of a structure. The caller passes the structure's size with sizeof. */
 #ifndef TAMPU_BULK_H
 #define TAMPU_BULK_H
 
@@ -28,124 +28,127 @@
 extern "C" {
 #endif
 
-/* Who sends or receives. */
+/* A process that sends or receives. */
 typedef struct tampu_bulk_participant tampu_bulk_participant;
 /* The sending side of a flow. */
 typedef struct tampu_bulk_sender tampu_bulk_sender;
 /* The receiving side of a flow. */
 typedef struct tampu_bulk_receiver tampu_bulk_receiver;
 
-/* Why the last call in this thread that failed did so; "" if none has. Holds until the next failure of this thread. It is the same text
- * as tampu_log_last_error()'s. */
+/* Reason of the last failure in this thread; "" if there was none. Valid until the next failure in this thread. The text is the same as
+ * that of tampu_log_last_error(). */
 const char *tampu_bulk_last_error(void);
 
-/* ---- Who one is ---- */
+/* ---- Participants ---- */
 
-/* Joins the bus under a stable name, such as "CORR/CORRELATOR". The environment says the rest: TAMPU_DOMAIN, TAMPU_RUN_DIR,
- * TAMPU_HUB, TAMPU_KEY. NULL if that failed. */
+/* Joins the bus under a stable name, such as "CORR/CORRELATOR". The environment has the other settings: TAMPU_DOMAIN,
+ * TAMPU_RUN_DIR, TAMPU_HUB, TAMPU_KEY. NULL on failure. */
 tampu_bulk_participant *tampu_bulk_join(const char *source);
 
-/* Does without the bus: senders are told where receivers are. Both must be of one domain. NULL if that failed. */
+/* Makes a participant without the bus: a sender needs the addresses of its receivers. Both must be of one domain. NULL on
+ * failure. */
 tampu_bulk_participant *tampu_bulk_alone(const char *domain, const char *source);
 
-/* Ends a participant, which is not used any more. Senders and receivers that were opened with it go on, and hold its place on the bus.
- * NULL is no mistake. */
+/* Ends a participant, which must not be used afterwards. Senders and receivers opened with it continue, and keep its place on the
+ * bus. NULL is allowed. */
 void tampu_bulk_leave(tampu_bulk_participant *participant);
 
 /* ---- Sending ---- */
 
-/* Which way data goes. */
+/* Transport of the data. */
 enum {
-    /* To the group where there is one; shared memory where both are on one host; else TCP. */
+    /* The group if there is one; shared memory if both are on one host; otherwise TCP. */
     TAMPU_BULK_AUTO = 0,
     TAMPU_BULK_TCP = 1,
     TAMPU_BULK_SHM = 2,
     TAMPU_BULK_UDP = 3,
-    /* To the multicast group of the settings, once for all receivers; that is also what a group means without it. */
+    /* The multicast group of the settings, once for all receivers. AUTO with a group means the same. */
     TAMPU_BULK_MULTICAST = 4
 };
 
-/* How a flow is sent. What is 0 is as it is without settings. */
+/* Settings of a flow. A member of 0 has its default. */
 typedef struct tampu_bulk_send_settings {
-    /* Bytes that may be sent and not acknowledged: 32 MiB; at most 16 GiB. */
+    /* Most bytes sent and not acknowledged. Default 32 MiB, at most 16 GiB. */
     uint64_t window;
-    /* At most so many bytes a second; 0: no limit. */
+    /* Most bytes per second; 0: no limit. */
     double throttle;
-    /* How many receivers tampu_bulk_start wants: 1. */
+    /* Number of receivers that tampu_bulk_start waits for. Default 1. */
     uint32_t receivers;
-    /* How long it waits for them, ms: 5000. */
+    /* Longest wait for them, ms. Default 5000. */
     uint32_t connect_wait_ms;
     /* TAMPU_BULK_... */
     int32_t transport;
     /* 1: data has checksums. */
     int32_t checked;
-    /* A multicast group, "ADDRESS" or "ADDRESS:PORT" as in "239.255.7.1:4711": data goes to it once for all receivers. NULL or "": none. */
+    /* Multicast group, "ADDRESS" or "ADDRESS:PORT" as in "239.255.7.1:4711"; data is sent to it once for all receivers. NULL or
+     * "": none. */
     const char *group;
-    /* The address of this host's interface that it goes out at. NULL or "": 127.0.0.1, which no other host hears. */
+    /* Address of this host's interface for the group. NULL or "": 127.0.0.1, which reaches no other host. */
     const char *group_interface;
-    /* How many networks it may go through, 255 at most: 1. */
+    /* Number of networks that the data may pass, at most 255. Default 1. */
     uint32_t group_ttl;
-    /* 0. */
+    /* Must be 0. */
     uint32_t reserved;
 } tampu_bulk_send_settings;
 
-/* Opens a sender. `settings` may be NULL. It has no receivers yet. NULL if that failed. */
+/* Opens a sender without receivers. `settings` may be NULL. NULL on failure. */
 tampu_bulk_sender *tampu_bulk_sender_open(const tampu_bulk_participant *participant, const char *stream, const char *flow,
                                           const tampu_bulk_send_settings *settings, size_t size);
 
-/* Connects to a receiver at "host:port/token" (tampu_bulk_receiver_target), in the background, and again whenever the connection breaks.
- * 0: it will; -1: failed. */
+/* Connects to a receiver at "host:port/token" (tampu_bulk_receiver_target), in the background, and again whenever the connection
+ * breaks. 0: accepted; -1: failed. */
 int32_t tampu_bulk_sender_connect(const tampu_bulk_sender *sender, const char *target);
 
-/* Connects to all receivers of the stream and flow that announce themselves on the bus, now and later. 0: it will; -1: failed. */
+/* Connects to all present and later receivers of the stream and flow that announce themselves on the bus. 0: accepted; -1:
+ * failed. */
 int32_t tampu_bulk_sender_follow(const tampu_bulk_sender *sender);
 
-/* Waits at most so many milliseconds until so many receivers are connected. 1: they are; 0: not in time, and the last error tells why;
- * -1: failed. */
+/* Waits until this number of receivers is connected, at most `timeout_ms`. 1: connected; 0: timeout, and the last error has the
+ * reason; -1: failed. */
 int32_t tampu_bulk_sender_wait(const tampu_bulk_sender *sender, uint32_t receivers, uint32_t timeout_ms);
 
-/* Begins a transfer: waits for receivers, and until their callbacks have taken the parameter. The parameter may be any bytes that fit a
- * frame (256 KiB). 0: begun; -1: failed. */
+/* Begins a transfer: waits for receivers, and until their callbacks have taken the parameter. The parameter may be any bytes that
+ * fit a frame (256 KiB). 0: begun; -1: failed. */
 int32_t tampu_bulk_start(const tampu_bulk_sender *sender, const void *parameter, size_t length);
 
-/* Sends a copy of a block. Returns when the fastest receiver's socket or memory has taken it, and waits where the slowest is a window
- * behind. 0: sent; -1: failed, and the transfer is still to be ended with tampu_bulk_stop or tampu_bulk_reset. */
+/* Sends a copy of a block. Returns when the fastest receiver's socket or memory has taken it, and waits while the slowest is a
+ * window behind. 0: sent; -1: failed, and the caller must still end the transfer with tampu_bulk_stop or tampu_bulk_reset. */
 int32_t tampu_bulk_send(const tampu_bulk_sender *sender, const void *bytes, size_t length);
 
-/* How a transfer went. */
+/* Result of a transfer. */
 typedef struct tampu_bulk_report {
-    /* Its number in this life of the sender, from 1. */
+    /* Number of the transfer since the sender was opened, from 1. */
     uint64_t transfer;
     /* Bytes that were sent. */
     uint64_t bytes;
-    /* Bytes that the receiver with the most losses has lost, as far as known. */
+    /* Known losses in bytes of the receiver with the largest losses. */
     uint64_t lost_bytes;
-    /* From start to stop. */
+    /* Time from start to stop. */
     double seconds;
     /* Receivers that took part. */
     uint32_t receivers;
-    /* Those that have all of it. */
+    /* Receivers that have all of it. */
     uint32_t complete;
 } tampu_bulk_report;
 
-/* Ends the transfer: returns when every receiver's callback has had all data and the stop. `report` may be NULL. 1: all who took part
- * have all of it; 0: somebody has not, and the last error tells who and why; -1: failed. */
+/* Ends the transfer: returns when every receiver's callback has had all data and the stop. `report` may be NULL. 1: all receivers
+ * that took part have all of it; 0: some do not, and the last error names them and the reasons; -1: failed. */
 int32_t tampu_bulk_stop(const tampu_bulk_sender *sender, tampu_bulk_report *report, size_t size);
 
-/* Gives up what is under way. Always possible. 0: done; -1: failed. */
+/* Aborts the transfer under way. Always possible. 0: done; -1: failed. */
 int32_t tampu_bulk_reset(const tampu_bulk_sender *sender);
 
-/* Ends a sender, which is not used any more. What is under way is given up. NULL is no mistake. */
+/* Ends a sender, which must not be used afterwards. A transfer under way is aborted. NULL is allowed. */
 void tampu_bulk_sender_close(tampu_bulk_sender *sender);
 
 /* ---- Receiving ---- */
 
-/* A transfer begins. */
+/* Start of a transfer. */
 typedef struct tampu_bulk_transfer_start {
     uint64_t transfer;
-    /* Who sends it. */
+    /* Name of the sender. */
     const char *sender;
-    /* What the sender says about it; no zero stands behind it. */
+    /* Parameter given by the sender; not terminated by a zero. */
     const void *parameter;
     size_t length;
 } tampu_bulk_transfer_start;
@@ -153,66 +156,66 @@ typedef struct tampu_bulk_transfer_start {
 /* A piece of its data. */
 typedef struct tampu_bulk_piece {
     uint64_t transfer;
-    /* Where it lies in the transfer. */
+    /* Offset in the transfer, bytes. */
     uint64_t offset;
-    /* On one host they lie in the sender's memory. Where the sender did not wait for a receiver that was too slow they may change while they
-     * are looked at; that they did is then told as lost. */
+    /* On one host the bytes lie in the sender's memory. If the sender does not wait for a slow receiver, they may change during
+     * the call. Such bytes are then reported as lost. */
     const void *bytes;
     size_t length;
-    /* 1: a block of the sender's ends here. */
+    /* 1: a block of the sender ends here. */
     int32_t end_of_block;
 } tampu_bulk_piece;
 
-/* How it ended. */
+/* End of the transfer. */
 typedef struct tampu_bulk_end {
     uint64_t transfer;
-    /* Bytes that were handed over. */
+    /* Bytes delivered to the callbacks. */
     uint64_t bytes;
-    /* Where the data ended. */
+    /* End of the data, bytes from the start. */
     uint64_t offset;
-    /* Bytes that are missing, as far as known. */
+    /* Known number of missing bytes. */
     uint64_t lost_bytes;
     double seconds;
-    /* 1: the sender stopped it and nothing is missing. */
+    /* 1: the sender stopped the transfer and nothing is missing. */
     int32_t complete;
-    /* 1: the sender stopped it. 0: it gave it up, is gone, or began something else. */
+    /* 1: the sender stopped the transfer. 0: the sender aborted it, is gone, or began another one. */
     int32_t stopped;
 } tampu_bulk_end;
 
-/* Bytes that will not come. */
+/* A range of lost bytes. */
 typedef struct tampu_bulk_lost_range {
     uint64_t from;
-    /* The one after the last; UINT64_MAX: how many there were is not known. */
+    /* Offset behind the last byte; UINT64_MAX if unknown. */
     uint64_t to;
-    /* How many frames, where that is known. */
+    /* Number of frames, if known. */
     uint64_t frames;
-    /* The number of spec/bulk.md's table of causes, and in words. */
+    /* Number in the table of causes in spec/bulk.md, and its text. */
     int32_t cause;
     const char *why;
 } tampu_bulk_lost_range;
 
-/* Something that is wrong; the sender is told too. */
+/* A fault, which is also reported to the sender. */
 typedef struct tampu_bulk_fault_note {
-    /* The number of spec/bulk.md's table of faults. */
+    /* Number in the table of faults in spec/bulk.md. */
     int32_t kind;
-    /* How often in this transfer so far. */
+    /* Number of such faults in this transfer so far. */
     uint32_t count;
     const char *text;
 } tampu_bulk_fault_note;
 
-/* What a callback answers. */
+/* Answer of a callback. */
 enum {
     TAMPU_BULK_OK = 0,
-    /* It failed; what follows is still wanted. The sender is told, and `fault` is called; the transfer counts as complete all the same:
-     * nothing of it is missing. */
+    /* The callback failed but accepts more data. The sender gets a report, and `fault` is called. The transfer still counts as
+     * complete, because no data is missing. */
     TAMPU_BULK_FAILED = 1,
-    /* It wants no more data of this transfer. The stop is delivered all the same. */
+    /* The callback accepts no more data of this transfer. The stop is still delivered. */
     TAMPU_BULK_GIVE_UP = 2
 };
 
-/* What is to be done with what comes. A callback may be NULL: then nothing is. They are called one after another, in threads of the
- * library's, with `context` as it is given here; what their other argument points to is gone when they return. While one runs nothing
- * more is read, and in the end the sender waits. None may throw, longjmp or end its thread. */
+/* Callbacks of a receiver. A callback may be NULL. Threads of the library call them one after another with this `context`; the
+ * other argument is valid only during the call. While a callback runs, no further data is read, and finally the sender waits.
+ * Callbacks must not throw, longjmp or end their thread. */
 typedef struct tampu_bulk_handler {
     void *context;
     int32_t (*start)(void *context, const tampu_bulk_transfer_start *start);
@@ -222,25 +225,26 @@ typedef struct tampu_bulk_handler {
     void (*fault)(void *context, const tampu_bulk_fault_note *fault);
 } tampu_bulk_handler;
 
-/* In a callback that is about to answer with a failure: says why, for the sender. */
+/* Sets the reason of a failure for the sender. Called in a callback before it returns the failure. */
 void tampu_bulk_explain(const char *text);
 
-/* Opens a receiver; with a participant on the bus it is announced there. `listen` is an IP address and a port, "0.0.0.0:0"; NULL:
- * 127.0.0.1 and a free port. `announce` is the name or address that is given away, with or without a port; NULL: the one it listens
- * at. NULL if that failed. */
+/* Opens a receiver, and announces it if the participant is on the bus. `listen` is an IP address and a port, "0.0.0.0:0"; NULL:
+ * 127.0.0.1 and a free port. `announce` is the announced name or address, with or without a port; NULL: the same as `listen`.
+ * NULL on failure. */
 tampu_bulk_receiver *tampu_bulk_receiver_open(const tampu_bulk_participant *participant, const char *stream, const char *flow,
                                               const char *listen, const char *announce, const tampu_bulk_handler *handler, size_t size);
 
-/* Where senders reach it and what lets them in: "host:port/token". Holds until it is closed. NULL if that failed. */
+/* Address and token for senders: "host:port/token". Valid until the receiver is closed. NULL after a failure. */
 const char *tampu_bulk_receiver_target(const tampu_bulk_receiver *receiver);
 
-/* Takes a receiver back from the bus, and waits at most so many milliseconds until no sender is connected. Before closing one that has all it
- * wanted: else its sender may not hear that the last stop was taken. 1: none is connected; 0: somebody is; -1: failed. */
+/* Withdraws a receiver from the bus, and waits until no sender is connected, at most `timeout_ms`. Call this before closing a
+ * receiver that is done: otherwise its sender may miss the acknowledgement of the last stop. 1: no sender is connected; 0:
+ * timeout; -1: failed. */
 int32_t tampu_bulk_receiver_part(const tampu_bulk_receiver *receiver, uint32_t timeout_ms);
 
-/* Ends a receiver, which is not used any more. A transfer under way is told as ended, but where a callback takes longer than 2 s. Waits
- * until running callbacks have returned: after it none is called, and the context may be freed. 0: closed; -1: failed: a callback
- * called this. NULL is no mistake. */
+/* Ends a receiver, which must not be used afterwards. The end of a transfer under way is reported unless a callback takes longer
+ * than 2 s. Waits until running callbacks have returned: afterwards none is called, and the context may be freed. 0: closed; -1:
+ * failed, because a callback called this. NULL is allowed. */
 int32_t tampu_bulk_receiver_close(tampu_bulk_receiver *receiver);
 
 #ifdef __cplusplus

@@ -1,21 +1,21 @@
-// Tampu's logger for C++17. This header and -ltampu_log are all it takes.
+// Tampu's logger for C++17. A program needs this header and -ltampu_log.
 //
 //     tampu::Logger logger("CONTROL/DV01");
 //     TAMPU_INFO(logger, "az {:.3f} el {:.3f} of {}", az, el, name, TAMPU_DATA("scan", 7));
 //
-// The text is what fmt and std::format give for it, and is made elsewhere: a call stores its arguments as they are, in this
-// thread's ring in shared memory, in the layout of spec/log-call.md. It allocates nothing and never waits for the network; what
-// was stored survives the process. A disabled level costs one relaxed load and a branch, and its arguments are not evaluated.
-// That fields and arguments are as many is checked when the program is compiled.
+// The text has the syntax of fmt and std::format, and is formatted elsewhere. A call stores its arguments unformatted in this
+// thread's ring in shared memory, in the layout of spec/log-call.md. It allocates nothing and never waits for the network; a
+// stored record survives the process. A disabled level costs one relaxed load and a branch, and its arguments are not
+// evaluated. The compiler checks that the numbers of fields and arguments are equal.
 //
-// Stored as they are: bool, char, integers up to 128 bits, float, double (long double as double), texts (const char *, char
-// arrays, std::string, std::string_view and what converts to it), const void *, enumerations, and std::optional of these, which
-// shows "None" where there is nothing. Everything else is shown by its operator<<, or as LoggedAs says, at the call.
+// Stored unformatted: bool, char, integers up to 128 bits, float, double (long double as double), texts (const char *, char
+// arrays, std::string, std::string_view and types that convert to it), const void *, enumerations, and std::optional of these,
+// which shows "None" if it is empty. Any other type is formatted at the call, by its operator<< or by LoggedAs.
 //
-// TAMPU_DATA(name, value), at the end, travels beside the text and can be searched for by its name, which is a literal.
+// TAMPU_DATA(name, value), at the end, adds a value beside the text, which can be searched for by its name, a literal.
 //
-// Not known, and refused by the compiler: widths and precisions taken from arguments, fields with names, arguments that no field
-// shows. Not shown as fmt does: {:a} and {:p}.
+// Rejected by the compiler: widths and precisions from arguments, named fields, and arguments without a field. {:a} and {:p} are
+// shown differently than in fmt.
 #ifndef TAMPU_LOG_HPP
 #define TAMPU_LOG_HPP
 
@@ -41,7 +41,7 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "arguments are stored a
 
 namespace tampu {
 
-// How grave a record is: ACS's ten levels with ACS's numbers. Off is a threshold only.
+// Levels of records: ACS's ten levels with ACS's numbers. Off is a threshold only.
 enum class Level : std::uint8_t {
     Trace = TAMPU_LOG_TRACE,
     Delouse = TAMPU_LOG_DELOUSE,
@@ -56,16 +56,16 @@ enum class Level : std::uint8_t {
     Off = TAMPU_LOG_OFF,
 };
 
-// What could not be done, in the words of tampu_log_last_error().
+// A failure, with the text of tampu_log_last_error().
 struct Failure : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-// A named logger, or one derived from it. The process's last one waits, when it is destroyed, until what was logged has gone out
-// (at most 2 s). A moved-from logger takes nothing.
+// A named logger, or one derived from it. When the process's last logger is destroyed, it waits until its records are sent (at most
+// 2 s). A moved-from logger discards all records.
 class Logger {
 public:
-    // Begins the logging of this process; once a process. The environment says the rest (tampu_log_open). Throws Failure.
+    // Begins the logging of this process; once a process. The environment has the other settings (tampu_log_open). Throws Failure.
     explicit Logger(const char *source) : Logger(tampu_log_open(source)) {}
     explicit Logger(const std::string &source) : Logger(source.c_str()) {}
 
@@ -77,11 +77,11 @@ public:
     }
     ~Logger() { tampu_log_close(handle_); }
 
-    // One of this name, with levels of its own; the other fields are kept.
+    // A logger of this name, with levels of its own; the other fields are kept.
     Logger named(const std::string &name) const { return Logger(tampu_log_named(handle_, name.c_str())); }
-    // The same logger speaking for a component.
+    // The same logger for a component.
     Logger for_object(const std::string &object) const { return Logger(tampu_log_for_object(handle_, object.c_str())); }
-    // The same logger speaking to these audiences only; to everybody if there are none.
+    // The same logger for these audiences only; without audiences for everybody.
     Logger for_audiences(const std::vector<std::string> &audiences) const {
         std::vector<const char *> strings;
         for (const std::string &audience : audiences) {
@@ -103,36 +103,36 @@ public:
         return Logger(tampu_log_in_stack(handle_, stack.c_str(), depth));
     }
 
-    // Whether a record of this level would go anywhere.
+    // Returns true if a record of this level has a receiver.
     bool enabled(Level level) const noexcept {
         return static_cast<std::uint8_t>(level) >= __atomic_load_n(threshold_, __ATOMIC_RELAXED);
     }
-    // From which level on records of this name are published.
+    // Sets the lowest level to publish for this name.
     void set_level(Level from) const { check(tampu_log_set_level(handle_, static_cast<std::int32_t>(from)) == 0); }
-    // From which level on they are also printed on standard error.
+    // Sets the lowest level to print on standard error.
     void set_local_level(Level from) const { check(tampu_log_set_local_level(handle_, static_cast<std::int32_t>(from)) == 0); }
 
-    // Waits until everything logged before has reached everybody who is there; false if that takes longer.
+    // Waits until everything logged before has reached every receiver; false after the timeout.
     bool flush(std::uint32_t timeout_ms) const noexcept { return tampu_log_flush(handle_, timeout_ms) == 1; }
-    // Waits until a collector has committed everything published before; false if that takes longer.
+    // Waits until a collector has committed everything published before; false after the timeout.
     bool flush_to_archive(std::uint32_t timeout_ms) const noexcept {
         return tampu_log_flush_to_archive(handle_, timeout_ms) == 1;
     }
-    // Whether what is logged survives the process; it does not where the run-time directory cannot be used.
+    // Returns true if logged records survive the process; they do not if the run-time directory cannot be used.
     bool survives() const noexcept { return tampu_log_survives(handle_) == 1; }
-    // How many records this process has lost so far.
+    // Number of records that this process has lost so far.
     std::uint64_t dropped() const noexcept { return tampu_log_dropped(handle_); }
 
-    // What all loggers of this process have done so far.
+    // Statistics of all loggers of this process.
     tampu_log_statistics statistics() const {
         tampu_log_statistics found{};
         check(tampu_log_stats(handle_, &found, sizeof found) == 0);
         return found;
     }
 
-    // For the functions of tampu_log.h; it stays this logger's.
+    // The handle for the functions of tampu_log.h; it still belongs to this logger.
     const tampu_logger *handle() const noexcept { return handle_; }
-    // What is the same in all its records.
+    // Values common to all its records.
     const tampu_log_front &front() const noexcept { return front_; }
 
 private:
@@ -141,7 +141,7 @@ private:
         tampu_log_front_of(handle, TAMPU_LOG_FRONT_ABI, &front_);
     }
 
-    // No thread's words say this.
+    // No thread has this pool.
     static constexpr tampu_log_front NO_FRONT{UINT64_MAX, 0, 0, 0, 0};
 
     static void check(bool good) {
@@ -170,14 +170,14 @@ struct IsStreamed<T, std::void_t<decltype(std::declval<std::ostream &>() << std:
 
 } // namespace detail
 
-// What stands for a value of a type of your own. Specialise it with a function `of` that gives something that is stored as it is:
+// Replacement for a value of a type of your own. Specialise it with a function `of` that returns a value of a type listed above:
 //
 //     template <> struct tampu::LoggedAs<Angle> {
 //         static double of(const Angle &angle) { return angle.degrees(); }
 //     };
 //
-// A text that it gives as std::string is kept during the call; other texts must outlive it. As it is here it gives what
-// operator<< writes, which takes memory from the heap.
+// A text returned as std::string is kept during the call; other texts must outlive the call. The default returns the output of
+// operator<<, which allocates memory.
 template <typename T, typename = void> struct LoggedAs : detail::Unspecialised {
     static std::string of(const T &value) {
         static_assert(detail::IsStreamed<T>::value, "give this type an operator<<, or specialise tampu::LoggedAs for it");
@@ -192,11 +192,11 @@ namespace detail {
 // Kinds of values, as in spec/log-call.md.
 enum Tag : std::uint8_t { BOOL = 1, CHAR = 2, UNSIGNED = 3, SIGNED = 8, F32 = 13, F64 = 14, STR = 15, OPTIONAL = 0x80 };
 
-// Most bytes that are kept of one text.
+// Most bytes stored of one text.
 constexpr std::size_t TEXT_MAX = 65536;
 constexpr std::size_t ARGUMENTS_MAX = 64;
 
-// A value of so many bytes.
+// A value of fixed size.
 template <std::uint8_t Kind, typename Bits> struct Fixed {
     static constexpr std::uint8_t tag = Kind;
     static constexpr std::size_t fixed = sizeof(Bits);
@@ -208,7 +208,7 @@ template <std::uint8_t Kind, typename Bits> struct Fixed {
     }
 };
 
-// Copies a text; a short one without a call: the pieces overlap.
+// Copies a text; a short one in overlapping pieces, without a call.
 inline void copy_text(unsigned char *out, const char *data, std::size_t length) noexcept {
     if (length > 16) {
         std::memcpy(out, data, length);
@@ -219,14 +219,14 @@ inline void copy_text(unsigned char *out, const char *data, std::size_t length) 
         std::memcpy(out, data, 4);
         std::memcpy(out + length - 4, data + length - 4, 4);
     } else if (length > 0) {
-        // An empty text may have no address.
+        // Here the length is known not to be 0; an empty text may have no address.
         out[0] = static_cast<unsigned char>(data[0]);
         out[length / 2] = static_cast<unsigned char>(data[length / 2]);
         out[length - 1] = static_cast<unsigned char>(data[length - 1]);
     }
 }
 
-// A text that somebody else keeps.
+// A text that outlives the call.
 struct Text {
     static constexpr std::uint8_t tag = STR;
     static constexpr std::size_t fixed = 4;
@@ -237,13 +237,13 @@ struct Text {
         constexpr std::size_t most = std::numeric_limits<std::uint32_t>::max();
         const auto told = static_cast<std::uint32_t>(length < most ? length : most);
         std::memcpy(out, &told, sizeof told);
-        // Nothing is copied from where there is nothing: data may be null then.
+        // Without bytes nothing is copied: data may be null then.
         copy_text(out + sizeof told, data, varying());
         return out + sizeof told + varying();
     }
 };
 
-// A text that the call keeps.
+// A text owned by the call.
 struct OwnText {
     static constexpr std::uint8_t tag = STR;
     static constexpr std::size_t fixed = 4;
@@ -289,10 +289,10 @@ template <typename Captured> struct Maybe {
 template <typename T> struct IsOptional : std::false_type {};
 template <typename T> struct IsOptional<std::optional<T>> : std::true_type {};
 
-// A value that travels beside the text; its name is what a function of no arguments, whose type is the call's own, gives.
+// A named value beside the text. The name is the result of a function without arguments, whose type is unique to the call.
 template <typename NameOf, typename T> struct Named {
     const T &value;
-    // For the compiler's eyes: the name is asked of a function without state.
+    // Only for the compiler: the name comes from a function without state.
     NameOf name;
 };
 template <typename NameOf, typename T> Named<NameOf, T> named(NameOf name, const T &value) { return {value, name}; }
@@ -308,7 +308,7 @@ template <typename T> constexpr bool IS_INTEGER = std::is_integral_v<T> || std::
 template <typename T> constexpr bool IS_INTEGER = std::is_integral_v<T>;
 #endif
 
-// The tags of integers stand in the order of their sizes.
+// The tags of integers are in the order of their sizes.
 constexpr std::uint8_t size_class(std::size_t size) { return size == 1 ? 0 : size == 2 ? 1 : size == 4 ? 2 : size == 8 ? 3 : 4; }
 
 template <typename T> using Integer = Fixed<(T(-1) < T(0) ? SIGNED : UNSIGNED) + size_class(sizeof(T)), T>;
@@ -322,7 +322,7 @@ template <typename T> auto capture(const T &value) {
     } else if constexpr (std::is_same_v<Plain, bool>) {
         return Fixed<BOOL, std::uint8_t>{static_cast<std::uint8_t>(value)};
     } else if constexpr (std::is_same_v<Plain, char>) {
-        // What is no character by itself, but a part of one.
+        // A part of a UTF-8 character is not a character itself.
         const auto byte = static_cast<unsigned char>(value);
         return Fixed<CHAR, std::uint32_t>{byte < 0x80 ? std::uint32_t{byte} : std::uint32_t{0xFFFD}};
     } else if constexpr (std::is_same_v<Plain, char32_t> || std::is_same_v<Plain, wchar_t>) {
@@ -363,7 +363,7 @@ template <typename T> auto capture(const T &value) {
 
 constexpr int BAD_TEXT = -1;
 
-// How many arguments a format text shows; BAD_TEXT if it is none. Types and precisions are left to whoever parses it in full.
+// Number of arguments that a format text shows; BAD_TEXT for an invalid text. The complete parser checks types and precisions.
 constexpr int fields(std::string_view text) {
     int next = 0, most = 0, explicit_numbers = -1;
     for (std::size_t at = 0; at < text.size(); ++at) {
@@ -394,7 +394,7 @@ constexpr int fields(std::string_view text) {
         explicit_numbers = number >= 0;
         next = (number >= 0 ? number : next) + 1;
         most = next > most ? next : most;
-        // A brace can be the fill, and then stands before its alignment.
+        // A brace can be the fill character; it then stands before its alignment.
         if (at + 2 < text.size() && text[at] == ':' && (text[at + 2] == '<' || text[at + 2] == '^' || text[at + 2] == '>')) {
             at += 2;
         }
@@ -411,7 +411,7 @@ constexpr int fields(std::string_view text) {
     return most;
 }
 
-// Where a statement stands and what it says.
+// Place and text of a statement.
 struct Place {
     Level level;
     const char *file;
@@ -430,14 +430,14 @@ template <typename... Arguments> constexpr bool names_are_last() {
 template <typename T> void add_name(const char **&, const T &) {}
 template <typename NameOf, typename T> void add_name(const char **&names, const Named<NameOf, T> &value) { *names++ = value.name(); }
 
-// A statement of the program, once it has been called.
+// A statement of the program after its first call.
 struct Known {
     std::atomic<const tampu_log_statement *> statement{nullptr};
-    // Its number in records, with the page of the logger whose records have it above.
+    // The low half is its number in records; the high half is the page of the logger with this number.
     std::atomic<std::uint64_t> number{0};
 };
 
-// Makes the statement when it is first called. Two threads may do so at once; one of the two is used then.
+// Makes the statement at its first call. If two threads do so at once, one of the two results is used.
 template <typename... Arguments>
 [[gnu::cold, gnu::noinline]] void define(Known &known, const Place &place, const char *routine, const Arguments &...arguments) {
     const char *names[names_of<Arguments...>() + 1] = {};
@@ -467,7 +467,7 @@ inline void write_payload(unsigned char *out, const Captured &...captured) noexc
     }
 }
 
-// The processor's counter, and a hint that this memory is soon written to: the other side has read it a round ago.
+// The processor's counter, and a hint that this memory is written to soon: the other side has read it one round ago.
 #if defined(__x86_64__)
 #define TAMPU_DETAIL_FRONT 1
 inline std::uint64_t ticks() noexcept { return __builtin_ia32_rdtsc(); }
@@ -485,20 +485,20 @@ inline void fetch_ahead(const unsigned char *) noexcept {}
 #endif
 
 #if TAMPU_DETAIL_FRONT
-// How thread-local variables are reached: without a call, also in a library that is loaded later. One that cannot have it so
-// (a C library without room for such variables) defines this as global-dynamic.
+// Model of thread-local variables: no call, even in a library that is loaded later. If the C library has no room for such
+// variables, define this as global-dynamic.
 #ifndef TAMPU_LOG_TLS_MODEL
 #define TAMPU_LOG_TLS_MODEL "initial-exec"
 #endif
 
 inline constexpr tampu_log_thread NOWHERE{0, nullptr};
-// This thread's words, from its first call on.
+// This thread's words, valid from its first call on.
 inline thread_local const tampu_log_thread *here __attribute__((tls_model(TAMPU_LOG_TLS_MODEL))) = &NOWHERE;
 
 constexpr std::size_t PREFETCHED = 512;
 
-// Writes the record of a call into the ring that this thread used last, if it is the logger's and has room. The captured values
-// run nothing of anybody else while they are written.
+// Writes the record of a call into the ring that this thread used last, if the ring is the logger's and has room. Writing the
+// captured values runs no user code.
 template <typename... Captured>
 inline bool store(const tampu_log_front &front, std::uint32_t site, std::size_t length, const Captured &...captured) noexcept {
     const tampu_log_thread *words = here;
@@ -525,8 +525,8 @@ inline bool store(const tampu_log_front &front, std::uint32_t site, std::size_t 
 }
 #endif
 
-// Stores a call by way of the library: the first of a statement, of a thread, and whenever there is something to look at, be it
-// that a quarter of the ring has been written.
+// Stores a call through the library. This path is for the first call of a statement or thread, and for any event such as a quarter
+// of the ring being written.
 template <typename... Captured>
 [[gnu::cold, gnu::noinline]] void store_slowly(const Logger &logger, Known &known, std::size_t length,
                                                const Captured &...captured) noexcept {
@@ -570,7 +570,7 @@ inline void store_call(const Logger &logger, Known &known, const Place &place, M
     store_slowly(logger, known, length, captured...);
 }
 
-// One call. `PlaceOf` is a function without state whose type is the statement's own, so the variable in here is too.
+// One call. `PlaceOf` is a stateless function whose type is unique to the statement, and so is the static variable in here.
 template <typename PlaceOf, typename... Arguments>
 inline void record(const Logger &logger, PlaceOf place_of, const char *routine, const char *, const Arguments &...arguments) {
     static constexpr Place place = place_of();
@@ -589,7 +589,7 @@ inline void record(const Logger &logger, PlaceOf place_of, const char *routine, 
 
 #define TAMPU_DETAIL_FIRST(first, ...) first
 
-// A value that travels beside the text, under a name that is a literal.
+// A value beside the text, under a name that is a literal.
 #define TAMPU_DATA(name, value) ::tampu::detail::named([] { return "" name; }, value)
 
 // TAMPU_LOG(level, logger, text, arguments...): the level is a constant, the text a literal.
@@ -606,23 +606,23 @@ inline void record(const Logger &logger, PlaceOf place_of, const char *routine, 
         }                                                                                                                      \
     } while (false)
 
-// Entering and leaving functions.
+// Entries to and exits from functions.
 #define TAMPU_TRACE(logger, ...) TAMPU_LOG(::tampu::Level::Trace, logger, __VA_ARGS__)
-// More than anybody wants while nothing is wrong.
+// More details than needed while nothing is wrong.
 #define TAMPU_DELOUSE(logger, ...) TAMPU_LOG(::tampu::Level::Delouse, logger, __VA_ARGS__)
-// What a developer looks at.
+// Details for developers.
 #define TAMPU_DEBUG(logger, ...) TAMPU_LOG(::tampu::Level::Debug, logger, __VA_ARGS__)
-// What is going on.
+// Normal operation.
 #define TAMPU_INFO(logger, ...) TAMPU_LOG(::tampu::Level::Info, logger, __VA_ARGS__)
-// Normal, and worth noticing.
+// Normal, but worth noticing.
 #define TAMPU_NOTICE(logger, ...) TAMPU_LOG(::tampu::Level::Notice, logger, __VA_ARGS__)
 // Not an error, but it may become one.
 #define TAMPU_WARNING(logger, ...) TAMPU_LOG(::tampu::Level::Warning, logger, __VA_ARGS__)
-// Something did not work.
+// An operation failed.
 #define TAMPU_ERROR(logger, ...) TAMPU_LOG(::tampu::Level::Error, logger, __VA_ARGS__)
-// Something important does not work any more.
+// An important part has stopped working.
 #define TAMPU_CRITICAL(logger, ...) TAMPU_LOG(::tampu::Level::Critical, logger, __VA_ARGS__)
-// Somebody must act.
+// An operator must act.
 #define TAMPU_ALERT(logger, ...) TAMPU_LOG(::tampu::Level::Alert, logger, __VA_ARGS__)
 // The system is unusable.
 #define TAMPU_EMERGENCY(logger, ...) TAMPU_LOG(::tampu::Level::Emergency, logger, __VA_ARGS__)

@@ -1,12 +1,12 @@
-// A sink that brings what a program logs through spdlog into Tampu's log.
+// A sink that writes the records of spdlog into Tampu's log.
 //
 //     auto sink = std::make_shared<tampu::spdlog_sink>(tampu::Logger("CONTROL/DV01"));
 //     spdlog::set_default_logger(std::make_shared<spdlog::logger>("", sink));
 //
 // A record's text is spdlog's, without its pattern: time, level, logger, thread and place are fields here. Loggers of spdlog with
-// a name become loggers of that name, with levels of their own. The place is there where spdlog has it: with the macros
-// SPDLOG_INFO(...). An asynchronous logger of spdlog is not needed (a call is a copy into shared memory) and would tell the time
-// and the thread of its worker.
+// a name become loggers of that name, with levels of their own. The place is known if spdlog has it: with the macros
+// SPDLOG_INFO(...). Do not use an asynchronous logger of spdlog: a call here is only a copy into shared memory, and the records of
+// such a logger would have the time and the thread of its worker.
 #ifndef TAMPU_SPDLOG_SINK_H
 #define TAMPU_SPDLOG_SINK_H
 
@@ -23,7 +23,7 @@
 
 namespace tampu {
 
-// How long spdlog's flush() waits, in milliseconds.
+// Longest wait of spdlog's flush(), in milliseconds.
 constexpr std::uint32_t SPDLOG_FLUSH_MS = 1000;
 
 template <typename Mutex> class basic_spdlog_sink final : public spdlog::sinks::base_sink<Mutex> {
@@ -38,7 +38,7 @@ protected:
                               message.payload.size());
     }
 
-    // Errors are no part of it: what has not gone out yet is in the ring, and goes out.
+    // Errors are ignored: unsent records are in the ring and are sent later.
     void flush_() override { logger_.flush(SPDLOG_FLUSH_MS); }
 
 private:
@@ -73,7 +73,7 @@ private:
 
 // For programs with threads.
 using spdlog_sink = basic_spdlog_sink<std::mutex>;
-// For a logger that only one thread uses.
+// For a logger used by only one thread.
 using spdlog_sink_st = basic_spdlog_sink<spdlog::details::null_mutex>;
 
 } // namespace tampu

@@ -1,9 +1,11 @@
-//! Bulk data for C: senders and receivers, whose contract is `include/tampu_bulk.h`.
+//! Bulk data for C: senders and receivers. The contract is `include/tampu_bulk.h`.
 //!
-//! A handle is a stream with one flow: several flows are several handles, which find each other by the flow's name.
+//! A handle is a stream with one flow. Several flows need several handles; a sender and a receiver find each other by
+//! the flow's name.
 //!
-//! Decision: in the logger's library, because that has the bus and its engine already, and a process that links two libraries of ours
-//! would have both twice. What fails is told as there ([`crate::failure`]).
+//! Decision: these functions are in the logger's library, because that library already contains the bus and its engine.
+//! A process that links two such libraries would contain both twice. Failures are reported as in the logger
+//! ([`crate::failure`]).
 
 use std::{ffi::c_char, ptr};
 
@@ -16,7 +18,7 @@ pub mod participant;
 pub mod receiver;
 pub mod sender;
 
-/// A stream's or a flow's name.
+/// Converts the name of a stream or a flow.
 ///
 /// # Safety
 /// `name` is NULL or a C string.
@@ -28,17 +30,17 @@ unsafe fn name(name: *const c_char, what: &'static str) -> Result<Name, Failure>
     Ok(Name::new(unsafe { string::text(name) })?)
 }
 
-/// A structure that C gives, of which it knows `size` bytes: as many as the first release had, or more. What it does not know is zero.
+/// Copies a structure of C's with `size` bytes: as many as the first release had, or more. Missing fields are zero.
 ///
 /// # Safety
-/// `given` is NULL or has `size` bytes. All bytes zero are a `T`, and so are C's.
+/// `given` is NULL or has `size` bytes. `T` is valid with all bytes zero and with C's bytes.
 unsafe fn given<T: Copy>(given: *const T, size: usize, first: usize) -> Result<Option<T>, Failure> {
     if given.is_null() {
         return Ok(None);
     }
-    // Half a field would be worse than none.
+    // A part of a field would be invalid.
     if size < first || !size.is_multiple_of(align_of::<T>()) {
-        return Err(Failure::Odd { what: "the structure's size", value: size.to_string(), possible: "say it with sizeof" });
+        return Err(Failure::Odd { what: "the structure's size", value: size.to_string(), possible: "pass sizeof" });
     }
     let mut whole = std::mem::MaybeUninit::<T>::zeroed();
     // SAFETY: by the caller, and no more than `whole` has.
@@ -48,7 +50,7 @@ unsafe fn given<T: Copy>(given: *const T, size: usize, first: usize) -> Result<O
     }
 }
 
-/// Fills in a structure of C's, of which it knows `size` bytes. What we do not know of is 0.
+/// Fills in a structure of C's with `size` bytes. Fields that this library does not define are 0.
 ///
 /// # Safety
 /// `place` is NULL or has room for `size` bytes. `T` has numbers only, and no bytes between them.
@@ -63,7 +65,7 @@ unsafe fn tell<T: Copy>(told: &T, place: *mut T, size: usize) {
     }
 }
 
-/// A text that may be left out: NULL and "" are none.
+/// Converts an optional text: NULL and "" count as absent.
 ///
 /// # Safety
 /// `text` is NULL or a C string.

@@ -1,4 +1,4 @@
-//! Loggers made from loggers: each a handle of its own, closed by itself, in any order.
+//! Derived loggers: each is a handle of its own, and handles may be closed in any order.
 
 use std::ffi::c_char;
 
@@ -17,17 +17,17 @@ unsafe fn derived(handle: *const Handle, make: impl FnOnce(&Logger) -> Result<Lo
     guarded(std::ptr::null_mut(), || Ok(Handle::give(make(unsafe { logger(handle) }?)?)))
 }
 
-/// A logger of this name, with levels of its own.
+/// Returns a logger of this name, with levels of its own.
 ///
 /// # Safety
-/// `handle` is NULL or open, `name` NULL or a C string. So it is of the other functions here.
+/// `handle` is NULL or open, `name` NULL or a C string. The same holds for the other functions here.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tampu_log_named(handle: *const Handle, name: *const c_char) -> *mut Handle {
     // SAFETY: by the caller; so in all functions below.
     unsafe { derived(handle, |logger| Ok(logger.named(&string::text(name)))) }
 }
 
-/// The same logger speaking for a component.
+/// Returns the same logger with records about a component.
 ///
 /// # Safety
 /// As above.
@@ -37,7 +37,7 @@ pub unsafe extern "C" fn tampu_log_for_object(handle: *const Handle, object: *co
     unsafe { derived(handle, |logger| Ok(logger.for_object(&string::text(object)))) }
 }
 
-/// The same logger speaking to these audiences only.
+/// Returns the same logger with records for these audiences only.
 ///
 /// # Safety
 /// As above; `audiences` is NULL where `count` is 0, or `count` C strings.
@@ -58,7 +58,7 @@ pub unsafe extern "C" fn tampu_log_for_audiences(
     unsafe { derived(handle, make) }
 }
 
-/// The same logger in a context.
+/// Returns the same logger in a context.
 ///
 /// # Safety
 /// As above.
@@ -68,7 +68,7 @@ pub unsafe extern "C" fn tampu_log_in_context(handle: *const Handle, context: *c
     unsafe { derived(handle, |logger| Ok(logger.in_context(&string::text(context)))) }
 }
 
-/// The same logger for an antenna of an array.
+/// Returns the same logger for an antenna of an array.
 ///
 /// # Safety
 /// As above.
@@ -82,7 +82,7 @@ pub unsafe extern "C" fn tampu_log_for_antenna(
     unsafe { derived(handle, |logger| Ok(logger.for_antenna(&string::text(antenna), &string::text(array)))) }
 }
 
-/// The same logger within an error chain, at this depth.
+/// Returns the same logger within an error chain, at this depth.
 ///
 /// # Safety
 /// As above.
@@ -92,7 +92,7 @@ pub unsafe extern "C" fn tampu_log_in_stack(handle: *const Handle, stack: *const
     unsafe { derived(handle, |logger| Ok(logger.in_stack(&string::text(stack), depth))) }
 }
 
-/// The same logger during a run or observation.
+/// Returns the same logger during a run or observation.
 ///
 /// # Safety
 /// As above.

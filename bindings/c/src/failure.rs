@@ -1,7 +1,7 @@
-//! How a failure is told in C: by the value a function returns, and a text that its thread can ask for.
+//! Failures in C: a function returns a value for the failure, and its thread can read the text of the last one.
 //!
-//! Decision: a text for each thread, as `dlerror` has it. Rejected: codes (there would be one for each text, and somebody has to
-//! read them at night), and a parameter for the text in every function.
+//! Decision: a text for each thread, as `dlerror` has it. Rejected: codes, because each text would need one and an
+//! operator would have to look it up. Also rejected: a parameter for the text in every function.
 
 use std::{
     cell::RefCell,
@@ -10,11 +10,11 @@ use std::{
 };
 
 use tampu_bulk::{directory::AnnounceError, group::BadGroup, name::BadBulkName, sender::SendError, target::BadTarget};
-use tampu_bus::{BusError, engine::zenoh::config::BadEnvironment};
+use tampu_bus::{BusError, connect::BadEnvironment};
 use tampu_log::logger::{BadSettings, OpenError};
 use tampu_types::identity::BadName;
 
-/// Why a function did not do what it was asked for.
+/// Reason for which a function failed.
 #[derive(Debug, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum Failure {
@@ -26,7 +26,7 @@ pub enum Failure {
     Settings(#[from] BadSettings),
     #[error(transparent)]
     Open(#[from] OpenError),
-    #[error("{0} is no level: they are 1 to 11 without 7, and 99 is off for a threshold")]
+    #[error("{0} is not a level: they are 1 to 11 without 7, and 99 is off for a threshold")]
     Level(i32),
     #[error("a log statement of {names} names has only {arguments} arguments, and 64 at most are possible")]
     Arguments { arguments: usize, names: usize },
@@ -50,13 +50,13 @@ pub enum Failure {
     Announce(#[from] AnnounceError),
     #[error(transparent)]
     Send(#[from] SendError),
-    #[error("{what}: {value} is not possible; {possible}")]
+    #[error("{what}: invalid value '{value}'; {possible}")]
     Odd { what: &'static str, value: String, possible: &'static str },
     #[error("the participant '{0}' is not on the bus: it was made with tampu_bulk_alone")]
     Alone(String),
     #[error("this waits for callbacks, so none of them may call it")]
     InCallback,
-    /// A mistake of ours, which must not reach the caller's stack.
+    /// A bug in this library. The panic must not reach the caller's stack.
     #[error("the library has a bug: {0}")]
     Panic(String),
 }
@@ -67,11 +67,11 @@ thread_local! {
 
 fn remember(text: String) {
     let text = CString::new(text.replace('\0', "\u{fffd}")).unwrap_or_default();
-    // In the destructors of a thread that ends there may be no place for it any more.
+    // In the destructors of an ending thread the variable may be gone.
     let _ = LAST.try_with(|last| last.try_borrow_mut().map(|mut last| *last = text));
 }
 
-/// Does what a function of the header is for. Whatever goes wrong becomes `otherwise` and this thread's last error.
+/// Runs a function of the header. An error or a panic becomes `otherwise` and this thread's last error.
 #[inline(always)]
 pub fn guarded<T>(otherwise: T, body: impl FnOnce() -> Result<T, Failure>) -> T {
     match catch_unwind(AssertUnwindSafe(body)) {
@@ -84,24 +84,24 @@ pub fn guarded<T>(otherwise: T, body: impl FnOnce() -> Result<T, Failure>) -> T 
             let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
             let text = text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
             remember(Failure::Panic(text).to_string());
-            // Dropping what was thrown could throw again.
+            // Dropping the panic's value could panic again.
             std::mem::forget(panic);
             otherwise
         }
     }
 }
 
-/// Remembers something that went wrong without keeping the function from its work.
+/// Stores the text of a problem that does not make the function fail.
 pub fn mention(what: impl std::fmt::Display) {
     remember(what.to_string());
 }
 
-/// What last failed in this thread; empty if nothing has.
+/// Returns the text of the last failure in this thread, or an empty text.
 pub fn last_error() -> *const c_char {
     LAST.try_with(|last| last.try_borrow().map_or(c"".as_ptr(), |last| last.as_ptr())).unwrap_or(c"".as_ptr())
 }
 
-/// The same for C.
+/// Returns the text of the last failure to C.
 #[unsafe(no_mangle)]
 pub extern "C" fn tampu_log_last_error() -> *const c_char {
     last_error()

@@ -1,10 +1,10 @@
-//! What the header of C++ needs to write a call's record without a call into this library.
+//! Values with which the C++ header writes a call's record without a call into this library.
 //!
-//! Decision: the library tells once a logger what does not change (which ring is meant, the numbers that stand in the record), and
-//! once a thread where its words are; the layout of both has a number, and a header that asks for another one than this library has
-//! is told that there is none, and goes through `tampu_log_claim`.
+//! Decision: for each logger, the library passes the constant values once: its rings, and the numbers in each record.
+//! For each thread it passes the address of the thread's words once. The layout of both has a version number. A header
+//! that requests another version than the library's gets nothing, and uses `tampu_log_claim`.
 
-use tampu_ring::{Current, FRONT_ABI};
+use tampu_ring::{CurrentRing, FFI_ABI};
 use tampu_text::Statement;
 
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
     handle::{Handle, logger},
 };
 
-/// `tampu_log_front`: what is the same in all calls of a logger.
+/// `tampu_log_front`: the values that are the same in all calls of a logger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 #[allow(missing_docs)]
@@ -25,11 +25,12 @@ pub struct FrontOfC {
 }
 
 impl FrontOfC {
-    /// No thread's words ever say this.
+    /// A value that differs from the words of every thread.
     pub const NONE: FrontOfC = FrontOfC { pool: u64::MAX, page: 0, voice: 0, bell_from: 0, reserved: 0 };
 }
 
-/// What a logger's records have in common: 1, or 0 where they cannot be written without this library.
+/// Fills in the values that a logger's records have in common: returns 1, or 0 if they cannot be written without this
+/// library.
 ///
 /// # Safety
 /// `handle` is NULL or open, `front` NULL or may be written.
@@ -41,38 +42,38 @@ pub unsafe extern "C" fn tampu_log_front_of(handle: *const Handle, abi: u32, fro
         }
         // SAFETY: by the caller.
         unsafe { front.write(FrontOfC::NONE) };
-        // SAFETY: by the caller. A logger that is none is no mistake here: there is nothing to write.
-        let Some(found) = unsafe { handle.as_ref() }.and_then(|Handle(logger)| logger.front()).filter(|_| abi == FRONT_ABI)
+        // SAFETY: by the caller. A NULL logger is allowed here: there is nothing to write.
+        let Some(found) = unsafe { handle.as_ref() }.and_then(|Handle(logger)| logger.ffi_context()).filter(|_| abi == FFI_ABI)
         else {
             return Ok(0);
         };
         let (pool, bell_from) = (found.pool, found.bell_from.into());
         // SAFETY: by the caller.
-        unsafe { front.write(FrontOfC { pool, page: found.page, voice: found.voice, bell_from, reserved: 0 }) };
+        unsafe { front.write(FrontOfC { pool, page: found.page, voice: found.identity, bell_from, reserved: 0 }) };
         Ok(1)
     })
 }
 
-/// The words of this thread. Never NULL.
+/// Returns the words of this thread, never NULL.
 #[unsafe(no_mangle)]
-pub extern "C" fn tampu_log_this_thread() -> *const Current {
+pub extern "C" fn tampu_log_this_thread() -> *const CurrentRing {
     tampu_ring::this_thread()
 }
 
-/// The number of a statement in a logger's records; 0 where it has none.
+/// Returns the number of a statement in a logger's records, or 0 if it has none.
 ///
 /// # Safety
 /// `handle` is NULL or open; `statement` is NULL or from `tampu_log_define`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tampu_log_number(handle: *const Handle, statement: *const Statement) -> u32 {
     guarded(0, || {
-        // SAFETY: by the caller; statements live for ever.
+        // SAFETY: by the caller; statements live forever.
         let (logger, statement) = unsafe { (logger(handle)?, statement.as_ref().ok_or(Failure::Null("the statement"))?) };
         Ok(logger.number_of(statement).unwrap_or(0))
     })
 }
 
-/// Wakes whoever takes records from the rings.
+/// Wakes the drainer of the rings.
 ///
 /// # Safety
 /// `handle` is NULL or open.

@@ -1,9 +1,9 @@
-//! A logger as C has it: opened, flushed, closed.
+//! The handle of a logger in C: open, flush, close.
 
 use std::{ffi::c_char, time::Duration};
 
 use tampu_log::{LogSettings, Logger};
-use tampu_ring::Shelter;
+use tampu_ring::RingStorage;
 use tampu_types::SourceName;
 
 use crate::{
@@ -11,17 +11,17 @@ use crate::{
     string,
 };
 
-/// What a `tampu_logger *` points to. It does not move as long as the handle is open: [`Logger::claim`] borrows it.
+/// Logger behind a `tampu_logger *`. It does not move as long as the handle is open: [`Logger::claim`] borrows it.
 pub struct Handle(pub(crate) Logger);
 
 impl Handle {
-    /// Gives it to C, which closes it with [`tampu_log_close`].
+    /// Returns a handle for C, which closes it with [`tampu_log_close`].
     pub(crate) fn give(logger: Logger) -> *mut Handle {
         Box::into_raw(Box::new(Handle(logger)))
     }
 }
 
-/// The logger behind a handle.
+/// Returns the logger behind a handle.
 ///
 /// # Safety
 /// NULL, or from [`Handle::give`] and not closed as long as `'a`.
@@ -31,7 +31,7 @@ pub(crate) unsafe fn logger<'a>(handle: *const Handle) -> Result<&'a Logger, Fai
     unsafe { handle.as_ref() }.map(|handle| &handle.0).ok_or(Failure::Null("the logger"))
 }
 
-/// Begins the logging of a process.
+/// Opens the logger of a process.
 ///
 /// # Safety
 /// `source` is NULL or a C string.
@@ -47,7 +47,7 @@ pub unsafe extern "C" fn tampu_log_open(source: *const c_char) -> *mut Handle {
     })
 }
 
-/// Another handle of the same logger.
+/// Returns another handle of the same logger.
 ///
 /// # Safety
 /// `handle` is NULL or open.
@@ -57,7 +57,7 @@ pub unsafe extern "C" fn tampu_log_clone(handle: *const Handle) -> *mut Handle {
     guarded(std::ptr::null_mut(), || Ok(Handle::give(unsafe { logger(handle) }?.clone())))
 }
 
-/// Waits until what was logged before is with everybody who is there: 1, or 0 if that takes longer.
+/// Waits until every receiver has all earlier records. Returns 1, or 0 after the time limit.
 ///
 /// # Safety
 /// `handle` is NULL or open.
@@ -67,7 +67,7 @@ pub unsafe extern "C" fn tampu_log_flush(handle: *const Handle, timeout_ms: u32)
     guarded(-1, || Ok(unsafe { logger(handle) }?.flush(Duration::from_millis(timeout_ms.into())).into()))
 }
 
-/// Waits until a collector has committed what was logged before: 1, or 0 if that takes longer.
+/// Waits until a collector has committed all earlier records. Returns 1, or 0 after the time limit.
 ///
 /// # Safety
 /// `handle` is NULL or open.
@@ -77,7 +77,7 @@ pub unsafe extern "C" fn tampu_log_flush_to_archive(handle: *const Handle, timeo
     guarded(-1, || Ok(unsafe { logger(handle) }?.flush_to_archive(Duration::from_millis(timeout_ms.into())).into()))
 }
 
-/// How many records of this process were lost so far.
+/// Number of records of this process that were lost so far.
 ///
 /// # Safety
 /// `handle` is NULL or open.
@@ -87,31 +87,31 @@ pub unsafe extern "C" fn tampu_log_dropped(handle: *const Handle) -> u64 {
     guarded(0, || Ok(unsafe { logger(handle) }?.stats().dropped))
 }
 
-/// Whether what is logged survives the process: 1, or 0 with the reason as the last error.
+/// Returns 1 if logged records survive the process, or 0 with the reason as the last error.
 ///
 /// # Safety
 /// `handle` is NULL or open.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tampu_log_survives(handle: *const Handle) -> i32 {
     // SAFETY: by the caller.
-    guarded(-1, || match unsafe { logger(handle) }?.shelter() {
-        Shelter::Files { .. } => Ok(1),
-        Shelter::None { why } => {
+    guarded(-1, || match unsafe { logger(handle) }?.storage() {
+        RingStorage::Files { .. } => Ok(1),
+        RingStorage::Memory { why } => {
             mention(why);
             Ok(0)
         }
     })
 }
 
-/// Ends a handle; the last one of the process waits until what was logged has gone out.
+/// Closes a handle. The last handle of the process waits until all records have been sent.
 ///
 /// # Safety
-/// `handle` is NULL or open, and nobody uses it during this call or after it.
+/// `handle` is NULL or open, and no thread uses it during this call or after it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tampu_log_close(handle: *mut Handle) {
     guarded((), || {
         if !handle.is_null() {
-            // SAFETY: from `Handle::give`, and the caller's last use.
+            // SAFETY: the pointer is from `Handle::give`, and this is the caller's last use.
             drop(unsafe { Box::from_raw(handle) });
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Levels: which records go anywhere, and from which level on that is so.
+//! Levels: which levels are in use, and the threshold from which records are passed on.
 
 use std::{
     ptr,
@@ -12,10 +12,10 @@ use crate::{
     handle::{Handle, logger},
 };
 
-/// What a logger that is none lets pass.
+/// Threshold of a logger that is NULL: no level passes.
 static NOTHING: AtomicU8 = AtomicU8::new(u8::MAX);
 
-/// The level of a number.
+/// Returns the level with this number.
 pub(crate) fn level(number: i32) -> Result<Level, Failure> {
     u8::try_from(number).ok().and_then(Level::from_number).ok_or(Failure::Level(number))
 }
@@ -24,28 +24,28 @@ fn threshold(number: i32) -> Result<Threshold, Failure> {
     if number == 99 { Ok(Threshold::Off) } else { level(number).map(Threshold::From) }
 }
 
-/// Where the least level that goes anywhere stands, for those who compare by themselves.
+/// Returns the address of the least level with a receiver, for callers that compare levels themselves.
 ///
 /// # Safety
-/// `handle` is NULL or open. So it is of the other functions here.
+/// `handle` is NULL or open. The same holds for the other functions here.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tampu_log_threshold(handle: *const Handle) -> *const u8 {
-    // SAFETY: by the caller. NULL is no failure here: nothing passes.
+    // SAFETY: by the caller. NULL is allowed here: no level passes.
     ptr::from_ref(unsafe { handle.as_ref() }.map_or(&NOTHING, |Handle(logger)| logger.threshold())).cast()
 }
 
-/// Whether a record of this level would go anywhere.
+/// Returns 1 if a record of this level has a receiver.
 ///
 /// # Safety
-/// As above.
+/// `handle` is NULL or open.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tampu_log_enabled(handle: *const Handle, level: i32) -> i32 {
-    // SAFETY: by the caller. NULL is no failure here: nothing is enabled.
+    // SAFETY: by the caller. NULL is allowed here: no level is enabled.
     let Some(Handle(logger)) = (unsafe { handle.as_ref() }) else { return 0 };
     (level >= logger.threshold().load(Ordering::Relaxed).into()).into()
 }
 
-/// From which level on the logger of this name publishes.
+/// Sets the level from which the logger of this name publishes.
 ///
 /// # Safety
 /// As above.
@@ -58,7 +58,7 @@ pub unsafe extern "C" fn tampu_log_set_level(handle: *const Handle, from: i32) -
     })
 }
 
-/// From which level on the records of the logger of this name are printed.
+/// Sets the level from which the records of the logger of this name are printed.
 ///
 /// # Safety
 /// As above.

@@ -1,20 +1,23 @@
-//! The logger for C and C++, and bulk data for C: the library `tampu_log`, whose contracts are `include/tampu_log.h` and
+//! The logger for C and C++, and bulk data for C: the library `tampu_log`. The contracts are `include/tampu_log.h` and
 //! `include/tampu_bulk.h` ([`bulk`]).
 //!
-//! | who | includes | what a call costs |
+//! | language | header | cost of a call |
 //! |-|-|-|
 //! | C | `tampu_log.h` | the text is the caller's; it is copied into this thread's ring |
-//! | C++17 | `tampu_log.hpp` | arguments are stored raw, by the header's inline code, which writes the whole record ([`front`]); where that cannot be, between [`statement::tampu_log_claim`] and [`statement::tampu_log_commit`] |
+//! | C++17 | `tampu_log.hpp` | arguments are stored raw by the header's inline code, which writes the whole record ([`front`]); if it cannot, the arguments are stored between [`statement::tampu_log_claim`] and [`statement::tampu_log_commit`] |
 //! | spdlog | `tampu_spdlog_sink.h` | as in C |
 //!
-//! What crosses the border is checked here and nowhere else: strings ([`string`]), handles ([`handle`]), and that nothing unwinds
-//! ([`failure`]). Every exported function stands in a header with its promise; a test holds both lists together.
+//! This crate alone checks everything that crosses the border: strings ([`string`]), handles ([`handle`]), and panics,
+//! which never unwind into C ([`failure`]). A header declares every exported function with its contract; a test
+//! compares both lists.
 //!
 //! ```c
 //! tampu_logger *logger = tampu_log_open("CONTROL/DV01");
 //! tampu_log_write(logger, TAMPU_LOG_INFO, __FILE__, __LINE__, __func__, "on source");
 //! tampu_log_close(logger);
 //! ```
+
+#![warn(missing_docs)]
 
 pub mod bulk;
 pub mod derive;

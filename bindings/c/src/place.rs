@@ -1,8 +1,9 @@
-//! Where texts are written from: each place becomes a statement that shows one text, so that such records go into the rings too,
-//! and survive their process.
+//! Places in source files that log plain texts. Each place becomes a statement that shows one text. So such records are
+//! written to the rings too, and survive their process.
 //!
-//! Decision: places are told apart by what their strings say, not by where they lie: a script's file name has no fixed address.
-//! There is a bound, because statements live for ever and nobody can say what a caller makes of file names.
+//! Decision: places are distinguished by their strings and not by their addresses, because a script's file name has no
+//! fixed address. Their number is bounded, because statements are never freed and a caller may generate any number of
+//! file names.
 
 use std::{
     collections::HashMap,
@@ -12,21 +13,21 @@ use std::{
 
 use tampu_text::{ARGUMENTS_MAX, Dialect, Piece, Site, Spec, Statement};
 
-/// Places that are remembered; the records of further ones are made by hand.
+/// Maximum number of places with a statement. The records of further places are written without one.
 pub const PLACES_MAX: usize = 4096;
 
-/// Where a text is written from.
+/// A place in a source file that logs a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Place<'a> {
+pub struct SourcePlace<'a> {
     pub level: u8,
     pub line: u32,
     pub file: &'a [u8],
     pub routine: &'a [u8],
-    /// Of the values beside the text: at most 63.
+    /// Names of the values beside the text: at most 63.
     pub names: &'a [&'a [u8]],
 }
 
-/// The places met so far.
+/// The known places.
 #[derive(Default)]
 pub struct Places {
     random: RandomState,
@@ -35,22 +36,22 @@ pub struct Places {
 
 #[derive(Default)]
 struct Known {
-    by_hash: HashMap<u64, Vec<(Place<'static>, &'static Statement)>>,
+    by_hash: HashMap<u64, Vec<(SourcePlace<'static>, &'static Statement)>>,
     count: usize,
 }
 
 impl Known {
-    fn find(&self, hash: u64, place: Place) -> Option<&'static Statement> {
+    fn find(&self, hash: u64, place: SourcePlace) -> Option<&'static Statement> {
         self.by_hash.get(&hash)?.iter().find(|(known, _)| *known == place).map(|(_, statement)| *statement)
     }
 }
 
-/// Those of this process.
+/// The known places of this process.
 pub static PLACES: LazyLock<Places> = LazyLock::new(Places::default);
 
 impl Places {
-    /// The statement of a place; `None` when there are too many, of places or of values there.
-    pub fn statement(&self, place: Place) -> Option<&'static Statement> {
+    /// Returns the statement of a place. Returns `None` if there are too many places, or too many values at this place.
+    pub fn statement(&self, place: SourcePlace) -> Option<&'static Statement> {
         if place.names.len() >= ARGUMENTS_MAX {
             return None;
         }
@@ -67,7 +68,7 @@ impl Places {
         }
         let kept = |bytes: &[u8]| -> &'static [u8] { Box::leak(bytes.into()) };
         let names: Vec<&'static [u8]> = place.names.iter().map(|name| kept(name)).collect();
-        let place = Place { file: kept(place.file), routine: kept(place.routine), names: Box::leak(names.into()), ..place };
+        let place = SourcePlace { file: kept(place.file), routine: kept(place.routine), names: Box::leak(names.into()), ..place };
         let statement: &'static Statement = Box::leak(Box::new(Statement::of_site(Site {
             level: place.level,
             dialect: Dialect::Fmt,
@@ -89,8 +90,8 @@ impl Places {
 mod tests {
     use super::*;
 
-    fn at(line: u32) -> Place<'static> {
-        Place { level: 4, line, file: b"mount.c", routine: b"slew", names: &[] }
+    fn at(line: u32) -> SourcePlace<'static> {
+        SourcePlace { level: 4, line, file: b"mount.c", routine: b"slew", names: &[] }
     }
 
     #[test]
@@ -98,17 +99,22 @@ mod tests {
         let places = Places::default();
         let first = places.statement(at(7)).unwrap();
         let moved = (b"mount.c".to_vec(), b"slew".to_vec());
-        let again = places.statement(Place { file: &moved.0, routine: &moved.1, ..at(7) }).unwrap();
+        let again = places.statement(SourcePlace { file: &moved.0, routine: &moved.1, ..at(7) }).unwrap();
         assert!(std::ptr::eq(first, again));
-        let named = Place { names: &[b"scan"], ..at(7) };
-        let others =
-            [at(8), Place { level: 5, ..at(7) }, Place { file: b"b.c", ..at(7) }, Place { routine: b"", ..at(7) }, named];
+        let named = SourcePlace { names: &[b"scan"], ..at(7) };
+        let others = [
+            at(8),
+            SourcePlace { level: 5, ..at(7) },
+            SourcePlace { file: b"b.c", ..at(7) },
+            SourcePlace { routine: b"", ..at(7) },
+            named,
+        ];
         for other in others {
             assert!(!std::ptr::eq(first, places.statement(other).unwrap()), "{other:?}");
         }
         let site = places.statement(named).unwrap().site();
         assert_eq!((site.arguments, &*site.names), (2, &["scan".into()][..]));
-        assert!(places.statement(Place { names: &[&b"a"[..]; 64], ..at(7) }).is_none());
+        assert!(places.statement(SourcePlace { names: &[&b"a"[..]; 64], ..at(7) }).is_none());
         assert_eq!((&*first.site().file, first.site().line, &*first.site().routine), ("mount.c", 7, "slew"));
     }
 

@@ -12,7 +12,7 @@ use crate::{
     string::text,
 };
 
-/// `tampu_log_site`: what is known of a statement before it runs. The strings are read during the call only.
+/// `tampu_log_site`: the constant description of a statement. The strings are read during the call only.
 #[derive(Debug)]
 #[repr(C)]
 #[allow(missing_docs)]
@@ -23,7 +23,7 @@ pub struct SiteOfC {
     pub module: *const c_char,
     pub routine: *const c_char,
     pub text: *const c_char,
-    /// How many arguments a call has, the named ones among them.
+    /// Number of arguments of a call, the named ones among them.
     pub arguments: usize,
     pub names: *const *const c_char,
     pub names_count: usize,
@@ -33,11 +33,11 @@ pub struct SiteOfC {
 #[repr(C)]
 pub struct SlotOfC(MaybeUninit<[u64; SLOT_WORDS]>);
 
-/// With room for what a later release may add: the size is part of the ABI.
+/// Number of words, with room for fields of later releases: the size is part of the ABI.
 const SLOT_WORDS: usize = 16;
 const _: () = assert!(size_of::<Claim>() <= size_of::<SlotOfC>() && align_of::<Claim>() <= align_of::<SlotOfC>());
 
-/// Makes a statement of its description. Statements are never freed: as many are made as the program has.
+/// Creates a statement from its description. Statements are never freed, and a program has a fixed number of them.
 ///
 /// # Safety
 /// `site` is NULL or points to a description whose strings are NULL or C strings, `names_count` of them in `names`.
@@ -71,8 +71,8 @@ pub unsafe extern "C" fn tampu_log_define(site: *const SiteOfC) -> *const Statem
     })
 }
 
-/// A site of this format text. One that is wrong loses nothing: it is shown as it stands, with what is wrong, and the arguments
-/// travel beside it under their numbers.
+/// Parses a format text into a site. An invalid text loses no data: the text is shown unchanged, together with the
+/// error, and the arguments are sent beside it under their numbers.
 fn parsed(format: &str, arguments: usize, names: Vec<String>) -> Site {
     let shown = arguments - names.len();
     let wrong = match Site::parse(format) {
@@ -93,11 +93,12 @@ fn parsed(format: &str, arguments: usize, names: Vec<String>) -> Site {
     }
 }
 
-/// Room for a call's payload of `length` bytes, or NULL if it is lost. `slot` is filled in; it must be committed or discarded.
+/// Returns space for a call's payload of `length` bytes, or NULL if the record is lost. It fills in `slot`, which must
+/// be committed or discarded.
 ///
 /// # Safety
-/// `handle` is NULL or open, and stays so until the slot is committed or discarded, which the same thread does. `statement` is
-/// NULL or from [`tampu_log_define`]. `slot` is NULL or may be written.
+/// `handle` is NULL or open, and stays so until the slot is committed or discarded, which the same thread does.
+/// `statement` is NULL or from [`tampu_log_define`]. `slot` is NULL or may be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tampu_log_claim(
     handle: *const Handle,
@@ -106,7 +107,7 @@ pub unsafe extern "C" fn tampu_log_claim(
     slot: *mut SlotOfC,
 ) -> *mut u8 {
     guarded(ptr::null_mut(), || {
-        // SAFETY: by the caller; statements live for ever.
+        // SAFETY: by the caller; statements live forever.
         let (logger, statement) = unsafe { (logger(handle)?, statement.as_ref().ok_or(Failure::Null("the statement"))?) };
         if slot.is_null() {
             return Err(Failure::Null("the slot"));
@@ -115,18 +116,19 @@ pub unsafe extern "C" fn tampu_log_claim(
             return Err(Failure::Length(length));
         }
         let Some(mut claim) = logger.claim(statement, length) else { return Ok(ptr::null_mut()) };
-        // The bytes lie in a ring or on the heap and stay there when the claim moves.
+        // The bytes are in a ring or on the heap and stay there when the claim moves.
         let place = claim.bytes().as_mut_ptr();
-        // SAFETY: large and aligned enough, see above; by the caller it may be written.
+        // SAFETY: the slot is large and aligned enough (see above), and the caller allows writing it.
         unsafe { slot.cast::<Claim>().write(claim) };
         Ok(place)
     })
 }
 
-/// Makes a record of a claimed slot, whose payload has been written.
+/// Commits a claimed slot, whose payload has been written, as a record.
 ///
 /// # Safety
-/// `slot` was filled in by [`tampu_log_claim`] in this thread, which did not return NULL, and is used here for the last time.
+/// `slot` was filled in by [`tampu_log_claim`] in this thread, which did not return NULL, and is used here for the last
+/// time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tampu_log_commit(slot: *mut SlotOfC) {
     guarded((), || {
@@ -139,7 +141,7 @@ pub unsafe extern "C" fn tampu_log_commit(slot: *mut SlotOfC) {
     });
 }
 
-/// Gives a claimed slot back: it was never there.
+/// Releases a claimed slot without a record.
 ///
 /// # Safety
 /// As for [`tampu_log_commit`].

@@ -1,11 +1,11 @@
-//! What the logging of a process has done so far.
+//! Statistics of the logging of a process.
 
 use crate::{
     failure::{Failure, guarded},
     handle::{Handle, logger},
 };
 
-/// `tampu_log_statistics`. A later release appends fields: the caller says how many bytes it knows.
+/// `tampu_log_statistics`. A later release appends fields: the caller passes the size that it knows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(C)]
 #[allow(missing_docs)]
@@ -18,7 +18,7 @@ pub struct StatisticsOfC {
     pub by_level: [u64; 10],
 }
 
-/// Fills in what all loggers of this process have done so far: 0, or -1 if that failed.
+/// Fills in the counters of all loggers of this process. Returns 0, or -1 on failure.
 ///
 /// # Safety
 /// `handle` is NULL or open; `statistics` is NULL or has room for `size` bytes.
@@ -39,7 +39,7 @@ pub unsafe extern "C" fn tampu_log_stats(handle: *const Handle, statistics: *mut
             by_level: found.by_level,
         };
         let known = size.min(size_of::<StatisticsOfC>());
-        // SAFETY: by the caller `size` bytes may be written; they are plain integers. What we do not know of is 0.
+        // SAFETY: by the caller `size` bytes may be written; they are plain integers. Unknown fields are 0.
         unsafe {
             statistics.cast::<u8>().write_bytes(0, size);
             std::ptr::from_ref(&told).cast::<u8>().copy_to_nonoverlapping(statistics.cast(), known);

@@ -1,4 +1,4 @@
-//! C's strings: bytes up to a zero. What is no UTF-8 becomes U+FFFD, and NULL is an empty text.
+//! C's strings: bytes up to a zero. Invalid UTF-8 becomes U+FFFD, and NULL is an empty text.
 
 use std::{
     borrow::Cow,
@@ -8,7 +8,7 @@ use std::{
 
 use crate::failure::Failure;
 
-/// The bytes of a C string.
+/// Returns the bytes of a C string.
 ///
 /// # Safety
 /// NULL, or a string that ends with a zero and is not changed as long as `'a`.
@@ -20,7 +20,7 @@ pub unsafe fn bytes<'a>(string: *const c_char) -> &'a [u8] {
     unsafe { CStr::from_ptr(string) }.to_bytes()
 }
 
-/// The text of a C string.
+/// Returns the text of a C string.
 ///
 /// # Safety
 /// As for [`bytes`].
@@ -29,7 +29,7 @@ pub unsafe fn text<'a>(string: *const c_char) -> Cow<'a, str> {
     String::from_utf8_lossy(unsafe { bytes(string) })
 }
 
-/// So many bytes of C's, whose name is `what`.
+/// Returns `length` bytes of C's. `what` names them in an error.
 ///
 /// # Safety
 /// `bytes` is NULL where `length` is 0, or `length` bytes that are not changed as long as `'a`.
@@ -38,7 +38,7 @@ pub unsafe fn counted<'a>(bytes: *const u8, length: usize, what: &'static str) -
         (_, 0) => Ok(&[]),
         (true, _) => Err(Failure::Null(what)),
         (false, _) if isize::try_from(length).is_err() => Err(Failure::Length(length)),
-        // SAFETY: by the caller; no longer than an object can be.
+        // SAFETY: by the caller; the length is at most the largest object's.
         (false, _) => Ok(unsafe { slice::from_raw_parts(bytes, length) }),
     }
 }

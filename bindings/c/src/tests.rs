@@ -1,4 +1,5 @@
-//! The exported functions as C calls them: in a process of its own, which dies; what it has said is read from its rings.
+//! Tests of the exported functions through their C interface. A child process logs and dies; the test reads its records
+//! from its rings.
 
 use std::{
     collections::BTreeSet,
@@ -9,13 +10,13 @@ use std::{
 };
 
 use proptest::prelude::*;
-use tampu_ring::{Kind, What, recover};
+use tampu_ring::{EntryContent, Kind, recover};
 use tampu_text::{Rendered, Site};
 
 use crate::{derive::*, failure::*, front::*, handle::*, level::*, statement::*, stats::*, write::*};
 
 fn last_error() -> String {
-    // SAFETY: always a C string, until the next failure of this thread.
+    // SAFETY: the pointer is always a C string, valid until the next failure of this thread.
     unsafe { CStr::from_ptr(tampu_log_last_error()) }.to_str().unwrap().to_owned()
 }
 
@@ -33,7 +34,7 @@ fn site(text: &CStr, arguments: usize, names: &[*const c_char]) -> SiteOfC {
     }
 }
 
-/// The functions of this prefix in the lines that have `before`.
+/// Returns the functions of this prefix in the lines that contain `before`.
 fn functions(text: &str, before: &str, prefix: &str) -> BTreeSet<String> {
     let lines = text.lines().filter(|line| !line.starts_with(['/', ' ', '#']) && line.contains(before));
     let name = |line: &str| {
@@ -65,7 +66,7 @@ fn the_headers_declare_what_is_exported() {
 #[test]
 fn null_is_told_and_harmless() {
     let null = ptr::null_mut();
-    // SAFETY: NULL is what all of them take.
+    // SAFETY: all functions accept NULL.
     unsafe {
         assert!(tampu_log_open(ptr::null()).is_null());
         assert_eq!(last_error(), "the source's name is NULL");
@@ -119,7 +120,7 @@ fn a_statement_is_what_its_description_says() {
     assert_eq!((made.level, made.line, &*made.file, &*made.routine), (6, 9, "mount.cpp", "slew"));
     assert_eq!((made.arguments, &*made.names), (2, &["scan".into()][..]));
     for (wrong, why) in [
-        (SiteOfC { level: 7, ..site(c"", 0, &[]) }, "7 is no level"),
+        (SiteOfC { level: 7, ..site(c"", 0, &[]) }, "7 is not a level"),
         (site(c"", 0, &names), "has only 0 arguments"),
         (site(c"", 65, &[]), "64 at most"),
         (SiteOfC { names: ptr::null(), names_count: 1, ..site(c"", 1, &[]) }, "the list of names is NULL"),
@@ -164,10 +165,10 @@ proptest! {
     }
 }
 
-/// Tells the process that is to die where its rings are.
+/// Names the directory of the rings for the process that is to die.
 const DYING: &str = "TAMPU_C_TEST_DYING";
 
-/// Not a test: what the process does that `what_was_said_survives_the_process` starts.
+/// The body of the child process of `what_was_said_survives_the_process`, and not a test itself.
 #[test]
 fn dying() {
     if std::env::var_os(DYING).is_none() {
@@ -183,7 +184,7 @@ fn dying() {
         let derived = tampu_log_in_run(tampu_log_in_context(derived, c"scan".as_ptr()), c"r7".as_ptr());
         assert_eq!(tampu_log_write(derived, 4, c"a.c".as_ptr(), 3, c"main".as_ptr(), c"plain {}".as_ptr()), 0);
         assert_eq!(tampu_log_write_bytes(derived, 5, ptr::null(), 0, ptr::null(), b"ab\0cd".as_ptr().cast(), 5), 0);
-        // Below the level of the process, and no level at all.
+        // A level below that of the process, and an invalid level.
         assert_eq!(tampu_log_write(derived, 1, ptr::null(), 0, ptr::null(), c"too low".as_ptr()), 0);
         assert_eq!(tampu_log_write(derived, 7, ptr::null(), 0, ptr::null(), c"none".as_ptr()), -1);
         assert_eq!((tampu_log_enabled(derived, 4), tampu_log_set_level(derived, 5), tampu_log_enabled(derived, 4)), (1, 0, 0));
@@ -211,7 +212,7 @@ fn dying() {
         assert_ne!(tampu_log_number(derived, statement), 0);
         let mut stats = StatisticsOfC { dropped: 9, ..StatisticsOfC::default() };
         assert_eq!((tampu_log_stats(derived, &mut stats, 8), stats), (0, StatisticsOfC::default()), "no more than is known");
-        // A closed handle leaves the others as they are.
+        // Closing a handle does not affect the others.
         tampu_log_close(logger);
         assert_eq!(tampu_log_dropped(derived), 0);
     }
@@ -236,7 +237,7 @@ fn what_was_said_survives_the_process() {
     let (definitions, mut found, mut made, mut data) = (&recovery.definitions, Vec::new(), Vec::new(), Vec::new());
     for ring in &mut recovery.rings {
         while let Some(entry) = ring.next_entry() {
-            let What::Record { site, voice, payload } = entry.unwrap().what else { panic!("nothing was lost") };
+            let EntryContent::Record { site, voice, payload } = entry.unwrap().what else { panic!("nothing was lost") };
             let site = definitions.get(site).unwrap();
             if site.kind == Kind::Made {
                 made.extend(tampu_types::log_batch::decode_records(&payload[8..]).unwrap());

@@ -1,4 +1,4 @@
-//! A record of one text, which the caller has made.
+//! Records of one text that the caller has formatted.
 
 use std::{ffi::c_char, slice};
 
@@ -10,7 +10,7 @@ use crate::{
     failure::{Failure, guarded},
     handle::{Handle, logger},
     level::level,
-    place::{PLACES, Place},
+    place::{PLACES, SourcePlace},
     string,
 };
 
@@ -31,7 +31,7 @@ pub unsafe extern "C" fn tampu_log_write(
     guarded(-1, || unsafe { write(handle, level, (file, line, routine), string::bytes(text), &[]) })
 }
 
-/// Logs a text of so many bytes.
+/// Logs a text of `length` bytes.
 ///
 /// # Safety
 /// As above; `text` is NULL where `length` is 0, or `length` bytes.
@@ -51,7 +51,7 @@ pub unsafe extern "C" fn tampu_log_write_bytes(
     })
 }
 
-/// `tampu_log_datum`: a value that travels beside a text.
+/// `tampu_log_datum`: a value beside a text.
 #[derive(Debug)]
 #[repr(C)]
 #[allow(missing_docs)]
@@ -60,7 +60,7 @@ pub struct DatumOfC {
     pub value: *const c_char,
 }
 
-/// The same with values beside the text.
+/// Writes a record of one text with values beside it.
 ///
 /// # Safety
 /// As above; `data` is NULL where `count` is 0, or points to as many, whose strings are NULL or C strings.
@@ -108,12 +108,12 @@ unsafe fn write(
     let level = level(number)?;
     if logger.enabled(level) {
         let names: Vec<&[u8]> = data.iter().map(|(name, _)| *name).collect();
-        record(logger, Place { level: level.number(), line, file, routine, names: &names }, level, text, data);
+        record(logger, SourcePlace { level: level.number(), line, file, routine, names: &names }, level, text, data);
     }
     Ok(0)
 }
 
-fn record(logger: &Logger, place: Place, level: tampu_log::Level, text: &[u8], data: &[Datum<'_>]) {
+fn record(logger: &Logger, place: SourcePlace, level: tampu_log::Level, text: &[u8], data: &[Datum<'_>]) {
     let Some(statement) = PLACES.statement(place) else { return record_by_hand(logger, place, level, text, data) };
     let texts = || std::iter::once(text).chain(data.iter().map(|(_, value)| *value));
     let kept = |text: &[u8]| text.len().min(TEXT_MAX);
@@ -133,7 +133,7 @@ fn record(logger: &Logger, place: Place, level: tampu_log::Level, text: &[u8], d
 }
 
 #[cold]
-fn record_by_hand(logger: &Logger, place: Place, level: tampu_log::Level, text: &[u8], data: &[Datum<'_>]) {
+fn record_by_hand(logger: &Logger, place: SourcePlace, level: tampu_log::Level, text: &[u8], data: &[Datum<'_>]) {
     let lossy = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let mut record = LogRecord::new(level, lossy(text));
     record.data = data.iter().map(|(name, value)| tampu_types::Datum::new(lossy(name), lossy(value))).collect();

@@ -1,5 +1,7 @@
-//! Asking how senders and receivers stand: a service that each of them answers for itself ([`STATE`]), so that somebody else can
-//! see who waits for whom. A hub answers another with the transfers it has heard of ([`TRANSFERS`]).
+//! Queries for the state of senders and receivers. Each sender and receiver serves its own state ([`STATE`]), so that a
+//! client can find a slow receiver.
+//!
+//! A hub answers another hub with the transfers that it knows ([`TRANSFERS`]).
 
 use std::{
     sync::{Arc, Weak},
@@ -10,46 +12,48 @@ use bytes::Bytes;
 use serde::Serialize;
 use serde_json::{Value, json};
 use tampu_bus::{
-    AskError, BusError, Participant,
-    engine::{Guard, Question},
+    BusError, Participant,
+    engine::Guard,
+    service::{CallError, Limits, Permission, Request, call},
 };
 use tampu_types::TopicName;
 
 use crate::{Distributor, Receiver, Sender};
 
-/// The service's name. The answer is JSON: `{"sender": SenderReport}`, `{"receiver": ReceiverReport}`, or both of a distributor.
+/// Name of the state service. The answer is JSON: `{"sender": SenderReport}`, `{"receiver": ReceiverReport}`, or both
+/// of a distributor.
 pub const STATE: &str = "bulk/state";
 
-/// What a hub answers: an array of transfers, the oldest first.
+/// Name of a hub's service for transfers. The answer is an array of transfers, the oldest first.
 pub const TRANSFERS: &str = "bulk/transfers";
 
-/// The longest answer that is given and read, bytes.
+/// Longest answer that is sent or read, in bytes.
 const ANSWER_LIMIT: usize = 4 << 20;
-/// A flow has this many receivers at least in an answer, before flows are left out.
+/// Number of receivers that a flow keeps in an answer before whole flows are left out.
 const RECEIVERS_KEPT: usize = 8;
 
-/// What came.
+/// The answers of all processes.
 #[derive(Debug, Clone, Default)]
 pub struct Answers {
-    /// What was told.
+    /// The answered items.
     pub list: Vec<Value>,
-    /// How many things were left out by those who answered, because all of them were too long.
+    /// The number of items that the answering processes left out, because the whole answer was too long.
     pub left_out: u64,
     /// Answers that could not be read, or were too long.
     pub unreadable: u64,
 }
 
-/// Answers for a sender, until the guard is dropped.
+/// Serves a sender's state until the guard is dropped.
 pub fn serve_sender(participant: &Participant, sender: &Arc<Sender>) -> Result<Guard, BusError> {
     serve(participant, sender, |sender: &Sender| json!({"sender": sender.state()}))
 }
 
-/// Answers for a receiver, until the guard is dropped.
+/// Serves a receiver's state until the guard is dropped.
 pub fn serve_receiver(participant: &Participant, receiver: &Arc<Receiver>) -> Result<Guard, BusError> {
     serve(participant, receiver, |receiver: &Receiver| json!({"receiver": receiver.state()}))
 }
 
-/// Answers for both sides of a distributor, until the guard is dropped.
+/// Serves the states of both sides of a distributor until the guard is dropped.
 pub fn serve_distributor(participant: &Participant, distributor: &Arc<Distributor>) -> Result<Guard, BusError> {
     serve(participant, distributor, |distributor: &Distributor| {
         let state = distributor.state();
@@ -62,19 +66,28 @@ fn serve<T: Send + Sync + 'static>(
     of: &Arc<T>,
     state: impl Fn(&T) -> Value + Send + Sync + 'static,
 ) -> Result<Guard, BusError> {
-    // Weak: whoever answers does not keep it open.
+    // The weak reference keeps the service from holding its owner open.
     let of: Weak<T> = Arc::downgrade(of);
-    let answerer = Arc::new(move |question: Box<dyn Question>| {
-        // Looking at the state waits for nothing but short locks, so it may be done where questions arrive.
-        if let Some(of) = of.upgrade() {
-            // An asker that is gone needs no answer.
-            let _ = question.reply(Bytes::from(fitting(state(&of))));
-        }
-    });
-    participant.answer(&TopicName::new(STATE)?, answerer)
+    answer(participant, STATE, move || of.upgrade().map(|of| fitting(state(&of)).into_bytes()))
 }
 
-/// A state as JSON that is not too long: receivers of flows, then flows, are left out from behind, and beside them stands how many.
+/// Answers a service with the result of `state`, in one part. Reading a state takes only short locks, so the engine's
+/// worker does it.
+pub(crate) fn answer(
+    participant: &Participant,
+    service: &str,
+    state: impl Fn() -> Option<Vec<u8>> + Send + Sync + 'static,
+) -> Result<Guard, BusError> {
+    let handler = move |request: Request| {
+        if let Some(state) = state() {
+            request.part(&state);
+        }
+    };
+    tampu_bus::service::serve(participant, &TopicName::new(service)?, Permission::Everybody, &Limits::inline(), handler)
+}
+
+/// Encodes a state as JSON within the length limit. The last receivers of flows are left out first, then the last
+/// flows. The answer states the number left out.
 fn fitting(mut state: Value) -> String {
     loop {
         let text = state.to_string();
@@ -85,7 +98,8 @@ fn fitting(mut state: Value) -> String {
     }
 }
 
-/// Leaves out half of the receivers of the flow that has most, or of the flows. Says whether there was anything to leave out.
+/// Leaves out half of the receivers of the largest flow, or half of the flows. Returns whether there was anything to
+/// leave out.
 fn halve(side: &mut Value) -> bool {
     let count = |flow: &Value| flow["receivers"].as_array().map_or(0, Vec::len);
     let most = side["flows"].as_array_mut().and_then(|flows| flows.iter_mut().max_by_key(|flow| count(flow)));
@@ -103,7 +117,8 @@ fn leave_out(of: &mut Value, list: &str, told: &str) -> bool {
     true
 }
 
-/// An answer to [`TRANSFERS`]: the newest of these that fit, the oldest first; before them, where some are left out, how many.
+/// Encodes an answer to [`TRANSFERS`]: the newest transfers that fit, the oldest first. If some are left out, their
+/// number comes first.
 pub fn newest<'a, T: Serialize + 'a>(all: impl DoubleEndedIterator<Item = &'a T> + ExactSizeIterator) -> Vec<u8> {
     let (mut kept, mut length, mut left) = (Vec::new(), 64, all.len());
     for one in all.rev() {
@@ -122,13 +137,13 @@ pub fn newest<'a, T: Serialize + 'a>(all: impl DoubleEndedIterator<Item = &'a T>
     format!("[{}]", kept.join(",")).into_bytes()
 }
 
-/// How everybody stands who answers within this time. Nobody there is no error: the list is empty.
-pub fn ask(participant: &Participant, timeout: Duration) -> Result<Answers, AskError> {
+/// Returns the states of all senders and receivers that answer within this time. Without answers the list is empty.
+pub fn ask(participant: &Participant, timeout: Duration) -> Result<Answers, CallError> {
     answers(participant, STATE, timeout)
 }
 
-/// The transfers that hubs have heard of.
-pub fn transfers(participant: &Participant, timeout: Duration) -> Result<Answers, AskError> {
+/// Returns the transfers that hubs know.
+pub fn transfers(participant: &Participant, timeout: Duration) -> Result<Answers, CallError> {
     let mut answers = answers(participant, TRANSFERS, timeout)?;
     for answer in std::mem::take(&mut answers.list) {
         match answer {
@@ -150,18 +165,17 @@ impl Answers {
     }
 }
 
-fn answers(participant: &Participant, service: &str, timeout: Duration) -> Result<Answers, AskError> {
+fn answers(participant: &Participant, service: &str, timeout: Duration) -> Result<Answers, CallError> {
     let mut found = Answers::default();
-    let Ok(service) = TopicName::new(service) else { return Ok(found) };
-    for answer in participant.ask(&service, Bytes::new(), timeout)? {
-        match answer {
-            Ok(bytes) if bytes.len() <= ANSWER_LIMIT => match serde_json::from_slice::<Value>(&bytes) {
-                Ok(value) => found.list.push(value),
-                Err(_) => found.unreadable += 1,
-            },
-            Ok(_) => found.unreadable += 1,
-            Err(AskError::Unanswered(_)) => {}
+    for part in call(participant, service, Bytes::new(), timeout)? {
+        let content = match part {
+            Ok(part) => part.content.ok().filter(|content| content.len() <= ANSWER_LIMIT),
+            Err(CallError::Unanswered(_)) => continue,
             Err(error) => return Err(error),
+        };
+        match content.and_then(|content| serde_json::from_slice::<Value>(&content).ok()) {
+            Some(value) => found.list.push(value),
+            None => found.unreadable += 1,
         }
     }
     Ok(found)

@@ -1,10 +1,12 @@
-//! Datagrams, many to a call of the kernel: the sockets at both ends, and nothing of what is in them.
+//! Sockets that send and receive many datagrams with one system call. They do not interpret the content.
 //!
-//! Short datagrams are put one behind another and given to the kernel at once, which cuts them (UDP_SEGMENT); what arrives is taken
-//! many at once (recvmmsg), and neighbours that the kernel has joined are cut again (UDP_GRO). quinn-udp does both and falls back where
-//! kernel or network card cannot. Long datagrams, of which no two fit into one call, go alone and are gathered by the kernel from where
-//! they lie, so their payload is not copied. Rejected: sendmmsg, which saves the change into the kernel and not the way of each datagram
-//! through it.
+//! Short datagrams are concatenated and passed to the kernel at once, which splits them (UDP_SEGMENT). On reception,
+//! many datagrams are read at once (recvmmsg), and the ones that the kernel has joined are split again (UDP_GRO).
+//! quinn-udp does both, with a fallback where kernel or network card cannot.
+//!
+//! Long datagrams, of which no two fit into one call, are sent singly. The kernel gathers each from its parts in
+//! memory, so its payload is not copied. Rejected: sendmmsg, which saves the change into the kernel but not the path of
+//! each datagram through it.
 
 use std::{
     io::{self, IoSlice, IoSliceMut},
@@ -23,41 +25,43 @@ use crate::{
 
 /// Payload of a datagram on one host.
 pub(crate) const LOCAL: u32 = 63 << 10;
-/// On a network: with our header, UDP's and IP's below the 1500 bytes of an Ethernet frame.
+/// Payload on a network: with our header, UDP's and IP's below the 1500 bytes of an Ethernet frame.
 pub(crate) const NETWORK: u32 = 1400;
-/// On a network of IPv6, which cuts nothing on its way: with all headers the 1280 bytes that every network has.
+/// Payload on an IPv6 network, which does not fragment: with all headers the 1280 bytes that every network supports.
 pub(crate) const NETWORK_6: u32 = 1184;
-/// One datagram may be under way for each so many bytes that may, however short they are: what a short one costs the receiver's kernel.
+/// Bytes in flight for each datagram in flight, even a short one. This accounts for the cost of a short datagram in the
+/// receiver's kernel.
 pub(crate) const ROOM_A_DATAGRAM: u32 = 256;
-/// Datagrams longer than this go alone.
+/// Length in bytes above which a datagram is sent singly.
 const LONE: usize = 16 << 10;
-/// Bytes of one call: what an IP packet can be long, without its headers.
+/// Bytes of one call: the longest IP packet, without its headers.
 const CALL: usize = 65_000;
-/// How long a full socket is waited for; then the datagram is lost, as it may be anywhere. All of its flow wait as long.
+/// Longest wait for a full socket. After it the datagram is lost, as on any part of its path. All datagrams of its flow
+/// wait as long.
 const FULL: Duration = Duration::from_millis(20);
-/// What a datagram, or the kernel's joined neighbours, can be long.
+/// The longest datagram, or group of datagrams joined by the kernel, in bytes.
 const LONGEST: usize = 1 << 16;
-/// Long datagrams taken at once: few, so that they are still in a cache when they are looked at.
+/// Long datagrams received at once: few, so that they are still in a cache when they are processed.
 const LONG_AT_ONCE: usize = 4;
 
-/// Where datagrams are sent.
+/// The socket that sends datagrams.
 #[derive(Debug)]
 pub(crate) struct Outlet {
     socket: UdpSocket,
     state: UdpSocketState,
     to: SocketAddr,
-    /// Datagrams that wait for their call, one behind another, all of one length but the last.
+    /// Datagrams that wait for their call, concatenated, all of one length except the last.
     batch: Vec<u8>,
     length: usize,
-    /// Calls of the kernel so far.
+    /// Number of system calls so far.
     pub calls: u64,
 }
 
 impl Outlet {
-    /// Sends from this socket to there.
+    /// Makes an outlet that sends from `socket` to the address `to`.
     pub fn new(socket: UdpSocket, to: SocketAddr) -> io::Result<Outlet> {
         let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
-        // Set otherwise by that: a full socket is to be waited for, and where a network is narrow its routers may cut.
+        // `UdpSocketState` sets both otherwise. A send must wait for a full socket, and routers of a narrow network may fragment.
         socket.set_nonblocking(false)?;
         socket.set_write_timeout(Some(FULL))?;
         if to.is_ipv4() {
@@ -66,8 +70,9 @@ impl Outlet {
         Ok(Outlet { socket, state, to, batch: Vec::new(), length: 0, calls: 0 })
     }
 
-    /// Sends a frame as a datagram, with those behind it: [`Outlet::flush`] sends the last. It may be lost here as anywhere on its way:
-    /// its receiver asks for it again. Says whether the socket takes more: it was full for as long as is waited otherwise.
+    /// Sends a frame as a datagram, together with the ones after it; [`Outlet::flush`] sends the last. It may be lost
+    /// here as on any part of its path, and its receiver then requests it again. Returns whether the socket accepts
+    /// more; `false` means that it was full for the longest wait.
     pub fn send(&mut self, framed: &Framed) -> bool {
         let length = framed.wire_len();
         if length > LONE || self.state.max_gso_segments() == 1 {
@@ -82,13 +87,13 @@ impl Outlet {
         self.batch.extend_from_slice(&framed.head);
         self.batch.extend_from_slice(&framed.bytes);
         if length < self.length {
-            // Only the last may be shorter.
+            // Only the last datagram of a call may be shorter.
             takes_more &= self.flush();
         }
         takes_more
     }
 
-    /// Sends what waits. Says whether the socket takes more.
+    /// Sends the waiting datagrams. Returns whether the socket accepts more.
     pub fn flush(&mut self) -> bool {
         if self.batch.is_empty() {
             return true;
@@ -101,7 +106,7 @@ impl Outlet {
         let takes_more = match sent {
             Ok(()) => true,
             Err(why) if why.kind() == io::ErrorKind::WouldBlock => false,
-            // This card or network cannot have them at once.
+            // The network card or route cannot send them in one call.
             Err(_) => batch.chunks(self.length).all(|datagram| self.send_alone(&[IoSlice::new(datagram)])),
         };
         self.batch = batch;
@@ -112,46 +117,47 @@ impl Outlet {
 
     fn send_alone(&mut self, pieces: &[IoSlice<'_>]) -> bool {
         self.calls += 1;
-        // A connected socket knows where; one for a group is connected to it.
+        // A connected socket knows the destination; a socket for a group is connected to it.
         let sent = sendmsg(&self.socket, pieces, &mut SendAncillaryBuffer::default(), SendFlags::NOSIGNAL);
         sent != Err(rustix::io::Errno::AGAIN)
     }
 }
 
-/// Where datagrams are taken.
+/// The socket that receives datagrams.
 #[derive(Debug)]
 pub(crate) struct Inlet {
     socket: UdpSocket,
     state: UdpSocketState,
     buffers: Vec<Vec<u8>>,
-    /// Only those of this sender are taken: its address and port.
+    /// Address and port of the sender; other datagrams are ignored.
     from: IpAddr,
     port: u16,
-    /// Bytes that wait in the kernel at most, its bookkeeping included.
+    /// Most bytes that wait in the kernel, including its bookkeeping.
     pub buffer: usize,
 }
 
 impl Inlet {
-    /// Takes from this socket what comes from there, payloads of at most `frame` bytes. Its buffer shall have so many bytes; a system
-    /// that allows less gives less.
+    /// Makes an inlet for datagrams from one sender, with payloads of at most `frame` bytes. It requests a kernel
+    /// buffer of this many bytes; a system with a lower limit gives less.
     pub fn new(socket: UdpSocket, from: IpAddr, port: u16, frame: u32, buffer: usize) -> io::Result<Inlet> {
         let state = UdpSocketState::new(UdpSockRef::from(&socket))?;
-        // Beyond what the system allows everybody, where this process may.
+        // A privileged process may exceed the system's limit.
         if sockopt::set_socket_recv_buffer_size_force(&socket, buffer).is_err() {
             sockopt::set_socket_recv_buffer_size(&socket, buffer)?;
         }
         let buffer = sockopt::socket_recv_buffer_size(&socket)?;
-        // Memory that nothing is written to is not taken.
+        // Memory without writes takes no space.
         let count = if frame as usize > LONE { LONG_AT_ONCE } else { BATCH_SIZE };
         Ok(Inlet { socket, state, buffers: (0..count).map(|_| vec![0; LONGEST]).collect(), from, port, buffer })
     }
 
-    /// Where it takes them.
+    /// Returns its address.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.socket.local_addr()
     }
 
-    /// One call of the kernel: what it has, at most a batch, each datagram on its own. Says whether there was any.
+    /// Receives at most one batch with one system call and passes each datagram to `each`. Returns whether there was
+    /// any.
     pub fn take<E>(&mut self, mut each: impl FnMut(&[u8]) -> Result<(), E>) -> io::Result<Result<bool, E>> {
         let mut metas = [RecvMeta::default(); BATCH_SIZE];
         let mut slices: Vec<IoSliceMut<'_>> = self.buffers.iter_mut().map(|buffer| IoSliceMut::new(buffer)).collect();
@@ -181,16 +187,16 @@ impl AsFd for Inlet {
     }
 }
 
-/// Sends to a group, and says where that is.
+/// Makes an outlet to a group, and returns the position for the Hello.
 pub(crate) fn to_group(group: &Group) -> io::Result<(Outlet, GroupPlace)> {
     if group.interface.is_unspecified() || group.interface.is_multicast() {
-        let why = format!("{} is no interface to send to a group by: name the address of one", group.interface);
+        let why = format!("invalid interface {} for a multicast group: name the address of an interface", group.interface);
         return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     }
     let socket = UdpSocket::bind((group.interface, 0))?;
     sockopt::set_ip_multicast_if(&socket, &group.interface)?;
     socket.set_multicast_ttl_v4(u32::from(group.ttl))?;
-    // Receivers may be on this host.
+    // A receiver may be on this host.
     socket.set_multicast_loop_v4(true)?;
     let SocketAddr::V4(from) = socket.local_addr()? else { return Err(io::ErrorKind::Unsupported.into()) };
     let to = SocketAddrV4::new(group.address, group.port.unwrap_or(from.port()));
@@ -198,7 +204,7 @@ pub(crate) fn to_group(group: &Group) -> io::Result<(Outlet, GroupPlace)> {
     Ok((Outlet::new(socket, to.into())?, GroupPlace { group: to, from }))
 }
 
-/// A socket that gets what is sent to the group, beside other members on this host.
+/// Makes a socket that receives a group's datagrams, beside other members on this host.
 pub(crate) fn join(place: &GroupPlace, interface: Ipv4Addr) -> io::Result<UdpSocket> {
     let socket = UdpSocket::from(socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)?);
     sockopt::set_socket_reuseaddr(&socket, true)?;
@@ -226,7 +232,7 @@ mod tests {
         Framed::new(Header { sequence, ..Header::of(Kind::Data) }, bytes.into(), true)
     }
 
-    /// What came, until nothing more does.
+    /// Returns the datagrams that arrive until no more do.
     fn taken(inlet: &mut Inlet, count: usize) -> Vec<Vec<u8>> {
         let mut all = Vec::new();
         while all.len() < count && crate::poll::readable(inlet, Duration::from_secs(10)) {
@@ -244,7 +250,7 @@ mod tests {
     #[test]
     fn short_datagrams_go_many_to_a_call_and_come_out_each_on_its_own() {
         let (mut outlet, mut inlet) = pair(NETWORK);
-        // Of one length, then shorter, then longer, then empty ones.
+        // Datagrams of one length, then shorter, longer and empty ones.
         let lengths = [[1400; 100].as_slice(), &[700], &[1400; 3], &[0; 5], &[10, 20, 30, 30]].concat();
         for (sequence, length) in lengths.iter().enumerate() {
             outlet.send(&framed(sequence as u64, *length));
@@ -257,7 +263,7 @@ mod tests {
             assert_eq!(datagram.len(), HEADER_LEN + length, "datagram {sequence}");
             assert!(datagram[..] == *[&framed(sequence as u64, *length).head[..], &vec![sequence as u8; *length]].concat());
         }
-        // A kernel that cannot cut has as many calls as datagrams.
+        // A kernel without segmentation needs one call a datagram.
         if outlet.state.max_gso_segments() > 1 {
             assert!(outlet.calls < 15, "{} calls for {} datagrams", outlet.calls, lengths.len());
         }
@@ -279,7 +285,7 @@ mod tests {
         let (outlet, _) = pair(LOCAL);
         let (here, _there) = std::os::unix::net::UnixDatagram::pair().unwrap();
         here.set_write_timeout(Some(FULL)).unwrap();
-        // Nobody reads, and this kind of socket blocks then.
+        // Nothing reads this socket, and this kind of socket blocks when it is full.
         let mut full = Outlet { socket: std::os::fd::OwnedFd::from(here).into(), ..outlet };
         let frames = 10_000;
         let taken = (1..=frames).take_while(|sequence| full.send(&framed(*sequence, LOCAL as usize))).count() as u64;

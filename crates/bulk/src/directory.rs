@@ -1,20 +1,22 @@
-//! Who receives what, on the bus: receivers announce themselves, senders follow them and connect to those that match.
+//! Directory of receivers on the bus: receivers announce themselves; senders follow the announcements and connect to
+//! matching receivers.
 //!
-//! A receiver's declaration (type 8, JSON) names its stream, its flows and where it is reached; whoever may read the topic may
-//! connect, because the token is in it. A sender and a receiver may have different flows: those of one name are connected, the
-//! others are told ([`Following::unmatched`]). Senders say what becomes of their transfers on a topic of its own (type 9), for whoever
-//! keeps an account of them.
+//! A receiver's declaration (type 8, JSON) names its stream, its flows and its address. It contains the token, so every
+//! process that may read the topic may connect. A sender and a receiver may have different flows. Flows of the same
+//! name are connected, and the others are reported ([`Following::unmatched`]). Senders report their transfers on a
+//! separate topic (type 9), for accounts of transfers.
 
 use std::{
     collections::{BTreeMap, HashMap},
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     thread::JoinHandle,
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tampu_bus::{Alarm, BusError, Event, History, Participant, Qos, Reader, ReaderQos, SourceState, TypeTag, WriteError, Writer};
 use tampu_types::{Incarnation, Partition, PartitionFilter, TopicFilter, TopicName};
@@ -24,32 +26,33 @@ use crate::{
     handler::Peer,
     message::Transport,
     name::Name,
-    receiver::{OpenError, Receiver, lock, spawn},
+    open::{OpenError, spawn},
+    receiver::Receiver,
     sender::Sender,
     target::Target,
 };
 
-/// Where receivers announce themselves.
+/// The topic of receivers' announcements.
 pub const RECEIVERS: &str = "bulk-receivers";
-/// Where senders tell of their transfers.
+/// The topic of senders' reports about transfers.
 pub const TRANSFERS: &str = "bulk-transfers";
 
 /// A receiver's declaration.
 pub const DECLARATION: TypeTag = TypeTag { id: 8, version: 1 };
-/// What became of a transfer.
+/// The type of reports about transfers.
 pub const TRANSFER: TypeTag = TypeTag { id: 9, version: 1 };
 
-/// The longest sample that is read as one of these, bytes.
+/// Longest sample that is read as one of these, in bytes.
 const SAMPLE_LIMIT: usize = 256 << 10;
-/// How often those who follow look up when nothing happens.
+/// The longest sleep of a follower while nothing happens.
 const IDLE: Duration = Duration::from_millis(250);
 
 /// A flow, as its receiver declares it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeclaredFlow {
-    /// Its name.
+    /// The name of the flow.
     pub name: Name,
-    /// Which ways data may come. What this release does not know is left out.
+    /// Transports of its data. Transports unknown to this release are left out.
     #[serde(default, deserialize_with = "known")]
     pub transports: Vec<Transport>,
 }
@@ -60,42 +63,43 @@ fn known<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<Transp
     Ok(names.iter().filter_map(|name| all.into_iter().find(|way| way.name() == name)).collect())
 }
 
-/// A receiver's word about itself. The last one of a life and number holds; one without flows takes it back.
+/// Announcement of a receiver. The last one of an incarnation and number is valid; one without flows withdraws the
+/// receiver.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Declaration {
-    /// Counts the receivers of one process.
+    /// Number of the receiver within its process.
     pub receiver: u32,
-    /// Its stream.
+    /// The name of the stream.
     pub stream: Name,
-    /// Where it is reached, and what lets in.
+    /// The address of the receiver, and the token that admits senders.
     pub target: Target,
-    /// What it takes.
+    /// Flows that the receiver accepts.
     pub flows: Vec<DeclaredFlow>,
 }
 
-/// A flow of a receiver's that this sender does not have, or the other way round.
+/// Flow that only one of sender and receiver has.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Unmatched {
-    /// The receiver.
+    /// The name of the receiver.
     pub receiver: String,
-    /// The flow.
+    /// The name of the flow.
     pub flow: Name,
-    /// Whether it is the sender that does not have it.
+    /// True if the sender lacks the flow, false if the receiver does.
     pub at_sender: bool,
 }
 
-/// Tells of transfers.
+/// Reporter of transfers on the bus.
 pub struct Teller {
     writer: Writer,
 }
 
 impl Teller {
-    /// One for this process.
+    /// Opens a reporter for this process.
     pub fn open(participant: &Participant) -> Result<Teller, BusError> {
         Ok(Teller { writer: writer(participant, TRANSFERS, TRANSFER)? })
     }
 
-    /// Tells.
+    /// Reports a transfer.
     pub fn tell(&self, note: &TransferNote<'_>) -> Result<(), WriteError> {
         self.writer.write_urgent(&note.encode()).map(drop)
     }
@@ -103,18 +107,18 @@ impl Teller {
 
 fn writer(participant: &Participant, topic: &str, tag: TypeTag) -> Result<Writer, BusError> {
     let topic = TopicName::new(topic)?;
-    // Everybody who comes reads what holds; nobody may hold a sender or receiver up for it.
+    // A new participant reads the current declarations; it must not delay a sender or receiver.
     let default = Qos { max_wait: Duration::from_millis(5), ..Qos::default() };
     participant.writer(&topic, &Partition::everybody(), tag, participant.qos_over(default, &topic))
 }
 
-/// A receiver that is announced; dropping it takes the announcement back.
+/// Announced receiver; dropping it withdraws the announcement.
 pub struct Announced {
     writer: Writer,
     declaration: Declaration,
 }
 
-/// Announces a receiver for as long as the answer is held.
+/// Announces a receiver until the returned value is dropped.
 pub fn announce(participant: &Participant, receiver: &Receiver) -> Result<Announced, AnnounceError> {
     static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(1);
     let flows = receiver.flows().map(|flow| DeclaredFlow { name: flow.name.clone(), transports: flow.transports.clone() });
@@ -129,10 +133,10 @@ pub fn announce(participant: &Participant, receiver: &Receiver) -> Result<Announ
     Ok(announced)
 }
 
-/// Why a receiver could not be announced, or its receivers be followed.
+/// The reason for a failed announcement, or for receivers that cannot be followed.
 #[derive(Debug, thiserror::Error)]
 pub enum AnnounceError {
-    /// The bus says no.
+    /// The bus refused.
     #[error(transparent)]
     Bus(#[from] BusError),
     /// The declaration is too long: too many flows.
@@ -153,20 +157,20 @@ impl Announced {
 impl Drop for Announced {
     fn drop(&mut self) {
         self.declaration.flows.clear();
-        // Who does not hear it sees the process leave, or that nobody answers.
+        // If this is lost, the participants see the process leave or get no answer.
         let _ = self.tell();
     }
 }
 
-/// Reads a declaration. `None`: what it is nobody knows, or it is too long.
+/// Decodes a declaration. `None` means that it is malformed or too long.
 pub fn parse(bytes: &[u8]) -> Option<Declaration> {
     if bytes.len() > SAMPLE_LIMIT { None } else { serde_json::from_slice(bytes).ok() }
 }
 
-/// What a sender makes of the declarations.
+/// A sender's view of the declarations.
 struct Follower {
     sender: Arc<Sender>,
-    /// What each receiver has declared for this stream, by life and number.
+    /// Declarations of receivers for this stream, by incarnation and number.
     here: HashMap<(Incarnation, u32), (String, Declaration)>,
     unmatched: Arc<Mutex<Vec<Unmatched>>>,
 }
@@ -190,7 +194,7 @@ impl Follower {
             let address = declaration.target.address.clone();
             let peer = Peer { source: source.to_owned(), incarnation, address };
             for flow in &declaration.flows {
-                // A worker that cannot be started now is tried again with the next declaration.
+                // If no worker can be started, the next declaration tries again.
                 let _ = self.sender.add(&flow.name, &key, &peer, &declaration.target, &flow.transports);
             }
             self.here.insert(id, (source.to_owned(), declaration));
@@ -225,11 +229,11 @@ impl Follower {
                 }
             }
         }
-        *lock(&self.unmatched) = all.into_values().collect();
+        *self.unmatched.lock() = all.into_values().collect();
     }
 }
 
-/// A sender that follows the declarations; dropping it stops that, connections stay.
+/// Sender that follows the declarations. Dropping it stops that; connections stay.
 pub struct Following {
     closing: Arc<AtomicBool>,
     alarm: Alarm,
@@ -237,7 +241,8 @@ pub struct Following {
     unmatched: Arc<Mutex<Vec<Unmatched>>>,
 }
 
-/// Connects a sender to every receiver of its stream that announces itself, now and later, and lets go of those that leave.
+/// Connects a sender to every receiver of its stream that announces itself, at present and later. It disconnects
+/// receivers that leave.
 pub fn follow(participant: &Participant, sender: &Arc<Sender>) -> Result<Following, AnnounceError> {
     let qos = ReaderQos { history: History::All, ..ReaderQos::default() };
     let filter = TopicFilter::new(RECEIVERS).map_err(BusError::from)?;
@@ -262,16 +267,16 @@ fn read(mut reader: Reader, mut follower: Follower, closing: &AtomicBool) {
             Some(Event::Source(change)) if matches!(change.state, SourceState::Left | SourceState::Died) => {
                 follower.gone(change.incarnation);
             }
-            // A gap in the declarations is made good by the connection itself: whoever is not known is connected to when it says so again.
+            // A gap in the declarations needs no repair: an unknown receiver is connected to at its next declaration.
             _ => {}
         }
     }
 }
 
 impl Following {
-    /// Flows that only one of both ends has.
+    /// Returns the flows that only one end has.
     pub fn unmatched(&self) -> Vec<Unmatched> {
-        lock(&self.unmatched).clone()
+        self.unmatched.lock().clone()
     }
 }
 

@@ -1,15 +1,16 @@
-//! A distributor: takes a stream from one sender and gives it to many receivers, who are its affair and not the sender's.
+//! Distributor: takes a stream from one sender and sends it to many receivers. The sender does not manage these
+//! receivers.
 //!
 //! ```text
 //! sender --stream--> receiver | distributor | sender --another stream--> receivers, or distributors again
 //! ```
-//! It is a receiver and a sender of this crate, put together: what it takes it sends at once, without keeping more than its window. A
-//! receiver behind it that is too slow is cut or skipped as its flow is set; one that comes late begins with the next start. What was
-//! lost before it is told behind it, with the same ranges; a transfer that breaks off before it breaks off behind it, after all data that
-//! came.
+//! It combines a receiver and a sender of this crate. It sends received data at once, and keeps no more than its
+//! window. A slow receiver behind it is disconnected or skipped, as its flow is configured. A late receiver begins with
+//! the next start. The distributor reports upstream losses to its receivers, with the same ranges. If a transfer breaks
+//! off before it, the transfer breaks off behind it too, after all received data.
 //!
-//! The stream behind has a name of its own, so that a receiver says whether it wants to be served by the sender or by the distributor, and
-//! distributors can stand in a row.
+//! The outgoing stream has a name of its own. So a receiver chooses between the sender and the distributor, and
+//! distributors can form a chain.
 
 use std::{sync::Arc, time::Instant};
 
@@ -25,54 +26,55 @@ use crate::{
     state::{Delivery, ReceiverReport, Report, SenderReport},
 };
 
-/// A distributor. Dropping it ends what is under way, on both sides.
+/// Distributor of a stream. Dropping it ends the running transfers on both sides.
 pub struct Distributor {
-    // Dropped first: what comes ends before its way out does.
+    // The receiver is dropped before the sender: input ends before output.
     receiver: Receiver,
     sender: Arc<Sender>,
 }
 
-/// How it stands.
+/// The state of a distributor.
 #[derive(Debug, Clone, Serialize)]
 pub struct DistributorReport {
-    /// Where it takes from.
+    /// The state of its receiver.
     pub input: ReceiverReport,
-    /// Whom it gives to.
+    /// The state of its sender.
     pub output: SenderReport,
 }
 
-/// The flows of a distributor: as one is taken, and as it is given on. [`through`] makes one.
+/// Settings of a distributor's flow on both sides. [`through`] makes one.
 pub type Through = (FlowSettings, SendFlow);
 
-/// A flow that goes through under its own name: no receiver is required behind, and those there may take their declared time, but not
-/// so long that the sender would cut the distributor for it ([`crate::message::Patience::behind`]).
+/// Makes the settings of a flow that is forwarded under its own name. It requires no receiver. Receivers may take their
+/// declared time, but the sender must not cut the distributor because of them ([`crate::message::Patience::behind`]).
 pub fn through(name: Name) -> Through {
     let (mut taken, mut given) = (FlowSettings::new(name.clone()), SendFlow::new(name));
     given.receivers = 0;
-    // Waiting for receivers within their bounds is what the callback is for.
+    // The callback is meant to wait for receivers within their limits.
     taken.callback_limit = given.wait + given.ack_wait;
     taken.callback_average_limit = given.wait;
     (taken, given)
 }
 
-/// A transfer that begins behind a distributor, or has ended there.
+/// Start or end of a transfer at a distributor's output.
 #[derive(Clone, Copy)]
 pub struct Passed<'a> {
-    /// On which flow it is given on.
+    /// Output flow of the transfer.
     pub flow: &'a Flow,
-    /// Its number there.
+    /// Number of the transfer in the output flow.
     pub transfer: u64,
-    /// What its sender says about it.
+    /// Parameter of its sender.
     pub parameter: &'a [u8],
-    /// `None`: it begins.
+    /// Report of the end; `None` at the start.
     pub report: Option<&'a Report>,
 }
 
-/// Who hears of them. Called between frames: it has to return soon.
+/// Callback for forwarded transfers. It is called between frames, so it has to return soon.
 pub type Told = Arc<dyn Fn(&Passed<'_>) + Send + Sync>;
 
 impl Distributor {
-    /// Takes the stream `input` and gives it on as `output`. Receivers are added as to any [`Sender`], by hand or from the bus.
+    /// Opens a distributor from the stream `input` to the stream `output`. Receivers are added as to any [`Sender`], by
+    /// hand or from the bus.
     pub fn open(
         identity: Identity,
         input: Name,
@@ -83,7 +85,7 @@ impl Distributor {
         Distributor::open_telling(identity, input, output, settings, flows, Arc::new(|_| ()))
     }
 
-    /// The same, and tells of each transfer that goes through.
+    /// Opens a distributor and reports each forwarded transfer to a callback.
     pub fn open_telling(
         identity: Identity,
         input: Name,
@@ -104,34 +106,34 @@ impl Distributor {
         Ok(Distributor { receiver, sender })
     }
 
-    /// Its taking side: to announce it, or for its address.
+    /// Returns the receiving side, to announce it or for its address.
     pub fn receiver(&self) -> &Receiver {
         &self.receiver
     }
 
-    /// Its giving side: to add receivers.
+    /// Returns the sending side, to add receivers.
     pub fn sender(&self) -> &Arc<Sender> {
         &self.sender
     }
 
-    /// How it stands.
+    /// Returns its state.
     pub fn state(&self) -> DistributorReport {
         DistributorReport { input: self.receiver.state(), output: self.sender.state() }
     }
 }
 
-/// Gives on what a flow brings.
+/// Handler that forwards a flow's input.
 struct Forward {
     flow: Flow,
-    /// The first piece of data has told where the data begins.
+    /// True once the first piece of data has given the start of the data.
     begun: bool,
-    /// Where the next piece of data begins.
+    /// The offset of the next data, in bytes.
     next: u64,
     told: Told,
     passing: Option<Passing>,
 }
 
-/// The transfer under way.
+/// Transfer that is running.
 struct Passing {
     transfer: u64,
     parameter: Vec<u8>,
@@ -143,7 +145,7 @@ impl Forward {
         (self.told)(&Passed { flow: &self.flow, transfer: passing.transfer, parameter: &passing.parameter, report });
     }
 
-    /// Ends what is under way behind, without its end.
+    /// Ends the running transfer at the output as given up.
     fn give_up(&mut self, why: &str) {
         let state = self.flow.state();
         self.flow.give_up();
@@ -157,12 +159,12 @@ fn failed(error: SendError) -> CallbackError {
     CallbackError::failed(format!("the distributor: {error}"))
 }
 
-/// What cannot be given on is not there for anybody: its sender is to know that it did not arrive.
+/// Reports data that cannot be forwarded as a failure, so that its sender knows that it did not arrive.
 fn given_up(error: SendError) -> CallbackError {
     CallbackError::give_up(format!("the distributor: {error}"))
 }
 
-/// What is to be told of a receiver: it has not got all, or somebody behind it has not.
+/// Describes an incomplete delivery: the receiver, or a receiver behind it, lacks data.
 fn complaint(delivery: &Delivery) -> Option<String> {
     let failed = delivery.faults.iter().find(|fault| fault.kind == FaultKind::CallbackFailed);
     let why = match failed {
@@ -197,7 +199,7 @@ impl Handler for Forward {
         self.begun = true;
         if data.offset != self.next {
             let (at, next) = (data.offset, self.next);
-            return Err(CallbackError::give_up(format!("the distributor: data at {at} where {next} was to come")));
+            return Err(CallbackError::give_up(format!("the distributor: data at {at} instead of {next}")));
         }
         self.next += data.bytes.len() as u64;
         let mut block = self.flow.block(data.bytes.len());
@@ -221,7 +223,7 @@ impl Handler for Forward {
             self.tell(&passing, Some(&report));
         }
         let short: Vec<String> = report.deliveries.iter().filter_map(complaint).collect();
-        // What the sender lost itself it knows already.
+        // The sender already knows the ranges that it lost itself.
         if short.is_empty() || !end.complete {
             return Ok(());
         }
@@ -233,7 +235,7 @@ impl Handler for Forward {
     }
 
     fn reset(&mut self, _: &End) -> Result<(), CallbackError> {
-        self.give_up("its own sender gave it up");
+        self.give_up("its own sender aborted it");
         Ok(())
     }
 
@@ -241,7 +243,7 @@ impl Handler for Forward {
         self.begun = true;
         if let Some(to) = lost.to {
             self.next = self.next.max(to);
-            // A flow without a transfer has nobody to tell.
+            // Without a transfer there is no receiver to notify.
             let _ = self.flow.lose(to, lost.cause);
         }
     }

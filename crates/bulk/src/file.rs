@@ -1,36 +1,37 @@
-//! What the parameter of a transfer says where the transfer is a file: its name, its size, when it was written.
+//! The parameter of a file transfer: the file's name, size and modification time.
 //!
 //! ```text
 //! {"file": "run7/dump.bin", "size": 1048576, "modified": 1763809431000000000, "continue": true, "parameter": "uid://A002/X1"}
 //! ```
-//! A parameter that is not such an object is one of a program's own, and the transfer is no file. The name comes from elsewhere and
-//! becomes a path here, so it is read strictly: names between slashes, none of them `.`, `..`, empty or too long.
+//! Any other parameter belongs to a program, and the transfer is not a file. The name comes from another host and
+//! becomes a path here, so it is validated strictly. It consists of names between slashes, none of them `.`, `..`,
+//! empty or too long.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The longest name of a file with its directories, bytes.
+/// Longest name of a file with its directories, in bytes.
 pub const PATH_LIMIT: usize = 4000;
-/// The longest name between two slashes, bytes: what file systems take.
+/// Longest name between two slashes, in bytes: the limit of file systems.
 pub const PART_LIMIT: usize = 255;
 
-/// A file's name, relative to where the receiver puts files: it cannot lead out of there.
+/// File name relative to the receiver's directory. It cannot lead out of this directory.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct FileName(String);
 
-/// A text that cannot be one.
+/// Error for an invalid file name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{name:?} is no name for a received file: {why}")]
+#[error("invalid name {name:?} for a received file: {why}")]
 pub struct BadFileName {
     /// The text, or its beginning.
     pub name: String,
-    /// What is wrong.
+    /// The fault of the name.
     pub why: &'static str,
 }
 
 impl FileName {
-    /// Checks it.
+    /// Checks the name.
     pub fn new(name: impl Into<String>) -> Result<FileName, BadFileName> {
         let name = name.into();
         let bad = |why| Err(BadFileName { name: name.chars().take(200).collect(), why });
@@ -54,12 +55,12 @@ impl FileName {
         Ok(FileName(name))
     }
 
-    /// As it travels.
+    /// Returns the name in its wire form.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// The directories it lies in, from the outermost on, and its own name.
+    /// Returns the directories of the name, from the outermost on, and its last part.
     pub fn split(&self) -> (impl Iterator<Item = &str>, &str) {
         let (directories, own) = self.0.rsplit_once('/').map_or((None, self.0.as_str()), |(path, own)| (Some(path), own));
         (directories.into_iter().flat_map(|path| path.split('/')), own)
@@ -86,33 +87,34 @@ impl From<FileName> for String {
     }
 }
 
-/// The parameter of a transfer that is a file.
+/// Parameter of a file transfer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileLabel {
-    /// Where it belongs.
+    /// The relative path at the receiver.
     pub file: FileName,
-    /// Bytes of it; `None` where the sender does not know.
+    /// Size in bytes; `None` if the sender does not know it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub size: Option<u64>,
-    /// When it was written last, ns since 1970, UTC.
+    /// The time of the last change, in ns since 1970, UTC.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub modified: Option<i64>,
-    /// What the receiver has of it from an earlier attempt shall be kept, and only the rest be sent.
+    /// True to keep the receiver's part of an earlier attempt and to send only the rest.
     #[serde(default, rename = "continue", skip_serializing_if = "std::ops::Not::not")]
     pub go_on: bool,
-    /// What the sender says about it besides.
+    /// The sender's text about the transfer.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub parameter: String,
 }
 
 impl FileLabel {
-    /// As the parameter of a transfer.
+    /// Encodes the label as the parameter of a transfer.
     pub fn encode(&self) -> Vec<u8> {
-        // Texts and numbers: nothing in it that JSON does not have.
+        // Texts and numbers always have a JSON.
         serde_json::to_vec(self).unwrap_or_default()
     }
 
-    /// Reads one. `Ok(None)`: the transfer is no file; an error: it is one that cannot be taken.
+    /// Decodes a parameter. `Ok(None)` means that the transfer is not a file; an error, that it is a file with invalid
+    /// fields.
     pub fn parse(parameter: &[u8]) -> Result<Option<FileLabel>, BadLabel> {
         let Ok(value @ Value::Object(_)) = serde_json::from_slice::<Value>(parameter) else { return Ok(None) };
         if value.get("file").is_none() {
@@ -122,7 +124,7 @@ impl FileLabel {
     }
 }
 
-/// A parameter that speaks of a file, and not as it must.
+/// Error for a file parameter with invalid fields.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the parameter: {0}")]
 pub struct BadLabel(pub String);

@@ -1,4 +1,4 @@
-//! A frame: what travels between a sender and a receiver (`spec/bulk.md`).
+//! Frame: the unit of transfer between a sender and a receiver (`spec/bulk.md`).
 //!
 //! ```text
 //!  0        4      5       6      8         12       16         24         32       40        44        48
@@ -7,49 +7,49 @@
 //! | u8[4]  | u8   | u8    | u16  | u32     | u32    | u64      | u64      | u64    | payload | of 0-43 | u8[length]
 //! +--------+------+-------+------+---------+--------+----------+----------+--------+---------+---------+--
 //! ```
-//! All numbers are little endian. The header has a checksum of its own that is always there, so that a length is never believed
-//! that was not written; the payload's is there where both ends agreed on it.
+//! All numbers are little endian. The header always has its own checksum, so that a damaged length is never used. The
+//! payload has a checksum if both ends agreed on it.
 
-/// Bytes of a header.
+/// Length of a header in bytes.
 pub const HEADER_LEN: usize = 48;
 
-/// The longest payload a frame can have, whatever was agreed on.
+/// Longest payload of any frame, even by agreement, in bytes.
 pub const LENGTH_LIMIT: u32 = 16 << 20;
 
 const MAGIC: [u8; 4] = *b"TBLK";
 
-/// What a frame is.
+/// The kind of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Kind {
-    /// A transfer begins; the payload is its parameter.
+    /// Start of a transfer; the payload is its parameter.
     Start = 0,
-    /// A piece of its data.
+    /// Piece of a transfer's data.
     Data = 1,
-    /// It ends; no payload.
+    /// End of a transfer, without payload.
     Stop = 2,
-    /// It is given up; no payload.
+    /// Abort of a transfer, without payload.
     Reset = 3,
-    /// The first frame of a connection, by the sender.
+    /// First frame of a connection, from the sender.
     Hello = 16,
-    /// The receiver's yes.
+    /// Acceptance by the receiver.
     Welcome = 17,
-    /// The receiver's no.
+    /// Refusal by the receiver.
     Refuse = 18,
-    /// How far the receiver has come.
+    /// The receiver's position.
     Ack = 19,
-    /// The sender lives and has nothing to say.
+    /// Sign of life of a sender without data.
     Ping = 20,
-    /// Data that will not come.
+    /// Data that is lost.
     Lost = 21,
-    /// Something went wrong at the receiver.
+    /// Fault at the receiver.
     Fault = 22,
-    /// Frames that are missing.
+    /// Missing frames at the receiver.
     Nack = 23,
 }
 
 impl Kind {
-    /// All of them.
+    /// All frame kinds.
     pub const ALL: [Kind; 12] = [
         Kind::Start,
         Kind::Data,
@@ -70,75 +70,76 @@ impl Kind {
     }
 }
 
-/// The payload's checksum is in the header.
+/// Flag: the payload's checksum is in the header.
 pub const CHECKED: u8 = 1;
-/// The last frame of a block.
+/// Flag: the last frame of a block.
 pub const END: u8 = 2;
-/// To be acknowledged at once.
+/// Flag: the frame should be acknowledged at once.
 pub const ASK: u8 = 4;
 
-/// What stands before a payload.
+/// The header before a payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
-    /// What the frame is.
+    /// The kind of the frame.
     pub kind: Kind,
     /// [`CHECKED`], [`END`], [`ASK`]; bits of a later release are kept.
     pub flags: u8,
-    /// Which stream and flow: the number the sender's Hello gave its flow.
+    /// The session of stream and flow: the number in the sender's Hello.
     pub session: u32,
-    /// Bytes of the payload.
+    /// Length of the payload in bytes.
     pub length: u32,
-    /// Which transfer; 0 for frames of none.
+    /// The number of the transfer; 0 for frames outside of transfers.
     pub transfer: u64,
-    /// Counts the Start, Data and Stop frames of the flow in this life of its sender, from 1. Of an Ack: the next one expected.
+    /// Number of the Start, Data or Stop frame of the flow in this incarnation of its sender, from 1. Of an Ack: the next
+    /// expected one.
     pub sequence: u64,
-    /// Where the payload lies in the transfer's data, bytes. Of a Stop: how many bytes there were. Of an Ack: how many are done with.
+    /// The payload's offset in the transfer's data, in bytes. Of a Stop: the length of all data. Of an Ack: the finished bytes.
     pub offset: u64,
     /// The payload's checksum, with [`CHECKED`]; else 0.
     pub crc: u32,
 }
 
-/// Why bytes are no frame.
+/// Error for bytes that are not a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadFrame {
-    /// Another protocol, or a place inside a frame.
-    #[error("this is no frame of bulk data")]
+    /// The bytes belong to another protocol, or begin inside a frame.
+    #[error("invalid frame: wrong magic number")]
     Magic,
-    /// The header was changed on its way.
-    #[error("the frame's header does not have the checksum it tells")]
+    /// The header was damaged on its way.
+    #[error("wrong checksum of the frame's header")]
     Header,
-    /// Of a later release, or nonsense.
-    #[error("there is no kind of frame with the number {0}")]
+    /// The kind belongs to a later release, or is invalid.
+    #[error("unknown frame kind {0}")]
     Kind(u8),
-    /// Longer than anybody agreed on.
-    #[error("the frame says it has {length} bytes, at most {limit} were agreed on")]
+    /// The payload is longer than the agreed limit.
+    #[error("the frame has a length of {length} bytes, but at most {limit} were agreed on")]
     TooLong {
-        /// What it says.
+        /// The length in the header, in bytes.
         length: u32,
-        /// What was agreed on.
+        /// The agreed limit, in bytes.
         limit: u32,
     },
-    /// The payload was changed on its way.
-    #[error("the payload of frame {sequence} does not have the checksum its header tells")]
+    /// The payload was damaged on its way.
+    #[error("wrong checksum of the payload of frame {sequence}")]
     Payload {
-        /// Its number.
+        /// The number of the frame.
         sequence: u64,
     },
     /// The payload ends inside a field.
     #[error("the frame ends inside its {0}")]
     Short(&'static str),
-    /// A field has a value it cannot have.
-    #[error("the frame's {0} makes no sense")]
+    /// A field has an invalid value.
+    #[error("invalid {0} in the frame")]
     Senseless(&'static str),
 }
 
 impl Header {
-    /// A frame of this kind that belongs to no transfer.
+    /// Makes a header of this kind that belongs to no transfer.
     pub fn of(kind: Kind) -> Header {
         Header { kind, flags: 0, session: 0, length: 0, transfer: 0, sequence: 0, offset: 0, crc: 0 }
     }
 
-    /// Writes it.
+    /// Encodes the header.
     pub fn encode(&self) -> [u8; HEADER_LEN] {
         let mut out = [0; HEADER_LEN];
         out[0..4].copy_from_slice(&MAGIC);
@@ -155,7 +156,7 @@ impl Header {
         out
     }
 
-    /// Reads one. `limit` is the longest payload that was agreed on.
+    /// Decodes a header. `limit` is the agreed length limit of a payload.
     pub fn decode(bytes: &[u8; HEADER_LEN], limit: u32) -> Result<Header, BadFrame> {
         if bytes[..4] != MAGIC {
             return Err(BadFrame::Magic);
@@ -181,7 +182,7 @@ impl Header {
         })
     }
 
-    /// Puts the length of this payload and, where wanted, its checksum into the header.
+    /// Returns the header with the length of this payload and, if `checked`, its checksum.
     pub fn over(mut self, payload: &[u8], checked: bool) -> Header {
         // Callers cut payloads to what was agreed on, far below 4 GiB.
         self.length = payload.len() as u32;
@@ -192,7 +193,7 @@ impl Header {
         self
     }
 
-    /// Whether the payload is the one that was sent, as far as anybody can say.
+    /// Checks the payload against its checksum, if it has one.
     pub fn check(&self, payload: &[u8]) -> Result<(), BadFrame> {
         if self.flags & CHECKED != 0 && crc32c::crc32c(payload) != self.crc {
             return Err(BadFrame::Payload { sequence: self.sequence });
@@ -200,7 +201,7 @@ impl Header {
         Ok(())
     }
 
-    /// Whether this flag is set.
+    /// Returns true if this flag is set.
     pub fn has(&self, flag: u8) -> bool {
         self.flags & flag != 0
     }

@@ -1,8 +1,9 @@
-//! A multicast group: where a flow's data goes once for all receivers, and how the two ends name it to one another.
+//! Multicast group: the address to which a flow's data is sent once for all receivers, and its notation between the two
+//! ends.
 //!
-//! IPv4 alone. A group stays on the host unless its sender names another interface. A receiver joins it at the interface its sender's
-//! connection came to or, where both are on one host, at the one that the sender names; one that listens on the loopback joins it there
-//! only, so nobody is opened to a network by what a sender says.
+//! Only IPv4 is supported. A group stays on the host unless its sender names another interface. A receiver joins the
+//! group at the interface that its sender's connection came to. If both are on one host, it joins at the interface that
+//! the sender names. A receiver that listens on the loopback joins only there, so a sender cannot open it to a network.
 
 use std::{
     fmt, io,
@@ -10,26 +11,26 @@ use std::{
     str::FromStr,
 };
 
-/// Where a flow's data goes once for all.
+/// The multicast group of a flow: its data is sent once for all receivers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Group {
     /// The group's address, 224.0.0.0 to 239.255.255.255.
     pub address: Ipv4Addr,
-    /// The port its members listen at; `None`: the number of the port that the sender sends from, which is the sender's alone.
+    /// Port of the members; `None` uses the number of the sender's port, which only this sender uses.
     pub port: Option<u16>,
-    /// The address of the sender's interface it goes out at. The loopback's keeps it on the host.
+    /// Address of the sender's outgoing interface. The loopback address keeps the group on the host.
     pub interface: Ipv4Addr,
-    /// How many networks it may go through: 1 stays on the first.
+    /// The number of networks that a datagram may pass: 1 stays on the first.
     pub ttl: u8,
 }
 
-/// Why text is no group.
+/// The fault of a group's text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadGroup {
-    /// No address, or no port.
-    #[error("'{0}' is no multicast group: ADDRESS or ADDRESS:PORT, as in 239.255.7.1:4711")]
+    /// The text has no valid address or port.
+    #[error("invalid multicast group '{0}': write ADDRESS or ADDRESS:PORT, as in 239.255.7.1:4711")]
     Senseless(String),
-    /// An address of one host.
+    /// The address belongs to one host.
     #[error(
         "{0} is the address of one host; groups are 224.0.0.0 to 239.255.255.255, those of a site 239.0.0.0 to 239.255.255.255"
     )]
@@ -39,7 +40,7 @@ pub enum BadGroup {
 impl FromStr for Group {
     type Err = BadGroup;
 
-    /// `ADDRESS[:PORT]`, on the loopback.
+    /// Parses `ADDRESS[:PORT]`, on the loopback.
     fn from_str(text: &str) -> Result<Group, BadGroup> {
         let senseless = || BadGroup::Senseless(text.to_owned());
         let (address, port) = match text.split_once(':') {
@@ -55,7 +56,7 @@ impl FromStr for Group {
 }
 
 impl fmt::Display for Group {
-    /// As it is read.
+    /// Writes the form that [`FromStr`] reads.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.port {
             Some(port) => write!(f, "{}:{port}", self.address),
@@ -64,12 +65,12 @@ impl fmt::Display for Group {
     }
 }
 
-/// A group as a Hello names it: `239.255.7.1:4711 from 10.0.0.5:40123`.
+/// Group in the notation of a Hello: `239.255.7.1:4711 from 10.0.0.5:40123`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct GroupPlace {
-    /// Where data goes.
+    /// The address of the group.
     pub group: SocketAddrV4,
-    /// Where it comes from.
+    /// The address of the sender.
     pub from: SocketAddrV4,
 }
 
@@ -97,7 +98,7 @@ impl FromStr for GroupPlace {
     }
 }
 
-/// Why a receiver does not join a group.
+/// Reason why a receiver does not join a group.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NotJoined {
     #[error(transparent)]
@@ -115,7 +116,7 @@ pub(crate) enum NotJoined {
 }
 
 impl GroupPlace {
-    /// The address of the interface to join at, for a connection from `there` to `here`.
+    /// Returns the address of the interface to join at, for a connection from `there` to `here`.
     pub(crate) fn interface(&self, here: IpAddr, there: IpAddr) -> Result<Ipv4Addr, NotJoined> {
         let (here, there) = (here.to_canonical(), there.to_canonical());
         let from = *self.from.ip();

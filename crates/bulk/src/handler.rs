@@ -1,7 +1,7 @@
-//! What a receiver does with what comes: the callbacks (ACS's cbStart, cbReceive, cbStop, cbReset).
+//! The callbacks of a receiver (ACS's cbStart, cbReceive, cbStop, cbReset).
 //!
-//! They are called one after another, by the worker that reads the flow's connection: while one of them runs nothing more is
-//! read, and in the end the sender waits. So a slow callback is felt where the data comes from, and never loses any by itself.
+//! The worker that reads the flow's connection calls them one at a time. While a callback runs, the worker reads
+//! nothing, and in the end the sender waits. So a slow callback slows the sender, and never loses data by itself.
 
 use std::time::Duration;
 
@@ -13,15 +13,15 @@ use crate::{
     receiving::LostRange,
 };
 
-/// Who is at the other end.
+/// The process at the other end.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 pub struct Peer {
-    /// Its stable name.
+    /// Stable name of its source.
     pub source: String,
-    /// This life of it.
+    /// Incarnation of the process.
     #[serde(serialize_with = "as_text")]
     pub incarnation: Incarnation,
-    /// Where its connection comes from, or goes to.
+    /// The address of its connection.
     pub address: String,
 }
 
@@ -32,144 +32,147 @@ fn as_text<S: serde::Serializer>(incarnation: &Incarnation, serializer: S) -> Re
 impl std::fmt::Display for Peer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.source.as_str() {
-            // Not heard of yet.
+            // The peer's name is not known yet.
             "" => f.write_str(&self.address),
             source => write!(f, "{source} at {}", self.address),
         }
     }
 }
 
-/// A transfer begins.
+/// Start of a transfer.
 #[derive(Debug, Clone, Copy)]
 pub struct Start<'a> {
-    /// Its number in this life of the sender's flow.
+    /// Number of the transfer in this incarnation of the sender's flow.
     pub transfer: u64,
-    /// Who sends it.
+    /// The sender of the transfer.
     pub sender: &'a Peer,
-    /// What the sender says about it.
+    /// The sender's parameter.
     pub parameter: &'a [u8],
-    /// How long it waits for callbacks that do not return, if it has said so.
+    /// The sender's waiting times for callbacks that do not return, if it has sent them.
     pub patience: Option<Patience>,
 }
 
-/// A piece of data.
+/// Piece of a transfer's data.
 #[derive(Debug, Clone, Copy)]
 pub struct Data<'a> {
-    /// Of which transfer.
+    /// Number of the transfer.
     pub transfer: u64,
-    /// The bytes: where they were received, or in the sender's memory. They are gone when the callback returns. A receiver that is cut
-    /// or skipped while it looks at the sender's memory may see them change; [`Handler::lost`] then tells this frame as overwritten.
+    /// Bytes of the piece, in the receive buffer or in the sender's memory. They are valid until the callback returns.
+    /// If the receiver is cut or skipped while it reads the sender's memory, the bytes may change. [`Handler::lost`]
+    /// then reports this frame as overwritten.
     pub bytes: &'a [u8],
-    /// Where they lie in the transfer.
+    /// The offset of the bytes in the transfer.
     pub offset: u64,
-    /// Whether a block of the sender's ends here.
+    /// True if a block of the sender ends here.
     pub end_of_block: bool,
 }
 
-/// How a transfer ended.
+/// The end of a transfer.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct End {
-    /// Which transfer.
+    /// The number of the transfer.
     pub transfer: u64,
-    /// Whether the sender stopped it and nothing is missing.
+    /// True if the sender stopped it and nothing is missing.
     pub complete: bool,
-    /// Whether the sender stopped it. If not, it is gone, or began something else.
+    /// True if the sender stopped it. If false, the sender is gone or has begun another transfer.
     pub stopped: bool,
-    /// Bytes handed over.
+    /// Number of delivered bytes.
     pub bytes: u64,
-    /// Where the data ended: what is before lies in the transfer's bytes, was here already or is lost.
+    /// End of the data. Bytes before it were received, were present before, or are lost.
     pub offset: u64,
-    /// What is missing, in order; beyond [`crate::receiving::RANGES_KEPT`] ranges the last one covers the rest.
+    /// The missing ranges, in order; beyond [`crate::receiving::RANGES_KEPT`] ranges the last one covers the rest.
     pub lost: Vec<LostRange>,
-    /// Bytes that are missing, as far as known.
+    /// Number of missing bytes, as far as known.
     pub lost_bytes: u64,
-    /// What went wrong, each kind once with its count.
+    /// The faults, each kind once with its count.
     pub faults: Vec<Fault>,
-    /// From its start to here.
+    /// Duration from the start to the end.
     pub took: Duration,
 }
 
-/// Word of the connection.
+/// Change of a sender's connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Connection {
     /// A sender has connected.
     Connected {
-        /// Who.
+        /// The connected sender.
         sender: Peer,
-        /// How its data comes.
+        /// The transport of its data.
         transport: Transport,
-        /// Whether it goes on with a transfer that was under way.
+        /// True if it continues a running transfer.
         resumed: bool,
     },
-    /// A sender that knows the token was sent away from this flow: another one has it, or it comes by a way that is not taken. It is
-    /// told once, though it tries again all the time; the receiver's state counts that.
+    /// A sender with the token was refused for this flow: another sender has the flow, or the transport is not
+    /// accepted. It is reported once, although the sender retries all the time; the receiver's state counts the
+    /// retries.
     Refused {
-        /// Who.
+        /// The refused sender.
         sender: Peer,
-        /// Why.
+        /// The reason for the rejection.
         why: Refusal,
-        /// In words.
+        /// The reason in words.
         text: String,
     },
-    /// Its connection is gone. A transfer under way is held open for a while.
+    /// The connection is closed. A running transfer stays open for a while.
     Disconnected {
-        /// Who.
+        /// The lost sender.
         sender: Peer,
-        /// What was seen.
+        /// The observation behind it.
         why: String,
     },
 }
 
-/// A callback that failed.
+/// Failure of a callback.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub struct CallbackError {
-    /// In words; the sender is told.
+    /// Text of the failure, which the sender gets.
     pub text: String,
-    /// Whether it wants no more data of this transfer. The stop is delivered all the same.
+    /// True if the receiver wants no more data of this transfer. The stop is delivered all the same.
     pub give_up: bool,
 }
 
 impl CallbackError {
-    /// Something failed; what follows is still wanted.
+    /// Makes a failure after which further data is still wanted.
     pub fn failed(text: impl Into<String>) -> CallbackError {
         CallbackError { text: text.into(), give_up: false }
     }
 
-    /// What follows of this transfer is of no use: the disk is full.
+    /// Makes a failure that refuses the rest of this transfer, for instance because the disk is full.
     pub fn give_up(text: impl Into<String>) -> CallbackError {
         CallbackError { text: text.into(), give_up: true }
     }
 }
 
-/// What a receiver does with what comes on a flow. A panic counts as a failure.
+/// The callbacks of a flow. A panic counts as a failure.
 pub trait Handler: Send {
-    /// A transfer begins. The answer is how many bytes of it are here already (0 for most): the sender may leave them out, and
-    /// [`Handler::data`] begins there.
+    /// Called at the start of a transfer. Returns the number of its bytes that are present already (0 for most). The
+    /// sender may leave them out, and [`Handler::data`] begins there.
     fn start(&mut self, start: &Start<'_>) -> Result<u64, CallbackError>;
 
-    /// A frame of its data.
+    /// Called with a frame of data.
     fn data(&mut self, data: &Data<'_>) -> Result<(), CallbackError>;
 
-    /// It has ended. Always comes after a start, and after all data; the sender's `stop` returns when this has.
+    /// Called at the end. It always comes after a start, and after all data. The sender's `stop` returns after this
+    /// callback.
     fn stop(&mut self, end: &End) -> Result<(), CallbackError>;
 
-    /// The sender has given it up.
+    /// Called when the sender has given the transfer up.
     fn reset(&mut self, end: &End) -> Result<(), CallbackError> {
         self.stop(end)
     }
 
-    /// Data that will not come.
+    /// Called for data that is lost.
     fn lost(&mut self, lost: &LostRange) {
         let _ = lost;
     }
 
-    /// Something is wrong; the sender is told too.
+    /// Called for a fault, which the sender gets too.
     fn fault(&mut self, fault: &Fault) {
         let _ = fault;
     }
 
-    /// A sender came or went.
+    /// Called when a sender connects or disconnects.
     fn connection(&mut self, change: &Connection) {
         let _ = change;
     }

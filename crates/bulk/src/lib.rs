@@ -1,20 +1,20 @@
 //! Bulk data: a stream of flows from a sender to receivers, outside the message fabric, at the speed of the wire.
 //!
-//! A sender gives a flow a parameter (`start`), data of any length (`send`), an end (`stop`). Its receivers' handlers are called with
-//! the parameter, then every byte once and in order or word of which are lost, then the end: always, also when the sender dies. The
-//! contract, frame by frame, is `spec/bulk.md`.
+//! A sender gives a flow a parameter (`start`), data of any length (`send`), and an end (`stop`). Its receivers'
+//! handlers get the parameter first. Then they get every byte once and in order, or a report of the lost ranges. The
+//! end always comes, also when the sender dies. The contract, frame by frame, is `spec/bulk.md`.
 //!
 //! | subject | module |
 //! |-|-|
-//! | a frame's header; what control frames carry | [`frame`], [`message`] |
+//! | frame headers; payloads of control frames | [`frame`], [`message`] |
 //! | a flow at its sender and at its receiver, as values | [`sending`], [`receiving`], [`window`] |
 //! | sending: flows, receivers' links, waiting | [`sender`] |
 //! | receiving: listener, handlers, whole blocks, queues for `await` | [`receiver`], [`handler`] |
 //! | one sender, many receivers | [`distributor`] |
 //! | a multicast group, for all receivers at once | [`group`] |
-//! | who is there, on the bus; how they stand; what became of transfers | [`directory`], [`asking`], [`note`] |
-//! | what the parameter of a file says | [`file`] |
-//! | who waits for whom, and how a transfer went | [`state`] |
+//! | senders and receivers on the bus; their states; reports of transfers | [`directory`], [`asking`], [`note`], [`transfers`] |
+//! | the parameter of a file | [`file`] |
+//! | waiting senders and receivers, and results of transfers | [`state`] |
 //!
 //! ```
 //! use tampu_bulk::{
@@ -58,6 +58,8 @@
 //! # }
 //! ```
 
+#![warn(missing_docs)]
+
 pub mod asking;
 pub mod directory;
 pub mod distributor;
@@ -75,9 +77,12 @@ pub mod sending;
 pub mod state;
 pub mod target;
 pub mod throttle;
+pub mod transfers;
 pub mod window;
 
 mod datagram;
+mod identity;
+mod open;
 mod poll;
 mod reorder;
 mod shm;

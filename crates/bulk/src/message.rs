@@ -1,31 +1,31 @@
-//! What control frames carry: the hand-shake, lost ranges, faults, missing frames. `spec/bulk.md` draws each.
+//! The payloads of control frames: the handshake, lost ranges, faults, missing frames. `spec/bulk.md` draws each.
 //!
-//! A *text* is a u16 length and that many bytes of UTF-8, an *incarnation* its 16 bytes (decision 0001). Bytes after the last
-//! field are a later release's and are not looked at.
+//! A *text* is a u16 length and that many bytes of UTF-8, an *incarnation* its 16 bytes (decision 0001). Bytes after
+//! the last field belong to a later release and are ignored.
 
 use crate::frame::BadFrame;
 pub use greeting::{Hello, Refusal, Refuse, Token, Transport, Welcome};
 pub use word::{Cause, Fault, FaultKind, Lost, Nack, Patience};
 
-// By path, because a fuzz target takes this file by its path too.
+// The path is explicit because a fuzz target includes this file by its path too.
 #[path = "message/greeting.rs"]
 mod greeting;
 #[path = "message/word.rs"]
 mod word;
 
-/// This release's version of the hand-shake.
+/// This release's version of the handshake.
 pub const VERSION: u16 = 1;
 
-/// The longest control payload, bytes; a parameter's limit is that of data frames.
+/// Longest control payload, in bytes. The limit of a parameter is that of data frames.
 pub const CONTROL_LIMIT: u32 = 16 << 10;
 
-/// Who takes frames no longer than a shorter one has no receiver's part: it would cost all the others theirs.
+/// Smallest frame limit of a receiver. Shorter frames would slow down all other receivers.
 pub const LEAST_FRAME: u32 = 1 << 10;
 
-/// The longest text of a control frame, bytes. Longer ones are cut when they are written.
+/// Longest text of a control frame, in bytes. Longer texts are truncated on writing.
 pub const TEXT_LIMIT: usize = 1 << 10;
 
-/// The most ranges one Nack names.
+/// Most ranges in one Nack.
 pub const RANGES_LIMIT: usize = 256;
 
 struct Cursor<'a> {

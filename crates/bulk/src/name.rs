@@ -1,4 +1,4 @@
-//! The name of a stream or of a flow: kept as it is written, compared without case.
+//! Name of a stream or of a flow: stored in its original case, compared without case.
 
 use std::{
     fmt,
@@ -8,29 +8,29 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-/// The longest name, bytes.
+/// Longest name in bytes.
 pub const NAME_LIMIT: usize = 200;
 
-/// A stream's or a flow's name: 1 to 200 bytes of UTF-8 without control characters and without `#`, which stands between the
-/// two where they are written together (`correlator#spectra`).
+/// Name of a stream or a flow: 1 to 200 bytes of UTF-8 without control characters and without `#`. The `#` separates
+/// the two names where they are written together (`correlator#spectra`).
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Name(String);
 
-/// A text that cannot be one.
+/// Error for an invalid name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no name of a stream or flow: 1 to 200 bytes, no control characters, no '#'")]
+#[error("invalid name {0:?} of a stream or flow: 1 to 200 bytes, no control characters, no '#'")]
 pub struct BadBulkName(pub String);
 
 impl Name {
-    /// Checks it.
+    /// Checks the name.
     pub fn new(name: impl Into<String>) -> Result<Name, BadBulkName> {
         let name = name.into();
         let fits = (1..=NAME_LIMIT).contains(&name.len()) && !name.chars().any(|letter| letter.is_control() || letter == '#');
         if fits { Ok(Name(name)) } else { Err(BadBulkName(name.chars().take(40).collect())) }
     }
 
-    /// As it was written.
+    /// Returns the name in its original case.
     pub fn as_str(&self) -> &str {
         &self.0
     }

@@ -1,37 +1,38 @@
-//! What a sender tells of a transfer for whoever keeps an account of them: never longer than is read, and it says what was left out.
+//! A sender's report about a transfer, for an account of transfers. Its size is limited, and it names the parts that it
+//! left out.
 
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::{name::Name, state::Report};
 
-/// The longest note, bytes.
+/// Longest note in bytes.
 pub const NOTE_LIMIT: usize = 256 << 10;
-/// Letters of a parameter in a note that would be too long.
+/// Characters of the parameter that a shortened note keeps.
 const PARAMETER_KEPT: usize = 4096;
-/// Ranges of lost data of each receiver in such a note.
+/// Ranges of lost data that a shortened note keeps for each receiver.
 const RANGES_KEPT: usize = 16;
 
-/// How a transfer began or ended, as its sender tells it.
+/// The begin or the end of a transfer, as its sender reports it.
 #[derive(Debug, Clone, Serialize)]
 pub struct TransferNote<'a> {
-    /// Which stream.
+    /// The name of the stream.
     pub stream: &'a Name,
-    /// Which flow.
+    /// The name of the flow.
     pub flow: &'a Name,
-    /// Its number in this life of the flow.
+    /// Number of the transfer in this incarnation of the flow.
     pub transfer: u64,
-    /// The parameter, as text where it is text.
+    /// Parameter of the transfer, as text if it is text.
     pub parameter: String,
-    /// `None`: it has begun.
+    /// Report of the end; `None` at the start.
     pub report: Option<&'a Report>,
 }
 
 impl TransferNote<'_> {
-    /// As JSON. One that would be too long has a shorter parameter, the first ranges of each receiver, and as many receivers as fit,
-    /// those that have not got all before the others; beside each stands how many were left out.
+    /// Encodes the note as JSON. If it would be too long, the parameter is shortened, and each receiver keeps its first
+    /// ranges. As many receivers as fit are kept, first those with missing data. The note states the numbers left out.
     pub fn encode(&self) -> Vec<u8> {
-        // A note is text and numbers: nothing in it that JSON does not have.
+        // Texts and numbers always have a JSON.
         let bytes = serde_json::to_vec(self).unwrap_or_default();
         if bytes.len() <= NOTE_LIMIT {
             return bytes;

@@ -1,7 +1,7 @@
-//! A receiver's flow as a value: frames go in, what is to be done comes out. No I/O.
+//! A receiver's flow as a value: frames go in, actions come out. No I/O.
 //!
-//! Whatever comes, in whatever order, these hold: a transfer's parameter comes before its data and its stop after all of it; each
-//! byte between is handed over once, in order, or told as lost; and a transfer that has begun is ended.
+//! For any input in any order, these rules hold. A transfer's parameter comes before its data, and its stop after all
+//! of its data. Each byte between is delivered once, in order, or reported as lost. A transfer that has begun is ended.
 
 use crate::{
     frame::{Header, Kind},
@@ -9,36 +9,36 @@ use crate::{
     sending::Phase,
 };
 
-/// Bytes that will not come.
+/// Range of lost bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct LostRange {
-    /// The first byte.
+    /// First lost byte.
     pub from: u64,
-    /// The one after the last; `None`: how many there were is not known.
+    /// Byte after the last lost one; `None` if the number is unknown.
     pub to: Option<u64>,
-    /// How many frames, where that is known.
+    /// The number of frames, if known.
     pub frames: u64,
-    /// Why.
+    /// The cause of the loss.
     pub cause: Cause,
 }
 
 /// The most ranges of lost data that a transfer remembers.
 pub const RANGES_KEPT: usize = 1024;
 
-/// What a transfer has lost: ranges in order, and how many bytes they are.
+/// Losses of a transfer: ranges in order, and their bytes.
 #[derive(Debug, Clone, Default)]
 pub struct Losses {
-    /// Touching ranges of one cause are one; beyond [`RANGES_KEPT`] the last one covers the rest.
+    /// Lost ranges. Adjacent ranges of one cause are joined; beyond [`RANGES_KEPT`] the last one covers the rest.
     pub ranges: Vec<LostRange>,
-    /// Bytes, as far as known.
+    /// Number of bytes, as far as known.
     pub bytes: u64,
 }
 
 impl Losses {
-    /// Remembers one more; says how many bytes it is.
+    /// Adds a range; returns its bytes.
     pub fn add(&mut self, lost: LostRange) -> u64 {
         let bytes = lost.to.map_or(0, |to| to.saturating_sub(lost.from));
-        // What the other end tells is added up here too.
+        // Losses that the other end reports are added here too.
         self.bytes = self.bytes.saturating_add(bytes);
         let full = self.ranges.len() == RANGES_KEPT;
         match self.ranges.last_mut() {
@@ -51,10 +51,10 @@ impl Losses {
         bytes
     }
 
-    /// Remembers what of it is not remembered yet: whoever tells it may have told it before, or part of it. Says how many bytes are new.
+    /// Adds the new part of a range: it, or part of it, may have been reported before. Returns the number of new bytes.
     pub fn learn(&mut self, lost: LostRange) -> u64 {
         let Some(end) = lost.to else { return self.add(lost) };
-        // Known ranges lie in order but for those of two ends, which are few; so each is looked at.
+        // Known ranges are in order except for those of two ends, which are few; so each is compared.
         let mut new = vec![(lost.from, end)];
         for known in &self.ranges {
             let to = known.to.unwrap_or(u64::MAX);
@@ -65,34 +65,34 @@ impl Losses {
     }
 }
 
-/// What is to be done with a frame, after what [`Judged`] says beside it.
+/// The treatment of a frame, after the other parts of [`Judged`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// A transfer begins.
+    /// Start of a transfer.
     Start,
-    /// Data; so many of its first bytes were there already and are left out.
+    /// Data of a transfer.
     Data {
-        /// Bytes to leave out.
+        /// Number of first bytes that are present already and are skipped.
         skip: usize,
     },
-    /// The transfer ends.
+    /// End of a transfer.
     Stop,
-    /// It is given up.
+    /// Abort of a transfer.
     Reset,
-    /// It came before, or cannot be used.
+    /// Nothing to do: the frame is a repetition, or cannot be used.
     Nothing,
 }
 
-/// What a frame means. The parts are to be told in this order.
+/// The meaning of a frame. Its parts must be reported in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Judged {
-    /// Data that will not come.
+    /// Data that is lost.
     pub lost: Option<LostRange>,
-    /// What was wrong with it.
+    /// The fault of the frame.
     pub fault: Option<FaultKind>,
-    /// The transfer under way ends before this frame, and incompletely.
+    /// True if the running transfer ends before this frame, incompletely.
     pub breaks: bool,
-    /// What to do.
+    /// The treatment of the frame.
     pub verdict: Verdict,
 }
 
@@ -106,51 +106,51 @@ impl Judged {
     }
 }
 
-/// A flow at its receiver.
+/// Flow at its receiver.
 #[derive(Debug, Clone, Default)]
 pub struct Machine {
     phase: Phase,
     transfer: u64,
-    /// The next frame; 0: any.
+    /// Sequence of the next frame; 0 for any.
     expected: u64,
-    /// The next byte that the sender will send; `None` until the first piece has told where the data begins.
+    /// Offset of the next byte from the sender; `None` until the first piece has given the start of the data.
     next: Option<u64>,
-    /// Bytes that were here before the transfer began.
+    /// Number of bytes that were present before the transfer.
     from: u64,
 }
 
 impl Machine {
-    /// A flow to which no sender has said anything yet.
+    /// Makes a flow that has had no sender yet.
     pub fn new() -> Machine {
         Machine::default()
     }
 
-    /// Where it stands.
+    /// Returns its phase.
     pub fn phase(&self) -> Phase {
         self.phase
     }
 
-    /// The transfer under way, or the last one.
+    /// Returns the running transfer, or the last one.
     pub fn transfer(&self) -> u64 {
         self.transfer
     }
 
-    /// The frame it waits for; 0 before the first.
+    /// Returns the expected frame; 0 before the first.
     pub fn expected(&self) -> u64 {
         self.expected
     }
 
-    /// How many bytes of the transfer are here or have gone by.
+    /// Returns the number of bytes of the transfer that are present or have passed.
     pub fn offset(&self) -> u64 {
         self.next.unwrap_or(0).max(self.from)
     }
 
-    /// The receiver has so many bytes of the transfer that has just begun.
+    /// Sets the number of bytes that the receiver has of the transfer that has just begun.
     pub fn has(&mut self, from: u64) {
         self.from = from;
     }
 
-    /// Judges a frame; `lost` is what a [`Kind::Lost`] carries.
+    /// Judges a frame; `lost` is the payload of a [`Kind::Lost`].
     pub fn take(&mut self, header: &Header, length: usize, lost: Option<Lost>) -> Judged {
         match header.kind {
             Kind::Reset => self.reset(header),
@@ -164,7 +164,7 @@ impl Machine {
         }
     }
 
-    /// The sender is gone for good: whatever is under way ends. Says what was lost of it.
+    /// Ends the running transfer because the sender is gone for good. Returns its loss.
     pub fn give_up(&mut self, cause: Cause) -> Option<LostRange> {
         let lost = (self.phase == Phase::Data).then(|| LostRange { from: self.offset(), to: None, frames: 0, cause });
         *self = Machine::new();
@@ -179,7 +179,7 @@ impl Machine {
         let broken = self.phase == Phase::Data;
         let missing = broken && header.sequence > self.expected;
         let judged = Judged {
-            // How much the transfer before had left to say is not known.
+            // The rest of the earlier transfer has an unknown length.
             lost: broken.then(|| self.range(None, header.sequence, Cause::Missing)),
             fault: broken.then_some(if missing { FaultKind::MissingFrames } else { FaultKind::WrongOrder }),
             breaks: broken,
@@ -204,7 +204,7 @@ impl Machine {
         self.expected = header.sequence + 1;
         self.next = Some(end);
         let fault = missing.then_some(FaultKind::MissingFrames);
-        // No longer than the payload, which lies in memory.
+        // The value is at most the length of the payload, which is in memory.
         Judged { lost, fault, breaks: false, verdict: Verdict::Data { skip: skip as usize } }
     }
 
@@ -235,7 +235,7 @@ impl Machine {
     }
 
     fn reset(&mut self, header: &Header) -> Judged {
-        // By its transfer and not by its number: it overtakes what was not sent any more.
+        // A reset is matched by its transfer and not by its number: it overtakes frames that are no longer sent.
         if self.phase != Phase::Data || header.transfer < self.transfer {
             return Judged::only(Verdict::Nothing);
         }
@@ -252,7 +252,7 @@ mod tests {
     use super::*;
     use crate::sending::Numbering;
 
-    /// What a callback would have been told.
+    /// Call of a callback.
     #[derive(Debug, Clone, PartialEq)]
     enum Told {
         Start,
@@ -347,7 +347,7 @@ mod tests {
     }
 
     proptest! {
-        /// Frames are dropped, repeated and delayed by chance; starts and stops arrive.
+        /// Tests random drops, repetitions and delays of frames; starts and stops arrive.
         #[test]
         fn every_byte_is_handed_over_once_or_told_as_lost(
             lengths in proptest::collection::vec(0usize..40, 0..30), fates in proptest::collection::vec(0u8..6, 60), base in 0u64..50,
@@ -378,7 +378,7 @@ mod tests {
             take(&mut machine, &stop, 0, None, &mut told);
             prop_assert_eq!(told.first(), Some(&Told::Start));
             prop_assert_eq!(told.last(), Some(&Told::Stop));
-            // What the receiver had and what came or was lost join without a hole or an overlap.
+            // The receiver's own bytes, the delivered and the lost ones join without a gap or an overlap.
             let mut at = has;
             for one in &told[1..told.len() - 1] {
                 match one {

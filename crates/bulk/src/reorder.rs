@@ -1,18 +1,19 @@
-//! Datagrams in order again: what came too early waits for what is missing, which is asked for. A value.
+//! Reorder buffer for datagrams: early ones wait for missing ones, which are requested again. A value without I/O.
 
 use std::collections::BTreeMap;
 
 use crate::{frame::Header, message::RANGES_LIMIT};
 
-/// Bytes that wait for something missing before them, what keeping them costs included. What comes beyond is dropped, and asked for
-/// when there is room.
+/// Most bytes of frames that wait for a missing one before them, including their overhead. Frames beyond it are
+/// dropped, and requested again when there is room.
 const HELD_LIMIT: usize = 8 << 20;
-/// What keeping a frame costs, however short its payload.
+/// Overhead of a kept frame besides its payload, in bytes.
 const COST: usize = 128;
-/// Frames of the connection that wait: beginnings, ends, word of what is left out. Nobody sends them again, so they are never dropped.
+/// Most frames of the connection that wait: starts, ends, and reports of skipped data. The sender does not send them
+/// again, so they are never dropped.
 const KEPT_LIMIT: usize = 4096;
 
-/// More beginnings and ends wait for datagrams before them than are kept.
+/// Error for more waiting starts and ends than can be kept.
 #[derive(Debug, thiserror::Error)]
 #[error("{KEPT_LIMIT} frames of the connection wait for datagrams before them")]
 pub(crate) struct TooMany;
@@ -21,14 +22,14 @@ pub(crate) struct TooMany;
 struct Held {
     header: Header,
     payload: Vec<u8>,
-    /// The first frame behind it: the next one, or behind a Lost the one it leads to.
+    /// First frame after it: the next one, or the end of a Lost.
     next: u64,
-    /// It came on the connection.
+    /// True if it came on the connection.
     kept: bool,
 }
 
 impl Held {
-    /// Whether it is data of a transfer that has not begun.
+    /// Returns true for data of a transfer that has not begun.
     fn is_of_later(&self, transfer: u64) -> bool {
         !self.kept && self.header.transfer > transfer
     }
@@ -40,20 +41,20 @@ pub(crate) struct Reorder {
     held: BTreeMap<u64, Held>,
     bytes: usize,
     kept: usize,
-    /// Frames before this one were sent, as the sender says.
+    /// Sequence before which all frames were sent, as the sender reports.
     told: u64,
-    /// Up to this transfer there is none that would begin here.
+    /// Last transfer whose start this receiver will not get.
     past: u64,
 }
 
 impl Reorder {
-    /// Keeps a datagram that came too early, where there is room.
+    /// Keeps a datagram that came too early, if there is room.
     pub fn hold(&mut self, header: &Header, payload: &[u8], under_way: Option<u64>) {
         if header.transfer <= self.past && under_way != Some(header.transfer) {
             return;
         }
         let bytes = payload.len() + COST;
-        // Of two that claim one place, the earlier transfer's: a later one's has no place before the end of this one.
+        // Of two claims to one place, the earlier transfer's wins: a later transfer has no place before its end.
         let taken = self.held.get(&header.sequence).is_some_and(|held| held.kept || held.header.transfer <= header.transfer);
         if self.bytes + bytes <= HELD_LIMIT && !taken {
             self.bytes += bytes;
@@ -65,7 +66,7 @@ impl Reorder {
         }
     }
 
-    /// Keeps a frame of the connection that came too early; `next` is the first frame behind it.
+    /// Keeps a frame of the connection that came too early; `next` is the first frame after it.
     pub fn keep(&mut self, header: &Header, payload: &[u8], next: u64) -> Result<(), TooMany> {
         if self.kept == KEPT_LIMIT {
             return Err(TooMany);
@@ -79,12 +80,13 @@ impl Reorder {
         Ok(())
     }
 
-    /// The sender has sent all before this frame.
+    /// Notes that the sender has sent all frames before this one.
     pub fn tell(&mut self, before: u64) {
         self.told = self.told.max(before);
     }
 
-    /// The receiver has no part in transfers up to this one, but for the one under way: their data is not kept.
+    /// Notes that the receiver takes no part in transfers up to this one, except the running one. Their data is not
+    /// kept.
     pub fn leave_out(&mut self, past: u64, under_way: Option<u64>) {
         self.past = self.past.max(past);
         let bytes = &mut self.bytes;
@@ -95,7 +97,7 @@ impl Reorder {
         });
     }
 
-    /// The frame whose turn it is in this transfer, if it is here. What came twice goes.
+    /// Returns the next frame in order of this transfer, if it is present. Duplicates are dropped.
     pub fn next(&mut self, expected: u64, transfer: u64) -> Option<(Header, Vec<u8>)> {
         while let Some(first) = self.held.first_entry().filter(|first| *first.key() <= expected) {
             let sequence = *first.key();
@@ -104,7 +106,7 @@ impl Reorder {
             if held.is_of_later(transfer) {
                 continue;
             }
-            // Word of what is left out holds for what lies behind, although some of it has come.
+            // A loss report still holds for the rest if some of its frames have arrived.
             if sequence == expected || held.next > expected {
                 return Some((held.header, held.payload));
             }
@@ -112,7 +114,8 @@ impl Reorder {
         None
     }
 
-    /// The first frame that is here, whatever is missing before it. Data of a later transfer waits for its beginning, which comes.
+    /// Returns the first frame that is present, also after missing ones. Data of a later transfer waits for its
+    /// start, which always comes.
     pub fn give_up(&mut self, transfer: u64) -> Option<(Header, Vec<u8>)> {
         let first = self.held.first_entry().filter(|first| first.get().kept || first.get().header.transfer == transfer)?;
         let held = first.remove();
@@ -128,7 +131,8 @@ impl Reorder {
         }
     }
 
-    /// What is missing from this frame on, before what is known to have been sent: ranges, as many as one question takes.
+    /// Returns the missing ranges from this frame on, up to the last frame known as sent. Their number is limited to
+    /// one request.
     pub fn missing(&self, expected: u64, transfer: u64) -> Vec<(u64, u64)> {
         let (mut at, mut missing) = (expected, Vec::new());
         for (&sequence, held) in self.held.iter().filter(|(_, held)| !held.is_of_later(transfer)) {
@@ -146,7 +150,7 @@ impl Reorder {
         missing
     }
 
-    /// A transfer was given up: what was before this frame is of no use.
+    /// Drops the frames before this one, because their transfer was given up.
     pub fn clear(&mut self, before: u64) {
         while let Some(first) = self.held.first_entry().filter(|first| *first.key() < before) {
             let held = first.remove();
@@ -173,7 +177,7 @@ mod tests {
             let mut to_send: Vec<u64> = (1..=count).collect();
             reorder.tell(count + 1);
             for _ in 0..1000 {
-                // Some are lost, some come later than others.
+                // Some datagrams are lost, some arrive late.
                 let (fate, place) = fates.next().unwrap();
                 if !to_send.is_empty() {
                     let sequence = to_send.remove(place % to_send.len().min(5));
@@ -208,7 +212,7 @@ mod tests {
                 reorder.hold(&Header { sequence, ..Header::of(Kind::Data) }, &vec![0; length], Some(0));
             }
             assert!(reorder.bytes <= HELD_LIMIT && reorder.held.len() <= HELD_LIMIT / (length + COST));
-            // An end finds its place although there is none for data.
+            // An end is kept even if there is no room for data.
             let stop = |sequence| Header { sequence, ..Header::of(Kind::Stop) };
             for sequence in 0..KEPT_LIMIT as u64 {
                 reorder.keep(&stop(300_000 + sequence), b"", 0).unwrap();
@@ -231,7 +235,7 @@ mod tests {
         assert_eq!(reorder.give_up(1).map(|(header, _)| header.kind), Some(Kind::Stop));
         assert_eq!(reorder.missing(6, 1), [], "it tells nothing of what is before it");
         assert_eq!(reorder.give_up(2).map(|(header, _)| header.sequence), Some(9));
-        // Nor does it take the place of what is to come.
+        // It does not take the place of the expected frame either.
         let frame = |transfer| Header { sequence: 3, transfer, ..Header::of(Kind::Data) };
         reorder.hold(&frame(9), b"x", Some(0));
         reorder.tell(4);

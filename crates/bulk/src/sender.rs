@@ -1,4 +1,4 @@
-//! The sending side of a stream: its flows, each with receivers that are connected to and kept connected.
+//! The sending side of a stream: its flows, each with receivers to which it connects and reconnects.
 //!
 //! ```text
 //! send(block) -> frames (numbered, cut, checked) -> window (kept until all have acknowledged)
@@ -12,74 +12,27 @@ use tampu_types::Incarnation;
 
 use crate::{
     handler::Peer,
-    message::{Refusal, Transport},
+    identity::Identity,
+    message::Transport,
     name::Name,
-    receiver::{Identity, OpenError, chance},
-    sending::Misuse,
+    open::{OpenError, random_bytes},
     state::SenderReport,
     target::Target,
 };
 use connecting::Goal;
+pub use error::{Refused, SendError};
 pub use flow::{Acknowledge, Flow, Go, Periodic, SendFlow, Slow, Started};
 pub use pool::Block;
 
 mod connecting;
+mod error;
 mod flow;
 mod group;
 mod link;
 mod pool;
 mod rate;
 
-/// Why something could not be sent.
-#[derive(Debug, thiserror::Error)]
-pub enum SendError {
-    /// A call that is not allowed now.
-    #[error(transparent)]
-    Misuse(#[from] Misuse),
-    /// Too few receivers when a transfer was to begin.
-    #[error("flow '{flow}' wants {wanted} receivers and has {here}{}", Refused::list(.refused))]
-    NoReceiver {
-        /// Which flow.
-        flow: Name,
-        /// How many it wants.
-        wanted: usize,
-        /// How many are connected.
-        here: usize,
-        /// Those that are there and sent this sender away.
-        refused: Vec<Refused>,
-    },
-    /// All receivers that took part are gone.
-    #[error("flow '{flow}' has no receiver left ({why})")]
-    NobodyLeft {
-        /// Which flow.
-        flow: Name,
-        /// What became of each.
-        why: String,
-    },
-    /// The sender was closed.
-    #[error("the sender was closed")]
-    Closed,
-}
-
-/// A receiver that does not take this sender.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{receiver} refuses: {text}")]
-pub struct Refused {
-    /// Who.
-    pub receiver: Peer,
-    /// Why.
-    pub why: Refusal,
-    /// In words, with who has the flow or what there is instead.
-    pub text: String,
-}
-
-impl Refused {
-    fn list(all: &[Refused]) -> String {
-        all.iter().map(|one| format!("; {one}")).collect()
-    }
-}
-
-/// The sending side of a stream. Dropping it gives up what is under way and closes its connections.
+/// Sending side of a stream. Dropping it gives up running transfers and closes its connections.
 pub struct Sender {
     stream: Name,
     identity: Identity,
@@ -88,7 +41,7 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// Opens a stream with these flows. It has no receivers until somebody adds them: [`Sender::connect`], or
+    /// Opens a stream with these flows. It has no receivers at first. Add them with [`Sender::connect`], or with
     /// [`crate::directory::follow`] for all that announce themselves on the bus.
     pub fn open(identity: Identity, stream: Name, flows: Vec<SendFlow>) -> Result<Sender, OpenError> {
         let mut sender = Sender { stream, identity, flows: Vec::new(), workers: Vec::new() };
@@ -97,7 +50,7 @@ impl Sender {
                 return Err(OpenError::Twice(settings.name));
             }
             settings.check()?;
-            let [a, b, c, d, ..] = chance()?;
+            let [a, b, c, d, ..] = random_bytes()?;
             let session = u32::from_le_bytes([a, b, c, d]);
             let (flow, worker) = Flow::open(sender.identity.clone(), sender.stream.clone(), settings, session)?;
             sender.flows.push(flow);
@@ -106,27 +59,28 @@ impl Sender {
         Ok(sender)
     }
 
-    /// Which stream.
+    /// Returns the name of its stream.
     pub fn stream(&self) -> &Name {
         &self.stream
     }
 
-    /// Who it is.
+    /// Returns its identity.
     pub fn identity(&self) -> &Identity {
         &self.identity
     }
 
-    /// A flow by its name.
+    /// Returns a flow by its name.
     pub fn flow(&self, name: &Name) -> Option<&Flow> {
         self.flows.iter().find(|flow| flow.name() == name)
     }
 
-    /// All of them.
+    /// Returns all flows.
     pub fn flows(&self) -> &[Flow] {
         &self.flows
     }
 
-    /// Connects every flow to a receiver whose place is known without the bus; one that does not have a flow refuses it.
+    /// Connects every flow to a receiver whose address is known without the bus. The receiver refuses the flows that it
+    /// does not have.
     pub fn connect(&self, target: &Target) -> Result<(), OpenError> {
         let peer = Peer { source: String::new(), incarnation: Incarnation::default(), address: target.address.clone() };
         self.flows.iter().try_for_each(|flow| {
@@ -135,7 +89,7 @@ impl Sender {
         })
     }
 
-    /// Connects one flow to a receiver that takes these ways.
+    /// Connects one flow to a receiver that accepts these transports.
     pub(crate) fn add(
         &self,
         flow: &Name,
@@ -149,14 +103,14 @@ impl Sender {
         flow.add(key.to_owned(), peer.clone(), goal)
     }
 
-    /// Takes a receiver off a flow's list.
+    /// Removes a receiver from a flow.
     pub(crate) fn remove(&self, flow: &Name, key: &str) {
         if let Some(flow) = self.flow(flow) {
             flow.remove(key);
         }
     }
 
-    /// How everything stands.
+    /// Returns the state of all flows.
     pub fn state(&self) -> SenderReport {
         SenderReport {
             stream: self.stream.clone(),

@@ -1,4 +1,4 @@
-//! A sender's flow as a value: which call is allowed when, and how its frames are numbered. No I/O.
+//! A sender's flow as a value: the allowed calls in each state, and the numbering of its frames. No I/O.
 //!
 //! ```text
 //!            start            start
@@ -16,14 +16,14 @@ use crate::{
     message::CONTROL_LIMIT,
 };
 
-/// Where a flow stands, at either end.
+/// The phase of a flow, at either end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
-    /// Nothing was started yet, or the last transfer was given up.
+    /// No transfer was started yet, or the last one was given up.
     #[default]
     Ready,
-    /// A transfer is under way.
+    /// A transfer is running.
     Data,
     /// The last transfer has ended.
     Stopped,
@@ -39,28 +39,28 @@ impl std::fmt::Display for Phase {
     }
 }
 
-/// A call that is not allowed now.
+/// Error for a call that is not allowed in this phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Misuse {
-    /// Wrong order.
+    /// A call in the wrong order.
     #[error("{call} is not possible now: {phase}")]
     Order {
-        /// What was called.
+        /// The call in question.
         call: &'static str,
-        /// Where the flow stands.
+        /// The phase of the flow.
         phase: Phase,
     },
-    /// A parameter travels in one frame.
+    /// The parameter does not fit into one frame.
     #[error("the parameter has {length} bytes, at most {limit} are possible")]
     ParameterTooLong {
-        /// Its length.
+        /// The length in bytes.
         length: usize,
         /// The longest allowed.
         limit: usize,
     },
 }
 
-/// The frames of a flow, in order.
+/// Numbering of a flow's frames, in order.
 #[derive(Debug, Clone)]
 pub struct Numbering {
     phase: Phase,
@@ -73,38 +73,39 @@ pub struct Numbering {
 }
 
 impl Numbering {
-    /// A flow with this number of its own, whose payloads are at most this long.
+    /// Makes the numbering of a flow with this session and at most this long payloads.
     pub fn new(session: u32, frame: usize) -> Numbering {
         let frame = frame.max(1);
         Numbering { phase: Phase::Ready, transfer: 0, sequence: 1, offset: 0, session, frame, wanted: frame }
     }
 
-    /// Where it stands.
+    /// Returns its phase.
     pub fn phase(&self) -> Phase {
         self.phase
     }
 
-    /// The transfer under way, or the last one; 0 before the first.
+    /// Returns the running transfer, or the last one; 0 before the first.
     pub fn transfer(&self) -> u64 {
         self.transfer
     }
 
-    /// Bytes of it so far.
+    /// Returns its number of bytes so far.
     pub fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// The number of the next frame.
+    /// Returns the number of the next frame.
     pub fn sequence(&self) -> u64 {
         self.sequence
     }
 
-    /// The longest payload.
+    /// Returns the longest payload.
     pub fn frame(&self) -> usize {
         self.frame
     }
 
-    /// Receivers take no longer ones than this: the longest is that, or the one that was wanted.
+    /// Sets the receivers' limit of a payload. The longest payload is this limit, or the configured one if that is
+    /// less.
     pub fn fit(&mut self, frame: usize) {
         self.frame = self.wanted.min(frame.max(1));
     }
@@ -130,12 +131,12 @@ impl Numbering {
         Ok(self.header(Kind::Start))
     }
 
-    /// Whether a transfer can begin.
+    /// Checks that a transfer can begin.
     pub fn may_start(&self, parameter: usize) -> Result<(), Misuse> {
         if self.phase == Phase::Data {
             return Err(Misuse::Order { call: "start", phase: self.phase });
         }
-        // It travels on the connection, which takes as much as control frames have, also where datagrams are shorter.
+        // The parameter travels on the connection in a control frame, even where datagrams are shorter.
         let limit = self.frame.max(CONTROL_LIMIT as usize);
         if parameter > limit {
             return Err(Misuse::ParameterTooLong { length: parameter, limit });
@@ -143,12 +144,12 @@ impl Numbering {
         Ok(())
     }
 
-    /// Whether data may be sent.
+    /// Checks that data may be sent.
     pub fn may_send(&self) -> Result<(), Misuse> {
         if self.phase == Phase::Data { Ok(()) } else { Err(Misuse::Order { call: "send", phase: self.phase }) }
     }
 
-    /// The data begins here, because all receivers have what is before. Only before the first piece.
+    /// Sets the first byte of the data, because all receivers have the data before it. Only before the first piece.
     pub fn begin_at(&mut self, offset: u64) -> Result<(), Misuse> {
         self.may_send()?;
         if self.offset != 0 {
@@ -158,8 +159,8 @@ impl Numbering {
         Ok(())
     }
 
-    /// The next frame of a block of which so many bytes are left: its header and how many of them it takes. A block of nothing is a
-    /// frame of nothing.
+    /// Numbers the next frame of a block with so many bytes left. Returns its header and the number of bytes that it
+    /// takes. An empty block is an empty frame.
     pub fn data(&mut self, left: usize) -> Result<(Header, usize), Misuse> {
         self.may_send()?;
         let taken = left.min(self.frame);
@@ -171,7 +172,7 @@ impl Numbering {
         Ok((header, taken))
     }
 
-    /// Data up to this byte will not come: the header of the frame that says so. `None` where all of it has come.
+    /// Marks data up to this byte as lost. Returns the header of the report; `None` if all of it was sent.
     pub fn lose(&mut self, next_offset: u64) -> Result<Option<Header>, Misuse> {
         self.may_send()?;
         if next_offset <= self.offset {
@@ -191,7 +192,7 @@ impl Numbering {
         Ok(self.header(Kind::Stop))
     }
 
-    /// Gives up whatever is under way. Always allowed.
+    /// Gives up the running transfer. Always allowed.
     pub fn reset(&mut self) -> Header {
         self.phase = Phase::Ready;
         self.header(Kind::Reset)

@@ -1,11 +1,15 @@
-//! Shared memory between a sender and receivers on one host: a block is written once, and read where it lies by everybody.
+//! Shared memory between a sender and receivers on one host: the sender writes a block once, and all receivers read it
+//! in place.
 //!
-//! The sender lends regions of it for blocks ([`Ring::block`]); a frame's header and place go into an entry that all readers look at.
-//! A reader says in its slot how far it is. Whoever has nothing to do sleeps: readers at a futex, the sender in its wait for sockets,
-//! where a reader's acknowledgement wakes it. A region is used again when all readers have done with it or were moved on: a reader looks
-//! whether it was, after each frame, so what it may have read torn is told as lost.
+//! The sender lends regions of the memory for blocks ([`Ring::block`]). A frame's header and position go into an entry
+//! that all readers watch. A reader publishes its progress in its slot. Idle threads sleep: readers at a futex, and the
+//! sender in its wait for sockets, where a reader's acknowledgement wakes it.
 //!
-//! Rejected: a ring where the oldest makes room for the newest. It goes round in all of its memory, and so in none of the caches.
+//! A region is used again when all readers have finished with it or were skipped. After each frame a reader checks
+//! whether it was skipped. If so, it may have read a torn frame, and reports the frame as lost.
+//!
+//! Rejected: a ring whose newest block overwrites the oldest. It cycles through all of its memory, and so stays in no
+//! cache.
 
 use std::{
     fs::File,
@@ -13,47 +17,46 @@ use std::{
     ops::{Deref, DerefMut},
     os::fd::AsRawFd,
     sync::{
-        Arc, Mutex,
+        Arc,
         atomic::{AtomicU32, AtomicU64, Ordering, fence},
     },
     time::Duration,
 };
 
 use bytes::Bytes;
-use rustix::thread::futex;
+use parking_lot::Mutex;
+use tampu_shm::{futex_wait, futex_wake};
 
-use crate::{
-    receiver::lock,
-    window::{FRAMES_LIMIT, Framed},
-};
+use crate::window::{FRAMES_LIMIT, Framed};
 use map::{Map, SLOTS, Slot};
 use regions::Regions;
 
 mod map;
+mod memory_file;
 mod regions;
 
 const NEVER: u64 = u64::MAX;
 
-// The entry of a frame in the window is not used again.
+// The window never reuses the entry of a frame that it holds.
 const _: () = assert!(FRAMES_LIMIT as u64 <= map::ENTRIES);
 
-/// The sender's side.
+/// Sender's side of the memory.
 pub(crate) struct Ring {
     map: Map,
     file: File,
     token: [u64; 2],
     regions: Mutex<Regions>,
-    /// Never lent for blocks that are filled elsewhere: one frame always finds room when nothing is under way.
+    /// Reserve that is never lent for blocks: one frame always finds room when nothing is in flight.
     spare: Mutex<Regions>,
     spare_at: usize,
     next_slot: AtomicU32,
     slots_in_use: AtomicU64,
-    /// Bytes that were given to `send` elsewhere and had to be copied.
+    /// Bytes passed to `send` from other memory, which had to be copied.
     pub copied: AtomicU64,
 }
 
 impl Ring {
-    /// So many bytes for blocks, and those of the longest frame beside them.
+    /// Creates memory for so many bytes of blocks, with room for the longest frame besides.
     pub fn create(size: usize, frame: usize, token: [u8; 16]) -> io::Result<Arc<Ring>> {
         let [low, high] = token.as_chunks::<8>().0 else { return Err(io::ErrorKind::InvalidInput.into()) };
         let token = [u64::from_le_bytes(*low), u64::from_le_bytes(*high)];
@@ -72,9 +75,9 @@ impl Ring {
         }))
     }
 
-    /// A place for one more reader, and how a Hello names it.
+    /// Assigns a slot to a reader, with its notation for the Hello.
     pub fn slot(self: &Arc<Ring>) -> Option<Seat> {
-        // Round, so that a reader that still looks at a slot it has lost does not meet another in it.
+        // Slots are used in turn, so that a reader that still polls a lost slot does not share it with the next.
         for _ in 0..SLOTS {
             let number = self.next_slot.fetch_add(1, Ordering::Relaxed) % SLOTS;
             if self.slots_in_use.fetch_or(1 << number, Ordering::AcqRel) >> number & 1 == 0 {
@@ -88,22 +91,22 @@ impl Ring {
         None
     }
 
-    /// Memory for a block; `None` where there is no room now.
+    /// Lends memory for a block; `None` without room.
     pub fn block(self: &Arc<Ring>, length: usize) -> Option<Region> {
         self.region(&self.regions, length)
     }
 
     fn region(self: &Arc<Ring>, of: &Mutex<Regions>, length: usize) -> Option<Region> {
-        let position = lock(of).lend(length)?;
+        let position = of.lock().lend(length)?;
         Some(Region { ring: self.clone(), position, lent: length, length })
     }
 
-    /// Whether these bytes lie in it.
+    /// Returns true if these bytes lie in the memory.
     pub fn holds(&self, bytes: &[u8]) -> bool {
         bytes.is_empty() || self.map.position_of(bytes).is_some()
     }
 
-    /// A copy of a frame's bytes in it. There is room for one at least while no other is under way.
+    /// Copies a frame's bytes into the memory. One copy always fits while no other is in use.
     pub fn copy(self: &Arc<Ring>, bytes: &[u8]) -> Option<Bytes> {
         let mut region = self.block(bytes.len()).or_else(|| self.region(&self.spare, bytes.len()))?;
         region.copy_from_slice(bytes);
@@ -111,7 +114,8 @@ impl Ring {
         Some(Bytes::from_owner(region))
     }
 
-    /// Tells all readers of a frame whose payload lies here. Of one that does not, the place is outside, where nobody reads.
+    /// Announces a frame to all readers. If the payload is not in this memory, the announced position is outside, which
+    /// no reader reads.
     pub fn publish(&self, framed: &Framed) {
         let sequence = framed.header.sequence;
         let position = match self.map.position_of(&framed.bytes) {
@@ -131,13 +135,13 @@ impl Ring {
 
 fn wake(slot: &Slot) {
     if slot.asleep.load(Ordering::SeqCst) != 0 && slot.asleep.swap(0, Ordering::SeqCst) != 0 {
-        slot.bell.fetch_add(1, Ordering::SeqCst);
-        // Should it fail, the reader wakes by its timeout.
-        let _ = futex::wake(&slot.bell, futex::Flags::empty(), i32::MAX as u32);
+        slot.futex.fetch_add(1, Ordering::SeqCst);
+        // If this fails, the reader wakes by its timeout.
+        futex_wake(&slot.futex, i32::MAX as u32);
     }
 }
 
-/// Memory that is filled and sent.
+/// Region of memory to fill and send.
 pub(crate) struct Region {
     ring: Arc<Ring>,
     position: usize,
@@ -155,7 +159,7 @@ impl Deref for Region {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {
-        // SAFETY: the region was lent to this value alone, and is written only through it while it can be borrowed mutably.
+        // SAFETY: the region is lent to this value alone, and is written only while it is borrowed mutably.
         unsafe { self.ring.map.bytes(self.position, self.length) }
     }
 }
@@ -183,18 +187,18 @@ impl Drop for Region {
     fn drop(&mut self) {
         let ring = &self.ring;
         let of = if self.position < ring.spare_at { &ring.regions } else { &ring.spare };
-        lock(of).take_back(self.position, self.lent);
+        of.lock().take_back(self.position, self.lent);
     }
 }
 
-/// A reader's place, as its sender has it.
+/// Reader's slot, as its sender sees it.
 pub(crate) struct Seat {
     ring: Arc<Ring>,
     number: u32,
 }
 
 impl Seat {
-    /// What the Hello says of it.
+    /// Returns its description for the Hello.
     pub fn place(&self) -> String {
         let [low, high] = self.ring.token;
         let fd = self.ring.file.as_raw_fd();
@@ -205,19 +209,19 @@ impl Seat {
         self.ring.map.slot(self.number)
     }
 
-    /// The reader begins, or goes on, with this frame; what is before may be written over.
+    /// Makes the reader begin or continue with this frame. Earlier frames may be overwritten.
     pub fn begin_at(&self, sequence: u64) {
         self.slot().begin.store(sequence, Ordering::SeqCst);
         fence(Ordering::SeqCst);
         wake(self.slot());
     }
 
-    /// How far the reader is; 0 before it has done anything.
+    /// Returns the reader's position; 0 before its first frame.
     pub fn done(&self) -> u64 {
         self.slot().done.load(Ordering::Acquire)
     }
 
-    /// The reader shall acknowledge when it has come to this frame. Says whether it has already.
+    /// Requests a wake-up when the reader reaches this frame. Returns whether it has reached it already.
     pub fn wake_at(&self, sequence: u64) -> bool {
         self.slot().wake_at.store(sequence, Ordering::SeqCst);
         self.slot().done.load(Ordering::SeqCst) >= sequence
@@ -231,30 +235,30 @@ impl Drop for Seat {
     }
 }
 
-/// A reader's side.
+/// Reader's side of the memory.
 pub(crate) struct View {
     map: Map,
     number: u32,
     cursor: u64,
 }
 
-/// What a reader finds.
+/// The result of a reader's look.
 pub(crate) enum Look<R> {
-    /// A frame was used. Whether it may have been written over meanwhile.
+    /// A frame was used; true if it may have been overwritten meanwhile.
     Used(R, bool),
-    /// Nothing is there.
+    /// No frame is announced.
     Nothing,
-    /// What is there makes no sense.
+    /// The entry is invalid.
     Senseless,
 }
 
 impl View {
-    /// Maps what a Hello names.
+    /// Maps the memory that a Hello names.
     pub fn open(place: &str) -> io::Result<View> {
-        let senseless = || io::Error::new(io::ErrorKind::InvalidData, "the place makes no sense");
+        let senseless = || io::Error::new(io::ErrorKind::InvalidData, "the place of the shared memory is invalid");
         let mut words = place.split(' ');
         let (Some(path), Some(number), Some(token)) = (words.next(), words.next(), words.next()) else { return Err(senseless()) };
-        // Only what a process has open; not any file somebody names.
+        // The path must be a descriptor of a process; a caller cannot name any other file.
         let mut parts = path.split('/');
         let digits =
             |part: Option<&str>| part.is_some_and(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()));
@@ -270,7 +274,7 @@ impl View {
         }
         let half = |part: &str| u64::from_str_radix(part, 16).map_err(|_| senseless());
         let token = [half(&token[..16])?, half(&token[16..])?];
-        let file = File::options().read(true).write(true).open(path)?;
+        let file = memory_file::open(path)?;
         Ok(View { map: Map::open(&file, token)?, number, cursor: 0 })
     }
 
@@ -278,7 +282,8 @@ impl View {
         self.map.slot(self.number)
     }
 
-    /// The next frame, if there is one: `used` gets its header and payload, both only to be believed as far as checked.
+    /// Passes the next frame, if there is one, to `used`: its header and payload, which are untrusted until they are
+    /// checked.
     pub fn next<R>(&mut self, used: impl FnOnce(&[u8; crate::frame::HEADER_LEN], &Map, u64) -> R) -> Look<R> {
         let begin = self.slot().begin.load(Ordering::Acquire);
         if begin == NEVER {
@@ -289,7 +294,7 @@ impl View {
             return Look::Nothing;
         }
         let Some((head, position)) = self.map.get_entry(self.cursor) else {
-            // Moved on meanwhile: the next look begins there.
+            // The sender moved this reader on meanwhile: the next look begins there.
             let moved = self.slot().begin.load(Ordering::SeqCst) > self.cursor;
             return if moved { Look::Nothing } else { Look::Senseless };
         };
@@ -300,7 +305,7 @@ impl View {
         Look::Used(result, overwritten)
     }
 
-    /// Says that all frames so far are done with. Says whether the sender wants to hear of it.
+    /// Acknowledges all frames so far. Returns whether the sender wants a notice.
     pub fn done(&self) -> bool {
         let slot = self.slot();
         slot.done.store(self.cursor, Ordering::SeqCst);
@@ -311,17 +316,16 @@ impl View {
         wanted
     }
 
-    /// Sleeps until there is something, at most this long.
+    /// Sleeps until a frame is announced, at most this long.
     pub fn sleep(&self, timeout: Duration) {
         let slot = self.slot();
-        let bell = slot.bell.load(Ordering::SeqCst);
+        let futex = slot.futex.load(Ordering::SeqCst);
         slot.asleep.store(1, Ordering::SeqCst);
         let begin = slot.begin.load(Ordering::SeqCst);
         let nothing = begin == NEVER || self.cursor.max(begin) >= self.map.head().load(Ordering::SeqCst);
         if nothing {
-            let timeout = futex::Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: i64::from(timeout.subsec_nanos()) };
-            // It returns early when the bell was rung meanwhile, or for a signal; the caller looks again.
-            let _ = futex::wait(&slot.bell, futex::Flags::empty(), bell, Some(&timeout));
+            // The wait returns early if the word was changed, or for a signal; the caller checks again.
+            futex_wait(&slot.futex, futex, timeout);
         }
         slot.asleep.store(0, Ordering::SeqCst);
     }

@@ -1,4 +1,5 @@
-//! How senders and receivers stand, as it is shown: who waits for whom, since when. All times are seconds, all sizes bytes.
+//! States of senders and receivers, with waiting receivers and their times. All times are in seconds, all sizes in
+//! bytes.
 
 use serde::Serialize;
 
@@ -10,200 +11,201 @@ use crate::{
     sending::Phase,
 };
 
-/// A receiver.
+/// The state of a receiver.
 #[derive(Debug, Clone, Serialize)]
 pub struct ReceiverReport {
-    /// Which stream.
+    /// The name of the stream.
     pub stream: Name,
-    /// Who it is.
+    /// The name of its source.
     pub source: String,
-    /// Which life of it.
+    /// The incarnation of its source.
     pub incarnation: String,
-    /// Where it takes connections.
+    /// The address for connections.
     pub address: String,
-    /// Callers that were sent away.
+    /// The number of refused callers.
     pub refused: u64,
-    /// Its flows.
+    /// The states of its flows.
     pub flows: Vec<ReceivedFlowState>,
 }
 
 /// A receiver's flow.
 #[derive(Debug, Clone, Serialize)]
 pub struct ReceivedFlowState {
-    /// Which.
+    /// The name of the flow.
     pub flow: Name,
-    /// Who has it.
+    /// The owner of the flow.
     pub sender: Option<Peer>,
-    /// Whether it is connected.
+    /// True if the sender is connected.
     pub connected: bool,
-    /// How its data comes.
+    /// The transport of its data.
     pub transport: Option<Transport>,
-    /// For how long it has been connected.
+    /// The duration of the connection.
     pub connected_for: Option<f64>,
-    /// A transfer was under way when the connection broke, and has been held open for so long.
+    /// The time for which a transfer has been held open since its connection broke.
     pub waits_for_sender: Option<f64>,
-    /// The callback runs, and has for so long: the sender waits for it.
+    /// The time for which the callback has run. The sender waits for it.
     pub in_callback: Option<f64>,
-    /// Bytes handed over, of all transfers.
+    /// The number of delivered bytes, of all transfers.
     pub bytes: u64,
-    /// Frames that came.
+    /// The number of received frames.
     pub frames: u64,
-    /// Bytes lost.
+    /// The number of lost bytes.
     pub lost_bytes: u64,
-    /// Transfers that began.
+    /// The number of transfers that began.
     pub transfers: u64,
-    /// Times that a sender was sent away because another has the flow, or because it came by a way that is not taken.
+    /// The number of refusals, because another sender has the flow or because its transport is not accepted.
     pub refused: u64,
 }
 
-/// A sender.
+/// The state of a sender.
 #[derive(Debug, Clone, Serialize)]
 pub struct SenderReport {
-    /// Which stream.
+    /// The name of the stream.
     pub stream: Name,
-    /// Who it is.
+    /// The name of its source.
     pub source: String,
-    /// Which life of it.
+    /// The incarnation of its source.
     pub incarnation: String,
-    /// Its flows.
+    /// The states of its flows.
     pub flows: Vec<SentFlowState>,
 }
 
 /// A sender's flow.
 #[derive(Debug, Clone, Serialize)]
 pub struct SentFlowState {
-    /// Which.
+    /// The name of the flow.
     pub flow: Name,
-    /// Where it stands.
+    /// The phase of the flow.
     pub phase: Phase,
-    /// The transfer under way, or the last one.
+    /// The running transfer, or the last one.
     pub transfer: u64,
-    /// Bytes of it so far.
+    /// The number of its bytes so far.
     pub bytes: u64,
-    /// Bytes a second in the last second or so.
+    /// The rate in bytes a second, over about the last second.
     pub rate: f64,
-    /// Bytes that somebody has not acknowledged.
+    /// The number of bytes that some receiver has not acknowledged.
     pub window: usize,
-    /// The most they can be.
+    /// The limit of these bytes.
     pub window_limit: usize,
-    /// A call waits, for so long now.
+    /// The time for which a call has waited.
     pub waits: Option<f64>,
-    /// For whom.
+    /// The receivers it waits for.
     pub waits_for: Vec<String>,
-    /// Its receivers.
+    /// The states of its receivers.
     pub receivers: Vec<LinkState>,
 }
 
-/// What a receiver is to its sender.
+/// The relation of a receiver with its sender.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LinkStatus {
-    /// Not connected yet, or no longer.
+    /// The receiver is not connected.
     Connecting,
-    /// Connected; takes part from the next start on.
+    /// The receiver is connected and takes part from the next start on.
     Waiting,
-    /// Gets the data.
+    /// The receiver gets the data.
     Live,
-    /// Is so far behind that nobody waits for it any more, and data is skipped.
+    /// The receiver is too far behind. The sender does not wait for it, and skips data.
     Lagging,
-    /// Its connection broke; what it has not acknowledged is kept for a while.
+    /// The connection broke. Unacknowledged data is kept for a while.
     Broken,
-    /// It was cut, because it was too slow or away for too long.
+    /// The receiver was cut, because it was too slow or away for too long.
     Cut,
-    /// It sent the sender away.
+    /// The receiver refused the sender.
     Refused,
 }
 
-/// Why a receiver was cut.
+/// The reason for a cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CutCause {
-    /// It took nothing for `wait`.
+    /// The receiver took nothing for `wait`.
     SendTimeout,
-    /// It acknowledged nothing for `ack_wait`, at a start or at a stop.
+    /// The receiver acknowledged nothing for `ack_wait`, at a start or at a stop.
     AckTimeout,
-    /// It got on, but held up others for `wait`.
+    /// The receiver made progress, but delayed others for `wait`.
     Slow,
-    /// Its connection was away for longer than `resume`.
+    /// The connection was broken for longer than `resume`.
     Away,
-    /// It has left.
+    /// The receiver has left.
     Left,
-    /// It missed so many beginnings and ends that it cannot be told of all.
+    /// The receiver missed too many starts and ends to be sent all of them.
     TooFarBehind,
 }
 
 /// A receiver, as its sender sees it.
 #[derive(Debug, Clone, Serialize)]
 pub struct LinkState {
-    /// Who.
+    /// The receiver in question.
     pub receiver: Peer,
-    /// What it is.
+    /// Its present relation.
     pub status: LinkStatus,
-    /// Since when, s ago.
+    /// The age of this status, in seconds.
     pub since: f64,
-    /// How data goes.
+    /// The transport of the data.
     pub transport: Transport,
-    /// Bytes that were given to it and that it has not acknowledged.
+    /// The number of bytes sent to it and not acknowledged.
     pub behind: u64,
-    /// Bytes of the transfer under way that it has acknowledged.
+    /// The number of bytes of the running transfer that it has acknowledged.
     pub acknowledged: u64,
-    /// Bytes skipped for it or lost on the way, of all transfers.
+    /// The number of bytes skipped for it or lost on the way, of all transfers.
     pub lost_bytes: u64,
-    /// Times it had to come again.
+    /// The number of its reconnections.
     pub reconnects: u32,
-    /// It wants no more data of the transfer under way, and says why.
+    /// The reason why it wants no more data of the running transfer.
     pub gave_up: Option<String>,
-    /// Why it sends this sender away, while it does.
+    /// The reason for its rejection of this sender, while it lasts.
     pub refusal: Option<Refusal>,
-    /// Why it was cut, while it is.
+    /// The reason for its cut, while it lasts.
     pub cut: Option<CutCause>,
-    /// Why it is what it is.
+    /// The reason for its status, in words.
     pub why: String,
 }
 
-/// How a transfer went, to one receiver.
+/// The delivery of a transfer to one receiver.
 #[derive(Debug, Clone, Serialize)]
 pub struct Delivery {
-    /// Who.
+    /// The receiver in question.
     pub receiver: Peer,
-    /// Whether it has all of it, as it says itself.
+    /// True if the receiver reports that it has everything.
     pub complete: bool,
-    /// Bytes it has acknowledged.
+    /// The number of bytes that it has acknowledged.
     pub acknowledged: u64,
-    /// What was skipped or lost, as far as the sender knows.
+    /// The skipped and lost ranges, as far as the sender knows.
     pub lost: Vec<LostRange>,
-    /// Bytes of it.
+    /// The number of bytes in these ranges.
     pub lost_bytes: u64,
-    /// What went wrong there.
+    /// The faults at the receiver.
     pub faults: Vec<Fault>,
-    /// What it is now.
+    /// Its present relation.
     pub status: LinkStatus,
-    /// Why it was cut from this transfer, if it was.
+    /// The reason for its cut from this transfer.
     pub cut: Option<CutCause>,
-    /// Why.
+    /// The reason in words.
     pub why: String,
 }
 
-/// How a transfer went.
+/// The result of a transfer.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
-    /// Which.
+    /// The number of the transfer.
     pub transfer: u64,
-    /// Where its data ended.
+    /// The length of its data, in bytes.
     pub bytes: u64,
-    /// From start to stop.
+    /// The duration from start to stop.
     pub seconds: f64,
-    /// To whom.
+    /// The deliveries to its receivers.
     pub deliveries: Vec<Delivery>,
 }
 
 impl Report {
-    /// Whether all who took part have all of it.
+    /// Returns true if all receivers that took part have everything.
     pub fn complete(&self) -> bool {
         !self.deliveries.is_empty() && self.deliveries.iter().all(|delivery| delivery.complete)
     }
 
-    /// Of a transfer that its sender gives up: nobody has all of it. The state is that of before, the seconds are from its start.
+    /// Makes the report of a transfer that its sender gives up, which no receiver has completely. The state is the one
+    /// before, and the seconds count from its start.
     pub fn given_up(state: &SentFlowState, seconds: f64, why: &str) -> Report {
         use LinkStatus::{Broken, Cut, Lagging, Live};
         let took_part = state.receivers.iter().filter(|link| matches!(link.status, Live | Lagging | Broken | Cut));
@@ -216,7 +218,7 @@ impl Report {
             faults: Vec::new(),
             status: link.status,
             cut: link.cut,
-            why: format!("its sender gave it up: {why}"),
+            why: format!("its sender aborted it: {why}"),
         };
         Report { transfer: state.transfer, bytes: state.bytes, seconds, deliveries: took_part.map(delivery).collect() }
     }

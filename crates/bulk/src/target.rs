@@ -1,4 +1,4 @@
-//! Where a receiver is reached, and what lets a sender in: `host:port/token`.
+//! The address of a receiver and the token that admits a sender: `host:port/token`.
 
 use std::{fmt, str::FromStr};
 
@@ -10,15 +10,15 @@ use crate::message::Token;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Target {
-    /// `host:port`.
+    /// The address `host:port`.
     pub address: String,
-    /// What it wants to be shown.
+    /// The token that it requires.
     pub token: Token,
 }
 
-/// A text that is no target.
+/// Error for an invalid target.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no target: host:port/ and 32 hexadecimal digits")]
+#[error("invalid target '{0}': write host:port/ and 32 hexadecimal digits")]
 pub struct BadTarget(pub String);
 
 impl fmt::Display for Target {

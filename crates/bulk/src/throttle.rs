@@ -1,31 +1,31 @@
-//! At most so many bytes a second, by sleeping: a value that says how long.
+//! Limit of bytes a second, by sleeping. A value that returns the time to sleep.
 
 use std::time::{Duration, Instant};
 
-/// How far ahead of its rate a sender may run, so that sleeps are long enough to be exact.
+/// The lead of a sender over its rate, so that sleeps are long enough to be exact.
 const BURST: Duration = Duration::from_millis(5);
 
-/// How late a sender may be and still make it up: a sleep that took longer, the work between two of them. What is more was a pause.
+/// Delay that a sender may still make up: a long sleep, or the work between two sleeps. A longer one was a pause.
 const ARREARS: Duration = Duration::from_millis(50);
 
-/// A rate that is kept.
+/// Limiter of a rate.
 #[derive(Debug, Clone)]
 pub struct Throttle {
     bytes_per_second: Option<f64>,
-    /// When all that was sent is due.
+    /// The time at which everything sent is due.
     due: Option<Instant>,
 }
 
 impl Throttle {
-    /// So many bytes a second; `None` or nothing: no limit.
+    /// Makes a limiter of so many bytes a second; `None` or zero means no limit.
     pub fn new(bytes_per_second: Option<f64>) -> Throttle {
         Throttle { bytes_per_second: bytes_per_second.filter(|rate| *rate > 0.0 && rate.is_finite()), due: None }
     }
 
-    /// So many bytes are sent at `now`. Says how long to sleep before the next.
+    /// Accounts for bytes sent at `now`. Returns the time to sleep before the next.
     pub fn sent(&mut self, bytes: usize, now: Instant) -> Duration {
         let Some(rate) = self.bytes_per_second else { return Duration::ZERO };
-        // A pause is not made up for: but for the arrears, the rate is a limit at any time.
+        // A pause earns no credit beyond the arrears, so the rate is a limit at any time.
         let from = self.due.filter(|due| *due + ARREARS >= now).unwrap_or(now);
         let due = from + Duration::from_secs_f64((bytes as f64 / rate).min(3600.0));
         self.due = Some(due);
@@ -55,7 +55,7 @@ mod tests {
         let again = now;
         send(&mut now, &mut throttle);
         assert!((now - again).as_secs_f64() > 0.99);
-        // Sleeps that take longer, and work between them, cost nothing of the rate.
+        // Longer sleeps, and work between them, do not lower the rate.
         let begin = now;
         for _ in 0..1000 {
             let pause = throttle.sent(64_000, now);

@@ -1,16 +1,16 @@
-//! Times that are as far away as anybody likes.
+//! Arithmetic for times that may be arbitrarily far away.
 
 use std::time::{Duration, Instant};
 
-/// What stands for ever, where that cannot be said: nothing runs that long.
+/// Duration that counts as for ever: no process runs that long.
 const FOR_EVER: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
 
-/// This long after that; however long.
+/// Returns the time this long after `from`, for any duration.
 pub(crate) fn after(from: Instant, time: Duration) -> Instant {
     from.checked_add(time).or_else(|| from.checked_add(FOR_EVER)).unwrap_or(from)
 }
 
-/// This long from now on; however long.
+/// Returns the time this long after the present, for any duration.
 pub(crate) fn until(time: Duration) -> Instant {
     after(Instant::now(), time)
 }

@@ -1,4 +1,5 @@
-//! What a sender has framed and somebody has not acknowledged yet: written once, sent to everybody, kept until all have it. A value.
+//! Window of a sender: frames that some receiver has not acknowledged. A frame is written once, sent to all, and kept
+//! until all have it. A value without I/O.
 
 use std::collections::VecDeque;
 
@@ -6,30 +7,30 @@ use bytes::Bytes;
 
 use crate::frame::{HEADER_LEN, Header, Kind};
 
-/// A framed piece. Cheap to clone: the bytes are shared.
+/// Frame with its payload. Cheap to clone: the bytes are shared.
 #[derive(Debug, Clone)]
 pub struct Framed {
-    /// As it stands in `head`.
+    /// Header, as encoded in `head`.
     pub header: Header,
     /// The header's bytes.
     pub head: [u8; HEADER_LEN],
-    /// The payload.
+    /// The bytes of the payload.
     pub bytes: Bytes,
 }
 
 impl Framed {
-    /// A frame of this payload.
+    /// Makes a frame of this payload.
     pub fn new(header: Header, bytes: Bytes, checked: bool) -> Framed {
         let header = header.over(&bytes, checked);
         Framed { head: header.encode(), header, bytes }
     }
 
-    /// Bytes on the wire.
+    /// Returns its bytes on the wire.
     pub fn wire_len(&self) -> usize {
         HEADER_LEN + self.bytes.len()
     }
 
-    /// Whether it may be skipped for a slow receiver: beginnings and ends may not.
+    /// Returns true if it may be skipped for a slow receiver. Starts and ends may not.
     pub fn is_data(&self) -> bool {
         self.header.kind == Kind::Data
     }
@@ -44,16 +45,16 @@ pub struct Window {
     limit: usize,
 }
 
-/// The most frames a window holds, however short they are: as many as shared memory tells of at a time.
+/// Most frames of a window, however short they are: the number of announced frames in shared memory.
 pub const FRAMES_LIMIT: usize = 8192;
 
 impl Window {
-    /// A window of so many bytes of payload, whose first frame will have this number.
+    /// Makes a window of so many bytes of payload, whose first frame has this number.
     pub fn new(first: u64, limit: usize) -> Window {
         Window { frames: VecDeque::new(), first, bytes: 0, limit }
     }
 
-    /// Whether a payload of this length fits. One alone always does.
+    /// Returns true if a payload of this length fits. A single payload always fits.
     pub fn has_room(&self, length: usize) -> bool {
         self.frames.is_empty() || (self.bytes + length <= self.limit && self.frames.len() < FRAMES_LIMIT)
     }
@@ -65,60 +66,60 @@ impl Window {
         self.frames.push_back(framed);
     }
 
-    /// The first frame that is still here.
+    /// Returns the number of the first frame that is kept.
     pub fn first(&self) -> u64 {
         self.first
     }
 
-    /// The number of the next frame.
+    /// Returns the number of the next frame.
     pub fn end(&self) -> u64 {
         self.first + self.frames.len() as u64
     }
 
-    /// Bytes of payload in it.
+    /// Returns its bytes of payload.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// How many bytes it may hold.
+    /// Returns its capacity, in bytes.
     pub fn limit(&self) -> usize {
         self.limit
     }
 
-    /// A frame, if it is here.
+    /// Returns a frame, if it is kept.
     pub fn get(&self, sequence: u64) -> Option<&Framed> {
         let index = usize::try_from(sequence.checked_sub(self.first)?).ok()?;
         self.frames.get(index)
     }
 
-    /// The frames from this one on.
+    /// Iterates over the frames from this one on.
     pub fn from(&self, sequence: u64) -> impl Iterator<Item = &Framed> {
         let skip = usize::try_from(sequence.saturating_sub(self.first)).unwrap_or(usize::MAX).min(self.frames.len());
         self.frames.range(skip..)
     }
 
-    /// Whether somebody who has acknowledged all before this frame is more than half of what it may be behind, in bytes or frames.
+    /// Returns true if a receiver with this acknowledgement is more than half of the allowed distance behind, in bytes or frames.
     pub fn is_far_behind(&self, acked: u64) -> bool {
         self.bytes_from(acked) >= self.limit / 2 || self.end().saturating_sub(acked) >= FRAMES_LIMIT as u64 / 2
     }
 
-    /// How many frames it holds.
+    /// Returns the number of its frames.
     pub fn len(&self) -> usize {
         self.frames.len()
     }
 
-    /// Whether it holds none.
+    /// Returns true if it holds no frames.
     pub fn is_empty(&self) -> bool {
         self.frames.is_empty()
     }
 
-    /// Bytes of payload from this frame on.
+    /// Returns the bytes of payload from this frame on.
     pub fn bytes_from(&self, sequence: u64) -> usize {
         if sequence <= self.first {
             return self.bytes;
         }
         match (self.get(sequence), self.frames.back()) {
-            // Within one transfer the places say it at once.
+            // Within one transfer the offsets give the answer at once.
             (Some(from), Some(last)) if from.header.transfer == last.header.transfer && from.header.kind != Kind::Start => {
                 (last.header.offset + last.bytes.len() as u64).saturating_sub(from.header.offset) as usize
             }
@@ -126,7 +127,7 @@ impl Window {
         }
     }
 
-    /// All before this frame has been done with.
+    /// Drops all frames before this one, which every receiver has finished.
     pub fn release(&mut self, before: u64) {
         while self.first < before {
             let Some(framed) = self.frames.pop_front() else { break };

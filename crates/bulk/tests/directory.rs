@@ -2,7 +2,7 @@
 
 mod support;
 
-/// Which way data goes.
+/// The transport of the data.
 pub const WAY: tampu_bulk::message::Transport = tampu_bulk::message::Transport::Tcp;
 
 use std::{sync::Arc, time::Duration};
@@ -15,7 +15,7 @@ use tampu_bulk::{
     receiver::{FlowSettings, Identity, ReceiverSettings},
     sender::SendFlow,
 };
-use tampu_bus::{Participant, QosTable, engine::zenoh::config::ZenohConfig};
+use tampu_bus::{Participant, connect::Settings};
 
 fn flows(names: &[&str]) -> Vec<SendFlow> {
     let flow = |name: &&str| SendFlow { ack_wait: WAIT, wait: WAIT, ..SendFlow::new(name.parse().unwrap()) };
@@ -36,8 +36,8 @@ fn receiver(participant: &Participant, stream: &str, names: &[&str]) -> (Receive
 #[test]
 fn flows_of_one_name_connect_and_the_others_are_told() {
     let dir = tempfile::tempdir().unwrap();
-    let config = ZenohConfig::isolated(dir.path());
-    let join = |name: &str| Participant::open(config.clone(), name.parse().unwrap(), QosTable::default()).unwrap();
+    let config = Settings::isolated(dir.path());
+    let join = |name: &str| Participant::open(config.clone(), name.parse().unwrap()).unwrap();
     let (correlator, archive, quicklook) = (join("CORR"), join("archive"), join("quicklook"));
 
     let (one, logs) = receiver(&archive, "Correlator", &["spectra", "wvr"]);
@@ -50,7 +50,7 @@ fn flows_of_one_name_connect_and_the_others_are_told() {
     let unmatched = |flow: &str, at_sender| Unmatched { receiver: "archive".to_owned(), flow: flow.parse().unwrap(), at_sender };
     eventually(|| following.unmatched() == [unmatched("autos", false), unmatched("wvr", true)]);
 
-    // One that comes later, and one of another stream.
+    // A receiver that comes later, and one of another stream.
     let (_other, _) = receiver(&quicklook, "weather", &["spectra"]);
     let _other_announced = directory::announce(&quicklook, &_other).unwrap();
     let (two, more) = receiver(&quicklook, "correlator", &["spectra", "autos"]);
@@ -66,7 +66,7 @@ fn flows_of_one_name_connect_and_the_others_are_told() {
     }
     assert_eq!(logs[1].seen(), [], "nobody has said anything to a flow without a sender");
 
-    // One that takes its word back, and one that dies without a word.
+    // One receiver withdraws its declaration, and one dies without a word.
     drop(announced);
     drop(one);
     eventually(|| spectra.connected() == 1);

@@ -2,7 +2,7 @@
 
 mod support;
 
-/// Which way data goes to the distributor.
+/// The transport to the distributor.
 pub const WAY: tampu_bulk::message::Transport = tampu_bulk::message::Transport::Tcp;
 
 use std::time::Duration;
@@ -83,7 +83,7 @@ fn distributors_stand_in_a_row() {
     assert!(first.sender().flows()[0].wait_for(1, WAIT));
     let flow = &sender.flows()[0];
     log.has(1000);
-    // What the last receiver has already is known to the first sender.
+    // The first sender knows the bytes that the last receiver already has.
     assert_eq!(flow.start(b"p").unwrap().from, 1000);
     flow.begin_at(1000).unwrap();
     flow.send(pattern(3, 900_000)).unwrap();
@@ -167,7 +167,7 @@ fn a_sender_that_dies_and_a_distributor_that_goes_end_the_transfer_behind() {
 
 #[test]
 fn somebody_stuck_behind_two_distributors_is_cut_by_the_second_and_by_nobody_else() {
-    // Each would wait as long as the sender; by the sender's word they do not.
+    // Each distributor would wait as long as the sender; the sender's limit prevents that.
     let patient = |flow: &mut SendFlow| {
         flow.wait = Duration::from_secs(1);
         flow.ack_wait = Duration::from_secs(2);

@@ -1,8 +1,8 @@
-//! What goes wrong between sender and receiver: cut connections, changed bytes, dead senders, callers that lie.
+//! Faults between sender and receiver: cut connections, changed bytes, dead senders, callers that lie.
 
 mod support;
 
-/// Which way data goes.
+/// The transport of the data.
 pub const WAY: tampu_bulk::message::Transport = tampu_bulk::message::Transport::Tcp;
 
 use std::{
@@ -229,7 +229,7 @@ fn lies_about_lengths_end_the_connection_and_take_no_memory() {
         assert_eq!(header.kind, Kind::Fault);
         assert_eq!(Fault::decode(payload).unwrap().kind, FaultKind::FrameTooLong);
     }
-    // Offsets near the end of what a number can say.
+    // Offsets near the largest value of a `u64`.
     let mut caller = Caller::welcomed(&receiver, a_dead_life());
     caller.send(start(), b"");
     caller.send(data(2, 0), b"abc");
@@ -270,7 +270,7 @@ fn callers_that_make_no_sense_are_sent_away_and_the_others_go_on() {
     assert_eq!(refusal(&|hello| hello.version = 0).why, Refusal::Version);
     let taken = refusal(&|_| ());
     assert!(taken.why == Refusal::Taken && taken.text.contains("CORR"), "{taken:?}");
-    // A frame of another session ends the connection that sends it, and only that.
+    // A frame of another session ends only the connection that sends it.
     good.flows()[0].send(pattern(1, 1000)).unwrap();
     assert!(good.flows()[0].stop().unwrap().complete());
     assert_eq!(bytes_of(&told.take_until_stop()), pattern(1, 1000));
@@ -313,7 +313,7 @@ fn zero_length_everything() {
 #[test]
 fn strangers_take_no_senders_place() {
     let (receiver, told) = receiver(|_| (), |settings| settings.hello = 10 * WAIT);
-    // More than there are connections, and none of them ever says who it is.
+    // More callers than connections are allowed, and none of them ever sends a Hello.
     let strangers: Vec<Caller> = (0..200).map(|_| Caller::connect(&receiver)).collect();
     eventually(|| receiver.state().refused >= 200 - 64);
     let sender = sender(|_| ());
@@ -335,7 +335,7 @@ fn a_caller_that_goes_on_saying_a_little_is_sent_away() {
     let mut bytes = bytes.chunks(1);
     while receiver.state().refused == 0 {
         let byte = bytes.next().expect("it was sent away before it had said all");
-        // An error is the end that is waited for.
+        // The loop waits for this error.
         let _ = caller.stream.write_all(byte);
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -387,7 +387,7 @@ fn a_slow_end_of_one_flow_keeps_nobody_else_from_connecting() {
     caller.send(start(), b"");
     drop(caller);
     eventually(|| receiver.state().flows[0].in_callback.is_some());
-    // The end that its dead sender's flow gets runs now, and takes as long as it likes.
+    // The callback for the end of the dead sender's flow runs here, and takes arbitrarily long.
     let sender = sender(|flow| flow.name = "autos".parse().unwrap());
     sender.connect(&receiver.target()).unwrap();
     sender.flows()[0].start(b"").unwrap();
@@ -424,7 +424,7 @@ fn a_caller_that_has_waited_too_long_for_a_callback_does_not_disturb_who_has_the
         first.send(data(2, 0), b"abc");
         eventually(|| receiver.state().flows[0].in_callback.is_some());
         drop(first);
-        // It comes again while the callback runs, and is gone before it is heard; another has the flow by then.
+        // The sender connects again while the callback runs, and closes before it is served; another has the flow by then.
         let mut again = Caller::connect(&receiver);
         again.send(Header::of(Kind::Hello), &Caller::hello(&receiver, life).encode());
         eventually(|| receiver.state().flows[0].sender.as_ref().is_some_and(|peer| peer.address == again.address()));

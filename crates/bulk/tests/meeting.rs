@@ -1,8 +1,8 @@
-//! Who gets a flow, and by which way: what both ends take is found, and a flow has one sender at a time.
+//! The owner of a flow and its transport: both ends find a common one, and a flow has one sender at a time.
 
 mod support;
 
-/// Which way data goes.
+/// The transport of the data.
 pub const WAY: tampu_bulk::message::Transport = tampu_bulk::message::Transport::Tcp;
 
 use std::{sync::Arc, time::Duration};
@@ -16,9 +16,9 @@ use tampu_bulk::{
     sender::{SendError, SendFlow},
     state::LinkStatus,
 };
-use tampu_bus::{Participant, QosTable, engine::zenoh::config::ZenohConfig};
+use tampu_bus::{Participant, connect::Settings};
 
-/// What a receiver takes, and what a sender that was told nothing finds.
+/// The transports of a receiver, and the one that a sender without settings finds.
 const WAYS: [(&[Transport], Transport); 4] = [
     (&[Transport::Tcp, Transport::Shm, Transport::Udp], Transport::Shm),
     (&[Transport::Tcp, Transport::Udp], Transport::Tcp),
@@ -71,7 +71,7 @@ fn a_receiver_of_short_frames_shortens_those_of_the_others_only_while_it_is_ther
     assert!(flow.stop().unwrap().complete());
     assert_eq!(log.take_until_stop().len(), 4, "it came too late for this one: two frames");
     assert_eq!(longest(&sender, &log), 1 << 10);
-    // A parameter is as long as control frames are.
+    // A parameter is at most as long as a control frame.
     assert!(flow.start(&vec![0; (16 << 10) + 1]).is_err());
     drop(short);
     eventually(|| flow.connected() == 1);
@@ -111,8 +111,8 @@ fn a_receiver_of_frames_of_no_use_is_not_sent_to() {
 fn a_declaration_says_which_ways_and_the_first_question_is_the_right_one() {
     for (takes, found) in WAYS {
         let dir = tempfile::tempdir().unwrap();
-        let config = ZenohConfig::isolated(dir.path());
-        let participant = Participant::open(config, "bulk".parse().unwrap(), QosTable::default()).unwrap();
+        let config = Settings::isolated(dir.path());
+        let participant = Participant::open(config, "bulk".parse().unwrap()).unwrap();
         let (receiver, log) = receiver(|flow| flow.transports = takes.to_vec(), |_| ());
         let announced = directory::announce(&participant, &receiver).unwrap();
         let flow = SendFlow { ack_wait: WAIT, wait: WAIT, ..SendFlow::new("spectra".parse().unwrap()) };
@@ -140,7 +140,7 @@ fn a_way_that_is_not_taken_is_refused_at_both_ends() {
     eventually(|| log.seen() == [Told::Refused(Refusal::Transport)]);
     let error = sender.flows()[0].start(b"").unwrap_err();
     assert!(matches!(&error, SendError::NoReceiver { refused, .. } if refused[0].why == Refusal::Transport), "{error}");
-    // It asks again, and is told of once.
+    // The refused sender asks again, and is reported once.
     eventually(|| receiver.state().flows[0].refused > 2);
     assert_eq!(log.seen(), [Told::Refused(Refusal::Transport)]);
 }

@@ -16,10 +16,10 @@ use tampu_bulk::{
     sender::SendFlow,
 };
 
-/// Which way data goes.
+/// The transport of the data.
 pub const WAY: Transport = Transport::Multicast;
 
-/// How what a skipped receiver has lost is told.
+/// The causes in the reports of a skipped receiver.
 pub const CAUSES: &[Cause] = &[Cause::Slow];
 
 include!("suite/transfers.rs");
@@ -68,7 +68,7 @@ fn data_goes_once_to_the_group_however_many_receivers_there_are() {
     for (_, told) in &receivers {
         assert!(bytes_of(&told.take_until_stop()) == pattern(1, 3_000_000));
     }
-    // The listener's small buffer may have lost some.
+    // The listener's small buffer may have dropped some.
     let seen = counting.join().unwrap();
     assert!(!seen.is_empty() && seen.values().all(|times| *times == 1), "{seen:?}");
 }
@@ -125,8 +125,8 @@ fn who_cannot_join_a_group_says_why_and_has_the_data_on_its_connection() {
     for (place, why) in [
         ("239.255.77.1:4711 from 10.1.2.3:4711", "listens on the loopback alone"),
         ("10.1.2.3:4711 from 127.0.0.1:4711", "the address of one host"),
-        ("239.255.77.1", "is no multicast group"),
-        ("", "is no multicast group"),
+        ("239.255.77.1", "invalid multicast group"),
+        ("", "invalid multicast group"),
     ] {
         let (_caller, welcome) = Caller::welcomed_from(&receiver, Transport::Multicast, place, 4711);
         assert_eq!((welcome.transport, welcome.room), (Transport::Tcp, 0));
@@ -168,7 +168,7 @@ fn a_member_that_is_stopped_is_cut_and_those_that_waited_with_it_are_not() {
     let flow = &sender.flows()[0];
     flow.start(b"").unwrap();
     told_stopped.block(true);
-    // Below the window, so nobody waits before the stop.
+    // The data fits the window, so nothing waits before the stop.
     for round in 0..20 {
         flow.send(pattern(round, 1 << 20)).unwrap();
     }

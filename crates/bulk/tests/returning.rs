@@ -1,8 +1,8 @@
-//! What is said again when a connection was made again: the one before may have ended with it.
+//! The reports repeated on a new connection: the one before may have ended with them.
 
 mod support;
 
-/// Which way data goes.
+/// The transport of the data.
 pub const WAY: tampu_bulk::message::Transport = tampu_bulk::message::Transport::Tcp;
 
 use support::{
@@ -35,7 +35,7 @@ fn of_one_that_comes_again(says: impl Fn(&Header) -> Vec<(Header, Vec<u8>)>) -> 
     let stop = answerer.until(Kind::Stop);
     drop(answerer);
     let mut answerer = door.welcome_with(|welcome| (welcome.sequence, welcome.offset) = (stop.sequence + 1, stop.offset));
-    // Its sender waits for its next answer, whatever the Welcome said.
+    // The sender waits for the next answer, regardless of the Welcome.
     answerer.until(Kind::Ping);
     for (header, payload) in says(&stop) {
         answerer.say(header, &payload);
@@ -53,7 +53,7 @@ fn word_of_a_loss_that_ended_with_its_connection_is_heard_when_the_receiver_come
     let report = of_one_that_comes_again(|_| vec![lost(0, 2)]);
     assert!(!report.complete(), "{report:?}");
     assert_eq!((report.deliveries[0].lost[0].from, report.deliveries[0].lost[0].to), (0, Some(2)));
-    // Whatever is said twice is counted once.
+    // A loss that is reported twice is counted once.
     let report = of_one_that_comes_again(|_| vec![lost(1, 2), lost(0, 3), lost(0, 3)]);
     assert_eq!(report.deliveries[0].lost_bytes, 3, "{report:?}");
     let gave_up = Fault { kind: FaultKind::GaveUp, count: 1, text: "disk full".to_owned() };
@@ -62,7 +62,7 @@ fn word_of_a_loss_that_ended_with_its_connection_is_heard_when_the_receiver_come
     assert!(of_one_that_comes_again(|_| Vec::new()).complete());
 }
 
-/// What a receiver says on a connection up to its answer to a Ping, without acknowledgements.
+/// Returns the messages of a receiver up to its answer to a Ping, without acknowledgements.
 fn says(caller: &mut Caller) -> Vec<(Header, Vec<u8>)> {
     caller.send(Header { sequence: 99, ..Header::of(Kind::Ping) }, b"");
     std::iter::from_fn(|| caller.read()).take_while(|(header, _)| header.kind != Kind::Ack).collect()
@@ -80,7 +80,7 @@ fn a_receiver_says_again_what_it_lost_and_what_went_wrong_until_the_next_start()
     caller.send(Header { sequence: 6, offset: 20, kind: Kind::Stop, ..start() }, b"");
     let seen = told.take_until_stop();
     assert!(matches!(seen.last(), Some(Told::Stop { complete: false, .. })), "{seen:?}");
-    // Nobody has read a word of that.
+    // The frames so far were not read.
     drop(caller);
     let mut caller = Caller::welcomed(&receiver, life);
     let said = says(&mut caller);
@@ -96,7 +96,7 @@ fn a_receiver_says_again_what_it_lost_and_what_went_wrong_until_the_next_start()
     let faults = said.iter().filter(|(header, _)| header.kind == Kind::Fault && header.transfer == 1);
     let kinds: Vec<FaultKind> = faults.map(|(_, payload)| Fault::decode(payload).unwrap().kind).collect();
     assert_eq!(kinds, [FaultKind::CallbackFailed, FaultKind::GaveUp, FaultKind::MissingFrames]);
-    // A new transfer has none of that, and another sender hears nothing of it.
+    // A new transfer has no faults, and another sender gets none of this one's.
     told.fail_data(None);
     caller.send(Header { transfer: 2, sequence: 7, ..start() }, b"");
     caller.next(Kind::Ack);

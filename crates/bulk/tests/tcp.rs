@@ -4,10 +4,10 @@ mod support;
 
 use tampu_bulk::message::{Cause, Transport};
 
-/// Which way data goes.
+/// The transport of the data.
 pub const WAY: Transport = Transport::Tcp;
 
-/// How what a skipped receiver has lost is told.
+/// The causes in the reports of a skipped receiver.
 pub const CAUSES: &[Cause] = &[Cause::Slow];
 
 include!("suite/transfers.rs");

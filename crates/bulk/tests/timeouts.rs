@@ -1,8 +1,8 @@
-//! What does not come in time: told as what it is, at both ends.
+//! Late data: reported with its cause, at both ends.
 
 mod support;
 
-/// Which way data goes.
+/// The transport of the data.
 pub const WAY: tampu_bulk::message::Transport = tampu_bulk::message::Transport::Tcp;
 
 use std::time::Duration;
@@ -41,7 +41,7 @@ fn a_silent_sender_is_told_that_nothing_came_in_time() {
     eventually(|| receiver.state().flows[0].waits_for_sender.is_some());
 }
 
-/// When the receiver comes again it is told why it gets no more, and which bytes.
+/// Checks that a returning receiver gets the cause and the bytes of its losses.
 fn is_told(told: &Log, cause: Cause, sent: u64) {
     let seen = told.take_until_stop();
     assert!(matches!(seen.last(), Some(Told::Reset)), "{seen:?}");
@@ -91,7 +91,7 @@ fn a_receiver_that_acknowledges_no_stop_is_cut_for_that() {
     is_cut(&sender, CutCause::AckTimeout);
     told.block_stop(false);
     assert!(matches!(told.take_until_stop().last(), Some(Told::Stop { complete: true, .. })), "it had it all, only too late");
-    // And it takes part in the next, without a word of before.
+    // The receiver takes part in the next transfer without earlier reports.
     assert!(flow.wait_for(1, WAIT));
     flow.start(b"next").unwrap();
     let report = flow.stop().unwrap();
@@ -170,7 +170,7 @@ fn who_waits_for_ever_says_so_and_nothing_breaks() {
 
 #[test]
 fn numbers_at_the_end_of_what_a_number_can_say_harm_nobody() {
-    // A receiver that tells of losses beyond all bounds.
+    // A receiver that reports losses beyond all limits.
     let door = Door::open();
     let sender = sender(|_| ());
     sender.connect(&door.target()).unwrap();
@@ -190,7 +190,7 @@ fn numbers_at_the_end_of_what_a_number_can_say_harm_nobody() {
     answerer.acknowledge(&header);
     assert!(!worker.join().unwrap().complete());
 
-    // A sender whose last possible frame is changed on its way, three times.
+    // A sender whose last possible frame is changed on its way three times.
     let (receiver, told) = receiver(|_| (), |settings| settings.silence = SOON);
     let life = a_dead_life();
     for round in 0..3 {

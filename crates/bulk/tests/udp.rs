@@ -11,10 +11,10 @@ use tampu_bulk::{
     message::{Cause, Lost, Nack, Transport},
 };
 
-/// Which way data goes.
+/// The transport of the data.
 pub const WAY: Transport = Transport::Udp;
 
-/// How what a skipped receiver has lost is told.
+/// The causes in the reports of a skipped receiver.
 pub const CAUSES: &[Cause] = &[Cause::Slow];
 
 include!("suite/transfers.rs");
@@ -85,7 +85,7 @@ fn datagrams_of_another_flow_or_of_nobody_are_nobodys() {
     let send = |bytes: &[u8]| socket.send_to(bytes, &welcome.place).map(drop).unwrap();
     caller.send(start(), b"p");
     caller.next(Kind::Ack);
-    // Of the same host and with all that a frame has, but not from the port that the sender has named.
+    // From the same host and with a valid frame, but not from the port that the sender named.
     let forged = Header { session: 77, ..data(2, 0) }.over(b"xyz", true);
     stranger.send_to(&[&forged.encode()[..], b"xyz"].concat(), &welcome.place).unwrap();
     let right = Header { session: 77, ..data(2, 0) }.over(b"abc", true);
@@ -134,7 +134,7 @@ fn word_of_lost_data_does_not_overtake_the_datagrams_before_it() {
     caller.send(Header { kind: Kind::Lost, ..data(4, 4) }, &lost.encode());
     caller.send(Header { sequence: 7, ..Header::of(Kind::Ping) }, b"");
     caller.next(Kind::Ack);
-    // Neither the word nor the end is taken before what lies before them; what is left out is not asked for.
+    // Neither the loss report nor the end is taken before the frames before it; left-out frames are not requested.
     assert_eq!(Nack::decode(&caller.next(Kind::Nack).1).unwrap().missing, [(3, 4), (6, 7)]);
     caller.send(stop(7, 10), b"");
     datagram(data(6, 8), b"ij");
@@ -151,7 +151,7 @@ fn a_missing_end_is_asked_for_until_it_comes() {
     caller.send(start(), b"");
     datagram(data(2, 0), b"ab");
     caller.send(Header { sequence: 4, ..Header::of(Kind::Ping) }, b"");
-    // Longer than what is missing is waited for where something is behind it.
+    // The receiver waits longer than for a gap with a frame behind it.
     let since = std::time::Instant::now();
     while since.elapsed() < Duration::from_millis(150) {
         assert_eq!(Nack::decode(&caller.next(Kind::Nack).1).unwrap().missing, [(3, 4)]);
@@ -176,7 +176,7 @@ fn a_frame_of_another_flow_ends_the_connection() {
 
 #[test]
 fn what_a_transfer_had_under_way_when_it_is_given_up_comes_before_that() {
-    // So little room that some of it is always lost, and has to be sent again.
+    // The buffer is so small that datagrams are always lost and have to be sent again.
     let (receiver, told) = receiver(|flow| flow.repair = WAIT, |settings| settings.socket_buffer = Some(4096));
     let sender = sender(|_| ());
     sender.connect(&receiver.target()).unwrap();
@@ -205,7 +205,7 @@ fn short_and_empty_frames_do_not_pile_up() {
         }
         sending.stop().unwrap()
     });
-    // It waits, although all of it has few bytes.
+    // The sender waits, although all of it has few bytes.
     support::eventually(|| flow.state().waits.is_some());
     told.block(false);
     assert!(worker.join().unwrap().complete());

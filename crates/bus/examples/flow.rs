@@ -9,26 +9,23 @@
 use std::time::{Duration, Instant};
 
 use tampu_bus::{
-    Event, Participant, Qos, QosTable, ReaderQos, TypeTag,
-    engine::zenoh::{
-        config::ZenohConfig,
-        node::{Node, NodeConfig},
-    },
+    Event, Participant, Qos, ReaderQos, TypeTag,
+    connect::{Node, NodeSettings, Settings},
 };
 use tampu_types::{Partition, PartitionFilter, SourceName, TopicFilter, TopicName};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let [role, dir, rest @ ..] = &arguments[..] else { return Err("flow node|read|write DIR ...".into()) };
-    let config = ZenohConfig::isolated(dir);
+    let config = Settings::isolated(dir);
     let has = |word: &str| rest.iter().any(|argument| argument == word);
     if role == "node" {
-        let _node = Node::start(NodeConfig::new(config))?;
+        let _node = Node::start(NodeSettings::new(config))?;
         loop {
             std::thread::park();
         }
     }
-    let participant = Participant::open(config, SourceName::new(role.as_str())?, QosTable::default())?;
+    let participant = Participant::open(config, SourceName::new(role.as_str())?)?;
     if role == "read" {
         let seconds = Duration::from_secs_f64(rest[0].parse()?);
         let qos = ReaderQos { direct: has("direct"), ..ReaderQos::default() };

@@ -1,4 +1,4 @@
-//! What the zenoh engine does by itself, under the layer that keeps the promises: rates and latencies between processes.
+//! Rates and latencies of the zenoh engine alone, under the layer that keeps the promises, between processes.
 //!
 //! ```text
 //! cargo run --release --example zenoh_engine -- rate 61440 1       bytes a message, readers
@@ -21,14 +21,8 @@ use std::{
 use bytes::Bytes;
 use tampu_bus::{
     clock::Gate,
-    engine::{
-        Class, Engine,
-        zenoh::{
-            ZenohEngine,
-            config::ZenohConfig,
-            node::{Node, NodeConfig},
-        },
-    },
+    connect::{Node, NodeSettings, Settings},
+    engine::{Class, Engine},
     run_dir::RunDir,
 };
 
@@ -45,7 +39,7 @@ fn main() -> Result<(), Failure> {
     let number = |at: usize, default: u64| arguments.get(at).and_then(|text| text.parse().ok()).unwrap_or(default);
     match arguments.first().map(String::as_str) {
         Some("node") => {
-            let _node = Node::start(NodeConfig::new(ZenohConfig::from_env()?))?;
+            let _node = Node::start(NodeSettings::new(Settings::from_env()?))?;
             wait_for_the_end()
         }
         Some("reader") => reader(number(1, 0), arguments.get(2).map(String::as_str)),
@@ -89,7 +83,7 @@ fn monotonic() -> u64 {
 
 /// Confirms what it has, and prints what it measured when it is told the end.
 fn reader(number: u64, direct: Option<&str>) -> Result<(), Failure> {
-    let home: Arc<dyn Engine> = Arc::new(ZenohEngine::open(ZenohConfig::from_env()?)?);
+    let home: Arc<dyn Engine> = Settings::from_env()?.open()?;
     let engine = match direct {
         Some(endpoint) => home.connect_direct(endpoint)?,
         None => home.clone(),
@@ -128,12 +122,12 @@ fn reader(number: u64, direct: Option<&str>) -> Result<(), Failure> {
 
 fn measure(directory: &std::path::Path, latency: bool, bytes: usize, readers: u64) -> Result<(), Failure> {
     let _node = Process::start(directory, &["node".to_owned()])?;
-    let config = ZenohConfig::isolated(directory);
+    let config = Settings::isolated(directory);
     let dir = RunDir::at(directory).domain(&config.domain)?;
     while !dir.node_answers() {
         Gate::default().wait_host(0, Duration::from_millis(5));
     }
-    let engine: Arc<dyn Engine> = Arc::new(ZenohEngine::open(config)?);
+    let engine: Arc<dyn Engine> = config.open()?;
     let (endpoint, direct) = engine.listen_direct()?;
     for (way, engine, endpoint) in [("through the node", engine, None), ("direct", direct, Some(endpoint))] {
         let processes: Vec<Process> = (0..readers)
@@ -172,7 +166,7 @@ fn write(engine: &dyn Engine, latency: bool, bytes: usize, readers: u64) -> Resu
         Bytes::from(message)
     };
     let slowest = || confirmed.iter().map(|next| next.load(Ordering::Relaxed)).min().unwrap_or_default();
-    // The first one until everybody has it.
+    // The first message is repeated until every receiver has it.
     while slowest() == 0 {
         outlet.send(message(0))?;
         gate.wait_host(gate.openings(), Duration::from_millis(20));

@@ -1,20 +1,21 @@
-//! Who may do what: the one hook, asked wherever something is changed or read from outside.
+//! Authorisation: one hook, which is called for every change and every read from outside.
 //!
-//! An engine lets in or keeps out; who is in is a [`Principal`]. What a principal may do is for [`Authorise`] to say, so that
-//! a site's rules have one home, whatever asks. The decision is `spec/decisions/0006-authorisation.md`.
+//! An engine admits or rejects a process; an admitted one is a [`Principal`]. [`Authorise`] decides about the
+//! principal's rights, so a site's rules have one home for all callers. The decision is
+//! `spec/decisions/0006-authorisation.md`.
 
 use std::{fmt, sync::Arc};
 
 use serde::{Deserialize, Serialize};
 use tampu_types::Domain;
 
-/// Who asks, as far as the way it came tells.
+/// Principal that asks, as far as the transport identifies it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Principal {
     /// A user of this host, by number: only this user's processes can enter the run-time directory.
     User(u32),
-    /// Somebody who has proved to have the key of this domain, from wherever.
+    /// Process that has proved to have the key of this domain, from any host.
     KeyHolder(Domain),
 }
 
@@ -29,29 +30,29 @@ impl fmt::Display for Principal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Principal::User(number) => write!(f, "user {number}"),
-            Principal::KeyHolder(domain) => write!(f, "whoever has the key of '{domain}'"),
+            Principal::KeyHolder(domain) => write!(f, "the holder of the key of '{domain}'"),
         }
     }
 }
 
-/// What somebody wants to do.
+/// The kind of an action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verb {
-    /// See how something is.
+    /// Read a state.
     Read,
     /// Publish into a topic.
     Write,
-    /// Search what is kept.
+    /// Search stored data.
     Query,
-    /// Set something.
+    /// Change a setting or a state.
     Change,
-    /// Come in at an address.
+    /// Connect at an address.
     Enter,
 }
 
 impl Verb {
-    /// Its word.
+    /// The verb as a lower-case word.
     pub fn name(self) -> &'static str {
         match self {
             Verb::Read => "read",
@@ -69,22 +70,22 @@ impl fmt::Display for Verb {
     }
 }
 
-/// What it is about.
+/// The object of an action.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Resource {
-    /// A topic.
+    /// A topic of the bus.
     Topic(String),
     /// A service on the bus.
     Service(String),
-    /// An address that is listened at.
+    /// Address that a process listens at.
     Address(String),
-    /// A setting.
+    /// A setting of a process.
     Setting(String),
 }
 
 impl Resource {
-    /// Its name, of whichever kind it is.
+    /// Returns its name, of any kind.
     pub fn name(&self) -> &str {
         match self {
             Resource::Topic(name) | Resource::Service(name) | Resource::Address(name) | Resource::Setting(name) => name,
@@ -104,31 +105,31 @@ impl fmt::Display for Resource {
     }
 }
 
-/// A refusal: who was refused what, and why. It travels as JSON to who asked.
+/// Refusal of an action, with its principal and its reason. It travels as JSON to the asking process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{principal} may not {verb} {resource}: {why}")]
 pub struct Denied {
-    /// Who asked.
+    /// The asking principal.
     pub principal: Principal,
-    /// What it wanted.
+    /// The denied action.
     pub verb: Verb,
-    /// About what.
+    /// The object of the denied action.
     pub resource: Resource,
-    /// Which rule says no.
+    /// The rule that denies it.
     pub why: String,
 }
 
-/// The hook.
+/// The hook that decides about actions.
 pub trait Authorise: Send + Sync {
-    /// Whether this principal may do this to that.
+    /// Returns an error if the principal may not do this to the resource.
     fn authorise(&self, principal: &Principal, verb: Verb, resource: &Resource) -> Result<(), Denied>;
 }
 
-/// The rule without rules: who is let in may do everything. That is this process's own user, and whoever has the domain's key
-/// where there is one.
+/// Rule without restrictions: every member may do everything. Members are this process's own user and, if there is a
+/// domain key, every process that has it.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Members {
-    /// The domain whose key lets in; with none, only this user is a member.
+    /// Domain whose key makes a member; with `None`, only this user is a member.
     pub open_to: Option<Domain>,
 }
 
@@ -144,7 +145,7 @@ impl Authorise for Members {
     }
 }
 
-/// The hook, and who is at the other end of what it is asked about.
+/// The hook, with the principal at the other end.
 #[derive(Clone)]
 pub struct Access {
     hook: Arc<dyn Authorise>,
@@ -152,18 +153,23 @@ pub struct Access {
 }
 
 impl Access {
-    /// Asks this hook. `others` says who everybody on the bus is, at the moment: an engine tells who was let in, not which of
-    /// them has sent this message.
+    /// Uses this hook. `others` returns the principal of all processes on the bus at present. An engine knows the
+    /// admitted principal, and not which process has sent a message.
     pub fn new(hook: Arc<dyn Authorise>, others: impl Fn() -> Principal + Send + Sync + 'static) -> Access {
         Access { hook, others: Arc::new(others) }
     }
 
-    /// For a bus that only this user's processes can enter.
+    /// Makes the access of a bus that only this user's processes can enter.
     pub fn same_user() -> Access {
         Access::new(Arc::new(Members::default()), Principal::this_user)
     }
 
-    /// Whether those on the bus may do this to that.
+    /// Returns true if the members of the bus may be on other hosts: the network is open to everybody with the domain's key.
+    pub fn is_open(&self) -> bool {
+        matches!((self.others)(), Principal::KeyHolder(_))
+    }
+
+    /// Asks the hook if the members of the bus may do this to the resource.
     pub fn ask(&self, verb: Verb, resource: &Resource) -> Result<(), Denied> {
         self.hook.authorise(&(self.others)(), verb, resource)
     }
@@ -201,7 +207,7 @@ mod tests {
         let denied = Members::default().authorise(&lab, Verb::Query, &Resource::Service("log/query".to_owned())).unwrap_err();
         assert_eq!(
             denied.to_string(),
-            "whoever has the key of 'lab' may not query the service log/query: \
+            "the holder of the key of 'lab' may not query the service log/query: \
              the network is open only to a domain with a name and a key"
         );
         let json = serde_json::to_string(&denied).unwrap();

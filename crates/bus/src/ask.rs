@@ -1,4 +1,4 @@
-//! Asking a service: the answers as an iterator.
+//! Requests to a service, with the answers as an iterator.
 
 use std::{
     collections::VecDeque,
@@ -11,7 +11,7 @@ use bytes::Bytes;
 use crate::{
     clock::{Clock, Gate},
     engine::Answer,
-    error::AskError,
+    error::CallError,
     links::lock,
 };
 
@@ -28,7 +28,7 @@ impl Inflow {
     }
 }
 
-/// The parts of an answer, as they arrive.
+/// Parts of an answer, as they arrive.
 pub struct Answers {
     pub(crate) service: String,
     pub(crate) inflow: Arc<Inflow>,
@@ -39,10 +39,10 @@ pub struct Answers {
 }
 
 impl Iterator for Answers {
-    type Item = Result<Bytes, AskError>;
+    type Item = Result<Bytes, CallError>;
 
-    fn next(&mut self) -> Option<Result<Bytes, AskError>> {
-        // The engine ends every question; the margin only guards against an engine that does not.
+    fn next(&mut self) -> Option<Result<Bytes, CallError>> {
+        // The engine ends every question. The margin guards against an engine that does not.
         let until = self.clock.monotonic().saturating_add(2 * self.timeout.as_nanos() as u64);
         while !self.ended {
             let seen = self.inflow.gate.openings();
@@ -55,11 +55,11 @@ impl Iterator for Answers {
                 Some(Answer::End) if self.parts > 0 => self.ended = true,
                 Some(Answer::End | Answer::Unanswered) => {
                     self.ended = true;
-                    return Some(Err(AskError::Unanswered(self.service.clone())));
+                    return Some(Err(CallError::Unanswered(self.service.clone())));
                 }
                 None if self.clock.monotonic() >= until => {
                     self.ended = true;
-                    return Some(Err(AskError::Unanswered(self.service.clone())));
+                    return Some(Err(CallError::Unanswered(self.service.clone())));
                 }
                 None => self.clock.wait(&self.inflow.gate, seen, until),
             }

@@ -1,4 +1,4 @@
-//! Time as the bus sees it: the host's clock, or a simulated one that a test moves.
+//! Time on the bus: the host's clock, or a simulated one that a test moves.
 
 use std::{
     sync::{Condvar, Mutex, PoisonError},
@@ -12,7 +12,8 @@ use self::discipline::{Discipline, Watch};
 pub mod discipline;
 mod kernel;
 
-/// Something to wait at: opened by whoever has news. Opening counts, so an opening between looking and waiting is not missed.
+/// Gate at which threads wait for news. It counts its openings, so an opening between a check and the wait is not
+/// missed.
 #[derive(Debug, Default)]
 pub struct Gate {
     openings: Mutex<u64>,
@@ -20,12 +21,12 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// How often it has been opened; read before looking at what one waits for.
+    /// Returns the number of openings so far. A waiter reads it before it checks its condition.
     pub fn openings(&self) -> u64 {
         *self.openings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Wakes everybody who waits.
+    /// Wakes all waiting threads.
     pub fn open(&self) {
         *self.openings.lock().unwrap_or_else(PoisonError::into_inner) += 1;
         self.opened.notify_all();
@@ -38,27 +39,27 @@ impl Gate {
     }
 }
 
-/// Where time comes from.
+/// A source of time: the host's clock, or a simulated one.
 pub trait Clock: Send + Sync {
-    /// Nanoseconds that never go back.
+    /// Returns nanoseconds that never go back.
     fn monotonic(&self) -> u64;
 
-    /// UTC now.
+    /// Returns the current UTC time.
     fn utc(&self) -> Time;
 
-    /// How far UTC can be trusted.
+    /// Returns the quality of the UTC time.
     fn discipline(&self) -> Discipline;
 
-    /// Waits until the gate has been opened more than `seen` times, or `until` (monotonic ns).
+    /// Waits until the gate has been opened more than `seen` times, or until the time `until` (monotonic ns).
     fn wait(&self, gate: &Gate, seen: u64, until: u64);
 
-    /// Whether time passes by itself, so that the kernel may do the waiting.
+    /// Reports if time passes by itself, so that the kernel can do the waiting.
     fn is_the_host_s(&self) -> bool {
         false
     }
 }
 
-/// The host's clocks.
+/// Clocks of the host.
 #[derive(Debug)]
 pub struct HostClock {
     origin: Instant,

@@ -1,47 +1,47 @@
-//! What can go wrong on the bus.
+//! Errors of the bus.
 
 use std::{io, path::PathBuf};
 
 use tampu_types::{identity::BadName, name::BadTopic};
 
-use crate::engine::EngineError;
+use crate::{access::Denied, engine::EngineError};
 
-/// Why a participant, writer or reader could not be had.
+/// The reason why a participant, a writer or a reader could not be created.
 #[derive(Debug, thiserror::Error)]
 pub enum BusError {
-    /// The engine says no.
+    /// The engine refused.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// A name that cannot be one.
+    /// The name is invalid.
     #[error(transparent)]
     Name(#[from] BadName),
-    /// A topic that cannot be one.
+    /// The topic is invalid.
     #[error(transparent)]
     Topic(#[from] BadTopic),
     /// The run-time directory cannot be used.
     #[error("the run-time directory {place}: {why}; set TAMPU_RUN_DIR to a directory of your own")]
     RunDir {
-        /// The directory.
+        /// The run-time directory.
         place: PathBuf,
-        /// What is wrong with it.
+        /// The reason why it cannot be used.
         why: String,
     },
 }
 
-/// Why a sample could not be written.
+/// The reason why a sample was not written.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
     /// The sample is longer than the engine takes.
     #[error("the sample has {length} bytes, the longest allowed is {limit}; send it in parts, or lend it (Writer::loan)")]
     TooLong {
-        /// Its length.
+        /// Length of the sample in bytes.
         length: usize,
         /// The longest allowed.
         limit: usize,
     },
 }
 
-/// Why no memory could be lent.
+/// The reason why no memory was lent.
 #[derive(Debug, thiserror::Error)]
 pub enum LoanError {
     /// The pool cannot hold it.
@@ -49,33 +49,73 @@ pub enum LoanError {
         "a loan of {length} bytes does not fit the pool of {pool} bytes beside the unpublished ones; raise the topic's `pool`"
     )]
     TooLong {
-        /// What was asked for.
+        /// Requested length in bytes.
         length: usize,
         /// The pool's size.
         pool: usize,
     },
     /// The pool could not be made.
-    #[error("no shared memory at {place}: {why}")]
+    #[error("cannot create shared memory at {place}: {why}")]
     NoMemory {
         /// The ring's file.
         place: PathBuf,
-        /// What the kernel said.
+        /// The kernel's reason.
         why: io::Error,
     },
 }
 
-/// Why a question has no (further) answer.
+/// The reason why a question has no answer, or no further one.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum AskError {
-    /// Nobody answered in time.
-    #[error("nobody answered '{0}' in time; is a hub with that role running?")]
+pub enum CallError {
+    /// No process answered in time.
+    #[error("no answer from '{0}' within the timeout: the hub may lack this role, or belong to another domain")]
     Unanswered(String),
-    /// The engine could not ask.
+    /// The question could not be sent.
     #[error("'{service}' cannot be asked: {why}")]
-    Refused {
-        /// What was asked.
+    NotSent {
+        /// Name of the service.
         service: String,
-        /// What the engine said.
+        /// The engine's or the encoder's reason.
         why: String,
     },
+    /// The access hook of the answering process denied the question.
+    #[error("{0}")]
+    Denied(Denied),
+    /// The answering process refused the question.
+    #[error("'{service}' answers: {why}")]
+    Refused {
+        /// Name of the service.
+        service: String,
+        /// The reason that the process gave.
+        why: String,
+    },
+    /// The answer stopped before its end: the answering process died, or ran out of time.
+    #[error("the answer of '{service}' was cut off after {received} items")]
+    CutOff {
+        /// Name of the service.
+        service: String,
+        /// Records, events or documents received before.
+        received: u64,
+    },
+    /// The answer is not in the expected form: the answering process may be of another release.
+    #[error("the answer of '{service}' cannot be read: {why}")]
+    Unreadable {
+        /// Name of the service.
+        service: String,
+        /// The decoder's reason.
+        why: String,
+    },
+}
+
+impl From<Denied> for CallError {
+    fn from(denied: Denied) -> CallError {
+        CallError::Denied(denied)
+    }
+}
+
+impl CallError {
+    /// Reports if the bus, not the asked process, is the cause: no process answered, or the question could not be sent.
+    pub fn is_unreachable(&self) -> bool {
+        matches!(self, CallError::Unanswered(_) | CallError::NotSent { .. })
+    }
 }

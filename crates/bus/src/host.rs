@@ -1,4 +1,4 @@
-//! What this host's kernel says of lives: making new ones, and telling whether one has ended.
+//! Incarnations of processes on this host: creating them, and asking the kernel if one has ended.
 
 use std::{
     fs,
@@ -8,20 +8,29 @@ use std::{
 
 use tampu_types::Incarnation;
 
-use crate::engine::Fate;
+/// State of a process, as far as this host can tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// It runs, though it may be hung.
+    Alive,
+    /// It has ended.
+    Dead,
+    /// It runs on another host, so its state is unknown.
+    Unknown,
+}
 
-/// The first 32 bits of the kernel's boot id; the host name's hash where there is none.
+/// Returns the first 32 bits of the kernel's boot id; the host name's hash if there is no boot id.
 pub fn boot() -> u32 {
     let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     if let Some(boot) = id.get(..8).and_then(|digits| u32::from_str_radix(digits, 16).ok()) {
         return boot;
     }
     let name = rustix::system::uname().nodename().to_bytes().to_vec();
-    // FNV-1a: only has to differ between hosts that have no boot id.
+    // FNV-1a: it has to differ only between hosts without a boot id.
     name.iter().fold(0x811c_9dc5, |hash, &byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
 
-/// A new life of this process; each call gives another.
+/// Returns a new incarnation of this process; each call gives another.
 pub fn incarnation() -> Incarnation {
     static LAST: AtomicU64 = AtomicU64::new(0);
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
@@ -29,24 +38,24 @@ pub fn incarnation() -> Incarnation {
     Incarnation { boot: boot(), pid: std::process::id(), start: now.max(before + 1) }
 }
 
-/// What has become of a life.
+/// Returns the state of an incarnation.
 pub fn fate(incarnation: Incarnation) -> Fate {
     if incarnation.boot != boot() {
         return Fate::Unknown;
     }
     let Ok(stat) = fs::read_to_string(format!("/proc/{}/stat", incarnation.pid)) else { return Fate::Dead };
-    // The name in parentheses may hold anything, so fields are counted from the last parenthesis.
+    // The name in parentheses may contain any character, so fields are counted from the last parenthesis.
     let mut fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
     if matches!(fields.next(), Some("Z" | "X")) {
         return Fate::Dead;
     }
     let started = fields.nth(18).and_then(|ticks| ticks.parse::<u64>().ok()).map(started_ns);
-    // The kernel counts starts in hundredths of a second and boot in whole ones; a process number is not reused that fast.
+    // The kernel counts starts in hundredths of a second and boot in whole seconds. A process number is not reused that fast.
     const SLACK: u64 = 3_000_000_000;
     if started.is_some_and(|started| started > incarnation.start + SLACK) { Fate::Dead } else { Fate::Alive }
 }
 
-/// Whether a life of this host has ended: of one that another boot had, or whose process is no more.
+/// Reports if an incarnation of this host has ended: it belongs to another boot, or its process is gone.
 pub fn is_over(incarnation: Incarnation) -> bool {
     incarnation.boot != boot() || fate(incarnation) == Fate::Dead
 }

@@ -1,17 +1,20 @@
-//! The bus that keeps its promises: every reader gets each stream in order, what is lost is told exactly, nobody waits longer
-//! than agreed, and who lives is known.
+//! The bus: every reader gets each stream in order, exact reports of losses, bounded waits, and the presence of all
+//! processes.
 //!
-//! An [`engine`] carries bytes and promises nothing. On top stands one reliability layer, written once: writers number their
-//! samples and keep them for a while ([`Writer`]), readers acknowledge, find holes and fetch again ([`Reader`]), heartbeats
-//! say what there is. A [`Participant`] is a process's place on the bus and runs the two workers behind all this: the pulse
-//! (heartbeats, acknowledgements, lingering batches) and the librarian (answers from the cache).
+//! An [`engine`] carries bytes and promises nothing. On top stands one reliability layer, written once. Writers number
+//! their samples and keep them for a while ([`Writer`]). Readers acknowledge, find gaps and request missing samples
+//! again ([`Reader`]). Heartbeats announce the existing streams. A [`Participant`] is a process's place on the bus. It
+//! runs two workers: the heartbeat worker (heartbeats, acknowledgements, lingering batches) and the refetch server
+//! (answers from the cache).
 //!
 //! | part | module |
 //! |-|-|
-//! | what an engine is, and the engines | [`engine`] |
-//! | what is on the wire | [`wire`] |
-//! | bounds and wishes | [`qos`] |
-//! | who may do what | [`access`] |
+//! | joining: settings, endpoints, keys, the node | [`connect`] |
+//! | the contract of an engine, and the engines | [`engine`] |
+//! | messages on the wire | [`wire`] |
+//! | limits and options | [`qos`] |
+//! | authorisation | [`access`] |
+//! | asking and answering | [`service`] |
 //! | writing: outbox (a value), loans, receipts | [`Writer`] |
 //! | reading: inbox (a value), events | [`Reader`] |
 //!
@@ -46,13 +49,16 @@
 //! # }
 //! ```
 
+#![warn(missing_docs)]
+
 pub mod access;
 pub mod clock;
-pub mod crowd;
+pub mod connect;
 pub mod engine;
 pub mod host;
 pub mod qos;
 pub mod run_dir;
+pub mod service;
 pub mod wire;
 
 mod ask;
@@ -64,9 +70,9 @@ mod shared;
 mod writer;
 
 pub use ask::Answers;
-pub use error::{AskError, BusError, LoanError, WriteError};
+pub use error::{BusError, CallError, LoanError, WriteError};
 pub use participant::{Participant, SourceInfo};
 pub use qos::{Ack, History, Hold, Qos, QosPatch, QosTable, ReaderQos};
 pub use reader::{Alarm, Event, Gap, LossReason, Payload, Reader, ReaderStats, Sample, SourceChange, SourceState, StreamInfo};
-pub use shared::Overwritten;
+pub use tampu_shm::Overwritten;
 pub use writer::{Loan, ReaderState, ReaderStatus, Receipt, TypeTag, Writer, WriterStats, Written};

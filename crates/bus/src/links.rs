@@ -1,4 +1,5 @@
-//! What writers, readers and the participant share: the engine, its clock, the keys, and the way to call the pulse early.
+//! State shared by writers, readers and the participant: the engine, its clock, the keys, and the gate that wakes the
+//! heartbeat worker.
 
 use std::{
     collections::HashMap,
@@ -18,7 +19,7 @@ use crate::{
     wire::keys::Keys,
 };
 
-/// Locks; a panic elsewhere does not make the data unusable, as every change under these locks is complete in itself.
+/// Takes a lock, also after a panic elsewhere: every change under these locks is complete in itself.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -31,14 +32,14 @@ pub(crate) struct Links {
     pub source: SourceName,
     pub incarnation: Incarnation,
     pub shared_dir: Option<PathBuf>,
-    /// Wakes the pulse.
+    /// Wakes the heartbeat worker.
     pub wake: Arc<Gate>,
-    /// When the pulse beats next, monotonic ns.
-    pub next_pulse: AtomicU64,
-    /// Heartbeats are due at once.
+    /// Next run of the heartbeat worker, in monotonic ns.
+    pub next_heartbeat: AtomicU64,
+    /// True if heartbeats are due at once.
     pub beat_now: AtomicBool,
-    /// Wakes the librarian.
-    pub wake_librarian: Arc<Gate>,
+    /// Wakes the refetch server.
+    pub wake_refetch_server: Arc<Gate>,
     control: Mutex<HashMap<Incarnation, Arc<dyn Outlet>>>,
 }
 
@@ -52,28 +53,28 @@ impl Links {
             incarnation: engine.incarnation(),
             shared_dir: engine.shared_dir(),
             wake: Arc::default(),
-            next_pulse: AtomicU64::new(0),
+            next_heartbeat: AtomicU64::new(0),
             beat_now: AtomicBool::new(false),
-            wake_librarian: Arc::default(),
+            wake_refetch_server: Arc::default(),
             control: Mutex::default(),
             engine,
         }
     }
 
-    /// Makes the pulse beat no later than `when`.
-    pub fn pulse_by(&self, when: u64) {
-        if self.next_pulse.fetch_min(when, Ordering::AcqRel) > when {
+    /// Makes the heartbeat worker run no later than `when`.
+    pub fn wake_by(&self, when: u64) {
+        if self.next_heartbeat.fetch_min(when, Ordering::AcqRel) > when {
             self.wake.open();
         }
     }
 
-    /// Makes heartbeats go out now.
+    /// Makes the heartbeat worker send now.
     pub fn beat_soon(&self) {
         self.beat_now.store(true, Ordering::Release);
-        self.pulse_by(0);
+        self.wake_by(0);
     }
 
-    /// Sends a control message to a participant. What is lost is said again by the next one.
+    /// Sends a control message to a participant. The next message repeats the content of a lost one.
     pub fn tell(&self, to: Incarnation, message: Vec<u8>) -> Result<(), EngineError> {
         let known = lock(&self.control).get(&to).cloned();
         let outlet = match known {
@@ -87,13 +88,13 @@ impl Links {
         outlet.send(Bytes::from(message))
     }
 
-    /// Where a reader's progress page is, for processes that share memory and sleep by the host's clock.
+    /// Path of a reader's progress page, for processes that share memory and sleep by the host's clock.
     pub fn progress_page(&self, reader_of: Incarnation, reader: u32) -> Option<PathBuf> {
         let dir = self.shared_dir.as_ref().filter(|_| self.clock.is_the_host_s())?;
         Some(dir.join(format!("{reader_of}-{reader}.progress")))
     }
 
-    /// Forgets the way to a participant that is gone.
+    /// Drops the outlet to a participant that is gone.
     pub fn forget(&self, to: Incarnation) {
         lock(&self.control).remove(&to);
     }

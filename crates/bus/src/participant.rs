@@ -1,5 +1,4 @@
-//! A process on the bus: its writers, its readers, and the workers that keep the promises while the application does
-//! something else.
+//! A process on the bus: its writers, its readers, and the workers that keep the promises in the background.
 
 use std::{
     collections::HashMap,
@@ -17,37 +16,36 @@ use tampu_types::{Domain, Incarnation, Partition, PartitionFilter, SourceName, T
 use crate::{
     ask::{Answers, Inflow},
     clock::Clock,
-    engine::{
-        Answerer, Engine, Fate, Guard, Presence, Question, Tick,
-        zenoh::{ZenohEngine, config::ZenohConfig},
-    },
-    error::{AskError, BusError},
+    connect::Settings,
+    engine::{Answerer, Engine, Fate, Guard, Presence, Question, Tick},
+    error::{BusError, CallError},
     links::{Links, lock},
     qos::{Hold, Qos, QosTable, ReaderQos},
     reader::{Core, Reader},
     wire::{
         control::{Control, Heartbeat, Offer},
-        keys::ReaderCard,
+        keys::ReaderInfo,
         refetch::Refetch,
     },
     writer::{BEAT_UNACKED, Stream, TypeTag, Writer},
 };
 
-/// How often a writer that has nothing to say shows that it lives.
+/// Period of the heartbeats of an idle writer, in ns.
 const BEAT_IDLE: u64 = 500_000_000;
-/// How long a reader whose presence went is left in doubt: its process may have closed it, died, or be cut off.
+/// Time in ns that a reader stays doubtful after its presence disappeared. Its process may have closed it, died, or be
+/// cut off.
 const DOUBT: u64 = 80_000_000;
-/// How long an unreachable reader's samples are kept for it.
+/// Time in ns for which samples are kept for an unreachable reader.
 const FORGET: u64 = 60_000_000_000;
-/// How long leaving waits for readers to acknowledge what they have not.
+/// Longest wait for missing acknowledgements when a participant leaves.
 const LEAVE: Duration = Duration::from_millis(500);
 
 /// A process on the bus.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct SourceInfo {
-    /// Its stable name.
+    /// Stable name of the source.
     pub source: SourceName,
-    /// This life of it.
+    /// Incarnation of the process.
     pub incarnation: Incarnation,
 }
 
@@ -60,17 +58,17 @@ struct Registry {
     /// Readers on the bus, by (incarnation, reader).
     remote: HashMap<(Incarnation, u32), Remote>,
     sources: HashMap<Incarnation, SourceName>,
-    /// Boots of the hosts whose nodes are here.
+    /// Boots of the hosts whose nodes are present.
     nodes: Vec<u32>,
     watchers: HashMap<u32, WatchSources>,
     questions: Vec<Box<dyn Question>>,
-    /// When heartbeats were last sent.
+    /// Time of the last heartbeats, in monotonic ns.
     last_beat: u64,
     guards: Vec<Guard>,
 }
 
 struct Remote {
-    card: ReaderCard,
+    card: ReaderInfo,
     doubted_since: Option<u64>,
 }
 
@@ -98,17 +96,16 @@ impl Drop for Leave {
     }
 }
 
-struct Pulse(Arc<Shared>);
-struct Librarian(Arc<Shared>);
+struct HeartbeatWorker(Arc<Shared>);
+struct RefetchServer(Arc<Shared>);
 
 impl Participant {
-    /// Joins a domain by way of zenoh: through this host's node, a hub elsewhere, or the other processes of this host.
-    pub fn open(config: ZenohConfig, source: SourceName, qos: QosTable) -> Result<Participant, BusError> {
-        let domain = config.domain.clone();
-        Participant::on(Arc::new(ZenohEngine::open(config)?), domain, source, qos)
+    /// Joins as configured: through this host's node, a hub elsewhere, or the other processes of this host.
+    pub fn open(settings: Settings, source: SourceName) -> Result<Participant, BusError> {
+        Participant::on(settings.open()?, settings.domain, source, settings.qos)
     }
 
-    /// Joins a domain by way of an engine.
+    /// Joins a domain through an engine.
     pub fn on(engine: Arc<dyn Engine>, domain: Domain, source: SourceName, qos: QosTable) -> Result<Participant, BusError> {
         let links = Arc::new(Links::new(engine, domain, source));
         let shared = Arc::new(Shared {
@@ -125,42 +122,42 @@ impl Participant {
         Ok(Participant { _leave: Arc::new(Leave(shared.clone())), shared })
     }
 
-    /// This life of this process on the bus.
+    /// Returns the incarnation of this process on the bus.
     pub fn incarnation(&self) -> Incarnation {
         self.shared.links.incarnation
     }
 
-    /// The domain.
+    /// Returns the installation that this process belongs to.
     pub fn domain(&self) -> &Domain {
         &self.shared.links.domain
     }
 
-    /// Its stable name.
+    /// Returns its stable name.
     pub fn source(&self) -> &SourceName {
         &self.shared.links.source
     }
 
-    /// The clock everything here lives by.
+    /// Returns the clock of the bus.
     pub fn clock(&self) -> Arc<dyn Clock> {
         self.shared.links.clock.clone()
     }
 
-    /// What is configured for a topic.
+    /// Returns the quality of service configured for a topic.
     pub fn qos(&self, topic: &TopicName) -> Qos {
         self.shared.qos.of(topic)
     }
 
-    /// The same for a topic that has defaults of its own: what the configuration says goes over them.
+    /// Returns the quality of service of a topic with its own defaults, which the configuration overrides.
     pub fn qos_over(&self, default: Qos, topic: &TopicName) -> Qos {
         self.shared.qos.over(default, topic)
     }
 
-    /// Where log rings of processes in this domain lie on this host; `None` where there is no run-time directory.
+    /// Returns the directory of the domain's log rings on this host; `None` without a run-time directory.
     pub fn log_rings(&self) -> Option<PathBuf> {
         Some(self.shared.links.shared_dir.as_ref()?.parent()?.join("rings"))
     }
 
-    /// A writer of a topic and partition.
+    /// Opens a writer of a topic and partition.
     pub fn writer(&self, topic: &TopicName, partition: &Partition, tag: TypeTag, qos: Qos) -> Result<Writer, BusError> {
         let shared = &self.shared;
         let id = shared.next_id.fetch_add(1, Ordering::Relaxed);
@@ -175,11 +172,11 @@ impl Participant {
         Ok(Writer::new(stream))
     }
 
-    /// A reader of all streams under a pattern, of some partitions.
+    /// Opens a reader of all streams under a pattern, of some partitions.
     pub fn reader(&self, topics: &TopicFilter, partitions: &PartitionFilter, qos: ReaderQos) -> Result<Reader, BusError> {
         let shared = &self.shared;
         let id = shared.next_id.fetch_add(1, Ordering::Relaxed);
-        let card = ReaderCard {
+        let card = ReaderInfo {
             incarnation: shared.links.incarnation,
             reader: id,
             source: shared.links.source.as_str().to_lowercase(),
@@ -195,13 +192,15 @@ impl Participant {
         Ok(Reader::new(core))
     }
 
-    /// Answers a service, by name: `log/query`. Ends with the guard.
+    /// Answers questions under a service's name with plain octets until the guard is dropped. Services use
+    /// [`serve`](crate::service::serve) instead.
     pub fn answer(&self, service: &TopicName, answerer: Answerer) -> Result<Guard, BusError> {
         Ok(self.shared.links.engine.answer(&self.shared.links.keys.service(service), answerer)?)
     }
 
-    /// Asks a service; everybody who answers it does.
-    pub fn ask(&self, service: &TopicName, question: Bytes, timeout: Duration) -> Result<Answers, AskError> {
+    /// Asks all processes that answer under a service's name, and returns the octets of their answers. Services use
+    /// [`call`](crate::service::call) instead.
+    pub fn ask(&self, service: &TopicName, question: Bytes, timeout: Duration) -> Result<Answers, CallError> {
         let inflow = Arc::new(Inflow::default());
         let into = inflow.clone();
         let links = &self.shared.links;
@@ -209,38 +208,35 @@ impl Participant {
         links
             .engine
             .ask(&links.keys.service(service), question, timeout, put)
-            .map_err(|why| AskError::Refused { service: service.to_string(), why: why.to_string() })?;
+            .map_err(|why| CallError::NotSent { service: service.to_string(), why: why.to_string() })?;
         Ok(Answers { service: service.to_string(), inflow, clock: links.clock.clone(), timeout, parts: 0, ended: false })
     }
 
-    /// Everybody on the bus now, oneself included.
+    /// Returns all present processes on the bus, including this one.
     pub fn sources(&self) -> Vec<SourceInfo> {
-        let registry = lock(&self.shared.registry);
-        let info = |(&incarnation, source): (&Incarnation, &SourceName)| SourceInfo { source: source.clone(), incarnation };
-        registry.sources.iter().map(info).collect()
+        self.shared.sources()
     }
 
-    /// Whether somebody reads this topic in full ([`Hold::Full`]): a collector, for a topic of logs.
+    /// Reports if a reader holds this topic in full ([`Hold::Full`]), as a collector does for topics of logs.
     pub fn is_collected(&self, topic: &TopicName) -> bool {
         let registry = lock(&self.shared.registry);
         let mut collectors = registry.remote.values().filter(|remote| remote.card.hold == Hold::Full);
         collectors.any(|remote| remote.doubted_since.is_none() && remote.card.topics.matches(topic))
     }
 
-    /// Whether this host's node is on the bus.
+    /// Reports if this host's node is on the bus.
     pub fn has_node(&self) -> bool {
         lock(&self.shared.registry).nodes.contains(&self.shared.links.incarnation.boot)
     }
 
-    /// Calls `seen` for everybody who is here, and whenever somebody comes (true) or goes (false). Ends with the guard.
+    /// Calls `seen` for every process on the bus, and whenever one joins (true) or leaves (false), until the guard is
+    /// dropped.
     pub fn watch_sources(&self, seen: impl Fn(&SourceInfo, bool) + Send + Sync + 'static) -> Guard {
-        let seen: WatchSources = Arc::new(seen);
-        let id = self.shared.next_id.fetch_add(1, Ordering::Relaxed);
-        lock(&self.shared.registry).watchers.insert(id, seen.clone());
-        for source in self.sources() {
-            seen(&source, true);
-        }
-        Box::new(Unwatch { shared: Arc::downgrade(&self.shared), id })
+        self.shared.watch_sources(seen)
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.shared
     }
 }
 
@@ -258,6 +254,22 @@ impl Drop for Unwatch {
 }
 
 impl Shared {
+    fn sources(&self) -> Vec<SourceInfo> {
+        let registry = lock(&self.registry);
+        let info = |(&incarnation, source): (&Incarnation, &SourceName)| SourceInfo { source: source.clone(), incarnation };
+        registry.sources.iter().map(info).collect()
+    }
+
+    pub(crate) fn watch_sources(self: &Arc<Shared>, seen: impl Fn(&SourceInfo, bool) + Send + Sync + 'static) -> Guard {
+        let seen: WatchSources = Arc::new(seen);
+        let id = self.next_id.fetch_add(1, Ordering::Relaxed);
+        lock(&self.registry).watchers.insert(id, seen.clone());
+        for source in self.sources() {
+            seen(&source, true);
+        }
+        Box::new(Unwatch { shared: Arc::downgrade(self), id })
+    }
+
     /// Makes a callback that does nothing once the participant is gone.
     fn call<T: 'static>(&self, act: impl Fn(&Shared, T) + Send + Sync + 'static) -> Arc<dyn Fn(T) + Send + Sync> {
         let this = self.this.get().cloned().unwrap_or_default();
@@ -277,17 +289,17 @@ impl Shared {
             engine.watch(&links.keys.nodes(), self.call(|shared, seen: Presence| shared.node_seen(&seen)))?,
             engine.watch(&links.keys.presences(), self.call(|shared, seen: Presence| shared.source_seen(&seen)))?,
             engine.watch(&links.keys.readers(), self.call(|shared, seen: Presence| shared.reader_seen(&seen)))?,
-            engine.drive(Arc::new(Pulse(self.clone())), links.wake.clone())?,
-            engine.drive(Arc::new(Librarian(self.clone())), links.wake_librarian.clone())?,
+            engine.drive(Arc::new(HeartbeatWorker(self.clone())), links.wake.clone())?,
+            engine.drive(Arc::new(RefetchServer(self.clone())), links.wake_refetch_server.clone())?,
         ];
-        // Last: whoever sees this process may speak to it.
+        // Last: any process that sees this one may send to it.
         guards.push(engine.announce(&links.keys.presence(links.incarnation, &links.source))?);
         lock(&self.registry).guards = guards;
         Ok(())
     }
 
-    fn introduce(&self, stream: &Stream, card: &ReaderCard) {
-        // Who stands in for a keeper does so for its own host: every host has one.
+    fn introduce(&self, stream: &Stream, card: &ReaderInfo) {
+        // An interim reader serves only its own host: every host has one.
         let here = card.hold != Hold::Interim || card.incarnation.shares_host_with(self.links.incarnation);
         if here && card.topics.matches(&stream.topic) && card.partitions.matches(&stream.partition) {
             stream.match_reader(card);
@@ -304,15 +316,15 @@ impl Shared {
         registry.readers.values().filter_map(Weak::upgrade).collect()
     }
 
-    // --- callbacks of the engine: quick, and no lock is held while anything is sent ---
+    // --- callbacks of the engine: they are quick and hold no lock while sending ---
 
     fn told(&self, bytes: &[u8]) {
-        // Whatever is no control message was not sent by a participant of this release; there is nobody to tell.
+        // Bytes that are no control message were not sent by a participant of this release, so no reply is sent.
         match Control::decode(bytes) {
             Ok(Control::Heartbeat(beat)) => {
                 for core in self.readers() {
                     let offers: Vec<&Offer> = beat.offers.iter().filter(|offer| offer.reader == core.id).collect();
-                    // The end concerns also a reader whose streams were all closed before.
+                    // The end also concerns a reader whose streams were all closed before.
                     if !offers.is_empty() || beat.offers.is_empty() || beat.leaving {
                         core.heartbeat(&beat, &offers);
                     }
@@ -332,7 +344,7 @@ impl Shared {
 
     fn asked(&self, question: Box<dyn Question>) {
         lock(&self.registry).questions.push(question);
-        self.links.wake_librarian.open();
+        self.links.wake_refetch_server.open();
     }
 
     fn node_seen(&self, seen: &Presence) {
@@ -360,7 +372,7 @@ impl Shared {
             core.presence(incarnation, seen.here, fate);
         }
         if !seen.here {
-            self.links.pulse_by(0);
+            self.links.wake_by(0);
         }
     }
 
@@ -386,12 +398,12 @@ impl Shared {
         if self.links.engine.fate(card.incarnation) != Fate::Dead {
             self.streams().iter().for_each(|stream| stream.doubt_reader(card.incarnation, card.reader));
         }
-        self.links.pulse_by(0);
+        self.links.wake_by(0);
     }
 
-    // --- what the pulse does ---
+    // --- work of the heartbeat worker ---
 
-    fn pulse(&self, now: u64) -> u64 {
+    fn run_due(&self, now: u64) -> u64 {
         let mut next = now + BEAT_IDLE;
         let streams = self.streams();
         for stream in &streams {
@@ -400,12 +412,12 @@ impl Shared {
         next = next.min(self.beat(&streams, now));
         let nodes = lock(&self.registry).nodes.clone();
         for core in self.readers() {
-            next = next.min(core.pulse(now, &nodes, |incarnation| lock(&self.registry).sources.contains_key(&incarnation)));
+            next = next.min(core.run_due(now, &nodes, |incarnation| lock(&self.registry).sources.contains_key(&incarnation)));
         }
         next.min(self.settle_doubts(now))
     }
 
-    /// Sends the heartbeats that are due; returns when the next are.
+    /// Sends the heartbeats that are due; returns the time of the next ones.
     fn beat(&self, streams: &[Arc<Stream>], now: u64) -> u64 {
         let at_once = self.links.beat_now.swap(false, Ordering::AcqRel);
         let unacked = streams.iter().any(|stream| stream.wants_word());
@@ -423,7 +435,7 @@ impl Shared {
             }
         }
         if self.leaving.load(Ordering::Acquire) {
-            // Everybody who may have read something is told, also of streams that are closed and settled by now.
+            // Every process that may have read a sample is notified, also of streams that are already closed and settled.
             lock(&self.registry).remote.keys().for_each(|&(to, _)| {
                 offers.entry(to).or_default();
             });
@@ -448,12 +460,12 @@ impl Shared {
                 leaving,
                 offers,
             };
-            // A heartbeat that is lost is followed by the next.
+            // The next heartbeat replaces a lost one.
             let _ = self.links.tell(to, beat.encode());
         }
     }
 
-    /// Decides about readers whose presence has gone.
+    /// Decides about readers whose presence has disappeared.
     fn settle_doubts(&self, now: u64) -> u64 {
         let mut gone = Vec::new();
         let mut next = u64::MAX;
@@ -467,7 +479,7 @@ impl Shared {
                     // The process is still announced: it closed the reader.
                     _ if sources.contains_key(&incarnation) => now >= since + DOUBT,
                     Fate::Alive => now >= since + FORGET,
-                    // The host's node is still announced: the process died. Else the host cannot be reached.
+                    // While the host's node is announced, the process has died. Without the node, the host is unreachable.
                     Fate::Unknown if nodes.contains(&incarnation.boot) => now >= since + DOUBT,
                     Fate::Unknown => now >= since + FORGET,
                 };
@@ -488,7 +500,7 @@ impl Shared {
         next
     }
 
-    /// Leaves in order: what was written goes out, readers get a moment to acknowledge, and are told that this is the end.
+    /// Leaves in order: sends the remaining samples, gives readers a moment to acknowledge, and announces the end.
     fn leave(&self) {
         let clock = &self.links.clock;
         let until = clock.monotonic() + LEAVE.as_nanos() as u64;
@@ -496,7 +508,7 @@ impl Shared {
         streams.iter().for_each(|stream| stream.settle(Duration::from_nanos(until.saturating_sub(clock.monotonic()))));
         self.leaving.store(true, Ordering::Release);
         self.beat_farewell(&streams);
-        // Outside the lock: dropping a declaration may wait for a callback that wants it.
+        // Outside the lock: dropping a declaration may wait for a callback that takes the lock.
         let guards = std::mem::take(&mut lock(&self.registry).guards);
         drop(guards);
     }
@@ -506,19 +518,19 @@ impl Shared {
         self.beat(streams, self.links.clock.monotonic());
     }
 
-    // --- what the librarian does ---
+    // --- work of the refetch server ---
 
     fn serve(&self) {
         loop {
             let Some(question) = lock(&self.registry).questions.pop() else { break };
             let Ok(asked) = Refetch::decode(question.payload()) else { continue };
             let stream = lock(&self.registry).streams.get(&asked.stream).cloned();
-            // A stream that is no more keeps nothing; the asker learns it by the empty answer.
+            // A stream that has ended keeps no samples; the empty answer says so.
             let Some(stream) = stream else { continue };
             let (parts, shelf) = stream.refetch(&asked);
             let sent = parts.into_iter().try_for_each(|part| question.reply(part));
             if sent.is_ok() {
-                // Should this fail, the asker asks again.
+                // If this fails, the asker asks again.
                 let _ = question.reply(Bytes::from(shelf.encode()));
             }
         }
@@ -528,17 +540,17 @@ impl Shared {
     }
 }
 
-impl Tick for Pulse {
+impl Tick for HeartbeatWorker {
     fn tick(&self, now: u64) -> u64 {
         let links = &self.0.links;
-        // Until the pulse is over, whoever needs it earlier opens the gate.
-        links.next_pulse.store(u64::MAX, Ordering::Release);
-        let next = self.0.pulse(now);
-        links.next_pulse.fetch_min(next, Ordering::AcqRel).min(next)
+        // Until this run is over, a caller that needs an earlier one opens the gate.
+        links.next_heartbeat.store(u64::MAX, Ordering::Release);
+        let next = self.0.run_due(now);
+        links.next_heartbeat.fetch_min(next, Ordering::AcqRel).min(next)
     }
 }
 
-impl Tick for Librarian {
+impl Tick for RefetchServer {
     fn tick(&self, now: u64) -> u64 {
         self.0.serve();
         now + 1_000_000_000

@@ -1,34 +1,38 @@
-//! What a topic's samples are worth: how long a writer may wait for its readers, how much it keeps for them, and what a
-//! reader asks for. Every bound has a unit and a declared behaviour when it is reached.
+//! Quality of service: the time that a writer waits for its readers, the data that it keeps for them, and the options
+//! of a reader.
+//!
+//! Every limit has a unit and a declared behaviour when it is reached.
 
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tampu_types::{Incarnation, TopicFilter, TopicName};
 
-/// A writer's side of a topic.
+/// Quality of service of a topic's writer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Qos {
-    /// How far the writer may run ahead of the slowest reader it waits for, in bytes. Beyond it, it waits; it waits before that too
-    /// if the cache is so small that the next batch could push out what that reader needs.
+    /// Lead of the writer over the slowest reader that it waits for, in bytes. Beyond it the writer waits. It waits
+    /// earlier if the cache is so small that the next batch could evict samples which that reader needs.
     pub credit: usize,
-    /// The longest one write waits for readers, in total and not per reader. Then those that are behind are left to the cache.
+    /// Longest wait of one write for readers, in total and not per reader. Readers that are still behind then use the
+    /// cache.
     pub max_wait: Duration,
-    /// Of every `wait_period`, at most `max_wait` is spent waiting for readers that may hold the writer only in bounds
-    /// ([`Hold::Bounded`]); equal to `max_wait` it means back-pressure without end.
+    /// Period in which at most `max_wait` is spent waiting for readers with a bounded hold ([`Hold::Bounded`]). A value
+    /// equal to `max_wait` means unlimited back-pressure.
     pub wait_period: Duration,
-    /// How much unacknowledged data is kept for readers that are behind, in bytes of memory taken. Beyond it the oldest is
-    /// lost to them, exactly counted.
+    /// Unacknowledged data kept for readers that are behind, in bytes of memory. Beyond it the oldest data is lost to
+    /// them, exactly counted.
     pub cache: usize,
-    /// How much acknowledged data is kept for late readers' history, in bytes of memory taken.
+    /// Acknowledged data kept for the history of late readers, in bytes of memory.
     pub keep: usize,
-    /// How long a sample may wait for company once samples follow one another closely. The first after a pause goes at once.
+    /// Time that a sample may wait for others in its batch while samples follow closely. The first after a pause is
+    /// sent at once.
     pub linger: Duration,
     /// The size at which a batch is sealed, in bytes; the engine's limit or half the cache if that is smaller.
     pub batch: usize,
-    /// The shared-memory pool for loans, in bytes; taken when the first loan is.
+    /// Shared-memory pool for loans, in bytes; allocated at the first loan.
     pub pool: usize,
-    /// Whether readers may connect to the writer's process directly instead of through the node.
+    /// Lets readers connect to the writer's process directly instead of through the node.
     pub direct: bool,
 }
 
@@ -48,65 +52,65 @@ impl Default for Qos {
     }
 }
 
-/// How much of what was written before it came a reader wants.
+/// History that a reader wants: samples from before its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum History {
-    /// Nothing: from the moment it is matched.
+    /// No history: samples from the match on.
     #[default]
     None,
-    /// The last samples of each stream, as far as the writer still has them.
+    /// The last samples of each stream, if the writer still has them.
     Last(u64),
-    /// All the writer still has.
+    /// All samples that the writer still has.
     All,
 }
 
-/// When a reader acknowledges.
+/// The moment at which a reader acknowledges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Ack {
-    /// When the application comes back for the next sample.
+    /// As soon as the application asks for the next sample.
     #[default]
     OnTake,
-    /// When the application says so ([`crate::Reader::acknowledge`]), for instance after a commit.
+    /// By a call of the application ([`crate::Reader::acknowledge`]), for instance after a commit.
     Manual,
 }
 
-/// How long a reader may hold its writers.
+/// Time that a reader may hold its writers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Hold {
-    /// Within the writer's `max_wait` of every `wait_period`: viewers, which must never slow an instrument.
+    /// Within the writer's `max_wait` of every `wait_period`. This is for viewers, which must never slow an instrument.
     #[default]
     Bounded,
-    /// Up to `max_wait` at every write: the collector, whose losses nobody can make good.
+    /// Up to `max_wait` at every write. This is for the collector, whose losses are permanent.
     Full,
-    /// As in full, by one that stands in for such a reader: a spool. It gets the streams of its own host alone, each from where nobody
-    /// who holds in full has acknowledged it; so it never keeps again what is kept already.
+    /// As in full, for a substitute of such a reader: a spool. It gets only the streams of its own host. Each begins
+    /// where the acknowledgements of full holders end, so the spool never stores a sample that is stored already.
     Interim,
 }
 
 impl Hold {
-    /// Whether it is a reader whose acknowledgement means that the sample is on a disk.
+    /// Reports if an acknowledgement of such a reader means that the sample is on a disk.
     pub fn keeps(self) -> bool {
         self != Hold::Bounded
     }
 }
 
-/// A reader's side.
+/// Quality of service of a reader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReaderQos {
-    /// Whether losses are healed from the writer's cache. If not, they are only told.
+    /// Requests lost samples from the writer's cache if true. If false, losses are only reported.
     pub reliable: bool,
-    /// What it wants of the time before it came.
+    /// Samples from before its start that it wants.
     pub history: History,
-    /// When it acknowledges.
+    /// The moment at which it acknowledges.
     pub ack: Ack,
-    /// How long it may hold writers.
+    /// Time that it may hold its writers.
     pub hold: Hold,
-    /// Whether it connects to writers directly where they allow it: lower latency, one more connection each.
+    /// Connects to writers directly if they allow it: lower latency, one more connection each.
     pub direct: bool,
-    /// How much may wait for the application, in bytes; beyond it arriving batches are left to the writers' caches.
+    /// Data that may wait for the application, in bytes. Beyond it arriving batches stay in the writers' caches.
     pub queue: usize,
-    /// Where it stopped in an earlier life: the next sequence number of each stream, which overrides `history`.
+    /// Position of an earlier incarnation: the next sequence number of each stream, which overrides `history`.
     pub resume: Vec<(Incarnation, u32, u64)>,
 }
 
@@ -124,33 +128,33 @@ impl Default for ReaderQos {
     }
 }
 
-/// Settings for the topics of a pattern; what is not set keeps its default. Sizes are in bytes.
+/// Settings for the topics of a pattern. Fields that are not set keep their defaults. Sizes are in bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct QosPatch {
-    /// The topics it is for.
+    /// Pattern of the topics.
     pub topics: String,
-    /// See [`Qos::credit`].
+    /// Replaces [`Qos::credit`] if set.
     pub credit: Option<usize>,
     /// See [`Qos::max_wait`]; in milliseconds.
     pub max_wait_ms: Option<u64>,
     /// See [`Qos::wait_period`]; in milliseconds.
     pub wait_period_ms: Option<u64>,
-    /// See [`Qos::cache`].
+    /// Replaces [`Qos::cache`] if set.
     pub cache: Option<usize>,
-    /// See [`Qos::keep`].
+    /// Replaces [`Qos::keep`] if set.
     pub keep: Option<usize>,
     /// See [`Qos::linger`]; in microseconds.
     pub linger_us: Option<u64>,
-    /// See [`Qos::batch`].
+    /// Replaces [`Qos::batch`] if set.
     pub batch: Option<usize>,
-    /// See [`Qos::pool`].
+    /// Replaces [`Qos::pool`] if set.
     pub pool: Option<usize>,
-    /// See [`Qos::direct`].
+    /// Replaces [`Qos::direct`] if set.
     pub direct: Option<bool>,
 }
 
-/// The Qos of every topic, as configured: defaults, then each matching patch in order.
+/// Quality of service of every topic, as configured: defaults, then each matching patch in order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct QosTable {
     patches: Vec<(TopicFilter, QosPatch)>,
@@ -163,12 +167,12 @@ impl QosTable {
         Ok(QosTable { patches: filtered.collect::<Result<_, _>>()? })
     }
 
-    /// The Qos of a topic.
+    /// Returns the quality of service of a topic.
     pub fn of(&self, topic: &TopicName) -> Qos {
         self.over(Qos::default(), topic)
     }
 
-    /// The Qos of a topic that has defaults of its own.
+    /// Returns the quality of service of a topic with its own defaults.
     pub fn over(&self, mut qos: Qos, topic: &TopicName) -> Qos {
         for (_, patch) in self.patches.iter().filter(|(filter, _)| filter.matches(topic)) {
             patch.apply(&mut qos);

@@ -1,12 +1,12 @@
-//! Reading topics: every stream in order, holes healed or told, at the application's pace.
+//! Reading topics: every stream in order, with gaps repaired or reported, at the application's pace.
 //!
 //! ```text
-//! Core, on the engine's workers and the pulse           Reader, on the application's
-//!   arrivals  batches come            ->  inbox: in order  ->  queue  ->  next()
-//!   offers    which streams there are                                       |
-//!   healing   holes are asked for                                           v
-//!   owed      acknowledgements       <-  lane: how far this stream is  <-  done()
-//!   boards    shared memory; waiting     lives    who writes, hangs, is gone
+//! Core, on the engine's and the heartbeat worker        Reader, on the application's
+//!   arrivals  batches arrive          ->  inbox: in order  ->  queue  ->  next()
+//!   offers    existing streams                                            |
+//!   healing   requests for gaps                                           v
+//!   owed      acknowledgements       <-  stream_state: this stream's position  <-  done()
+//!   announcements  shared memory; waiting     lives    writers that are alive, hung or gone
 //! ```
 
 use std::{
@@ -18,101 +18,103 @@ use std::{
     time::Duration,
 };
 
+use tampu_shm::LOAN_ALIGNMENT;
 use tampu_types::{BatchHeader, Incarnation, SourceName};
 
 use self::{
     event::Place,
     inbox::{Arrival, Inbox},
-    lane::Lane,
+    stream_state::StreamState,
 };
 pub use self::{
     event::{Event, Gap, Payload, Sample, SourceChange, SourceState},
-    lane::StreamInfo,
     loss::LossReason,
+    stream_state::StreamInfo,
 };
 use crate::{
     clock::Gate,
     engine::Guard,
     links::{Links, lock},
     qos::{Ack, ReaderQos},
-    shared::{LOAN_UNIT, ProgressPage},
+    shared::ProgressPage,
     wire::{
         batch::{FLAG_ANSWER, Piece, sample_at},
-        keys::ReaderCard,
+        keys::ReaderInfo,
     },
 };
 
+mod announcements;
 mod arrivals;
-mod boards;
 mod event;
 mod healing;
 mod inbox;
-mod lane;
 mod lives;
 mod loss;
 mod offers;
 mod owed;
+mod stream_state;
 
-/// Longer than three heartbeats of an idle writer, shorter than the two seconds within which a hang is told.
+/// Silence in ns that counts as a hang: longer than three heartbeats of an idle writer, shorter than the limit of two
+/// seconds.
 const SILENCE: u64 = 1_750_000_000;
-/// How long acknowledgements may wait for company.
+/// Time that an acknowledgement may wait for others, in ns.
 const ACK_PATIENCE: u64 = 10_000_000;
-/// How long a dead writer's samples may still be under way: presence overtakes them.
+/// Time in ns for which a dead writer's samples may still be under way, because presence overtakes them.
 const LAST_WORDS: u64 = 50_000_000;
-/// After this long without a word, a process that could not be asked about is given up.
+/// Silence in ns after which a process of unknown state is given up.
 const FORGET: u64 = 60_000_000_000;
-/// How much is fetched again at once, bytes.
+/// Data requested again at once, in bytes.
 const REFETCH_LIMIT: u32 = 4 << 20;
 
 /// Counters of a reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ReaderStats {
-    /// Batches that arrived, repeated ones included.
+    /// Batches that arrived, including repeated ones.
     pub batches: u64,
-    /// Times samples were asked for again.
+    /// Number of refetches.
     pub refetches: u64,
-    /// Messages that were no batches of this domain.
+    /// Messages that were not batches of this domain.
     pub refused: u64,
-    /// Samples told lost, as far as their number is known.
+    /// Samples reported as lost, as far as their number is known.
     pub lost: u64,
     /// Bytes of batches that wait for the application.
     pub queued: usize,
 }
 
 enum Item {
-    Batch { lane: Arc<Lane>, arrival: Arrival, skip: u64 },
+    Batch { stream_state: Arc<StreamState>, arrival: Arrival, skip: u64 },
     Lost(Gap),
     Source(SourceChange),
 }
 
-/// A writer's process as this reader knows it.
+/// Process of a writer, as this reader knows it.
 struct Heard {
     source: SourceName,
     last: u64,
     silent: bool,
-    /// Its presence is gone; since when.
+    /// Time since which its presence is gone.
     absent_since: Option<u64>,
 }
 
 #[derive(Default)]
 struct Received {
     inboxes: HashMap<(Incarnation, u32), Inbox>,
-    lanes: HashMap<(Incarnation, u32), Arc<Lane>>,
+    stream_states: HashMap<(Incarnation, u32), Arc<StreamState>>,
     sources: HashMap<Incarnation, Heard>,
     queue: VecDeque<Item>,
-    /// Writers that offer direct links, and those this reader has tried.
+    /// Writers that offer direct links, and whether this reader has tried each.
     direct: HashMap<Incarnation, (String, bool)>,
-    /// The last lives that ended: a batch of theirs that was still under way begins nothing.
+    /// Latest ended incarnations. A late batch of one of them begins no stream.
     ended: VecDeque<Incarnation>,
 }
 
-/// How many ended lives are remembered.
+/// Ended incarnations that are remembered.
 const ENDED: usize = 64;
 
 /// The receiving side of a reader.
 pub(crate) struct Core {
     pub id: u32,
-    pub card: ReaderCard,
+    pub card: ReaderInfo,
     qos: ReaderQos,
     links: Arc<Links>,
     received: Mutex<Received>,
@@ -126,32 +128,32 @@ pub(crate) struct Core {
     refetches: AtomicU64,
     refused: AtomicU64,
     lost: AtomicU64,
-    /// Declarations: dropped with the reader.
+    /// Declarations that are dropped with the reader.
     guards: Mutex<Vec<Guard>>,
-    /// Made with the first lane.
+    /// Progress page, made with the first stream.
     page: OnceLock<Option<Arc<ProgressPage>>>,
-    /// The lanes that are read from boards, by their slot in the page.
-    attached: Mutex<HashMap<u32, Weak<Lane>>>,
-    /// Itself, for callbacks that outlive a call.
+    /// Streams whose announcements are read, by their slot in the page.
+    attached: Mutex<HashMap<u32, Weak<StreamState>>>,
+    /// Weak reference to itself, for callbacks that outlive a call.
     this: OnceLock<Weak<Core>>,
 }
 
-/// The batch the application is in.
+/// Batch that the application reads at present.
 struct Current {
-    lane: Arc<Lane>,
+    stream_state: Arc<StreamState>,
     arrival: Arrival,
     header: BatchHeader,
-    /// Where the body begins in the batch.
+    /// Byte of the batch at which the body begins.
     body: usize,
-    /// Where the next sample begins in the body.
+    /// Byte of the body at which the next sample begins.
     at: usize,
-    /// Its number.
+    /// Sequence number of the next sample.
     sequence: u64,
-    /// Bytes of the loans seen so far: they count for acknowledgements, as the writer's pool is bounded by them.
+    /// Bytes of the loans read so far. They count for acknowledgements, because they limit the writer's pool.
     lent: usize,
 }
 
-/// Reads the streams of a pattern. Dropping it tells the writers.
+/// Reader of the streams of a pattern. Dropping it notifies the writers.
 pub struct Reader {
     core: Arc<Core>,
     taken: VecDeque<Item>,
@@ -163,17 +165,17 @@ impl Reader {
         Reader { core, taken: VecDeque::new(), current: None }
     }
 
-    /// The next event; `None` if there is none within the timeout. Calling it says that the application has done with the
-    /// event before (with [`Ack::OnTake`], this acknowledges it).
+    /// Returns the next event; `None` if there is none within the timeout. The call means that the application has
+    /// finished the event before (with [`Ack::OnTake`], it acknowledges it).
     pub fn next(&mut self, timeout: Duration) -> Option<Event<'_>> {
         let mut until = None;
         loop {
             if self.step() {
-                // Taken apart from `step` because the sample borrows the batch.
+                // Separate from `step` because the sample borrows the batch.
                 return self.sample();
             }
             match self.taken.pop_front() {
-                Some(Item::Batch { lane, arrival, skip }) => self.enter(lane, arrival, skip),
+                Some(Item::Batch { stream_state, arrival, skip }) => self.enter(stream_state, arrival, skip),
                 Some(Item::Lost(gap)) => {
                     self.pass(&gap);
                     return Some(Event::Gap(gap));
@@ -198,7 +200,7 @@ impl Reader {
         }
     }
 
-    /// Whether there is a further sample in the current batch; leaves the batch if not.
+    /// Moves to the next sample of the batch. Returns false, and leaves the batch, if there is none.
     fn step(&mut self) -> bool {
         let Some(current) = &self.current else { return false };
         if current.sequence < current.arrival.next {
@@ -207,21 +209,21 @@ impl Reader {
         if let Some(done) = self.current.take() {
             let answer = done.header.flags & FLAG_ANSWER != 0;
             let weight = if answer { usize::MAX / 2 } else { done.arrival.bytes.len() + done.lent };
-            self.core.done(&done.lane, done.arrival.next, done.arrival.bytes.len(), weight);
+            self.core.done(&done.stream_state, done.arrival.next, done.arrival.bytes.len(), weight);
         }
         false
     }
 
-    fn enter(&mut self, lane: Arc<Lane>, arrival: Arrival, skip: u64) {
+    fn enter(&mut self, stream_state: Arc<StreamState>, arrival: Arrival, skip: u64) {
         let Ok((header, body)) = BatchHeader::decode(&arrival.bytes) else { return };
         let body = arrival.bytes.len() - body.len();
         let mut at = 0;
         for _ in 0..skip {
-            // In a body cut short nothing is found any more, and `sample` tells what is missing.
+            // After the end of a truncated body no sample is found, and `sample` reports the missing ones.
             at = sample_at(&arrival.bytes[body..], at).map_or(usize::MAX / 2, |(_, next)| next);
         }
         let sequence = arrival.first + skip;
-        self.current = Some(Current { lane, arrival, header, body, at, sequence, lent: 0 });
+        self.current = Some(Current { stream_state, arrival, header, body, at, sequence, lent: 0 });
     }
 
     fn sample(&mut self) -> Option<Event<'_>> {
@@ -229,9 +231,9 @@ impl Reader {
         let (piece, next) = match sample_at(&current.arrival.bytes[current.body..], current.at) {
             Ok(found) => found,
             Err(_) => {
-                // A body that contradicts its header: its samples cannot be had.
+                // The body contradicts its header, so its samples are unreadable.
                 let gap = Gap {
-                    stream: current.lane.info.clone(),
+                    stream: current.stream_state.info.clone(),
                     from: current.sequence,
                     to: Some(current.arrival.next),
                     why: LossReason::Dropped,
@@ -244,15 +246,15 @@ impl Reader {
             Piece::Bytes(bytes) => Place::Received(bytes),
             Piece::Loaned(loaned) => {
                 current.lent += loaned.length as usize;
-                let (position, offset) = (loaned.position, loaned.place as usize * LOAN_UNIT);
-                Place::Lent { ring: current.lane.ring(), position, offset, length: loaned.length as usize }
+                let (position, offset) = (loaned.position, loaned.place as usize * LOAN_ALIGNMENT);
+                Place::Lent { ring: current.stream_state.ring(), position, offset, length: loaned.length as usize }
             }
         };
         let sequence = current.sequence;
         current.sequence += 1;
         current.at = next;
         Some(Event::Sample(Sample {
-            stream: &current.lane.info,
+            stream: &current.stream_state.info,
             sequence,
             acquired: current.header.acquired,
             sent: current.header.sent,
@@ -263,32 +265,34 @@ impl Reader {
         }))
     }
 
-    /// What is lost needs no acknowledgement of its own, but the writer must not wait for it.
+    /// Counts lost samples as finished. They need no acknowledgement of their own, but the writer must not wait for
+    /// them.
     fn pass(&self, gap: &Gap) {
         let key = (gap.stream.incarnation, gap.stream.stream);
-        let lane = lock(&self.core.received).lanes.get(&key).cloned();
-        if let (Some(lane), Some(to), Ack::OnTake) = (lane, gap.to, self.core.qos.ack) {
-            self.core.acknowledge(&lane, to, 0);
+        let stream_state = lock(&self.core.received).stream_states.get(&key).cloned();
+        if let (Some(stream_state), Some(to), Ack::OnTake) = (stream_state, gap.to, self.core.qos.ack) {
+            self.core.acknowledge(&stream_state, to, 0);
         }
     }
 
-    /// Acknowledges everything before `next` of a stream: with [`Ack::Manual`], after the application's own commit.
+    /// Acknowledges everything before `next` of a stream. With [`Ack::Manual`], call it after the application's own
+    /// commit.
     pub fn acknowledge(&self, stream: &StreamInfo, next: u64) {
         let key = (stream.incarnation, stream.stream);
-        let lane = lock(&self.core.received).lanes.get(&key).cloned();
-        if let Some(lane) = lane {
-            // The writer is told at once: it may be waiting for exactly this.
-            let size = lane.credit.load(Ordering::Relaxed);
-            self.core.acknowledge(&lane, next, size);
+        let stream_state = lock(&self.core.received).stream_states.get(&key).cloned();
+        if let Some(stream_state) = stream_state {
+            // The writer is notified at once: it may be waiting for this credit.
+            let size = stream_state.credit.load(Ordering::Relaxed);
+            self.core.acknowledge(&stream_state, next, size);
         }
     }
 
-    /// Something by which another worker makes [`Reader::next`] return `None` before its timeout.
+    /// Returns an alarm by which another worker makes [`Reader::next`] return `None` before its timeout.
     pub fn alarm(&self) -> Alarm {
         Alarm { core: self.core.clone() }
     }
 
-    /// Its counters.
+    /// Returns the counters since it was opened.
     pub fn stats(&self) -> ReaderStats {
         ReaderStats {
             batches: self.core.batches.load(Ordering::Relaxed),
@@ -300,14 +304,14 @@ impl Reader {
     }
 }
 
-/// Wakes whoever waits in [`Reader::next`], once, now or at the next call.
+/// Alarm that wakes the thread in [`Reader::next`] once, at present or at the next call.
 #[derive(Clone)]
 pub struct Alarm {
     core: Arc<Core>,
 }
 
 impl Alarm {
-    /// Does it.
+    /// Wakes the waiting reader.
     pub fn ring(&self) {
         self.core.alarmed.store(true, Ordering::Release);
         self.core.wake();

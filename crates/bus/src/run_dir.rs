@@ -2,26 +2,26 @@
 //!
 //! ```text
 //! <run>/                        $TAMPU_RUN_DIR, else $XDG_RUNTIME_DIR/tampu, else /dev/shm/tampu-<uid>, else /tmp/tampu-<uid>
-//!   <domain>/                   0700, ours: its sockets are reachable by the same user only
-//!     node.lock                 locked by the host's node as long as it lives; holds its process number
-//!     node.sock                 where processes connect to it
-//!     node.key                  the password for node.sock where the node is open to the network, else absent
-//!     peers/<incarnation>.sock  where a process without a node can be met; `-direct` for direct links
+//!   <domain>/                   0700: its sockets are reachable by the same user only
+//!     node.lock                 locked by the host's node during its lifetime; holds its process number
+//!     node.sock                 socket at which processes connect to the node
+//!     node.key                  the password for node.sock if the node is open to the network, else absent
+//!     peers/<incarnation>.sock  socket of a process without a node; `-direct` for direct links
 //!     shm/<incarnation>-<stream>.ring       loans; `.batches` batches; `<incarnation>-<reader>.progress` a reader's page
-//!     rings/<incarnation>/      what a process has logged and nobody has taken yet (`spec/log-ring.md`)
+//!     rings/<incarnation>/      log records of a process that no collector has read yet (`spec/log-ring.md`)
 //! ```
-//! Names of files begin with the incarnation that made them, so that leftovers of a killed process can be told from the
-//! files of a living one and removed by anybody ([`DomainDir::reclaim`]).
+//! Names of files begin with the incarnation that made them. So the files of a killed process can be distinguished from
+//! those of a living one, and any process can remove them ([`DomainDir::reclaim`]).
 //!
-//! What lies here is shared memory: on a disk the kernel writes it out now and then, and calls that log wait for that. So where
-//! nobody names a directory it is one in memory if there is any: `/dev/shm`, where that is a tmpfs we may write to. Which one it is
-//! depends on nothing that changes while the host runs (not on room, say): all processes must come to the same.
+//! The files here are shared memory. On a disk the kernel writes them out now and then, and log calls wait for that. So
+//! the default is a directory in memory: `/dev/shm`, if it is a writable tmpfs. The choice depends on nothing that
+//! changes while the host runs, such as free space, because all processes must make the same choice.
 
 use std::{
     env, fs, io,
     os::unix::{
         ffi::OsStrExt,
-        fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt},
+        fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt},
     },
     path::{Path, PathBuf},
 };
@@ -31,38 +31,38 @@ use tampu_types::{Domain, Incarnation, name};
 
 use crate::host;
 
-/// The longest path a unix socket can have: `sun_path` has 108 bytes, the last one is zero.
+/// Longest path of a unix socket: `sun_path` has 108 bytes, the last one is zero.
 const SOCKET_PATH_LIMIT: usize = 107;
 
-/// The longest directory name made from a domain's name; with it a socket under `/run/user/<uid>/tampu` stays below the limit.
+/// Longest directory name of a domain. With it a socket under `/run/user/<uid>/tampu` stays below the limit.
 const DOMAIN_CHUNK_LIMIT: usize = 24;
 
 /// The node's password file, beside its socket.
 pub(crate) const NODE_KEY: &str = "node.key";
 
-/// Why the run-time directory cannot be used.
+/// The reason why the run-time directory cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum RunDirError {
     /// The system refused.
     #[error("the run-time directory {path}: {why}")]
     Io {
-        /// What was touched.
+        /// The file or directory.
         path: PathBuf,
-        /// What the system said.
+        /// The system's reason.
         why: io::Error,
     },
-    /// Others could reach what is inside, or it is not ours.
+    /// Other users could reach its content, or it belongs to another user.
     #[error("the run-time directory {path} {what}; choose another with TAMPU_RUN_DIR")]
     Unsafe {
-        /// Which directory.
+        /// The unsafe directory.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason why it is unsafe.
         what: String,
     },
-    /// Unix sockets have short paths.
+    /// The path is too long for a unix socket.
     #[error("the socket path {path} has {length} bytes, {SOCKET_PATH_LIMIT} are possible; choose a shorter TAMPU_RUN_DIR")]
     Long {
-        /// The path.
+        /// Path of the socket.
         path: PathBuf,
         /// Its length in bytes.
         length: usize,
@@ -80,16 +80,16 @@ pub struct RunDir {
     origin: Origin,
 }
 
-/// Why a run-time directory is where it is.
+/// The rule by which a run-time directory was chosen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
-    /// Somebody named it: a setting or `TAMPU_RUN_DIR`.
+    /// A setting or `TAMPU_RUN_DIR` names it.
     Named,
-    /// `XDG_RUNTIME_DIR`.
+    /// It lies below the directory that `XDG_RUNTIME_DIR` names.
     Session,
-    /// Nobody named one, and `/dev/shm` is memory.
+    /// No directory was named, and `/dev/shm` is memory.
     SharedMemory,
-    /// Nobody named one, and `/dev/shm` cannot be used, for this reason.
+    /// No directory was named, and `/dev/shm` cannot be used, for this reason.
     Temporary(String),
 }
 
@@ -105,7 +105,7 @@ impl std::fmt::Display for Origin {
 }
 
 impl RunDir {
-    /// The directory the environment names.
+    /// Returns the directory that the environment names.
     pub fn from_env() -> RunDir {
         let named = |variable: &str| env::var_os(variable).filter(|value| !value.is_empty()).map(PathBuf::from);
         RunDir::choose(named("TAMPU_RUN_DIR"), named("XDG_RUNTIME_DIR"), Path::new("/dev/shm"))
@@ -125,29 +125,29 @@ impl RunDir {
         }
     }
 
-    /// This directory.
+    /// Uses this directory.
     pub fn at(root: impl Into<PathBuf>) -> RunDir {
         RunDir { root: root.into(), origin: Origin::Named }
     }
 
-    /// Where it is.
+    /// Returns the path of the directory.
     pub fn path(&self) -> &Path {
         &self.root
     }
 
-    /// Why it is there.
+    /// Returns the rule by which it was chosen.
     pub fn origin(&self) -> &Origin {
         &self.origin
     }
 
-    /// What those who run this host should know: nobody named a directory, and there is no memory to put it in.
+    /// Returns a warning for the host's operators: no directory was named, and there is no memory for one.
     pub fn remark(&self) -> Option<String> {
         let Origin::Temporary(_) = &self.origin else { return None };
         let path = self.root.display();
         Some(format!("the run-time directory is {path}: {}; set TAMPU_RUN_DIR to a directory on a tmpfs", self.origin))
     }
 
-    /// Makes the domain's directory if it is missing and checks that nobody else can reach into it.
+    /// Creates the domain's directory if it is missing, and checks that no other user can access it.
     pub fn domain(&self, domain: &Domain) -> Result<DomainDir, RunDirError> {
         create_private(&self.root, true)?;
         check_ours(&self.root, 0o022, "can be written by others")?;
@@ -161,7 +161,31 @@ impl RunDir {
     }
 }
 
-/// Whether directories in memory can be made there; why not.
+/// A hub that runs on this host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LiveHub {
+    /// Domain of the hub. For a hub of an earlier release, it is the name of its directory.
+    pub domain: String,
+    /// Process number that the hub wrote.
+    pub pid: Option<u32>,
+    /// Its part of the run-time directory.
+    pub path: PathBuf,
+}
+
+impl RunDir {
+    /// Returns the hubs whose nodes accept connections in this directory, by domain.
+    pub fn live_hubs(&self) -> Vec<LiveHub> {
+        let hub = |path: PathBuf| {
+            let dir = DomainDir { path };
+            dir.node_answers().then(|| dir.hub())
+        };
+        let mut hubs: Vec<LiveHub> = entries(&self.root).into_iter().filter_map(hub).collect();
+        hubs.sort_by(|a, b| a.domain.cmp(&b.domain));
+        hubs
+    }
+}
+
+/// Returns an error with the reason if no directories in memory can be created there.
 fn is_shared_memory(path: &Path) -> Result<(), String> {
     const TMPFS: u64 = 0x0102_1994;
     let wrong = |why: &str| Err(format!("{} {why}", path.display()));
@@ -183,7 +207,7 @@ fn create_private(path: &Path, parents: bool) -> Result<(), RunDirError> {
 }
 
 fn check_ours(path: &Path, forbidden: u32, what: &str) -> Result<(), RunDirError> {
-    // Links are not followed: in /tmp anybody could have put one there.
+    // Links are not followed: in /tmp any user can create one.
     let found = fs::symlink_metadata(path).map_err(io_error(path))?;
     let unsafe_because = |what: String| Err(RunDirError::Unsafe { path: path.to_owned(), what });
     if !found.is_dir() {
@@ -197,8 +221,8 @@ fn check_ours(path: &Path, forbidden: u32, what: &str) -> Result<(), RunDirError
     }
 }
 
-/// The domain's escaped name, or for long ones its beginning and a hash (`-` is no character of escaped names, so the two
-/// kinds cannot collide).
+/// Returns the domain's escaped name, or for long ones its beginning and a hash. `-` is not a character of escaped
+/// names, so the two kinds cannot collide.
 fn domain_chunk(domain: &Domain) -> String {
     let key = name::escape(domain.as_str());
     if key.len() <= DOMAIN_CHUNK_LIMIT {
@@ -208,7 +232,7 @@ fn domain_chunk(domain: &Domain) -> String {
     format!("{}-{:012x}", &key[..11], hash >> 16)
 }
 
-/// What [`DomainDir::reclaim`] removed.
+/// Files that [`DomainDir::reclaim`] removed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Reclaimed {
     /// Sockets of dead processes.
@@ -226,57 +250,66 @@ pub struct DomainDir {
 }
 
 impl DomainDir {
-    /// Where it is.
+    /// Returns the path of the directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Where the host's node listens.
+    /// Returns the socket at which the host's node listens.
     pub fn node_socket(&self) -> Result<PathBuf, RunDirError> {
         socket_path(self.path.join("node.sock"))
     }
 
-    /// Locked by the host's node as long as it lives.
+    /// Returns the lock file, which the host's node locks during its lifetime.
     pub fn node_lock(&self) -> PathBuf {
         self.path.join("node.lock")
     }
 
-    /// Holds the password for the node's socket where it has one.
+    /// Returns the file of the password for the node's socket, if there is one.
     pub fn node_key(&self) -> PathBuf {
         self.path.join(NODE_KEY)
     }
 
-    /// Where processes without a node listen.
+    /// Returns the directory of the sockets of processes without a node.
     pub fn peers(&self) -> PathBuf {
         self.path.join("peers")
     }
 
-    /// Where this process can be met without a node.
+    /// Returns the socket at which this process can be met without a node.
     pub fn peer_socket(&self, incarnation: Incarnation) -> Result<PathBuf, RunDirError> {
         socket_path(self.peers().join(format!("{incarnation}.sock")))
     }
 
-    /// Where this process takes direct links.
+    /// Returns the socket at which this process accepts direct links.
     pub fn direct_socket(&self, incarnation: Incarnation) -> Result<PathBuf, RunDirError> {
         socket_path(self.peers().join(format!("{incarnation}-direct.sock")))
     }
 
-    /// Where the log rings of processes are, a directory for each life.
+    /// Returns the directory of the log rings of processes, with a directory for each incarnation.
     pub fn log_rings(&self) -> PathBuf {
         self.path.join("rings")
     }
 
-    /// Where the rings of shared memory are.
+    /// Returns the directory of the files of shared memory.
     pub fn rings(&self) -> PathBuf {
         self.path.join("shm")
     }
 
-    /// Whether somebody accepts connections at the node's socket; the file alone may be a dead node's.
+    /// Reads the node's process number and domain from its lock file.
+    fn hub(self) -> LiveHub {
+        let text = fs::read_to_string(self.node_lock()).unwrap_or_default();
+        let mut lines = text.lines();
+        let pid = lines.next().and_then(|pid| pid.trim().parse().ok());
+        let chunk = || self.path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        LiveHub { domain: lines.next().map_or_else(chunk, str::to_owned), pid, path: self.path }
+    }
+
+    /// Reports if a process accepts connections at the node's socket; the file alone may be a dead node's.
     pub fn node_answers(&self) -> bool {
         self.node_socket().is_ok_and(|path| answers(&path))
     }
 
-    /// The sockets at which living processes can be met.
+    /// Returns the sockets at which living processes can be met.
     pub fn meeting_sockets(&self) -> Vec<PathBuf> {
         let is_meeting_point = |path: &PathBuf| {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -285,11 +318,11 @@ impl DomainDir {
         entries(&self.peers()).into_iter().filter(is_meeting_point).filter(|path| answers(path)).collect()
     }
 
-    /// Removes what dead processes left behind: their sockets and their rings.
+    /// Removes the sockets and rings of dead processes.
     pub fn reclaim(&self) -> Reclaimed {
         let mut reclaimed = Reclaimed::default();
         for path in entries(&self.peers()) {
-            // A process in another container may live although its number means nothing here, so the socket is asked too.
+            // In another container the process may live although its number is unknown here, so the socket is checked too.
             if is_left_behind(&path) && !answers(&path) && fs::remove_file(&path).is_ok() {
                 reclaimed.sockets += usize::from(path.extension().is_some_and(|extension| extension == "sock"));
             }
@@ -305,6 +338,13 @@ impl DomainDir {
     }
 }
 
+/// Creates a file that only its user can read.
+pub(crate) fn private_file(path: &Path) -> io::Result<fs::File> {
+    // Removed first, so that the mode applies and no process reads half of the text in an old file.
+    let _ = fs::remove_file(path);
+    fs::File::options().write(true).create_new(true).mode(0o600).open(path)
+}
+
 fn socket_path(path: PathBuf) -> Result<PathBuf, RunDirError> {
     let length = path.as_os_str().as_bytes().len();
     if length <= SOCKET_PATH_LIMIT { Ok(path) } else { Err(RunDirError::Long { path, length }) }
@@ -315,8 +355,8 @@ fn entries(directory: &Path) -> Vec<PathBuf> {
     found.flatten().map(|entry| entry.path()).collect()
 }
 
-/// Whether somebody accepts connections there. The connection is closed at once, which listeners take for a caller that
-/// changed its mind. Does not wait: a stopped listener whose queue is full is one all the same.
+/// Reports if a process accepts connections there. The connection is closed at once, which is harmless for the
+/// listener. It does not wait: a stopped listener with a full queue counts too.
 fn answers(socket: &Path) -> bool {
     let is_socket = fs::symlink_metadata(socket).is_ok_and(|found| found.file_type().is_socket());
     let connected = || {
@@ -327,12 +367,12 @@ fn answers(socket: &Path) -> bool {
     is_socket && matches!(connected(), Ok(()) | Err(rustix::io::Errno::AGAIN))
 }
 
-/// Whether the file's name begins with an incarnation that no longer lives.
+/// Reports if the file's name begins with an incarnation that has ended.
 fn is_left_behind(path: &Path) -> bool {
     const INCARNATION_LEN: usize = 8 + 1 + 8 + 1 + 16;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let maker = name.get(..INCARNATION_LEN).and_then(|text| text.parse::<Incarnation>().ok());
-    // The directory is this host's, so that another boot's lives are over too.
+    // The directory is local to this host, so incarnations of another boot are over too.
     maker.is_some_and(host::is_over)
 }
 
@@ -355,7 +395,7 @@ mod tests {
         assert_eq!((chosen.path(), chosen.origin()), (Path::new("/b/tampu"), &Origin::Session));
         assert_eq!(chosen.remark(), None);
 
-        // /proc is there and no tmpfs.
+        // /proc exists and is not a tmpfs.
         for (unusable, why) in [("/proc", "no tmpfs"), ("/nowhere", "cannot be used")] {
             let chosen = RunDir::choose(None, None, Path::new(unusable));
             assert_eq!(chosen.path(), Path::new(&format!("/tmp/tampu-{uid}")));

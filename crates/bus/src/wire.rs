@@ -1,4 +1,4 @@
-//! What participants say to one another: batches, heartbeats, acknowledgements, refetches, and the keys they go by.
+//! Messages between participants: batches, heartbeats, acknowledgements, refetches, and their keys.
 
 pub mod batch;
 pub mod control;

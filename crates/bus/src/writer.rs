@@ -1,6 +1,8 @@
-//! Writing a topic: batches by itself, waits within bounds, keeps what readers may still need, and says what became of it.
+//! Writing a topic: batches samples, waits within limits, keeps data that readers may still need, and reports the
+//! outcome.
 //!
-//! [`Stream`] sends and waits (`sending`, `loans`, and `readers` for those who read); what it decides by is a value, the `outbox`.
+//! [`Stream`] sends and waits (`sending`, `loans`, and `readers` for its readers). A value, the `outbox`, makes its
+//! decisions.
 
 use std::{
     sync::{
@@ -10,6 +12,7 @@ use std::{
     time::Duration,
 };
 
+use tampu_shm::LoanRing;
 use tampu_types::{Partition, TopicName};
 
 use self::outbox::Outbox;
@@ -25,7 +28,7 @@ use crate::{
     error::{LoanError, WriteError},
     links::{Links, lock},
     qos::Qos,
-    shared::{BatchRing, LoanRing},
+    shared::BatchRing,
 };
 
 mod budget;
@@ -36,37 +39,37 @@ mod readers;
 mod receipt;
 mod sending;
 
-/// What a stream's samples are.
+/// Type of a stream's samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct TypeTag {
-    /// The type; see `spec/types.md`.
+    /// Number of the type; see `spec/types.md`.
     pub id: u32,
-    /// Its release.
+    /// Version of the type.
     pub version: u16,
 }
 
 impl TypeTag {
-    /// Bytes nobody but the application understands.
+    /// Bytes that only the application interprets.
     pub const OCTETS: TypeTag = TypeTag { id: 1, version: 1 };
     /// `LogBatch` of `spec/log.idl`.
     pub const LOG_BATCH: TypeTag = TypeTag { id: 2, version: 1 };
 }
 
-/// What a write tells at once.
+/// Result of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Written {
-    /// The sample's number in its stream.
+    /// Number of the sample in its stream.
     pub sequence: u64,
-    /// How many readers are matched; 0: nobody can receive it now, and it is kept only for late readers.
+    /// Number of matched readers. With 0 no reader can receive the sample yet, and it is kept only for late readers.
     pub matched: usize,
 }
 
 /// Counters of a writer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WriterStats {
-    /// Samples written.
+    /// Samples written since the writer was opened.
     pub samples: u64,
-    /// Batches handed to the engine.
+    /// Batches passed to the engine.
     pub batches: u64,
     /// Samples that readers can no longer get, over all readers.
     pub lost: u64,
@@ -76,38 +79,39 @@ pub struct WriterStats {
     pub copied_loans: u64,
     /// Batches that readers found in shared memory.
     pub shared: u64,
-    /// Batches the engine refused; readers fetch them from the cache.
+    /// Batches that the engine refused; readers fetch them from the cache.
     pub refused: u64,
-    /// Memory the cache takes, bytes.
+    /// Memory of the cache, in bytes.
     pub cache: usize,
 }
 
 type OnDelivery = Box<dyn Fn(u64) + Send + Sync>;
 
-/// Where batches go that readers on this host can map.
+/// The ring for batches that readers on this host can map.
 enum Batches {
-    /// A stream that writes little takes no memory for it: so many bytes are still to come.
+    /// No ring yet: a stream that writes little needs no memory for it. The number is the bytes until it gets one.
     Unused(usize),
     Ring(BatchRing),
     /// There is no memory to share.
     Nowhere,
 }
 
-/// How much a stream writes before its batches are shared, bytes; a batch counts as a 64th at least.
+/// Data that a stream writes before its batches are shared, in bytes; each batch counts as at least a 64th.
 const SHARED_AFTER: usize = 64 << 10;
-/// Who is not attached to the board is sent shorter batches themselves: they cost less than the look elsewhere.
+/// Shortest batch that lies in shared memory for readers that do not follow announcements, in bytes. Shorter ones are
+/// sent, because a copy costs less than a lookup.
 const SHARED_FROM: usize = 4096;
 
-/// How often a writer says what it has while somebody has not acknowledged it.
+/// Period of heartbeats while a reader has not acknowledged everything, in ns.
 pub(crate) const BEAT_UNACKED: u64 = 100_000_000;
-/// How soon a writer that waits for an answer asks for it again.
+/// Time in ns after which a waiting writer requests an acknowledgement again.
 const ASK_AGAIN: u64 = 5_000_000;
-/// How long a writer sleeps at a reader's bell before it looks whether that reader is still there.
+/// Time that a writer sleeps on a reader's futex word before it checks that the reader is still there, in ns.
 const LOOK_AGAIN: u64 = 5_000_000;
-/// How long a loan waits for readers before more of the pool is used.
+/// Time that a loan waits for readers before more of the pool is used, in ns.
 const LOAN_PATIENCE: u64 = 2_000_000;
 
-/// One stream with everything that sends it.
+/// One stream with all parts that send it.
 pub(crate) struct Stream {
     pub id: u32,
     pub topic: TopicName,
@@ -116,7 +120,7 @@ pub(crate) struct Stream {
     qos: Qos,
     links: Arc<Links>,
     outbox: Mutex<Outbox>,
-    /// Opened when readers have acknowledged, come or left.
+    /// Gate that opens when readers have acknowledged, joined or left.
     gate: Gate,
     node: Box<dyn Outlet>,
     direct: Option<(String, Box<dyn Outlet>)>,
@@ -135,7 +139,7 @@ pub(crate) struct Stream {
     matched: AtomicUsize,
 }
 
-/// Writes one topic and partition. Shared between workers by reference; dropping it sends what is left.
+/// Writer of one topic and partition. Shared between workers by reference; dropping it sends the remaining samples.
 pub struct Writer {
     stream: Arc<Stream>,
 }
@@ -145,14 +149,14 @@ impl Writer {
         Writer { stream }
     }
 
-    /// Writes a sample. It goes at once after a pause; samples that follow closely share a batch.
+    /// Writes a sample. It is sent at once after a pause; samples that follow closely share a batch.
     ///
     /// Waits for readers at most the topic's `max_wait`, in total.
     pub fn write(&self, sample: &[u8]) -> Result<Written, WriteError> {
         self.stream.write(sample, false)
     }
 
-    /// Writes a sample that does not wait for company.
+    /// Writes a sample that is sent at once.
     pub fn write_urgent(&self, sample: &[u8]) -> Result<Written, WriteError> {
         self.stream.write(sample, true)
     }
@@ -163,13 +167,13 @@ impl Writer {
         Ok(Loan { stream: &self.stream, space: Some(space) })
     }
 
-    /// Sends what is waiting for company, without waiting for anybody.
+    /// Sends the open batch at once, without waiting for readers.
     pub fn send_now(&self) {
         self.stream.send_now();
     }
 
-    /// Waits until every reliable reader has acknowledged what was written, or the timeout; tells what became of everything
-    /// since the last receipt.
+    /// Waits until every reliable reader has acknowledged all written samples, or the timeout. Returns the outcome of
+    /// all samples since the last receipt.
     pub fn flush(&self, timeout: Duration) -> Receipt {
         self.stream.settle(timeout);
         lock(&self.stream.outbox).receipt()
@@ -182,22 +186,24 @@ impl Writer {
         let _ = self.stream.on_delivery.set(Box::new(tell));
     }
 
-    /// Who reads, how each is doing, and the last that left.
+    /// Returns the state of every reader, and of the last ones that left.
     pub fn readers(&self) -> Vec<ReaderStatus> {
         lock(&self.stream.outbox).statuses()
     }
 
-    /// Up to where all readers have acknowledged that the writer waits for; `None` while there is none.
+    /// Returns the position up to which all readers that the writer waits for have acknowledged; `None` without such
+    /// readers.
     pub fn delivered(&self) -> Option<u64> {
         lock(&self.stream.outbox).acked_by_live()
     }
 
-    /// The same for those of them that keep what they acknowledge ([`crate::Hold::keeps`]): a collector, or a spool in its place.
+    /// Returns the same position for those readers that keep what they acknowledge ([`crate::Hold::keeps`]): a
+    /// collector, or a spool in its place.
     pub fn kept(&self) -> Option<u64> {
         lock(&self.stream.outbox).kept_by_live()
     }
 
-    /// Its counters.
+    /// Returns the counters since it was opened.
     pub fn stats(&self) -> WriterStats {
         let outbox = lock(&self.stream.outbox);
         WriterStats {
@@ -212,7 +218,7 @@ impl Writer {
         }
     }
 
-    /// The number of its stream within this participant's life.
+    /// Returns the number of its stream within this participant's incarnation.
     pub fn stream(&self) -> u32 {
         self.stream.id
     }

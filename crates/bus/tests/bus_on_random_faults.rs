@@ -17,7 +17,7 @@ use tampu_bus::{
     engine::memory::{Faults, MemoryNet},
 };
 
-/// How many scenes each test plays.
+/// Scenes that each test plays.
 const SEEDS: u64 = 25;
 
 /// The same numbers on every machine.
@@ -38,7 +38,7 @@ impl Dice {
     }
 }
 
-/// How a writer's life goes on.
+/// Course of a writer's life.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Life {
     Here,
@@ -108,7 +108,7 @@ fn scene(seed: u64) {
         capacity: dice.of(&[usize::MAX, 200_000, 20_000]),
         ..Faults::default()
     };
-    // Everybody is matched before the trouble begins, so that everybody has a right to everything.
+    // All readers are matched before the faults begin, so that each has a right to all samples.
     let mut writings: Vec<Writing> = (0..1 + dice.below(2)).map(|number| writing(&arena, &mut dice, number, true)).collect();
     let mut readings: Vec<Reading> = (0..1 + dice.below(3)).map(|number| reading(&arena, &mut dice, number, true)).collect();
     for writing in &mut writings {
@@ -123,7 +123,7 @@ fn scene(seed: u64) {
     }
     calm(net, &mut writings, &mut readings);
     for writing in writings.iter_mut().filter(|writing| writing.life == Life::Here) {
-        // A last word, so that readers that do not heal learn of everything before it.
+        // A last sample, so that readers without recovery learn of all samples before it.
         writing.peer.write_how(writing.writer, 1, 20, How::Urgent);
         writing.written += 1;
     }
@@ -238,7 +238,7 @@ fn calm(net: &MemoryNet, writings: &mut [Writing], readings: &mut [Reading]) {
         writing.peer.resume();
         writing.life = Life::Here;
     }
-    // Who was cut off is found again.
+    // A member that was cut off is found again.
     net.advance(Duration::from_secs(3));
 }
 
@@ -247,11 +247,12 @@ fn judge(arena: &MemoryArena, reading: &mut Reading, writing: &Writing) {
     let (topic, written) = (&writing.topic, writing.written);
     let is_settled = |account: &Account| match writing.life {
         Life::Here | Life::Stopped => account.is_settled(written),
-        // What the dead took with them may be unknown, but that is told; who never heard of them has nothing to tell.
+        // The last samples of a dead writer may be unknown, but the reader reports that. A reader that never saw the writer has
+        // nothing to report.
         Life::Killed => account.open_end || account.to == written || *account == Account::default(),
         Life::Left => true,
     };
-    // Looked at now and then only: a minute is long.
+    // Checked only at intervals: a minute is long.
     let settled = (0..900).any(|_| {
         let settled = is_settled(&reading.peer.log(reading.log).topic(topic));
         arena.net.advance(Duration::from_millis(if settled { 0 } else { 100 }));

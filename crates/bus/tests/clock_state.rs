@@ -1,4 +1,4 @@
-//! What batches say of their writer's clock.
+//! The state of the writer's clock in batches.
 
 use std::time::Duration;
 
@@ -46,7 +46,7 @@ fn a_step_is_told_once_by_each_stream_that_goes_on() {
             assert_eq!(next(reader), expected);
         }
     }
-    // There is no batch before its first that the clock could have been stepped since.
+    // The clock cannot have been stepped between the first batch and one before it, because there is none.
     let third = write("three");
     net.advance(Duration::from_millis(10));
     third.write(b"new").unwrap();

@@ -11,7 +11,7 @@ use tampu_types::{Domain, Partition, PartitionFilter, SourceName, TopicFilter, T
 
 conformance!(MemoryArena with faults);
 
-/// What only a reader and a writer in one worker can do on purpose: use the memory again while it is being read.
+/// Only a reader and a writer in one worker can use the memory again on purpose while it is being read.
 #[test]
 fn memory_used_again_while_it_is_read_is_told() {
     let directory = tempfile::tempdir().unwrap();

@@ -8,7 +8,7 @@ use std::{
     collections::HashMap,
     io::{BufRead, BufReader, Write},
     process::{Child, ChildStdin, ChildStdout, Command as Program, Stdio},
-    sync::{Arc, Mutex},
+    sync::Mutex,
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
@@ -21,17 +21,13 @@ use rustix::process::{Pid, Signal, kill_process};
 use tampu_bus::{
     QosPatch,
     clock::Gate,
-    engine::zenoh::{
-        ZenohEngine,
-        config::ZenohConfig,
-        node::{Node, NodeConfig},
-    },
+    connect::{Node, NodeSettings, Settings},
 };
 use tampu_types::Domain;
 
 conformance!(ZenohArena);
 
-/// How often a condition is looked at.
+/// Period at which a condition is checked.
 const LOOK: Duration = Duration::from_millis(5);
 
 /// Nodes and processes that meet in a directory of their own.
@@ -48,8 +44,8 @@ pub struct ZenohProcess {
 }
 
 impl ZenohArena {
-    fn config(&self, domain: &str) -> ZenohConfig {
-        ZenohConfig::isolated(self.directory.path()).in_domain(Domain::new(domain).unwrap())
+    fn config(&self, domain: &str) -> Settings {
+        Settings::isolated(self.directory.path()).in_domain(Domain::new(domain).unwrap())
     }
 }
 
@@ -62,7 +58,7 @@ impl Arena for ZenohArena {
 
     fn start(&self, _host: &str, domain: &str, source: &str, patches: Vec<QosPatch>) -> ZenohProcess {
         let mut nodes = self.nodes.lock().unwrap();
-        nodes.entry(domain.to_owned()).or_insert_with(|| Node::start(NodeConfig::new(self.config(domain))).unwrap());
+        nodes.entry(domain.to_owned()).or_insert_with(|| Node::start(NodeSettings::new(self.config(domain))).unwrap());
         let mut child = Program::new(std::env::current_exe().unwrap())
             .args(["--exact", "child_process", "--nocapture", "--test-threads=1"])
             .env("TAMPU_TEST_PROCESS", source)
@@ -83,7 +79,7 @@ impl Arena for ZenohArena {
     fn until(&self, mut is_so: impl FnMut() -> bool, limit: Duration) -> bool {
         let (end, pause) = (Instant::now() + limit, Gate::default());
         loop {
-            // What became true at the last moment counts, however long looking took.
+            // A condition that became true at the last moment counts, even if the check was slow.
             let over = Instant::now() >= end;
             if is_so() {
                 return true;
@@ -96,7 +92,7 @@ impl Arena for ZenohArena {
     }
 
     fn allowed(&self, promised: Duration) -> Duration {
-        // Tests run beside one another, each with several processes, on as few as two cores.
+        // Tests run in parallel, each with several processes, on as few as two cores.
         2 * promised + Duration::from_secs(1)
     }
 
@@ -112,7 +108,7 @@ impl ZenohProcess {
         loop {
             line.clear();
             assert!(self.output.read_line(&mut line).unwrap() > 0, "the process ended");
-            // The test harness writes its own words before ours on the same line.
+            // The test harness writes its own words before the member's on the same line.
             if let Some((_, reply)) = line.split_once('\u{1}') {
                 return serde_json::from_str(reply).unwrap();
             }
@@ -146,7 +142,7 @@ impl Process for ZenohProcess {
 
 impl Drop for ZenohProcess {
     fn drop(&mut self) {
-        // It may be dead already.
+        // The process may already be dead.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -157,14 +153,14 @@ impl Drop for ZenohProcess {
 fn child_process() {
     let Ok(source) = std::env::var("TAMPU_TEST_PROCESS") else { return };
     let say = |reply: &Reply| println!("\u{1}{}", serde_json::to_string(reply).unwrap());
-    let config = ZenohConfig::from_env().unwrap();
+    let config = Settings::from_env().unwrap();
     let patches: Vec<QosPatch> = serde_json::from_str(&std::env::var("TAMPU_TEST_QOS").unwrap()).unwrap();
     let domain = config.domain.to_string();
-    let mut member = Member::join(Arc::new(ZenohEngine::open(config).unwrap()), &domain, &source, patches).unwrap();
+    let mut member = Member::join(config.open().unwrap(), &domain, &source, patches).unwrap();
     say(&Reply::Done);
     for line in std::io::stdin().lines().map_while(Result::ok) {
         say(&member.run(serde_json::from_str(&line).unwrap()));
     }
-    // Whoever ended the input wants this process gone, not its farewells.
+    // The end of the input means that this process has to end without farewells.
     std::process::exit(0);
 }

@@ -35,7 +35,7 @@ fn spoiled(dice: &mut u64, bytes: &[u8]) -> Vec<u8> {
         match below(dice, 5) {
             0 => bytes.truncate(at),
             1 => bytes.extend_from_slice(&[0xff; 9]),
-            // Lengths and counts that claim everything.
+            // Lengths and counts of the largest value.
             2 => bytes.iter_mut().skip(at).take(4).for_each(|byte| *byte = 0xff),
             _ => bytes.iter_mut().skip(at).take(1).for_each(|byte| *byte = below(dice, 256) as u8),
         }
@@ -93,7 +93,7 @@ fn scene(seed: u64) {
     }
     scene.pass(Duration::from_secs(5));
 
-    // The same processes serve whoever is new.
+    // The same processes serve a new member.
     let fresh = others[0].reader_with(Wish::of("new"));
     let writer = one.writer("new");
     scene.matched(&mut one, writer, 3);

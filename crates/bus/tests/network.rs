@@ -17,17 +17,13 @@ use std::{
 use tampu_bus::{
     Event, Participant, Qos, QosTable, ReaderQos, TypeTag,
     clock::Gate,
-    engine::zenoh::{
-        ZenohEngine,
-        config::{Endpoint, Key, ZenohConfig},
-        node::{Node, NodeConfig},
-    },
+    connect::{Endpoint, Key, Node, NodeSettings, Settings},
 };
 use tampu_types::{Partition, PartitionFilter, SourceName, TopicFilter, TopicName};
 
 /// Longer than what it waits for ever takes, because machines are busy.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How long the cable is cut.
+/// Duration of the cut.
 const CUT: Duration = Duration::from_secs(5);
 const PORT: &str = "7447";
 
@@ -86,7 +82,7 @@ impl Process {
         std::fs::create_dir_all(&directory).unwrap();
         let boot_id = directory.join("boot_id");
         std::fs::write(&boot_id, boot).unwrap();
-        // `ip netns exec` gives the process its own mounts as well.
+        // `ip netns exec` also gives the process its own mounts.
         let script = "mount --bind \"$BOOT_ID\" /proc/sys/kernel/random/boot_id && exec \"$@\"";
         let mut child = Command::new("ip")
             .args(["netns", "exec", host, "sh", "-c", script, "sh"])
@@ -103,7 +99,7 @@ impl Process {
         let (input, output) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
         let (send, lines) = channel();
         std::thread::spawn(move || {
-            // The test harness writes its own words before our first line.
+            // The test harness writes its own words before the process's first line.
             let ours = |line: String| line.split_once('>').map(|(_, said)| said.to_owned());
             output.lines().map_while(Result::ok).filter_map(ours).try_for_each(|line| send.send(line))
         });
@@ -137,18 +133,18 @@ impl Drop for Process {
 
 /// A host's node and a participant on it.
 fn host(connect: Option<&str>, listen: Option<&str>, name: &str) -> (Node, Participant) {
-    let process = ZenohConfig::from_env().unwrap();
+    let process = Settings::from_env().unwrap();
     let endpoints = |address: Option<&str>| address.iter().map(|address| address.parse::<Endpoint>().unwrap()).collect();
-    let config = NodeConfig {
+    let config = NodeSettings {
         listen: endpoints(listen),
         connect: endpoints(connect),
         key: Some(Key::new("between two hosts").unwrap()),
-        ..NodeConfig::new(process)
+        ..NodeSettings::new(process)
     };
     let node = Node::start(config).unwrap();
-    let engine = ZenohEngine::open(node.client_config()).unwrap();
-    let domain = node.client_config().domain;
-    let participant = Participant::on(Arc::new(engine), domain, SourceName::new(name).unwrap(), QosTable::default()).unwrap();
+    let engine = node.client_settings().open().unwrap();
+    let domain = node.client_settings().domain;
+    let participant = Participant::on(engine, domain, SourceName::new(name).unwrap(), QosTable::default()).unwrap();
     (node, participant)
 }
 
@@ -223,7 +219,7 @@ fn read(over: &AtomicBool) {
 #[test]
 #[ignore = "needs root and network namespaces: make test-all"]
 fn a_cable_cut_for_five_seconds_loses_nothing_and_is_told() {
-    // One at a time: the addresses are fixed, but the namespaces are this test's own.
+    // One test at a time: the addresses are fixed, but the namespaces belong to this test alone.
     static ONE: Mutex<()> = Mutex::new(());
     let _one = ONE.lock().unwrap();
     let directory = tempfile::tempdir().unwrap();

@@ -36,7 +36,7 @@ fn heartbeats() {
         type_version: 1,
         answer_now: true,
         watches: false,
-        board: false,
+        announces: false,
         topic: "log/warning".to_owned(),
         partition: ".operator.".to_owned(),
     };

@@ -10,22 +10,19 @@ use std::{
     time::{Duration, Instant},
 };
 
+#[path = "support/scale.rs"]
+mod scale;
+
 use bytes::Bytes;
+use scale::{Part, measure, take_part};
 use tampu_bus::{
     clock::Gate,
-    crowd::{Part, measure, take_part},
-    engine::{
-        Answer, Class, Engine, Guard, Presence, Tick,
-        zenoh::{
-            Connected, ZenohEngine,
-            config::{Endpoint, Key, Lan, ZenohConfig},
-            node::{Node, NodeConfig, NodeError},
-        },
-    },
+    connect::{Endpoint, Key, Lan, Node, NodeError, NodeSettings, Settings},
+    engine::{Answer, Class, Connected, Engine, Guard, Presence, Tick},
 };
 use tampu_types::Domain;
 
-/// How long a test waits for what must happen; far longer than it takes, because machines are busy.
+/// Longest wait of a test for a required event; far longer than it takes, because machines are busy.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Collects what callbacks bring and lets a test wait for it.
@@ -69,14 +66,14 @@ fn text(bytes: &Bytes) -> String {
 }
 
 /// Subscribes and collects texts.
-fn receive(engine: &dyn Engine, pattern: &str) -> (Arc<Seen<String>>, Guard) {
+fn receive(engine: &Arc<dyn Engine>, pattern: &str) -> (Arc<Seen<String>>, Guard) {
     let seen = Seen::new();
     let into = seen.clone();
     let guard = engine.subscribe(pattern, Arc::new(move |bytes| into.push(text(&bytes)))).unwrap();
     (seen, guard)
 }
 
-fn watch(engine: &dyn Engine, pattern: &str) -> (Arc<Seen<Presence>>, Guard) {
+fn watch(engine: &Arc<dyn Engine>, pattern: &str) -> (Arc<Seen<Presence>>, Guard) {
     let seen = Seen::new();
     let into = seen.clone();
     let guard = engine.watch(pattern, Arc::new(move |presence| into.push(presence))).unwrap();
@@ -85,7 +82,7 @@ fn watch(engine: &dyn Engine, pattern: &str) -> (Arc<Seen<Presence>>, Guard) {
 
 /// Sends again and again until it arrives: the engine promises nothing, and what is declared takes a while to be known.
 #[track_caller]
-fn send_until_received(engine: &dyn Engine, key: &str, what: &str, seen: &Seen<String>) {
+fn send_until_received(engine: &Arc<dyn Engine>, key: &str, what: &str, seen: &Seen<String>) {
     let outlet = engine.outlet(key, Class::Data).unwrap();
     repeat_until(&format!("'{what}' arriving under {key}"), || {
         outlet.send(Bytes::from(what.to_owned())).unwrap();
@@ -104,7 +101,7 @@ fn repeat_until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-fn ask(engine: &dyn Engine, key: &str, question: &str, timeout: Duration) -> Vec<Answer> {
+fn ask(engine: &Arc<dyn Engine>, key: &str, question: &str, timeout: Duration) -> Vec<Answer> {
     let seen = Seen::new();
     let into = seen.clone();
     engine.ask(key, Bytes::from(question.to_owned()), timeout, Box::new(move |answer| into.push(answer))).unwrap();
@@ -155,7 +152,7 @@ impl Process {
         loop {
             line.clear();
             assert!(self.output.read_line(&mut line).unwrap() > 0, "the process ended before '{beginning}'");
-            // The test harness writes its own words before ours on the same line.
+            // The test harness writes its own words before the process's on the same line.
             if let Some(at) = line.find(&format!(">{beginning}")) {
                 return line[at + 1 + beginning.len()..].trim().to_owned();
             }
@@ -183,16 +180,16 @@ impl Drop for Process {
 #[test]
 fn child_process() {
     let Ok(role) = std::env::var("TAMPU_TEST_ROLE") else { return };
-    let config = ZenohConfig::from_env().unwrap();
+    let config = Settings::from_env().unwrap();
     let say = |line: &str| println!(">{line}");
     let mut commands = std::io::stdin().lines().map_while(Result::ok);
     if role == "node" {
-        let _node = Node::start(NodeConfig::new(config)).unwrap();
+        let _node = Node::start(NodeSettings::new(config)).unwrap();
         say("ready");
         commands.by_ref().for_each(drop);
         return;
     }
-    let engine = ZenohEngine::open(config).unwrap();
+    let engine = config.open().unwrap();
     let _here = engine.announce(&format!("here/{role}")).unwrap();
     let (seen, _guard) = receive(&engine, &format!("to/{role}"));
     let me = role.clone();
@@ -218,9 +215,9 @@ fn child_process() {
 #[test]
 fn messages_reach_whoever_subscribed_and_the_sender_itself() {
     let run = tempfile::tempdir().unwrap();
-    let node = Node::start(NodeConfig::new(ZenohConfig::isolated(run.path()))).unwrap();
-    let writer = ZenohEngine::open(node.client_config()).unwrap();
-    let reader = ZenohEngine::open(node.client_config()).unwrap();
+    let node = Node::start(NodeSettings::new(Settings::isolated(run.path()))).unwrap();
+    let writer = node.client_settings().open().unwrap();
+    let reader = node.client_settings().open().unwrap();
     assert_eq!((writer.connected(), reader.connected()), (Connected::Node, Connected::Node));
 
     let (far, _far) = receive(&reader, "d/log/*/$*.operator.$*");
@@ -228,7 +225,7 @@ fn messages_reach_whoever_subscribed_and_the_sender_itself() {
     let (other, _other) = receive(&reader, "d/log/*/.");
     let (hub, _hub) = {
         let engine = node.engine().unwrap();
-        let (seen, guard) = receive(&*engine, "d/log/info/**");
+        let (seen, guard) = receive(&engine, "d/log/info/**");
         (seen, (engine, guard))
     };
     send_until_received(&writer, "d/log/info/.developer.operator.scilog.", "for operators", &far);
@@ -237,7 +234,7 @@ fn messages_reach_whoever_subscribed_and_the_sender_itself() {
     assert!(!far.all().contains(&"for everybody".to_owned()) && !other.all().contains(&"for operators".to_owned()));
     hub.wait("the hub's own engine hearing it", |items| items.iter().any(|item| item == "for everybody"));
 
-    // Everything in order, of every length: shorter and longer than a frame, and than what is copied.
+    // In order, and of every length: shorter and longer than a frame, and than the copy limit.
     let lengths = Seen::new();
     let into = lengths.clone();
     let _sizes = reader.subscribe("size", Arc::new(move |bytes: Bytes| into.push((bytes.len(), bytes.iter().all(|&b| b == 5)))));
@@ -255,9 +252,9 @@ fn messages_reach_whoever_subscribed_and_the_sender_itself() {
 #[test]
 fn what_is_dropped_is_taken_back() {
     let run = tempfile::tempdir().unwrap();
-    let node = Node::start(NodeConfig::new(ZenohConfig::isolated(run.path()))).unwrap();
-    let one = ZenohEngine::open(node.client_config()).unwrap();
-    let two = ZenohEngine::open(node.client_config()).unwrap();
+    let node = Node::start(NodeSettings::new(Settings::isolated(run.path()))).unwrap();
+    let one = node.client_settings().open().unwrap();
+    let two = node.client_settings().open().unwrap();
     let (dropped, guard) = receive(&two, "k");
     let (kept, _kept) = receive(&two, "k");
     send_until_received(&one, "k", "first", &dropped);
@@ -270,17 +267,14 @@ fn what_is_dropped_is_taken_back() {
 #[test]
 fn questions_are_answered_by_all_and_the_end_is_told() {
     let run = tempfile::tempdir().unwrap();
-    let node = Node::start(NodeConfig::new(ZenohConfig::isolated(run.path()))).unwrap();
-    let (one, two, asker) = (
-        ZenohEngine::open(node.client_config()).unwrap(),
-        ZenohEngine::open(node.client_config()).unwrap(),
-        ZenohEngine::open(node.client_config()).unwrap(),
-    );
+    let node = Node::start(NodeSettings::new(Settings::isolated(run.path()))).unwrap();
+    let (one, two, asker) =
+        (node.client_settings().open().unwrap(), node.client_settings().open().unwrap(), node.client_settings().open().unwrap());
     assert_eq!(ask(&asker, "s/log/query", "anybody?", PATIENCE), [Answer::Unanswered]);
 
     let answering = |name: &'static str| -> tampu_bus::engine::Answerer {
         Arc::new(move |question| {
-            // Answered later and by another worker, in two parts.
+            // Answered later, by another worker and in two parts.
             std::thread::spawn(move || {
                 let asked = text(question.payload());
                 question.reply(Bytes::from(format!("{name} heard {asked} at {}", question.key()))).unwrap();
@@ -300,7 +294,7 @@ fn questions_are_answered_by_all_and_the_end_is_told() {
         assert!(answers.contains(&part(&format!("{name} heard what at s/log/query"))), "{answers:?}");
     }
 
-    // Who keeps the question and says nothing is not waited for longer than was asked.
+    // If the answerer keeps the question without an answer, the wait ends at the requested timeout.
     let kept = Seen::<()>::new();
     let questions = Mutex::new(Vec::new());
     let into = kept.clone();
@@ -327,9 +321,9 @@ fn questions_are_answered_by_all_and_the_end_is_told() {
 #[test]
 fn whoever_is_announced_is_seen_now_and_later() {
     let run = tempfile::tempdir().unwrap();
-    let node = Node::start(NodeConfig::new(ZenohConfig::isolated(run.path()))).unwrap();
-    let one = ZenohEngine::open(node.client_config()).unwrap();
-    let two = ZenohEngine::open(node.client_config()).unwrap();
+    let node = Node::start(NodeSettings::new(Settings::isolated(run.path()))).unwrap();
+    let one = node.client_settings().open().unwrap();
+    let two = node.client_settings().open().unwrap();
     let before = one.announce("p/before").unwrap();
     let (seen, _guard) = watch(&two, "p/*");
     let _after = one.announce("p/after").unwrap();
@@ -346,8 +340,8 @@ fn whoever_is_announced_is_seen_now_and_later() {
 #[test]
 fn a_killed_process_is_told_while_the_others_stay() {
     let run = tempfile::tempdir().unwrap();
-    let node = Node::start(NodeConfig::new(ZenohConfig::isolated(run.path()))).unwrap();
-    let engine = ZenohEngine::open(node.client_config()).unwrap();
+    let node = Node::start(NodeSettings::new(Settings::isolated(run.path()))).unwrap();
+    let engine = node.client_settings().open().unwrap();
     let (seen, _guard) = watch(&engine, "here/*");
     let mut victim = Process::start("victim", run.path(), "local");
     let mut witness = Process::start("witness", run.path(), "local");
@@ -366,7 +360,7 @@ fn a_killed_process_is_told_while_the_others_stay() {
 fn a_killed_node_comes_back_and_nobody_was_ever_gone() {
     let run = tempfile::tempdir().unwrap();
     let mut node = Process::start("node", run.path(), "local");
-    let engine = ZenohEngine::open(ZenohConfig::isolated(run.path())).unwrap();
+    let engine = Settings::isolated(run.path()).open().unwrap();
     let mut far = Process::start("far", run.path(), "local");
     let (seen, _guard) = watch(&engine, "here/*");
     let (heard, _heard) = receive(&engine, "to/near");
@@ -375,7 +369,7 @@ fn a_killed_node_comes_back_and_nobody_was_ever_gone() {
     for round in 0..2 {
         node.kill();
         node = Process::start("node", run.path(), "local");
-        // The outlet, the subscription and the service declared before all work again, at both ends.
+        // The outlet, the subscription and the service declared before work again, at both ends.
         far.tell("wait near");
         let until = Seen::<()>::new();
         let done = until.clone();
@@ -411,7 +405,7 @@ fn a_killed_node_comes_back_and_nobody_was_ever_gone() {
 #[test]
 fn processes_meet_without_a_node_and_move_to_it_when_there_is_one() {
     let run = tempfile::tempdir().unwrap();
-    let engine = ZenohEngine::open(ZenohConfig::isolated(run.path())).unwrap();
+    let engine = Settings::isolated(run.path()).open().unwrap();
     assert_eq!(engine.connected(), Connected::Peers);
     let (seen, _seen) = watch(&engine, "here/*");
     let (heard, _heard) = receive(&engine, "to/near");
@@ -432,7 +426,7 @@ fn processes_meet_without_a_node_and_move_to_it_when_there_is_one() {
         two.line("connected") == "Peers" && ask(&engine, "who", "", PATIENCE).len() == 3
     });
 
-    let config = NodeConfig::new(ZenohConfig { node_grace: Duration::from_millis(300), ..ZenohConfig::isolated(run.path()) });
+    let config = NodeSettings::new(Settings { node_grace: Duration::from_millis(300), ..Settings::isolated(run.path()) });
     let node = Node::start(config).unwrap();
     repeat_until("everybody moving to the node", || {
         two.tell("");
@@ -445,12 +439,12 @@ fn processes_meet_without_a_node_and_move_to_it_when_there_is_one() {
         two.line("sent");
         heard.all().iter().filter(|from| *from == "two").count() > before
     });
-    // Nobody was gone while everybody moved.
+    // No process was gone while all of them moved.
     assert!(seen.all().iter().all(|presence| presence.here), "{:?}", seen.all());
     one.kill();
     seen.wait("a death being told through the node", |seen| seen.last() == Some(&gone("here/one")));
 
-    // Gone for good: those left meet without it again.
+    // The node is gone for good: the remaining processes connect without it.
     drop(node);
     repeat_until("meeting without the node", || {
         two.tell("");
@@ -469,12 +463,12 @@ fn processes_meet_without_a_node_and_move_to_it_when_there_is_one() {
 #[test]
 fn two_domains_in_one_directory_never_mix() {
     let run = tempfile::tempdir().unwrap();
-    let config = |name: &str| ZenohConfig::isolated(run.path()).in_domain(domain(name));
-    let node = Node::start(NodeConfig::new(config("alma"))).unwrap();
-    let _other_node = Node::start(NodeConfig::new(config("ALMA test"))).unwrap();
-    let alma = ZenohEngine::open(config("alma")).unwrap();
-    let test = ZenohEngine::open(config("ALMA test")).unwrap();
-    let (lonely, lonelier) = (ZenohEngine::open(config("a")).unwrap(), ZenohEngine::open(config("b")).unwrap());
+    let config = |name: &str| Settings::isolated(run.path()).in_domain(domain(name));
+    let node = Node::start(NodeSettings::new(config("alma"))).unwrap();
+    let _other_node = Node::start(NodeSettings::new(config("ALMA test"))).unwrap();
+    let alma = config("alma").open().unwrap();
+    let test = config("ALMA test").open().unwrap();
+    let (lonely, lonelier) = (config("a").open().unwrap(), config("b").open().unwrap());
     let mut everything = Vec::new();
     for engine in [&alma, &test, &lonely, &lonelier] {
         everything.push((receive(engine, "**"), watch(engine, "**"), engine.announce("p").unwrap()));
@@ -482,20 +476,20 @@ fn two_domains_in_one_directory_never_mix() {
     for (number, engine) in [&alma, &test, &lonely, &lonelier].into_iter().enumerate() {
         send_until_received(engine, "k", &format!("from {number}"), &everything[number].0.0);
     }
-    // A second one of the domain hears everything of the first and nothing else; so there was time for a mistake to show.
-    let second = ZenohEngine::open(node.client_config()).unwrap();
+    // The second engine of the domain hears only the first one's messages. That leaves time for a mistake to show.
+    let second = node.client_settings().open().unwrap();
     let (heard, _heard) = receive(&second, "**");
     send_until_received(&alma, "k", "once more", &heard);
     for (number, ((heard, _), (seen, _), _)) in everything.iter().enumerate() {
         let own = [format!("from {number}"), "once more".to_owned()];
         assert!(heard.all().iter().all(|item| own.contains(item)), "{number} heard {:?}", heard.all());
         let seen = seen.wait("everybody seeing itself", |seen| seen.contains(&here("p")));
-        // Beside itself everybody sees at most its own node.
+        // Beside itself each process sees at most its own node.
         let node = ["tampu/alma/n/", "tampu/alma_20test/n/"].get(number);
         let is_own = |key: &str| key == "p" || node.is_some_and(|node| key.starts_with(node));
         assert!(seen.iter().all(|presence| is_own(&presence.key)) && seen.len() <= 2, "{number} saw {seen:?}");
     }
-    let error = Node::start(NodeConfig::new(config("alma"))).err().unwrap();
+    let error = Node::start(NodeSettings::new(config("alma"))).err().unwrap();
     assert!(matches!(&error, NodeError::AlreadyRuns { pid, .. } if *pid == std::process::id().to_string()), "{error}");
 }
 
@@ -509,45 +503,46 @@ fn the_network_is_open_only_to_the_same_domain_with_the_same_key() {
     let lan = |text: &str| Some(Lan { key: key(text), direct: None });
     let first = tempfile::tempdir().unwrap();
     let address: Endpoint = format!("127.0.0.1:{}", free_port()).parse().unwrap();
-    let config = ZenohConfig::isolated(first.path()).in_domain(domain("alma"));
-    let open = NodeConfig { listen: vec![address.clone()], ..NodeConfig::new(config.clone()) };
+    let config = Settings::isolated(first.path()).in_domain(domain("alma"));
+    let open = NodeSettings { listen: vec![address.clone()], ..NodeSettings::new(config.clone()) };
 
     let error = Node::start(open.clone()).err().unwrap().to_string();
     assert!(error.contains("key"), "{error}");
-    let nameless = NodeConfig { process: ZenohConfig::isolated(first.path()), key: Some(key("the secret")), ..open.clone() };
+    let nameless = NodeSettings { process: Settings::isolated(first.path()), key: Some(key("the secret")), ..open.clone() };
     let error = Node::start(nameless).err().unwrap().to_string();
     assert!(error.contains("'local'"), "{error}");
 
-    let node = Node::start(NodeConfig { key: Some(key("the secret")), ..open }).unwrap();
-    let engine = ZenohEngine::open(config.clone()).unwrap();
+    let node = Node::start(NodeSettings { key: Some(key("the secret")), ..open }).unwrap();
+    let engine = config.open().unwrap();
     assert_eq!(engine.connected(), Connected::Node, "the host's own processes need not be told the key");
     let (heard, _heard) = receive(&engine, "k");
 
     // A process elsewhere, with the hub's address.
     let second = tempfile::tempdir().unwrap();
-    let elsewhere = ZenohConfig { hub: Some(address.clone()), ..ZenohConfig::isolated(second.path()).in_domain(domain("alma")) };
-    let refused = |config: ZenohConfig| ZenohEngine::open(config).err().unwrap().to_string();
+    let elsewhere = Settings { hub: Some(address.clone()), ..Settings::isolated(second.path()).in_domain(domain("alma")) };
+    let refused = |config: Settings| config.open().err().unwrap().to_string();
     let error = refused(elsewhere.clone());
     assert!(error.contains("TAMPU_KEY"), "{error}");
-    let error = refused(ZenohConfig { lan: lan("another secret"), ..elsewhere.clone() });
+    let error = refused(Settings { lan: lan("another secret"), ..elsewhere.clone() });
     assert!(error.contains("it refuses; domain 'alma'"), "{error}");
-    let error = refused(ZenohConfig { lan: lan("the secret"), ..elsewhere.clone() }.in_domain(domain("alma2")));
+    let error = refused(Settings { lan: lan("the secret"), ..elsewhere.clone() }.in_domain(domain("alma2")));
     assert!(error.contains("it refuses; domain 'alma2'"), "{error}");
-    let member = ZenohEngine::open(ZenohConfig { lan: lan("the secret"), ..elsewhere.clone() }).unwrap();
+    let member = Settings { lan: lan("the secret"), ..elsewhere.clone() }.open().unwrap();
     assert_eq!(member.connected(), Connected::Hub);
     send_until_received(&member, "k", "from elsewhere", &heard);
 
     // Nodes: one with the right key, one with a wrong one.
     let node_elsewhere = |directory: &Path, secret: &str| {
-        let process = ZenohConfig::isolated(directory).in_domain(domain("alma"));
-        Node::start(NodeConfig { connect: vec![address.clone()], key: Some(key(secret)), ..NodeConfig::new(process) }).unwrap()
+        let process = Settings::isolated(directory).in_domain(domain("alma"));
+        Node::start(NodeSettings { connect: vec![address.clone()], key: Some(key(secret)), ..NodeSettings::new(process) })
+            .unwrap()
     };
     let third = tempfile::tempdir().unwrap();
     let stranger = node_elsewhere(third.path(), "another secret");
-    let strange = ZenohEngine::open(stranger.client_config()).unwrap();
+    let strange = stranger.client_settings().open().unwrap();
     let (strange_heard, _strange) = receive(&strange, "k");
     let colleague = node_elsewhere(second.path(), "the secret");
-    let far = ZenohEngine::open(ZenohConfig { hub: None, lan: None, ..elsewhere }).unwrap();
+    let far = Settings { hub: None, lan: None, ..elsewhere }.open().unwrap();
     assert_eq!(far.connected(), Connected::Node);
     let (far_heard, _far) = receive(&far, "k");
     send_until_received(&engine, "k", "to all nodes", &far_heard);
@@ -561,37 +556,37 @@ fn the_network_is_open_only_to_the_same_domain_with_the_same_key() {
 #[test]
 fn a_node_that_comes_back_open_to_the_network_takes_its_processes_in_again() {
     let run = tempfile::tempdir().unwrap();
-    let config = ZenohConfig { node_grace: Duration::from_millis(200), ..ZenohConfig::isolated(run.path()) };
+    let config = Settings { node_grace: Duration::from_millis(200), ..Settings::isolated(run.path()) };
     let config = config.in_domain(domain("alma"));
-    let node = Node::start(NodeConfig::new(config.clone())).unwrap();
+    let node = Node::start(NodeSettings::new(config.clone())).unwrap();
     let socket = node.dir().node_socket().unwrap();
-    let one = ZenohEngine::open(config.clone()).unwrap();
-    let two = ZenohEngine::open(ZenohConfig { hub: Some(Endpoint::Unix(socket)), ..config.clone() }).unwrap();
+    let one = config.open().unwrap();
+    let two = Settings { hub: Some(Endpoint::Unix(socket)), ..config.clone() }.open().unwrap();
     assert_eq!((one.connected(), two.connected()), (Connected::Node, Connected::Hub));
     let (heard, _heard) = receive(&one, "k");
     send_until_received(&two, "k", "before", &heard);
     drop(node);
     let listen = vec![format!("127.0.0.1:{}", free_port()).parse().unwrap()];
     let key = Some(Key::new("chosen meanwhile").unwrap());
-    let _node = Node::start(NodeConfig { listen, key, ..NodeConfig::new(config) }).unwrap();
+    let _node = Node::start(NodeSettings { listen, key, ..NodeSettings::new(config) }).unwrap();
     send_until_received(&two, "k", "after", &heard);
 }
 
 #[test]
 fn direct_links_do_not_need_the_node() {
     let run = tempfile::tempdir().unwrap();
-    let node = Node::start(NodeConfig::new(ZenohConfig::isolated(run.path()))).unwrap();
-    let writer = ZenohEngine::open(node.client_config()).unwrap();
-    let reader = ZenohEngine::open(node.client_config()).unwrap();
+    let node = Node::start(NodeSettings::new(Settings::isolated(run.path()))).unwrap();
+    let writer = node.client_settings().open().unwrap();
+    let reader = node.client_settings().open().unwrap();
     let (endpoint, sending) = writer.listen_direct().unwrap();
     let (again, same) = writer.listen_direct().unwrap();
     assert!(endpoint == again && Arc::ptr_eq(&sending, &same));
     let receiving = reader.connect_direct(&endpoint).unwrap();
     assert!(Arc::ptr_eq(&receiving, &reader.connect_direct(&endpoint).unwrap()));
-    let (heard, _heard) = receive(&*receiving, "k");
+    let (heard, _heard) = receive(&receiving, "k");
     let (unheard, _unheard) = receive(&reader, "k");
     drop(node);
-    send_until_received(&*sending, "k", "directly", &heard);
+    send_until_received(&sending, "k", "directly", &heard);
     assert_eq!(unheard.all(), Vec::<String>::new());
     assert!(reader.connect_direct("00000000;open;unixsock-stream//nowhere").is_err());
     assert!(reader.connect_direct("nonsense").is_err());
@@ -613,7 +608,7 @@ impl Tick for Counting {
 #[test]
 fn work_is_driven_by_time_and_by_its_gate_until_dropped() {
     let run = tempfile::tempdir().unwrap();
-    let engine = ZenohEngine::open(ZenohConfig::isolated(run.path())).unwrap();
+    let engine = Settings::isolated(run.path()).open().unwrap();
     let (often, rarely, gate) = (Seen::new(), Seen::new(), Arc::new(Gate::default()));
     let by_time = engine.drive(Arc::new(Counting { calls: often.clone(), every: 1_000_000 }), Arc::default()).unwrap();
     let _by_gate = engine.drive(Arc::new(Counting { calls: rarely.clone(), every: u64::MAX / 2 }), gate.clone()).unwrap();
@@ -636,16 +631,16 @@ fn no_signal_handler_is_installed() {
     };
     let before = caught();
     let run = tempfile::tempdir().unwrap();
-    let node = Node::start(NodeConfig::new(ZenohConfig::isolated(run.path()))).unwrap();
-    let engine = ZenohEngine::open(node.client_config()).unwrap();
+    let node = Node::start(NodeSettings::new(Settings::isolated(run.path()))).unwrap();
+    let engine = node.client_settings().open().unwrap();
     let (heard, _heard) = receive(&engine, "k");
     send_until_received(&engine, "k", "hello", &heard);
     assert_eq!(caught(), before);
 }
 
-/// Not a test: a member of the crowd below.
+/// Not a test: a process of the scale test below.
 #[test]
-fn crowd_process() {
+fn scale_process() {
     let Ok(part) = std::env::var("TAMPU_TEST_CROWD") else { return };
     let directory = std::env::var("TAMPU_RUN_DIR").unwrap();
     let part = match part.split_once('/') {
@@ -656,11 +651,11 @@ fn crowd_process() {
 }
 
 #[test]
-fn a_crowd_sees_each_other_with_one_connection_each() {
+fn many_processes_see_each_other_with_one_connection_each() {
     let run = tempfile::tempdir().unwrap();
-    let crowd = measure(run.path(), 12, Duration::from_millis(100), |part| {
+    let measured = measure(run.path(), 12, Duration::from_millis(100), |part| {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "crowd_process", "--nocapture", "--test-threads=1"]).env("TAMPU_RUN_DIR", run.path());
+        command.args(["--exact", "scale_process", "--nocapture", "--test-threads=1"]).env("TAMPU_RUN_DIR", run.path());
         match part {
             Part::Node => command.env("TAMPU_TEST_CROWD", "node"),
             Part::Member { number, of } => command.env("TAMPU_TEST_CROWD", format!("{number}/{of}")),
@@ -668,9 +663,9 @@ fn a_crowd_sees_each_other_with_one_connection_each() {
         command
     })
     .unwrap();
-    // What is counted does not depend on how busy the machine is: the node listens, and every member has one connection.
-    // (The asynchronous runtimes beneath keep sockets of their own, the same number in every process.)
-    let own = crowd.node_sockets - 1 - 12;
-    assert_eq!(crowd.sockets, 12 * (1 + own), "{crowd:?}");
-    assert!(crowd.processes == 12 && crowd.pss > 0 && crowd.threads > 1, "{crowd:?}");
+    // The counts do not depend on the load of the machine: the node listens, and every member has one connection. (The asynchronous
+    // runtimes below keep sockets of their own, the same number in every process.)
+    let own = measured.node_sockets - 1 - 12;
+    assert_eq!(measured.sockets, 12 * (1 + own), "{measured:?}");
+    assert!(measured.processes == 12 && measured.pss > 0 && measured.threads > 1, "{measured:?}");
 }

@@ -1,10 +1,13 @@
-//! The commands, as a catalogue: a file a verb, with its options, its help and what it does.
+//! The commands, as a catalogue: a file a verb, with its options, its help and its action.
 //!
 //! Help, completions and man pages are made from these definitions; there is no second list of options anywhere.
 
-use clap::{Args, Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
-use crate::{connect::Connect, failure::Outcome, interrupt::Interrupt, paint::When};
+use crate::{
+    context::{Common, Context},
+    failure::Outcome,
+};
 
 pub mod book;
 pub mod bulk;
@@ -19,7 +22,7 @@ pub mod up;
 
 /// Logs, events, bulk data and the logbook of a telescope, an accelerator or a big experiment.
 #[derive(Debug, Parser)]
-#[command(name = "tampu", version, propagate_version = true, arg_required_else_help = true, after_help = EXIT_CODES)]
+#[command(name = "tampu", version, arg_required_else_help = true, after_help = EXIT_CODES)]
 pub struct Tampu {
     #[command(flatten)]
     pub common: Common,
@@ -30,17 +33,7 @@ pub struct Tampu {
 const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 no hub or peer could be reached.\n\
     Data goes to standard output, everything else to standard error. Try first: tampu up --demo --tail";
 
-/// Options every command understands.
-#[derive(Debug, Args)]
-pub struct Common {
-    #[command(flatten)]
-    pub connect: Connect,
-    /// When to colour
-    #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
-    pub color: When,
-}
-
-/// What can be done.
+/// The verbs of the command line.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     Up(up::Up),
@@ -59,14 +52,7 @@ pub enum Command {
     Man(man::Man),
 }
 
-/// What every command is given.
-pub struct Context {
-    pub common: Common,
-    pub interrupt: Interrupt,
-}
-
 impl Command {
-    /// Does it.
     pub fn run(self, context: &Context) -> Outcome {
         match self {
             Command::Up(up) => up.run(context),
@@ -77,8 +63,8 @@ impl Command {
             Command::Bulk(bulk) => bulk.run(context),
             Command::Perf(perf) => perf.run(context),
             Command::Doctor(doctor) => doctor.run(context),
-            Command::Completions(completions) => completions.run(),
-            Command::Man(man) => man.run(),
+            Command::Completions(completions) => completions.run(Tampu::command()),
+            Command::Man(man) => man.run(Tampu::command()),
         }
     }
 }

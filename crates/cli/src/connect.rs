@@ -1,37 +1,52 @@
-//! Finding the hub: this host's own by the run-time directory, another by `--hub`.
+//! Finding the hub: the local one by the run-time directory, another one by `--hub`.
 
-use std::{fmt, str::FromStr, sync::Arc, time::Duration};
+use std::{
+    fmt,
+    os::unix::net::UnixStream,
+    path::{Path, PathBuf},
+    str::FromStr,
+    sync::{Arc, Once},
+    time::Duration,
+};
 
 use clap::Args;
 use tampu_bus::{
     Participant, QosTable,
-    engine::zenoh::{
-        ZenohEngine,
-        config::{BadEndpoint, Endpoint, ZenohConfig},
-    },
+    connect::{BadEndpoint, Endpoint, Key, Lan, Settings},
+    engine::Engine,
+    service::CallError,
 };
 use tampu_types::{Domain, SourceName};
 
-use crate::failure::Failure;
+use crate::{failure::Failure, hubs};
 
-/// Where to connect.
-#[derive(Debug, Clone, Args)]
-#[command(next_help_heading = "Where to connect")]
+/// The hub to connect to, and with what.
+#[derive(Debug, Clone, Default, Args)]
+#[command(next_help_heading = "Connection")]
 pub struct Connect {
-    /// Another hub than this host's: host:port, or the path of a socket; of a logbook, http://host:port
-    #[arg(long, global = true, env = "TAMPU_HUB", value_name = "ADDRESS")]
+    /// A hub on another host: host:port, or the path of a socket; for the logbook http://host:port [env: TAMPU_HUB]
+    #[arg(long, global = true, value_name = "ADDRESS")]
     pub hub: Option<HubAddress>,
-    /// The installation's name
-    #[arg(long, global = true, env = "TAMPU_DOMAIN", value_name = "NAME")]
+    /// The installation's name [env: TAMPU_DOMAIN] [default: the only one that runs on this host, else local]
+    #[arg(long, global = true, value_name = "NAME")]
     pub domain: Option<Domain>,
+    /// The file with the domain's key, which hubs and their clients on other hosts share [env: TAMPU_KEY_FILE]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub key_file: Option<PathBuf>,
+}
+
+/// Reads a variable as a flag's value is read. An empty one counts as unset.
+pub fn from_environment<T: FromStr<Err: fmt::Display>>(name: &str) -> Result<Option<T>, Failure> {
+    let Some(text) = std::env::var(name).ok().filter(|text| !text.is_empty()) else { return Ok(None) };
+    text.parse().map(Some).map_err(|error| Failure::Usage(format!("{name}: {error}")))
 }
 
 /// A hub's address: on the bus, or of its logbook's HTTP.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum HubAddress {
-    /// On the bus.
+    /// A hub on the bus.
     Bus(Endpoint),
-    /// As `http://host:port`.
+    /// The address as `http://host:port`.
     Web(String),
 }
 
@@ -44,7 +59,7 @@ impl FromStr for HubAddress {
         }
         match text.strip_prefix("http://") {
             Some(host) if host.is_empty() || host.contains([' ', '?', '#', '@']) => {
-                Err(format!("'{text}' is no address: write http://host:7449"))
+                Err(format!("invalid address '{text}': write http://host:7449"))
             }
             Some(_) => Ok(HubAddress::Web(text.trim_end_matches('/').to_owned())),
             None => {
@@ -64,22 +79,41 @@ impl fmt::Display for HubAddress {
     }
 }
 
-/// How long a service may take to begin its answer.
+/// Time limit for the beginning of an answer.
 pub const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
 impl Connect {
-    /// What the environment and the flags say.
-    pub fn config(&self) -> Result<ZenohConfig, Failure> {
-        // `TAMPU_HUB` is a flag's value here.
-        let mut config = ZenohConfig::from_env_but_hub().map_err(|error| Failure::Usage(error.to_string()))?;
-        if let Some(domain) = &self.domain {
-            config = config.in_domain(domain.clone());
+    /// Reads options that the flags leave open from the environment. clap could do it. But it would then show each
+    /// variable's flag in the usage line of every error, as if the flag were required.
+    pub fn or_environment(self) -> Result<Connect, Failure> {
+        Ok(Connect {
+            hub: self.hub.map_or_else(|| from_environment("TAMPU_HUB"), |hub| Ok(Some(hub)))?,
+            domain: self.domain.map_or_else(|| from_environment("TAMPU_DOMAIN"), |domain| Ok(Some(domain)))?,
+            // The settings of the bus read TAMPU_KEY_FILE by themselves.
+            key_file: self.key_file,
+        })
+    }
+
+    /// Returns the configuration of flags and environment. If they name no domain, and this host has no hub of the
+    /// default one but exactly one of another, that one is used. The choice is reported on standard error, and the hub
+    /// is this user's own, over loopback.
+    pub fn config(&self) -> Result<Settings, Failure> {
+        let mut config = self.stated()?;
+        if self.domain.is_none() && self.hub.is_none() && !hubs::has_one(&config) {
+            let running = hubs::running(&config.run_dir);
+            if let [only] = running.as_slice() {
+                static SAID: Once = Once::new();
+                SAID.call_once(|| {
+                    eprintln!("tampu: using the domain '{only}', whose hub is the only one here; --domain names another");
+                });
+                config = config.in_domain(only.clone());
+            }
         }
         match &self.hub {
             Some(HubAddress::Bus(endpoint)) => config.hub = Some(endpoint.clone()),
             Some(HubAddress::Web(url)) => {
                 return Err(Failure::Usage(format!(
-                    "--hub {url}: that is the address of a logbook; here it is host:port, or a socket's path"
+                    "--hub {url} is the address of a logbook; this command needs host:port, or the path of a socket"
                 )));
             }
             None => {}
@@ -87,9 +121,23 @@ impl Connect {
         Ok(config)
     }
 
-    /// The same for what does not go by the bus: the hub's address is not looked at.
-    pub fn surroundings(&self) -> Result<ZenohConfig, Failure> {
-        Connect { hub: None, domain: self.domain.clone() }.config()
+    /// Returns the stated configuration, without a search for running hubs and without the hub's address.
+    pub fn stated(&self) -> Result<Settings, Failure> {
+        // In this program, `TAMPU_HUB` is the value of a flag.
+        let mut config = Settings::from_env_but_hub().map_err(|error| Failure::Usage(error.to_string()))?;
+        if let Some(domain) = &self.domain {
+            config = config.in_domain(domain.clone());
+        }
+        if let Some(path) = &self.key_file {
+            let key = Key::from_file(path).map_err(|error| Failure::Usage(format!("--key-file {}: {error}", path.display())))?;
+            config.lan = Some(Lan { key, direct: config.lan.and_then(|lan| lan.direct) });
+        }
+        Ok(config)
+    }
+
+    /// The configuration for commands that do not use the bus: the hub's address is ignored.
+    pub fn surroundings(&self) -> Result<Settings, Failure> {
+        Connect { hub: None, ..self.clone() }.config()
     }
 
     /// Joins the bus under this name, with a hub or without.
@@ -98,47 +146,94 @@ impl Connect {
     }
 
     /// Joins where this configuration leads.
-    pub fn join_at(&self, config: ZenohConfig, name: &str) -> Result<Participant, Failure> {
+    pub fn join_at(&self, config: Settings, name: &str) -> Result<Participant, Failure> {
         Ok(self.join_engine(config, name)?.0)
     }
 
-    fn join_engine(&self, config: ZenohConfig, name: &str) -> Result<(Participant, Arc<ZenohEngine>), Failure> {
+    fn join_engine(&self, config: Settings, name: &str) -> Result<(Participant, Arc<dyn Engine>), Failure> {
         let domain = config.domain.clone();
         let source = SourceName::new(name).map_err(|error| Failure::Usage(error.to_string()))?;
         let unreachable = |text: String| Failure::Unreachable(self.advise(&text));
-        let engine = Arc::new(ZenohEngine::open(config).map_err(|error| unreachable(error.to_string()))?);
+        let engine = config.open().map_err(|error| unreachable(error.to_string()))?;
         let participant = Participant::on(engine.clone(), domain, source, QosTable::default())
             .map_err(|error| unreachable(error.to_string()))?;
         Ok((participant, engine))
     }
 
-    /// Joins the bus where somebody else already is, or says at once that nobody is.
+    /// Joins a bus with other participants, or reports at once that there are none.
     pub fn join_hub(&self, name: &str) -> Result<Participant, Failure> {
         Ok(self.join_hub_engine(name)?.0)
     }
 
-    /// The same, with the engine, which knows how it is connected.
-    pub fn join_hub_engine(&self, name: &str) -> Result<(Participant, Arc<ZenohEngine>), Failure> {
+    /// Joins the hub and also returns the engine, which knows the connection.
+    pub fn join_hub_engine(&self, name: &str) -> Result<(Participant, Arc<dyn Engine>), Failure> {
         let config = self.config()?;
         if config.hub.is_none() {
             let dir = config.run_dir.domain(&config.domain).map_err(|error| Failure::Unreachable(error.to_string()))?;
             if !dir.node_answers() && dir.meeting_sockets().is_empty() {
-                return Err(Failure::Unreachable(self.advise(&format!(
-                    "no hub of the domain '{}' runs on this host (looked in {})",
-                    config.domain,
-                    dir.path().display()
-                ))));
+                return Err(Failure::Unreachable(self.advise(&self.nobody(&config))));
             }
         }
         self.join_engine(config, name)
     }
 
+    /// The failure that an unanswered or refused question means.
+    pub fn call_failed(&self, error: &CallError) -> Failure {
+        if error.is_unreachable() {
+            Failure::Unreachable(self.advise(&error.to_string()))
+        } else {
+            Failure::Failed(error.to_string())
+        }
+    }
+
+    /// Says that no hub of the domain runs here, and which do.
+    pub fn nobody(&self, config: &Settings) -> String {
+        let running = hubs::running(&config.run_dir);
+        let here = match running.as_slice() {
+            [] => "no hub runs here at all".to_owned(),
+            domains => {
+                let names: Vec<String> = domains.iter().map(|domain| format!("'{domain}'")).collect();
+                format!("running here: {} (--domain NAME chooses)", names.join(", "))
+            }
+        };
+        format!("no hub of the domain '{}' runs on this host ({}); {here}", config.domain, config.run_dir.path().display())
+    }
+
+    /// Reports that the socket of `--hub` belongs to another domain than the requested one, according to its directory.
+    fn other_domain(&self) -> Option<String> {
+        let Some(HubAddress::Bus(Endpoint::Unix(path))) = &self.hub else { return None };
+        let asked = self.stated().ok()?.domain;
+        let parent = path.parent()?.file_name()?.to_str()?;
+        let of = Domain::new(parent).ok().filter(|of| *of != asked && path.ends_with("node.sock") && listens(path))?;
+        Some(format!("the hub at {} is of domain '{of}', not '{asked}'; add --domain {of}", path.display()))
+    }
+
+    /// Replaces the engine's words for a socket where nothing listens.
+    fn without_engine(&self, text: &str) -> String {
+        const BEGIN: &str = "Unable to connect to any of [Single(unixsock-stream/";
+        match (&self.hub, text.split_once(BEGIN)) {
+            (Some(HubAddress::Bus(Endpoint::Unix(path))), Some((before, _))) if !listens(path) => {
+                format!("{before}no hub listens there")
+            }
+            _ => text.to_owned(),
+        }
+    }
+
     /// Adds the way out to a text about an unreachable hub.
     pub fn advise(&self, text: &str) -> String {
+        let text = self.without_engine(text);
+        if let Some(other) = self.other_domain() {
+            return format!("{text}; {other}");
+        }
         let domain = self.domain.as_ref().map(|domain| format!(" --domain {domain}")).unwrap_or_default();
         match &self.hub {
-            Some(hub) => format!("{text}; is a hub running at {hub}?"),
+            Some(hub) => format!("{text}; check that a hub of this domain listens at {hub}, and its key (--key-file)"),
             None => format!("{text}; start one with 'tampu up{domain}', or name another with --hub ADDRESS"),
         }
     }
+}
+
+/// Returns true if a process listens at a unix socket.
+fn listens(path: &Path) -> bool {
+    UnixStream::connect(path).is_ok()
 }

@@ -1,8 +1,8 @@
 //! A simulated observatory that logs like one: eight antennas, a correlator, a scheduler, a weather station. Its instruments
 //! publish attributes besides ([`instruments`]), and its correlator sends dumps as bulk data ([`dumps`]).
 //!
-//! Everything is decided by a seed in simulated time, so two runs with one seed say the same things in the same order; only the
-//! time stamps differ. Actors are visited in the order of the times they ask for; a rate other than 1 makes the simulated
+//! A seed determines everything in simulated time, so two runs with one seed log the same in the same order; only the
+//! time stamps differ. Actors run in the order of the times that they request. A rate other than 1 makes the simulated
 //! time pass faster or slower.
 
 use std::{
@@ -16,11 +16,14 @@ use tampu_log::{LogSettings, Logger, Threshold, logger::variable};
 use tampu_types::{Domain, Level, SourceName};
 
 use crate::{
-    demo::{antenna::Antenna, chance::Chance, correlator::Correlator, scheduler::Scheduler, sky::Sky, weather::Weather},
+    demo::{
+        actor::Actor, antenna::Antenna, chance::Chance, correlator::Correlator, scheduler::Scheduler, sky::Sky, weather::Weather,
+    },
     failure::Failure,
     interrupt::Interrupt,
 };
 
+mod actor;
 mod antenna;
 mod chance;
 mod correlator;
@@ -31,14 +34,8 @@ pub mod shift_log;
 mod sky;
 mod weather;
 
-/// How many antennas there are.
+/// Number of antennas.
 const ANTENNAS: usize = 8;
-
-/// Something that does one thing after another.
-trait Actor: Send {
-    /// Does the next thing and says how much later it wants to do another.
-    fn act(&mut self, sky: &mut Sky, chance: &mut Chance) -> Duration;
-}
 
 /// The processes of the observatory, as loggers of their own sources.
 pub struct Loggers {
@@ -72,14 +69,14 @@ impl Loggers {
 /// The observatory at work.
 pub struct Observatory {
     actors: Vec<Box<dyn Actor>>,
-    /// Who acts when (simulated ns, soonest first), and which.
+    /// Times of the next acts (simulated ns, soonest first), and their actors.
     due: BinaryHeap<std::cmp::Reverse<(u64, usize)>>,
     sky: Sky,
     chance: Chance,
 }
 
 impl Observatory {
-    /// An observatory whose every decision follows from the seed.
+    /// Makes an observatory whose decisions all follow from the seed.
     pub fn new(loggers: &Loggers, seed: u64) -> Observatory {
         let mut actors: Vec<Box<dyn Actor>> = vec![
             Box::new(Scheduler::new(&loggers.scheduler)),
@@ -91,7 +88,7 @@ impl Observatory {
         Observatory { actors, due, sky: Sky::default(), chance: Chance::new(seed) }
     }
 
-    /// When the next thing happens, in simulated ns.
+    /// Returns the time of the next act, in simulated ns.
     pub fn next_at(&self) -> u64 {
         self.due.peek().map_or(u64::MAX, |std::cmp::Reverse((at, _))| *at)
     }

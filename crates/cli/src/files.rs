@@ -1,4 +1,4 @@
-//! Files of records, read: ACS XML and JSON lines, plain and compressed, told apart by what they begin with.
+//! Readers of files of records: ACS XML and JSON lines, plain and compressed, recognised by their first bytes.
 
 use std::{
     fs::File,
@@ -8,7 +8,7 @@ use std::{
 
 use flate2::bufread::MultiGzDecoder;
 use indicatif::ProgressBar;
-use tampu_log::query::{Matcher, Query};
+use tampu_archive::query::{Matcher, Query};
 use tampu_types::{
     BadRecord, LogRecord,
     json_lines::JsonLinesReader,
@@ -18,7 +18,7 @@ use tampu_types::{
 
 use crate::failure::Failure;
 
-/// How many bytes these files have.
+/// Returns the sum of the sizes of these files, in bytes.
 pub fn total_size(files: &[PathBuf]) -> u64 {
     files.iter().map(|path| std::fs::metadata(path).map_or(0, |data| data.len())).sum()
 }
@@ -38,7 +38,7 @@ pub fn open(path: &Path, bar: &ProgressBar) -> io::Result<Box<dyn BufRead>> {
     Ok(if compressed { Box::new(BufReader::new(MultiGzDecoder::new(raw))) } else { Box::new(raw) })
 }
 
-/// The records of a file, and what in it is none.
+/// The records of a file, and its errors.
 pub type Records = Box<dyn Iterator<Item = Result<LogRecord, BadRecord>>>;
 
 /// The records of a file: JSON lines where its first character is a brace, else ACS XML.
@@ -47,22 +47,22 @@ pub fn records(mut input: Box<dyn BufRead>, name: &str) -> io::Result<Records> {
     Ok(if first == Some(b'{') { Box::new(JsonLinesReader::new(input, name)) } else { Box::new(AcsXmlReader::new(input, name)) })
 }
 
-/// Chooses records as a query does. Queries look at records where they lie in a batch, so they are put into one here.
+/// Chooses records like a query. Queries examine records in a batch, so the records are put into one here.
 pub struct Chooser {
-    /// `None` where everything is wanted, which needs no look.
+    /// `None` if all records match, so that none is examined.
     matcher: Option<Matcher>,
     batch: LogBatchBuilder,
 }
 
 impl Chooser {
-    /// Chooses what this query finds.
+    /// Makes a chooser of the records that this query finds.
     pub fn new(query: &Query) -> Result<Chooser, Failure> {
         let matcher = query.compile().map_err(|error| Failure::Usage(error.to_string()))?;
         let matcher = (*query != Query::default()).then_some(matcher);
         Ok(Chooser { matcher, batch: LogBatchBuilder::new() })
     }
 
-    /// Those of the records that are wanted, in their order.
+    /// Returns the matching records, in their order.
     pub fn choose(&mut self, records: Vec<LogRecord>) -> Result<Vec<LogRecord>, Failure> {
         let Some(matcher) = &self.matcher else { return Ok(records) };
         self.batch.reset();

@@ -1,4 +1,4 @@
-//! Ctrl-C and SIGTERM: the first asks everything to end, a second one ends the process at once.
+//! Ctrl-C and SIGTERM: the first requests the end of everything, a second one ends the process at once.
 //!
 //! Handlers are installed here, in the program; libraries install none.
 
@@ -11,7 +11,7 @@ use tampu_bus::clock::Gate;
 
 use crate::failure::Failure;
 
-/// Whether somebody has asked the program to end.
+/// A request to end the program.
 #[derive(Clone, Default)]
 pub struct Interrupt {
     asked: Arc<AtomicBool>,
@@ -40,7 +40,7 @@ impl Interrupt {
         self.gate.open();
     }
 
-    /// Whether the program has been asked to end.
+    /// Returns true once the program has been asked to end.
     pub fn asked(&self) -> bool {
         self.asked.load(Ordering::Relaxed)
     }

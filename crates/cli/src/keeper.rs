@@ -1,18 +1,20 @@
-//! The collector, asked from the command line.
+//! Client of the collector for the command line.
 
 use std::time::{Duration, Instant};
 
-use tampu_bus::{Participant, Qos, ReaderState, Writer, engine::zenoh::config::ZenohConfig};
-use tampu_hub::history::ask::{self as history, Asked};
+use tampu_archive::{
+    Counts, Doing, Grouping, Swept,
+    query::Query,
+    upkeep::{Done, LONGEST, Upkeep},
+};
+use tampu_bus::{Participant, Qos, ReaderState, Writer, connect::Settings, service::CallError};
+use tampu_event::history::ask::{self as history, HistoryQuery};
 use tampu_log::{
-    archive::{Counts, Doing, Grouping, Swept},
     collector::{
         IMPORT_TOPIC,
-        ask::{self, AskFailed, Kept},
-        upkeep::{Done, LONGEST, Upkeep},
+        ask::{self, Kept},
     },
     logger::LOG_BATCH,
-    query::Query,
 };
 use tampu_types::{LogRecord, Partition, TopicName, event::KeptEvent, log_batch::LogBatchBuilder};
 
@@ -28,14 +30,14 @@ pub struct Keeper {
     connect: Connect,
 }
 
-/// What became of imported records.
+/// The result of an import.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Stored {
     pub records: u64,
     pub duplicates: u64,
-    /// Records the collector may not take from here.
+    /// Records that the collector must not accept from here.
     pub refused: u64,
-    /// Why, if there are any.
+    /// The reason for the refusals, if there are any.
     pub refusal: String,
 }
 
@@ -46,29 +48,29 @@ impl Keeper {
     }
 
     /// Joins where this configuration leads; `connect` is for messages.
-    pub fn at(config: ZenohConfig, connect: &Connect, name: &str) -> Result<Keeper, Failure> {
+    pub fn at(config: Settings, connect: &Connect, name: &str) -> Result<Keeper, Failure> {
         Ok(Keeper { participant: connect.join_at(config, name)?, connect: connect.clone() })
     }
 
-    /// By way of a participant that is there already; `connect` is for messages.
+    /// Uses an existing participant; `connect` is for messages.
     pub fn over(participant: Participant, connect: &Connect) -> Keeper {
         Keeper { participant, connect: connect.clone() }
     }
 
-    /// Asks how far the streams of those who are on the bus are kept.
+    /// Requests the kept positions of the streams of all writers on the bus.
     pub fn kept(&self) -> Result<Kept, Failure> {
         ask::offsets(&self.participant, ANSWER_TIMEOUT).map_err(|error| self.failure(error))
     }
 
-    /// Calls `sink` with every record found, in the query's order; says on standard error if it was not all.
+    /// Calls `sink` with every record found, in the query's order; reports an incomplete result on standard error.
     pub fn search(&self, query: &Query, interrupt: &Interrupt, sink: &mut dyn FnMut(LogRecord) -> Outcome) -> Outcome {
         if !self.search_quietly(query, interrupt, sink)? {
-            eprintln!("tampu: the search was ended before its end: it took too long; ask for less");
+            eprintln!("tampu: the search reached its time limit and is incomplete; choose a shorter time range");
         }
         Ok(())
     }
 
-    /// The same; returns whether it was all, or was ended here.
+    /// Searches without a report; returns whether the result is complete, or was ended here.
     pub fn search_quietly(
         &self,
         query: &Query,
@@ -90,46 +92,39 @@ impl Keeper {
         &self.participant
     }
 
-    /// Counts.
+    /// Counts the records that match a query, in groups.
     pub fn count(&self, query: &Query, by: &Grouping) -> Result<Counts, Failure> {
         ask::stat(&self.participant, query, by, ANSWER_TIMEOUT).map_err(|error| self.failure(error))
     }
 
-    /// How the collector is, as JSON.
+    /// Returns the collector's status as JSON.
     pub fn status(&self) -> Result<serde_json::Value, Failure> {
         ask::status(&self.participant, ANSWER_TIMEOUT).map_err(|error| self.failure(error))
     }
 
-    /// Has something done to the archive; `doing` is told how far it is, until it returns `false`.
+    /// Requests an operation on the archive; calls `doing` with the progress until it returns `false`.
     pub fn upkeep(&self, what: &Upkeep, doing: &mut dyn FnMut(Doing) -> bool) -> Result<Done, Failure> {
         ask::upkeep(&self.participant, what, LONG, doing).map_err(|error| self.failure(error))
     }
 
-    /// The same to the archive of events.
+    /// Requests an operation on the archive of events.
     pub fn upkeep_of_events(&self, what: &Upkeep, doing: &mut dyn FnMut(Doing) -> bool) -> Result<Done, Failure> {
-        history::upkeep(&self.participant, what, LONG, doing).map_err(|error| self.history_failure(error))
+        history::upkeep(&self.participant, what, LONG, doing).map_err(|error| self.failure(error))
     }
 
-    /// Calls `sink` with every event found, in the order asked for; returns what was done.
-    pub fn history(&self, asked: &Asked, sink: &mut dyn FnMut(&KeptEvent<'_>) -> bool) -> Result<Swept, Failure> {
-        history::history(&self.participant, asked, ANSWER_TIMEOUT, sink).map_err(|error| self.history_failure(error))
+    /// Calls `sink` with every event found, in the requested order; returns statistics of the search.
+    pub fn history(&self, asked: &HistoryQuery, sink: &mut dyn FnMut(&KeptEvent<'_>) -> bool) -> Result<Swept, Failure> {
+        history::history(&self.participant, asked, ANSWER_TIMEOUT, sink).map_err(|error| self.failure(error))
     }
 
-    fn history_failure(&self, error: history::AskFailed) -> Failure {
-        match error {
-            history::AskFailed::Ask(error) => Failure::Unreachable(self.connect.advise(&error.to_string())),
-            other => Failure::Failed(other.to_string()),
-        }
-    }
-
-    /// How the spools of the domain are; none where nobody answers.
+    /// Returns the status of the domain's spools; empty if no spool answers.
     pub fn spools(&self) -> Vec<serde_json::Value> {
         tampu_log::spool::reports(&self.participant, ANSWER_TIMEOUT).unwrap_or_default()
     }
 
     /// Begins an import.
     pub fn import(&self) -> Result<Importing<'_>, Failure> {
-        // Whoever answers is there to take it.
+        // The answer proves that a collector is present.
         let before = self.stored()?;
         let topic = TopicName::new(IMPORT_TOPIC).map_err(|error| Failure::Failed(error.to_string()))?;
         let qos = Qos { max_wait: PATIENCE, wait_period: PATIENCE, credit: 8 << 20, ..self.participant.qos(&topic) };
@@ -140,7 +135,7 @@ impl Keeper {
         Ok(Importing { keeper: self, writer, next: 0, before, builder: LogBatchBuilder::new() })
     }
 
-    /// What the collector says it has had from this process.
+    /// Returns the collector's counts for this process.
     fn stored(&self) -> Result<Stored, Failure> {
         let status = self.status()?;
         let own = self.participant.source().as_str();
@@ -151,18 +146,15 @@ impl Keeper {
         Ok(Stored { records: number("received"), duplicates: number("duplicates"), refused: number("refused"), refusal })
     }
 
-    fn failure(&self, error: AskFailed) -> Failure {
-        match error {
-            AskFailed::Ask(error) => Failure::Unreachable(self.connect.advise(&error.to_string())),
-            other => Failure::Failed(other.to_string()),
-        }
+    fn failure(&self, error: CallError) -> Failure {
+        self.connect.call_failed(&error)
     }
 }
 
-/// How long the archive may be worked at; a little more, so that the collector is the one to end it.
+/// Time limit for work on the archive: a little more than the collector's, so that the collector ends it.
 const LONG: Duration = LONGEST.saturating_add(Duration::from_secs(60));
 
-/// How long an import waits for a collector that does not keep up before it gives up.
+/// Time limit of an import for a collector that does not keep up.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// An import on its way.
@@ -190,7 +182,7 @@ impl Importing<'_> {
         Ok(())
     }
 
-    /// Whether a collector reads, and all of them have acknowledged everything: they do so after their commit.
+    /// Returns true if a collector reads, and all of them have acknowledged everything, which they do after their commit.
     fn is_committed(&self) -> bool {
         let readers = self.writer.readers();
         let mut there = readers.iter().filter(|reader| reader.state != ReaderState::Gone).peekable();

@@ -1,9 +1,9 @@
 //! Records as they are logged: readers of the log topics, decoded and filtered.
 //!
-//! Only the topics of the levels asked for are subscribed to, and only the partitions of the audiences, so that what nobody
-//! looks at does not travel. Each reader has a thread, because a reader waits for one topic pattern.
+//! Only the topics of the requested levels are subscribed to, and only the partitions of the audiences. So records
+//! without a reader do not travel. Each reader has a thread, because a reader waits for one topic pattern.
 //!
-//! Topics are `log/<level>`; a replay's is `log-replay/<name>`, so neither is ever taken for the other.
+//! Topics are `log/<level>`; a replay's topic is `log-replay/<name>`, so the two are never confused.
 
 use std::{
     collections::HashSet,
@@ -16,35 +16,35 @@ use std::{
     time::Duration,
 };
 
+use tampu_archive::query::{Matcher, Mode, Query};
 use tampu_bus::{Event, Gap, History, Participant, ReaderQos, Sample, SourceChange};
 use tampu_log::{
     collector::ask::{Kept, KeptStream},
     logger::{LOG_BATCH, attach::attached_topic_of, topic_of},
-    query::{Matcher, Mode, Query},
 };
 use tampu_types::{Level, LogRecord, PartitionFilter, TopicFilter, TopicName, log_batch::LogBatchView, name::BadTopic};
 
 use crate::{failure::Failure, seen::Seen};
 
-/// What is told live.
+/// An item of the live log.
 pub enum News {
     /// Records of one packet.
     Records(Vec<LogRecord>),
-    /// Packets that will not come.
+    /// A gap of lost packets.
     Gap(Gap),
-    /// A writer came, went, fell silent, came back.
+    /// A change of a writer: it joined, left, fell silent or returned.
     Source(SourceChange),
     /// Something that is not a log batch, or a record in one that cannot be read.
     Unreadable(String),
 }
 
-/// How much may wait between the readers and the screen: packets. Beyond it the readers stop taking, and what then
-/// does not fit their queue is healed from the writers' caches or told as lost.
+/// Bound of the queue between the readers and the screen, in packets. Beyond it the readers stop reading, and packets that
+/// do not fit their queue are fetched again from the writers' caches, or reported as lost.
 const CHANNEL: usize = 256;
-/// How soon the threads notice that nobody listens any more.
+/// Time after which the threads notice that their receiver is gone.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Live records.
+/// A subscription to live records.
 pub struct Live {
     news: Receiver<News>,
     over: Arc<AtomicBool>,
@@ -52,30 +52,30 @@ pub struct Live {
     sources_seen: HashSet<(tampu_types::Incarnation, u8)>,
 }
 
-/// What to follow.
+/// Options of a subscription.
 pub struct Wanted<'a> {
-    /// Which records; levels, audiences and mode also decide what is subscribed to.
+    /// Conditions on records; levels, audiences and mode also choose the topics and partitions.
     pub query: &'a Query,
-    /// The replay of this name instead of what is logged now.
+    /// The replay of this name instead of live records.
     pub replayed: Option<&'a str>,
     pub from: Begin,
-    /// Whether what is missed is asked for again.
+    /// True if missed records are fetched again.
     pub reliable: bool,
-    /// Also what is published for attached readers.
+    /// True to include records published for attached readers.
     pub attached: bool,
 }
 
-/// Where to begin.
+/// The beginning of a subscription.
 pub enum Begin {
-    /// With what is written from now on.
+    /// At new records.
     Now,
-    /// With all that writers still hold.
+    /// At everything that writers still hold.
     Held,
-    /// With what a collector has not kept.
+    /// After the positions that a collector has kept.
     Kept(Kept),
 }
 
-/// What the topics of replays begin with.
+/// Prefix of the topics of replays.
 const REPLAY_TOPICS: &str = "log-replay";
 
 /// The topic of a replay.
@@ -84,14 +84,14 @@ pub fn replay_topic(name: &str) -> Result<TopicName, BadTopic> {
 }
 
 impl Live {
-    /// Subscribes.
+    /// Subscribes to the topics of a query.
     pub fn follow(participant: &Participant, wanted: Wanted<'_>) -> Result<Live, Failure> {
         let bad = |error: BadTopic| Failure::Usage(error.to_string());
         let query = wanted.query;
         let levels = query.wanted_levels();
         let mut topics = Vec::new();
         if let Some(name) = wanted.replayed {
-            // One topic, for everybody: what is wanted of it is chosen here.
+            // The replay has one topic for everybody; the filter is applied here.
             let topic = replay_topic(name).and_then(|topic| TopicFilter::new(topic.as_str()));
             topics.push((topic.map_err(bad)?, PartitionFilter::All));
         } else if levels.len() == Level::ALL.len() && query.mode == Mode::Engineer {
@@ -109,7 +109,7 @@ impl Live {
         let (history, resume) = match wanted.from {
             Begin::Now => (History::None, Vec::new()),
             Begin::Held => (History::All, Vec::new()),
-            // Of a stream the collector does not tell it has kept nothing, so all of it is still with its writer.
+            // If the collector does not report a stream, it has kept nothing of it, and the writer still holds all of it.
             Begin::Kept(kept) => {
                 let place = |stream: KeptStream| (stream.incarnation, stream.stream, stream.next);
                 (History::All, kept.streams.into_iter().map(place).collect())
@@ -125,7 +125,7 @@ impl Live {
             let matcher = wanted.query.compile().map_err(|error| Failure::Usage(error.to_string()))?;
             let (tell, over) = (tell.clone(), over.clone());
             threads.push(std::thread::spawn(move || {
-                // Whatever is sent again comes under the same level, so on the same topic.
+                // A repeated record has the same level, so it is on the same topic.
                 let mut seen = Seen::default();
                 while !over.load(Ordering::Relaxed) {
                     let Some(news) = reader.next(LOOK).and_then(|event| digest(event, &matcher, &mut seen)) else { continue };
@@ -138,11 +138,11 @@ impl Live {
         Ok(Live { news, over, threads, sources_seen: HashSet::new() })
     }
 
-    /// The next news; `None` within the timeout if there is none.
+    /// Returns the next news; `None` after the timeout.
     pub fn next(&mut self, timeout: Duration) -> Option<News> {
         loop {
             match self.news.recv_timeout(timeout) {
-                // Several readers hear of one source's fate; it is told once.
+                // Several readers report the fate of one source; it is shown once.
                 Ok(News::Source(change)) if !self.sources_seen.insert((change.incarnation, change.state as u8)) => {}
                 Ok(news) => return Some(news),
                 Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return None,
@@ -151,7 +151,7 @@ impl Live {
     }
 }
 
-/// The partitions that hold what a query finds at a level, or at any.
+/// Returns the partitions that hold the matches of a query at a level, or at any.
 fn partitions(query: &Query, level: Option<Level>) -> PartitionFilter {
     match (query.audiences.as_slice(), level.and_then(|level| query.mode.audiences_at(level))) {
         ([], None) => PartitionFilter::All,
@@ -160,7 +160,7 @@ fn partitions(query: &Query, level: Option<Level>) -> PartitionFilter {
     }
 }
 
-/// Waits for room, unless nobody wants it any more.
+/// Waits for room, unless the receiver is gone.
 fn hand_over(tell: &SyncSender<News>, news: News, over: &AtomicBool) -> bool {
     let mut waiting = news;
     loop {
@@ -192,7 +192,7 @@ fn decode(sample: &Sample<'_>, matcher: &Matcher, seen: &mut Seen) -> Option<New
     };
     let tag = sample.stream.type_tag;
     if tag.id != LOG_BATCH.id {
-        return trouble(format!("type {} is no log batch", tag.id));
+        return trouble(format!("type {} is not a log batch", tag.id));
     }
     let is_replayed = sample.stream.topic.as_str().starts_with(REPLAY_TOPICS);
     let read = sample.payload.with(|bytes| {
@@ -202,7 +202,7 @@ fn decode(sample: &Sample<'_>, matcher: &Matcher, seen: &mut Seen) -> Option<New
             let record = record.map_err(|error| error.to_string())?;
             if matcher.wants(&record) && seen.is_new(record.id()) {
                 let mut owned = record.to_record();
-                // A replayed record says when it was received, not when it was replayed.
+                // A replayed record keeps its time of reception, which is not the time of the replay.
                 if !is_replayed || owned.received.is_none() {
                     owned.received = Some(sample.received);
                 }
@@ -223,7 +223,7 @@ impl Drop for Live {
     fn drop(&mut self) {
         self.over.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
-            // A reader thread that panicked has printed why.
+            // A reader thread that panicked has printed the reason.
             let _ = thread.join();
         }
     }

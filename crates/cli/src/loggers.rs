@@ -1,13 +1,13 @@
-//! The loggers of all processes, asked from the command line.
+//! Client of the loggers of all processes for the command line.
 
 use std::time::Duration;
 
 use tampu_bus::Participant;
-use tampu_log::logger::control::{self, ControlError, Heard, Question};
+use tampu_log::logger::control::{self, Heard, Question};
 
-use crate::{connect::Connect, failure::Failure};
+use crate::{connect::Connect, failure::Failure, output::table::printable};
 
-/// How long processes may take to answer. They do at once; who does not is stopped or hangs.
+/// Time limit for answers of processes. A process that does not answer at once is stopped or hangs.
 pub const ANSWER_WAIT: Duration = Duration::from_secs(2);
 
 /// A way to the processes that log.
@@ -17,17 +17,14 @@ pub struct Loggers {
 }
 
 impl Loggers {
-    /// Joins the bus where somebody is.
+    /// Joins a bus with other participants.
     pub fn find(connect: &Connect, name: &str) -> Result<Loggers, Failure> {
         Ok(Loggers { participant: connect.join_hub(name)?, connect: connect.clone() })
     }
 
-    /// Asks all of them; fails where nobody answers.
+    /// Sends the request to all of them; fails without any reply.
     pub fn ask(&self, question: &Question) -> Result<Heard, Failure> {
-        let heard = control::ask(&self.participant, question, ANSWER_WAIT).map_err(|error| match error {
-            ControlError::Ask(error) => Failure::Unreachable(self.connect.advise(&error.to_string())),
-            other => Failure::Failed(other.to_string()),
-        })?;
+        let heard = control::ask(&self.participant, question, ANSWER_WAIT).map_err(|error| self.connect.call_failed(&error))?;
         if heard.processes.is_empty() && heard.unheeded.is_empty() {
             return Err(Failure::Unreachable(self.connect.advise("no process that logs has answered")));
         }
@@ -35,7 +32,7 @@ impl Loggers {
     }
 }
 
-/// What is missing of an answer, a line each.
+/// Returns a line for each part that is missing from an answer.
 pub fn missing(heard: &Heard) -> Vec<String> {
     let mut lines: Vec<String> =
         heard.unheeded.iter().map(|(process, why)| format!("process {} ({process}): {why}", process.pid)).collect();
@@ -45,7 +42,7 @@ pub fn missing(heard: &Heard) -> Vec<String> {
     lines
 }
 
-/// Tells on standard error what is missing of an answer.
+/// Prints the missing parts of a reply on standard error.
 pub fn tell_missing(heard: &Heard) {
-    missing(heard).iter().for_each(|line| eprintln!("tampu: {line}"));
+    missing(heard).iter().for_each(|line| eprintln!("tampu: {}", printable(line)));
 }

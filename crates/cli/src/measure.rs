@@ -1,4 +1,4 @@
-//! What processes cost, by the kernel's accounts, and what a disk can do.
+//! Resource usage of processes by the kernel's accounts, and the speed of a disk.
 
 use std::{
     fs::{self, File},
@@ -7,23 +7,23 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// What one process has used.
+/// Resource usage of one process.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Usage {
     /// Processor time in all its threads.
     pub cpu: Duration,
     /// Resident memory, bytes.
     pub rss: u64,
-    /// Resident memory with shared pages divided among those that share them, bytes; 0 where the kernel does not tell.
+    /// Resident memory with shared pages divided among their processes, bytes; 0 if the kernel does not report it.
     pub pss: u64,
-    /// Open sockets.
+    /// Number of open sockets.
     pub sockets: usize,
 }
 
-/// What a process has used up to now; `None` if there is none of that number, or it is not ours.
+/// Returns the usage of a process so far; `None` if there is no such process, or it belongs to another user.
 pub fn usage(pid: u32) -> Option<Usage> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name in parentheses may hold anything, so fields are counted from the last parenthesis.
+    // The name in parentheses may hold any character, so fields are counted from the last parenthesis.
     let fields: Vec<&str> = stat.rsplit(')').next()?.split_whitespace().collect();
     let number = |at: usize| fields.get(at).and_then(|field| field.parse::<u64>().ok());
     let ticks = number(11)? + number(12)?;
@@ -49,7 +49,7 @@ fn sockets(pid: u32) -> usize {
     files.flatten().filter(is_socket).count()
 }
 
-/// How fast a directory's disk takes data for good, bytes a second: writes this much in pieces and makes them durable.
+/// Measures the speed of synced writes to a directory's disk, in bytes a second.
 pub fn disk_speed(directory: &Path, total: usize) -> io::Result<f64> {
     fs::create_dir_all(directory)?;
     let path = directory.join(format!(".tampu-speed-{}", std::process::id()));

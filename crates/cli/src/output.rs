@@ -22,7 +22,7 @@ pub mod highlight;
 pub mod rotation;
 pub mod table;
 
-/// How records are written.
+/// Formats of records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Format {
     /// A line a record, for people.
@@ -40,17 +40,17 @@ pub enum Format {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Output")]
 pub struct FormatArgs {
-    /// One JSON object a line, with LogRecord's fields
+    /// Write JSON objects, one a line
     #[arg(long, group = "format")]
     json: bool,
-    /// An ACS XML file
+    /// Write an ACS XML file
     #[arg(long, group = "format")]
     xml: bool,
-    /// CSV
+    /// Write CSV with a heading
     #[arg(long, group = "format")]
     csv: bool,
-    /// Only these columns, in this order, in the table, CSV and JSON: time, level, source, message, file, line, ...
-    #[arg(long, alias = "fields", value_name = "NAME,...", value_delimiter = ',', conflicts_with = "xml")]
+    /// Show these columns only, in this order: time, level, source, message, file, line, ...
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', conflicts_with = "xml")]
     columns: Vec<Column>,
 }
 
@@ -105,7 +105,7 @@ impl<W: Write> RecordWriter<W> {
         self
     }
 
-    /// Writes what stands before the first record.
+    /// Writes the text before the first record.
     pub fn begin(&mut self) -> Outcome {
         self.begun = true;
         match self.format {
@@ -142,7 +142,7 @@ impl<W: Write> RecordWriter<W> {
         self.pass_on()
     }
 
-    /// Writes what stands after the last record.
+    /// Writes the text after the last record.
     pub fn end(&mut self) -> Outcome {
         if !self.begun {
             self.begin()?;
@@ -154,7 +154,7 @@ impl<W: Write> RecordWriter<W> {
         self.flush()
     }
 
-    /// Makes what was written visible now.
+    /// Makes the output visible at once.
     pub fn flush(&mut self) -> Outcome {
         written(self.out.flush())
     }
@@ -167,10 +167,10 @@ impl<W: Write> RecordWriter<W> {
 }
 
 fn in_csv(columns: &[Column]) -> &[Column] {
-    if columns.is_empty() { &Column::ALL } else { columns }
+    if columns.is_empty() { &Column::SHOWN } else { columns }
 }
 
-/// What stands before and after the records of an ACS XML file.
+/// Returns the beginning and the end of an ACS XML file.
 fn xml_frame() -> Result<(String, String), Failure> {
     let end = "</Log>\n";
     let empty = AcsXmlWriter::new(Vec::new(), "tampu", AcsXmlOptions::default()).and_then(AcsXmlWriter::finish);

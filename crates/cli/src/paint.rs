@@ -1,4 +1,4 @@
-//! Colour, for people and only for people.
+//! Colours of output for people; output for programs has none.
 
 use std::io::{self, IsTerminal};
 
@@ -6,19 +6,19 @@ use clap::ValueEnum;
 use tampu_log::logger::local::{END_OF_COLOUR, colour_of};
 use tampu_types::Level;
 
-/// When to colour.
+/// Policies for colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum When {
     /// On a terminal, unless NO_COLOR is set or TERM is dumb.
     #[default]
     Auto,
-    /// Always.
+    /// Colours, also into files and pipes.
     Always,
-    /// Never.
+    /// No colours at all.
     Never,
 }
 
-/// Whether to colour, decided once.
+/// The decision for or against colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Paint {
     on: bool,
@@ -39,22 +39,22 @@ impl Paint {
         Paint { on }
     }
 
-    /// What begins text of this level's colour.
+    /// Returns the escape sequence of a level's colour.
     pub fn level(self, level: Level) -> &'static str {
         self.code(colour_of(level))
     }
 
-    /// What begins text of less weight.
+    /// Returns the escape sequence of dim text.
     pub fn dim(self) -> &'static str {
         self.code("\x1b[2m")
     }
 
-    /// What begins text to notice: headings and matches.
+    /// Returns the escape sequence of bold text, for headings and matches.
     pub fn bold(self) -> &'static str {
         self.code("\x1b[1m")
     }
 
-    /// What ends any of them.
+    /// Returns the escape sequence that ends any of them.
     pub fn end(self) -> &'static str {
         self.code(END_OF_COLOUR)
     }

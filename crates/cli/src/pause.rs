@@ -1,10 +1,10 @@
-//! A pause that loses nothing in silence: what comes meanwhile is counted and kept up to a bound, then the oldest goes, counted.
+//! A pause without silent losses: arriving records are kept up to a bound, then the oldest are dropped and counted.
 
 use std::collections::VecDeque;
 
 use tampu_types::LogRecord;
 
-/// Whether there is a pause, and what waits.
+/// A pause of the output, and the records that wait.
 #[derive(Debug, Default)]
 pub struct Pause {
     paused: bool,
@@ -14,12 +14,12 @@ pub struct Pause {
 }
 
 impl Pause {
-    /// Keeps at most so many records while it is paused.
+    /// Makes a pause that keeps at most so many records.
     pub fn new(bound: usize) -> Pause {
         Pause { bound, ..Pause::default() }
     }
 
-    /// Whether it is paused.
+    /// Returns true during a pause.
     pub fn is_on(&self) -> bool {
         self.paused
     }
@@ -29,7 +29,7 @@ impl Pause {
         self.paused = true;
     }
 
-    /// Keeps a record; the oldest goes where there is no room.
+    /// Keeps a record; drops the oldest one if there is no room.
     pub fn keep(&mut self, record: LogRecord) {
         self.waiting.push_back(record);
         if self.waiting.len() > self.bound {
@@ -38,13 +38,13 @@ impl Pause {
         }
     }
 
-    /// Ends the pause and gives what has waited, and how many had no room.
+    /// Ends the pause; returns the waiting records, and the number of dropped ones.
     pub fn end(&mut self) -> (VecDeque<LogRecord>, u64) {
         self.paused = false;
         (std::mem::take(&mut self.waiting), std::mem::take(&mut self.dropped))
     }
 
-    /// What is told while it lasts.
+    /// Returns the status line of a pause.
     pub fn status(&self) -> String {
         let dropped = match self.dropped {
             0 => String::new(),

@@ -1,4 +1,4 @@
-//! Progress bars, on a terminal only; scripts and logs see none.
+//! Progress bars, on a terminal only; scripts and logs get none.
 
 use std::io::IsTerminal;
 
@@ -10,8 +10,8 @@ pub fn bytes(total: u64, what: &str) -> ProgressBar {
         return ProgressBar::hidden();
     }
     let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr_with_hz(10));
-    // The template is a constant that indicatif accepts; without it the bar has the default look. Numbers have their room, so that
-    // nothing jumps, and are in the units of the line that stands there afterwards.
+    // The template is a constant that indicatif accepts; without it the bar has the default look. Numbers have a fixed width, so
+    // that the line does not jump, and the units of the final line.
     let template = "{msg}  {wide_bar} {percent:>3} %  {decimal_bytes:>9} of {decimal_total_bytes}  {decimal_bytes_per_sec:>11}  {eta:>3} left";
     if let Ok(style) = ProgressStyle::with_template(template) {
         bar.set_style(style);
@@ -20,12 +20,12 @@ pub fn bytes(total: u64, what: &str) -> ProgressBar {
     bar
 }
 
-/// No bar.
+/// Returns a progress bar that is not drawn.
 pub fn hidden() -> ProgressBar {
     ProgressBar::hidden()
 }
 
-/// Bytes that go on as long as they come; invisible where standard error is no terminal.
+/// Makes a bar of bytes without a known end; invisible if standard error is no terminal.
 pub fn bytes_without_end(what: &str) -> ProgressBar {
     if !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();
@@ -38,7 +38,7 @@ pub fn bytes_without_end(what: &str) -> ProgressBar {
     bar
 }
 
-/// A line that says what is waited for; invisible where standard error is no terminal.
+/// Makes a line that names the awaited event; invisible if standard error is no terminal.
 pub fn waiting() -> ProgressBar {
     if !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();
@@ -50,9 +50,9 @@ pub fn waiting() -> ProgressBar {
     bar
 }
 
-/// A count of records that go on as long as they come; invisible where standard error is no terminal.
+/// Makes a count of records without a known end; invisible if standard error is no terminal.
 pub fn records(what: &str) -> ProgressBar {
-    // Where records themselves go to the terminal, a count between them would only disturb.
+    // If records go to the terminal, a count between them would disturb.
     if !std::io::stderr().is_terminal() || std::io::stdout().is_terminal() {
         return ProgressBar::hidden();
     }
@@ -77,7 +77,7 @@ pub fn counted(total: u64, what: &str) -> ProgressBar {
     bar
 }
 
-/// A bar over work whose size is told on the way; invisible where standard error is no terminal.
+/// Makes a bar over work with a size that becomes known on the way; invisible if standard error is no terminal.
 pub fn work(what: &str) -> ProgressBar {
     if !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();

@@ -1,8 +1,9 @@
-//! Which records a viewer has seen lately, by their ids.
+//! Ids of records that a viewer has recently shown.
 //!
-//! Who takes over the log rings of a process that died sends what nobody had acknowledged, and that may be there already: on the
-//! screen too. An archive keeps each id once; a viewer keeps the last [`LATELY`] of what it was sent, which is more than a ring
-//! holds that is drained as it fills. What is older than that is shown again: a viewer that runs for weeks must not grow.
+//! After the death of a process, the node or a recovery sends the unacknowledged records of its rings. Some of them may
+//! have been sent, and shown, before. An archive keeps each id once. A viewer keeps the last [`LATELY`] ids, which is
+//! more than a ring holds that is drained as it fills. Older records are shown again: a viewer that runs for weeks must
+//! not grow.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -15,12 +16,12 @@ pub const LATELY: usize = 65_536;
 #[derive(Default)]
 pub struct Seen {
     ids: HashSet<RecordId>,
-    /// The same, the oldest first.
+    /// The ids in order, the oldest first.
     order: VecDeque<RecordId>,
 }
 
 impl Seen {
-    /// Whether this record comes for the first time, as far as is remembered. One without an id always does.
+    /// Returns true if this record is new, as far as ids are remembered. A record without an id is always new.
     pub fn is_new(&mut self, id: Option<RecordId>) -> bool {
         let Some(id) = id else { return true };
         if !self.ids.insert(id) {

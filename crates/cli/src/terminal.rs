@@ -1,45 +1,43 @@
-//! The terminal as the command line changes it: keys that come at once, and everything put back at the end, however it comes.
+//! Changes of the terminal: single keys without a line end, and restoring the settings at every kind of end.
 //!
-//! `tail` needs single keys and nothing else: signals and the output stay as they were, so Ctrl-C works and lines end as lines.
-//! Termios is set by hand for that. The viewer takes the whole screen and leaves that to its library.
+//! `tail` needs single keys and nothing else: signals and the output stay unchanged, so Ctrl-C works and lines end as
+//! lines. This module sets termios itself for that. The viewer uses the whole screen and leaves that to its library.
 
 use std::{
     io::{self, IsTerminal},
-    sync::{
-        Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::atomic::{AtomicBool, Ordering},
 };
 
+use parking_lot::{Mutex, MutexGuard};
 use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetpgrp, tcsetattr};
 
-/// How the terminal was before somebody changed it.
+/// Settings of the terminal before a change.
 static BEFORE: Mutex<Option<Termios>> = Mutex::new(None);
 
 fn before() -> MutexGuard<'static, Option<Termios>> {
-    BEFORE.lock().unwrap_or_else(PoisonError::into_inner)
+    BEFORE.lock()
 }
 
-/// Whether the viewer has the whole screen.
+/// True while the viewer has the whole screen.
 static WHOLE_SCREEN: AtomicBool = AtomicBool::new(false);
 
-/// Says that the whole screen is about to be taken, by the viewer's library.
+/// Notes that the viewer's library is about to take the whole screen.
 pub fn whole_screen_is_taken() {
     WHOLE_SCREEN.store(true, Ordering::Relaxed);
 }
 
-/// Puts the terminal back as it was; nothing where nothing was changed. For ways out that run no destructor, too.
+/// Restores the terminal; does nothing if nothing was changed. It also serves exits that run no destructor.
 pub fn restore() {
     if WHOLE_SCREEN.swap(false, Ordering::Relaxed) {
         ratatui::restore();
     }
     if let Some(termios) = before().take() {
-        // Whoever has closed the terminal needs it no more.
+        // A closed terminal needs no restored settings.
         let _ = tcsetattr(io::stdin(), OptionalActions::Now, &termios);
     }
 }
 
-/// Single keys from standard input, as long as it lives.
+/// Single keys from standard input, until it is dropped.
 pub struct Keys(());
 
 impl Keys {
@@ -53,7 +51,7 @@ impl Keys {
         let was = tcgetattr(&stdin).ok()?;
         let mut keys = was.clone();
         keys.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
-        // A read returns at once, with what is there.
+        // A read returns at once with the available keys.
         keys.special_codes[SpecialCodeIndex::VMIN] = 0;
         keys.special_codes[SpecialCodeIndex::VTIME] = 0;
         *before() = Some(was);
@@ -77,7 +75,7 @@ impl Drop for Keys {
     }
 }
 
-/// What is typed is not shown, as long as it lives: for passwords.
+/// Input without echo while the value lives, for passwords.
 pub struct Silent(());
 
 impl Silent {

@@ -1,18 +1,19 @@
-//! The viewer of `tampu log view`: the log on the whole terminal, to be read, filtered, searched and saved.
+//! The viewer of `tampu log view`: the log on the whole terminal, with filters, searches and saving.
 //!
-//! What is shown and what a key does is a value, [`state::Viewer`]: it takes records and keys and gives back what it wants done
-//! ([`state::Effect`]); it knows no terminal, no bus and no file, so every key is tested as a function. Drawing is another
-//! function of it, onto a buffer that a test can read. What comes in, from the bus, the archive or files, comes from threads of
-//! its own through one bounded queue, so neither a slow disk nor a slow collector holds up a key.
+//! The content and the actions of keys are a value, [`state::Viewer`]. It accepts records and keys, and returns the
+//! requested actions ([`state::Effect`]). It knows no terminal, no bus and no file, so every key is tested as a
+//! function. Drawing is another function of it, onto a buffer that a test can read. Records from the bus, the archive
+//! or files come from separate threads through one bounded queue. So neither a slow disk nor a slow collector delays a
+//! key.
 //!
 //! | subject | module |
 //! |-|-|
-//! | the records kept, which of them are shown, in which order | [`rows`] |
-//! | which are shown: level, mode, rules; what is searched for | [`rules`] |
+//! | the kept records, the visible ones, their order | [`rows`] |
+//! | filters: level, mode, rules; search patterns | [`rules`] |
 //! | a line that is typed | [`prompt`] |
-//! | everything together, and what keys do | [`state`], `keys` |
-//! | how it looks | [`draw`], `panels` |
-//! | where records come from | [`feed`] |
+//! | the whole state, and the actions of keys | [`state`], `keys` |
+//! | appearance | [`draw`], `panels` |
+//! | sources of records | [`feed`] |
 
 pub mod draw;
 pub mod feed;
@@ -22,6 +23,7 @@ pub mod prompt;
 pub mod rows;
 pub mod rules;
 pub mod state;
+pub mod theme;
 
 #[cfg(test)]
 mod tests;

@@ -1,91 +1,79 @@
-//! Asking servers: which attributes there are, what they are now, by which criteria they are sent, and why nothing comes.
+//! Questions to servers: their attributes, current values, criteria, and facts about why events do not come.
 //!
 //! These functions wait for answers; subscribing does not need them.
 
 use std::{collections::BTreeMap, time::Duration};
 
-use bytes::Bytes;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
-use tampu_bus::{AskError, Participant, access::Denied};
+use tampu_bus::{
+    Participant,
+    service::{CallError, Part as AnswerPart, call_json},
+};
 use tampu_types::{
-    Incarnation, Time, TopicName,
+    Incarnation, Time,
     event::{AttributeConfig, AttributeName, AttributePattern, Criteria, EventView, Quality, view::OwnedEvent},
-    name::BadTopic,
 };
 
 use crate::topics;
 
-/// The most attributes that are described in one part of an answer.
+/// Most attributes that are described in one part of an answer.
 pub(crate) const PART: usize = 500;
 
-/// Why a question has no answer.
-#[derive(Debug, thiserror::Error)]
-pub enum AskFailed {
-    /// The bus could not ask.
-    #[error(transparent)]
-    Bus(#[from] AskError),
-    /// The service has no name.
-    #[error(transparent)]
-    Topic(#[from] BadTopic),
-    /// A server said no.
-    #[error("{0}")]
-    Refused(String),
-    /// What was asked cannot be written.
-    #[error("the question: {0}")]
-    Question(serde_json::Error),
-}
-
-/// What `event/list`, `event/conf` and `event/doctor` are asked.
+/// The question of `event/list`, `event/conf` and `event/doctor`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Question {
-    /// Attributes that match; all, where there is none.
+    /// Pattern of the attributes; `None` matches all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pattern: Option<AttributePattern>,
-    /// What is set on all that match.
+    /// Settings to apply to all attributes that match.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub set: Option<Change>,
 }
 
-/// What `event/get` is asked.
+/// The question of `event/get`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Get {
-    /// These attributes.
+    /// Names of the attributes.
     pub names: Vec<AttributeName>,
 }
 
-/// New settings.
+/// Change of the settings of attributes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Change {
-    /// All criteria; as they were, where there are none.
+    /// New criteria; `None` leaves them unchanged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub criteria: Option<Criteria>,
-    /// How often it is polled, ms; only for attributes that their server polls.
+    /// Period of polls, ms; only for attributes that their server polls.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub polled_ms: Option<u32>,
 }
 
-/// What one life of a server is asked by whoever subscribes.
+/// The question of a subscriber to one incarnation of a server.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Refresh {
-    /// Comes back with the values.
+    /// Token that is returned with the values.
     pub token: u64,
-    /// Whose current values are to be written into their streams.
+    /// Numbers of the attributes whose current values the server writes into their streams.
     pub attributes: Vec<u32>,
-    /// Whether all declarations are to be written again.
+    /// True if the server must write all its declarations again.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub names: bool,
 }
 
-/// Asks a life to write all its declarations again, because some were lost. They come through its stream.
+/// Asks an incarnation to write all its declarations again, because some were lost. They arrive through its stream.
 pub(crate) fn for_names(participant: &Participant, incarnation: Incarnation) {
-    let question = serde_json::to_vec(&Refresh { names: true, ..Refresh::default() });
-    if let (Ok(service), Ok(question)) = (topics::refresh(incarnation), question) {
-        // A life that has ended does not answer, and need not.
-        let _ = participant.ask(&service, question.into(), Duration::from_secs(1));
+    refresh(participant, incarnation, &Refresh { names: true, ..Refresh::default() });
+}
+
+/// Asks an incarnation to write values or declarations again. They arrive through its streams, so the caller does not
+/// wait for the answer. It repeats a lost question.
+pub(crate) fn refresh(participant: &Participant, incarnation: Incarnation, question: &Refresh) {
+    if let Ok(service) = topics::refresh(incarnation) {
+        let _ = call_json(participant, service.as_str(), question, Duration::from_secs(1));
     }
 }
 
@@ -95,80 +83,76 @@ pub(crate) fn for_names(participant: &Participant, incarnation: Incarnation) {
 pub(crate) struct Part<T> {
     pub source: String,
     pub attributes: Vec<T>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub error: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub denied: Option<Denied>,
 }
 
 impl<T> Default for Part<T> {
     fn default() -> Part<T> {
-        Part { source: String::new(), attributes: Vec::new(), error: None, denied: None }
+        Part { source: String::new(), attributes: Vec::new() }
     }
 }
 
-/// What one server says of its attributes.
+/// One server's part of the answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Answer<T> {
-    /// The server's name.
+    /// Name of the server.
     pub source: String,
-    /// Which life of it.
+    /// Incarnation of the server.
     pub incarnation: Incarnation,
-    /// Its attributes that match.
+    /// Matching attributes of the server.
     pub attributes: Vec<T>,
 }
 
-/// An attribute as its server describes it.
+/// Attribute in its server's description.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Described {
-    /// What it is.
+    /// Configuration of the attribute.
     #[serde(flatten)]
     pub config: AttributeConfig,
-    /// Counts its configurations.
+    /// Number of its configurations so far.
     pub epoch: u32,
-    /// Events sent so far.
+    /// Number of events sent so far.
     pub number: u64,
-    /// How good the last reading was; none where there was none.
+    /// Quality of the last reading; `None` if there was none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quality: Option<Quality>,
-    /// The other process that has an attribute of this name, for which this one is silent.
+    /// Other process with an attribute of this name, which makes this one silent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub taken_by: Option<String>,
 }
 
-/// What a server knows about why events of an attribute come or do not.
+/// Facts of a server about one attribute, which explain present or missing events.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Facts {
-    /// The attribute.
+    /// Name of the attribute.
     pub name: String,
-    /// How often the server reads it by itself, ms.
+    /// Period at which the server polls it, ms.
     pub polled_ms: Option<u32>,
-    /// Whether change events can come from its value: it is no number, or has thresholds.
+    /// True if its value can cause change events: it is not a number, or it has thresholds.
     pub change_by_value: bool,
-    /// The same for the archive.
+    /// True if its value can cause archive events.
     pub archive_by_value: bool,
-    /// Its criteria.
+    /// Criteria of its events.
     pub criteria: Criteria,
-    /// Readings the server was given.
+    /// Number of readings that the server was given.
     pub pushes: u64,
-    /// When the last was, ns UTC; 0 for never.
+    /// Time of the last push, ns UTC; 0 if there was none.
     pub pushed_at: Time,
-    /// Readings that sent nothing, because no criterion held.
+    /// Number of readings that sent nothing, because no criterion held.
     pub held_back: u64,
-    /// Events sent.
+    /// Number of events sent.
     pub number: u64,
-    /// Whether the last reading was an error, and which.
+    /// Error of the last reading, if it failed.
     pub failing: Option<String>,
-    /// The other process that has an attribute of this name.
+    /// Other process with an attribute of this name.
     pub taken_by: Option<String>,
-    /// Whether it is declared as one of several redundant sources.
+    /// True if it is declared as one of several redundant sources.
     pub redundant: bool,
-    /// Who reads the stream it is in.
+    /// Readers of its stream.
     pub subscribers: Vec<Subscriber>,
     /// The state of the server's clock: `synchronised`, `free`, `unknown`.
     pub clock: String,
-    /// The server's time when it said so, ns UTC.
+    /// Server's time of this answer, ns UTC.
     pub now: Time,
 }
 
@@ -194,73 +178,86 @@ impl Default for Facts {
     }
 }
 
-/// A reader of a stream, as its server sees it.
+/// Reader of a stream in its server's view.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Subscriber {
-    /// The reading process, in lower case.
+    /// Name of the reading process, in lower case.
     pub source: String,
     /// `live`, `catching up`, `lagging` or `gone`.
     pub state: String,
-    /// Samples of the stream it has not acknowledged.
+    /// Number of samples of the stream that it has not acknowledged.
     pub behind: u64,
-    /// The first of them; none where the server is of an earlier release.
+    /// First of these samples; `None` from a server of an earlier release.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub at: Option<u64>,
-    /// Samples it can no longer get.
+    /// Number of samples that it can no longer get.
     pub lost: u64,
 }
 
-/// The attributes that match, of all servers.
+/// Returns the matching attributes of all servers.
 pub fn list(
     participant: &Participant,
     pattern: Option<&AttributePattern>,
     timeout: Duration,
-) -> Result<Vec<Answer<Described>>, AskFailed> {
+) -> Result<Vec<Answer<Described>>, CallError> {
     let question = Question { pattern: pattern.cloned(), set: None };
     described(participant, topics::LIST, &question, timeout)
 }
 
-/// Criteria and periods of the attributes that match, after setting them if there is something to set.
+/// Returns the criteria and periods of the matching attributes, after any change of them.
 pub fn configure(
     participant: &Participant,
     pattern: &AttributePattern,
     set: Option<Change>,
     timeout: Duration,
-) -> Result<Vec<Answer<Described>>, AskFailed> {
+) -> Result<Vec<Answer<Described>>, CallError> {
     described(participant, topics::CONF, &Question { pattern: Some(pattern.clone()), set }, timeout)
 }
 
-/// What servers know about why events come or do not.
-pub fn doctor(participant: &Participant, pattern: &AttributePattern, timeout: Duration) -> Result<Vec<Answer<Facts>>, AskFailed> {
+/// Returns the facts of all servers about the matching attributes.
+pub fn doctor(participant: &Participant, pattern: &AttributePattern, timeout: Duration) -> Result<Vec<Answer<Facts>>, CallError> {
     described(participant, topics::DOCTOR, &Question { pattern: Some(pattern.clone()), set: None }, timeout)
 }
 
-/// The current values of these attributes: name, life of the server, event.
+/// Returns the current values of these attributes: name, incarnation of the server, event. Fails if servers refuse and none
+/// answers with a value.
 pub fn get(
     participant: &Participant,
     names: &[AttributeName],
     timeout: Duration,
-) -> Result<Vec<(AttributeName, Incarnation, OwnedEvent)>, AskFailed> {
-    let question = serde_json::to_vec(&Get { names: names.to_vec() }).map_err(AskFailed::Question)?;
-    let mut found = Vec::new();
-    for part in participant.ask(&TopicName::new(topics::GET)?, Bytes::from(question), timeout)? {
-        let part = match part {
-            Ok(part) => part,
-            Err(AskError::Unanswered(_)) => break,
-            Err(error) => return Err(error.into()),
-        };
-        found.extend(got(&part));
+) -> Result<Vec<(AttributeName, Incarnation, OwnedEvent)>, CallError> {
+    let (mut found, mut first_refusal) = (Vec::new(), None);
+    for part in answered(participant, topics::GET, &Get { names: names.to_vec() }, timeout)? {
+        let AnswerPart { from, content } = part?;
+        match content {
+            Ok(content) => found.extend(got(&content).map(|(name, event)| (name, from, event))),
+            // The values of the other servers are still worth having.
+            Err(refused) => first_refusal = first_refusal.or_else(|| Some(named(participant, from, refused))),
+        }
     }
-    Ok(found)
+    match first_refusal {
+        Some(refused) if found.is_empty() => Err(refused),
+        _ => Ok(found),
+    }
 }
 
-fn got(part: &[u8]) -> Option<(AttributeName, Incarnation, OwnedEvent)> {
-    let (incarnation, rest) = part.split_first_chunk::<16>()?;
-    let (length, rest) = rest.split_first_chunk::<2>()?;
+/// Returns the parts of all answers until the last one. Servers without a match send none.
+fn answered(
+    participant: &Participant,
+    service: &str,
+    question: &impl Serialize,
+    timeout: Duration,
+) -> Result<impl Iterator<Item = Result<AnswerPart, CallError>>, CallError> {
+    let parts = call_json(participant, service, question, timeout)?;
+    Ok(parts.take_while(|part| !matches!(part, Err(CallError::Unanswered(_)))))
+}
+
+fn got(part: &[u8]) -> Option<(AttributeName, OwnedEvent)> {
+    let (length, rest) = part.split_first_chunk::<2>()?;
     let (name, event) = rest.split_at_checked(usize::from(u16::from_le_bytes(*length)))?;
     let name = AttributeName::new(std::str::from_utf8(name).ok()?).ok()?;
-    Some((name, Incarnation::from_bytes(*incarnation), EventView::parse(event).ok()?.to_event()))
+    Some((name, EventView::parse(event).ok()?.to_event()))
 }
 
 fn described<T: DeserializeOwned>(
@@ -268,25 +265,23 @@ fn described<T: DeserializeOwned>(
     service: &str,
     question: &Question,
     timeout: Duration,
-) -> Result<Vec<Answer<T>>, AskFailed> {
-    let question = serde_json::to_vec(question).map_err(AskFailed::Question)?;
+) -> Result<Vec<Answer<T>>, CallError> {
     let mut servers: BTreeMap<Incarnation, Answer<T>> = BTreeMap::new();
-    for part in participant.ask(&TopicName::new(service)?, Bytes::from(question), timeout)? {
-        let part = match part {
-            Ok(part) => part,
-            // Servers without a match do not answer.
-            Err(AskError::Unanswered(_)) => break,
-            Err(error) => return Err(error.into()),
-        };
-        let Some((incarnation, json)) = part.split_first_chunk::<16>() else { continue };
-        let Ok(part) = serde_json::from_slice::<Part<T>>(json) else { continue };
-        if let Some(error) = part.error {
-            return Err(AskFailed::Refused(format!("{}: {error}", part.source)));
-        }
-        let incarnation = Incarnation::from_bytes(*incarnation);
+    for part in answered(participant, service, question, timeout)? {
+        let AnswerPart { from: incarnation, content } = part?;
+        let content = content.map_err(|refused| named(participant, incarnation, refused))?;
+        let Ok(part) = serde_json::from_slice::<Part<T>>(&content) else { continue };
         let answer =
             servers.entry(incarnation).or_insert_with(|| Answer { source: part.source, incarnation, attributes: Vec::new() });
         answer.attributes.extend(part.attributes);
     }
     Ok(servers.into_values().collect())
+}
+
+/// Names the server in its refusal.
+fn named(participant: &Participant, incarnation: Incarnation, refused: CallError) -> CallError {
+    let CallError::Refused { service, why } = refused else { return refused };
+    let source = participant.sources().into_iter().find(|source| source.incarnation == incarnation);
+    let source = source.map_or_else(|| incarnation.to_string(), |source| source.source.to_string());
+    CallError::Refused { service, why: format!("{source}: {why}") }
 }

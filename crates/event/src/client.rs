@@ -1,130 +1,129 @@
 //! The subscribing side.
 //!
 //! ```text
-//! subscribe -> commands -> the book (reads event-names: who has what) -> orders -> feeds (read streams) -> sinks
+//! subscribe -> commands -> directory (reads event-names: the owners) -> commands -> stream workers (read streams) -> sinks
 //! ```
-//! Subscribing puts a wish into a queue and returns. The book's worker finds who has the attributes now and later, and has a
-//! feed for each server bind them; feeds ask for current values, which come through the stream, at their place among the updates.
-//! Events are handed over on the feed's worker with no lock held that a subscription, another feed or a server needs, so a
-//! callback may subscribe, unsubscribe and push. One that takes long delays events of the same server to this process only (and
-//! those of a server that takes over from it), and the writers' caches keep what waits.
+//! A call to subscribe puts a command into a queue and returns. The directory's worker finds the present and later
+//! owners of the attributes, and sends each stream worker the bindings of its server. Stream workers request current
+//! values, which arrive through the stream, at their place among the updates.
 //!
-//! A thread a server, and not one for all, because the bus's readers wait each for their own; beyond
-//! [`ClientSettings::max_feeds`] all further servers share two.
+//! A stream worker delivers events without a lock that a subscription, another worker or a server needs. So a callback
+//! may subscribe, unsubscribe and push. A slow callback delays only this process's events of the same server, and of a
+//! server that takes over from it. The writers' caches keep the events that wait.
+//!
+//! There is one thread for each server, because each reader of the bus waits for its own samples. Beyond
+//! [`ClientSettings::max_stream_workers`] all further servers share two threads.
 
 use std::{
     sync::{
-        Arc, Mutex, OnceLock,
+        Arc,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     thread::JoinHandle,
     time::Duration,
 };
 
-use tampu_bus::{
-    Alarm, BusError, Event as BusEvent, History, Participant, Reader, ReaderQos, SourceInfo, SourceState, clock::Clock,
-};
+use parking_lot::Mutex;
+use tampu_bus::{BusError, Event as BusEvent, History, Participant, Reader, ReaderQos, SourceInfo, SourceState, clock::Clock};
 use tampu_types::{
     PartitionFilter, TopicFilter,
     event::{AttributeName, Declaration, Reason},
 };
+use tampu_workers::WorkerThread;
 
 use self::{
-    book::Book,
-    feed::{Feed, FeedKey},
+    commands::{Command, SubscriptionCommands},
+    directory::Directory,
     sink::{Latest, Queue, Sink},
-    subscription::Sub,
+    stream_command::StreamKey,
+    stream_worker::StreamWorker,
+    subscriber::SubscriptionState,
 };
 pub use self::{
-    book::Known,
+    directory::AttributeOwner,
     event::{AttributeInfo, Event, Update},
     filter::Filter,
-    subscription::{EventStream, LatestValues, Subscription, SubscriptionStats, Wish},
+    options::SubscribeOptions,
+    subscription::{EventStream, LatestValues, Subscription, SubscriptionStats},
 };
-use crate::{
-    ask,
-    server::{Workers, lock},
-    topics,
-};
+use crate::{ask, server::Workers, topics};
 
 mod binding;
-mod book;
+mod by_incarnation;
+mod commands;
+mod directory;
 mod early;
 mod event;
-mod feed;
 mod filter;
-mod lives;
+mod options;
 mod route;
 mod sink;
+mod stream_command;
+mod stream_worker;
+mod subscriber;
 mod subscription;
 
-/// How a client works.
+/// Settings of a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientSettings {
-    /// Who works.
+    /// Threads for the client's work.
     pub workers: Workers,
-    /// The most readers, each with a worker; attributes beyond share two that read everybody's streams.
-    pub max_feeds: usize,
+    /// Most readers, each with a worker. Further servers share two readers of all streams.
+    pub max_stream_workers: usize,
 }
 
 impl Default for ClientSettings {
     fn default() -> ClientSettings {
-        ClientSettings { workers: Workers::Own, max_feeds: 64 }
+        ClientSettings { workers: Workers::Own, max_stream_workers: 64 }
     }
 }
 
-enum Command {
-    Subscribe(Arc<Sub>),
-    Unsubscribe(Arc<Sub>),
-}
-
-struct Shared {
+struct ClientState {
     participant: Participant,
     clock: Arc<dyn Clock>,
     settings: ClientSettings,
-    commands: Mutex<Vec<Command>>,
-    /// Wakes the book's worker.
-    alarm: OnceLock<Alarm>,
-    book: Mutex<Book>,
+    commands: Arc<SubscriptionCommands>,
+    directory: Mutex<Directory>,
     next_id: AtomicU64,
     stop: AtomicBool,
-    /// Declarations that could not be read.
+    /// Number of declarations that could not be read.
     refused: AtomicU64,
     workers: Mutex<Vec<JoinHandle<()>>>,
-    /// With [`Workers::Caller`]: the feeds the caller turns.
-    turned: Mutex<Vec<(FeedKey, Arc<Mutex<Feed>>)>>,
+    /// Stream workers that [`Client::turn`] runs, with [`Workers::Caller`].
+    turned: Mutex<Vec<(StreamKey, Arc<Mutex<StreamWorker>>)>>,
     running: AtomicUsize,
 }
 
-/// A process's subscriptions. They end when it is dropped.
+/// Subscriptions of a process. They end when the client is dropped.
 pub struct Client {
-    shared: Arc<Shared>,
-    /// With [`Workers::Caller`]: what the caller turns.
-    names: Option<Mutex<Names>>,
+    shared: Arc<ClientState>,
+    /// Reader that [`Client::turn`] runs, with [`Workers::Caller`].
+    declarations: Option<Mutex<DeclarationReader>>,
 }
 
-/// The reader of declarations.
-struct Names {
-    shared: Arc<Shared>,
+/// Reader of declarations, with its state.
+struct DeclarationReader {
+    shared: Arc<ClientState>,
     reader: Reader,
 }
 
-/// How long workers sleep when nothing happens.
+/// Longest sleep of a worker without an event.
 const IDLE: Duration = Duration::from_millis(250);
-/// How many declarations are taken before commands are looked at.
+/// Pause before a worker starts again after a panic.
+const RESTART_PAUSE: Duration = Duration::from_millis(100);
+/// Most declarations read in one turn before commands are handled.
 const AT_ONCE: usize = 4096;
 
 impl Client {
-    /// Begins to listen to what servers declare.
+    /// Starts to read the declarations of all servers.
     pub fn start(participant: Participant, settings: ClientSettings) -> Result<Client, BusError> {
         let qos = ReaderQos { history: History::All, ..ReaderQos::default() };
         let reader = participant.reader(&TopicFilter::new(topics::NAMES)?, &PartitionFilter::All, qos)?;
         let own_workers = settings.workers == Workers::Own;
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(ClientState {
             clock: participant.clock(),
-            commands: Mutex::default(),
-            alarm: OnceLock::new(),
-            book: Mutex::new(Book::new(settings.max_feeds)),
+            commands: Arc::new(SubscriptionCommands::new(reader.alarm())),
+            directory: Mutex::new(Directory::new(settings.max_stream_workers)),
             next_id: AtomicU64::new(1),
             stop: AtomicBool::new(false),
             refused: AtomicU64::new(0),
@@ -134,25 +133,23 @@ impl Client {
             participant,
             settings,
         });
-        // Set once, here.
-        let _ = shared.alarm.set(reader.alarm());
-        let mut names = Names { shared: shared.clone(), reader };
+        let mut declarations = DeclarationReader { shared: shared.clone(), reader };
         if !own_workers {
-            return Ok(Client { shared, names: Some(Mutex::new(names)) });
+            return Ok(Client { shared, declarations: Some(Mutex::new(declarations)) });
         }
-        shared.work("event names", move || {
-            while !names.shared.stop.load(Ordering::Acquire) {
-                names.turn(IDLE);
+        shared.work("event directory", move || {
+            while !declarations.shared.stop.load(Ordering::Acquire) {
+                declarations.turn(IDLE);
             }
         });
-        Ok(Client { shared, names: None })
+        Ok(Client { shared, declarations: None })
     }
 
-    fn subscribed(&self, wish: Wish, sink: Sink) -> Subscription {
+    fn subscribed(&self, options: SubscribeOptions, sink: Sink) -> Subscription {
         let shared = &self.shared;
-        let sub = Arc::new(Sub {
+        let sub = Arc::new(SubscriptionState {
             id: shared.next_id.fetch_add(1, Ordering::Relaxed),
-            wish,
+            options,
             sink,
             active: AtomicBool::new(true),
             created: shared.clock.utc().0,
@@ -162,53 +159,53 @@ impl Client {
             panicked: AtomicU64::new(0),
             bound: AtomicUsize::new(0),
         });
-        shared.command(Command::Subscribe(sub.clone()));
-        Subscription { sub, shared: Arc::downgrade(shared) }
+        shared.commands.send(Command::Subscribe(sub.clone()));
+        Subscription { sub, commands: Arc::downgrade(&shared.commands) }
     }
 
-    /// Has events handed to a callback, on the worker that received them.
-    pub fn subscribe(&self, wish: Wish, call: impl FnMut(&Event<'_>) + Send + 'static) -> Subscription {
-        self.subscribed(wish, Sink::Call(Mutex::new(Box::new(call))))
+    /// Subscribes with a callback, which runs on the worker that received the event.
+    pub fn subscribe(&self, options: SubscribeOptions, call: impl FnMut(&Event<'_>) + Send + 'static) -> Subscription {
+        self.subscribed(options, Sink::Call(Mutex::new(Box::new(call))))
     }
 
-    /// Has events wait to be pulled, at most `bound` of them.
-    pub fn stream(&self, wish: Wish, bound: usize) -> EventStream {
-        EventStream { subscription: self.subscribed(wish, Sink::Queue(Queue::bounded(bound))) }
+    /// Subscribes with a queue of at most `bound` events.
+    pub fn stream(&self, options: SubscribeOptions, bound: usize) -> EventStream {
+        EventStream { subscription: self.subscribed(options, Sink::Queue(Queue::bounded(bound))) }
     }
 
-    /// Keeps the latest of each attribute.
-    pub fn latest(&self, wish: Wish) -> LatestValues {
-        LatestValues { subscription: self.subscribed(wish, Sink::Latest(Latest::default())) }
+    /// Subscribes with a table of the latest event of each attribute.
+    pub fn latest(&self, options: SubscribeOptions) -> LatestValues {
+        LatestValues { subscription: self.subscribed(options, Sink::Latest(Latest::default())) }
     }
 
-    /// Who has this attribute, as far as this process has heard; more than one where they are redundant or in conflict.
-    pub fn known(&self, name: &AttributeName) -> Vec<Known> {
-        lock(&self.shared.book).known(name)
+    /// Returns the processes known to own this attribute; more than one if they are redundant or in conflict.
+    pub fn owners(&self, name: &AttributeName) -> Vec<AttributeOwner> {
+        self.shared.directory.lock().owners(name)
     }
 
-    /// Every attribute somebody has, as far as this process has heard.
+    /// Returns every attribute that this process knows.
     pub fn attributes(&self) -> Vec<Arc<AttributeInfo>> {
-        lock(&self.shared.book).attributes()
+        self.shared.directory.lock().attributes()
     }
 
-    /// Declarations that could not be read: of a later release, or hostile.
+    /// Returns the number of unreadable declarations, which are malformed or of a later release.
     pub fn refused(&self) -> u64 {
         self.shared.refused.load(Ordering::Relaxed)
     }
 
-    /// The participant it listens by.
+    /// Returns the client's participant.
     pub fn participant(&self) -> &Participant {
         &self.shared.participant
     }
 
-    /// Does what the workers would. For [`Workers::Caller`].
+    /// Does one round of the workers' work. For [`Workers::Caller`].
     pub fn turn(&self) {
-        if let Some(names) = &self.names {
-            lock(names).turn(Duration::ZERO);
+        if let Some(declarations) = &self.declarations {
+            declarations.lock().turn(Duration::ZERO);
         }
-        let feeds: Vec<_> = lock(&self.shared.turned).iter().map(|(_, feed)| feed.clone()).collect();
-        for feed in feeds {
-            lock(&feed).turn(Duration::ZERO);
+        let workers: Vec<_> = self.shared.turned.lock().iter().map(|(_, worker)| worker.clone()).collect();
+        for worker in workers {
+            worker.lock().turn(Duration::ZERO);
         }
     }
 }
@@ -216,13 +213,11 @@ impl Client {
 impl Drop for Client {
     fn drop(&mut self) {
         self.shared.stop.store(true, Ordering::Release);
-        if let Some(alarm) = self.shared.alarm.get() {
-            alarm.ring();
-        }
-        lock(&self.shared.book).feeds.values().for_each(|inlet| inlet.ring());
-        lock(&self.shared.turned).clear();
+        self.shared.commands.wake();
+        self.shared.directory.lock().workers.values().for_each(|commands| commands.notify());
+        self.shared.turned.lock().clear();
         let this = std::thread::current().id();
-        let workers = std::mem::take(&mut *lock(&self.shared.workers));
+        let workers = std::mem::take(&mut *self.shared.workers.lock());
         // A callback may drop the client. Then its own worker and those that wait to call it end by themselves.
         if workers.iter().all(|worker| worker.thread().id() != this) {
             for worker in workers {
@@ -232,107 +227,99 @@ impl Drop for Client {
     }
 }
 
-impl Shared {
-    fn work(&self, name: &str, work: impl FnOnce() + Send + 'static) {
-        let begun = std::thread::Builder::new().name(name.to_owned()).stack_size(512 << 10).spawn(work);
-        let mut workers = lock(&self.workers);
+impl ClientState {
+    fn work(&self, name: &str, work: impl FnMut() + Send + 'static) {
+        let begun = WorkerThread::named(name).stack_size(512 << 10).spawn_restarting(RESTART_PAUSE, work);
+        let mut workers = self.workers.lock();
         workers.retain(|worker| !worker.is_finished());
         workers.extend(begun);
     }
 
-    fn command(&self, command: Command) {
-        let mut commands = lock(&self.commands);
-        let first = commands.is_empty();
-        commands.push(command);
-        drop(commands);
-        if first && let Some(alarm) = self.alarm.get() {
-            alarm.ring();
-        }
-    }
-
-    /// Opens the feeds that are wanted; outside the book's lock, as the engine may take a moment.
-    fn open_feeds(self: &Arc<Shared>) {
-        let wanted: Vec<_> = {
-            let mut book = lock(&self.book);
-            let wanted = std::mem::take(&mut book.wanted);
-            wanted.into_iter().filter_map(|key| Some((book.feeds.get(&key)?.clone(), key))).collect()
+    /// Opens the stream workers that are needed. It does so outside the directory's lock, as the engine may take a
+    /// moment.
+    fn open_workers(self: &Arc<ClientState>) {
+        let to_open: Vec<_> = {
+            let mut directory = self.directory.lock();
+            let to_open = std::mem::take(&mut directory.to_open);
+            to_open.into_iter().filter_map(|key| Some((directory.workers.get(&key)?.clone(), key))).collect()
         };
-        for (inlet, key) in wanted {
+        for (commands, key) in to_open {
             let number = self.running.fetch_add(1, Ordering::Relaxed) as u64;
-            // Differs between feeds and processes, which is all it has to.
+            // The token differs between workers and processes, which is all that is needed.
             let token = self.participant.incarnation().start.rotate_left(17) ^ u64::from(std::process::id()) ^ number << 40;
-            let Ok(feed) = Feed::open(&self.participant, &key, inlet, token) else {
-                // The engine refuses for now; its orders stay.
-                lock(&self.book).wanted.push(key);
+            let Ok(worker) = StreamWorker::open(&self.participant, &key, commands, token) else {
+                // The engine rejected the reader; the commands stay and the next round tries again.
+                self.directory.lock().to_open.push(key);
                 continue;
             };
             if self.settings.workers == Workers::Caller {
-                lock(&self.turned).push((key, Arc::new(Mutex::new(feed))));
+                self.turned.lock().push((key, Arc::new(Mutex::new(worker))));
             } else {
                 let shared = self.clone();
-                self.work("event feed", move || shared.run(feed, &key));
+                let mut worker = worker;
+                self.work("event stream", move || shared.run(&mut worker, &key));
             }
         }
     }
 
-    fn run(&self, mut feed: Feed, key: &FeedKey) {
+    fn run(&self, worker: &mut StreamWorker, key: &StreamKey) {
         let mut idle = 0;
         while !self.stop.load(Ordering::Acquire) {
-            let came = feed.turn(IDLE);
-            idle = if came || !feed.is_idle() { 0 } else { idle + 1 };
-            // Kept for a while, because who unsubscribes often subscribes again.
-            if idle > 40 && lock(&self.book).close(key) {
+            let came = worker.turn(IDLE);
+            idle = if came || !worker.is_idle() { 0 } else { idle + 1 };
+            // An idle worker stays for a while, because an unsubscription is often followed by a new subscription.
+            if idle > 40 && self.directory.lock().close_worker(key) {
                 return;
             }
         }
     }
 }
 
-impl Names {
+impl DeclarationReader {
     fn turn(&mut self, timeout: Duration) {
-        let Names { shared, reader } = self;
-        let commands = std::mem::take(&mut *lock(&shared.commands));
+        let DeclarationReader { shared, reader } = self;
+        let commands = shared.commands.take();
         let mut wait = if commands.is_empty() { timeout } else { Duration::ZERO };
         {
-            let mut book = lock(&shared.book);
+            let mut directory = shared.directory.lock();
             for command in commands {
                 match command {
-                    Command::Subscribe(sub) => book.subscribe(&sub),
-                    Command::Unsubscribe(sub) => book.unsubscribe(&sub),
+                    Command::Subscribe(sub) => directory.subscribe(&sub),
+                    Command::Unsubscribe(sub) => directory.unsubscribe(&sub),
                 }
             }
-            book.ring();
+            directory.notify_workers();
         }
-        shared.open_feeds();
+        shared.open_workers();
         for _ in 0..AT_ONCE {
             let Some(event) = reader.next(wait) else { break };
             wait = Duration::ZERO;
-            let mut book = lock(&shared.book);
+            let mut directory = shared.directory.lock();
             match event {
                 BusEvent::Sample(sample) => {
                     let stream = sample.stream;
                     let source = SourceInfo { source: stream.source.clone(), incarnation: stream.incarnation };
                     match sample.payload.with(Declaration::parse) {
-                        Ok(Ok(declaration)) => book.declared(&source, declaration, sample.sent),
+                        Ok(Ok(declaration)) => directory.declared(&source, declaration, sample.sent),
                         _ => {
                             shared.refused.fetch_add(1, Ordering::Relaxed);
                         }
                     }
                 }
                 BusEvent::Source(change) => match change.state {
-                    SourceState::Died => book.gone(change.incarnation, Reason::SourceDied),
-                    SourceState::Left => book.gone(change.incarnation, Reason::SourceLeft),
-                    SourceState::Silent => book.silent(change.incarnation, true),
-                    SourceState::Returned => book.silent(change.incarnation, false),
+                    SourceState::Died => directory.ended(change.incarnation, Reason::SourceDied),
+                    SourceState::Left => directory.ended(change.incarnation, Reason::SourceLeft),
+                    SourceState::Silent => directory.silent(change.incarnation, true),
+                    SourceState::Returned => directory.silent(change.incarnation, false),
                     _ => {}
                 },
                 BusEvent::Gap(gap) => ask::for_names(&shared.participant, gap.stream.incarnation),
             }
         }
-        lock(&shared.book).ring();
-        shared.open_feeds();
-        // Orders for feeds that were opened just now were given before they had an alarm.
-        let book = lock(&shared.book);
-        book.feeds.values().filter(|inlet| inlet.is_new()).for_each(|inlet| inlet.ring());
+        shared.directory.lock().notify_workers();
+        shared.open_workers();
+        // Commands for a worker that was just opened came before it had an alarm.
+        let directory = shared.directory.lock();
+        directory.workers.values().filter(|commands| commands.needs_notify()).for_each(|commands| commands.notify());
     }
 }

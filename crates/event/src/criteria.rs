@@ -1,8 +1,9 @@
-//! Whether a reading is told, and as what: `spec/events.md` has the rules and where they differ from Tango's.
+//! Criteria that choose the kinds of event for a reading. `spec/events.md` has the rules and their differences from
+//! Tango's.
 //!
-//! A [`Detector`] is a value: it is given readings with their times and says the kinds. It remembers, for each kind, the
-//! reading sent last; kinds that were sent together share the memory of it. The thresholds are given with every reading, so
-//! that they can be changed while it runs.
+//! A [`Detector`] is a value: it gets readings with their times and returns kinds. It remembers the reading sent last
+//! for each kind; kinds sent together share one copy. The thresholds come with every reading, so a program can change
+//! them at any time.
 
 use std::sync::Arc;
 
@@ -12,37 +13,37 @@ pub mod compare;
 
 use compare::differ;
 
-/// Below this period the tolerance is a share of it, from here on a fixed time, ns.
+/// Period in ns below which the tolerance is a share of the period. From here on it is a fixed time.
 const LONG_PERIOD: u64 = 5_000_000_000;
-/// The tolerance of long periods, ns.
+/// Tolerance of long periods, in ns.
 const TOLERANCE: u64 = 100_000_000;
 
-/// What was read of an attribute.
+/// One reading of an attribute.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Reading<'a> {
-    /// The value; none with errors, or where the quality is invalid.
+    /// Value of the reading; `None` with errors, or if the quality is invalid.
     pub value: Option<Value<'a>>,
-    /// What was written last.
+    /// Last written value, for writable attributes.
     pub set_point: Option<Data<'a>>,
-    /// How good it is.
+    /// Quality of the value.
     pub quality: Quality,
-    /// Why there is none.
+    /// Errors of a failed reading, innermost first; empty if it succeeded.
     pub errors: &'a [Failure],
 }
 
 impl<'a> Reading<'a> {
-    /// A good one.
+    /// Makes a good reading of this value.
     pub fn of(value: Value<'a>) -> Reading<'a> {
         Reading { value: Some(value), set_point: None, quality: Quality::Valid, errors: &[] }
     }
 
-    /// One that failed.
+    /// Makes a failed reading.
     pub fn failed(errors: &'a [Failure]) -> Reading<'a> {
         Reading { value: None, set_point: None, quality: Quality::Invalid, errors }
     }
 }
 
-/// A reading that was sent.
+/// Reading that was sent.
 #[derive(Debug, Clone, PartialEq)]
 struct Sent {
     value: Option<Values>,
@@ -63,7 +64,7 @@ impl Sent {
         }
     }
 
-    /// Becomes another reading, in the memory it has.
+    /// Takes over another reading, and reuses the memory.
     fn assign(&mut self, reading: &Reading<'_>) {
         fn refill(into: &mut Option<Values>, from: Option<Data<'_>>) {
             match (into.as_mut(), from) {
@@ -81,28 +82,28 @@ impl Sent {
     }
 }
 
-/// Decides for one attribute.
+/// Detector of events for one attribute.
 #[derive(Debug, Default)]
 pub struct Detector {
     change: Option<Arc<Sent>>,
     archive: Option<Arc<Sent>>,
-    /// When the last archive event was sent, monotonic ns.
+    /// Time of the last archive event, monotonic ns.
     archived_at: Option<u64>,
-    /// When the last periodic one was.
+    /// Time of the last periodic event, monotonic ns.
     periodic_at: Option<u64>,
     /// Quality and errors of the last alarm event.
     alarm: Option<(Quality, Vec<Failure>)>,
 }
 
 impl Detector {
-    /// The kinds as which this reading is to be sent, at this time (monotonic ns). They count as sent.
+    /// Returns the kinds of event for this reading, at this time (monotonic ns), and counts them as sent.
     pub fn judge(&mut self, criteria: &Criteria, reading: &Reading<'_>, now: u64) -> Kinds {
         let kinds = self.due(criteria, reading, now);
         self.sent(kinds, reading, now);
         kinds
     }
 
-    /// The same, where sending may fail: it counts when [`Detector::sent`] says so.
+    /// Returns the kinds that are due, without counting them. After a successful send, call [`Detector::sent`].
     pub fn due(&self, criteria: &Criteria, reading: &Reading<'_>, now: u64) -> Kinds {
         let mut kinds = Kinds::NONE;
         if beyond(self.change.as_deref(), reading, &criteria.change) {
@@ -122,7 +123,7 @@ impl Detector {
         kinds
     }
 
-    /// A reading was sent as these kinds, whoever decided it: later ones are compared with it.
+    /// Remembers a reading that was sent as these kinds, by any decision. Later readings are compared with it.
     pub fn sent(&mut self, kinds: Kinds, reading: &Reading<'_>, now: u64) {
         match (kinds.intersects(Kinds::CHANGE), kinds.intersects(Kinds::ARCHIVE)) {
             (true, true) => {
@@ -155,7 +156,7 @@ impl Detector {
     }
 }
 
-/// How long ago the last event must be, ns.
+/// Returns the minimum age of the last event before the next one is due, ns.
 fn patience(period_ms: u64) -> u64 {
     let period = period_ms.saturating_mul(1_000_000);
     if period < LONG_PERIOD { period / 50 * 49 } else { period - TOLERANCE }
@@ -168,7 +169,7 @@ fn remember(into: &mut Option<Arc<Sent>>, reading: &Reading<'_>) {
     }
 }
 
-/// Whether a reading is far enough from the last one sent.
+/// Returns whether a reading differs enough from the one sent last.
 fn beyond(last: Option<&Sent>, now: &Reading<'_>, thresholds: &Thresholds) -> bool {
     let Some(last) = last else { return true };
     if !now.errors.is_empty() {

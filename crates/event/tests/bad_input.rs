@@ -1,5 +1,4 @@
-//! What servers and subscribers make of values that are none of the attribute's, of numbers at their ends, of nothing at all, and of
-//! odd names: a refusal that names it, or the value as it was given, and never something else.
+//! Values that do not fit the attribute, numbers at the ends of their range, empty values and odd names. Servers and subscribers reject them by name, or deliver them as they were given, and never deliver anything else.
 
 use std::time::Duration;
 
@@ -135,7 +134,7 @@ fn numbers_at_their_ends_are_told_bit_for_bit_and_criteria_know_them() {
     let series: [[f64; 2]; 9] = [
         [0.0, 1.0],
         [f64::NAN, 1.0],
-        // Nothing new: NaN after NaN.
+        // No change: NaN after NaN.
         [f64::NAN, 1.0],
         [f64::INFINITY, 1.0],
         [f64::NEG_INFINITY, 1.0],
@@ -193,7 +192,7 @@ fn names_that_are_none_are_refused_and_odd_ones_are_names() {
     let odd: Vec<&str> = odd.into_iter().filter(|name| name.parse::<AttributeName>().is_ok()).collect();
     assert!(odd.len() >= 4);
     let log = Log::default();
-    // Of a name that nobody has nothing comes, and that is no error.
+    // A name without an attribute delivers nothing, and that is not an error.
     let unknown = client.client.subscribe(wish(&["no/such/one/here"]), log.call());
     let _all: Vec<_> = odd.iter().map(|name| client.client.subscribe(wish(&[name]).kinds(Kinds::USER), log.call())).collect();
     let attributes: Vec<_> =

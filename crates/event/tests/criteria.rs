@@ -22,7 +22,7 @@ enum Number {
 /// An end of a threshold, in 1024ths: `change <= low or change >= high`.
 type Ends = (i128, i128);
 
-/// What is read once.
+/// One reading of a series.
 #[derive(Debug, Clone)]
 struct Step {
     /// The value, how it is arranged, and the same in the statement's terms.
@@ -165,7 +165,7 @@ fn observed(series: &[Step], criteria: &Criteria) -> Vec<Kinds> {
     series.iter().map(judge).collect()
 }
 
-/// Which type the series has.
+/// Type of a series.
 #[derive(Debug, Clone, Copy)]
 enum Type {
     Double,
@@ -189,7 +189,7 @@ impl Type {
 fn numbers(kind: Type) -> BoxedStrategy<(Values, Vec<Number>)> {
     let scaled = |whole: i128| Number::Finite(whole * 1024);
     let count = 0..4usize;
-    // Small steps about a few bases, so that thresholds are met and missed by a little.
+    // Small steps around a few bases, so that values are just above or just below the thresholds.
     let float = prop_oneof![
         12 => (select(vec![0i64, 1024, -1024, 102_400, -51_200]), -3000i64..3000).prop_map(|(base, step)| Number::Finite((base + step).into())),
         1 => Just(Number::Nan),
@@ -252,7 +252,7 @@ prop_compose! {
         let readable = errors.is_empty() && quality != Quality::Invalid;
         let count = values.as_data().len() as u32;
         let shape = if image && count == 2 { Shape::image(1, 2) } else { Shape::spectrum(count) };
-        // Booleans and the like have no set point here: their rule is the value's.
+        // Booleans and other types without numbers have no set point here: the value's rule applies.
         let set_point = set_point.filter(|_| readable && kind.numeric());
         Step { values, shape, numbers, set_point, quality, errors, pause }
     }
@@ -262,7 +262,7 @@ fn series() -> impl Strategy<Value = (Type, Vec<Step>)> {
     let kinds =
         [Type::Double, Type::Float, Type::Long, Type::UChar, Type::Long64, Type::ULong64, Type::Text, Type::State, Type::Boolean];
     select(kinds.to_vec()).prop_flat_map(|kind| {
-        // Long runs that differ little, cut by what is different.
+        // Long runs of small differences, interrupted by other changes.
         (Just(kind), vec(steps(kind), 1..30))
     })
 }

@@ -12,7 +12,7 @@ fn be_a_part() {
     part::be_a_part();
 }
 
-/// Whether all this was said in this order. Who waits long for a processor may be told hung, and back, once more.
+/// Returns whether all notices came in this order. A process that waits long for a processor may be reported as hung, and back, once more.
 fn in_order(word: &[String], expected: &[&str]) -> bool {
     let mut expected = expected.iter().peekable();
     for word in word {
@@ -34,7 +34,7 @@ fn a_source_that_is_killed_twenty_times_loses_nothing_without_a_word() {
     let killed = killed::kill(20, seed, program());
     println!("{killed}");
     assert!(killed.totals.is_whole(), "seed {seed}: {killed}");
-    // Each life that was found was told as a return, and its end as a death; the first is no return, and the last leaves in order.
+    // Each observed life was reported as a return, and its end as a death. The first is no return, and the last leaves in order.
     assert_eq!(killed.deaths, killed.returns, "seed {seed}: {killed}");
     assert!(killed.deaths as u64 >= killed.kills - killed.early, "seed {seed}: {killed}");
     assert_eq!(killed.missed_at_start, 0, "what a new life publishes first is given: seed {seed}: {killed}");
@@ -51,7 +51,7 @@ fn a_source_that_hangs_is_told_and_so_is_its_return_with_a_value() {
 
 #[test]
 fn a_stopped_subscriber_costs_the_others_nothing_and_is_told_what_it_missed() {
-    // A rate at which nobody falls behind the cache by being slow alone.
+    // At this rate no subscriber falls behind the cache merely by being slow.
     let behind = stopped::subscriber(program(), 1000, Duration::from_millis(2500));
     println!("{behind}");
     assert!(behind.others.iter().all(|totals| totals.is_whole() && totals.told == 0), "{behind}");
@@ -63,7 +63,7 @@ fn a_stopped_subscriber_costs_the_others_nothing_and_is_told_what_it_missed() {
 fn a_subscriber_that_sleeps_is_told_what_it_missed_and_the_others_go_on() {
     let behind = stopped::sleeper(program(), Duration::from_millis(1500), 2000);
     println!("{behind}");
-    // At full speed on a busy machine they may fall behind as well, and are told then.
+    // At full speed on a busy machine the others may fall behind as well, and get a report.
     assert!(behind.others.iter().all(|totals| totals.is_whole() && totals.told_by_end == 0), "{behind}");
     assert!(behind.behind.is_whole() && behind.behind.told_by_end == 0, "{behind}");
     assert!(behind.meanwhile > behind.had, "{behind}");

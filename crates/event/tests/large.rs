@@ -46,7 +46,7 @@ fn large_values_have_streams_of_their_own_and_lie_in_lent_memory() {
 #[test]
 fn long_values_are_seen_in_place_and_what_was_taken_back_meanwhile_is_told() {
     let scene = Scene::new();
-    // A server that waits for nobody, so that it takes its memory back from who is looking.
+    // This server waits for no reader, so it takes memory back while a reader looks at it.
     let patch = QosPatch { topics: "event-own/**".to_owned(), max_wait_ms: Some(0), pool: Some(1 << 20), ..QosPatch::default() };
     let (server, client) = (scene.publisher_with("a", "camera", vec![patch]), scene.subscriber("a", "panel"));
     let mut config = AttributeConfig::new("lab/camera/1/image".parse().unwrap(), DataType::Long, Format::Spectrum);
@@ -113,7 +113,7 @@ fn an_attribute_s_last_event_that_others_overwrote_is_asked_for() {
     let _subscription = client.client.subscribe(wish(&["a/b/c/quiet"]), log.call());
     scene.pass(100 * MS, &[&server], &[&client]);
     assert_eq!(log.reasons(), [Reason::First]);
-    // Its last event lies in memory that the other's events take before anybody looks.
+    // The next event lies in memory that the other attribute's events reuse before the client reads it.
     push(&quiet, 2);
     (0..200).for_each(|value| {
         push(&busy, value);

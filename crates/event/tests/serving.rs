@@ -1,4 +1,4 @@
-//! What a server does by itself: polls, and values that cannot be sent.
+//! Background work of a server: polls, and values that cannot be sent.
 
 use std::{
     sync::{

@@ -14,7 +14,7 @@ fn two_sources_of_one_name_are_refused_or_redundant() {
     let log = Log::default();
     let _subscription = client.client.subscribe(wish(&["*"]), log.call());
     let first = one.server.declare(scalar("a/b/c/d")).unwrap();
-    // At the same moment, so that nobody knows of the other.
+    // At the same moment, so that neither server knows of the other.
     let second = two.server.declare(scalar("A/B/C/D")).unwrap();
     scene.pass(100 * MS, &[&one, &two], &[&client]);
     assert_eq!(two.server.conflicts(), [(second.name().clone(), "one".to_owned())]);
@@ -25,7 +25,7 @@ fn two_sources_of_one_name_are_refused_or_redundant() {
     scene.pass(100 * MS, &[&one, &two], &[&client]);
     let reasons = log.reasons();
     assert!(reasons.contains(&Reason::Conflict), "{reasons:?}");
-    // When the first is gone the second has it.
+    // After the first is withdrawn, the second owns the name.
     drop(first);
     scene.pass(100 * MS, &[&one, &two], &[&client]);
     second.push(Value::scalar(&2.0)).unwrap();
@@ -57,7 +57,7 @@ fn two_sources_of_one_name_are_refused_or_redundant() {
 #[test]
 fn when_one_of_three_is_gone_the_second_has_the_name_and_the_third_stays_silent() {
     let scene = Scene::new();
-    // In whatever order the third hears of the others.
+    // The result does not depend on the order in which the third learns of the others.
     for names in [["one", "two", "three"], ["un", "deux", "trois"]] {
         let all = names.map(|name| scene.publisher("a", name));
         let order = if names[0] == "one" { [0, 1, 2] } else { [2, 1, 0] };
@@ -94,7 +94,7 @@ fn the_last_word_of_a_source_comes_before_the_first_of_the_one_that_takes_over()
         let _main = one.server.declare_with(scalar("a/b/c/e"), redundant).unwrap();
         let spare = two.server.declare_with(scalar("a/b/c/e"), redundant).unwrap();
         spare.push(Value::scalar(&1.0)).unwrap();
-        // The streams of the second are read by a worker that has its turn before that of the first.
+        // A worker that runs before that of the first reads the streams of the second.
         let _other = client.client.subscribe(wish(&["a/b/c/other"]), |_| {});
         scene.pass(100 * MS, &[&one, &two], &[&client]);
         let (log, latest) = (Log::default(), client.client.latest(wish(&["a/b/c/e"])));
@@ -112,7 +112,7 @@ fn the_last_word_of_a_source_comes_before_the_first_of_the_one_that_takes_over()
         assert_eq!(log.reasons(), [word, Reason::SourceReturned, Reason::Resumed]);
         let now = latest.get(spare.name()).unwrap();
         assert_eq!((now.reason, now.source.source.as_str()), (Reason::Resumed, "two"));
-        // What changes on the way is not missed either.
+        // A change during the takeover is not missed either.
         spare.reconfigure(|config| config.unit = "mbar".into());
         scene.pass(50 * MS, &[&two], &[&client]);
         assert_eq!(log.reasons(), [Reason::ConfigChanged], "once");
@@ -146,7 +146,7 @@ fn a_redundant_source_takes_over_from_one_that_hangs() {
     spare.push(Value::scalar(&2.0)).unwrap();
     scene.pass(100 * MS, &[&two], &[&client]);
     assert_eq!(log.take().iter().map(|update| update.reason).collect::<Vec<_>>(), [Reason::Update]);
-    // The first is back, and all agree on it again.
+    // The first is back, and all agree again on its precedence.
     scene.net.resume(&one.engine);
     scene.pass(1000 * MS, &[&one, &two], &[&client]);
     main.push(Value::scalar(&3.0)).unwrap();

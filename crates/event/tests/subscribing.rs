@@ -1,4 +1,4 @@
-//! What a subscriber is told, on a simulated network whose clock the test moves.
+//! Events as a subscriber gets them, on a simulated network whose clock the test moves.
 
 use std::{cell::Cell, sync::Arc, sync::Mutex};
 
@@ -36,7 +36,7 @@ fn the_current_value_comes_first_then_every_update_once() {
     let updates: Vec<_> = log.told().iter().map(|told| (told.0, told.1)).collect();
     assert_eq!(updates, [3, 4, 5].map(|number| (Reason::Update, number)));
 
-    // Somebody else's first value is nothing new here.
+    // The first value of another subscription is not an event for this one.
     let other = Log::default();
     let _other = client.client.subscribe(wish(&["*/pressure/*", "sr/*"]), other.call());
     scene.pass(50 * MS, &[&server], &[&client]);
@@ -97,7 +97,7 @@ fn what_a_server_sends_of_a_new_attribute_before_it_is_followed_is_told_as_missi
     scene.pass(50 * MS, &[&server], &[&client]);
     log.take();
     without.take();
-    // The client reads the server's stream already; of this attribute it has not heard.
+    // The client already reads the server's stream, but does not know this attribute.
     let late = server.server.declare(scalar("sr/vacuum/2/pressure")).unwrap();
     for number in 1..=5 {
         late.push(Value::scalar(&f64::from(number))).unwrap();
@@ -112,7 +112,7 @@ fn what_a_server_sends_of_a_new_attribute_before_it_is_followed_is_told_as_missi
     assert_eq!((first[0].0, missing(&first) + first.len() as u64), (Reason::First, 5), "{first:?}");
     let updates = rest.iter().filter(|told| told.0 == Reason::Update).count() as u64;
     assert_eq!(missing(&rest) + updates, 5, "{rest:?}");
-    // Who comes later misses nothing.
+    // A later subscription misses nothing.
     scene.pass(MS, &[&server], &[&client]);
     let later = Log::default();
     let _later = client.client.subscribe(wish(&["sr/vacuum/2/pressure"]), later.call());
@@ -138,7 +138,7 @@ fn a_restart_is_told_and_nothing_of_the_new_life_is_missing() {
 
     let second = scene.publisher("a", "vacuum");
     let pressure = second.server.declare(scalar("sr/vacuum/1/pressure")).unwrap();
-    // Before anybody can have noticed.
+    // No client can know the new server yet.
     for number in 1..=100 {
         pressure.push(Value::scalar(&f64::from(number))).unwrap();
     }
@@ -194,7 +194,7 @@ fn losses_on_the_way_are_healed() {
             scene.pass(2 * MS, &[&server], &[&client]);
         }
         scene.net.set_faults(Faults::default());
-        // A question that is lost is put again after 900 ms.
+        // A lost question is repeated after 900 ms.
         scene.pass(5000 * MS, &[&server], &[&client]);
         let updates = log.take();
         for attribute in &all {
@@ -254,7 +254,7 @@ fn what_the_cache_no_longer_has_is_told_exactly() {
                 assert_eq!(update.number, next);
                 next += 1;
             }
-            // The value of an event that is lost as an update.
+            // A repeated value, whose event was lost as an update.
             (Reason::Resumed, Missed::Nothing) => assert_eq!(update.number + 1, next),
             (Reason::SourceHung | Reason::SourceReturned, _) => {}
             other => panic!("{other:?}"),
@@ -286,7 +286,7 @@ fn callbacks_may_subscribe_and_unsubscribe() {
             && let Some(client) = weak.upgrade()
         {
             keep.lock().unwrap().push(client.client.subscribe(wish(&["a/b/c/two"]), innermost.call()));
-            // Ends itself.
+            // The subscription ends itself.
             drop(drop_me.lock().unwrap().take());
         }
     });
@@ -325,7 +325,7 @@ fn queues_are_bounded_and_the_latest_is_the_latest() {
     assert_eq!(changed.iter().map(told).collect::<Vec<_>>(), [(Reason::Update, 30, Some(30.0), Missed::Nothing); 3]);
     assert_eq!(latest.stats().dropped, 3 * 29);
     assert!(latest.changed().is_empty());
-    // Word of the source leaves the value to be seen.
+    // After a report about the source, the last value stays visible.
     scene.net.kill(&server.engine);
     scene.pass(200 * MS, &[], &[&client]);
     let name: AttributeName = "a/b/c/1".parse().unwrap();
@@ -398,7 +398,7 @@ fn errors_are_values_and_wrong_readings_are_refused() {
     assert_eq!(pressure.fail(&errors).unwrap().kinds, Kinds::NONE, "the same again");
     pressure.generic("shutter", Some(Value::scalar(&true))).unwrap();
     pressure.data_ready(4).unwrap();
-    // A kind of a later release.
+    // An event kind of a later release.
     pressure.push_as(Kinds(1 << 20), &Reading::of(Value::scalar(&1.0)), None).unwrap();
     scene.pass(50 * MS, &[&server], &[&client]);
     let updates = log.take();
@@ -412,7 +412,7 @@ fn errors_are_values_and_wrong_readings_are_refused() {
 #[test]
 fn many_servers_share_the_last_feeds() {
     let scene = Scene::new();
-    let client = scene.subscriber_with("c", "panel", ClientSettings { max_feeds: 2, ..ClientSettings::default() });
+    let client = scene.subscriber_with("c", "panel", ClientSettings { max_stream_workers: 2, ..ClientSettings::default() });
     let servers: Vec<_> = (0..6).map(|number| scene.publisher("a", &format!("server/{number}"))).collect();
     let all: Vec<_> = servers
         .iter()

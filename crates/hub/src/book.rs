@@ -1,19 +1,15 @@
-//! The logbook of a hub: its store, its people, and its HTTP.
+//! The logbook of a hub: its store, its users, and its HTTP services.
 //!
 //! | part | module |
 //! |-|-|
-//! | what a site says of it | [`settings`] |
-//! | sockets, time limits, bounds | [`server`], [`body`], [`turns`] |
-//! | who asks | [`reception`], [`peer`] |
-//! | the API for programs | [`api`] |
-//! | ELOG's dialect, mounted | [`dialect`] |
-//! | new matches, pushed | [`push`] |
-//! | a living ELOG, followed | [`follow`] |
-//! | files on their way into entries; small pictures | [`staging`], [`preview`] |
-//! | what went wrong, told | [`problem`] |
+//! | configuration | [`settings`] |
+//! | sockets, limits and authentication | [`crate::http`] |
+//! | the API for programs | [`crate::api`] |
+//! | ELOG's pages | [`elog`] |
+//! | the follower of an ELOG | [`follow`] |
 //!
-//! One listener has everything: the API below `/api/v1`, ELOG's dialect below a prefix; another can have ELOG's dialect alone. What is answered is made by
-//! plain functions on values; only [`server`] knows sockets.
+//! One listener serves everything: the API below `/api/v1`, ELOG's pages below a prefix. A second listener can serve
+//! ELOG's pages alone. Plain functions on values make the responses; only [`crate::http::server`] uses sockets.
 
 use std::{
     fs, io,
@@ -22,113 +18,110 @@ use std::{
     os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
     sync::Arc,
-    time::{Duration, SystemTime, UNIX_EPOCH},
+    time::Duration,
 };
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tampu_bus::host::{incarnation, is_over};
-use tampu_log::Logger;
+use tampu_elog::pages::{Site, SiteConfig};
+use tampu_log::{Logger, warning};
 use tampu_logbook::{
-    elog::web::{Site, SiteConfig},
-    people::{People, PeopleError, registry::Settings, token::secret},
+    people::{People, PeopleError, Right, registry::Settings, token::secret},
+    render::cache::RenderCache,
     store::{Store, StoreError, postgres::PostgresStore, sqlite::SqliteStore},
 };
-use tampu_types::{Incarnation, Time};
+use tampu_types::Incarnation;
 
-use crate::inputs::settings::Door;
+use crate::{
+    api::{self, push::Pushes, staging::Staging},
+    http::{
+        auth::Authenticator,
+        client_address::Proxies,
+        free_space::FreeSpace,
+        mounts::Mounts,
+        route::HttpService,
+        server::{Limits, Server},
+    },
+    listen::ListenAddress,
+};
 use settings::{BookSettings, PORT};
 
-pub mod address;
-pub mod api;
-pub mod body;
-pub mod dialect;
+pub mod elog;
 pub mod follow;
-pub mod peer;
-pub mod preview;
-pub mod problem;
-pub mod push;
-pub mod reception;
-pub mod server;
 pub mod settings;
-pub mod staging;
-pub mod turns;
 
 /// The directory below the domain's data.
 pub const DIRECTORY: &str = "book";
-/// The file in the domain's run-time directory that says where it is, for the owner's programs.
-pub const PLACE: &str = "book.json";
+/// Logbooks that a warning names.
+const NAMED: usize = 5;
+/// The file in the domain's run-time directory that holds the logbook's address, for the owner's programs.
+pub const LOCATION_FILE: &str = "book.json";
 
-/// Where a logbook is, and what opens it to whom the installation belongs to. Only they can read the file.
+/// The address of a running logbook and the token of its owner. Only the hub's own user can read the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Place {
+pub struct BookLocation {
     /// The address of the API's host, as `http://127.0.0.1:7449`.
     pub url: String,
     /// The owner's token.
     pub token: String,
-    /// The directory it is kept in, if it is in one.
+    /// The directory of the logbook, if it is in one.
     #[serde(default)]
     pub directory: Option<PathBuf>,
-    /// The life of the hub that wrote this.
+    /// The incarnation of the hub that wrote this.
     #[serde(default)]
     pub life: Option<Incarnation>,
 }
 
-impl Place {
-    /// Whether the hub that was there has ended without taking its word away: whoever is at the address now is somebody else, for whom the
-    /// token is not.
+impl BookLocation {
+    /// Returns true if the hub that wrote this has ended without removing it. By then another program may have the
+    /// address. It must not get the token.
     pub fn is_left(&self) -> bool {
         self.life.is_some_and(is_over)
     }
 }
 
-/// Why there is no logbook.
+/// Errors of starting the logbook.
 #[derive(Debug, thiserror::Error)]
 pub enum BookError {
-    /// Its store.
+    /// The store cannot be opened.
     #[error("the logbook: {0}")]
     Store(#[from] StoreError),
-    /// Its users.
+    /// The users cannot be read.
     #[error("the logbook's users: {0}")]
     People(#[from] PeopleError),
-    /// Its local time.
+    /// The zone of the configuration is unknown.
     #[error("the logbook's zone: {0}")]
     Zone(String),
-    /// There is no place for it.
-    #[error("the logbook cannot be served at {address}: {why}")]
-    Listen {
-        /// Where.
-        address: SocketAddr,
-        /// What the system said.
-        why: io::Error,
-    },
-    /// Threads, or the file that says where it is.
+    /// The address cannot be bound.
+    #[error("the logbook cannot be served at {address}: {why}{}", listen_advice(.why))]
+    Listen { address: SocketAddr, why: io::Error },
+    /// A thread cannot be started, or the file with the address cannot be written.
     #[error("the logbook: {what}: {why}")]
     Io {
-        /// What it was about.
+        /// The part that failed.
         what: String,
-        /// What the system said.
         why: io::Error,
     },
 }
 
-/// A logbook that is served. Dropping it ends it in order.
+/// A running logbook. Dropping it shuts it down in order.
 pub struct Book {
-    server: server::Server,
-    /// Ends when the logbook does.
+    server: Server,
+    /// Follows an ELOG for the life of the logbook.
     _following: Option<follow::Following>,
     api: Arc<api::Api>,
     listen: Option<SocketAddr>,
     elog: Option<SocketAddr>,
     kept: String,
-    place: Option<(PathBuf, Place)>,
+    place: Option<(PathBuf, BookLocation)>,
     prefix: String,
-    moved: bool,
+    port_holder: Option<String>,
 }
 
-/// What a logbook is started with.
+/// The settings and the environment of a logbook.
 pub struct Given<'a> {
-    /// What the site says.
+    /// The section `[book]` of the configuration.
     pub settings: &'a BookSettings,
     /// The domain's name.
     pub domain: &'a str,
@@ -136,28 +129,48 @@ pub struct Given<'a> {
     pub directory: PathBuf,
     /// The domain's run-time directory.
     pub run: PathBuf,
-    /// What this computer is called.
+    /// The name of this computer.
     pub host: String,
-    /// Tells what an operator should know.
+    /// The log for operators.
     pub logger: Logger,
 }
 
-/// What time it is.
-pub fn now() -> Time {
-    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Time::from_unix(since_1970.as_secs() as i64, since_1970.subsec_nanos())
+/// Opens a listener; `None` for no address.
+fn bind(address: ListenAddress) -> Result<Option<TcpListener>, BookError> {
+    let ListenAddress::At(address) = address else { return Ok(None) };
+    TcpListener::bind(address).map(Some).map_err(|why| BookError::Listen { address, why })
 }
 
-/// A listener. The usual port may be taken, by the hub of another domain: then another one is found.
-fn bind(door: Door) -> Result<Option<(TcpListener, bool)>, BookError> {
-    let Door::At(address) = door else { return Ok(None) };
-    match TcpListener::bind(address) {
-        Ok(listener) => Ok(Some((listener, false))),
-        Err(error) if error.kind() == io::ErrorKind::AddrInUse && door == Door::loopback(PORT) => {
-            let free = SocketAddr::new(address.ip(), 0);
-            TcpListener::bind(free).map(|listener| Some((listener, true))).map_err(|why| BookError::Listen { address, why })
+/// Opens the listener of the API. If no address is configured and the default port is in use, another port is used. The
+/// text names the program that has the default port.
+fn bind_api(settings: &BookSettings, run: &Path) -> Result<(Option<TcpListener>, Option<String>), BookError> {
+    match bind(settings.listen()) {
+        Err(BookError::Listen { why, .. }) if why.kind() == io::ErrorKind::AddrInUse && settings.listen.is_none() => {
+            Ok((bind(ListenAddress::loopback(0))?, Some(holder_of(PORT, run))))
         }
-        Err(why) => Err(BookError::Listen { address, why }),
+        listener => listener.map(|listener| (listener, None)),
+    }
+}
+
+/// Names the holder of a port: the hub of another domain of this host, or another program.
+fn holder_of(port: u16, run: &Path) -> String {
+    let domains = run.parent().and_then(|domains| fs::read_dir(domains).ok()).into_iter().flatten().flatten();
+    let is_there = |location: &BookLocation| !location.is_left() && location.url.ends_with(&format!(":{port}"));
+    let holder = domains.map(|domain| domain.path()).find(|domain| locate(domain).as_ref().is_some_and(is_there));
+    let name = holder.as_deref().and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
+    name.map_or_else(|| "another program".to_owned(), |name| format!("the hub of domain '{name}'"))
+}
+
+/// Returns the remedy for an address that cannot be listened at.
+fn listen_advice(why: &io::Error) -> &'static str {
+    match why.kind() {
+        io::ErrorKind::AddrInUse => {
+            "; another program has the port: give another one with --book-listen or --elog-listen ([book] listen, elog_listen), \
+             or port 0 for any free one"
+        }
+        io::ErrorKind::PermissionDenied => "; ports below 1024 need the capability CAP_NET_BIND_SERVICE, or take a higher one",
+        io::ErrorKind::AddrNotAvailable => "; this computer has no such address",
+        _ => "",
     }
 }
 
@@ -169,51 +182,62 @@ impl Book {
             let what = what.to_owned();
             move |why| BookError::Io { what, why }
         };
-        // First the listeners: who is told that the address is taken has no half-opened store.
-        let (listen, elog) = (bind(settings.listen)?, bind(settings.elog_listen)?);
+        // Listeners come first: if an address is taken, no store has been opened.
+        let (listen, port_holder) = bind_api(settings, &given.run)?;
+        let elog = bind(settings.elog_listen)?;
         let store: Arc<dyn Store> = match &settings.postgres {
             Some(address) => Arc::new(PostgresStore::open(address, given.domain)?),
             None => Arc::new(SqliteStore::open(&given.directory)?),
         };
         let people = Arc::new(People::new(store.clone(), people_settings(settings))?);
-        let reception = Arc::new(reception::Reception::new(settings, &given.host));
-        let pushes = push::Pushes::start(store.clone(), people.clone(), given.logger.clone()).map_err(io("its pushes"))?;
+        let authenticator = Arc::new(Authenticator::new(&settings.auth(), &given.host));
+        let pushes = Pushes::start(store.clone(), people.clone(), given.logger.clone()).map_err(io("its pushes"))?;
         let follow = settings.follow.clone().map(|follow| follow::Following::start(store.clone(), follow, given.logger.clone()));
         let following = follow.transpose().map_err(io("following ELOG"))?;
-        // Alone at an address ELOG's dialect is below no path, as elogd is, and its links lead to none.
+        // A database stores attachments on its own disk; this one has them while they are received.
+        let disk = if settings.postgres.is_some() { std::env::temp_dir() } else { given.directory.clone() };
+        let space = FreeSpace::new(&disk, settings.min_free_mb.saturating_mul(1 << 20));
+        // At an address of their own ELOG's pages have no prefix, as with elogd.
         let site = |prefix: &str| {
             let site = Site::new(store.clone(), site_config(settings, &*store, prefix)?).with_people(people.clone());
             let (longest, logger) = (settings.attachment_mb << 20, given.logger.clone());
-            let (site, people, reception) = (Arc::new(site), people.clone(), reception.clone());
-            Ok::<_, BookError>(Arc::new(dialect::Dialect { site, people, reception, longest, logger }))
+            let (site, people, authenticator) = (Arc::new(site), people.clone(), authenticator.clone());
+            let space = space.clone();
+            Ok::<_, BookError>(Arc::new(elog::ElogPages { site, people, authenticator, space, longest, logger }))
         };
+        let of_api = space.clone();
         let (dialect, alone) = (site(&settings.elog_prefix)?, site("")?);
         let api = Arc::new(api::Api {
             store: store.clone(),
             people: people.clone(),
-            reception: reception.clone(),
+            authenticator: authenticator.clone(),
             settings: settings.clone(),
-            staging: staging::Staging::start().map_err(io("its uploads"))?,
+            space: of_api,
+            // A file that is as long as files may be has room among those that wait.
+            staging: Staging::start(settings.waiting_mb.max(settings.attachment_mb).saturating_mul(1 << 20))
+                .map_err(io("its uploads"))?,
+            rendered: RenderCache::default(),
             previews: Arc::default(),
             pushes,
-            checking: api::upkeep::Checking::default(),
+            checking: api::checking::Checking::default(),
         });
-        let mut doors: Vec<(TcpListener, Arc<dyn server::Answers>)> = Vec::new();
-        let moved = listen.as_ref().is_some_and(|(_, moved)| *moved);
-        if let Some((listener, _)) = listen {
-            let all = dialect::All { api: api.clone(), dialect, prefix: settings.elog_prefix.clone() };
-            doors.push((listener, Arc::new(all)));
+        let mut listeners: Vec<(TcpListener, Arc<dyn HttpService>)> = Vec::new();
+        if let Some(listener) = listen {
+            let root = Arc::new(elog::Root { prefix: settings.elog_prefix.clone() });
+            let all = Mounts::new(root).mount("/api", api.clone()).mount(&settings.elog_prefix, dialect);
+            listeners.push((listener, Arc::new(all)));
         }
-        if let Some((listener, _)) = elog {
-            doors.push((listener, alone));
+        if let Some(listener) = elog {
+            listeners.push((listener, alone));
         }
-        let limits = server::Limits { connections: settings.connections, ..server::Limits::default() };
-        let server = server::Server::start(doors, limits).map_err(io("its sockets"))?;
+        let (connections, connections_of_one) = (settings.connections, settings.connections_of_one);
+        let limits = Limits { connections, connections_of_one, ..Limits::default() };
+        let server = Server::start(listeners, Proxies::new(&settings.proxies), limits).map_err(io("its sockets"))?;
         let mut addresses = server.addresses().iter().copied();
-        let mut next = |door: Door| if door == Door::Off { None } else { addresses.next() };
-        let (listen, elog) = (next(settings.listen), next(settings.elog_listen));
+        let mut next = |door: ListenAddress| if door == ListenAddress::Off { None } else { addresses.next() };
+        let (listen, elog) = (next(settings.listen()), next(settings.elog_listen));
         let kept = match &settings.postgres {
-            // The address may have a password in it.
+            // The address may contain a password.
             Some(_) => "a PostgreSQL database".to_owned(),
             None => given.directory.display().to_string(),
         };
@@ -226,46 +250,72 @@ impl Book {
             kept,
             place: None,
             prefix: settings.elog_prefix.clone(),
-            moved,
+            port_holder,
         };
         if let Some(url) = book.url() {
-            let path = given.run.join(PLACE);
+            let path = given.run.join(LOCATION_FILE);
             let directory = settings.postgres.is_none().then(|| std::path::absolute(&given.directory).unwrap_or(given.directory));
-            let place = Place { url, token: people.make_owner_token()?, directory, life: Some(incarnation()) };
-            write_place(&path, &place).map_err(io(&path.display().to_string()))?;
+            let place = BookLocation { url, token: people.make_owner_token()?, directory, life: Some(incarnation()) };
+            write_location(&path, &place).map_err(io(&path.display().to_string()))?;
             book.place = Some((path, place));
+        }
+        if let Some(warning) = book.guest_warning() {
+            warning!(given.logger, "{warning}");
         }
         Ok(book)
     }
 
-    /// Where the API's host is, as `http://127.0.0.1:7449`.
+    /// Returns the base address of the API, as `http://127.0.0.1:7449`.
     pub fn url(&self) -> Option<String> {
         self.listen.map(|address| format!("http://{}", reachable(address)))
     }
 
-    /// Where ELOG's dialect is, as addresses for a browser.
+    /// Returns the addresses of ELOG's pages, for a browser.
     pub fn elog_urls(&self) -> Vec<String> {
         let below = self.url().map(|url| format!("{url}{}/", self.prefix));
         let alone = self.elog.map(|address| format!("http://{}/", reachable(address)));
         alone.into_iter().chain(below).collect()
     }
 
-    /// Where it is kept, for people.
+    /// Returns the directory of the store, or the kind of database, for messages.
     pub fn kept_in(&self) -> &str {
         &self.kept
     }
 
-    /// Whether the usual port was taken.
-    pub fn is_elsewhere(&self) -> bool {
-        self.moved
+    /// Returns the program that has the default port, if the logbook had to take another port.
+    pub fn port_holder(&self) -> Option<&str> {
+        self.port_holder.as_deref()
     }
 
-    /// What keeps it.
+    /// Returns the logbooks that guests may read from other hosts. Without users everything is open to guests, and nothing is said about it.
+    pub fn open_to_guests(&self) -> Vec<String> {
+        let is_beyond = self.server.addresses().iter().any(|address| !address.ip().is_loopback());
+        let people = &self.api.people;
+        if !is_beyond || people.is_open().unwrap_or(true) {
+            return Vec::new();
+        }
+        people.guest().map(|guest| guest.rights.books(Right::Read)).unwrap_or_default()
+    }
+
+    /// Returns a warning if other hosts reach logbooks that guests may read.
+    pub fn guest_warning(&self) -> Option<String> {
+        let books = self.open_to_guests();
+        let named = books.iter().take(NAMED).map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ");
+        let more = if books.len() > NAMED { format!(" and {} more", books.len() - NAMED) } else { String::new() };
+        (!books.is_empty()).then(|| {
+            format!(
+                "everybody who reaches the logbook's address may read {named}{more} without a login; [book] guests = \"none\" or \
+                 'tampu book users role LOGBOOK guests none' closes them"
+            )
+        })
+    }
+
+    /// Returns the store.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.api.store
     }
 
-    /// The sockets it listens at.
+    /// Returns the bound addresses.
     pub fn addresses(&self) -> &[SocketAddr] {
         self.server.addresses()
     }
@@ -273,18 +323,18 @@ impl Book {
 
 impl Drop for Book {
     fn drop(&mut self) {
-        // Who listens for events would keep the connections open.
+        // Subscribers would keep the connections open.
         self.api.pushes.stop();
-        // A hub that began while this one ended has written its own.
+        // A hub that started while this one ended has written its own file.
         if let Some((path, place)) = &self.place
-            && read_place(path).as_ref() == Some(place)
+            && read_location(path).as_ref() == Some(place)
         {
             let _ = fs::remove_file(path);
         }
     }
 }
 
-/// An address that can be connected to, of one that may stand for all of this computer's.
+/// Returns an address for connections to a listener, which may be bound to all addresses of this computer.
 fn reachable(address: SocketAddr) -> SocketAddr {
     let ip = match address.ip() {
         ip if !ip.is_unspecified() => ip,
@@ -305,7 +355,7 @@ fn people_settings(settings: &BookSettings) -> Settings {
     }
 }
 
-/// A site of ELOG's dialect below a path.
+/// Makes the configuration of ELOG's pages below a path.
 fn site_config(settings: &BookSettings, store: &dyn Store, prefix: &str) -> Result<SiteConfig, BookError> {
     Ok(SiteConfig {
         prefix: prefix.to_owned(),
@@ -314,11 +364,12 @@ fn site_config(settings: &BookSettings, store: &dyn Store, prefix: &str) -> Resu
         themes: settings.elog_themes.clone(),
         secret: site_secret(store)?,
         search_time: Duration::from_millis(settings.search_ms),
+        image_hosts: settings.image_hosts.clone(),
         ..SiteConfig::default()
     })
 }
 
-/// What forms are signed with: the same in all hubs on one store.
+/// Returns the secret that signs forms. All hubs on one store have the same.
 fn site_secret(store: &dyn Store) -> Result<[u8; 32], BookError> {
     use sha2::{Digest, Sha256};
     let text = loop {
@@ -327,7 +378,7 @@ fn site_secret(store: &dyn Store) -> Result<[u8; 32], BookError> {
         }
         let made = secret().map_err(PeopleError::from)?;
         match store.put_record("site", "secret", &json!(made), Some(0)) {
-            // Another hub was quicker.
+            // Another hub wrote the secret first.
             Err(StoreError::RecordChanged { .. }) => {}
             done => {
                 done?;
@@ -337,7 +388,7 @@ fn site_secret(store: &dyn Store) -> Result<[u8; 32], BookError> {
     Ok(Sha256::digest(text.as_bytes()).into())
 }
 
-fn write_place(path: &Path, place: &Place) -> io::Result<()> {
+fn write_location(path: &Path, place: &BookLocation) -> io::Result<()> {
     let text = serde_json::to_string(place).map_err(io::Error::other)?;
     let new = path.with_extension("new");
     let _ = fs::remove_file(&new);
@@ -347,11 +398,12 @@ fn write_place(path: &Path, place: &Place) -> io::Result<()> {
     fs::rename(new, path)
 }
 
-fn read_place(path: &Path) -> Option<Place> {
+fn read_location(path: &Path) -> Option<BookLocation> {
     serde_json::from_str(&fs::read_to_string(path).ok()?).ok()
 }
 
-/// Where the logbook of a domain is, if its hub runs on this host; a hub that was killed leaves its word of that ([`Place::is_left`]).
-pub fn find(run: &Path) -> Option<Place> {
-    read_place(&run.join(PLACE))
+/// Reads the address of a domain's logbook, if a hub of this host serves it. A killed hub leaves its file behind
+/// ([`BookLocation::is_left`]).
+pub fn locate(run: &Path) -> Option<BookLocation> {
+    read_location(&run.join(LOCATION_FILE))
 }

@@ -1,4 +1,4 @@
-//! The collector's role in a hub.
+//! The collector's role in a hub: its start, and log records about its archive.
 
 use std::{
     path::{Path, PathBuf},
@@ -10,39 +10,40 @@ use std::{
     time::Duration,
 };
 
+use tampu_archive::{Archive, ArchiveError, LocalArchive, News};
 use tampu_bus::{Participant, access::Access};
 use tampu_log::{
     Logger, alert,
-    archive::{Archive, ArchiveError, LocalArchive, News},
     collector::{Collector, CollectorError, CollectorOptions, router::Router, status::Report},
     error, notice, warning,
 };
+use tampu_workers::{OnPanic, WorkerThread};
 
 use crate::{
     config::Config,
     routes::{RouteError, Routes},
 };
 
-/// A collector at work.
+/// A running collector.
 pub(crate) struct Collecting {
     directory: PathBuf,
-    // It logs, so it ends while its records can still be kept.
+    // The watch logs, so it ends while the collector still keeps records.
     _watch: Watch,
-    // Ends before its archive does.
+    // Ends before its archive.
     collector: Collector,
     archive: Arc<LocalArchive>,
 }
 
-/// Why there is no collector.
+/// Errors of starting the collector.
 #[derive(Debug, thiserror::Error)]
 pub enum CollectingError {
-    /// The archive.
+    /// The archive cannot be opened.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
-    /// The collector.
+    /// The collector cannot join the bus.
     #[error(transparent)]
     Collector(#[from] CollectorError),
-    /// Its routes.
+    /// The routes cannot start.
     #[error(transparent)]
     Routes(#[from] RouteError),
     /// The system has no more threads.
@@ -50,11 +51,14 @@ pub enum CollectingError {
     Watch(std::io::Error),
 }
 
-/// How often it is looked whether the archive can be written.
+/// Pause of the worker after a panic.
+const RESTART: Duration = Duration::from_secs(1);
+/// Period of the check of the archive's state.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// Tells in the log when the archive cannot be written or compacted, when it can again, and what it removed. Nothing is lost meanwhile (writers keep what
-/// is not acknowledged, up to their caches), but somebody has to make room.
+/// Logs when the archive cannot be written or compacted, when it can be again, and which records it removed. Nothing is
+/// lost meanwhile: senders cache unacknowledged records, up to the limit of their caches. An operator has to free disk
+/// space.
 pub(crate) struct Watch {
     // Dropped first: that ends the worker.
     stop: Option<Sender<()>>,
@@ -62,7 +66,7 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Watches the archive of this name, by what it says of itself.
+    /// Starts the watch of the archive of this name, through the archive's own status.
     pub(crate) fn start(
         name: &'static str,
         stuck: impl Fn() -> Option<String> + Send + 'static,
@@ -91,7 +95,7 @@ impl Watch {
                 news().iter().for_each(|news| tell(name, &logger, news));
             }
         };
-        let worker = std::thread::Builder::new().name("archive watch".to_owned()).spawn(work)?;
+        let worker = WorkerThread::named("archive-watch").spawn_restarting(RESTART, work)?;
         Ok(Watch { stop: Some(stop), worker: Some(worker) })
     }
 }
@@ -102,9 +106,13 @@ fn tell(name: &str, logger: &Logger, news: &News) {
             let (earliest, latest) = (earliest.to_acs(), latest.to_acs());
             notice!(
                 logger,
-                "{name} removed what it need not keep: {records} records of {earliest} to {latest}, in {files} files of {bytes} bytes"
+                "{name} removed expired data: {records} records of {earliest} to {latest}, in {files} files of {bytes} bytes"
             );
         }
+        News::Far { records } => notice!(
+            logger,
+            "{name} has {records} more records whose own time is more than two days from their reception; they are in parquet/far"
+        ),
         News::TooLarge { over } => warning!(
             logger,
             "{name} is {over} bytes larger than collector.keep_gb, but collector.keep_at_least_days keeps everything in it"
@@ -135,7 +143,9 @@ impl Collecting {
             access,
             quotas: config.quota.clone(),
             keep_attached: config.collector.keep_attached,
+            backups: config.backups(),
             router: routes.map(|routes| Arc::new(routes) as Arc<dyn Router>),
+            on_panic: OnPanic::EndProcess,
             ..CollectorOptions::new(directory.join("rejected"))
         };
         let collector = Collector::start(participant, archive.clone(), options)?;
@@ -151,24 +161,24 @@ impl Collecting {
         Ok(Collecting { directory, _watch: watch, collector, archive })
     }
 
-    /// Where records are kept.
+    /// Returns the archive's directory.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// How many records were there at the start, and what was found wrong with the files.
+    /// Returns the number of records at the start, and the faults that were found in the files.
     pub fn found(&self) -> (u64, Vec<String>) {
         let health = self.archive.health();
-        let fault = |fault: &tampu_log::archive::Fault| format!("{}: {}", fault.file.display(), fault.what);
+        let fault = |fault: &tampu_archive::Fault| format!("{}: {}", fault.file.display(), fault.what);
         (health.records, health.faults.iter().map(fault).collect())
     }
 
-    /// How the collector and its archive are.
+    /// Returns the state of the collector and its archive.
     pub fn report(&self) -> Report {
         self.collector.status()
     }
 
-    /// Batches that could not be read so far.
+    /// Returns the number of batches that could not be read.
     pub fn rejected(&self) -> u64 {
         self.collector.status().rejected
     }

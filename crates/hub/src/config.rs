@@ -1,8 +1,8 @@
-//! What a hub is told: one TOML file, the environment, flags; flags > environment > file > default, but for the hub's own log, where it is
-//! flags > file > environment > default as in every process that logs.
+//! Settings of a hub: flags override the environment, which overrides the configuration file, which overrides the
+//! defaults. For the hub's own log the file overrides the environment, as in every process that logs.
 //!
-//! The documented file is `crates/hub/tampu.toml`; a test reads it and holds it against the defaults here. A key nobody knows
-//! is an error with its line: a setting that is silently ignored is a setting that silently does not work.
+//! The documented file is `crates/hub/tampu.toml`; a test compares it with the defaults here. An unknown key is an
+//! error with its line, because a setting that is silently ignored is a setting that silently does not work.
 
 use std::{
     collections::BTreeMap,
@@ -13,48 +13,55 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
+use tampu_archive::{BackupPlaces, Keep, Options};
 use tampu_bus::qos::QosPatch;
+use tampu_event::history::HistorySettings;
 use tampu_log::{
     LogSettings, Threshold,
-    archive::{Keep, Options},
     collector::quota::Quotas,
     logger::config::{LogPatch, LoggerPatch},
 };
+use tampu_tango::settings::TangoSettings;
 use tampu_types::{Domain, Level, SourceName};
+use tampu_workers::OnPanic;
 
 use crate::{
     book::settings::BookSettings,
     bulk::settings::Bulk,
-    history::{Events, LONGEST_KB},
-    inputs::settings::{Door, Epics, Syslog},
+    inputs::settings::{Epics, Syslog},
+    listen::{BadListenAddress, ListenAddress},
     metrics::Metrics,
     routes::settings::{RouteSettings, TargetSettings},
-    rules::Allow,
-    tango::settings::Tango,
+    rules::settings::Allow,
 };
 
-/// A part a hub can play.
+pub use error::ConfigError;
+
+mod check;
+pub mod error;
+
+/// A role of a hub.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
     /// Serves one host: its processes connect to it.
     Node,
-    /// Keeps the logs and answers queries.
+    /// Stores the logs and answers queries.
     Collector,
-    /// Keeps the logbook.
+    /// Serves the logbook.
     Book,
     /// Serves the web console.
     Console,
 }
 
 impl Role {
-    /// All of them.
+    /// All roles, in order.
     pub const ALL: [Role; 4] = [Role::Node, Role::Collector, Role::Book, Role::Console];
 
-    /// What a hub does if nothing is said.
+    /// The default roles.
     pub const USUAL: [Role; 3] = [Role::Node, Role::Collector, Role::Book];
 
-    /// Its name in settings.
+    /// Returns the name of the role in settings.
     pub fn name(self) -> &'static str {
         match self {
             Role::Node => "node",
@@ -64,7 +71,7 @@ impl Role {
         }
     }
 
-    /// Whether this release can play it.
+    /// Returns true if this release implements the role.
     pub fn is_here(self) -> bool {
         !matches!(self, Role::Console)
     }
@@ -83,119 +90,125 @@ impl FromStr for Role {
         let known = Role::ALL.into_iter().find(|role| role.name().eq_ignore_ascii_case(text.trim()));
         known.ok_or_else(|| ConfigError::Value {
             setting: "roles".to_owned(),
-            why: format!("'{text}' is no role; this release has node, collector and book"),
+            why: format!("unknown role '{text}'; this release has node, collector and book"),
         })
     }
 }
 
-/// Everything a hub can be told.
+/// All settings of a hub.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
     /// The installation's name.
     pub domain: Domain,
-    /// What this hub does.
+    /// The roles of this hub.
     pub roles: Vec<Role>,
-    /// Where what must last is kept; each domain has its own directory below it.
+    /// The directory of all data; each domain has its own directory below it.
     pub data: PathBuf,
-    /// Where processes of one host meet; by default what the environment says.
+    /// Group whose members may read all data, by name or number. Without it only the hub's user reads them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data_group: Option<String>,
+    /// The run-time directory, through which processes of one host connect; by default that of the environment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<PathBuf>,
-    /// The world beyond this host.
+    /// Connections beyond this host.
     pub network: Network,
-    /// Who may do what. Empty: whoever is let in may do everything.
+    /// Access rules. Without a rule, every participant that may join may do everything.
     pub allow: Vec<Allow>,
-    /// The collector.
     pub collector: Collector,
-    /// Which events the collector keeps.
-    pub events: Events,
-    /// What keeps this host's records while no collector does.
+    /// The history of events.
+    pub events: HistorySettings,
+    /// The spool of this host's records while no collector runs.
     pub spool: Spool,
-    /// What one source may send to be kept.
+    /// Limits of one source.
     pub quota: Quotas,
-    /// Syslog, taken in.
+    /// Input of syslog.
     pub syslog: Syslog,
-    /// The log of EPICS's IOCs, taken in.
+    /// Input of the log of EPICS's IOCs.
     pub epics: Epics,
-    /// What flows of bulk data are like, for the commands that send and receive.
+    /// Settings of bulk flows, for the commands that send and receive.
     pub bulk: Bulk,
     /// The bridge to Tango.
-    pub tango: Tango,
-    /// The logbook.
+    pub tango: TangoSettings,
     pub book: BookSettings,
-    /// How the hub is, for Prometheus.
+    /// Metrics for Prometheus.
     pub metrics: Metrics,
-    /// The hub's own log, as far as somebody has said something of it.
+    /// The configured settings of the hub's own log.
     pub log: LogPatch,
     /// Loggers of the hub with settings of their own.
     pub logger: Vec<LoggerPatch>,
-    /// What flags say of the hub's log, which beats all of that.
+    /// Flags for the hub's log; they override file and environment.
     #[serde(skip)]
     pub log_flags: LogPatch,
-    /// The file this comes from, if it comes from one: its log settings can be read once more.
+    /// The configuration file, if there is one. Its log settings can be read again.
     #[serde(skip)]
     pub file: Option<PathBuf>,
-    /// Which live records go elsewhere, in order.
+    /// Routes of live records, in order.
     pub route: Vec<RouteSettings>,
-    /// Where they go, by name.
+    /// Targets of the routes, by name.
     pub target: BTreeMap<String, TargetSettings>,
     /// Settings for topics, in order; later ones override earlier ones.
     pub topic: Vec<QosPatch>,
 }
 
-/// The world beyond this host.
+/// Connections beyond this host.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Network {
-    /// Addresses for other hosts' nodes and processes, as `0.0.0.0:7447`. With none, nothing listens beyond unix sockets.
+    /// Addresses for other hosts' nodes and processes, such as `0.0.0.0:7447`. If empty, the hub listens only on unix
+    /// sockets.
     pub listen: Vec<String>,
-    /// Other hosts' nodes, as `archive.example.org:7447`.
+    /// Other hosts' nodes, such as `archive.example.org:7447`.
     pub connect: Vec<String>,
     /// The file that holds the domain's key, readable by its owner only. Needed to listen beyond this host.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key_file: Option<PathBuf>,
 }
 
-/// How the collector keeps records.
+/// Settings of the collector.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Collector {
-    /// How long records gather at least before they go to the disk together, in ms.
+    /// Shortest time between two commits, in ms.
     pub commit_ms: u64,
     /// Size of one write-ahead segment, in MiB.
     pub segment_mb: u64,
-    /// A segment older than this goes into Parquet files although it is not full, in s.
+    /// Age in s after which a segment is converted to Parquet files although it is not full.
     pub segment_s: u64,
-    /// Whether full segments are taken into Parquet files.
+    /// If true, full segments are converted to Parquet files.
     pub compact: bool,
-    /// Which share of one processor that may take, as 0.25.
+    /// Share of one processor that compaction may use, such as 0.25.
     pub compact_share: f64,
-    /// Full segments that may wait; beyond them the share is not kept to.
+    /// Maximum number of full segments in the queue; with more, compaction uses more than its share.
     pub compact_backlog: usize,
-    /// What was received so many days ago is removed; 0 keeps it for ever.
+    /// Age in days after which records are removed; 0 keeps them for ever.
     pub keep_days: u64,
-    /// Where Parquet files have more GiB than this, those received first are removed; 0 is no limit.
+    /// Size of all Parquet files in GiB above which the oldest are removed; 0 is no limit.
     pub keep_gb: u64,
-    /// What was received within so many days is never removed, whatever the size.
+    /// Records younger than this many days are never removed, even above the size limit.
     pub keep_at_least_days: u64,
-    /// Whether records are kept that are published for attached readers alone.
+    /// If true, also stores records that are published for attached readers only.
     pub keep_attached: bool,
+    /// Space in GiB that logs and events leave free on their disk, at most a twentieth of the disk; 0 for none.
+    pub min_free_gb: u64,
+    /// Directories below which other hosts may request backups of logs and events, once the network is open.
+    pub backups: Vec<PathBuf>,
 }
 
-/// What the node keeps of its host's records while no collector does.
+/// Settings of the node's spool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Spool {
-    /// Whether it does.
+    /// If true, the spool is used.
     pub enabled: bool,
-    /// Where; by default beside the archive, in the domain's own directory.
+    /// The spool's directory; by default in the domain's own directory, beside the archive.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dir: Option<PathBuf>,
-    /// How long no collector must have kept records before the spool does, in ms.
+    /// Time without a collector after which the spool stores records, in ms.
     pub after_ms: u64,
-    /// What one source may take, in MiB.
+    /// Limit of one source, in MiB.
     pub per_source_mb: u64,
-    /// What all sources may take together, in MiB.
+    /// Limit of all sources together, in MiB.
     pub total_mb: u64,
 }
 
@@ -215,17 +228,18 @@ impl Default for Config {
             file: None,
             roles: Role::USUAL.to_vec(),
             data: default_data(|name| std::env::var(name).ok()),
+            data_group: None,
             run: None,
             network: Network::default(),
             allow: Vec::new(),
             collector: Collector::default(),
-            events: Events::default(),
+            events: HistorySettings::default(),
             spool: Spool::default(),
             quota: Quotas::default(),
             syslog: Syslog::default(),
             epics: Epics::default(),
             bulk: Bulk::default(),
-            tango: Tango::default(),
+            tango: TangoSettings::default(),
             book: BookSettings::default(),
             metrics: Metrics::default(),
             route: Vec::new(),
@@ -249,13 +263,15 @@ impl Default for Collector {
             keep_gb: 0,
             keep_at_least_days: 7,
             keep_attached: false,
+            min_free_gb: 2,
+            backups: Vec::new(),
         }
     }
 }
 
-/// The hub's own log: what it does is worth keeping in full, and worth a terminal where something is wrong.
+/// Returns the default settings of the hub's own log: stored from `Debug` on, and printed from `Warning` on.
 pub(crate) fn default_log() -> LogPatch {
-    // Names that the rules allow; nothing of them is in the settings that are taken.
+    // Both names are valid, and the patch contains neither.
     let name = SourceName::new("hub").unwrap_or_else(|_| unreachable!("'hub' is a source"));
     let mut settings = LogSettings::isolated(default_domain(), name);
     settings.central = Threshold::From(Level::Debug);
@@ -264,7 +280,7 @@ pub(crate) fn default_log() -> LogPatch {
 }
 
 fn default_domain() -> Domain {
-    // A constant name that the rules for domains allow.
+    // A constant that is a valid domain.
     Domain::new("local").unwrap_or_else(|_| unreachable!("'local' is a domain"))
 }
 
@@ -276,45 +292,17 @@ fn default_data(variable: impl Fn(&str) -> Option<String>) -> PathBuf {
         .join("tampu")
 }
 
-/// Why a configuration cannot be used.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ConfigError {
-    /// The file cannot be read.
-    #[error("the configuration {path}: {why}")]
-    File {
-        /// Which file.
-        path: PathBuf,
-        /// What the system said.
-        why: String,
-    },
-    /// The file says something that cannot be.
-    #[error("the configuration {path}, line {line}: {why}")]
-    Line {
-        /// Which file.
-        path: PathBuf,
-        /// Which line, from 1.
-        line: usize,
-        /// What is wrong.
-        why: String,
-    },
-    /// A setting has an impossible value.
-    #[error("{setting}: {why}")]
-    Value {
-        /// Which setting, where it was set.
-        setting: String,
-        /// What is wrong.
-        why: String,
-    },
-}
-
 impl Config {
-    /// A hub for a test: everything it keeps or opens is below this directory.
+    /// Makes a configuration for a test: all files are below this directory, and no port is fixed.
     pub fn isolated(directory: &Path) -> Config {
-        let book = BookSettings { listen: Door::loopback(0), ..BookSettings::default() };
-        Config { data: directory.join("data"), run: Some(directory.join("run")), book, ..Config::default() }
+        // The machine of a test may have little free space.
+        let book = BookSettings { listen: Some(ListenAddress::loopback(0)), min_free_mb: 0, ..BookSettings::default() };
+        let mut config = Config { data: directory.join("data"), run: Some(directory.join("run")), book, ..Config::default() };
+        config.collector.min_free_gb = 0;
+        config
     }
 
-    /// The file, if there is one, then the environment.
+    /// Loads the file, if there is one, then the environment.
     pub fn load(file: Option<&Path>, variable: impl Fn(&str) -> Option<String>) -> Result<Config, ConfigError> {
         let mut config = match file {
             Some(path) => Config::from_file(path)?,
@@ -336,11 +324,13 @@ impl Config {
         toml::from_str(text).map_err(|error| {
             let offset = error.span().map_or(0, |span| span.start).min(text.len());
             let line = text.as_bytes()[..offset].iter().filter(|byte| **byte == b'\n').count() + 1;
-            ConfigError::Line { path: path.to_owned(), line, why: error.message().trim().replace('\n', "; ") }
+            let why = error.message().trim().replace('\n', "; ");
+            ConfigError::Line { path: path.to_owned(), line, why: with_setting(text, line, &why) }
         })
     }
 
-    /// Applies `TAMPU_DOMAIN`, `TAMPU_ROLES`, `TAMPU_DATA_DIR`, `TAMPU_RUN_DIR`, `TAMPU_BOOK_LISTEN`, `TAMPU_BOOK_POSTGRES`, and of `TAMPU_LOG_*` what concerns one process.
+    /// Applies `TAMPU_DOMAIN`, `TAMPU_ROLES`, `TAMPU_DATA_DIR`, `TAMPU_RUN_DIR`, `TAMPU_BOOK_LISTEN`,
+    /// `TAMPU_BOOK_POSTGRES`, and the variables `TAMPU_LOG_*` that apply to one process.
     fn apply_environment(&mut self, variable: impl Fn(&str) -> Option<String>) -> Result<(), ConfigError> {
         let set = |name: &str| variable(name).filter(|value| !value.is_empty());
         if let Some(domain) = set("TAMPU_DOMAIN") {
@@ -358,12 +348,13 @@ impl Config {
         }
         if let Some(listen) = set("TAMPU_BOOK_LISTEN") {
             let wrong = |why: String| ConfigError::Value { setting: "TAMPU_BOOK_LISTEN".to_owned(), why };
-            self.book.listen = listen.parse().map_err(|error: crate::inputs::settings::BadDoor| wrong(error.to_string()))?;
+            let listen = listen.parse().map_err(|error: BadListenAddress| wrong(error.to_string()))?;
+            self.book.listen = Some(listen);
         }
         if let Some(postgres) = set("TAMPU_BOOK_POSTGRES") {
             self.book.postgres = Some(postgres);
         }
-        // Of logs a file's word beats the environment's: `tampu_log::logger::config` says why.
+        // For logs the file overrides the environment: `tampu_log::logger::config` says why.
         let mut log = LogPatch::default();
         override_by(set, "TAMPU_LOG_LEVEL", &mut log.level)?;
         override_by(set, "TAMPU_LOG_LOCAL", &mut log.local)?;
@@ -373,77 +364,7 @@ impl Config {
         Ok(())
     }
 
-    /// Checks what no single setting can know.
-    pub fn check(&self) -> Result<(), ConfigError> {
-        let wrong = |setting: &str, why: String| Err(ConfigError::Value { setting: setting.to_owned(), why });
-        if self.roles.is_empty() {
-            return wrong(
-                "roles",
-                "a hub without a role has nothing to do; give at least one of node, collector, book".to_owned(),
-            );
-        }
-        if let Some(role) = self.roles.iter().find(|role| !role.is_here()) {
-            return wrong("roles", format!("'{role}' comes in a later release; this one has node, collector and book"));
-        }
-        if !self.network.listen.is_empty() && self.network.key_file.is_none() {
-            return wrong(
-                "network.listen",
-                "listening beyond this host needs the domain's key: name a file with network.key_file (or --key-file)".to_owned(),
-            );
-        }
-        self.check_collector()?;
-        self.book.check().map_err(|(setting, why)| ConfigError::Value { setting: format!("book.{setting}"), why })?;
-        if !(1..=LONGEST_KB).contains(&self.events.longest_kb) {
-            let why = format!("{} KiB: an event that is kept may have 1 KiB to {} MiB", self.events.longest_kb, LONGEST_KB >> 10);
-            return wrong("events.longest_kb", why);
-        }
-        let Spool { per_source_mb, total_mb, .. } = self.spool;
-        for (setting, mib) in [("spool.per_source_mb", per_source_mb), ("spool.total_mb", total_mb)] {
-            if !(1..=1 << 24).contains(&mib) {
-                return wrong(setting, format!("{mib} MiB: a spool holds 1 MiB to 16 TiB"));
-            }
-        }
-        crate::routes::check(self)?;
-        self.bulk.check().map_err(|error| ConfigError::Value { setting: "bulk.flow".to_owned(), why: error.to_string() })?;
-        if self.tango.enabled {
-            let database = self.tango.database(std::env::var("TANGO_HOST").ok());
-            self.tango
-                .check(&database)
-                .map_err(|error| ConfigError::Value { setting: format!("tango.{}", error.setting), why: error.why })?;
-        }
-        for (setting, bytes) in [("syslog.max_message", self.syslog.max_message), ("epics.max_line", self.epics.max_line)] {
-            if !(480..=1 << 20).contains(&bytes) {
-                return wrong(setting, format!("{bytes} bytes: a message may have 480 to 1048576 of them"));
-            }
-        }
-        Ok(())
-    }
-
-    fn check_collector(&self) -> Result<(), ConfigError> {
-        let Collector { segment_mb, segment_s, compact_share, compact, keep_days, keep_gb, keep_at_least_days, .. } =
-            self.collector;
-        let wrong = |setting: &str, why: String| Err(ConfigError::Value { setting: format!("collector.{setting}"), why });
-        if segment_mb == 0 {
-            return wrong("segment_mb", "a segment needs at least 1 MiB".to_owned());
-        }
-        if segment_s == 0 {
-            return wrong("segment_s", "a segment needs at least 1 s".to_owned());
-        }
-        if !(0.01..=1.0).contains(&compact_share) {
-            return wrong("compact_share", format!("{compact_share} is no share of one processor: 0.01 to 1"));
-        }
-        if !compact && (keep_days > 0 || keep_gb > 0) {
-            let why = "what is too old is removed by whole Parquet files, and compact = false makes none";
-            return wrong(if keep_days > 0 { "keep_days" } else { "keep_gb" }, why.to_owned());
-        }
-        if keep_days > 0 && keep_days < keep_at_least_days {
-            let why = format!("{keep_days} is less than keep_at_least_days ({keep_at_least_days})");
-            return wrong("keep_days", why);
-        }
-        Ok(())
-    }
-
-    /// The bounds of the collector's archive.
+    /// Returns the limits of the collector's archive.
     pub(crate) fn archive(&self) -> Options {
         let days = |days: u64| Duration::from_secs(days.saturating_mul(86_400));
         let collector = &self.collector;
@@ -459,16 +380,25 @@ impl Config {
                 bytes: (collector.keep_gb > 0).then_some(collector.keep_gb << 30),
                 at_least: days(collector.keep_at_least_days),
             },
+            min_free: collector.min_free_gb << 30,
+            backups: self.backups(),
+            // The hub's supervisor starts it again; an archive that only rejects records would look alive.
+            on_panic: OnPanic::EndProcess,
             ..Options::new(self.domain.clone())
         }
     }
 
-    /// Where this domain's records are kept.
+    /// Returns the directories for backups that other hosts ask for.
+    pub(crate) fn backups(&self) -> BackupPlaces {
+        BackupPlaces::new(self.collector.backups.iter().cloned())
+    }
+
+    /// Returns the directory of this domain's data.
     pub fn domain_data(&self) -> PathBuf {
         self.data.join(tampu_types::name::escape(self.domain.as_str()))
     }
 
-    /// Where the node keeps records while no collector does.
+    /// Returns the directory of the spool.
     pub fn spool_dir(&self) -> PathBuf {
         match &self.spool.dir {
             Some(dir) => dir.join(tampu_types::name::escape(self.domain.as_str())),
@@ -476,18 +406,34 @@ impl Config {
         }
     }
 
-    /// Where the logbook is kept.
+    /// Returns the directory of the logbook.
     pub fn book_dir(&self) -> PathBuf {
         self.book.dir.clone().unwrap_or_else(|| self.domain_data().join(crate::book::DIRECTORY))
     }
 
-    /// How long records gather at least before they go to the disk together.
+    /// Returns the shortest time between two commits.
     pub fn commit_period(&self) -> Duration {
         Duration::from_millis(self.collector.commit_ms)
     }
 }
 
-/// Reads a setting from its variable, if that is set.
+/// Adds the name of the line's setting to an error that does not name it, and says numbers as numbers.
+fn with_setting(text: &str, line: usize, why: &str) -> String {
+    let mut why = why.to_owned();
+    for integer in ["u8", "u16", "u32", "u64", "usize", "i16", "i32", "i64"] {
+        why = why.replace(&format!("expected {integer}"), "expected a whole number");
+    }
+    why = why.replace("expected f64", "expected a number");
+    let setting = text.lines().nth(line - 1).and_then(|line| line.split_once('=')).map(|(setting, _)| setting.trim());
+    match setting {
+        Some(setting) if !setting.is_empty() && !setting.starts_with('#') && !why.contains(setting) => {
+            format!("{setting}: {why}")
+        }
+        _ => why,
+    }
+}
+
+/// Reads a setting from its environment variable, if that is set.
 fn override_by<T: FromStr<Err: fmt::Display>>(
     set: impl Fn(&str) -> Option<String>,
     name: &str,
@@ -500,7 +446,7 @@ fn override_by<T: FromStr<Err: fmt::Display>>(
     Ok(())
 }
 
-/// Reads `node,collector`.
+/// Reads a list of roles, as `node,collector`.
 pub fn parse_roles(text: &str) -> Result<Vec<Role>, ConfigError> {
     let mut roles = text.split(',').filter(|name| !name.trim().is_empty()).map(str::parse).collect::<Result<Vec<Role>, _>>()?;
     roles.sort_unstable();

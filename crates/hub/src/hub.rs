@@ -1,7 +1,8 @@
-//! A hub at work.
+//! A running hub: the start and the stop of its roles.
 
 use std::{
-    fs, io,
+    fs,
+    io::{self, Write},
     net::SocketAddr,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
@@ -9,19 +10,15 @@ use std::{
     time::Duration,
 };
 
+use tampu_bulk::transfers::{Transfers, TransfersError};
 use tampu_bus::{
     BusError, Participant, QosTable,
     access::{Access, Denied},
-    engine::{
-        Engine, EngineError,
-        zenoh::{
-            ZenohEngine,
-            config::{Endpoint, Key, ZenohConfig},
-            node::{Node, NodeConfig, NodeError},
-        },
-    },
+    connect::{Endpoint, Key, Node, NodeError, NodeSettings, Settings},
+    engine::{Engine, EngineError},
     run_dir::{DomainDir, RunDir},
 };
+use tampu_event::history::HistoryError;
 use tampu_log::{
     LogSettings, Logger, Threshold, alert, info,
     logger::{BadSettings, Reread, config::LogFile},
@@ -30,23 +27,28 @@ use tampu_log::{
     spool::{self, Spool, SpoolOptions},
     warning,
 };
+use tampu_tango::{Bridge, BridgeError, SOURCE};
 use tampu_types::{Level, SourceName};
+use tampu_workers::{Consequence, host::host_name};
 
 use crate::{
+    api,
     book::{self, Book, BookError},
-    bulk::{Transfers, TransfersError},
+    bulk,
     collecting::{Collecting, CollectingError},
     config::{Config, ConfigError, Role, default_log},
-    history::{self, History, HistoryError},
-    inputs::{self, InputError, InputReport, Inputs, settings::Door},
-    metrics::{Server, Subjects},
+    history::EventHistory,
+    http::server::Server,
+    inputs::{self, InputError, InputReport, Inputs},
+    listen::ListenAddress,
+    metrics::{self, Subjects},
+    private::{self, PrivateError},
     rules::Rules,
-    tango::{Bridge, BridgeError, SOURCE},
 };
 
-/// A running hub. Dropping it ends it; [`Hub::stop`] says how that went.
+/// A running hub. Dropping it ends it; [`Hub::stop`] ends it in order and reports.
 pub struct Hub {
-    // Fields are dropped in this order: what writes first, what carries it last.
+    // Fields are dropped in this order: writers first, the bus last.
     metrics: Option<Server>,
     book: Option<Book>,
     tango: Option<Arc<Bridge>>,
@@ -54,65 +56,65 @@ pub struct Hub {
     inputs: Arc<Inputs>,
     rings: Option<RingKeeper>,
     spool: Option<Arc<Spool>>,
-    history: Option<History>,
+    history: Option<EventHistory>,
     logger: Logger,
+    /// The log for panics of worker threads during the hub's life.
+    _panic_log: Arc<Logger>,
     collecting: Option<Arc<Collecting>>,
     engine: Arc<dyn Engine>,
     node: Option<Arc<Node>>,
-    client: ZenohConfig,
+    client: Settings,
     config: Config,
 }
 
-/// Why a hub does not start.
+/// Errors of starting a hub.
 #[derive(Debug, thiserror::Error)]
 pub enum HubError {
-    /// It was told something impossible.
+    /// The configuration is invalid.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The rules say no.
+    /// The access rules deny something that the configuration needs.
     #[error(transparent)]
     Denied(#[from] Denied),
+    /// The directory of the data cannot be written.
+    #[error("the data directory {path} cannot be written: {why}; name another one with --data DIR (or TAMPU_DATA_DIR)")]
+    Data { path: PathBuf, why: io::Error },
+    /// The directories of the data cannot be made or shared.
+    #[error(transparent)]
+    Private(#[from] PrivateError),
     /// The domain's key cannot be used.
     #[error("the key file {path}: {why}")]
-    Key {
-        /// Which file.
-        path: PathBuf,
-        /// What is wrong.
-        why: String,
-    },
-    /// The node.
+    Key { path: PathBuf, why: String },
+    /// The node cannot start.
     #[error(transparent)]
     Node(#[from] NodeError),
-    /// The engine.
+    /// The bus engine cannot start.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// The bus.
+    /// The bus cannot be joined.
     #[error(transparent)]
     Bus(#[from] BusError),
-    /// The collector.
+    /// The collector cannot start.
     #[error(transparent)]
     Collecting(#[from] CollectingError),
-    /// The history of events.
+    /// The history of events cannot start.
     #[error(transparent)]
     History(#[from] HistoryError),
-    /// Logs of other programs cannot be taken in.
+    /// The inputs of other programs' logs cannot start.
     #[error(transparent)]
     Input(#[from] InputError),
-    /// The bridge to Tango cannot work.
+    /// The bridge to Tango cannot start.
     #[error(transparent)]
     Tango(#[from] BridgeError),
-    /// There is no place for its metrics.
-    #[error("metrics cannot be served at {address}: {why}")]
-    Metrics {
-        /// Where.
-        address: SocketAddr,
-        /// What the system said.
-        why: io::Error,
-    },
-    /// The logbook.
+    /// The address for metrics cannot be bound.
+    #[error(
+        "metrics cannot be served at {address}: {why}; give another address with [metrics] listen, or port 0 for any free one"
+    )]
+    Metrics { address: SocketAddr, why: io::Error },
+    /// The logbook cannot start.
     #[error(transparent)]
     Book(#[from] BookError),
-    /// Bulk transfers cannot be listened to.
+    /// The listener of bulk transfers cannot start.
     #[error(transparent)]
     Transfers(#[from] TransfersError),
     /// The system has no more threads.
@@ -130,11 +132,15 @@ impl Hub {
         let rules = Rules::of(&config);
         rules.check_doors(&config)?;
         let has = |role| config.roles.contains(&role);
+        let closed = private::close(&config)?;
+        if has(Role::Collector) || has(Role::Node) && config.spool.enabled && config.spool.dir.is_none() {
+            check_data(&config.domain_data())?;
+        }
 
         let node = if has(Role::Node) { Some(Arc::new(Node::start(node_config(&config, &client)?)?)) } else { None };
         let engine: Arc<dyn Engine> = match &node {
             Some(node) => node.engine()?,
-            None => Arc::new(ZenohEngine::open(client.clone())?),
+            None => client.open()?,
         };
         let participant = |name: String| -> Result<Participant, HubError> {
             let source = SourceName::new(name).map_err(BusError::from)?;
@@ -143,6 +149,9 @@ impl Hub {
         let access = rules.access(&config, &client).map_err(NodeError::RunDir)?;
         let own = participant(name_of("hub"))?;
         let logger = start_log(&config, own.clone(), access.clone())?;
+        let panic_log = Arc::new(logger.clone());
+        report_panics(&panic_log);
+        closed.iter().for_each(|remark| warning!(logger, "{remark}"));
         let collecting = if has(Role::Collector) {
             Some(Arc::new(Collecting::start(&config, participant(name_of("collector"))?, access.clone(), logger.clone())?))
         } else {
@@ -150,9 +159,8 @@ impl Hub {
         };
 
         let history = match &collecting {
-            Some(_) if config.events.history => Some(History::start(
-                &config.events,
-                &config.domain_data().join(history::DIRECTORY),
+            Some(_) if config.events.history => Some(EventHistory::start(
+                &config,
                 config.archive(),
                 participant(name_of("events"))?,
                 access.clone(),
@@ -168,7 +176,7 @@ impl Hub {
             Some(node) => Some(keep_rings(node.dir(), participant(name_of("rings"))?, logger.clone())?),
             None => None,
         };
-        // Last, so that somebody keeps what they take in.
+        // The inputs start last, so that a collector keeps their records.
         let inputs = Arc::new(start_inputs(&config, participant, &access)?);
         let tango = if config.tango.enabled {
             let participant = participant(format!("{SOURCE}{}", config.tango.instance()))?;
@@ -176,9 +184,9 @@ impl Hub {
         } else {
             None
         };
-        // With the archive: one hub of an installation has it, and one account is enough.
+        // Only the hub with the archive keeps this account; an installation needs only one.
         let transfers = match &collecting {
-            Some(_) => Some(Arc::new(Transfers::start(&own, logger.clone())?)),
+            Some(_) => Some(Arc::new(bulk::start_transfers(&own, logger.clone())?)),
             None => None,
         };
         let subjects = Subjects {
@@ -187,7 +195,7 @@ impl Hub {
             node: node.clone(),
             collecting: collecting.clone(),
             spool: spool.clone(),
-            history: history.as_ref().map(History::reporter),
+            history: history.as_ref().map(|kept| kept.history().reporter()),
             inputs: inputs.clone(),
             tango: tango.clone(),
             sources: config.metrics.sources,
@@ -204,6 +212,7 @@ impl Hub {
             spool,
             history,
             logger,
+            _panic_log: panic_log,
             collecting,
             engine,
             node,
@@ -226,7 +235,10 @@ impl Hub {
             if left.sockets + left.rings > 0 {
                 info!(
                     self.logger,
-                    "removed what dead processes left: {} sockets, {} rings, {} bytes", left.sockets, left.rings, left.bytes
+                    "removed the leftovers of dead processes: {} sockets, {} rings, {} bytes",
+                    left.sockets,
+                    left.rings,
+                    left.bytes
                 );
             }
         }
@@ -235,76 +247,78 @@ impl Hub {
             info!(self.logger, "records are kept in {}", collecting.directory().display(); records = records);
             faults.iter().for_each(|fault| warning!(self.logger, "the archive: {fault}"));
         }
-        if let Some(history) = &self.history {
+        if let Some(history) = self.history.as_ref().map(EventHistory::history) {
             let (records, faults) = history.found();
             info!(self.logger, "events are kept in {}", history.directory().display(); records = records);
             faults.iter().for_each(|fault| warning!(self.logger, "the events' archive: {fault}"));
         }
         for address in self.inputs.addresses() {
-            info!(self.logger, "taking in {address}"; address = address.as_str());
+            info!(self.logger, "receiving {address}"; address = address.as_str());
         }
         if let Some(metrics) = &self.metrics {
-            info!(self.logger, "metrics are at http://{}/metrics", metrics.address(); address = metrics.address().to_string());
+            for address in metrics.addresses() {
+                info!(self.logger, "metrics are at http://{address}/metrics"; address = address.to_string());
+            }
         }
         if let Some(book) = &self.book {
             info!(self.logger, "the logbook is kept in {}", book.kept_in());
             if let Some(url) = book.url() {
-                info!(self.logger, "the logbook's API is at {url}{}", book::api::BASE; address = url.as_str());
+                info!(self.logger, "the logbook's API is at {url}{}", api::BASE; address = url.as_str());
             }
-            if book.is_elsewhere() {
-                notice!(self.logger, "the port {} is taken: the logbook has another one", book::settings::PORT);
+            if let Some(holder) = book.port_holder() {
+                notice!(self.logger, "the port {} is taken by {holder}: the logbook uses another one", book::settings::PORT);
             }
         }
         let config = &self.config;
         for (input, door) in [("syslog", config.syslog.udp), ("syslog", config.syslog.tcp), ("epics", config.epics.listen)] {
             let on = if input == "epics" { config.epics.enabled } else { config.syslog.enabled };
             if let Some(address) = door.beyond_this_host().filter(|_| on) {
-                notice!(self.logger, "whoever reaches {address} may write into the log: {input} knows no keys");
+                notice!(self.logger, "every program that reaches {address} can write to the log: {input} has no keys");
             }
         }
     }
 
-    /// What a process needs to find this hub.
-    pub fn client_config(&self) -> &ZenohConfig {
+    /// Returns the bus configuration of a process that connects to this hub.
+    pub fn client_settings(&self) -> &Settings {
         &self.client
     }
 
-    /// The bus as this hub uses it.
+    /// Returns the hub's bus engine.
     pub fn engine(&self) -> &Arc<dyn Engine> {
         &self.engine
     }
 
-    /// What it was told.
+    /// Returns the configuration.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// The network addresses it listens at.
+    /// Returns the network addresses of the node.
     pub fn addresses(&self) -> Vec<String> {
         self.node.as_deref().map(Node::addresses).unwrap_or_default()
     }
 
-    /// Where logs of other programs are taken in, as `syslog udp 127.0.0.1:5514`.
+    /// Returns the addresses of the inputs, as `syslog udp 127.0.0.1:5514`.
     pub fn inputs(&self) -> Vec<String> {
         self.inputs.addresses()
     }
 
-    /// The logbook, if this hub keeps one.
+    /// Returns the logbook, if this hub serves one.
     pub fn book(&self) -> Option<&Book> {
         self.book.as_ref()
     }
 
-    /// What the inputs have counted.
+    /// Returns the counters of the inputs.
     pub fn input_reports(&self) -> Vec<InputReport> {
         self.inputs.reports()
     }
 
-    /// Where records are kept, if it collects.
+    /// Returns the archive's directory, if the hub collects.
     pub fn data(&self) -> Option<&Path> {
         self.collecting.as_deref().map(Collecting::directory)
     }
 
-    /// Ends in order: what was received is committed, what was logged goes out.
+    /// Shuts down in order: received records are committed, and the hub's own log is sent.
     pub fn stop(mut self) {
         if let Some(rejected) = self.collecting.as_deref().map(Collecting::rejected).filter(|rejected| *rejected > 0) {
             warning!(self.logger, "{rejected} batches could not be read and were set aside");
@@ -317,7 +331,7 @@ impl Hub {
         drop(tango.take());
         drop(transfers.take());
         drop(std::mem::take(inputs));
-        // Before the log it tells of recoveries in.
+        // It logs recoveries, so it ends before the log.
         drop(rings.take());
         drop(spool.take());
         drop(history.take());
@@ -325,33 +339,58 @@ impl Hub {
     }
 }
 
-/// Serves the logbook. A hub that was not told to have one is still a hub where it cannot, and says so.
-fn start_book(config: &Config, client: &ZenohConfig, logger: &Logger) -> Result<Option<Book>, HubError> {
+/// Starts the logbook. With the default configuration, a hub whose logbook cannot start runs without it, and logs the
+/// reason.
+fn start_book(config: &Config, client: &Settings, logger: &Logger) -> Result<Option<Book>, HubError> {
     let run = client.run_dir.domain(&config.domain).map_err(NodeError::RunDir)?.path().to_owned();
     let given = book::Given {
         settings: &config.book,
         domain: config.domain.as_str(),
         directory: config.book_dir(),
         run,
-        host: host(),
+        host: host_name(),
         logger: logger.clone(),
     };
     match Book::start(given) {
         Ok(book) => Ok(Some(book)),
         Err(error) if config.roles == Role::USUAL && config.book == book::settings::BookSettings::default() => {
-            alert!(logger, "there is no logbook: {error}");
+            alert!(logger, "the logbook cannot start, and the hub runs without it: {error}");
             Ok(None)
         }
         Err(error) => Err(error.into()),
     }
 }
 
-/// The name of a part of this hub on the bus.
-fn name_of(part: &str) -> String {
-    format!("{part}@{}", host())
+/// Creates the directory of the data, and checks that it can be written.
+fn check_data(path: &Path) -> Result<(), HubError> {
+    use rustix::fs::{Access, access};
+    let checked = fs::create_dir_all(path).and_then(|()| Ok(access(path, Access::WRITE_OK)?));
+    checked.map_err(|why| HubError::Data { path: path.to_owned(), why })
 }
 
-/// Looks after the log rings of this host's processes.
+/// Reports panics of worker threads in the hub's log, or on standard error once the hub has ended.
+fn report_panics(log: &Arc<Logger>) {
+    let log = Arc::downgrade(log);
+    tampu_workers::set_reporter(move |report| {
+        let text = report.to_string();
+        let Some(log) = log.upgrade() else {
+            // Standard error may be closed.
+            let _ = writeln!(io::stderr(), "tampu: {text}");
+            return;
+        };
+        alert!(log, "{text}"; worker = report.worker);
+        if report.consequence == Consequence::EndProcess {
+            log.flush(Duration::from_secs(1));
+        }
+    });
+}
+
+/// Returns the bus name of a part of this hub.
+fn name_of(part: &str) -> String {
+    format!("{part}@{}", host_name())
+}
+
+/// Starts the keeper of the log rings of this host's processes.
 fn keep_rings(dir: &DomainDir, participant: Participant, logger: Logger) -> Result<RingKeeper, HubError> {
     let tell = move |path: &Path, news: News| match news {
         News::Recovered(recovered) if recovered.damage.is_empty() => {
@@ -360,16 +399,16 @@ fn keep_rings(dir: &DomainDir, participant: Participant, logger: Logger) -> Resu
         News::Recovered(recovered) => {
             warning!(logger, "{} died; {} records recovered from its log rings, not all", recovered.source, recovered.records; damage = recovered.damage.join("; "));
         }
-        News::NotRecovered(why) => warning!(logger, "log rings wait in {}: {why}", path.display()),
+        News::NotRecovered(why) => warning!(logger, "log rings in {} are not recovered: {why}", path.display()),
         News::Adopted { source, incarnation } => {
-            info!(logger, "{source} (process {}) has nobody who drains its log rings; that is done here", incarnation.pid);
+            info!(logger, "{source} (process {}) does not drain its log rings; the node does", incarnation.pid);
         }
-        News::NotAdopted(why) => warning!(logger, "nobody drains the log rings in {}: {why}", path.display()),
+        News::NotAdopted(why) => warning!(logger, "the log rings in {} cannot be drained: {why}", path.display()),
     };
     RingKeeper::start(participant, dir.log_rings(), tell).map_err(HubError::Log)
 }
 
-/// Keeps this host's records while no collector does. A hub that cannot do so is still a hub, and says so.
+/// Starts the spool. Without one the hub still runs, and logs it.
 fn start_spool(config: &Config, participant: Participant, logger: &Logger) -> Option<Arc<Spool>> {
     let options = SpoolOptions {
         per_source: config.spool.per_source_mb << 20,
@@ -382,7 +421,7 @@ fn start_spool(config: &Config, participant: Participant, logger: &Logger) -> Op
     match Spool::start(participant, &directory, options, move |news| tell_spool(&teller, news)) {
         Ok(spool) => Some(Arc::new(spool)),
         Err(error) => {
-            warning!(logger, "there is no spool: while no collector is there, records stay in the log rings: {error}");
+            warning!(logger, "the spool cannot be opened; records stay in the log rings while no collector runs: {error}");
             None
         }
     }
@@ -403,10 +442,6 @@ fn tell_spool(logger: &Logger, news: spool::News) {
     }
 }
 
-fn host() -> String {
-    rustix::system::uname().nodename().to_string_lossy().into_owned()
-}
-
 fn start_log(config: &Config, participant: Participant, access: Access) -> Result<Logger, HubError> {
     let mut settings = log_settings(config, participant.source());
     settings.rings = participant.log_rings();
@@ -421,7 +456,7 @@ fn start_log(config: &Config, participant: Participant, access: Access) -> Resul
     Logger::on(participant, settings).map_err(HubError::Log)
 }
 
-/// What a configuration says of the hub's own log.
+/// Returns the settings of the hub's own log.
 fn log_settings(config: &Config, source: &SourceName) -> LogSettings {
     let mut settings = LogSettings::isolated(config.domain.clone(), source.clone());
     let log = config.log_flags.clone().over(config.log.clone()).over(default_log());
@@ -429,7 +464,7 @@ fn log_settings(config: &Config, source: &SourceName) -> LogSettings {
     settings
 }
 
-/// Starts what the configuration wants taken in, each input a source of its own.
+/// Starts the configured inputs, each as a source of its own.
 fn start_inputs(
     config: &Config,
     participant: impl Fn(String) -> Result<Participant, HubError>,
@@ -458,7 +493,7 @@ fn start_inputs(
     Ok(inputs)
 }
 
-/// Carries events from and to Tango. What is missing there is told and tried again: a hub does not wait for it.
+/// Starts the bridge to Tango. It retries where something is missing there; the hub does not wait for it.
 fn start_tango(config: &Config, participant: &Participant, logger: Logger) -> Result<Bridge, BridgeError> {
     let database = config.tango.database(std::env::var("TANGO_HOST").ok());
     Bridge::start(participant, config.tango.clone(), database, move |news| {
@@ -470,38 +505,38 @@ fn start_tango(config: &Config, participant: &Participant, logger: Logger) -> Re
     })
 }
 
-/// Serves metrics, if the configuration wants them served.
+/// Serves metrics, if the configuration enables them.
 fn start_metrics(config: &Config, subjects: Subjects) -> Result<Option<Server>, HubError> {
-    let Door::At(address) = config.metrics.listen else { return Ok(None) };
+    let ListenAddress::At(address) = config.metrics.listen else { return Ok(None) };
     if !config.metrics.enabled {
         return Ok(None);
     }
-    let page = Arc::new(move || subjects.page());
-    Server::start(address, page).map(Some).map_err(|why| HubError::Metrics { address, why })
+    let page = Box::new(move || subjects.page());
+    metrics::serve(address, page).map(Some).map_err(|why| HubError::Metrics { address, why })
 }
 
-fn process_config(config: &Config) -> Result<ZenohConfig, HubError> {
+fn process_config(config: &Config) -> Result<Settings, HubError> {
     let run_dir = config.run.clone().map_or_else(RunDir::from_env, RunDir::at);
-    Ok(ZenohConfig::new(config.domain.clone(), run_dir))
+    Ok(Settings::new(config.domain.clone(), run_dir))
 }
 
-fn node_config(config: &Config, process: &ZenohConfig) -> Result<NodeConfig, HubError> {
+fn node_config(config: &Config, process: &Settings) -> Result<NodeSettings, HubError> {
     let endpoints = |setting: &str, texts: &[String]| -> Result<Vec<Endpoint>, HubError> {
         let parse = |text: &String| {
-            text.parse().map_err(|why: tampu_bus::engine::zenoh::config::BadEndpoint| {
+            text.parse().map_err(|why: tampu_bus::connect::BadEndpoint| {
                 ConfigError::Value { setting: setting.to_owned(), why: why.to_string() }.into()
             })
         };
         texts.iter().map(parse).collect()
     };
-    let mut node = NodeConfig::new(process.clone());
+    let mut node = NodeSettings::new(process.clone());
     node.listen = endpoints("network.listen", &config.network.listen)?;
     node.connect = endpoints("network.connect", &config.network.connect)?;
     node.key = config.network.key_file.as_deref().map(read_key).transpose()?;
     Ok(node)
 }
 
-/// Reads the domain's key; a file that others can read holds no secret.
+/// Reads the domain's key. A file that other users can read is an error.
 fn read_key(path: &Path) -> Result<Key, HubError> {
     let wrong = |why: String| HubError::Key { path: path.to_owned(), why };
     let mode = fs::metadata(path).map_err(|error| wrong(error.to_string()))?.mode();

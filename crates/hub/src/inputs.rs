@@ -1,138 +1,128 @@
-//! Logs of other programs, taken in beside the bus: syslog, and the log of EPICS's IOCs.
+//! Inputs of other programs' logs: syslog, and the log of EPICS's IOCs.
 //!
 //! ```text
-//! datagrams, streams  -->  frames  -->  record  -->  desk: a logger of the source syslog@HOST  -->  bus
+//! datagrams, streams  -->  frames  -->  record  -->  dispatcher: a logger of the source syslog@HOST  -->  bus
 //! ```
-//! Each input is a source on the bus like any process that logs, so what it takes is seen live, kept once under ids of its own,
-//! and has a quota. Decision: a stream is read no further than what it brought is acknowledged, a few MiB apart, so its sender is
-//! held by TCP instead of losing; datagrams then wait in the kernel's buffer, and what that drops is counted by the kernel and told
-//! here. Rejected: a queue between socket and logger; it would be a third place where records wait, and get lost.
+//! Each input is a source on the bus like any process that logs. Its records are therefore live, are stored once under
+//! ids of their own, and are subject to a quota.
 //!
-//! What neither protocol can give is an acknowledgement: what a sender's kernel has taken is gone when the hub dies.
+//! Decision: an input reads a stream only a few MiB ahead of the acknowledgements, so TCP slows the sender down and
+//! nothing is lost. Datagrams then wait in the kernel's buffer; the kernel counts those it drops, and the input logs
+//! them. Rejected: a queue between socket and logger, which would be a third place where records wait and can be lost.
+//!
+//! Neither protocol has acknowledgements. Messages that a sender's kernel has accepted are lost when the hub dies.
 //!
 //! | part | module |
 //! |-|-|
-//! | what a site says of them | [`settings`] |
-//! | from bytes to the bus; counting and telling what goes wrong | `desk` |
+//! | configuration | [`settings`] |
+//! | conversion of bytes to records; counts and log records of failures | `dispatcher` |
 //! | UDP | `datagrams` |
 //! | TCP | `streams` |
 
-use std::{io, net::SocketAddr, sync::Arc};
+use std::sync::Arc;
 
-pub(crate) use desk::QUEUE;
+pub(crate) use dispatcher::QUEUE;
+pub use error::InputError;
 
 use tampu_bus::Participant;
 use tampu_log::Logger;
 use tampu_types::{epics, frames::Framing, syslog};
 
+use crate::listen::ListenAddress;
+
 use self::{
     datagrams::Datagrams,
-    desk::{Counts, Desk, Kind},
-    settings::{Door, Epics, Syslog},
+    dispatcher::{Dispatcher, InputCounts, InputKind},
+    settings::{Epics, Syslog},
     streams::Streams,
 };
 
 mod datagrams;
-mod desk;
+mod dispatcher;
+mod error;
 pub mod settings;
+mod shares;
 mod streams;
 
-/// Why an input does not work.
-#[derive(Debug, thiserror::Error)]
-pub enum InputError {
-    /// Its address cannot be had.
-    #[error("{input} cannot be taken in at {address}: {why}{}", advice(.why))]
-    Listen {
-        /// Which input.
-        input: &'static str,
-        /// Where.
-        address: SocketAddr,
-        /// What the system said.
-        why: io::Error,
-    },
-    /// The system has no more threads.
-    #[error("taking in {input}: {why}")]
-    Worker {
-        /// Which input.
-        input: &'static str,
-        /// What the system said.
-        why: io::Error,
-    },
-}
-
-fn advice(why: &io::Error) -> &'static str {
-    match why.kind() {
-        io::ErrorKind::PermissionDenied => "; ports below 1024 need the capability CAP_NET_BIND_SERVICE, or take a higher one",
-        io::ErrorKind::AddrInUse => "; another program, perhaps this host's own syslog daemon, listens there",
-        _ => "",
-    }
-}
-
-/// How an input is.
+/// The state of an input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InputReport {
     /// Its name: `syslog`, `epics`.
     pub input: &'static str,
-    /// What it has counted since it started.
-    pub counts: Counts,
-    /// Connections that are open.
+    /// Counters since the start.
+    pub counts: InputCounts,
+    /// Number of open connections.
     pub open: u64,
 }
 
-/// One input at work.
+/// A running input.
 struct Input {
-    // Both end before the desk does, whose logger they use.
+    // Both end before the dispatcher, because they use its logger.
     datagrams: Option<Datagrams>,
     streams: Option<Streams>,
-    desk: Arc<Desk>,
+    dispatcher: Arc<Dispatcher>,
 }
 
-/// The inputs at work; they end when dropped.
+/// The running inputs; they end when dropped.
 #[derive(Default)]
 pub(crate) struct Inputs(Vec<Input>);
 
 impl Inputs {
-    /// How they are.
+    /// Returns the state of each input.
     pub fn reports(&self) -> Vec<InputReport> {
         let report = |input: &Input| InputReport {
-            input: input.desk.kind.name,
-            counts: input.desk.counts(),
+            input: input.dispatcher.kind.name,
+            counts: input.dispatcher.counts(),
             open: input.streams.as_ref().map_or(0, Streams::open),
         };
         self.0.iter().map(report).collect()
     }
 
-    /// Starts taking in syslog.
+    /// Starts the input for syslog.
     pub fn syslog(&mut self, settings: &Syslog, participant: &Participant, logger: Logger) -> Result<(), InputError> {
-        let kind = Kind { name: "syslog", framing: Framing::Syslog, read: syslog::parse, limit: settings.max_message };
-        let desk = Arc::new(Desk::new(kind, participant, logger));
-        let mut input = Input { datagrams: None, streams: None, desk: desk.clone() };
-        if let Door::At(address) = settings.udp {
-            input.datagrams = Some(Datagrams::start(address, settings.receive_buffer, desk.clone())?);
+        let kind = InputKind {
+            name: "syslog",
+            connection_worker: "syslog-connection",
+            framing: Framing::Syslog,
+            read: syslog::parse,
+            limit: settings.max_message,
+            rate: settings.messages_per_s_per_address,
+        };
+        let dispatcher = Arc::new(Dispatcher::new(kind, participant, logger));
+        let mut input = Input { datagrams: None, streams: None, dispatcher: dispatcher.clone() };
+        if let ListenAddress::At(address) = settings.udp {
+            input.datagrams = Some(Datagrams::start(address, settings.receive_buffer, dispatcher.clone())?);
         }
-        if let Door::At(address) = settings.tcp {
-            input.streams = Some(Streams::start(address, settings.connections, desk)?);
+        if let ListenAddress::At(address) = settings.tcp {
+            input.streams = Some(Streams::start(address, settings.limits(), dispatcher)?);
         }
         self.0.push(input);
         Ok(())
     }
 
-    /// Starts taking in the log of IOCs.
+    /// Starts the input for the log of IOCs.
     pub fn epics(&mut self, settings: &Epics, participant: &Participant, logger: Logger) -> Result<(), InputError> {
-        let kind = Kind { name: "epics", framing: Framing::Lines, read: epics::parse, limit: settings.max_line };
-        let desk = Arc::new(Desk::new(kind, participant, logger));
-        let streams = match settings.listen {
-            Door::At(address) => Some(Streams::start(address, settings.connections, desk.clone())?),
-            Door::Off => None,
+        let kind = InputKind {
+            name: "epics",
+            connection_worker: "epics-connection",
+            framing: Framing::Lines,
+            read: epics::parse,
+            limit: settings.max_line,
+            rate: settings.lines_per_s_per_address,
         };
-        self.0.push(Input { datagrams: None, streams, desk });
+        let dispatcher = Arc::new(Dispatcher::new(kind, participant, logger));
+        let streams = match settings.listen {
+            ListenAddress::At(address) => Some(Streams::start(address, settings.limits(), dispatcher.clone())?),
+            ListenAddress::Off => None,
+        };
+        self.0.push(Input { datagrams: None, streams, dispatcher });
         Ok(())
     }
 
-    /// Where they listen, with the ports they got: `syslog udp 127.0.0.1:5514`.
+    /// Returns the addresses of all inputs with their actual ports, as `syslog udp 127.0.0.1:5514`.
     pub fn addresses(&self) -> Vec<String> {
         let of = |input: &Input| {
-            let name = input.desk.kind.name;
+            let name = input.dispatcher.kind.name;
             let udp = input.datagrams.as_ref().map(|datagrams| format!("{name} udp {}", datagrams.address()));
             let tcp = input.streams.as_ref().map(|streams| format!("{name} tcp {}", streams.address()));
             udp.into_iter().chain(tcp)

@@ -1,34 +1,43 @@
-//! The hub: the roles of one installation put together.
+//! The hub: all roles of one installation in one process.
 //!
 //! | subject | module |
 //! |-|-|
-//! | what a hub is told | [`config`]; the documented file is `crates/hub/tampu.toml` |
-//! | who may do what | [`rules`] |
-//! | logs of other programs, taken in | [`inputs`] |
-//! | bulk transfers it has heard of; what a site sets for flows | [`bulk`] |
-//! | how it is, for Prometheus | [`metrics`] |
-//! | where records go besides the archive | [`routes`] |
-//! | the history of events | [`history`] |
-//! | events from Tango and to Tango | [`tango`] |
-//! | the logbook, served | [`book`] |
-//! | the roles at work | [`Hub`] |
+//! | configuration | [`config`]; the documented file is `crates/hub/tampu.toml` |
+//! | access rules | [`rules`] |
+//! | modes of the data's directories | [`private`] |
+//! | inputs of other programs' logs | [`inputs`] |
+//! | settings of bulk flows, log records of bulk transfers | [`bulk`] |
+//! | metrics for Prometheus | [`metrics`] |
+//! | routes of records to files and other hosts | [`routes`] |
+//! | the history of events | `history` |
+//! | events from Tango and to Tango | the crate `tampu-tango` |
+//! | the logbook | [`book`] |
+//! | its API for programs | [`api`] |
+//! | the HTTP server of all services | [`http`] |
+//! | catalogue of queues and limits | [`bounds`] |
+//! | the running roles | [`Hub`] |
 //!
-//! A hub installs no signal handlers and prints nothing itself (its logger's local output excepted); the program around it
-//! decides when it ends. `kill -9` is survived: what was acknowledged had been committed, and the run-time directory's
-//! leftovers are removed by the next start.
+//! A hub installs no signal handlers and prints nothing itself, except the local output of its logger. The calling
+//! program decides when it ends. It survives `kill -9`: acknowledged records are on disk, and the next start removes
+//! leftover files in the run-time directory.
 
+pub mod api;
 pub mod book;
+pub mod bounds;
+mod clock;
 pub mod config;
+pub mod http;
+pub mod listen;
 
 pub mod bulk;
 mod collecting;
-pub mod history;
+mod history;
 mod hub;
 pub mod inputs;
 pub mod metrics;
+pub mod private;
 pub mod routes;
 pub mod rules;
-pub mod tango;
 
 pub use config::{Config, ConfigError, Role};
 pub use hub::{Hub, HubError};

@@ -1,41 +1,39 @@
-//! How the hub is, for Prometheus: `GET /metrics`, text format 0.0.4, off unless the configuration says otherwise.
+//! Metrics of the hub for Prometheus: `GET /metrics`, text format 0.0.4, off unless the configuration says otherwise.
 //!
-//! Decision: a server of our own, because it serves one page. Rejected: a library for HTTP. The small ones bound neither the bytes
-//! nor the time of a request and bring a pool of threads; the good ones bring an executor. Every bound is here ([`server`]'s
-//! constants), a request that breaks one costs a worker at most five seconds, and no request costs the collector more than its
-//! counters' lock.
+//! The page is a service of the hub's HTTP server. It has a listener and limits of its own, so that a busy logbook
+//! never delays it. A request for the page delays the collector only for the lock of its counters.
 //!
 //! | part | module |
 //! |-|-|
-//! | HTTP, as much of it as this takes | `server` |
+//! | the service | `service` |
 //! | metrics as text | `text` |
-//! | which metrics | `page` |
+//! | the list of metrics | `page` |
 
 mod page;
-mod server;
+mod service;
 mod text;
 
 pub(crate) use page::Subjects;
-pub(crate) use server::Server;
+pub(crate) use service::serve;
 
 use serde::{Deserialize, Serialize};
 
-use crate::inputs::settings::Door;
+use crate::listen::ListenAddress;
 
-/// Where the page is.
+/// Settings of the page.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Metrics {
-    /// Whether there is one.
+    /// If true, the page is served.
     pub enabled: bool,
-    /// Where it listens.
-    pub listen: Door,
-    /// Sources that have series of their own: those that were heard of last.
+    /// The address of the page.
+    pub listen: ListenAddress,
+    /// Number of sources with series of their own: those that sent last.
     pub sources: usize,
 }
 
 impl Default for Metrics {
     fn default() -> Metrics {
-        Metrics { enabled: false, listen: Door::loopback(7448), sources: 500 }
+        Metrics { enabled: false, listen: ListenAddress::loopback(7448), sources: 500 }
     }
 }

@@ -1,18 +1,19 @@
-//! Rules that lead records elsewhere than into the archive: into files, and to other hosts by syslog.
+//! Rules that send records to files, and to other hosts by syslog, in addition to the archive.
 //!
 //! ```text
 //! collector --after its commit--> packets --rules--> target's queue --its worker--> file, syslog
 //!              never waits        16 MiB               8 MiB each
 //! ```
-//! Decision: what is full loses, counted and told in the log, instead of holding up whoever fills it: the archive has all that is
-//! missing, and the collector must acknowledge. A target that cannot be written is tried again until it can, and its queue holds
-//! what comes meanwhile. Records are routed once they are durable, so around the death of a hub a target may miss some that the
-//! archive has. Rejected: routing from the live topics, where a reader that is behind would get other records than the archive.
+//! Decision: a full queue drops records, counts and logs them, and never delays its producer. The archive has the
+//! dropped records, and the collector must acknowledge. A write that fails is retried until it succeeds, and the
+//! target's queue holds the records meanwhile. Records are routed once they are durable, so around the death of a hub a
+//! target may miss some that the archive has. Rejected: routing from the live topics, where a slow reader would get
+//! other records than the archive.
 //!
 //! | part | module |
 //! |-|-|
-//! | what a site says | [`settings`] |
-//! | which records go where | `rules` |
+//! | configuration | [`settings`] |
+//! | choice of the targets of a record | `rules` |
 //! | a target's queue, worker and counts | `target` |
 //! | files that are rotated | `file` |
 //! | syslog to another host | `syslog` |
@@ -35,17 +36,18 @@ use tampu_log::{
     warning,
 };
 use tampu_types::log_batch::LogBatchView;
+use tampu_workers::WorkerThread;
 
 use self::{
     rules::Rules,
     settings::{RouteSettings, TargetSettings},
     target::Target,
 };
-use crate::{
-    config::{Config, ConfigError, Role},
-    inputs::settings::Door,
-};
+pub use error::RouteError;
 
+mod bundle;
+pub(crate) mod check;
+mod error;
 mod file;
 mod rules;
 pub mod settings;
@@ -53,38 +55,19 @@ mod shape;
 mod syslog;
 mod target;
 
-/// Bytes of packets that may wait for the rules; what comes beyond is lost to all targets, counted and told.
+/// Maximum size in bytes of packets in the queue before the rules. Further packets are lost to all targets, counted and
+/// logged.
 const QUEUE: usize = 16 << 20;
-/// How often losses and failures are told.
+/// Shortest period between two log messages about losses and failures.
 const PERIOD: Duration = Duration::from_secs(10);
-/// How often they are looked for.
+/// Pause of the worker after a panic.
+const RESTART: Duration = Duration::from_secs(1);
+/// Period of the check of the targets.
 const LOOK: Duration = Duration::from_secs(1);
-/// What losses before the rules are told as.
+/// The target name under which losses before the rules are reported.
 const RULES: &str = "(rules)";
 
-/// Checks what a configuration says of routes.
-pub(crate) fn check(config: &Config) -> Result<(), ConfigError> {
-    Rules::new(&config.route, &config.target)?;
-    if !config.route.is_empty() && !config.roles.contains(&Role::Collector) {
-        let why = "the role 'collector' follows these rules, and this hub has it not".to_owned();
-        return Err(ConfigError::Value { setting: "route".to_owned(), why });
-    }
-    // Each record would come back as another one, for ever.
-    for (name, target) in config.target.iter().filter(|_| config.syslog.enabled) {
-        for (way, door) in [("udp", config.syslog.udp), ("tcp", config.syslog.tcp)] {
-            let Door::At(own) = door else { continue };
-            let place = target.syslog.as_deref().and_then(|place| place.strip_prefix(way)?.trim().rsplit_once(':'));
-            let own_host = |host: &str| matches!(host, "localhost" | "127.0.0.1" | "[::1]") || host == own.ip().to_string();
-            if place.is_some_and(|(host, port)| own_host(host) && port == own.port().to_string()) {
-                let why = "it is this hub's own [syslog]: every record would come back as another one".to_owned();
-                return Err(ConfigError::Value { setting: format!("[target.{name}] syslog"), why });
-            }
-        }
-    }
-    Ok(())
-}
-
-/// The rules at work.
+/// The running routes.
 #[derive(Debug)]
 pub(crate) struct Routes {
     rules: Arc<Rules>,
@@ -96,7 +79,7 @@ pub(crate) struct Routes {
 }
 
 impl Routes {
-    /// Starts a site's rules; `None` where it has none. Files without a path are in the directory.
+    /// Starts the configured routes. Returns `None` if there are none. Files without a path are in `directory`.
     pub fn start(
         routes: &[RouteSettings],
         targets: &std::collections::BTreeMap<String, TargetSettings>,
@@ -113,23 +96,12 @@ impl Routes {
         let (packets, taken) = channel();
         let (waiting, lost) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicU64::new(0)));
         let teller = Teller { targets: targets.clone(), lost: lost.clone(), logger, told: Vec::new(), at: None };
-        let leading =
+        let mut leading =
             Leading { rules: rules.clone(), targets: targets.clone(), packets: taken, waiting: waiting.clone(), teller };
-        let worker = std::thread::Builder::new().name("routes".to_owned()).spawn(move || leading.run());
+        let worker = WorkerThread::named("routes").spawn_restarting(RESTART, move || leading.run());
         let worker = worker.map_err(RouteError::Worker)?;
         Ok(Some(Routes { rules, targets, packets: Some(packets), waiting, lost, worker: Some(worker) }))
     }
-}
-
-/// Why rules cannot be followed.
-#[derive(Debug, thiserror::Error)]
-pub enum RouteError {
-    /// They are said wrongly.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    /// The system has no more threads.
-    #[error("starting the routes: {0}")]
-    Worker(std::io::Error),
 }
 
 impl Router for Routes {
@@ -146,7 +118,7 @@ impl Router for Routes {
             return;
         }
         if let Some(packets) = &self.packets {
-            // The worker is there as long as this is.
+            // The worker runs as long as this value exists.
             let _ = packets.send(packet);
         }
     }
@@ -167,7 +139,7 @@ fn report(targets: &[Target], lost: &AtomicU64) -> Vec<TargetReport> {
 
 impl Drop for Routes {
     fn drop(&mut self) {
-        // What waits is led where it goes; the targets end with the worker, the last who has them.
+        // Waiting packets are still routed. The targets end with the worker, their last owner.
         self.packets = None;
         if let Some(worker) = self.worker.take() {
             let _ = worker.join();
@@ -185,13 +157,14 @@ struct Leading {
 }
 
 impl Leading {
-    fn run(mut self) {
+    fn run(&mut self) {
         let mut looked = Instant::now();
         loop {
             match self.packets.recv_timeout(LOOK) {
                 Ok(packet) => {
-                    self.rules.lead(&packet, &self.targets);
+                    // First, so that a panic of a rule keeps no room in the queue.
                     self.waiting.fetch_sub(packet.len(), Ordering::AcqRel);
+                    self.rules.lead(&packet, &self.targets);
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
@@ -204,12 +177,12 @@ impl Leading {
     }
 }
 
-/// Tells what went wrong: at once, then once a period.
+/// Logs losses and failures: at once, then once a period.
 struct Teller {
     targets: Arc<Vec<Target>>,
     lost: Arc<AtomicU64>,
     logger: Logger,
-    /// What was last told.
+    /// The target reports at the last log message.
     told: Vec<TargetReport>,
     at: Option<Instant>,
 }

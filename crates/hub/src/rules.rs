@@ -1,48 +1,24 @@
-//! A site's rules for who may do what, and what this hub knows of those who ask.
+//! Access rules of a site, and the principals that this hub knows.
 //!
-//! Without a rule whoever is let in may do everything ([`Members`]). With rules, whoever is let in may do what one of them
-//! allows. A rule is a line of the configuration, so it is read where the other settings are.
+//! Without a rule, every participant that may join may do everything ([`Members`]). With rules, such a participant may
+//! do only what a rule allows. A rule is a part of the configuration, like all settings.
 
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
 use tampu_bus::{
     access::{Access, Authorise, Denied, Members, Principal, Resource, Verb},
-    engine::zenoh::config::{DEFAULT_DOMAIN, ZenohConfig},
+    connect::{DEFAULT_DOMAIN, Settings},
     run_dir::RunDirError,
 };
 use tampu_types::{TopicFilter, TopicName};
 
+use self::settings::{Allow, Who};
 use crate::{
     config::{Config, Role},
-    inputs::settings::Door,
+    listen::ListenAddress,
 };
 
-/// Whom a rule is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Who {
-    /// Everybody who is let in.
-    #[default]
-    Anybody,
-    /// The hub's own user, on a hub that the network does not reach.
-    User,
-    /// Whoever has the domain's key, on a hub that the network reaches.
-    Key,
-}
-
-/// What somebody may do.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Allow {
-    /// Who.
-    #[serde(default)]
-    pub who: Who,
-    /// What.
-    pub may: Vec<Verb>,
-    /// With which topics, services, addresses and settings: a pattern of their names.
-    pub what: String,
-}
+pub mod settings;
 
 impl Allow {
     fn allows(&self, principal: &Principal, verb: Verb, resource: &Resource) -> bool {
@@ -54,7 +30,7 @@ impl Allow {
     }
 }
 
-/// Whether a pattern covers a resource: as topics are, and whole where the name is none.
+/// Returns true if a pattern covers a resource. Names other than topics are compared whole.
 fn covers(pattern: &str, resource: &Resource) -> bool {
     let name = resource.name();
     pattern == "**"
@@ -62,7 +38,7 @@ fn covers(pattern: &str, resource: &Resource) -> bool {
         || TopicFilter::new(pattern).is_ok_and(|filter| TopicName::new(name).is_ok_and(|name| filter.matches(&name)))
 }
 
-/// The rules of a site.
+/// The access rules of a site.
 #[derive(Debug, Clone)]
 pub(crate) struct Rules {
     members: Members,
@@ -72,41 +48,43 @@ pub(crate) struct Rules {
 impl Authorise for Rules {
     fn authorise(&self, principal: &Principal, verb: Verb, resource: &Resource) -> Result<(), Denied> {
         self.members.authorise(principal, verb, resource)?;
-        // Coming in is a matter of the key alone: a rule says what those may do who are in.
+        // Entering needs the key and no rule. Rules apply to principals that have entered.
         if verb == Verb::Enter || self.allow.is_empty() || self.allow.iter().any(|rule| rule.allows(principal, verb, resource)) {
             return Ok(());
         }
-        let why = "no [[allow]] of the hub's configuration says so".to_owned();
+        let why = "no [[allow]] of the hub's configuration permits it".to_owned();
         Err(Denied { principal: principal.clone(), verb, resource: resource.clone(), why })
     }
 }
 
 impl Rules {
     pub(crate) fn of(config: &Config) -> Rules {
-        // A collector without a node of its own is on another hub's node, which has asked for the key.
+        // A collector without a node of its own is on another hub's node, which has checked the key.
         let has_key = config.network.key_file.is_some() || !config.roles.contains(&Role::Node);
         let is_named = config.domain.as_str() != DEFAULT_DOMAIN;
         let open_to = (has_key && is_named).then(|| config.domain.clone());
         Rules { members: Members { open_to }, allow: config.allow.clone() }
     }
 
-    /// Asks whether who has the domain's key may come in at each address the hub is to be open at.
+    /// Checks that a holder of the domain's key may enter at each address of the hub.
     pub(crate) fn check_doors(&self, config: &Config) -> Result<(), Denied> {
         let stranger = Principal::KeyHolder(config.domain.clone());
         let has_book = config.roles.contains(&Role::Book);
-        let book =
-            [config.book.listen, config.book.elog_listen].into_iter().filter(|_| has_book).filter_map(Door::beyond_this_host);
+        let book = [config.book.listen(), config.book.elog_listen]
+            .into_iter()
+            .filter(|_| has_book)
+            .filter_map(ListenAddress::beyond_this_host);
         let addresses =
             config.network.listen.iter().chain(&config.network.connect).cloned().chain(book.map(|address| address.to_string()));
         addresses.into_iter().try_for_each(|address| self.authorise(&stranger, Verb::Enter, &Resource::Address(address)))
     }
 
-    /// These rules, and who is on the bus of this hub.
+    /// Returns these rules together with the one principal of all participants on this hub's bus.
     ///
-    /// The engine does not tell who has sent a message, so all on the bus are taken for the least of them: once the network is
-    /// open, for somebody who has the key. The node's key file says so also to a hub that has no node of its own, and whose
-    /// node may open the network later.
-    pub(crate) fn access(self, config: &Config, process: &ZenohConfig) -> Result<Access, RunDirError> {
+    /// The engine does not report the sender of a message. So all participants on the bus get the rights of the least
+    /// trusted one. Once the network is open, that is a holder of the key. The node's key file shows that the network
+    /// may be open. A hub without a node reads it too, because its node may open the network later.
+    pub(crate) fn access(self, config: &Config, process: &Settings) -> Result<Access, RunDirError> {
         let domain = config.domain.clone();
         let key = process.run_dir.domain(&domain)?.node_key();
         let others = move || if key.exists() { Principal::KeyHolder(domain.clone()) } else { Principal::this_user() };
@@ -154,8 +132,11 @@ mod tests {
         assert!(everything.authorise(&key(), Verb::Write, &import).is_ok());
         assert!(everything.authorise(&key(), Verb::Query, &query).is_err());
         let denied = strict.authorise(&key(), Verb::Write, &import).unwrap_err().to_string();
-        assert!(denied.starts_with("whoever has the key of 'lab' may not write the topic log-import: no [[allow]]"), "{denied}");
-        // No rule lets in who has not the key.
+        assert!(
+            denied.starts_with("the holder of the key of 'lab' may not write the topic log-import: no [[allow]]"),
+            "{denied}"
+        );
+        // No rule replaces the key.
         let other = Principal::KeyHolder(Domain::new("other").unwrap());
         assert!(everything.authorise(&other, Verb::Write, &import).is_err());
     }

@@ -1,4 +1,4 @@
-//! What a log call costs the thread that makes it, in ns of its processor time: `cargo run --release --example call_cost`.
+//! Cost of a log call to the calling thread, in ns of its processor time: `cargo run --release --example call_cost`.
 
 use std::{hint::black_box, time::Duration};
 

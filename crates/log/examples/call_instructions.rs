@@ -21,12 +21,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (domain, source) = (Domain::new("count")?, SourceName::new("caller")?);
     let participant = Participant::on(net.engine("host"), domain.clone(), source.clone(), QosTable::default())?;
     let mut settings = LogSettings::isolated(domain, source);
-    // Room for all of them: nothing here waits.
+    // Room for all records: no call waits.
     settings.ring_bytes = 64 << 20;
     settings.close_wait = std::time::Duration::ZERO;
     let logger = Logger::on(participant, settings)?;
     make(&logger, calls, black_box("DV01"));
-    // Not dropped: joining the backend is not what is counted.
+    // Not dropped: joining the backend must not be counted.
     std::mem::forget(logger);
     std::process::exit(0);
 }

@@ -1,6 +1,6 @@
-//! How fast local output is: `cargo run --release --example text_speed -- FILE [RECORDS [THREADS [FORMAT]]]`.
+//! Speed of local output: `cargo run --release --example text_speed -- FILE [RECORDS [THREADS [FORMAT]]]`.
 //!
-//! Logs as fast as it goes, with nothing published, and waits until the last line is written. Callers wait for room, so that no
+//! Logs at full speed, publishes nothing, and waits until the last line is written. Callers wait for room, so that no
 //! record is dropped.
 
 use std::time::{Duration, Instant};

@@ -1,27 +1,29 @@
-//! Programs and libraries that log through the `log` crate or through `tracing`: what they say becomes records here.
+//! Bridges for programs and libraries that log through the `log` crate or through `tracing`: their output becomes
+//! records.
 //!
 //! ```text
 //!  log::info!      -> LogBridge --.   the text, formatted at the call, and a text for each value;
-//!                                 |-> a statement made when its place first speaks            ->  this thread's ring
+//!                                 |-> a statement made when its call site first logs          ->  this thread's ring
 //!  tracing::info!  -> Layer ------'   the logger named after the target
 //! ```
 //!
-//! | theirs | Trace | Debug | Info | Warn | Error |
+//! | front end | Trace | Debug | Info | Warn | Error |
 //! |-|-|-|-|-|-|
-//! | ours | Trace | Debug | Info | Warning | Error |
+//! | record | Trace | Debug | Info | Warning | Error |
 //!
-//! Both front ends hand over a text that is still to be formatted and borrows the caller's values, so it is formatted at the
-//! call, which is what a call through a bridge costs beyond one of our statements. All else is as with those: the record goes into
-//! the thread's ring and survives a crash, a full ring is told, and levels are those of the logger named after the *target*, to
-//! be changed while the program runs. Nothing is allocated and no lock is taken once a place has spoken.
+//! Both front ends pass an unformatted text that borrows the caller's values. The bridge therefore formats the text at
+//! the call; one of Tampu's own statements does not have this cost. Everything else equals a native statement: the
+//! record goes into the thread's ring and survives a crash, and a full ring is reported. The logger named after the
+//! *target* has the levels, which can be changed while the program runs. After the first record of a call site, a call
+//! allocates nothing and takes no lock.
 //!
-//! A place that speaks is described once, and its description is kept for ever, because records in a ring only say which one
-//! they are of. That is bounded: beyond [`SITES_MAX`] places, [`TARGETS_MAX`] targets or [`VALUES_MAX`] values a record is made
-//! by hand and goes beside the rings. Rejected: to make every record by hand. It costs an allocation for each text, and what was
-//! logged just before a crash is what one wants to read.
+//! A call site is described once. The description is kept for ever, because a record in a ring refers to it by number.
+//! The memory is bounded: beyond [`SITES_MAX`] call sites, [`TARGETS_MAX`] targets or [`VALUES_MAX`] values, the bridge
+//! makes a whole record and sends it beside the rings. Rejected: whole records for every call. They cost an allocation
+//! for each text, and the records just before a crash, which matter most, would not be in a ring.
 //!
-//! What the bus below us says of itself (the targets `zenoh...` and `uhlc`) is not taken: each record would be carried by the bus,
-//! which would speak of that, without end.
+//! The bridge ignores records of the bus below it (the targets `zenoh...` and `uhlc`). The bus would carry each such
+//! record, log about it, and so on without end.
 
 #[cfg(feature = "log")]
 pub mod log;
@@ -39,14 +41,14 @@ pub use speakers::TARGETS_MAX;
 
 use crate::logger::Logger;
 
-/// Places in the program that are described; what is logged at others is made by hand.
+/// Largest number of described call sites; records of further call sites are made whole.
 pub const SITES_MAX: usize = 10_000;
 
-/// How long the end of a program waits for what it has logged.
+/// Longest time the end of a program waits for its last records.
 const FLUSH_WAIT: Duration = Duration::from_secs(2);
 
-/// Waits, where it is dropped, until what was logged has arrived, two seconds at most. A logger that was installed for the whole
-/// program is itself never dropped.
+/// On drop, waits at most two seconds until all records have arrived. A logger that is installed for the whole program
+/// is itself never dropped.
 #[derive(Debug)]
 #[must_use = "dropped at once it waits for nothing; keep it until the program ends"]
 pub struct FlushAtEnd {
@@ -55,7 +57,7 @@ pub struct FlushAtEnd {
 
 impl Drop for FlushAtEnd {
     fn drop(&mut self) {
-        // What has not arrived by then is in the rings, where the host's node finds it.
+        // Records that have not arrived by then are in the rings, where the host's node finds them.
         self.logger.flush(FLUSH_WAIT);
     }
 }

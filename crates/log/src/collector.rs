@@ -1,149 +1,75 @@
-//! The collector: takes every log batch off the bus into the archive, acknowledges what is durable, and answers questions.
+//! The collector: moves every log batch from the bus to the archive, acknowledges durable batches, and answers queries.
 //!
-//! It acknowledges a stream only after the commit that made it durable, and resumes every stream where the archive says it
-//! stands. So a collector may die at any moment: what was acknowledged is in the archive, what was not is still in its
-//! writer's cache and comes again, and what comes twice is kept once. A batch that cannot be read is set aside and never stops
-//! it. What the bus tells as lost becomes a record of its own, so that a reader of the archive years later sees the hole.
+//! The collector acknowledges a stream only after the commit that made it durable. It resumes every stream at the
+//! position that the archive reports. A collector may therefore die at any moment. Acknowledged records are in the
+//! archive. All others are still in their writer's cache and are sent again; duplicates are kept once. A batch that
+//! cannot be read is set aside and never stops the collector. A loss that the bus reports becomes a record of its own,
+//! so that a reader of the archive sees the gap years later.
 //!
 //! | part | module |
 //! |-|-|
-//! | taking batches, acknowledging | `intake` |
+//! | reading batches, acknowledging them | `intake` |
 //! | the record about a gap | `gaps` |
 //! | batches that cannot be read | `rejected` |
-//! | what one source may send | [`quota`] |
-//! | telling what was not taken on purpose | `dropped` |
-//! | what comes by way of a spool | `spooled` |
-//! | who sends how much | [`status`] |
-//! | how long it takes | [`latency`] |
-//! | where records go besides | [`router`] |
-//! | looking after the archive | [`upkeep`] |
-//! | questions and answers | `services`, and their asking side [`ask`] |
+//! | limits on one source | [`quota`] |
+//! | reports of records that were dropped on purpose | `dropped` |
+//! | packets from a spool | `spooled` |
+//! | traffic and losses of each source | [`status`] |
+//! | times until batches are durable | [`latency`] |
+//! | destinations besides the archive | [`router`] |
+//! | maintenance of the archive | `tampu_archive::upkeep` |
+//! | requests and replies | `services`, and their client side [`ask`] |
 //!
-//! | topic or service | what |
+//! | topic or service | content |
 //! |-|-|
 //! | `log/*` (topics) | live records, one topic a level |
 //! | `log-import` (topic) | records from files: kept, never shown live |
-//! | `log-attached/*` (topics) | records for attached readers: kept only where its options say so |
-//! | `log-spool` (topic) | what nodes have kept meanwhile: see [`crate::spool`] |
+//! | `log-attached/*` (topics) | records for attached readers: kept only where the collector's options allow it |
+//! | `log-spool` (topic) | packets that nodes kept while no collector ran: see [`crate::spool`] |
 //! | `log/query`, `log/stat`, `log/status`, `log/offsets`, `log/keeps`, `log/archive` (services) | see [`ask`] |
 
 use std::{
-    path::PathBuf,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
+    sync::{Arc, atomic::Ordering},
     thread::JoinHandle,
-    time::Duration,
 };
 
-use tampu_bus::{Ack, BusError, History, Hold, Participant, ReaderQos, access::Access, engine::Guard};
-use tampu_types::{PartitionFilter, TopicFilter, name::BadTopic};
+use tampu_archive::Archive;
+use tampu_bus::{Ack, History, Hold, Participant, ReaderQos, engine::Guard};
+use tampu_types::{PartitionFilter, TopicFilter};
+use tampu_workers::WorkerThread;
 
-use self::{
-    intake::Intake, latency::Latency, quota::Quotas, rejected::Rejected, router::Router, services::Services, spooled::Spooled,
-    status::Status,
-};
-use crate::{archive::Archive, spool::SPOOL_TOPIC};
+use self::{intake::Intake, services::Services, state::CollectorShared};
+use crate::spool::topic::SPOOL_TOPIC;
 
 pub mod ask;
 mod dropped;
+mod error;
 mod gaps;
 mod intake;
 pub mod latency;
+mod messages;
+mod options;
 pub mod quota;
 mod rejected;
+mod ring_losses;
 pub mod router;
 mod services;
 mod spooled;
+mod state;
 pub mod status;
-pub mod upkeep;
+pub(crate) mod topics;
 
-/// The topics of live records, one a level.
-pub const LIVE_TOPICS: &str = "log/*";
-/// The topic of records from files.
-pub const IMPORT_TOPIC: &str = "log-import";
-
-/// The topics of what is published for attached readers alone.
-pub const ATTACHED_TOPICS: &str = "log-attached/*";
-
-/// The collector's bounds.
-#[derive(Debug, Clone)]
-pub struct CollectorOptions {
-    /// Where batches that cannot be read are set aside.
-    pub rejected: PathBuf,
-    /// How many bytes of them are kept there; beyond it they are only counted.
-    pub rejected_bytes: u64,
-    /// Bytes that may wait on their way from the bus; beyond them batches are left to the writers' caches.
-    pub queue: usize,
-    /// How long one search may take; then it answers with what it has and says so.
-    pub search_time: Duration,
-    /// How many searches may run at once; more are refused.
-    pub searches: usize,
-    /// Who may write to it and ask it.
-    pub access: Access,
-    /// What one source may send to be kept.
-    pub quotas: Quotas,
-    /// Whether records are kept that are published for attached readers alone.
-    pub keep_attached: bool,
-    /// Where live records go besides the archive.
-    pub router: Option<Arc<dyn Router>>,
-}
-
-impl CollectorOptions {
-    /// The default bounds: 64 MiB of rejected batches in this directory, 64 MiB on their way, 8 searches of at most 60 s; for
-    /// this user's processes, without quotas.
-    pub fn new(rejected: impl Into<PathBuf>) -> CollectorOptions {
-        CollectorOptions {
-            rejected: rejected.into(),
-            rejected_bytes: 64 << 20,
-            queue: 64 << 20,
-            search_time: Duration::from_secs(60),
-            searches: 8,
-            access: Access::same_user(),
-            quotas: Quotas::none(),
-            keep_attached: false,
-            router: None,
-        }
-    }
-}
-
-/// Why a collector could not start.
-#[derive(Debug, thiserror::Error)]
-pub enum CollectorError {
-    /// The bus says no.
-    #[error(transparent)]
-    Bus(#[from] BusError),
-    /// A topic of ours is none.
-    #[error(transparent)]
-    Topic(#[from] BadTopic),
-    /// No worker could be started.
-    #[error("the collector's worker cannot be started: {0}")]
-    Worker(std::io::Error),
-}
+pub use self::{
+    error::CollectorError,
+    options::CollectorOptions,
+    topics::{ATTACHED_TOPICS, IMPORT_TOPIC, LIVE_TOPICS},
+};
 
 /// A running collector; ends when dropped.
 pub struct Collector {
-    shared: Arc<Shared>,
+    shared: Arc<CollectorShared>,
     workers: Vec<JoinHandle<()>>,
     _services: Vec<Guard>,
-}
-
-struct Shared {
-    participant: Participant,
-    archive: Arc<dyn Archive>,
-    options: CollectorOptions,
-    status: Status,
-    rejected: Rejected,
-    latency: Latency,
-    spooled: Spooled,
-    /// Batches taken and not yet durable.
-    waiting: AtomicU64,
-    /// Streams of writers that are here.
-    streams: AtomicU64,
-    /// Numbers the collector's own records.
-    numbers: AtomicU64,
-    stopping: AtomicBool,
 }
 
 impl Collector {
@@ -153,9 +79,9 @@ impl Collector {
         archive: Arc<dyn Archive>,
         options: CollectorOptions,
     ) -> Result<Collector, CollectorError> {
-        let shared = Shared::new(participant, archive, options);
+        let shared = CollectorShared::new(participant, archive, options);
         let mut collector = Collector { shared: shared.clone(), workers: Vec::new(), _services: Vec::new() };
-        // Answers first: who finds the collector may ask it.
+        // Services first: a process that finds the collector may send it a request.
         collector._services = Services::declare(&shared)?;
         let attached = shared.options.keep_attached.then_some(ATTACHED_TOPICS);
         for topics in [LIVE_TOPICS, IMPORT_TOPIC, SPOOL_TOPIC].into_iter().chain(attached) {
@@ -178,49 +104,17 @@ impl Collector {
         };
         let reader = shared.participant.reader(&TopicFilter::new(topics)?, &PartitionFilter::All, qos)?;
         let router = if topics == LIVE_TOPICS || topics == SPOOL_TOPIC { shared.options.router.clone() } else { None };
+        let on_panic = shared.options.on_panic;
         let intake = Intake::new(shared, reader, router);
-        let worker = std::thread::Builder::new().name(format!("collect {topics}")).spawn(move || intake.run());
+        let worker =
+            WorkerThread::named(format!("collect {topics}")).counted_as("collector intake").spawn(on_panic, move || intake.run());
         self.workers.push(worker.map_err(CollectorError::Worker)?);
         Ok(())
     }
 
-    /// What it has taken, from whom, and how its archive is.
+    /// Returns the records received by source, and the state of the archive.
     pub fn status(&self) -> status::Report {
         self.shared.report()
-    }
-}
-
-impl Shared {
-    fn new(participant: Participant, archive: Arc<dyn Archive>, options: CollectorOptions) -> Arc<Shared> {
-        Arc::new(Shared {
-            rejected: Rejected::new(options.rejected.clone(), options.rejected_bytes),
-            status: Status::default(),
-            latency: Latency::default(),
-            spooled: Spooled::default(),
-            waiting: AtomicU64::new(0),
-            streams: AtomicU64::new(0),
-            numbers: AtomicU64::new(0),
-            stopping: AtomicBool::new(false),
-            participant,
-            archive,
-            options,
-        })
-    }
-
-    fn report(&self) -> status::Report {
-        let (rejected, kept) = self.rejected.counts();
-        status::Report {
-            collector: self.participant.source().to_string(),
-            incarnation: self.participant.incarnation(),
-            rejected,
-            rejected_kept: kept,
-            streams: self.streams.load(Ordering::Relaxed),
-            waiting: self.waiting.load(Ordering::Relaxed),
-            durable: self.latency.read(),
-            targets: self.options.router.as_ref().map(|router| router.report()).unwrap_or_default(),
-            sources: self.status.sources(self.participant.clock().utc()),
-            archive: self.archive.health(),
-        }
     }
 }
 

@@ -1,4 +1,5 @@
-//! Logging from an application's side: a call stores its values in a ring of its thread, 30 to 50 ns, and waits for nobody.
+//! The logger of an application: a call stores its values in a ring of its thread in 30 to 50 ns, and never blocks on
+//! others.
 //!
 //! ```text
 //!  info!(logger, ...)              the thread's ring                     backend thread
@@ -7,63 +8,73 @@
 //!                                        '--- room, once it is acknowledged <-----'
 //! ```
 //!
-//! A packet goes out when it is full, when its oldest record has waited for the flush period, or at once where its level is
-//! *immediate*. Texts are made by the backend, or by the host's node after our death ([`crate::recovery`]).
+//! A packet is sent when it is full or when its oldest record has waited for the flush period. Packets of an
+//! *immediate* level are sent at once. The backend makes the texts; after the death of the process the host's node
+//! makes them ([`crate::recovery`]).
 //!
-//! When the bus stands still, rings fill; then a call waits as long as its level says ([`full_wait`](LogSettings::full_wait)),
-//! and records are lost until there is room. That is counted in the ring by level, and told in the log itself ("N records lost
-//! here"). Rejected: an unbounded queue (the instrument runs out of memory), and dropping without a word (nobody can trust the
-//! log any more).
+//! The rings fill while the bus stands still. A call then waits for at most the [`full_wait`](LogSettings::full_wait)
+//! of its level, and records are lost until there is room. The ring counts the losses by level, and the log itself
+//! reports them ("N records lost here"). Rejected: an unbounded queue, because the instrument runs out of memory.
+//! Rejected: dropping records without a report, because nobody can trust such a log.
 //!
-//! Every record has an id: this life of the process, the ring, and a number without holes in that ring.
+//! Every record has an id: the incarnation of the process, the ring, and a number without gaps in that ring.
 //!
 //! | subject | module |
 //! |-|-|
-//! | the call; what a logger says of itself; how large and how long | `handle`, `voice`, `settings` |
-//! | what all loggers of a process share | `shared` |
-//! | from rings to packets, and when rings get their room back | `backend`, `taken`, `pump`, `lane`, `packet`, `rounds` |
-//! | records that no statement made, in a ring | `made` |
-//! | what goes without a ring | `inlet` |
-//! | the way out | `post`, `bus_post` |
+//! | the call; a logger's fields, identity, thresholds; settings | `handle`, `fields`, `identity`, `levels`, `settings`, `load` |
+//! | state that all loggers of a process share | `shared` |
+//! | packets from rings, release of room | `backend`, `renderer`, `packet_builder`, `packet`, `drain_batches` |
+//! | whole records, without a statement, in a ring | `record` |
+//! | requests to the backend without a ring | `command_queue` |
+//! | output of packets | `packet_sink`, `bus_sink` |
 //! | text on a terminal or in a file | [`local`] |
-//! | levels seen and set from outside | [`control`] |
+//! | levels read and set from outside | [`control`] |
 //! | calls that wait until their record is kept | `acknowledged` |
-//! | who looks at more than levels let out, while it looks | [`attach`] |
-//! | settings from a file and the environment, and which of them decides | [`config`] |
-//! | what is suppressed where somebody wants that, and told | [`repeat`], `throttle`, `restraint` |
+//! | readers that temporarily see records below the thresholds | [`attach`] |
+//! | settings from a file and the environment, and their precedence | [`config`] |
+//! | rate and repeat limits | [`repeat`], `throttle`, `rate_limits` |
+//! | front ends of other languages | `ffi` |
 
 pub(crate) mod acknowledged;
 pub mod attach;
+pub(crate) mod attached;
 pub(crate) mod backend;
-pub(crate) mod bus_post;
+pub(crate) mod bus_sink;
 pub(crate) mod clock;
+pub(crate) mod command_queue;
 pub mod config;
 pub mod control;
-pub(crate) mod foreign;
+pub(crate) mod drain_batches;
+pub(crate) mod ffi;
+pub(crate) mod fields;
 pub(crate) mod handle;
-pub(crate) mod inlet;
-pub(crate) mod lane;
+pub(crate) mod identity;
+pub(crate) mod levels;
+pub(crate) mod load;
 pub mod local;
-pub(crate) mod made;
 pub(crate) mod packet;
-pub(crate) mod post;
-pub(crate) mod pump;
+pub(crate) mod packet_builder;
+pub(crate) mod packet_sink;
+pub(crate) mod rate_limits;
+pub(crate) mod record;
+pub(crate) mod renderer;
 pub mod repeat;
-pub(crate) mod restraint;
-pub(crate) mod rounds;
 pub(crate) mod settings;
 pub(crate) mod shared;
-pub(crate) mod taken;
+pub(crate) mod stats;
+pub(crate) mod stream;
+pub(crate) mod threshold;
 pub(crate) mod throttle;
-pub(crate) mod voice;
 
 pub use acknowledged::Acknowledged;
-pub use bus_post::{LOG_BATCH, qos_of, topic_of};
-pub use foreign::{Claim, Front, PAYLOAD_MAX};
+pub use bus_sink::{LOG_BATCH, qos_of, topic_of};
+pub use ffi::{Claim, FfiContext, PAYLOAD_MAX};
 pub use handle::{Logger, OpenError};
-pub use settings::{BadSettings, LogSettings, Reread, Threshold, Variables, variable};
-pub use shared::LoggerStats;
-pub use tampu_ring::Shelter;
+pub use load::{Variables, variable};
+pub use settings::{BadSettings, LogSettings, Reread};
+pub use stats::LoggerStats;
+pub use tampu_ring::RingStorage;
+pub use threshold::Threshold;
 
 #[cfg(test)]
 mod tests;

@@ -1,11 +1,12 @@
-//! Takes over what processes have left in their log rings when they died.
+//! Recovery of the records that processes left in their log rings when they died.
 //!
-//! The records go out under their own ids, so that a collector which has some of them already keeps each once, and a viewer shows
-//! what it remembers to have shown once. Room in a ring is given back, and the directory removed, only when everything is
-//! with those who keep it: who recovers may die as well, and another begins where it was.
+//! The records are sent under their original ids. A collector that already has some of them keeps each once, and a
+//! viewer shows each once as far as it remembers. Room in a ring is released, and the directory removed, only after all
+//! records are acknowledged. A recovering process may therefore die as well, and the next one begins at the same
+//! position.
 //!
-//! The host's node does this by itself ([`RingKeeper`]), also for processes that live and have nobody who drains, and
-//! `tampu log recover` for a directory that is named.
+//! The host's node recovers rings automatically ([`RingKeeper`]), also of living processes without a drainer. `tampu
+//! log recover` does it for a named directory.
 
 mod keeper;
 mod orphans;
@@ -23,36 +24,36 @@ use tampu_types::{Datum, Incarnation, Level, LogRecord, RecordId, SourceName, Ti
 pub use keeper::{News, RingKeeper, dead_in};
 
 use crate::logger::{
-    bus_post::BusPost,
+    bus_sink::BusSink,
     clock::now,
-    lane::{LaneKey, PacketSize, Reach},
-    post::{Post, Refused},
-    pump::{Pump, Pumped},
+    packet_sink::{PacketSink, Refused},
+    renderer::{RecordRenderer, RenderOutcome},
+    stream::{PacketSize, Reach, StreamKey},
 };
 
-/// What was recovered of one process.
+/// Records recovered from one process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recovered {
-    /// Who it was.
+    /// Name of the process.
     pub source: SourceName,
-    /// In which life.
+    /// Incarnation of the process.
     pub incarnation: Incarnation,
     /// Records that were still in its rings.
     pub records: u64,
-    /// Records it had no room for and could no longer tell of; the recovered ones tell of them.
+    /// Records that the ring had no room for and did not report; the recovered records report them.
     pub lost: u64,
-    /// What could not be read, by file.
+    /// Unreadable parts, by file.
     pub damage: Vec<String>,
 }
 
-/// Why nothing was recovered. It can be tried again, and begins where it was.
+/// Reason why nothing was recovered. A recovery can be repeated, and begins where the last one stopped.
 #[derive(Debug, thiserror::Error)]
 pub enum NotRecovered {
     /// The rings cannot be had.
     #[error(transparent)]
     Rings(#[from] RecoverError),
-    /// No collector, or nobody at all, is there to keep the records.
-    #[error("{0}: nobody is there to keep the records; start a hub with a collector")]
+    /// There is no collector, or no receiver at all, to keep the records.
+    #[error("{0}: no collector runs that could store the records; start a hub with the role collector")]
     NobodyKeeps(PathBuf),
     /// Not everything was acknowledged in time.
     #[error("{0}: the records were sent and not all acknowledged in time")]
@@ -62,22 +63,23 @@ pub enum NotRecovered {
     Bus(PathBuf, String),
 }
 
-/// As a logger's packets.
+/// Sizes of a logger's packets.
 const PACKETS: PacketSize = PacketSize { records: 100, bytes: 48 << 10 };
-/// The ring in the id of the record that tells of a death: below those of records made by hand, of which a process has few.
+/// The ring in the id of the record that reports a death: below those of records made by hand, of which a process has
+/// few.
 const OF_DEATH: u32 = u32::MAX;
-/// How long somebody who keeps records may take to be found.
+/// Longest time to wait until a keeper of records is found.
 const APPEARANCE: Duration = Duration::from_millis(500);
 
 /// Recovers rings by way of one participant.
 pub struct Recoverer {
-    post: BusPost,
+    sink: BusSink,
 }
 
 impl Recoverer {
-    /// On a bus that is there.
+    /// Makes a recoverer on a joined bus.
     pub fn new(participant: Participant) -> Recoverer {
-        Recoverer { post: BusPost::new(Box::new(move || Ok(participant.clone()))) }
+        Recoverer { sink: BusSink::new(Box::new(move || Ok(participant.clone()))) }
     }
 
     /// Recovers one process's directory; waits at most this long until everything is acknowledged.
@@ -88,7 +90,7 @@ impl Recoverer {
             return Err(NotRecovered::NobodyKeeps(directory.to_owned()));
         }
         let (source, conversion) = (&found.source, &found.conversion);
-        let mut pump = Pump::new(source.incarnation, &source.host, &source.process, PACKETS, found.longs.clone());
+        let mut renderer = RecordRenderer::new(source.incarnation, &source.host, &source.process, PACKETS, found.longs.clone());
         let mut told = Recovered {
             source: source.name.clone(),
             incarnation: source.incarnation,
@@ -98,13 +100,13 @@ impl Recoverer {
         };
         let mut last = HashMap::new();
         for packet in &found.packets {
-            match lane_of(packet) {
+            match stream_of(packet) {
                 Some((key, records)) => {
                     told.records += records;
-                    let lane = pump.lanes.find(key);
-                    self.publish(&pump, lane, packet, &mut last, directory)?;
+                    let stream = renderer.packets.find(key);
+                    self.publish(&renderer, stream, packet, &mut last, directory)?;
                 }
-                None => told.damage.push("a packet beside the rings is no log batch".to_owned()),
+                None => told.damage.push("invalid log batch in a packet beside the rings".to_owned()),
             }
         }
         for ring in &mut found.rings {
@@ -117,23 +119,23 @@ impl Recoverer {
                         break;
                     }
                 };
-                if let tampu_ring::What::Lost(lost) = entry.what {
+                if let tampu_ring::EntryContent::Lost(lost) = entry.what {
                     told.lost += lost.total();
                 }
-                match pump.take(number, &entry, Time(conversion.utc(entry.ticks)), &mut found.definitions) {
-                    Pumped::InLane(_) => told.records += 1,
-                    Pumped::Nothing | Pumped::Made => {}
-                    Pumped::Unreadable | Pumped::TooLarge => {
-                        told.damage.push(format!("ring {number}: no record can be made of entry {}", entry.number));
+                match renderer.take(number, &entry, Time(conversion.utc(entry.ticks)), &mut found.definitions) {
+                    RenderOutcome::InStream(_) => told.records += 1,
+                    RenderOutcome::Nothing => {}
+                    RenderOutcome::Unreadable | RenderOutcome::TooLarge => {
+                        told.damage.push(format!("ring {number}: unreadable or oversized entry {}", entry.number));
                     }
                 }
-                self.send(&mut pump, &mut last, directory)?;
+                self.send(&mut renderer, &mut last, directory)?;
             }
         }
-        pump.put(obituary(&told));
-        pump.lanes.seal_all();
-        self.send(&mut pump, &mut last, directory)?;
-        self.wait_for(&pump, &last, until).then_some(()).ok_or_else(|| NotRecovered::Unacknowledged(directory.to_owned()))?;
+        renderer.put(obituary(&told));
+        renderer.packets.seal_all();
+        self.send(&mut renderer, &mut last, directory)?;
+        self.wait_for(&renderer, &last, until).then_some(()).ok_or_else(|| NotRecovered::Unacknowledged(directory.to_owned()))?;
         for ring in &mut found.rings {
             let mark = ring.mark();
             ring.commit(&mark).map_err(RecoverError::from)?;
@@ -145,7 +147,7 @@ impl Recoverer {
 
     fn somebody_keeps(&mut self, until: Instant) -> bool {
         let until = until.min(Instant::now() + APPEARANCE);
-        while !self.post.is_heard(&everybody()) {
+        while !self.sink.is_heard(&everybody()) {
             if Instant::now() >= until {
                 return false;
             }
@@ -154,62 +156,68 @@ impl Recoverer {
         true
     }
 
-    fn send(&mut self, pump: &mut Pump, last: &mut HashMap<usize, u64>, directory: &Path) -> Result<(), NotRecovered> {
-        while let Some(sealed) = pump.lanes.next_sealed() {
-            // Only the process itself would have printed it.
-            if pump.lanes.key(sealed.lane).reach == Reach::Local {
+    fn send(
+        &mut self,
+        renderer: &mut RecordRenderer,
+        last: &mut HashMap<usize, u64>,
+        directory: &Path,
+    ) -> Result<(), NotRecovered> {
+        while let Some(sealed) = renderer.packets.next_sealed() {
+            // Only the process itself would have printed this record.
+            if renderer.packets.key(sealed.stream).reach == Reach::Local {
                 continue;
             }
-            self.publish(pump, sealed.lane, &sealed.bytes, last, directory)?;
-            pump.lanes.recycle(sealed.bytes);
+            self.publish(renderer, sealed.stream, &sealed.bytes, last, directory)?;
+            renderer.packets.recycle(sealed.bytes);
         }
         Ok(())
     }
 
     fn publish(
         &mut self,
-        pump: &Pump,
-        lane: usize,
+        renderer: &RecordRenderer,
+        stream: usize,
         packet: &[u8],
         last: &mut HashMap<usize, u64>,
         directory: &Path,
     ) -> Result<(), NotRecovered> {
-        let published = self.post.publish(pump.lanes.key(lane), false, packet);
+        let published = self.sink.publish(renderer.packets.key(stream), false, packet);
         let number =
             published.map_err(|(Refused::NotYet(why) | Refused::Never(why))| NotRecovered::Bus(directory.to_owned(), why))?;
-        last.insert(lane, number);
+        last.insert(stream, number);
         Ok(())
     }
 
-    fn wait_for(&mut self, pump: &Pump, last: &HashMap<usize, u64>, until: Instant) -> bool {
+    fn wait_for(&mut self, renderer: &RecordRenderer, last: &HashMap<usize, u64>, until: Instant) -> bool {
         loop {
-            let waiting =
-                last.iter().any(|(lane, number)| self.post.delivered(pump.lanes.key(*lane)).is_none_or(|next| next <= *number));
+            let waiting = last
+                .iter()
+                .any(|(stream, number)| self.sink.delivered(renderer.packets.key(*stream)).is_none_or(|next| next <= *number));
             if !waiting {
                 return true;
             }
             if Instant::now() >= until {
                 return false;
             }
-            self.post.flush(Duration::from_millis(20));
+            self.sink.flush(Duration::from_millis(20));
         }
     }
 }
 
-/// Where a packet went that its process had made, and how many records it holds.
-fn lane_of(packet: &[u8]) -> Option<(LaneKey, u64)> {
+/// Returns the stream of a packet that its process had made, and its number of records.
+fn stream_of(packet: &[u8]) -> Option<(StreamKey, u64)> {
     let view = LogBatchView::parse(packet).ok()?;
     let first = view.records().next()?.ok()?;
     let partition = tampu_types::Partition::of(first.origin().audiences());
-    Some((LaneKey { level: first.level(), partition, reach: Reach::Central }, view.count() as u64))
+    Some((StreamKey { level: first.level(), partition, reach: Reach::Central }, view.count() as u64))
 }
 
-/// The lane that whoever keeps records reads in any case.
-fn everybody() -> LaneKey {
-    LaneKey { level: Level::Warning, partition: tampu_types::Partition::everybody(), reach: Reach::Central }
+/// The stream that every keeper reads.
+fn everybody() -> StreamKey {
+    StreamKey { level: Level::Warning, partition: tampu_types::Partition::everybody(), reach: Reach::Central }
 }
 
-/// What the log says of the death. It has an id of the dead, so that it is there once however often it is told.
+/// Makes the record about the death. It has an id of the dead process, so that it is stored once however often it is written.
 fn obituary(told: &Recovered) -> LogRecord {
     let text =
         format!("{} died (process {}); {} records were still in its log rings", told.source, told.incarnation.pid, told.records);

@@ -1,4 +1,4 @@
-//! What programs say through the `log` crate and through `tracing`, as records that a reader gets.
+//! Tests of the bridges: records of the `log` crate and of `tracing`, as a reader gets them.
 
 use std::{
     alloc::{GlobalAlloc, Layout, System},
@@ -33,7 +33,7 @@ fn count() {
     let _ = ALLOCATIONS.try_with(|allocations| allocations.set(allocations.get() + 1));
 }
 
-// SAFETY: everything is passed on to the system's allocator unchanged.
+// SAFETY: every call is passed unchanged to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count();
@@ -59,7 +59,7 @@ fn allocations(work: impl FnOnce()) -> u64 {
     ALLOCATIONS.get() - before
 }
 
-/// How long a test waits for what must come; longer than any machine needs.
+/// Longest wait of a test for an expected event; longer than any machine needs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A logger, and a reader of all it publishes.
@@ -82,7 +82,7 @@ impl Bench {
         let reader = viewer.reader(&topics, &PartitionFilter::All, ReaderQos::default()).unwrap();
         net.advance(Duration::from_millis(10));
         let mut settings = LogSettings::isolated(domain, SourceName::new("CONTROL/DV01").unwrap());
-        // Time stands still on the bus when a test is over, and an acknowledgement would be waited for in vain.
+        // Time stops on the bus when a test is over, and a wait for an acknowledgement would not end.
         settings.close_wait = Duration::ZERO;
         let logger = Logger::on(antenna, settings).unwrap();
         log::set_max_level(log::LevelFilter::Trace);
@@ -101,7 +101,7 @@ impl Bench {
                 _ => {}
             }
         }
-        // Each level has a stream of its own, and between streams there is no order.
+        // Each level has a stream of its own, and records of different streams have no order.
         records.sort_by_key(|record| record.id.unwrap().number);
         assert_eq!(records.len(), count, "{records:#?}");
         records
@@ -112,7 +112,7 @@ impl Bench {
     }
 }
 
-/// Whether a record lay in a ring, where it survives its process: all do, statements and what is said whole.
+/// Returns whether a record lay in a ring, where it survives its process: all do, statements and whole records.
 fn through_a_ring(record: &LogRecord) -> bool {
     record.id.unwrap().ring < 1 << 31
 }
@@ -332,7 +332,7 @@ fn targets_without_end_are_told_apart_and_only_so_many_get_loggers() {
     let records = bench.records(targets.len());
     assert!(records.iter().all(|record| record.logger == record.message && record.line.is_some()));
     assert!(records.iter().all(through_a_ring));
-    // A logger of one's own has levels of its own.
+    // A separate logger has levels of its own.
     bench.logger.set_central(Threshold::Off);
     for target in &targets {
         log::info!(logger: bridge, target: &**target, "{target}");
@@ -382,7 +382,7 @@ fn an_error_is_told_with_its_causes() {
 fn an_event_made_of_a_record_of_the_log_crate_is_understood() {
     let mut bench = Bench::new();
     tracing::subscriber::with_default(subscriber(&bench), || {
-        // What tracing-log makes of `log::warn!(target: "mount", "cable wrap")`.
+        // The event that tracing-log makes of `log::warn!(target: "mount", "cable wrap")`.
         tracing::warn!(
             target: "log",
             { log.target = "mount", log.module_path = "app::mount", log.file = "src/mount.rs", log.line = 52 },
@@ -476,7 +476,7 @@ fn example() {
     }
 }
 
-/// What an example prints when nobody is there to take its records.
+/// Returns the output of an example when no collector takes its records.
 fn printed(example: &str) -> String {
     let directory = tempfile::tempdir().unwrap();
     let mut program = Command::new(std::env::current_exe().unwrap());

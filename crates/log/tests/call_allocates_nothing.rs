@@ -21,7 +21,7 @@ fn count() {
     let _ = ALLOCATIONS.try_with(|allocations| allocations.set(allocations.get() + 1));
 }
 
-// SAFETY: everything is passed on to the system's allocator unchanged.
+// SAFETY: every call is passed unchanged to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count();
@@ -58,7 +58,7 @@ fn logger(change: impl FnOnce(&mut LogSettings)) -> Logger {
 
 #[test]
 fn a_call_into_a_packet_allocates_nothing() {
-    // One packet takes all of it, so that nothing but the calls themselves is counted.
+    // One packet takes all records, so that only the calls themselves are counted.
     let logger = logger(|settings| {
         settings.packet_records = 100_000;
         settings.packet_bytes = 100 << 20;
@@ -67,7 +67,7 @@ fn a_call_into_a_packet_allocates_nothing() {
     });
     let mount = logger.named("mount").for_object("CONTROL/DV01/Mount").for_audiences(["Operator"]);
     let call = |number: u64| info!(mount, "az {:.3} el {number}", number as f64 / 7.0; axis = "az", number = number);
-    // The packet's memory grows while it fills for the first time; the second time it is there.
+    // The packet's memory grows during the first fill; the second fill reuses it.
     (0..1000).for_each(call);
     assert!(!logger.flush(Duration::from_millis(1)), "nobody reads, so nobody confirms");
     assert_eq!(allocations(|| (0..1000).for_each(call)), 0);
@@ -84,7 +84,7 @@ fn full_packets_cost_a_few_allocations_at_most() {
     (0..20_000).for_each(call);
     let packets = 20_000 / 100;
     let counted = allocations(|| (0..20_000).for_each(call));
-    // Where the backend has not given a buffer back yet a packet takes a new one.
+    // If the backend has not yet returned a buffer, a packet takes a new one.
     assert!(counted <= 2 * packets, "{counted} allocations for {packets} packets");
     assert_eq!(logger.stats().dropped, 0);
 }

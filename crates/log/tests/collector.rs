@@ -6,33 +6,27 @@ use std::{
     time::{Duration, Instant},
 };
 
+use tampu_archive::{
+    Appended, Archive, ArchiveError, Arrival, BackedUp, Checked, Compacted, Counts, Doing, Found, Grouping, Health, LocalArchive,
+    Scanned, Stop, StreamOffset, Told,
+    query::{Field, Query},
+};
 use tampu_bus::{
     Participant, Qos, QosTable, ReaderQos, TypeTag, Writer,
     access::{Access, Authorise, Denied, Principal, Resource, Verb},
-    engine::zenoh::{
-        ZenohEngine,
-        config::ZenohConfig,
-        node::{Node, NodeConfig},
-    },
+    connect::{Node, NodeSettings, Settings},
+    service::CallError,
 };
 use tampu_log::{
     LogSettings, Logger,
-    archive::{
-        Appended, Archive, ArchiveError, Arrival, BackedUp, Checked, Compacted, Counts, Doing, Found, Grouping, Health,
-        LocalArchive, Scanned, Stop, StreamOffset, Told,
-    },
-    collector::{
-        Collector, CollectorOptions, IMPORT_TOPIC,
-        ask::{self, AskFailed},
-        quota::Quotas,
-    },
-    query::{Field, Query},
+    collector::{Collector, CollectorOptions, IMPORT_TOPIC, ask, quota::Quotas},
 };
 use tampu_types::{
     Level, LogRecord, Partition, PartitionFilter, SourceName, TopicFilter, TopicName,
     log_batch::{TYPE_ID, VERSION, encode_records},
 };
 
+#[path = "../../archive/tests/support/mod.rs"]
 mod support;
 use support::*;
 
@@ -41,20 +35,20 @@ const LOG_BATCH: TypeTag = TypeTag { id: TYPE_ID, version: VERSION };
 /// A node of its own, and processes that meet there. The real engine, because the archive lives in real time.
 struct Net {
     _node: Node,
-    config: ZenohConfig,
+    config: Settings,
     _dir: tempfile::TempDir,
 }
 
 impl Net {
     fn new() -> Net {
         let dir = tempfile::tempdir().unwrap();
-        let config = ZenohConfig::isolated(dir.path().join("run")).in_domain(domain());
-        let node = Node::start(NodeConfig::new(config.clone())).unwrap();
+        let config = Settings::isolated(dir.path().join("run")).in_domain(domain());
+        let node = Node::start(NodeSettings::new(config.clone())).unwrap();
         Net { _node: node, config, _dir: dir }
     }
 
     fn join(&self, name: &str) -> Participant {
-        let engine = Arc::new(ZenohEngine::open(self.config.clone()).unwrap());
+        let engine = self.config.open().unwrap();
         Participant::on(engine, domain(), SourceName::new(name).unwrap(), QosTable::default()).unwrap()
     }
 }
@@ -95,7 +89,7 @@ fn what_is_acknowledged_is_durable_and_comes_once() {
     let (net, dir) = (Net::new(), support::dir());
     let antenna = net.join("DV01");
     let (info, import) = (writer(&antenna, "log/info"), writer(&antenna, IMPORT_TOPIC));
-    // Written before there is a collector: kept for it.
+    // Written before a collector runs, and kept for it.
     info.write(&encode_records(&records(&antenna, 0..10)).unwrap()).unwrap();
     let (archive, collector) = collect(&net, dir.path());
     for batch in 1..5 {
@@ -109,7 +103,7 @@ fn what_is_acknowledged_is_durable_and_comes_once() {
     let source = status.sources.iter().find(|source| source.source == "DV01").unwrap();
     assert_eq!((source.received, source.duplicates, source.lost_samples, source.rejected), (60, 5, 0, 0));
 
-    // A second life of the collector goes on where the archive stands.
+    // A restarted collector continues at the archive's offsets.
     drop(collector);
     drop(archive);
     info.write(&encode_records(&records(&antenna, 60..70)).unwrap()).unwrap();
@@ -159,7 +153,7 @@ fn a_writer_that_leaves_in_order_is_not_told_dead() {
         let (import, last) = (writer(&importer, IMPORT_TOPIC), writer(&importer, "log/info"));
         import.write(&encode_records(&records(&importer, 0..5)).unwrap()).unwrap();
         until("it is stored", || archive.health().records == 10 * round - 5);
-        // This stream ends early; the process leaves when another has been acknowledged, a few heartbeats later.
+        // This stream ends early. The process leaves when another stream has been acknowledged, a few heartbeats later.
         drop(import);
         last.write(&encode_records(&records(&importer, 5..10)).unwrap()).unwrap();
         until("the last is acknowledged", || last.flush(Duration::from_millis(100)).complete());
@@ -224,14 +218,14 @@ fn who_may_not_is_told_so_and_what_it_sends_is_counted_not_kept() {
     let wait = Duration::from_secs(60);
 
     let denied = match ask::query(&antenna, &Query::default(), wait, &mut |_| true) {
-        Err(AskFailed::Denied(denied)) => denied,
+        Err(CallError::Denied(denied)) => denied,
         other => panic!("{other:?}"),
     };
     assert_eq!((denied.principal, denied.verb), (Principal::this_user(), Verb::Query));
     assert_eq!(denied.resource, Resource::Service("log/query".to_owned()));
     assert!(matches!(
         ask::stat(&antenna, &Query::default(), &Grouping::default(), wait),
-        Err(AskFailed::Denied(Denied { verb: Verb::Query, .. }))
+        Err(CallError::Denied(Denied { verb: Verb::Query, .. }))
     ));
 
     let (info, import) = (heard_writer(&antenna, "log/info"), heard_writer(&antenna, IMPORT_TOPIC));
@@ -239,7 +233,7 @@ fn who_may_not_is_told_so_and_what_it_sends_is_counted_not_kept() {
         import.write(&encode_records(&records(&antenna, batch * 5..batch * 5 + 5)).unwrap()).unwrap();
     }
     info.write(&encode_records(&records(&antenna, 20..30)).unwrap()).unwrap();
-    // What is refused is done with: its writer need not keep it.
+    // A rejected batch counts as done: its writer need not keep it.
     until("both are acknowledged", || [&info, &import].iter().all(|writer| writer.flush(Duration::from_millis(100)).complete()));
     let status = ask::status(&antenna, wait).unwrap();
     let source = status["sources"].as_array().unwrap().iter().find(|source| source["source"] == "DV01").unwrap().clone();
@@ -277,7 +271,7 @@ fn what_is_over_a_sources_quota_is_counted_and_told_exactly() {
     let of = |name: &str| status.sources.iter().find(|source| source.source == name).unwrap();
     let (kept, over) = (of("looper").received, of("looper").over_quota);
     assert_eq!(kept + over, sent + 1);
-    // It may have sent across the border of two spans, or, on a host that slept, of more.
+    // The burst may span two periods of the quota, or more on a host that was suspended.
     assert!(over > 0 && kept >= 51, "{status:?}");
     assert_eq!((of("neighbour").received, of("neighbour").over_quota), (10, 0));
     assert!(ids(&*archive).iter().any(|id| id.number == sent), "the alarm is kept");
@@ -294,7 +288,7 @@ fn a_gap_becomes_a_record_that_names_it() {
     let (net, dir) = (Net::new(), support::dir());
     let antenna = net.join("DV01");
     let topic = TopicName::new("log/info").unwrap();
-    // A cache that holds a few batches, and a collector that comes back after many.
+    // A cache that holds a few batches, and a collector that returns after many.
     let small = Qos { batch: 4 << 10, cache: 32 << 10, keep: 32 << 10, credit: 4 << 10, ..Qos::default() };
     let qos = Qos { max_wait: Duration::ZERO, ..small };
     let info = antenna.writer(&topic, &Partition::everybody(), LOG_BATCH, qos).unwrap();
@@ -317,7 +311,7 @@ fn a_gap_becomes_a_record_that_names_it() {
     assert_eq!((value("source").as_str(), value("from").as_str()), ("DV01", "1"));
     let lost = value("to").parse::<u64>().unwrap() - 1;
     assert!(gap.message.starts_with(&format!("{lost} samples of log/info from DV01 lost")), "{}", gap.message);
-    // What is kept and what is told lost is all there was.
+    // Stored records and reported losses add up to all records.
     assert_eq!(archive.health().records - 1 + lost * 5, 1000);
     let status = collector.status();
     assert_eq!(status.sources.iter().find(|source| source.source == "DV01").unwrap().lost_samples, lost);
@@ -367,7 +361,7 @@ fn an_acknowledged_call_is_in_the_archive_when_it_returns_and_a_viewer_s_word_is
     let (net, dir) = (Net::new(), support::dir());
     let source = SourceName::new("DV01").unwrap();
     let logger = Logger::on(net.join("DV01"), LogSettings::isolated(domain(), source)).unwrap();
-    // Somebody who only looks, and acknowledges what he has seen.
+    // A viewer that only reads, and acknowledges the records it has seen.
     let (viewer, over) = (net.join("viewer"), std::sync::atomic::AtomicBool::new(false));
     std::thread::scope(|scope| {
         let over = &over;
@@ -465,7 +459,7 @@ fn a_search_without_end_ends_at_its_limit_or_with_who_asked_for_it() {
     let scanned = ask::query(&net.join("asker"), &Query::default(), Duration::from_secs(60), &mut |_| true).unwrap();
     assert!(!scanned.complete);
     drop(collector);
-    // Longer than any test waits: only the end of who asks can end it.
+    // Longer than any test waits: only the end of the asker can end it.
     let _collector = start(Duration::from_secs(3600));
     let asker = net.join("asker");
     let question = Query { asker: Some(asker.incarnation()), ..Query::default() };

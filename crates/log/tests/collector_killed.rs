@@ -13,23 +13,18 @@ use std::{
     time::{Duration, Instant},
 };
 
+use tampu_archive::{Archive, ArchiveError, LocalArchive, Options};
 use tampu_bus::{
     Participant, Qos, QosTable, TypeTag, Writer,
-    engine::zenoh::{
-        ZenohEngine,
-        config::ZenohConfig,
-        node::{Node, NodeConfig},
-    },
+    connect::{Node, NodeSettings, Settings},
 };
-use tampu_log::{
-    archive::{Archive, ArchiveError, LocalArchive, Options},
-    collector::{Collector, CollectorOptions},
-};
+use tampu_log::collector::{Collector, CollectorOptions};
 use tampu_types::{
     Domain, Incarnation, Partition, RecordId, SourceName, TopicName,
     log_batch::{TYPE_ID, VERSION, encode_records},
 };
 
+#[path = "../../archive/tests/support/mod.rs"]
 mod support;
 use support::*;
 
@@ -39,8 +34,8 @@ const PACKET: u64 = 10;
 const AHEAD: u64 = 200;
 const PATIENCE: Duration = Duration::from_secs(120);
 
-fn join(config: &ZenohConfig, name: &str) -> Participant {
-    let engine = Arc::new(ZenohEngine::open(config.clone()).unwrap());
+fn join(config: &Settings, name: &str) -> Participant {
+    let engine = config.open().unwrap();
     Participant::on(engine, config.domain.clone(), SourceName::new(name).unwrap(), QosTable::default()).unwrap()
 }
 
@@ -51,12 +46,12 @@ fn child_process() {
         return;
     }
     let dir = std::env::var("TAMPU_TEST_DATA").unwrap();
-    let config = ZenohConfig::from_env().unwrap();
+    let config = Settings::from_env().unwrap();
     let options = options(&config.domain);
     let begun = Instant::now();
     let archive = loop {
         match LocalArchive::open(&dir, options.clone()) {
-            // The one before has been killed, but may not be gone yet.
+            // The previous process has been killed, but may not have ended yet.
             Err(ArchiveError::InUse { .. }) if begun.elapsed() < PATIENCE => std::thread::yield_now(),
             opened => break Arc::new(opened.unwrap()),
         }
@@ -87,7 +82,7 @@ impl Process {
         let input = child.stdin.take();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         assert!(lines.any(|line| line.unwrap().ends_with(">ready")), "the collector started");
-        // What it prints at its end has a reader.
+        // Its output at the end needs a reader.
         std::thread::spawn(move || lines.for_each(drop));
         Process { child, input }
     }
@@ -103,7 +98,7 @@ impl Process {
     }
 }
 
-/// How far one writer is.
+/// Progress of one writer.
 #[derive(Default)]
 struct Progress {
     delivered: Mutex<u64>,
@@ -156,14 +151,14 @@ fn copy_all(from: &Path, to: &Path) {
     }
 }
 
-/// How many packets of each writer a start after the kill finds, on a copy.
+/// Counts the packets of each writer that a start after the kill finds, on a copy.
 fn stored(data: &Path, domain: &Domain) -> HashMap<(Incarnation, u32), u64> {
     let copy = support::dir();
     copy_all(data, copy.path());
     let archive = LocalArchive::open(copy.path(), options(domain)).unwrap();
     let offsets: HashMap<_, _> =
         archive.offsets().into_iter().map(|offset| ((offset.incarnation, offset.stream), offset.next)).collect();
-    // As many as the offsets say, so none is missing before them and none is there twice.
+    // The archive holds as many records as the offsets say, so none is missing and none is there twice.
     assert_eq!(archive.health().records, offsets.values().sum::<u64>() * PACKET);
     offsets
 }
@@ -172,13 +167,13 @@ fn stored(data: &Path, domain: &Domain) -> HashMap<(Incarnation, u32), u64> {
 fn killed_ten_times_under_load_every_acknowledged_record_is_there_once() {
     let dir = tempfile::tempdir().unwrap();
     let (run_dir, data) = (dir.path().join("run"), dir.path().join("data"));
-    let config = ZenohConfig::isolated(&run_dir).in_domain(Domain::new("killed").unwrap());
-    let _node = Node::start(NodeConfig::new(config.clone())).unwrap();
+    let config = Settings::isolated(&run_dir).in_domain(Domain::new("killed").unwrap());
+    let _node = Node::start(NodeSettings::new(config.clone())).unwrap();
     let participants = [join(&config, "DV01"), join(&config, "DV02")];
     let lanes: Vec<_> = [(0, 0, "log/info"), (0, 1, "log/debug"), (1, 0, "log/info")]
         .map(|(place, ring, topic)| {
             let tag = TypeTag { id: TYPE_ID, version: VERSION };
-            // Kept as long as nobody has it, also while there is no collector.
+            // Kept until a collector acknowledges it, also while no collector runs.
             let qos = Qos { keep: 64 << 20, ..Qos::default() };
             let topic = TopicName::new(topic).unwrap();
             let writer = participants[place].writer(&topic, &Partition::everybody(), tag, qos).unwrap();
@@ -202,7 +197,7 @@ fn killed_ten_times_under_load_every_acknowledged_record_is_there_once() {
             .collect();
         for kill in 0..KILLS {
             let collector = Process::collector(&run_dir, &config.domain, &data);
-            // Somewhere between the first acknowledgement and many commits later.
+            // A moment between the first acknowledgement and many commits later.
             let (.., progress) = &lanes[kill % lanes.len()];
             progress.wait_for(progress.now() + 1 + (kill as u64 * 7919) % 397);
             let acknowledged: Vec<u64> = lanes.iter().map(|(.., progress)| progress.now()).collect();

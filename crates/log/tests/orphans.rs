@@ -61,7 +61,7 @@ fn be_the_parent(place: &Path) {
     let logger = logger();
     info!(logger, "the parent");
     assert!(logger.flush(host::PATIENCE));
-    // SAFETY: the child logs, which is what is tested, and leaves without running anything of the parent's.
+    // SAFETY: the child only logs, which is the case under test, and exits without running the parent's code.
     let child = unsafe { libc::fork() };
     if child == 0 {
         let work = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {

@@ -15,7 +15,7 @@ struct Counting;
 
 static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
 
-// SAFETY: everything is passed on to the system's allocator unchanged.
+// SAFETY: every call is passed unchanged to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
@@ -55,12 +55,12 @@ fn a_printed_record_allocates_nothing() {
         }
         assert!(logger.flush(Duration::from_secs(60)));
     };
-    // What is kept from record to record is there after the first time.
+    // Buffers that are reused between records exist after the first one.
     log();
     let before = ALLOCATIONS.load(Ordering::Relaxed);
     log();
     let counted = ALLOCATIONS.load(Ordering::Relaxed) - before;
-    // A pass over the rings may allocate, and other threads have their own business.
+    // A pass over the rings may allocate, and other threads allocate for themselves.
     assert!(counted < RECORDS / 20, "{counted} allocations for {RECORDS} records");
     assert_eq!(std::fs::read_to_string(path).unwrap().lines().count() as u64, 2 * RECORDS);
 }

@@ -6,21 +6,16 @@ use std::{
     time::{Duration, Instant},
 };
 
+use tampu_archive::{Archive, LocalArchive, Options, Stop, query::Query};
 use tampu_bus::{
     Participant, QosTable,
-    engine::zenoh::{
-        ZenohEngine,
-        config::ZenohConfig,
-        node::{Node, NodeConfig},
-    },
+    connect::{Node, NodeSettings, Settings},
     qos::QosPatch,
 };
 use tampu_log::{
     LogSettings, Logger,
-    archive::{Archive, LocalArchive, Options, Stop},
     collector::{Collector, CollectorOptions, status::SourceReport},
     info,
-    query::Query,
     spool::{self, Doing, News, Spool, SpoolOptions},
 };
 use tampu_types::{Domain, Level, LogRecord, SourceName};
@@ -34,7 +29,7 @@ fn options() -> SpoolOptions {
 
 struct Host {
     dir: tempfile::TempDir,
-    config: ZenohConfig,
+    config: Settings,
     news: Arc<Mutex<Vec<News>>>,
     qos: QosTable,
     _node: Node,
@@ -43,13 +38,13 @@ struct Host {
 impl Host {
     fn new(qos: Vec<QosPatch>) -> Host {
         let dir = tempfile::Builder::new().prefix("tampu-").tempdir_in("/tmp").unwrap();
-        let config = ZenohConfig::isolated(dir.path().join("run")).in_domain(Domain::new("spooled").unwrap());
-        let node = Node::start(NodeConfig::new(config.clone())).unwrap();
+        let config = Settings::isolated(dir.path().join("run")).in_domain(Domain::new("spooled").unwrap());
+        let node = Node::start(NodeSettings::new(config.clone())).unwrap();
         Host { dir, config, news: Arc::default(), qos: QosTable::new(qos).unwrap(), _node: node }
     }
 
     fn join(&self, name: &str) -> Participant {
-        let engine = Arc::new(ZenohEngine::open(self.config.clone()).unwrap());
+        let engine = self.config.open().unwrap();
         Participant::on(engine, self.config.domain.clone(), SourceName::new(name).unwrap(), self.qos.clone()).unwrap()
     }
 
@@ -94,7 +89,7 @@ fn until_or_say(what: &str, mut done: impl FnMut() -> bool, stand: impl Fn() -> 
 
 fn all(archive: &LocalArchive) -> Vec<LogRecord> {
     let mut found = Vec::new();
-    let mut take = |record: tampu_log::archive::Found<'_>| {
+    let mut take = |record: tampu_archive::Found<'_>| {
         found.push(record.record.clone());
         true
     };
@@ -119,7 +114,7 @@ fn what_is_logged_without_a_collector_outlives_its_process_and_node_and_comes_on
     let spool = host.spool(options());
     let logger = host.logger("DV01");
     (0..100).for_each(|number| info!(logger, "number {number}"));
-    // The spool has it; that is no collector's commit.
+    // The spool has the record, but no collector has committed it.
     let sure = logger.acknowledged(Duration::from_millis(300));
     info!(sure, "number {}", 100);
     assert!(!sure.is_confirmed());
@@ -145,13 +140,13 @@ fn what_is_logged_without_a_collector_outlives_its_process_and_node_and_comes_on
 
 #[test]
 fn a_collector_away_for_longer_than_caches_hold_misses_nothing_and_tells_no_loss() {
-    // A hundredth of what is logged while it is away.
+    // A hundredth of the records that are logged during the absence.
     let small = QosPatch {
         topics: "log/*".into(),
         cache: Some(64 << 10),
         keep: Some(64 << 10),
         credit: Some(32 << 10),
-        // A disk that takes its time is no loss here.
+        // A slow disk must not cause a loss in this test.
         max_wait_ms: Some(10_000),
         wait_period_ms: Some(10_000),
         ..QosPatch::default()
@@ -165,11 +160,11 @@ fn a_collector_away_for_longer_than_caches_hold_misses_nothing_and_tells_no_loss
     until("the spool has left it to the collector", || spool.report().doing == Doing::Watching && spool.report().bytes == 0);
     drop((archive, collector));
     until("the spool has taken over", || spool.report().doing == Doing::Spooling);
-    // A writer waits for whom it knows of; what it writes before that is in its cache, as far as that goes.
+    // A writer waits only for readers it knows. Earlier records stay in its cache, up to its size.
     info!(logger, "number {}", 100);
     until("the writer knows of the spool", || spool.report().records >= 1);
     (101..60_000).for_each(|number| info!(logger, "number {number}"));
-    // It begins where the collector stopped.
+    // The spool begins where the collector stopped.
     let stand = || format!("{:?} {:?} {:?}", spool.report(), logger.stats(), host.news.lock().unwrap());
     until_or_say("all is spooled", || spool.report().records >= 59_900, stand);
     assert_eq!(spool.report().records, 59_900);
@@ -178,7 +173,7 @@ fn a_collector_away_for_longer_than_caches_hold_misses_nothing_and_tells_no_loss
     (60_000..60_100).for_each(|number| info!(logger, "number {number}"));
     until("all has come", || archive.health().records >= 60_100);
     assert!(numbers(&archive).into_iter().eq(0..60_100));
-    // The stream of the writer lacks what its cache could not hold, and nothing is said to be lost.
+    // The stream of the writer lacks records that its cache could not hold, but no loss is reported.
     assert_eq!(all(&archive).iter().filter(|record| record.level >= Level::Warning).count(), 0);
     assert_eq!(of(&collector, "DV01").lost_samples, 0);
 }
@@ -205,7 +200,7 @@ fn what_finds_no_room_is_counted_exactly_and_told() {
         let told = |news: &News| if let News::Refused { records, .. } = news { *records } else { 0 };
         host.news.lock().unwrap().iter().map(told).sum::<u64>() == lost
     });
-    // What the writers' caches still had makes up for some of it.
+    // Records still in the writers' caches replace some of the loss.
     until("the quiet one's are all there", || numbers(&archive).iter().filter(|number| **number >= 20_000).count() == 100);
     let kept = numbers(&archive);
     assert!(kept.len() as u64 >= 20_100 - lost && kept.windows(2).all(|pair| pair[0] < pair[1]));
@@ -224,7 +219,7 @@ fn two_collectors_get_everything_and_the_end_of_one_is_nothing_to_the_other() {
     (1000..2000).for_each(|number| info!(logger, "number {number}"));
     assert!(logger.flush_to_archive(PATIENCE));
     assert!(numbers(&other).into_iter().eq(0..2000));
-    // Somebody keeps records: nothing is spooled.
+    // A collector keeps the records, so the spool stays empty.
     assert_eq!((spool.report().records, spool.report().replayed), (0, 0));
     drop(one);
     let (one, _first) = host.collect("one");
@@ -235,7 +230,7 @@ fn two_collectors_get_everything_and_the_end_of_one_is_nothing_to_the_other() {
 #[test]
 fn a_full_disk_acknowledges_nothing_that_is_not_on_it() {
     let host = Host::new(Vec::new());
-    // A directory in the place of the next file: no file can be made there.
+    // A directory has the name of the next file, so no file can be made there.
     let hurdle = host.spool_dir().join("spool-00000001.wal");
     let spool = host.spool(options());
     std::fs::create_dir_all(hurdle.join("x")).unwrap();

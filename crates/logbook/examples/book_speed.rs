@@ -1,9 +1,9 @@
-//! How quick the logbook is: `cargo run -p tampu-logbook --release --example book_speed -- [--entries N,N] [--samples N] [--dir DIR]`, with
-//! `--postgres ADDRESS` in a database instead of a directory, or `--elog LOGBOOKS` for the time of an import.
+//! Measures the logbook: `cargo run -p tampu-logbook --release --example book_speed -- [--entries N,N] [--samples N] [--dir DIR]`.
+//! `--postgres ADDRESS` takes a database instead of a directory.
 //!
-//! Makes logbooks of the sizes of LHCb's table (1, 464, 11 332, 76 270 entries; the texts are shift reports made of a seed), and prints, for each
-//! kind of search, milliseconds: median, 99th percentile, the longest. Then posts a second with attachments of 100 KB, the time of
-//! opening, and the memory held. Figures mean something on a quiet machine only.
+//! The example makes logbooks of the sizes of LHCb's table (1, 464, 11 332, 76 270 entries) with texts of shift reports made from a seed. For each
+//! kind of search it prints milliseconds: median, 99th percentile and maximum. Then it prints posts per second with attachments of 100 KB, the time
+//! to open the store, and the memory in use. The figures are meaningful on a quiet machine only.
 
 use std::{
     path::Path,
@@ -13,7 +13,6 @@ use std::{
 
 use tampu_logbook::{
     book::{AttributeDef, AttributeKind, Book, EntryAttribute},
-    elog::import::{Source, import_elog},
     entry::{Content, Encoding, EntryRef, NewEntry},
     search::{Count, Search, Sort, Start, Stop},
     store::{Imported, MAX_ATTACHMENT, Store, postgres::PostgresStore, sqlite::SqliteStore},
@@ -260,7 +259,7 @@ pub fn memory() -> String {
     format!("{}, {}", of("VmRSS"), of("VmHWM")).replace('\t', " ")
 }
 
-/// Where logbooks are.
+/// The place of the logbooks: a directory or a database.
 enum Place<'a> {
     Directory(&'a Path),
     Database(&'a str),
@@ -299,31 +298,11 @@ fn run(place: &Place<'_>, sizes: &[u32], samples: usize) -> Result<(), Failed> {
     Ok(())
 }
 
-/// Imports a folder of ELOG's logbooks.
-fn import(logbooks: &Path) -> Result<(), Failed> {
-    let dir = tempfile::tempdir()?;
-    let store = SqliteStore::open(dir.path())?;
-    let source = Source { logbooks: logbooks.to_owned(), ..Source::default() };
-    for pass in ["first", "again"] {
-        let begun = Instant::now();
-        let report = import_elog(&store, &source, &mut |_, _| true)?;
-        let took = begun.elapsed().as_secs_f64();
-        for book in report.books {
-            let told = (book.entries, book.new, book.same, book.attachments, book.faults.len());
-            println!("{pass}: {} (entries, new, same, attachments, faults) {told:?}, {took:.1} s; {}", book.book, memory());
-        }
-    }
-    Ok(())
-}
-
 fn main() -> Result<(), Failed> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let value = |name: &str| arguments.iter().position(|found| found == name).and_then(|at| arguments.get(at + 1));
     let sizes = value("--entries").map_or("1,464,11332,76270", String::as_str);
     let sizes = sizes.split(',').map(str::parse).collect::<Result<Vec<u32>, _>>()?;
-    if let Some(source) = value("--elog") {
-        return import(Path::new(source));
-    }
     let samples = value("--samples").map_or(Ok(300), |text| text.parse())?;
     match (value("--postgres"), value("--dir")) {
         (Some(address), _) => run(&Place::Database(address), &sizes, samples),

@@ -1,29 +1,35 @@
 //! Attachments: files of any size, kept once under the SHA-256 of their bytes.
 //!
 //! ```text
-//! attachments/incoming/<n>                what is still coming
+//! attachments/incoming/<n>                an unfinished upload
 //! attachments/incoming/<sha256>.<n>       a mark: this blob is not yet, or no longer, certain to belong to an entry
 //! attachments/<2 hex>/<62 hex>            a blob
 //! ```
-//! A blob gets its final name, under a mark, just before the transaction that refers to it is committed, and the mark goes
-//! after that. Whoever opens the directory alone looks at what lies in `incoming`: a marked blob that no entry refers to goes,
-//! and so does what was still coming. So a kill at any moment leaves neither a file without an entry nor an entry without its file,
-//! and no start reads the whole directory. A reference count in the database alone was rejected: it knows nothing of files.
+//! A blob gets its final name, together with a mark, just before the commit of the transaction that refers to it. The
+//! mark is removed after the commit. A process that opens the directory while no other has it open cleans `incoming`.
+//! It removes unfinished uploads, and marked blobs to which no entry refers. So a kill at any moment leaves neither a
+//! file without an entry nor an entry without its file. No start reads the whole directory. Rejected: a reference count
+//! in the database alone, because it does not cover the files.
 
 use std::{
     fmt,
     fs::{self, File},
     hash::{BuildHasher, RandomState},
     io::{self, Read, Seek, SeekFrom, Write},
+    os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
     sync::atomic::{AtomicU64, Ordering},
     time::{SystemTime, UNIX_EPOCH},
 };
 
+use crate::schema::TimeText;
 use rustix::fs::{FlockOperation, flock};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tampu_types::Time;
+
+pub mod stored_name;
 
 /// Bytes read and written at a time.
 const PIECE: usize = 64 * 1024;
@@ -31,13 +37,13 @@ const PIECE: usize = 64 * 1024;
 const MAX_NAME: usize = 255;
 
 /// The SHA-256 of a blob's bytes, in 64 hexadecimal digits.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 pub struct Sha(String);
 
-/// Why a text is no SHA-256.
+/// An error: the text is not a SHA-256 in hexadecimal digits.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no SHA-256: 64 hexadecimal digits, in lower case")]
+#[error("invalid SHA-256 '{0}'; expected 64 hexadecimal digits in lower case")]
 pub struct BadSha(pub String);
 
 impl TryFrom<String> for Sha {
@@ -56,46 +62,48 @@ impl From<Sha> for String {
 }
 
 impl Sha {
-    /// The digits.
+    /// The 64 hexadecimal digits.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
 /// A file of an entry.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Attachment {
-    /// What it is called; no path.
+    /// The file name, without a path.
     pub name: String,
     /// Its bytes; none where they could not be found when the entry was imported.
     pub sha: Option<Sha>,
-    /// How many bytes.
+    /// The size in bytes.
     pub size: u64,
-    /// When it was added.
+    /// The time at which the file was added.
+    #[serde(with = "tampu_types::time::rfc3339::stored")]
+    #[schemars(with = "TimeText")]
     pub added: Time,
     /// The name ELOG gave it: `YYMMDD_HHMMSS_name`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub elog: Option<String>,
 }
 
-/// What can be read from anywhere in it.
+/// A reader that can seek.
 pub trait ReadSeek: Read + Seek + Send {}
 
 impl<T: Read + Seek + Send> ReadSeek for T {}
 
-/// The bytes of an attachment, wherever they are kept; read a piece at a time, from anywhere.
+/// The bytes of an attachment, from any store. They are read a piece at a time, from any position.
 pub struct Bytes {
     size: u64,
     from: Box<dyn ReadSeek>,
 }
 
 impl Bytes {
-    /// So many bytes, read from there.
+    /// Wraps a reader of `size` bytes.
     pub fn new(size: u64, from: impl ReadSeek + 'static) -> Bytes {
         Bytes { size, from: Box::new(from) }
     }
 
-    /// How many there are.
+    /// The size in bytes.
     pub fn size(&self) -> u64 {
         self.size
     }
@@ -119,7 +127,7 @@ impl fmt::Debug for Bytes {
     }
 }
 
-/// A blob that is not yet an entry's. It goes when it is dropped without having become one's.
+/// An uploaded blob that no entry refers to yet. It is removed when it is dropped.
 #[derive(Debug)]
 pub struct Upload {
     spool: Spool,
@@ -128,33 +136,33 @@ pub struct Upload {
     kept: bool,
 }
 
-/// Where the bytes are meanwhile.
+/// The place of an upload's bytes until an entry refers to them.
 #[derive(Debug)]
 enum Spool {
     /// In a file of this name.
     Named(PathBuf),
-    /// In a file without a name, which goes with this process, however it ends.
+    /// In a file without a name, which disappears with this process, however it ends.
     Unnamed(File),
 }
 
 impl Upload {
-    /// One that a store elsewhere has taken in; nothing of it is here.
+    /// An upload that another store has received. This process holds none of its bytes.
     pub fn elsewhere(sha: Sha, size: u64) -> Upload {
         Upload { spool: Spool::Named(PathBuf::new()), sha, size, kept: true }
     }
 
-    /// Takes bytes in, a piece at a time, at most `limit` of them, into a file without a name in a directory for such.
+    /// Receives at most `limit` bytes, a piece at a time, into a file without a name in a directory for such files.
     pub(crate) fn unnamed(dir: &Path, from: &mut dyn Read, limit: u64) -> io::Result<Upload> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let path = dir.join(format!("tampu-upload-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)));
-        let mut file = File::options().create_new(true).read(true).write(true).open(&path)?;
+        let mut file = File::options().create_new(true).read(true).write(true).mode(0o600).open(&path)?;
         fs::remove_file(&path)?;
         let (sha, size) = take_in(from, &mut file, limit)?;
         Ok(Upload { spool: Spool::Unnamed(file), sha, size, kept: false })
     }
 
-    /// How many bytes.
-    pub(crate) fn size(&self) -> u64 {
+    /// The size in bytes.
+    pub fn size(&self) -> u64 {
         self.size
     }
 
@@ -170,22 +178,23 @@ impl Upload {
         }
     }
 
-    /// The attachment it would be.
+    /// Returns the attachment that this upload becomes under a name.
     pub fn attachment(&self, name: &str, added: Time) -> Attachment {
         Attachment { name: plain_name(name), sha: Some(self.sha.clone()), size: self.size, added, elog: None }
     }
 
-    /// Its SHA-256.
+    /// The SHA-256 of the bytes.
     pub fn sha(&self) -> &Sha {
         &self.sha
     }
 
-    /// The same once more, which stays when this one has become an entry's or is gone. No bytes are copied.
+    /// Returns a second handle of the upload. It stays valid after this one became an entry's attachment or was
+    /// dropped. No bytes are copied.
     pub fn again(&self) -> io::Result<Upload> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let (sha, size) = (self.sha.clone(), self.size);
         let spool = match &self.spool {
-            // A store elsewhere has it.
+            // A store elsewhere has the file.
             Spool::Named(file) if file.as_os_str().is_empty() => return Ok(Upload::elsewhere(sha, size)),
             Spool::Named(file) => {
                 // Another name of the same file, in the same directory.
@@ -206,13 +215,13 @@ impl Drop for Upload {
         if let Spool::Named(file) = &self.spool
             && !self.kept
         {
-            // What cannot be removed now is removed by whoever opens the directory next.
+            // A failed removal is repeated by the next process that opens the directory.
             let _ = fs::remove_file(file);
         }
     }
 }
 
-/// Copies bytes, at most so many; their SHA-256 and how many they are.
+/// Copies at most `limit` bytes. Returns their SHA-256 and their number.
 fn take_in(from: &mut dyn Read, to: &mut File, limit: u64) -> io::Result<(Sha, u64)> {
     let (mut hash, mut piece, mut size) = (Sha256::new(), vec![0; PIECE], 0);
     loop {
@@ -231,7 +240,7 @@ fn take_in(from: &mut dyn Read, to: &mut File, limit: u64) -> io::Result<(Sha, u
     }
 }
 
-/// A name without anything that leads elsewhere: what is after the last `/`, `\` and `:`, without control characters.
+/// Returns the plain file name: the part after the last `/`, `\` and `:`, without control characters.
 pub fn plain_name(name: &str) -> String {
     let last = name.rsplit(['/', '\\', ':']).next().unwrap_or_default();
     let kept: String = last.chars().filter(|c| !c.is_control()).take(MAX_NAME).collect();
@@ -241,8 +250,20 @@ pub fn plain_name(name: &str) -> String {
     }
 }
 
+/// Returns the name that ELOG gave to a file, as [`Attachment::elog`] can keep it: without control characters, and not too long.
+pub fn kept_elog_name(stored: &str) -> String {
+    let mut kept = String::new();
+    for c in stored.chars().filter(|c| !c.is_control()) {
+        if kept.len() + c.len_utf8() > 4 * MAX_NAME {
+            break;
+        }
+        kept.push(c);
+    }
+    kept
+}
+
 impl Attachment {
-    /// Whether its names lead nowhere: what comes from outside is made plain first, by [`plain_name`].
+    /// Returns whether the names contain no path. Names from outside go through [`plain_name`] first.
     pub fn is_sound(&self) -> bool {
         let elog = |name: &String| name.len() <= 4 * MAX_NAME && !name.chars().any(char::is_control);
         plain_name(&self.name) == self.name && self.elog.as_ref().is_none_or(elog)
@@ -253,16 +274,16 @@ impl Attachment {
 #[derive(Debug)]
 pub struct Blobs {
     dir: PathBuf,
-    /// Held shared while the directory is open, so that only who is alone cleans up.
+    /// A lock that is held shared while the directory is open, so that only a process alone in it cleans up.
     lock: File,
     next: AtomicU64,
-    /// What tells this one's names from those of others who have the directory open, on this host or another, or had it before.
+    /// A prefix that differs from that of every other process that has, or had, the directory open, on any host.
     own: String,
 }
 
 impl Blobs {
-    /// Opens it, and makes it where it is missing. `referred` says whether an entry refers to a blob; it is asked about marked
-    /// ones when nobody else has the directory open.
+    /// Opens the directory, and creates it if it is missing. `referred` returns whether an entry refers to a blob. It
+    /// is called for marked blobs if no other process has the directory open.
     pub fn open(dir: &Path, mut referred: impl FnMut(&Sha) -> io::Result<bool>) -> io::Result<Blobs> {
         let incoming = dir.join("incoming");
         fs::create_dir_all(&incoming)?;
@@ -290,18 +311,18 @@ impl Blobs {
         Ok(())
     }
 
-    /// Where a blob lies.
+    /// The path of a blob's file.
     pub fn path(&self, sha: &Sha) -> PathBuf {
         let (first, rest) = sha.0.split_at(2);
         self.dir.join(first).join(rest)
     }
 
-    /// Whether nobody else has the directory open now. If so it stays so until this value goes.
+    /// Returns whether no other process has the directory open. If so, this stays true for the life of this value.
     pub(crate) fn is_alone(&self) -> bool {
         flock(&self.lock, FlockOperation::NonBlockingLockExclusive).is_ok()
     }
 
-    /// The directory.
+    /// The directory of all blobs.
     pub(crate) fn path_of_all(&self) -> &Path {
         &self.dir
     }
@@ -311,17 +332,18 @@ impl Blobs {
         File::open(self.path(sha))
     }
 
-    /// Takes bytes in, a piece at a time, at most `limit` of them.
+    /// Receives at most `limit` bytes, a piece at a time.
     pub fn upload(&self, from: &mut dyn Read, limit: u64) -> io::Result<Upload> {
         let file = self.dir.join("incoming").join(self.fresh());
         let mut out = File::options().create_new(true).write(true).open(&file)?;
-        // From here on the file goes with the value, whatever happens.
+        // From here on the value owns the file and removes it.
         let mut upload = Upload { spool: Spool::Named(file), sha: Sha(String::new()), size: 0, kept: false };
         (upload.sha, upload.size) = take_in(from, &mut out, limit)?;
         Ok(upload)
     }
 
-    /// Gives a blob its place, under a mark. To be called while the transaction that refers to it is about to be committed.
+    /// Moves a blob to its final place, under a mark. Call it just before the commit of the transaction that refers to
+    /// the blob.
     pub(crate) fn place(&self, upload: &mut Upload) -> io::Result<Mark> {
         let mark = self.dir.join("incoming").join(format!("{}.{}", upload.sha.0, self.fresh()));
         File::create_new(&mark)?;
@@ -330,15 +352,17 @@ impl Blobs {
             fs::create_dir_all(target.parent().unwrap_or(&self.dir))?;
             match &upload.spool {
                 Spool::Named(file) => fs::rename(file, &target)?,
-                Spool::Unnamed(_) => return Err(io::Error::new(io::ErrorKind::InvalidInput, "the upload is another store's")),
+                Spool::Unnamed(_) => {
+                    return Err(io::Error::new(io::ErrorKind::InvalidInput, "the upload belongs to another store"));
+                }
             }
             upload.kept = true;
         }
         Ok(Mark { file: mark, sha: upload.sha.clone(), placed: upload.kept })
     }
 
-    /// Makes blobs durable that were given their places. All of a transaction at once: the file system's journal is then written for the
-    /// first of them and not for each.
+    /// Makes placed blobs durable, all of a transaction at once. So the file system writes its journal once and not
+    /// once for each blob.
     pub(crate) fn sync(&self, marks: &[Mark]) -> io::Result<()> {
         let paths: Vec<PathBuf> = marks.iter().filter(|mark| mark.placed).map(|mark| self.path(&mark.sha)).collect();
         paths.iter().try_for_each(|path| File::open(path)?.sync_data())?;
@@ -349,13 +373,13 @@ impl Blobs {
         if folders.is_empty() { Ok(()) } else { File::open(&self.dir)?.sync_all() }
     }
 
-    /// The transaction is committed: the mark goes.
+    /// Removes the mark after the commit.
     pub(crate) fn settle(&self, mark: Mark) {
-        // A mark that stays is looked at by whoever opens the directory next.
+        // The next process that opens the directory checks a mark that stays.
         let _ = fs::remove_file(mark.file);
     }
 
-    /// The transaction was given up: the blob goes, unless another entry refers to it.
+    /// Removes the blob after a rollback, unless another entry refers to it.
     pub(crate) fn take_back(&self, mark: Mark, referred: bool) {
         if mark.placed && !referred {
             let _ = fs::remove_file(self.path(&mark.sha));
@@ -363,7 +387,7 @@ impl Blobs {
         let _ = fs::remove_file(mark.file);
     }
 
-    /// All blobs that are there.
+    /// Returns all blobs of the directory.
     pub fn list(&self) -> io::Result<Vec<Sha>> {
         let mut found = Vec::new();
         for folder in fs::read_dir(&self.dir)? {
@@ -381,7 +405,7 @@ impl Blobs {
         Ok(found)
     }
 
-    /// Whether a blob's bytes are what its name says.
+    /// Returns whether a blob's bytes match the SHA-256 that is its name.
     pub fn is_whole(&self, sha: &Sha) -> io::Result<bool> {
         let (mut file, mut hash, mut piece) = (self.read(sha)?, Sha256::new(), vec![0; PIECE]);
         loop {
@@ -392,7 +416,7 @@ impl Blobs {
         }
     }
 
-    /// Whether a blob is one that a transaction may be about to refer to.
+    /// Returns whether an open transaction may be about to refer to the blob.
     pub(crate) fn is_marked(&self, sha: &Sha) -> io::Result<bool> {
         for file in fs::read_dir(self.dir.join("incoming"))? {
             if file?.file_name().to_string_lossy().starts_with(sha.as_str()) {
@@ -402,16 +426,16 @@ impl Blobs {
         Ok(false)
     }
 
-    /// Copies a blob into another directory, unless it is there.
+    /// Copies a blob into another directory, unless that directory already has it.
     pub(crate) fn copy(&self, sha: &Sha, to: &Blobs) -> io::Result<()> {
         if to.path(sha).exists() { Ok(()) } else { to.keep(sha, &mut self.read(sha)?) }
     }
 
-    /// Takes a blob in that is known by its name.
+    /// Stores a blob whose digest is known, and checks the digest.
     pub(crate) fn keep(&self, sha: &Sha, from: &mut dyn Read) -> io::Result<()> {
         let mut upload = self.upload(from, u64::MAX)?;
         if upload.sha != *sha {
-            return Err(io::Error::new(io::ErrorKind::InvalidData, "its bytes are not what its name says"));
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "its bytes do not match its SHA-256"));
         }
         let mark = self.place(&mut upload)?;
         self.sync(std::slice::from_ref(&mark))?;
@@ -424,20 +448,21 @@ impl Blobs {
     }
 }
 
-/// The process is not enough: other hosts count theirs from 1 too, and a number is used again.
+/// Returns a name that is unique to this process. The process id alone is not enough: other hosts count theirs from 1
+/// too, and a number is reused.
 fn own_name() -> String {
     let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    // The keys are of the system's random numbers.
+    // The keys are the system's random numbers.
     let random = RandomState::new().hash_one(since_1970.as_nanos());
     format!("{:x}-{:x}-{random:016x}", since_1970.as_millis(), std::process::id())
 }
 
-/// A blob whose transaction is not yet committed.
+/// A blob whose transaction is open.
 #[derive(Debug)]
 pub(crate) struct Mark {
     file: PathBuf,
     pub(crate) sha: Sha,
-    /// Whether the blob is new, and not one that was there.
+    /// True if this transaction placed the blob, false if it existed before.
     placed: bool,
 }
 
@@ -448,7 +473,7 @@ fn gone(result: io::Result<()>) -> io::Result<()> {
     }
 }
 
-pub(crate) fn hex(bytes: &[u8]) -> String {
+pub fn hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     bytes.iter().flat_map(|byte| [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]).map(char::from).collect()
 }
@@ -487,12 +512,12 @@ mod tests {
         blobs.settle(a);
         blobs.settle(c);
         drop(again);
-        // Two who have it open, in one process or two, never take one name.
+        // Two users of the directory, in one process or two, never choose the same name.
         assert_ne!(blobs.fresh(), Blobs::open(dir.path(), |_| Ok(true)).unwrap().fresh());
-        // As a kill leaves it: the mark of the lost one, and something half written.
+        // The state after a kill: the mark of the lost blob, and a partial file.
         std::fs::write(dir.path().join("incoming/9-9"), "half").unwrap();
         let lost = b.sha.clone();
-        // Somebody else has it open: nothing is touched.
+        // Another process has the directory open, so nothing is changed.
         drop(Blobs::open(dir.path(), |_| Ok(false)).unwrap());
         assert_eq!(blobs.list().unwrap().len(), 2);
         drop(blobs);

@@ -1,6 +1,9 @@
-//! A logbook and its attributes: what an entry of it may say about itself.
+//! Logbooks and the attributes of their entries.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+
+pub mod elog_options;
 
 /// Characters a book's name may have.
 pub const MAX_NAME: usize = 128;
@@ -11,50 +14,50 @@ pub const MAX_ATTRIBUTES: usize = 256;
 /// Names that mean something else in ELOG's files.
 const RESERVED: [&str; 8] = ["id", "text", "date", "encoding", "reply to", "locked by", "in reply to", "attachment"];
 
-/// A logbook.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+/// A logbook: its name and the attributes of its entries.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Book {
     /// Its name; unique, compared without case.
     pub name: String,
     /// The top group it belongs to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub group: Option<String>,
-    /// What it is for.
+    /// The purpose of the book, in words.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub comment: String,
-    /// What its entries say about themselves, in the order they are shown.
+    /// The attributes of its entries, in display order.
     pub attributes: Vec<AttributeDef>,
-    /// Options of the ELOG configuration it came from, as they stood there, for what speaks ELOG's dialect and for export.
+    /// The options of the ELOG configuration that the book was imported from, unchanged, for ELOG's pages and for export.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub elog: Vec<(String, String)>,
 }
 
 /// One attribute of a book.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct AttributeDef {
     /// Its name; compared without case.
     pub name: String,
-    /// What its values are.
+    /// The type of the values.
     pub kind: AttributeKind,
-    /// What can be chosen, where there is something to choose.
+    /// The options to choose from, for types that have options.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<String>,
-    /// Whether an entry may bring a new option, which is then one of the options.
+    /// If true, an entry can bring a new value, which becomes an option.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub extendable: bool,
-    /// Whether an entry must have a value.
+    /// If true, an entry needs a value.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub required: bool,
-    /// Whether the value stays as the first revision had it.
+    /// If true, the value of the first revision cannot change.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub locked: bool,
-    /// What a person is told about it.
+    /// A hint for people who fill it in.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub comment: String,
 }
 
-/// What the values of an attribute are; ELOG's types.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+/// The types of attributes, which are ELOG's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum AttributeKind {
     /// One line of text.
@@ -68,7 +71,7 @@ pub enum AttributeKind {
     Radio,
     /// `1` or `0`.
     Boolean,
-    /// A number.
+    /// A number, which may have a fraction.
     Numeric,
     /// A day: unix seconds of some moment in it, as ELOG writes it.
     Date,
@@ -80,44 +83,40 @@ pub enum AttributeKind {
     UserLists,
 }
 
-/// Why a book, or what an entry says, is not as it must be.
+/// The reasons to reject a book or the content of an entry.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Invalid {
     /// The name of a book.
-    #[error(
-        "'{0}' is no name of a logbook: 1 to 128 characters, none of them a control character, '/', '\\' or a blank at an end"
-    )]
+    #[error("invalid logbook name '{0}'; use 1 to 128 characters without control characters, '/', '\\' and blanks at an end")]
     BookName(String),
     /// The name of an attribute.
-    #[error("'{0}' is no name of an attribute: 1 to 128 characters without ':' and line ends, and none of ELOG's own ({list})", list = RESERVED.join(", "))]
+    #[error("invalid attribute name '{0}'; use 1 to 128 characters without ':' and line ends, and none of ELOG's own names ({list})", list = RESERVED.join(", "))]
     AttributeName(String),
     /// Two of the same name.
-    #[error("the attribute '{0}' is there twice")]
+    #[error("the attribute '{0}' is given twice")]
     Twice(String),
-    /// Too many.
+    /// More attributes than a book can have.
     #[error("{0} attributes; at most {MAX_ATTRIBUTES}")]
     TooMany(usize),
     /// A value is needed.
     #[error("the attribute '{0}' needs a value")]
     Missing(String),
-    /// A value that is none of the options.
-    #[error("'{value}' is none of the options of '{name}': {options}")]
+    /// A value that is not among the options.
+    #[error("invalid value '{value}' of '{name}'; its options are: {options}")]
     NoOption {
-        /// The attribute.
         name: String,
-        /// What it was given.
+        /// The value that was given.
         value: String,
-        /// What it could be.
+        /// The possible values, separated by commas.
         options: String,
     },
     /// A value of another type.
-    #[error("'{value}' is no value of '{name}', which is {expected}")]
+    #[error("invalid value '{value}' of '{name}'; expected {expected}")]
     NoValue {
-        /// The attribute.
         name: String,
-        /// What it was given.
+        /// The value that was given.
         value: String,
-        /// What is expected.
+        /// The expected form, in words.
         expected: &'static str,
     },
     /// Several values where one can be.
@@ -127,21 +126,21 @@ pub enum Invalid {
     #[error("a value of '{0}' has a line end, or more than {MAX_VALUE} bytes")]
     Line(String),
     /// A value that stays as it was.
-    #[error("'{0}' is locked: it stays as it was first written")]
+    #[error("'{0}' is locked: the value of the first revision cannot change")]
     Locked(String),
     /// The name of an attachment.
-    #[error("'{0}' is no name of an attachment: 1 to 255 characters, no control characters and nothing that leads elsewhere")]
+    #[error("invalid attachment name '{0}'; use 1 to 255 characters without control characters and without a path")]
     AttachmentName(String),
-    /// A zone.
-    #[error("{0} minutes are no zone: at most a day east or west of UTC")]
+    /// A time zone of more than a day.
+    #[error("invalid time zone of {0} minutes; at most a day east or west of UTC")]
     Zone(i16),
     /// Too much text, too many attachments or links.
     #[error("{0}")]
     TooLarge(String),
 }
 
-/// What an entry says under one name.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// An attribute of an entry: a name and its values.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EntryAttribute {
     /// The attribute's name.
     pub name: String,
@@ -162,18 +161,18 @@ impl EntryAttribute {
     }
 }
 
-/// Whether two names mean the same book or attribute.
+/// Returns whether two names mean the same book or attribute: they are compared without case.
 pub fn same_name(a: &str, b: &str) -> bool {
     a == b || a.to_lowercase() == b.to_lowercase()
 }
 
 impl AttributeKind {
-    /// Whether it takes several values.
+    /// Returns whether the type takes several values.
     pub fn is_multiple(self) -> bool {
         matches!(self, AttributeKind::Multiple | AttributeKind::UserLists)
     }
 
-    /// Whether values are ordered as numbers.
+    /// Returns whether values are ordered as numbers.
     pub fn is_number(self) -> bool {
         matches!(self, AttributeKind::Numeric | AttributeKind::Date | AttributeKind::DateTime | AttributeKind::Boolean)
     }
@@ -191,7 +190,7 @@ impl AttributeDef {
         AttributeDef { options, ..AttributeDef::new(name, kind) }
     }
 
-    /// Whether these can be its values. An option that is new to an extendable attribute can.
+    /// Checks values of the attribute. A new option of an extendable attribute is valid.
     pub fn accepts(&self, values: &[String]) -> Result<(), Invalid> {
         let name = || self.name.clone();
         if self.required && values.iter().all(|value| value.trim().is_empty()) {
@@ -239,7 +238,7 @@ impl Book {
         self.attributes.iter().find(|attribute| same_name(&attribute.name, name))
     }
 
-    /// Whether it can be a book.
+    /// Checks the name and the attributes of the book.
     pub fn check(&self) -> Result<(), Invalid> {
         let bad = self.name.is_empty()
             || self.name.chars().count() > MAX_NAME
@@ -261,7 +260,7 @@ impl Book {
         Ok(())
     }
 
-    /// Whether an entry of the book can say this. Attributes that the book does not have are taken as they are: a book's
+    /// Checks the attributes of an entry of the book. Attributes that the book does not have are valid: a book's
     /// configuration changes, and entries are copied between books.
     pub fn accepts(&self, said: &[EntryAttribute]) -> Result<(), Invalid> {
         check_said(said)?;
@@ -272,8 +271,17 @@ impl Book {
         Ok(())
     }
 
-    /// Whether an entry that said `was` can say `is` from now on: only what is changed is looked at. What the entry said when the book was
-    /// another stays good until somebody touches it.
+    /// Checks that the book has all these attributes. Stores accept others. This check is for a person's input, where
+    /// an unknown name is a mistake.
+    pub fn check_names(&self, said: &[EntryAttribute]) -> Result<(), UnknownAttribute> {
+        match said.iter().find(|said| self.attribute(&said.name).is_none()) {
+            Some(said) => Err(UnknownAttribute::of(&said.name, [self])),
+            None => Ok(()),
+        }
+    }
+
+    /// Checks an edit from `was` to `is`. Only changed attributes are checked. So an old value stays valid after a
+    /// change of the book's configuration, until a user edits it.
     pub fn accepts_change(&self, was: &[EntryAttribute], is: &[EntryAttribute]) -> Result<(), Invalid> {
         check_said(is)?;
         for attribute in &self.attributes {
@@ -297,7 +305,7 @@ impl Book {
         Ok(())
     }
 
-    /// Takes new options of extendable attributes in; whether there were any.
+    /// Adds new options of extendable attributes. Returns whether there were any.
     pub fn extend(&mut self, said: &[EntryAttribute]) -> bool {
         let mut new = false;
         for attribute in self.attributes.iter_mut().filter(|attribute| attribute.extendable) {
@@ -313,7 +321,40 @@ impl Book {
     }
 }
 
-/// What holds for the attributes of any entry, whatever its book.
+/// An error: no book has an attribute of this name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("there is no attribute '{name}' in {}; there are: {}", .books.join(", "), .known.join(", "))]
+pub struct UnknownAttribute {
+    /// The unknown name.
+    pub name: String,
+    /// The names of the books.
+    pub books: Vec<String>,
+    /// The attributes that the books have.
+    pub known: Vec<String>,
+}
+
+impl UnknownAttribute {
+    fn of<'a>(name: &str, books: impl IntoIterator<Item = &'a Book>) -> UnknownAttribute {
+        let mut error = UnknownAttribute { name: name.to_owned(), books: Vec::new(), known: Vec::new() };
+        for book in books {
+            error.books.push(format!("'{}'", book.name));
+            for attribute in &book.attributes {
+                if !error.known.iter().any(|known| same_name(known, &attribute.name)) {
+                    error.known.push(attribute.name.clone());
+                }
+            }
+        }
+        error
+    }
+}
+
+/// Checks that at least one of these books has an attribute of this name, as for the order of a search.
+pub fn check_sort<'a>(name: &str, books: impl IntoIterator<Item = &'a Book> + Clone) -> Result<(), UnknownAttribute> {
+    let known = books.clone().into_iter().any(|book| book.attribute(name).is_some());
+    if known { Ok(()) } else { Err(UnknownAttribute::of(name, books)) }
+}
+
+/// Checks the rules for attributes of any entry, independent of its book.
 pub fn check_said(said: &[EntryAttribute]) -> Result<(), Invalid> {
     if said.len() > MAX_ATTRIBUTES {
         return Err(Invalid::TooMany(said.len()));

@@ -1,6 +1,8 @@
-//! ELCode: ELOG's tags in brackets. `[b]bold[/b]`, `[url=...]`, `[list]`, `[table]`, `[code]`, and links such as `elog:12`.
+//! ELCode: ELOG's tags in brackets. `[b]bold[/b]`, `[url=...]`, `[list]`, `[table]`, `[code]`, and links such as
+//! `elog:12`.
 //!
-//! What is not a known tag is text. The HTML made here is escaped but not yet clean (an address may be anything): `render` cleans it.
+//! Unknown tags remain text. The HTML of this module is escaped but not yet sanitised, because an address may have any
+//! scheme. `render` sanitises it.
 
 use memchr::{memchr, memchr2};
 
@@ -20,7 +22,7 @@ const TAGS: [&str; 25] = [
     "table", "h1", "h2", "h3", "h4", "h5", "line", "anchor",
 ];
 
-/// Cuts a text into tags and what is between them.
+/// Splits a text into tags and the text between them.
 fn pieces(text: &str) -> impl Iterator<Item = Piece<'_>> {
     let (mut at, mut ends) = (0, Ends { text, next: None });
     std::iter::from_fn(move || {
@@ -44,14 +46,14 @@ fn pieces(text: &str) -> impl Iterator<Item = Piece<'_>> {
     })
 }
 
-/// Where tags may end: each `]` and line end is looked for once, however many `[` stand before it.
+/// The possible ends of tags. Each `]` and each line end is searched once, for any number of `[` before it.
 struct Ends<'a> {
     text: &'a str,
     next: Option<usize>,
 }
 
 impl Ends<'_> {
-    /// The first `]` or line end after a place; places never go back.
+    /// Returns the first `]` or line end after a position. Positions must not decrease.
     fn after(&mut self, place: usize) -> usize {
         let bytes = self.text.as_bytes();
         let known = self.next.filter(|&next| next >= place);
@@ -61,7 +63,7 @@ impl Ends<'_> {
     }
 }
 
-/// The tag at the beginning of a text, if `end` is where it ends, and its length.
+/// Returns the tag at the beginning of a text and its length, if `end` is where the tag ends.
 fn tag(text: &str, end: usize) -> Option<(Piece<'_>, usize)> {
     if end >= MAX_TAG || text.as_bytes().get(end) != Some(&b']') {
         return None;
@@ -84,7 +86,7 @@ pub fn without_tags(text: &str) -> String {
         match piece {
             Piece::Text(text) => out.push_str(text),
             Piece::Open { name: "b" | "i" | "u" | "s" | "color" | "size" | "font" | "anchor", .. } => {}
-            // An address says something too.
+            // The address of a link is part of the text, too.
             Piece::Open { name: "url" | "email", value, .. } if !value.is_empty() => {
                 out.push_str(value);
                 out.push(' ');
@@ -97,7 +99,7 @@ pub fn without_tags(text: &str) -> String {
     out
 }
 
-/// Makes HTML of it. `entry` gives the address of what `elog:12` or `elog:Book/12` names.
+/// Renders HTML. `entry` returns the address of an entry named `elog:12` or `elog:Book/12`.
 pub fn to_html(text: &str, entry: &dyn Fn(&str) -> String) -> String {
     let mut writer = Writer { out: String::with_capacity(text.len() * 5 / 4), open: Vec::new(), verbatim: None, entry };
     pieces(text).for_each(|piece| writer.piece(piece));
@@ -220,7 +222,7 @@ impl Writer<'_> {
         }
     }
 
-    /// A tag whose text is not ELCode is at its end.
+    /// Ends a tag whose text is not ELCode.
     fn finish(&mut self, name: &str, text: &str) {
         let (before, between, after) = match name {
             "img" => ("<img src=\"", None, "\">"),
@@ -263,7 +265,7 @@ fn end_of(name: &'static str) -> &'static str {
     }
 }
 
-/// What may stand in a style: letters, digits, `#` and `-`.
+/// Keeps the characters that are safe in a style: letters, digits, `#` and `-`.
 fn word(value: &str) -> String {
     value.chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '#' | '-')).take(32).collect()
 }
@@ -275,7 +277,7 @@ fn elog_link(text: &str) -> Option<usize> {
     after[..len].chars().any(|c| c.is_ascii_digit()).then_some(5 + len)
 }
 
-/// Appends text as HTML shows it.
+/// Appends text, escaped for HTML.
 pub fn plain(text: &str, out: &mut String) {
     for c in text.chars() {
         match c {

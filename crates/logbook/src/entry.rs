@@ -1,15 +1,20 @@
-//! An entry: who wrote what when, in which book, as an answer to what.
+//! Entries: the content, its author, its date, its book, and the entry that it replies to.
 
 use std::{fmt, str::FromStr};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tampu_types::Time;
 
 use crate::{
     attachment::Attachment,
     book::{EntryAttribute, Invalid, check_said, same_name},
+    schema::TimeText,
 };
 
+/// The highest id that an import may bring, that of a C `int` as in ELOG. A book with a higher one would soon have no
+/// ids left.
+pub const MAX_ID: u32 = i32::MAX as u32;
 /// Bytes of an entry's text.
 pub const MAX_TEXT: usize = 16 << 20;
 /// Attachments of an entry.
@@ -19,12 +24,12 @@ pub const MAX_LINKS: usize = 1000;
 /// Minutes that a zone is east or west of UTC.
 pub const MAX_ZONE: u16 = 24 * 60;
 
-/// Where an entry is: its book, and its number there, which is never given to another.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+/// The identity of an entry: its book, and its number there, which is never reused.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 pub struct EntryRef {
     /// The book's name.
     pub book: String,
-    /// From 1.
+    /// The number within the book, from 1.
     pub id: u32,
 }
 
@@ -41,14 +46,14 @@ impl fmt::Display for EntryRef {
     }
 }
 
-/// How a text is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+/// The markup of a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Encoding {
     /// CommonMark, with tables and the like.
     #[default]
     Markdown,
-    /// As it stands.
+    /// The text without markup.
     Plain,
     /// ELOG's tags in brackets.
     ElCode,
@@ -71,9 +76,9 @@ impl Encoding {
     }
 }
 
-/// Why a text names no encoding.
+/// An error: the text names no encoding.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no encoding: write markdown, plain, elcode or html")]
+#[error("unknown encoding '{0}'; use markdown, plain, elcode or html")]
 pub struct BadEncoding(pub String);
 
 impl FromStr for Encoding {
@@ -85,8 +90,8 @@ impl FromStr for Encoding {
     }
 }
 
-/// What an entry can point at beside other entries.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// The targets of links beside other entries.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum LinkKind {
     /// A log record, by its id.
@@ -112,17 +117,17 @@ impl LinkKind {
 }
 
 /// A typed link, written `run:80123`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Link {
-    /// What it points at.
+    /// The type of the target.
     pub kind: LinkKind,
-    /// Which one.
+    /// The target's id or name.
     pub target: String,
 }
 
-/// Why a text is no link.
+/// An error: the text is not a link.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no link: write record:ID, event:ATTRIBUTE, transfer:ID or run:NUMBER, in one line of at most 1024 bytes")]
+#[error("invalid link '{0}'; write record:ID, event:ATTRIBUTE, transfer:ID or run:NUMBER, in one line of at most 1024 bytes")]
 pub struct BadLink(pub String);
 
 impl FromStr for Link {
@@ -150,20 +155,19 @@ impl fmt::Display for Link {
     }
 }
 
-/// What a person writes: everything of an entry that can be edited.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+/// The part of an entry that people write and edit.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Content {
-    /// What it says about itself, in the book's order.
+    /// The attributes, in the book's order.
     pub attributes: Vec<EntryAttribute>,
-    /// How the text is written.
+    /// The markup of the text.
     #[serde(default)]
     pub encoding: Encoding,
-    /// The text.
+    /// The text in its markup, at most [`MAX_TEXT`] bytes.
     pub text: String,
-    /// Files.
     #[serde(default)]
     pub attachments: Vec<Attachment>,
-    /// What it speaks of.
+    /// Links to log records, events, transfers and runs.
     #[serde(default)]
     pub links: Vec<Link>,
 }
@@ -174,7 +178,16 @@ impl Content {
         self.attributes.iter().find(|attribute| same_name(&attribute.name, name))
     }
 
-    /// What holds for any entry, whatever its book.
+    /// Returns about how many bytes it takes in memory.
+    pub fn bytes(&self) -> usize {
+        let attribute = |said: &EntryAttribute| said.name.len() + said.values.iter().map(|value| value.len() + 24).sum::<usize>();
+        let attributes: usize = self.attributes.iter().map(attribute).sum();
+        let links: usize = self.links.iter().map(|link| link.target.len() + 32).sum();
+        let files: usize = self.attachments.iter().map(|file| file.name.len() + 160).sum();
+        self.text.len() + attributes + links + files
+    }
+
+    /// Checks the rules for any entry, independent of its book.
     pub fn check(&self) -> Result<(), Invalid> {
         check_said(&self.attributes)?;
         for (what, is, most) in [
@@ -196,58 +209,59 @@ impl Content {
     }
 }
 
-/// Whether a zone can be one: a day east or west of UTC at most.
+/// Checks a time zone, in minutes: at most a day east or west of UTC.
 pub fn check_zone(minutes: i16) -> Result<(), Invalid> {
     if minutes.unsigned_abs() <= MAX_ZONE { Ok(()) } else { Err(Invalid::Zone(minutes)) }
 }
 
-/// What is to become an entry.
+/// An entry to post.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct NewEntry {
     /// The book's name.
     pub book: String,
-    /// What it answers, of the same book.
+    /// The entry of the same book that it replies to.
     #[serde(default)]
     pub parent: Option<u32>,
-    /// What it says.
     #[serde(flatten)]
     pub content: Content,
-    /// When it was written; now, if nothing is said.
-    #[serde(default)]
+    /// The date of the entry; the time of posting by default.
+    #[serde(default, with = "tampu_types::time::rfc3339::stored_option")]
     pub date: Option<Time>,
     /// The zone of the place, minutes east of UTC; kept and shown, never calculated with.
     #[serde(default)]
     pub zone: i16,
 }
 
-/// An entry.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// A posted entry, in its current revision.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Entry {
-    /// Where it is.
     #[serde(flatten)]
     pub at: EntryRef,
-    /// When it was written.
+    /// The date of the entry.
+    #[serde(with = "tampu_types::time::rfc3339::stored")]
+    #[schemars(with = "TimeText")]
     pub date: Time,
     /// The zone it was written in, minutes east of UTC.
     #[serde(default)]
     pub zone: i16,
-    /// Who posted it: a login, or the name of a program.
+    /// The poster: a login, or the name of a program.
     pub by: String,
-    /// How often it was changed.
+    /// The number of changes so far.
     pub revision: u32,
-    /// When it was changed last.
+    /// The time of the last change.
+    #[serde(with = "tampu_types::time::rfc3339::stored")]
+    #[schemars(with = "TimeText")]
     pub changed: Time,
-    /// What it answers.
+    /// The number of the entry that this one replies to.
     pub parent: Option<u32>,
     /// The first entry of its thread; its own id if it is the first.
     pub thread: u32,
-    /// What it says.
     #[serde(flatten)]
     pub content: Content,
 }
 
-/// What happened to an entry.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// The kinds of changes of an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Change {
     /// It was posted.
@@ -258,68 +272,75 @@ pub enum Change {
     Copied,
     /// It came here from another place.
     Moved,
-    /// It was deleted; what it said is in the history.
+    /// The entry was deleted; its content stays in the history.
     Deleted,
     /// It came from ELOG's files, or was changed there.
     Imported,
 }
 
 impl Change {
-    /// Whether there was no such entry before.
+    /// Returns whether the change adds an entry to the book.
     pub const fn is_coming(self) -> bool {
         matches!(self, Change::Posted | Change::Copied | Change::Moved)
     }
 }
 
 /// One step of an entry's history.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Revision {
-    /// From 0.
+    /// The revision's number, from 0.
     pub number: u32,
-    /// When.
+    /// The time of the change.
+    #[serde(with = "tampu_types::time::rfc3339::stored")]
+    #[schemars(with = "TimeText")]
     pub at: Time,
-    /// Who.
+    /// The author of the change.
     pub by: String,
-    /// What was done.
     pub what: Change,
-    /// What the entry said from then on.
+    /// The content after the change.
     pub content: Content,
 }
 
-/// A place where an entry was and is no longer. Its id is given to nobody else.
+/// The former place of an entry that was deleted or moved. Its id is never reused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tombstone {
-    /// Where it was.
+    /// The entry's former place.
     #[serde(flatten)]
     pub at: EntryRef,
-    /// When it went.
+    /// The time of deletion or move.
+    #[serde(with = "tampu_types::time::rfc3339::stored")]
     pub gone: Time,
-    /// Who took it away.
+    /// The user who deleted or moved it.
     pub by: String,
-    /// Where it is now, if it was moved.
+    /// The new place of an entry that was moved.
     pub moved_to: Option<EntryRef>,
 }
 
-/// Who is editing an entry.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// A lock of an entry: one user edits it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Lock {
-    /// Who.
+    /// The user who edits.
     pub by: String,
     /// From which computer.
     pub host: String,
-    /// Since when.
+    /// The time at which editing began.
+    #[serde(with = "tampu_types::time::rfc3339::stored")]
+    #[schemars(with = "TimeText")]
     pub since: Time,
-    /// When it ends by itself.
+    /// The time at which the lock expires.
+    #[serde(with = "tampu_types::time::rfc3339::stored")]
+    #[schemars(with = "TimeText")]
     pub until: Time,
 }
 
-/// What somebody has begun to write.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// An entry that a user has begun to write.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Draft {
     /// Its number; 0 is a new one.
-    #[serde(default)]
+    #[serde(default, with = "tampu_types::id_text::stored")]
+    #[schemars(with = "String")]
     pub number: i64,
-    /// Whose it is.
+    /// The login of the user.
     pub owner: String,
     /// The book's name.
     pub book: String,
@@ -329,9 +350,11 @@ pub struct Draft {
     /// The entry that is being answered.
     #[serde(default)]
     pub parent: Option<u32>,
-    /// When it was saved.
+    /// The time of the last save.
+    #[serde(with = "tampu_types::time::rfc3339::stored")]
+    #[schemars(with = "TimeText")]
     pub saved: Time,
-    /// What there is of it.
+    /// The content so far.
     #[serde(flatten)]
     pub content: Content,
 }

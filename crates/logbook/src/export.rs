@@ -1,4 +1,4 @@
-//! What a search finds, as a file for other programs: CSV, JSON lines, Markdown. All that is found, and not a page of it.
+//! Exports: the whole result of a search as a file for other programs.
 //!
 //! | format | module | for |
 //! |-|-|-|
@@ -6,9 +6,10 @@
 //! | [`Format::Json`] | here | programs; nothing is lost |
 //! | [`Format::Markdown`] | [`markdown`] | people |
 //!
-//! Pieces are made a page of the search at a time, so that an export of a million entries holds a few hundred of them. The first page is searched before there is an answer: what is wrong
-//! with a query is told as that. What ends an export later is an error in the place of a piece: it never looks whole when it is not. ELOG's own
-//! formats are in [`crate::elog::web::formats`].
+//! An export is made in pieces, one for each page of the search. So an export of a million entries holds a few hundred
+//! of them in memory. The first page is searched before the export begins, so an invalid query is reported as an error.
+//! A later error takes the place of a piece: an incomplete export never looks complete. ELOG's own formats are in
+//! [`crate::elog::web::formats`].
 
 use std::{io, str::FromStr, sync::Arc, time::Duration};
 
@@ -16,7 +17,7 @@ use crate::{
     book::{Book, same_name},
     entry::Entry,
     search::{Search, Start, Stop, Stopped},
-    store::{Store, StoreError},
+    store::{Entries, StoreError},
 };
 
 pub mod csv;
@@ -24,23 +25,23 @@ pub mod markdown;
 
 /// Entries of a page.
 const PAGE: usize = 200;
-/// How long one page may take.
+/// The time limit of one page.
 const PAGE_TIME: Duration = Duration::from_secs(60);
 
-/// As what.
+/// The file formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// A table, as RFC 4180 has it.
+    /// A table by RFC 4180.
     Csv,
-    /// An entry a line, as JSON.
+    /// One entry on each line, as JSON.
     Json,
     /// A text for people.
     Markdown,
 }
 
-/// Why a text names no format.
+/// An error: the text names no format.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no format of an export: write csv, json or markdown")]
+#[error("unknown export format '{0}'; use csv, json or markdown")]
 pub struct BadFormat(pub String);
 
 impl FromStr for Format {
@@ -57,7 +58,7 @@ impl FromStr for Format {
 }
 
 impl Format {
-    /// Its name.
+    /// The format's name, in lower case.
     pub const fn name(self) -> &'static str {
         match self {
             Format::Csv => "csv",
@@ -66,7 +67,7 @@ impl Format {
         }
     }
 
-    /// What a server says it is.
+    /// The format's media type.
     pub const fn content_type(self) -> &'static str {
         match self {
             Format::Csv => "text/csv; charset=utf-8; header=present",
@@ -75,7 +76,7 @@ impl Format {
         }
     }
 
-    /// What a file of it ends in.
+    /// The extension of the format's files, without a dot.
     pub const fn extension(self) -> &'static str {
         match self {
             Format::Csv => "csv",
@@ -88,8 +89,8 @@ impl Format {
 /// The pieces of an export.
 pub type Pieces = Box<dyn Iterator<Item = io::Result<Vec<u8>>> + Send>;
 
-/// Exports all that a search finds, in its order. Its page, count and time do not count here.
-pub fn export(store: Arc<dyn Store>, search: Search, format: Format, stop: Stop) -> Result<Pieces, StoreError> {
+/// Exports all results of a search, in its order. The search's page, count and time limit are ignored.
+pub fn export(store: Arc<dyn Entries>, search: Search, format: Format, stop: Stop) -> Result<Pieces, StoreError> {
     let books = searched(&*store, &search.books)?;
     let pages = Pages::begin(store, search, stop)?;
     Ok(match format {
@@ -103,14 +104,14 @@ pub fn export(store: Arc<dyn Store>, search: Search, format: Format, stop: Stop)
 }
 
 fn json(entry: &Entry, out: &mut Vec<u8>) {
-    // An entry is made of texts and numbers, which have no way to fail.
+    // An entry contains only texts and numbers, so this does not fail.
     if serde_json::to_writer(&mut *out, entry).is_ok() {
         out.push(b'\n');
     }
 }
 
-/// The books that are searched; none named means all.
-pub fn searched(store: &dyn Store, names: &[String]) -> Result<Vec<Book>, StoreError> {
+/// Returns the searched books; an empty list means all.
+pub fn searched(store: &dyn Entries, names: &[String]) -> Result<Vec<Book>, StoreError> {
     if names.is_empty() {
         return Ok(store.books()?.into_iter().map(|info| info.book).collect());
     }
@@ -123,7 +124,7 @@ pub fn searched(store: &dyn Store, names: &[String]) -> Result<Vec<Book>, StoreE
     Ok(books)
 }
 
-/// The pieces of what begins so and goes on with entries, each as `write` has it.
+/// The pieces of an export: its beginning, then the entries as `write` formats them.
 pub fn pieces(begin: Vec<u8>, pages: Pages, mut write: impl FnMut(&Entry, &mut Vec<u8>) + Send + 'static) -> Pieces {
     let page = move |page: Result<Vec<Entry>, PageError>| {
         let mut out = Vec::new();
@@ -134,20 +135,20 @@ pub fn pieces(begin: Vec<u8>, pages: Pages, mut write: impl FnMut(&Entry, &mut V
     Box::new(first.into_iter().chain(pages.map(page)))
 }
 
-/// Why there is no further page.
+/// The reasons that end an export early.
 #[derive(Debug, thiserror::Error)]
 pub enum PageError {
-    /// The store.
+    /// An error of the store.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// A page took too long, or nobody waits for it.
-    #[error("the export ended before its end: {}", match .0 { Stopped::TimeLimit => "its time was over", Stopped::Abandoned => "nobody waits for it" })]
+    /// A page reached its time limit, or its caller left.
+    #[error("the export is incomplete: {}", match .0 { Stopped::TimeLimit => "a page reached the time limit", Stopped::Abandoned => "the export was stopped" })]
     Stopped(Stopped),
 }
 
-/// All entries that a search finds, a page at a time. After an error there is no more.
+/// All results of a search, a page at a time. An error ends the iteration.
 pub struct Pages {
-    store: Arc<dyn Store>,
+    store: Arc<dyn Entries>,
     search: Search,
     stop: Stop,
     first: Option<Result<Vec<Entry>, PageError>>,
@@ -156,7 +157,7 @@ pub struct Pages {
 
 impl Pages {
     /// Searches the first page.
-    pub fn begin(store: Arc<dyn Store>, search: Search, stop: Stop) -> Result<Pages, StoreError> {
+    pub fn begin(store: Arc<dyn Entries>, search: Search, stop: Stop) -> Result<Pages, StoreError> {
         let search = Search { start: Start::First, limit: PAGE, count_to: 0, time: PAGE_TIME, ..search };
         let mut pages = Pages { store, search, stop, first: None, more: true };
         match pages.page() {

@@ -1,31 +1,33 @@
-//! The logbook: what people and programs write down about what happened, found again in milliseconds.
+//! The logbook: entries that people and programs write about events, found again in milliseconds.
 //!
-//! A *book* has *entries*; an entry says something about itself in *attributes*, has a text, attachments and typed links, and may answer another
-//! one. Every change is kept, and an id is never given twice. What a site has written with ELOG is taken over as it is, and can be taken back.
+//! A *book* has *entries*; an entry has *attributes*, a text, attachments and typed links, and may be a reply to
+//! another entry. Every change is kept, and an id is never given twice. The crate `tampu-elog` imports the logbooks of
+//! an ELOG site and exports them again; this crate does not need it.
 //!
 //! | subject | module |
 //! |-|-|
 //! | books and attributes | [`book`] |
 //! | entries, replies, history, drafts, locks, links | [`entry`] |
 //! | attachments | [`attachment`] |
-//! | what entries begin with | [`template`] |
-//! | what keeps them: the trait, and the one built in | [`store`] |
+//! | templates of entries | [`template`] |
+//! | stores: the traits, SQLite and PostgreSQL | [`store`] |
 //! | a search: order, pages, counts, its end | [`search`] |
 //! | the query language | [`query`] |
-//! | ELOG's files, in and out | [`elog`] |
-//! | what is shown: sanitised HTML | [`render`] |
-//! | who may do what | [`people`] |
-//! | what a search finds, as a file | [`export`] |
-//! | words, and the text a reader reads | [`text`], [`plain`], [`elcode`] |
+//! | sanitised HTML of entries | [`render`] |
+//! | users, logins, rights | [`people`] |
+//! | search results as a file | [`export`] |
+//! | the logbook of a hub, over HTTP (feature `client`, on by default) | [`client`] |
+//! | words, and the visible text of an entry | [`text`], [`plain`], [`elcode`] |
 //!
-//! The contracts are `spec/book-query.md` (the query language), `spec/book-store.md` (the directory) and `spec/book-elog.md`.
+//! The contracts are `spec/book-query.md` (the query language), `spec/book-store.md` (the directory) and
+//! `spec/book-elog.md`.
 //!
 //! ```
 //! use tampu_logbook::{
 //!     book::{AttributeDef, AttributeKind, Book, EntryAttribute},
 //!     entry::{Content, NewEntry},
 //!     search::{Search, Stop},
-//!     store::{Store, sqlite::SqliteStore},
+//!     store::{Entries, sqlite::SqliteStore},
 //! };
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -51,14 +53,16 @@
 
 pub mod attachment;
 pub mod book;
+#[cfg(feature = "client")]
+pub mod client;
 pub mod elcode;
-pub mod elog;
 pub mod entry;
 pub mod export;
 pub mod people;
 pub mod plain;
 pub mod query;
 pub mod render;
+pub mod schema;
 pub mod search;
 pub mod store;
 pub mod template;

@@ -1,44 +1,64 @@
-//! People: who somebody is, and who may do what in which book.
+//! Users of the logbook: logins, sessions, tokens, and rights in books.
 //!
 //! | subject | module |
 //! |-|-|
 //! | users and their groups | [`user`] |
 //! | passwords | [`password`] |
-//! | who may do what in a book, and how long entries can be changed | [`access`] |
-//! | the one place where that is decided | [`decide`] |
+//! | access rules of a book, and the time in which entries can be changed | [`access`] |
+//! | authorization | [`decide`] |
 //! | sessions of browsers | [`session`] |
 //! | tokens of programs | [`token`] |
-//! | tries at passwords, and their bound | [`attempts`] |
-//! | all of it together | [`registry`] |
-//! | the users of ELOG, and whom it lets in | [`elog`], [`let_in`] |
+//! | limits of password attempts | [`attempts`] |
+//! | the queue and the memory of password hashing | [`hashing`] |
+//! | the registry of users | [`registry`] |
+//! | the caller of a request | [`caller`] |
+//! | ELOG's digest of a password | [`elog_digest`] |
+//! | the callers that a book's configuration admits | [`login_policy`], [`host_list`] |
+//! | the commands that a book's configuration allows | [`elog_rules`] |
 //!
-//! Users, rights, sessions and tokens are records of the store ([`crate::store::Store::record`]), so that several hubs on one database
-//! have the same. Secrets are kept as digests only. Every surface asks [`decide::decide`]; none has rules of its own.
+//! Users, rights, sessions and tokens are records of the store ([`crate::store::Store::record`]), so that several hubs
+//! on one database have the same. Secrets are kept as digests only. Every interface calls [`decide::decide`]; none has
+//! rules of its own.
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub mod access;
 pub mod attempts;
+mod authorize;
+pub mod caller;
 pub mod decide;
-pub mod elog;
-pub mod let_in;
+pub mod elog_digest;
+pub mod elog_rules;
+pub mod error;
+mod hash_memory;
+pub mod hashing;
+pub mod host_list;
+pub mod login_policy;
 pub mod password;
+pub mod principal;
 pub mod registry;
 pub mod session;
 pub mod token;
 pub mod user;
 
 pub use access::{Access, EditPolicy};
-pub use decide::{Resource, Verb, ask, decide};
-pub use registry::{People, PeopleError, Principal};
+pub use authorize::{access_of, ask, policy, written};
+pub use caller::Caller;
+pub use decide::{Resource, Verb, decide};
+pub use elog_rules::{ElogCommand, ElogRules};
+pub use error::PeopleError;
+pub use login_policy::LoginPolicy;
+pub use principal::{Credentials, Principal};
+pub use registry::People;
 
-/// What somebody may do in a book. Nothing is implied by another: whoever may edit every entry is given [`Right::EditOwn`] too.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+/// The rights of a user in a book. No right implies another: a user who may edit all entries needs [`Right::EditOwn`] too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Right {
-    /// See entries.
+    /// The user can read entries.
     Read,
     /// Post and reply.
     Write,
@@ -46,7 +66,7 @@ pub enum Right {
     EditOwn,
     /// Change and delete everybody's.
     EditAny,
-    /// Change what the book is and who may do what in it.
+    /// The user can change the book's settings and access rules.
     Admin,
 }
 
@@ -66,9 +86,9 @@ impl Right {
     }
 }
 
-/// Why a text names no right.
+/// An error: the text names no right.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no right: write read, write, edit-own, edit-any or admin")]
+#[error("unknown right '{0}'; use read, write, edit-own, edit-any or admin")]
 pub struct BadRight(pub String);
 
 impl std::str::FromStr for Right {
@@ -79,17 +99,17 @@ impl std::str::FromStr for Right {
     }
 }
 
-/// What somebody may, book by book; a book that is not named here does not exist for them.
+/// A user's rights, by book. A book that is missing here does not exist for the user.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rights(pub BTreeMap<String, Vec<Right>>);
 
 impl Rights {
-    /// Whether they may do this in a book.
+    /// Returns whether the user has a right in a book.
     pub fn may(&self, right: Right, book: &str) -> bool {
         self.of(book).contains(&right)
     }
 
-    /// What they may in a book; its name is compared without case.
+    /// Returns the rights in a book; its name is compared without case.
     pub fn of(&self, book: &str) -> &[Right] {
         let found = self.0.get(book).or_else(|| {
             let mut books = self.0.iter();
@@ -98,13 +118,13 @@ impl Rights {
         found.map_or(&[], Vec::as_slice)
     }
 
-    /// The books in which they may do this.
+    /// Returns the books in which the user has a right.
     pub fn books(&self, right: Right) -> Vec<String> {
         let with = self.0.iter().filter(|(_, rights)| rights.contains(&right));
         with.map(|(book, _)| book.clone()).collect()
     }
 
-    /// What is left of them.
+    /// Removes all rights but those for which `leaves` returns true.
     pub fn only(mut self, leaves: impl Fn(&str, Right) -> bool) -> Rights {
         for (book, rights) in &mut self.0 {
             rights.retain(|right| leaves(book, *right));

@@ -1,7 +1,8 @@
-//! What a reader of an entry reads: its text without the marks of HTML or ELCode.
+//! The plain text of an entry: its text without the marks of HTML or ELCode.
 //!
-//! Searches look at this, so that `RICH1 <b>HV</b> tripped` is found as it is read and nobody finds `table border`. It is made
-//! when it is needed, for a microsecond a kilobyte, and not stored a second time. It is not for showing: `render` makes that.
+//! Searches look at this text. So the query `RICH1 HV tripped` finds `RICH1 <b>HV</b> tripped`, and a search for
+//! `table border` does not find markup. The text is made on demand, in about a microsecond per kilobyte, and not stored
+//! a second time. It is not for display, which `render` does.
 
 use std::borrow::Cow;
 
@@ -18,8 +19,8 @@ pub fn plain(encoding: Encoding, text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The text as somebody reads it, for lists and for what is shown around a place that was found: Markdown is without its marks, too. Searches do
-/// not look at this, because words are found in Markdown as it stands.
+/// Returns the visible text, for lists and for snippets around a match. Markdown loses its marks, too. Searches do not
+/// use this text, because they find words in the source of Markdown.
 pub fn read(encoding: Encoding, text: &str) -> Cow<'_, str> {
     match encoding {
         Encoding::Markdown => Cow::Owned(markdown(text)),
@@ -57,7 +58,7 @@ const INLINE: [&str; 22] = [
     "a", "abbr", "b", "big", "cite", "code", "em", "font", "i", "ins", "kbd", "mark", "s", "samp", "small", "span", "strike",
     "strong", "sub", "sup", "tt", "u",
 ];
-/// Elements whose content nobody reads.
+/// Elements whose content is not text for readers.
 const UNREAD: [&str; 2] = ["script", "style"];
 
 fn html(text: &str) -> String {
@@ -72,7 +73,7 @@ fn html(text: &str) -> String {
     out
 }
 
-/// Steps over a tag or a comment; what is neither stays.
+/// Skips a tag or a comment; other text stays.
 fn tag<'a>(text: &'a str, out: &mut String) -> &'a str {
     if let Some(comment) = text.strip_prefix("<!--") {
         return comment.find("-->").map_or("", |end| &comment[end + 3..]);
@@ -147,7 +148,7 @@ const OTHERS: [(&str, char); 16] = [
     ("bull", '•'),
 ];
 
-/// Reads `&name;` and `&#n;`; what is neither stays.
+/// Decodes `&name;` and `&#n;`; other text stays.
 fn entity<'a>(text: &'a str, out: &mut String) -> &'a str {
     let found = text[1..].bytes().take(10).position(|byte| byte == b';').and_then(|end| {
         let name = text.get(1..=end)?;

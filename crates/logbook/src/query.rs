@@ -1,15 +1,15 @@
-//! What is looked for: the query language of `spec/book-query.md`, as a value.
+//! The query language of `spec/book-query.md`, as a value.
 //!
 //! | part | module |
 //! |-|-|
-//! | from text to a [`Node`] | [`parse`] |
-//! | whether an entry is meant, looking at the entry itself | [`eval`] |
-//! | what an index can say about it beforehand | [`candidates`] |
-//! | where in an entry it stands | [`marks`] |
-//! | a regular expression that can be stopped | [`pattern`] |
+//! | the parser, which makes a [`Node`] | [`parse`] |
+//! | the evaluator, which looks at one entry | [`eval`] |
+//! | the queries to an index | [`candidates`] |
+//! | the places of matches in an entry | [`marks`] |
+//! | regular expressions that can be stopped | [`pattern`] |
 //!
-//! The evaluator is what a query means. An index only leaves out what the evaluator would refuse, so a store may have a better or a worse
-//! one and finds the same.
+//! The evaluator defines the meaning of a query. An index only leaves out entries that the evaluator would reject. So
+//! stores may have better or worse indexes and still find the same entries.
 
 use tampu_types::Time;
 
@@ -24,7 +24,7 @@ use pattern::Pattern;
 
 pub use parse::{BadQuery, parse};
 
-/// Where words are looked for.
+/// The part of an entry that words are searched in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scope {
     /// In the text and in every attribute.
@@ -37,71 +37,59 @@ pub enum Scope {
     Attachments,
     /// In links: `run:80123`.
     Links,
-    /// In the name of who posted it.
+    /// In the poster's name.
     By,
 }
 
-/// How a number compares.
+/// The comparisons of numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Comparison {
-    /// `<`
     Less,
-    /// `<=`
     AtMost,
-    /// `>`
     More,
-    /// `>=`
     AtLeast,
 }
 
-/// What is looked for.
+/// A query, as a tree.
 #[derive(Debug, Clone)]
 pub enum Node {
-    /// Everything.
+    /// Matches every entry.
     All,
-    /// What all of these mean.
+    /// Matches entries that all of these match.
     And(Vec<Node>),
-    /// What any of these means.
+    /// Matches entries that any of these matches.
     Or(Vec<Node>),
-    /// What this does not mean.
+    /// Matches entries that this does not match.
     Not(Box<Node>),
     /// Words that follow each other, in one text or value.
     Words {
-        /// Where.
         scope: Scope,
         /// Folded; at least one.
         words: Vec<String>,
-        /// Whether the last one only has to begin like this.
+        /// If true, the last word only has to begin like this.
         prefix: bool,
     },
     /// A folded text inside folded text.
     Contains {
-        /// Where.
         scope: Scope,
-        /// What, folded, not empty.
+        /// The text to find, folded, not empty.
         text: String,
     },
     /// A regular expression.
-    Matches {
-        /// Where.
-        scope: Scope,
-        /// Which one.
-        regex: Pattern,
-    },
+    Matches { scope: Scope, regex: Pattern },
     /// A value of an attribute that consists of these words and no others.
     Is {
-        /// The attribute.
+        /// The attribute's name.
         name: String,
-        /// Folded.
+        /// The words of the whole value, folded.
         words: Vec<String>,
     },
     /// An attribute that is a number.
     Number {
-        /// The attribute.
+        /// The attribute's name.
         name: String,
-        /// How it compares.
         comparison: Comparison,
-        /// To what.
+        /// The number to compare with.
         to: f64,
     },
     /// Written in `from..to`.
@@ -115,14 +103,14 @@ pub enum Node {
     Has(Scope),
     /// An answer to another entry.
     IsReply,
-    /// The entry of this id.
+    /// The entry with this id.
     Id(u32),
     /// The thread that begins with this id.
     Thread(u32),
 }
 
 impl Node {
-    /// What all of these mean, without needless layers.
+    /// Combines queries with AND, without needless layers.
     pub fn all_of(mut nodes: Vec<Node>) -> Node {
         nodes.retain(|node| !matches!(node, Node::All));
         match nodes.len() {
@@ -132,7 +120,7 @@ impl Node {
         }
     }
 
-    /// The parts that all have to hold.
+    /// Returns the parts that must all match.
     pub fn conjuncts(&self) -> &[Node] {
         match self {
             Node::And(nodes) => nodes,
@@ -141,7 +129,7 @@ impl Node {
         }
     }
 
-    /// The dates that its parts leave, at the top level: `from..to`.
+    /// Returns the range of dates that the parts at the top level allow: `from..to`.
     pub fn dates(&self) -> (Time, Time) {
         let mut range = (Time(i64::MIN), Time(i64::MAX));
         for node in self.conjuncts() {

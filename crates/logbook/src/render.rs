@@ -1,24 +1,33 @@
-//! What is shown of an entry: HTML that is safe to put into a page.
+//! The HTML of an entry, safe to put into a page.
 //!
-//! Whatever a text is written in, it becomes HTML first and is cleaned last, by a list of what is allowed: no scripts, no event handlers, no
-//! frames, no forms, no styles but a few, and addresses of harmless kinds only. Nothing is trusted because of who wrote it or where it came from.
+//! Every text, of any markup, is converted to HTML first. An allow list then sanitises the HTML. So the result has no
+//! scripts, event handlers, frames or forms. It has only a few styles, and only addresses of harmless schemes. No text
+//! is trusted because of its author or its source.
 
 use std::{borrow::Cow, collections::HashSet, sync::LazyLock};
 
 use ammonia::{Builder, UrlRelative};
+use percent_encoding::percent_decode_str;
 use pulldown_cmark::{Options, Parser, html};
+use tampu_workers::Stop;
 
-use crate::{elcode, elog::web::address::unescape, entry::Encoding};
+use crate::{elcode, entry::Encoding};
 
+pub mod cache;
 mod measure;
 
-/// The address of what `elog:12` names, as [`html`] is given it.
+/// Bytes of a text that is shown with its marks. A longer one is shown as source, which costs little.
+pub const MAX_MARKUP: usize = 1 << 20;
+/// Events of a Markdown text between two looks at the signal to stop.
+const EVENTS: usize = 256;
+
+/// Returns the address of the entry that `elog:12` names.
 pub type EntryLink<'a> = &'a dyn Fn(&str) -> String;
 
-/// Parameters of ELOG's addresses that do something: a command, a log in.
+/// Parameters of ELOG's addresses that trigger an action: a command, a login.
 const COMMANDS: [&str; 4] = ["cmd", "jcmd", "uname", "unm"];
 
-/// What may be styled, and nothing else.
+/// The style properties that are allowed.
 const STYLES: [&str; 12] = [
     "color",
     "background-color",
@@ -54,7 +63,7 @@ static CLEANER: LazyLock<Builder<'static>> = LazyLock::new(|| {
     cleaner
 });
 
-/// Of a style, what leads elsewhere is left out; so is the class of anything but a code block's language.
+/// Removes addresses from styles, and all classes but the language of a code block.
 fn attribute_value<'a>(element: &str, attribute: &str, value: &'a str) -> Option<Cow<'a, str>> {
     let lower = value.to_ascii_lowercase();
     match attribute {
@@ -65,37 +74,66 @@ fn attribute_value<'a>(element: &str, attribute: &str, value: &'a str) -> Option
     }
 }
 
-/// Whether an address asks for something to be done, as ELOG's `?cmd=Logout`: no page loads that by itself.
+/// Returns whether an address triggers an action, as ELOG's `?cmd=Logout` does. A page must not load such an address by itself.
 fn commands(address: &str) -> bool {
     let query = address.split_once('?').map_or("", |(_, query)| query.split('#').next().unwrap_or_default());
     query.split(['&', ';']).any(|part| {
-        let name = unescape(part.split('=').next().unwrap_or_default());
-        COMMANDS.iter().any(|known| name.trim().eq_ignore_ascii_case(known))
+        let name = part.split('=').next().unwrap_or_default().replace('+', " ");
+        let name = percent_decode_str(&name).decode_utf8_lossy();
+        let name = name.trim_matches(|c: char| c.is_whitespace() || c == char::REPLACEMENT_CHARACTER);
+        COMMANDS.iter().any(|known| name.eq_ignore_ascii_case(known))
     })
 }
 
-/// Stands above a text that is shown as it was written, because its HTML goes too deep or is too much to be cleaned.
+/// The note above a text that is shown as source, because its HTML nests too deeply or is too large to be sanitised.
 pub const SHOWN_AS_TEXT: &str =
     "<p><em>This text nests too deeply, or is too long, to be shown with its marks. It is shown as it was written.</em></p>\n";
 
-/// Makes safe HTML of a text, in bounded work: what is made to take for ever is shown as it was written, below [`SHOWN_AS_TEXT`].
+/// The note in place of a text that was not rendered before the time of its request was over.
+pub const NOT_RENDERED: &str =
+    "<p><em>The time of this request was over before this text was rendered. Open its entry, or try again.</em></p>\n";
+
+/// A text that was not rendered: the client has disconnected, or the time of the request is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unfinished;
+
+/// Renders a text as safe HTML, in bounded work. A text that would take too long is shown as source, below
+/// [`SHOWN_AS_TEXT`].
 pub fn html(encoding: Encoding, text: &str, entry: EntryLink<'_>) -> String {
+    // Without a deadline and with nobody who stops it, rendering always ends with a text.
+    html_until(encoding, text, entry, &Stop::default()).unwrap_or_else(|Unfinished| NOT_RENDERED.to_owned())
+}
+
+/// Renders a text as [`html`] does, until it is stopped.
+pub fn html_until(encoding: Encoding, text: &str, entry: EntryLink<'_>, stop: &Stop) -> Result<String, Unfinished> {
+    let go_on = || if stop.is_stopped() { Err(Unfinished) } else { Ok(()) };
+    go_on()?;
+    if text.len() > MAX_MARKUP && encoding != Encoding::Plain {
+        return Ok(SHOWN_AS_TEXT.to_owned() + &as_written(text));
+    }
     let raw = match encoding {
         Encoding::Markdown => {
             let options =
                 Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS | Options::ENABLE_FOOTNOTES;
             let mut out = String::with_capacity(text.len() * 3 / 2);
-            html::push_html(&mut out, Parser::new_ext(text, options));
+            let mut since = 0usize;
+            let events = Parser::new_ext(text, options).take_while(|_| {
+                since += 1;
+                !since.is_multiple_of(EVENTS) || !stop.is_stopped()
+            });
+            html::push_html(&mut out, events);
             out
         }
-        Encoding::Plain => return as_written(text),
+        Encoding::Plain => return Ok(as_written(text)),
         Encoding::ElCode => elcode::to_html(text, entry),
         Encoding::Html => text.to_owned(),
     };
-    if measure::is_bounded(&raw) { CLEANER.clean(&raw).to_string() } else { SHOWN_AS_TEXT.to_owned() + &as_written(text) }
+    let is_bounded = measure::is_bounded(&raw, stop);
+    go_on()?;
+    Ok(if is_bounded { CLEANER.clean(&raw).to_string() } else { SHOWN_AS_TEXT.to_owned() + &as_written(text) })
 }
 
-/// A text as it stands.
+/// Renders plain text.
 fn as_written(text: &str) -> String {
     let mut out = String::with_capacity(text.len() * 5 / 4);
     out.push_str("<pre>");
@@ -135,6 +173,29 @@ mod tests {
     }
 
     #[test]
+    fn rendering_ends_with_its_request() {
+        let link: EntryLink<'_> = &|_| String::new();
+        let over = [Stop::after(std::time::Duration::ZERO), Stop::default()];
+        over[1].stop();
+        for stop in &over {
+            for encoding in Encoding::ALL {
+                assert_eq!(html_until(encoding, "x", link, stop), Err(Unfinished), "{encoding:?}");
+            }
+        }
+        assert_eq!(html_until(Encoding::Markdown, "*x*", link, &Stop::default()).as_deref(), Ok("<p><em>x</em></p>\n"));
+    }
+
+    #[test]
+    fn a_very_long_text_is_shown_as_source() {
+        for encoding in [Encoding::Markdown, Encoding::ElCode, Encoding::Html] {
+            let long = shown(encoding, &"&amp;".repeat(MAX_MARKUP / 5 + 1));
+            assert!(long.starts_with(SHOWN_AS_TEXT) && long.contains("&amp;amp;"), "{encoding:?}");
+            assert!(!shown(encoding, &"&amp; ".repeat(1000)).contains(SHOWN_AS_TEXT), "{encoding:?}");
+        }
+        assert!(!shown(Encoding::Plain, &"x ".repeat(MAX_MARKUP)).contains(SHOWN_AS_TEXT));
+    }
+
+    #[test]
     fn no_picture_is_a_command() {
         for address in [
             "?cmd=Logout",
@@ -154,7 +215,7 @@ mod tests {
             let out = shown(Encoding::Html, &format!("<img src=\"{harmless}\">"));
             assert!(out.contains("src="), "{out}");
         }
-        // Somebody who follows a link means it, and is asked.
+        // A user follows a link on purpose, and has to confirm the command.
         assert!(shown(Encoding::Html, "<a href=\"?cmd=Logout\">x</a>").contains("href="));
     }
 
@@ -168,10 +229,10 @@ mod tests {
             let out = shown(encoding, &bomb);
             assert!(out.starts_with(SHOWN_AS_TEXT) && out.ends_with("</pre>"), "{encoding:?}: {:.200}", out);
         }
-        // What only looks like it costs what it costs.
+        // Text that only looks nested is still rendered.
         for (encoding, harmless) in [
-            (Encoding::ElCode, "[".repeat(4 << 20)),
-            (Encoding::ElCode, "[b".repeat(2 << 20)),
+            (Encoding::ElCode, "[".repeat(MAX_MARKUP)),
+            (Encoding::ElCode, "[b".repeat(MAX_MARKUP / 2)),
             (Encoding::ElCode, "[b]".repeat(200_000)),
             (Encoding::Plain, "<div>".repeat(1 << 20)),
         ] {
@@ -180,7 +241,7 @@ mod tests {
         }
     }
 
-    /// After OWASP's list of ways round a filter.
+    /// Attacks after OWASP's list of filter evasions.
     const ATTACKS: [&str; 44] = [
         "<script>alert(1)</script>",
         "<SCRIPT SRC=//evil/x.js></SCRIPT>",
@@ -240,7 +301,7 @@ mod tests {
             let outside: String = tag.split('"').step_by(2).collect();
             let handler = outside.split_whitespace().skip(1).any(|word| word.starts_with("on"));
             assert!(!handler, "{of}\nbecame {out}");
-            // Names and values take turns; what is only read aloud or shown may say anything.
+            // Names and values alternate. A `title` or `alt` is only shown or read aloud, so it may have any value.
             let parts: Vec<&str> = tag.split('"').collect();
             for pair in parts.chunks_exact(2).filter(|pair| !pair[0].ends_with("title=") && !pair[0].ends_with("alt=")) {
                 let value: String = pair[1].chars().filter(|c| !c.is_whitespace() && !c.is_control()).collect();

@@ -1,39 +1,33 @@
-//! A search: what is asked of a store, and what it answers.
+//! Searches: the request to a store, and the page that it returns.
 
-use std::{
-    fmt,
-    ops::Range,
-    str::FromStr,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::{Duration, Instant},
-};
+use std::{fmt, ops::Range, str::FromStr, time::Duration};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::{attachment::hex, entry::Entry, query::marks::Marked};
 
+pub use tampu_workers::{Stop, StopReason};
+
 /// Entries of a page, at most.
 pub const MAX_PAGE: usize = 1000;
-/// Bytes of the texts of a page: with the entry that reaches them it ends, and tells where the next one begins.
+/// Bytes of the texts of a page. The page ends with the entry that reaches them, and says where the next page begins.
 pub const MAX_PAGE_BYTES: usize = 16 << 20;
 
-/// By what entries are ordered; where that is the same, by date, then by arrival.
+/// The order of entries. Equal ones are ordered by date, then by arrival.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Sort {
     /// By date, in whole seconds.
     #[default]
     Date,
-    /// By id.
+    /// By the number within the book.
     Id,
     /// By the value of an attribute: numbers as numbers, text without case.
     Attribute(String),
 }
 
-/// Where a page begins.
+/// The beginning of a page.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Start {
     /// At the beginning.
@@ -45,26 +39,25 @@ pub enum Start {
     Skip(u64),
 }
 
-/// What is asked.
+/// A request for one page of a search.
 #[derive(Debug, Clone)]
 pub struct Search {
     /// The books' names; none means all.
     pub books: Vec<String>,
     /// In the language of `spec/book-query.md`.
     pub query: String,
-    /// The order.
     pub sort: Sort,
-    /// Whether it is turned round: the newest first.
+    /// If true, the order is reversed: the newest come first.
     pub descending: bool,
-    /// Where the page begins.
+    /// The beginning of the page.
     pub start: Start,
     /// Entries of the page, at most [`MAX_PAGE`].
     pub limit: usize,
     /// Up to how many entries are counted exactly; 0 for not at all.
     pub count_to: u64,
-    /// Entries that are looked at for the count alone, where the index cannot tell.
+    /// The number of entries that are read only to count them, where the index does not know the count.
     pub count_looks: u64,
-    /// After this time the search ends with what it has.
+    /// The time limit. After it, the search returns the entries that it has found.
     pub time: Duration,
 }
 
@@ -84,30 +77,19 @@ impl Default for Search {
     }
 }
 
-/// How many entries there are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+/// The number of entries that a search finds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Count {
-    /// So many.
+    /// The exact number.
     Exactly(u64),
     /// So many at least, and perhaps more: counting ended there.
     AtLeast(u64),
 }
 
-/// Why a search ended early. What it found until then is good.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Stopped {
-    /// Its time was over.
-    TimeLimit,
-    /// Nobody wants its answer any longer.
-    Abandoned,
-}
-
 /// An entry that was found.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Hit {
-    /// The entry.
     pub entry: Entry,
     /// Its text around the first place that was looked for, in one line.
     pub snippet: Marked,
@@ -115,16 +97,16 @@ pub struct Hit {
     pub attributes: Vec<(String, Vec<Range<usize>>)>,
 }
 
-/// A page of what was found.
+/// A page of results.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Page {
     /// The entries, in order.
     pub hits: Vec<Hit>,
-    /// How many there are in all; none if it was not asked for.
+    /// The number of entries in all; `None` if it was not requested.
     pub count: Option<Count>,
-    /// Where the next page begins; none if this is the last, or if it is not complete.
+    /// The beginning of the next page; `None` on the last page and on an incomplete one.
     pub next: Option<Cursor>,
-    /// Why it is not complete.
+    /// The reason for an incomplete page.
     pub stopped: Option<Stopped>,
 }
 
@@ -139,9 +121,9 @@ pub struct Cursor {
     pub(crate) row: i64,
 }
 
-/// Why a text is no cursor.
+/// An error: the text is not a cursor.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no place in a list: ask for the first page")]
+#[error("invalid page cursor '{0}'; request the first page")]
 pub struct BadCursor(pub String);
 
 impl fmt::Display for Cursor {
@@ -165,30 +147,22 @@ impl FromStr for Cursor {
     }
 }
 
-/// Ends a search from outside.
-#[derive(Debug, Clone, Default)]
-pub struct Stop {
-    asked: Arc<AtomicBool>,
-    until: Option<Instant>,
+/// The reason for the early end of a search. Its results until then are valid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Stopped {
+    /// Its time was over.
+    TimeLimit,
+    /// The caller left.
+    Abandoned,
 }
 
-impl Stop {
-    /// Ends whatever looks at it.
-    pub fn stop(&self) {
-        self.asked.store(true, Ordering::Relaxed);
-    }
-
-    /// The same, that also ends after this time.
-    pub fn within(&self, time: Duration) -> Stop {
-        Stop { asked: self.asked.clone(), until: Instant::now().checked_add(time) }
-    }
-
-    /// Why whatever looks at it is to end.
-    pub fn why(&self) -> Option<Stopped> {
-        if self.asked.load(Ordering::Relaxed) {
-            return Some(Stopped::Abandoned);
+impl From<StopReason> for Stopped {
+    fn from(reason: StopReason) -> Stopped {
+        match reason {
+            StopReason::Requested => Stopped::Abandoned,
+            StopReason::TimeLimit => Stopped::TimeLimit,
         }
-        self.until.is_some_and(|until| Instant::now() >= until).then_some(Stopped::TimeLimit)
     }
 }
 

@@ -1,38 +1,35 @@
-//! Templates: what entries of a book begin with, under a name. A book's templates are kept beside it, for everybody.
+//! Templates: named initial contents of entries, stored beside their book for all users.
 //!
-//! In the text and in values `{date}`, `{time}`, `{author}`, `{book}`, `{shift}` stand for what they say when an entry is made, and so does
-//! any other name that is given a value then. What stands in braces and is no such name stays as it is.
+//! In text and values, `{date}`, `{time}`, `{author}`, `{book}` and `{shift}` are replaced when an entry is made. So is
+//! every other name for which the caller passes a value. Other text in braces stays.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tampu_types::Time;
 
 use crate::{
-    book::{EntryAttribute, check_said, same_name},
+    book::{EntryAttribute, same_name},
     entry::{Content, Encoding},
-    store::{Result, Store, StoreError},
 };
 
-/// The kind of its records.
-const KIND: &str = "template";
-
-/// A template.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+/// A template of entries.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Template {
-    /// What an entry says about itself.
+    /// The attributes that entries begin with.
     pub attributes: Vec<EntryAttribute>,
-    /// How the text is written.
+    /// The markup of the text.
     #[serde(default)]
     pub encoding: Encoding,
-    /// The text.
+    /// The text, with placeholders.
     pub text: String,
 }
 
-/// What placeholders stand for.
+/// The values of placeholders.
 #[derive(Debug, Clone, Default)]
 pub struct Values(Vec<(String, String)>);
 
 impl Values {
-    /// What is so at a time, UTC, for an author and a book.
+    /// Returns the built-in values for a time (UTC), an author and a book.
     pub fn at(time: Time, author: &str, book: &str) -> Values {
         let text = time.to_acs();
         let (date, clock) = (text.get(..10).unwrap_or_default(), text.get(11..16).unwrap_or_default());
@@ -42,7 +39,7 @@ impl Values {
         Values(known.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec())
     }
 
-    /// One more, or another value for one.
+    /// Adds a value, or replaces the value of the same name.
     pub fn set(&mut self, name: &str, value: &str) {
         self.0.retain(|(known, _)| !same_name(known, name));
         self.0.push((name.to_owned(), value.to_owned()));
@@ -52,7 +49,7 @@ impl Values {
         self.0.iter().find(|(known, _)| same_name(known, name)).map(|(_, value)| value.as_str())
     }
 
-    /// A text with the values in place of their names. What a value says is not looked at again.
+    /// Returns a text with the values in place of their names. Names inside values are not replaced.
     pub fn fill(&self, text: &str) -> String {
         let (mut out, mut rest) = (String::with_capacity(text.len()), text);
         while let Some(open) = rest.find('{') {
@@ -76,7 +73,7 @@ impl Values {
 }
 
 impl Template {
-    /// Names in braces that have no value, each once: what is read as a name is a word of letters, digits and `_`.
+    /// Returns the names in braces without a value, each once. A name is a word of letters, digits and `_`.
     pub fn unknown(&self, values: &Values) -> Vec<String> {
         let mut names: Vec<String> = Vec::new();
         for text in self.attributes.iter().flat_map(|said| &said.values).chain([&self.text]) {
@@ -92,7 +89,7 @@ impl Template {
         names
     }
 
-    /// What an entry made of it says.
+    /// Returns the content of an entry made from the template.
     pub fn content(&self, values: &Values) -> Content {
         let filled = |said: &EntryAttribute| EntryAttribute {
             name: said.name.clone(),
@@ -103,43 +100,9 @@ impl Template {
     }
 }
 
-fn key(book: &str, name: &str) -> String {
-    format!("{}/{}", book.to_lowercase(), name.to_lowercase())
-}
-
-/// Keeps a template of a book, in place of another of its name.
-pub fn save(store: &dyn Store, book: &str, name: &str, template: &Template) -> Result<()> {
-    let book = store.book(book)?.name;
-    check_said(&template.attributes)?;
-    Content { text: template.text.clone(), ..Content::default() }.check()?;
-    let value = serde_json::to_value(template).map_err(|error| StoreError::Damaged(error.to_string()))?;
-    store.put_record(KIND, &key(&book, name), &value, None)?;
-    Ok(())
-}
-
-/// A template of a book; none if there is none of this name.
-pub fn load(store: &dyn Store, book: &str, name: &str) -> Result<Option<Template>> {
-    let Some(record) = store.record(KIND, &key(book, name))? else { return Ok(None) };
-    let template = serde_json::from_value(record.value);
-    template.map(Some).map_err(|error| StoreError::Damaged(format!("template {book}/{name}: {error}")))
-}
-
-/// The names of a book's templates, in order.
-pub fn names(store: &dyn Store, book: &str) -> Result<Vec<String>> {
-    let begin = key(book, "");
-    let all = store.records(KIND)?.into_iter();
-    Ok(all.filter_map(|(name, _)| name.strip_prefix(&begin).map(str::to_owned)).collect())
-}
-
-/// Throws a template away; whether it was there.
-pub fn forget(store: &dyn Store, book: &str, name: &str) -> Result<bool> {
-    store.drop_record(KIND, &key(book, name))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{book::Book, store::sqlite::SqliteStore};
 
     #[test]
     fn placeholders_become_what_they_stand_for() {
@@ -165,24 +128,5 @@ mod tests {
         assert_eq!(template.unknown(&values), ["run", "beam", "x"]);
         values.set("RUN", "7");
         assert_eq!(template.unknown(&values), ["beam", "x"]);
-    }
-
-    #[test]
-    fn templates_are_kept_by_book_and_name() {
-        let dir = tempfile::tempdir().unwrap();
-        let store = SqliteStore::open(dir.path()).unwrap();
-        store.put_book(&Book::new("Shift", vec![])).unwrap();
-        let attributes = vec![EntryAttribute::new("Author", "{author}")];
-        let template = Template { attributes, encoding: Encoding::Plain, text: "{date}: all quiet".to_owned() };
-        save(&store, "shift", "Quiet", &template).unwrap();
-        assert!(matches!(save(&store, "None", "x", &template), Err(StoreError::NoBook(_))));
-        assert_eq!(
-            (names(&store, "Shift").unwrap(), load(&store, "Shift", "quiet").unwrap()),
-            (vec!["quiet".to_owned()], Some(template.clone()))
-        );
-        let content = template.content(&Values::at(Time(0), "Max\nforged", "Shift"));
-        assert_eq!((content.attributes[0].joined(), content.text.as_str()), ("Max forged".to_owned(), "1970-01-01: all quiet"));
-        assert!(forget(&store, "Shift", "Quiet").unwrap() && !forget(&store, "Shift", "Quiet").unwrap());
-        assert_eq!((load(&store, "Shift", "Quiet").unwrap(), names(&store, "Shift").unwrap()), (None, vec![]));
     }
 }

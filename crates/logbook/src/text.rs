@@ -1,16 +1,18 @@
-//! Words: how a text is cut into them, and how they are compared.
+//! Words: the splitting of texts, and the comparison of words.
 //!
-//! A word is a run of letters and digits, folded: lower case, and Latin and Greek letters without their marks, so that `Muller` finds
-//! `Müller`. Everything else separates, so that `LHC:MAG-01/cur` is the phrase `lhc mag 01 cur`, found whole and by part. The index and
-//! what looks at a text itself use this one function, so that they never disagree. SQLite's and PostgreSQL's own tokenizers were
-//! rejected for that: each has its own idea of what a letter is.
+//! A word is a run of letters and digits, folded: lower case, and Latin and Greek letters without their marks. So
+//! `Muller` finds `Müller`. All other characters separate words. So `LHC:MAG-01/cur` is the phrase `lhc mag 01 cur`,
+//! found as a whole and by its parts.
+//!
+//! The index and the evaluator of queries use this one function, so they never disagree. Rejected: the tokenizers of
+//! SQLite and PostgreSQL, which define letters differently.
 
 use std::{borrow::Cow, ops::Range};
 
-/// Characters of a word that count; the index knows no longer ones.
+/// Number of significant characters of a word. The index truncates longer words.
 pub const MAX_WORD: usize = 64;
 
-/// Calls `found` with each word: where it stands, and what it is when folded and cut.
+/// Calls `found` with each word: its place, and its folded and shortened form.
 pub fn words(text: &str, mut found: impl FnMut(Range<usize>, &str)) {
     let bytes = text.as_bytes();
     let (mut word, mut at) = (String::new(), 0);
@@ -44,7 +46,7 @@ pub fn words(text: &str, mut found: impl FnMut(Range<usize>, &str)) {
     }
 }
 
-/// Goes on with a word, whatever its characters; returns where it ends.
+/// Reads on to the end of a word of any characters, and returns that end.
 fn rest(text: &str, mut at: usize, word: &mut String) -> usize {
     for c in text[at..].chars().take_while(|&c| c.is_alphanumeric() || is_mark(c)) {
         fold_char(c, word);
@@ -67,7 +69,7 @@ pub fn word_list(text: &str) -> Vec<String> {
     list
 }
 
-/// A text folded as words are, with everything between them kept.
+/// Returns a text folded like words, with all characters between the words.
 pub fn fold(text: &str) -> Cow<'_, str> {
     if text.bytes().all(|byte| byte.is_ascii() && !byte.is_ascii_uppercase()) {
         return Cow::Borrowed(text);
@@ -80,7 +82,7 @@ pub fn fold(text: &str) -> Cow<'_, str> {
     Cow::Owned(folded)
 }
 
-/// A folded text, and for each of its bytes (and its end) where it comes from.
+/// Returns a folded text, and for each of its bytes (and its end) the position in the original.
 pub fn fold_with_places(text: &str) -> (String, Vec<usize>) {
     let (mut folded, mut places) = (String::with_capacity(text.len()), Vec::with_capacity(text.len() + 1));
     for (at, c) in text.char_indices() {
@@ -91,12 +93,12 @@ pub fn fold_with_places(text: &str) -> (String, Vec<usize>) {
     (folded, places)
 }
 
-/// Marks that are written over the letter before them.
+/// Returns whether a character is a mark over the letter before it.
 fn is_mark(c: char) -> bool {
     matches!(c, '\u{300}'..='\u{36f}')
 }
 
-/// Whether words of this script are written without blanks between them, so that a word is looked for inside longer runs.
+/// Returns whether the script writes words without blanks between them. Such words are searched inside longer runs.
 pub fn is_unspaced(c: char) -> bool {
     matches!(c, '\u{e00}'..='\u{eff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}' | '\u{3040}'..='\u{30ff}'
         | '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
@@ -131,7 +133,7 @@ fn fold_char(c: char, into: &mut String) {
             'ŵ' => 'w',
             'ý' | 'ÿ' | 'ŷ' => 'y',
             'ź' | 'ż' | 'ž' => 'z',
-            // Greek: a sigma at a word's end, letters as signs, and those with an accent, which capitals lose.
+            // Greek: a sigma at a word's end, letters used as symbols, and letters with an accent, which capitals lose.
             'ς' => 'σ',
             'µ' => 'μ',
             'ϐ' => 'β',

@@ -1,4 +1,4 @@
-//! Searches that would take for ever end in their time, or when nobody wants them any longer.
+//! Searches that would take for ever end at their time limit, or when their client has gone.
 
 #![allow(missing_docs)]
 
@@ -26,7 +26,7 @@ fn page(store: &dyn Store, query: &str, time: Duration, stop: &Stop) -> Page {
 
 fn long_texts(store: &dyn Store) {
     store.put_book(&Book::new("A", vec![])).unwrap();
-    // Words of another alphabet leave the library no quick way for this expression.
+    // For words of another alphabet, the library has no fast way to match this expression.
     let content = Content { text: "aé ".repeat(1 << 20), ..Content::default() };
     store.post(NewEntry { book: "A".to_owned(), content, ..NewEntry::default() }, vec![], "zoe").unwrap();
     let expression = r"/\b(a?){900}\bq/";
@@ -34,7 +34,7 @@ fn long_texts(store: &dyn Store) {
         let begun = Instant::now();
         let found = page(store, query, Duration::from_millis(200), &Stop::default());
         assert!(begun.elapsed() < PATIENCE, "{query}: {:?}", begun.elapsed());
-        // What is not known is not said, neither way.
+        // An entry with an unknown result is not a hit, with or without a negation.
         assert_eq!((found.hits.len(), found.stopped), (0, Some(Stopped::TimeLimit)), "{query}");
     }
     let stop = Stop::default();
@@ -43,7 +43,7 @@ fn long_texts(store: &dyn Store) {
         stop.stop();
         assert_eq!(search.join().unwrap().stopped, Some(Stopped::Abandoned));
     });
-    // Found all the same, and shown.
+    // The entry is still found and shown.
     assert_eq!(page(store, "/é a/", PATIENCE, &Stop::default()).hits.len(), 1);
 }
 

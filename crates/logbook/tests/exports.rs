@@ -1,4 +1,4 @@
-//! What a search finds, as files for other programs.
+//! Exports of search results as files.
 
 mod support;
 
@@ -10,7 +10,7 @@ use tampu_logbook::{
     entry::{Content, Encoding, Entry, EntryRef, NewEntry},
     export::{BadFormat, Format, export},
     search::{Search, Stop},
-    store::{Store, StoreError, sqlite::SqliteStore},
+    store::{Attachments, Entries, Store, StoreError, sqlite::SqliteStore},
 };
 use tampu_types::Time;
 
@@ -94,7 +94,7 @@ fn what_cannot_be_is_told() {
     assert!(matches!(bad(Search { query: "/(/".to_owned(), ..Search::default() }), StoreError::Query(_)));
     assert!(matches!(bad(Search { books: vec!["None".to_owned()], ..Search::default() }), StoreError::NoBook(_)));
     assert_eq!("pdf".parse::<Format>(), Err(BadFormat("pdf".to_owned())));
-    // An export that nobody waits for any longer ends with an error, and not as if it were whole.
+    // An abandoned export ends with an error, and not as if it were complete.
     let stop = Stop::default();
     let mut pieces = export(store.clone(), Search::default(), Format::Json, stop.clone()).unwrap();
     assert!(pieces.next().unwrap().is_ok());

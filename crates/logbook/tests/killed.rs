@@ -10,11 +10,11 @@ use std::{
 use support::{entry, shift_book};
 use tampu_logbook::{
     entry::EntryRef,
-    store::{MAX_ATTACHMENT, Store, sqlite::SqliteStore},
+    store::{Attachments, Entries, MAX_ATTACHMENT, Maintenance, sqlite::SqliteStore},
 };
 use tampu_types::Time;
 
-/// Where the other process finds its directory; only in it is this set.
+/// The variable with the directory, set only in the other process.
 const DIR: &str = "TAMPU_TEST_BOOK";
 
 /// The bytes of the nth attachment; every third is one that was there before.
@@ -53,7 +53,7 @@ fn a_kill_leaves_entries_whole_and_no_file_without_one() {
             .unwrap();
         let out = BufReader::new(child.stdout.take().unwrap());
         let mut posted = out.lines().map_while(Result::ok).filter_map(|line| line.strip_prefix("posted ")?.parse::<u32>().ok());
-        // Killed at another place of a post each time.
+        // Each round kills the process at another point of a post.
         for _ in 0..1 + round % 4 {
             last = posted.next().expect("it posts until it is killed");
         }
@@ -66,7 +66,7 @@ fn a_kill_leaves_entries_whole_and_no_file_without_one() {
         assert_eq!(store.check(&mut |_, _| true).unwrap(), [""; 0], "after round {round}");
         let incoming = std::fs::read_dir(dir.path().join("attachments/incoming")).unwrap();
         assert_eq!(incoming.count(), 0, "after round {round}");
-        // What was answered is there, and perhaps one more, whose answer the kill cut off.
+        // All acknowledged posts exist, and perhaps one more, whose response the kill cut off.
         let entries = store.books().unwrap()[0].entries;
         assert!((u64::from(last)..=u64::from(last) + 1).contains(&entries), "{last} answered, {entries} there");
         last = entries as u32;

@@ -1,5 +1,5 @@
-//! What only a database has: several hubs on it, a server that ends and comes back, statements that are ended from outside, and books
-//! large enough for several spans of time.
+//! Tests of the database store alone: several hubs, a server that stops and restarts, statements cancelled from outside, and books large enough for several
+//! spans of time.
 
 #[path = "support/server.rs"]
 mod server;
@@ -18,7 +18,10 @@ use tampu_logbook::{
     book::EntryAttribute,
     entry::{Content, Draft, EntryRef},
     search::{Search, Sort, Start, Stop, Stopped},
-    store::{ImportOutcome, Imported, MAX_ATTACHMENT, Store, StoreError, postgres::PostgresStore, sqlite::SqliteStore},
+    store::{
+        Attachments, Changes, Drafts, Entries, ImportOutcome, Imported, Imports, MAX_ATTACHMENT, Maintenance, PagePart, Records,
+        Store, StoreError, postgres::PostgresStore, sqlite::SqliteStore,
+    },
 };
 use tampu_types::Time;
 
@@ -52,9 +55,9 @@ fn what_one_hub_posts_the_others_find_at_once() {
             .collect();
         posting.into_iter().flat_map(|posting| posting.join().unwrap()).collect()
     });
-    // No id was given twice, and none was left out.
+    // No id was used twice, and no id was skipped.
     assert_eq!(all, (1..=60).collect());
-    // A change is told to whoever waits at another hub.
+    // A change wakes a caller that waits at another hub.
     let begin = hubs[1].last_change().unwrap();
     std::thread::scope(|scope| {
         let waiting = scope.spawn(|| hubs[1].wait_for_change(begin, Duration::from_secs(60)).unwrap());
@@ -68,7 +71,7 @@ fn what_one_hub_posts_the_others_find_at_once() {
     let mut new = entry("A", "Zoe", "s", "with a file");
     new.content.attachments = vec![upload.attachment("a.bin", Time(1))];
     hubs[0].post(new, vec![upload], "zoe").unwrap();
-    // From anywhere in it, over the ends of its pieces.
+    // Reads at any position, across the ends of its pieces.
     let mut reader = hubs[2].attachment(&sha).unwrap();
     assert_eq!(reader.size(), 2_500_000);
     for (at, length) in [(0, 10), (1_048_570, 20), (2_097_000, 403_000), (2_499_990, 100)] {
@@ -116,12 +119,12 @@ fn a_server_that_comes_back_is_used_again() {
     }
     server.run();
     for (what, call) in calls {
-        // There was a call that said so; this one connects again.
+        // An earlier call reported the loss; this one reconnects.
         call().unwrap_or_else(|error| panic!("{what}: {error}"));
     }
     assert_eq!((ids(&store, "before"), ids(&store, "lost")), (vec![1], vec![2]));
     assert!(store.wait_for_change(begin, Duration::from_secs(60)).unwrap() > begin);
-    // Cut while nobody looks: one call fails, the next does not.
+    // The server restarts while no call runs: one call fails, the next one succeeds.
     server.end();
     server.run();
     for (what, call) in calls {
@@ -131,7 +134,7 @@ fn a_server_that_comes_back_is_used_again() {
     assert_eq!(store.check(&mut |_, _| true).unwrap(), [""; 0]);
 }
 
-/// How many statements on the words wait for a lock.
+/// Counts the statements on words that wait for a lock.
 const WAITING: &str = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%word%'";
 
 #[test]
@@ -142,10 +145,10 @@ fn a_statement_of_an_abandoned_search_is_ended() {
     let store = PostgresStore::open(&server.address(), &domain).unwrap();
     store.put_book(&shift_book("A")).unwrap();
     store.post(entry("A", "Zoe", "s", "text"), vec![], "zoe").unwrap();
-    // Somebody holds the table, so that the statement does not end by itself.
+    // Another session locks the table, so that the statement does not end by itself.
     let mut other = postgres::Client::connect(&server.address(), postgres::NoTls).unwrap();
     let mut held = other.transaction().unwrap();
-    // A transaction sees what others do as it saw it first; this one is asked each time anew.
+    // A transaction keeps its first view of other sessions; this connection gets a new view with each query.
     let mut watch = postgres::Client::connect(&server.address(), postgres::NoTls).unwrap();
     held.batch_execute(&format!("LOCK TABLE tampu_book_{domain}.word IN ACCESS EXCLUSIVE MODE")).unwrap();
     let stop = Stop::default();
@@ -163,7 +166,7 @@ fn a_statement_of_an_abandoned_search_is_ended() {
     assert_eq!((page.stopped, page.hits.len(), page.next), (Some(Stopped::Abandoned), 0, None));
     let late = Search { query: "text".into(), time: Duration::from_millis(100), ..Search::default() };
     assert_eq!(store.search(&late, &Stop::default()).unwrap().stopped, Some(Stopped::TimeLimit));
-    // The server does nothing for them any longer.
+    // The server ends their statements.
     let begun = Instant::now();
     while watch.query_one(WAITING, &[]).unwrap().get::<_, i64>(0) > 0 {
         assert!(begun.elapsed() < Duration::from_secs(60), "a statement goes on");
@@ -197,7 +200,7 @@ fn many_open_new_logbooks_at_the_same_time() {
             scope.spawn(|| {
                 let store = PostgresStore::open(&server.address(), &domain).unwrap();
                 store.put_book(&shift_book("A")).unwrap();
-                // Everybody's words, attributes and options are new.
+                // All threads post new words, attributes and options.
                 let mut new = entry("A", "Zoe", "s", "the very same new words of all");
                 new.content.attributes.push(EntryAttribute::new("System", "Magnet"));
                 new.content.attributes.push(EntryAttribute::new("Place", "point 8"));
@@ -220,7 +223,7 @@ fn a_large_book_is_searched_span_by_span() {
     let total = 6000u32;
     let (mut date, mut batches) = (1_000_000_000, Vec::new());
     for id in 1..=total {
-        // Bursts of one second, days, and years in which nobody wrote; the ids are in another order than the dates.
+        // Bursts of one second, days, and years without entries; the order of ids differs from the order of dates.
         date += [0, 0, 1, 40, 3000, 90_000][(id * 7 % 6) as usize] + if id % 1500 == 0 { 100_000_000 } else { 0 };
         let text = format!(
             "common {} third{} n{id} {}",
@@ -294,7 +297,7 @@ fn a_large_book_is_searched_span_by_span() {
                 assert_eq!((&a.0, a.1, a.2), (&b.0, b.1, b.2), "{query:?} by {sort:?} {descending}, page {page}");
                 let (Some(a), Some(b)) = (a.3.clone(), b.3.clone()) else { break };
                 starts = [Start::After(a), Start::After(b)];
-                // A few pages of the long ones tell as much as all.
+                // A few pages of the long searches show as much as all pages.
                 if page == 3 && descending {
                     break;
                 }
@@ -303,7 +306,7 @@ fn a_large_book_is_searched_span_by_span() {
     }
     assert_eq!(stores[1].check(&mut |_, _| true).unwrap(), [""; 0]);
     assert_eq!(stores[0].digests("A").unwrap(), stores[1].digests("A").unwrap());
-    // The same again changes nothing.
+    // A repeated import changes nothing.
     let again = stores[1].import("A", batches[..50].to_vec(), vec![], "import").unwrap();
     assert!(again.iter().all(|outcome| *outcome == tampu_logbook::store::ImportOutcome::Same));
 }
@@ -323,13 +326,13 @@ fn any_text_is_kept_as_it_is() {
         assert_eq!(store.entry(&EntryRef::new("A", at.id + 100)).unwrap().content.text, text);
         store.delete(&EntryRef::new("A", at.id + 100), "zoe", false).unwrap();
     }
-    // More words than positions could be counted, and one of them at the end.
+    // More words than the index can count positions of, and a phrase at the end.
     let long: String = (0..200_000).map(|n| format!("w{} ", n % 3000)).collect::<String>() + "the end";
     let at = store.post(entry("A", "Zoe", "s", &long), vec![], "zoe").unwrap();
     assert_eq!((ids(&store, "\"the end\""), ids(&store, "\"w2999 w0 w1\"")), (vec![at.id], vec![at.id]));
 }
 
-/// Where the other process finds its database; only in it are these set.
+/// The variables with the database's address, set only in the other process.
 const ADDRESS: &str = "TAMPU_TEST_ADDRESS";
 const DOMAIN: &str = "TAMPU_TEST_DOMAIN";
 
@@ -373,7 +376,7 @@ fn a_hub_that_is_killed_leaves_entries_whole() {
         child.kill().unwrap();
         child.wait().unwrap();
         last = posted.last().unwrap_or(last);
-        // The server notices, and takes back what was not committed; the next one who posts waits for that.
+        // The server detects the kill and rolls back the uncommitted transaction; the next post waits for that.
         let own = store.post(entry("A", "Max", "s", "own"), vec![], "max").unwrap().id;
         assert!((last + 1..=last + 2).contains(&own), "{last} answered, then {own}");
         assert_eq!(store.check(&mut |_, _| true).unwrap(), [""; 0], "after round {round}");
@@ -422,7 +425,7 @@ fn a_backup_goes_into_another_database() {
     let source = SqliteStore::open(dir.path()).unwrap();
 
     let other = server.store();
-    // What a hub makes for itself does not count.
+    // Records that a hub creates for itself do not count.
     other.put_record("site", "secret", &serde_json::json!("x"), Some(0)).unwrap();
     assert!(other.restore(&source, &mut |_, _| false).is_err(), "ended before its end");
     assert_eq!(other.books().unwrap(), []);
@@ -443,7 +446,7 @@ fn a_backup_goes_into_another_database() {
         assert_eq!(found(&other, query), found(&store, query), "{query}");
     }
     for at in [&one, &EntryRef::new("A", 3), &EntryRef::new("A", 9), &EntryRef::new("Other", 1)] {
-        assert_eq!(other.history(at).unwrap(), store.history(at).unwrap());
+        assert_eq!(other.history_page(at, PagePart::default()).unwrap(), store.history_page(at, PagePart::default()).unwrap());
     }
     assert!(matches!(other.entry(&EntryRef::new("A", 3)), Err(StoreError::Gone(_))));
     let sha = other.entry(&one).unwrap().content.attachments[0].sha.clone().unwrap();
@@ -457,7 +460,7 @@ fn a_backup_goes_into_another_database() {
     assert_eq!(other.saved_searches("max").unwrap(), store.saved_searches("max").unwrap());
     assert_eq!(other.record("user", "max").unwrap(), store.record("user", "max").unwrap());
     assert_eq!((other.record("site", "secret").unwrap(), other.digests("A").unwrap()), (None, store.digests("A").unwrap()));
-    // It goes on where the other was: no number is given twice, and what was imported is known.
+    // The copy continues where the original was: no number is reused, and imported entries are known.
     assert_eq!(
         other.import("A", vec![imported(None, 9), imported(Some("ann"), 10)], vec![], "elog").unwrap(),
         [ImportOutcome::Same; 2]

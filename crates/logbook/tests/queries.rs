@@ -1,4 +1,4 @@
-//! What a search finds is what the evaluator means: the index is held against looking at every entry.
+//! Searches against the evaluator: the index finds the same entries as a look at every entry.
 
 #[path = "support/server.rs"]
 mod server;
@@ -9,7 +9,7 @@ use support::{entry, shift_book};
 use tampu_logbook::{
     book::EntryAttribute,
     entry::{Encoding, Entry, EntryRef, NewEntry},
-    query::{eval::Subject, parse},
+    query::{Node, eval::Subject, parse},
     search::{Count, Search, Sort, Stop},
     store::{Store, sqlite::SqliteStore},
 };
@@ -105,7 +105,7 @@ fn query() -> impl Strategy<Value = String> {
     })
 }
 
-/// Whatever is written, each of these stores finds what is meant; `open` makes an empty one.
+/// Each of these stores finds the entries that the evaluator finds, for random entries and queries; `open` makes empty stores.
 fn finds_what_is_meant(open: &dyn Fn(&std::path::Path) -> Vec<Box<dyn Store>>) {
     let mut runner = TestRunner::new(ProptestConfig { cases: 12, ..ProptestConfig::default() });
     let entries = proptest::collection::vec(new_entry(), 1..40);
@@ -180,7 +180,7 @@ fn what_cannot_be_read_is_told_with_its_place() {
         ("a /(/", 2, "unclosed group"),
         ("since:soon", 0, "2026-11"),
         ("ä last:x", 2, "last:7d"),
-        ("energy>many", 11, "no number"),
+        ("energy>many", 11, "invalid number"),
         ("has:wings", 0, "has:attachment"),
         ("text>5", 4, "only attributes"),
         ("/a{999999}{999999}/", 0, ""),
@@ -193,8 +193,61 @@ fn what_cannot_be_read_is_told_with_its_place() {
     assert!(parse(&deep, &attributes, Time(0)).is_err());
     assert!(parse(&"a ".repeat(300), &attributes, Time(0)).is_err());
     assert!(parse(&"a".repeat(5000), &attributes, Time(0)).is_err());
-    // What is not finished is no mistake.
-    for text in ["\"open", "(a", "a)", "a OR", "NOT", "-", "/open", "subject:", "~", "*"] {
+    for text in ["\"open", "(a", "a)", "a OR", "NOT", "energy:", "energy:=", "/[/", "energy:-"] {
+        assert!(parse(text, &attributes, Time(0)).is_err(), "{text}");
+    }
+    for text in ["-", "/open", "~", "*", "subject:"] {
         assert!(parse(text, &attributes, Time(0)).is_ok(), "{text}");
     }
+}
+
+#[test]
+fn an_unfinished_query_is_told_with_its_place() {
+    let attributes = ["Type".to_owned()];
+    for (text, at, why) in [
+        ("hv \"open", 3, "the quotation is not closed"),
+        ("hv (a b", 3, "the parenthesis is not closed"),
+        ("a)", 1, "without '('"),
+        ("a OR", 4, "'OR' needs a term on both sides"),
+        ("OR a", 0, "'OR' needs a term on both sides"),
+        ("a NOT", 5, "'NOT' needs a term"),
+        ("type:=", 4, "a value is missing after 'Type:='"),
+        ("type:", 4, "a value is missing after ':'"),
+        ("/[/", 0, "unclosed character class"),
+        ("/a\\/", 0, ""),
+        ("type:\"open", 5, "the quotation is not closed"),
+    ] {
+        let bad = parse(text, &attributes, Time(0)).unwrap_err();
+        assert_eq!(bad.at, at, "{text}: {bad}");
+        assert!(bad.why.contains(why), "{text}: {bad}");
+    }
+    for text in ["/dev/sda", "/dev/shm/", "type:=\"\"", "LHC:MAG-01/cur", "a/b/", "type:*", "-", "a - b"] {
+        assert!(parse(text, &attributes, Time(0)).is_ok(), "{text}");
+    }
+}
+
+#[test]
+fn times_are_read_as_in_the_rest_of_the_product() {
+    let now: Time = "2026-11-21T10:00:00".parse().unwrap();
+    let found = |text: &str| match parse(text, &[], now).unwrap() {
+        Node::Date { from, to } => (from, to),
+        other => panic!("{text}: {other:?}"),
+    };
+    let at = |text: &str| text.parse::<Time>().unwrap();
+    for (text, from) in [
+        ("last:10m", "2026-11-21T09:50:00"),
+        ("last:1h30m", "2026-11-21T08:30:00"),
+        ("last:2mo", "2026-09-22T10:00:00"),
+        ("last:1y", "2025-11-21T10:00:00"),
+        ("since:yesterday", "2026-11-20T00:00:00"),
+        ("since:today", "2026-11-21T00:00:00"),
+        ("since:2h", "2026-11-21T08:00:00"),
+    ] {
+        assert_eq!(found(text), (at(from), Time(i64::MAX)), "{text}");
+    }
+    assert_eq!(found("on:yesterday"), (at("2026-11-20T00:00:00"), at("2026-11-21T00:00:00")));
+    assert_eq!(found("until:yesterday"), (Time(i64::MIN), at("2026-11-21T00:00:00")));
+    assert_eq!(found("until:Today"), found("until:today"));
+    assert_eq!(found("until:2026-11-21T08:00"), (Time(i64::MIN), at("2026-11-21T08:00:00")));
+    assert_eq!(found("until:2h"), (Time(i64::MIN), at("2026-11-21T08:00:00")));
 }

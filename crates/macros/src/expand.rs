@@ -9,8 +9,8 @@
 //! }}}}}
 //! ```
 //!
-//! A `match` and no `let`, because temporaries of the arguments then live until the call is over. The items stand where no
-//! expression of the program can see them; its own may have the same names.
+//! It uses a `match` and no `let`, because temporaries of the arguments then live until the call is over. No expression
+//! of the program can see the items, and its own items may have the same names.
 
 use proc_macro::{Ident, Literal, Span, TokenStream, TokenTree};
 
@@ -22,16 +22,16 @@ use crate::{
     template::{error, fill, list, tuple},
 };
 
-/// As many as `tampu_text` has room for.
+/// Largest number of arguments that `tampu_text` supports.
 const ARGUMENTS_MAX: usize = 64;
 
 /// A statement's text, as code.
 struct Message {
-    /// What is evaluated where the program's variables are.
+    /// Expressions that are evaluated in the scope of the program's variables.
     evaluated: Vec<TokenStream>,
-    /// What those values are called then.
+    /// Names of those values afterwards.
     bound: Vec<TokenStream>,
-    /// What is stored of them.
+    /// Expressions that are stored of them.
     stored: Vec<TokenStream>,
     pieces: TokenStream,
 }
@@ -113,7 +113,7 @@ impl Message {
     /// Each argument by itself.
     fn split(input: &Input, plan: Plan, span: Span) -> Message {
         let given = input.arguments.iter().map(|argument| argument.operand().into());
-        // A variable named in the text is looked for where the text stands.
+        // A variable named in the text is resolved at the place of the text.
         let variables = plan.variables.iter().map(|name| TokenTree::Ident(Ident::new(name, span)).into());
         let evaluated: Vec<TokenStream> =
             given.chain(variables).map(|value: TokenStream| fill("&$value", &[("value", value)])).collect();
@@ -123,7 +123,7 @@ impl Message {
         Message { evaluated, bound, stored, pieces }
     }
 
-    /// The whole text at the call, by the compiler's own macro, which also tells what is wrong with it.
+    /// Formats the complete text at the call, by the compiler's own macro, which also reports its errors.
     fn whole(input: &Input, literal: Option<Literal>) -> Message {
         let text = literal.map_or(input.text.clone(), |literal| TokenTree::Literal(literal).into());
         let arguments = input.arguments.iter().map(|argument| match &argument.name {
@@ -170,7 +170,7 @@ fn store(path: &TokenStream, capture: &Capture, span: Span) -> TokenStream {
         format!("{mark}{}$", next - 1)
     };
     let (width, precision) = (count(capture.width, ""), count(capture.precision, "."));
-    // Where the value is shown by its address, it must be the value's and not our reference's.
+    // For a value shown by its address, the address must be the value's and not that of the macro's reference.
     let value = if capture.spec.kind == "p" { fill("*$a", &[("a", argument)]) } else { argument };
     fill(
         "$c::formatted::Formatted::new(::core::format_args!($text, $value, $counts))",
@@ -183,7 +183,7 @@ fn store(path: &TokenStream, capture: &Capture, span: Span) -> TokenStream {
     )
 }
 
-/// An argument whose type decides whether it is stored or formatted.
+/// Makes the code for an argument whose type decides between storing and formatting.
 fn probed(path: &TokenStream, argument: &TokenStream, text: &str, span: Span) -> TokenStream {
     fill(
         "(&$c::probe::Probe($a)).way().capture($a, ::core::format_args!($text, $a))",
@@ -222,7 +222,7 @@ fn piece(path: &TokenStream, piece: &Piece) -> TokenStream {
     }
 }
 
-/// What of a spec is not plain, as code.
+/// Fields of a spec that are not plain, as code.
 fn fields(spec: &Spec) -> String {
     let mut code = String::new();
     let align = |align: char| match align {

@@ -1,7 +1,7 @@
 //! A format text's pieces, by the grammar of `std::fmt`.
 //!
-//! Whatever is unusual (blanks within braces, raw identifiers) or wrong gives nothing: the compiler's own macro then has the
-//! word.
+//! Unusual texts (blanks within braces, raw identifiers) and invalid ones return nothing: the compiler's own macro then
+//! decides.
 
 /// A piece of a text.
 #[derive(Debug, PartialEq)]
@@ -10,7 +10,7 @@ pub enum Part {
     Field { argument: Position, spec: Spec },
 }
 
-/// Which argument is meant.
+/// Argument that a field means.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Position {
     Next,
@@ -30,7 +30,7 @@ pub enum Count {
     Star,
 }
 
-/// How an argument is shown; the kind is what stands at the end.
+/// Rules by which an argument is shown; the kind stands at the end.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Spec {
     pub fill: Option<char>,

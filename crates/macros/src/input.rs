@@ -1,7 +1,7 @@
 //! The parts of a statement, out of its tokens.
 //!
-//! What `macro_rules` has parsed as an expression arrives as one group without visible delimiters, so a comma between groups is
-//! one between parts, whatever the expressions themselves contain.
+//! An expression parsed by `macro_rules` arrives as one group without visible delimiters, so a comma between groups
+//! separates parts, for any contents of the expressions.
 
 use proc_macro::{Delimiter, Group, Ident, Literal, Spacing, TokenStream, TokenTree};
 
@@ -38,7 +38,7 @@ impl Input {
         })
     }
 
-    /// The format text, where it is a literal, through however many macros it came.
+    /// Returns the format text, if it is a literal, also after any number of macros.
     pub fn literal(&self) -> Option<Literal> {
         match &peel(self.text.clone().into_iter().collect())[..] {
             [TokenTree::Literal(literal)] => Some(literal.clone()),
@@ -60,7 +60,7 @@ impl Argument {
         Argument { name: None, value: tokens.into_iter().collect() }
     }
 
-    /// The value as one operand, whatever operators are in it.
+    /// The value as one operand, for any operators in it.
     pub fn operand(&self) -> TokenTree {
         TokenTree::Group(Group::new(Delimiter::Parenthesis, self.value.clone()))
     }

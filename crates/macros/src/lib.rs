@@ -1,21 +1,24 @@
-//! The log statement's procedural macro. Applications do not call it: the log macros do, through `tampu_text::statement!`.
+//! The log statement's procedural macro. Applications do not call it: the log macros do, through
+//! `tampu_text::statement!`.
 //!
-//! It splits the format text at compile time, so that a call only stores its arguments, and the text is made of the pieces
-//! later. What each argument's type allows it cannot know, for a macro sees tokens; it writes the code that lets the compiler
-//! decide (`tampu_text::probe`).
+//! It splits the format text at compile time, so that a call only stores its arguments, and the text is made of the
+//! pieces later. A macro sees tokens and not types. So it writes code that lets the compiler decide by each argument's
+//! type (`tampu_text::probe`).
 //!
-//! What is wrong with a format text is told by the compiler's own `format_args!`: where this macro does not understand a text,
-//! it hands text and arguments to that, and what compiles nevertheless is formatted at the call. So the errors are those
-//! everybody knows, there is no second opinion about what is a format text, and a text that is made by `concat!` works.
+//! Errors of a format text are reported by the compiler's own `format_args!`. If this macro does not understand a text,
+//! it passes text and arguments to `format_args!`; a text that compiles nevertheless is formatted at the call. So the
+//! errors are the known ones, the grammar of format texts has one authority, and a text that is made by `concat!`
+//! works.
 //!
-//! It has no dependencies: a statement is so regular that the two crates everybody writes macros with would be most of the build.
+//! It has no dependencies. A statement is regular, and the two crates that macros usually need would be most of the
+//! build.
 //!
 //! | step | module |
 //! |-|-|
 //! | level, logger, text, arguments, named values out of the tokens | `input` |
-//! | what a literal says | `literal` |
+//! | contents of a literal | `literal` |
 //! | pieces of a format text | `format` |
-//! | which argument stands where, and what of it is stored | `plan` |
+//! | places of the arguments, and the parts that are stored | `plan` |
 //! | the code | `expand`, with `template` |
 
 mod expand;
@@ -27,8 +30,8 @@ mod template;
 
 use proc_macro::TokenStream;
 
-/// `statement!([crate] level, logger, text, argument, name = argument ; key = value)`, where each part is one that a `macro_rules`
-/// macro has parsed as an expression, and `crate` is the path of `tampu_text`.
+/// `statement!([crate] level, logger, text, argument, name = argument ; key = value)`, where each part is one that a
+/// `macro_rules` macro has parsed as an expression, and `crate` is the path of `tampu_text`.
 #[proc_macro]
 pub fn statement(tokens: TokenStream) -> TokenStream {
     input::Input::parse(tokens).map_or_else(

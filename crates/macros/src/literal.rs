@@ -1,6 +1,6 @@
-//! What a string literal says.
+//! Contents of a string literal.
 
-/// The text of a literal as it stands in the source, or nothing if it is no string.
+/// Returns the text of a literal in the source, or nothing if it is no string.
 pub fn text_of(source: &str) -> Option<String> {
     if let Some(raw) = source.strip_prefix('r') {
         let inner = raw.trim_matches('#');
@@ -31,7 +31,7 @@ fn unescape(source: &str) -> Option<String> {
                 text.push(char::from_u32(u32::from_str_radix(&digits.replace('_', ""), 16).ok()?)?);
                 rest = behind;
             }
-            // A line that goes on: its end and the indentation of the next are no part of the text.
+            // A continued line: its end and the indentation of the next line are no part of the text.
             '\n' => rest = rest.trim_start_matches([' ', '\n', '\r', '\t']),
             _ => return None,
         }

@@ -1,4 +1,4 @@
-//! Which argument stands where in the text, and what of it a call stores.
+//! Places of the arguments in the text, and the parts of them that a call stores.
 
 use std::collections::BTreeMap;
 
@@ -21,8 +21,8 @@ pub enum Piece {
     Capture(usize, Spec),
 }
 
-/// What a call stores: one argument shown in one way. Widths and precisions that are arguments are known at the call alone, and
-/// so is an address; there it is formatted.
+/// One argument shown in one way, as a call stores it. Widths and precisions that are arguments, and addresses, are
+/// known at the call alone; such a value is formatted there.
 #[derive(PartialEq)]
 pub struct Capture {
     pub argument: usize,
@@ -37,7 +37,8 @@ impl Capture {
     }
 }
 
-/// Finds every argument; nothing if one is missing, superfluous or ambiguous, which the compiler's own macro tells better.
+/// Finds every argument; nothing if one is missing, superfluous or ambiguous, which the compiler's own macro reports
+/// better.
 pub fn plan(parts: Vec<Part>, arguments: &[Argument]) -> Option<Plan> {
     let mut finder = Finder::new(arguments)?;
     let (mut pieces, mut captures) = (Vec::new(), Vec::<Capture>::new());
@@ -82,7 +83,7 @@ impl Finder {
                 }
                 return None;
             };
-            // A text says `type` where the program says `r#type`.
+            // A text contains `type` where the program contains `r#type`.
             let name = name.to_string().trim_start_matches("r#").to_owned();
             if names.insert(name, index).is_some() {
                 return None;
@@ -106,7 +107,7 @@ impl Finder {
         if let Some(used) = self.used.get_mut(index) {
             *used = true;
         }
-        // What follows the given arguments has a name, and no number.
+        // Variables follow the given arguments; they have a name, and no number.
         (index < self.given || matches!(position, Position::Name(_))).then_some(index)
     }
 

@@ -1,10 +1,11 @@
-//! Code from a text with holes: `$name` stands for tokens that come from elsewhere.
+//! Code from a text with holes: tokens from elsewhere replace `$name`.
 //!
 //! The text's own identifiers are hygienic as those of `macro_rules` are: its variables are not the program's.
 
 use proc_macro::{Delimiter, Group, Span, TokenStream, TokenTree};
 
-/// Tokens of the template. A template that is none is a mistake of this crate, and becomes an error where the macro is used.
+/// Tokens of the template. An invalid template is a mistake of this crate, and becomes an error where the macro is
+/// used.
 pub fn fill(template: &str, holes: &[(&str, TokenStream)]) -> TokenStream {
     match template.parse::<TokenStream>() {
         Ok(tokens) => replace(tokens, holes),
@@ -42,7 +43,7 @@ pub fn error(words: &str, span: Span) -> TokenStream {
     tokens.into_iter().map(|token| with_span(token, span)).collect()
 }
 
-/// A token, and what is in it, at this place.
+/// Sets the span of a token and of its contents.
 pub fn with_span(mut token: TokenTree, span: Span) -> TokenTree {
     if let TokenTree::Group(group) = &token {
         let inner = group.stream().into_iter().map(|token| with_span(token, span)).collect();
@@ -52,7 +53,7 @@ pub fn with_span(mut token: TokenTree, span: Span) -> TokenTree {
     token
 }
 
-/// These parts, each followed by a comma.
+/// Joins these parts, each followed by a comma.
 pub fn list(parts: impl IntoIterator<Item = TokenStream>) -> TokenStream {
     let comma = || TokenTree::Punct(proc_macro::Punct::new(',', proc_macro::Spacing::Alone));
     parts.into_iter().flat_map(|part| part.into_iter().chain([comma()])).collect()

@@ -1,11 +1,11 @@
-//! What a log call costs the thread that makes it, beside the floor: a loop that only reads the time-stamp counter and stores
+//! Cost of a log call to the calling thread, beside the floor: a loop that only reads the time-stamp counter and stores
 //! 40 bytes into a buffer of 1 MiB. `cargo run -p tampu-ring --release --example call_floor [-- --instructions CALLS]`.
 //!
-//! A call is what a macro makes of two integers and a short string. A drainer empties the rings meanwhile. Costs are of the
-//! thread's own processor time, without the time in which others ran.
+//! A call is what a macro makes of two integers and a short string. A drainer empties the rings meanwhile. Costs are
+//! the thread's own processor time; time in which other threads ran is not counted.
 //!
-//! With `--instructions CALLS` it makes that many calls and nothing else. What `valgrind --tool=callgrind` counts for two numbers
-//! of calls differs by their instructions.
+//! With `--instructions CALLS` the program makes that many calls and nothing else. The counts of `valgrind
+//! --tool=callgrind` for two numbers of calls differ by the calls' instructions.
 
 use std::{
     hint::black_box,
@@ -35,7 +35,7 @@ fn thread_ns() -> i64 {
 #[inline(always)]
 fn call(rings: &Rings, site: u32, voice: u32, number: u64, axis: &str) {
     let length = 16 + 4 + axis.len();
-    // SAFETY: the rings are borrowed, and the bytes written are as many as the length says: 8, 8, 4 and the text.
+    // SAFETY: the rings are borrowed, and the length counts the bytes written: 8, 8, 4 and the text.
     unsafe {
         let Some(room) = rings.pool().room(length) else { return call_slowly(rings, site, voice, number, axis) };
         let place = room.place();
@@ -66,7 +66,7 @@ fn calls(rings: &Rings, site: u32, voice: u32, count: u64, axis: &str) {
     }
 }
 
-/// The floor.
+/// The loop to compare with: counter and stores alone.
 #[inline(never)]
 fn floor(buffer: &mut [u64], at: &mut usize, count: u64) {
     for number in 0..count {
@@ -133,12 +133,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         && flag == "--instructions"
     {
         calls(&rings, site, voice, 1, "DV01");
-        // What this leaves in the ring fits into it, so the slow way is taken once a quarter and no drainer is needed.
+        // The records fit into the ring. So a call takes the slow path once a quarter, and no drainer is needed.
         calls(&rings, site, voice, count.parse::<u64>()?.min(15_000), "DV01");
         let _ = std::fs::remove_dir_all(&directory);
         return Ok(());
     }
-    println!("{:?}, {:?}", rings.shelter(), Counter::of_this_host());
+    println!("{:?}, {:?}", rings.storage(), Counter::of_this_host());
 
     let stop = Arc::new(AtomicBool::new(false));
     let drainer = thread::spawn({
@@ -161,7 +161,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                     ring.commit(&mark);
                 }
                 records += drained;
-                // Not at the writers' heels: that would make every store of theirs wait for memory this core has just read.
+                // Not directly behind the writers: each of their stores would then wait for memory that this core has just read.
                 drainer.sleep(Duration::from_millis(1));
             }
             records
@@ -170,7 +170,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     for threads in [1, 10] {
         println!("{threads} thread(s), {CALLS} calls x {ROUNDS}");
-        // One after the other in each round, so that what else the host does meets both.
+        // One after the other in each round, so that other load of the host affects both.
         let (floors, costs) = measure(threads, |run| {
             let (mut buffer, mut at) = (vec![1u64; 131_072], 0);
             run(&mut || floor(&mut buffer, &mut at, CALLS), &mut || calls(&rings, site, voice, CALLS, black_box("DV01")));
@@ -183,7 +183,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         println!("  median of the ratios         {:.2}", ratios[ratios.len() / 2]);
     }
 
-    // Single calls, each between two readings of the counter; the first line is what the readings alone cost.
+    // Single calls, each between two readings of the counter. The first line is the cost of the readings alone.
     let counter = Counter::Processor;
     let rate = {
         let (begun, ticks) = (std::time::Instant::now(), counter.ticks());
@@ -210,7 +210,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     percentiles("claim, 28 bytes, commit", timed(&mut |number| call(&rings, site, voice, black_box(number), black_box("DV01"))));
 
     stop.store(true, Ordering::Relaxed);
-    rings.ring_bell();
+    rings.wake_drainer();
     let drained = drainer.join().unwrap();
     let stats = rings.stats();
     let dropped: u64 = stats.iter().flat_map(|ring| ring.dropped).sum();

@@ -1,5 +1,5 @@
-//! Kills processes that log, at random moments, and counts what is left:
-//! `cargo run -p tampu-ring --release --example crash -- --kills 200`. `TAMPU_SEED=n` repeats the moments.
+//! Kills processes that log, at random moments, and counts what is left: `cargo run -p tampu-ring --release --example
+//! crash -- --kills 200`. `TAMPU_SEED=n` repeats the moments.
 
 #[path = "../tests/support/crash.rs"]
 mod crash;
@@ -22,11 +22,11 @@ fn main() -> ExitCode {
     let program = std::env::current_exe().expect("this program has a path");
     let totals = crash::kill(kills, seed, &crash::memory(), || Command::new(&program));
     println!(
-        "{} calls/s; {} records handed off again under their own name; {} calls refused, {} told",
+        "{} calls/s; {} records handed off again under their own name; {} calls refused, {} reported",
         totals.calls_a_second(),
         totals.again,
         totals.refused,
-        totals.told
+        totals.reported
     );
     println!(
         "kills={} produced={} recovered={} unread={} lost={} doubled={}",

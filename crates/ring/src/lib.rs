@@ -1,12 +1,13 @@
-//! The log rings: all that lies between a thread that logs and whoever drains.
+//! The log rings: the memory between a logging thread and the drainer of its records.
 //!
-//! A log call writes one record into a ring of memory that belongs to its thread, and returns. The ring is a file in the
-//! run-time directory, so what a call has written survives the process, however that ends; whoever drains the ring (a thread of
-//! the process, the host's node, or a recovery after its death) moves a cursor in the ring only when it has handed the records
-//! on. Nothing is lost and nothing comes twice: (incarnation, ring, number) names each record for ever.
+//! A log call writes one record into a ring of memory that belongs to its thread, and returns. The ring is a file in
+//! the run-time directory, so a record survives the process, however the process ends. The drainer is a thread of the
+//! process, the host's node, or a recovery after the death. It moves a cursor in the ring only after it has handed the
+//! records on. Nothing is lost or duplicated: (incarnation, ring, number) names each record for ever.
 //!
-//! This crate carries bytes. What they mean, and the macros that write them, are `tampu-log`'s. It is a crate of its own
-//! because the C library, the exploration of its memory accesses and the count of its instructions need it without an engine.
+//! This crate carries bytes. `tampu-log` defines their meaning, and has the macros that write them. The crate is
+//! separate because three users need it without an engine: the C library, the exploration of its memory accesses, and
+//! the count of its instructions.
 //!
 //! ```text
 //! Rings::claim -> Slot::put.. -> Slot::commit       one Release store, 10 ns
@@ -19,18 +20,18 @@
 //!
 //! | subject | module |
 //! |-|-|
-//! | the call, the process's rings and their life, rings made ahead of threads | `rings`, `life`, `stock`, `local`, `fork` |
-//! | the ring itself: the shared header and its protocol, a record, the writing side | `lines`, `record`, `producer`, `map` |
-//! | reading: of the living, of the dead | `drain`, `recover`, `image` |
-//! | what is too long for a ring | `long` |
-//! | what front ends of other languages write by themselves | `front` |
-//! | what stands beside the rings | `source`, `dictionary`, `clock`, `clock_page`, `place`, `lease` |
+//! | the header that writer and drainer share, and its protocol | `header` |
+//! | a record in a ring | `record` |
+//! | the call: a process's rings, a thread's ring, rings made ahead of threads, `fork`, other languages | `writer` |
+//! | draining a living process, recovering a dead one | `reader` |
+//! | the directory of an incarnation and its files: source, dictionary, locks, long payloads, overflow | `files` |
+//! | ticks, and their conversion to UTC | `clock` |
 //!
-//! The bytes are in `spec/log-ring.md`. Loss of the host's power is not survived: the files lie in memory.
+//! The bytes are in `spec/log-ring.md`. The rings do not survive a power loss of the host: the files lie in memory.
 //!
 //! ```
 //! use std::time::Duration;
-//! use tampu_ring::{Kind, Rings, Settings, Source, What};
+//! use tampu_ring::{Kind, Rings, Settings, Source, EntryContent};
 //! # use tampu_types::{Domain, Incarnation, SourceName};
 //! # let source = Source {
 //! #     domain: Domain::new("lab")?, name: SourceName::new("mount")?,
@@ -51,7 +52,7 @@
 //! let ring = &mut drainer.rings()[0];
 //! let entry = ring.next_entry().expect("one was logged")?;
 //! assert_eq!((entry.number, entry.thread.name()), (0, std::thread::current().name().unwrap_or("")));
-//! assert_eq!(entry.what, What::Record { site, voice, payload: &269.9f64.to_ne_bytes() });
+//! assert_eq!(entry.what, EntryContent::Record { site, voice, payload: &269.9f64.to_ne_bytes() });
 //! // ... handed on ...
 //! let mark = ring.mark();
 //! ring.commit(&mark);
@@ -59,54 +60,45 @@
 //! ```
 
 mod clock;
-mod clock_page;
-mod copy;
-#[cfg(all(test, not(loom)))]
-mod crash_at_every_store;
-mod dictionary;
-mod drain;
-mod fork;
-mod front;
-mod image;
-mod lease;
-mod life;
-mod lines;
-mod local;
-mod long;
-mod map;
-mod place;
-mod producer;
+mod files;
+mod header;
+mod reader;
 mod record;
-mod recover;
-mod refuge;
-mod ring_file;
-mod rings;
-mod source;
+mod settings;
+mod stats;
 mod step;
-mod stock;
 mod sync;
 mod system;
 mod thread;
+mod writer;
 
-pub use clock::{Anchor, Conversion, Counter, Stretch};
-pub use clock_page::BadClock;
-pub use dictionary::{BadDictionary, DefineError, Definition, Definitions, Kind, Reader};
-pub use drain::{Busy, Drainer, RingDrain};
-pub use front::{FRONT_ABI, this_thread};
-pub use image::RingImage;
-pub use life::Shelter;
+pub use clock::{Anchor, Conversion, Counter, Stretch, page::BadClock};
+pub use files::{
+    dictionary::{BadDictionary, DefineError, Definition, Definitions, Kind, Reader},
+    directory::{FileError, FileErrorKind, FileSystem},
+    lock::Busy,
+    long::{BadLongPayload, LONGEST_PAYLOAD, LongPayloads},
+    overflow::OverflowFiles,
+    ring_file::{BadRing, RingFile},
+    source::{BadSource, Source},
+};
 #[cfg(loom)]
-pub use lines::Lines;
-pub use lines::{Counts, Cursor, LEVELS};
-pub use local::Current;
-pub use long::{BadLong, LONGEST_PAYLOAD, Long, Longs};
-pub use place::{FileSystem, PlaceError, Why};
-pub use producer::{Refused, Room, Slot};
-pub use record::{Entry, Flaw, Lost, What};
-pub use recover::{Damage, RecoverError, RecoveredRing, Recovery, recover, remove_unfinished};
-pub use refuge::Refuge;
-pub use ring_file::{BadRing, RingFile};
-pub use rings::{Pool, RingStats, Rings, Settings};
-pub use source::{BadSource, Source};
-pub use stock::StockStats;
+pub use header::RingHeader;
+pub use header::{Counts, Cursor, LEVELS};
+pub use reader::{
+    drain::{Drainer, RingDrain},
+    recover::{Damage, RecoverError, RecoveredRing, Recovery, recover, remove_unfinished},
+    snapshot::RingSnapshot,
+};
+pub use record::{Entry, EntryContent, Flaw, LongPayload, Lost};
+pub use settings::Settings;
+pub use stats::RingStats;
 pub use thread::Thread;
+pub use writer::{
+    current::CurrentRing,
+    ffi::{FFI_ABI, this_thread},
+    incarnation::RingStorage,
+    prealloc::PreallocStats,
+    producer::{Refused, Room, Slot},
+    rings::{Pool, Rings},
+};

@@ -6,19 +6,30 @@
 //! 16  u32 voice    u32 stamp         the logger, or the kind of note; the position of this record / 8, its low 32 bits
 //! 24  payload, then up to a multiple of 8
 //! ```
-//! The stamp proves that a header was written where it stands, in this round of the ring: nothing that lay there before passes.
+//! The stamp proves that a header was written at its position, in this round of the ring: older bytes do not pass.
 //!
-//! Notes are about the records around them. A *thread note* (voice 1) says who writes from here on; it has no number, for it
-//! becomes no log record. A *loss note* (voice 2) stands where records are missing and has a number like a record. It holds
-//! all that were ever lost in this ring, not those since the last note: so the difference to what the cursor says has been
-//! told is right however often the drainer dies between the two. A *long note* (voice 3) stands for a record whose payload is in a
-//! file of its own (`long.rs`), and is numbered as that record. Notes of a kind that a later release invents are stepped over.
+//! Notes describe the records around them. A *thread note* (voice 1) names the thread of the following records; it has
+//! no number, because it becomes no log record. A *loss note* (voice 2) marks missing records and has a number like a
+//! record. It holds all losses of this ring so far, not those since the last note. So the difference to the reported
+//! losses of the cursor is right however often the drainer dies between the two. A *long note* (voice 3) replaces a
+//! record whose payload is in a file of its own (`files/long.rs`), and is numbered as that record. Notes of an unknown
+//! kind belong to a later release and are skipped.
 
 use crate::{
-    lines::{Counts, Cursor, LEVELS, Losses},
-    long::Long,
+    header::{Counts, Cursor, LEVELS, Losses},
     thread::Thread,
 };
+
+/// A payload in a file of its own, as its note in the ring describes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LongPayload {
+    /// Position of its note in the ring's stream.
+    pub position: u64,
+    /// Bytes of payload.
+    pub length: u64,
+    /// CRC-32C of them.
+    pub checksum: u32,
+}
 
 /// Bytes before the payload.
 pub(crate) const HEADER: usize = 24;
@@ -26,7 +37,7 @@ pub(crate) const HEADER: usize = 24;
 pub(crate) const NOTE: u32 = 0;
 const THREAD_NOTE: u32 = 1;
 const LOSS_NOTE: u32 = 2;
-/// The kind of a note that stands for a payload in a file of its own.
+/// The kind of a note that refers to a payload in a file of its own.
 pub(crate) const LONG_NOTE: u32 = 3;
 /// Bytes of its payload.
 pub(crate) const LONG_NOTE_LEN: usize = 24;
@@ -39,7 +50,7 @@ pub(crate) const fn padded(length: usize) -> usize {
     (length + 7) & !7
 }
 
-/// What stands before a payload.
+/// The 24 bytes before a payload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Header {
     pub ticks: u64,
@@ -99,45 +110,46 @@ impl Note {
         Note { voice: LOSS_NOTE, payload: words.flat_map(u64::to_ne_bytes).collect() }
     }
 
-    /// Bytes it takes in a ring.
+    /// Returns the number of its bytes in a ring.
     pub fn len(&self) -> usize {
         HEADER + padded(self.payload.len())
     }
 }
 
-/// One thing a ring tells.
+/// One record, loss or long payload of a ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry<'a> {
-    /// Its number in this ring, from 0 without holes: with the incarnation and the ring's number its name for ever.
+    /// Its number in this ring, from 0 without gaps. With the incarnation and the ring's number, it names the entry for
+    /// ever.
     pub number: u64,
-    /// When, in ticks of the process's clock.
+    /// Time in ticks of the process's clock.
     pub ticks: u64,
-    /// Who wrote it.
+    /// The thread that wrote it.
     pub thread: &'a Thread,
-    /// What it is.
-    pub what: What<'a>,
+    /// Content of the entry.
+    pub what: EntryContent<'a>,
 }
 
-/// What an entry is.
+/// Content of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum What<'a> {
+pub enum EntryContent<'a> {
     /// A record, as it was committed.
     Record {
         /// Its call site, an id of the dictionary.
         site: u32,
         /// Its logger, an id of the dictionary.
         voice: u32,
-        /// Its bytes.
+        /// The raw arguments, as the call stored them.
         payload: &'a [u8],
     },
-    /// A record whose payload is in a file of its own.
+    /// A record with its payload in a file of its own.
     Long {
-        /// As above.
+        /// Number of the call site.
         site: u32,
-        /// As above.
+        /// Number of the logger.
         voice: u32,
-        /// Which file ([`Longs::read`](crate::Longs::read)).
-        payload: Long,
+        /// The file to read ([`LongPayloads::read`](crate::LongPayloads::read)).
+        payload: LongPayload,
     },
     /// Here records are missing.
     Lost(Lost),
@@ -146,56 +158,56 @@ pub enum What<'a> {
 /// Records that found no room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lost {
-    /// When the first of them was lost, in ticks.
+    /// Time of the first loss, in ticks.
     pub first: u64,
-    /// When the last was.
+    /// Time of the last loss, in ticks.
     pub last: u64,
-    /// How many, by level.
+    /// Number of lost records, by level.
     pub counts: Counts,
-    /// Told ahead of the ring's own notes, because nothing came after them: then the entry's number says how many were told
-    /// before, and is apart from the numbers of the others.
+    /// True for a report ahead of the ring's own notes, because no record followed the losses. Then the entry's number
+    /// is the number of losses reported before, apart from the numbers of the other entries.
     pub early: bool,
 }
 
 impl Lost {
-    /// How many in all.
+    /// Number of lost records of all levels.
     pub fn total(&self) -> u64 {
         self.counts.iter().fold(0, |sum: u64, count| sum.saturating_add(*count))
     }
 
-    /// What was lost since `told`; `None` if nothing was.
-    pub(crate) fn since(told: &Counts, losses: &Losses) -> Option<Lost> {
-        let counts = std::array::from_fn(|level| losses.dropped[level].saturating_sub(told[level]));
+    /// Returns the losses since `reported`; `None` if there are none.
+    pub(crate) fn since(reported: &Counts, losses: &Losses) -> Option<Lost> {
+        let counts = std::array::from_fn(|level| losses.dropped[level].saturating_sub(reported[level]));
         let lost = Lost { first: losses.first, last: losses.last, counts, early: false };
         (lost.total() > 0).then_some(lost)
     }
 }
 
-/// What is wrong with a record.
+/// Defect of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Flaw {
     /// Less than a header is left.
     #[error("the published bytes end inside a record's header")]
     Cut,
-    /// It would reach beyond what was published.
+    /// The end lies beyond the published bytes.
     #[error("its length {0} reaches beyond the published bytes")]
     Length(u32),
-    /// It was not written here.
+    /// A stamp of another position.
     #[error("its stamp {0:#x} belongs to another position")]
     Stamp(u32),
-    /// A note that does not say what its kind says.
+    /// A note with a wrong length for its kind.
     #[error("a note of kind {0} has the wrong length")]
     Note(u32),
 }
 
 /// An entry without its thread, which the walk keeps.
-pub(crate) struct Found<'a> {
+pub(crate) struct FoundEntry<'a> {
     number: u64,
     ticks: u64,
-    what: What<'a>,
+    what: EntryContent<'a>,
 }
 
-impl<'a> Found<'a> {
+impl<'a> FoundEntry<'a> {
     pub fn by(self, thread: &'a Thread) -> Entry<'a> {
         Entry { number: self.number, ticks: self.ticks, thread, what: self.what }
     }
@@ -205,28 +217,28 @@ impl<'a> Found<'a> {
 #[derive(Debug, Clone)]
 pub(crate) struct Walk {
     pub cursor: Cursor,
-    /// Losses that whoever drained before had told early and not committed: they come again, before all else.
+    /// Losses that the previous drainer had reported early and not committed: they are returned again, before all else.
     again: Option<Losses>,
 }
 
 impl Walk {
-    /// From a cursor on, in a ring whose header says this of losses, and up to which they were told early.
+    /// Begins at a cursor, in a ring whose header has these losses. The losses up to `early` were reported early.
     pub fn new(cursor: Cursor, losses: &Losses, early: Counts) -> Walk {
-        // Where the words contradict each other the ring's own notes tell what is missing.
-        let holds = |level: usize| (cursor.told[level]..=losses.dropped[level]).contains(&early[level]);
-        let is_ahead = early != cursor.told && (0..LEVELS).all(holds);
+        // If the words contradict each other, the ring's own notes report the losses.
+        let holds = |level: usize| (cursor.reported[level]..=losses.dropped[level]).contains(&early[level]);
+        let is_ahead = early != cursor.reported && (0..LEVELS).all(holds);
         Walk { cursor, again: is_ahead.then_some(Losses { dropped: early, ..*losses }) }
     }
 
-    /// The next entry. `bytes` are those from the cursor's position to where records are complete. An error does not move the
-    /// cursor, and nothing behind it can be found.
-    pub fn next<'a>(&mut self, bytes: &'a [u8]) -> Result<Option<Found<'a>>, Flaw> {
+    /// The next entry. `bytes` are those from the cursor's position to where records are complete. An error does not
+    /// move the cursor, and nothing behind it can be found.
+    pub fn next<'a>(&mut self, bytes: &'a [u8]) -> Result<Option<FoundEntry<'a>>, Flaw> {
         self.next_until(bytes, u64::MAX)
     }
 
-    /// The same, but nothing that was made later than `latest`.
+    /// Returns the next entry unless it was made later than `latest`.
     #[inline]
-    pub fn next_until<'a>(&mut self, mut bytes: &'a [u8], latest: u64) -> Result<Option<Found<'a>>, Flaw> {
+    pub fn next_until<'a>(&mut self, mut bytes: &'a [u8], latest: u64) -> Result<Option<FoundEntry<'a>>, Flaw> {
         if let Some(found) = self.again.take().and_then(|losses| self.early(&losses)) {
             return Ok(Some(found));
         }
@@ -238,7 +250,7 @@ impl Walk {
             bytes = &bytes[taken..];
             if header.site != NOTE {
                 self.cursor.position += taken as u64;
-                let what = What::Record { site: header.site, voice: header.voice, payload };
+                let what = EntryContent::Record { site: header.site, voice: header.voice, payload };
                 return Ok(Some(self.found(header.ticks, what)));
             }
             if header.voice == THREAD_NOTE {
@@ -260,9 +272,9 @@ impl Walk {
             }
             let what = match lost {
                 Some(losses) => {
-                    let told = std::mem::replace(&mut self.cursor.told, losses.dropped);
+                    let reported = std::mem::replace(&mut self.cursor.reported, losses.dropped);
                     let nothing = Lost { first: losses.first, last: losses.last, counts: [0; LEVELS], early: false };
-                    What::Lost(Lost::since(&told, &losses).unwrap_or(nothing))
+                    EntryContent::Lost(Lost::since(&reported, &losses).unwrap_or(nothing))
                 }
                 None => continue,
             };
@@ -270,13 +282,13 @@ impl Walk {
         }
     }
 
-    /// When the next record or note was made.
+    /// Time of the next record or note, in ticks.
     pub fn peek(&self, bytes: &[u8]) -> Option<u64> {
         let again = self.again.map(|losses| losses.last);
         again.or_else(|| split(self.cursor.position, bytes).ok().flatten().map(|(header, ..)| header.ticks))
     }
 
-    /// What made the next record: 0 where a note is next.
+    /// Call site of the next record; 0 if a note is next.
     pub fn peek_site(&self, bytes: &[u8]) -> Option<u32> {
         if self.again.is_some() {
             return Some(0);
@@ -284,26 +296,27 @@ impl Walk {
         split(self.cursor.position, bytes).ok().flatten().map(|(header, ..)| header.site)
     }
 
-    /// Losses told ahead of the ring's notes: from here on they count as told. The same losses always get the same number.
-    pub fn early(&mut self, losses: &Losses) -> Option<Found<'static>> {
-        let mut lost = Lost::since(&self.cursor.told, losses)?;
+    /// Losses reported ahead of the ring's notes: from here on they count as reported. The same losses always get the
+    /// same number.
+    pub fn early(&mut self, losses: &Losses) -> Option<FoundEntry<'static>> {
+        let mut lost = Lost::since(&self.cursor.reported, losses)?;
         lost.early = true;
-        let told = std::mem::replace(&mut self.cursor.told, losses.dropped);
-        let number = told.iter().fold(0, |sum: u64, count| sum.wrapping_add(*count));
-        Some(Found { number, ticks: lost.last, what: What::Lost(lost) })
+        let reported = std::mem::replace(&mut self.cursor.reported, losses.dropped);
+        let number = reported.iter().fold(0, |sum: u64, count| sum.wrapping_add(*count));
+        Some(FoundEntry { number, ticks: lost.last, what: EntryContent::Lost(lost) })
     }
 
-    /// What a dead writer lost and could no longer tell, as the last entry of its ring.
-    pub fn last_words(&mut self, losses: &Losses) -> Option<Found<'static>> {
-        let lost = Lost::since(&self.cursor.told, losses)?;
-        self.cursor.told = losses.dropped;
-        Some(self.found(lost.last, What::Lost(lost)))
+    /// Returns the unreported losses of a dead writer, as the last entry of its ring.
+    pub fn last_words(&mut self, losses: &Losses) -> Option<FoundEntry<'static>> {
+        let lost = Lost::since(&self.cursor.reported, losses)?;
+        self.cursor.reported = losses.dropped;
+        Some(self.found(lost.last, EntryContent::Lost(lost)))
     }
 
-    fn found<'a>(&mut self, ticks: u64, what: What<'a>) -> Found<'a> {
+    fn found<'a>(&mut self, ticks: u64, what: EntryContent<'a>) -> FoundEntry<'a> {
         let number = self.cursor.number;
         self.cursor.number = number.wrapping_add(1);
-        Found { number, ticks, what }
+        FoundEntry { number, ticks, what }
     }
 }
 
@@ -333,8 +346,8 @@ fn read_thread(payload: &[u8]) -> Option<Thread> {
     Some(Thread::from_parts(u32::from_ne_bytes(*id), name))
 }
 
-/// What stands for a payload in a file of its own.
-pub(crate) fn long_note(site: u32, voice: u32, long: &Long) -> [u8; LONG_NOTE_LEN] {
+/// Payload of the note that refers to a payload in a file of its own.
+pub(crate) fn long_note(site: u32, voice: u32, long: &LongPayload) -> [u8; LONG_NOTE_LEN] {
     let mut payload = [0; LONG_NOTE_LEN];
     payload[..4].copy_from_slice(&site.to_ne_bytes());
     payload[4..8].copy_from_slice(&voice.to_ne_bytes());
@@ -343,13 +356,17 @@ pub(crate) fn long_note(site: u32, voice: u32, long: &Long) -> [u8; LONG_NOTE_LE
     payload
 }
 
-fn read_long(position: u64, payload: &[u8]) -> Option<What<'static>> {
+fn read_long(position: u64, payload: &[u8]) -> Option<EntryContent<'static>> {
     let payload: &[u8; LONG_NOTE_LEN] = payload.first_chunk()?;
     let (half, word) = (
         |at: usize| u32::from_ne_bytes(std::array::from_fn(|i| payload[at + i])),
         |at: usize| u64::from_ne_bytes(std::array::from_fn(|i| payload[at + i])),
     );
-    Some(What::Long { site: half(0), voice: half(4), payload: Long { position, length: word(8), checksum: half(16) } })
+    Some(EntryContent::Long {
+        site: half(0),
+        voice: half(4),
+        payload: LongPayload { position, length: word(8), checksum: half(16) },
+    })
 }
 
 fn read_losses(payload: &[u8]) -> Option<Losses> {

@@ -1,4 +1,5 @@
-//! Lets a test look at a ring between any two stores to it, as a kill would find it. Costs nothing outside of tests.
+//! A hook for tests that reads a ring between any two stores, in the state that a kill would leave. Costs nothing
+//! outside of tests.
 
 /// Called after every store to shared memory.
 #[inline(always)]
@@ -17,13 +18,13 @@ pub(crate) mod hook {
         static LOOK: RefCell<Option<Look>> = const { RefCell::new(None) };
     }
 
-    /// From now on this thread calls `look` after each of its stores; returns what was called before.
+    /// Makes this thread call `look` after each of its stores; returns the previous hook.
     pub(crate) fn set(look: Option<Look>) -> Option<Look> {
         LOOK.with(|hook| std::mem::replace(&mut *hook.borrow_mut(), look))
     }
 
     pub(super) fn run() {
-        // Taken out meanwhile, so that what the look itself stores is not looked at.
+        // Removed meanwhile, so that stores of the hook itself do not call the hook.
         if let Some(mut look) = set(None) {
             look();
             set(Some(look));

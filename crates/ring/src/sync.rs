@@ -1,4 +1,4 @@
-//! The atomics of the shared lines: loom's when it explores the protocol, the processor's otherwise.
+//! The atomics of the shared header: loom's during the exploration of the protocol, the processor's otherwise.
 
 #[cfg(loom)]
 pub(crate) use loom::sync::atomic::{AtomicU64, Ordering, fence};

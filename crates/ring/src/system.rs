@@ -1,5 +1,6 @@
-//! What is asked of the C library instead of the kernel directly: the clocks and the size of a page. The library knows where the
-//! kernel keeps them for everybody to read, also under valgrind, which hides that place from others and counts our instructions.
+//! Calls to the C library instead of the kernel: the clocks and the page size. The library knows the memory in which
+//! the kernel publishes them. This also works under valgrind, which hides that memory from other code and counts this
+//! crate's instructions.
 
 use std::mem::MaybeUninit;
 
@@ -19,7 +20,7 @@ pub(crate) fn ns(clock: Clock) -> i64 {
         Clock::Monotonic => libc::CLOCK_MONOTONIC,
     };
     let mut time = MaybeUninit::<libc::timespec>::zeroed();
-    // SAFETY: the kernel writes a time there, or nothing; zeros are a time.
+    // SAFETY: the kernel writes a time to this memory, or nothing; zeros are a valid time.
     let time = unsafe {
         libc::clock_gettime(id, time.as_mut_ptr());
         time.assume_init()
@@ -29,7 +30,7 @@ pub(crate) fn ns(clock: Clock) -> i64 {
 
 /// Bytes of a page of memory.
 pub(crate) fn page_size() -> usize {
-    // SAFETY: only asks.
+    // SAFETY: the call only reads a system setting.
     let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     usize::try_from(size).unwrap_or(4096)
 }

@@ -1,4 +1,4 @@
-//! Who wrote: a thread's number and name, as they stand in a ring.
+//! A thread's number and name, as a ring holds them.
 
 use std::fmt;
 
@@ -22,7 +22,7 @@ impl Thread {
         thread
     }
 
-    /// What stands in a file: the name may be anything, and what is no UTF-8 is left off.
+    /// The thread of a note in a file. The name may be any bytes; bytes that are not UTF-8 are cut off.
     pub(crate) fn from_parts(id: u32, name: &[u8]) -> Thread {
         let kept = name.utf8_chunks().next().map_or("", |chunk| chunk.valid());
         Thread::new(id, kept)
@@ -55,7 +55,7 @@ impl Thread {
         self.id
     }
 
-    /// Its name, empty where it has none.
+    /// Returns its name, or an empty text.
     pub fn name(&self) -> &str {
         std::str::from_utf8(self.name_bytes()).unwrap_or_default()
     }

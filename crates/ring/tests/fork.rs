@@ -9,7 +9,7 @@ use std::{
 };
 
 use support::{NO_WAIT, payload, settings};
-use tampu_ring::{Kind, RecoverError, Rings, Shelter, recover};
+use tampu_ring::{Kind, RecoverError, RingStorage, Rings, recover};
 
 fn log(rings: &Rings, site: u32, bytes: &[u8]) {
     let mut slot = rings.claim(bytes.len(), 4, NO_WAIT).unwrap();
@@ -21,13 +21,13 @@ fn log(rings: &Rings, site: u32, bytes: &[u8]) {
 fn a_child_writes_into_rings_of_its_own_and_keeps_the_numbers_it_knows() {
     let directory = tempfile::tempdir().unwrap();
     let rings = Rings::open(settings(Some(directory.path().to_owned()))).unwrap();
-    let Shelter::Files { directory: ours, .. } = rings.shelter() else { panic!("{:?}", rings.shelter()) };
+    let RingStorage::Files { directory: ours, .. } = rings.storage() else { panic!("{:?}", rings.storage()) };
     let site = rings.define(Kind::Site, b"a site").unwrap();
     let mut drainer = rings.drainer().unwrap();
     log(&rings, site, b"before");
     drainer.find_rings().unwrap();
 
-    // SAFETY: the child logs, which is what is tested, and leaves without running anything of the parent's.
+    // SAFETY: the child only logs, which is the case under test, and exits without running the parent's code.
     let child = unsafe { libc::fork() };
     if child == 0 {
         let work = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
@@ -78,12 +78,12 @@ fn be_the_parent(directory: &Path) -> ! {
     let rings = Rings::open(settings(Some(directory.join("rings")))).unwrap();
     let site = rings.define(Kind::Site, b"a site").unwrap();
     log(&rings, site, b"from the parent");
-    // SAFETY: the child only waits, for a minute at most, so that nothing stays behind where the test fails.
+    // SAFETY: the child only waits, for a minute at most, so that no process is left after a failure.
     let child = unsafe { libc::fork() };
     if child == 0 {
         // SAFETY: as above.
         unsafe { libc::alarm(60) };
-        // Told by the child, which by then is a process of its own in all respects.
+        // The child writes this file when its fork is complete.
         fs::write(directory.join("child.new"), std::process::id().to_string()).unwrap();
         fs::rename(directory.join("child.new"), directory.join("child")).unwrap();
     }
@@ -101,17 +101,17 @@ fn a_dead_process_is_known_to_be_dead_although_its_child_lives() {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "a_dead_process_is_known_to_be_dead_although_its_child_lives"]);
     let mut parent = command.env(PARENT, directory.path()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    let told = directory.path().join("child");
-    while !told.exists() {
+    let reported = directory.path().join("child");
+    while !reported.exists() {
         std::thread::yield_now();
     }
-    let child: i32 = fs::read_to_string(told).unwrap().parse().unwrap();
+    let child: i32 = fs::read_to_string(reported).unwrap().parse().unwrap();
     let life = fs::read_dir(directory.path().join("rings")).unwrap().next().unwrap().unwrap().path();
     assert!(matches!(recover(&life), Err(RecoverError::Alive(_))));
     parent.kill().unwrap();
     parent.wait().unwrap();
     let recovery = recover(&life);
-    // SAFETY: the child of the process that we started, which still waits.
+    // SAFETY: the child of the process that this test started, which still waits.
     assert_eq!(unsafe { libc::kill(child, libc::SIGKILL) }, 0, "the child lived");
     assert_eq!(payload(&recovery.unwrap().rings[0].next_entry().unwrap().unwrap()), b"from the parent");
 }

@@ -5,7 +5,7 @@ mod support;
 use std::{fs, path::Path, process::Command};
 
 use support::{NO_WAIT, log, payload, settings};
-use tampu_ring::{Kind, Rings, Shelter};
+use tampu_ring::{Kind, RingStorage, Rings};
 
 /// Set where the small file system is mounted: its place.
 const SMALL: &str = "TAMPU_RING_TEST_SMALL";
@@ -29,15 +29,15 @@ fn logs(rings: &Rings, number: usize) {
 
 fn with_little_room(directory: &Path) {
     let rings = Rings::open(settings(Some(directory.join("rings")))).unwrap();
-    assert!(rings.shelter().is_crash_safe());
+    assert!(rings.storage().is_crash_safe());
     fill(directory, 0);
     logs(&rings, 1);
-    let Shelter::None { why } = rings.shelter() else { panic!("there was no room for a ring") };
+    let RingStorage::Memory { why } = rings.storage() else { panic!("there was no room for a ring") };
     assert!(why.contains("ring-0") && why.contains("No space left"), "{why}");
 
-    // The next one finds no room for anything.
+    // The next life finds no room for its files.
     let rings = Rings::open(settings(Some(directory.join("other")))).unwrap();
-    let Shelter::None { why } = rings.shelter() else { panic!("there was no room at all") };
+    let RingStorage::Memory { why } = rings.storage() else { panic!("there was no room at all") };
     assert!(why.contains("No space left"), "{why}");
     logs(&rings, 2);
 }

@@ -5,13 +5,13 @@ mod support;
 use std::{fs, path::Path};
 
 use support::{NO_WAIT, WARNING, log, settings};
-use tampu_ring::{BadLong, Drainer, LONGEST_PAYLOAD, Refused, Rings, Settings, Shelter, What, recover};
+use tampu_ring::{BadLongPayload, Drainer, EntryContent, LONGEST_PAYLOAD, Refused, RingStorage, Rings, Settings, recover};
 
 const LIMIT: u64 = 1 << 20;
 
 fn rings(directory: &Path) -> (Rings, std::path::PathBuf) {
     let rings = Rings::open(Settings { ring_bytes: 4096, ..settings(Some(directory.to_owned())) }).unwrap();
-    let Shelter::Files { directory, .. } = rings.shelter() else { panic!("{:?}", rings.shelter()) };
+    let RingStorage::Files { directory, .. } = rings.storage() else { panic!("{:?}", rings.storage()) };
     (rings, directory)
 }
 
@@ -41,11 +41,11 @@ fn a_long_record_stands_in_the_order_of_the_others_and_its_file_goes_when_it_is_
     let mut found = None;
     while let Some(entry) = ring.next_entry() {
         let entry = entry.unwrap();
-        if let What::Long { site, voice, payload } = entry.what {
+        if let EntryContent::Long { site, voice, payload } = entry.what {
             assert_eq!((site, voice, longs.read(0, &payload).unwrap()), (1, 2, vec![7; 100_000]));
             found = Some(payload);
         }
-        kinds.push((entry.number, matches!(entry.what, What::Long { .. })));
+        kinds.push((entry.number, matches!(entry.what, EntryContent::Long { .. })));
     }
     assert_eq!(kinds, [(0, false), (1, true), (2, false)]);
     let mark = ring.mark();
@@ -53,7 +53,7 @@ fn a_long_record_stands_in_the_order_of_the_others_and_its_file_goes_when_it_is_
     assert_eq!(files(&life), 1);
     longs.remove(0, found.unwrap().position);
     assert_eq!(files(&life), 0);
-    assert!(matches!(longs.read(0, &found.unwrap()), Err(BadLong::Place(_))));
+    assert!(matches!(longs.read(0, &found.unwrap()), Err(BadLongPayload::Place(_))));
 }
 
 #[test]
@@ -62,19 +62,19 @@ fn what_the_dead_left_is_read_and_a_changed_file_is_told() {
     let (alive, life) = rings(directory.path());
     put(&alive, 5000).unwrap();
     put(&alive, 6000).unwrap();
-    // Unread, so its directory stays as after a death.
+    // Its records are unread, so its directory stays as after a death.
     drop(alive);
     let mut recovery = recover(&life).unwrap();
     let ring = &mut recovery.rings[0];
     let mut next = || match ring.next_entry().unwrap().unwrap().what {
-        What::Long { payload, .. } => payload,
+        EntryContent::Long { payload, .. } => payload,
         other => panic!("{other:?}"),
     };
     let (first, second) = (next(), next());
     assert_eq!(recovery.longs.read(0, &first).unwrap().len(), 5000);
     let file = life.join(format!("long-0-{}", second.position));
     fs::write(&file, vec![8; 6000]).unwrap();
-    assert!(matches!(recovery.longs.read(0, &second), Err(BadLong::Changed(_))));
+    assert!(matches!(recovery.longs.read(0, &second), Err(BadLongPayload::Changed(_))));
     assert!(ring.next_entry().is_none());
     let mark = ring.mark();
     ring.commit(&mark).unwrap();
@@ -93,7 +93,7 @@ fn files_that_were_handed_off_and_left_go_with_the_next_drainer() {
     let mark = ring.mark();
     ring.commit(&mark);
     put(&rings, 5000).unwrap();
-    // It dies here, without having removed the first.
+    // The drainer ends here, before it has removed the first file.
     drop(drainer);
     assert_eq!(files(&life), 2);
     let _drainer = rings.drainer().unwrap();
@@ -112,13 +112,13 @@ fn what_cannot_be_taken_is_counted_and_told() {
     let ring = &mut drainer.rings()[0];
     let mut lost = 0;
     while let Some(entry) = ring.next_entry() {
-        if let What::Lost(told) = entry.unwrap().what {
-            lost += told.counts[usize::from(WARNING)];
+        if let EntryContent::Lost(reported) = entry.unwrap().what {
+            lost += reported.counts[usize::from(WARNING)];
         }
     }
     assert_eq!(lost, 2);
 
-    let unsheltered = Rings::open(settings(None)).unwrap();
-    assert_eq!(put(&unsheltered, 5000), Err(Refused::Long), "there are no files");
-    assert_eq!(unsheltered.stats().iter().flat_map(|ring| ring.dropped).sum::<u64>(), 0);
+    let memory_reason = Rings::open(settings(None)).unwrap();
+    assert_eq!(put(&memory_reason, 5000), Err(Refused::Long), "there are no files");
+    assert_eq!(memory_reason.stats().iter().flat_map(|ring| ring.dropped).sum::<u64>(), 0);
 }

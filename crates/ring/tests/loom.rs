@@ -1,18 +1,18 @@
-//! The protocol on the shared lines, in every order that the memory model allows:
-//! `RUSTFLAGS="--cfg loom" cargo test -p tampu-ring --test loom --release`. Without that flag there is nothing here.
+//! The protocol on the shared header, in every order that the memory model allows: `RUSTFLAGS="--cfg loom" cargo test
+//! -p tampu-ring --test loom --release`. Without that flag there is nothing here.
 
 #![cfg(loom)]
 
 use loom::{cell::UnsafeCell, sync::Arc, thread};
-use tampu_ring::{Cursor, Lines};
+use tampu_ring::{Cursor, RingHeader};
 
 /// A ring of two records; the cells fail if a write and a read of one are not ordered.
 struct Small {
-    lines: Lines,
+    header: RingHeader,
     data: [UnsafeCell<u64>; 2],
 }
 
-// SAFETY: that the protocol orders all accesses to the cells is what is tested here.
+// SAFETY: this test checks that the protocol orders all accesses to the cells.
 unsafe impl Sync for Small {}
 // SAFETY: as above.
 unsafe impl Send for Small {}
@@ -21,7 +21,7 @@ const RECORD: u64 = 32;
 
 impl Small {
     fn new() -> Arc<Small> {
-        Arc::new(Small { lines: Lines::new(), data: [UnsafeCell::new(u64::MAX), UnsafeCell::new(u64::MAX)] })
+        Arc::new(Small { header: RingHeader::new(), data: [UnsafeCell::new(u64::MAX), UnsafeCell::new(u64::MAX)] })
     }
 
     fn cell(&self, position: u64) -> &UnsafeCell<u64> {
@@ -30,25 +30,25 @@ impl Small {
 
     /// Writes a record if there is room.
     fn write(&self, head: u64, value: u64) -> bool {
-        if head - self.lines.released() + RECORD > 2 * RECORD {
+        if head - self.header.released() + RECORD > 2 * RECORD {
             return false;
         }
-        // SAFETY: released by the drainer.
+        // SAFETY: the drainer has released the cell.
         self.cell(head).with_mut(|cell| unsafe { *cell = value });
-        self.lines.publish(head + RECORD);
+        self.header.publish(head + RECORD);
         true
     }
 
     /// Reads all there is and hands it off.
     fn drain(&self, cursor: &mut Cursor, seen: &mut Vec<u64>) {
-        let head = self.lines.published();
+        let head = self.header.published();
         while cursor.position < head {
-            // SAFETY: published and not yet given back.
+            // SAFETY: the cell is published and not yet released.
             seen.push(self.cell(cursor.position).with(|cell| unsafe { *cell }));
             cursor.position += RECORD;
             cursor.number += 1;
         }
-        self.lines.move_cursor(cursor);
+        self.header.move_cursor(cursor);
     }
 }
 
@@ -84,13 +84,13 @@ fn a_cursor_that_is_read_meanwhile_is_one_that_was_there() {
         let reader = thread::spawn({
             let ring = ring.clone();
             move || {
-                if let Some(cursor) = ring.lines.cursor() {
+                if let Some(cursor) = ring.header.cursor() {
                     assert_eq!(cursor.position, cursor.number * RECORD);
                 }
             }
         });
         for number in 1..3 {
-            ring.lines.move_cursor(&Cursor { position: number * RECORD, number, ..Cursor::START });
+            ring.header.move_cursor(&Cursor { position: number * RECORD, number, ..Cursor::START });
         }
         reader.join().unwrap();
     });

@@ -1,11 +1,11 @@
-//! A ring against a model of it: what was taken comes out once, in order, with numbers that have no holes, and what was not
-//! taken is told at the place where it is missing.
+//! A ring against a model of it: what was taken comes out once, in order, with numbers that have no holes, and what was
+//! not taken is reported at the place where it is missing.
 
 mod support;
 
 use proptest::prelude::*;
 use support::{NO_WAIT, settings};
-use tampu_ring::{Kind, LEVELS, Refused, Rings, What};
+use tampu_ring::{EntryContent, Kind, LEVELS, Refused, Rings};
 
 #[derive(Debug, Clone)]
 enum Step {
@@ -15,9 +15,9 @@ enum Step {
     GiveUp(usize),
     /// At most so many entries are walked over.
     Walk(usize),
-    /// What was walked over is given back.
+    /// Commits the entries walked over.
     Commit,
-    /// What was walked over since comes again.
+    /// Goes back to the last commit.
     Rewind,
     /// Another drainer takes over.
     Replace,
@@ -35,7 +35,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What has to come out.
+/// Entry that has to come out next.
 #[derive(Debug, Clone, PartialEq)]
 enum Expected {
     Record(Vec<u8>),
@@ -50,14 +50,14 @@ proptest! {
         let site = rings.define(Kind::Site, b"site").unwrap();
         let mut drainer = rings.drainer().unwrap();
         let (mut expected, mut lost): (Vec<Expected>, [u64; LEVELS]) = (Vec::new(), [0; LEVELS]);
-        // How many entries have been walked over, and how many of them given back.
+        // The number of entries read, and of those committed.
         let (mut walked, mut committed) = (0, 0);
         for (index, step) in steps.into_iter().enumerate() {
             match step {
                 Step::Log(level, length) => {
                     let bytes: Vec<u8> = (0..length).map(|at| (index + at) as u8).collect();
                     if index % 2 == 0 && support::write_now(&rings, &bytes, site, 9) {
-                        // Losses are told by the slow way alone, which is the only one after them.
+                        // Only the slow path reports losses, and it is the only path after them.
                         prop_assert_eq!(lost, [0; LEVELS]);
                         expected.push(Expected::Record(bytes));
                         continue;
@@ -72,13 +72,13 @@ proptest! {
                             }
                             expected.push(Expected::Record(bytes));
                         }
-                        // Who claims may have another way for it.
+                        // The caller may have another path for the record.
                         Err(Refused::Long) => {}
                         Err(_) => lost[usize::from(level).min(LEVELS - 1)] += 1,
                     }
                 }
                 Step::GiveUp(length) => {
-                    // Making room for it may tell losses, although nothing comes of it.
+                    // Making room for the claim may report losses, although the claim is dropped.
                     match rings.claim(length, 1, NO_WAIT) {
                         Ok(mut slot) => {
                             slot.put(b"never there");
@@ -101,12 +101,12 @@ proptest! {
                         prop_assert_eq!(entry.number, walked as u64);
                         prop_assert_eq!(entry.thread.id() as i32, rustix::thread::gettid().as_raw_nonzero().get());
                         let found = match entry.what {
-                            What::Record { site: found, voice: 9, payload } => {
+                            EntryContent::Record { site: found, voice: 9, payload } => {
                                 prop_assert_eq!(found, site);
                                 Expected::Record(payload.to_vec())
                             }
-                            What::Record { voice, .. } | What::Long { voice, .. } => panic!("voice {voice}"),
-                            What::Lost(lost) => {
+                            EntryContent::Record { voice, .. } | EntryContent::Long { voice, .. } => panic!("voice {voice}"),
+                            EntryContent::Lost(lost) => {
                                 prop_assert!(lost.first <= lost.last && lost.last <= entry.ticks);
                                 Expected::Lost(lost.counts)
                             }
@@ -137,8 +137,8 @@ proptest! {
             }
             if let Some(stats) = rings.stats().first() {
                 prop_assert_eq!(stats.records, committed as u64);
-                let told: u64 = expected.iter().map(|one| if let Expected::Lost(counts) = one { counts.iter().sum() } else { 0 }).sum();
-                prop_assert_eq!(stats.dropped.iter().sum::<u64>(), told + lost.iter().sum::<u64>());
+                let reported: u64 = expected.iter().map(|one| if let Expected::Lost(counts) = one { counts.iter().sum() } else { 0 }).sum();
+                prop_assert_eq!(stats.dropped.iter().sum::<u64>(), reported + lost.iter().sum::<u64>());
                 prop_assert!(stats.waiting <= 4096 && stats.high_water <= 4096);
             }
         }

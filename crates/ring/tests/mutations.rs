@@ -1,5 +1,5 @@
-//! Thousands of seeded mutations of a dead process's files through their readers, on the stable toolchain. The fuzz target in
-//! `fuzz/` looks further; both hold the readers to the same demands. `TAMPU_SEED=n` repeats a run.
+//! Thousands of seeded mutations of a dead process's files through their readers, on the stable toolchain. The fuzz
+//! target in `fuzz/` looks further; both hold the readers to the same demands. `TAMPU_SEED=n` repeats a run.
 
 #[path = "../../../fuzz/src/ring.rs"]
 mod demands;
@@ -32,7 +32,7 @@ impl Chance {
 /// Changes a few places: bytes, words that may be positions or lengths, cuts, repetitions.
 fn mutate(chance: &mut Chance, bytes: &mut Vec<u8>) {
     for _ in 0..1 + chance.below(4) {
-        // Half of the changes go where something stands.
+        // Half of the changes hit the header and the data.
         let end = if chance.below(2) == 0 { bytes.len() } else { bytes.len().min(1400) };
         let at = chance.below(end);
         match chance.below(6) {

@@ -1,4 +1,4 @@
-//! What is found after a death, and what hostile files do: nothing.
+//! Recovery after a death; hostile files do no harm.
 
 mod support;
 
@@ -11,13 +11,13 @@ use std::{
 };
 
 use support::{LONG, NO_WAIT, WARNING, log, payload, settings};
-use tampu_ring::{BadRing, Busy, Damage, Drainer, Kind, RecoverError, Rings, Settings, Shelter, What, recover};
+use tampu_ring::{BadRing, Busy, Damage, Drainer, EntryContent, Kind, RecoverError, RingStorage, Rings, Settings, recover};
 use tempfile::TempDir;
 
 /// Set in the process that is to be killed: where it logs.
 const VICTIM: &str = "TAMPU_RING_TEST_VICTIM";
 
-/// What the victim logs before it says that it is ready.
+/// Records that the victim logs before it says that it is ready.
 const LOGGED: u32 = 40;
 
 /// Runs this test again in a process of its own, up to where it has logged and waits to be killed.
@@ -45,7 +45,7 @@ fn log_and_wait(directory: &Path) -> ! {
             slot.commit(site, voice);
             taken += 1;
         }
-        // Nobody drains, so the ring fills up; two records that find no room are the last thing this thread does.
+        // No drainer runs, so the ring fills up. The last actions of this thread are two records without room.
         while let Ok(mut slot) = rings.claim(500, 2, NO_WAIT) {
             slot.put(&[0; 500]);
             slot.commit(site, voice);
@@ -59,7 +59,7 @@ fn log_and_wait(directory: &Path) -> ! {
     while !directory.join("take back").exists() {
         std::thread::sleep(Duration::from_millis(1));
     }
-    // From here on it drains by itself, and tells from where on.
+    // From here on the process drains its own rings, and reports its first number.
     let mut drainer = rings.drainer_within(LONG).unwrap();
     let number = drainer.rings()[0].next_entry().unwrap().unwrap().number;
     fs::write(directory.join("number.new"), number.to_string()).unwrap();
@@ -118,7 +118,7 @@ fn a_killed_process_has_lost_nothing_and_can_be_removed() {
     ring.commit(&mark).unwrap();
     assert!(matches!(recovery.remove(), Err(RecoverError::Unread { ring: 0, .. })));
 
-    // Another recovery goes on where that one stopped; what was lost comes last.
+    // Another recovery continues after the first; losses come last.
     let mut recovery = recover(&life).unwrap();
     let ring = &mut recovery.rings[0];
     let (mut next, mut lost) = (u64::from(LOGGED), None);
@@ -126,7 +126,7 @@ fn a_killed_process_has_lost_nothing_and_can_be_removed() {
         let entry = entry.unwrap();
         assert_eq!((entry.number, lost), (next, None));
         next += 1;
-        if let What::Lost(found) = entry.what {
+        if let EntryContent::Lost(found) = entry.what {
             lost = Some(found.counts[2]);
         }
     }
@@ -148,7 +148,7 @@ fn hostile_files_are_told_with_their_names_and_do_not_spoil_the_others() {
         change(&mut bytes);
         fs::write(life.join(name), bytes).unwrap();
     };
-    // The number of a ring is part of its checksummed header, so each copy gets one of its own.
+    // The number of a ring is part of its checksummed header, so each copy gets a number of its own.
     with("ring-1", &|bytes| bytes.truncate(5000));
     with("ring-2", &|bytes| bytes[0] ^= 1);
     with("ring-3", &|bytes| bytes[24] ^= 1);
@@ -160,13 +160,13 @@ fn hostile_files_are_told_with_their_names_and_do_not_spoil_the_others() {
     fs::write(life.join("ring-9x"), "no ring").unwrap();
     fs::write(life.join("ring-00"), "no ring").unwrap();
     fs::OpenOptions::new().write(true).open(life.join("clock")).unwrap().set_len(100).unwrap();
-    // A record in the middle: the ones before it are read.
+    // Damage to a record in the middle: the ones before it are read.
     let file = fs::OpenOptions::new().write(true).open(life.join("ring-0")).unwrap();
     let header = u64::from(u32::from_ne_bytes(ring[16..20].try_into().unwrap()));
     file.write_all_at(&[0xff; 4], header + 40 + 5 * 32 + 12).unwrap();
 
     let mut recovery = recover(&life).unwrap();
-    let told: Vec<String> = recovery.damage.iter().map(ToString::to_string).collect();
+    let reported: Vec<String> = recovery.damage.iter().map(ToString::to_string).collect();
     for (name, what) in [
         ("ring-1", "file of 5000"),
         ("ring-2", "byte 0"),
@@ -178,10 +178,10 @@ fn hostile_files_are_told_with_their_names_and_do_not_spoil_the_others() {
         ("ring-8", ""),
         ("clock", "byte 0"),
     ] {
-        let about = |told: &&String| told.contains(&format!("/{name}:")) && told.contains(what);
-        assert_eq!(told.iter().filter(about).count(), 1, "{name} {what}: {told:#?}");
+        let about = |reported: &&String| reported.contains(&format!("/{name}:")) && reported.contains(what);
+        assert_eq!(reported.iter().filter(about).count(), 1, "{name} {what}: {reported:#?}");
     }
-    assert_eq!(told.len(), 9, "{told:#?}");
+    assert_eq!(reported.len(), 9, "{reported:#?}");
     assert_eq!(recovery.rings.len(), 1);
     let ring = &mut recovery.rings[0];
     for number in 0..5 {
@@ -228,7 +228,7 @@ fn a_process_takes_its_rings_back_from_whoever_drains_them() {
         drainer.rings()[0].next_entry().unwrap().unwrap();
     }
     let mark = drainer.rings()[0].mark();
-    // Taken and not handed off: the process gets it again.
+    // Read but not committed: the process gets it again.
     drainer.rings()[0].next_entry().unwrap().unwrap();
     assert!(drainer.lives() && drainer.is_there() && !drainer.is_wanted());
     fs::write(directory.path().join("take back"), "").unwrap();
@@ -252,7 +252,7 @@ fn a_process_takes_its_rings_back_from_whoever_drains_them() {
 fn an_orderly_end_leaves_nothing_behind_unless_something_is_unread() {
     let directory = tempfile::tempdir().unwrap();
     let rings = Rings::open(settings(Some(directory.path().to_owned()))).unwrap();
-    let Shelter::Files { directory: life, .. } = rings.shelter() else { panic!("{:?}", rings.shelter()) };
+    let RingStorage::Files { directory: life, .. } = rings.storage() else { panic!("{:?}", rings.storage()) };
     assert!(log(&rings, b"unread", NO_WAIT));
     drop(rings);
     let mut recovery = recover(&life).unwrap();
@@ -260,7 +260,7 @@ fn an_orderly_end_leaves_nothing_behind_unless_something_is_unread() {
     drop(recovery);
 
     let rings = Rings::open(settings(Some(directory.path().to_owned()))).unwrap();
-    let Shelter::Files { directory: life, .. } = rings.shelter() else { panic!("{:?}", rings.shelter()) };
+    let RingStorage::Files { directory: life, .. } = rings.storage() else { panic!("{:?}", rings.storage()) };
     assert!(log(&rings, b"read", NO_WAIT));
     let mut drainer = rings.drainer().unwrap();
     let ring = &mut drainer.rings()[0];
@@ -279,9 +279,9 @@ fn without_a_usable_directory_the_rings_are_in_memory_and_say_so() {
     fs::write(&file, "").unwrap();
     for unusable in [PathBuf::from("/proc/rings"), file.join("rings")] {
         let rings = Rings::open(settings(Some(unusable.clone()))).unwrap();
-        let Shelter::None { why } = rings.shelter() else { panic!("{unusable:?}") };
+        let RingStorage::Memory { why } = rings.storage() else { panic!("{unusable:?}") };
         assert!(why.contains(unusable.to_str().unwrap()), "{why}");
-        assert!(!rings.shelter().is_crash_safe() && log(&rings, b"still works", LONG));
+        assert!(!rings.storage().is_crash_safe() && log(&rings, b"still works", LONG));
         let mut drainer = rings.drainer().unwrap();
         assert_eq!(payload(&drainer.rings()[0].next_entry().unwrap().unwrap()), b"still works");
         assert!(matches!(rings.drainer(), Err(Busy::Taken)));

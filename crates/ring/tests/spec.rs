@@ -6,7 +6,7 @@ mod page;
 use std::{path::Path, time::Duration};
 
 use page::{hex_dump, table};
-use tampu_ring::{Conversion, Cursor, Definitions, Kind, RingFile, RingImage, Rings, Settings, Source, Thread, What};
+use tampu_ring::{Conversion, Cursor, Definitions, EntryContent, Kind, RingFile, RingSnapshot, Rings, Settings, Source, Thread};
 use tampu_types::{Domain, Incarnation, SourceName};
 
 const PAGE: &str = "log-ring.md";
@@ -55,18 +55,21 @@ fn the_fixed_header() {
 
 #[test]
 fn records_are_read_and_leave_the_cursor_where_the_page_has_it() {
-    let mut image = RingImage::parse(&ring()).unwrap();
+    let mut snapshot = RingSnapshot::parse(&ring()).unwrap();
     let thread = Thread::new(4713, "mount");
-    let entry = image.next_entry().unwrap().unwrap();
+    let entry = snapshot.next_entry().unwrap().unwrap();
     assert_eq!((entry.number, entry.ticks, entry.thread), (0, 1500, &thread));
-    assert_eq!(entry.what, What::Record { site: 1, voice: 2, payload: &[&269.9f64.to_ne_bytes()[..], b"DV01!"].concat() });
-    let entry = image.next_entry().unwrap().unwrap();
-    let What::Lost(lost) = entry.what else { panic!("{entry:?}") };
+    assert_eq!(
+        entry.what,
+        EntryContent::Record { site: 1, voice: 2, payload: &[&269.9f64.to_ne_bytes()[..], b"DV01!"].concat() }
+    );
+    let entry = snapshot.next_entry().unwrap().unwrap();
+    let EntryContent::Lost(lost) = entry.what else { panic!("{entry:?}") };
     assert_eq!((entry.number, entry.ticks, lost.first, lost.last), (1, 1900, 1600, 1700));
     assert_eq!(lost.counts, [0, 0, 0, 0, 7, 0, 1, 0, 0, 0, 0, 0]);
-    assert!(image.next_entry().is_none());
-    let expected = Cursor { position: 216, number: 2, thread, told: lost.counts };
-    assert_eq!(image.mark(), expected);
+    assert!(snapshot.next_entry().is_none());
+    let expected = Cursor { position: 216, number: 2, thread, reported: lost.counts };
+    assert_eq!(snapshot.mark(), expected);
 
     for turn in [0u64, 1] {
         let mut file = ring();
@@ -74,14 +77,14 @@ fn records_are_read_and_leave_the_cursor_where_the_page_has_it() {
         let (place, cursor) = (512 + 256 * turn as usize, hex_dump(PAGE, CURSOR));
         file[place..place + cursor.len()].copy_from_slice(&cursor);
         file[288..384].copy_from_slice(&cursor[88..]);
-        let mut image = RingImage::parse(&file).unwrap();
-        assert_eq!(image.mark(), expected);
-        assert!(image.next_entry().is_none(), "everything has been told");
-        // One more of level 4 that the process could no longer tell.
+        let mut snapshot = RingSnapshot::parse(&file).unwrap();
+        assert_eq!(snapshot.mark(), expected);
+        assert!(snapshot.next_entry().is_none(), "everything has been reported");
+        // One more of level 4, which the process did not report before its death.
         file[288 + 32] += 1;
-        let mut image = RingImage::parse(&file).unwrap();
-        let entry = image.next_entry().unwrap().unwrap();
-        assert!(matches!(entry.what, What::Lost(lost) if entry.number == 2 && lost.counts[4] == 1 && lost.total() == 1));
+        let mut snapshot = RingSnapshot::parse(&file).unwrap();
+        let entry = snapshot.next_entry().unwrap().unwrap();
+        assert!(matches!(entry.what, EntryContent::Lost(lost) if entry.number == 2 && lost.counts[4] == 1 && lost.total() == 1));
     }
 }
 
@@ -102,7 +105,7 @@ fn a_process_writes_the_same_bytes() {
             slot.put_array(269.9f64.to_ne_bytes());
             slot.put(b"DV01!");
             slot.commit(1, 2);
-            // Eight that do not fit in, then room for the note that tells it.
+            // Seven records without room, then room for the note that reports them.
             (0..7).for_each(|_| rings.count_lost(4));
             rings.count_lost(6);
             drop(rings.claim(1, 4, Duration::ZERO).unwrap());
@@ -115,7 +118,7 @@ fn a_process_writes_the_same_bytes() {
     assert_eq!(String::from_utf8(read(directory.path(), "source")).unwrap(), text);
     assert_eq!(Source::parse(text.as_bytes()), Ok(source()));
 
-    // What differs each time is taken from the page: when, and which thread.
+    // The time and the thread differ in each run, so they are taken from the page.
     let dump = hex_dump(PAGE, DATA);
     let (fixed, mut file) = (hex_dump(PAGE, FIXED), read(directory.path(), "ring-0"));
     let header = file.len() - 4096;
@@ -127,7 +130,7 @@ fn a_process_writes_the_same_bytes() {
     for (place, length) in [(0, 8), (24, 4), (40, 8), (80, 8), (104, 16)] {
         data[place..place + length].copy_from_slice(&dump[place..place + length]);
     }
-    // Behind a name and a payload may be anything; in a new ring it is zeros.
+    // The bytes behind a name and a payload are undefined; in a new ring they are zeros.
     same(data, &dump);
 }
 

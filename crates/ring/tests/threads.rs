@@ -5,7 +5,7 @@ mod support;
 use std::{cell::RefCell, collections::BTreeMap, sync::Arc, thread};
 
 use support::{LONG, NO_WAIT, log, payload, settings};
-use tampu_ring::{Drainer, Refused, Rings, What};
+use tampu_ring::{Drainer, EntryContent, Refused, Rings};
 
 /// Everything there is, as (thread's name, payload), ring by ring.
 fn drain(drainer: &mut Drainer) -> Vec<(String, Vec<u8>)> {
@@ -91,7 +91,7 @@ fn destructors_of_thread_local_variables_can_log() {
     for log_first in [true, false] {
         let logging = rings.clone();
         named("leaving", move || {
-            // Whether the ring or the variable is destroyed first depends on which was used first.
+            // The order in which the ring and the variable are destroyed depends on the order of their first use.
             if log_first {
                 assert!(log(&logging, b"hello", NO_WAIT));
             }
@@ -131,9 +131,9 @@ fn drain_all(drainer: &mut Drainer) -> Vec<String> {
     for ring in drainer.rings() {
         while let Some(entry) = ring.next_entry() {
             match entry.unwrap().what {
-                What::Record { payload, .. } => all.push(String::from_utf8_lossy(payload).into_owned()),
-                What::Long { .. } => panic!("none was made"),
-                What::Lost(found) => lost += found.total(),
+                EntryContent::Record { payload, .. } => all.push(String::from_utf8_lossy(payload).into_owned()),
+                EntryContent::Long { .. } => panic!("none was made"),
+                EntryContent::Lost(found) => lost += found.total(),
             }
         }
         lost += ring.stats().dropped.iter().sum::<u64>();

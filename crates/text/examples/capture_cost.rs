@@ -1,8 +1,9 @@
-//! What capturing the arguments of a log call costs, and making text of them later: `cargo run --release --example capture_cost`.
+//! Cost of capturing the arguments of a log call, and of making text of them later: `cargo run --release --example
+//! capture_cost`.
 //!
-//! The calls go into a plain buffer of 1 MiB, with no clock and no ring. For instructions, which do not depend on what else the
-//! machine does: `valgrind --tool=callgrind --toggle-collect=capture_cost::measured_NAME target/release/examples/capture_cost NAME CALLS` and
-//! divide what it collected by the calls.
+//! The calls go into a plain buffer of 1 MiB, with no clock and no ring. Instructions do not depend on the other load
+//! of the machine: run `valgrind --tool=callgrind --toggle-collect=capture_cost::measured_NAME
+//! target/release/examples/capture_cost NAME CALLS` and divide the collected number by the calls.
 
 use std::{
     cell::{Cell, UnsafeCell},

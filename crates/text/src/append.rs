@@ -2,12 +2,13 @@
 
 use crate::out::copy;
 
-/// What [`String::push_str`] does, faster for texts of some ten bytes, of which log lines are made: those are copied by a word or
-/// two in place, where a call to `memcpy` costs more than the copy.
+/// Appends like [`String::push_str`], faster for texts of some ten bytes, the parts of log lines. Those are copied by a
+/// word or two in place; a call to `memcpy` would cost more than the copy.
 #[inline]
 pub fn append(out: &mut String, text: &str) {
     out.reserve(text.len());
-    // SAFETY: the room is there, and what is put into it is a text. A borrowed text is no part of memory that `out` may write to.
+    // SAFETY: the room is reserved, and the added bytes are a text. A borrowed text does not overlap memory that `out` may write
+    // to.
     unsafe {
         let bytes = out.as_mut_vec();
         copy(bytes.as_mut_ptr().add(bytes.len()), text.as_ptr(), text.len());

@@ -1,7 +1,7 @@
-//! Values that a call stores as they are.
+//! Values that a call stores unchanged.
 //!
-//! What is known of a value's type at compile time is its tag and the bytes it always takes; only texts, and values that may be
-//! absent, add something at run time. So the payload of most calls has a constant length and is a few stores.
+//! The tag of a value and its fixed bytes are known at compile time. Only texts and optional values add bytes at run
+//! time. So the payload of most calls has a constant length and is a few stores.
 
 use std::borrow::Cow;
 
@@ -11,32 +11,32 @@ use crate::{
     tag::{OPTIONAL, Tag},
 };
 
-/// A value that can be stored as it is and formatted elsewhere.
+/// A value that can be stored unchanged and formatted elsewhere.
 ///
 /// # Safety
-/// [`Capture::write`] writes exactly `FIXED + self.varying()` bytes, without making a log record itself, and `varying` gives the
-/// same as long as the value is borrowed. What [`Capture::hold`] gives has the same tag and the same fixed bytes, and writes the
-/// same.
+/// [`Capture::write`] writes exactly `FIXED + self.varying()` bytes, without making a log record itself. `varying`
+/// returns the same as long as the value is borrowed. The result of [`Capture::hold`] has the same tag and the same
+/// fixed bytes, and writes the same.
 #[diagnostic::on_unimplemented(
     message = "a log statement needs to know the type of `{Self}` where the statement stands",
     note = "write the type out before the statement: whether an argument is stored or formatted is decided there"
 )]
 pub unsafe trait Capture {
-    /// What kind of value it is: a [`Tag`], perhaps with [`OPTIONAL`].
+    /// Kind of the value: a [`Tag`], perhaps with [`OPTIONAL`].
     const TAG: u8;
-    /// Bytes that every value of the type takes.
+    /// Number of bytes of every value of the type.
     const FIXED: usize;
 
-    /// The value as a call holds it until it is stored: a copy of what fits into registers, else a reference. With a reference to
-    /// a number the program's own variable would have to lie in memory, in every loop that logs.
-    type Held<'a>: Capture
+    /// The value as a call holds it until it is stored: a copy if it fits into registers, else a reference. A reference
+    /// to a number would force the program's own variable into memory, in every loop that logs.
+    type Captured<'a>: Capture
     where
         Self: 'a;
 
     /// The value to be held.
-    fn hold(&self) -> Self::Held<'_>;
+    fn hold(&self) -> Self::Captured<'_>;
 
-    /// Bytes that this value takes beyond those.
+    /// Returns the number of further bytes of this value.
     fn varying(&self) -> usize;
 
     /// Writes the value.
@@ -46,7 +46,7 @@ pub unsafe trait Capture {
     unsafe fn write(&self, out: &mut Out);
 }
 
-/// A value that is always there; what may be absent is an `Option` of one.
+/// A value that is always present; an optional value is an `Option` of one.
 ///
 /// # Safety
 /// As for [`Capture`].
@@ -58,7 +58,7 @@ macro_rules! numbers {
         unsafe impl Capture for $type {
             const TAG: u8 = $tag as u8;
             const FIXED: usize = size_of::<$type>();
-            type Held<'a> = $type;
+            type Captured<'a> = $type;
 
             #[inline(always)]
             fn hold(&self) -> $type {
@@ -107,7 +107,7 @@ macro_rules! written_as {
         unsafe impl Capture for $type {
             const TAG: u8 = $tag as u8;
             const FIXED: usize = $bytes;
-            type Held<'a> = $type;
+            type Captured<'a> = $type;
 
             #[inline(always)]
             fn hold(&self) -> $type {
@@ -137,11 +137,11 @@ written_as! {
     char: Tag::Char, 4, |value| u32::from(value).to_le_bytes();
 }
 
-// SAFETY: `put_text` writes four bytes and what is kept of the text, which depends on its length alone.
+// SAFETY: `put_text` writes four bytes and the kept part of the text, whose size depends on its length alone.
 unsafe impl Capture for str {
     const TAG: u8 = Tag::Str as u8;
     const FIXED: usize = 4;
-    type Held<'a> = &'a str;
+    type Captured<'a> = &'a str;
 
     #[inline(always)]
     fn hold(&self) -> &str {
@@ -162,20 +162,20 @@ unsafe impl Capture for str {
 // SAFETY: it writes a value without a byte for its absence.
 unsafe impl Present for str {}
 
-/// Values that stand for another one, and are written as that.
+/// Implements [`Capture`] for values that are written as another value.
 macro_rules! stands_for {
     ($([$($generics:tt)*] $type:ty, $target:ty;)*) => {$(
-        // SAFETY: everything is the target's.
+        // SAFETY: all methods are the target's.
         unsafe impl<$($generics)*> Capture for $type {
             const TAG: u8 = <$target>::TAG;
             const FIXED: usize = <$target>::FIXED;
-            type Held<'held>
-                = <$target as Capture>::Held<'held>
+            type Captured<'held>
+                = <$target as Capture>::Captured<'held>
             where
                 Self: 'held;
 
             #[inline(always)]
-            fn hold(&self) -> Self::Held<'_> {
+            fn hold(&self) -> Self::Captured<'_> {
                 <$target as Capture>::hold(self)
             }
 
@@ -200,18 +200,18 @@ stands_for! {
     [T: Capture + ?Sized] &mut T, T;
 }
 
-// SAFETY of all of these: they write what they stand for.
+// SAFETY: all of these write the value they refer to.
 unsafe impl Present for String {}
 unsafe impl Present for Box<str> {}
 unsafe impl Present for Cow<'_, str> {}
 unsafe impl<T: Present + ?Sized> Present for &T {}
 unsafe impl<T: Present + ?Sized> Present for &mut T {}
 
-// SAFETY: one byte, and then, where the value is there, what the value writes.
+// SAFETY: one byte, and then, if the value is present, the bytes of the value.
 unsafe impl<T: Present> Capture for Option<T> {
     const TAG: u8 = OPTIONAL | T::TAG;
     const FIXED: usize = 1;
-    type Held<'a>
+    type Captured<'a>
         = &'a Option<T>
     where
         T: 'a;

@@ -1,21 +1,22 @@
 //! Texts that are too long for a record: their beginning is kept, and the record says how much is missing.
 //!
-//! A text's length is written as it is, and at most [`TEXT_MAX`] of its bytes. So nothing about a long text is special at the
-//! call, where a branch would cost every other text; the reader sees that a length is larger than what can have been kept.
+//! A text's full length is written, and at most [`TEXT_MAX`] of its bytes. So a long text needs no special handling at
+//! the call, where a branch would cost every other text. The reader detects a length above the largest that can have
+//! been kept.
 
 use std::borrow::Cow;
 
 /// Most bytes that are kept of one text.
 pub const TEXT_MAX: usize = 64 * 1024;
 
-/// How many bytes are kept of a text of this length.
+/// Number of bytes kept of a text of this length.
 #[inline(always)]
 pub(crate) fn kept(length: usize) -> usize {
     length.min(TEXT_MAX)
 }
 
-/// The text of these bytes, of which there were so many, as it is shown: what is missing is told behind it, and what is no UTF-8
-/// becomes U+FFFD.
+/// Returns the text of these bytes, which were `length` before the cut. A note behind it gives the number of missing
+/// bytes, and bytes that are not UTF-8 become U+FFFD.
 pub(crate) fn shown(bytes: &[u8], length: usize) -> Cow<'_, str> {
     let text = String::from_utf8_lossy(whole_characters(bytes, length));
     if length <= bytes.len() {
@@ -24,7 +25,7 @@ pub(crate) fn shown(bytes: &[u8], length: usize) -> Cow<'_, str> {
     Cow::Owned(format!("{text} [... {} bytes cut]", length - text.len()))
 }
 
-/// Without the beginning of a character whose end was cut off.
+/// Removes the beginning of a character whose end was cut off.
 fn whole_characters(bytes: &[u8], length: usize) -> &[u8] {
     if length <= bytes.len() {
         return bytes;

@@ -1,8 +1,8 @@
-//! Arguments whose types we do not know: they are formatted at the call, by the application's own `Display` or `Debug`.
+//! Arguments of unknown types: they are formatted at the call, by the application's own `Display` or `Debug`.
 //!
-//! Their length must be known before the record's room is taken, and their formatting may log in its turn, so it is done before
-//! that, into a buffer the thread keeps for the purpose. A call that formats while another of its thread does takes another
-//! buffer.
+//! Their length must be known before the record's room is taken, and their formatting may log as well. So they are
+//! formatted before that, into a buffer that the thread keeps for this purpose. A nested call of the same thread uses
+//! another buffer.
 
 use std::{
     borrow::Cow,
@@ -27,7 +27,7 @@ thread_local! {
 /// A text formatted at the call.
 #[derive(Debug)]
 pub struct Formatted {
-    /// What is kept of it, which may end within a character.
+    /// Bytes that are kept of the text, which may end within a character.
     text: Vec<u8>,
     /// Its whole length.
     length: usize,
@@ -37,15 +37,15 @@ impl Formatted {
     /// The empty text, for a place that is perhaps filled later.
     pub const EMPTY: Formatted = Formatted { text: Vec::new(), length: 0 };
 
-    /// As it will be shown, with what is missing.
+    /// The text as it will be shown, with a note about the missing part.
     pub fn shown(&self) -> Cow<'_, str> {
         shown(&self.text, self.length)
     }
 
-    /// Formats; at most [`TEXT_MAX`] bytes are kept. A `Display` that fails leaves what it wrote so far: a log call has nobody to
-    /// return an error to.
+    /// Formats the arguments; at most [`TEXT_MAX`] bytes are kept. A `Display` that fails leaves its output so far: a
+    /// log call cannot return an error.
     pub fn new(arguments: fmt::Arguments<'_>) -> Formatted {
-        // A thread that is ending may have lost its buffers already.
+        // A thread that is ending may already have lost its buffers.
         let taken = BUFFERS.try_with(|buffers| {
             let mut free = buffers.take();
             let buffer = free.pop();
@@ -88,11 +88,11 @@ impl Drop for Formatted {
     }
 }
 
-// SAFETY: the text does not change while it is borrowed; of a text of this length, `text` has what is kept.
+// SAFETY: the text does not change while it is borrowed; for a text of this length, `text` holds the kept part.
 unsafe impl Capture for Formatted {
     const TAG: u8 = Tag::Text as u8;
     const FIXED: usize = 4;
-    type Held<'a> = &'a Formatted;
+    type Captured<'a> = &'a Formatted;
 
     #[inline(always)]
     fn hold(&self) -> &Formatted {

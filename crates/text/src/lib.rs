@@ -1,14 +1,14 @@
-//! What a log statement says: its arguments are captured raw where it runs, and made into text elsewhere.
+//! Log statements: arguments are captured raw at the call, and converted to text elsewhere.
 //!
-//! Formatting is most of what a log call costs, and the instrument's thread need not do it. So a call stores which statement it
-//! is and its arguments as they lie in memory; the text is made by another thread, or, when the process is dead, by another
-//! process, from a description of the statement. This crate is both ends and what lies between; where the bytes are kept is
-//! somebody else's ([`Recorder`]).
+//! Formatting is most of the cost of a log call, and the instrument's thread need not do it. So a call stores the
+//! number of its statement and the raw bytes of its arguments. Another thread makes the text from a description of the
+//! statement. If the process is dead, another process does. This crate holds both ends and the bytes between; a
+//! [`Recorder`] decides where the bytes are kept.
 //!
 //! | subject | module | contract |
 //! |-|-|-|
-//! | the statement in the program, and who takes its calls | [`mod@statement`] | |
-//! | values that are stored as they are; which are | [`capture`], [`probe`] | |
+//! | the statement in the program, and the recorder of its calls | [`mod@statement`] | |
+//! | values that are stored unchanged | [`capture`], [`probe`] | |
 //! | all others, formatted at the call | [`formatted`] | |
 //! | the bytes of a call | [`payload`], [`tag`], [`value`] | `spec/log-call.md` |
 //! | the description of a statement | [`site`], [`spec`] | `spec/log-call.md` |
@@ -22,10 +22,10 @@
 //! for antenna in ["DV01", "DV02"] {
 //!     statement!(4, memory, "{antenna:?} at {:08.3}", -7.5; array = "main");
 //! }
-//! // What another process finds: bytes.
+//!
+//! // Bytes are all that another process finds.
 //! let (mut described, call) = (Vec::new(), &memory.calls()[1]);
 //! call.site.encode(&mut described);
-//!
 //! let mut rendered = Rendered::default();
 //! rendered.render(&Site::decode(&described)?, &call.payload)?;
 //! assert_eq!(rendered.message(), "\"DV02\" at -007.500");

@@ -1,4 +1,4 @@
-//! A recorder that keeps calls in memory: for tests, and to try what a statement gives.
+//! A recorder that keeps calls in memory, for tests and for trying a statement.
 
 use std::sync::Mutex;
 
@@ -9,12 +9,12 @@ use crate::{
     statement::{Recorder, Statement},
 };
 
-/// One call, as it would lie in a ring.
+/// One call, in the form of a ring's record.
 #[derive(Debug, Clone)]
 pub struct Call {
     /// The statement's description.
     pub site: Site,
-    /// The arguments.
+    /// Arguments of the call, as bytes.
     pub payload: Vec<u8>,
 }
 
@@ -26,7 +26,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Keeps what is at this level or above it.
+    /// Makes a recorder that keeps calls at this level or above it.
     pub fn from_level(level: u8) -> Memory {
         Memory { level, ..Memory::default() }
     }
@@ -36,7 +36,7 @@ impl Memory {
         self.calls.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
     }
 
-    /// The calls so far as texts. What cannot be rendered is shown as far as it goes.
+    /// Returns the calls so far as texts. A text that cannot be rendered is shown up to the fault.
     pub fn rendered(&self) -> Vec<Rendered> {
         let render = |call: Call| {
             let mut rendered = Rendered::default();

@@ -1,13 +1,13 @@
-//! The place a payload is written to, and the plain stores that write it.
+//! The memory that receives a payload, and the plain stores that write it.
 //!
-//! The length of a payload is known before its first byte is written, and room for it is taken once. So nothing here checks or
-//! grows: that would cost a branch for every argument of every log call. Debug builds check all the same.
+//! The length of a payload is known before its first byte is written, and room for it is taken once. So no check and no
+//! growth is needed, which would cost a branch for every argument of every log call. Debug builds check nevertheless.
 
 use crate::cut::kept;
 
 /// A cursor over memory that is being filled.
 ///
-/// Invariant: from `at` on, the memory up to the end the maker promised is writable and nobody else's.
+/// Invariant: from `at` on, the memory up to the promised end is writable and exclusive.
 #[derive(Debug)]
 pub struct Out {
     at: *mut u8,
@@ -16,10 +16,10 @@ pub struct Out {
 }
 
 impl Out {
-    /// A cursor that may write `capacity` bytes from `at` on.
+    /// Makes a cursor that may write `capacity` bytes from `at` on.
     ///
     /// # Safety
-    /// Those bytes are writable, and nobody else reads or writes them while the cursor is used.
+    /// Those bytes are writable, and no other code reads or writes them while the cursor is used.
     #[inline(always)]
     pub unsafe fn new(at: *mut u8, capacity: usize) -> Out {
         let _ = capacity;
@@ -48,33 +48,33 @@ impl Out {
     #[inline(always)]
     pub unsafe fn put<const N: usize>(&mut self, bytes: [u8; N]) {
         let here = self.advance(N);
-        // SAFETY: the caller says that N bytes are left; an array of bytes has no alignment.
+        // SAFETY: the caller guarantees that N bytes are left; an array of bytes has no alignment.
         unsafe { here.cast::<[u8; N]>().write(bytes) };
     }
 
-    /// Writes a text that had this length: the length, then what is kept of the bytes.
+    /// Writes a text that had this length: the length, then the kept bytes.
     ///
     /// # Safety
-    /// `text` has what is kept of so long a text, and four bytes more than that are left.
+    /// `text` holds the kept part of a text of this length, and room is left for it and four bytes more.
     #[inline(always)]
     pub unsafe fn put_text(&mut self, text: &[u8], length: usize) {
         let count = kept(length);
         debug_assert!(count <= text.len());
         unsafe { self.put(u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes()) };
         let here = self.advance(count);
-        // SAFETY: the caller says that the bytes are there and left, and the text, which is borrowed, is not among the latter.
+        // SAFETY: the caller guarantees that the bytes exist and are left. The text is borrowed, so it does not overlap them.
         unsafe { copy(here, text.as_ptr(), count) };
     }
 }
 
-/// Copies with whole words that may overlap: most texts in log calls are short, and calling `memcpy` for them costs more than
-/// the copy. There is no loop in it, because the compiler would make a call to `memcpy` of one.
+/// Copies with whole words that may overlap: most texts in log calls are short, and calling `memcpy` for them costs
+/// more than the copy. There is no loop in it, because the compiler would replace a loop by a call to `memcpy`.
 ///
 /// # Safety
 /// As for [`std::ptr::copy_nonoverlapping`].
 #[inline(always)]
 pub(crate) unsafe fn copy(to: *mut u8, from: *const u8, length: usize) {
-    // SAFETY of all of it: each word lies within the first `length` bytes on both sides.
+    // SAFETY: each word below lies within the first `length` bytes on both sides.
     unsafe {
         if length > 16 {
             copy_longer(to, from, length);
@@ -92,7 +92,7 @@ pub(crate) unsafe fn copy(to: *mut u8, from: *const u8, length: usize) {
     }
 }
 
-/// The same from 17 bytes on; apart, so that what stays inline is small.
+/// Copies 17 bytes or more; separate, so that the inlined part stays small.
 ///
 /// # Safety
 /// As for [`std::ptr::copy_nonoverlapping`]; `length` is above 16.
@@ -116,7 +116,7 @@ unsafe fn copy_longer(to: *mut u8, from: *const u8, length: usize) {
 /// `N` bytes from `at` on are readable there and writable here.
 #[inline(always)]
 unsafe fn word<const N: usize>(to: *mut u8, from: *const u8, at: usize) {
-    // SAFETY: by the caller; an array of bytes has no alignment.
+    // SAFETY: the caller guarantees the range; an array of bytes has no alignment.
     unsafe { to.add(at).cast::<[u8; N]>().write(from.add(at).cast::<[u8; N]>().read()) };
 }
 
@@ -129,7 +129,7 @@ mod tests {
         for length in 0..200usize {
             let text: Vec<u8> = (0..length).map(|index| index as u8 + 1).collect();
             let mut memory = vec![0xee; length + 4 + 8];
-            // SAFETY: the memory is this function's own, and longer than what is written.
+            // SAFETY: this function owns the memory, which is longer than the bytes written.
             unsafe { Out::new(memory.as_mut_ptr(), length + 4).put_text(&text, length) };
             assert_eq!(memory[..4], (length as u32).to_le_bytes());
             assert_eq!(memory[4..][..length], text);

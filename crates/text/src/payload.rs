@@ -1,12 +1,12 @@
-//! The arguments of one call, as they are stored: `spec/log-call.md`.
+//! The stored arguments of one call: `spec/log-call.md`.
 //!
 //! ```text
 //! tags: one byte an argument, zeros up to a multiple of 8 | values, end to end, little endian
 //! ```
 //!
-//! The tags come first and together because they are one constant the compiler knows: a store or two, where a tag before each
-//! value would be one more store an argument. Arguments are pairs of pairs, `(first, (second, ()))`, so that there is one rule
-//! for any number of them; where all are of one type, an array is the same.
+//! The tags come first and together because they are one constant for the compiler: a store or two. A tag before each
+//! value would be one more store an argument. Arguments are pairs of pairs, `(first, (second, ()))`, so one rule covers
+//! any number of them. If all are of one type, an array is equal.
 
 use std::mem::MaybeUninit;
 
@@ -15,17 +15,17 @@ use crate::{capture::Capture, out::Out, tag::ARGUMENTS_MAX};
 /// The arguments of a call.
 ///
 /// # Safety
-/// `write` writes exactly `FIXED + self.varying()` bytes, without making a log record itself, and `varying` gives the same as
-/// long as the arguments are borrowed.
+/// `write` writes exactly `FIXED + self.varying()` bytes, without making a log record itself. `varying` returns the
+/// same as long as the arguments are borrowed.
 pub unsafe trait Arguments {
-    /// How many there are.
+    /// Number of arguments.
     const COUNT: usize;
-    /// Their tags.
+    /// Tags of the arguments, in order.
     const TAGS: [u8; ARGUMENTS_MAX];
-    /// Bytes the values take in every call.
+    /// Number of bytes of the values in every call.
     const FIXED: usize;
 
-    /// Bytes these values take beyond those.
+    /// Returns the number of further bytes of these values.
     fn varying(&self) -> usize;
 
     /// Writes the values.
@@ -50,7 +50,7 @@ unsafe impl Arguments for () {
     unsafe fn write(&self, _: &mut Out) {}
 }
 
-// SAFETY: both parts write what they say.
+// SAFETY: both parts write as many bytes as they say.
 unsafe impl<First: Capture, Rest: Arguments> Arguments for (First, Rest) {
     const COUNT: usize = 1 + Rest::COUNT;
     const TAGS: [u8; ARGUMENTS_MAX] = {
@@ -79,7 +79,7 @@ unsafe impl<First: Capture, Rest: Arguments> Arguments for (First, Rest) {
     }
 }
 
-// SAFETY: every value writes what it says.
+// SAFETY: every value writes as many bytes as it says.
 unsafe impl<Value: Capture, const N: usize> Arguments for [Value; N] {
     const COUNT: usize = N;
     const TAGS: [u8; ARGUMENTS_MAX] = {
@@ -107,7 +107,7 @@ unsafe impl<Value: Capture, const N: usize> Arguments for [Value; N] {
     }
 }
 
-/// What a call stores beside its time and its statement: written once, in one go, to where the recorder says.
+/// Bytes that a call stores beside its time and its statement: written once, at the address that the recorder provides.
 #[derive(Debug)]
 pub struct Payload<A: Arguments> {
     arguments: A,
@@ -116,25 +116,25 @@ pub struct Payload<A: Arguments> {
 impl<A: Arguments> Payload<A> {
     const TAG_WORDS: usize = A::COUNT.div_ceil(8);
 
-    /// Of these arguments.
+    /// Makes the payload of these arguments.
     #[inline(always)]
     pub fn new(arguments: A) -> Payload<A> {
         Payload { arguments }
     }
 
-    /// How many bytes it takes, exactly.
+    /// Exact length in bytes.
     #[inline(always)]
     pub fn length(&self) -> usize {
         8 * Self::TAG_WORDS + A::FIXED + self.arguments.varying()
     }
 
-    /// Writes it.
+    /// Writes the payload.
     ///
     /// # Safety
-    /// [`Payload::length`] bytes from `to` on are writable, and nobody else reads or writes them meanwhile.
+    /// [`Payload::length`] bytes from `to` on are writable, and no other code reads or writes them meanwhile.
     #[inline(always)]
     pub unsafe fn write(&self, to: *mut u8) {
-        // SAFETY: the caller's promise is the cursor's, and the arguments write as many bytes as `length` counted.
+        // SAFETY: the cursor needs the caller's guarantee, and the arguments write as many bytes as `length` counted.
         unsafe {
             let mut out = Out::new(to, if cfg!(debug_assertions) { self.length() } else { 0 });
             let mut word = 0;
@@ -148,23 +148,23 @@ impl<A: Arguments> Payload<A> {
         }
     }
 
-    /// Writes it into memory that may be uninitialised, which must have room for it, and gives back what was written.
+    /// Writes it into memory that may be uninitialised and has room for it, and returns the written bytes.
     #[inline(always)]
     pub fn write_to<'m>(&self, memory: &'m mut [MaybeUninit<u8>]) -> &'m mut [u8] {
         let memory = &mut memory[..self.length()];
         let start = memory.as_mut_ptr().cast::<u8>();
-        // SAFETY: the memory is as long as the payload and borrowed for this alone; afterwards all of it is initialised.
+        // SAFETY: the memory is as long as the payload and borrowed for this call alone; afterwards all of it is initialised.
         unsafe {
             self.write(start);
             std::slice::from_raw_parts_mut(start, memory.len())
         }
     }
 
-    /// Appends it.
+    /// Appends the payload to `bytes`.
     pub fn append_to(&self, bytes: &mut Vec<u8>) {
         bytes.reserve(self.length());
         let written = self.write_to(bytes.spare_capacity_mut()).len();
-        // SAFETY: the spare capacity's first bytes, as many, have just been written.
+        // SAFETY: that many bytes of the spare capacity have just been written, from its start.
         unsafe { bytes.set_len(bytes.len() + written) };
     }
 }

@@ -1,8 +1,8 @@
-//! Finds out, without a bound on the type, whether an argument can be stored as it is.
+//! Finds out, without a bound on the type, whether an argument can be stored unchanged.
 //!
-//! A macro sees tokens and no types, and a generic function may know no more of its argument than that it has `Display`. So the
-//! choice is left to method lookup: [`Raw`] is found on `&Probe<T>` at once where `T` is [`Capture`]; where it is not, lookup
-//! goes one reference further and finds [`Format`]. Both give a value whose `capture` makes what is stored. (Specialisation
+//! A macro sees tokens and no types, and a generic function knows only that its argument has `Display`. So method
+//! lookup makes the choice: [`Raw`] is found on `&Probe<T>` at once where `T` is [`Capture`]. Otherwise lookup goes one
+//! reference further and finds [`Format`]. Both return a value whose `capture` makes the stored value. (Specialisation
 //! would be the language's own way, and is not stable.)
 
 use std::fmt;
@@ -13,7 +13,7 @@ use crate::{capture::Capture, formatted::Formatted};
 #[derive(Debug)]
 pub struct Probe<'a, T: ?Sized>(pub &'a T);
 
-/// The way of values that are stored as they are.
+/// The kind of values that are stored unchanged.
 #[derive(Debug)]
 pub struct Stored;
 
@@ -23,7 +23,7 @@ pub struct Shown;
 
 /// Found first, where it applies.
 pub trait Raw {
-    /// The way this argument goes.
+    /// Returns the kind of this argument.
     #[inline(always)]
     fn way(&self) -> Stored {
         Stored
@@ -34,7 +34,7 @@ impl<T: Capture + ?Sized> Raw for Probe<'_, T> {}
 
 /// Found where [`Raw`] does not apply.
 pub trait Format {
-    /// The way this argument goes.
+    /// Returns the kind of this argument.
     #[inline(always)]
     fn way(&self) -> Shown {
         Shown
@@ -46,7 +46,7 @@ impl<T: ?Sized> Format for &Probe<'_, T> {}
 impl Stored {
     /// The value itself; how it would be formatted at the call is not used.
     #[inline(always)]
-    pub fn capture<'a, T: Capture + ?Sized>(self, value: &'a T, _: fmt::Arguments<'_>) -> T::Held<'a> {
+    pub fn capture<'a, T: Capture + ?Sized>(self, value: &'a T, _: fmt::Arguments<'_>) -> T::Captured<'a> {
         value.hold()
     }
 }

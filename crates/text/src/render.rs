@@ -1,8 +1,8 @@
 //! Makes the text of a call: the statement's pieces, with the arguments' values in between.
 //!
-//! A Rust statement reads as `format!` would have written it at the call, a C++ one as fmt would. That `core::fmt` cannot be
-//! told at run time how to format (its options are not stable) is why integers, widths and texts are done here; floats, whose
-//! digits are the hard part, are `core::fmt`'s.
+//! A Rust statement reads as if `format!` had written it at the call, a C++ one as if fmt had. `core::fmt` accepts no
+//! format at run time (its options are not stable), so integers, widths and texts are formatted here. Floats, whose
+//! digits are hard, are left to `core::fmt`.
 
 mod digits;
 mod float;
@@ -32,7 +32,7 @@ pub struct Rendered {
 }
 
 impl Rendered {
-    /// Makes the text of a call of this statement. After an error, what was read before it is there.
+    /// Makes the text of a call of this statement. After an error, the part before it is kept.
     pub fn render(&mut self, site: &Site, payload: &[u8]) -> Result<(), BadPayload> {
         self.text.clear();
         self.values.clear();
@@ -90,7 +90,7 @@ impl Rendered {
         self.values.push((start..name_end, self.text.len()));
     }
 
-    /// The message.
+    /// Message of the statement, as text.
     pub fn message(&self) -> &str {
         &self.text[..self.message_end]
     }
@@ -101,8 +101,8 @@ impl Rendered {
     }
 }
 
-/// Appends the next argument. What most calls have, plain integers and texts, goes the short way: from the bytes straight into
-/// the text, without a [`Value`] in between.
+/// Appends the next argument. Plain integers and texts, which most calls have, take the short path: from the bytes
+/// straight into the text, without a [`Value`].
 #[inline(always)]
 fn show(out: &mut String, reader: &mut Reader<'_>, spec: &Spec, dialect: Dialect) -> Result<(), BadPayload> {
     const U32: u8 = Tag::U32 as u8;
@@ -133,7 +133,7 @@ fn show(out: &mut String, reader: &mut Reader<'_>, spec: &Spec, dialect: Dialect
 #[inline(never)]
 fn show_by_spec(out: &mut String, reader: &mut Reader<'_>, spec: &Spec, dialect: Dialect) -> Result<(), BadPayload> {
     let argument = reader.take()?;
-    if argument.optional && dialect == Dialect::Rust && is_debug(spec.kind) {
+    if argument.optional && dialect == Dialect::Rust && spec.kind.is_debug() {
         option(out, argument.value, spec);
     } else {
         present(out, argument.value, spec, dialect);
@@ -141,11 +141,7 @@ fn show_by_spec(out: &mut String, reader: &mut Reader<'_>, spec: &Spec, dialect:
     Ok(())
 }
 
-fn is_debug(kind: Kind) -> bool {
-    matches!(kind, Kind::Debug | Kind::DebugLowerHex | Kind::DebugUpperHex)
-}
-
-/// What `derive(Debug)` makes of an `Option`: the value within has the spec, the words around it have not.
+/// Renders an `Option` as `derive(Debug)` does: the spec applies to the value inside, not to the words around it.
 fn option(out: &mut String, value: Value<'_>, spec: &Spec) {
     if value == Value::None {
         return out.push_str("None");

@@ -1,7 +1,7 @@
-//! What is known of a log statement before it runs: where it stands, how grave it is, and how its text is put together.
+//! Description of a log statement: its place in the program, its level, and the parts of its text.
 //!
-//! It is written once for each statement into the dictionary that lies beside a process's records (the `bytes` module), so that
-//! another process can make text of them when this one is dead.
+//! It is written once for each statement into the dictionary beside a process's records (the `bytes` module). So
+//! another process can make text of the records when this process is dead.
 
 mod bytes;
 mod parse;
@@ -13,7 +13,7 @@ pub use parse::BadText;
 
 use crate::spec::Spec;
 
-/// Whose rules the specs follow where they differ. `{:x}` of -1 is `ffffffff` in Rust and `-1` in C++.
+/// Language whose rules the specs follow. Languages differ: `{:x}` of -1 is `ffffffff` in Rust and `-1` in C++.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(u8)]
 pub enum Dialect {
@@ -27,13 +27,13 @@ pub enum Dialect {
 /// A part of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Piece {
-    /// It stands there as it is.
+    /// A literal text.
     Text(Cow<'static, str>),
     /// An argument stands there.
     Argument {
-        /// Which one, counted from 0.
+        /// Number of the argument, from 0.
         index: u16,
-        /// How it is shown.
+        /// Spec by which it is shown.
         spec: Spec,
     },
 }
@@ -43,11 +43,11 @@ pub enum Piece {
 pub struct Site {
     /// Its level's number, 1 to 11.
     pub level: u8,
-    /// Whose rules its specs follow.
+    /// Language whose rules its specs follow.
     pub dialect: Dialect,
     /// Source file, as the compiler saw it.
     pub file: Cow<'static, str>,
-    /// Line in it; 0 if nobody knows.
+    /// Line in it; 0 if unknown.
     pub line: u32,
     /// The module, or the C++ namespace; may be empty.
     pub module: Cow<'static, str>,
@@ -55,14 +55,14 @@ pub struct Site {
     pub routine: Cow<'static, str>,
     /// The message's parts.
     pub pieces: Cow<'static, [Piece]>,
-    /// How many arguments a call has, the named values among them: at most [`ARGUMENTS_MAX`](crate::ARGUMENTS_MAX).
+    /// Number of arguments of a call, the named values among them: at most [`ARGUMENTS_MAX`](crate::ARGUMENTS_MAX).
     pub arguments: u16,
     /// Names of the values that travel beside the message; they are the last arguments, in this order.
     pub names: Cow<'static, [Cow<'static, str>]>,
 }
 
 impl Site {
-    /// What [`Site::default`] gives, for statics.
+    /// Equals [`Site::default`], for statics.
     pub const EMPTY: Site = Site {
         level: 0,
         dialect: Dialect::Rust,
@@ -75,7 +75,7 @@ impl Site {
         names: Cow::Borrowed(&[]),
     };
 
-    /// Its line, where somebody knows it.
+    /// Returns its line, if it is known.
     pub fn known_line(&self) -> Option<u32> {
         (self.line != 0).then_some(self.line)
     }

@@ -1,6 +1,6 @@
-//! How one argument is shown: what stands between the braces of a format text.
+//! Specs: the rules between the braces of a format text, by which one argument is shown.
 
-/// On which side of the width the value stands.
+/// Side of the width on which the value is placed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 #[allow(missing_docs)]
@@ -10,7 +10,7 @@ pub enum Align {
     Right = 3,
 }
 
-/// What stands before a number that is not negative.
+/// Character before a number that is not negative.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(u8)]
 #[allow(missing_docs)]
@@ -22,32 +22,32 @@ pub enum Sign {
     Space = 2,
 }
 
-/// How the value itself is written. Behind each stands what selects it, in Rust and in C++.
+/// Notation of the value itself. Each variant names the letter that selects it, in Rust and in C++.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(u8)]
 pub enum Kind {
-    /// As people read it: nothing.
+    /// For people: no letter.
     #[default]
     Display = 0,
-    /// As programmers read it: `?`.
+    /// For programmers: `?`.
     Debug = 1,
     /// Debug, with integers in hexadecimal: `x?` in Rust.
     DebugLowerHex = 2,
-    /// The same with large letters: `X?` in Rust.
+    /// Debug, with integers in upper-case hexadecimal: `X?` in Rust.
     DebugUpperHex = 3,
-    /// `x`.
+    /// Lower-case hexadecimal, `x`.
     LowerHex = 4,
-    /// `X`.
+    /// Upper-case hexadecimal, `X`.
     UpperHex = 5,
-    /// `o`.
+    /// Octal digits, `o`.
     Octal = 6,
-    /// `b`.
+    /// Binary digits, `b`.
     Binary = 7,
     /// `B` in C++: as `b`, with a large letter in the prefix.
     UpperBinary = 8,
-    /// `e`.
+    /// Exponent with a small letter, `e`.
     LowerExp = 9,
-    /// `E`.
+    /// Exponent with a capital letter, `E`.
     UpperExp = 10,
     /// `p` in Rust. Addresses are formatted at the call; as a captured value's kind it means Display.
     Pointer = 11,
@@ -68,6 +68,11 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// Returns true for the notations of `Debug`.
+    pub const fn is_debug(self) -> bool {
+        matches!(self, Kind::Debug | Kind::DebugLowerHex | Kind::DebugUpperHex)
+    }
+
     /// All of them, in the order of their numbers.
     pub const ALL: [Kind; 19] = [
         Kind::Display,
@@ -97,14 +102,14 @@ impl Kind {
     }
 }
 
-/// How one argument is shown.
+/// Rules by which one argument is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Spec {
-    /// What fills the width up.
+    /// Character that fills the width up.
     pub fill: char,
-    /// On which side the value stands; where nothing is said, numbers stand right and all else left.
+    /// Side of the value; by default numbers are right-aligned and all else is left-aligned.
     pub align: Option<Align>,
-    /// What stands before a number that is not negative.
+    /// Character before a number that is not negative.
     pub sign: Sign,
     /// `#`: a prefix before numbers that are not decimal; Debug in several lines.
     pub alternate: bool,
@@ -114,12 +119,12 @@ pub struct Spec {
     pub width: Option<u16>,
     /// Digits behind the point, or most characters of a text.
     pub precision: Option<u16>,
-    /// How the value itself is written.
+    /// Notation of the value itself.
     pub kind: Kind,
 }
 
 impl Spec {
-    /// What `{}` means.
+    /// The spec of `{}`.
     pub const PLAIN: Spec = Spec {
         fill: ' ',
         align: None,
@@ -131,10 +136,10 @@ impl Spec {
         kind: Kind::Display,
     };
 
-    /// Whether it is [`Spec::PLAIN`], asked for every argument that is shown.
+    /// Returns true for [`Spec::PLAIN`]; called for every argument that is shown.
     #[inline]
     pub fn is_plain(&self) -> bool {
-        // Without branches: nearly always all of it is compared.
+        // Without branches: nearly always all fields are compared.
         (self.fill == ' ')
             & self.align.is_none()
             & (self.sign as u8 == 0)

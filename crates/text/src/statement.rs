@@ -1,4 +1,4 @@
-//! A log statement in the program, and what it hands its calls to.
+//! A log statement in the program, and the recorder that receives its calls.
 
 use std::{borrow::Cow, sync::atomic::AtomicU32};
 
@@ -7,30 +7,30 @@ use crate::{
     site::{Dialect, Piece, Site},
 };
 
-/// One log statement of this program. [`statement!`](crate::statement!) makes a static one each, so a record only says which
-/// one it is of.
+/// One log statement of this program. [`statement!`](crate::statement!) makes a static one each, so a record only
+/// contains its number.
 #[derive(Debug)]
 pub struct Statement {
     site: Site,
     routine: fn() -> &'static str,
-    /// What the recorder knows the statement by; 0 until it has met it. It is the recorder's to set.
+    /// Number by which the recorder knows the statement; 0 until the first call. The recorder sets it.
     pub mark: AtomicU32,
 }
 
 impl Statement {
-    /// One of this description. `routine` gives the path of something defined inside the function, as
-    /// [`std::any::type_name`] spells it, which is not known at compile time; it is asked when the statement is first met.
+    /// Makes a statement of this description. `routine` returns the path of an item defined inside the function, as
+    /// [`std::any::type_name`] spells it. The path is unknown at compile time, so `routine` is called at the first use.
     pub const fn new(site: Site, routine: fn() -> &'static str) -> Statement {
         Statement { site, routine, mark: AtomicU32::new(0) }
     }
 
-    /// One that is made while the program runs, of calls that come by another front end; the description is whole as it is.
+    /// Makes a statement at run time, for calls of another front end; the description is already complete.
     pub const fn of_site(site: Site) -> Statement {
         Statement::new(site, || "")
     }
 
-    /// What [`statement!`](crate::statement!) makes: a statement of Rust's dialect. It has fewer parts than a [`Site`], which the
-    /// compiler feels where there are thousands of statements.
+    /// Statement of Rust's dialect, as [`statement!`](crate::statement!) declares it. It has fewer parts than a
+    /// [`Site`], which the compiler feels where there are thousands of statements.
     #[doc(hidden)]
     pub const fn made(
         level: u8,
@@ -60,7 +60,7 @@ impl Statement {
         self.site.level
     }
 
-    /// Its whole description, the routine included.
+    /// Returns its complete description, including the routine.
     pub fn site(&self) -> Site {
         let mut path = (self.routine)();
         if path.is_empty() {
@@ -76,13 +76,14 @@ impl Statement {
 
 /// Takes calls of log statements: a logger.
 ///
-/// Both methods are called at every log statement and should be inlined; their names are unusual so that a logger's own methods
-/// do not hide them.
+/// Both methods are called at every log statement and should be inlined; their names are unusual so that a logger's own
+/// methods do not hide them.
 pub trait Recorder {
-    /// Whether a call at this level would go anywhere. While it says no, nothing of a statement is evaluated.
+    /// Returns true if a call at this level has a receiver. While it returns false, no argument of a statement is
+    /// evaluated.
     fn wants(&self, level: u8) -> bool;
 
-    /// Takes a call. The payload says how long it is, and is then written once to where there is room for it.
+    /// Records a call. The payload reports its length, and is then written once into the reserved room.
     fn record_call<A: Arguments>(&self, statement: &'static Statement, payload: Payload<A>);
 }
 
@@ -100,9 +101,9 @@ impl<R: Recorder + ?Sized> Recorder for &R {
 
 /// A log statement: `statement!(level, logger, "text {} {name:>8.3}", argument, other = argument; key = value)`.
 ///
-/// The level is a constant expression that gives a number, the logger anything that is a [`Recorder`] or leads to one. The text
-/// has the rules of [`format!`], and what is wrong with it is told as `format!` tells it. Every argument is evaluated once,
-/// and none while the level is not wanted. Values behind the semicolon travel beside the text.
+/// The level is a constant expression of a number. The logger is a [`Recorder`] or dereferences to one. The text has
+/// the rules of [`format!`], and its errors are reported as `format!` reports them. Every argument is evaluated once,
+/// and none while the level is disabled. Values behind the semicolon travel beside the text.
 ///
 /// ```
 /// use tampu_text::{memory::Memory, statement};
@@ -114,7 +115,7 @@ impl<R: Recorder + ?Sized> Recorder for &R {
 /// assert_eq!(rendered[0].values().collect::<Vec<_>>(), [("scan", "7")]);
 /// ```
 ///
-/// An argument that is missing, one that is not used, or one that cannot be shown so, does not compile:
+/// A missing argument, an unused one, or one that cannot be shown in this form, does not compile:
 ///
 /// ```compile_fail
 /// # use tampu_text::{memory::Memory, statement};

@@ -1,9 +1,9 @@
-//! What kind of value an argument is: the byte that stands for it in a payload. The numbers are `spec/log-call.md`'s.
+//! Tags: the byte for the kind of an argument in a payload. The numbers are those of `spec/log-call.md`.
 
 /// Most arguments of one statement, its named values among them.
 pub const ARGUMENTS_MAX: usize = 64;
 
-/// Set beside a value's tag where the value may be absent: a byte, 0 or 1, comes before it, and after 0 nothing follows.
+/// Bit beside the tag of an optional value: a byte, 0 or 1, precedes the value, and after 0 there is no value.
 pub const OPTIONAL: u8 = 0x80;
 
 /// The kinds of values.
@@ -26,9 +26,9 @@ pub enum Tag {
     I128 = 12,
     F32 = 13,
     F64 = 14,
-    /// A text that is still to be formatted: its length in four bytes, UTF-8.
+    /// An unformatted text: its length in four bytes, UTF-8.
     Str = 15,
-    /// A text that was formatted at the call, laid out as the one above; it is shown as it is.
+    /// A text that was formatted at the call, laid out as the one above; it is shown unchanged.
     Text = 16,
 }
 

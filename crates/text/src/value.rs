@@ -1,4 +1,4 @@
-//! The values of a payload, read back. The bytes may be anything: they come from memory that another program wrote.
+//! The values of a payload, read back. Any bytes are accepted: they come from memory that another program wrote.
 
 use std::borrow::Cow;
 
@@ -10,11 +10,11 @@ use crate::{
 /// One argument's value.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Value<'a> {
-    /// It is absent.
+    /// An absent value.
     None,
     /// A truth value.
     Bool(bool),
-    /// A character; what is none in the bytes is U+FFFD here.
+    /// A character; bytes that are not one are U+FFFD here.
     Char(char),
     /// An unsigned integer.
     Unsigned(u64),
@@ -42,7 +42,7 @@ pub struct Text<'a> {
 }
 
 impl<'a> Text<'a> {
-    /// As it is shown: with what is missing, and U+FFFD for what is no UTF-8.
+    /// The text as it is shown: with a note about the missing part, and U+FFFD for invalid UTF-8.
     #[inline]
     pub fn shown(&self) -> Cow<'a, str> {
         match self.whole() {
@@ -51,11 +51,11 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// The text, where it is whole and is one.
+    /// Returns the text, if it is complete and valid.
     #[inline]
     pub(crate) fn whole(&self) -> Option<&'a str> {
         let whole = self.length as usize == self.bytes.len();
-        // Most texts are short and ASCII, for which looking closer costs more than all the rest.
+        // Most texts are short and ASCII; for those a closer check would cost more than all the rest.
         let ascii = self.bytes.len() <= 64 && self.bytes.iter().fold(0, |all, &byte| all | byte) < 0x80;
         if whole && ascii {
             // SAFETY: ASCII is UTF-8.
@@ -65,20 +65,20 @@ impl<'a> Text<'a> {
     }
 }
 
-/// An argument: its value, and whether its type allows that there is none.
+/// An argument: its value, and whether its type is an `Option`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Argument<'a> {
-    /// The value.
+    /// Value of the argument.
     pub value: Value<'a>,
-    /// Whether it is an `Option`.
+    /// True if the argument is an `Option`.
     pub optional: bool,
 }
 
-/// Why a payload cannot be read.
+/// Error of a payload that cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum BadPayload {
-    /// It ends too early.
+    /// Bytes that end too early.
     #[error("the arguments of a log call end at byte {at}, in the middle of argument {argument}")]
     Truncated { at: usize, argument: usize },
     /// A kind that this release does not know.
@@ -87,7 +87,7 @@ pub enum BadPayload {
     /// The payload has other arguments than the statement.
     #[error("a log statement of {expected} arguments has a call with another number")]
     Count { expected: usize },
-    /// A byte that says whether a value is there says something else.
+    /// The byte in front of an optional value is neither 0 nor 1.
     #[error("argument {argument} of a log call is neither there nor absent: {value}")]
     Presence { argument: usize, value: u8 },
     /// A statement asks for an argument that it does not have.
@@ -98,7 +98,7 @@ pub enum BadPayload {
     TooLong(usize),
 }
 
-/// Reads a payload's arguments, one after the other.
+/// Reads a payload's arguments in order.
 #[derive(Debug, Clone)]
 pub struct Reader<'a> {
     /// A tag for each argument, no more.
@@ -109,7 +109,7 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Begins with the first of so many arguments. Bytes behind the last are not looked at: a ring pads its records.
+    /// Begins with the first of so many arguments. Bytes behind the last are ignored: a ring pads its records.
     #[inline]
     pub fn new(payload: &'a [u8], count: usize) -> Result<Reader<'a>, BadPayload> {
         if count > ARGUMENTS_MAX {
@@ -118,7 +118,7 @@ impl<'a> Reader<'a> {
         let Some((tags, values)) = payload.split_at_checked(count.next_multiple_of(8)) else {
             return Err(BadPayload::Truncated { at: payload.len(), argument: 0 });
         };
-        // What is left of the last word of tags.
+        // The rest of the last word of tags.
         let last = tags.last_chunk().map_or(0, |word| u64::from_le_bytes(*word));
         if !count.is_multiple_of(8) && last >> (8 * (count % 8)) != 0 {
             return Err(BadPayload::Count { expected: count });
@@ -127,7 +127,7 @@ impl<'a> Reader<'a> {
         Ok(Reader { tags, values, next: 0, at: 0 })
     }
 
-    /// Goes to an argument. Nearly always that is the next; else what lies before it is read again.
+    /// Moves to an argument. Nearly always that is the next; otherwise the values before it are read again.
     #[inline]
     pub fn seek(&mut self, index: usize) -> Result<(), BadPayload> {
         if self.next == index { Ok(()) } else { self.search(index) }
@@ -160,7 +160,7 @@ impl<'a> Reader<'a> {
 
     #[inline(always)]
     fn array<const N: usize>(&mut self) -> Result<&'a [u8; N], BadPayload> {
-        // Lent, not handed over: a number that goes through a `Result` byte by byte waits in memory for its halves.
+        // Returned by reference: a number that passes through a `Result` byte by byte waits in memory for its halves.
         let bytes = self.values[self.at..].first_chunk().ok_or_else(|| self.truncated())?;
         self.at += N;
         Ok(bytes)
@@ -172,13 +172,13 @@ impl<'a> Reader<'a> {
         Ok(Text { bytes: self.bytes(kept(length as usize))?, length })
     }
 
-    /// The next argument's tag; 0 where there is none.
+    /// Tag of the next argument; 0 after the last.
     #[inline(always)]
     pub(crate) fn tag(&self) -> u8 {
         self.tags.get(self.next).copied().unwrap_or(0)
     }
 
-    /// Reads the next argument, which is a number of so many bytes.
+    /// Reads the next argument, a number of so many bytes.
     #[inline(always)]
     pub(crate) fn number<const N: usize>(&mut self) -> Result<&'a [u8; N], BadPayload> {
         let bytes = self.array()?;

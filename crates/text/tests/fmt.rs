@@ -1,8 +1,8 @@
-//! C++ format texts: what the library fmt itself made of them, and texts that are none.
+//! C++ format texts: results of the library fmt itself, and invalid texts.
 
 use tampu_text::{Arguments, BadText, Payload, Rendered, Site, capture::Capture};
 
-/// What a call with this one argument shows.
+/// Text that a call with this one argument shows.
 fn shown(text: &str, argument: impl Capture) -> Result<String, BadText> {
     show(text, (argument, ()))
 }

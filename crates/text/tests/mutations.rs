@@ -1,5 +1,5 @@
-//! Thousands of seeded mutations of valid calls through the decoders, on the stable toolchain. The fuzz target `call` looks
-//! further; both hold the decoders to the same demands. `TAMPU_SEED=n` repeats a run.
+//! Thousands of seeded mutations of valid calls through the decoders, on the stable toolchain. The fuzz target `call`
+//! looks further; both hold the decoders to the same demands. `TAMPU_SEED=n` repeats a run.
 
 use std::{hash::BuildHasher, panic};
 

@@ -13,7 +13,8 @@ fn rendered(memory: &Memory) -> String {
     rendered.message().to_owned()
 }
 
-/// These values under each of these specs. The value is stored and not formatted at the call, or the test would show nothing.
+/// These values under each of these specs. The value is stored and not formatted at the call, or the test would show
+/// nothing.
 macro_rules! same {
     ($value:expr; $($spec:literal)+) => {$({
         let memory = Memory::default();
@@ -65,7 +66,7 @@ macro_rules! as_option {
     };
 }
 
-/// Floats of every magnitude, and those that are none.
+/// Floats of every magnitude, infinity and NaN.
 fn floats() -> impl Strategy<Value = f64> {
     prop_oneof![
         any::<f64>(),

@@ -39,7 +39,7 @@ fn a_statement_byte_for_byte() {
     let call = memory.calls().remove(0);
     assert_eq!(print(&call.payload), print(&hex_dump(PAGE, 1)), "left: written now; right: the page's");
 
-    // The page's statement stands elsewhere than ours.
+    // The page's statement has another location in the source than this one.
     let site = Site { file: "a.rs".into(), line: 7, module: "m".into(), routine: "m::f".into(), ..call.site };
     let mut written = Vec::new();
     site.encode(&mut written);

@@ -1,4 +1,4 @@
-//! What a statement evaluates, sees and gives: the macro's side, against `format!`.
+//! Statements: evaluation, captured values and results of the macro, against `format!`.
 
 use std::{borrow::Cow, cell::Cell, fmt};
 

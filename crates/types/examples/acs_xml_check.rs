@@ -1,4 +1,5 @@
-//! Reads ACS log files and prints what is in them: `cargo run --release -p tampu-types --example acs_xml_check FILE...`.
+//! Reads ACS log files and prints what is in them: `cargo run --release -p tampu-types --example acs_xml_check
+//! FILE...`.
 
 use std::{collections::BTreeMap, fs::File};
 

@@ -1,7 +1,7 @@
-//! What a record costs to encode and to decode, by codec: `cargo run --release -p tampu-types --example codec_speed`.
+//! Cost of encoding and decoding a record, by codec: `cargo run --release -p tampu-types --example codec_speed`.
 //!
-//! Records are of about 250 bytes, with values that vary, from 40 places of the code, 100 a batch. The best of several rounds
-//! is printed, as the others measure the neighbours.
+//! Records have about 250 bytes, with values that vary, from 40 places of the code, 100 a batch. The best of several
+//! rounds is printed: the others measure the neighbours on the machine.
 
 use std::{hint::black_box, time::Instant};
 
@@ -48,7 +48,8 @@ fn record(number: u64) -> LogRecord {
     record
 }
 
-/// Runs it `rounds` times (times the command line's second word) over `records` records and prints the fastest, if the command line's word is in its name.
+/// Runs it `rounds` times (times the command line's second word) over `records` records and prints the fastest, if the
+/// command line's word is in its name.
 fn measure(what: &str, rounds: usize, records: usize, mut run: impl FnMut()) {
     if std::env::args().nth(1).is_some_and(|word| !what.contains(&word)) {
         return;

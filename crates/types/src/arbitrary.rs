@@ -1,4 +1,4 @@
-//! Records for property tests: any that a program could make, the strange ones included.
+//! Records for property tests: any record that a program could make, including unusual ones.
 
 use proptest::{collection::vec, option, prelude::*};
 
@@ -9,7 +9,7 @@ use crate::{
     time::Time,
 };
 
-/// Text as logs have it, with a good share of what breaks writers.
+/// Text as found in logs, with a good share of characters that break writers.
 pub fn text() -> impl Strategy<Value = String> {
     prop_oneof![
         4 => "[a-zA-Z0-9 :/.()_-]{0,24}",
@@ -48,7 +48,7 @@ fn id() -> impl Strategy<Value = RecordId> {
     })
 }
 
-/// Any record.
+/// A record with arbitrary values in every field.
 pub fn record() -> impl Strategy<Value = LogRecord> {
     let times = (any::<i64>(), option::of(any::<i64>()), option::of(id()));
     let gravity = (0usize..10, option::weighted(0.2, any::<u8>()));

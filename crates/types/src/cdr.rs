@@ -1,23 +1,24 @@
-//! As much of XCDR2 (OMG DDS-XTypes 1.3, clause 7.4) as Tampu's types need: little endian, alignment at most 4.
+//! The part of XCDR2 (OMG DDS-XTypes 1.3, clause 7.4) that Tampu's types need: little endian, alignment at most 4.
 //!
-//! A general CDR library was rejected: those there are build owned values, and the point of this encoding is that a record is
-//! written without allocating and read without copying. The type descriptions stay in `spec/*.idl`; the code that follows them
-//! is beside the nouns (`log_batch`), and is held against an independent implementation by `tests/peers/cdr_cyclonedds.py`.
+//! Rejected: a general CDR library. The existing ones build owned values. The point of this encoding is that a record
+//! is written without allocating and read without copying. The type descriptions stay in `spec/*.idl`. The code that
+//! follows them is beside the types (`log_batch`). `tests/peers/cdr_cyclonedds.py` checks it against an independent
+//! implementation.
 //!
-//! Positions count from the start of the encapsulation header. It is 4 bytes long and nothing is aligned to more than 4, so
-//! they align as positions from the start of the body would; and any part that begins on a multiple of 4 can be moved to any
-//! other multiple of 4 unchanged. The batch builder rests on that.
+//! Positions count from the start of the encapsulation header. The header is 4 bytes long and nothing is aligned to
+//! more than 4, so positions from the start of the body would align equally. Any part that begins on a multiple of 4
+//! can be moved to any other multiple of 4 unchanged. The batch builder relies on that.
 
 /// The encapsulation header of delimited (appendable) XCDR2, little endian, without options.
 pub const ENCAPSULATION: [u8; 4] = [0x00, 0x09, 0x00, 0x00];
 
-/// Why bytes are not what the type says, and where.
+/// Error of bytes that do not match their type, with its place.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("at byte {at}: {what}")]
 pub struct BadCdr {
     /// Position from the start of the encapsulation header.
     pub at: usize,
-    /// What is wrong there.
+    /// The defect at that place.
     pub what: &'static str,
 }
 
@@ -33,14 +34,14 @@ impl<'a> Decoder<'a> {
     /// Checks the encapsulation header and stands behind it.
     pub fn new(bytes: &'a [u8]) -> Result<Decoder<'a>, BadCdr> {
         match bytes {
-            // The options' low bits tell how much padding follows the body; delimited bodies do not need to know.
+            // The options' low bits give the padding behind the body; delimited bodies do not need it.
             [0x00, 0x09, _, _, ..] => Ok(Decoder { bytes, at: 4 }),
             [_, _, _, _, ..] => Err(BadCdr { at: 0, what: "not delimited XCDR2, little endian (00 09)" }),
             _ => Err(BadCdr { at: 0, what: "shorter than an encapsulation header" }),
         }
     }
 
-    /// Where the next read begins, before alignment.
+    /// Position of the next read in bytes, before alignment.
     pub fn position(&self) -> usize {
         self.at
     }
@@ -50,12 +51,12 @@ impl<'a> Decoder<'a> {
         BadCdr { at: self.at, what }
     }
 
-    /// What is left.
+    /// Number of bytes left.
     pub fn remaining(&self) -> usize {
         self.bytes.len() - self.at
     }
 
-    /// All that is left, as it stands.
+    /// Returns all remaining bytes.
     pub fn rest(&self) -> &'a [u8] {
         &self.bytes[self.at..]
     }
@@ -73,7 +74,7 @@ impl<'a> Decoder<'a> {
         self.at = self.at.next_multiple_of(4).min(self.bytes.len());
     }
 
-    /// An octet.
+    /// Reads one octet.
     #[inline]
     pub fn u8(&mut self) -> Result<u8, BadCdr> {
         self.take::<1>("an octet is cut off").map(|[byte]| byte)
@@ -103,7 +104,7 @@ impl<'a> Decoder<'a> {
         }
     }
 
-    /// This many octets.
+    /// Reads this many octets.
     #[inline]
     pub fn octets(&mut self, count: usize) -> Result<&'a [u8], BadCdr> {
         let found = self.bytes.get(self.at..).and_then(|rest| rest.get(..count));
@@ -123,7 +124,7 @@ impl<'a> Decoder<'a> {
         std::str::from_utf8(text).map_err(|_| BadCdr { at, what: "a string is not UTF-8" })
     }
 
-    /// This many unsigned longs that stand one after the other.
+    /// Reads this many unsigned longs in sequence.
     #[inline]
     pub fn u32s<const N: usize>(&mut self) -> Result<[u32; N], BadCdr> {
         self.align();
@@ -135,7 +136,7 @@ impl<'a> Decoder<'a> {
         Ok(values)
     }
 
-    /// What a DHEADER (length in bytes) delimits; this decoder goes on behind it.
+    /// Decoder for the part that a DHEADER (length in bytes) delimits; this decoder continues behind it.
     #[inline]
     pub fn delimited(&mut self) -> Result<Decoder<'a>, BadCdr> {
         let length = self.u32()? as usize;
@@ -147,8 +148,8 @@ impl<'a> Decoder<'a> {
         Ok(part)
     }
 
-    /// The number of a sequence's elements, each of which takes at least `least` bytes here: a count that cannot be true is an
-    /// error before anyone allocates for it.
+    /// Reads the number of a sequence's elements, each of at least `least` bytes here. An impossible count is an error
+    /// before any caller allocates for it.
     #[inline]
     pub fn count(&mut self, least: usize) -> Result<usize, BadCdr> {
         let count = self.u32()? as usize;
@@ -159,7 +160,8 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// Appends values to a buffer that begins with (or as if with) an encapsulation header. Each function aligns by the length.
+/// Appends values to a buffer that begins with (or as if with) an encapsulation header. Each function aligns by the
+/// length.
 pub mod encode {
     /// Zeros up to the next multiple of 4.
     #[inline]
@@ -182,7 +184,7 @@ pub mod encode {
         out.extend_from_slice(&value.to_le_bytes());
     }
 
-    /// A string. What is longer than 4 GiB has no CDR; callers bound their batches far below.
+    /// Writes a string. A text longer than 4 GiB has no CDR; callers bound their batches far below.
     #[inline]
     pub fn string(out: &mut Vec<u8>, text: &str) {
         u32(out, text.len() as u32 + 1);
@@ -190,14 +192,14 @@ pub mod encode {
         out.push(0);
     }
 
-    /// Room for a DHEADER; give the result to [`end`] when what it delimits is written.
+    /// Reserves room for a DHEADER; pass the result to [`end`] when its content is written.
     #[inline]
     pub fn begin(out: &mut Vec<u8>) -> usize {
         u32(out, 0);
         out.len()
     }
 
-    /// Writes the length of what follows the DHEADER that ends at `start`.
+    /// Writes the length of the content of the DHEADER that ends at `start`.
     #[inline]
     pub fn end(out: &mut [u8], start: usize) {
         let length = (out.len() - start) as u32;

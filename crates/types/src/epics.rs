@@ -4,9 +4,9 @@
 //! [iocLogPrefix ]sevr=major text                         an IOC, through its log client
 //! host:port Www Mmm dd hh:mm:ss yyyy [prefix ]text       the same as iocLogServer writes it into its file
 //! ```
-//! There is no grammar: a line is text, and only an error with a severity says so. What stands before `sevr=` is the prefix the
-//! site has given its IOC; where there is no severity, nobody can tell prefix from text, and both stay in the message. As with
-//! syslog, every line becomes a record.
+//! There is no grammar: a line is text, and only an error has a severity. The text before `sevr=` is the prefix that
+//! the site has given its IOC. Without a severity, prefix and text cannot be separated, and both stay in the message.
+//! As with syslog, every line becomes a record.
 
 use crate::{
     level::Level,
@@ -15,13 +15,14 @@ use crate::{
     time::Time,
 };
 
-/// How far into a line a severity is looked for: prefixes are short, and texts may quote one.
+/// Bytes at the start of a line in which a severity is looked for: prefixes are short, and texts may quote one.
 const PREFIX: usize = 256;
 
 /// Names that sites put into prefixes as `name=value`, and that need not stay in the text.
 const TAGS: [&str; 6] = ["fac", "proc", "ioc", "host", "user", "code"];
 
-/// Reads one line that came at this time. Bytes that are no UTF-8 are shown as U+FFFD, colours of a terminal are left out.
+/// Reads one line that was received at this time. Bytes of invalid UTF-8 are shown as U+FFFD, and colours of a terminal
+/// are removed.
 pub fn parse(line: &[u8], received: Time) -> LogRecord {
     let text = without_colours(&String::from_utf8_lossy(line));
     let mut record = LogRecord::new(Level::Info, String::new());
@@ -67,11 +68,11 @@ fn server_prefix<'a>(text: &'a str, received: Time, record: &mut LogRecord) -> O
     let guessed = guess::time(Some(year), month, day, clock, received)?;
     record.time = guessed.time;
     record.host = host.to_owned();
-    record.data.push(Datum::new("time_guessed", guessed.told()));
+    record.data.push(Datum::new("time_guessed", guessed.description()));
     Some(rest)
 }
 
-/// What stands before `sevr=word `, the level of that word, the word, and what follows.
+/// Splits a line into the text before `sevr=word `, the level of that word, the word, and the text behind it.
 fn severity(text: &str) -> Option<(&str, Level, &str, &str)> {
     let at = text.find("sevr=").filter(|at| *at <= PREFIX)?;
     let (prefix, rest) = text.split_at(at);
@@ -90,7 +91,7 @@ fn severity(text: &str) -> Option<(&str, Level, &str, &str)> {
     Some((prefix.trim_end(), level, word, rest))
 }
 
-/// Takes known `name=value` from the beginning of a text; returns what follows them.
+/// Removes known `name=value` from the beginning of a text; returns the rest.
 fn tags<'a>(text: &'a str, record: &mut LogRecord) -> &'a str {
     let mut rest = text;
     while let Some((name, after)) = rest.split_once('=')
@@ -108,7 +109,7 @@ fn tags<'a>(text: &'a str, record: &mut LogRecord) -> &'a str {
     rest
 }
 
-/// The level of a word that EPICS 7 begins its own messages with.
+/// Returns the level of a word at the beginning of EPICS 7's own messages.
 fn word_of(text: &str) -> Option<Level> {
     let word = text.split([' ', ':']).next()?;
     match word {
@@ -127,7 +128,7 @@ fn without_colours(text: &str) -> String {
         let sequence = &rest[at + 2..];
         match sequence.find(|character: char| !character.is_ascii_digit() && character != ';') {
             Some(end) if sequence.as_bytes()[end].is_ascii_alphabetic() => rest = &sequence[end + 1..],
-            // No colour: it stays, and what shows it makes it harmless.
+            // Not a colour: the sequence stays, and the display makes it harmless.
             _ => {
                 out.push_str("\u{1b}[");
                 rest = sequence;

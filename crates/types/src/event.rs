@@ -1,15 +1,16 @@
-//! Attribute events: the nouns, and how they are written on the wire.
+//! Attribute events: the types, and their encoding on the wire.
 //!
 //! | subject | module |
 //! |-|-|
 //! | `domain/family/member/attribute` and patterns of it | [`name`], [`pattern`] |
-//! | what a value is made of: data types, formats, states | [`data`] |
-//! | a value at its writer, owned, and where it was received | [`value`], [`elements`] |
+//! | data types, formats and states of values | [`data`] |
+//! | a value at its writer, owned, and at its receiver | [`value`], [`elements`] |
 //! | quality, kinds, reasons, error stacks | [`quality`], [`kind`], [`reason`], [`failure`] |
+//! | a number as people read it | [`readable`] |
 //! | an attribute's configuration and criteria | [`config`] |
 //! | an event on the wire, written and read in place | [`sample`], [`view`] |
-//! | who has which attribute | [`declaration`] |
-//! | an event as a history keeps it | [`kept`] |
+//! | attributes and their servers | [`declaration`] |
+//! | an event as a history stores it | [`kept`] |
 //!
 //! The contract is `spec/events.md`, `spec/event.idl` and `spec/wire/event.md`; the decisions are in
 //! `spec/decisions/0010-events.md`.
@@ -41,6 +42,7 @@ pub mod kind;
 pub mod name;
 pub mod pattern;
 pub mod quality;
+pub mod readable;
 pub mod reason;
 pub mod sample;
 pub mod value;
@@ -59,6 +61,7 @@ pub use kind::{EventKind, Kinds};
 pub use name::{AttributeName, BadAttributeName};
 pub use pattern::AttributePattern;
 pub use quality::Quality;
+pub use readable::Readable;
 pub use reason::{Missed, Reason};
 pub use sample::{BadValue, EventSample};
 pub use value::{Data, Element, Value, Values};

@@ -1,32 +1,32 @@
-//! Messages in a byte stream: lines, or syslog's two ways of RFC 6587, told apart message by message.
+//! Messages in a byte stream: lines, or syslog's two ways of RFC 6587, distinguished message by message.
 //!
 //! ```text
 //! 27 <34>1 - host su - ID47 - x          octet counting: the length, a blank, that many bytes
 //! <34>Oct 11 22:14:15 host su: x LF      non-transparent framing: LF (or NUL) ends a message
 //! ```
-//! A message that begins with a number, a blank and `<` is counted; all others are lines. The value takes bytes as they come, in
-//! any pieces, and hands out whole messages; it holds at most one message's bound of them. What is longer than the bound is cut,
-//! and [`Frame::whole`] says how long it was.
+//! A message that begins with a number, a blank and `<` is counted; all others are lines. The value accepts bytes in
+//! any pieces and returns whole messages. It holds at most the bytes of one message. A message longer than the bound is
+//! cut, and [`Frame::whole`] has its length.
 
 use memchr::{memchr, memchr2};
 
-/// How messages follow one another.
+/// Separation of messages in a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Framing {
     /// LF, also CR LF, ends a message.
     Lines,
-    /// As RFC 6587 has it: counted, or ended by LF or NUL.
+    /// Frames of RFC 6587: counted, or ended by LF or NUL.
     Syslog,
 }
 
-/// One message.
+/// One message of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frame<'a> {
-    /// As much of it as the bound allows.
+    /// The bytes of the message, up to the bound.
     pub bytes: &'a [u8],
-    /// How many bytes it had.
+    /// Length of the whole message in bytes, also if only its beginning is kept.
     pub whole: u64,
-    /// Whether the stream ended inside of it.
+    /// True if the stream ended inside the message.
     pub broken_off: bool,
 }
 
@@ -35,7 +35,7 @@ const COUNT_DIGITS: usize = 9;
 
 #[derive(Debug, Clone, Copy)]
 enum State {
-    /// Between messages, or in what may be a length.
+    /// Between messages, or in a possible length.
     Start,
     Line {
         seen: u64,
@@ -63,12 +63,12 @@ enum Beginning {
 }
 
 impl Frames {
-    /// A stream whose messages are cut at this many bytes (at least 16).
+    /// Makes a reader of a stream whose messages are cut at this many bytes (at least 16).
     pub fn new(framing: Framing, limit: usize) -> Frames {
         Frames { framing, limit: limit.max(16), state: State::Start, held: Vec::new() }
     }
 
-    /// Takes the next bytes; calls `sink` with each message that is complete. Empty lines are none.
+    /// Takes the next bytes; calls `sink` with each complete message. Empty lines are skipped.
     pub fn push(&mut self, bytes: &[u8], sink: &mut dyn FnMut(Frame<'_>)) {
         let mut bytes = bytes;
         while let Some(&first) = bytes.first() {
@@ -100,18 +100,18 @@ impl Frames {
         }
     }
 
-    /// The stream has ended: hands out what has no end of its own.
+    /// Ends the stream: returns the rest, which has no end mark.
     pub fn end(&mut self, sink: &mut dyn FnMut(Frame<'_>)) {
         match self.state {
             State::Start if self.held.is_empty() => {}
-            // A last line without an end is as good as one with.
+            // A last line without a line end is complete.
             State::Start => self.emit(self.held.len() as u64, false, sink),
             State::Line { seen } => self.emit(seen, false, sink),
             State::Counted { whole, .. } => self.emit(whole, true, sink),
         }
     }
 
-    /// What a message is whose beginning is held, and goes on with this byte.
+    /// Returns the kind of the message with the held beginning and this next byte.
     fn beginning(&self, next: u8) -> Beginning {
         if self.framing == Framing::Lines {
             return Beginning::Line;
@@ -146,7 +146,7 @@ impl Frames {
         };
         let (line, rest) = (&bytes[..end], &bytes[end + 1..]);
         if self.held.is_empty() && end <= self.limit {
-            // Whole in what has just come: nothing is copied.
+            // The frame is whole in the new bytes: nothing is copied.
             self.state = State::Start;
             hand_out(line, end as u64, false, sink);
         } else {
@@ -221,7 +221,7 @@ mod tests {
         let expected =
             [(cut('1'), 53, false), (cut('2'), 53, false), ("<3>".to_owned(), 3, false), ("<4>z".to_owned(), 20, true)];
         assert_eq!(found, expected);
-        // A length nobody can mean.
+        // An impossible length.
         assert_eq!(all(Framing::Syslog, 16, &[b"999999999 <1>"]), [("<1>".to_owned(), 999_999_999, true)]);
         assert_eq!(all(Framing::Syslog, 16, &[b"9999999999 <1>\n"]), [("9999999999 <1>".to_owned(), 14, false)]);
     }

@@ -1,4 +1,4 @@
-//! The header before every batch: who, which stream, which numbers, what type, when, and how good the clock is.
+//! The header before every batch: writer, stream, numbers, type, times and the quality of the clock.
 //!
 //! ```text
 //!   0  u8[2] 'T' 'B'     u8 layout = 1      u8 flags (0)
@@ -14,8 +14,8 @@
 //!  72  domain, source (UTF-8), zeros up to the header length, a multiple of 8
 //!      body
 //! ```
-//! All numbers are little endian. A later layout may lengthen the header: readers go by its length and skip what they do not
-//! know. The body begins at a multiple of 8 from the header's start. Contract: `spec/wire/batch-header.md`.
+//! All numbers are little endian. A later layout may lengthen the header: readers use its length and skip unknown
+//! members. The body begins at a multiple of 8 from the header's start. Contract: `spec/wire/batch-header.md`.
 
 use crate::{
     identity::{Domain, Incarnation, SourceName},
@@ -24,10 +24,10 @@ use crate::{
 
 const FIXED: usize = 72;
 
-/// What stands before every batch on the wire and in the write-ahead segments.
+/// Header of every batch on the wire and in the write-ahead segments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BatchHeader {
-    /// The installation.
+    /// Name of the installation.
     pub domain: Domain,
     /// The writer's stable name.
     pub source: SourceName,
@@ -37,17 +37,17 @@ pub struct BatchHeader {
     pub stream: u32,
     /// Sequence number of the first sample, counted from 0 per stream.
     pub first: u64,
-    /// How many samples follow.
+    /// Number of samples in the batch.
     pub count: u32,
-    /// What the samples are; see `spec/types.md`.
+    /// Type of the samples; see `spec/types.md`.
     pub type_id: u32,
-    /// Which release of that type.
+    /// Release of that type.
     pub type_version: u16,
-    /// When the first sample was handed to the writer.
+    /// Time at which the first sample was handed to the writer.
     pub acquired: Time,
-    /// When the batch was sealed.
+    /// Time at which the batch was sealed.
     pub sent: Time,
-    /// How far both times can be trusted.
+    /// Trust in both times.
     pub clock: ClockState,
     /// TAI - UTC in seconds, 0 where unknown.
     pub tai_offset: i16,
@@ -55,7 +55,7 @@ pub struct BatchHeader {
     pub flags: u8,
 }
 
-/// Why bytes are not a batch.
+/// Error of bytes that are not a batch.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadHeader {
     /// Fewer bytes than the header or the body it announces.
@@ -123,7 +123,7 @@ impl BatchHeader {
         header[64..68].copy_from_slice(&length.to_le_bytes());
     }
 
-    /// Reads a header; returns it with the body that follows. Bytes after the body are not looked at.
+    /// Reads a header; returns it with the body that follows. Bytes after the body are ignored.
     pub fn decode(bytes: &[u8]) -> Result<(BatchHeader, &[u8]), BadHeader> {
         let Some(fixed) = bytes.first_chunk::<FIXED>() else {
             return Err(BadHeader::Short { have: bytes.len(), need: FIXED });

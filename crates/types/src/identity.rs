@@ -1,13 +1,14 @@
-//! Who wrote something, and which writing of it this is.
+//! Identity of a source, and of one incarnation of it.
 //!
-//! A *source* has a stable name; each life of it is an *incarnation*, so that sequence numbers can begin at 0 without a file
-//! to remember them and a restart can never be taken for a gap. The decision is `spec/decisions/0001-identity.md`.
+//! A *source* has a stable name; each run of it is an *incarnation*. So sequence numbers can begin at 0 without a file
+//! to remember them, and a restart is never taken for a gap. The decision is `spec/decisions/0001-identity.md`.
 
 use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// The name of one installation. It is part of every key, row and token, so that two installations on one network never mix.
+/// The name of one installation. It is part of every key, row and token, so that two installations on one network never
+/// mix.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Domain(String);
@@ -17,18 +18,18 @@ pub struct Domain(String);
 #[serde(try_from = "String", into = "String")]
 pub struct SourceName(String);
 
-/// Why a text cannot name a domain or a source.
+/// Error of a text that cannot name a domain or a source.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadName {
     /// Nothing is left to call it by.
     #[error("a {0} needs a name of at least one character")]
     Empty(&'static str),
-    /// It would not fit the one-byte length in a batch header.
+    /// A name that does not fit the one-byte length in a batch header.
     #[error("the {noun} '{start}...' has {length} bytes; {limit} are allowed")]
     Long {
-        /// What was to be named.
+        /// Kind of the thing to be named.
         noun: &'static str,
-        /// How the name begins.
+        /// Beginning of the name.
         start: String,
         /// Its length in bytes of UTF-8.
         length: usize,
@@ -38,7 +39,7 @@ pub enum BadName {
     /// Control characters would break tables, keys and terminals.
     #[error("the {noun} {name:?} holds a control character")]
     Control {
-        /// What was to be named.
+        /// Kind of the thing to be named.
         noun: &'static str,
         /// The name as given.
         name: String,
@@ -68,7 +69,7 @@ macro_rules! checked_name {
                 checked($noun, name.into()).map($type)
             }
 
-            /// The name as it was given.
+            /// Returns the name in its original spelling.
             pub fn as_str(&self) -> &str {
                 &self.0
             }
@@ -109,11 +110,11 @@ checked_name!(SourceName, "source");
 /// One life of one writer: unique over hosts, reboots and reused process numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Incarnation {
-    /// Which boot of which host: the first 32 bits of the kernel's boot id.
+    /// Boot of the host: the first 32 bits of the kernel's boot id.
     pub boot: u32,
-    /// Process number on that host; 0 where records come from files.
+    /// Process number on that host; 0 for records from files.
     pub pid: u32,
-    /// When this life began, ns of UTC since 1970; unique within the process.
+    /// Start of this incarnation, ns of UTC since 1970; unique within the process.
     pub start: u64,
 }
 
@@ -137,7 +138,7 @@ impl Incarnation {
         }
     }
 
-    /// Whether both lives are on one host and since the same boot, so that memory can be shared between them.
+    /// Returns true if both incarnations belong to one host and the same boot, so that they can share memory.
     pub fn shares_host_with(self, other: Incarnation) -> bool {
         self.boot == other.boot
     }
@@ -149,9 +150,9 @@ impl fmt::Display for Incarnation {
     }
 }
 
-/// Why a text is not an incarnation.
+/// Error of a text that is not an incarnation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no incarnation (8-8-16 hexadecimal digits: boot, process, start)")]
+#[error("'{0}' is not an incarnation (8-8-16 hexadecimal digits: boot, process, start)")]
 pub struct BadIncarnation(pub String);
 
 impl FromStr for Incarnation {
@@ -186,17 +187,17 @@ impl<'de> Deserialize<'de> for Incarnation {
 /// Names one record for ever: the archive keeps each id once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct RecordId {
-    /// Whose.
+    /// Incarnation of the writer.
     pub incarnation: Incarnation,
-    /// Which ring (thread) of that life.
+    /// Number of the ring (thread) of that incarnation.
     pub ring: u32,
-    /// Which record of that ring, from 0.
+    /// Number of the record in that ring, from 0.
     pub number: u64,
 }
 
-/// Why a text is not a record's id.
+/// Error of a text that is not a record's id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no record id (incarnation, ring and number between dots)")]
+#[error("'{0}' is not a record id (incarnation, ring and number between dots)")]
 pub struct BadRecordId(pub String);
 
 impl FromStr for RecordId {

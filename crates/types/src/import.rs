@@ -1,12 +1,12 @@
-//! The ids of records that come from files, made from what they say.
+//! Ids of records from files, computed from the content of the records.
 //!
-//! Nobody numbered such a record when it was written, so its id is a hash of its content and of how many equal records stood
-//! before it in the same file. Reading a file twice gives the same ids, and an archive that keeps each id once gains nothing
-//! the second time; two equal lines of one file stay two records.
+//! Such a record had no number when it was written. So its id is a hash of its content and of the number of equal
+//! records before it in the same file. Reading a file twice gives the same ids, and an archive that keeps each id once
+//! gains nothing the second time. Two equal lines of one file stay two records.
 //!
-//! The hash is SHA-256, cut to 96 bits. It was chosen over faster ones (XXH3, BLAKE3) because a record that could be made to
-//! collide with another would keep it out of the archive, and because every language and shell can compute it decades from
-//! now; where the processor has instructions for it, it costs a fraction of parsing the record. Layout and vectors:
+//! The hash is SHA-256, cut to 96 bits. Faster ones (XXH3, BLAKE3) were rejected: a record made to collide with another
+//! would keep that one out of the archive. Every language and shell can compute SHA-256 decades from now. Where the
+//! processor has instructions for it, it costs a fraction of parsing the record. Layout and vectors:
 //! `spec/wire/import-id.md`.
 
 use std::collections::HashMap;
@@ -18,7 +18,7 @@ use crate::{
     record::LogRecord,
 };
 
-/// What the hash begins with; another layout would begin otherwise.
+/// First bytes of the hash; another layout would begin with others.
 const LAYOUT: &[u8; 16] = b"tampu import 1\0\0";
 
 /// The id of an imported record that is equal to `occurrence` records before it in its file.
@@ -74,7 +74,7 @@ fn content(record: &LogRecord) -> Sha256 {
         Some(archive) => [&archive.object, &archive.parameter, &archive.r#type].into_iter().for_each(|field| text(field)),
         None => text(""),
     }
-    // A list is told by a text that counts it, so that no list can be taken for another.
+    // A text with its count stands before a list, so that two different lists never give the same bytes.
     text(&record.audiences.len().to_string());
     record.audiences.iter().for_each(|name| text(name));
     for list in [&record.data, &record.attributes] {
@@ -94,7 +94,7 @@ pub struct ImportIds {
 }
 
 impl ImportIds {
-    /// For one file.
+    /// Makes the ids of one file.
     pub fn new() -> ImportIds {
         ImportIds::default()
     }

@@ -1,8 +1,8 @@
 //! Records as JSON, one object a line, with the names of [`LogRecord`]'s fields.
 //!
-//! The simplest form to make and to read with other people's tools. A line that is no record is told and skipped. Keys nobody
-//! has defined become the record's unknown attributes (a text as it is, anything else as its JSON), so nothing of a line is
-//! lost, though they are written back as attributes. Contract: `spec/wire/json-lines.md`.
+//! This is the simplest form to make and to read with other tools. A line that is not a record is reported and skipped.
+//! Unknown keys become the record's unknown attributes: a text unchanged, anything else as its JSON. So nothing of a
+//! line is lost, though they are written back as attributes. Contract: `spec/wire/json-lines.md`.
 
 use std::{
     collections::BTreeMap,
@@ -20,9 +20,9 @@ use crate::{
 /// The longest line, in bytes.
 const LONGEST: u64 = 64 << 20;
 
-/// Reads the records of a file one after the other: an iterator of records and of what was bad.
+/// Reads the records of a file in order: an iterator of records and of bad lines.
 ///
-/// A read error ends the file, and is told as its last item.
+/// A read error ends the file, and is returned as its last item.
 #[derive(Debug)]
 pub struct JsonLinesReader<R> {
     input: R,
@@ -59,7 +59,7 @@ impl<R: BufRead> JsonLinesReader<R> {
         Ok(read > 0)
     }
 
-    /// Leaves what is too long of a line.
+    /// Skips the rest of a line that is too long.
     fn skip_line(&mut self) -> io::Result<()> {
         while !self.text.ends_with(b"\n") {
             self.text.clear();
@@ -76,7 +76,7 @@ impl<R: BufRead> JsonLinesReader<R> {
 
     fn record(&self) -> Result<LogRecord, BadRecord> {
         let text = std::str::from_utf8(&self.text)
-            .map_err(|error| self.bad(format!("no UTF-8 {} bytes behind its start", error.valid_up_to())))?;
+            .map_err(|error| self.bad(format!("invalid UTF-8 {} bytes behind its start", error.valid_up_to())))?;
         let Line { mut record, unknown } = serde_json::from_str(text.trim_start_matches('\u{feff}').trim_ascii_end())
             .map_err(|error| self.bad(reason(&error)))?;
         record.attributes.extend(unknown.into_iter().map(|(name, value)| match value {
@@ -101,7 +101,7 @@ impl<R: BufRead> Iterator for JsonLinesReader<R> {
                 Ok(false) => return None,
                 Ok(true) if self.text.len() as u64 == LONGEST && !self.text.ends_with(b"\n") => {
                     let bad = self.bad(format!("the line is longer than {} MiB", LONGEST >> 20));
-                    // A failure here comes again with the next line.
+                    // An error here appears again at the next line.
                     let _ = self.skip_line();
                     return Some(Err(bad));
                 }
@@ -166,10 +166,10 @@ mod tests {
             (&b"{"[..], "EOF while parsing an object at column 1"),
             (b"null", "invalid type: null, expected struct Line at column 4"),
             (br#"{"level":"Info"}"#, "missing field `time`"),
-            (br#"{"time":"now","level":"Info"}"#, "'now' is no time"),
+            (br#"{"time":"now","level":"Info"}"#, "'now' is not a time"),
             (br#"{"time":"2005-02-01T15:33:09.592","level":"Fatal"}"#, "unknown variant `Fatal`"),
             (br#"{"time":"2005-02-01T15:33:09.592","level":"Info","line":-1}"#, "invalid value"),
-            (b"\xff", "no UTF-8 0 bytes behind its start"),
+            (b"\xff", "invalid UTF-8 0 bytes behind its start"),
             (b"\0\0", "expected value"),
         ] {
             let file = [good.as_bytes(), b"\r\n\n", bad, b"\n", good.as_bytes()].concat();

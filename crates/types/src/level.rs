@@ -1,52 +1,44 @@
-//! How grave a record is: ACS's ten levels with ACS's numbers.
+//! Levels of records: ACS's ten levels with ACS's numbers.
 //!
-//! The numbers are not contiguous: 7 was never defined, and ACS's Python reads it as Error, so we do too and keep the original
-//! ([`Level::from_acs`] tells). 12 and above are no levels; 99 (`Off`) is a threshold for settings, never a
-//! record's level. Source: `facts` of ACS's `logging` IDL; OpenTelemetry's numbers are those of its log data model, appendix B.
+//! The numbers are not contiguous. 7 was never defined, and ACS's Python reads it as Error. [`Level::from_acs`] does
+//! the same and keeps the original. 12 and above are not levels; 99 (`Off`) is a threshold for settings, never a
+//! record's level. Source: `facts` of ACS's `logging` IDL. OpenTelemetry's numbers are those of its log data model,
+//! appendix B.
 
-use std::{fmt, str::FromStr};
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// A record's level; ordered by gravity.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[repr(u8)]
-#[allow(missing_docs)]
-pub enum Level {
-    Trace = 1,
-    Delouse = 2,
-    Debug = 3,
-    Info = 4,
-    Notice = 5,
-    Warning = 6,
-    Error = 8,
-    Critical = 9,
-    Alert = 10,
-    Emergency = 11,
+use crate::named_enum;
+
+named_enum! {
+    /// A record's level; ordered by gravity. The names are ACS's, and those of the XML elements.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+    #[repr(u8)]
+    #[allow(missing_docs)]
+    pub enum Level {
+        Trace = 1 => "Trace",
+        Delouse = 2 => "Delouse",
+        Debug = 3 => "Debug",
+        #[default]
+        Info = 4 => "Info",
+        Notice = 5 => "Notice",
+        Warning = 6 => "Warning",
+        Error = 8 => "Error",
+        Critical = 9 => "Critical",
+        Alert = 10 => "Alert",
+        Emergency = 11 => "Emergency",
+    }
 }
 
-/// Why a number or a word is not a level.
+/// Error of a number or a word that is not a level.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "'{0}' is no level (levels are Trace, Delouse, Debug, Info, Notice, Warning, Error, Critical, Alert, Emergency, or 1 to 11)"
+    "'{0}' is not a level (levels are Trace, Delouse, Debug, Info, Notice, Warning, Error, Critical, Alert, Emergency, or 1 to 11)"
 )]
 pub struct UnknownLevel(pub String);
 
 impl Level {
-    /// All levels, from the least to the most grave.
-    pub const ALL: [Level; 10] = [
-        Level::Trace,
-        Level::Delouse,
-        Level::Debug,
-        Level::Info,
-        Level::Notice,
-        Level::Warning,
-        Level::Error,
-        Level::Critical,
-        Level::Alert,
-        Level::Emergency,
-    ];
-
     /// ACS's number, 1 to 11 without 7.
     pub const fn number(self) -> u8 {
         self as u8
@@ -75,33 +67,13 @@ impl Level {
         })
     }
 
-    /// The level ACS's readers take this number for: 7 is read as Error (the caller keeps the 7 as the record's priority).
+    /// Returns the level that ACS's readers assign to this number: 7 is read as Error (the caller keeps the 7 as the
+    /// record's priority).
     pub const fn from_acs(number: u8) -> Option<Level> {
         if number == 7 { Some(Level::Error) } else { Level::from_number(number) }
     }
 
-    /// The name, as ACS spells it and as the XML element is called.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Level::Trace => "Trace",
-            Level::Delouse => "Delouse",
-            Level::Debug => "Debug",
-            Level::Info => "Info",
-            Level::Notice => "Notice",
-            Level::Warning => "Warning",
-            Level::Error => "Error",
-            Level::Critical => "Critical",
-            Level::Alert => "Alert",
-            Level::Emergency => "Emergency",
-        }
-    }
-
-    /// The level of this name, in any case.
-    pub fn from_name(name: &str) -> Option<Level> {
-        Level::ALL.into_iter().find(|level| level.name().eq_ignore_ascii_case(name))
-    }
-
-    /// OpenTelemetry's SeverityNumber.
+    /// SeverityNumber of OpenTelemetry.
     pub const fn otel_severity(self) -> u8 {
         match self {
             Level::Trace => 1,
@@ -117,18 +89,12 @@ impl Level {
         }
     }
 
-    /// The gravest level whose OpenTelemetry number is not above `severity` (1 to 24).
+    /// Returns the most severe level with an OpenTelemetry number not above `severity` (1 to 24).
     pub fn from_otel_severity(severity: u8) -> Option<Level> {
         if severity > 24 {
             return None;
         }
         Level::ALL.into_iter().rev().find(|level| level.otel_severity() <= severity)
-    }
-}
-
-impl fmt::Display for Level {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
     }
 }
 

@@ -1,15 +1,20 @@
-//! The nouns of Tampu and how they are written down: on the wire, in files, in keys.
+//! The types of Tampu and their encodings: on the wire, in files, in keys.
 //!
-//! Nothing here reads a clock, opens a file or starts a thread; every codec turns bytes into values and values into bytes,
-//! so that each can be tested, fuzzed and reused alone (the archive, the bindings and the console all read the same types).
+//! Nothing here reads a clock, opens a file or starts a thread. Every codec converts bytes to values and values to
+//! bytes, so that each can be tested, fuzzed and reused alone. The archive, the bindings and the console all read the
+//! same types.
 //!
 //! | subject | module | contract |
 //! |-|-|-|
-//! | who wrote it: [`Domain`], [`SourceName`], [`Incarnation`], [`RecordId`] | [`identity`] | `spec/decisions/0001-identity.md` |
-//! | when: [`Time`], [`ClockState`] | [`time`] | `spec/decisions/0002-time.md` |
-//! | how names become keys | [`name`] | `spec/decisions/0004-names.md` |
+//! | identity of a writer: [`Domain`], [`SourceName`], [`Incarnation`], [`RecordId`] | [`identity`] | `spec/decisions/0001-identity.md` |
+//! | time and clock: [`Time`], [`ClockState`] | [`time`] | `spec/decisions/0002-time.md` |
+//! | names as keys | [`name`] | `spec/decisions/0004-names.md` |
+//! | wildcards | [`glob`] | |
+//! | characters that must not reach a terminal | [`terminal`] | |
+//! | enums with names | [`named`], [`named_enum!`] | |
+//! | sizes and durations as text | [`units`] | |
 //! | the header before every batch | [`header`] | `spec/wire/batch-header.md` |
-//! | a log record and its level | [`record`], [`level`] | `spec/types.md` |
+//! | a log record and its level; the catalogue of its fields | [`record`], [`level`]; [`record::field`] | `spec/types.md` |
 //! | records in ACS's files | [`xml`] | `spec/wire/acs-xml.md` |
 //! | records as JSON, one a line | [`json_lines`] | `spec/wire/json-lines.md` |
 //! | syslog messages | [`syslog`]; in byte streams, [`frames`] | `spec/wire/syslog.md` |
@@ -27,6 +32,8 @@
 //! assert_eq!(record.level.to_string(), "Warning");
 //! ```
 
+#![warn(missing_docs)]
+
 #[cfg(test)]
 mod arbitrary;
 pub mod bad_record;
@@ -34,16 +41,21 @@ pub mod cdr;
 pub mod epics;
 pub mod event;
 pub mod frames;
+pub mod glob;
 pub mod header;
+pub mod id_text;
 pub mod identity;
 pub mod import;
 pub mod json_lines;
 pub mod level;
 pub mod log_batch;
 pub mod name;
+pub mod named;
 pub mod record;
 pub mod syslog;
+pub mod terminal;
 pub mod time;
+pub mod units;
 pub mod xml;
 
 pub use bad_record::BadRecord;
@@ -52,5 +64,8 @@ pub use identity::{Domain, Incarnation, RecordId, SourceName};
 pub use level::Level;
 pub use log_batch::{LogBatchBuilder, LogBatchView, RecordView};
 pub use name::{Partition, PartitionFilter, TopicFilter, TopicName};
-pub use record::{Datum, LogRecord};
+pub use record::{
+    Datum, LogRecord,
+    field::{QueryField, RecordField},
+};
 pub use time::{ClockState, Time};

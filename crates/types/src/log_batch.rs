@@ -1,13 +1,14 @@
 //! Many log records in one sample of the bus: type id 2, [`VERSION`] 1, the encoding of `spec/log.idl`.
 //!
-//! Records of one process repeat nearly everything but time, number and text, so a batch says it once: strings in one table,
-//! and in another *origins*, the sets of strings that belong to one place of the code. A record refers to its origin by number.
-//! Compression of the whole batch was rejected for the live path (it costs more than the call to log itself); the tables give
-//! most of its gain for nothing, because a writer that keeps its [`OriginId`] pays four bytes a record.
+//! Records of one process repeat nearly everything but time, number and text, so a batch holds each repeated value
+//! once. One table holds strings; another holds *origins*, the sets of strings that belong to one place of the code. A
+//! record refers to its origin by number. Rejected: compression of the whole batch on the live path, which costs more
+//! than the log call itself. The tables give most of its gain for nothing, because a writer that keeps its [`OriginId`]
+//! pays four bytes a record.
 //!
-//! Writing allocates nothing per record once its origin is known ([`LogBatchBuilder`]). Reading borrows: [`LogBatchView`]
-//! decodes the tables once and gives [`RecordView`]s whose texts lie in the batch. [`LogRecord`]s are made only where someone
-//! keeps them.
+//! Writing allocates nothing per record once its origin is known ([`LogBatchBuilder`]). Reading borrows:
+//! [`LogBatchView`] decodes the tables once and gives [`RecordView`]s whose texts lie in the batch. [`LogRecord`]s are
+//! made only for callers that keep them.
 //!
 //! ```
 //! use tampu_types::{LogRecord, Level, log_batch::{LogBatchView, OriginParts, LogBatchBuilder, RecordParts}};
@@ -43,7 +44,7 @@ pub const TYPE_ID: u32 = 2;
 /// The type version of this release.
 pub const VERSION: u16 = 1;
 
-/// Encodes these records as one batch. What goes beyond [`LARGEST`] is refused with its place in `records`.
+/// Encodes these records as one batch. A record beyond [`LARGEST`] is refused with its position in `records`.
 pub fn encode_records(records: &[LogRecord]) -> Result<Vec<u8>, PushError> {
     let mut builder = LogBatchBuilder::new();
     for record in records {
@@ -54,8 +55,8 @@ pub fn encode_records(records: &[LogRecord]) -> Result<Vec<u8>, PushError> {
 
 /// Decodes all records of one batch; the first bad one ends it with an error.
 ///
-/// Shared texts are copied into each record, so records can take far more memory than their batch. A batch that would take
-/// more than 64 MiB and 64 times its length is an error; [`LogBatchView`] reads it without.
+/// Shared texts are copied into each record, so records can take far more memory than their batch. A batch that would
+/// take more than 64 MiB and 64 times its length is an error; [`LogBatchView`] reads it without copies.
 pub fn decode_records(bytes: &[u8]) -> Result<Vec<LogRecord>, BadCdr> {
     let view = LogBatchView::parse(bytes)?;
     let mut left = (64 << 20) + bytes.len().saturating_mul(64);

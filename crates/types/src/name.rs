@@ -1,12 +1,14 @@
-//! How names become keys of an engine: one escaping for zenoh, DDS and ZeroMQ.
+//! Names as keys of an engine: one escaping for zenoh, DDS and ZeroMQ.
 //!
 //! Names keep their case but are compared without it, so a key is made of the lower-case name. Engines forbid different
-//! characters (zenoh `* $ ? # /`, DDS everything but letters, digits and `_`, ZeroMQ matches bare prefixes), so the safe set is
-//! the common one: `a-z` and `0-9` stand for themselves, every other byte of the UTF-8 text is `_` and two hexadecimal digits,
-//! and the empty name is a single `_`. Escaped names are therefore valid DDS topic parts and single zenoh chunks, and can be
-//! read back. Decision and vectors: `spec/decisions/0004-names.md`.
+//! characters: zenoh `* $ ? # /`, DDS everything but letters, digits and `_`; ZeroMQ matches bare prefixes. So the safe
+//! set is the common one. `a-z` and `0-9` are unchanged. Every other byte of the UTF-8 text is `_` and two hexadecimal
+//! digits. The empty name is a single `_`. Escaped names are therefore valid DDS topic parts and single zenoh chunks,
+//! and can be read back. Decision and vectors: `spec/decisions/0004-names.md`.
 
 use std::{collections::BTreeSet, fmt};
+
+use crate::glob;
 
 /// Writes one name (not a path) in the safe set; the case is lost, as names are compared without it.
 pub fn escape(name: &str) -> String {
@@ -64,10 +66,10 @@ fn hex(digit: u8) -> Option<u8> {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TopicName(String);
 
-/// Why a text cannot name a topic or a pattern of topics.
+/// Error of a text that cannot name a topic or a pattern of topics.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "'{0}' is no topic: it needs names between single slashes, none of them empty (`*` for one name and `**` for any number are for patterns)"
+    "'{0}' is not a topic: it needs names between single slashes, none of them empty (`*` for one name and `**` for any number are for patterns)"
 )]
 pub struct BadTopic(pub String);
 
@@ -79,7 +81,7 @@ impl TopicName {
         if good { Ok(TopicName(path)) } else { Err(BadTopic(path)) }
     }
 
-    /// The path as it was given.
+    /// Returns the path in its original spelling.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -96,7 +98,7 @@ impl fmt::Display for TopicName {
     }
 }
 
-/// A pattern of topics: `*` stands for one name, `**` for any number of them.
+/// A pattern of topics: `*` matches one name, `**` any number of them.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TopicFilter(String);
 
@@ -107,7 +109,7 @@ impl TopicFilter {
         if pattern.split('/').all(|name| !name.is_empty()) { Ok(TopicFilter(pattern)) } else { Err(BadTopic(pattern)) }
     }
 
-    /// The pattern as it was given.
+    /// Returns the pattern in its original spelling.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -118,21 +120,10 @@ impl TopicFilter {
         self.0.split('/').map(chunk).collect::<Vec<_>>().join("/")
     }
 
-    /// Whether the topic falls under the pattern; case does not count.
+    /// Returns true if the topic matches the pattern; case does not count.
     pub fn matches(&self, topic: &TopicName) -> bool {
-        let pattern: Vec<String> = self.0.split('/').map(str::to_lowercase).collect();
-        let names: Vec<String> = topic.0.split('/').map(str::to_lowercase).collect();
-        matches_names(&pattern, &names)
-    }
-}
-
-fn matches_names(pattern: &[String], names: &[String]) -> bool {
-    match pattern.split_first() {
-        None => names.is_empty(),
-        Some((first, rest)) if first == "**" => (0..=names.len()).any(|skipped| matches_names(rest, &names[skipped..])),
-        Some((first, rest)) => {
-            names.split_first().is_some_and(|(name, others)| (first == "*" || first == name) && matches_names(rest, others))
-        }
+        let (pattern, name) = (self.0.to_lowercase(), topic.0.to_lowercase());
+        glob::matches_path(&pattern, &name, |part, name| part == "*" || part == name)
     }
 }
 
@@ -142,17 +133,17 @@ impl fmt::Display for TopicFilter {
     }
 }
 
-/// Whom a sample is for: a set of names (for logs, the audiences). The empty set is for everybody.
+/// Receivers of a sample: a set of names (for logs, the audiences). The empty set is for everybody.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Partition(BTreeSet<String>);
 
 impl Partition {
-    /// For everybody.
+    /// The empty set: a sample for everybody.
     pub fn everybody() -> Partition {
         Partition::default()
     }
 
-    /// For these names; case does not count, empty names are dropped.
+    /// Makes the set of these names; case is ignored, empty names are dropped.
     pub fn of<'a>(names: impl IntoIterator<Item = &'a str>) -> Partition {
         Partition(names.into_iter().filter(|name| !name.is_empty()).map(str::to_lowercase).collect())
     }
@@ -162,8 +153,8 @@ impl Partition {
         self.0.iter().map(String::as_str)
     }
 
-    /// One chunk of a key: `.` for everybody, `.operator.scilog.` for two names. The dots let a reader ask for every set that
-    /// holds one name with a single pattern.
+    /// Returns one chunk of a key: `.` for everybody, `.operator.scilog.` for two names. The dots let a reader request
+    /// every set that holds one name with a single pattern.
     pub fn key(&self) -> String {
         let mut key = String::from(".");
         for name in &self.0 {
@@ -173,7 +164,7 @@ impl Partition {
         key
     }
 
-    /// Reads what [`Partition::key`] wrote.
+    /// Reads the text of [`Partition::key`].
     pub fn from_key(key: &str) -> Option<Partition> {
         let inner = key.strip_prefix('.')?;
         if inner.is_empty() {
@@ -191,23 +182,23 @@ impl fmt::Display for Partition {
     }
 }
 
-/// Which partitions a reader wants.
+/// Partitions that a reader requests.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum PartitionFilter {
     /// All of them.
     #[default]
     All,
-    /// What is for everybody, and what is for at least one of these names.
+    /// Samples for everybody, and samples for at least one of these names.
     Any(BTreeSet<String>),
 }
 
 impl PartitionFilter {
-    /// What is for everybody or for one of these names; case does not count.
+    /// Requests samples for everybody or for one of these names; case is ignored.
     pub fn any<'a>(names: impl IntoIterator<Item = &'a str>) -> PartitionFilter {
         PartitionFilter::Any(Partition::of(names).0)
     }
 
-    /// Whether a sample of this partition is wanted.
+    /// Returns true if the reader requests samples of this partition.
     pub fn matches(&self, partition: &Partition) -> bool {
         match self {
             PartitionFilter::All => true,
@@ -215,8 +206,8 @@ impl PartitionFilter {
         }
     }
 
-    /// The chunks to subscribe to (zenoh's `$*` stands for any characters). They overlap where a sample is for two wanted
-    /// names; the reader drops the second copy by its sequence number.
+    /// Returns the chunks to subscribe to (zenoh's `$*` matches any characters). They overlap where a sample is for two
+    /// wanted names. The reader drops the second copy by its sequence number.
     pub fn keys(&self) -> Vec<String> {
         match self {
             PartitionFilter::All => vec!["*".to_owned()],
@@ -255,7 +246,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_match_as_zenoh_does() {
+    fn patterns_match_as_the_engine_does() {
         let topic = TopicName::new("Log/Warning").unwrap();
         for (pattern, expected) in [
             ("log/warning", true),

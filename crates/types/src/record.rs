@@ -1,53 +1,55 @@
 //! One log record: every field of ACS's, and the identity, reception and trace fields ACS lacks.
 //!
-//! Text fields are empty where the writer said nothing; that is how ACS's own files mean it (`Context=""` and no `Context` are
-//! one). Numbers that can be absent are `Option`. What a writer added beyond the known attributes is kept in
-//! [`LogRecord::attributes`], so a file read and written again loses nothing.
+//! Text fields are empty where the writer set no value, as in ACS's own files (`Context=""` and no `Context` are one).
+//! Optional numbers are `Option`. Attributes beyond the known ones are kept in [`LogRecord::attributes`], so a file
+//! read and written again loses nothing. The catalogue of the fields is [`field`].
+
+pub mod field;
 
 use serde::{Deserialize, Serialize};
 
 use crate::{identity::RecordId, level::Level, name::Partition, time::Time};
 
-/// One log record. In JSON the fields have these names and absent or empty ones are left out; `level` is the level's name.
-/// A record without `time` or `level` is none.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// One log record. In JSON the fields have these names and absent or empty ones are left out; `level` is the level's
+/// name. `time` and `level` are needed. A default record is an Info record without text.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct LogRecord {
-    /// Which record this is, for ever; `None` until a logger or an importer has numbered it.
+    /// Identity of the record, for ever; `None` until a logger or an importer has numbered it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<RecordId>,
-    /// When it was logged, by its own `TimeStamp`.
+    /// Time of the log call (ACS's `TimeStamp`).
     #[serde(with = "crate::record::time_text")]
     pub time: Time,
-    /// When the collector received it.
+    /// Time at which the collector received it.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "crate::record::optional_time_text")]
     pub received: Option<Time>,
-    /// How grave it is.
+    /// Level of the record.
     pub level: Level,
-    /// The number the writer gave where it differs from `level`'s (ACS's `Priority`; 7 is read as Error and kept here).
+    /// The writer's number if it differs from `level`'s (ACS's `Priority`; 7 is read as Error and kept here).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub priority: Option<u8>,
-    /// What is said.
+    /// Message of the record, for people.
     #[serde(default)]
     pub message: String,
-    /// Named logger.
+    /// Name of the logger.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub logger: String,
-    /// Source file.
+    /// Name of the source file.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub file: String,
     /// Line in the source file, from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<u32>,
-    /// Function.
+    /// Name of the function.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub routine: String,
-    /// Host name.
+    /// Name of the host.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub host: String,
     /// Process (ACS: container) name.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub process: String,
-    /// Thread name.
+    /// Name of the thread.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub thread: String,
     /// Context of the call.
@@ -56,13 +58,13 @@ pub struct LogRecord {
     /// Component (ACS `SourceObject`).
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub source_object: String,
-    /// Whom it is for; with none it is for everybody.
+    /// Audiences of the record; a record without audiences is for everybody.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub audiences: Vec<String>,
     /// Array the antenna belongs to.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub array: String,
-    /// Antenna.
+    /// Name of the antenna.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub antenna: String,
     /// Error chain it belongs to.
@@ -74,7 +76,7 @@ pub struct LogRecord {
     /// The writer's own number for the record.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub log_id: String,
-    /// Where to read more.
+    /// Address of further information.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub uri: String,
     /// Run or observation it belongs to.
@@ -92,13 +94,13 @@ pub struct LogRecord {
     /// Set for ACS's `Archive` records, which carry a parameter's value instead of a level.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub archive: Option<ArchiveParameter>,
-    /// Attributes nobody has defined, in order.
+    /// Unknown attributes, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attributes: Vec<Datum>,
-    /// Members a later release has added, as they came on the wire; written out again unchanged.
+    /// Members that a later release has added, in the bytes of the wire; written out again unchanged.
     #[serde(skip)]
     pub unknown: Vec<u8>,
-    /// The same of what the record shares with others of its origin.
+    /// Unknown members of the data that the record shares with others of its origin.
     #[serde(skip)]
     pub unknown_origin: Vec<u8>,
 }
@@ -106,9 +108,9 @@ pub struct LogRecord {
 /// One named value of a record.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Datum {
-    /// Its name.
+    /// Name of the value.
     pub name: String,
-    /// Its value.
+    /// Value as text.
     pub value: String,
 }
 
@@ -119,58 +121,21 @@ impl Datum {
     }
 }
 
-/// What an `Archive` record is about.
+/// Parameter that an `Archive` record is about.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ArchiveParameter {
     /// The object (component) the parameter belongs to.
     pub object: String,
-    /// The parameter.
+    /// Name of the parameter.
     pub parameter: String,
     /// The type of its value (ACS's spelling of IDL types).
     pub r#type: String,
 }
 
-impl Default for LogRecord {
-    fn default() -> LogRecord {
-        LogRecord::new(Level::Info, "")
-    }
-}
-
 impl LogRecord {
     /// A record with nothing but its level and text; the time is 0 until set.
     pub fn new(level: Level, message: impl Into<String>) -> LogRecord {
-        LogRecord {
-            id: None,
-            time: Time(0),
-            received: None,
-            level,
-            priority: None,
-            message: message.into(),
-            logger: String::new(),
-            file: String::new(),
-            line: None,
-            routine: String::new(),
-            host: String::new(),
-            process: String::new(),
-            thread: String::new(),
-            context: String::new(),
-            source_object: String::new(),
-            audiences: Vec::new(),
-            array: String::new(),
-            antenna: String::new(),
-            stack_id: String::new(),
-            stack_level: None,
-            log_id: String::new(),
-            uri: String::new(),
-            run_id: String::new(),
-            trace_id: None,
-            span_id: None,
-            data: Vec::new(),
-            archive: None,
-            attributes: Vec::new(),
-            unknown: Vec::new(),
-            unknown_origin: Vec::new(),
-        }
+        LogRecord { level, message: message.into(), ..LogRecord::default() }
     }
 
     /// The partition it is published in: its audiences.
@@ -179,14 +144,14 @@ impl LogRecord {
     }
 }
 
-/// Times in JSON: `2026-11-21T08:15:30.123456789`.
+/// Times in JSON: `2026-11-21T08:15:30.123456789Z`.
 mod time_text {
     use serde::{Deserialize, Deserializer, Serializer};
 
     use crate::time::Time;
 
     pub fn serialize<S: Serializer>(time: &Time, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&time.to_ns_text())
+        serializer.serialize_str(&time.to_rfc3339())
     }
 
     pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Time, D::Error> {
@@ -221,7 +186,7 @@ macro_rules! hex_module {
             pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<[u8; $bytes]>, D::Error> {
                 let text = String::deserialize(deserializer)?;
                 let mut id = [0; $bytes];
-                let wrong = || serde::de::Error::custom(format!("'{text}' has not {} hexadecimal digits", 2 * $bytes));
+                let wrong = || serde::de::Error::custom(format!("invalid id '{text}': write {} hexadecimal digits", 2 * $bytes));
                 if text.len() != 2 * $bytes || !text.is_ascii() {
                     return Err(wrong());
                 }
@@ -248,7 +213,7 @@ mod tests {
         let text = serde_json::to_string(&record).unwrap();
         assert_eq!(
             text,
-            r#"{"time":"1970-01-01T00:00:00.000000000","level":"Error","message":"no lock","trace_id":"07070707070707070707070707070707"}"#
+            r#"{"time":"1970-01-01T00:00:00.000000000Z","level":"Error","message":"no lock","trace_id":"07070707070707070707070707070707"}"#
         );
         assert_eq!(serde_json::from_str::<LogRecord>(&text).unwrap(), record);
         assert!(serde_json::from_str::<LogRecord>("{}").unwrap_err().to_string().contains("missing field `time`"));

@@ -1,5 +1,4 @@
-//! Syslog messages: read as RFC 5424 and RFC 3164 have them, written as RFC 5424 has them. The contract is
-//! `spec/wire/syslog.md`.
+//! Syslog messages: reading of RFC 5424 and RFC 3164, writing of RFC 5424. The contract is `spec/wire/syslog.md`.
 //!
 //! ```text
 //! <165>1 2003-10-11T22:14:15.003Z host evntslog 812 ID47 [ex@32473 iut="3"] text      RFC 5424
@@ -7,15 +6,15 @@
 //! <34>Oct 11 22:14:15 host su[812]: text                                              RFC 3164
 //!  PRI TIME           HOST TAG     MSG
 //! ```
-//! Decision: reading never fails. A log message that breaks the rules is still what somebody wanted to say, so what cannot be
-//! understood is kept as text, with a value `syslog_fault` that says why. Rejected: a strict reader and an optional lenient one;
-//! the senders that break the rules are switches and power supplies that nobody can repair.
+//! Decision: reading never fails. A log message that breaks the rules still carries its sender's information. So
+//! invalid parts are kept as text, with a value `syslog_fault` that gives the reason. Rejected: a strict reader and an
+//! optional lenient one. The senders that break the rules are switches and power supplies that nobody can repair.
 //!
 //! | subject | module |
 //! |-|-|
 //! | the header of RFC 5424 and its structured data | `rfc5424` |
 //! | the header of RFC 3164 | `rfc3164` |
-//! | which year and zone a time was written in that tells neither | [`guess`] |
+//! | year and zone of a time without them | [`guess`] |
 //! | a record as a message | `write` |
 //! | messages in a byte stream | [`frames`](crate::frames) |
 
@@ -38,7 +37,7 @@ pub const FACILITIES: [&str; 24] = [
     "alert", "clock", "local0", "local1", "local2", "local3", "local4", "local5", "local6", "local7",
 ];
 
-/// What a message without a priority is taken for: facility user, severity notice (RFC 3164, 4.3.3).
+/// Priority of a message without one: facility user, severity notice (RFC 3164, 4.3.3).
 const NO_PRIORITY: u8 = 13;
 
 /// A priority's severity as a level. All eight have one of the same meaning.
@@ -69,9 +68,9 @@ pub fn severity_of(level: Level) -> u8 {
     }
 }
 
-/// Reads one message that came at this time. Bytes that are no UTF-8 are shown as U+FFFD.
+/// Reads one message that was received at this time. Bytes of invalid UTF-8 are shown as U+FFFD.
 ///
-/// What the message does not say stays empty; a time it does not say is that of its receipt.
+/// Absent fields stay empty; an absent time is that of the receipt.
 pub fn parse(message: &[u8], received: Time) -> LogRecord {
     let text = String::from_utf8_lossy(message);
     let (priority, rest) = priority(&text).unwrap_or((NO_PRIORITY, &text));
@@ -81,7 +80,7 @@ pub fn parse(message: &[u8], received: Time) -> LogRecord {
     if rfc5424::is_meant(rest) {
         match rfc5424::read(rest, &mut record) {
             Ok(()) => return record,
-            // What was filled in before it broke off is not to be trusted.
+            // Fields that were set before the error are not reliable.
             Err(why) => {
                 record.data.truncate(1);
                 record.data.push(Datum::new("syslog_fault", why));
@@ -93,34 +92,12 @@ pub fn parse(message: &[u8], received: Time) -> LogRecord {
     record
 }
 
-/// `<0>` to `<191>`, and what follows.
+/// Reads `<0>` to `<191>`; returns the priority and the rest.
 fn priority(text: &str) -> Option<(u8, &str)> {
     let (digits, rest) = text.strip_prefix('<')?.split_once('>')?;
     let number = (1..=3).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit());
     let priority = number.then(|| digits.parse::<u8>().ok())?.filter(|priority| *priority < 192)?;
     Some((priority, rest))
-}
-
-/// `YYYY-MM-DDThh:mm:ss[.fraction]` with `Z` or an offset, as RFC 3339 has it.
-pub fn rfc3339(text: &str) -> Option<Time> {
-    let (local, offset_minutes) = match text.strip_suffix(['Z', 'z']) {
-        Some(local) => (local, 0),
-        None => {
-            let at = text.len().checked_sub(6).filter(|at| text.is_char_boundary(*at))?;
-            let (local, offset) = text.split_at(at);
-            let sign = if offset.starts_with('-') { -1 } else { 1 };
-            let (hours, minutes) = offset.strip_prefix(['+', '-'])?.split_once(':')?;
-            let number = |text: &str, limit: i64| -> Option<i64> {
-                let digits = text.len() == 2 && text.bytes().all(|byte| byte.is_ascii_digit());
-                digits.then(|| text.parse().ok())?.filter(|number| *number < limit)
-            };
-            (local, sign * (number(hours, 24)? * 60 + number(minutes, 60)?))
-        }
-    };
-    // Time's own reader takes more than RFC 3339 does.
-    let strict = local.len() >= 19 && local.as_bytes()[10].eq_ignore_ascii_case(&b'T') && !local.contains(' ');
-    let time: Time = strict.then(|| local.to_ascii_uppercase().parse().ok())??;
-    Some(Time(time.0.saturating_sub(offset_minutes * 60 * 1_000_000_000)))
 }
 
 #[cfg(test)]

@@ -1,31 +1,33 @@
-//! When something happened: nanoseconds of UTC since 1970, and how far the clock can be trusted.
+//! Times: nanoseconds of UTC since 1970, and the trust in the clock.
 //!
-//! One `i64` holds the years 1678 to 2262 and sorts. UTC was chosen over TAI because every log file, every operator and every
-//! foreign record speaks UTC; a batch's header carries the TAI offset and the clock's state, so that TAI can be had where a
-//! leap second matters. During a leap second UTC repeats a second, as POSIX clocks do; order inside a stream comes from
-//! sequence numbers, never from times.
+//! One `i64` holds the years 1678 to 2262 and sorts. UTC was chosen over TAI because every log file, every operator and
+//! every foreign record uses UTC. A batch's header carries the TAI offset and the clock's state, so TAI can be computed
+//! where a leap second matters. During a leap second UTC repeats a second, as POSIX clocks do. Sequence numbers give
+//! the order inside a stream, never times.
 
 use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
+
+pub mod rfc3339;
 
 /// Nanoseconds of UTC since 1970-01-01T00:00:00, leap seconds not counted (POSIX).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Time(pub i64);
 
-/// How far a clock can be trusted; travels once a batch.
+/// Trust in a clock; each batch carries it once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[repr(u8)]
 pub enum ClockState {
     /// Nothing is known about it.
     #[default]
     Unknown = 0,
-    /// The kernel says it follows a reference (NTP, PTP).
+    /// The clock follows a reference (NTP, PTP), by the kernel.
     Synchronised = 1,
-    /// The kernel says it runs free.
+    /// The clock runs free, by the kernel.
     Free = 2,
-    /// It was stepped since the last batch.
+    /// The clock was stepped since the last batch.
     Stepped = 3,
 }
 
@@ -41,26 +43,26 @@ impl ClockState {
     }
 }
 
-/// Why a text is not a time.
+/// Error of a text that is not a time.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no time (write 2026-11-21T08:15:30.123, UTC, with up to nine decimals)")]
+#[error("'{0}' is not a time (write 2026-11-21T08:15:30.123, UTC, with up to nine decimals)")]
 pub struct BadTime(pub String);
 
 const NS_PER_SECOND: i64 = 1_000_000_000;
 const SECONDS_PER_DAY: i64 = 86_400;
 
 impl Time {
-    /// From seconds and nanoseconds, as `clock_gettime` gives them; saturates at the ends of the range.
+    /// Makes a time of seconds and nanoseconds, as from `clock_gettime`; saturates at the ends of the range.
     pub const fn from_unix(seconds: i64, nanoseconds: u32) -> Time {
         Time(seconds.saturating_mul(NS_PER_SECOND).saturating_add(nanoseconds as i64))
     }
 
-    /// Rounded to the nearest millisecond, half up: what ACS's 23 characters can hold.
+    /// Rounded to the nearest millisecond, half up: the precision of ACS's 23 characters.
     pub const fn rounded_to_ms(self) -> Time {
         let ms = self.0.saturating_add(500_000).div_euclid(1_000_000);
         match ms.checked_mul(1_000_000) {
             Some(ns) => Time(ns),
-            // The first half millisecond of the range has none below it.
+            // Below the first half millisecond of the range there is no millisecond.
             None => Time((ms + 1) * 1_000_000),
         }
     }
@@ -77,6 +79,31 @@ impl Time {
         let mut text = String::with_capacity(29);
         self.write_to(&mut text, 9);
         text
+    }
+
+    /// `2026-11-21T08:15:30.123456789Z`: RFC 3339 with all nine decimals, UTC. Nothing is lost, and the text sorts.
+    pub fn to_rfc3339(self) -> String {
+        let mut text = String::with_capacity(30);
+        self.write_to(&mut text, 9);
+        text.push('Z');
+        text
+    }
+
+    /// `2026-11-21T09:15:30.123456789+01:00`: RFC 3339 with all nine decimals, at this offset east of UTC in minutes.
+    pub fn to_rfc3339_at(self, offset_minutes: i32) -> String {
+        let mut text = String::with_capacity(35);
+        Time(self.0.saturating_add(i64::from(offset_minutes) * 60 * NS_PER_SECOND)).write_to(&mut text, 9);
+        text.push(if offset_minutes < 0 { '-' } else { '+' });
+        let minutes = i64::from(offset_minutes.unsigned_abs());
+        push_digits(&mut text, minutes / 60, 2);
+        text.push(':');
+        push_digits(&mut text, minutes % 60, 2);
+        text
+    }
+
+    /// Reads RFC 3339: `YYYY-MM-DDThh:mm:ss[.fraction]` with `Z` or an offset, which is needed.
+    pub fn from_rfc3339(text: &str) -> Result<Time, BadTime> {
+        rfc3339(text).ok_or_else(|| BadTime(text.to_owned()))
     }
 
     /// Appends the time with this many decimals (cut, not rounded).
@@ -117,7 +144,7 @@ impl fmt::Display for Time {
 impl FromStr for Time {
     type Err = BadTime;
 
-    /// Reads `YYYY-MM-DDTHH:MM:SS[.fraction][Z]`; a blank may stand for the T, and the time of day may be left out.
+    /// Reads `YYYY-MM-DDTHH:MM:SS[.fraction][Z]`; a blank may replace the T, and the time of day is optional.
     fn from_str(text: &str) -> Result<Time, BadTime> {
         parse(text).ok_or_else(|| BadTime(text.to_owned()))
     }
@@ -149,6 +176,24 @@ fn parse(text: &str) -> Option<Time> {
     // Wider than the result: the first second of the range begins before it.
     let ns = i128::from(seconds) * i128::from(NS_PER_SECOND) + i128::from(nanoseconds(fraction)?);
     ns.try_into().ok().map(Time)
+}
+
+fn rfc3339(text: &str) -> Option<Time> {
+    let (local, offset_minutes) = match text.strip_suffix(['Z', 'z']) {
+        Some(local) => (local, 0),
+        None => {
+            let at = text.len().checked_sub(6).filter(|at| text.is_char_boundary(*at))?;
+            let (local, offset) = text.split_at(at);
+            let sign = if offset.starts_with('-') { -1 } else { 1 };
+            let (hours, minutes) = offset.strip_prefix(['+', '-'])?.split_once(':')?;
+            let below = |text: &str, limit: i64| number(text, 2).filter(|number| *number < limit);
+            (local, sign * (below(hours, 24)? * 60 + below(minutes, 60)?))
+        }
+    };
+    // `FromStr` accepts more texts than RFC 3339 does.
+    let strict = local.len() >= 19 && local.as_bytes()[10].eq_ignore_ascii_case(&b'T') && !local.contains(' ');
+    let time: Time = strict.then(|| local.to_ascii_uppercase().parse().ok())??;
+    Some(Time(time.0.saturating_sub(offset_minutes * 60 * NS_PER_SECOND)))
 }
 
 fn number(text: &str, width: usize) -> Option<i64> {
@@ -214,6 +259,20 @@ mod tests {
         }
         assert_eq!(Time(1_499_999).to_acs(), "1970-01-01T00:00:00.001");
         assert_eq!(Time(1_500_000).to_acs(), "1970-01-01T00:00:00.002");
+    }
+
+    #[test]
+    fn offsets_from_utc() {
+        let time: Time = "2026-11-21T08:15:30.5".parse().unwrap();
+        assert_eq!(time.to_rfc3339(), "2026-11-21T08:15:30.500000000Z");
+        assert_eq!(time.to_rfc3339_at(90), "2026-11-21T09:45:30.500000000+01:30");
+        assert_eq!(time.to_rfc3339_at(-300), "2026-11-21T03:15:30.500000000-05:00");
+        for text in ["2026-11-21T08:15:30.5Z", "2026-11-21T09:45:30.5+01:30", "2026-11-21t03:15:30.5-05:00"] {
+            assert_eq!(Time::from_rfc3339(text), Ok(time), "{text}");
+        }
+        for text in ["2026-11-21T08:15:30.5", "2026-11-21 08:15:30Z", "2026-11-21Z", "2026-11-21T08:15:30+25:00"] {
+            assert_eq!(Time::from_rfc3339(text), Err(BadTime(text.to_owned())));
+        }
     }
 
     #[test]

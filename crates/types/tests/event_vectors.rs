@@ -1,5 +1,6 @@
-//! Holds the encoding of events to `testdata/vectors/event` and to the dump of `spec/wire/event.md`: bytes of earlier releases
-//! stay readable, and this one writes what it has always written. `TAMPU_WRITE_VECTORS=1` writes the bytes that are missing.
+//! Holds the encoding of events to `testdata/vectors/event` and to the dump of `spec/wire/event.md`: bytes of earlier
+//! releases stay readable, and this one writes what it has always written. `TAMPU_WRITE_VECTORS=1` writes the bytes
+//! that are missing.
 
 use std::{fs, path::PathBuf};
 
@@ -7,8 +8,9 @@ use tampu_types::{
     ClockState, Incarnation, Time,
     event::{
         AttributeConfig, Criteria, Data, DataType, Declaration, DevState, EventSample, EventView, Failure, Format, KeptEvent,
-        Kinds, Limits, Presence, Quality, Reason, Severity, Thresholds, Value, Writable, data::UnknownDataType, view::OwnedEvent,
+        Kinds, Limits, Presence, Quality, Reason, Severity, Thresholds, Value, Writable, view::OwnedEvent,
     },
+    named::UnknownName,
 };
 
 #[path = "support/page.rs"]
@@ -170,7 +172,7 @@ fn the_page_s_tables_are_the_code_s() {
     let rows = page::table("events.md", "data type");
     assert_eq!(rows.len(), DataType::ALL.len());
     for row in rows {
-        let data_type: Result<DataType, UnknownDataType> = row[0].parse();
+        let data_type: Result<DataType, UnknownName> = row[0].parse();
         assert_eq!((data_type.unwrap() as u8).to_string(), row[1]);
     }
     let rows = page::table("events.md", "kind");

@@ -1,5 +1,5 @@
-//! Thousands of seeded mutations of valid inputs through every decoder, on the stable toolchain. The fuzz targets in `fuzz/`
-//! look further; both hold the decoders to the same demands. `TAMPU_SEED=n` repeats a run.
+//! Thousands of seeded mutations of valid inputs through every decoder, on the stable toolchain. The fuzz targets in
+//! `fuzz/` look further; both hold the decoders to the same demands. `TAMPU_SEED=n` repeats a run.
 
 use std::{hash::BuildHasher, panic};
 

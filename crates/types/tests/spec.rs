@@ -1,4 +1,5 @@
-//! The specification's test vectors, read out of its pages and held against the code. A page and the code cannot drift apart.
+//! The specification's test vectors, read out of its pages and held against the code. A page and the code cannot drift
+//! apart.
 
 #[path = "support/page.rs"]
 mod page;

@@ -1,5 +1,5 @@
-//! Holds the codecs to `testdata/vectors`: bytes of earlier releases stay readable, and this one writes what it has always
-//! written. `TAMPU_WRITE_VECTORS=1 cargo test -p tampu-types --test vectors` writes the bytes that are missing.
+//! Holds the codecs to `testdata/vectors`: bytes of earlier releases stay readable, and this one writes what it has
+//! always written. `TAMPU_WRITE_VECTORS=1 cargo test -p tampu-types --test vectors` writes the bytes that are missing.
 
 use std::{fs, path::PathBuf};
 

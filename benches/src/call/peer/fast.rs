@@ -9,7 +9,7 @@ use crate::call::cost::Peer;
 pub struct Fast;
 
 impl Fast {
-    /// Writing to this file.
+    /// Creates a logger that writes to this file.
     pub fn to(path: &Path) -> Result<Fast, String> {
         let config = fast_log::Config::new().level(log::LevelFilter::Info).file(&path.to_string_lossy()).chan_len(None);
         fast_log::init(config).map_err(|e| e.to_string())?;

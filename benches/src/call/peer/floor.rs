@@ -1,15 +1,13 @@
-//! The floor: no logger that gives a record its time can cost less than reading a clock and storing the bytes.
+//! The floor: reading a clock and storing the bytes. No logger that puts a time into its records can cost less.
 
 use std::{array, hint::black_box};
 
 use crate::call::{cost::Peer, tsc};
 
-/// 40 bytes.
 type Record = [u64; 5];
-/// As many as lie in a mebibyte, which stays in the processor's second cache as a ring does.
+/// Number of records in a mebibyte, which stays in the processor's second cache as a ring does.
 const RING: usize = (1 << 20) / size_of::<Record>();
 
-/// No logger.
 #[derive(Debug, Clone, Copy)]
 pub struct Floor;
 

@@ -1,4 +1,4 @@
-//! Our own logger.
+//! Tampu's own logger.
 
 use std::{hint::black_box, path::Path, time::Duration};
 
@@ -10,29 +10,29 @@ use crate::call::{
     program::{PATIENCE, settings},
 };
 
-/// How often a call is made whose level is off.
+/// Number of calls whose level is off.
 const NOOPS: u64 = 20_000_000;
-/// Records without a pause shall wait for room rather than be dropped, as they do with the peers.
+/// Time that records without a pause wait for space instead of being dropped, as with the peers.
 const ROOM: Duration = Duration::from_secs(10);
 
-/// Ours, in one of its uses.
+/// Tampu's logger, in one of its uses.
 #[derive(Debug)]
 pub struct Ours {
     logger: Logger,
 }
 
-/// What ours is called among the loggers.
+/// Name of Tampu among the loggers.
 pub const NAME: &str = "tampu";
-/// And where it prints only.
+/// Name of Tampu's logger that only prints.
 pub const TEXT: &str = "tampu-text";
 
-/// The sources' name; the number of threads makes it one of a run's own.
+/// Returns the sources' name. It contains the number of threads, so that it differs from that of other measurements.
 pub fn name(threads: usize) -> String {
     format!("bench-cost-{threads}")
 }
 
 impl Ours {
-    /// On the bus, with a collector that commits; nothing is printed.
+    /// Creates a logger on the bus, with a collector that commits. It prints nothing.
     pub fn archived(threads: usize) -> Result<Ours, String> {
         let ours = Ours::open(&name(threads), None, true)?;
         tampu_log::info!(ours.logger, "{} threads begin", threads);
@@ -42,7 +42,7 @@ impl Ours {
         Ok(ours)
     }
 
-    /// Printing into a file; nothing is published.
+    /// Creates a logger that prints into a file and publishes nothing.
     pub fn printing(sink: &Path) -> Result<Ours, String> {
         Ours::open("bench-cost-text", Some(sink), false)
     }
@@ -61,7 +61,7 @@ impl Peer for Ours {
     }
 
     fn finish(self) -> Result<bool, String> {
-        // Where nothing is published, nobody can confirm; the last handle's end then is when everything is printed.
+        // Without publishing nothing can confirm; everything is printed when the last handle ends.
         Ok(self.logger.flush(PATIENCE))
     }
 
@@ -71,7 +71,7 @@ impl Peer for Ours {
         off.set_local(Threshold::Off);
         let logger = black_box(&off);
         let before = thread_cpu();
-        // Of arguments that cost nothing to have: the compiler may work them out before it looks at the level.
+        // Arguments without a cost: the compiler may compute them before it checks the level.
         for number in 0..NOOPS {
             tampu_log::info!(logger, "antenna {} at {} is {}", number, number, "off");
         }

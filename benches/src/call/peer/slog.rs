@@ -1,4 +1,5 @@
-//! `slog` with `slog-term`'s text behind `slog-async`. Its queue is made as long as spdlog's, and who finds it full waits.
+//! `slog` with `slog-term`'s text behind `slog-async`. Its queue is as long as spdlog's, and a caller that finds it
+//! full waits.
 
 use std::{fs::File, io::LineWriter, path::Path, sync::Mutex};
 
@@ -8,17 +9,16 @@ use slog_term::{FullFormat, PlainDecorator};
 
 use crate::call::cost::Peer;
 
-/// Records that may wait.
+/// Length of the queue in records.
 const QUEUE: usize = 8192;
 
-/// A logger.
 pub struct Slog {
     logger: Logger,
     guard: Mutex<AsyncGuard>,
 }
 
 impl Slog {
-    /// Writing to this file.
+    /// Creates a logger that writes to this file.
     pub fn to(path: &Path) -> Result<Slog, String> {
         let file = File::options().create(true).append(true).open(path).map_err(|e| format!("{}: {e}", path.display()))?;
         let text = FullFormat::new(PlainDecorator::new(LineWriter::new(file))).build().fuse();
@@ -34,7 +34,7 @@ impl Peer for Slog {
     }
 
     fn finish(self) -> Result<bool, String> {
-        // The thread behind ends when nobody can log any more.
+        // The thread behind it ends when the last logger is dropped.
         drop(self.logger);
         drop(self.guard);
         Ok(true)

@@ -1,5 +1,5 @@
-//! spdlog: a C++ program of its own (`benches/peers/spdlog.cpp`) that measures the same way and gives the same account. `make
-//! bench-call` builds it beside this program.
+//! spdlog, in a C++ program of its own (`benches/peers/spdlog.cpp`) with the same measurement and the same account.
+//! `make bench-call` builds it beside this program.
 
 use std::{
     path::{Path, PathBuf},
@@ -8,13 +8,13 @@ use std::{
 
 use crate::call::cost::Ask;
 
-/// Where it is, unless said otherwise.
+/// Returns the default path of the program.
 pub fn beside() -> PathBuf {
     let here = std::env::current_exe().ok().and_then(|program| Some(program.parent()?.join("bench-spdlog")));
     here.unwrap_or_else(|| PathBuf::from("bench-spdlog"))
 }
 
-/// The command that measures it; `--account` is still to be added.
+/// Returns the command that measures it, without the argument `--account`.
 pub fn command(program: &Path, ask: &Ask) -> Result<Command, String> {
     if !program.exists() {
         return Err(format!("{} is not there: make bench-spdlog builds it", program.display()));

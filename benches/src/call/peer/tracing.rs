@@ -1,5 +1,5 @@
-//! `tracing` with `tracing-subscriber`'s text and `tracing-appender`'s thread. By itself the appender drops what its queue has
-//! no room for; here it waits, so that every logger of the table does the same work.
+//! `tracing` with `tracing-subscriber`'s text and `tracing-appender`'s thread. By default the appender drops records
+//! when its queue is full. Here it waits, so that every logger of the table does the same work.
 
 use std::{fs::File, path::Path};
 
@@ -14,7 +14,7 @@ pub struct Tracing {
 }
 
 impl Tracing {
-    /// Writing to this file.
+    /// Creates a subscriber that writes to this file.
     pub fn to(path: &Path) -> Result<Tracing, String> {
         let file = File::options().create(true).append(true).open(path).map_err(|e| format!("{}: {e}", path.display()))?;
         let (writer, guard) = NonBlockingBuilder::default().lossy(false).finish(file);

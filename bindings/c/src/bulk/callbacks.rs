@@ -40,7 +40,7 @@ pub struct DataOfC {
     pub end_of_block: i32,
 }
 
-/// `tampu_bulk_end`: how it ended.
+/// `tampu_bulk_end`: the result of a transfer.
 #[derive(Debug)]
 #[repr(C)]
 #[allow(missing_docs)]
@@ -54,7 +54,7 @@ pub struct EndOfC {
     pub stopped: i32,
 }
 
-/// `tampu_bulk_lost_range`: bytes that will not come.
+/// `tampu_bulk_lost_range`: lost bytes.
 #[derive(Debug)]
 #[repr(C)]
 #[allow(missing_docs)]
@@ -66,7 +66,7 @@ pub struct LostOfC {
     pub why: *const c_char,
 }
 
-/// `tampu_bulk_fault_note`: something that is wrong.
+/// `tampu_bulk_fault_note`: a fault of the transfer.
 #[derive(Debug)]
 #[repr(C)]
 #[allow(missing_docs)]
@@ -76,12 +76,12 @@ pub struct FaultOfC {
     pub text: *const c_char,
 }
 
-/// A callback that answers: 0, or that it failed.
+/// A callback with a result: 0 for success.
 type Answering<T> = Option<unsafe extern "C" fn(*mut c_void, *const T) -> i32>;
-/// One that is only told.
-type Told<T> = Option<unsafe extern "C" fn(*mut c_void, *const T)>;
+/// A callback without a result.
+type Callback<T> = Option<unsafe extern "C" fn(*mut c_void, *const T)>;
 
-/// `tampu_bulk_handler`. A later release appends callbacks: the caller says how many bytes it knows.
+/// `tampu_bulk_handler`. A later release appends callbacks: the caller passes the size that it knows.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 #[allow(missing_docs)]
@@ -90,25 +90,25 @@ pub struct HandlerOfC {
     pub start: Answering<StartOfC>,
     pub data: Answering<DataOfC>,
     pub stop: Answering<EndOfC>,
-    pub lost: Told<LostOfC>,
-    pub fault: Told<FaultOfC>,
+    pub lost: Callback<LostOfC>,
+    pub fault: Callback<FaultOfC>,
 }
 
-/// What a callback answers that wants no more of the transfer.
+/// Result of a callback that rejects the rest of the transfer.
 const GIVE_UP: i32 = 2;
 
 thread_local! {
-    /// What the running callback has said about its failure.
+    /// Reason that the running callback stored for its failure.
     static WHY: RefCell<Option<String>> = const { RefCell::new(None) };
     static RUNS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Whether this thread is in a callback.
+/// Returns true if this thread is in a callback.
 pub(super) fn running() -> bool {
     RUNS.get()
 }
 
-/// Says why a callback is about to fail.
+/// Stores the reason for the coming failure of a callback.
 ///
 /// # Safety
 /// `text` is NULL or a C string.
@@ -121,7 +121,7 @@ pub unsafe extern "C" fn tampu_bulk_explain(text: *const c_char) {
     });
 }
 
-/// Told when the last callback has returned.
+/// A flag that is set after the last callback has returned.
 #[derive(Debug, Default)]
 pub(super) struct Done {
     over: Mutex<bool>,
@@ -129,7 +129,7 @@ pub(super) struct Done {
 }
 
 impl Done {
-    /// Waits until no callback is called any more.
+    /// Waits until no callback runs and none will be called.
     pub fn wait(&self) {
         let mut over = self.over.lock().unwrap_or_else(PoisonError::into_inner);
         while !*over {
@@ -144,23 +144,24 @@ pub(super) struct Callbacks {
     done: Arc<Done>,
 }
 
-// SAFETY: the header has the caller promise that the context may be used in another thread, by one call at a time; nothing else in
-// here is not Send.
+// SAFETY: by the header the caller promises that the context may be used in another thread, by one call at a time. All other fields
+// are Send.
 unsafe impl Send for Callbacks {}
 
 impl Callbacks {
     /// # Safety
-    /// The functions are as the header declares them, and may be called with the context, in any thread, until `done` is told.
+    /// The functions are as the header declares them, and may be called with the context, in any thread, until `done`
+    /// is called.
     pub unsafe fn new(calls: HandlerOfC, done: Arc<Done>) -> Callbacks {
         Callbacks { calls, done }
     }
 
-    /// Calls one that answers.
+    /// Calls a callback with a result.
     fn answer<T>(&self, call: Answering<T>, what: &'static str, with: &T) -> Result<(), CallbackError> {
         let Some(call) = call else { return Ok(()) };
         WHY.set(None);
         RUNS.set(true);
-        // SAFETY: by the promise to `new`; what is pointed to outlives the call.
+        // SAFETY: by the promise to `new`; the pointed-to value outlives the call.
         let answer = unsafe { call(self.calls.context, with) };
         RUNS.set(false);
         let text = || WHY.take().unwrap_or_else(|| format!("the callback for {what} returned {answer}"));
@@ -171,8 +172,8 @@ impl Callbacks {
         }
     }
 
-    /// Calls one that is told.
-    fn tell<T>(&self, call: Told<T>, with: &T) {
+    /// Calls a callback without a result.
+    fn tell<T>(&self, call: Callback<T>, with: &T) {
         let Some(call) = call else { return };
         RUNS.set(true);
         // SAFETY: as above.

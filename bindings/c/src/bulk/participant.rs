@@ -1,9 +1,9 @@
-//! Who sends and receives: a process on the bus, or one that does without.
+//! Participants that send and receive: a process on the bus, or one without the bus.
 
 use std::ffi::c_char;
 
 use tampu_bulk::receiver::Identity;
-use tampu_bus::{Participant, QosTable, engine::zenoh::config::ZenohConfig};
+use tampu_bus::{Participant, connect::Settings};
 use tampu_types::{Domain, SourceName};
 
 use crate::{
@@ -11,13 +11,13 @@ use crate::{
     string,
 };
 
-/// What a `tampu_bulk_participant *` points to.
+/// Process behind a `tampu_bulk_participant *`.
 pub struct Member {
     pub(super) identity: Identity,
     pub(super) bus: Option<Participant>,
 }
 
-/// The participant behind a handle.
+/// Returns the participant behind a handle.
 ///
 /// # Safety
 /// NULL, or open as long as `'a`.
@@ -45,12 +45,12 @@ pub unsafe extern "C" fn tampu_bulk_join(source: *const c_char) -> *mut Member {
     guarded(std::ptr::null_mut(), || {
         // SAFETY: by the caller.
         let source = unsafe { source_name(source) }?;
-        let bus = Participant::open(ZenohConfig::from_env()?, source, QosTable::default())?;
+        let bus = Participant::open(Settings::from_env()?, source)?;
         Ok(Box::into_raw(Box::new(Member { identity: Identity::of(&bus), bus: Some(bus) })))
     })
 }
 
-/// Takes a name without the bus.
+/// Creates a participant with a name, without the bus.
 ///
 /// # Safety
 /// `domain` and `source` are NULL or C strings.
@@ -69,22 +69,22 @@ pub unsafe extern "C" fn tampu_bulk_alone(domain: *const c_char, source: *const 
     })
 }
 
-/// Ends a participant; senders and receivers made with it go on.
+/// Closes a participant. Its senders and receivers continue.
 ///
 /// # Safety
-/// `handle` is NULL or open, and nobody uses it during this call or after it.
+/// `handle` is NULL or open, and no thread uses it during this call or after it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tampu_bulk_leave(handle: *mut Member) {
     guarded((), || {
         if !handle.is_null() {
-            // SAFETY: from one of the functions above, and the caller's last use.
+            // SAFETY: the pointer is from one of the functions above, and this is the caller's last use.
             drop(unsafe { Box::from_raw(handle) });
         }
         Ok(())
     });
 }
 
-/// What last failed in this thread; empty if nothing has.
+/// Returns the text of the last failure in this thread, or an empty text.
 #[unsafe(no_mangle)]
 pub extern "C" fn tampu_bulk_last_error() -> *const c_char {
     last_error()

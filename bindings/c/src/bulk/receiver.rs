@@ -25,7 +25,7 @@ use crate::failure::{Failure, guarded};
 /// Bytes of a handler in the first release.
 const HANDLER_FIRST: usize = 6 * size_of::<usize>();
 
-/// What a `tampu_bulk_receiver *` points to. Fields are dropped in order: first it is taken back from the bus.
+/// Receiver behind a `tampu_bulk_receiver *`. Fields are dropped in order: the announcement on the bus first.
 pub struct ReceiverHandle {
     announced: Mutex<Option<(Announced, Guard)>>,
     receiver: Arc<Receiver>,
@@ -33,11 +33,11 @@ pub struct ReceiverHandle {
     target: CString,
 }
 
-/// Opens a receiver; on the bus it is announced.
+/// Opens a receiver, and announces it on the bus.
 ///
 /// # Safety
-/// `participant` is NULL or open; the texts are NULL or C strings; `handler` is NULL or has `size` bytes, and what it holds may be
-/// called as the header says until the receiver is closed.
+/// `participant` is NULL or open; the texts are NULL or C strings; `handler` is NULL or has `size` bytes, and its
+/// callbacks may be called as the header describes until the receiver is closed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tampu_bulk_receiver_open(
     participant: *const Member,
@@ -57,19 +57,22 @@ pub unsafe extern "C" fn tampu_bulk_receiver_open(
         };
         let mut settings = ReceiverSettings { announce, ..ReceiverSettings::default() };
         if let Some(listen) = listen {
-            let odd =
-                |_| Failure::Odd { what: "where to listen", value: listen.clone(), possible: "an IP address and a port are" };
+            let odd = |_| Failure::Odd {
+                what: "the address to listen at",
+                value: listen.clone(),
+                possible: "give an IP address and a port",
+            };
             settings.listen = listen.parse::<SocketAddr>().map_err(odd)?;
         }
         if settings.listen.ip().is_unspecified() && settings.announce.is_none() {
             return Err(Failure::Odd {
-                what: "the address to give away",
+                what: "the address to announce",
                 value: settings.listen.to_string(),
-                possible: "say under which name or address others reach this host",
+                possible: "name the address at which others reach this host",
             });
         }
         let done = Arc::new(Done::default());
-        // SAFETY: by the caller; closing waits for `done`, and until then the handle is open.
+        // SAFETY: by the caller; closing waits for `done`, and the handle is open until then.
         let handler: Box<dyn Handler> = Box::new(unsafe { Callbacks::new(calls, done.clone()) });
         let flows = vec![(FlowSettings::new(flow), handler)];
         let receiver = Arc::new(Receiver::open(member.identity.clone(), stream, settings, flows)?);
@@ -85,7 +88,7 @@ pub unsafe extern "C" fn tampu_bulk_receiver_open(
     })
 }
 
-/// Where senders reach it: `host:port/token`.
+/// Returns the address for senders: `host:port/token`.
 ///
 /// # Safety
 /// `handle` is NULL or open.
@@ -95,10 +98,11 @@ pub unsafe extern "C" fn tampu_bulk_receiver_target(handle: *const ReceiverHandl
     guarded(std::ptr::null(), || Ok(unsafe { handle.as_ref() }.ok_or(Failure::Null("the receiver"))?.target.as_ptr()))
 }
 
-/// How often it is looked whether senders have gone.
+/// Pause between two checks whether senders have disconnected.
 const TURN: Duration = Duration::from_millis(5);
 
-/// Takes it back from the bus and gives senders time to hear of what they wait for: 1 when none is connected any more, else 0.
+/// Withdraws the receiver from the bus and waits until senders have their responses. Returns 1 if none is connected,
+/// else 0.
 ///
 /// # Safety
 /// `handle` is NULL or open.
@@ -122,21 +126,21 @@ pub unsafe extern "C" fn tampu_bulk_receiver_part(handle: *const ReceiverHandle,
     })
 }
 
-/// Ends a receiver: 0 when no callback runs and none will be called, -1 if that failed.
+/// Closes a receiver. Returns 0 when no callback runs or will run, and -1 on failure.
 ///
 /// # Safety
-/// `handle` is NULL or open, and nobody uses it during this call or, where it returns 0, after it.
+/// `handle` is NULL or open, and no thread uses it during this call or, if it returns 0, after it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tampu_bulk_receiver_close(handle: *mut ReceiverHandle) -> i32 {
     guarded(-1, || {
         if handle.is_null() {
             return Ok(0);
         }
-        // It would wait for itself.
+        // Inside a callback this would wait for itself.
         if running() {
             return Err(Failure::InCallback);
         }
-        // SAFETY: from `tampu_bulk_receiver_open`, and the caller's last use.
+        // SAFETY: the pointer is from `tampu_bulk_receiver_open`, and this is the caller's last use.
         let ReceiverHandle { announced, receiver, done, .. } = *unsafe { Box::from_raw(handle) };
         drop(announced);
         drop(receiver);

@@ -26,13 +26,13 @@ use crate::{
     string,
 };
 
-/// The largest window that can be asked for, bytes.
+/// Maximum window, in bytes.
 const WINDOW_LIMIT: u64 = 16 << 30;
 
 /// Bytes of the settings in the first release.
 const SETTINGS_FIRST: usize = 32;
 
-/// `tampu_bulk_send_settings`: what is zero is as it is by default. A later release appends fields.
+/// `tampu_bulk_send_settings`: a zero field means the default. A later release appends fields.
 #[derive(Debug, Clone, Copy, Default)]
 #[repr(C)]
 #[allow(missing_docs)]
@@ -49,7 +49,7 @@ pub struct SettingsOfC {
     pub reserved: u32,
 }
 
-/// `tampu_bulk_report`: how a transfer went. A later release appends fields.
+/// `tampu_bulk_report`: the result of a transfer. A later release appends fields.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 #[repr(C)]
 #[allow(missing_docs)]
@@ -62,7 +62,7 @@ pub struct ReportOfC {
     pub complete: u32,
 }
 
-/// On the bus: what connects it, answers for it and tells of its transfers.
+/// Parts of a sender on the bus: connections, responses to queries, records of transfers.
 struct OnBus {
     participant: Participant,
     teller: Teller,
@@ -70,19 +70,19 @@ struct OnBus {
     _serving: Guard,
 }
 
-/// What a `tampu_bulk_sender *` points to.
+/// Sender behind a `tampu_bulk_sender *`.
 pub struct SenderHandle {
     bus: Option<OnBus>,
     flow: Flow,
     sender: Arc<Sender>,
-    /// The transfer under way.
-    told: Mutex<Option<Told>>,
+    /// The transfer in progress.
+    told: Mutex<Option<TransferStart>>,
 }
 
-/// What was told of a transfer when it began.
-struct Told {
+/// Values of the start of a transfer.
+struct TransferStart {
     transfer: u64,
-    /// As text.
+    /// Parameter as text.
     parameter: String,
     began: Instant,
 }
@@ -92,17 +92,17 @@ impl SenderHandle {
         let Some(bus) = &self.bus else { return };
         let (stream, flow) = (self.flow.stream(), self.flow.name());
         let note = TransferNote { stream, flow, transfer, parameter: parameter.to_owned(), report };
-        // Whoever keeps an account sees the hole in the numbers; the transfer itself is not held up for it.
+        // A missing account shows as a hole in the numbers; the transfer itself is not delayed for it.
         let _ = bus.teller.tell(&note);
     }
 
-    /// How its receivers get the data.
+    /// Returns the transports of its receivers.
     #[cfg(test)]
     pub(super) fn transports(&self) -> Vec<Transport> {
         self.flow.state().receivers.iter().map(|link| link.transport).collect()
     }
 
-    /// Gives up what is under way, and says so.
+    /// Aborts the transfer in progress, and reports it.
     fn give_up(&self, why: &str) {
         let state = self.flow.state();
         self.flow.reset();
@@ -112,12 +112,12 @@ impl SenderHandle {
         }
     }
 
-    fn remember(&self, transfer: Option<Told>) -> Option<Told> {
+    fn remember(&self, transfer: Option<TransferStart>) -> Option<TransferStart> {
         std::mem::replace(&mut self.told.lock().unwrap_or_else(PoisonError::into_inner), transfer)
     }
 }
 
-/// The sender behind a handle.
+/// Returns the sender behind a handle.
 ///
 /// # Safety
 /// NULL, or open as long as `'a`.
@@ -127,7 +127,7 @@ unsafe fn sender<'a>(handle: *const SenderHandle) -> Result<&'a SenderHandle, Fa
 }
 
 impl SettingsOfC {
-    /// The multicast group it names.
+    /// Returns the multicast group of the settings.
     ///
     /// # Safety
     /// Its texts are NULL or C strings.
@@ -138,32 +138,32 @@ impl SettingsOfC {
         let Some(group) = group else {
             return match (interface, self.group_ttl) {
                 (None, 0) => Ok(None),
-                (interface, _) => Err(odd("a group's interface and ttl", interface.unwrap_or_default(), "with a group they are")),
+                (interface, _) => Err(odd("a group's interface and ttl", interface.unwrap_or_default(), "set a group too")),
             };
         };
         let mut group: Group = group.parse()?;
         if let Some(interface) = interface {
             group.interface =
-                interface.parse().map_err(|_| odd("the group's interface", interface, "an IPv4 address of this host is"))?;
+                interface.parse().map_err(|_| odd("the group's interface", interface, "give an IPv4 address of this host"))?;
         }
         if self.group_ttl > 0 {
             group.ttl =
-                u8::try_from(self.group_ttl).map_err(|_| odd("the group's ttl", self.group_ttl.to_string(), "1 to 255 are"))?;
+                u8::try_from(self.group_ttl).map_err(|_| odd("the group's ttl", self.group_ttl.to_string(), "give 1 to 255"))?;
         }
         Ok(Some(group))
     }
 
-    /// What it says over what holds by default.
+    /// Applies the given settings over the defaults.
     ///
     /// # Safety
     /// Its texts are NULL or C strings.
     unsafe fn over(&self, mut flow: SendFlow) -> Result<SendFlow, Failure> {
         let odd = |what, value: String, possible| Failure::Odd { what, value, possible };
         if self.window > WINDOW_LIMIT {
-            return Err(odd("the window", self.window.to_string(), "16 GiB are at most"));
+            return Err(odd("the window", self.window.to_string(), "at most 16 GiB"));
         }
         if !(self.throttle.is_finite() && self.throttle >= 0.0) {
-            return Err(odd("the throttle", self.throttle.to_string(), "bytes a second are, and 0 for none"));
+            return Err(odd("the throttle", self.throttle.to_string(), "give bytes per second, or 0 for no limit"));
         }
         flow.transport = match self.transport {
             0 => None,
@@ -171,10 +171,11 @@ impl SettingsOfC {
             2 => Some(Transport::Shm),
             3 => Some(Transport::Udp),
             4 => Some(Transport::Multicast),
-            other => return Err(odd("the transport", other.to_string(), "those of the header are")),
+            other => return Err(odd("the transport", other.to_string(), "the header has the possible values")),
         };
         if self.window > 0 {
-            flow.window = usize::try_from(self.window).map_err(|_| odd("the window", self.window.to_string(), "less is"))?;
+            flow.window = usize::try_from(self.window)
+                .map_err(|_| odd("the window", self.window.to_string(), "it exceeds this machine's addresses"))?;
         }
         if self.throttle > 0.0 {
             flow.throttle = Some(self.throttle);
@@ -195,8 +196,8 @@ impl SettingsOfC {
 /// Opens a sender of a flow.
 ///
 /// # Safety
-/// `participant` is NULL or open; the names are NULL or C strings; `settings` is NULL or has `size` bytes, and its texts are NULL or C
-/// strings.
+/// `participant` is NULL or open; the names are NULL or C strings; `settings` is NULL or has `size` bytes, and its
+/// texts are NULL or C strings.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tampu_bulk_sender_open(
     participant: *const Member,
@@ -261,7 +262,7 @@ pub unsafe extern "C" fn tampu_bulk_sender_follow(handle: *const SenderHandle) -
     })
 }
 
-/// Waits for receivers: 1 when so many are connected, 0 when they are not in time.
+/// Waits for receivers. Returns 1 if enough are connected, or 0 after the time limit.
 ///
 /// # Safety
 /// `handle` is NULL or open.
@@ -293,7 +294,7 @@ pub unsafe extern "C" fn tampu_bulk_start(handle: *const SenderHandle, parameter
         let started = handle.flow.start(parameter)?;
         let parameter = String::from_utf8_lossy(parameter).into_owned();
         handle.tell(started.transfer, &parameter, None);
-        handle.remember(Some(Told { transfer: started.transfer, parameter, began: Instant::now() }));
+        handle.remember(Some(TransferStart { transfer: started.transfer, parameter, began: Instant::now() }));
         Ok(0)
     })
 }
@@ -312,7 +313,7 @@ pub unsafe extern "C" fn tampu_bulk_send(handle: *const SenderHandle, bytes: *co
     })
 }
 
-/// Ends the transfer: 1 when all who took part have all of it, 0 when not.
+/// Ends the transfer. Returns 1 if every receiver has all data, else 0.
 ///
 /// # Safety
 /// `handle` is NULL or open; `report` is NULL or has room for `size` bytes.
@@ -321,7 +322,7 @@ pub unsafe extern "C" fn tampu_bulk_stop(handle: *const SenderHandle, report: *m
     guarded(-1, || {
         // SAFETY: by the caller.
         let handle = unsafe { sender(handle) }?;
-        // SAFETY: by the caller; also where the call fails there is nothing by chance.
+        // SAFETY: by the caller. The report is cleared first, so that it is defined even if the call fails.
         unsafe { tell(&ReportOfC::default(), report, size) };
         let found = handle.flow.stop()?;
         if let Some(told) = handle.remember(None) {
@@ -336,7 +337,7 @@ pub unsafe extern "C" fn tampu_bulk_stop(handle: *const SenderHandle, report: *m
     })
 }
 
-/// Gives up what is under way.
+/// Aborts the transfer in progress.
 ///
 /// # Safety
 /// `handle` is NULL or open.
@@ -350,18 +351,18 @@ pub unsafe extern "C" fn tampu_bulk_reset(handle: *const SenderHandle) -> i32 {
     })
 }
 
-/// Ends a sender; what is under way is given up.
+/// Closes a sender, and aborts a transfer in progress.
 ///
 /// # Safety
-/// `handle` is NULL or open, and nobody uses it during this call or after it.
+/// `handle` is NULL or open, and no thread uses it during this call or after it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tampu_bulk_sender_close(handle: *mut SenderHandle) {
     guarded((), || {
         if !handle.is_null() {
-            // SAFETY: from `tampu_bulk_sender_open`, and the caller's last use.
+            // SAFETY: the pointer is from `tampu_bulk_sender_open`, and this is the caller's last use.
             let handle = unsafe { Box::from_raw(handle) };
             if let Some(told) = handle.remember(None) {
-                // Dropping it delivers what it can and gives the rest up.
+                // Dropping the handle delivers as much as possible and aborts the rest.
                 let report = Report::given_up(&handle.flow.state(), told.began.elapsed().as_secs_f64(), "it was closed");
                 handle.tell(told.transfer, &told.parameter, Some(&report));
             }
@@ -385,7 +386,7 @@ fn summary(report: &Report) -> ReportOfC {
     }
 }
 
-/// Who has not all of it, and why.
+/// Returns the receivers that lack a part, with the reasons.
 fn reasons(report: &Report) -> String {
     let why = |delivery: &Delivery| {
         let mut parts: Vec<String> = delivery.faults.iter().map(ToString::to_string).collect();
@@ -399,5 +400,5 @@ fn reasons(report: &Report) -> String {
         format!("{}: {}", delivery.receiver, parts.join(", "))
     };
     let all: Vec<String> = report.deliveries.iter().filter(|delivery| !delivery.complete).map(why).collect();
-    if all.is_empty() { "nobody received it".to_owned() } else { all.join("; ") }
+    if all.is_empty() { "no receiver got it".to_owned() } else { all.join("; ") }
 }

@@ -1,4 +1,4 @@
-//! The functions as C calls them, without the bus: a transfer, and what is refused.
+//! Tests of the functions through their C interface, without the bus: a transfer, and rejected arguments.
 
 use std::{
     ffi::{CStr, c_void},
@@ -14,16 +14,16 @@ use tampu_bulk::message::Transport;
 use super::{callbacks::*, participant::*, receiver::*, sender::*};
 
 fn last_error() -> String {
-    // SAFETY: always a C string, until the next failure of this thread.
+    // SAFETY: the pointer is always a C string, valid until the next failure of this thread.
     unsafe { CStr::from_ptr(tampu_bulk_last_error()) }.to_str().unwrap().to_owned()
 }
 
-/// What a receiver's callbacks have seen.
+/// Calls that a receiver's callbacks have seen.
 #[derive(Default)]
 struct Seen {
     all: Mutex<Vec<String>>,
     bytes: Mutex<Vec<u8>>,
-    /// What the callback for data answers.
+    /// Result of the callback for data.
     answer: AtomicI32,
     receiver: Mutex<usize>,
 }
@@ -106,7 +106,7 @@ fn transfers_arrive_whole_and_failures_are_told_to_the_sender() {
         assert_eq!((report.transfer, report.bytes, report.receivers, report.complete), (1, 700_000, 1, 1));
         assert!(*seen.bytes.lock().unwrap() == sent);
 
-        // The callback gives up; the sender hears why. It knows the report's first field only.
+        // The callback gives up, and the sender gets the reason. This caller knows only the first field of the report.
         seen.answer.store(2, Ordering::Relaxed);
         assert_eq!(tampu_bulk_start(sender, ptr::null(), 0), 0, "{}", last_error());
         tampu_bulk_send(sender, sent.as_ptr(), 10);
@@ -145,7 +145,7 @@ fn data_goes_to_a_group_and_a_program_of_before_has_none() {
             group_ttl: 2,
             ..SettingsOfC::default()
         };
-        // One of the first release knows nothing of what came after.
+        // A caller of the first release does not know the later fields.
         for (size, goes_by) in [(size_of::<SettingsOfC>(), Transport::Multicast), (32, Transport::Shm)] {
             let sender = tampu_bulk_sender_open(me, stream, flow, &settings, size);
             assert!(!sender.is_null(), "{}", last_error());
@@ -168,7 +168,7 @@ fn data_goes_to_a_group_and_a_program_of_before_has_none() {
 fn what_is_null_or_odd_is_told_and_harmless() {
     let (stream, flow, null) = (c"s".as_ptr(), c"f".as_ptr(), ptr::null());
     let seen = Seen::default();
-    // SAFETY: NULL is what all of them take, the handles are their own.
+    // SAFETY: all functions accept NULL, and the handles are their own.
     unsafe {
         assert!(tampu_bulk_join(null).is_null() && tampu_bulk_alone(null, flow).is_null());
         assert_eq!(last_error(), "the domain's name is NULL");
@@ -176,19 +176,22 @@ fn what_is_null_or_odd_is_told_and_harmless() {
         assert!(tampu_bulk_sender_open(ptr::null(), stream, flow, ptr::null(), 0).is_null());
         assert_eq!(last_error(), "the participant is NULL");
         assert!(tampu_bulk_sender_open(me, c"a#b".as_ptr(), flow, ptr::null(), 0).is_null());
-        assert!(last_error().contains("no name of a stream"), "{}", last_error());
+        assert!(last_error().contains("of a stream or flow"), "{}", last_error());
         for (odd, said) in [
-            (SettingsOfC { transport: 9, ..SettingsOfC::default() }, "the transport: 9"),
-            (SettingsOfC { throttle: f64::NAN, ..SettingsOfC::default() }, "the throttle: NaN"),
-            (SettingsOfC { throttle: -1.0, ..SettingsOfC::default() }, "the throttle: -1"),
+            (SettingsOfC { transport: 9, ..SettingsOfC::default() }, "the transport: invalid value '9'"),
+            (SettingsOfC { throttle: f64::NAN, ..SettingsOfC::default() }, "the throttle: invalid value 'NaN'"),
+            (SettingsOfC { throttle: -1.0, ..SettingsOfC::default() }, "the throttle: invalid value '-1'"),
             (SettingsOfC { window: u64::MAX, ..SettingsOfC::default() }, "the window: "),
             (SettingsOfC { transport: 4, ..SettingsOfC::default() }, "none is named"),
             (SettingsOfC { group: c"10.0.0.1".as_ptr(), ..SettingsOfC::default() }, "the address of one host"),
-            (SettingsOfC { group_ttl: 1, ..SettingsOfC::default() }, "with a group they are"),
-            (SettingsOfC { group: c"239.255.77.3".as_ptr(), group_ttl: 256, ..SettingsOfC::default() }, "the group's ttl: 256"),
+            (SettingsOfC { group_ttl: 1, ..SettingsOfC::default() }, "set a group too"),
+            (
+                SettingsOfC { group: c"239.255.77.3".as_ptr(), group_ttl: 256, ..SettingsOfC::default() },
+                "the group's ttl: invalid value '256'",
+            ),
             (
                 SettingsOfC { group: c"239.255.77.3".as_ptr(), group_interface: c"eth0".as_ptr(), ..SettingsOfC::default() },
-                "the group's interface: eth0",
+                "the group's interface: invalid value 'eth0'",
             ),
         ] {
             assert!(tampu_bulk_sender_open(me, stream, flow, &odd, size_of::<SettingsOfC>()).is_null());
@@ -196,7 +199,7 @@ fn what_is_null_or_odd_is_told_and_harmless() {
         }
         let sender = tampu_bulk_sender_open(me, stream, flow, ptr::null(), 0);
         assert_eq!(tampu_bulk_sender_connect(sender, c"nowhere".as_ptr()), -1);
-        assert!(last_error().contains("no target"), "{}", last_error());
+        assert!(last_error().contains("invalid target"), "{}", last_error());
         assert_eq!(tampu_bulk_sender_follow(sender), -1);
         assert!(last_error().contains("not on the bus"), "{}", last_error());
         assert_eq!((tampu_bulk_start(sender, ptr::null(), 3), last_error()), (-1, "the parameter is NULL".to_owned()));
@@ -210,7 +213,9 @@ fn what_is_null_or_odd_is_told_and_harmless() {
             assert!(tampu_bulk_receiver_open(me, stream, flow, null, null, &calls, odd).is_null());
             assert!(last_error().contains("the structure's size"), "{}", last_error());
         }
-        for (listen, said) in [(c"here", "where to listen: here"), (c"0.0.0.0:0", "the address to give away: 0.0.0.0:0")] {
+        for (listen, said) in
+            [(c"here", "listen at: invalid value 'here'"), (c"0.0.0.0:0", "announce: invalid value '0.0.0.0:0'")]
+        {
             assert!(tampu_bulk_receiver_open(me, stream, flow, listen.as_ptr(), null, &calls, size).is_null());
             assert!(last_error().contains(said), "{}", last_error());
         }

@@ -1,11 +1,11 @@
-//! The hand-shake: who wants to send what by which way, and the receiver's yes or no.
+//! The handshake: the sender's identity, flow and transport, and the receiver's acceptance or refusal.
 
 use tampu_types::Incarnation;
 
 use super::{Cursor, put_text};
 use crate::frame::BadFrame;
 
-/// What lets a sender in: whoever could read the receiver's declaration on the bus knows it.
+/// Secret that admits a sender. Every process that can read the receiver's declaration on the bus knows it.
 #[derive(Clone, Copy, PartialEq, Eq, Default)]
 pub struct Token(pub [u8; 16]);
 
@@ -15,23 +15,23 @@ impl std::fmt::Debug for Token {
     }
 }
 
-/// Which way data frames go.
+/// The transport of data frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[repr(u8)]
 pub enum Transport {
-    /// On the connection itself.
+    /// On the TCP connection itself.
     Tcp = 0,
-    /// Through memory that both map.
+    /// Through memory that both ends map.
     Shm = 1,
-    /// As datagrams, each receiver its own.
+    /// As datagrams, separate for each receiver.
     Udp = 2,
     /// As datagrams, one for all receivers.
     Multicast = 3,
 }
 
 impl Transport {
-    /// Its word.
+    /// Returns its name.
     pub fn name(self) -> &'static str {
         match self {
             Transport::Tcp => "tcp",
@@ -52,84 +52,85 @@ impl std::fmt::Display for Transport {
     }
 }
 
-/// A sender's first word.
+/// First message of a sender.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hello {
-    /// Of the hand-shake.
+    /// Version of the handshake.
     pub version: u16,
-    /// Which way it wants to send.
+    /// The wanted transport.
     pub transport: Transport,
-    /// Whether payloads shall have checksums.
+    /// True if payloads should have checksums.
     pub checked: bool,
-    /// The longest payload it wants to send, bytes.
+    /// Longest payload that the sender wants to send, in bytes.
     pub frame: u32,
-    /// What the flow's frames carry: a number by chance.
+    /// Session in the flow's frames: a random number.
     pub session: u32,
-    /// After how many bytes it wants an acknowledgement.
+    /// Number of bytes after which the sender wants an acknowledgement.
     pub ack_every: u64,
-    /// The transfer it wants to go on with, 0 for none.
+    /// Transfer that the sender wants to continue, 0 for none.
     pub transfer: u64,
-    /// What lets it in.
+    /// The token that admits it.
     pub token: Token,
-    /// Its life.
+    /// Incarnation of the process.
     pub incarnation: Incarnation,
-    /// The installation.
+    /// The domain of the process.
     pub domain: String,
-    /// Who it is.
+    /// The name of the source.
     pub source: String,
-    /// Which stream.
+    /// The name of the stream.
     pub stream: String,
-    /// Which flow.
+    /// The name of the flow.
     pub flow: String,
-    /// Where the shared memory is, or which group it sends to; empty where there is neither.
+    /// Place of the shared memory, or the multicast group; empty for other transports.
     pub place: String,
-    /// Which port this receiver's own datagrams come from; 0 where there are none.
+    /// Port for this receiver's own datagrams; 0 if it has none.
     pub port: u16,
 }
 
-/// A receiver's yes.
+/// Acceptance of a sender by a receiver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Welcome {
-    /// Of the hand-shake: the lower of both.
+    /// Version of the handshake: the lower of both.
     pub version: u16,
-    /// Which way: the one asked for, or TCP where that cannot be.
+    /// The chosen transport: the wanted one, or TCP if that is impossible.
     pub transport: Transport,
-    /// Whether payloads have checksums: one of both wants it.
+    /// True if payloads have checksums, which one end requested.
     pub checked: bool,
-    /// The longest payload it takes, bytes.
+    /// Longest payload that the receiver accepts, in bytes.
     pub frame: u32,
-    /// The frame it waits for, 0 where it holds no transfer of this sender.
+    /// Next frame that the receiver expects, 0 if it holds no transfer of this sender.
     pub sequence: u64,
-    /// How many bytes of that transfer it has.
+    /// Number of received bytes of that transfer.
     pub offset: u64,
-    /// Its life.
+    /// Incarnation of the process.
     pub incarnation: Incarnation,
-    /// Who it is.
+    /// The name of the source.
     pub source: String,
-    /// Where datagrams reach it, or which place in the shared memory is its own; why not, where the transport is another.
+    /// Address for datagrams, or the receiver's slot in the shared memory. For a transport other than the requested
+    /// one, it is the reason.
     pub place: String,
-    /// Bytes of datagrams that may be under way to it, 0 where there are none: what fits the buffer its system gives it.
+    /// Datagram bytes that may be in flight to the receiver: the size of its system's buffer. 0 without datagrams.
     pub room: u32,
 }
 
-/// Why a receiver says no.
+/// The reason for a rejection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[repr(u8)]
 pub enum Refusal {
     /// A number of a later release.
     Unknown = 0,
-    /// It does not have the token, or is of another domain.
+    /// The sender lacks the token, or belongs to another domain.
     Stranger = 1,
-    /// There is no such stream here.
+    /// The receiver does not have this stream.
     NoStream = 2,
-    /// There is no such flow here.
+    /// The receiver does not have this flow.
     NoFlow = 3,
     /// Another sender has the flow.
     Taken = 4,
-    /// It does not want this transport.
+    /// The receiver does not accept this transport.
     Transport = 5,
-    /// The hand-shake is of a release that cannot be spoken.
+    /// The handshake has an unsupported version.
     Version = 6,
     /// Too many connections.
     Full = 7,
@@ -148,7 +149,7 @@ impl Refusal {
 impl std::fmt::Display for Refusal {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Refusal::Unknown => "it says no, for a reason of a later release",
+            Refusal::Unknown => "it refuses for a reason of a later release",
             Refusal::Stranger => "the token or the domain is another",
             Refusal::NoStream => "it has no such stream",
             Refusal::NoFlow => "the stream has no such flow there",
@@ -160,17 +161,17 @@ impl std::fmt::Display for Refusal {
     }
 }
 
-/// A receiver's no.
+/// Refusal of a sender by a receiver.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refuse {
-    /// Why.
+    /// The reason for the rejection.
     pub why: Refusal,
-    /// In words: who has the flow, what there is instead.
+    /// Text of the reason: the owner of the flow, or the available names.
     pub text: String,
 }
 
 impl Hello {
-    /// Writes it.
+    /// Encodes the message.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(256);
         out.extend_from_slice(&self.version.to_le_bytes());
@@ -190,7 +191,7 @@ impl Hello {
         out
     }
 
-    /// Reads one.
+    /// Decodes a Hello.
     pub fn decode(bytes: &[u8]) -> Result<Hello, BadFrame> {
         let mut at = Cursor { rest: bytes };
         Ok(Hello {
@@ -208,14 +209,14 @@ impl Hello {
             stream: at.text("stream")?,
             flow: at.text("flow")?,
             place: at.text("place")?,
-            // Not there where no datagrams are.
+            // The field is absent without datagrams.
             port: at.u16("port").unwrap_or(0),
         })
     }
 }
 
 impl Welcome {
-    /// Writes it.
+    /// Encodes the message.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(128);
         out.extend_from_slice(&self.version.to_le_bytes());
@@ -232,7 +233,7 @@ impl Welcome {
         out
     }
 
-    /// Reads one.
+    /// Decodes a Welcome.
     pub fn decode(bytes: &[u8]) -> Result<Welcome, BadFrame> {
         let mut at = Cursor { rest: bytes };
         Ok(Welcome {
@@ -245,21 +246,21 @@ impl Welcome {
             incarnation: Incarnation::from_bytes(at.array("incarnation")?),
             source: at.text("source")?,
             place: at.text("place")?,
-            // Not there where no datagrams are.
+            // The field is absent without datagrams.
             room: at.u32("room").unwrap_or(0),
         })
     }
 }
 
 impl Refuse {
-    /// Writes it.
+    /// Encodes the message.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = vec![self.why as u8];
         put_text(&mut out, &self.text);
         out
     }
 
-    /// Reads one.
+    /// Decodes a Refuse.
     pub fn decode(bytes: &[u8]) -> Result<Refuse, BadFrame> {
         let mut at = Cursor { rest: bytes };
         Ok(Refuse { why: Refusal::from_number(at.u8("reason")?), text: at.text("text")? })

@@ -1,26 +1,26 @@
-//! What both ends tell while data is under way: what is lost, wrong or missing, and how long is waited.
+//! The messages of both ends during a transfer: losses, faults, missing frames, waiting times.
 
 use std::time::Duration;
 
 use super::{Cursor, RANGES_LIMIT, put_text};
 use crate::frame::BadFrame;
 
-/// Why data does not come.
+/// The cause of missing data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[repr(u8)]
 pub enum Cause {
-    /// A number of a later release, or nobody knows.
+    /// Unknown cause, or a number of a later release.
     Unknown = 0,
-    /// Frames are missing in what came.
+    /// Frames are missing among the received ones.
     Missing = 1,
     /// The receiver was too slow, and its sender's or distributor's policy skips.
     Slow = 2,
-    /// The connection was away for longer than the sender keeps.
+    /// The connection was broken for longer than the sender keeps data.
     Away = 3,
     /// The sender died or left.
     SenderGone = 4,
-    /// It was changed on its way, again and again.
+    /// The payload was damaged on its way, repeatedly.
     Corrupt = 5,
     /// The receiver's callback gave the transfer up.
     GivenUp = 6,
@@ -39,7 +39,7 @@ impl Cause {
 impl std::fmt::Display for Cause {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
-            Cause::Unknown => "nobody knows why",
+            Cause::Unknown => "unknown cause",
             Cause::Missing => "frames are missing",
             Cause::Slow => "the receiver was too slow",
             Cause::Away => "the connection was away for too long",
@@ -51,40 +51,41 @@ impl std::fmt::Display for Cause {
     }
 }
 
-/// How long a sender waits for a receiver that gets on with nothing: what a Ping carries. A distributor must not take as long, or it is
-/// cut itself for somebody behind it.
+/// Waiting times of a sender for a receiver without progress, which a Ping carries. A distributor must be faster, or
+/// its sender cuts it because of a receiver behind it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Patience {
-    /// While data is under way.
+    /// Waiting time during a transfer.
     pub wait: Duration,
-    /// At a start and at a stop.
+    /// Waiting time at a start and at a stop.
     pub ack_wait: Duration,
 }
 
 impl Patience {
-    /// What is left of it behind a distributor: a stop, which may wait for room first, takes three quarters of it at most.
+    /// Returns the waiting times for receivers behind a distributor. A stop, which may wait for room first, takes at
+    /// most three quarters of its time.
     pub fn behind(self) -> Patience {
         Patience { wait: (self.wait / 2).min(self.ack_wait / 4), ack_wait: self.ack_wait / 2 }
     }
 
-    /// The shorter of both.
+    /// Returns the shorter times of both.
     pub fn min(self, other: Patience) -> Patience {
         Patience { wait: self.wait.min(other.wait), ack_wait: self.ack_wait.min(other.ack_wait) }
     }
 }
 
-/// Data that will not come: frames from the header's sequence on, bytes from its offset on.
+/// Lost data: frames from the header's sequence on, bytes from its offset on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lost {
-    /// The first frame that comes again.
+    /// Sequence of the first frame after the loss.
     pub next_sequence: u64,
-    /// The first byte that comes again.
+    /// Offset of the first byte after the loss.
     pub next_offset: u64,
-    /// Why.
+    /// The cause of the loss.
     pub cause: Cause,
 }
 
-/// What can go wrong at a receiver (facts: ACS's errors).
+/// The faults at a receiver, after ACS's errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[repr(u8)]
@@ -95,7 +96,7 @@ pub enum FaultKind {
     WrongOrder = 1,
     /// Frames are missing.
     MissingFrames = 2,
-    /// A payload was changed on its way.
+    /// A payload was damaged on its way.
     Corrupt = 3,
     /// A frame is longer than agreed on.
     FrameTooLong = 4,
@@ -105,11 +106,11 @@ pub enum FaultKind {
     CallbackSlow = 6,
     /// On average the callback took longer than its limit.
     CallbackSlowOnAverage = 7,
-    /// The callback wants no more of this transfer.
+    /// The callback wants no more data of this transfer.
     GaveUp = 8,
-    /// Nothing came in time.
+    /// No frame arrived in time.
     Timeout = 9,
-    /// What came is no frame.
+    /// The bytes are not a frame.
     Garbled = 10,
 }
 
@@ -145,32 +146,32 @@ impl std::fmt::Display for FaultKind {
             FaultKind::CallbackSlowOnAverage => "the callback was slow on average",
             FaultKind::GaveUp => "the callback gave the transfer up",
             FaultKind::Timeout => "a timeout",
-            FaultKind::Garbled => "what came is no frame",
+            FaultKind::Garbled => "an invalid frame",
         })
     }
 }
 
-/// Something that went wrong at a receiver, told to both ends.
+/// Fault at a receiver, reported to both ends.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize, thiserror::Error)]
 #[error("{kind}: {text}")]
 pub struct Fault {
-    /// What.
+    /// The kind of the fault.
     pub kind: FaultKind,
-    /// How often in this transfer so far.
+    /// The number of such faults in this transfer so far.
     pub count: u32,
-    /// In words.
+    /// The fault in words.
     pub text: String,
 }
 
-/// Frames a receiver has not got: ranges of sequences, the first and the one after the last.
+/// Frames that a receiver misses: ranges of sequences, the first and the one after the last.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Nack {
-    /// In order, not touching.
+    /// Missing ranges, in order and not adjacent.
     pub missing: Vec<(u64, u64)>,
 }
 
 impl Lost {
-    /// Writes it.
+    /// Encodes the message.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(17);
         out.extend_from_slice(&self.next_sequence.to_le_bytes());
@@ -179,7 +180,7 @@ impl Lost {
         out
     }
 
-    /// Reads one.
+    /// Decodes a Lost.
     pub fn decode(bytes: &[u8]) -> Result<Lost, BadFrame> {
         let mut at = Cursor { rest: bytes };
         Ok(Lost {
@@ -191,13 +192,13 @@ impl Lost {
 }
 
 impl Patience {
-    /// Writes it, in whole milliseconds.
+    /// Encodes the times in whole milliseconds.
     pub fn encode(&self) -> Vec<u8> {
         let milliseconds = |time: Duration| u32::try_from(time.as_millis()).unwrap_or(u32::MAX).to_le_bytes();
         [milliseconds(self.wait), milliseconds(self.ack_wait)].concat()
     }
 
-    /// Reads one.
+    /// Decodes a Patience.
     pub fn decode(bytes: &[u8]) -> Result<Patience, BadFrame> {
         let mut at = Cursor { rest: bytes };
         let (wait, ack_wait) = (at.u32("wait")?, at.u32("ack_wait")?);
@@ -206,7 +207,7 @@ impl Patience {
 }
 
 impl Fault {
-    /// Writes it.
+    /// Encodes the message.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = vec![self.kind as u8];
         out.extend_from_slice(&self.count.to_le_bytes());
@@ -214,7 +215,7 @@ impl Fault {
         out
     }
 
-    /// Reads one.
+    /// Decodes a Fault.
     pub fn decode(bytes: &[u8]) -> Result<Fault, BadFrame> {
         let mut at = Cursor { rest: bytes };
         Ok(Fault { kind: FaultKind::from_number(at.u8("kind")?), count: at.u32("count")?, text: at.text("text")? })
@@ -222,7 +223,7 @@ impl Fault {
 }
 
 impl Nack {
-    /// Writes it; ranges beyond [`RANGES_LIMIT`] are left for the next.
+    /// Encodes the message. Ranges beyond [`RANGES_LIMIT`] are left for the next one.
     pub fn encode(&self) -> Vec<u8> {
         let count = self.missing.len().min(RANGES_LIMIT);
         let mut out = (count as u16).to_le_bytes().to_vec();
@@ -233,7 +234,7 @@ impl Nack {
         out
     }
 
-    /// Reads one.
+    /// Decodes a Nack.
     pub fn decode(bytes: &[u8]) -> Result<Nack, BadFrame> {
         let mut at = Cursor { rest: bytes };
         let count = usize::from(at.u16("count")?);

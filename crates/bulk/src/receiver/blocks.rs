@@ -1,4 +1,4 @@
-//! Whole blocks instead of frames: what the sender gave to one `send` is handed over in one piece.
+//! Whole blocks instead of frames: the handler gets the data of one `send` call in one piece.
 
 use crate::{
     handler::{CallbackError, Connection, Data, End, Handler, Start},
@@ -6,10 +6,11 @@ use crate::{
     receiving::LostRange,
 };
 
-/// Joins the frames of a block, up to a bound, and hands it to another handler.
+/// Handler that joins the frames of a block, up to a limit, and passes it to another handler.
 ///
-/// A block that came in one frame is handed on where it lies; others are copied once more. What is longer than the bound comes in
-/// pieces of it, of which only the last is said to end the block. A block with a hole comes in the pieces around the hole.
+/// A block in one frame is passed on without a copy; other blocks are copied once more. A block beyond the limit is
+/// delivered in pieces, and only the last one is marked as the end of the block. A block with a gap is delivered in the
+/// pieces around the gap.
 pub struct Blocks<H> {
     inner: H,
     held: Vec<u8>,
@@ -18,7 +19,7 @@ pub struct Blocks<H> {
 }
 
 impl<H: Handler> Blocks<H> {
-    /// Blocks of at most so many bytes. Memory is taken as bytes come.
+    /// Makes a handler for blocks of at most so many bytes. Memory is allocated as bytes arrive.
     pub fn new(limit: usize, inner: H) -> Blocks<H> {
         Blocks { inner, held: Vec::new(), begins: 0, limit: limit.max(1) }
     }
@@ -63,7 +64,7 @@ impl<H: Handler> Handler for Blocks<H> {
 
     fn stop(&mut self, end: &End) -> Result<(), CallbackError> {
         if !self.held.is_empty() {
-            // The block's end was lost.
+            // The end of the block was lost.
             self.flush(end.transfer, false)?;
         }
         self.inner.stop(end)
@@ -93,7 +94,7 @@ mod tests {
 
     use super::*;
 
-    /// Offset, bytes, end of the block.
+    /// Delivered piece: offset, bytes, end of the block.
     type Kept = (u64, Vec<u8>, bool);
 
     struct Keep(Arc<Mutex<Vec<Kept>>>);

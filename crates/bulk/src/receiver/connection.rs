@@ -1,20 +1,18 @@
-//! One connection of a sender: the hand-shake, then frames until it ends.
+//! Connection of a sender: the handshake, then frames until it ends.
 
 use std::{
-    io::{self, IoSlice, Write},
     net::{SocketAddr, TcpStream},
     sync::{Arc, atomic::Ordering},
     time::{Duration, Instant},
 };
 
 use super::{
-    Shared, Slot,
     datagrams::Datagrams,
     flow::Answer,
-    leave,
-    listener::Inside,
-    lock,
+    read_datagrams::read_datagrams,
     reading::{Came, FrameReader, ReadError},
+    slot::{ReceiverState, Slot, leave},
+    tenant::{Tenant, answer, write},
 };
 use crate::{
     datagram::ROOM_A_DATAGRAM,
@@ -28,27 +26,28 @@ use crate::{
     time::until,
 };
 
-/// How long reading waits before it looks whether it shall go on.
+/// The longest wait of a read before it checks for the end.
 const TURN: Duration = Duration::from_millis(200);
-/// With datagrams the sender has little under way, so it must hear often: of this part of it.
+/// Acknowledgements of a datagram receiver for each full quantity of bytes in flight. The quantity is small, so the sender
+/// needs frequent acknowledgements.
 const DATAGRAM_ACKS: u32 = 4;
-/// How often a reader of shared memory looks at its connection.
+/// Interval at which a reader of shared memory checks its connection.
 const LOOK: Duration = Duration::from_millis(50);
-/// Refused senders that are remembered, so that each is told of once.
+/// Number of refused senders that are remembered, so that each is reported once.
 const TOLD_KEPT: usize = 64;
-/// How long an answer may take to be written; the sender reads them all the time.
+/// Longest write of an answer. The sender reads answers all the time.
 const ANSWER: Duration = Duration::from_secs(5);
 
 /// Serves a connection to its end.
-pub(super) fn serve(shared: &Arc<Shared>, mut stream: TcpStream, from: SocketAddr, caller: u64) {
-    // What cannot be set is the system's default; whatever is wrong with the socket shows with the first call.
+pub(super) fn serve(shared: &Arc<ReceiverState>, mut stream: TcpStream, from: SocketAddr, caller: u64) {
+    // If an option cannot be set, the system's default applies; a broken socket fails with the first call.
     let _ = stream.set_nonblocking(false);
     let _ = stream.set_nodelay(true);
     let _ = stream.set_read_timeout(Some(TURN));
     let _ = stream.set_write_timeout(Some(ANSWER));
     let mut reader = FrameReader::new(CONTROL_LIMIT);
     let hello = hear(shared, &mut stream, &mut reader);
-    shared.door.heard(caller);
+    shared.callers.remove(caller);
     let Some(hello) = hello else {
         shared.refused.fetch_add(1, Ordering::Relaxed);
         return;
@@ -59,7 +58,7 @@ pub(super) fn serve(shared: &Arc<Shared>, mut stream: TcpStream, from: SocketAdd
             shared.refused.fetch_add(1, Ordering::Relaxed);
             let payload = refuse.encode();
             let header = Header::of(Kind::Refuse).over(&payload, true);
-            // Whoever does not hear it sees the connection close.
+            // If the refusal is lost, the caller sees the connection close.
             let _ = write(&mut stream, &header, &payload);
             drop(stream);
             tell_refused(shared, &hello, from, refuse);
@@ -67,15 +66,15 @@ pub(super) fn serve(shared: &Arc<Shared>, mut stream: TcpStream, from: SocketAdd
     }
 }
 
-/// Tells the flow's handler of a sender that belongs here and was sent away all the same.
-fn tell_refused(shared: &Shared, hello: &Hello, from: SocketAddr, refuse: Refuse) {
+/// Reports a refused sender with the right token to the flow's handler.
+fn tell_refused(shared: &ReceiverState, hello: &Hello, from: SocketAddr, refuse: Refuse) {
     if !matches!(refuse.why, Refusal::Taken | Refusal::Transport) {
         return;
     }
     let Some(slot) = slot_of(shared, hello) else { return };
     slot.refused.fetch_add(1, Ordering::Relaxed);
     let one = (hello.session, refuse.why);
-    let mut told = lock(&slot.told_refused);
+    let mut told = slot.told_refused.lock();
     if told.contains(&one) {
         return;
     }
@@ -83,23 +82,23 @@ fn tell_refused(shared: &Shared, hello: &Hello, from: SocketAddr, refuse: Refuse
     told.push_front(one);
     drop(told);
     let change = Connection::Refused { sender: peer(hello, from), why: refuse.why, text: refuse.text };
-    lock(&slot.flow).tell(&change);
+    slot.flow.lock().tell(&change);
 }
 
 fn peer(hello: &Hello, from: SocketAddr) -> Peer {
     Peer { source: hello.source.clone(), incarnation: hello.incarnation, address: from.to_string() }
 }
 
-/// The flow that the caller names.
-fn slot_of<'a>(shared: &'a Shared, hello: &Hello) -> Option<&'a Slot> {
+/// Returns the flow that the caller names.
+fn slot_of<'a>(shared: &'a ReceiverState, hello: &Hello) -> Option<&'a Slot> {
     let wanted = Name::new(hello.flow.as_str()).ok()?;
     shared.slots.iter().find(|slot| wanted == slot.settings.name)
 }
 
-/// The caller's Hello; `None` where it says something else, or nothing.
-fn hear(shared: &Shared, stream: &mut TcpStream, reader: &mut FrameReader) -> Option<Hello> {
+/// Returns the caller's Hello; `None` if it sends anything else, or nothing.
+fn hear(shared: &ReceiverState, stream: &mut TcpStream, reader: &mut FrameReader) -> Option<Hello> {
     let until = until(shared.settings.hello);
-    // Also for one that goes on saying a little.
+    // The deadline also holds for a caller that sends a few bytes at a time.
     reader.set_deadline(Some(until));
     while Instant::now() < until && !shared.closing.load(Ordering::Acquire) {
         match reader.next(stream) {
@@ -114,37 +113,33 @@ fn hear(shared: &Shared, stream: &mut TcpStream, reader: &mut FrameReader) -> Op
     None
 }
 
-/// A sender that was let in.
-pub(super) struct Tenant<'a> {
-    pub slot: &'a Slot,
-    peer: Peer,
-    number: u64,
-    pub hello: Hello,
-    welcome: Welcome,
-    resumed: bool,
-    /// The sender's memory, where data comes that way.
-    view: Option<View>,
-    /// Where datagrams come.
-    datagrams: Option<Datagrams>,
-    /// It counts among those connected.
-    _inside: Inside<'a>,
-}
-
 fn refuse(why: Refusal, text: impl Into<String>) -> Refuse {
     Refuse { why, text: text.into() }
 }
 
-/// Whether the caller gets the flow, and tells it.
-fn admit<'a>(shared: &'a Shared, stream: &mut TcpStream, hello: &Hello, from: SocketAddr) -> Result<Tenant<'a>, Refuse> {
-    // Strangers first: they learn nothing else.
-    if hello.token != shared.token || hello.domain != shared.identity.domain {
+/// Returns true if two tokens are equal, after a time that does not depend on where they differ.
+fn is_same(one: &[u8; 16], other: &[u8; 16]) -> bool {
+    let differences = one.iter().zip(other).fold(0, |all, (one, other)| all | (one ^ other));
+    std::hint::black_box(differences) == 0
+}
+
+/// Returns true if a sender is on this host: it calls from a loopback address, or from the address it has called.
+fn is_of_this_host(stream: &TcpStream, from: SocketAddr) -> bool {
+    let caller = from.ip().to_canonical();
+    caller.is_loopback() || stream.local_addr().is_ok_and(|called| called.ip().to_canonical() == caller)
+}
+
+/// Decides about a caller's request for the flow, and answers it.
+fn admit<'a>(shared: &'a ReceiverState, stream: &mut TcpStream, hello: &Hello, from: SocketAddr) -> Result<Tenant<'a>, Refuse> {
+    // The check for strangers comes first, so that they learn nothing else.
+    if !is_same(&hello.token.0, &shared.token.0) || hello.domain != shared.identity.domain {
         return Err(refuse(Refusal::Stranger, ""));
     }
     if hello.version == 0 {
         return Err(refuse(Refusal::Version, format!("this is version {VERSION}")));
     }
     let limit = shared.settings.connections;
-    let Some(inside) = shared.door.enter(limit) else { return Err(refuse(Refusal::Full, format!("{limit} at most"))) };
+    let Some(inside) = shared.callers.admit(limit) else { return Err(refuse(Refusal::Full, format!("{limit} at most"))) };
     if Name::new(hello.stream.as_str()).as_ref() != Ok(&shared.stream) {
         return Err(refuse(Refusal::NoStream, format!("this is '{}'", shared.stream)));
     }
@@ -163,6 +158,7 @@ fn admit<'a>(shared: &'a Shared, stream: &mut TcpStream, hello: &Hello, from: So
     let peer = peer(hello, from);
     let number = shared.next_connection.fetch_add(1, Ordering::Relaxed);
     let (view, why) = match hello.transport {
+        Transport::Shm if !is_of_this_host(stream, from) => (None, "no shared memory: the sender is on another host".to_owned()),
         Transport::Shm => match View::open(&hello.place) {
             Ok(view) => (Some(view), String::new()),
             Err(why) => (None, format!("no shared memory: {why}")),
@@ -189,8 +185,8 @@ fn admit<'a>(shared: &'a Shared, stream: &mut TcpStream, hello: &Hello, from: So
         return Err(not_taken(why));
     }
     take(slot, &peer, number, hello, stream)?;
-    let mut flow = lock(&slot.flow);
-    // A callback may have run for long: the same sender may have come once more, or given up and left the flow to another.
+    let mut flow = slot.flow.lock();
+    // A callback may have run for long: the same sender may have connected again, or another may have the flow.
     if !slot.is_held_by(number) {
         return Err(refuse(Refusal::Taken, "by a later connection"));
     }
@@ -198,13 +194,13 @@ fn admit<'a>(shared: &'a Shared, stream: &mut TcpStream, hello: &Hello, from: So
     let resumed = flow.phase() == Phase::Data;
     let (sequence, offset) = flow.position();
     flow.ack_frames = if room > 0 { u64::from(room / ROOM_A_DATAGRAM / DATAGRAM_ACKS) } else { u64::MAX };
-    // In shared memory the sender sees how far the receiver is.
+    // In shared memory the sender sees the receiver's position.
     flow.ack_every = match transport {
         Transport::Shm => u64::MAX,
         Transport::Udp | Transport::Multicast => hello.ack_every.clamp(1 << 12, u64::from(room / DATAGRAM_ACKS)),
         _ => hello.ack_every.clamp(1 << 12, 1 << 30),
     };
-    lock(&slot.tenancy).transport = Some(transport);
+    slot.tenancy.lock().transport = Some(transport);
     let welcome = Welcome {
         version: hello.version.min(VERSION),
         transport,
@@ -217,11 +213,11 @@ fn admit<'a>(shared: &'a Shared, stream: &mut TcpStream, hello: &Hello, from: So
         place: why,
         room,
     };
-    Ok(Tenant { slot, peer, number, hello: hello.clone(), welcome, resumed, view, datagrams, _inside: inside })
+    Ok(Tenant { slot, peer, number, hello: hello.clone(), welcome, resumed, view, datagrams, _place: inside })
 }
 
-/// Sockets for datagrams, and the group they are sent to where the caller names one.
-fn datagrams(shared: &Shared, stream: &TcpStream, hello: &Hello) -> Result<Datagrams, NotJoined> {
+/// Opens sockets for datagrams, and joins the group if the caller names one.
+fn datagrams(shared: &ReceiverState, stream: &TcpStream, hello: &Hello) -> Result<Datagrams, NotJoined> {
     let group = match hello.transport {
         Transport::Multicast => Some(hello.place.parse()?),
         _ => None,
@@ -230,9 +226,9 @@ fn datagrams(shared: &Shared, stream: &TcpStream, hello: &Hello) -> Result<Datag
     Datagrams::open(stream, port, shared.settings.socket_buffer, group.as_ref())
 }
 
-/// Gives the flow to the caller, unless another sender has it.
+/// Assigns the flow to the caller, unless another sender has it.
 fn take(slot: &Slot, peer: &Peer, number: u64, hello: &Hello, stream: &TcpStream) -> Result<(), Refuse> {
-    let mut tenancy = lock(&slot.tenancy);
+    let mut tenancy = slot.tenancy.lock();
     let same = tenancy.sender.as_ref().is_some_and(|one| one.incarnation == peer.incarnation) && tenancy.session == hello.session;
     let held = tenancy.connection.is_some() || tenancy.broken_since.is_some();
     if let (true, false, Some(sender)) = (held, same, &tenancy.sender) {
@@ -243,7 +239,7 @@ fn take(slot: &Slot, peer: &Peer, number: u64, hello: &Hello, stream: &TcpStream
     }
     let Ok(shut) = stream.try_clone() else { return Err(refuse(Refusal::Full, "out of file numbers")) };
     if let Some((_, old)) = tenancy.connection.replace((number, shut)) {
-        // The same sender came again before the end of its old connection was seen.
+        // The same sender connected again before the end of its old connection was seen.
         let _ = old.shutdown(std::net::Shutdown::Both);
     }
     tenancy.last_connection = number;
@@ -256,50 +252,32 @@ fn take(slot: &Slot, peer: &Peer, number: u64, hello: &Hello, stream: &TcpStream
 }
 
 impl Tenant<'_> {
-    fn serve(mut self, shared: &Shared, mut stream: TcpStream, mut reader: FrameReader) {
+    fn serve(mut self, shared: &ReceiverState, mut stream: TcpStream, mut reader: FrameReader) {
         let payload = self.welcome.encode();
-        let mut again = lock(&self.slot.flow).told();
+        let mut again = self.slot.flow.lock().told();
         let told = write(&mut stream, &Header::of(Kind::Welcome).over(&payload, true), &payload)
             .and_then(|()| answer(&mut stream, &mut again));
         let why = match told {
             Ok(()) => {
                 let change =
                     Connection::Connected { sender: self.peer.clone(), transport: self.welcome.transport, resumed: self.resumed };
-                lock(&self.slot.flow).tell(&change);
+                self.slot.flow.lock().tell(&change);
                 reader.set_limit(self.welcome.frame.max(CONTROL_LIMIT));
                 match (self.view.take(), self.datagrams.take()) {
-                    (None, Some(datagrams)) => self.read_datagrams(shared, datagrams, &mut stream, &mut reader),
+                    (None, Some(datagrams)) => read_datagrams(&self, shared, datagrams, &mut stream, &mut reader),
                     (Some(view), _) => self.read_memory(shared, view, &mut stream, &mut reader),
                     (None, None) => self.read(shared, &mut stream, &mut reader),
                 }
             }
             Err(error) => error.to_string(),
         };
-        // A sender that has closed in order has said so, and one that comes again finds the flow as it was.
+        // A sender that closed in order has announced it; a sender that connects again finds the flow unchanged.
         let _ = stream.shutdown(std::net::Shutdown::Both);
         leave(shared, self.slot, self.number, &self.peer, &why);
     }
 
-    pub(super) fn is_mine(&self) -> bool {
-        self.slot.is_held_by(self.number)
-    }
-
-    /// Nothing came in time: tells both ends, and says so.
-    pub(super) fn silent(&self, shared: &Shared, stream: &mut TcpStream) -> String {
-        let text = format!("nothing came for {} s", shared.settings.silence.as_secs_f64());
-        let mut answers = Vec::new();
-        let mut flow = lock(&self.slot.flow);
-        if self.is_mine() {
-            flow.timeout(self.hello.session, &text, &mut answers);
-        }
-        drop(flow);
-        // A sender that is only stopped finds it when it goes on; one that is gone does not.
-        let _ = answer(stream, &mut answers);
-        text
-    }
-
-    /// Reads frames in the sender's memory until the connection ends; says why it did.
-    fn read_memory(&self, shared: &Shared, mut view: View, stream: &mut TcpStream, reader: &mut FrameReader) -> String {
+    /// Reads frames in the sender's memory until the connection ends; returns the reason.
+    fn read_memory(&self, shared: &ReceiverState, mut view: View, stream: &mut TcpStream, reader: &mut FrameReader) -> String {
         let mut answers: Vec<Answer> = Vec::new();
         let mut looked = Instant::now();
         let mut heard = Instant::now();
@@ -309,7 +287,7 @@ impl Tenant<'_> {
                 if header.session != self.hello.session {
                     return Err("a frame of another flow came".to_owned());
                 }
-                let mut flow = lock(&self.slot.flow);
+                let mut flow = self.slot.flow.lock();
                 if !self.is_mine() {
                     return Err("the sender has connected again".to_owned());
                 }
@@ -321,20 +299,20 @@ impl Tenant<'_> {
                 }
             });
             let busy = match look {
-                // Torn by the sender's next frame, because this receiver was moved on.
+                // The sender's next frame overwrote this one, because this receiver was moved on.
                 Look::Used(Err(_), true) => true,
                 Look::Used(Err(why), false) => return why,
                 Look::Used(Ok(header), overwritten) => {
                     if overwritten {
-                        lock(&self.slot.flow).overwritten(&header, &mut answers);
+                        self.slot.flow.lock().overwritten(&header, &mut answers);
                     }
                     if view.done() && answers.is_empty() {
-                        answers.push((lock(&self.slot.flow).acknowledge(&header), Vec::new()));
+                        answers.push((self.slot.flow.lock().acknowledge(&header), Vec::new()));
                     }
                     true
                 }
                 Look::Nothing => false,
-                Look::Senseless => return "the memory makes no sense".to_owned(),
+                Look::Senseless => return "the shared memory is invalid".to_owned(),
             };
             if let Err(why) = answer(stream, &mut answers) {
                 return why.to_string();
@@ -344,7 +322,7 @@ impl Tenant<'_> {
             }
             looked = Instant::now();
             if reader.is_ahead() || crate::poll::readable(stream, Duration::ZERO) {
-                // Whatever is still in the memory was sent before the connection ended.
+                // Frames still in the memory were sent before the connection ended.
                 match self.control(stream, reader) {
                     Ok(()) => heard = looked,
                     Err(why) if !busy => return why,
@@ -362,13 +340,13 @@ impl Tenant<'_> {
         }
     }
 
-    /// Takes what comes on the connection beside the memory.
+    /// Reads the frames on the connection beside the memory.
     fn control(&self, stream: &mut TcpStream, reader: &mut FrameReader) -> Result<(), String> {
         match reader.next(stream) {
             Ok(Came::Frame(header)) if header.session != self.hello.session => Err("a frame of another flow came".to_owned()),
             Ok(Came::Frame(header)) => {
                 let mut answers = Vec::new();
-                let mut flow = lock(&self.slot.flow);
+                let mut flow = self.slot.flow.lock();
                 if !self.is_mine() {
                     return Err("the sender has connected again".to_owned());
                 }
@@ -383,8 +361,8 @@ impl Tenant<'_> {
         }
     }
 
-    /// Reads frames until the connection ends; says why it did.
-    fn read(&self, shared: &Shared, stream: &mut TcpStream, reader: &mut FrameReader) -> String {
+    /// Reads frames until the connection ends; returns the reason.
+    fn read(&self, shared: &ReceiverState, stream: &mut TcpStream, reader: &mut FrameReader) -> String {
         let mut heard = Instant::now();
         let mut answers: Vec<Answer> = Vec::new();
         loop {
@@ -393,8 +371,8 @@ impl Tenant<'_> {
                     if header.session != self.hello.session {
                         return "a frame of another flow came".to_owned();
                     }
-                    let mut flow = lock(&self.slot.flow);
-                    // Looked at under the flow's lock: whoever has the flow now has it alone.
+                    let mut flow = self.slot.flow.lock();
+                    // Checked under the flow's lock, so that only one connection uses the flow.
                     if !self.is_mine() {
                         return "the sender has connected again".to_owned();
                     }
@@ -434,20 +412,29 @@ impl Tenant<'_> {
     }
 }
 
-pub(super) fn answer(stream: &mut TcpStream, answers: &mut Vec<Answer>) -> io::Result<()> {
-    for (header, payload) in answers.drain(..) {
-        write(stream, &header.over(&payload, true), &payload)?;
-    }
-    Ok(())
-}
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
 
-/// Writes one frame whole.
-pub(crate) fn write(stream: &mut TcpStream, header: &Header, payload: &[u8]) -> io::Result<()> {
-    let head = header.encode();
-    let mut written = stream.write_vectored(&[IoSlice::new(&head), IoSlice::new(payload)])?;
-    if written < head.len() {
-        stream.write_all(&head[written..])?;
-        written = head.len();
+    use super::*;
+
+    #[test]
+    fn only_a_sender_of_this_host_may_name_memory() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let (_, from) = listener.accept().unwrap();
+        assert!(is_of_this_host(&stream, from));
+        let far = SocketAddr::from(([192, 0, 2, 7], 4711));
+        assert!(!is_of_this_host(&stream, far));
     }
-    stream.write_all(&payload[written - head.len()..])
+
+    #[test]
+    fn tokens_are_compared_whole() {
+        assert!(is_same(&[7; 16], &[7; 16]));
+        for place in 0..16 {
+            let mut other = [7; 16];
+            other[place] = 8;
+            assert!(!is_same(&[7; 16], &other), "{place}");
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! A flow at its receiver: the frames of whoever has it go through the machine to the handler, and what is to be answered comes back.
+//! A flow at its receiver: passes the frames of its sender through the machine to the handler, and returns the answers.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -18,32 +18,32 @@ use crate::{
     sending::Phase,
 };
 
-/// How many times a payload may arrive changed before it counts as lost.
+/// Number of damaged arrivals of a payload before it counts as lost.
 const CORRUPT_LIMIT: u32 = 3;
-/// An acknowledgement is due after this time, however few bytes there were.
+/// Time after which an acknowledgement is due, however few bytes arrived.
 const ACK_PERIOD: Duration = Duration::from_millis(100);
 
-/// How a flow is received.
+/// The settings of a received flow.
 #[derive(Debug, Clone)]
 pub struct FlowSettings {
-    /// Its name.
+    /// The name of the flow.
     pub name: Name,
-    /// Whether it asks for checksums. They are made where one of both ends asks.
+    /// True to ask for checksums. They are made if one end asks.
     pub checked: bool,
-    /// The longest frame it takes, bytes; less than 1024 counts as that.
+    /// Longest frame that the flow accepts, in bytes. A smaller value than 1024 counts as 1024.
     pub frame: u32,
-    /// A call of the handler that takes longer is told as slow.
+    /// Limit for a call of the handler. A longer call is reported as slow.
     pub callback_limit: Duration,
-    /// A transfer whose calls take longer on average is told as slow when it ends.
+    /// Limit for the average of a transfer's calls. A slower transfer is reported when it ends.
     pub callback_average_limit: Duration,
-    /// How long a datagram may be missing, asked for again and again, before it counts as lost.
+    /// Time after which a missing datagram counts as lost. Meanwhile it is requested repeatedly.
     pub repair: Duration,
-    /// Which ways data may come.
+    /// The accepted transports.
     pub transports: Vec<crate::message::Transport>,
 }
 
 impl FlowSettings {
-    /// A flow of this name.
+    /// Makes the settings of a flow with this name.
     pub fn new(name: Name) -> FlowSettings {
         use crate::message::Transport::*;
         FlowSettings {
@@ -58,26 +58,26 @@ impl FlowSettings {
     }
 }
 
-/// Counters that can be looked at while a callback runs.
+/// Counters that can be read while a callback runs.
 #[derive(Debug, Default)]
 pub(crate) struct Gauges {
     pub bytes: AtomicU64,
     pub frames: AtomicU64,
     pub lost_bytes: AtomicU64,
     pub transfers: AtomicU64,
-    /// When the running callback began, ns since `began` of the flow, plus one; 0: none runs.
+    /// Start of the running callback, in ns since `began` of the flow, plus one; 0 if none runs.
     pub in_callback: AtomicU64,
 }
 
-/// A frame to answer with.
+/// Frame for an answer.
 pub(crate) type Answer = (Header, Vec<u8>);
 
-/// What has gone wrong so far, each kind once.
+/// Faults so far, each kind once.
 #[derive(Debug, Default)]
 struct Faults(Vec<Fault>);
 
 impl Faults {
-    /// Counts it; the first of its kind is to be told.
+    /// Counts a fault. Returns true if it is the first of its kind and should be reported.
     fn count(&mut self, kind: FaultKind, text: &str) -> (bool, Fault) {
         if let Some(fault) = self.0.iter_mut().find(|fault| fault.kind == kind) {
             fault.count = fault.count.saturating_add(1);
@@ -89,7 +89,7 @@ impl Faults {
     }
 }
 
-/// The transfer under way.
+/// Transfer that is running.
 #[derive(Debug)]
 struct Transfer {
     began: Instant,
@@ -115,12 +115,12 @@ impl Transfer {
     }
 }
 
-/// What its sender was told of a transfer: the connection may end before that has arrived.
+/// Reports to a transfer's sender. They are kept because the connection may end before they have arrived.
 #[derive(Debug, Default)]
 struct Told {
     transfer: u64,
     lost: Losses,
-    /// The first of each kind.
+    /// First fault of each kind.
     faults: Vec<Fault>,
 }
 
@@ -144,14 +144,14 @@ pub(crate) struct ReceivedFlow {
     unacknowledged: u64,
     unacknowledged_frames: u64,
     acknowledged_at: Instant,
-    /// What the sender asked for.
+    /// The interval of acknowledgements that the sender wants, in bytes.
     pub ack_every: u64,
-    /// An acknowledgement is due after so many frames, however short they are.
+    /// Number of frames after which an acknowledgement is due, however short they are.
     pub ack_frames: u64,
     pub sender: Option<Peer>,
-    /// How long it waits, as it last said.
+    /// Latest waiting times from the sender.
     patience: Option<Patience>,
-    /// By which its frames are known.
+    /// Session by which its frames are recognised.
     session: u32,
     epoch: Instant,
 }
@@ -183,18 +183,18 @@ impl ReceivedFlow {
         self.machine.phase()
     }
 
-    /// The frame and the byte it waits for.
+    /// Returns the expected frame and byte.
     pub fn position(&self) -> (u64, u64) {
         (self.machine.expected(), self.machine.offset())
     }
 
-    /// The transfer under way, or the last one.
+    /// Returns the running transfer, or the last one.
     pub fn transfer(&self) -> u64 {
         self.machine.transfer()
     }
 
-    /// A sender that is not the one of before begins from nothing; what that one had under way is over. One process may have several
-    /// senders: each numbers its own frames, and its session tells them apart.
+    /// Resets the flow for a different sender and ends the running transfer of the previous one. One process may have
+    /// several senders; each numbers its own frames, and the session distinguishes them.
     pub fn another_sender(&mut self, sender: &Peer, session: u32) {
         let same = self.sender.as_ref().is_some_and(|before| before.incarnation == sender.incarnation) && self.session == session;
         if !same {
@@ -208,8 +208,8 @@ impl ReceivedFlow {
         self.session = session;
     }
 
-    /// What the sender was told of the transfer under way, or the last one: again, for a connection that was made again. The one before
-    /// may have ended with it.
+    /// Returns the reports about the running transfer, or the last one, for a new connection. The previous connection
+    /// may have ended with them.
     pub fn told(&self) -> Vec<Answer> {
         let of = |kind| Header { session: self.session, transfer: self.told.transfer, ..Header::of(kind) };
         let lost = self.told.lost.ranges.iter().filter_map(|lost| {
@@ -219,13 +219,13 @@ impl ReceivedFlow {
         lost.chain(self.told.faults.iter().map(|fault| (of(Kind::Fault), fault.encode()))).collect()
     }
 
-    /// Tells the handler of the connection.
+    /// Reports a change of the connection to the handler.
     pub fn tell(&mut self, change: &Connection) {
         let handler = &mut self.handler;
         let _ = catch_unwind(AssertUnwindSafe(|| handler.connection(change)));
     }
 
-    /// Ends what is under way; nothing more of it will come.
+    /// Ends the running transfer; no more data of it will arrive.
     pub fn give_up(&mut self, cause: Cause) {
         if let Some(lost) = self.machine.give_up(cause) {
             self.lose(lost, None);
@@ -233,7 +233,7 @@ impl ReceivedFlow {
         }
     }
 
-    /// Takes a frame. `Err`: the connection is of no use any more, and the sender is to come again.
+    /// Processes a frame. `Err` means that the connection is useless and the sender should reconnect.
     pub fn frame(&mut self, header: &Header, payload: &[u8], answers: &mut Vec<Answer>) -> Result<(), BadFrame> {
         self.gauges.frames.fetch_add(1, Ordering::Relaxed);
         if let Err(bad) = header.check(payload) {
@@ -261,7 +261,7 @@ impl ReceivedFlow {
         Ok(())
     }
 
-    /// How far it is.
+    /// Returns an acknowledgement of its position.
     pub fn acknowledge(&mut self, header: &Header) -> Header {
         self.unacknowledged = 0;
         self.unacknowledged_frames = 0;
@@ -275,7 +275,8 @@ impl ReceivedFlow {
         }
     }
 
-    /// A changed payload: the sender shall send it again, a few times; then it is lost. Says whether to ask for it again.
+    /// Handles a damaged payload: requests it again a few times and then reports it as lost. Returns whether to request
+    /// it again.
     fn corrupt(&mut self, header: &Header, answers: &mut Vec<Answer>) -> bool {
         self.fault(FaultKind::Corrupt, "a payload was changed on its way", header, answers);
         let (sequence, times) = self.corrupt;
@@ -295,7 +296,7 @@ impl ReceivedFlow {
 
     fn judged(&mut self, header: &Header, payload: &[u8], judged: Judged, answers: &mut Vec<Answer>) {
         if let Some(lost) = judged.lost {
-            // What the sender has left out it knows itself.
+            // The sender already knows the ranges that it left out.
             self.lose(lost, (header.kind != Kind::Lost).then_some((header, &mut *answers)));
         }
         if let Some(kind) = judged.fault {
@@ -344,12 +345,12 @@ impl ReceivedFlow {
         }
     }
 
-    /// Nothing came for too long: told to both ends, though the other may not hear it.
+    /// Reports a timeout to both ends, although the sender may not receive it.
     pub fn timeout(&mut self, session: u32, text: &str, answers: &mut Vec<Answer>) {
         self.fault(FaultKind::Timeout, text, &Header { session, ..Header::of(Kind::Ping) }, answers);
     }
 
-    /// A frame's payload may have been written over while the handler had it.
+    /// Reports a frame whose payload may have been overwritten while the handler had it.
     pub fn overwritten(&mut self, header: &Header, answers: &mut Vec<Answer>) {
         if header.kind == Kind::Data && self.transfer.is_some() {
             let to = header.offset.saturating_add(u64::from(header.length));
@@ -376,7 +377,7 @@ impl ReceivedFlow {
     fn data(&mut self, header: &Header, bytes: &[u8], skip: u64, answers: &mut Vec<Answer>) {
         let Some(transfer) = &mut self.transfer else { return };
         if skip > 0 && bytes.is_empty() {
-            // The handler has all of it already; where its own begin, the first piece that is new to it says.
+            // The handler already has all of it. The first new piece reports where the new data begins.
             return;
         }
         if transfer.given_up {
@@ -420,7 +421,7 @@ impl ReceivedFlow {
         self.call(&header, answers, |handler| if reset { handler.reset(&end) } else { handler.stop(&end) });
     }
 
-    /// Calls the handler; a panic is a failure, and how long it took is looked at.
+    /// Calls the handler and measures the time. A panic counts as a failure.
     fn call(
         &mut self,
         header: &Header,
@@ -457,7 +458,7 @@ impl ReceivedFlow {
         }
     }
 
-    /// How long the running callback has been running.
+    /// Returns the base of the time of the running callback.
     pub fn epoch(&self) -> Instant {
         self.epoch
     }

@@ -1,78 +1,31 @@
-//! Taking connections: callers that have not said who they are wait in a bounded room of their own, so strangers take no sender's
-//! place; flows whose senders stay away are ended.
+//! Accepts connections, and ends flows whose senders stay away.
 //!
-//! The listener itself calls no handler: one that is slow keeps nobody else from connecting.
+//! Callers that have not identified themselves wait in a separate bounded set, so strangers take no sender's place. The
+//! listener itself calls no handler, so a slow handler delays no other connection.
 
 use std::{
-    collections::VecDeque,
     io,
-    net::{Shutdown, TcpListener, TcpStream},
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicU64, AtomicUsize, Ordering},
-    },
+    net::TcpListener,
+    sync::{Arc, atomic::Ordering},
     thread::JoinHandle,
     time::{Duration, Instant},
 };
 
 use tampu_bus::{engine::Fate, host};
 
-use super::{Shared, Slot, connection, lock, spawn};
-use crate::message::Cause;
+use super::{
+    connection,
+    slot::{ReceiverState, Slot},
+};
+use crate::{message::Cause, open::spawn};
 
-/// Callers that have not said who they are; beyond it the one that has been silent longest goes.
-const UNPROVEN: usize = 64;
-/// How long closing waits for callbacks that run.
+/// The longest wait of closing for running callbacks.
 const CLOSE_WAIT: Duration = Duration::from_secs(2);
-/// How often flows are looked after.
+/// The time between two checks of the flows.
 const TURN: Duration = Duration::from_millis(50);
 
-/// Who has come to the listener.
-#[derive(Default)]
-pub(super) struct Door {
-    unproven: Mutex<VecDeque<(u64, TcpStream)>>,
-    next: AtomicU64,
-    inside: AtomicUsize,
-}
-
-/// A sender that was let in, while it is here.
-pub(super) struct Inside<'a>(&'a Door);
-
-impl Drop for Inside<'_> {
-    fn drop(&mut self) {
-        self.0.inside.fetch_sub(1, Ordering::AcqRel);
-    }
-}
-
-impl Door {
-    /// A caller has come. Says its number.
-    fn came(&self, stream: &TcpStream) -> io::Result<u64> {
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let to_shut = stream.try_clone()?;
-        let mut unproven = lock(&self.unproven);
-        if unproven.len() >= UNPROVEN
-            && let Some((_, oldest)) = unproven.pop_front()
-        {
-            let _ = oldest.shutdown(Shutdown::Both);
-        }
-        unproven.push_back((number, to_shut));
-        Ok(number)
-    }
-
-    /// It has said who it is, or is gone.
-    pub fn heard(&self, number: u64) {
-        lock(&self.unproven).retain(|(one, _)| *one != number);
-    }
-
-    /// It is a sender; `None`: as many as may be are here.
-    pub fn enter(&self, limit: usize) -> Option<Inside<'_>> {
-        let one_more = |inside| (inside < limit).then_some(inside + 1);
-        self.inside.fetch_update(Ordering::AcqRel, Ordering::Acquire, one_more).ok().map(|_| Inside(self))
-    }
-}
-
-/// Takes connections until the receiver closes, and looks after flows whose senders are away.
-pub(super) fn listen(shared: &Arc<Shared>, listener: &TcpListener) {
+/// Accepts connections until the receiver closes, and monitors flows whose senders are away.
+pub(super) fn listen(shared: &Arc<ReceiverState>, listener: &TcpListener) {
     let mut workers: Vec<JoinHandle<()>> = Vec::new();
     while !shared.closing.load(Ordering::Acquire) {
         if crate::poll::readable(listener, TURN) {
@@ -82,18 +35,18 @@ pub(super) fn listen(shared: &Arc<Shared>, listener: &TcpListener) {
         look_after_all(shared, false, &mut workers);
     }
     look_after_all(shared, true, &mut workers);
-    // A callback that does not return is not waited for: its worker delivers the stop when it does.
+    // A callback that does not return is not awaited: its worker delivers the stop when it returns.
     let until = Instant::now() + CLOSE_WAIT;
     while workers.iter().any(|worker| !worker.is_finished()) && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(1));
     }
 }
 
-fn accept(shared: &Arc<Shared>, listener: &TcpListener, workers: &mut Vec<JoinHandle<()>>) {
+fn accept(shared: &Arc<ReceiverState>, listener: &TcpListener, workers: &mut Vec<JoinHandle<()>>) {
     let (stream, from) = match listener.accept() {
         Ok(came) => came,
         Err(error) => {
-            // It has gone again; or there are no file numbers, which passes, and is no reason to turn round and round.
+            // The caller has left, or no file number is free. The latter passes; the pause avoids a busy loop.
             if error.kind() != io::ErrorKind::WouldBlock {
                 std::thread::sleep(Duration::from_millis(5));
             }
@@ -101,9 +54,9 @@ fn accept(shared: &Arc<Shared>, listener: &TcpListener, workers: &mut Vec<JoinHa
         }
     };
     let of = shared.clone();
-    let worker = shared.door.came(&stream).ok().and_then(|number| {
+    let worker = shared.callers.add(&stream).ok().and_then(|number| {
         spawn("bulk-receive", move || connection::serve(&of, stream, from, number))
-            .inspect_err(|_| shared.door.heard(number))
+            .inspect_err(|_| shared.callers.remove(number))
             .ok()
     });
     match worker {
@@ -112,15 +65,15 @@ fn accept(shared: &Arc<Shared>, listener: &TcpListener, workers: &mut Vec<JoinHa
     }
 }
 
-fn look_after_all(shared: &Arc<Shared>, closing: bool, workers: &mut Vec<JoinHandle<()>>) {
+fn look_after_all(shared: &Arc<ReceiverState>, closing: bool, workers: &mut Vec<JoinHandle<()>>) {
     for (index, slot) in shared.slots.iter().enumerate() {
         let Some((since, last, cause)) = slot.is_given_up(shared.settings.resume, closing) else { continue };
         let of = shared.clone();
         match spawn("bulk-end", move || of.slots[index].end(last, cause)) {
             Ok(worker) => workers.push(worker),
-            // Tried again with the next turn, unless somebody has the flow by then.
+            // The next round tries again, unless another connection has the flow by then.
             Err(_) => {
-                let mut tenancy = lock(&slot.tenancy);
+                let mut tenancy = slot.tenancy.lock();
                 if tenancy.last_connection == last {
                     tenancy.broken_since = Some(since);
                 }
@@ -130,9 +83,10 @@ fn look_after_all(shared: &Arc<Shared>, closing: bool, workers: &mut Vec<JoinHan
 }
 
 impl Slot {
-    /// Whether its sender is not waited for any more, and it is free: since when it was away, its last connection, why it does not come.
+    /// Decides if the receiver stops waiting for a sender. Returns the start of its absence, its last connection, and
+    /// the cause.
     fn is_given_up(&self, resume: Duration, closing: bool) -> Option<(Instant, u64, Cause)> {
-        let mut tenancy = lock(&self.tenancy);
+        let mut tenancy = self.tenancy.lock();
         let since = tenancy.broken_since?;
         let dead = tenancy.sender.as_ref().is_some_and(|sender| host::fate(sender.incarnation) == Fate::Dead);
         if !dead && !closing && since.elapsed() < resume {
@@ -142,10 +96,10 @@ impl Slot {
         Some((since, tenancy.last_connection, if dead { Cause::SenderGone } else { Cause::Away }))
     }
 
-    /// Ends the transfer that this connection has left, unless the flow belongs to another by now.
+    /// Ends the transfer that this connection has left, unless the flow belongs to another sender meanwhile.
     fn end(&self, last: u64, cause: Cause) {
-        let mut flow = lock(&self.flow);
-        if lock(&self.tenancy).last_connection == last {
+        let mut flow = self.flow.lock();
+        if self.tenancy.lock().last_connection == last {
             flow.give_up(cause);
         }
     }

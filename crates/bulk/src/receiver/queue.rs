@@ -1,19 +1,19 @@
-//! A flow whose data is pulled: a bounded queue between the connection and whoever takes from it, also with `await`.
+//! A flow for pulling data: a bounded queue between the connection and its consumer, also with `await`.
 //!
-//! A full queue holds the connection's worker, so the sender waits, as it would for a slow callback. Bytes are copied once more than
-//! by a handler, because they outlive the call.
+//! A full queue blocks the connection's worker, so the sender waits, as it would for a slow callback. A queue copies
+//! the bytes once more than a handler, because they outlive the call.
 
 use std::{
     collections::VecDeque,
     future::poll_fn,
-    sync::{Arc, Condvar, Mutex},
+    sync::Arc,
     task::{Context, Poll, Waker},
     time::{Duration, Instant},
 };
 
 use bytes::Bytes;
+use parking_lot::{Condvar, Mutex};
 
-use super::lock;
 use crate::{
     handler::{CallbackError, Connection, Data, End, Handler, Peer, Start},
     message::Fault,
@@ -21,36 +21,36 @@ use crate::{
     time::until,
 };
 
-/// What comes out, in order.
+/// An item of the stream, in order.
 #[derive(Debug, Clone)]
 pub enum Item {
-    /// A transfer begins.
+    /// Start of a transfer.
     Start {
-        /// Its number.
+        /// The number of the transfer.
         transfer: u64,
-        /// Who sends it.
+        /// The sender of the transfer.
         sender: Peer,
-        /// What the sender says about it.
+        /// The sender's parameter.
         parameter: Bytes,
     },
-    /// A frame.
+    /// Data of a frame.
     Data {
-        /// The bytes.
+        /// The bytes of the frame.
         bytes: Bytes,
-        /// Where they lie.
+        /// The offset of the bytes.
         offset: u64,
-        /// Whether a block ends here.
+        /// True if a block ends here.
         end_of_block: bool,
     },
-    /// Data that will not come.
+    /// Data that is lost.
     Lost(LostRange),
-    /// It has ended.
+    /// End of a transfer.
     Stop(End),
-    /// The sender has given it up.
+    /// Transfer that the sender has given up.
     Reset(End),
-    /// Something is wrong.
+    /// Fault of the transfer.
     Fault(Fault),
-    /// A sender came or went.
+    /// Change of a sender's connection.
     Connection(Connection),
 }
 
@@ -59,7 +59,7 @@ struct Inner {
     items: VecDeque<Item>,
     bytes: usize,
     waker: Option<Waker>,
-    /// Nobody takes any more, or nobody puts.
+    /// True if the stream or the filler has been dropped.
     closed: bool,
 }
 
@@ -69,19 +69,19 @@ struct Queue {
     limit: usize,
 }
 
-/// Items that wait besides data; beyond it they wait for room too.
+/// Most items without data that wait. Beyond it they wait for room too.
 const ITEMS_LIMIT: usize = 65_536;
 
 impl Queue {
     fn put(&self, item: Item, length: usize) -> Result<(), CallbackError> {
-        let mut inner = lock(&self.inner);
-        // One frame alone always fits, however long it is.
+        let mut inner = self.inner.lock();
+        // A single frame of any length always fits.
         while !inner.closed && !inner.items.is_empty() && (inner.bytes + length > self.limit || inner.items.len() >= ITEMS_LIMIT)
         {
-            inner = self.changed.wait(inner).unwrap_or_else(std::sync::PoisonError::into_inner);
+            self.changed.wait(&mut inner);
         }
         if inner.closed {
-            return Err(CallbackError::give_up("nobody takes the data any more"));
+            return Err(CallbackError::give_up("the receiver has stopped reading"));
         }
         inner.bytes += length;
         inner.items.push_back(item);
@@ -104,7 +104,7 @@ impl Queue {
     }
 
     fn close(&self) {
-        let mut inner = lock(&self.inner);
+        let mut inner = self.inner.lock();
         inner.closed = true;
         let waker = inner.waker.take();
         drop(inner);
@@ -115,23 +115,23 @@ impl Queue {
     }
 }
 
-/// The handler that fills the queue.
+/// Handler that fills the queue.
 pub struct Filler(Arc<Queue>);
 
-/// Where the data is taken from. Dropping it has the receiver give up what is under way.
+/// Stream of a flow's items. Dropping it makes the receiver give up the running transfer.
 pub struct FlowStream(Arc<Queue>);
 
-/// A queue of at most so many bytes of data (one frame always fits): its handler, and where to take from.
+/// Makes a queue of at most so many bytes of data (one frame always fits): its handler and its stream.
 pub fn queue(limit: usize) -> (Filler, FlowStream) {
     let queue = Arc::new(Queue { inner: Mutex::default(), changed: Condvar::new(), limit });
     (Filler(queue.clone()), FlowStream(queue))
 }
 
 impl FlowStream {
-    /// The next item within this time; `None` also when the receiver has closed and nothing is left.
+    /// Returns the next item within this time; `None` also when the receiver has closed and the queue is empty.
     pub fn next(&self, timeout: Duration) -> Option<Item> {
         let until = until(timeout);
-        let mut inner = lock(&self.0.inner);
+        let mut inner = self.0.inner.lock();
         loop {
             if let Some(item) = self.0.take(&mut inner) {
                 return Some(item);
@@ -140,13 +140,13 @@ impl FlowStream {
             if inner.closed || left.is_zero() {
                 return None;
             }
-            inner = self.0.changed.wait_timeout(inner, left).unwrap_or_else(std::sync::PoisonError::into_inner).0;
+            self.0.changed.wait_for(&mut inner, left);
         }
     }
 
-    /// The next item, as a runtime asks for it; `None`: the receiver has closed, and nothing is left.
+    /// Polls for the next item. `None` means that the receiver has closed and the queue is empty.
     pub fn poll_next(&self, context: &mut Context<'_>) -> Poll<Option<Item>> {
-        let mut inner = lock(&self.0.inner);
+        let mut inner = self.0.inner.lock();
         match self.0.take(&mut inner) {
             Some(item) => Poll::Ready(Some(item)),
             None if inner.closed => Poll::Ready(None),
@@ -157,14 +157,14 @@ impl FlowStream {
         }
     }
 
-    /// The next item, for `await`; needs no runtime of a certain make.
+    /// Waits for the next item with `await`, in any runtime.
     pub async fn recv(&self) -> Option<Item> {
         poll_fn(|context| self.poll_next(context)).await
     }
 
-    /// Bytes that wait to be taken.
+    /// Returns the number of waiting bytes.
     pub fn waiting(&self) -> usize {
-        lock(&self.0.inner).bytes
+        self.0.inner.lock().bytes
     }
 }
 
@@ -200,7 +200,7 @@ impl Handler for Filler {
         self.0.put(Item::Reset(end.clone()), 0)
     }
 
-    // Whoever is no longer there need not be told.
+    // A reader that has gone needs no report.
     fn lost(&mut self, lost: &LostRange) {
         let _ = self.0.put(Item::Lost(*lost), 0);
     }

@@ -1,8 +1,9 @@
-//! Frames off a connection: received once, used where they lie.
+//! Reads frames from a connection into one buffer, where they are used without a copy.
 //!
-//! A read takes the rest of the frame that is under way and the next header with it, so that a large frame costs one call of the
-//! kernel as in a plain loop over a socket; behind a small frame it takes as much as is there, so that many cost one. The buffer
-//! grows to the frames that come and never to what a header announces beyond the agreed limit.
+//! A read takes the rest of the current frame and the next header. So a large frame costs one system call, as in a
+//! plain loop over a socket. After a small frame a read takes all available bytes, so many small frames cost one call.
+//! The buffer grows to the size of the received frames, and never beyond the agreed limit,
+//! even if a header announces more.
 
 use std::{
     io::{self, Read},
@@ -11,25 +12,25 @@ use std::{
 
 use crate::frame::{BadFrame, HEADER_LEN, Header};
 
-/// Frames up to this length are read many at once, bytes.
+/// Length in bytes up to which many frames are read at once.
 const SMALL: usize = 16 << 10;
-/// How much is read at once behind them.
+/// Bytes read at once after a small frame.
 const AHEAD: usize = 64 << 10;
 
-/// What a read brought.
+/// The result of a read.
 pub(crate) enum Came {
-    /// A frame: its payload is [`FrameReader::payload`] until the next call.
+    /// Frame, whose payload is [`FrameReader::payload`] until the next call.
     Frame(Header),
-    /// Nothing within the socket's timeout, or no frame before the deadline.
+    /// Nothing arrived within the socket's timeout, or no frame before the deadline.
     Idle,
-    /// The other end closed; inside a frame or between two.
+    /// The other end closed the connection, inside a frame or between two.
     Closed {
-        /// Whether a frame had begun.
+        /// True if a frame had begun.
         inside: bool,
     },
 }
 
-/// Why no frame can be read any more.
+/// The reason for the end of reading.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReadError {
     #[error(transparent)]
@@ -38,13 +39,13 @@ pub(crate) enum ReadError {
     Io(#[from] io::Error),
 }
 
-/// The reading end of a connection.
+/// Reader of a connection's frames.
 pub(crate) struct FrameReader {
     buffer: Vec<u8>,
-    /// What was received and not handed out: from `begin` to `end`.
+    /// Received bytes that are not delivered yet: from `begin` to `end`.
     begin: usize,
     end: usize,
-    /// The payload handed out last lies before `begin`, so long.
+    /// Length of the payload delivered last, which lies before `begin`.
     last: usize,
     ahead: usize,
     limit: u32,
@@ -52,27 +53,27 @@ pub(crate) struct FrameReader {
 }
 
 impl FrameReader {
-    /// Reads frames of at most this payload.
+    /// Makes a reader for frames of at most this payload.
     pub fn new(limit: u32) -> FrameReader {
         FrameReader { buffer: vec![0; 2 * HEADER_LEN + AHEAD], begin: 0, end: 0, last: 0, ahead: 0, limit, deadline: None }
     }
 
-    /// Another limit was agreed on.
+    /// Sets a newly agreed limit.
     pub fn set_limit(&mut self, limit: u32) {
         self.limit = limit;
     }
 
-    /// Nothing is waited for beyond this time, however many bytes come, as long as they are no frame.
+    /// Sets the time after which no read waits, even if bytes arrive that are not yet a frame.
     pub fn set_deadline(&mut self, deadline: Option<Instant>) {
         self.deadline = deadline;
     }
 
-    /// The payload of the frame handed out last.
+    /// Returns the payload of the frame delivered last.
     pub fn payload(&self) -> &[u8] {
         &self.buffer[self.begin - self.last..self.begin]
     }
 
-    /// Whether a whole frame is here that was not handed out: nobody is told of it by waiting for the socket.
+    /// Returns true if a whole frame is buffered: the socket does not signal it.
     pub fn is_ahead(&self) -> bool {
         let held = &self.buffer[self.begin..self.end];
         let whole = |header: Header| HEADER_LEN + header.length as usize;
@@ -80,7 +81,7 @@ impl FrameReader {
             .is_some_and(|head| Header::decode(head, self.limit).map_or(true, |header| held.len() >= whole(header)))
     }
 
-    /// The next frame.
+    /// Reads the next frame.
     pub fn next(&mut self, from: &mut impl Read) -> Result<Came, ReadError> {
         self.last = 0;
         loop {
@@ -115,12 +116,12 @@ impl FrameReader {
         }
     }
 
-    /// So many bytes from `begin` on have a place.
+    /// Makes room for so many bytes from `begin` on.
     fn make_room(&mut self, wanted: usize) {
         if self.begin + wanted <= self.buffer.len() {
             return;
         }
-        // What is held here is a header, or part of a small frame: little to move.
+        // The buffer holds a header or part of a small frame, so there is little to move.
         self.buffer.copy_within(self.begin..self.end, 0);
         self.end -= self.begin;
         self.begin = 0;
@@ -137,7 +138,7 @@ mod tests {
     use super::*;
     use crate::frame::Kind;
 
-    /// Gives bytes in pieces of given lengths; a piece of nothing is a timeout.
+    /// Source of bytes in pieces of given lengths; an empty piece is a timeout.
     struct Pieces<'a> {
         bytes: &'a [u8],
         lengths: std::iter::Cycle<std::vec::IntoIter<usize>>,

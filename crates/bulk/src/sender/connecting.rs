@@ -1,4 +1,4 @@
-//! Connecting to a receiver, and again whenever the connection breaks: a worker for each receiver of a flow.
+//! Connects to a receiver, and reconnects whenever the connection breaks: a worker for each receiver of a flow.
 
 use std::{
     io,
@@ -9,40 +9,40 @@ use std::{
 
 use tampu_bus::host;
 
-use super::flow::{Inner, SendFlow, Slow};
+use super::flow::{
+    core::FlowShared,
+    settings::{SendFlow, Slow},
+};
 use crate::{
     datagram::Outlet,
     frame::{Header, Kind},
     message::{CONTROL_LIMIT, Hello, LEAST_FRAME, Refusal, Refuse, Transport, VERSION, Welcome},
-    receiver::{
-        OpenError,
-        reading::{Came, FrameReader},
-        spawn,
-    },
+    open::{OpenError, spawn},
+    receiver::reading::{Came, FrameReader},
     shm::Seat,
     target::Target,
 };
 
-/// How long a connection may take to be made.
+/// The longest duration of a connect.
 const CONNECT: Duration = Duration::from_secs(5);
-/// How long its receiver may take to answer the Hello. It may be in a callback.
+/// The longest wait for the answer to a Hello. The receiver may be in a callback.
 const WELCOME: Duration = Duration::from_secs(10);
-/// The first pause between attempts; each is twice as long, up to the second.
+/// First pause between attempts; each is twice as long, up to the second constant.
 const PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
-/// What to connect to.
+/// Receiver to connect to.
 #[derive(Debug, Clone)]
 pub(super) struct Goal {
     pub target: Target,
-    /// The boot of its host, where that is known.
+    /// Boot of its host, if known.
     pub boot: Option<u32>,
-    /// The ways its flow takes, as it says itself; empty: not known.
+    /// Transports that its flow declares; empty if unknown.
     pub transports: Vec<Transport>,
 }
 
 impl Goal {
-    /// Whether its memory is this host's.
+    /// Returns true if the peer is on this host.
     fn is_here(&self, stream: &TcpStream) -> bool {
         match (self.boot, stream.peer_addr(), stream.local_addr()) {
             (Some(boot), ..) => boot == host::boot(),
@@ -51,9 +51,9 @@ impl Goal {
         }
     }
 
-    /// The ways to ask for, one after another until the receiver takes one. There is always one.
+    /// Returns the transports to request, one by one until the receiver accepts one. There is always one.
     fn ways(&self, settings: &SendFlow, here: bool) -> Vec<Transport> {
-        // Skipping in shared memory may lead a receiver past a Start or a Stop; over the connection it does not.
+        // Skipping in shared memory may pass over a Start or a Stop; on the connection it does not.
         let shared = settings.slow != Slow::Skip;
         match settings.way() {
             Some(Transport::Shm) if !shared => vec![Transport::Tcp],
@@ -64,31 +64,31 @@ impl Goal {
                 if !self.transports.is_empty() {
                     ways.retain(|way| self.transports.contains(way));
                 }
-                // Where nothing fits, its refusal says so.
+                // If no transport fits, the receiver's refusal reports it.
                 if ways.is_empty() { vec![Transport::Tcp] } else { ways }
             }
         }
     }
 }
 
-/// A connection that was made.
+/// Connection to a receiver.
 pub(super) struct Made {
     pub stream: TcpStream,
-    /// What has read the Welcome, and perhaps some of what is behind it.
+    /// Reader of the Welcome, perhaps with buffered bytes after it.
     pub reader: FrameReader,
     pub seat: Option<Seat>,
     pub datagrams: Option<Outlet>,
     pub welcome: Welcome,
 }
 
-/// A socket beside this connection; its port is told in the Hello, and datagrams from elsewhere are nobody's.
+/// Opens a socket beside this connection. The Hello carries its port, and datagrams from other addresses are ignored.
 fn bound(stream: &TcpStream) -> io::Result<(UdpSocket, u16)> {
     let socket = UdpSocket::bind((stream.local_addr()?.ip(), 0))?;
     let port = socket.local_addr()?.port();
     Ok((socket, port))
 }
 
-/// The same, to where the receiver takes datagrams.
+/// Makes an outlet to the receiver's datagram address.
 fn outlet(socket: UdpSocket, place: &str) -> io::Result<Outlet> {
     socket.connect(place)?;
     let to = socket.peer_addr()?;
@@ -97,21 +97,21 @@ fn outlet(socket: UdpSocket, place: &str) -> io::Result<Outlet> {
 
 enum Failed {
     Refused(Refuse),
-    /// Not this way; there is another one to ask for.
+    /// The transport failed; there is another one to request.
     NotThisWay,
     Io(io::Error),
     Garbled(String),
 }
 
-pub(super) fn begin(inner: &Arc<Inner>, key: String, goal: Goal) -> Result<(), OpenError> {
+pub(super) fn begin(inner: &Arc<FlowShared>, key: String, goal: Goal) -> Result<(), OpenError> {
     let inner = inner.clone();
     spawn("bulk-connect", move || keep(&inner, &key, &goal)).map(drop)
 }
 
-/// Connects, and again when the connection is gone, as long as the receiver is wanted.
-fn keep(inner: &Inner, key: &str, goal: &Goal) {
+/// Connects, and reconnects after each broken connection, as long as the receiver is wanted.
+fn keep(inner: &FlowShared, key: &str, goal: &Goal) {
     let mut pause = PAUSE;
-    // How many ways it has refused; the one it took is asked for again when the connection breaks.
+    // The number of refused transports; after a broken connection the accepted transport is requested again.
     let mut refusals = 0;
     while inner.keeps(key) {
         match connect(inner, goal, &mut refusals) {
@@ -138,7 +138,7 @@ fn keep(inner: &Inner, key: &str, goal: &Goal) {
     }
 }
 
-fn connect(inner: &Inner, goal: &Goal, refusals: &mut usize) -> Result<Made, Failed> {
+fn connect(inner: &FlowShared, goal: &Goal, refusals: &mut usize) -> Result<Made, Failed> {
     let mut error = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
     for address in goal.target.address.to_socket_addrs().map_err(Failed::Io)? {
         match TcpStream::connect_timeout(&address, CONNECT) {
@@ -149,8 +149,8 @@ fn connect(inner: &Inner, goal: &Goal, refusals: &mut usize) -> Result<Made, Fai
     Err(Failed::Io(error))
 }
 
-/// The hand-shake: one question, one answer.
-fn greet(inner: &Inner, goal: &Goal, mut stream: TcpStream, refusals: &mut usize) -> Result<Made, Failed> {
+/// Does the handshake: one request, one answer.
+fn greet(inner: &FlowShared, goal: &Goal, mut stream: TcpStream, refusals: &mut usize) -> Result<Made, Failed> {
     let prepare = |stream: &TcpStream| -> io::Result<()> {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(Duration::from_millis(200)))?;
@@ -169,7 +169,7 @@ fn greet(inner: &Inner, goal: &Goal, mut stream: TcpStream, refusals: &mut usize
         matches!(way, Transport::Udp | Transport::Multicast).then(|| bound(&stream)).transpose().map_err(Failed::Io)?;
     let hello = Hello {
         version: VERSION,
-        // A machine without room for shared memory has TCP.
+        // A machine without room for shared memory uses TCP.
         transport: if way == Transport::Shm && seat.is_none() { Transport::Tcp } else { way },
         checked: settings.checked,
         frame: settings.frame,

@@ -1,23 +1,25 @@
-//! A sender's flow: start, send, stop, reset, and the waiting they do.
+//! A sender's flow: start, send, stop and reset, and their waits.
 //!
-//! The call that brings data writes it itself, to every receiver as much as its socket takes, and returns when the fastest has taken
-//! it all. The others may be a window behind. So a single fast receiver costs what a plain loop over a socket does, and no worker
-//! stands between the caller and the wire; the flow's own worker writes what slower receivers are owed between the calls.
-//! Rejected: a worker for each receiver, which costs two switches a block where the caller's thread is running anyway.
+//! The calling thread writes its data itself, to every receiver as much as its socket takes. The call returns when the
+//! fastest receiver has taken all data. The other receivers may be a window behind. So a single fast receiver costs no
+//! more than a plain loop over a socket, and no worker stands between the caller and the wire. The flow's own worker
+//! sends the backlog of slower receivers between the calls. Rejected: a worker for each receiver, which costs two
+//! switches a block where the caller's thread is running anyway.
 
 use std::{
-    net::TcpStream,
-    os::{fd::AsFd, unix::net::UnixStream},
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak},
+    os::unix::net::UnixStream,
+    sync::{Arc, Weak},
     thread::JoinHandle,
     time::{Duration, Instant},
 };
 
 use bytes::Bytes;
+use parking_lot::{Condvar, Mutex};
 
+use self::core::{FlowCore, FlowShared, TURN};
 use super::{
-    SendError,
     connecting::{self, Goal},
+    error::SendError,
     group::GroupSender,
     link::Link,
     pool::{Block, Pool},
@@ -26,14 +28,12 @@ use super::{
 use crate::{
     datagram::to_group,
     frame::{ASK, END, Header},
-    group::GroupPlace,
     handler::Peer,
+    identity::Identity,
     message::{Cause, Lost, Patience},
     name::Name,
-    poll::{self, Wanted},
-    receiver::{Identity, OpenError, lock, spawn},
+    open::{OpenError, spawn},
     sending::{Numbering, Phase},
-    shm::Ring,
     state::{Delivery, Report, SentFlowState},
     throttle::Throttle,
     time::until,
@@ -44,86 +44,32 @@ pub use periodic::{Go, Periodic};
 pub use settings::{Acknowledge, SendFlow, Slow};
 
 mod call;
+pub(super) mod core;
 mod members;
 mod periodic;
-mod settings;
+pub(super) mod settings;
 mod turn;
 
-/// How long a call sleeps at most before it looks at everything again.
-const TURN: Duration = Duration::from_millis(50);
-/// A receiver hears of its sender this often.
-const PING: Duration = Duration::from_secs(1);
-/// Every so many frames are to be acknowledged at once: a small part of the window's.
+/// Interval of frames that request an acknowledgement: a small part of the window.
 const ASK_EVERY: u64 = FRAMES_LIMIT as u64 / 16;
-/// How long closing waits for what can still be delivered.
-const CLOSE_WAIT: Duration = Duration::from_secs(1);
+/// The longest wait of closing for deliveries.
+const CLOSE_WAIT: Duration = Duration::from_secs(3);
 
-/// A transfer that has begun.
+/// Transfer that has begun.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Started {
-    /// Its number.
+    /// The number of the transfer.
     pub transfer: u64,
-    /// Receivers that take part.
+    /// Number of participating receivers.
     pub receivers: usize,
-    /// All of them have so many bytes already: the data may begin there ([`Flow::begin_at`]).
+    /// Number of bytes that all of them have already. The data may begin there ([`Flow::begin_at`]).
     pub from: u64,
-}
-
-struct Core {
-    numbering: Numbering,
-    window: Window,
-    links: Vec<Link>,
-    /// What goes once for all receivers.
-    group: Option<GroupSender>,
-    throttle: Throttle,
-    rate: Rate,
-    began: Instant,
-    /// The frame the transfer began with.
-    start: u64,
-    unlooked: usize,
-    /// Bytes of frames that were taken in and that nobody was sent yet.
-    unwritten: usize,
-    /// One of both ends wants checksums.
-    checked: bool,
-    /// The memory that readers on this host share, once one of them does.
-    ring: Option<Arc<Ring>>,
-    /// The first frame that is in it.
-    ring_from: u64,
-    /// How long receivers are waited for.
-    patience: Patience,
-    /// Somebody before this sender waits no longer than that: also a broken connection has no more time.
-    hurried: bool,
-    /// A call is under way and does the work.
-    caller: bool,
-    waits_since: Option<Instant>,
-    waits_for: Vec<String>,
-    /// No call goes on any more.
-    ended: bool,
-    closing: bool,
-}
-
-pub(super) struct Inner {
-    pub stream: Name,
-    pub identity: Identity,
-    pub settings: SendFlow,
-    pub session: u32,
-    /// The group its data goes to, as a Hello names it.
-    pub group: Option<GroupPlace>,
-    core: Mutex<Core>,
-    changed: Condvar,
-    /// One call at a time.
-    calls: Mutex<()>,
-    /// Wakes the worker out of its wait for sockets.
-    wake: (UnixStream, UnixStream),
-    pool: Arc<Pool>,
-    /// The same memory, from when it was first offered.
-    offered: Mutex<Option<Arc<Ring>>>,
 }
 
 /// A sender's flow. Cheap to clone.
 #[derive(Clone)]
 pub struct Flow {
-    inner: Arc<Inner>,
+    inner: Arc<FlowShared>,
 }
 
 impl Flow {
@@ -141,7 +87,7 @@ impl Flow {
         let no_group = |why: std::io::Error| OpenError::Group { flow: settings.name.clone(), why: why.to_string() };
         let (outlet, group) = settings.group.as_ref().map(to_group).transpose().map_err(no_group)?.unzip();
         let numbering = Numbering::new(session, frame);
-        let core = Core {
+        let core = FlowCore {
             window: Window::new(numbering.sequence(), settings.window.max(frame)),
             numbering,
             links: Vec::new(),
@@ -164,7 +110,7 @@ impl Flow {
             closing: false,
         };
         let pool = Pool::new(settings.window.max(frame));
-        let inner = Arc::new(Inner {
+        let inner = Arc::new(FlowShared {
             stream,
             identity,
             settings,
@@ -182,26 +128,26 @@ impl Flow {
         Ok((Flow { inner }, worker))
     }
 
-    /// Of which stream.
+    /// Returns the name of its stream.
     pub fn stream(&self) -> &Name {
         &self.inner.stream
     }
 
-    /// Which.
+    /// Returns its name.
     pub fn name(&self) -> &Name {
         &self.inner.settings.name
     }
 
-    /// How it was opened.
+    /// Returns its settings.
     pub fn settings(&self) -> &SendFlow {
         &self.inner.settings
     }
 
-    /// Adds a receiver and connects to it, now and whenever the connection breaks.
+    /// Adds a receiver, connects to it, and reconnects whenever the connection breaks.
     pub(super) fn add(&self, key: String, peer: Peer, goal: Goal) -> Result<(), OpenError> {
-        let mut core = lock(&self.inner.core);
+        let mut core = self.inner.core.lock();
         match core.links.iter_mut().find(|link| link.key == key) {
-            // It was thought dead, because the network was cut, and is not: its connection may have lived through that.
+            // The receiver was thought dead during a network cut; its connection may have survived the cut.
             Some(link) => link.removed = false,
             None => core.links.push(Link::new(key.clone(), peer)),
         }
@@ -209,15 +155,15 @@ impl Flow {
         link.kept = true;
         drop(core);
         connecting::begin(&self.inner, key.clone(), goal).inspect_err(|_| {
-            for link in lock(&self.inner.core).links.iter_mut().filter(|link| link.key == key) {
+            for link in self.inner.core.lock().links.iter_mut().filter(|link| link.key == key) {
                 link.kept = false;
             }
         })
     }
 
-    /// Takes a receiver off the list; what it was sent it keeps.
+    /// Removes a receiver. It keeps the data that it has received.
     pub(super) fn remove(&self, key: &str) {
-        let mut core = lock(&self.inner.core);
+        let mut core = self.inner.core.lock();
         for link in core.links.iter_mut().filter(|link| link.key == key) {
             link.removed = true;
         }
@@ -225,15 +171,15 @@ impl Flow {
         self.inner.changed.notify_all();
     }
 
-    /// How many receivers are connected.
+    /// Returns the number of connected receivers.
     pub fn connected(&self) -> usize {
-        lock(&self.inner.core).links.iter().filter(|link| link.is_connected()).count()
+        self.inner.core.lock().links.iter().filter(|link| link.is_connected()).count()
     }
 
-    /// Waits until so many are connected, at most this long. Says whether they are.
+    /// Waits until so many receivers are connected, at most this long. Returns whether they are.
     pub fn wait_for(&self, receivers: usize, timeout: Duration) -> bool {
         let until = until(timeout);
-        let mut core = lock(&self.inner.core);
+        let mut core = self.inner.core.lock();
         loop {
             if core.links.iter().filter(|link| link.is_connected()).count() >= receivers {
                 return true;
@@ -242,38 +188,39 @@ impl Flow {
             if left.is_zero() || core.ended {
                 return false;
             }
-            core = self.inner.changed.wait_timeout(core, left.min(TURN)).unwrap_or_else(PoisonError::into_inner).0;
+            self.inner.changed.wait_for(&mut core, left.min(TURN));
         }
     }
 
-    /// Memory for a block of this length, to be filled and sent with [`Flow::send`] after [`Block::freeze`]. What is in it is not said.
+    /// Returns memory for a block of this length. Fill it and send it with [`Flow::send`] after [`Block::freeze`]. Its
+    /// initial content is undefined.
     pub fn block(&self, length: usize) -> Block {
-        let ring = lock(&self.inner.core).ring.clone();
-        // Where there is no room the block is copied when it is sent, when there may be.
+        let ring = self.inner.core.lock().ring.clone();
+        // Without room in the ring, the block is copied when it is sent; room may be free by then.
         match ring.and_then(|ring| ring.block(length)) {
             Some(region) => Block::shared(region),
             None => self.inner.pool.block(length),
         }
     }
 
-    /// Begins a transfer. Waits for receivers, and until they have taken the parameter, as the settings say.
+    /// Begins a transfer. Waits for receivers, and until they have taken the parameter, as configured.
     pub fn start(&self, parameter: &[u8]) -> Result<Started, SendError> {
         let inner = &self.inner;
-        let may_start = |core: &mut Core| {
+        let may_start = |core: &mut FlowCore| {
             if core.numbering.phase() != Phase::Data {
                 core.fit();
             }
             core.numbering.may_start(parameter.len())
         };
-        may_start(&mut lock(&inner.core))?;
+        may_start(&mut inner.core.lock())?;
         let (wanted, wait) = (inner.settings.receivers, inner.settings.connect_wait);
-        // Not in a call: meanwhile the worker attends to those who are there already.
+        // Not inside a call, so that the worker serves the connected receivers meanwhile.
         if wanted > 0 && !self.wait_for(wanted, wait) {
-            let refused = lock(&inner.core).links.iter().filter_map(Link::refused).collect();
+            let refused = inner.core.lock().links.iter().filter_map(Link::refused).collect();
             return Err(SendError::NoReceiver { flow: self.name().clone(), wanted, here: self.connected(), refused });
         }
         let call = Call::begin(inner);
-        let mut core = lock(&inner.core);
+        let mut core = inner.core.lock();
         may_start(&mut core)?;
         let header = core.numbering.start(parameter.len())?;
         core.began = Instant::now();
@@ -286,11 +233,11 @@ impl Flow {
         if inner.settings.acknowledge != Acknowledge::Never {
             core = call.acknowledged(core, header.sequence)?;
         }
-        let taking_part = |core: &Core| core.links.iter().filter(|link| link.takes_part()).count();
+        let taking_part = |core: &FlowCore| core.links.iter().filter(|link| link.takes_part()).count();
         let receivers = taking_part(&core);
         if receivers == 0 && wanted > 0 {
             let why = call.why_nobody(&core);
-            // Nobody holds it, so nobody is to be told that it is given up.
+            // No receiver holds the transfer, so none needs the reset.
             let given_up = Framed::new(core.numbering.reset(), Bytes::new(), false);
             core.window.push(given_up);
             core.release();
@@ -300,10 +247,10 @@ impl Flow {
         Ok(Started { transfer: header.transfer, receivers, from })
     }
 
-    /// Receivers are waited for no longer than this from now on, and never longer than the settings say: for who gives on what comes from
-    /// somebody else ([`crate::handler::Start::patience`]).
+    /// Shortens the waiting times for receivers, which never exceed the settings. A distributor uses this for its
+    /// upstream limits ([`crate::handler::Start::patience`]).
     pub fn hurry(&self, patience: Patience) {
-        let mut core = lock(&self.inner.core);
+        let mut core = self.inner.core.lock();
         let settings = self.settings();
         let patience = patience.min(Patience { wait: settings.wait, ack_wait: settings.ack_wait });
         core.hurried = true;
@@ -313,9 +260,10 @@ impl Flow {
         }
     }
 
-    /// The transfer's data begins at this byte, which all receivers must have come to ([`Started::from`]). Before the first `send`.
+    /// Sets the first byte of the transfer's data, which all receivers must have reached ([`Started::from`]). Call it
+    /// before the first `send`.
     pub fn begin_at(&self, offset: u64) -> Result<(), SendError> {
-        Ok(lock(&self.inner.core).numbering.begin_at(offset)?)
+        Ok(self.inner.core.lock().numbering.begin_at(offset)?)
     }
 
     /// Sends a block of any length. The bytes are shared, not copied, and are kept until all receivers have acknowledged them.
@@ -323,18 +271,18 @@ impl Flow {
         self.send_piece(block, true)
     }
 
-    /// Sends a part of a block, which goes on with the next or ends here.
+    /// Sends a part of a block, which continues with the next part or ends here.
     pub fn send_piece(&self, block: Bytes, end_of_block: bool) -> Result<(), SendError> {
         let inner = &self.inner;
         let call = Call::begin(inner);
-        let mut core = lock(&inner.core);
+        let mut core = inner.core.lock();
         core.numbering.may_send()?;
         let mut rest = block;
         loop {
             let (mut header, taken) = core.numbering.data(rest.len())?;
             let last = taken == rest.len();
             let ask = last && inner.settings.acknowledge == Acknowledge::EverySend;
-            // Many short frames fill the window long before their bytes are due to be acknowledged.
+            // Many short frames fill the window long before their bytes require an acknowledgement.
             header.flags |= if ask || header.sequence % ASK_EVERY == 0 { ASK } else { 0 };
             header.flags &= if end_of_block { !0 } else { !END };
             let framed = Framed::new(header, rest.split_to(taken), core.checked);
@@ -364,10 +312,10 @@ impl Flow {
         self.send(block.freeze())
     }
 
-    /// Data up to this byte will not come: receivers are told, in its place between the pieces.
+    /// Marks data up to this byte as lost. Receivers get the report in its place between the pieces.
     pub fn lose(&self, next_offset: u64, cause: Cause) -> Result<(), SendError> {
         let call = Call::begin(&self.inner);
-        let mut core = lock(&self.inner.core);
+        let mut core = self.inner.core.lock();
         if let Some(header) = core.numbering.lose(next_offset)? {
             let lost = Lost { next_sequence: header.sequence + 1, next_offset, cause };
             drop(call.push(core, Framed::new(header, lost.encode().into(), true))?);
@@ -375,22 +323,22 @@ impl Flow {
         Ok(())
     }
 
-    /// Ends the transfer as given up, behind all data that was sent. Nothing where none is under way.
+    /// Ends the transfer as given up, after all sent data. Does nothing without a running transfer.
     pub fn give_up(&self) {
         let call = Call::begin(&self.inner);
-        let mut core = lock(&self.inner.core);
+        let mut core = self.inner.core.lock();
         if core.numbering.phase() == Phase::Data {
             let header = core.numbering.reset();
-            // A sender that is closed has ended it already.
+            // A closed sender has already ended the transfer.
             drop(call.push(core, Framed::new(header, Bytes::new(), false)));
         }
     }
 
-    /// Ends the transfer. Waits until every receiver has had all its data, as the settings say, and tells how it went.
+    /// Ends the transfer. Waits until every receiver has all its data, as configured, and returns the report.
     pub fn stop(&self) -> Result<Report, SendError> {
         let inner = &self.inner;
         let call = Call::begin(inner);
-        let mut core = lock(&inner.core);
+        let mut core = inner.core.lock();
         let header = core.numbering.stop()?;
         core = call.push(core, Framed::new(header, Bytes::new(), false))?;
         if inner.settings.acknowledge != Acknowledge::Never {
@@ -402,12 +350,13 @@ impl Flow {
         Ok(Report { transfer: header.transfer, bytes: header.offset, seconds, deliveries })
     }
 
-    /// Gives up what is under way. Always possible; receivers are told, and what was not sent yet is not sent, but to those who are not
-    /// known to have come to this transfer's beginning: they get all in order, for what is before it was not given up.
+    /// Gives up the running transfer. This is always allowed. Receivers are notified, and unsent data is dropped.
+    /// Receivers that may not have reached the transfer's start get all frames in order, because the frames before it
+    /// were not given up.
     pub fn reset(&self) {
         let inner = &self.inner;
         let _call = Call::begin(inner);
-        let mut core = lock(&inner.core);
+        let mut core = inner.core.lock();
         if core.ended {
             return;
         }
@@ -420,9 +369,9 @@ impl Flow {
         core.release();
     }
 
-    /// How it stands. Does not wait for anything.
+    /// Returns its state, without waiting.
     pub fn state(&self) -> SentFlowState {
-        let mut core = lock(&self.inner.core);
+        let mut core = self.inner.core.lock();
         let now = Instant::now();
         SentFlowState {
             flow: self.name().clone(),
@@ -439,11 +388,11 @@ impl Flow {
     }
 
     pub(super) fn close(&self) {
-        let mut core = lock(&self.inner.core);
+        let mut core = self.inner.core.lock();
         core.ended = true;
         if core.numbering.phase() == Phase::Data {
-            // In its place behind the data, which is delivered if that can be done soon. A call that waits for room has numbered a frame
-            // that will not be sent.
+            // The reset takes its place behind the data, which is delivered if that takes little time. A call that waits for room
+            // has numbered a frame that will not be sent.
             let header = Header { sequence: core.window.end(), ..core.numbering.reset() };
             core.push(Framed::new(header, Bytes::new(), false));
         }
@@ -452,12 +401,12 @@ impl Flow {
             core.pump(self.inner.session, self.inner.settings.resume);
             core = self.inner.wait(core, Duration::from_millis(10), false);
         }
-        let Core { window, links, .. } = &mut *core;
+        let FlowCore { window, links, .. } = &mut *core;
         for link in links.iter_mut() {
             link.write(window);
             link.removed = true;
             if let Some(stream) = link.stream.take() {
-                // What was written is still delivered; only nothing more comes.
+                // Written data is still delivered; only nothing more follows.
                 let _ = stream.shutdown(std::net::Shutdown::Write);
             }
         }
@@ -468,45 +417,16 @@ impl Flow {
     }
 }
 
-impl Inner {
-    fn wake(&self) {
-        // A full pipe wakes as well.
-        let _ = std::io::Write::write(&mut &self.wake.0, &[1]);
-    }
-
-    /// Waits for sockets, without the lock, at most this long.
-    fn wait<'a>(&'a self, core: MutexGuard<'a, Core>, timeout: Duration, woken: bool) -> MutexGuard<'a, Core> {
-        let streams: Vec<(Arc<TcpStream>, bool)> =
-            core.links.iter().filter_map(|link| Some((link.stream.clone()?, link.has_unsent(&core.window)))).collect();
-        // Who has datagrams under way may have to be told how many there were.
-        let timeout = if core.links.iter().any(Link::is_probed) { timeout.min(Duration::from_millis(20)) } else { timeout };
-        let already = core.links.iter().filter(|link| link.wants_word(&core.window)).count() > 0;
-        let already = already || core.links.iter().any(Link::is_ahead);
-        let timeout = if already { Duration::ZERO } else { timeout };
-        drop(core);
-        let mut wanted: Vec<Wanted<'_>> =
-            streams.iter().map(|(stream, write)| Wanted { socket: stream.as_fd(), read: true, write: *write }).collect();
-        if woken {
-            wanted.push(Wanted { socket: self.wake.1.as_fd(), read: true, write: false });
-        }
-        let ready = poll::wait(&wanted, timeout);
-        if woken && ready.last() == Some(&true) {
-            let _ = std::io::Read::read(&mut &self.wake.1, &mut [0; 64]);
-        }
-        lock(&self.core)
-    }
-}
-
-/// The flow's worker: what is to be done between the calls.
-fn work(of: &Weak<Inner>) {
+/// Runs the flow's worker, which does the work between the calls.
+fn work(of: &Weak<FlowShared>) {
     while let Some(inner) = of.upgrade() {
-        let mut core = lock(&inner.core);
+        let mut core = inner.core.lock();
         if core.closing {
             return;
         }
         if core.caller {
-            // The call does everything meanwhile.
-            let _ = inner.changed.wait_timeout(core, TURN).unwrap_or_else(PoisonError::into_inner);
+            // The call does all the work meanwhile.
+            inner.changed.wait_for(&mut core, TURN);
             continue;
         }
         core.pump(inner.session, inner.settings.resume);

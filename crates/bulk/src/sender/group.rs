@@ -1,17 +1,17 @@
-//! Data that goes once for all: a flow's multicast group, at the pace of its slowest member.
+//! A flow's multicast group: data is sent once for all members, at the pace of the slowest.
 //!
-//! A member is a receiver with datagrams of its own that has joined the group; it gets its beginnings and ends, and what it alone
-//! misses, for itself. Who is behind the group, because its connection broke, catches up with datagrams of its own. A member that holds
-//! the others up is cut as any slow receiver is. Rejected: the pace of the fastest, where each slow member's data is sent a second time,
-//! which is what a group is there to avoid.
+//! A member is a receiver with its own datagrams that has joined the group. It gets starts, ends, and the data that it
+//! alone missed, on its own socket. A member that is behind the group after a broken connection catches up with its own
+//! datagrams. A member that delays the others is disconnected like any slow receiver. Rejected: the pace of the fastest
+//! member. Each slow member's data would be sent a second time, which a group should avoid.
 
 use super::link::Link;
 use crate::{datagram::Outlet, window::Window};
 
-/// Sends to a flow's group.
+/// Sender to a flow's group.
 pub(super) struct GroupSender {
     outlet: Outlet,
-    /// The next frame.
+    /// Sequence of the next frame.
     next: u64,
 }
 
@@ -20,7 +20,7 @@ impl GroupSender {
         GroupSender { outlet, next: 0 }
     }
 
-    /// Sends what all members that are in step can take.
+    /// Sends as much as all members in step can take.
     pub fn send(&mut self, window: &Window, links: &mut [Link]) {
         self.next = self.next.max(window.first());
         while let Some(framed) = window.get(self.next) {

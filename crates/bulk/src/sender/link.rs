@@ -1,4 +1,5 @@
-//! One receiver of a flow, as its sender has it: how far it was sent to, how far it has acknowledged, and what is still owed to it.
+//! A sender's state of one receiver of a flow: the sent position, the acknowledged position, and the data still to
+//! send.
 
 use std::{
     collections::VecDeque,
@@ -9,7 +10,7 @@ use std::{
 
 use bytes::Bytes;
 
-use super::Refused;
+use super::error::Refused;
 use crate::{
     frame::{Header, Kind},
     handler::Peer,
@@ -28,26 +29,26 @@ mod datagrams;
 mod skipping;
 mod writing;
 
-/// What a connection is made of: its socket, and where data goes by shared memory, the place there and the first frame that is in it.
+/// The parts of a connection: its socket, and for shared memory the slot and the first frame in it.
 pub(super) struct Wire {
     pub stream: TcpStream,
     pub reader: FrameReader,
     pub seat: Option<(Seat, u64)>,
-    /// Where data goes as datagrams.
+    /// The sending side of datagrams.
     pub datagrams: Option<Datagrams>,
 }
 
 /// One receiver of a flow.
 pub(super) struct Link {
-    /// Names the target it belongs to.
+    /// Key of its target.
     pub key: String,
     pub peer: Peer,
     pub status: LinkStatus,
     pub since: Instant,
     pub why: String,
-    /// Why it sent this sender away, while it does.
+    /// The reason for its rejection of this sender, while it lasts.
     pub refusal: Option<Refusal>,
-    /// Why it was cut, until it takes part again.
+    /// The reason for its cut, until it takes part again.
     pub cut: Option<CutCause>,
     pub transport: Transport,
     /// The longest payload it takes.
@@ -56,42 +57,42 @@ pub(super) struct Link {
     reader: FrameReader,
     /// The next frame to be written.
     pub next: u64,
-    /// Written before it.
+    /// Frames to write before the window's.
     owed: VecDeque<Framed>,
-    /// Written first: the rest of a frame, from this byte on.
+    /// Rest of a partly written frame, from this byte on. It is written first.
     partial: Option<(Framed, usize)>,
-    /// Frames from this one on are kept for it.
+    /// First frame that is kept for it.
     pub hold: u64,
-    /// It has done with all before this one.
+    /// Sequence before which it has finished all frames.
     pub acked: u64,
-    /// It has said so on the connection, behind all it had to say before.
+    /// Sequence before which it has acknowledged on the connection, after all earlier answers.
     pub answered: u64,
     acked_bytes: u64,
-    /// Its place in the shared memory, where data goes that way.
+    /// Its seat in the shared memory, for that transport.
     seat: Option<Seat>,
-    /// Where its datagrams go.
+    /// The sending side of its datagrams.
     datagrams: Option<Datagrams>,
-    /// What it had of the transfer when that began.
+    /// Number of its bytes of the transfer at the transfer's start.
     pub from: u64,
     pub progress: Instant,
-    /// How long others that could go on have waited for it.
+    /// The time that other receivers have waited for it.
     pub held_others: Duration,
-    /// They do now.
+    /// True while others wait for it.
     pub holds_others: bool,
     last_write: Instant,
-    /// As a Ping says it.
+    /// Waiting times in the form of a Ping.
     patience: Bytes,
     lost: Losses,
     lost_bytes: u64,
     faults: Vec<Fault>,
     pub reconnects: u32,
-    /// The last transfer it took part in.
+    /// Last transfer in which it took part.
     pub took_part: u64,
-    /// It was connected before.
+    /// True if it was connected before.
     pub known: bool,
-    /// It was taken off the list of receivers.
+    /// True if it was removed from the receivers.
     pub removed: bool,
-    /// A worker connects it again when its connection is gone.
+    /// True if a worker reconnects it after a broken connection.
     pub kept: bool,
 }
 
@@ -136,12 +137,12 @@ impl Link {
         }
     }
 
-    /// Whether frames are kept for it.
+    /// Returns true if frames are kept for it.
     pub fn takes_part(&self) -> bool {
         matches!(self.status, LinkStatus::Live | LinkStatus::Lagging | LinkStatus::Broken)
     }
 
-    /// Whether a call waits for it.
+    /// Returns true if a call waits for it.
     pub fn is_waited_for(&self) -> bool {
         matches!(self.status, LinkStatus::Live | LinkStatus::Broken)
     }
@@ -150,7 +151,7 @@ impl Link {
         self.stream.is_some()
     }
 
-    /// Itself, if it does not take this sender.
+    /// Returns its refusal of this sender, if any.
     pub fn refused(&self) -> Option<Refused> {
         self.refusal.map(|why| Refused { receiver: self.peer.clone(), why, text: self.why.clone() })
     }
@@ -164,14 +165,14 @@ impl Link {
         self.why = why.into();
     }
 
-    /// A transfer begins with this frame, and it takes part.
+    /// Begins a transfer with this frame, in which it takes part.
     pub fn start(&mut self, transfer: u64, sequence: u64) {
         if self.status == LinkStatus::Waiting {
             self.next = sequence;
             self.hold = sequence;
             self.acked = sequence;
             self.answered = sequence;
-            // What is owed is owed still: word that an older transfer is given up.
+            // Pending frames stay: they report that an older transfer was given up.
             self.turn(LinkStatus::Live, "");
             self.seat.iter().for_each(|seat| seat.begin_at(sequence));
         }
@@ -187,13 +188,15 @@ impl Link {
         }
     }
 
-    /// A connection was made; `position` is the frame and byte it waits for, (0, 0) where it holds nothing of ours.
+    /// Attaches a connection. `position` is the expected frame and byte, (0, 0) if the receiver holds no data of this
+    /// sender.
     ///
-    /// With a seat, frames from `shared` on are in the memory; what is before and was not sent is lost, which the receiver finds.
+    /// With a seat, frames from `shared` on are in the memory. Unsent frames before it are lost, and the receiver
+    /// detects the loss.
     pub fn attach(&mut self, wire: Wire, position: (u64, u64), window: &Window, reset: &Header) {
         let now = Instant::now();
         let (sequence, offset) = position;
-        // The connection broke before the first beginning it was to have: it has forgotten nothing.
+        // The connection broke before its first start frame: the receiver has forgotten nothing.
         let begins = |sequence| window.get(sequence).is_some_and(|framed| framed.header.kind == Kind::Start);
         let sequence = if sequence == 0 && self.status == LinkStatus::Broken && begins(self.hold) { self.hold } else { sequence };
         self.stream = Some(Arc::new(wire.stream));
@@ -208,10 +211,10 @@ impl Link {
         self.known = true;
         match self.status {
             LinkStatus::Broken if sequence > 0 => {
-                // What it had to say before that may have ended with the connection: it is said again, before its next answer.
+                // Earlier reports may have been lost with the connection: they are repeated before its next answer.
                 self.acked = self.acked.max(sequence.min(window.end()));
                 if sequence < self.hold {
-                    // What was on its way when the connection broke was given up meanwhile.
+                    // The frames under way when the connection broke were given up meanwhile.
                     let to = self.lost.ranges.first().map_or(offset, |first| first.from.max(offset));
                     if to > offset {
                         self.lose(LostRange { from: offset, to: Some(to), frames: 0, cause: Cause::Away });
@@ -226,16 +229,16 @@ impl Link {
                     seat.begin_at(self.next);
                 }
                 self.hold = self.next;
-                // What comes again in its place among the data does not come before it.
+                // Frames that are repeated in their place among the data are not sent before it.
                 let next = self.next;
                 self.owed.retain(|framed| framed.header.sequence < next);
                 self.turn(LinkStatus::Live, "came back");
             }
-            // It holds a transfer that it will not get the rest of.
+            // The receiver holds a transfer whose rest it will not get.
             _ if sequence > 0 && (self.status == LinkStatus::Cut || self.status == LinkStatus::Broken) => {
                 self.owed.clear();
                 if self.took_part == reset.transfer && offset < reset.offset {
-                    // Why it gets no more, with the bytes it will not get.
+                    // The reason, with the bytes that it will not get.
                     let cause = if self.cut == Some(CutCause::Away) { Cause::Away } else { Cause::Slow };
                     let lost = Lost { next_sequence: reset.sequence + 1, next_offset: reset.offset, cause };
                     let header = Header { kind: Kind::Lost, sequence, offset, ..*reset };
@@ -252,14 +255,14 @@ impl Link {
         }
     }
 
-    /// The connection is gone.
+    /// Notes a broken connection.
     pub fn broken(&mut self, why: impl Into<String>) {
         self.seat = None;
         self.datagrams = None;
         if let Some(stream) = self.stream.take() {
             let _ = stream.shutdown(Shutdown::Both);
         }
-        // Data is sent again from where the receiver is; a beginning or an end that was cut off is owed again.
+        // Data is sent again from the receiver's position; a start or an end that was cut off is pending again.
         if let Some((framed, _)) = self.partial.take()
             && !framed.is_data()
             && framed.header.kind != Kind::Ping
@@ -273,7 +276,7 @@ impl Link {
         }
     }
 
-    /// It gets no more of this transfer.
+    /// Cuts it from the rest of this transfer.
     pub fn cut(&mut self, cause: CutCause, why: impl Into<String>) {
         self.seat = None;
         self.datagrams = None;
@@ -290,7 +293,7 @@ impl Link {
         self.lost_bytes = self.lost_bytes.saturating_add(self.lost.add(lost));
     }
 
-    /// Only the frame under way and this one are sent to it, which takes part.
+    /// Drops all unsent frames except a partly written one, and sends this reset. The receiver must take part.
     pub fn reset(&mut self, reset: Framed, window: &Window) {
         self.owed.clear();
         self.owed.push_back(reset);
@@ -298,7 +301,7 @@ impl Link {
         self.hold = window.end();
     }
 
-    /// As [`Link::reset`], where frames are told of in shared memory: the reset is the last of them.
+    /// Resets like [`Link::reset`] for shared memory: the reset is its last announced frame.
     pub fn reset_shared(&mut self, reset: u64) -> bool {
         let Some(seat) = &self.seat else { return false };
         seat.begin_at(reset);

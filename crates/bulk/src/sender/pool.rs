@@ -1,20 +1,22 @@
-//! Memory for blocks that are filled, sent, and used again when all receivers have acknowledged them: no page is touched for the
-//! first time while data flows, and nothing is copied.
+//! Memory pool for blocks. A block is filled, sent, and used again when all receivers have acknowledged it.
+//!
+//! So no page is touched for the first time while data flows, and nothing is copied.
 
 use std::{
     ops::{Deref, DerefMut},
-    sync::{Arc, Mutex},
+    sync::Arc,
 };
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 
-use crate::{receiver::lock, shm::Region};
+use crate::shm::Region;
 
-/// Buffers that wait to be used again.
+/// Pool of free buffers.
 #[derive(Debug)]
 pub(crate) struct Pool {
     free: Mutex<Vec<Vec<u8>>>,
-    /// The most bytes that wait.
+    /// Most free bytes.
     limit: usize,
 }
 
@@ -23,10 +25,10 @@ impl Pool {
         Arc::new(Pool { free: Mutex::default(), limit })
     }
 
-    /// A block of this length. What is in it is not said: zeros, or an earlier block.
+    /// Returns a block of this length. Its content is undefined: zeros, or an earlier block.
     pub fn block(self: &Arc<Pool>, length: usize) -> Block {
-        let mut free = lock(&self.free);
-        // The one used last is the one most likely to be in a cache; much larger ones are left to larger blocks.
+        let mut free = self.free.lock();
+        // The buffer used last is most likely in a cache; much larger ones are left to larger blocks.
         let fitting = free.iter().rposition(|buffer| buffer.capacity() >= length && buffer.capacity() / 2 <= length.max(4096));
         let mut buffer = fitting.map(|index| free.remove(index)).unwrap_or_default();
         drop(free);
@@ -35,7 +37,7 @@ impl Pool {
     }
 
     fn give_back(&self, buffer: Vec<u8>) {
-        let mut free = lock(&self.free);
+        let mut free = self.free.lock();
         free.push(buffer);
         let mut bytes: usize = free.iter().map(Vec::capacity).sum();
         while bytes > self.limit && free.len() > 1 {
@@ -44,7 +46,7 @@ impl Pool {
     }
 }
 
-/// Memory to be filled and sent.
+/// Block of memory to fill and send.
 #[derive(Debug)]
 pub struct Block {
     memory: Memory,
@@ -57,12 +59,12 @@ enum Memory {
 }
 
 impl Block {
-    /// One that all receivers on this host read where it lies.
+    /// Makes a block that all receivers on this host read in place.
     pub(crate) fn shared(region: Region) -> Block {
         Block { memory: Memory::Shared(region) }
     }
 
-    /// Only so many of its bytes are used.
+    /// Shortens the block to so many bytes.
     pub fn truncate(&mut self, length: usize) {
         match &mut self.memory {
             Memory::Own { buffer, .. } => buffer.truncate(length),
@@ -70,7 +72,7 @@ impl Block {
         }
     }
 
-    /// As shared bytes; the memory is used again when the last of them is dropped.
+    /// Converts the block to shared bytes. The memory is used again when the last clone is dropped.
     pub fn freeze(self) -> Bytes {
         Bytes::from_owner(self)
     }
@@ -122,11 +124,11 @@ mod tests {
         let bytes = block.freeze();
         let slice = bytes.slice(10..20);
         drop(bytes);
-        assert_eq!(lock(&pool.free).len(), 0, "part of it is in use");
+        assert_eq!(pool.free.lock().len(), 0, "part of it is in use");
         drop(slice);
         assert_eq!(pool.block(4000).as_ptr(), place);
         let blocks: Vec<Block> = (0..10).map(|_| pool.block(4096)).collect();
         drop(blocks);
-        assert!(lock(&pool.free).len() <= 3);
+        assert!(pool.free.lock().len() <= 3);
     }
 }

@@ -1,10 +1,10 @@
-//! Bytes a second, of about the last second. A value.
+//! Rate in bytes a second, over about the last second. A value without I/O.
 
 use std::time::{Duration, Instant};
 
 const SPAN: Duration = Duration::from_millis(500);
 
-/// Counts bytes in spans; tells the last two.
+/// Counter of bytes in time spans. It reports the last two spans.
 #[derive(Debug)]
 pub(crate) struct Rate {
     begin: Instant,

@@ -1,19 +1,19 @@
-//! Which parts of the memory are lent: the lowest free one first, so that a fast flow goes round in little memory, which stays in a
-//! cache. A value.
+//! Lent regions of the memory. The lowest free region comes first, so that a fast flow stays in little memory and in a
+//! cache. A value without I/O.
 
 use std::collections::BTreeMap;
 
-/// Regions begin at multiples of this.
+/// Alignment of regions in bytes.
 const GRAIN: usize = 64;
 
-/// Free parts, by where they begin.
+/// Free parts, by their start.
 #[derive(Debug)]
 pub(crate) struct Regions {
     free: BTreeMap<usize, usize>,
 }
 
 impl Regions {
-    /// So many bytes from here on are free.
+    /// Makes a set with so many free bytes from a start on.
     pub fn new(begin: usize, size: usize) -> Regions {
         Regions { free: BTreeMap::from([(begin, size)]) }
     }
@@ -22,7 +22,7 @@ impl Regions {
         length.max(1).checked_next_multiple_of(GRAIN)
     }
 
-    /// Lends so many bytes; says where they begin.
+    /// Lends so many bytes; returns their start.
     pub fn lend(&mut self, length: usize) -> Option<usize> {
         let length = Regions::rounded(length)?;
         let (&begin, &size) = self.free.iter().find(|(_, size)| **size >= length)?;
@@ -33,7 +33,7 @@ impl Regions {
         Some(begin)
     }
 
-    /// Takes back what was lent.
+    /// Returns a lent part to the free ones.
     pub fn take_back(&mut self, begin: usize, length: usize) {
         let Some(mut length) = Regions::rounded(length) else { return };
         let mut begin = begin;

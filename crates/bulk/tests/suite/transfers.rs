@@ -1,5 +1,5 @@
-// Transfers from senders to receivers on loopback, on free ports: what arrives, in which order, and what is told when something fails.
-// Each file that includes this one says which way data goes.
+// Transfers from senders to receivers on loopback, on free ports: the arrived data, its order, and the reports of failures. Each
+// file that includes this one names its transport.
 
 use std::{sync::mpsc, time::Duration};
 
@@ -80,7 +80,7 @@ fn a_reset_takes_nothing_from_the_transfers_before_it() {
     sender.connect(&slow.target()).unwrap();
     let flow = &sender.flows()[0];
     told.block(true);
-    // More than the sockets take, so much of it is still to be sent when it is over; a group is as fast as its slowest member.
+    // More than the sockets hold, so that part of the data is unsent at the end; a group is as fast as its slowest member.
     let length = if crate::WAY == tampu_bulk::message::Transport::Multicast { 500_000 } else { 20_000_000 };
     flow.start(b"one").unwrap();
     flow.send(pattern(1, length)).unwrap();
@@ -174,7 +174,7 @@ fn what_a_receiver_has_already_is_not_sent_again() {
     flow.send(data.slice(400_000..)).unwrap();
     assert!(flow.stop().unwrap().complete());
     assert_eq!(bytes_of(&told.take_until_stop()), data.slice(400_000..));
-    // A sender that does not care sends all; the receiver's handler gets only what it has not.
+    // A sender may ignore it and send all; the receiver's handler gets only the missing part.
     flow.start(b"").unwrap();
     flow.send(data.clone()).unwrap();
     assert!(flow.stop().unwrap().complete());
@@ -191,7 +191,7 @@ fn two_senders_of_one_flow_are_not_possible() {
     support::eventually(|| status().status == LinkStatus::Refused);
     assert!(status().why.contains("another sender has the flow"), "{}", status().why);
     assert!(matches!(second.flows()[0].start(b""), Err(SendError::NoReceiver { wanted: 1, here: 0, .. })));
-    // When the first is gone in order the second gets it.
+    // After the first has left in order, the second gets the flow.
     drop(first);
     assert!(second.flows()[0].wait_for(1, WAIT));
     second.flows()[0].start(b"ours").unwrap();
@@ -286,9 +286,9 @@ fn slow_receiver(policy: Slow) {
     let told = told_slow.take_until_stop();
     match told.last() {
         Some(Told::Stop { complete: false, stopped: true, lost, .. }) if policy == Slow::Skip => {
-            // What came and what was lost join without a hole.
+            // The delivered and the lost ranges join without a gap.
             let mut pieces = support::pieces(&told);
-            // A frame that was written over while the handler had it was handed over, and then told as lost.
+            // A frame overwritten while the handler had it was delivered, and then reported as lost.
             let torn = |from, to| lost.iter().any(|lost| lost.cause == Cause::Overwritten && lost.from <= from && lost.to >= Some(to));
             pieces.retain(|(from, to, _)| !torn(*from, *to));
             pieces.extend(lost.iter().map(|lost| (lost.from, lost.to.unwrap(), None)));
@@ -308,7 +308,7 @@ fn slow_receiver(policy: Slow) {
         Some(Told::Stop { stopped: false, .. }) if policy == Slow::Cut => {}
         other => panic!("{other:?}"),
     }
-    // It is part of the next.
+    // The receiver takes part in the next transfer.
     assert!(flow.wait_for(2, WAIT));
     let started = flow.start(b"next").unwrap();
     assert_eq!(started.receivers, 2);
@@ -427,7 +427,7 @@ fn a_throttle_is_kept_without_counting_time() {
     flow.start(b"").unwrap();
     let begin = std::time::Instant::now();
     flow.send(pattern(1, 5_000_000)).unwrap();
-    // Never faster; how much slower is the machine's affair.
+    // Never faster; the machine decides how much slower.
     assert!(begin.elapsed() >= Duration::from_millis(90));
     assert!(flow.stop().unwrap().complete());
 }
@@ -444,9 +444,9 @@ fn a_receiver_that_is_slow_with_short_frames_is_cut_too() {
     sender.connect(&slow.target()).unwrap();
     let flow = &sender.flows()[0];
     flow.start(b"").unwrap();
-    // It gets on all the time, and so is never stuck.
+    // The receiver makes progress all the time, so it is never stuck.
     told_slow.delay_data(Duration::from_millis(1));
-    // It comes again at once: what it was cut for stays told.
+    // The receiver comes back at once; the reason of its cut stays reported.
     let cut = || flow.state().receivers.iter().find_map(|link| link.cut);
     let mut sent = Vec::new();
     while cut().is_none() {

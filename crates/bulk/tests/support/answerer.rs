@@ -15,7 +15,7 @@ use tampu_bulk::{
 
 use super::WAIT;
 
-/// Where a sender finds it.
+/// The address for senders.
 pub struct Door {
     listener: TcpListener,
 }

@@ -77,7 +77,7 @@ impl Caller {
         self.stream.write_all(payload).unwrap();
     }
 
-    /// Where it comes from, as its receiver tells.
+    /// Returns its address, as its receiver reports it.
     pub fn address(&self) -> String {
         self.stream.local_addr().unwrap().to_string()
     }
@@ -104,7 +104,7 @@ impl Caller {
         std::iter::from_fn(|| self.read()).find(|(header, _)| header.kind == kind).unwrap()
     }
 
-    /// What comes until the connection ends.
+    /// Returns the messages until the end of the connection.
     pub fn rest(mut self) -> Vec<(Header, Vec<u8>)> {
         std::iter::from_fn(|| self.read()).collect()
     }

@@ -49,7 +49,7 @@ struct Inner {
     has: u64,
 }
 
-/// What a handler was told, and how it behaves.
+/// The calls of a handler, and its behaviour.
 #[derive(Clone, Default)]
 pub struct Log(Arc<(Mutex<Inner>, Condvar)>);
 
@@ -184,7 +184,7 @@ pub fn bytes_of(told: &[Told]) -> Vec<u8> {
     data.collect::<Vec<_>>().concat()
 }
 
-/// What came, by its place.
+/// Returns the data by its offset.
 pub fn pieces(told: &[Told]) -> Vec<(u64, u64, Option<Vec<u8>>)> {
     let data = told.iter().filter_map(|told| match told {
         Told::Data(offset, bytes) => Some((*offset, offset + bytes.len() as u64, Some(bytes.clone()))),
@@ -238,7 +238,7 @@ pub fn sender_as(identity: Identity, flow: impl FnOnce(&mut SendFlow)) -> Sender
     if one.transport == Some(Transport::Multicast) {
         match one.slow {
             Slow::Cut => one.group = Some(group()),
-            // Nothing is skipped for one of a group: each has its own.
+            // A group skips nothing for a single member; with UDP each receiver has its own datagrams.
             Slow::Skip => one.transport = Some(Transport::Udp),
         }
     }

@@ -1,8 +1,8 @@
-//! How far the host's clock can be trusted: what its kernel says, and whether it was stepped.
+//! Quality of the host's clock: the kernel's report, and detection of steps.
 //!
-//! The kernel knows whether a reference (NTP, PTP) is followed and, where somebody told it, how far TAI is from UTC. That UTC
-//! was stepped it does not tell; but a step is the only thing that moves UTC against the time since boot, because both are
-//! slewed alike. The question costs a system call, so it is put once a [`PERIOD`] at most, not once a batch.
+//! The kernel knows whether a reference (NTP, PTP) is followed. It also knows the offset of TAI from UTC, if it was
+//! set. It does not report a step of UTC. But only a step moves UTC against the time since boot, because both are
+//! slewed alike. The check costs a system call, so it runs once a [`PERIOD`] at most, not once a batch.
 
 use std::{
     sync::{Mutex, PoisonError},
@@ -14,25 +14,25 @@ use tampu_types::{BatchHeader, ClockState};
 
 use super::kernel;
 
-/// How long an answer of the kernel is used, ns.
+/// Time in ns for which an answer of the kernel is used.
 const PERIOD: u64 = 1_000_000_000;
 
-/// The smallest step that is told, ns: more than two readings can be apart without one.
+/// Smallest reported step in ns. Without a step, two readings are never that far apart.
 const STEP: u64 = 10_000_000;
 
-/// How far the two readings around a third may be apart, ns; a process that was interrupted between them reads again.
+/// Largest distance of the two readings around a third, in ns. A process interrupted between them reads again.
 const CLOSE: u64 = 1_000_000;
 
-/// How far a clock can be trusted.
+/// Quality of a clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Discipline {
-    /// Whether it follows a reference.
+    /// State of the synchronisation with a reference.
     pub state: ClockState,
     /// TAI - UTC in seconds, 0 where unknown.
     pub tai_offset: i16,
-    /// How far off it may be, where that is known.
+    /// Largest error, if known.
     pub error: Option<Duration>,
-    /// How often it has been stepped since somebody looks.
+    /// Number of steps since the first check.
     pub steps: u32,
 }
 
@@ -42,33 +42,33 @@ impl Discipline {
         Discipline {
             state: if told.synchronised { ClockState::Synchronised } else { ClockState::Free },
             tai_offset: i16::try_from(told.tai_offset).unwrap_or_default(),
-            // An estimate for a clock that nobody disciplines is the kernel's invention.
+            // Without a synchronised clock, the kernel's error estimate has no meaning.
             error: told.synchronised.then(|| u64::try_from(told.error_us).map(Duration::from_micros).ok()).flatten(),
             steps: 0,
         }
     }
 }
 
-/// What this host's kernel says now.
+/// Asks this host's kernel.
 pub fn of_this_host() -> Discipline {
     Discipline::of(kernel::ask())
 }
 
-/// A host's clock, looked at now and then.
+/// Periodic check of a host's clock.
 #[derive(Debug, Default)]
 pub(super) struct Watch(Mutex<Seen>);
 
 #[derive(Debug, Default)]
 struct Seen {
-    /// When it was last looked, monotonic ns.
+    /// Time of the last check, in monotonic ns.
     at: Option<u64>,
     discipline: Discipline,
-    /// UTC - time since boot, ns, when that could be read.
+    /// UTC minus time since boot, in ns, if it could be read.
     ahead: Option<i64>,
 }
 
 impl Watch {
-    /// The clock's state, at most a period old.
+    /// Returns the clock's state, at most a period old.
     pub(super) fn look(&self, now: u64) -> Discipline {
         self.look_with(now, || (of_this_host(), utc_ahead_of_boot()))
     }
@@ -85,7 +85,7 @@ impl Watch {
     }
 }
 
-/// How far UTC is ahead of the time since boot, ns; `None` if this process was interrupted each time it looked.
+/// Distance from the time since boot to UTC, in ns; `None` if this process was interrupted at each reading.
 fn utc_ahead_of_boot() -> Option<i64> {
     let ns = |clock| {
         let time = clock_gettime(clock);
@@ -97,15 +97,15 @@ fn utc_ahead_of_boot() -> Option<i64> {
     })
 }
 
-/// What the batches of one stream have told about the clock.
+/// Clock state as the batches of one stream have reported it.
 #[derive(Debug, Default)]
 pub(crate) struct Told {
     steps: Option<u32>,
 }
 
 impl Told {
-    /// Writes the clock's state into the header of a batch that is sealed now. A step is told once, by the first batch after
-    /// it, whatever else the clock does.
+    /// Writes the clock's state into the header of a batch that is sealed at present. A step is reported once, by the
+    /// first batch after it, in any state of the clock.
     pub(crate) fn stamp(&mut self, header: &mut BatchHeader, discipline: Discipline) {
         let stepped = self.steps.replace(discipline.steps).is_some_and(|before| before != discipline.steps);
         header.clock = if stepped { ClockState::Stepped } else { discipline.state };

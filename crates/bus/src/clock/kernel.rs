@@ -1,20 +1,20 @@
-//! The one question to the kernel that only C's library can put: `adjtimex`.
+//! The only system call that needs C's library: `adjtimex`.
 
-/// What the kernel says about its clock.
+/// The kernel's report about its clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Told {
-    /// Whether it follows a reference.
+    /// True if it follows a reference.
     pub(super) synchronised: bool,
-    /// TAI - UTC in seconds; 0 where nobody has told the kernel.
+    /// TAI - UTC in seconds; 0 if it was never set in the kernel.
     pub(super) tai_offset: i32,
-    /// How far off it may be, in microseconds, as whoever disciplines it has estimated.
+    /// Largest error in microseconds, as the synchronising daemon has estimated it.
     pub(super) error_us: i64,
 }
 
-/// Asks without changing anything; `None` where the kernel does not say (some containers forbid the question).
+/// Reads the state without changing anything; `None` if the kernel refuses (some containers forbid the call).
 pub(super) fn ask() -> Option<Told> {
-    // SAFETY: `timex` is made of numbers only, for which all zeros is a value. Its `modes` of 0 asks for nothing to be
-    // changed, and the kernel writes into no more than this one structure, which outlives the call.
+    // SAFETY: `timex` holds only numbers, so all zeros is a valid value. `modes` of 0 requests no change. The kernel writes only
+    // into this structure, which outlives the call.
     let (state, timex) = unsafe {
         let mut timex: libc::timex = std::mem::zeroed();
         (libc::adjtimex(&mut timex), timex)

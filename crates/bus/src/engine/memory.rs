@@ -1,22 +1,23 @@
 //! Messages inside one process, with seeded faults and a virtual clock: the engine of tests.
 //!
-//! A [`MemoryNet`] is a whole network: hosts joined by links, and on each host simulated processes, every one with an engine
-//! of its own. Time stands still until somebody moves it: [`MemoryNet::advance`], [`MemoryNet::until`] and, so that a caller
-//! who blocks does not wait for ever, [`Clock::wait`](crate::clock::Clock::wait). Whatever falls due meanwhile (arrivals, ticks, presence, timeouts) runs
-//! on the calling thread, in an order that depends on the seed alone. So a test that failed once fails again.
+//! A [`MemoryNet`] is a whole network: hosts joined by links, and on each host simulated processes, each with its own
+//! engine. Time stands still until a test moves it with [`MemoryNet::advance`] or [`MemoryNet::until`].
+//! [`Clock::wait`](crate::clock::Clock::wait) moves it too, so that a blocking call ends. All due work (arrivals,
+//! ticks, presence, timeouts) runs on the calling thread, in an order that depends on the seed alone. So a test that
+//! failed once fails again.
 //!
 //! ```text
-//! net.rs        the step that does the next thing due, and what may happen to processes and links
-//! state.rs      who is there, what is under way, and who knows of whom
-//! link.rs       what a link does to a message: lose, delay, repeat, reorder, drop when full
-//! presence.rs   who is told that whom is here, and when
+//! net.rs        the step that does the next due work, and faults of processes and links
+//! state.rs      processes, messages under way, and the knowledge of each process about the others
+//! link.rs       faults of a link: lose, delay, repeat, reorder, drop when full
+//! presence.rs   notices of presence, and their times
 //! question.rs   asking and answering
 //! process.rs    one process's view: the Engine
 //! key.rs        keys and patterns
 //! random.rs     the one source of chance
 //! ```
-//! Threads were rejected: they would make the scheduler a second, unrepeatable seed. A callback may send, ask, subscribe and
-//! even wait; no lock is held while one runs.
+//! Threads were rejected: they would make the scheduler a second, unrepeatable seed. A callback may send, ask,
+//! subscribe and even wait; no lock is held while one runs.
 //!
 //! ```
 //! use std::{sync::Arc, time::Duration};
@@ -42,105 +43,28 @@
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use crate::{clock::Gate, engine::Class};
+use crate::clock::Gate;
 
+mod bounds;
+mod ids;
 mod key;
 mod link;
+mod message;
 mod net;
 mod presence;
 mod process;
 mod question;
 mod random;
+mod records;
 mod state;
 #[cfg(test)]
 mod tests;
 
 pub use key::matches;
+pub use message::{Counts, Faults, Kind, LoseIf, Passing};
 pub use process::MemoryEngine;
 
 use net::Net;
-
-/// What a link does to what it carries. The default carries everything in order within 100 us.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Faults {
-    /// Probability that a message is lost.
-    pub loss: f64,
-    /// Probability that a message arrives twice.
-    pub duplicate: f64,
-    /// Probability that a message is held back so that later ones overtake it.
-    pub reorder: f64,
-    /// How far a message is held back at most when it is.
-    pub reorder_by: Duration,
-    /// The shortest and the longest time a message takes; order is kept unless `reorder` says otherwise.
-    pub delay: (Duration, Duration),
-    /// How many bytes may be under way between two processes; what comes beyond is dropped. Questions and answers are exempt.
-    pub capacity: usize,
-    /// Bytes a second between two processes; 0 is without limit.
-    pub rate: u64,
-}
-
-impl Default for Faults {
-    fn default() -> Faults {
-        let delay = Duration::from_micros(100);
-        Faults {
-            loss: 0.0,
-            duplicate: 0.0,
-            reorder: 0.0,
-            reorder_by: Duration::from_millis(5),
-            delay: (delay, delay),
-            capacity: usize::MAX,
-            rate: 0,
-        }
-    }
-}
-
-/// What a message on its way is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// Sent through an outlet.
-    Message(Class),
-    /// A question.
-    Question,
-    /// Part of an answer.
-    Answer,
-}
-
-/// A message about to leave, as [`MemoryNet::lose_if`] is shown it.
-#[derive(Debug, Clone, Copy)]
-pub struct Passing<'a> {
-    /// Host it leaves.
-    pub from: &'a str,
-    /// Host it goes to.
-    pub to: &'a str,
-    /// Key it was sent under.
-    pub key: &'a str,
-    /// What it is.
-    pub kind: Kind,
-    /// Its content.
-    pub bytes: &'a [u8],
-}
-
-/// Says which messages a link loses.
-pub type LoseIf = Arc<dyn Fn(&Passing<'_>) -> bool + Send + Sync>;
-
-/// How many messages came to which end, over all links.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counts {
-    /// Handed to a link, one for each process they were for.
-    pub sent: u64,
-    /// Given to the process they were for; repetitions count.
-    pub delivered: u64,
-    /// Lost by chance or because a test wanted it.
-    pub lost: u64,
-    /// Repeated.
-    pub duplicated: u64,
-    /// Held back so that others overtook.
-    pub reordered: u64,
-    /// Dropped because the link or a stopped process's queue was full.
-    pub full: u64,
-    /// Dropped because the hosts were cut from each other, or the process was dead or cut off.
-    pub unreachable: u64,
-}
 
 /// A network of simulated processes. Clones are the same network.
 #[derive(Clone)]
@@ -149,22 +73,22 @@ pub struct MemoryNet {
 }
 
 impl MemoryNet {
-    /// An empty network whose every accident follows from the seed.
+    /// Makes an empty network. All its faults follow from the seed.
     pub fn new(seed: u64) -> MemoryNet {
         MemoryNet { net: Net::new(seed) }
     }
 
-    /// A new process on this host.
+    /// Adds a process on this host.
     pub fn engine(&self, host: &str) -> Arc<MemoryEngine> {
         MemoryEngine::new(self.net.clone(), host)
     }
 
-    /// Monotonic ns, as every process's clock shows it.
+    /// Returns monotonic ns, as every process's clock shows them.
     pub fn now(&self) -> u64 {
         self.net.now()
     }
 
-    /// Lets this much time pass and does everything that falls due.
+    /// Lets this much time pass and does all due work.
     pub fn advance(&self, time: Duration) {
         let end = self.net.after(time);
         while self.net.now() < end {
@@ -172,12 +96,12 @@ impl MemoryNet {
         }
     }
 
-    /// Does the next thing due, however far ahead; false if nothing is.
+    /// Does the next due work, however far ahead; returns false if there is none.
     pub fn step(&self) -> bool {
         self.net.step(u64::MAX)
     }
 
-    /// Lets time pass until the condition holds; false if it does not within the limit.
+    /// Lets time pass until the condition holds; returns false if it does not within the limit.
     pub fn until(&self, mut condition: impl FnMut() -> bool, limit: Duration) -> bool {
         let end = self.net.after(limit);
         loop {
@@ -196,45 +120,46 @@ impl MemoryNet {
         self.net.wait(gate, seen, until);
     }
 
-    /// What every link does that was not told otherwise.
+    /// Sets the faults of every link without settings of its own.
     pub fn set_faults(&self, faults: Faults) {
         self.net.lock().links.set_default(faults);
     }
 
-    /// What the link from one host to another (or between the processes of one) does.
+    /// Sets the faults of the link from one host to another, or between the processes of one.
     pub fn set_link(&self, from: &str, to: &str, faults: Faults) {
         let mut state = self.net.lock();
         let pair = (state.host(from), state.host(to));
         state.links.set(pair, faults);
     }
 
-    /// Loses every message the closure says yes to, beside what chance loses; `None` ends it. It must not use this network.
+    /// Loses every message for which the closure returns true, besides random losses; `None` ends it. The closure must
+    /// not use this network.
     pub fn lose_if(&self, lose: Option<LoseIf>) {
         let before = std::mem::replace(&mut self.net.lock().lose_if, lose);
         drop(before);
     }
 
-    /// How long it takes until others know of a subscription, an answerer or an announcement (1 ms).
+    /// Sets the time until others learn of a subscription, an answerer or an announcement (1 ms).
     pub fn set_discovery(&self, time: Duration) {
         self.net.lock().discovery = time.as_nanos() as u64;
     }
 
-    /// How long a process that is cut off or stopped still counts as present (10 s).
+    /// Sets the time that a process still counts as present after it is cut off or stopped (10 s).
     pub fn set_lease(&self, time: Duration) {
         self.net.lock().lease = time.as_nanos() as u64;
     }
 
-    /// How many bytes wait for a stopped process before more are dropped (256 KiB).
+    /// Sets the bytes that wait for a stopped process before more are dropped (256 KiB).
     pub fn set_hold(&self, bytes: usize) {
         self.net.lock().hold = bytes;
     }
 
-    /// Lets the processes of a host share memory by files in this directory, as loans need.
+    /// Lets the processes of a host share memory by files in this directory, which loans need.
     pub fn share_memory(&self, directory: impl Into<PathBuf>) {
         self.net.lock().shared_dir = Some(directory.into());
     }
 
-    /// Cuts two hosts from each other: what is under way is lost, presence ends when the lease does.
+    /// Cuts two hosts from each other: messages under way are lost, presence ends with the lease.
     pub fn cut(&self, one: &str, other: &str) {
         self.net.cut(one, other);
     }
@@ -244,17 +169,17 @@ impl MemoryNet {
         self.net.heal(one, other);
     }
 
-    /// Stops a process as SIGSTOP does: nothing of it runs, what arrives waits up to a bound and is dropped beyond it.
+    /// Stops a process like SIGSTOP: none of its code runs. Arrivals wait up to a limit and are dropped beyond it.
     pub fn stop(&self, engine: &MemoryEngine) {
         self.net.stop(engine.process());
     }
 
-    /// Lets a stopped process run on.
+    /// Lets a stopped process continue.
     pub fn resume(&self, engine: &MemoryEngine) {
         self.net.resume(engine.process());
     }
 
-    /// Ends a process as SIGKILL does: nothing of it runs any more, and whoever it could reach sees its presence end.
+    /// Ends a process like SIGKILL: none of its code runs, and every process that it could reach sees its presence end.
     pub fn kill(&self, engine: &MemoryEngine) {
         self.net.kill(engine.process());
     }
@@ -264,22 +189,22 @@ impl MemoryNet {
         engine.step_utc(ns);
     }
 
-    /// How messages fared so far.
+    /// Returns the counters of messages so far.
     pub fn counts(&self) -> Counts {
         self.net.lock().counts
     }
 
-    /// A number that is equal for two runs in which the same things happened at the same times.
+    /// Returns a number that is equal for two runs with the same events at the same times.
     pub fn digest(&self) -> u64 {
         self.net.lock().digest
     }
 
-    /// Begins to keep a line for everything that happens to a message, for [`MemoryNet::trace`].
+    /// Begins to record a line for every event of a message, for [`MemoryNet::trace`].
     pub fn keep_trace(&self) {
         self.net.lock().trace.get_or_insert_default();
     }
 
-    /// The lines kept so far: time, hosts, key, kind, length, fate.
+    /// Returns the recorded lines: time, hosts, key, kind, length, fate.
     pub fn trace(&self) -> Vec<String> {
         self.net.lock().trace.clone().unwrap_or_default()
     }

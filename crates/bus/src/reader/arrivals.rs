@@ -1,5 +1,5 @@
-//! Batches that come: from the node, over a direct link, out of shared memory or fetched again; into their stream's inbox, and
-//! on to the application.
+//! Arriving batches: from the node, over a direct link, from shared memory or from a refetch. They go into their
+//! stream's inbox, and on to the application.
 
 use std::{
     collections::HashMap,
@@ -26,12 +26,12 @@ use crate::{
     qos::ReaderQos,
     wire::{
         batch::{FLAG_ELSEWHERE, Loaned},
-        keys::ReaderCard,
+        keys::ReaderInfo,
     },
 };
 
 impl Core {
-    pub fn open(id: u32, card: ReaderCard, qos: ReaderQos, links: Arc<Links>) -> Result<Arc<Core>, BusError> {
+    pub fn open(id: u32, card: ReaderInfo, qos: ReaderQos, links: Arc<Links>) -> Result<Arc<Core>, BusError> {
         let core = Arc::new(Core {
             id,
             qos,
@@ -52,7 +52,6 @@ impl Core {
             card,
             links,
         });
-        // Set once, here.
         let _ = core.this.set(Arc::downgrade(&core));
         core.subscribe(core.links.engine.as_ref())?;
         Ok(core)
@@ -71,7 +70,8 @@ impl Core {
         Ok(())
     }
 
-    /// Announces the reader; writers answer with offers. After the subscriptions, so that nothing offered is missed.
+    /// Announces the reader; writers answer with offers. It comes after the subscriptions, so that no offered sample is
+    /// missed.
     pub fn announce(&self) -> Result<(), BusError> {
         let guard = self.links.engine.announce(&self.links.keys.reader(&self.card))?;
         lock(&self.guards).push(guard);
@@ -86,7 +86,7 @@ impl Core {
         room
     }
 
-    /// A batch came, from the node, a direct link or a refetch.
+    /// Processes a batch from the node, a direct link or a refetch.
     pub(super) fn arrived(&self, bytes: Bytes) {
         let (bytes, header) = match self.batch(bytes) {
             Some((bytes, header)) => (bytes, header),
@@ -115,47 +115,47 @@ impl Core {
         self.hand_on(&mut received, key, out);
         drop(received);
         if let Some(when) = ask_at {
-            self.links.pulse_by(when);
+            self.links.wake_by(when);
         }
     }
 
-    /// The batch that came, or the one in shared memory that it speaks of. One that is overwritten there is missed as one that
-    /// was dropped on its way, and fetched again.
+    /// Returns the batch itself, or the batch in shared memory to which it refers. A batch overwritten there is missed
+    /// like one dropped on its way, and requested again.
     fn batch(&self, bytes: Bytes) -> Option<(Bytes, BatchHeader)> {
         let (header, body) = BatchHeader::decode(&bytes).ok()?;
         if header.domain != self.links.domain {
             return None;
         }
         if header.flags & FLAG_ELSEWHERE == 0 {
-            // A count that its body cannot hold would have readers walk for hours through nothing.
+            // A count that exceeds the body would make readers walk for hours over no data.
             return (header.count as usize <= body.len() / 4).then_some((bytes, header));
         }
         let place = Loaned::decode(body).ok()?;
-        let lane = lock(&self.received).lanes.get(&(header.incarnation, header.stream)).cloned()?;
-        let batch = lane.batches()?.at(place)?;
+        let stream_state = lock(&self.received).stream_states.get(&(header.incarnation, header.stream)).cloned()?;
+        let batch = stream_state.batches()?.at(place)?;
         let (found, body) = BatchHeader::decode(&batch).ok()?;
         let same = found.incarnation == header.incarnation && found.stream == header.stream && found.first == header.first;
         (same && found.flags & FLAG_ELSEWHERE == 0 && found.count as usize <= body.len() / 4).then_some((batch, found))
     }
 
-    /// Makes room for newer batches: a reader that does not heal would rather have those. Says whether there is any. Frees half the
-    /// queue at once, so that this is rare.
+    /// Makes room for newer batches, which a reader without refetches prefers. Returns whether there is room. It frees
+    /// half the queue at once, so that this is rare.
     fn drop_oldest(&self, received: &mut Received) -> bool {
         let queue = std::mem::take(&mut received.queue);
-        // Where each stream's last word stands in the new queue, if that is a loss: what follows it is one with it.
+        // The index in the new queue of each stream's last entry, if that is a loss. A loss right after it is merged into it.
         let mut losses: HashMap<(Incarnation, u32), usize> = HashMap::new();
         for item in queue {
             let gap = match item {
-                Item::Batch { lane, arrival, skip } if self.queued.load(Ordering::Acquire) >= self.qos.queue / 2 => {
+                Item::Batch { stream_state, arrival, skip } if self.queued.load(Ordering::Acquire) >= self.qos.queue / 2 => {
                     let (from, to) = (arrival.first + skip, arrival.next);
                     self.lost.fetch_add(to - from, Ordering::Relaxed);
                     self.queued.fetch_sub(arrival.bytes.len(), Ordering::AcqRel);
-                    Gap { stream: lane.info.clone(), from, to: Some(to), why: LossReason::Dropped }
+                    Gap { stream: stream_state.info.clone(), from, to: Some(to), why: LossReason::Dropped }
                 }
                 Item::Lost(gap) => gap,
                 other => {
-                    if let Item::Batch { lane, .. } = &other {
-                        losses.remove(&(lane.info.incarnation, lane.info.stream));
+                    if let Item::Batch { stream_state, .. } = &other {
+                        losses.remove(&(stream_state.info.incarnation, stream_state.info.stream));
                     }
                     received.queue.push_back(other);
                     continue;
@@ -183,17 +183,17 @@ impl Core {
         if out.is_empty() {
             return;
         }
-        // Nothing is handed on before the offer, and the lane comes with the offer.
-        let Some(lane) = received.lanes.get(&key).cloned() else { return };
+        // Nothing is delivered before the offer, and the offer brings the stream_state.
+        let Some(stream_state) = received.stream_states.get(&key).cloned() else { return };
         for handed in out {
             let item = match handed {
                 Handed::Batch { arrival, skip } => {
                     self.queued.fetch_add(arrival.bytes.len(), Ordering::AcqRel);
-                    Item::Batch { lane: lane.clone(), arrival, skip }
+                    Item::Batch { stream_state: stream_state.clone(), arrival, skip }
                 }
                 Handed::Lost { from, to, why } => {
                     self.lost.fetch_add(to.map_or(0, |to| to - from), Ordering::Relaxed);
-                    Item::Lost(Gap { stream: lane.info.clone(), from, to, why })
+                    Item::Lost(Gap { stream: stream_state.info.clone(), from, to, why })
                 }
             };
             received.queue.push_back(item);
@@ -215,12 +215,12 @@ impl Core {
         for (writer, endpoint) in offered {
             let linked = self.links.engine.connect_direct(&endpoint).map_err(BusError::from);
             if linked.and_then(|link| self.subscribe_link(link)).is_err() {
-                // The node carries everything the link would have.
+                // The node carries the messages instead of the link.
                 continue;
             }
-            for (_, lane) in lock(&self.received).lanes.iter().filter(|(key, _)| key.0 == writer) {
-                lane.linked.store(true, Ordering::Release);
-                lane.owes.store(true, Ordering::Release);
+            for (_, stream_state) in lock(&self.received).stream_states.iter().filter(|(key, _)| key.0 == writer) {
+                stream_state.linked.store(true, Ordering::Release);
+                stream_state.owes.store(true, Ordering::Release);
             }
             self.ack_by(0);
         }

@@ -1,45 +1,45 @@
-//! What a reader gets: samples, and word of what is missing and of who came and went.
+//! Events of a reader: samples, gaps, and changes of writing processes.
 
 use std::sync::Arc;
 
+use tampu_shm::{Overwritten, RingView};
 use tampu_types::{ClockState, Incarnation, SourceName, Time};
 
-use super::{lane::StreamInfo, loss::LossReason};
-use crate::shared::{Overwritten, RingView};
+use super::{loss::LossReason, stream_state::StreamInfo};
 
-/// What a reader gets, in order within each stream.
+/// An event of a reader, in order within each stream.
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// A sample.
+    /// A sample of a stream.
     Sample(Sample<'a>),
-    /// Samples that will not come.
+    /// Samples that are lost.
     Gap(Gap),
-    /// A writer came, fell silent, came back or is gone.
+    /// A writer appeared, fell silent, returned or is gone.
     Source(SourceChange),
 }
 
-/// One sample.
+/// One sample of a reader.
 #[derive(Debug)]
 pub struct Sample<'a> {
-    /// Where it comes from.
+    /// Stream of the sample.
     pub stream: &'a Arc<StreamInfo>,
-    /// Its number in its stream.
+    /// Number of the sample in its stream.
     pub sequence: u64,
-    /// When the first sample of its batch was handed to the writer.
+    /// Time at which the writer got the first sample of its batch.
     pub acquired: Time,
-    /// When its batch was sent.
+    /// Time at which its batch was sent.
     pub sent: Time,
-    /// When its batch arrived, by this host's clock.
+    /// Arrival of its batch, by this host's clock.
     pub received: Time,
-    /// How far the writer's times can be trusted.
+    /// State of the writer's clock.
     pub clock: ClockState,
-    /// TAI - UTC at the writer in seconds, 0 where unknown.
+    /// TAI - UTC at the writer in seconds, 0 if unknown.
     pub tai_offset: i16,
-    /// The bytes.
+    /// Octets of the sample.
     pub payload: Payload<'a>,
 }
 
-/// A sample's bytes: received, or in the writer's memory.
+/// Bytes of a sample: received, or in the writer's memory.
 #[derive(Clone, Copy)]
 pub struct Payload<'a> {
     pub(super) place: Place<'a>,
@@ -52,7 +52,7 @@ pub(super) enum Place<'a> {
 }
 
 impl<'a> Payload<'a> {
-    /// The bytes, where they were received; `None` where they lie in the writer's memory ([`Payload::with`] reads both).
+    /// Returns the received bytes; `None` if they lie in the writer's memory ([`Payload::with`] reads both).
     pub fn bytes(&self) -> Option<&'a [u8]> {
         match self.place {
             Place::Received(bytes) => Some(bytes),
@@ -60,8 +60,8 @@ impl<'a> Payload<'a> {
         }
     }
 
-    /// Uses the bytes where they are. Fails if the writer took its memory back before `used` returned; whatever `used` saw or
-    /// did is then to be thrown away.
+    /// Passes the bytes in place to `used`. It fails if the writer reclaimed its memory before `used` returned; the
+    /// result of `used` must then be discarded.
     pub fn with<R>(&self, used: impl FnOnce(&[u8]) -> R) -> Result<R, Overwritten> {
         match self.place {
             Place::Received(bytes) => Ok(used(bytes)),
@@ -70,12 +70,12 @@ impl<'a> Payload<'a> {
         }
     }
 
-    /// A copy of the bytes.
+    /// Returns a copy of the bytes.
     pub fn to_vec(&self) -> Result<Vec<u8>, Overwritten> {
         self.with(<[u8]>::to_vec)
     }
 
-    /// Its length in bytes.
+    /// Returns its length in bytes.
     pub fn len(&self) -> usize {
         match self.place {
             Place::Received(bytes) => bytes.len(),
@@ -83,7 +83,7 @@ impl<'a> Payload<'a> {
         }
     }
 
-    /// Whether it has no bytes.
+    /// Reports if it has no bytes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -95,41 +95,41 @@ impl std::fmt::Debug for Payload<'_> {
     }
 }
 
-/// Samples that will not come.
+/// Samples that are lost.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gap {
-    /// Of which stream.
+    /// Stream of the samples.
     pub stream: Arc<StreamInfo>,
-    /// The first that is missing.
+    /// First missing sample.
     pub from: u64,
-    /// The one after the last that is missing; `None`: the stream's end is not known.
+    /// Sample after the last missing one; `None` if the stream's end is unknown.
     pub to: Option<u64>,
-    /// Why.
+    /// Reason of the loss.
     pub why: LossReason,
 }
 
-/// How a writing process is.
+/// State of a writing process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SourceState {
-    /// It writes something this reader wants, for the first time in this life.
+    /// It writes a stream of this reader, for the first time in this incarnation.
     Appeared,
-    /// Nothing has been heard of it for longer than its heartbeats allow: it hangs, or the way to it is cut.
+    /// It has been silent for longer than its heartbeats allow: it is hung, or the connection is cut.
     Silent,
-    /// It is heard again.
+    /// It is active again.
     Returned,
     /// It left in order.
     Left,
-    /// It died.
+    /// The process died.
     Died,
 }
 
 /// A change of a writing process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceChange {
-    /// Its stable name.
+    /// Stable name of the source.
     pub source: SourceName,
-    /// Which life of it.
+    /// Incarnation of the process.
     pub incarnation: Incarnation,
-    /// How it is now.
+    /// New state of the process.
     pub state: SourceState,
 }

@@ -1,4 +1,4 @@
-//! What is missing is asked for again.
+//! Healing: missing samples are requested again.
 
 use std::{sync::atomic::Ordering, time::Duration};
 
@@ -81,7 +81,7 @@ impl Core {
         self.hand_on(&mut received, key, out);
         drop(received);
         if let Some(when) = next {
-            self.links.pulse_by(when);
+            self.links.wake_by(when);
         }
     }
 }

@@ -1,7 +1,7 @@
-//! A stream at its reader: what has come in order, what waits behind a gap, what to ask for again, what is lost.
+//! A stream at its reader: samples in order, samples that wait behind a gap, missing samples to request, and lost ones.
 //!
-//! The reading half of the reliability layer as a value, like [`crate::writer`]'s outbox: it is told what arrived and when,
-//! and says what to hand on and what to ask for.
+//! It is the reading half of the reliability layer as a value, the counterpart of [`crate::writer`]'s outbox. It gets
+//! the arrivals with their times, and returns the samples to deliver and to request again.
 
 use std::{collections::BTreeMap, ops::Range};
 
@@ -11,51 +11,51 @@ use tampu_types::Time;
 use super::loss::LossReason;
 use crate::qos::History;
 
-/// A batch as it came.
+/// Batch in its received form.
 #[derive(Debug, Clone)]
 pub(crate) struct Arrival {
     pub first: u64,
     pub next: u64,
-    /// The whole batch, header and all.
+    /// Whole batch with its header.
     pub bytes: Bytes,
     pub received: Time,
 }
 
-/// What the application is handed, in order.
+/// An item for the application, in order.
 #[derive(Debug)]
 pub(crate) enum Handed {
-    /// A batch, without its first `skip` samples (they came before).
+    /// A batch, without its first `skip` samples, which came before.
     Batch { arrival: Arrival, skip: u64 },
-    /// Samples that will not come.
+    /// Samples that are lost.
     Lost { from: u64, to: Option<u64>, why: LossReason },
 }
 
-/// How long a hole may be open before it is asked for: time for a batch that took another way.
+/// Time in ns that a gap may be open before it is requested, because a batch may have taken another way.
 const HOLE_PATIENCE: u64 = 2_000_000;
-/// How long an answer may take before it is asked again.
+/// Time that an answer may take before the request is repeated, in ns.
 const ANSWER_PATIENCE: u64 = 1_000_000_000;
 
 pub(crate) struct Inbox {
     reliable: bool,
     history: History,
     resume: Option<u64>,
-    /// Whether it is known where this reader's part begins.
+    /// True once the start of this reader's part is known.
     begun: bool,
-    /// The next sample to hand on.
+    /// Next sample to deliver.
     expected: u64,
     /// The number after the last sample known to exist.
     head: u64,
-    /// What the writer's last heartbeat said there was.
+    /// End of the stream in the writer's last heartbeat.
     offered: u64,
     /// Batches behind a gap, by their first sample.
     stash: BTreeMap<u64, Arrival>,
     stash_bytes: usize,
     stash_limit: usize,
-    /// Since when the present hole is open.
+    /// Time since which the present gap is open.
     hole_since: Option<u64>,
-    /// The refetch under way: until when it is waited for.
+    /// Deadline of the running refetch.
     asked_until: Option<u64>,
-    /// The application's queue was full: batches were left to the writer's cache.
+    /// True if the application's queue was full, so that batches were left in the writer's cache.
     pub starved: bool,
 }
 
@@ -86,12 +86,13 @@ impl Inbox {
         self.begun
     }
 
-    /// The writer says where this reader's part begins and what there is.
+    /// Notes the writer's offer: the start of this reader's part, and the existing samples.
     pub fn offered(&mut self, start: u64, lowest: u64, next: u64, now: u64, out: &mut Vec<Handed>) {
         if !self.begun {
             self.begun = true;
             self.expected = match self.resume {
-                // Ahead of what the writer ever wrote means the mark was of something else; begin by right.
+                // A mark beyond everything the writer wrote belongs to another stream. The reader then begins at its default
+                // position.
                 Some(mark) if mark <= next => mark,
                 _ if self.reliable => crate::writer::history_start(self.history, start, lowest),
                 _ => start,
@@ -103,13 +104,13 @@ impl Inbox {
         if !self.reliable
             && let Some(hole) = self.hole().filter(|hole| hole.start < told_before)
         {
-            // Two heartbeats have told of it: it is not on its way any more.
+            // Two heartbeats have reported it, so it is not under way.
             self.lose(hole.start..hole.end.min(told_before), LossReason::Dropped, out);
         }
         self.look_for_hole(now, out);
     }
 
-    /// A batch arrived. `room` says whether the application's queue takes more.
+    /// Processes a batch. `room` is true if the application's queue accepts more.
     pub fn arrived(&mut self, arrival: Arrival, room: bool, now: u64, out: &mut Vec<Handed>) {
         self.head = self.head.max(arrival.next);
         if self.begun && arrival.next <= self.expected {
@@ -136,7 +137,7 @@ impl Inbox {
 
     fn put_by(&mut self, arrival: Arrival) {
         let size = arrival.bytes.len();
-        // Beyond the bound the newest are left to the writer's cache: the oldest are needed first.
+        // Beyond the bound, the newest batches stay in the writer's cache: the oldest are needed first.
         if self.stash_bytes + size > self.stash_limit {
             return;
         }
@@ -146,7 +147,7 @@ impl Inbox {
         self.stash_bytes += size;
     }
 
-    /// Hands on what the stash has in order.
+    /// Delivers the samples of the stash that are in order.
     fn drain(&mut self, out: &mut Vec<Handed>) {
         while self.begun {
             let Some(entry) = self.stash.first_entry().filter(|entry| *entry.key() <= self.expected) else { break };
@@ -158,7 +159,7 @@ impl Inbox {
         }
     }
 
-    /// The samples that are missing now, up to the first that is here.
+    /// Returns the missing samples, up to the first present one.
     fn hole(&self) -> Option<Range<u64>> {
         let end = self.stash.first_key_value().map_or(self.head, |(&first, _)| first);
         (self.begun && self.expected < end).then_some(self.expected..end)
@@ -167,7 +168,7 @@ impl Inbox {
     fn look_for_hole(&mut self, now: u64, out: &mut Vec<Handed>) {
         match self.hole() {
             None => self.hole_since = None,
-            // A reader that does not heal tells what a later batch proves missing; the tail may be on its way.
+            // For a reader without recovery, a later batch proves the loss. The tail may still be under way.
             Some(hole) if !self.reliable && !self.stash.is_empty() => {
                 self.lose(hole, LossReason::Dropped, out);
             }
@@ -184,7 +185,7 @@ impl Inbox {
         self.drain(out);
     }
 
-    /// What to ask the writer for now.
+    /// Returns the gap to request from the writer at `now`.
     pub fn hole_to_ask(&mut self, room: bool, now: u64) -> Option<Range<u64>> {
         if !self.reliable || !room || self.asked_until.is_some_and(|until| now < until) {
             return None;
@@ -199,51 +200,52 @@ impl Inbox {
         Some(hole)
     }
 
-    /// A later batch proves a hole; a heartbeat may only have overtaken the batch it speaks of.
+    /// Returns the wait before a request. A later batch proves a gap, while a heartbeat may only have overtaken the
+    /// announced batch.
     fn patience(&self) -> u64 {
         if self.stash.is_empty() { HOLE_PATIENCE } else { HOLE_PATIENCE / 8 }
     }
 
-    /// When [`Inbox::hole_to_ask`] has something to say, unless news comes first.
+    /// Returns the time at which [`Inbox::hole_to_ask`] has a gap to request, unless a batch arrives first.
     pub fn next_ask(&self) -> Option<u64> {
         self.reliable.then_some(())?;
         let ready = self.hole_since? + self.patience();
         Some(self.asked_until.map_or(ready, |until| until.max(ready)))
     }
 
-    /// A refetch of `asked` was answered: the writer has `lowest..next` and has sent what it had.
+    /// Processes the answer to a refetch of `asked`: the writer has `lowest..next` and has sent its part of the range.
     pub fn answered(&mut self, asked: &Range<u64>, lowest: u64, next: u64, now: u64, out: &mut Vec<Handed>) {
         self.asked_until = None;
         if next <= asked.start && asked.start == self.expected {
-            // What made this reader ask was not written by the writer, which would have it: a damaged or foreign batch.
+            // The writer does not have the batch that caused this request, so it did not write it: a damaged or foreign batch.
             self.forget_from(next);
         }
         self.head = self.head.max(next);
         if let Some(hole) = self.hole().filter(|hole| hole.start < lowest) {
-            // Only what was asked for is judged: the writer may have dropped more since, and the next answer tells that.
+            // Only the requested range is judged. The writer may have dropped more since, and the next answer reports that.
             let end = lowest.min(hole.end).min(asked.end.max(hole.start));
             if end > hole.start {
                 self.lose(hole.start..end, LossReason::Evicted, out);
             }
         }
-        // More may be missing: ask on at once.
+        // More may be missing, so the reader asks again at once.
         self.hole_since = self.hole().map(|_| now.saturating_sub(HOLE_PATIENCE));
     }
 
-    /// Believes nothing it was told of samples from there on.
+    /// Drops all reports about samples from `next` on.
     fn forget_from(&mut self, next: u64) {
         self.stash.retain(|_, arrival| arrival.next <= next);
         self.stash_bytes = self.stash.values().map(|arrival| arrival.bytes.len()).sum();
         self.head = self.expected;
     }
 
-    /// Nobody answered: the writer, or the way to it, is gone for now.
+    /// Notes a refetch without an answer: the writer, or the connection to it, is gone for the moment.
     pub fn unanswered(&mut self, now: u64) {
         self.asked_until = Some(now + ANSWER_PATIENCE / 5);
     }
 
-    /// The writer is dead: what is missing stays missing. `written` is the number after the last sample it is known to have
-    /// written, where something durable says so.
+    /// Ends the stream of a dead writer: missing samples are lost. `written` is the number after the last sample it is
+    /// known to have written, if a durable source states it.
     pub fn writer_died(&mut self, written: Option<u64>, out: &mut Vec<Handed>) {
         if !self.begun {
             if self.stash.is_empty() {
@@ -262,7 +264,7 @@ impl Inbox {
         }
     }
 
-    /// The writer left in order after `next` samples.
+    /// Ends the stream of a writer that left in order after `next` samples.
     pub fn writer_left(&mut self, out: &mut Vec<Handed>) {
         while let Some(hole) = self.hole() {
             self.lose(hole, LossReason::WriterLeft, out);

@@ -1,4 +1,4 @@
-//! Who writes: which processes are heard, have fallen silent, or are no more.
+//! Writing processes: active, silent or gone.
 
 use tampu_types::{Incarnation, SourceName};
 
@@ -29,7 +29,7 @@ impl Core {
         }
     }
 
-    /// A process's presence has gone (`fate` is what is known of it) or come back.
+    /// Processes a change of a process's presence; `fate` is its known state.
     pub fn presence(&self, of: Incarnation, here: bool, fate: Fate) {
         let now = self.links.clock.monotonic();
         let mut received = lock(&self.received);
@@ -42,7 +42,7 @@ impl Core {
             return;
         }
         heard.absent_since.get_or_insert(now);
-        // The pulse ends the dead: their last samples may still be under way.
+        // The heartbeat worker ends dead writers: their last samples may still be under way.
         if fate != Fate::Dead && !std::mem::replace(&mut heard.silent, true) {
             let change = SourceChange { source: heard.source.clone(), incarnation: of, state: SourceState::Silent };
             received.queue.push_back(Item::Source(change));
@@ -59,7 +59,7 @@ impl Core {
                 inbox.writer_died(None, &mut out);
                 self.hand_on(received, key, out);
             }
-            received.lanes.remove(&key);
+            received.stream_states.remove(&key);
         }
         received.direct.remove(&of);
         if received.ended.len() == ENDED {
@@ -80,7 +80,7 @@ impl Core {
         let mut ended = Vec::new();
         let mut doubtful = false;
         for (&incarnation, heard) in &mut received.sources {
-            // Presence overtakes samples: one that came after its writer was gone makes nobody live again.
+            // Presence overtakes samples. A presence message that arrives after its writer left does not revive the writer.
             if heard.silent && heard.absent_since.is_none() && !is_here(incarnation) {
                 heard.absent_since = Some(now);
             }

@@ -1,17 +1,17 @@
-//! Why samples are missing.
+//! Reasons of losses.
 
 use std::fmt;
 
-/// Why a reader does not get samples it was told of.
+/// Reason why a reader does not get samples that were announced to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LossReason {
-    /// The reader was behind further than the writer's cache reaches.
+    /// The reader was further behind than the writer's cache reaches.
     Evicted,
-    /// A link dropped them and this reader does not ask again.
+    /// A link dropped them, and this reader does not request them again.
     Dropped,
-    /// The writer died before they could be had.
+    /// The writer died before they could be fetched.
     WriterDied,
-    /// The writer left before they could be had.
+    /// The writer left before they could be fetched.
     WriterLeft,
 }
 

@@ -1,10 +1,12 @@
-//! What writers offer in their heartbeats: the streams there are, and how far they go.
+//! Offers in writers' heartbeats: streams and their extent.
 
 use std::sync::{Arc, atomic::Ordering};
 
 use tampu_types::{Incarnation, Partition, SourceName, TopicName};
 
-use super::{ACK_PATIENCE, Core, Received, event::SourceState, inbox::Handed, lane::Lane, lane::StreamInfo};
+use super::{
+    ACK_PATIENCE, Core, Received, event::SourceState, inbox::Handed, stream_state::StreamInfo, stream_state::StreamState,
+};
 use crate::{
     links::lock,
     shared::{Progress, ProgressPage, whose},
@@ -13,10 +15,10 @@ use crate::{
 };
 
 impl Core {
-    /// A writer's participant has spoken; `offers` are those for this reader.
+    /// Processes a heartbeat of a writer's participant; `offers` are those for this reader.
     pub fn heartbeat(&self, beat: &Heartbeat, offers: &[&Offer]) {
         let Ok(source) = SourceName::new(beat.source.as_str()) else { return };
-        // A heartbeat speaks of what is on the boards already.
+        // A heartbeat refers to batches that are already announced.
         self.look();
         let now = self.links.clock.monotonic();
         let mut received = lock(&self.received);
@@ -24,18 +26,18 @@ impl Core {
             return;
         }
         if beat.leaving && offers.is_empty() && !received.sources.contains_key(&beat.from) {
-            // Nothing of it was ever read here.
+            // This reader never read a stream of this process.
             return;
         }
         self.heard(&mut received, beat.from, &source, now);
         if self.qos.direct && !beat.direct.is_empty() && !received.direct.contains_key(&beat.from) {
             received.direct.insert(beat.from, (beat.direct.clone(), false));
-            self.links.wake_librarian.open();
+            self.links.wake_refetch_server.open();
         }
         let mut ack_by = u64::MAX;
         for offer in offers {
             let key = (beat.from, offer.stream);
-            let Some(lane) = self.lane(&mut received, beat, &source, offer) else { continue };
+            let Some(stream_state) = self.stream_state(&mut received, beat, &source, offer) else { continue };
             let mut out = Vec::new();
             let inbox = received.inboxes.entry(key).or_insert_with(|| self.new_inbox(key));
             let begins = !inbox.has_begun();
@@ -46,23 +48,23 @@ impl Core {
                     Handed::Batch { arrival, skip } => arrival.first + skip,
                     Handed::Lost { from, .. } => *from,
                 });
-                lane.take(start.unwrap_or(inbox.expected()).max(before));
+                stream_state.take(start.unwrap_or(inbox.expected()).max(before));
             }
             if beat.leaving {
                 inbox.writer_left(&mut out);
             }
             if let Some(when) = inbox.next_ask() {
-                self.links.pulse_by(when);
+                self.links.wake_by(when);
             }
-            // Who does not heal owes no word of how far it is, but one on the writer's host must get through that it can be told
-            // by the board: whatever is sent instead comes through sockets.
-            lane.owes.store(self.qos.reliable || begins || lane.progress.is_some(), Ordering::Release);
-            lane.watched.store(offer.watches, Ordering::Release);
+            // A reader without recovery owes no progress reports. One on the writer's host still owes them, because its report that
+            // it can read announcements must arrive, and it travels over sockets.
+            stream_state.owes.store(self.qos.reliable || begins || stream_state.progress.is_some(), Ordering::Release);
+            stream_state.watched.store(offer.watches, Ordering::Release);
             if offer.answer_now {
-                lane.awaited.fetch_max(offer.next, Ordering::AcqRel);
+                stream_state.awaited.fetch_max(offer.next, Ordering::AcqRel);
             }
-            if offer.board && !lane.attached.load(Ordering::Acquire) {
-                self.attach(&lane);
+            if offer.announces && !stream_state.attached.load(Ordering::Acquire) {
+                self.attach(&stream_state);
                 ack_by = now;
             }
             ack_by = ack_by.min(if offer.answer_now || begins { now } else { now + ACK_PATIENCE });
@@ -77,16 +79,16 @@ impl Core {
         }
     }
 
-    pub(super) fn lane(
+    pub(super) fn stream_state(
         &self,
         received: &mut Received,
         beat: &Heartbeat,
         source: &SourceName,
         offer: &Offer,
-    ) -> Option<Arc<Lane>> {
+    ) -> Option<Arc<StreamState>> {
         let key = (beat.from, offer.stream);
-        if let Some(lane) = received.lanes.get(&key) {
-            return Some(lane.clone());
+        if let Some(stream_state) = received.stream_states.get(&key) {
+            return Some(stream_state.clone());
         }
         let info = StreamInfo {
             source: source.clone(),
@@ -98,13 +100,13 @@ impl Core {
         };
         let same_host = self.links.incarnation.shares_host_with(beat.from);
         let progress = if same_host { self.progress(key) } else { None };
-        let lane = Arc::new(Lane::new(info, self.links.shared_dir.clone().filter(|_| same_host), progress));
-        lane.credit.store(offer.credit as usize, Ordering::Relaxed);
-        received.lanes.insert(key, lane.clone());
-        Some(lane)
+        let stream_state = Arc::new(StreamState::new(info, self.links.shared_dir.clone().filter(|_| same_host), progress));
+        stream_state.credit.store(offer.credit as usize, Ordering::Relaxed);
+        received.stream_states.insert(key, stream_state.clone());
+        Some(stream_state)
     }
 
-    /// A slot of this reader's page, for one more stream.
+    /// Assigns a slot of this reader's page to one more stream.
     pub(super) fn progress(&self, (writer, stream): (Incarnation, u32)) -> Option<Progress> {
         let page =
             self.page.get_or_init(|| ProgressPage::create(self.links.progress_page(self.links.incarnation, self.id)?).ok());

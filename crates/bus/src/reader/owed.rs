@@ -1,4 +1,4 @@
-//! What writers are owed: acknowledgements, together where that may be, at once where somebody waits.
+//! Acknowledgements that are due to writers: sent together if they may wait, at once if a writer waits.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -7,7 +7,7 @@ use std::{
 
 use tampu_types::Incarnation;
 
-use super::{ACK_PATIENCE, Core, Item, lane::Lane};
+use super::{ACK_PATIENCE, Core, Item, stream_state::StreamState};
 use crate::{
     links::lock,
     qos::Ack,
@@ -15,10 +15,10 @@ use crate::{
 };
 
 impl Core {
-    /// Does what is due (`nodes` are the boots of the hosts that can be reached, `is_here` says whose presence there is);
-    /// returns when it wants to be called next.
-    pub fn pulse(&self, now: u64, nodes: &[u32], is_here: impl Fn(Incarnation) -> bool) -> u64 {
-        // Before anything is missed, or anybody buried.
+    /// Sends the acknowledgements that are due and returns the time of the next call. `nodes` are the boots of the
+    /// reachable hosts; `is_here` reports the presence of a process.
+    pub fn run_due(&self, now: u64, nodes: &[u32], is_here: impl Fn(Incarnation) -> bool) -> u64 {
+        // Before a loss is declared or a writer is ended.
         self.look();
         let next_ack = self.acknowledge_due(now);
         let next_ask = self.ask_due(now);
@@ -28,7 +28,7 @@ impl Core {
 
     pub(super) fn ack_by(&self, when: u64) {
         if self.ack_at.fetch_min(when, Ordering::AcqRel) > when {
-            self.links.pulse_by(when);
+            self.links.wake_by(when);
         }
     }
 
@@ -38,11 +38,15 @@ impl Core {
             return at;
         }
         self.ack_at.store(u64::MAX, Ordering::Release);
-        let owing: Vec<Arc<Lane>> =
-            lock(&self.received).lanes.values().filter(|lane| lane.owes.swap(false, Ordering::AcqRel)).cloned().collect();
+        let owing: Vec<Arc<StreamState>> = lock(&self.received)
+            .stream_states
+            .values()
+            .filter(|stream_state| stream_state.owes.swap(false, Ordering::AcqRel))
+            .cloned()
+            .collect();
         let mut by_writer: HashMap<Incarnation, Vec<Mark>> = HashMap::new();
-        for lane in owing {
-            by_writer.entry(lane.info.incarnation).or_default().push(self.mark(&lane, false));
+        for stream_state in owing {
+            by_writer.entry(stream_state.info.incarnation).or_default().push(self.mark(&stream_state, false));
         }
         for (to, marks) in by_writer {
             self.tell(to, marks);
@@ -50,23 +54,23 @@ impl Core {
         self.ack_at.load(Ordering::Acquire)
     }
 
-    pub(super) fn mark(&self, lane: &Lane, leaving: bool) -> Mark {
-        lane.unacked.store(0, Ordering::Relaxed);
+    pub(super) fn mark(&self, stream_state: &StreamState, leaving: bool) -> Mark {
+        stream_state.unacked.store(0, Ordering::Relaxed);
         Mark {
             reader: self.id,
-            stream: lane.info.stream,
-            next: lane.taken.load(Ordering::Acquire),
-            needs_copies: lane.needs_copies.load(Ordering::Acquire),
+            stream: stream_state.info.stream,
+            next: stream_state.taken.load(Ordering::Acquire),
+            needs_copies: stream_state.needs_copies.load(Ordering::Acquire),
             leaving,
-            linked: lane.linked.load(Ordering::Acquire),
-            attached: lane.attached.load(Ordering::Acquire),
-            slot: lane.progress.as_ref().map_or(0, |progress| progress.number),
+            linked: stream_state.linked.load(Ordering::Acquire),
+            attached: stream_state.attached.load(Ordering::Acquire),
+            slot: stream_state.progress.as_ref().map_or(0, |progress| progress.number),
         }
     }
 
     pub(super) fn tell(&self, to: Incarnation, marks: Vec<Mark>) {
         let acknowledgement = Acknowledgement { from: self.links.incarnation, marks };
-        // A lost acknowledgement is repeated at the writer's next heartbeat.
+        // After a lost acknowledgement, the writer's next heartbeat makes the reader repeat it.
         let _ = self.links.tell(to, acknowledgement.encode());
     }
 
@@ -74,39 +78,39 @@ impl Core {
         std::mem::swap(&mut lock(&self.received).queue, into);
     }
 
-    /// The application has done with a batch.
-    pub(super) fn done(&self, lane: &Lane, next: u64, size: usize, weight: usize) {
+    /// Notes that the application has finished a batch.
+    pub(super) fn done(&self, stream_state: &StreamState, next: u64, size: usize, weight: usize) {
         let before = self.queued.fetch_sub(size, Ordering::AcqRel);
         if before - size < self.qos.queue / 2 && self.starved.swap(false, Ordering::AcqRel) {
-            self.links.pulse_by(0);
+            self.links.wake_by(0);
         }
         if self.qos.ack == Ack::OnTake {
-            self.acknowledge(lane, next, weight);
+            self.acknowledge(stream_state, next, weight);
         }
     }
 
-    /// `weight` says how much speaks for telling the writer now, in bytes.
-    pub(super) fn acknowledge(&self, lane: &Lane, next: u64, weight: usize) {
-        if !lane.take(next) || !self.qos.reliable {
+    /// Acknowledges a position. `weight` is the urgency of notifying the writer, in bytes.
+    pub(super) fn acknowledge(&self, stream_state: &StreamState, next: u64, weight: usize) {
+        if !stream_state.take(next) || !self.qos.reliable {
             return;
         }
-        let watched = lane.watched.load(Ordering::Acquire);
-        let unacked = lane.unacked.fetch_add(weight, Ordering::Relaxed).saturating_add(weight);
-        let awaited = lane.awaited.load(Ordering::Acquire);
-        let arrived = awaited > 0 && next >= awaited && lane.awaited.swap(0, Ordering::AcqRel) > 0;
-        if !watched && (arrived || unacked >= lane.credit.load(Ordering::Relaxed) / 4) {
-            lane.owes.store(false, Ordering::Release);
-            self.tell(lane.info.incarnation, vec![self.mark(lane, false)]);
-        } else if !lane.owes.swap(true, Ordering::AcqRel) {
+        let watched = stream_state.watched.load(Ordering::Acquire);
+        let unacked = stream_state.unacked.fetch_add(weight, Ordering::Relaxed).saturating_add(weight);
+        let awaited = stream_state.awaited.load(Ordering::Acquire);
+        let arrived = awaited > 0 && next >= awaited && stream_state.awaited.swap(0, Ordering::AcqRel) > 0;
+        if !watched && (arrived || unacked >= stream_state.credit.load(Ordering::Relaxed) / 4) {
+            stream_state.owes.store(false, Ordering::Release);
+            self.tell(stream_state.info.incarnation, vec![self.mark(stream_state, false)]);
+        } else if !stream_state.owes.swap(true, Ordering::AcqRel) {
             self.ack_by(self.links.clock.monotonic() + ACK_PATIENCE);
         }
     }
 
     pub(super) fn leave(&self) {
         lock(&self.guards).clear();
-        let lanes: Vec<Arc<Lane>> = lock(&self.received).lanes.values().cloned().collect();
-        for lane in lanes {
-            self.tell(lane.info.incarnation, vec![self.mark(&lane, true)]);
+        let stream_states: Vec<Arc<StreamState>> = lock(&self.received).stream_states.values().cloned().collect();
+        for stream_state in stream_states {
+            self.tell(stream_state.info.incarnation, vec![self.mark(&stream_state, true)]);
         }
     }
 }

@@ -1,17 +1,17 @@
-//! Whole batches in shared memory: readers on the writer's host take them there instead of being sent them.
+//! Whole batches in shared memory: readers on the writer's host read them there and need no message.
 //!
-//! A batch that goes through the node is copied into a socket and out of it for the node, and again for every reader, and
-//! wakes two workers in each process on its way. Here it is copied in once by the writer and out once by each reader, and
-//! wakes the reader's application alone. Nothing waits for the ring: it goes round, and who finds a batch overwritten fetches
-//! it from the writer's cache like any other that was dropped on its way. So it needs only to be somewhat longer than the
-//! writer's credit, and stays small enough for a processor's cache.
+//! A batch through the node is copied into a socket and out of it for the node, and again for every reader. On its way
+//! it wakes two workers in each process. Through the ring, the writer copies it in once, each reader copies it out
+//! once, and only the reader's application wakes. Nothing waits for the ring, which overwrites its oldest batches. A
+//! reader that finds a batch overwritten fetches it from the writer's cache like any other dropped batch. So the ring
+//! needs only to be somewhat longer than the writer's credit, and stays small enough for a processor's cache.
 //!
-//! Before the ring stands the *board*, which says what was put in, in order: a word that counts the batches, then entries.
+//! The *announcements* precede the ring and list the batches in order: a counter, then entries.
 //!
 //! ```text
 //! entry: u64 number of the batch, from 1; 0 while it changes | u64 position | u64 length | u64 reserved
 //! ```
-//! Readers that are not attached to the board are sent where a batch lies, or the batch itself.
+//! Readers that do not follow the announcements are sent the position of a batch, or the batch itself.
 
 use std::{
     io,
@@ -20,24 +20,21 @@ use std::{
 };
 
 use bytes::Bytes;
+use tampu_shm::{LOAN_ALIGNMENT as ALIGNMENT, RingMemory, RingView};
 
-use super::{
-    map::{RingMemory, RingView},
-    ring::ALIGNMENT,
-};
 use crate::wire::batch::Loaned;
 
-/// The ring's size for streams of the default credit, and the most it takes for others, bytes.
+/// Smallest ring size, for streams of the default credit, and largest size for others, in bytes.
 const LEAST: usize = 2 << 20;
 const MOST: usize = 64 << 20;
 
-/// The size for a stream of this credit: twice as much, so that what a reader that keeps up has not looked at is there.
+/// Returns the ring size for a stream of this credit: twice as much, so that a reader that keeps up finds every batch.
 pub(crate) fn size_for(credit: usize) -> usize {
     credit.saturating_mul(2).clamp(LEAST, MOST).next_power_of_two()
 }
-/// How many batches the board remembers.
+/// Batches that the announcements hold.
 const ENTRIES: u64 = 1024;
-/// Where the ring begins: after a page for the counts, and the entries.
+/// Start of the ring in bytes: after a page for the counts, and the entries.
 const RING_AT: usize = 4096 + ENTRIES as usize * 32;
 
 /// Words before the ring.
@@ -47,23 +44,23 @@ fn entry_word(index: u64, field: usize) -> usize {
     FIRST + (index % ENTRIES) as usize * 4 + field
 }
 
-/// The writer's side. The file goes with it.
+/// Writer's side of the ring. Dropping it removes the file.
 pub(crate) struct BatchRing {
     memory: RingMemory,
     path: PathBuf,
-    /// Where the next batch begins, in the count of all bytes the ring ever held.
+    /// Position of the next batch, counted over all bytes that the ring ever held.
     position: u64,
-    /// How many batches were put in.
+    /// Number of batches written so far.
     count: u64,
 }
 
 impl BatchRing {
-    /// Makes the file with a ring of this size, a power of two.
+    /// Creates the file with a ring of this size, a power of two.
     pub fn create(path: PathBuf, size: usize) -> io::Result<BatchRing> {
         Ok(BatchRing { memory: RingMemory::create(&path, RING_AT, size)?, path, position: 0, count: 0 })
     }
 
-    /// Puts a batch in, and up on the board; `None` where it would push out too much of the others.
+    /// Writes a batch and announces it; returns `None` if it would overwrite too many others.
     pub fn put(&mut self, batch: &[u8]) -> Option<Loaned> {
         let size = self.memory.size() as u64;
         if batch.len() as u64 > size / 4 {
@@ -75,10 +72,11 @@ impl BatchRing {
         }
         let position = self.position;
         let offset = (position % size) as usize;
-        // What lies one round back is overwritten now, and readers must know before it is.
+        // The bytes one round back are about to be overwritten, and readers must know before that.
         self.memory.take_back((position + taken).saturating_sub(size));
-        // SAFETY: the slice is the only one of this ring: it ends with this statement, and `put` has `self` exclusively.
-        unsafe { self.memory.lease(offset, batch.len()) }?.copy_from_slice(batch);
+        if !self.memory.write(offset, batch) {
+            return None;
+        }
         self.position = position + taken;
         self.announce(position, batch.len() as u64);
         Some(Loaned { position, place: (offset / ALIGNMENT) as u32, length: batch.len() as u32 })
@@ -93,39 +91,40 @@ impl BatchRing {
         word(2).store(length, Ordering::Relaxed);
         self.count = index + 1;
         word(0).store(self.count, Ordering::Release);
-        // Readers that are about to sleep look at it after they have said so, and whoever wakes them looks at that after this.
+        // A reader that is about to sleep sets its flag and then reads this count. The process that wakes it reads the flag after
+        // this store.
         self.memory.word(COUNT).store(self.count, Ordering::SeqCst);
     }
 }
 
 impl Drop for BatchRing {
     fn drop(&mut self) {
-        // As with loans: readers keep what they mapped.
+        // As with loans: readers keep their mappings.
         let _ = std::fs::remove_file(&self.path);
     }
 }
 
-/// A reader's side.
+/// Reader's side of the ring.
 pub(crate) struct BatchView {
     view: RingView,
-    /// The next batch on the board that this reader has not looked at.
+    /// Number of the next announcement to read.
     at: AtomicU64,
 }
 
 impl BatchView {
-    /// Maps the file; the board is read from here on.
+    /// Maps the file. Announcements are read from here on.
     pub fn open(path: &Path) -> io::Result<BatchView> {
         let view = RingView::open(path, RING_AT)?;
         let at = AtomicU64::new(view.word(COUNT).load(Ordering::SeqCst));
         Ok(BatchView { view, at })
     }
 
-    /// The batch at a place it was told.
+    /// Returns the batch at a received position.
     pub fn at(&self, place: Loaned) -> Option<Bytes> {
         self.copy(place.position, place.place as usize * ALIGNMENT, place.length as usize)
     }
 
-    /// The next batch on the board. What was overwritten meanwhile is left out.
+    /// Returns the next announced batch. Batches that were overwritten meanwhile are skipped.
     pub fn next(&self) -> Option<Bytes> {
         loop {
             let at = self.at.load(Ordering::Acquire);
@@ -133,12 +132,12 @@ impl BatchView {
             if at >= count {
                 return None;
             }
-            // Who comes too late for the board begins anew where it is now; the rest is fetched from the writer.
+            // A reader that is too late for the announcements restarts at their end. The writer's refetch server supplies the rest.
             let next = if count - at > ENTRIES { count } else { at + 1 };
             let found = self.entry(at).and_then(|(position, length)| {
                 self.copy(position, (position % self.view.size() as u64) as usize, length as usize)
             });
-            // Several workers may look at once: each batch is taken by one of them.
+            // Several workers may call this at once: each batch is taken by one of them.
             let mine = self.at.compare_exchange(at, next, Ordering::AcqRel, Ordering::Relaxed).is_ok();
             if let (true, Some(batch)) = (mine, found) {
                 return Some(batch);
@@ -154,7 +153,11 @@ impl BatchView {
         (number == index + 1 && word(0).load(Ordering::Relaxed) == number).then_some((position, length))
     }
 
+    /// Copies a batch. The length stands in memory that another process writes, so it is checked against the writer's own rule.
     fn copy(&self, position: u64, offset: usize, length: usize) -> Option<Bytes> {
+        if length > self.view.size() / 4 {
+            return None;
+        }
         self.view.with(position, offset, length, Bytes::copy_from_slice).ok()
     }
 }
@@ -190,10 +193,24 @@ mod tests {
             }
             prop_assert!(ring.put(&vec![0; LEAST / 2]).is_none());
             let there: Vec<Bytes> = put.iter().filter_map(|(place, _)| view.at(*place)).collect();
-            prop_assert_eq!(std::iter::from_fn(|| view.next()).collect::<Vec<_>>(), there, "the board leaves out what is gone");
+            prop_assert_eq!(std::iter::from_fn(|| view.next()).collect::<Vec<_>>(), there, "announcements of batches that are gone are left out");
             drop(ring);
             prop_assert!(!path.exists());
         }
+    }
+
+    #[test]
+    fn an_announced_length_beyond_the_rule_of_writers_is_not_copied() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("b");
+        let mut ring = BatchRing::create(path.clone(), LEAST).unwrap();
+        let view = BatchView::open(&path).unwrap();
+        for length in [LEAST as u64 / 4 + 1, LEAST as u64, u64::MAX] {
+            ring.announce(0, length);
+        }
+        assert_eq!(view.next(), None);
+        ring.put(b"good").unwrap();
+        assert_eq!(view.next().as_deref(), Some(&b"good"[..]));
     }
 
     #[test]
@@ -233,7 +250,7 @@ mod tests {
                 std::thread::sleep(std::time::Duration::from_micros(5));
             }
             ring.put(&u32::MAX.to_le_bytes()).unwrap();
-            // One of them takes the first end.
+            // One of them takes the first end marker.
             std::thread::sleep(std::time::Duration::from_millis(5));
             ring.put(&u32::MAX.to_le_bytes()).unwrap();
             readers.into_iter().flat_map(|reader| reader.join().unwrap()).filter(|&number| number < u32::MAX).collect::<Vec<_>>()

@@ -1,10 +1,10 @@
-//! A batch's body: samples one after the other.
+//! A batch's body: consecutive samples.
 //!
 //! ```text
 //! repeated: u32 length and flag | bytes | zeros up to a multiple of 4
 //! ```
-//! The top bit of the length marks a sample that lies in the writer's shared memory; its bytes are then a [`Loaned`], and the
-//! length is the descriptor's. Samples begin at multiples of 4 from the body's start, which is what XCDR2 needs to be read in
+//! The top bit of the length marks a sample in the writer's shared memory. Its bytes are then a [`Loaned`], and the
+//! length is the descriptor's. Samples begin at multiples of 4 from the body's start, which XCDR2 needs for reading in
 //! place.
 
 use bytes::{BufMut, Bytes, BytesMut};
@@ -14,13 +14,14 @@ use super::cursor::{BadMessage, Cursor};
 
 const LOANED: u32 = 1 << 31;
 
-/// Bit of a batch header's flags: the writer wants to be told as soon as the batch is done with.
+/// Bit of a batch header's flags: the writer wants an acknowledgement as soon as the batch is finished.
 pub const FLAG_ANSWER: u8 = 1;
 
-/// Bit of a batch header's flags: the batch lies in the writer's batch ring, and the body here is a [`Loaned`] that says where.
+/// Bit of a batch header's flags: the batch lies in the writer's batch ring, and the body here is a [`Loaned`] with its
+/// position.
 pub const FLAG_ELSEWHERE: u8 = 2;
 
-/// What is sent instead of a batch that lies elsewhere: its header, and where it is.
+/// Makes the message for a batch that lies elsewhere: its header, and its position.
 pub fn elsewhere(batch: &[u8], place: Loaned) -> Bytes {
     let header = BatchHeader::of_encoded(batch);
     let mut out = BytesMut::with_capacity(header.len() + LOANED_LEN);
@@ -31,12 +32,12 @@ pub fn elsewhere(batch: &[u8], place: Loaned) -> Bytes {
     out.freeze()
 }
 
-/// Where a loaned sample lies.
+/// Position of a loaned sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Loaned {
-    /// Its place in the stream of all bytes ever lent by the ring: what is before the ring's `valid_from` is gone.
+    /// Position in the stream of all bytes that the ring ever lent. Bytes before the ring's `valid_from` are gone.
     pub position: u64,
-    /// Its place in the ring, in units of 64 bytes.
+    /// Position in the ring, in units of 64 bytes.
     pub place: u32,
     /// Its length in bytes.
     pub length: u32,
@@ -52,7 +53,7 @@ impl Loaned {
         out.put_u32_le(self.length);
     }
 
-    /// Reads it.
+    /// Decodes a position.
     pub fn decode(bytes: &[u8]) -> Result<Loaned, BadMessage> {
         let mut cursor = Cursor::new(bytes);
         let (position, place) = (cursor.u64("loan's position")?, cursor.u32("loan's place")?);
@@ -63,13 +64,13 @@ impl Loaned {
 /// One sample of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Piece<'a> {
-    /// Its bytes.
+    /// Octets of the sample.
     Bytes(&'a [u8]),
-    /// Where its bytes are.
+    /// Position of the sample in shared memory.
     Loaned(Loaned),
 }
 
-/// How many bytes a sample of this length takes in a body.
+/// Returns the bytes that a sample of this length takes in a body.
 pub fn framed_len(length: usize) -> usize {
     4 + length.next_multiple_of(4)
 }
@@ -87,7 +88,7 @@ pub fn put_loaned(body: &mut BytesMut, loaned: Loaned) {
     loaned.put(body);
 }
 
-/// Reads the sample at `at`; returns it with the place of the next.
+/// Reads the sample at `at`; returns it with the position of the next.
 pub fn sample_at(body: &[u8], at: usize) -> Result<(Piece<'_>, usize), BadMessage> {
     let rest = body.get(at..).ok_or(BadMessage::Short("sample"))?;
     let mut cursor = Cursor::new(rest);

@@ -1,8 +1,8 @@
-//! Heartbeats and acknowledgements: what keeps a writer's and a reader's view of a stream together.
+//! Heartbeats and acknowledgements, which keep a writer's and a reader's view of a stream consistent.
 //!
-//! Both are addressed to one participant and may be lost; the next one says everything again. A heartbeat is also the offer
-//! of a stream: where the reader's part of it begins, what the writer still has, and what it has written. Layouts are in
-//! `spec/wire/control.md`.
+//! Both are addressed to one participant and may be lost; the next one repeats everything. A heartbeat is also the
+//! offer of a stream: the start of the reader's part, the samples that the writer still has, and the samples written.
+//! Layouts are in `spec/wire/control.md`.
 
 use tampu_types::Incarnation;
 
@@ -11,79 +11,79 @@ use super::cursor::{BadMessage, Cursor, put_text};
 const HEARTBEAT: [u8; 3] = [b'T', b'H', 1];
 const ACKNOWLEDGEMENT: [u8; 3] = [b'T', b'A', 1];
 
-/// What a writer's participant says to a reader's.
+/// Message of a writer's participant to a reader's.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Heartbeat {
-    /// Who says it.
+    /// Incarnation of the sender.
     pub from: Incarnation,
-    /// Its stable name.
+    /// Stable name of the sender.
     pub source: String,
-    /// Where direct links to it go; empty if there are none.
+    /// Endpoint for direct links to it; empty if there is none.
     pub direct: String,
-    /// Whether it is leaving in order: there will be no unknown tail.
+    /// True if it leaves in order, so that there is no unknown tail.
     pub leaving: bool,
     /// Its streams that concern the addressee.
     pub offers: Vec<Offer>,
 }
 
-/// One stream, for one reader.
+/// Offer of one stream to one reader.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Offer {
-    /// Which of the addressee's readers.
+    /// Number of the addressee's reader.
     pub reader: u32,
-    /// Which stream.
+    /// Number of the stream.
     pub stream: u32,
-    /// The first sample that is the reader's by right; earlier ones are history.
+    /// First sample of the reader's own part; earlier ones are history.
     pub start: u64,
-    /// The oldest sample the writer still has.
+    /// Oldest sample that the writer still has.
     pub lowest: u64,
-    /// The number after the last sample sent.
+    /// Number after the last sample sent.
     pub next: u64,
-    /// How far the writer runs ahead, in bytes: the reader acknowledges several times within it.
+    /// Lead of the writer in bytes: the reader acknowledges several times within it.
     pub credit: u32,
-    /// What its samples are.
+    /// Type of the samples.
     pub type_id: u32,
-    /// Which release of that type.
+    /// Version of that type.
     pub type_version: u16,
-    /// Whether the writer wants to be answered now.
+    /// True if the writer wants an acknowledgement at once.
     pub answer_now: bool,
-    /// Whether the writer sees in shared memory how far the reader is, so that messages about it may be rare.
+    /// True if the writer sees the reader's progress in shared memory, so that acknowledgements may be rare.
     pub watches: bool,
-    /// Whether the writer puts its batches on a board in shared memory.
-    pub board: bool,
-    /// Its topic.
+    /// True if the writer announces its batches in shared memory.
+    pub announces: bool,
+    /// Topic of the stream.
     pub topic: String,
     /// The key of its partition.
     pub partition: String,
 }
 
-/// What a reader's participant answers.
+/// Answer of a reader's participant.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Acknowledgement {
-    /// Who says it.
+    /// Incarnation of the sender.
     pub from: Incarnation,
-    /// How far its readers are.
+    /// Positions of its readers.
     pub marks: Vec<Mark>,
 }
 
-/// How far one reader is in one stream.
+/// Position of one reader in one stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Mark {
-    /// Which of the sender's readers.
+    /// Number of the sender's reader.
     pub reader: u32,
-    /// Which of the addressee's streams.
+    /// Number of the addressee's stream.
     pub stream: u32,
-    /// The first sample it has not acknowledged: all before it are, or were told lost.
+    /// First sample that it has not acknowledged. All earlier ones are acknowledged or reported as lost.
     pub next: u64,
-    /// Whether it cannot map the writer's shared memory and needs copies.
+    /// True if it cannot map the writer's shared memory and needs copies.
     pub needs_copies: bool,
-    /// Whether it is leaving in order and need not be waited for.
+    /// True if it leaves in order, so that no wait for it is necessary.
     pub leaving: bool,
-    /// Whether it has a direct link and needs nothing through the node.
+    /// True if it has a direct link and needs nothing through the node.
     pub linked: bool,
-    /// Whether it takes the batches from the writer's board, by this slot's news, and need not be sent them.
+    /// True if it follows the writer's announcements through this slot's news, and needs no batches by message.
     pub attached: bool,
-    /// The slot of its progress page that says the same; 0 where there is none.
+    /// Slot of its progress page with the same position; 0 without a page.
     pub slot: u32,
 }
 
@@ -97,7 +97,7 @@ pub enum Control {
 }
 
 impl Heartbeat {
-    /// Writes it down.
+    /// Encodes the heartbeat.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(64 + 80 * self.offers.len());
         out.extend_from_slice(&HEARTBEAT);
@@ -115,7 +115,7 @@ impl Heartbeat {
             out.extend_from_slice(&offer.credit.to_le_bytes());
             out.extend_from_slice(&offer.type_id.to_le_bytes());
             out.extend_from_slice(&offer.type_version.to_le_bytes());
-            out.push(u8::from(offer.answer_now) | u8::from(offer.watches) << 1 | u8::from(offer.board) << 2);
+            out.push(u8::from(offer.answer_now) | u8::from(offer.watches) << 1 | u8::from(offer.announces) << 2);
             put_text(&mut out, &offer.topic);
             put_text(&mut out, &offer.partition);
         }
@@ -124,7 +124,7 @@ impl Heartbeat {
 }
 
 impl Acknowledgement {
-    /// Writes it down.
+    /// Encodes the acknowledgement.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(24 + 21 * self.marks.len());
         out.extend_from_slice(&ACKNOWLEDGEMENT);
@@ -144,7 +144,7 @@ impl Acknowledgement {
 }
 
 impl Control {
-    /// Reads either; bytes behind the last entry are a later release's and are not looked at.
+    /// Decodes either message. Bytes after the last entry belong to a later release and are ignored.
     pub fn decode(bytes: &[u8]) -> Result<Control, BadMessage> {
         let mut cursor = Cursor::new(bytes);
         let kind = cursor.bytes(3, "kind")?;
@@ -180,7 +180,7 @@ fn decode_offer(cursor: &mut Cursor<'_>) -> Result<Offer, BadMessage> {
         ..Offer::default()
     };
     let flags = cursor.u8("offer's flags")?;
-    (offer.answer_now, offer.watches, offer.board) = (flags & 1 != 0, flags & 2 != 0, flags & 4 != 0);
+    (offer.answer_now, offer.watches, offer.announces) = (flags & 1 != 0, flags & 2 != 0, flags & 4 != 0);
     offer.topic = cursor.text("offer's topic")?.to_owned();
     offer.partition = cursor.text("offer's partition")?.to_owned();
     let ordered = offer.lowest <= offer.next && offer.start <= offer.next;
@@ -213,7 +213,7 @@ mod tests {
             type_version: 1,
             answer_now: true,
             watches: true,
-            board: true,
+            announces: true,
             topic: "log/info".to_owned(),
             partition: ".operator.".to_owned(),
         };

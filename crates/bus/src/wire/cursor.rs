@@ -1,15 +1,15 @@
-//! Reading little-endian fields off bytes that may be hostile: every step checks what is left.
+//! Reader for little-endian fields in untrusted bytes: every step checks the remaining length.
 
 use tampu_types::Incarnation;
 
-/// Why a message could not be read.
+/// Error for a malformed message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadMessage {
     /// It ends before the named field does.
     #[error("the message ends inside its {0}")]
     Short(&'static str),
-    /// The named field has a value it cannot have.
-    #[error("the message's {0} makes no sense")]
+    /// The named field has an invalid value.
+    #[error("invalid {0} in the message")]
     Senseless(&'static str),
 }
 

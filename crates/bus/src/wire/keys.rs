@@ -9,77 +9,77 @@ use tampu_types::{
 
 use crate::qos::Hold;
 
-/// Makes the keys of a domain.
+/// Builder for the keys of a domain.
 #[derive(Debug, Clone)]
 pub struct Keys {
     root: String,
 }
 
-/// What a reader's presence says about it.
+/// Description of a reader, which its presence carries.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ReaderCard {
-    /// Whose reader.
+pub struct ReaderInfo {
+    /// Incarnation of the reading process.
     pub incarnation: Incarnation,
-    /// Which of that participant's readers.
+    /// Number of the reader in that process.
     pub reader: u32,
     /// The name of the process, in lower case.
     pub source: String,
-    /// What it reads.
+    /// Topics that it reads.
     pub topics: TopicFilter,
-    /// Which partitions of it.
+    /// Partitions that it reads.
     pub partitions: PartitionFilter,
-    /// Whether it acknowledges and refetches.
+    /// True if it acknowledges and refetches.
     pub reliable: bool,
-    /// How long it may hold writers.
+    /// Time that it may hold its writers.
     pub hold: Hold,
-    /// Whether it connects directly where writers allow it.
+    /// True if it connects directly to writers that allow it.
     pub direct: bool,
 }
 
 impl Keys {
-    /// Keys of this domain.
+    /// Makes the keys of this domain.
     pub fn new(domain: &Domain) -> Keys {
         Keys { root: format!("tampu/{}", escape(domain.as_str())) }
     }
 
-    /// Samples of a topic and partition.
+    /// Returns the key of a topic's and partition's samples.
     pub fn data(&self, topic: &TopicName, partition: &Partition) -> String {
         format!("{}/d/{}/{}", self.root, topic.key(), partition.key())
     }
 
-    /// Patterns that cover the samples of a filter.
+    /// Returns the patterns that cover the samples of a filter.
     pub fn data_patterns(&self, topics: &TopicFilter, partitions: &PartitionFilter) -> Vec<String> {
         partitions.keys().iter().map(|chunk| format!("{}/d/{}/{chunk}", self.root, topics.key())).collect()
     }
 
-    /// Control messages to one participant.
+    /// Returns the key of control messages to one participant.
     pub fn control(&self, to: Incarnation) -> String {
         format!("{}/c/{to}", self.root)
     }
 
-    /// Refetches from one participant's caches.
+    /// Returns the key of refetches from one participant's caches.
     pub fn refetch(&self, from: Incarnation) -> String {
         format!("{}/q/{from}", self.root)
     }
 
-    /// A service anybody may ask.
+    /// Returns the key of a service for all members.
     pub fn service(&self, name: &TopicName) -> String {
         format!("{}/s/{}", self.root, name.key())
     }
 
-    /// A participant's presence.
+    /// Returns the key of a participant's presence.
     pub fn presence(&self, incarnation: Incarnation, source: &SourceName) -> String {
-        // Case is part of what people see, and escaping would lose it, so the name goes as hexadecimal digits.
+        // Names are case-sensitive for readers and escaping would lose the case, so the name is written as hexadecimal digits.
         let digits: String = source.as_str().bytes().map(|byte| format!("{byte:02x}")).collect();
         format!("{}/p/{incarnation}/{digits}", self.root)
     }
 
-    /// All participants.
+    /// Returns the pattern of all participants' presences.
     pub fn presences(&self) -> String {
         format!("{}/p/*/*", self.root)
     }
 
-    /// Reads a participant's presence.
+    /// Parses the key of a participant's presence.
     pub fn parse_presence(&self, key: &str) -> Option<(Incarnation, SourceName)> {
         let (incarnation, digits) = key.strip_prefix(&self.root)?.strip_prefix("/p/")?.split_once('/')?;
         let pairs = digits.as_bytes().chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok());
@@ -87,23 +87,23 @@ impl Keys {
         Some((incarnation.parse().ok()?, SourceName::new(name).ok()?))
     }
 
-    /// The presence of a host's node.
+    /// Returns the key of the presence of a host's node.
     pub fn node(&self, boot: u32) -> String {
         format!("{}/n/{boot:08x}", self.root)
     }
 
-    /// All nodes.
+    /// Returns the pattern of all nodes' presences.
     pub fn nodes(&self) -> String {
         format!("{}/n/*", self.root)
     }
 
-    /// Which boot a node's presence is of.
+    /// Returns the boot of the host whose node announces this key.
     pub fn parse_node(&self, key: &str) -> Option<u32> {
         u32::from_str_radix(key.strip_prefix(&self.root)?.strip_prefix("/n/")?, 16).ok()
     }
 
-    /// A reader's presence.
-    pub fn reader(&self, card: &ReaderCard) -> String {
+    /// Returns the key of a reader's presence.
+    pub fn reader(&self, card: &ReaderInfo) -> String {
         let flag = |set: bool, letter: char| if set { letter } else { '-' };
         let flags: String =
             [flag(card.reliable, 'r'), flag(card.hold.keeps(), 'f'), flag(card.direct, 'd')].into_iter().collect();
@@ -116,13 +116,13 @@ impl Keys {
         format!("{}/r/{}/{}/{flags}/{source}/{topics}/{partitions}", self.root, card.incarnation, card.reader)
     }
 
-    /// All readers.
+    /// Returns the pattern of all readers' presences.
     pub fn readers(&self) -> String {
         format!("{}/r/**", self.root)
     }
 
-    /// Reads a reader's presence.
-    pub fn parse_reader(&self, key: &str) -> Option<ReaderCard> {
+    /// Parses the key of a reader's presence.
+    pub fn parse_reader(&self, key: &str) -> Option<ReaderInfo> {
         let mut chunks = key.strip_prefix(&self.root)?.strip_prefix("/r/")?.split('/');
         let incarnation = chunks.next()?.parse().ok()?;
         let reader = chunks.next()?.parse().ok()?;
@@ -133,7 +133,7 @@ impl Keys {
             "all" => PartitionFilter::All,
             set => PartitionFilter::Any(Partition::from_key(set)?.names().map(str::to_owned).collect::<BTreeSet<_>>()),
         };
-        Some(ReaderCard {
+        Some(ReaderInfo {
             incarnation,
             reader,
             source,
@@ -158,7 +158,7 @@ mod tests {
     fn presences_lead_back_to_what_they_announce() {
         let keys = Keys::new(&Domain::new("ALMA site").unwrap());
         let incarnation = Incarnation { boot: 1, pid: 2, start: 3 };
-        let card = ReaderCard {
+        let card = ReaderInfo {
             incarnation,
             reader: 4,
             source: "jlog 1".to_owned(),
@@ -169,9 +169,9 @@ mod tests {
             direct: false,
         };
         assert_eq!(keys.parse_reader(&keys.reader(&card)), Some(card.clone()));
-        let interim = ReaderCard { hold: Hold::Interim, ..card.clone() };
+        let interim = ReaderInfo { hold: Hold::Interim, ..card.clone() };
         assert_eq!(keys.parse_reader(&keys.reader(&interim)), Some(interim));
-        let all = ReaderCard { partitions: PartitionFilter::All, reliable: false, ..card };
+        let all = ReaderInfo { partitions: PartitionFilter::All, reliable: false, ..card };
         assert_eq!(keys.parse_reader(&keys.reader(&all)), Some(all));
 
         let source = SourceName::new("CONTROL/DV01").unwrap();

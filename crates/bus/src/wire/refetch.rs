@@ -1,36 +1,37 @@
-//! Asking a writer for samples again. The answer's parts are batches as they were sent; the last part is a [`Shelf`].
+//! Requests to a writer for missing samples. The answer's parts are batches as they were sent; the last part is a
+//! [`Shelf`].
 
 use super::cursor::{BadMessage, Cursor};
 
 const REQUEST: [u8; 4] = [b'T', b'Q', 1, 0];
 const SHELF: [u8; 4] = [b'T', b'S', 1, 0];
 
-/// What is asked for: samples `from..to` of a stream.
+/// Request for samples `from..to` of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Refetch {
-    /// Which stream.
+    /// Number of the stream.
     pub stream: u32,
-    /// The first sample wanted.
+    /// First requested sample.
     pub from: u64,
-    /// The one after the last wanted.
+    /// Sample after the last requested one.
     pub to: u64,
-    /// How many bytes the asker takes at once.
+    /// Limit of the answer in bytes.
     pub limit: u32,
 }
 
-/// What the writer has: everything in `lowest..next`.
+/// Extent of the writer's cache: all samples in `lowest..next`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shelf {
-    /// Which stream.
+    /// Number of the stream.
     pub stream: u32,
-    /// The oldest sample kept.
+    /// Oldest sample kept.
     pub lowest: u64,
-    /// The number after the last sent.
+    /// Number after the last sent sample.
     pub next: u64,
 }
 
 impl Refetch {
-    /// Writes it down.
+    /// Encodes the request.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = REQUEST.to_vec();
         out.extend_from_slice(&self.stream.to_le_bytes());
@@ -40,7 +41,7 @@ impl Refetch {
         out
     }
 
-    /// Reads it.
+    /// Decodes a request.
     pub fn decode(bytes: &[u8]) -> Result<Refetch, BadMessage> {
         let mut cursor = Cursor::new(bytes);
         if cursor.bytes(4, "kind")? != REQUEST {
@@ -53,7 +54,7 @@ impl Refetch {
 }
 
 impl Shelf {
-    /// Writes it down.
+    /// Encodes the extent.
     pub fn encode(&self) -> Vec<u8> {
         let mut out = SHELF.to_vec();
         out.extend_from_slice(&self.stream.to_le_bytes());
@@ -62,7 +63,7 @@ impl Shelf {
         out
     }
 
-    /// Reads it; `None` where the bytes are something else (a batch).
+    /// Decodes an extent; `None` if the bytes are not one, such as a batch.
     pub fn decode(bytes: &[u8]) -> Option<Shelf> {
         let mut cursor = Cursor::new(bytes);
         if cursor.bytes(4, "kind").ok()? != SHELF {

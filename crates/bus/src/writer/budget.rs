@@ -1,4 +1,4 @@
-//! How long a writer may still wait for readers that may hold it only in bounds: a bucket that fills with time.
+//! Time that a writer may still wait for readers with a limited right to delay it: a bucket that fills with time.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ impl Budget {
         Budget { most, period: (period.as_nanos() as u64).max(1), left: most, filled: now }
     }
 
-    /// What is left at `now`, in ns.
+    /// Returns the time left at `now`, in ns.
     pub fn left(&mut self, now: u64) -> u64 {
         let elapsed = now.saturating_sub(self.filled);
         let gained = u128::from(elapsed) * u128::from(self.most) / u128::from(self.period);
@@ -25,7 +25,7 @@ impl Budget {
         self.left
     }
 
-    /// Takes what was waited.
+    /// Subtracts the time waited.
     pub fn spend(&mut self, waited: u64) {
         self.left = self.left.saturating_sub(waited);
     }

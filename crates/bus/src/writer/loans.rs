@@ -1,15 +1,16 @@
-//! Memory that is lent for a sample, which readers on this host map instead of receiving a copy.
+//! Memory lent for a sample, which readers on this host map instead of receiving a copy.
 
 use std::{
     ops::{Deref, DerefMut},
     sync::atomic::Ordering,
 };
 
+use tampu_shm::{LOAN_ALIGNMENT, Lease, LoanRing, LoanRoom};
+
 use super::{LOAN_PATIENCE, Stream, Written, outbox::Admission};
 use crate::{
     error::{LoanError, WriteError},
     links::lock,
-    shared::{LOAN_UNIT, Lease, LoanRing, Room},
     wire::batch::Loaned,
 };
 
@@ -27,11 +28,11 @@ impl Stream {
             let Some(pool) = ring.as_mut() else { return Ok(Space::Heap(vec![0; length])) };
             pool.read_by(self.matched.load(Ordering::Relaxed));
             match pool.room(length) {
-                Room::Free(begin) => return Ok(Space::Shared(pool.lend(begin, length))),
-                Room::Never => return Err(LoanError::TooLong { length, pool: self.qos.pool }),
-                Room::After(needed) => {
+                LoanRoom::Free(begin) => return Ok(Space::Shared(pool.lend(begin, length))),
+                LoanRoom::Never => return Err(LoanError::TooLong { length, pool: self.qos.pool }),
+                LoanRoom::After(needed) => {
                     let mut outbox = lock(&self.outbox);
-                    // What everybody has done with is taken back in one go, so that this is rare.
+                    // All loans that every reader has released are taken back at once, so that this is rare.
                     let done = outbox.loans_needed_from().unwrap_or(u64::MAX).min(pool.lent_to());
                     if done >= needed {
                         outbox.forget_loans_before(done);
@@ -45,7 +46,7 @@ impl Stream {
                             outbox.forget_loans_before(needed);
                             pool.take_back(needed);
                         }
-                        // Readers that keep up are done within this; for those that do not, the span grows.
+                        // Readers that keep up finish within this time. For slower ones the span grows.
                         Admission::Wait { .. } if waited && pool.grow() => waited = false,
                         Admission::Wait { target, longest } => {
                             waited = true;
@@ -68,8 +69,8 @@ impl Stream {
             Space::Shared(lease) => lease,
         };
         let (mut outbox, begun) = self.admitted(16);
-        // Readers that cannot map the ring get a copy; so does everybody else, as a batch goes to all alike. So may those who come
-        // later, for as long as what was written before is kept for them.
+        // If one reader cannot map the ring, all readers get a copy, because all receive the same batch. Later readers may also be
+        // unable to map it, as long as earlier samples are kept for them.
         let nobody_yet = outbox.matched() == 0 && lease.length <= self.qos.keep;
         if nobody_yet || !outbox.shares_memory() && outbox.matched() > 0 {
             drop(outbox);
@@ -78,7 +79,7 @@ impl Stream {
             self.settle_lease(&lease);
             return written;
         }
-        let place = (lease.offset / LOAN_UNIT) as u32;
+        let place = (lease.offset / LOAN_ALIGNMENT) as u32;
         let loaned = Loaned { position: lease.position, place, length: lease.length as u32 };
         let sequence = outbox.append_loan(loaned);
         self.send_if_due(&mut outbox, begun, false);
@@ -99,10 +100,10 @@ pub(super) enum Space {
     Shared(Lease),
 }
 
-/// Memory lent for one sample. Fill it and publish it; dropped, it is given back.
+/// Memory lent for one sample. Fill it and publish it; dropping it returns the memory.
 pub struct Loan<'a> {
     pub(super) stream: &'a Stream,
-    /// `None` once published.
+    /// Lent space; `None` once published.
     pub(super) space: Option<Space>,
 }
 

@@ -1,64 +1,64 @@
-//! One reader as its writer sees it.
+//! A matched reader in its writer's view.
 
 use tampu_types::Incarnation;
 
-use crate::{qos::Hold, shared::Watch, wire::keys::ReaderCard};
+use crate::{qos::Hold, shared::Watch, wire::keys::ReaderInfo};
 
-/// How a matched reader is doing.
+/// State of a matched reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReaderState {
-    /// Keeps up; the writer waits for it within its bounds.
+    /// Keeps up; the writer waits for it within its limits.
     Live,
     /// Fetches history; the writer does not wait for it.
     CatchingUp,
-    /// Fell behind further than the writer waits; it is served from the cache at its own pace.
+    /// Fell too far behind. The writer does not wait for it, and it reads from the cache at its own pace.
     Lagging,
     /// Left or died.
     Gone,
 }
 
-/// What a writer knows of one of its readers.
+/// State and position of a writer's reader.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReaderStatus {
-    /// The reading process's name, in lower case.
+    /// Name of the reading process, in lower case.
     pub source: String,
-    /// The reading process's life.
+    /// Incarnation of the reading process.
     pub incarnation: Incarnation,
-    /// Which of that participant's readers.
+    /// Number of the reader in that process.
     pub reader: u32,
-    /// How it is doing.
+    /// State of the reader.
     pub state: ReaderState,
-    /// Whether it heals its losses, and says how far it is.
+    /// True if it requests lost samples again, and acknowledges.
     pub reliable: bool,
-    /// How long it may hold the writer; one that may in full is one whose losses nobody can make good, as a collector.
+    /// Time that it may hold the writer. Losses of a reader with full hold are permanent, as a collector's.
     pub hold: Hold,
-    /// The first sample it has not acknowledged.
+    /// First sample that it has not acknowledged.
     pub acked: u64,
-    /// How many samples it can no longer get.
+    /// Samples that it can no longer get.
     pub lost: u64,
 }
 
 pub(super) struct Matched {
-    pub card: ReaderCard,
-    /// The first sample that is its by right.
+    pub card: ReaderInfo,
+    /// First sample of its own part; earlier ones are history.
     pub start: u64,
     pub acked: u64,
-    /// Where `acked` lies in the stream of sealed bytes.
+    /// Position of `acked` in the stream of sealed bytes.
     pub acked_position: u64,
-    /// Whether it has answered at all: until then it may not know of the stream.
+    /// True once it has answered. Until then it may not know of the stream.
     pub heard: bool,
     pub state: ReaderState,
     pub lost: u64,
     pub needs_copies: bool,
     pub linked: bool,
-    /// Where its progress can be seen without being told.
+    /// Its progress in shared memory.
     pub watch: Option<Watch>,
-    /// Whether it takes batches from the board.
+    /// True if it follows the announcements.
     pub attached: bool,
 }
 
 impl Matched {
-    /// Whether the writer waits for it.
+    /// Reports if the writer waits for it.
     pub fn holds(&self) -> bool {
         self.card.reliable && self.state == ReaderState::Live
     }

@@ -1,7 +1,7 @@
-//! A stream at its writer: the batch being filled, the cache of sent ones, and how far each reader is.
+//! A stream at its writer: the open batch, the cache of sent ones, and the position of each reader.
 //!
-//! This is the reliability layer's writing half as a value: it is told the time and what arrived, and says what to send and
-//! whether to wait; it neither sends nor waits itself. So every promise can be tested without a network.
+//! It is the writing half of the reliability layer as a value. It gets the time and the arrivals, and returns messages
+//! to send and whether to wait. It neither sends nor waits itself, so every promise can be tested without a network.
 
 use std::{collections::VecDeque, ops::Range};
 
@@ -25,28 +25,28 @@ use crate::{
 mod readers;
 mod waiting;
 
-/// A sent batch, kept for those who have not got it.
+/// Sent batch, kept for readers that do not have it yet.
 struct Kept {
     first: u64,
     next: u64,
     bytes: Bytes,
-    /// Memory it takes: the buffer's capacity, not its length, or a cache would outgrow its bound several times.
+    /// Memory of the batch: the buffer's capacity, not its length, or a cache would exceed its limit several times.
     taken: usize,
-    /// Where it ends in the stream of sealed bytes.
+    /// End of the batch in the stream of sealed bytes.
     end: u64,
-    /// The lowest place in the ring that its loans need.
+    /// Lowest position in the ring that its loans need.
     loans_from: Option<u64>,
 }
 
-/// Bookkeeping of one kept batch, and the least it can take.
+/// Bookkeeping of one kept batch, and its least memory, in bytes.
 const KEPT_OVERHEAD: usize = 96;
 
-/// Whether a writer may go on.
+/// Admission of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Admission {
-    /// It may.
+    /// The write may proceed.
     Go,
-    /// It waits for readers to come to this sample, at most this long (ns), then looks again.
+    /// The write waits for readers to reach this sample, at most this long (ns), then checks again.
     Wait { target: u64, longest: u64 },
 }
 
@@ -57,56 +57,57 @@ pub(crate) struct Outbox {
     header_len: usize,
     limit: usize,
     building: BytesMut,
-    /// Buffers of evicted batches, to be filled again: memory that is mapped and warm already.
+    /// Buffers of evicted batches for new ones. Their memory is already mapped and cached.
     spare: Vec<BytesMut>,
     building_loans: Option<u64>,
-    /// Bytes of the loans in the batch being filled.
+    /// Bytes of the loans in the open batch.
     building_lent: usize,
-    /// How far the writer runs ahead at present: as far as the way to the readers has proved to hold, at most the credit.
+    /// Lead of the writer at present, in bytes. It follows the proven capacity of the links to the readers, up to the
+    /// credit.
     window: usize,
-    /// When the window was last halved: where the sealed bytes then ended.
+    /// End of the sealed bytes when the window was last halved.
     halved_at: u64,
-    /// Bytes sealed since readers were last asked to acknowledge.
+    /// Bytes sealed since the last request for acknowledgements.
     unasked: usize,
     cache: VecDeque<Kept>,
     cache_taken: usize,
-    /// All bytes ever sealed.
+    /// Number of all bytes ever sealed.
     position: u64,
     readers: Vec<Matched>,
-    /// Samples evicted before everybody had acknowledged them.
+    /// Samples evicted before all readers had acknowledged them.
     lost: Vec<Range<u64>>,
     budget: Budget,
-    /// Since when the present write waits.
+    /// Time since which the present write waits.
     waiting_since: Option<u64>,
     receipt_from: u64,
-    /// Up to where somebody has acknowledged whose acknowledgement means that it is on a disk.
+    /// Position up to which a reader that stores samples on a disk has acknowledged.
     kept_to: u64,
-    /// The last readers that left, for whoever asks.
+    /// Latest readers that left.
     departed: VecDeque<ReaderStatus>,
 }
 
-/// How far a writer runs ahead before it knows what the way to its readers holds, and the least it comes down to: what a
-/// socket and an engine's queue hold, bytes.
+/// First and least lead of a writer, in bytes. It applies before the capacity of the links is known, and equals the
+/// content of a socket and an engine's queue.
 const FIRST_WINDOW: usize = 256 << 10;
 const LEAST_WINDOW: usize = 128 << 10;
 
-/// Loans of this many bytes do not wait for company: reading them takes longer than word of them.
+/// Size of loans in bytes from which a batch is sent at once: reading them takes longer than the message about them.
 const LENT_AT_ONCE: usize = 256 << 10;
 
-/// A small cache makes batches no smaller than this.
+/// Smallest batch size of a small cache.
 const LEAST_BATCH: usize = 4 << 10;
 
-/// How many buffers are kept to be filled again.
+/// Number of buffers kept for new batches.
 const SPARE: usize = 4;
 
-/// How many departed readers are remembered.
+/// Number of departed readers that are remembered.
 const DEPARTED: usize = 16;
 
 impl Outbox {
-    /// An empty stream. `header` is the first batch's, with nothing in it.
+    /// Makes an empty stream. `header` is the first batch's, without content.
     pub fn new(qos: Qos, engine_batch: usize, header: BatchHeader, now: u64) -> Outbox {
         let header_len = header.encoded_len();
-        // While one batch is on its way, the next can be kept; where nothing is to be kept, that is no matter.
+        // While one batch is under way, the next can be cached. Without a cache no such limit applies.
         let kept = if qos.cache == 0 { usize::MAX } else { (qos.cache / 2).max(LEAST_BATCH) };
         let limit = qos.batch.min(engine_batch).min(kept).max(header_len + 64);
         let window = FIRST_WINDOW.min(qos.credit);
@@ -137,12 +138,12 @@ impl Outbox {
         }
     }
 
-    /// The number the next sample gets.
+    /// Returns the number of the next sample.
     pub fn next(&self) -> u64 {
         self.header.next()
     }
 
-    /// The number after the last sealed sample.
+    /// Returns the number after the last sealed sample.
     pub fn sealed(&self) -> u64 {
         self.header.first
     }
@@ -151,17 +152,17 @@ impl Outbox {
         self.header.count == 0
     }
 
-    /// Whether a sample of this length must wait for the next batch.
+    /// Reports if a sample of this length must wait for the next batch.
     pub fn overflows(&self, length: usize) -> bool {
         !self.is_empty() && self.building.len() + batch::framed_len(length) > self.limit
     }
 
-    /// Whether the batch is as long as it may be, or speaks of so much memory that readers had better begin.
+    /// Reports if the batch has its full length, or has so many loans that readers should begin.
     pub fn is_full(&self) -> bool {
         self.building.len() + 4 >= self.limit || self.building_lent >= LENT_AT_ONCE
     }
 
-    /// Begins the batch if there is none; the first sample's time is the batch's.
+    /// Opens a batch if there is none. The first sample's time is the batch's.
     pub fn begin(&mut self, now: Time) {
         if self.is_empty() {
             self.header.acquired = now;
@@ -188,14 +189,14 @@ impl Outbox {
         self.next() - 1
     }
 
-    /// Has the batch, if there is one, say how far its times can be trusted.
+    /// Writes the quality of the clock into the open batch, if there is one.
     pub fn tell_clock(&mut self, discipline: Discipline) {
         if !self.is_empty() {
             self.clock.stamp(&mut self.header, discipline);
         }
     }
 
-    /// Closes the batch and keeps it; returns what to send.
+    /// Seals the batch and keeps it; returns the message to send.
     pub fn seal(&mut self, now: Time) -> Option<Bytes> {
         if self.is_empty() {
             return None;
@@ -203,7 +204,7 @@ impl Outbox {
         self.header.sent = now;
         self.unasked += self.building.len() + std::mem::take(&mut self.building_lent);
         self.look();
-        // Who is watched need not be asked.
+        // A watched reader need not be asked.
         let ask = self.unasked >= self.window / 2 && !self.readers.iter().all(|reader| reader.watch.is_some());
         self.header.flags = if ask { FLAG_ANSWER } else { 0 };
         if ask {
@@ -215,7 +216,7 @@ impl Outbox {
         self.building[..self.header_len].copy_from_slice(&header);
 
         let length = self.building.len();
-        // A short batch is copied to a buffer of its size, and the long buffer used again.
+        // A short batch is copied to a buffer of its size, and the long buffer is reused.
         let (bytes, taken) = if length * 2 < self.building.capacity() {
             let bytes = Bytes::copy_from_slice(&self.building);
             self.building.clear();
@@ -236,7 +237,7 @@ impl Outbox {
         Some(bytes)
     }
 
-    /// Drops what is beyond the bounds: acknowledged batches beyond `keep`, any beyond `cache`.
+    /// Drops batches beyond the limits: acknowledged ones beyond `keep`, any beyond `cache`.
     fn evict(&mut self) {
         let wanted_from = self.wanted_from();
         while let Some(oldest) = self.cache.front() {
@@ -252,7 +253,7 @@ impl Outbox {
     fn drop_oldest(&mut self) {
         let Some(mut oldest) = self.cache.pop_front() else { return };
         self.cache_taken -= oldest.taken;
-        // Once the engine has let go of it, the buffer is ours again.
+        // Once the engine has released the buffer, it can be reused.
         if self.spare.len() < SPARE
             && let Ok(mut buffer) = std::mem::take(&mut oldest.bytes).try_into_mut()
             && buffer.capacity() >= self.limit
@@ -270,53 +271,54 @@ impl Outbox {
             }
         }
         receipt::push(&mut self.lost, missed_from..oldest.next);
-        // Receipts look back only to the last one; what is older need not be remembered.
+        // Receipts cover only the time since the last one, so older losses need not be remembered.
         let receipt_from = self.receipt_from;
         if self.lost.len() > 64 {
             self.lost.retain(|hole| hole.end > receipt_from);
         }
     }
 
-    /// The first sample some reliable reader has not acknowledged.
+    /// Returns the first sample that some reliable reader has not acknowledged.
     fn wanted_from(&self) -> u64 {
         self.acked_by_all().unwrap_or(self.sealed())
     }
 
-    /// Up to where every reliable reader has acknowledged; `None` where there is none.
+    /// Returns the position up to which every reliable reader has acknowledged; `None` without reliable readers.
     pub fn acked_by_all(&self) -> Option<u64> {
         self.readers.iter().filter(|reader| reader.card.reliable).map(|reader| reader.acked).min()
     }
 
-    /// The same for those the writer waits for.
+    /// Returns the same position for the readers that the writer waits for.
     pub fn acked_by_live(&mut self) -> Option<u64> {
         self.look();
         self.readers.iter().filter(|reader| reader.holds() && reader.heard).map(|reader| reader.acked).min()
     }
 
-    /// Up to where everybody has acknowledged who is live and keeps what it acknowledges; `None` where there is nobody.
+    /// Returns the position up to which all live readers that keep what they acknowledge have acknowledged; `None`
+    /// without such readers.
     pub fn kept_by_live(&mut self) -> Option<u64> {
         self.look();
         let keepers = self.readers.iter().filter(|reader| reader.holds() && reader.heard && reader.card.hold.keeps());
         keepers.map(|reader| reader.acked).min()
     }
 
-    /// Whether some reliable reader has not acknowledged everything that was sealed, or has not answered yet.
+    /// Reports if a reliable reader has not acknowledged all sealed samples, or has not answered yet.
     pub fn has_unacked(&mut self) -> bool {
         self.look();
         self.readers.iter().any(|reader| reader.card.reliable && (reader.acked < self.sealed() || !reader.heard))
     }
 
-    /// Whether somebody is to speak: for what was sealed, or for the first time.
+    /// Reports if a reader is due to answer: for sealed samples, or for the first time.
     pub fn wants_word(&mut self) -> bool {
         self.has_unacked() || self.has_unheard()
     }
 
-    /// Whether a reader has not spoken yet: it may not know of the stream.
+    /// Reports if a reader has not answered yet: it may not know of the stream.
     pub fn has_unheard(&self) -> bool {
         self.readers.iter().any(|reader| !reader.heard)
     }
 
-    /// The oldest sample kept.
+    /// Returns the oldest kept sample.
     pub fn lowest(&self) -> u64 {
         self.cache.front().map_or(self.sealed(), |oldest| oldest.first)
     }
@@ -329,7 +331,7 @@ impl Outbox {
         }
     }
 
-    /// The batches that hold what is asked for, as far as they are here and within the limit.
+    /// Returns the batches with the requested samples, as far as they are kept and within the limit.
     pub fn refetch(&mut self, asked: &Refetch) -> (Vec<Bytes>, Shelf) {
         self.narrow(asked.from);
         let index = self.cache.partition_point(|kept| kept.next <= asked.from);
@@ -345,8 +347,8 @@ impl Outbox {
         (parts, Shelf { stream: self.header.stream, lowest: self.lowest(), next: self.sealed() })
     }
 
-    /// A link dropped what was sent just now: the writer was further ahead than the way to its readers holds. Once for all that
-    /// was under way.
+    /// Narrows the window after a link dropped a recent batch: the writer was further ahead than the links to its
+    /// readers hold. It happens once for all batches under way.
     fn narrow(&mut self, missing: u64) {
         let position = self.position_of(missing);
         let recent = position + self.qos.credit as u64 >= self.position;
@@ -356,7 +358,7 @@ impl Outbox {
         }
     }
 
-    /// What became of everything sealed since the last receipt.
+    /// Returns the outcome of all samples sealed since the last receipt.
     pub fn receipt(&mut self) -> Receipt {
         self.look();
         let range = self.receipt_from..self.sealed();
@@ -374,7 +376,7 @@ impl Outbox {
     }
 }
 
-/// Where a reader that asks for this history begins.
+/// Returns the first sample for a reader that asks for this history.
 pub(crate) fn history_start(history: History, start: u64, lowest: u64) -> u64 {
     match history {
         History::None => start,

@@ -1,4 +1,4 @@
-//! Those who read a stream: who comes and goes, how far they are, and waiting until they have all.
+//! The readers of a stream: their arrival, departure and position, and the wait until they have all samples.
 
 use std::{sync::atomic::Ordering, time::Duration};
 
@@ -11,15 +11,15 @@ use crate::{
     shared::{Watch, whose},
     wire::{
         control::{Mark, Offer},
-        keys::ReaderCard,
+        keys::ReaderInfo,
         refetch::{Refetch, Shelf},
     },
 };
 
 impl Stream {
-    pub fn match_reader(&self, card: &ReaderCard) {
+    pub fn match_reader(&self, card: &ReaderInfo) {
         let mut outbox = lock(&self.outbox);
-        // What is being filled was begun before the reader came, but nobody has it yet: it is the reader's as well.
+        // The batch being filled was begun before the reader appeared, but is not sent yet. The reader gets it as well.
         outbox.match_reader(card.clone());
         self.matched.store(outbox.matched(), Ordering::Relaxed);
         drop(outbox);
@@ -53,7 +53,7 @@ impl Stream {
         outbox.look();
         let delivered = outbox.acked_by_all().unwrap_or(0);
         drop(outbox);
-        // Also without news: what the writer has seen by itself is news to whoever waits here.
+        // Also without news: a change that the writer has already seen is news to a thread that waits here.
         self.gate.open();
         if self.delivered.fetch_max(delivered, Ordering::AcqRel) < delivered
             && let Some(tell) = self.on_delivery.get()
@@ -62,10 +62,11 @@ impl Stream {
         }
     }
 
-    /// What to tell each participant that reads this stream, and whether somebody has yet to acknowledge.
+    /// Passes an offer for each participant that reads this stream to `put`. Returns true if a reader has yet to
+    /// acknowledge.
     pub fn offers(&self, mut put: impl FnMut(Incarnation, Offer)) -> bool {
         let answer_now = self.answer_now.swap(false, Ordering::AcqRel);
-        let board = matches!(*lock(&self.batches_at), Batches::Ring(_));
+        let announces = matches!(*lock(&self.batches_at), Batches::Ring(_));
         let mut outbox = lock(&self.outbox);
         for (incarnation, reader, start, watches) in outbox.offers() {
             let offer = Offer {
@@ -79,7 +80,7 @@ impl Stream {
                 type_version: self.tag.version,
                 answer_now,
                 watches,
-                board,
+                announces,
                 topic: self.topic.as_str().to_owned(),
                 partition: self.partition.key(),
             };
@@ -104,13 +105,14 @@ impl Stream {
         lock(&self.outbox).wants_word()
     }
 
-    /// Waits until every reliable reader has acknowledged everything written so far, or the timeout.
+    /// Waits until every reliable reader has acknowledged all written samples, or the timeout.
     pub fn settle(&self, timeout: Duration) {
         self.send_now();
         let clock = &self.links.clock;
         let until = clock.monotonic().saturating_add(timeout.as_nanos() as u64);
-        // Who can be watched rings when it has come that far; others are asked, and asked again if no answer comes. Once is
-        // enough while they are on their way: a question for every acknowledgement would keep both sides busy with nothing else.
+        // A watched reader wakes the writer when it has caught up. Other readers are asked, and asked again if no answer arrives.
+        // One question is enough while their batches are under way. A question for every acknowledgement would only add load on
+        // both sides.
         let (mut asked, mut ask_at) = (false, clock.monotonic() + BEAT_UNACKED);
         loop {
             let seen = self.gate.openings();

@@ -1,32 +1,33 @@
-//! What became of samples: delivered, still cached, lost.
+//! Outcome of samples: delivered, still cached, lost.
 
 use std::ops::Range;
 
-/// What became of the samples since the last receipt, by ranges of sequence numbers.
+/// Outcome of the samples since the last receipt, by ranges of sequence numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Receipt {
-    /// Acknowledged by every reliable reader that was matched.
+    /// Samples acknowledged by every matched reliable reader.
     pub delivered: Vec<Range<u64>>,
-    /// Not acknowledged by all of them (or nobody was there), but still to be had from the cache.
+    /// Samples not acknowledged by all of them (or without readers), but still in the cache.
     pub cached: Vec<Range<u64>>,
-    /// No longer to be had, and not acknowledged by everybody.
+    /// Samples that are out of the cache and not acknowledged by all readers.
     pub lost: Vec<Range<u64>>,
 }
 
 impl Receipt {
-    /// Whether every sample was delivered.
+    /// Reports if every sample was delivered.
     pub fn complete(&self) -> bool {
         self.cached.is_empty() && self.lost.is_empty()
     }
 
-    /// Sorts `range` by what the writer knows: what it lost, up to where all have acknowledged, and from where it still has.
+    /// Splits `range` by the writer's knowledge: its losses, the position of all acknowledgements, and the start of its
+    /// cache.
     pub(super) fn sort(range: Range<u64>, lost: &[Range<u64>], acked: Option<u64>, lowest: u64) -> Receipt {
         let mut receipt = Receipt::default();
         let mut at = range.start;
         let present = |from: u64, to: u64, receipt: &mut Receipt| {
             let delivered_to = acked.unwrap_or(0).clamp(from, to);
             push(&mut receipt.delivered, from..delivered_to);
-            // What was evicted unacknowledged is in `lost`; this covers what nobody was there to want.
+            // `lost` holds samples that were evicted unacknowledged. This range holds samples that had no reader.
             let gone_to = lowest.clamp(delivered_to, to);
             push(&mut receipt.lost, delivered_to..gone_to);
             push(&mut receipt.cached, gone_to..to);
@@ -42,7 +43,7 @@ impl Receipt {
     }
 }
 
-/// Appends a range, joined to the last where they touch; empty ones are left out.
+/// Appends a range, joined to the last if they are adjacent; empty ones are skipped.
 pub(super) fn push(ranges: &mut Vec<Range<u64>>, range: Range<u64>) {
     if range.is_empty() {
         return;

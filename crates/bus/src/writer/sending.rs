@@ -1,4 +1,4 @@
-//! From a sample to the wire: admitted, put into a batch, sealed, and sent where readers are.
+//! The path of a sample to the wire: admission, batching, sealing, and sending to the readers.
 
 use std::{
     sync::{
@@ -93,7 +93,7 @@ impl Stream {
         Ok(Written { sequence, matched: self.matched.load(Ordering::Relaxed) })
     }
 
-    /// The outbox with room for a sample of this length, and when its batch was begun if this sample begins it.
+    /// Returns the outbox with room for a sample of this length, and the start of its batch if this sample begins it.
     pub(super) fn admitted(&self, length: usize) -> (MutexGuard<'_, Outbox>, Option<u64>) {
         let mut outbox = lock(&self.outbox);
         if outbox.overflows(length) {
@@ -105,7 +105,7 @@ impl Stream {
         loop {
             let now = self.links.clock.monotonic();
             let Admission::Wait { target, longest } = outbox.admit(now) else {
-                // Somebody else may have begun the batch while this worker waited.
+                // Another worker may have begun the batch while this one waited.
                 let begun = outbox.is_empty().then_some(now);
                 outbox.begin(self.links.clock.utc());
                 return (outbox, begun);
@@ -125,13 +125,13 @@ impl Stream {
         let watch = outbox.furthest_behind(target);
         let unheard = outbox.has_unheard();
         drop(outbox);
-        // A reader that has not heard of the stream yet is not slow: it is to hear of it now, while it is waited for.
+        // A reader that does not yet know the stream is not slow. It is notified here, while the writer waits for it.
         if unheard {
             self.answer_now.store(true, Ordering::Release);
             self.links.beat_soon();
         }
-        // Acknowledgements that were lost are asked for again.
-        self.links.pulse_by(now + longest.min(BEAT_UNACKED));
+        // Lost acknowledgements are requested again.
+        self.links.wake_by(now + longest.min(BEAT_UNACKED));
         match watch {
             Some(watch) => watch.wait_for(target, Duration::from_nanos(longest.min(LOOK_AGAIN))),
             None => self.links.clock.wait(&self.gate, seen, now + longest),
@@ -149,7 +149,7 @@ impl Stream {
             if last == 0 || now >= due {
                 self.send(outbox);
             } else {
-                self.links.pulse_by(due);
+                self.links.wake_by(due);
             }
         }
     }
@@ -165,11 +165,11 @@ impl Stream {
             self.post(outbox, bytes);
         }
         if outbox.matched() > 0 {
-            self.links.pulse_by(clock.monotonic() + BEAT_UNACKED);
+            self.links.wake_by(clock.monotonic() + BEAT_UNACKED);
         }
     }
 
-    /// Sends a batch, or word of where it is.
+    /// Sends a batch, or the message with its position.
     fn post(&self, outbox: &Outbox, bytes: Bytes) {
         let (by_node, by_link) = outbox.ways();
         let mut refused = by_node && self.node.send(bytes.clone()).is_err();
@@ -181,7 +181,8 @@ impl Stream {
         }
     }
 
-    /// Puts a batch into shared memory if everybody can find it there; returns what to send, and whether nobody needs it sent.
+    /// Puts a batch into shared memory if all readers can find it there. Returns the message to send, and whether no
+    /// reader needs it.
     fn share(&self, outbox: &Outbox, batch: Bytes) -> (Bytes, bool) {
         if outbox.matched() == 0 || !outbox.shares_memory() {
             return (batch, false);
@@ -197,7 +198,7 @@ impl Stream {
                 BatchRing::create(path, size_for(self.qos.credit)).ok()
             });
             *batches = made.map_or(Batches::Nowhere, Batches::Ring);
-            // Readers learn of the board by the next heartbeat.
+            // The next heartbeat informs readers of the announcements.
             self.links.beat_soon();
         }
         let Batches::Ring(ring) = &mut *batches else { return (batch, false) };
@@ -207,10 +208,10 @@ impl Stream {
         (if batch.len() < SHARED_FROM { batch } else { batch::elsewhere(&batch, place) }, everybody)
     }
 
-    /// Sends what has lingered long enough; returns when it wants to be asked again.
+    /// Sends samples that have lingered long enough; returns the time of the next call.
     pub fn flush_lingering(&self, now: u64) -> Option<u64> {
         let Ok(mut outbox) = self.outbox.try_lock() else {
-            // Somebody writes at this moment and will send or call again.
+            // Another thread is writing and will send or call again.
             return Some(now + self.qos.linger.as_nanos() as u64);
         };
         if outbox.is_empty() {

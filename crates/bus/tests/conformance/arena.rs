@@ -1,4 +1,4 @@
-//! Where the cases are played: makes processes, stops and kills them, lets time pass.
+//! The arena of the cases: creates processes, stops and kills them, lets time pass.
 
 use std::time::Duration;
 
@@ -9,9 +9,9 @@ use super::{
     log::Log,
 };
 
-/// What a case asks of the place it is played in. An engine that has one is held to every promise of the bus.
+/// The arena as a case needs it. An engine that has one is held to every promise of the bus.
 pub trait Arena: Sized {
-    /// What runs a process.
+    /// Handle of a process.
     type Process: Process;
 
     /// A new place with nobody in it.
@@ -24,7 +24,7 @@ pub trait Arena: Sized {
     /// arena that lives by the host's clock may be longer than what is promised.
     fn until(&self, is_so: impl FnMut() -> bool, limit: Duration) -> bool;
 
-    /// How long something may take that is promised within this time: on a loaded machine, longer.
+    /// Time allowed for something that is promised within `promised`: on a loaded machine, longer.
     fn allowed(&self, promised: Duration) -> Duration;
 
     /// Now, as the processes' clocks show it, ns of UTC.
@@ -56,11 +56,11 @@ pub trait Faulty: Arena {
 pub trait Process {
     /// Does what it is told.
     fn call(&mut self, command: Command) -> Reply;
-    /// SIGSTOP.
+    /// Stops the process (SIGSTOP).
     fn stop(&mut self);
-    /// SIGCONT.
+    /// Lets the process continue (SIGCONT).
     fn resume(&mut self);
-    /// SIGKILL.
+    /// Kills the process (SIGKILL).
     fn kill(&mut self);
 }
 
@@ -216,7 +216,7 @@ impl<P: Process> Peer<P> {
         }
     }
 
-    /// How the reader of this source stands.
+    /// State of the reader of this source.
     #[track_caller]
     pub fn status(&mut self, writer: usize, source: &str) -> Status {
         let look = self.look(writer);
@@ -252,7 +252,7 @@ impl<P: Process> Peer<P> {
         self.done(Command::Answer { service: service.to_owned(), parts });
     }
 
-    /// Who is here, and who came and went.
+    /// Processes on the bus, and those that came and went.
     #[track_caller]
     pub fn sources(&mut self) -> Sources {
         match self.call(Command::Sources) {

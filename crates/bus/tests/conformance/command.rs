@@ -1,4 +1,4 @@
-//! What a case tells a process to do, and what it hears back: plain values, so that the process can be this one or a child.
+//! Commands of a case to a process, and the replies: plain values, so that the process can be this one or a child.
 
 use serde::{Deserialize, Serialize};
 use tampu_bus::{QosPatch, ReaderState};
@@ -12,7 +12,7 @@ pub enum Command {
     Write { writer: usize, count: u64, size: usize, how: How },
     /// Asks for a receipt.
     Flush { writer: usize, timeout_ms: u64 },
-    /// Who reads, what was counted, and what `on_delivery` said.
+    /// Asks for the readers, the counters, and the calls of `on_delivery`.
     Look { writer: usize },
     /// Drops the writer.
     CloseWriter { writer: usize },
@@ -20,7 +20,7 @@ pub enum Command {
     OpenReader(Wish),
     /// Lets the application take samples otherwise.
     Pace { reader: usize, pace: Pace },
-    /// What the application was given so far.
+    /// The events that the application got so far.
     Log { reader: usize },
     /// Acknowledges everything before `next` of the streams of a topic.
     Acknowledge { reader: usize, topic: String, next: u64 },
@@ -30,15 +30,15 @@ pub enum Command {
     Answer { service: String, parts: Vec<String> },
     /// Asks a service.
     Ask { service: String, question: String, timeout_ms: u64 },
-    /// Who is on the bus, and who came and went.
+    /// Asks for the processes on the bus, and those that came and went.
     Sources,
-    /// What is configured for a topic.
+    /// Asks for the quality of service of a topic.
     Configured { topic: String },
     /// Leaves the bus in order.
     Leave,
 }
 
-/// How samples are written.
+/// Way of writing samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum How {
     Plain,
@@ -46,7 +46,7 @@ pub enum How {
     Loan,
 }
 
-/// What a reader wants.
+/// Settings of a reader.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Wish {
     pub topics: String,
@@ -81,7 +81,7 @@ impl Wish {
     }
 }
 
-/// How the application takes what its reader has.
+/// Pace at which the application takes events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Pace {
     /// As it comes.
@@ -92,7 +92,7 @@ pub enum Pace {
     Idle,
 }
 
-/// What comes back.
+/// Reply to a command.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum Reply {
     /// It is done; a number for what was opened.
@@ -108,11 +108,11 @@ pub enum Reply {
         cache: usize,
     },
     Done,
-    /// What the bus said instead.
+    /// The bus refused with this error.
     Refused(String),
 }
 
-/// What a series of writes cost, and what the last one told.
+/// Cost of a series of writes, and the result of the last one.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct Wrote {
     pub first: u64,
@@ -130,7 +130,7 @@ pub struct Ranges {
     pub lost: Vec<(u64, u64)>,
 }
 
-/// How a writer stands.
+/// State of a writer.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Look {
     pub readers: Vec<Status>,
@@ -143,7 +143,7 @@ pub struct Look {
     pub cache: usize,
 }
 
-/// How a reader stands with a writer.
+/// State of a reader as its writer sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Status {
     pub source: String,
@@ -158,7 +158,7 @@ impl Status {
     }
 }
 
-/// Which stream.
+/// Identity of a stream.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct StreamId {
     pub source: String,
@@ -168,16 +168,16 @@ pub struct StreamId {
     pub partition: String,
 }
 
-/// What an application was given: samples that follow one another are one entry.
+/// Events that an application got: samples that follow one another are one entry.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub enum Seen {
     Samples {
         stream: StreamId,
         from: u64,
         to: u64,
-        /// Whose bytes were not what was written.
+        /// Samples whose bytes differ from the written ones.
         damaged: u64,
-        /// Which lay in the writer's memory, and which of those were overwritten.
+        /// Samples in the writer's memory; `torn` counts those that were overwritten.
         lent: u64,
         torn: u64,
         first_at: i64,
@@ -198,11 +198,11 @@ pub enum Seen {
     },
 }
 
-/// Who is on the bus.
+/// Processes on the bus.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Sources {
     /// Source and incarnation of everybody here.
     pub here: Vec<(String, String)>,
-    /// Who came (true) and went, with the times.
+    /// Processes that came (true) and went, with the times.
     pub news: Vec<(i64, String, bool)>,
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::command::{Seen, StreamId};
 
-/// What an application was given so far.
+/// Events that an application got so far.
 #[derive(Debug, Clone, Default)]
 pub struct Log(pub Vec<Seen>);
 
@@ -15,9 +15,9 @@ pub struct Account {
     pub from: u64,
     /// The one after the last.
     pub to: u64,
-    /// How many samples it was given.
+    /// Number of samples that it got.
     pub got: u64,
-    /// Which were told lost.
+    /// Ranges that were reported lost.
     pub lost: Vec<(u64, u64)>,
     /// Reasons, one for each loss.
     pub why: Vec<String>,
@@ -88,7 +88,7 @@ impl Log {
         account
     }
 
-    /// What was told of a source, with the times.
+    /// Reported states of a source, with the times.
     pub fn states(&self, source: &str) -> Vec<(String, i64)> {
         let of_source = |seen: &Seen| match seen {
             Seen::Source { source: name, state, at, .. } if name == source => Some((state.clone(), *at)),
@@ -97,7 +97,7 @@ impl Log {
         self.0.iter().filter_map(of_source).collect()
     }
 
-    /// When this was last told of a source.
+    /// Time at which this state of a source was last reported.
     pub fn told_at(&self, source: &str, state: &str) -> Option<i64> {
         self.states(source).into_iter().rev().find(|(told, _)| told == state).map(|(_, at)| at)
     }

@@ -17,7 +17,7 @@ use super::command::{Command, How, Look, Pace, Ranges, Reply, Seen, Sources, Sta
 
 type Failure = Box<dyn std::error::Error>;
 
-/// How often an application looks for samples.
+/// Period at which an application looks for samples.
 const TURN: u64 = 2_000_000;
 
 pub struct Member {
@@ -155,7 +155,7 @@ impl Member {
                 let answer = move |question: Box<dyn tampu_bus::engine::Question>| {
                     for part in &parts {
                         let asked = String::from_utf8_lossy(question.payload()).into_owned();
-                        // Whoever asked may be gone; then nobody waits for the rest.
+                        // The asker may be gone; then no process waits for the rest.
                         let _ = question.reply(Bytes::from(format!("{part}{asked}")));
                     }
                 };
@@ -319,7 +319,7 @@ impl Application {
     fn acknowledge(&self, topic: &str, next: u64) {
         let reader = lock(&self.reader);
         let Some(reader) = reader.as_ref() else { return };
-        // The bus speaks of a stream by its own description, which the log has in another form.
+        // The bus identifies a stream by its own description, which the log has in another form.
         for seen in lock(&self.log).iter() {
             if let Seen::Samples { stream, .. } = seen
                 && stream.topic == topic
@@ -340,7 +340,7 @@ impl Application {
     }
 }
 
-/// Whether the bytes are damaged, were lent, were torn: 1 or 0 each.
+/// Checks if the bytes are damaged, were lent, were torn: 1 or 0 each.
 fn judged(number: u64, payload: &Payload<'_>) -> (u64, u64, u64) {
     let lent = u64::from(payload.bytes().is_none());
     match payload.with(|bytes| is_intact(number, bytes)) {

@@ -5,7 +5,7 @@
 //! simulated; elsewhere they are child processes that really stop and die. An engine joins the suite with an arena of its own
 //! and one line, `conformance!(ItsArena)`.
 
-// Each engine's test program uses its own part of this.
+// The test program of each engine uses only a part of this module.
 #![allow(dead_code)]
 
 pub mod arena;

@@ -21,13 +21,13 @@ use super::{
     member::Member,
 };
 
-/// How often a condition is looked at.
+/// Period at which a condition is checked.
 const LOOK: Duration = Duration::from_micros(500);
 
 /// A simulated network.
 pub struct MemoryArena {
     pub net: MemoryNet,
-    /// Where loans lie; goes with the arena.
+    /// Directory of the loans; removed with the arena.
     _memory: tempfile::TempDir,
     nodes: Mutex<Vec<Guard>>,
 }
@@ -70,7 +70,7 @@ impl Arena for MemoryArena {
             if left == 0 {
                 return false;
             }
-            // Looking takes longer than simulating, so it is done now and then only.
+            // Checking takes longer than simulating, so it is done only at intervals.
             self.net.advance(LOOK.min(Duration::from_nanos(left)));
         }
     }

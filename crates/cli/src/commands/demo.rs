@@ -1,15 +1,15 @@
-//! `tampu demo`.
+//! The command `tampu demo`.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use clap::Args;
-use tampu_bus::engine::{Engine, zenoh::ZenohEngine};
+use tampu_types::units::parse_duration;
 
 use crate::{
-    commands::Context,
+    context::Context,
     demo::{Loggers, Observatory, dumps::Dumps, instruments::Instruments},
     failure::{Failure, Outcome},
-    time_expression::parse_duration,
+    hubs,
 };
 
 /// Simulate an observatory that logs to this host's hub, publishes attributes and sends correlator dumps
@@ -23,21 +23,21 @@ pub struct Demo {
     length: Option<Duration>,
 }
 
-/// How the observatory behaves.
+/// Options of the simulated observatory.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "The simulated observatory")]
 pub struct DemoArgs {
-    /// What happens is decided by this number
-    #[arg(long, value_name = "NUMBER", default_value_t = 1)]
+    /// Seed of the simulation: the same seed gives the same events
+    #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// How many times faster than in life things happen
-    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = rate)]
-    pub rate: f64,
+    /// Speed of the simulation: 1 is real time
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, value_parser = speed)]
+    pub speed: f64,
 }
 
-fn rate(text: &str) -> Result<f64, String> {
-    let rate: f64 = text.parse().map_err(|_| "write a number".to_owned())?;
-    if rate.is_finite() && rate > 0.0 { Ok(rate) } else { Err("must be more than 0".to_owned()) }
+fn speed(text: &str) -> Result<f64, String> {
+    let speed: f64 = text.parse().map_err(|_| "write a number".to_owned())?;
+    if speed.is_finite() && speed > 0.0 { Ok(speed) } else { Err("must be more than 0".to_owned()) }
 }
 
 impl Demo {
@@ -45,16 +45,18 @@ impl Demo {
         let connect = &context.common.connect;
         let config = connect.config()?;
         let domain = config.domain.clone();
-        let engine = ZenohEngine::open(config).map_err(|error| Failure::Unreachable(connect.advise(&error.to_string())))?;
-        let engine: Arc<dyn Engine> = Arc::new(engine);
+        if config.hub.is_none() && !hubs::has_one(&config) {
+            eprintln!("tampu: {}; records wait for one", connect.nobody(&config));
+        }
+        let engine = config.open().map_err(|error| Failure::Unreachable(connect.advise(&error.to_string())))?;
         let loggers = Loggers::join(&engine, &domain).map_err(|failure| match failure {
             Failure::Unreachable(why) => Failure::Unreachable(connect.advise(&why)),
             other => other,
         })?;
         let _instruments = Instruments::start(&engine, &domain, self.observatory.seed)?;
-        let _dumps = Dumps::start(&engine, &domain, self.observatory.seed, self.observatory.rate)?;
-        eprintln!("tampu: the observatory logs to the domain '{domain}' (seed {}); Ctrl-C ends it", self.observatory.seed);
-        Observatory::new(&loggers, self.observatory.seed).run(self.observatory.rate, self.length, &context.interrupt);
+        let _dumps = Dumps::start(&engine, &domain, self.observatory.seed, self.observatory.speed)?;
+        eprintln!("tampu: the observatory runs in the domain '{domain}' (seed {}); Ctrl-C ends it", self.observatory.seed);
+        Observatory::new(&loggers, self.observatory.seed).run(self.observatory.speed, self.length, &context.interrupt);
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! `tampu doctor`.
+//! The command `tampu doctor`.
 
 use std::{
     fs,
@@ -9,15 +9,19 @@ use std::{
 
 use clap::Args;
 use serde::Serialize;
-use tampu_bus::{clock::discipline, engine::zenoh::config::ZenohConfig, run_dir::Origin};
+use tampu_bus::{clock::discipline, connect::Settings, run_dir::Origin};
 use tampu_types::{ClockState, Level};
 
 use crate::{
-    commands::{Context, log::stat::sources::describe_spool, up::HubArgs},
+    commands::{log::stat::sources::describe_spool, up::HubArgs},
+    context::Context,
     failure::{Failure, Outcome, written},
     measure,
     paint::Paint,
+    plural::counted,
 };
+
+mod logout;
 
 /// Check this host: directories, hub, clock, disk, memory, limits
 ///
@@ -26,7 +30,7 @@ use crate::{
 pub struct Doctor {
     #[command(flatten)]
     hub: HubArgs,
-    /// One JSON object a check
+    /// Write JSON objects, one a line
     #[arg(long)]
     json: bool,
 }
@@ -39,7 +43,7 @@ enum State {
     Fail,
 }
 
-/// What one check found.
+/// The result of one check.
 #[derive(Debug, Serialize)]
 struct Finding {
     check: &'static str,
@@ -63,13 +67,13 @@ impl Finding {
     }
 }
 
-/// Less free space than this is worth a word, bytes.
+/// Free space below which a warning is shown, bytes.
 const LITTLE_SPACE: u64 = 2 << 30;
-/// A disk slower than this cannot take a million records a second, bytes a second.
+/// Speed of a disk below which it cannot store a million records a second, bytes a second.
 const SLOW_DISK: f64 = 300e6;
 /// A node of many processes needs about this many files.
 const FEW_FILES: u64 = 4096;
-/// What is written to measure a disk, bytes.
+/// Bytes written to measure a disk.
 const PROBE: usize = 64 << 20;
 
 impl Doctor {
@@ -93,7 +97,7 @@ impl Doctor {
                 self.show(&finding, paint)?;
             }
         }
-        if failed > 0 { Err(Failure::Failed(format!("{failed} checks failed"))) } else { Ok(()) }
+        if failed > 0 { Err(Failure::Failed(format!("{} failed", counted(u64::from(failed), "check")))) } else { Ok(()) }
     }
 
     fn show(&self, finding: &Finding, paint: Paint) -> Outcome {
@@ -115,27 +119,30 @@ impl Doctor {
     }
 }
 
-fn run_dir(config: &ZenohConfig) -> Vec<Finding> {
+fn run_dir(config: &Settings) -> Vec<Finding> {
     match config.run_dir.domain(&config.domain) {
         Ok(dir) => {
             let found = format!("{} is ours alone; {}", dir.path().display(), config.run_dir.origin());
-            match config.run_dir.origin() {
-                Origin::Temporary(_) => vec![Finding::warn("run dir", found, "set TAMPU_RUN_DIR to a directory on a tmpfs")],
-                _ => vec![Finding::ok("run dir", found)],
-            }
+            let dir = match config.run_dir.origin() {
+                Origin::Temporary(_) => Finding::warn("run dir", found, "set TAMPU_RUN_DIR to a directory on a tmpfs"),
+                _ => Finding::ok("run dir", found),
+            };
+            let logout = logout::check(config.run_dir.origin()).map(|(why, way_out)| Finding::warn("logout", why, way_out));
+            std::iter::once(dir).chain(logout).collect()
         }
         Err(error) => vec![Finding::fail("run dir", error.to_string(), "choose a directory of your own with TAMPU_RUN_DIR")],
     }
 }
 
-fn hub(context: &Context, config: &ZenohConfig) -> Vec<Finding> {
+fn hub(context: &Context, config: &Settings) -> Vec<Finding> {
     let connect = &context.common.connect;
     let place = match &config.hub {
         Some(hub) => hub.to_string(),
         None => {
             let answers = config.run_dir.domain(&config.domain).is_ok_and(|dir| dir.node_answers());
             if !answers {
-                let way_out = "start one with 'tampu up', or name another with --hub ADDRESS";
+                let way_out = "start one with 'tampu up', or name another with --hub ADDRESS; if a hub runs here all the same, its \
+                    run-time directory was removed: restart it";
                 return vec![Finding::warn("hub", format!("no node of the domain '{}' on this host", config.domain), way_out)];
             }
             "this host's node".to_owned()
@@ -174,10 +181,10 @@ fn spool(spool: &serde_json::Value) -> Finding {
     let faults = spool["faults"].as_array().map_or(0, Vec::len);
     match describe_spool(spool) {
         Some(found) if !spool["stuck"].is_null() => Finding::fail("spool", found, format!("make room on the disk of {place}")),
-        Some(found) => Finding::warn("spool", found, "what waits goes to a collector as soon as one is there: tampu up"),
+        Some(found) => Finding::warn("spool", found, "waiting records go to a collector as soon as one runs: tampu up"),
         None if faults > 0 => {
             let found = format!("{name}: {faults} places of its files were found damaged");
-            Finding::warn("spool", found, format!("the log says which; what is set aside lies in {place}"))
+            Finding::warn("spool", found, format!("the log names them; set-aside files are in {place}"))
         }
         None => Finding::ok("spool", format!("{name} is empty")),
     }
@@ -192,13 +199,15 @@ fn clock() -> Finding {
     match discipline.state {
         ClockState::Synchronised => {
             let error = discipline.error.map(|error| format!(" within {error:?}")).unwrap_or_default();
-            Finding::ok("clock", format!("the kernel says it follows a reference{error}, {tai}"))
+            Finding::ok("clock", format!("the kernel reports a reference{error}, {tai}"))
         }
         ClockState::Free | ClockState::Stepped => {
             let found = format!("runs free: times of different hosts will not agree; {tai}");
             Finding::warn("clock", found, "run chrony, ntpd or ptp4l")
         }
-        ClockState::Unknown => Finding::warn("clock", "the kernel does not say", "run chrony, ntpd or ptp4l here or on the host"),
+        ClockState::Unknown => {
+            Finding::warn("clock", "the kernel does not report its state", "run chrony, ntpd or ptp4l here or on the host")
+        }
     }
 }
 
@@ -221,7 +230,7 @@ fn disk(data: &Path) -> Vec<Finding> {
     }
     findings.push(match measure::disk_speed(&there, PROBE) {
         Ok(speed) => {
-            let found = format!("{:.0} MB/s written for good", speed / 1e6);
+            let found = format!("{:.0} MB/s synced", speed / 1e6);
             if speed < SLOW_DISK {
                 let limit = speed / 300.0 / 1e3;
                 Finding::warn("disk", found, format!("about {limit:.0} k records/s can be kept; a faster disk takes more"))
@@ -241,7 +250,7 @@ fn existing(path: &Path) -> PathBuf {
     path.ancestors().find(|above| above.is_dir()).unwrap_or(Path::new("/")).to_owned()
 }
 
-fn memory(config: &ZenohConfig) -> Finding {
+fn memory(config: &Settings) -> Finding {
     const TMPFS: i64 = 0x0102_1994;
     let place = existing(config.run_dir.path());
     match rustix::fs::statfs(&place) {
@@ -277,6 +286,6 @@ fn files() -> Finding {
             format!("a node of many processes needs more: ulimit -n {FEW_FILES}"),
         ),
         Some(soft) => Finding::ok("limits", format!("{soft} open files")),
-        None => Finding::warn("limits", "the kernel does not say", "mount /proc"),
+        None => Finding::warn("limits", "the kernel does not report them", "mount /proc"),
     }
 }

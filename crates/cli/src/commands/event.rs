@@ -3,7 +3,7 @@
 use clap::Subcommand;
 
 use super::log::archive::{Archive, Kept};
-use crate::{commands::Context, failure::Outcome};
+use crate::{context::Context, failure::Outcome};
 
 pub mod bridge_tango;
 pub mod conf;

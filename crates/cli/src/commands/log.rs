@@ -2,12 +2,13 @@
 
 use clap::Subcommand;
 
-use crate::{commands::Context, failure::Outcome};
+use crate::{context::Context, failure::Outcome};
 
 pub mod archive;
 pub mod export;
 pub mod import;
 pub mod levels;
+mod nothing;
 pub mod query;
 pub mod recover;
 pub mod replay;
@@ -18,7 +19,7 @@ pub mod stat;
 pub mod tail;
 pub mod view;
 
-/// Send, ship, follow, view, find, bring in, take out, split and replay log records; see and set loggers' levels; look after the archive
+/// Send, follow, search, import, export and replay log records; set levels; maintain the archive
 #[derive(Debug, Subcommand)]
 pub enum Log {
     Send(send::Send),

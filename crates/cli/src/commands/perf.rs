@@ -1,19 +1,22 @@
-//! `tampu perf ...`: measurements with processes of their own, in a domain and directories of their own, so that nothing that
-//! runs on this host takes part.
+//! `tampu perf ...`: measurements with processes of their own, in a domain and directories of their own, so that no
+//! other process on this host takes part.
 
 use clap::Subcommand;
 
-use crate::{commands::Context, failure::Outcome};
+use crate::{context::Context, failure::Outcome};
 
-mod account;
 pub mod bulk;
 pub mod bus;
 pub mod event;
 mod follower;
 pub mod log;
 mod members;
+mod options;
 mod part;
+mod process;
 mod producer;
+mod report;
+mod samples;
 mod scene;
 mod verify;
 
@@ -26,17 +29,6 @@ pub enum Perf {
     Bulk(bulk::PerfBulk),
     #[command(hide = true)]
     Part(part::Part),
-}
-
-/// The longest measurement, s: what adds up times has no need to look for overflows.
-const LONGEST: f64 = 1e7;
-
-/// Reads how long to measure.
-fn a_time(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(seconds) if seconds > 0.0 && seconds <= LONGEST => Ok(seconds),
-        _ => Err(format!("not a number of seconds above 0 and up to {LONGEST}")),
-    }
 }
 
 impl Perf {

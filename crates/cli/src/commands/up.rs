@@ -1,23 +1,33 @@
-//! `tampu up`.
+//! The command `tampu up`.
 
-use std::{path::PathBuf, thread::Scope, time::Duration};
+use std::{
+    path::PathBuf,
+    sync::mpsc::{RecvTimeoutError, Sender, channel},
+    thread::{JoinHandle, Scope},
+    time::Duration,
+};
 
 use clap::Args;
 use tampu_bus::{Participant, QosTable};
 use tampu_hub::{
     Config, ConfigError, Hub, HubError,
-    book::api::BASE,
+    api::BASE,
+    book::settings::PORT,
     config::{Role, parse_roles},
-    inputs::settings::Door,
+    listen::ListenAddress,
+    private::{self, PrivateError},
 };
 use tampu_log::Threshold;
 use tampu_types::{Domain, Level, SourceName};
+use tampu_workers::{OnPanic, WorkerThread};
 
 use crate::{
-    commands::{Context, demo::DemoArgs, log::tail::Tail},
+    commands::{demo::DemoArgs, log::tail::Tail},
     connect::Connect,
+    context::Context,
     demo::{Loggers, Observatory, dumps::Dumps, instruments::Instruments, shift_log},
     failure::{Failure, Outcome},
+    level::parse_level,
     time_expression::now,
 };
 
@@ -32,7 +42,7 @@ use crate::{
 pub struct Up {
     #[command(flatten)]
     hub: HubArgs,
-    /// Also simulate an observatory that logs, and show the live log
+    /// Simulate an observatory as well, and show the live log
     #[arg(long)]
     demo: bool,
     /// Show the live log on standard output
@@ -41,40 +51,40 @@ pub struct Up {
     /// With --demo: do not show the live log
     #[arg(long, conflicts_with = "tail")]
     no_tail: bool,
-    /// Say nothing on standard error while all is well
+    /// Show this level and more severe ones [default: Info with --demo, else all]
+    #[arg(short = 'l', long, value_name = "LEVEL", value_parser = parse_level)]
+    min_level: Option<Level>,
+    /// Print nothing on standard error unless something fails
     #[arg(short, long)]
     quiet: bool,
     #[command(flatten)]
     observatory: DemoArgs,
 }
 
-/// What a hub is told on the command line.
+/// Options of a hub.
 #[derive(Debug, Clone, Args)]
 pub struct HubArgs {
-    /// Configuration file (TOML)
+    /// The hub's configuration file (TOML)
     #[arg(short, long, env = "TAMPU_CONFIG", value_name = "FILE")]
     pub config: Option<PathBuf>,
-    /// Where what must last is kept
+    /// Tampu's data directory [env: TAMPU_DATA_DIR]
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
-    /// What it does: node, collector, book
+    /// Roles of the hub: node, collector, book
     #[arg(long, value_name = "ROLE,...")]
     pub roles: Option<String>,
     /// Open the network at this address; needs --domain and --key-file
     #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "0.0.0.0:7447")]
     pub lan: Option<String>,
-    /// Another host's node to stay connected to
+    /// Stay connected to another host's node; repeatable
     #[arg(long, value_name = "ADDRESS")]
     pub peer: Vec<String>,
-    /// Where the logbook is: its API, and below /elog ELOG's dialect; "off" for nowhere
+    /// Address of the logbook's pages and API; "off" for none
     #[arg(long, value_name = "ADDRESS", env = "TAMPU_BOOK_LISTEN")]
-    pub book_listen: Option<Door>,
-    /// Where ELOG's dialect is alone, for ELOG's programs
+    pub book_listen: Option<ListenAddress>,
+    /// A second address that speaks ELOG's protocol alone, for ELOG's clients
     #[arg(long, value_name = "ADDRESS")]
-    pub elog_listen: Option<Door>,
-    /// The file with the domain's key
-    #[arg(long, value_name = "FILE")]
-    pub key_file: Option<PathBuf>,
+    pub elog_listen: Option<ListenAddress>,
 }
 
 impl HubArgs {
@@ -95,30 +105,62 @@ impl HubArgs {
             config.network.listen.push(address.clone());
         }
         config.network.connect.extend(self.peer.iter().cloned());
-        config.book.listen = self.book_listen.unwrap_or(config.book.listen);
+        config.book.listen = self.book_listen.or(config.book.listen);
         config.book.elog_listen = self.elog_listen.unwrap_or(config.book.elog_listen);
-        if self.key_file.is_some() {
-            config.network.key_file.clone_from(&self.key_file);
+        if connect.key_file.is_some() {
+            config.network.key_file.clone_from(&connect.key_file);
         }
         config.check().map_err(usage)?;
         Ok(config)
     }
 }
 
-/// Starts a hub, telling wrong settings from what did not work.
+/// Starts a hub, and distinguishes wrong settings from other failures.
 pub fn start(config: Config) -> Result<Hub, Failure> {
     Hub::start(config).map_err(|error| match error {
-        HubError::Config(error) => Failure::Usage(error.to_string()),
+        HubError::Config(error) | HubError::Private(PrivateError::Config(error)) => Failure::Usage(error.to_string()),
         HubError::Denied(denied) => Failure::Usage(denied.to_string()),
         other => Failure::Failed(other.to_string()),
     })
 }
 
-/// How a hub started here is called by its own tail and demo.
+/// Joins the bus of a hub in this process, for its live log and the demo.
 pub fn join(hub: &Hub, name: &str) -> Result<Participant, Failure> {
     let domain: Domain = hub.config().domain.clone();
     let source = SourceName::new(name).map_err(|error| Failure::Failed(error.to_string()))?;
     Participant::on(hub.engine().clone(), domain, source, QosTable::default()).map_err(|error| Failure::Failed(error.to_string()))
+}
+
+/// Time after which an end that is not over yet is reported.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// Reports on standard error that the hub is stopping, if that takes long.
+struct Stopping {
+    over: Option<Sender<()>>,
+    notice: Option<JoinHandle<()>>,
+}
+
+impl Stopping {
+    fn begin() -> Stopping {
+        let (over, waits) = channel::<()>();
+        let work = move || {
+            if let Err(RecvTimeoutError::Timeout) = waits.recv_timeout(PATIENCE) {
+                eprintln!("tampu: stopping");
+            }
+        };
+        // If the thread cannot start, only the notice is missing.
+        let notice = WorkerThread::named("stopping").spawn(OnPanic::ReportOnly, work).ok();
+        Stopping { over: Some(over), notice }
+    }
+}
+
+impl Drop for Stopping {
+    fn drop(&mut self) {
+        self.over = None;
+        if let Some(notice) = self.notice.take() {
+            let _ = notice.join();
+        }
+    }
 }
 
 impl Up {
@@ -126,28 +168,32 @@ impl Up {
         let mut config = self.hub.load(&context.common.connect)?;
         let shows = self.tail || self.demo && !self.no_tail;
         if shows {
-            // The live log shows the hub's own records too; once is enough.
+            // The live log also shows the hub's own records, so they are not printed twice.
             config.log_flags.local = Some(Threshold::From(Level::Alert));
         }
+        crate::private::set(private::umask(&config));
         let hub = start(config)?;
         if !self.quiet {
             self.greet(&hub);
         }
+        let mut stopping = None;
         let outcome = std::thread::scope(|scope| {
             let outcome = self.accompany(scope, &hub, shows, context);
-            // Whoever closes the live log of a demo has seen enough: everything ends.
+            // Closing the live log of a demo ends the demo.
             context.interrupt.ask();
+            stopping = (!self.quiet).then(Stopping::begin);
             outcome
         });
         let domain = hub.config().domain.clone();
         hub.stop();
+        drop(stopping);
         if !self.quiet {
             eprintln!("tampu: hub of domain '{domain}' has stopped");
         }
         outcome
     }
 
-    /// What goes on beside the hub, until somebody ends it.
+    /// Runs the demo and the live log beside the hub until an interrupt.
     fn accompany<'s>(&self, scope: &'s Scope<'s, '_>, hub: &Hub, shows: bool, context: &'s Context) -> Outcome {
         let interrupt = &context.interrupt;
         if self.demo {
@@ -155,7 +201,7 @@ impl Up {
                 shift_log::begin(&**book.store(), now()).map_err(|error| Failure::failed("the demo's logbook", error))?;
             }
             let loggers = Loggers::join(hub.engine(), &hub.config().domain)?;
-            let (seed, rate) = (self.observatory.seed, self.observatory.rate);
+            let (seed, rate) = (self.observatory.seed, self.observatory.speed);
             let instruments = Instruments::start(hub.engine(), &hub.config().domain, seed)?;
             let dumps = Dumps::start(hub.engine(), &hub.config().domain, seed, rate)?;
             scope.spawn(move || {
@@ -164,7 +210,8 @@ impl Up {
             });
         }
         if shows {
-            return Tail::everything().show(&join(hub, "tampu-tail")?, context);
+            let least = self.min_level.or(self.demo.then_some(Level::Info));
+            return Tail::from_level(least).show(&join(hub, "tampu-tail")?, context);
         }
         while !interrupt.wait(Duration::from_secs(3600)) {}
         Ok(())
@@ -179,15 +226,21 @@ impl Up {
         }
         match hub.book() {
             Some(book) => {
-                if let Some(url) = book.url() {
-                    eprintln!("tampu: the logbook is at {url}{BASE}/openapi.json");
+                if let (Some(holder), Some(url)) = (book.port_holder(), book.url()) {
+                    eprintln!("tampu: {PORT} is taken by {holder}, the logbook is at {url}");
                 }
                 book.elog_urls().iter().for_each(|url| eprintln!("tampu: the logbook's pages are at {url}"));
+                if let Some(warning) = book.guest_warning() {
+                    eprintln!("tampu: warning: {warning}");
+                }
+                if let Some(url) = book.url() {
+                    eprintln!("tampu: the logbook's API is at {url}{BASE}/openapi.json");
+                }
             }
-            None if config.roles.contains(&Role::Book) => eprintln!("tampu: there is no logbook; the log says why"),
+            None if config.roles.contains(&Role::Book) => eprintln!("tampu: the logbook did not start; the log has the reason"),
             None => {}
         }
-        if let Some(remark) = hub.client_config().run_dir.remark() {
+        if let Some(remark) = hub.client_settings().run_dir.remark() {
             eprintln!("tampu: {remark}");
         }
         for address in hub.addresses() {
@@ -195,8 +248,10 @@ impl Up {
         }
         if self.demo {
             let program = std::env::args().next().unwrap_or_else(|| "tampu".to_owned());
-            let domain = if config.domain.as_str() == "local" { String::new() } else { format!(" --domain {}", config.domain) };
-            eprintln!("tampu: try next, in another terminal: {program}{domain} log query --min-level Warning --since 5m");
+            if config.domain.as_str() != "local" {
+                eprintln!("tampu: for other terminals: export TAMPU_DOMAIN={}", config.domain);
+            }
+            eprintln!("tampu: try next, in another terminal: {program} log query --min-level Warning --since 5m");
         }
     }
 }

@@ -1,15 +1,15 @@
-//! One antenna: mount, cryostat and first local oscillator, which now and then loses its lock.
+//! One antenna: mount, cryostat and first local oscillator, which sometimes loses its lock.
 
 use std::time::Duration;
 
 use tampu_log::{Logger, alert, debug, delouse, error, info, notice, trace, warning};
 
-use crate::demo::{Actor, chance::Chance, sky::Sky};
+use crate::demo::{actor::Actor, chance::Chance, sky::Sky};
 
-/// What the antenna is busy with.
+/// Activity of the antenna.
 enum Doing {
     Tracking,
-    /// Searching the lock again: tries so far, and how many it will take.
+    /// Searching the lock again: tries so far, and the number that is needed.
     Relocking {
         tries: u32,
         needed: u32,
@@ -112,7 +112,7 @@ impl Antenna {
             if *tries == 60 {
                 alert!(self.for_operators, "DV{number:02}: no lock after 60 tries, somebody has to look at the reference");
             }
-            // A burst: searching is much faster than everything else an antenna does.
+            // A burst: the search is much faster than all other work of an antenna.
             return Duration::from_millis(20);
         }
         notice!(self.for_operators, "DV{number:02}: locked again after {tries} tries");

@@ -1,4 +1,4 @@
-//! Chance that can be repeated: splitmix64.
+//! Repeatable random numbers: splitmix64.
 
 use std::time::Duration;
 
@@ -28,7 +28,7 @@ impl Chance {
         from + (to - from) * (self.bits() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// True once in so many times.
+    /// Returns true once in so many calls.
     pub fn once_in(&mut self, times: u64) -> bool {
         self.below(times) == 0
     }

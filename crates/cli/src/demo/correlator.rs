@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tampu_log::{Logger, critical, debug, info, trace, warning};
 
-use crate::demo::{Actor, chance::Chance, sky::Sky};
+use crate::demo::{actor::Actor, chance::Chance, sky::Sky};
 
 const DUMP: Duration = Duration::from_millis(960);
 

@@ -1,8 +1,10 @@
-//! The correlator's dumps, as bulk data: for each scan a transfer, a dump of a megabyte every 0.96 s in it, taken by an archive that
-//! checks them. Others may take them too: `tampu bulk recv --stream correlator --flow spectra --out DIR`.
+//! The correlator's dumps, as bulk data: for each scan a transfer, with a dump of a megabyte every 0.96 s. An archive
+//! receives and checks them. Other receivers are possible: `tampu bulk recv --stream correlator --flow spectra --out
+//! DIR`.
 
 use std::{sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use tampu_bulk::{
     Name, Receiver, Sender, asking,
     directory::{self, Announced, Following, Teller, TransferNote},
@@ -28,14 +30,16 @@ const SCAN: u64 = 16;
 
 /// The dumps and their archive, until dropped.
 pub struct Dumps {
-    // In this order: nothing new is sent, nothing is followed, both ends close.
-    _sending: Periodic,
+    // The order of the fields is the order of ends: sending, following, then both ends of the flow.
+    sending: Option<Periodic>,
+    scans: Arc<Mutex<Scans>>,
+    flow: Name,
     _following: Following,
     _announced: Announced,
     _serving: Vec<Guard>,
-    _sender: Arc<Sender>,
+    sender: Arc<Sender>,
     _receiver: Arc<Receiver>,
-    // Last: whoever has no participant any more has left.
+    // The last field: a process without a participant has left the bus.
     _participants: [Participant; 2],
 }
 
@@ -44,7 +48,7 @@ fn failed(error: impl std::fmt::Display) -> Failure {
 }
 
 impl Dumps {
-    /// Joins the bus and begins; a rate other than 1 makes dumps come faster or slower.
+    /// Joins the bus and begins; a rate other than 1 makes dumps faster or slower.
     pub fn start(engine: &Arc<dyn Engine>, domain: &Domain, seed: u64, rate: f64) -> Result<Dumps, Failure> {
         let join = |name: &str| -> Result<Participant, Failure> {
             let source = SourceName::new(name).map_err(failed)?;
@@ -63,11 +67,14 @@ impl Dumps {
         let sender = Arc::new(Sender::open(Identity::of(&correlator), stream, vec![settings]).map_err(failed)?);
         let following = directory::follow(&correlator, &sender).map_err(failed)?;
         let teller = Teller::open(&correlator).map_err(failed)?;
-        let mut scans = Scans { teller, chance: Chance::new(seed), number: 0, dumps: 0, parameter: String::new() };
-        let flow = sender.flow(&flow).ok_or_else(|| failed("the flow was not opened"))?;
+        let scans = Scans { teller, chance: Chance::new(seed), number: 0, dumps: 0, parameter: String::new() };
+        let scans = Arc::new(Mutex::new(scans));
+        let (name, every) = (flow, scans.clone());
+        let flow = sender.flow(&name).ok_or_else(|| failed("the flow was not opened"))?;
         let sending = flow
             .every(DUMP.div_f64(rate), move |flow| {
-                // Without anybody who takes them, dumps are not kept: the next scan begins anew.
+                let mut scans = every.lock();
+                // Without a receiver, dumps are dropped, and the next scan begins anew.
                 if let Err(error) = scans.dump(flow) {
                     scans.give_up(flow, &error.to_string());
                 }
@@ -79,18 +86,30 @@ impl Dumps {
             asking::serve_receiver(&archive, &receiver).map_err(failed)?,
         ];
         Ok(Dumps {
-            _sending: sending,
+            sending: Some(sending),
+            scans,
+            flow: name,
             _following: following,
             _announced: announced,
             _serving: serving,
-            _sender: sender,
+            sender,
             _receiver: receiver,
             _participants: [correlator, archive],
         })
     }
 }
 
-/// What the correlator sends next.
+impl Drop for Dumps {
+    /// Ends the scan under way as a short one, so that no transfer stays incomplete.
+    fn drop(&mut self) {
+        self.sending = None;
+        if let Some(flow) = self.sender.flow(&self.flow) {
+            self.scans.lock().finish(flow);
+        }
+    }
+}
+
+/// Next scans of the correlator.
 struct Scans {
     teller: Teller,
     chance: Chance,
@@ -113,12 +132,22 @@ impl Scans {
         fill(&mut block, self.dumps * BYTES as u64);
         flow.send(block.freeze())?;
         self.dumps += 1;
-        if self.dumps == SCAN {
-            self.dumps = 0;
-            let report = flow.stop()?;
-            self.tell(flow, Some(&report));
-        }
+        if self.dumps == SCAN { self.end(flow) } else { Ok(()) }
+    }
+
+    fn end(&mut self, flow: &Flow) -> Result<(), SendError> {
+        self.dumps = 0;
+        let report = flow.stop()?;
+        self.tell(flow, Some(&report));
         Ok(())
+    }
+
+    fn finish(&mut self, flow: &Flow) {
+        if self.dumps > 0
+            && let Err(error) = self.end(flow)
+        {
+            self.give_up(flow, &error.to_string());
+        }
     }
 
     fn give_up(&mut self, flow: &Flow, why: &str) {
@@ -135,7 +164,7 @@ impl Scans {
     fn tell(&self, flow: &Flow, report: Option<&Report>) {
         let (stream, transfer) = (flow.stream(), report.map_or_else(|| flow.state().transfer, |report| report.transfer));
         let note = TransferNote { stream, flow: flow.name(), transfer, parameter: self.parameter.clone(), report };
-        // A hub that does not hear it shows one transfer less.
+        // If this is lost, the hub shows one transfer less.
         let _ = self.teller.tell(&note);
     }
 }
@@ -147,7 +176,7 @@ fn fill(block: &mut [u8], offset: u64) {
     }
 }
 
-/// The archive: looks at every channel, and keeps none.
+/// The archive: checks every channel, and keeps none.
 struct Checking;
 
 impl Handler for Checking {

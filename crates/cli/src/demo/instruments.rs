@@ -1,8 +1,8 @@
-//! What the observatory's instruments publish as attributes: mounts, cryostats, the weather, the correlator, a camera, and now and
-//! then a fault.
+//! Attributes of the observatory's instruments: mounts, cryostats, the weather, the correlator, a camera, and
+//! occasional faults.
 //!
-//! Two servers, as in life: the antennas' control, and the correlator with its spectra and images. Every attribute is polled by
-//! its server; what it reads follows from the seed and the number of readings, not from the clock.
+//! There are two servers, as in practice: the antennas' control, and the correlator with its spectra and images. Every
+//! attribute is polled by its server. Its readings follow from the seed and the number of readings, not from the clock.
 
 use std::sync::Arc;
 
@@ -26,13 +26,13 @@ use crate::{
 const CHANNELS: u32 = 1024;
 /// The camera's image: 1 MB.
 const IMAGE: (u32, u32) = (1024, 512);
-/// Of so many readings of a cryostat, the last few fail.
+/// Readings of a cryostat in one round, of which the last few fail.
 const ROUND: u64 = 60;
 const FAILING: u64 = 5;
 
 /// The instruments at work, until dropped.
 pub struct Instruments {
-    // Before the servers: attributes are withdrawn while those still tell.
+    // Dropped before the servers: attributes are withdrawn while the servers still publish.
     _attributes: Vec<Attribute>,
     _servers: Vec<Server>,
 }
@@ -86,7 +86,7 @@ fn polled(
     let attribute = server.declare(config).map_err(failed)?;
     let mut count = 0;
     attribute.poll(period_ms, move |attribute| {
-        // Another observatory of this name may run: then its attributes are the ones, and `tampu event doctor` says so.
+        // If another observatory of this name runs, it owns the attributes, and `tampu event doctor` reports it.
         let _ = read(attribute, count);
         count += 1;
     });

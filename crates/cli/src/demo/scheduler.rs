@@ -1,4 +1,4 @@
-//! The scheduler: one block after another, each of some scans.
+//! The scheduler: a sequence of blocks, each of some scans.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::demo::{
 
 pub struct Scheduler {
     logger: Logger,
-    /// Speaks in the current run.
+    /// Logger of the current run.
     in_run: Logger,
     for_science: Logger,
     scans_left: u32,
@@ -34,7 +34,7 @@ impl Scheduler {
         notice!(self.for_science, "scheduling block {} started", sky.run_id; scans = self.scans_left);
         debug!(self.in_run, "array Array001: 8 antennas, band {}, {} spectral windows", 3 + chance.below(7), 4);
         if chance.once_in(12) {
-            // A chain as ACS writes it: the outermost error first, each cause one level deeper.
+            // A chain in the form of ACS: the outermost error first, each cause one level deeper.
             let chain = format!("chain-{:08x}", chance.bits() as u32);
             error!(self.in_run.in_stack(&chain, 0), "block {}: preparing calibration failed", sky.run_id);
             error!(self.in_run.in_stack(&chain, 1), "archive: query for calibrators timed out"; timeout_s = 30);

@@ -1,16 +1,16 @@
-//! The observatory's shift log: a logbook with the entries of a night, made where there is none.
+//! The observatory's shift log: a logbook with the entries of a night, created if missing.
 
 use tampu_logbook::{
     book::{AttributeDef, AttributeKind, Book, EntryAttribute},
     entry::{Content, EntryRef, NewEntry},
-    store::{Result, Store, StoreError},
+    store::{Entries, Result, StoreError},
 };
 use tampu_types::Time;
 
 /// The logbook's name.
 pub const NAME: &str = "Shift log";
 
-/// Minutes before now, who wrote, which type, which system, what it is about, the text, a link, and which entry before it it answers.
+/// Minutes before now, author, type, system, subject, text, link, and the earlier entry that it answers.
 type Line = (i64, &'static str, &'static str, &'static str, &'static str, &'static str, &'static str, Option<usize>);
 
 const NIGHT: [Line; 7] = [
@@ -20,7 +20,7 @@ const NIGHT: [Line; 7] = [
         "Routine",
         "Weather",
         "Night begins",
-        "Clear sky, wind 4 m/s from the north-west. **All antennas** in service but `CM03`.",
+        "Clear sky, wind 4 m/s from the north-west. **All antennas** in service but `DV03`.",
         "",
         None,
     ),
@@ -29,8 +29,8 @@ const NIGHT: [Line; 7] = [
         "Zoe",
         "Problem",
         "Antennas",
-        "CM03: drive cabinet does not answer",
-        "The drive of `observatory/antenna/CM03` does not answer since sunset.\n\n1. Power is there.\n2. The *bus coupler* blinks red.",
+        "DV03: drive cabinet does not answer",
+        "The drive of `CONTROL/DV03` does not answer since sunset.\n\n1. Power is there.\n2. The *bus coupler* blinks red.",
         "",
         None,
     ),
@@ -39,7 +39,7 @@ const NIGHT: [Line; 7] = [
         "Max",
         "Problem Fixed",
         "Antennas",
-        "CM03: coupler replaced",
+        "DV03: coupler replaced",
         "The coupler was replaced with the spare of store 2; pointing is as it was.",
         "",
         Some(1),
@@ -72,13 +72,13 @@ const NIGHT: [Line; 7] = [
         "Weather",
         "Wind rises",
         "Wind 11 m/s, gusts of 16 m/s. Stow at 18 m/s.",
-        "event:observatory/weather/mast/wind",
+        "event:obs/weather/1/wind",
         None,
     ),
 ];
 
 /// Makes the logbook with its entries, if it is not there. Where it is.
-pub fn begin(store: &dyn Store, now: Time) -> Result<()> {
+pub fn begin(store: &dyn Entries, now: Time) -> Result<()> {
     match store.book(NAME) {
         Err(StoreError::NoBook(_)) => {}
         found => return found.map(drop),
@@ -89,7 +89,7 @@ pub fn begin(store: &dyn Store, now: Time) -> Result<()> {
         AttributeDef::with_options("System", AttributeKind::Options, &["Antennas", "Correlator", "Weather"]),
         AttributeDef::new("Subject", AttributeKind::Text),
     ];
-    let comment = "What the simulated observatory's operators write down".to_owned();
+    let comment = "Entries of the simulated observatory's operators".to_owned();
     store.put_book(&Book { comment, ..Book::new(NAME, attributes) })?;
     let mut posted: Vec<EntryRef> = Vec::new();
     for (minutes, author, kind, system, subject, text, link, answers) in NIGHT {
@@ -110,7 +110,7 @@ pub fn begin(store: &dyn Store, now: Time) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use tampu_logbook::store::sqlite::SqliteStore;
+    use tampu_logbook::store::{pages::thread_entries, sqlite::SqliteStore};
 
     use super::*;
 
@@ -122,6 +122,6 @@ mod tests {
         begin(&store, now).unwrap();
         begin(&store, now).unwrap();
         assert_eq!(store.books().unwrap()[0].entries, NIGHT.len() as u64);
-        assert_eq!(store.thread(&EntryRef::new(NAME, 2)).unwrap().len(), 2);
+        assert_eq!(thread_entries(&store, &EntryRef::new(NAME, 2), false).count(), 2);
     }
 }

@@ -1,18 +1,18 @@
-//! What the parts of the observatory know of one another.
+//! State that the parts of the observatory share.
 
 /// The state of the observation.
 pub struct Sky {
-    /// What is looked at.
+    /// The observed target.
     pub target: &'static str,
     /// Number of the scan; 0 before the first.
     pub scan: u32,
     /// The run the scans belong to.
     pub run_id: String,
-    /// Whether data is taken now.
+    /// True during an integration.
     pub integrating: bool,
     /// Antennas without a locked oscillator, as bits.
     pub unlocked: u32,
-    /// Wind, m/s.
+    /// Speed of the wind, m/s.
     pub wind: f64,
 }
 
@@ -22,5 +22,5 @@ impl Default for Sky {
     }
 }
 
-/// What can be looked at.
+/// Targets of the observations.
 pub const TARGETS: [&str; 8] = ["3C273", "J1924-2914", "NGC 1365", "HL Tau", "Titan", "Sgr A*", "Orion KL", "J0538-4405"];

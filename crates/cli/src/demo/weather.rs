@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tampu_log::{Logger, info, warning};
 
-use crate::demo::{Actor, chance::Chance, sky::Sky};
+use crate::demo::{actor::Actor, chance::Chance, sky::Sky};
 
 pub struct Weather {
     logger: Logger,

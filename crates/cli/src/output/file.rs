@@ -1,7 +1,7 @@
-//! Records in files, in every format there is.
+//! Records in files, in every supported format.
 //!
-//! [`FileFormat`] is the list of formats, and [`FileFormat::encoder`] the one place that knows how each is written: a further
-//! one is a name, an extension and an [`Encoder`].
+//! [`FileFormat`] is the list of formats, and [`FileFormat::encoder`] alone knows how to write each. A further format
+//! is a name, an extension and an [`Encoder`].
 
 use std::{
     cell::Cell,
@@ -14,7 +14,7 @@ use std::{
 
 use clap::ValueEnum;
 use flate2::{Compression, write::GzEncoder};
-use tampu_log::archive::ParquetWriter;
+use tampu_archive::ParquetWriter;
 use tampu_types::{LogRecord, xml::AcsXmlOptions};
 
 use crate::{
@@ -26,21 +26,21 @@ use crate::{
 /// The formats of files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum FileFormat {
-    /// ACS XML
+    /// XML as ACS writes it
     Xml,
-    /// JSON lines
+    /// JSON objects, one a line
     Json,
-    /// CSV
+    /// Values separated by commas, with a heading
     Csv,
     /// Parquet, with the archive's columns
     Parquet,
 }
 
-/// What can be chosen about a file beside its format.
+/// Options of a file besides its format.
 #[derive(Debug, Clone, Default)]
 pub struct FileOptions {
     pub xml: AcsXmlOptions,
-    /// The columns of CSV and JSON; all, if there are none.
+    /// The columns of CSV and JSON; all if empty.
     pub columns: Vec<Column>,
     /// Noted in Parquet files.
     pub domain: String,
@@ -48,9 +48,9 @@ pub struct FileOptions {
 
 /// Something that writes records in one format.
 pub trait Encoder {
-    /// Writes one.
+    /// Writes one record.
     fn record(&mut self, record: &LogRecord) -> Outcome;
-    /// Writes what stands behind the last, and hands on all of it.
+    /// Writes the text after the last record, and flushes the output.
     fn end(&mut self) -> Outcome;
 }
 
@@ -69,7 +69,7 @@ impl FileFormat {
         }
     }
 
-    /// How names of such files end.
+    /// Returns the ending of file names.
     pub const fn extension(self) -> &'static str {
         match self {
             FileFormat::Xml => "xml",
@@ -79,7 +79,7 @@ impl FileFormat {
         }
     }
 
-    /// Writes this format into something. It writes what stands before the first record at once.
+    /// Makes an encoder of this format for an output. Writes the text before the first record at once.
     pub fn encoder<'w>(self, out: Box<dyn Write + 'w>, options: &FileOptions) -> Result<Box<dyn Encoder + 'w>, Failure> {
         let format = match self {
             FileFormat::Xml => Format::Xml,
@@ -119,7 +119,7 @@ impl<W: Write> Encoder for Option<ParquetWriter<W>> {
     }
 }
 
-/// Whether a file of this name is to be compressed.
+/// Returns true if a file of this name is compressed.
 pub fn is_gz(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gz"))
 }
@@ -127,7 +127,7 @@ pub fn is_gz(path: &Path) -> bool {
 /// A file of records on its way.
 pub struct RecordFile {
     encoder: Box<dyn Encoder>,
-    /// Where the errors of closing it are told: its end is written by whoever is dropped last.
+    /// Flag for errors of closing the file, whose end is written by the last owner.
     compressed: Option<Rc<Cell<bool>>>,
     place: String,
     bytes: Rc<Cell<u64>>,
@@ -135,7 +135,7 @@ pub struct RecordFile {
 }
 
 impl RecordFile {
-    /// Writes into this file, anew.
+    /// Creates this file, or replaces it.
     pub fn create(path: &Path, format: FileFormat, gz: bool, options: &FileOptions) -> Result<RecordFile, Failure> {
         let place = path.display().to_string();
         let file = File::create(path).map_err(|error| Failure::failed(&place, error))?;
@@ -171,7 +171,7 @@ impl RecordFile {
         Ok(RecordFile { encoder, compressed: done, place, bytes, records: 0 })
     }
 
-    /// Where it goes, for people.
+    /// Returns the destination for messages.
     pub fn place(&self) -> &str {
         &self.place
     }
@@ -201,7 +201,7 @@ impl RecordFile {
         self.encoder.end().map_err(|failure| self.named(failure))
     }
 
-    /// What fails here is about this file, whatever the encoder calls its output.
+    /// Names this file in a failure of its encoder.
     fn named(&self, failure: Failure) -> Failure {
         match failure {
             Failure::Failed(why) => Failure::Failed(why.replace("standard output", &self.place)),
@@ -210,7 +210,7 @@ impl RecordFile {
     }
 }
 
-/// Counts what goes through.
+/// A writer that counts its bytes.
 struct Counted<W> {
     out: W,
     bytes: Rc<Cell<u64>>,
@@ -228,7 +228,7 @@ impl<W: Write> Write for Counted<W> {
     }
 }
 
-/// Compresses; once the end is wanted, a flush writes it.
+/// A compressing writer; after the request for the end, a flush writes it.
 struct Gz<W: Write> {
     out: GzEncoder<W>,
     end: Rc<Cell<bool>>,
@@ -247,7 +247,7 @@ impl<W: Write> Write for Gz<W> {
     }
 }
 
-/// The name a file has while it is written: whoever looks for finished ones does not see it.
+/// Returns the name of a file while it is written: a search for finished files does not find it.
 pub fn unfinished(path: &Path) -> PathBuf {
     let mut name = OsString::from(".");
     name.push(path.file_name().unwrap_or_default());

@@ -1,12 +1,12 @@
-//! Matches of what was searched for, and of what somebody wants to stand out, made visible in a line.
+//! Highlighting of matches of a search, and of a user's expressions, in a line.
 
 use regex::{Regex, RegexBuilder};
 
 use crate::{failure::Failure, paint::Paint};
 
-/// How what was searched for stands out: reversed.
+/// Escape sequences of search matches: reversed.
 const SEARCHED: (&str, &str) = ("\x1b[7m", "\x1b[27m");
-/// How further expressions stand out, each in a colour of its own, over again after the last: black on a background.
+/// Escape sequences of further expressions, each with a background of its own; the colours repeat after the last.
 const MARKED: [(&str, &str); 5] = [
     ("\x1b[30;43m", "\x1b[39;49m"),
     ("\x1b[30;46m", "\x1b[39;49m"),
@@ -15,23 +15,23 @@ const MARKED: [(&str, &str); 5] = [
     ("\x1b[30;44m", "\x1b[39;49m"),
 ];
 
-/// What to mark, and how.
+/// Expressions to highlight.
 #[derive(Debug, Clone, Default)]
 pub struct Highlight {
     marks: Vec<(Regex, (&'static str, &'static str))>,
 }
 
 impl Highlight {
-    /// Marks what was searched for: texts in any case, and what matches the expression.
+    /// Marks the matches of a search: texts in any case, and matches of the expression.
     pub fn of<'t>(texts: impl IntoIterator<Item = &'t str>, expression: Option<&str>) -> Highlight {
         let texts = texts.into_iter().filter(|text| !text.is_empty()).map(|text| (regex::escape(text), true));
         let all = texts.chain(expression.map(|pattern| (pattern.to_owned(), false)));
-        // What searches take is checked where they are made; an expression that is none marks nothing.
+        // Searches check their expressions; an invalid one marks nothing here.
         let marks = all.filter_map(|(pattern, without_case)| compile(&pattern, without_case).ok().map(|mark| (mark, SEARCHED)));
         Highlight { marks: marks.collect() }
     }
 
-    /// Marks what matches these expressions as well, in any case unless they say otherwise (`(?-i)`).
+    /// Marks the matches of these expressions as well, in any case unless they override it (`(?-i)`).
     pub fn and(mut self, expressions: &[String]) -> Result<Highlight, Failure> {
         for (pattern, look) in expressions.iter().zip(MARKED.into_iter().cycle()) {
             let why = |error: regex::Error| error.to_string().lines().last().unwrap_or_default().trim().to_owned();
@@ -47,7 +47,7 @@ impl Highlight {
         self.write_in(text, paint, ("", ""), line);
     }
 
-    /// The same within a look that begins and ends like this.
+    /// Writes the text within a style that begins and ends with these codes.
     pub fn write_in(&self, text: &str, paint: Paint, (begin, end): (&str, &str), line: &mut String) {
         line.push_str(begin);
         if !self.marks.is_empty() && !paint.bold().is_empty() {

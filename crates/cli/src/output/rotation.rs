@@ -1,11 +1,12 @@
-//! Many files instead of one: records go into a directory, a new file begins when one is full or its time is over.
+//! Many files instead of one: records go into a directory, and a new file begins when one is full or its time is over.
 //!
-//! Names are ACS's: `log<start>_<close>.xml`. Where files are cut by time, start and close are the ends of the span; else they are
-//! the times of the first and last record. A file has its name once it is whole; until then it is a hidden one that ends with
-//! `.part`. What is there already under a name stays: the new one has a number behind it.
+//! Names are ACS's: `log<start>_<close>.xml`. Where files are cut by time, start and close are the ends of the span;
+//! else they are the times of the first and last record. A complete file gets its name. Until then it is a hidden file
+//! that ends with `.part`. An existing file stays: the new one gets a number behind its name.
 //!
 //! Real files hold records out of order. Where files are cut by time each record goes into the file of its time, and so
-//! [`OPEN`] files are open at once; a record older than all of them gets a further file of its span. Nothing is left out.
+//! [`OPEN`] files are open at once. A record older than all of them gets a further file of its span. No record is
+//! omitted.
 
 use std::{
     collections::BTreeMap,
@@ -20,13 +21,13 @@ use crate::{
     output::file::{FileFormat, FileOptions, RecordFile, unfinished},
 };
 
-/// When a file ends. Records of one millisecond stay together: equal ones are told apart by how many stood before them in
-/// their file, so two of them in two files would be one when both are imported.
+/// Condition for the end of a file. Records of one millisecond stay together. Equal records are distinguished by the
+/// number before them in their file; two of them in two files would become one on import.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cut {
-    /// With this many records, or this many bytes before they are compressed, whichever comes first.
+    /// After this many records, or this many bytes before compression, whichever is first.
     Full { records: u64, bytes: u64 },
-    /// With each span of so many ns, counted from 1970.
+    /// After each span of so many ns, counted from 1970.
     Span(i64),
 }
 
@@ -50,13 +51,13 @@ pub struct Rotation {
     format: FileFormat,
     gz: bool,
     options: FileOptions,
-    /// By the number of their span; one alone where files are cut when they are full.
+    /// Files by the number of their span; a single one if files are cut when they are full.
     open: BTreeMap<i64, Part>,
     begun: u64,
     done: Vec<Written>,
 }
 
-/// A file that is whole.
+/// A complete file.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Written {
     pub file: PathBuf,
@@ -127,23 +128,23 @@ impl Rotation {
             Cut::Span(length) => (Time(span.saturating_mul(length)), Time(span.saturating_add(1).saturating_mul(length))),
         };
         let place = self.settle(&hidden, &format!("log{}_{}", start.to_acs(), close.to_acs()))?;
-        self.done.push(Written { file: place, records, first: first.to_ns_text(), last: last.to_ns_text() });
+        self.done.push(Written { file: place, records, first: first.to_rfc3339(), last: last.to_rfc3339() });
         Ok(())
     }
 
-    /// Gives a file its name, or the first one with a number behind it that nobody has.
+    /// Gives a file its name, or the first unused one with a number behind it.
     fn settle(&self, hidden: &Path, stem: &str) -> Result<PathBuf, Failure> {
         for number in 1u64.. {
             let further = if number > 1 { format!("-{number}") } else { String::new() };
             let place = self.directory.join(format!("{stem}{further}.{}", self.ending()));
-            // A link fails where the name is taken, so nothing is ever overwritten, whoever else writes here.
+            // A link fails if the name exists, so no file is overwritten, even with another writer in the directory.
             match std::fs::hard_link(hidden, &place) {
                 Ok(()) => {
                     std::fs::remove_file(hidden).map_err(|error| Failure::failed(hidden.display(), error))?;
                     return Ok(place);
                 }
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
-                // A file system without links: the name is taken first, by an empty file.
+                // Without links in the file system, an empty file reserves the name first.
                 Err(_) => match std::fs::File::create_new(&place).and_then(|_| std::fs::rename(hidden, &place)) {
                     Ok(()) => return Ok(place),
                     Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
@@ -154,7 +155,7 @@ impl Rotation {
         Err(Failure::Failed(format!("{}: every name is taken", self.directory.display())))
     }
 
-    /// Ends the files that are still open; returns all that were written, in the order of their names.
+    /// Ends the open files; returns all written files, in the order of their names.
     pub fn close(mut self) -> Result<Vec<Written>, Failure> {
         while let Some((span, part)) = self.open.pop_first() {
             self.finish(span, part)?;
@@ -166,7 +167,7 @@ impl Rotation {
 }
 
 impl Drop for Rotation {
-    /// What was not finished is no file: it has no end.
+    /// Removes unfinished files, which have no end.
     fn drop(&mut self) {
         for part in self.open.values() {
             let _ = std::fs::remove_file(&part.hidden);
@@ -193,7 +194,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let cut = Cut::Span(60_000_000_000);
         let mut rotation = Rotation::new(dir.path(), cut, FileFormat::Xml, false, FileOptions::default()).unwrap();
-        // 40 minutes, then one of the first, which is closed by then.
+        // 40 minutes, then a record of the first minute, whose file is closed by then.
         let mut seconds: Vec<i64> = (0..40).flat_map(|minute| [minute * 60 + 59, minute * 60]).collect();
         seconds.push(5);
         seconds.iter().for_each(|second| rotation.record(&record(*second)).unwrap());
@@ -228,13 +229,13 @@ mod tests {
         assert_eq!(names(&all[0])[0], ("log1970-01-01T00:00:00.000_1970-01-01T00:00:02.000.json.gz".into(), 3));
         assert_eq!(all[0].iter().map(|file| file.records).collect::<Vec<_>>(), [3, 3, 1]);
         assert!(all[1].len() > 1 && all[1].iter().map(|file| file.records).sum::<u64>() == 7, "{:?}", all[1]);
-        // What is of one millisecond stays together.
+        // Records of one millisecond stay together.
         let elsewhere = tempfile::tempdir().unwrap();
         let cut = Cut::Full { records: 2, bytes: u64::MAX };
         let mut rotation = Rotation::new(elsewhere.path(), cut, FileFormat::Xml, false, FileOptions::default()).unwrap();
         [1, 1, 1, 1, 2].into_iter().for_each(|second| rotation.record(&record(second)).unwrap());
         assert_eq!(rotation.close().unwrap().iter().map(|file| file.records).collect::<Vec<_>>(), [4, 1]);
-        // One that was given up leaves nothing.
+        // An abandoned rotation leaves no file.
         let cut = Cut::Full { records: 100, bytes: u64::MAX };
         let mut rotation = Rotation::new(dir.path(), cut, FileFormat::Json, true, FileOptions::default()).unwrap();
         rotation.record(&record(1)).unwrap();

@@ -1,15 +1,17 @@
 //! Records as lines for people: time, level, source, text, data.
 //!
-//! A line is a record, whatever the record holds: control characters are shown, never sent to the terminal, so that neither a
-//! line break nor an escape sequence in somebody's message can forge or hide another record.
+//! A line is a record for any content. Control characters are shown, never sent to the terminal. So neither a line
+//! break nor an escape sequence in a message can forge or hide another record.
 
 use std::fmt::Write as _;
 
-use tampu_types::LogRecord;
+use tampu_types::{LogRecord, terminal::is_harmful};
 
 use crate::{
     output::{column::Column, highlight::Highlight},
     paint::Paint,
+    time_expression::now,
+    time_text,
 };
 
 const SOURCE_MIN: usize = 22;
@@ -30,7 +32,7 @@ impl Table {
         Table { paint, highlight, source_width: SOURCE_MIN, chosen: Vec::new() }
     }
 
-    /// Shows these columns instead of what people mostly want to see; none for that.
+    /// Shows these columns instead of the default ones; the default ones if empty.
     pub fn with_columns(mut self, columns: &[Column]) -> Table {
         self.chosen = columns.iter().map(|column| (*column, least_width(*column))).collect();
         self
@@ -41,11 +43,11 @@ impl Table {
         let (bold, end) = (self.paint.bold(), self.paint.end());
         if !self.chosen.is_empty() {
             let titles: Vec<String> =
-                self.chosen.iter().map(|(column, width)| format!("{:<width$}", column.title().to_uppercase())).collect();
+                self.chosen.iter().map(|(column, width)| format!("{:<width$}", heading_of(*column))).collect();
             let _ = writeln!(line, "{bold}{}{end}", titles.join("  ").trim_end());
             return;
         }
-        let _ = writeln!(line, "{bold}{:<23}  {:<9}  {:<SOURCE_MIN$}  MESSAGE{end}", "TIME (UTC)", "LEVEL", "SOURCE");
+        let _ = writeln!(line, "{bold}{:<23}  {:<9}  {:<SOURCE_MIN$}  MESSAGE{end}", heading_of(Column::Time), "LEVEL", "SOURCE");
     }
 
     /// Appends one record and its line break.
@@ -55,11 +57,11 @@ impl Table {
         }
         let paint = self.paint;
         let source = printable(source_of(record));
-        // The column grows to what it has met and stays there, so that a live table does not jump back and forth.
+        // The column grows to the longest source and never shrinks, so that a live table does not jump.
         self.source_width = self.source_width.max(source.chars().count().min(SOURCE_MAX));
         let width = self.source_width;
         let (dim, level, end) = (paint.dim(), paint.level(record.level), paint.end());
-        let _ = write!(line, "{dim}{}{end}  {level}{:<9}{end}  ", record.time.to_acs(), record.level.name());
+        let _ = write!(line, "{dim}{}{end}  {level}{:<9}{end}  ", time_text::local(record.time), record.level.name());
         self.highlight.write(&source, paint, line);
         let _ = write!(line, "{:1$}  ", "", width.saturating_sub(source.chars().count()));
         self.highlight.write(&printable(&record.message), paint, line);
@@ -87,8 +89,8 @@ impl Table {
             }
             let column = *column;
             let value = match column {
-                Column::Time => record.time.to_acs(),
-                other => printable(&other.value(record)).into_owned(),
+                Column::Time => time_text::local(record.time),
+                other => printable(&other.text(record)).into_owned(),
             };
             let taken = value.chars().count();
             *width = (*width).max(taken.min(SOURCE_MAX));
@@ -105,7 +107,16 @@ impl Table {
     }
 }
 
-/// How wide a column is before anything wider has come.
+/// Returns the title of a column; that of times names their zone.
+pub fn heading_of(column: Column) -> String {
+    match column {
+        Column::Time => format!("TIME ({})", time_text::zone_name(now())),
+        Column::SourceObject => "SOURCE".to_owned(),
+        other => other.title().to_uppercase(),
+    }
+}
+
+/// Returns the initial width of a column.
 fn least_width(column: Column) -> usize {
     match column {
         Column::Time => 23,
@@ -115,17 +126,17 @@ fn least_width(column: Column) -> usize {
     }
 }
 
-/// What a reader would call the origin of a record: the component, else the logger, else the process, else the host.
+/// Returns the source of a record: the component, else the process, the logger, the routine or the host.
 pub fn source_of(record: &LogRecord) -> &str {
-    [&record.source_object, &record.logger, &record.process, &record.routine, &record.host]
+    [&record.source_object, &record.process, &record.logger, &record.routine, &record.host]
         .into_iter()
         .find(|name| !name.is_empty())
         .map_or("-", String::as_str)
 }
 
-/// The text with its control characters shown.
+/// The text on one line, with its control characters and those that turn or hide text shown.
 pub fn printable(text: &str) -> std::borrow::Cow<'_, str> {
-    if !text.contains(char::is_control) {
+    if !text.contains(is_harmful) {
         return text.into();
     }
     let mut shown = String::with_capacity(text.len() + 8);
@@ -137,6 +148,7 @@ pub fn printable(text: &str) -> std::borrow::Cow<'_, str> {
             control if control.is_control() => {
                 let _ = write!(shown, "\\x{:02x}", u32::from(control));
             }
+            hidden if is_harmful(hidden) => shown.extend(hidden.escape_default()),
             other => shown.push(other),
         }
     }

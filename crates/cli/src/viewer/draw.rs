@@ -1,7 +1,8 @@
-//! How the viewer looks: one function from its state onto a frame.
+//! Drawing of the viewer: one function from its state onto a frame.
 //!
-//! Only the rows on the screen are looked at, so drawing costs the same however many are kept. Column widths follow what is on
-//! the screen; the message takes what is left. Columns that do not fit go out on the left as the cursor goes to the right.
+//! Drawing reads only the rows on the screen, so it costs the same for any number of kept rows. Column widths follow
+//! the visible rows; the message takes the remaining width. Columns that do not fit disappear on the left as the cursor
+//! moves to the right.
 
 use std::borrow::Cow;
 
@@ -9,75 +10,23 @@ use ratatui::{
     Frame,
     buffer::Buffer,
     layout::Rect,
-    style::{Color, Modifier, Style},
+    style::{Modifier, Style},
 };
-use tampu_types::{Level, LogRecord};
+use tampu_types::LogRecord;
 
 use crate::{
     output::{
         column::Column,
-        table::{printable, source_of},
+        table::{heading_of, printable, source_of},
     },
+    time_text,
     viewer::{
         panels,
         prompt::Prompt,
         state::{Kind, Link, Panel, Side, Viewer},
+        theme::Theme,
     },
 };
-
-/// The colours, or their absence.
-#[derive(Debug, Clone, Copy)]
-pub struct Theme {
-    /// Whether there are any (NO_COLOR).
-    pub colour: bool,
-}
-
-impl Theme {
-    fn coloured(self, style: Style) -> Style {
-        if self.colour { style } else { Style { fg: None, bg: None, ..style } }
-    }
-
-    fn level(self, level: Level) -> Style {
-        let style = Style::new();
-        self.coloured(match level {
-            Level::Trace | Level::Delouse => style.fg(Color::DarkGray),
-            Level::Debug => style.fg(Color::Cyan),
-            Level::Info => style.fg(Color::Green),
-            Level::Notice => style.fg(Color::LightBlue),
-            Level::Warning => style.fg(Color::Yellow),
-            Level::Error => style.fg(Color::Red),
-            Level::Critical => style.fg(Color::Red).add_modifier(Modifier::BOLD),
-            Level::Alert => style.fg(Color::Magenta).add_modifier(Modifier::BOLD),
-            Level::Emergency => style.fg(Color::White).bg(Color::Red).add_modifier(Modifier::BOLD),
-        })
-    }
-
-    fn bar(self) -> Style {
-        Style::new().add_modifier(Modifier::REVERSED)
-    }
-
-    fn alarm(self) -> Style {
-        self.coloured(Style::new().fg(Color::White).bg(Color::Red)).add_modifier(Modifier::BOLD)
-    }
-
-    fn found(self) -> Style {
-        if self.colour {
-            Style::new().fg(Color::Black).bg(Color::Yellow)
-        } else {
-            Style::new().add_modifier(Modifier::UNDERLINED)
-        }
-    }
-
-    /// Text of less weight.
-    pub fn dim(self) -> Style {
-        Style::new().add_modifier(Modifier::DIM)
-    }
-
-    /// The line of a list the cursor is on.
-    pub fn cursor(self) -> Style {
-        Style::new().add_modifier(Modifier::REVERSED)
-    }
-}
 
 /// The parts of the screen.
 struct Parts {
@@ -104,7 +53,7 @@ fn parts(viewer: &Viewer, area: Rect) -> Parts {
     }
 }
 
-/// How many rows fit on a screen of this size.
+/// Returns the number of rows on a screen of this size.
 pub fn page(viewer: &Viewer, area: Rect) -> usize {
     usize::from(parts(viewer, area).table.height)
 }
@@ -155,8 +104,9 @@ fn title(viewer: &Viewer, theme: Theme, area: Rect, buffer: &mut Buffer) {
             None => format!("row {}", viewer.cursor + usize::from(viewer.rows.shown() > 0)),
         },
     };
-    buffer.set_stringn(area.x, area.y, format!(" {}  {counts}", viewer.origin), usize::from(area.width), theme.bar());
     let width = state.chars().count() as u16 + 2;
+    let room = usize::from(area.width.saturating_sub(width));
+    buffer.set_stringn(area.x, area.y, format!(" {}  {counts}", viewer.origin), room, theme.bar());
     let alarm = viewer.pause.is_on() || viewer.link == Link::Lost;
     let style = if alarm { theme.alarm() } else { theme.bar() };
     let x = area.right().saturating_sub(width).max(area.x);
@@ -166,10 +116,13 @@ fn title(viewer: &Viewer, theme: Theme, area: Rect, buffer: &mut Buffer) {
 fn side_title(side: &Side) -> String {
     let asking = if side.asking { ", asking the archive" } else { "" };
     match side.kind {
-        Kind::Context => format!("around {}: {} rows, unfiltered{asking}", side.hit.time.to_acs(), side.rows.len()),
+        Kind::Context => format!("around {}: {} rows, unfiltered{asking}", time_text::local(side.hit.time), side.rows.len()),
         Kind::Chain => format!("error chain {}: {} rows{asking}", printable(&side.hit.stack_id), side.rows.len()),
     }
 }
+
+/// Below this width times are shown without the date, levels short, and sources from their end.
+const COMPACT: u16 = 100;
 
 /// One column on the screen.
 struct Cell {
@@ -180,22 +133,30 @@ struct Cell {
 /// The columns that fit, the cursor's among them.
 fn laid_out(viewer: &Viewer, rows: &[&LogRecord], width: u16) -> (Vec<Cell>, usize) {
     let shown = viewer.shown_columns();
+    let compact = width < COMPACT;
     let needs = |column: Column| {
-        let longest = rows.iter().map(|row| text(column, row).chars().count()).max().unwrap_or(0);
-        let least = match column {
-            Column::Time => 23,
-            Column::Level => 9,
-            Column::SourceObject => 22,
-            other => other.title().len(),
+        let longest = rows.iter().map(|row| text(column, row, compact).chars().count()).max().unwrap_or(0);
+        let least = match (column, compact) {
+            (Column::Time, true) => 12,
+            (Column::Time, false) => 23,
+            (Column::Level, true) => 5,
+            (Column::Level, false) => 9,
+            (Column::SourceObject, true) => 10,
+            (Column::SourceObject, false) => 22,
+            (other, _) => other.title().len(),
         };
-        // A sign for the order stands behind the title.
+        // The sign of the sort order stands behind the title.
         let sorted = usize::from(viewer.rows.sort().is_some_and(|sort| sort.column == column));
-        let most = if column == Column::Message { usize::MAX } else { 40 };
-        longest.min(most).max(least).max(column.title().len() + sorted).min(usize::from(width)) as u16
+        let most = match (column, compact) {
+            (Column::Message, _) => usize::MAX,
+            (_, true) => 16,
+            (_, false) => 40,
+        };
+        longest.min(most).max(least).max(title_of(column, compact).chars().count() + sorted).min(usize::from(width)) as u16
     };
     let mut cells: Vec<Cell> = shown.iter().map(|column| Cell { column: *column, width: needs(*column) }).collect();
     let total = |cells: &[Cell]| cells.iter().map(|cell| u32::from(cell.width) + 2).sum::<u32>().saturating_sub(2);
-    // The message gives way to the others, and takes what they leave.
+    // The message column gets the width that the others leave.
     if let Some(message) = cells.iter().position(|cell| cell.column == Column::Message) {
         let others = total(&cells) - u32::from(cells[message].width);
         cells[message].width = u32::from(width).saturating_sub(others).max(30.min(u32::from(width))) as u16;
@@ -207,9 +168,19 @@ fn laid_out(viewer: &Viewer, rows: &[&LogRecord], width: u16) -> (Vec<Cell>, usi
     (cells.split_off(first), first)
 }
 
-fn text(column: Column, row: &LogRecord) -> Cow<'_, str> {
+/// Returns the title of a column; that of times names their zone.
+fn title_of(column: Column, compact: bool) -> String {
     match column {
-        Column::Time => row.time.to_acs().into(),
+        Column::Time if compact => "TIME".to_owned(),
+        other => heading_of(other),
+    }
+}
+
+fn text(column: Column, row: &LogRecord, compact: bool) -> Cow<'_, str> {
+    match column {
+        Column::Time if compact => time_text::of_day(row.time).into(),
+        Column::Level if compact => row.level.name().get(..5).unwrap_or(row.level.name()).into(),
+        Column::Time => time_text::local(row.time).into(),
         Column::SourceObject => printable(source_of(row)),
         Column::Message => {
             let message = printable(&row.message);
@@ -219,7 +190,7 @@ fn text(column: Column, row: &LogRecord) -> Cow<'_, str> {
             let data: Vec<String> = row.data.iter().map(|datum| format!("{}={}", datum.name, datum.value)).collect();
             format!("{message} {}", printable(&data.join(" "))).into()
         }
-        other => match other.value(row) {
+        other => match other.text(row) {
             Cow::Borrowed(value) => printable(value),
             Cow::Owned(value) => printable(&value).into_owned().into(),
         },
@@ -244,7 +215,7 @@ fn table(viewer: &Viewer, theme: Theme, parts: &Parts, buffer: &mut Buffer) {
     for (line, row) in rows.iter().enumerate() {
         let y = parts.table.y + line as u16;
         let is_cursor = top + line == cursor;
-        // Around a row, what the filter hides elsewhere is there but weaker.
+        // In the context of a row, rows hidden by the filter are shown dimmed.
         let weak = hit.is_some() && !viewer.filter.shows(row);
         let mut x = parts.table.x;
         if is_cursor {
@@ -268,13 +239,24 @@ fn table(viewer: &Viewer, theme: Theme, parts: &Parts, buffer: &mut Buffer) {
             } else if weak {
                 style = theme.dim();
             }
-            write_cell(viewer, theme, &text(cell.column, row), Rect { x, y, width, height: 1 }, style, buffer);
+            let text = text(cell.column, row, parts.table.width < COMPACT);
+            let text = if cell.column == Column::SourceObject { end_of(text, width) } else { text };
+            write_cell(viewer, theme, &text, Rect { x, y, width, height: 1 }, style, buffer);
             x += cell.width + 2;
         }
     }
 }
 
-/// Writes a text into its cell, matches of the search marked; what does not fit ends with a sign.
+/// Returns the end of a name that is too long, because names differ there.
+fn end_of(text: Cow<'_, str>, width: u16) -> Cow<'_, str> {
+    let (length, width) = (text.chars().count(), usize::from(width));
+    if length <= width || width == 0 {
+        return text;
+    }
+    format!("…{}", text.chars().skip(length - width + 1).collect::<String>()).into()
+}
+
+/// Writes a text into its cell, with marked matches of the search; a text that does not fit ends with a sign.
 fn write_cell(viewer: &Viewer, theme: Theme, text: &str, cell: Rect, style: Style, buffer: &mut Buffer) {
     let (mut x, mut at) = (cell.x, 0);
     let mut put = |part: &str, style: Style, x: &mut u16| {
@@ -290,7 +272,7 @@ fn write_cell(viewer: &Viewer, theme: Theme, text: &str, cell: Rect, style: Styl
         }
     }
     put(&text[at..], style, &mut x);
-    // Wider than characters can only be: then the sign stands one cell early, which is better than a cut nobody sees.
+    // Only wide characters come here: the sign may stand one cell early, so that every cut is visible.
     if text.chars().count() > usize::from(cell.width) && cell.width > 0 {
         buffer.set_stringn(cell.right() - 1, cell.y, "…", 1, style);
     }
@@ -314,11 +296,13 @@ fn heading(viewer: &Viewer, cells: &[Cell], area: Rect, buffer: &mut Buffer) {
             _ => "",
         };
         let mut style = Style::new().add_modifier(Modifier::BOLD);
+        // The keys f and x act on this column.
         if columns.get(viewer.column) == Some(&cell.column) {
-            style = style.add_modifier(Modifier::UNDERLINED);
+            style = style.add_modifier(Modifier::REVERSED);
         }
         let width = cell.width.min(area.right() - x);
-        buffer.set_stringn(x, area.y, format!("{}{sign}", cell.column.title()), usize::from(width), style);
+        let title = title_of(cell.column, area.width < COMPACT);
+        buffer.set_stringn(x, area.y, format!("{title}{sign}"), usize::from(width), style);
         x += cell.width + 2;
     }
 }
@@ -331,7 +315,7 @@ fn filter_line(viewer: &Viewer, area: Rect, buffer: &mut Buffer) {
     buffer.set_stringn(area.x, area.y, line, usize::from(area.width), Style::new().add_modifier(Modifier::DIM));
 }
 
-/// The last line: what is typed, or said, or which keys there are. Returns where the cursor of a typed line is.
+/// Draws the last line: the typed line, a message, or the keys. Returns the position of the cursor of a typed line.
 fn bottom(viewer: &Viewer, theme: Theme, area: Rect, buffer: &mut Buffer) -> Option<(u16, u16)> {
     let width = usize::from(area.width);
     if let Some(prompt) = &viewer.prompt {
@@ -349,12 +333,17 @@ fn bottom(viewer: &Viewer, theme: Theme, area: Rect, buffer: &mut Buffer) -> Opt
         buffer.set_stringn(area.x, area.y, format!(" {}", printable(&viewer.message)), width, style);
         return None;
     }
-    let keys = " ? help  space pause  / search  n next  f only this  x without this  Enter details  c context  q quit";
+    let column = viewer.shown_columns().get(viewer.column).map_or("value", |column| column.name());
+    let column = if column == Column::SourceObject.name() { "source" } else { column };
+    let keys = match area.width {
+        0..COMPACT => format!(" ? help  space pause  / find  f x by {column}  Enter details  c context  q quit"),
+        _ => format!(" ? help  space pause  / search  n next  f x by {column}  Enter details  c context  q quit"),
+    };
     buffer.set_stringn(area.x, area.y, keys, width, theme.dim());
     None
 }
 
-/// As much of the end of a typed line as fits.
+/// Returns the part of the end of a typed line that fits.
 fn visible_tail(prompt: &Prompt, width: usize) -> String {
     let skipped = prompt.text.chars().count().saturating_sub(width);
     prompt.text.chars().skip(skipped).collect()

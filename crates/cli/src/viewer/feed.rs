@@ -1,7 +1,7 @@
-//! Where a viewer's rows come from: the bus, the archive, files; and what the archive answers.
+//! Sources of a viewer's rows: the bus, the archive, files; and the archive's replies.
 //!
-//! Each source is a thread that puts what it has into one queue of [`QUEUE`] pieces and waits while it is full: a file is then
-//! read more slowly, and live records stay in the readers and with their writers, as for every slow reader.
+//! Each source is a thread that puts its records into one queue of [`QUEUE`] pieces and waits while the queue is full.
+//! A file is then read more slowly. Live records stay in the readers and in their writers, as for every slow reader.
 
 use std::{
     path::PathBuf,
@@ -14,11 +14,11 @@ use std::{
 };
 
 use indicatif::ProgressBar;
+use tampu_archive::query::{Field, Query};
 use tampu_bus::{
     Participant,
-    engine::zenoh::{Connected, ZenohEngine},
+    engine::{Connected, Engine},
 };
-use tampu_log::query::{Field, Query};
 use tampu_types::{LogRecord, Time, import::ImportIds};
 
 use crate::{
@@ -39,15 +39,15 @@ use crate::{
 const QUEUE: usize = 64;
 /// Records in a piece of the archive or of a file.
 const PIECE: usize = 500;
-/// How long a thread waits before it looks whether the viewer has ended.
+/// Time between two checks of a thread for the end of the viewer.
 const LOOK: Duration = Duration::from_millis(50);
-/// How often it is looked whether the hub is there.
+/// Time between two checks of the hub.
 const LINK_EVERY: Duration = Duration::from_millis(500);
 
-/// What comes.
+/// An item for the viewer.
 pub enum Fed {
     Records(Vec<LogRecord>),
-    /// Something to say.
+    /// A message for the user.
     Told(String),
     /// The source has given all it has.
     Ended(String),
@@ -63,7 +63,7 @@ struct Inlet {
 }
 
 impl Inlet {
-    /// Puts something in; waits for room. Whether anybody wants more.
+    /// Puts an item into the queue; waits for room. Returns whether the viewer wants more.
     fn put(&self, fed: Fed) -> bool {
         let mut waiting = fed;
         loop {
@@ -91,16 +91,16 @@ pub struct Feed {
 #[derive(Clone)]
 pub struct Hub {
     pub participant: Participant,
-    pub engine: Arc<ZenohEngine>,
+    pub engine: Arc<dyn Engine>,
     pub connect: Connect,
 }
 
-/// What to show of a hub.
+/// Options for the rows of a hub.
 pub struct Wish {
     pub query: Query,
-    /// What of the archive comes first.
+    /// The archived records to show first.
     pub before: Option<Before>,
-    /// Whether it goes on live.
+    /// True if live records follow.
     pub live: bool,
     /// The replay to follow instead.
     pub replayed: Option<String>,
@@ -112,7 +112,7 @@ impl Feed {
         Feed { fed, into: Inlet { tell, over: Interrupt::default() }, threads: Vec::new(), hub }
     }
 
-    /// Shows what a hub has and gets.
+    /// Makes a feed of a hub's archived and live records.
     pub fn of_hub(hub: Hub, wish: Wish) -> Feed {
         let mut feed = Feed::new(Some(hub.clone()));
         let into = feed.into.clone();
@@ -127,7 +127,7 @@ impl Feed {
         feed
     }
 
-    /// Shows what files hold.
+    /// Makes a feed of the records of files.
     pub fn of_files(paths: Vec<PathBuf>, query: Query) -> Feed {
         let mut feed = Feed::new(None);
         let into = feed.into.clone();
@@ -145,12 +145,12 @@ impl Feed {
         self.threads.push(std::thread::spawn(work));
     }
 
-    /// What has come, without waiting.
+    /// Returns the next item without waiting.
     pub fn next(&self) -> Option<Fed> {
         self.fed.try_recv().ok()
     }
 
-    /// Asks the archive; the answer comes like everything else.
+    /// Sends a request to the archive; the reply arrives in the queue.
     pub fn ask(&mut self, question: Question) {
         let Some(hub) = self.hub.clone() else { return };
         let into = self.into.clone();
@@ -176,13 +176,13 @@ impl Drop for Feed {
     fn drop(&mut self) {
         self.into.over.ask();
         for thread in self.threads.drain(..) {
-            // One that panicked has printed why.
+            // A thread that panicked has printed the reason.
             let _ = thread.join();
         }
     }
 }
 
-/// How a question is put to the archive: as many rows on each side of one, or all of a chain.
+/// Returns the archive queries of a question: rows on each side of one, or all rows of an error chain.
 fn queries(Question { kind, row }: &Question) -> Vec<Query> {
     let limit = Some(AROUND as u64);
     match kind {
@@ -191,7 +191,7 @@ fn queries(Question { kind, row }: &Question) -> Vec<Query> {
             let before = Query { until: Some(row.time), limit, newest_first: true, ..Query::default() };
             vec![before, after]
         }
-        // Names of chains hold no wildcards; one that did would only find more.
+        // Names of chains hold no wildcards; a wildcard would only find more.
         Kind::Chain => {
             let fields = [(Field::StackId, vec![row.stack_id.clone()])].into();
             vec![Query { fields, limit: Some(10_000), ..Query::default() }]
@@ -214,14 +214,14 @@ fn follow(hub: &Hub, wish: Wish, into: &Inlet) -> Outcome {
     let kept = match wish.before.map(|before| (before, keeper.kept())) {
         Some((before, Ok(kept))) => Some((before, kept)),
         Some((_, Err(failure))) => {
-            into.put(Fed::Told(format!("without what was before: {}", failure.text().unwrap_or_default())));
+            into.put(Fed::Told(format!("without earlier records: {}", failure.text().unwrap_or_default())));
             None
         }
         None => None,
     };
     let from = match &kept {
         Some((_, kept)) => Begin::Kept(kept.clone()),
-        // Of a replay, what it has sent already as far as it still has it.
+        // A replay begins with the sent records that it still holds.
         None if wish.replayed.is_some() => Begin::Held,
         None => Begin::Now,
     };
@@ -276,19 +276,19 @@ impl Pieces<'_> {
     }
 
     fn end(mut self) -> u64 {
-        // Whether anybody still wants it is of no interest at the end.
+        // At the end the receiver may be gone.
         let _ = self.send();
         self.count
     }
 }
 
-/// Tells when the hub cannot be reached, and when it can again.
+/// Reports when the hub becomes unreachable, and when it is back.
 fn watch_link(hub: &Hub, into: &Inlet) {
     let dir = hub.connect.config().ok().filter(|config| config.hub.is_none());
     let dir = dir.and_then(|config| config.run_dir.domain(&config.domain).ok());
     let mut was = Link::Up;
     while !into.over.wait(LINK_EVERY) {
-        // On this host the node says so itself. Elsewhere the hub is lost when nobody else is on the bus.
+        // On this host the node answers itself. Elsewhere the hub is lost when no other source is on the bus.
         let up = match &dir {
             Some(dir) => dir.node_answers() && hub.engine.connected() == Connected::Node,
             None => hub.participant.sources().len() > 1,
@@ -301,7 +301,7 @@ fn watch_link(hub: &Hub, into: &Inlet) {
     }
 }
 
-/// The records of files, and what is to be said at the end.
+/// Reads the records of files; returns the message for the end.
 fn read(paths: &[PathBuf], query: &Query, into: &Inlet) -> Result<String, Failure> {
     let mut chooser = Chooser::new(query)?;
     let (mut count, mut bad, mut first_bad) = (0, 0, String::new());

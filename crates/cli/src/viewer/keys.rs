@@ -1,7 +1,7 @@
-//! What keys do. The list for people is [`HELP`]; a test holds that every key in it does something.
+//! Actions of keys. [`HELP`] lists them for people; a test checks that every key in it does something.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use tampu_log::query::Mode;
+use tampu_archive::query::Mode;
 use tampu_types::{Level, LogRecord};
 
 use crate::{
@@ -19,18 +19,18 @@ pub const HELP: &[(&str, &str)] = &[
     ("↑ ↓ j k  PgUp PgDn", "move; on the last row the view follows the log"),
     ("g G  Home End", "first row, last row"),
     ("← → h l", "column under the cursor"),
-    ("space", "pause and go on; what comes meanwhile is counted and waits"),
+    ("space", "pause and continue; new records wait and are counted"),
     ("Enter", "all of the row: fields, data; [ ] scroll it"),
     ("/ \\", "search on, search back; ^R regular expression, ^T case"),
     ("n N", "next match, the other way"),
-    ("e E", "next row of level Error or graver, the one before"),
-    ("f x", "show only, leave out rows with the value under the cursor"),
+    ("e E", "next, previous row of level Error or above"),
+    ("f x", "show only, leave out rows with the marked value"),
     ("i o", "show only, leave out rows with a text"),
     ("+ -", "least level up, down"),
     ("m", "audience mode: engineer, operator, scilog"),
-    ("F", "list of filters: space on and off, ! turns round, d deletes"),
-    ("u U", "take back the last filter, all of them"),
-    ("c", "context: what was logged around the row, unfiltered"),
+    ("F", "list of filters: space on and off, ! negates, d deletes"),
+    ("u U", "undo the last filter, all of them"),
+    ("c", "context: all records around the row, unfiltered"),
     ("t", "error chain of the row, by its StackId"),
     ("s", "sort by the column: up, down, as they came"),
     ("v", "columns: space shows and hides, J K move"),
@@ -42,10 +42,10 @@ pub const HELP: &[(&str, &str)] = &[
 ];
 
 impl Viewer {
-    /// Takes a key; returns what is wanted done for it.
+    /// Handles a key; returns the requested action.
     pub fn key(&mut self, key: KeyEvent) -> Option<Effect> {
         if key.modifiers.contains(KeyModifiers::ALT) {
-            // A terminal cannot tell Alt from an Esc that was pressed just before; here it is always the latter.
+            // A terminal cannot distinguish Alt from an Esc pressed just before; here it is always the latter.
             self.key(KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE));
             return self.key(KeyEvent::new(key.code, key.modifiers - KeyModifiers::ALT));
         }
@@ -102,15 +102,15 @@ impl Viewer {
             KeyCode::Char('q') if self.side.is_some() => self.side = None,
             KeyCode::Char('q') => return Some(Effect::Quit),
             KeyCode::Char('v') => self.panel = Panel::Columns { at: 0 },
-            // What follows is about the table of all rows.
+            // The remaining keys are for the table of all rows.
             _ if self.side.is_some() => self.say("Esc leads back to all rows"),
             KeyCode::Char(' ') => self.pause_or_go_on(),
             KeyCode::Char('/') => self.ask(Purpose::SearchForward),
             KeyCode::Char('\\') => self.ask(Purpose::SearchBack),
             KeyCode::Char('n') => self.search_on(self.search_back),
             KeyCode::Char('N') => self.search_on(!self.search_back),
-            KeyCode::Char('e') => self.find("row of level Error or graver", false, |row| row.level >= Level::Error),
-            KeyCode::Char('E') => self.find("row of level Error or graver", true, |row| row.level >= Level::Error),
+            KeyCode::Char('e') => self.find("row of level Error or above", false, |row| row.level >= Level::Error),
+            KeyCode::Char('E') => self.find("row of level Error or above", true, |row| row.level >= Level::Error),
             KeyCode::Char('f') => self.by_cell(true),
             KeyCode::Char('x') => self.by_cell(false),
             KeyCode::Char('i') => self.ask(Purpose::Include),
@@ -122,14 +122,14 @@ impl Viewer {
             KeyCode::Char('u') => match self.filter.rules.pop() {
                 Some(rule) => {
                     self.filter_anew();
-                    self.say(format!("taken back: {rule}"));
+                    self.say(format!("undone: {rule}"));
                 }
-                None => self.say("there is no filter to take back"),
+                None => self.say("there is no filter to undo"),
             },
             KeyCode::Char('U') => {
                 self.filter = Filter::default();
                 self.filter_anew();
-                self.say("no filter any more");
+                self.say("all filters removed");
             }
             KeyCode::Char('c') => return self.open_side(Kind::Context),
             KeyCode::Char('t') => return self.open_side(Kind::Chain),
@@ -201,7 +201,7 @@ impl Viewer {
         let prompt = self.prompt.take()?;
         let searches = matches!(prompt.purpose, Purpose::SearchForward | Purpose::SearchBack);
         if prompt.text.is_empty() {
-            // As in every pager: an empty search is the last one again.
+            // As in every pager, an empty search repeats the last one.
             if searches {
                 self.search_back = prompt.purpose == Purpose::SearchBack;
                 self.search_on(self.search_back);
@@ -235,29 +235,29 @@ impl Viewer {
         }
     }
 
-    /// Puts the cursor on the next row that is wanted; goes on at the other end.
+    /// Moves the cursor to the next matching row, over the end of the list if need be, and shows the number of the
+    /// match.
     fn find(&mut self, what: &str, back: bool, wanted: impl Fn(&LogRecord) -> bool) {
-        let rows = self.rows.shown();
         let is_wanted = |place: &usize| self.rows.at(*place).is_some_and(|(_, row)| wanted(row));
-        let (before, after) = (0..self.cursor.min(rows), (self.cursor + 1).min(rows)..rows);
-        let found = if back {
-            let straight = before.rev().find(is_wanted).map(|place| (place, false));
-            straight.or_else(|| after.rev().find(is_wanted).map(|place| (place, true)))
+        let matches: Vec<usize> = (0..self.rows.shown()).filter(is_wanted).collect();
+        let here = matches.partition_point(|place| *place < self.cursor);
+        let after = here + usize::from(matches.get(here) == Some(&self.cursor));
+        let (next, wrapped) = if back {
+            here.checked_sub(1).map_or((matches.len().wrapping_sub(1), ", from the bottom"), |index| (index, ""))
+        } else if after < matches.len() {
+            (after, "")
         } else {
-            let straight = after.clone().find(is_wanted).map(|place| (place, false));
-            straight.or_else(|| before.clone().find(is_wanted).map(|place| (place, true)))
+            (0, ", from the top")
         };
-        match found {
-            Some((place, over_the_end)) => {
-                self.cursor = place;
+        match matches.get(next) {
+            Some(place) if *place != self.cursor => {
+                self.cursor = *place;
                 self.follow = false;
                 self.detail = self.detail.map(|_| 0);
                 self.scroll();
-                if over_the_end {
-                    self.say(if back { "went on at the end" } else { "went on at the beginning" });
-                }
+                self.say(format!("match {} of {}{wrapped}", next + 1, matches.len()));
             }
-            None if is_wanted(&self.cursor) => self.say(format!("no other {what}")),
+            Some(_) => self.say(format!("no other {what}")),
             None => self.say(format!("no {what}")),
         }
     }
@@ -267,7 +267,7 @@ impl Viewer {
         if column == Column::Time {
             return self.say("no filter by time here: --since and --until choose the time");
         }
-        let Some(value) = self.current().map(|row| column.value(row).into_owned()) else {
+        let Some(value) = self.current().map(|row| column.text(row).into_owned()) else {
             return self.say("there is no row");
         };
         self.add_rule(About::Cell(column, value), only);
@@ -307,6 +307,8 @@ impl Viewer {
         let scroll = match code {
             KeyCode::Down | KeyCode::Char('j') => scroll.saturating_add(1).min(HELP.len() as u16),
             KeyCode::Up | KeyCode::Char('k') => scroll.saturating_sub(1),
+            KeyCode::PageDown | KeyCode::Char(' ') => scroll.saturating_add(10).min(HELP.len() as u16),
+            KeyCode::PageUp => scroll.saturating_sub(10),
             _ => return self.panel = Panel::None,
         };
         self.panel = Panel::Help { scroll };

@@ -1,4 +1,4 @@
-//! What lies over the table or below it: one record in full, help, the chooser of columns, the list of filters.
+//! Panels over or below the table: one record in full, help, the chooser of columns, the list of filters.
 
 use ratatui::{
     buffer::Buffer,
@@ -11,7 +11,8 @@ use tampu_types::LogRecord;
 
 use crate::{
     output::{column::Column, table::printable},
-    viewer::{draw::Theme, keys::HELP, rules::Filter},
+    time_text,
+    viewer::{keys::HELP, rules::Filter, theme::Theme},
 };
 
 /// All of a record: its text, its data a line each, then every other field it has, one behind the other.
@@ -34,14 +35,14 @@ pub fn detail(row: &LogRecord, scroll: u16, theme: Theme, area: Rect, buffer: &m
 /// The fields of a record that are not empty, by ACS's names, without its message and data.
 fn fields(row: &LogRecord) -> Vec<(&'static str, String)> {
     let mut fields = Vec::new();
-    for column in Column::ALL.into_iter().filter(|column| !matches!(column, Column::Message | Column::Data)) {
-        let value = column.value(row);
+    for column in Column::SHOWN.into_iter().filter(|column| !matches!(column, Column::Message | Column::Data)) {
+        let value = column.text(row);
         if !value.is_empty() {
             fields.push((column.title(), printable(&value).into_owned()));
         }
     }
     let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-    fields.extend(row.received.map(|received| ("Received", received.to_ns_text())));
+    fields.extend(row.received.map(|received| ("Received", time_text::with_zone(received))));
     fields.extend(row.trace_id.map(|id| ("TraceId", hex(&id))));
     fields.extend(row.span_id.map(|id| ("SpanId", hex(&id))));
     if let Some(archive) = &row.archive {
@@ -50,7 +51,7 @@ fn fields(row: &LogRecord) -> Vec<(&'static str, String)> {
     fields
 }
 
-/// The keys.
+/// Draws the list of keys.
 pub fn help(scroll: u16, theme: Theme, area: Rect, buffer: &mut Buffer) {
     let lines: Vec<Line<'_>> = HELP
         .iter()
@@ -59,7 +60,7 @@ pub fn help(scroll: u16, theme: Theme, area: Rect, buffer: &mut Buffer) {
         })
         .collect();
     let place = centred(area, 92, HELP.len() as u16 + 2);
-    let block = Block::bordered().title(" keys ").title_bottom(" any key closes ");
+    let block = Block::bordered().title(" keys ").title_bottom(" ↑ ↓ scroll, any other key closes ");
     Clear.render(place, buffer);
     Paragraph::new(lines)
         .scroll((scroll, 0))
@@ -82,9 +83,9 @@ pub fn rules(filter: &Filter, at: usize, theme: Theme, area: Rect, buffer: &mut 
         .map(|rule| format!(" [{}] {}", if rule.on { 'x' } else { ' ' }, printable(&rule.to_string())))
         .collect();
     if lines.is_empty() {
-        lines.push(" none: f and x filter by a value, i and o by a text".to_owned());
+        lines.push(" no filters: f and x filter by a value, i and o by a text".to_owned());
     }
-    list(" filters ", " space on and off, ! turns round, d deletes, Esc closes ", lines, at, theme, area, buffer);
+    list(" filters ", " space on and off, ! inverts, d deletes, Esc closes ", lines, at, theme, area, buffer);
 }
 
 fn list(title: &str, keys: &str, lines: Vec<String>, at: usize, theme: Theme, area: Rect, buffer: &mut Buffer) {

@@ -2,7 +2,7 @@
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-/// What is asked for.
+/// Purposes of a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
     SearchForward,
@@ -13,7 +13,7 @@ pub enum Purpose {
 }
 
 impl Purpose {
-    /// What stands before the text.
+    /// Returns the label before the text.
     pub const fn label(self) -> &'static str {
         match self {
             Purpose::SearchForward => "search",
@@ -24,38 +24,38 @@ impl Purpose {
         }
     }
 
-    /// Whether a text is looked for, so that it may be an expression.
+    /// Returns true for a search text, which may be an expression.
     pub const fn is_pattern(self) -> bool {
         !matches!(self, Purpose::Save)
     }
 }
 
-/// The line.
+/// An edited line of text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prompt {
     pub purpose: Purpose,
     pub text: String,
-    /// Where the cursor is, in bytes.
+    /// Position of the cursor, in bytes.
     pub at: usize,
     pub is_regex: bool,
     pub with_case: bool,
-    /// What was entered the last time, for the arrow up.
+    /// Previous input, for the arrow up.
     earlier: String,
 }
 
-/// What a key did to it.
+/// Result of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Typed {
-    /// It goes on.
+    /// The input continues.
     More,
-    /// It is as wanted.
+    /// The input was accepted.
     Entered,
-    /// It is not wanted after all.
+    /// The input was cancelled.
     Left,
 }
 
 impl Prompt {
-    /// An empty line; `earlier` is what the arrow up brings.
+    /// Makes an empty line; the up arrow inserts `earlier`.
     pub fn new(purpose: Purpose, earlier: String, is_regex: bool, with_case: bool) -> Prompt {
         Prompt { purpose, text: String::new(), at: 0, is_regex, with_case, earlier }
     }
@@ -107,7 +107,7 @@ impl Prompt {
         Typed::More
     }
 
-    /// What can be switched, for the screen.
+    /// Returns the switches for the screen.
     pub fn hints(&self) -> String {
         if !self.purpose.is_pattern() {
             return "Enter saves, Esc leaves".to_owned();

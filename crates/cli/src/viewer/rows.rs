@@ -1,8 +1,9 @@
-//! The records a viewer keeps, and those of them it shows.
+//! The records that a viewer keeps, and the visible ones among them.
 //!
-//! Records are kept in the order they came, up to a bound; then the oldest goes, counted. Those shown are a list of numbers in
-//! the order of the display, kept up to date record by record: a full sort or filter happens only when somebody asks for
-//! another one. A place in that list moves when something before it comes or goes; [`Change`] tells where.
+//! Records are kept in the order of arrival, up to a bound; then the oldest is dropped and counted. The visible ones
+//! are a list of numbers in the order of the display, updated record by record. A full sort or filter happens only when
+//! the user requests another one. An index in that list moves when an earlier row is added or removed; [`Change`]
+//! reports the position.
 
 use std::{cmp::Ordering, collections::VecDeque, sync::Arc};
 
@@ -10,27 +11,27 @@ use tampu_types::LogRecord;
 
 use crate::output::column::Column;
 
-/// By what the rows are sorted.
+/// Order of the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sort {
     pub column: Column,
     pub descending: bool,
 }
 
-/// Where the list of shown rows has changed.
+/// Changed part of the list of shown rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Change {
-    /// A row went that was here. It went before another came.
+    /// Index of a removed row. The removal precedes the addition.
     pub removed: Option<usize>,
-    /// A row came here.
+    /// Index of an added row.
     pub added: Option<usize>,
 }
 
-/// The rows.
+/// Rows of the viewer.
 #[derive(Debug)]
 pub struct Rows {
     kept: VecDeque<Arc<LogRecord>>,
-    /// The number of the first row kept; rows are numbered as they come.
+    /// The number of the first row kept; rows are numbered in the order of arrival.
     first: u64,
     bound: usize,
     dropped: u64,
@@ -39,32 +40,32 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Keeps at most so many, at least one.
+    /// Makes rows that keep at most so many, at least one.
     pub fn new(bound: usize) -> Rows {
         Rows { kept: VecDeque::new(), first: 0, bound: bound.max(1), dropped: 0, shown: VecDeque::new(), sort: None }
     }
 
-    /// How many are kept.
+    /// Returns the number of kept rows.
     pub fn kept(&self) -> usize {
         self.kept.len()
     }
 
-    /// How many are shown.
+    /// Returns the number of shown rows.
     pub fn shown(&self) -> usize {
         self.shown.len()
     }
 
-    /// How many had to go because of the bound.
+    /// Returns the number of rows dropped because of the bound.
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
 
-    /// By what they are sorted; else they stand as they came.
+    /// Returns the order of the rows; `None` is the order of arrival.
     pub fn sort(&self) -> Option<Sort> {
         self.sort
     }
 
-    /// The row of this number, if it is still kept.
+    /// Returns the row of this number, if it is still kept.
     pub fn row(&self, number: u64) -> Option<&Arc<LogRecord>> {
         self.kept.get(usize::try_from(number.checked_sub(self.first)?).ok()?)
     }
@@ -80,13 +81,13 @@ impl Rows {
         self.shown.iter().filter_map(|number| self.row(*number))
     }
 
-    /// All that are kept, in the order they came, with their numbers.
+    /// Returns all kept rows, in the order of arrival, with their numbers.
     pub fn all_kept(&self) -> impl DoubleEndedIterator<Item = (u64, &Arc<LogRecord>)> + ExactSizeIterator {
         let first = self.first;
         self.kept.iter().enumerate().map(move |(place, row)| (first + place as u64, row))
     }
 
-    /// Where this row is shown, or would be.
+    /// Returns the place of this row among the shown ones, or its place if it were shown.
     pub fn place_of(&self, number: u64) -> usize {
         self.shown.partition_point(|shown| self.order(*shown, number) == Ordering::Less)
     }
@@ -101,7 +102,7 @@ impl Rows {
         one.cmp(&other)
     }
 
-    /// Takes a row; it is shown if it is wanted.
+    /// Adds a row; it is shown if it matches.
     pub fn push(&mut self, record: LogRecord, wanted: bool) -> Change {
         let mut change = Change::default();
         if self.kept.len() == self.bound {
@@ -124,13 +125,13 @@ impl Rows {
         change
     }
 
-    /// Shows those that are wanted.
+    /// Shows the matching rows.
     pub fn show(&mut self, wanted: impl Fn(&LogRecord) -> bool) {
         self.shown = self.all_kept().filter(|(_, row)| wanted(row)).map(|(number, _)| number).collect();
         self.arrange();
     }
 
-    /// Sorts them so, or lets them stand as they came.
+    /// Sorts the rows, or restores the order of arrival.
     pub fn sort_by(&mut self, sort: Option<Sort>) {
         self.sort = sort;
         self.arrange();
@@ -142,7 +143,7 @@ impl Rows {
         self.shown = shown.into();
     }
 
-    /// Forgets all of them. They are not counted as dropped: somebody wanted it.
+    /// Removes all rows. They are not counted as dropped: the user requested it.
     pub fn clear(&mut self) {
         self.first += self.kept.len() as u64;
         self.kept.clear();
@@ -181,7 +182,7 @@ mod tests {
     }
 
     proptest! {
-        /// What is kept up to date row by row is what showing all of it anew gives.
+        /// Incremental updates and a complete update give the same rows.
         #[test]
         fn row_by_row_is_as_all_at_once(
             lines in prop::collection::vec(0u32..20, 1..60),

@@ -1,12 +1,12 @@
-//! Which rows are shown, and what is searched for.
+//! Filters of rows, and search patterns.
 //!
-//! A row is shown if it is of the level or graver, of the audience mode, and if every rule that is switched on lets it through.
-//! Rules are found by looking at a row as it is shown, unlike the query that decides what reaches the viewer at all.
+//! A row is shown if it has the level or a more severe one, has the audience mode, and passes every active rule. Rules
+//! examine a row as it is shown, unlike the query, which selects the records for the viewer.
 
 use std::fmt;
 
 use regex::{Regex, RegexBuilder};
-use tampu_log::query::Mode;
+use tampu_archive::query::Mode;
 use tampu_types::{Level, LogRecord};
 
 use crate::output::column::Column;
@@ -31,7 +31,7 @@ const TEXTS: [Column; 16] = [
     Column::Uri,
 ];
 
-/// Something to look for in the texts of a row.
+/// A pattern for a search in the texts of a row.
 #[derive(Debug, Clone)]
 pub struct Pattern {
     text: String,
@@ -45,17 +45,17 @@ impl Pattern {
         let source = if is_regex { text.to_owned() } else { regex::escape(text) };
         let built = RegexBuilder::new(&source).case_insensitive(!with_case).size_limit(4 << 20).build();
         let expression = built.map_err(|error| {
-            format!("'{text}' is no regular expression: {}", error.to_string().lines().last().unwrap_or_default().trim())
+            format!("invalid regular expression '{text}': {}", error.to_string().lines().last().unwrap_or_default().trim())
         })?;
         Ok(Pattern { text: text.to_owned(), is_regex, expression })
     }
 
-    /// Whether it is found in one of the row's texts.
+    /// Returns true if a text of the row matches.
     pub fn is_in(&self, row: &LogRecord) -> bool {
-        TEXTS.iter().any(|column| self.expression.is_match(&column.value(row)))
+        TEXTS.iter().any(|column| self.expression.is_match(&column.text(row)))
     }
 
-    /// Where it is found in a text.
+    /// Returns the matches in a text.
     pub fn matches<'t>(&'t self, text: &'t str) -> impl Iterator<Item = (usize, usize)> + 't {
         self.expression.find_iter(text).filter(|found| !found.is_empty()).map(|found| (found.start(), found.end()))
     }
@@ -67,22 +67,22 @@ impl fmt::Display for Pattern {
     }
 }
 
-/// What a rule looks at.
+/// Subject of a rule.
 #[derive(Debug, Clone)]
 pub enum About {
     /// One of the texts.
     Text(Pattern),
-    /// One column, whole.
+    /// The complete text of one column.
     Cell(Column, String),
 }
 
-/// One rule.
+/// A rule of a filter.
 #[derive(Debug, Clone)]
 pub struct Rule {
     pub about: About,
-    /// Whether what it is about is shown, and nothing else; else that alone is left out.
+    /// True to show only matching rows, false to hide them.
     pub only: bool,
-    /// Whether it is in force.
+    /// True if the rule is active.
     pub on: bool,
 }
 
@@ -90,7 +90,7 @@ impl Rule {
     fn lets_through(&self, row: &LogRecord) -> bool {
         let is = match &self.about {
             About::Text(pattern) => pattern.is_in(row),
-            About::Cell(column, value) => column.value(row) == value.as_str(),
+            About::Cell(column, value) => column.text(row) == value.as_str(),
         };
         !self.on || is == self.only
     }
@@ -106,7 +106,7 @@ impl fmt::Display for Rule {
     }
 }
 
-/// Which rows are shown.
+/// Conditions for shown rows.
 #[derive(Debug, Clone)]
 pub struct Filter {
     pub level: Level,
@@ -121,16 +121,16 @@ impl Default for Filter {
 }
 
 impl Filter {
-    /// Whether this row is shown.
+    /// Returns true if this row is shown.
     pub fn shows(&self, row: &LogRecord) -> bool {
         row.level >= self.level
             && self.mode.shows(row.level, row.audiences.iter().map(String::as_str))
             && self.rules.iter().all(|rule| rule.lets_through(row))
     }
 
-    /// What is in force, for people; empty if everything is shown.
+    /// Describes the active conditions; empty if everything is shown.
     pub fn text(&self) -> String {
-        let level = (self.level > Level::Trace).then(|| format!("{} and graver", self.level));
+        let level = (self.level > Level::Trace).then(|| format!("{} and above", self.level));
         let mode = (self.mode != Mode::Engineer).then(|| format!("mode {}", self.mode));
         let rules = self.rules.iter().filter(|rule| rule.on).map(Rule::to_string);
         level.into_iter().chain(mode).chain(rules).collect::<Vec<_>>().join("  ")
@@ -171,7 +171,7 @@ mod tests {
         filter.level = Level::Error;
         filter.mode = Mode::Operator;
         assert!(!filter.shows(&row));
-        assert_eq!(filter.text(), "Error and graver  mode operator  +'lock'  -Level=Warning");
+        assert_eq!(filter.text(), "Error and above  mode operator  +'lock'  -Level=Warning");
         assert!(Pattern::new("a(", true, false).unwrap_err().contains("'a('"));
     }
 }

@@ -1,4 +1,4 @@
-//! The viewer as a value: what it holds, and what comes to it. What keys do is in `keys`.
+//! The viewer as a value: its contents, and the handling of its input. The actions of keys are in `keys`.
 
 use std::sync::Arc;
 
@@ -17,10 +17,10 @@ use crate::{
 /// Rows before and after a row that are shown as its surroundings.
 pub const AROUND: usize = 100;
 
-/// What the viewer wants done outside of it.
+/// Actions outside the viewer.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Effect {
-    /// It ends.
+    /// The viewer ends.
     Quit,
     /// The rows in front are written to this file.
     Save(String),
@@ -28,7 +28,7 @@ pub enum Effect {
     Ask(Question),
 }
 
-/// What the archive is asked.
+/// A question to the archive.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Question {
     pub kind: Kind,
@@ -36,10 +36,10 @@ pub struct Question {
     pub row: Arc<LogRecord>,
 }
 
-/// What a second table shows.
+/// Contents of a second table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// What was logged around a row, whatever is filtered.
+    /// Records around a row, unfiltered.
     Context,
     /// The error chain of a row.
     Chain,
@@ -52,13 +52,13 @@ pub struct Side {
     pub rows: Vec<Arc<LogRecord>>,
     pub cursor: usize,
     pub top: usize,
-    /// Which row it is about.
+    /// The row of the question.
     pub hit: Arc<LogRecord>,
-    /// Whether the archive is still being asked.
+    /// True while the archive's answer is missing.
     pub asking: bool,
 }
 
-/// What lies over the table.
+/// Panels over the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Panel {
     None,
@@ -67,62 +67,62 @@ pub enum Panel {
     Rules { at: usize },
 }
 
-/// How the hub is.
+/// State of the connection to the hub.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Link {
-    /// It is there, or none is needed.
+    /// Connected, or no hub is needed.
     Up,
-    /// It cannot be reached; it is tried again.
+    /// Unreachable; the viewer retries.
     Lost,
 }
 
-/// The viewer.
+/// State of the viewer.
 #[derive(Debug)]
 pub struct Viewer {
     pub rows: Rows,
     pub filter: Filter,
     /// All columns in the order of the display, and whether they are shown.
     pub columns: Vec<(Column, bool)>,
-    /// Which of those shown the cursor is in.
+    /// Index of the cursor's column among the shown ones.
     pub column: usize,
     pub cursor: usize,
     pub top: usize,
     /// Rows that fit on the screen.
     pub page: usize,
-    /// Whether the cursor stays on the last row.
+    /// True if the cursor stays on the last row.
     pub follow: bool,
     pub pause: Pause,
     pub search: Option<Pattern>,
-    /// Whether the search goes back.
+    /// True if the search runs backwards.
     pub search_back: bool,
-    /// What was typed last: texts looked for, files.
+    /// Last inputs: search texts, files.
     pub(super) typed: [String; 2],
-    /// Whether the last text was an expression, and looked for with case.
+    /// True if the last text was an expression, and if case counted.
     pub(super) typed_as: (bool, bool),
     pub prompt: Option<Prompt>,
     pub panel: Panel,
-    /// How far the details of the row under the cursor are scrolled, if they are shown.
+    /// Scroll position of the details of the row under the cursor, if they are shown.
     pub detail: Option<u16>,
     pub side: Option<Side>,
     /// Said once, until the next key.
     pub message: String,
-    /// Where the rows come from.
+    /// Description of the rows' source.
     pub origin: String,
     pub link: Link,
-    /// Whether rows are still to come.
+    /// True while rows may still arrive.
     pub is_live: bool,
-    /// Whether there is an archive to ask.
+    /// True if there is an archive to ask.
     pub has_archive: bool,
 }
 
 impl Viewer {
-    /// A viewer of rows from somewhere, which keeps at most so many.
+    /// Makes a viewer of rows of a source, which keeps at most so many.
     pub fn new(origin: String, bound: usize, is_live: bool) -> Viewer {
         let shown = [Column::Time, Column::Level, Column::SourceObject, Column::Message];
         Viewer {
             rows: Rows::new(bound),
             filter: Filter::default(),
-            columns: Column::ALL.iter().map(|column| (*column, shown.contains(column))).collect(),
+            columns: Column::SHOWN.iter().map(|column| (*column, shown.contains(column))).collect(),
             column: 2,
             cursor: 0,
             top: 0,
@@ -166,7 +166,7 @@ impl Viewer {
         }
     }
 
-    /// Takes rows that have come.
+    /// Adds new records.
     pub fn take(&mut self, records: Vec<LogRecord>) {
         for record in records {
             if self.pause.is_on() {
@@ -194,7 +194,7 @@ impl Viewer {
         }
     }
 
-    /// Takes what the archive has answered.
+    /// Handles a reply of the archive.
     pub fn answered(&mut self, kind: Kind, row: &Arc<LogRecord>, records: Vec<LogRecord>) {
         let Some(side) = self.side.as_mut().filter(|side| side.kind == kind && is_same(&side.hit, row)) else { return };
         side.asking = false;
@@ -244,7 +244,7 @@ impl Viewer {
         }
     }
 
-    /// Shows what the filter lets through; the cursor stays on its row, or goes to the nearest.
+    /// Shows the rows that pass the filter; the cursor stays on its row, or moves to the nearest.
     pub(super) fn filter_anew(&mut self) {
         let number = self.rows.at(self.cursor).map(|(number, _)| number);
         let filter = &self.filter;
@@ -265,7 +265,7 @@ impl Viewer {
         self.scroll();
     }
 
-    /// Opens a table beside: from what is kept here, and from the archive where there is one.
+    /// Opens a table beside: from the kept records, and from the archive if there is one.
     pub(super) fn open_side(&mut self, kind: Kind) -> Option<Effect> {
         let Some((number, hit)) = self.rows.at(self.cursor).map(|(number, row)| (number, row.clone())) else {
             self.say("there is no row");
@@ -296,7 +296,7 @@ fn order(kind: Kind, row: &LogRecord) -> (Option<i32>, i64) {
     (row.stack_level.filter(|_| kind == Kind::Chain), row.time.0)
 }
 
-/// Whether two are one record: by their ids, or where there is none by what they say.
+/// Returns true if two rows are one record: by their ids, or without ids by their content.
 pub fn is_same(one: &LogRecord, other: &LogRecord) -> bool {
     match (one.id, other.id) {
         (Some(one), Some(other)) => one == other,

@@ -1,4 +1,4 @@
-//! The viewer without a terminal: keys in, state and a drawn buffer out.
+//! Tests of the viewer without a terminal: keys in, state and a drawn buffer out.
 
 use ratatui::{
     Terminal,
@@ -10,9 +10,10 @@ use ratatui::{
 use tampu_types::{Datum, Level, LogRecord, Time};
 
 use super::{
-    draw::{self, Theme},
+    draw,
     keys::HELP,
     state::{Effect, Kind, Link, Panel, Viewer},
+    theme::Theme,
 };
 use crate::output::column::Column;
 
@@ -86,7 +87,7 @@ fn the_cursor_follows_the_log_until_it_is_moved_and_again_at_the_end() {
     assert_eq!((current(&viewer), viewer.top), ("message 11", 6));
     viewer.key(KeyEvent::new(KeyCode::PageUp, KeyModifiers::NONE));
     assert_eq!((current(&viewer), viewer.top, viewer.follow), ("message 5", 5, false));
-    // What goes out of memory takes nothing from under the cursor.
+    // Removing old rows from memory does not move the cursor's row.
     (12..106).for_each(|number| viewer.take(vec![row(number)]));
     assert_eq!((current(&viewer), viewer.rows.dropped()), ("message 6", 6));
 }
@@ -120,7 +121,7 @@ fn values_and_texts_filter_and_every_filter_is_taken_back() {
     press(&mut viewer, "e.*2$\n");
     assert_eq!(shown(&viewer), ["2"]);
     assert_eq!(viewer.filter.text(), "+SourceObject=CONTROL/DV00  -Level=Info  -'8'  +/e.*2$/");
-    // The list: off and on, turned round, deleted.
+    // In the list: off and on, inverted, deleted.
     press(&mut viewer, "F ");
     assert_eq!(shown(&viewer), ["2"], "the row shown came from this source anyway");
     press(&mut viewer, " jj!");
@@ -160,9 +161,9 @@ fn searching_goes_both_ways_and_over_the_end() {
     press(&mut viewer, "[27]$\n");
     assert_eq!(current(&viewer), "message 7");
     press(&mut viewer, "n");
-    assert_eq!((current(&viewer), viewer.message.as_str()), ("message 2", "went on at the beginning"));
+    assert_eq!((current(&viewer), viewer.message.as_str()), ("message 2", "match 1 of 2, from the top"));
     press(&mut viewer, "N");
-    assert_eq!((current(&viewer), viewer.message.as_str()), ("message 7", "went on at the end"));
+    assert_eq!((current(&viewer), viewer.message.as_str()), ("message 7", "match 2 of 2, from the bottom"));
     press(&mut viewer, "\\\n");
     assert_eq!(current(&viewer), "message 2");
     press(&mut viewer, "N");
@@ -172,7 +173,7 @@ fn searching_goes_both_ways_and_over_the_end() {
     press(&mut viewer, "MESS\n");
     assert_eq!(viewer.message, "no /MESS/");
     press(&mut viewer, "/(\n");
-    assert!(viewer.message.contains("'(' is no regular expression") && viewer.prompt.is_some(), "{}", viewer.message);
+    assert!(viewer.message.contains("invalid regular expression '('") && viewer.prompt.is_some(), "{}", viewer.message);
     press(&mut viewer, "\x1bge");
     assert_eq!(current(&viewer), "message 3", "the next error");
     press(&mut viewer, "eE");
@@ -196,7 +197,7 @@ fn around_a_row_stands_what_the_filter_hides() {
     assert_eq!((current(&viewer), viewer.in_front().len()), ("message 2", 11));
     press(&mut viewer, "\x1b");
     assert_eq!((current(&viewer), viewer.in_front().len()), ("message 3", 4));
-    // A terminal tells an Esc and a key behind it as one with Alt.
+    // A terminal sends an Esc and the next key as one key with Alt.
     press(&mut viewer, "c");
     viewer.key(KeyEvent::new(KeyCode::Char('g'), KeyModifiers::ALT));
     assert_eq!((current(&viewer), viewer.side.is_none()), ("message 2", true));
@@ -216,7 +217,7 @@ fn sorting_and_columns() {
     assert_eq!((shown(&viewer)[0].as_str(), current(&viewer)), ("gravest", "message 1"));
     press(&mut viewer, "s");
     assert_eq!(shown(&viewer)[0], "0");
-    // The chooser: SourceObject goes out, Logger comes in before it.
+    // In the chooser SourceObject is removed, and Logger is moved before it.
     press(&mut viewer, "vjj jj KK\x1b");
     assert_eq!(viewer.shown_columns(), [Column::Time, Column::Level, Column::Logger, Column::Message]);
 }
@@ -238,14 +239,14 @@ fn the_screen_in_words() {
         lines(&mut viewer, (100, 9)),
         [
             &format!("{:<90}following", " live 'test'  4 of 10 rows"),
-            "TimeStamp                Level      SourceObject            Message",
+            "TIME (UTC)               LEVEL      SOURCE                  MESSAGE",
             "2026-11-21T08:00:02.000  Warning    CONTROL/DV00            message 2",
             "2026-11-21T08:00:03.000  Error      CONTROL/DV01            message 3",
             "2026-11-21T08:00:07.000  Warning    CONTROL/DV01            message 7",
             "2026-11-21T08:00:08.000  Error      CONTROL/DV00            message 8",
             "",
-            " showing Warning and graver",
-            " ? help  space pause  / search  n next  f only this  x without this  Enter details  c context  q qui",
+            " showing Warning and above",
+            " ? help  space pause  / search  n next  f x by source  Enter details  c context  q quit",
         ]
     );
     press(&mut viewer, "k/mess");
@@ -256,7 +257,7 @@ fn the_screen_in_words() {
     assert!(lines(&mut viewer, (100, 9))[0].ends_with("HUB LOST, TRYING AGAIN"));
     viewer.linked(Link::Up);
     assert_eq!(lines(&mut viewer, (100, 9))[8], " the hub is back");
-    // However small, it does not fail.
+    // It does not fail at any size.
     for size in [(1, 1), (19, 30), (100, 4), (20, 5), (300, 100)] {
         for keys in ["\n", "?", "\x1bv", "\x1bF", "\x1b/x"] {
             press(&mut viewer, keys);
@@ -264,6 +265,29 @@ fn the_screen_in_words() {
         }
         press(&mut viewer, "\x1b\x1b\x1b");
     }
+}
+
+#[test]
+fn on_80_columns_the_message_can_be_read() {
+    let mut viewer = viewer();
+    let mut long = row(42);
+    long.source_object = "CONTROL/DV01/FrontEnd/LO1".into();
+    long.message = "LO1 lost its lock at 84.5 GHz and is relocking".into();
+    viewer.take(vec![long]);
+    viewer.resize(20);
+    press(&mut viewer, "G");
+    let drawn = lines(&mut viewer, (80, 24));
+    assert_eq!(drawn[1], "TIME          LEVEL  SOURCE            MESSAGE");
+    assert!(
+        drawn.iter().any(|line| line == "08:00:42.000  Warni  …01/FrontEnd/LO1  LO1 lost its lock at 84.5 GHz and is rel…"),
+        "{drawn:#?}"
+    );
+    assert!(drawn[23].ends_with("q quit") && drawn[23].contains("f x by source"), "{}", drawn[23]);
+    press(&mut viewer, "?");
+    let top = lines(&mut viewer, (80, 24)).join("\n");
+    press(&mut viewer, "jjjj");
+    let below = lines(&mut viewer, (80, 24)).join("\n");
+    assert!(!top.contains("Ctrl-C") && below.contains("Ctrl-C"), "{below}");
 }
 
 #[test]
@@ -312,7 +336,7 @@ fn every_key_of_the_help_does_something() {
             let mut before = viewer();
             press(&mut before, "+gjj");
             before.detail = (*does).contains("scroll").then_some(3);
-            // Something to take back, to go to, to close.
+            // Keys that undo, jump or close.
             if "uUnN".contains(key) {
                 press(&mut before, "imess\n/age\njj");
             }

@@ -19,7 +19,7 @@ struct Speaker {
 impl Speaker {
     /// Starts it, with its logger publishing from Info on.
     fn start(site: &Site, process: &str) -> Speaker {
-        let mut child = site.command(&["log", "send", "--json", "-p", process]).stdin(Stdio::piped()).spawn().unwrap();
+        let mut child = site.command(&["log", "send", "--from-json", "-p", process]).stdin(Stdio::piped()).spawn().unwrap();
         let told = child.stdin.take().unwrap();
         let until = Instant::now() + PATIENCE;
         while site.tampu(&["log", "levels", "set", process, "Info"]).code != 0 {
@@ -48,7 +48,7 @@ fn tail(site: &Site, arguments: &[&str]) -> Following {
 fn wait_for(site: &Site, process: &str, attached: Option<&str>) {
     let until = Instant::now() + PATIENCE;
     loop {
-        let rows = site.tampu(&["log", "levels", "--json", "--source", process]).json();
+        let rows = site.tampu(&["log", "levels", "--json", "--process", process]).json();
         let there = rows.first().map(|row| row["attached"].as_str().map(str::to_owned));
         if there == Some(attached.map(str::to_owned)) {
             return;
@@ -90,10 +90,10 @@ fn levels_go_down_while_a_reader_is_attached_and_up_again_when_it_is_killed() {
     assert_eq!(messages_until(&mut trace, &["for one", "for both", "for everybody"]).len(), 3);
     assert_eq!(messages_until(&mut debug, &["for both", "for everybody"]).len(), 2);
 
-    // Dropping kills, with a signal that nobody can do anything about.
+    // Dropping kills with a signal that cannot be caught.
     drop(trace);
     wait_for(&site, "pipe", Some("Debug"));
-    // One that comes later is attached to as well.
+    // A process that starts later is attached to as well.
     let late = Speaker::start(&site, "pipe2");
     wait_for(&site, "pipe2", Some("Debug"));
     drop(late);
@@ -101,7 +101,7 @@ fn levels_go_down_while_a_reader_is_attached_and_up_again_when_it_is_killed() {
     wait_for(&site, "pipe", None);
     pipe.say("Debug", "after");
     pipe.say("Info", "the end");
-    // Only what was for everybody is kept: what was for them alone is not, unless the collector's settings say so.
+    // Only the records for everybody are kept, unless the collector's settings say otherwise.
     let kept = site.find(2, &["-p", "pipe", "--oldest-first"]);
     let kept: Vec<&str> = kept.iter().map(|record| record["message"].as_str().unwrap()).collect();
     assert_eq!(kept, ["for everybody", "the end"]);
@@ -130,7 +130,7 @@ fn settings_and_rules_may_keep_attached_readers_out_and_they_are_told() {
     let pipe = Speaker::start(&site, "pipe");
     let following = tail(&site, &["-l", "Debug", "--attach", "--json"]);
     wait_for(&site, "pipe", Some("Debug"));
-    let rows = site.tampu(&["log", "levels", "--json", "--source", "hub@*"]).ok().json();
+    let rows = site.tampu(&["log", "levels", "--json", "--process", "hub@*"]).ok().json();
     assert!(!rows.is_empty() && rows.iter().all(|row| row["attached"].is_null()), "{rows:?}");
     drop(following);
     let said = site.tampu(&["log", "tail", "-l", "Debug", "--attach", "--for", "2s"]).ok();

@@ -18,13 +18,13 @@ const ENDLESS: &str = r"/\b(a?){3000}\bq/";
 fn long_text(site: &Site, book: impl Fn(&[&str])) {
     let text = site.file("long", "aé ".repeat(1 << 20));
     book(&["make", "Shift"]);
-    book(&["post", "Shift", "-e", "plain", "-f", &text]);
+    book(&["post", "Shift", "-e", "plain", "--file", &text]);
 }
 
 /// The time of a processor that a process has had.
 fn spent(pid: i32) -> Duration {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    // Behind the name, which may have blanks: the 12th and 13th, in hundredths of a second.
+    // The 12th and 13th fields behind the name, which may have blanks, in hundredths of a second.
     let fields: Vec<&str> = stat.rsplit(") ").next().unwrap_or_default().split(' ').collect();
     let hundredths: u64 = fields.iter().skip(11).take(2).map(|one| one.parse::<u64>().unwrap_or(0)).sum();
     Duration::from_millis(hundredths * 10)
@@ -74,7 +74,7 @@ fn ended(child: &mut Child) -> (ExitStatus, String) {
 /// Searches and goes away, in both ways; `works` is the process that searches, if it is another one.
 fn goes_away(site: &Site, works: Option<i32>) {
     for by_signal in [true, false] {
-        let mut command = site.command(&["book", "search", ENDLESS, "--time-limit", "10h"]);
+        let mut command = site.command(&["book", "search", ENDLESS, "--timeout", "10h"]);
         if works.is_some() {
             command.env_remove("TAMPU_DATA_DIR");
         }
@@ -119,7 +119,7 @@ fn a_reader_who_has_enough_is_no_error() {
     // More than a pipe holds.
     let text = site.file("text", "something that was found ".repeat(8000));
     for _ in 0..3 {
-        book(&["post", "Shift", "-f", &text]);
+        book(&["post", "Shift", "--file", &text]);
     }
     for arguments in [&["search", "found", "--json"][..], &["export", "--format", "csv"], &["export", "--format", "json"]] {
         let mut child = site.command(&[&["book"], arguments].concat()).spawn().unwrap();

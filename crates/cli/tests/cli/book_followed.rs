@@ -51,7 +51,7 @@ fn a_hub_follows_a_living_elog() {
     finds(&site, "hidden", 0);
     assert_eq!(hub.end(Signal::TERM).0, Some(0));
 
-    // What was written while no hub ran comes with the next one.
+    // Entries written without a running hub are imported by the next one.
     fs::write(&day, entry(7, "first, corrected") + &entry(9, "third")).unwrap();
     let hub = site.hub(&["--config", &config]);
     finds(&site, "third", 1);

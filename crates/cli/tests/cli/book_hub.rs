@@ -35,34 +35,46 @@ fn with_hub() -> (Site, Hub) {
 fn the_commands_work_through_the_hub_of_this_host() {
     let (site, hub) = with_hub();
     let plot = site.file("trend plot.png", "not really a picture");
-    let post =
-        ["post", "Shift", "-a", "Author=Zoe", "-t", "MAG-01 **tripped**", "--attach", &plot, "--link", "run:7", "--by", "robot"];
+    let post = [
+        "post",
+        "Shift",
+        "-a",
+        "Author=Zoe",
+        "-t",
+        "MAG-01 **tripped**",
+        "--attachment",
+        &plot,
+        "--link",
+        "run:7",
+        "--author",
+        "robot",
+    ];
     assert_eq!(book(&site, b"", &post).ok().out, "Shift/1\n");
     assert_eq!(book(&site, b"the fuse\n", &["reply", "Shift/1", "-a", "Author=Max"]).ok().out, "Shift/2\n");
     let late = book(&site, b"", &["edit", "Shift/1", "-t", "x", "--revision", "7"]);
-    assert!(late.code == 1 && late.err.contains("changed meanwhile"), "{late:?}");
+    assert!(late.code == 1 && late.err.contains("changed by another user"), "{late:?}");
     book(&site, b"", &["edit", "Shift/1", "-t", "MAG-01 tripped twice"]).ok();
-    let shown = book(&site, b"", &["show", "Shift/1", "--save", "files", "--json"]).ok().json();
+    let shown = book(&site, b"", &["show", "Shift/1", "--output", "files", "--json"]).ok().json();
     assert_eq!(
         (&shown[0]["by"], &shown[0]["text"], &shown[0]["links"][0]["target"]),
         (&json!("robot"), &json!("MAG-01 tripped twice"), &json!("7"))
     );
     assert_eq!(fs::read(site.path("files/trend plot.png")).unwrap(), b"not really a picture");
     assert_eq!(book(&site, b"", &["show", "Shift/2", "--thread", "--json"]).ok().json().len(), 2);
-    assert_eq!(book(&site, b"", &["show", "Shift/1", "--history", "--json"]).ok().json().len(), 2);
+    assert_eq!(book(&site, b"", &["show", "Shift/1", "--revisions", "--json"]).ok().json().len(), 2);
     let found = book(&site, b"", &["search", "MAG-01", "has:attachment", "--json"]).ok().json();
     assert_eq!((found.len(), &found[0]["entry"]["id"]), (1, &json!(1)));
     assert_eq!(book(&site, b"", &["search", "--count"]).ok().out, "2\n");
     book(&site, b"", &["make", "Archive"]).ok();
     assert_eq!(book(&site, b"", &["copy", "Shift/2", "archive"]).ok().out, "Archive/1\n");
     assert_eq!(book(&site, b"", &["move", "Archive/1", "Shift"]).ok().out, "Shift/3\n");
-    assert_eq!(book(&site, b"", &["delete", "Shift/3"]).ok().out, "1 deleted\n");
+    assert_eq!(book(&site, b"", &["delete", "Shift/3"]).ok().out, "1 entry deleted\n");
     assert!(book(&site, b"", &["list"]).ok().out.contains("Shift"));
     assert!(book(&site, b"", &["check"]).ok().out.contains("everything is as it should be"));
     for (arguments, code, named) in [
-        (&["search", "/(/"][..], 1, "cannot be understood"),
+        (&["search", "/(/"][..], 1, "invalid query"),
         (&["show", "Shift/9"], 1, "no entry Shift/9"),
-        (&["backup", "copy", "--hub", "http://127.0.0.1:1"], 2, "--data"),
+        (&["backup", "-o", "copy", "--hub", "http://127.0.0.1:1"], 2, "--data"),
         (&["check", "--hub", "http://127.0.0.1:1"], 3, "127.0.0.1:1"),
         (&["list", "--hub", "http://127.0.0.1:1"], 3, "127.0.0.1:1"),
         (&["list", "--hub", "127.0.0.1:1"], 2, "http://HOST:PORT"),
@@ -75,8 +87,8 @@ fn the_commands_work_through_the_hub_of_this_host() {
     let bus = site.tampu(&["log", "query", "--hub", "http://127.0.0.1:1"]);
     assert!(bus.code == 2 && bus.err.contains("address of a logbook"), "{bus:?}");
 
-    // The same from elsewhere, with a token that may less.
-    book(&site, b"correct horse\n", &["users", "add", "zoe", "--name", "Zoë", "--admin"]).ok();
+    // The same from elsewhere, with a token of fewer rights.
+    book(&site, b"correct horse\n", &["users", "add", "zoe", "--full-name", "Zoë", "--admin"]).ok();
     let token = book(&site, b"", &["users", "token", "make", "zoe", "--may", "read", "--comment", "display"]).ok().out;
     let url = place(&site).0;
     let elsewhere = ["--hub", &url, "--token", token.trim()];
@@ -98,7 +110,7 @@ fn templates_are_kept_and_used_through_the_hub() {
         assert_eq!(book(&site, b"", &[&["template", "list", "shift"], at].concat()).ok().out, "the start\n");
         let said = book(&site, b"", &[&["template", "list", "shift", "--json"], at].concat()).ok().json();
         assert_eq!(said[0]["template"]["text"], "# Run {run} of {book}");
-        let post = ["post", "Shift", "--template", "the Start", "--set", "run=7", "--by", "zoe"];
+        let post = ["post", "Shift", "--template", "the Start", "--set", "run=7", "--author", "zoe"];
         let posted = book(&site, b"", &[&post[..], at].concat()).ok().out;
         let shown = book(&site, b"", &["show", posted.trim(), "--json"]).ok().json();
         assert_eq!((&shown[0]["text"], &shown[0]["attributes"][0]["values"][0]), (&json!("# Run 7 of Shift"), &json!("zoe")));
@@ -116,13 +128,13 @@ fn a_hub_that_was_killed_leaves_its_directory_to_the_commands() {
     let address = place(&site).0;
     hub.end(Signal::KILL);
     assert!(site.path("run/local/book.json").exists());
-    // Somebody else has the address by now: the owner's token is not for them.
+    // Another program has the address by then: it must not get the owner's token.
     let stranger = TcpListener::bind(address.trim_start_matches("http://")).unwrap();
     stranger.set_nonblocking(true).unwrap();
     let said = book(&site, b"", &["post", "Shift", "-a", "Author=Zoe", "-t", "after"]).ok();
     assert!(said.out == "Shift/2\n" && said.err.contains("is gone; its logbooks are read in"), "{said:?}");
     assert!(stranger.accept().is_err_and(|error| error.kind() == ErrorKind::WouldBlock));
-    // Where they were in a database there is no directory.
+    // Logbooks in a database have no directory.
     let mut place: Value = serde_json::from_str(&fs::read_to_string(site.path("run/local/book.json")).unwrap()).unwrap();
     place["directory"] = Value::Null;
     fs::write(site.path("run/local/book.json"), place.to_string()).unwrap();
@@ -144,13 +156,13 @@ fn users_are_looked_after_in_a_directory_and_over_http() {
             }
         };
         book(b"", &["make", "Shift", "-a", "Author"]).ok();
-        let first = book(b"correct horse\n", &["users", "add", "zoe", "--name", "Zoë Müller", "--group", "ops"]).ok();
-        assert!(first.err.contains("nobody looks after the site"), "{first:?}");
+        let first = book(b"correct horse\n", &["users", "add", "zoe", "--full-name", "Zoë Müller", "--group", "ops"]).ok();
+        assert!(first.err.contains("no user is an administrator"), "{first:?}");
         book(b"", &["users", "add", "robot", "--no-password"]).ok();
         let short = book(b"short\n", &["users", "add", "max"]);
         assert!(short.code == 1 && short.err.contains("8 characters"), "{short:?}");
         assert!(book(b"", &["users", "add", "zoe", "--no-password"]).err.contains("there is a user 'zoe' already"));
-        assert!(book(b"", &["users", "add", "a:b", "--no-password"]).err.contains("'a:b' is no name"));
+        assert!(book(b"", &["users", "add", "a:b", "--no-password"]).err.contains("invalid name 'a:b'"));
         book(b"battery staple\n", &["users", "password", "zoe"]).ok();
         assert_eq!(book(b"", &["users", "group", "ops", "--add", "robot"]).ok().out, "ops: zoe robot\n");
         assert_eq!(book(b"", &["users", "group", "ops", "--remove", "zoe"]).ok().out, "ops: robot\n");
@@ -158,12 +170,12 @@ fn users_are_looked_after_in_a_directory_and_over_http() {
         assert!(usual.contains("everybody: read write edit-own") && usual.contains("at any time"), "{usual}");
         let given = book(b"", &["users", "role", "Shift", "group:ops", "read", "write"]).ok().out;
         assert!(given.contains("group:ops: read write"), "{given}");
-        assert!(book(b"", &["users", "role", "Shift", "group:ops", "fly"]).err.contains("'fly' is no right"));
+        assert!(book(b"", &["users", "role", "Shift", "group:ops", "fly"]).err.contains("unknown right 'fly'"));
         assert!(book(b"", &["users", "policy", "Shift", "--own-within", "30m"]).ok().out.contains("30 minutes"));
         assert!(!book(b"", &["users", "role", "Shift", "group:ops", "none"]).ok().out.contains("group:ops"));
         let token = book(b"", &["users", "token", "make", "robot", "--good-for", "1h", "--book", "Shift"]).ok().out;
         assert!(token.starts_with("tampu_") && token.trim().len() == 70, "{token}");
-        let tokens = book(b"", &["users", "token", "list", "robot"]).ok().json();
+        let tokens = book(b"", &["users", "token", "list", "robot", "--json"]).ok().json();
         assert_eq!((tokens.len(), &tokens[0]["books"][0]), (1, &json!("Shift")));
         book(b"", &["users", "token", "drop", "robot", tokens[0]["id"].as_str().unwrap()]).ok();
         book(b"", &["users", "disable", "robot"]).ok();
@@ -185,10 +197,16 @@ fn elogs_users_log_in_with_their_passwords() {
         "<list><user><name>zoe</name><password encoding=\"SHA256\">o1w7HPzHt8gHmL5zUzDkRqt6Az.BjDfkvuDNNLWnXx5</password>\
          <full_name>Zoe</full_name><email/></user><user><name>bad/name</name></user></list>",
     );
-    let said = site.tampu(&["book", "users", "import-elog", &file, "--admin", "zoe"]).ok();
-    assert!(said.out.contains("1 users taken over, 0 were here, 1 faults") && said.err.contains("'bad/name'"), "{said:?}");
+    let said = site.tampu(&["book", "users", "import-elog", &file, "--make-admin", "nosuch"]);
+    assert!(said.code != 0 && said.err.contains("--make-admin nosuch: the file has no such user"), "{said:?}");
+    let said = site.tampu(&["book", "users", "import-elog", &file]).ok();
+    assert!(said.out.contains("1 user taken over, 0 already here, 1 fault") && said.err.contains("'bad/name'"), "{said:?}");
     assert!(said.err.contains("accept_elog_hashes"), "{said:?}");
-    assert!(site.tampu(&["book", "users", "import-elog", &file]).ok().out.contains("0 users taken over, 1 were here"));
+    let is_admin = || site.tampu(&["book", "users", "list", "--json"]).ok().json()[0]["admin"].clone();
+    assert_eq!(is_admin(), json!(false));
+    let said = site.tampu(&["book", "users", "import-elog", &file, "--make-admin", "zoe"]).ok();
+    assert!(said.out.contains("0 users taken over, 1 already here"), "{said:?}");
+    assert_eq!(is_admin(), json!(true));
     let _hub = site.hub(&[]);
     let url = place(&site).0;
     let log_in = |password: &str| {
@@ -270,8 +288,8 @@ fn a_hub_that_is_killed_leaves_entries_whole_or_absent() {
     let _hub = site.hub(&[]);
     let found: u64 = site.tampu(&["book", "search", "--count"]).ok().out.trim().parse().unwrap();
     assert!(found >= acknowledged, "{found} of {acknowledged}");
-    site.tampu(&["book", "show", &format!("Shift/{highest}"), "--save", "files"]).ok();
+    site.tampu(&["book", "show", &format!("Shift/{highest}"), "--output", "files"]).ok();
     assert_eq!(fs::metadata(site.path("files/dump")).unwrap().len(), 20_000);
-    // Neither a file without an entry nor an entry without its file, once nobody else looks at the directory.
+    // The check finds neither a file without an entry nor an entry without its file, once no other program uses the directory.
     assert!(site.tampu(&["book", "check"]).ok().out.contains("everything is as it should be"));
 }

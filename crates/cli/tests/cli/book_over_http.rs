@@ -36,7 +36,7 @@ impl Far {
         far.book(&["make", "Shift", "-a", "Author", "-a", "Type=Routine,Problem", "-a", "Subject"]).ok();
         far.book(&["make", "Archive", "-a", "Author"]).ok();
         let plot = far.elsewhere.file("trend plot.png", "not really a picture");
-        let post = ["post", "Shift", "-a", "Author=Zoe", "-a", "Type=Problem", "-t", "MAG-01 **tripped**", "--attach", &plot];
+        let post = ["post", "Shift", "-a", "Author=Zoe", "-a", "Type=Problem", "-t", "MAG-01 **tripped**", "--attachment", &plot];
         assert_eq!(far.book(&post).ok().out, "Shift/1\n");
         far.book(&["reply", "Shift/1", "-a", "Author=Max", "-a", "Subject=a, b", "-t", "the fuse"]).ok();
         far.book(&["post", "Archive", "-a", "Author=Ann", "-t", "old"]).ok();
@@ -51,17 +51,17 @@ fn what_is_found_becomes_a_file_elsewhere() {
     let lines: Vec<&str> = csv.lines().collect();
     assert!(lines[0].contains("Author") && lines[1].contains("\"a, b\"") && lines[2].contains("trend plot.png"), "{csv}");
     assert_eq!(lines.len(), 3, "{csv}");
-    let json = far.book(&["export", "--format", "json", "--query", "MAG-01"]).ok().json();
+    let json = far.book(&["export", "--format", "json", "MAG-01"]).ok().json();
     assert_eq!((json.len(), &json[0]["text"]), (1, &"MAG-01 **tripped**".into()));
     far.book(&["export", "--format", "markdown", "-o", "out.md"]).ok();
     let markdown = fs::read_to_string(far.elsewhere.path("out.md")).unwrap();
     assert!(markdown.contains("the fuse") && markdown.contains("## Archive/1"), "{markdown}");
-    // As where the logbooks are.
+    // The output is the same as on the logbooks' host.
     assert_eq!(far.site.tampu(&["book", "export", "--format", "markdown"]).ok().out, markdown);
 
     far.book(&["export", "--format", "elog", "-o", "back"]).ok();
     assert!(far.elsewhere.path("back/elogd.cfg").exists());
-    let said = far.book(&["export-elog", "again", "--book", "Shift", "--json"]).ok().json();
+    let said = far.book(&["export-elog", "-o", "again", "--book", "Shift", "--json"]).ok().json();
     assert_eq!((&said[0]["entries"], &said[0]["attachments"]), (&2.into(), &1.into()));
     let [year] = &fs::read_dir(far.elsewhere.path("again/logbooks/Shift")).unwrap().collect::<Vec<_>>()[..] else { panic!() };
     let names = fs::read_dir(year.as_ref().unwrap().path()).unwrap().map(|file| file.unwrap().path());
@@ -69,10 +69,10 @@ fn what_is_found_becomes_a_file_elsewhere() {
     assert_eq!(fs::read(picture).unwrap(), b"not really a picture");
 
     for (arguments, code, named) in [
-        (&["export", "--format", "csv", "--query", "/(/"][..], 1, "cannot be understood"),
+        (&["export", "--format", "csv", "/(/"][..], 1, "invalid query"),
         (&["export", "--format", "csv", "--book", "Nope"], 1, "Nope"),
         (&["export", "--format", "elog", "-o", "back"], 1, "not empty"),
-        (&["export-elog", "third", "--book", "Nope"], 1, "Nope"),
+        (&["export-elog", "-o", "third", "--book", "Nope"], 1, "Nope"),
     ] {
         let said = far.book(arguments);
         assert!(said.code == code && said.err.contains(named), "{arguments:?}: {said:?}");
@@ -94,18 +94,18 @@ fn the_logbooks_are_checked_from_elsewhere() {
     };
     fs::write(blob, "something else").unwrap();
     let said = far.book(&["check"]);
-    assert!(said.code == 1 && said.out.contains("its bytes are not what its name says"), "{said:?}");
-    assert!(said.err.contains("1 faults found"), "{said:?}");
+    assert!(said.code == 1 && said.out.contains("its bytes do not match its SHA-256"), "{said:?}");
+    assert!(said.err.contains("1 fault found"), "{said:?}");
     let faults = far.book(&["check", "--json"]).json();
     assert_eq!(faults[0]["faults"].as_array().unwrap().len(), 1);
 
-    // It is for who looks after the site.
+    // These commands are for the site's administrator.
     far.elsewhere
         .tampu_reading(b"correct horse\n", &["book", "users", "add", "zoe", "--hub", &far.url, "--token", &far.token])
         .ok();
     let token = far.book(&["users", "token", "make", "zoe"]).ok().out;
     let said = far.elsewhere.tampu(&["book", "check", "--hub", &far.url, "--token", token.trim()]);
-    assert!(said.code == 1 && said.err.contains("who looks after the site"), "{said:?}");
+    assert!(said.code == 1 && said.err.contains("needs an administrator of the site"), "{said:?}");
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn what_is_only_done_beside_the_data_says_so() {
     let far = Far::new();
     fs::create_dir_all(far.elsewhere.path("logbooks")).unwrap();
     let passwords = far.elsewhere.file("passwd", "<list></list>");
-    for arguments in [&["backup", "copy"][..], &["import-elog", "logbooks"], &["users", "import-elog", &passwords]] {
+    for arguments in [&["backup", "-o", "copy"][..], &["import-elog", "logbooks"], &["users", "import-elog", &passwords]] {
         let said = far.book(arguments);
         assert!(
             said.code == 2 && said.err.contains("not over HTTP") && said.err.contains("--data DIR"),
@@ -121,7 +121,7 @@ fn what_is_only_done_beside_the_data_says_so() {
         );
     }
     assert!(!far.elsewhere.path("copy").exists() && !far.elsewhere.path("data").exists());
-    // The address can stand in the environment, as any hub's.
+    // The environment can hold the address, as for any hub.
     let mut command = far.elsewhere.command(&["book", "list"]);
     let listed = command.env("TAMPU_HUB", &far.url).env("TAMPU_BOOK_TOKEN", &far.token).output().unwrap();
     assert!(listed.status.success(), "{}", String::from_utf8_lossy(&listed.stderr));

@@ -23,9 +23,9 @@ fn a_file_and_a_directory_arrive_as_they_are_to_all_receivers() {
     site.file("night/inner/x", "inner");
     symlink("/etc/passwd", site.path("night/link")).unwrap();
     let receiver = Beside::receiver(&site, &[]);
-    let other = Beside::receiver_into(&site, "other", &["--transfers", "3"]);
+    let other = Beside::receiver_into(&site, "other", &["--limit", "3"]);
 
-    let said = send(&site, &[&file, "night", "--receivers", "2", "--param", "uid://A002/X1"]);
+    let said = send(&site, &[&file, "night", "--receivers", "2", "--parameter", "uid://A002/X1"]);
     assert_eq!(said.code, 1, "a link in a directory is not sent: {said:?}");
     assert!(said.err.contains("night/link: a symbolic link is not followed"), "{said:?}");
     let summary = last(&said.json(), "summary").clone();
@@ -40,7 +40,7 @@ fn a_file_and_a_directory_arrive_as_they_are_to_all_receivers() {
     let (code, err) = other.end();
     assert_eq!(code, 0, "it ends after three transfers: {err}");
 
-    // Again with --continue: nothing is sent, because everything is there.
+    // With --continue nothing is sent, because the receiver has everything.
     let said = send(&site, &[&file, "night/empty", "--continue"]).ok();
     let summary = last(&said.json(), "summary").clone();
     assert_eq!((&summary["bytes"], &summary["had"]), (&0.into(), &5_000_001.into()));
@@ -58,7 +58,7 @@ fn standard_input_arrives_under_the_name_of_its_parameter_and_replaces_nothing()
     let _hub = site.hub(&["--roles", "node"]);
     let _receiver = Beside::receiver(&site, &["--flow", "spectra"]);
     for (input, parameter) in [("one", "uid://A/X1"), ("two", "uid://A/X1"), ("", "../../../tmp/x")] {
-        let arguments = ["bulk", "send", "-", "--stream", "s", "--flow", "spectra", "--param", parameter];
+        let arguments = ["bulk", "send", "-", "--stream", "s", "--flow", "spectra", "--parameter", parameter];
         site.tampu_reading(input.as_bytes(), &arguments).ok();
     }
     assert_eq!(files(&site.path("out")), ["_.._.._tmp_x", "uid___A_X1", "uid___A_X1.1"]);
@@ -72,14 +72,14 @@ fn a_name_that_leads_out_of_the_directory_is_refused_and_the_sender_is_told() {
     let receiver = Beside::receiver(&site, &[]);
     for name in ["../stolen", "/tmp/stolen", "a/../../stolen", ""] {
         let parameter = serde_json::json!({ "file": name }).to_string();
-        let said = site.tampu_reading(b"bytes", &["bulk", "send", "-", "--stream", "s", "--param", &parameter]);
-        assert!(said.code == 1 && said.err.contains("no name for a received file"), "{said:?}");
+        let said = site.tampu_reading(b"bytes", &["bulk", "send", "-", "--stream", "s", "--parameter", &parameter]);
+        assert!(said.code == 1 && said.err.contains("for a received file"), "{said:?}");
         let ended = receiver.await_event("ended");
         assert_eq!(ended["complete"], false, "{ended}");
     }
-    // A link that somebody has put there is not followed either.
+    // A link in the directory is not followed either.
     symlink(site.path("."), site.path("out/link")).unwrap();
-    let said = site.tampu_reading(b"bytes", &["bulk", "send", "-", "--stream", "s", "--param", "{\"file\":\"link/stolen\"}"]);
+    let said = site.tampu_reading(b"bytes", &["bulk", "send", "-", "--stream", "s", "--parameter", "{\"file\":\"link/stolen\"}"]);
     assert_eq!(said.code, 1, "{said:?}");
     assert_eq!(files(&site.path("out")), ["link"]);
     assert!(!site.path("stolen").exists() && !Path::new("/tmp/stolen").exists());
@@ -121,7 +121,7 @@ fn a_sender_killed_half_way_leaves_what_came_and_the_next_goes_on() {
     while receiver.await_event("progress")["bytes"].as_u64().unwrap() < 1_000_000 {}
     sender.signal(Signal::KILL);
     let ended = receiver.await_event("ended");
-    assert_eq!((&ended["complete"], &ended["why"]), (&false.into(), &"the sender gave it up, or is gone".into()), "{ended}");
+    assert_eq!((&ended["complete"], &ended["why"]), (&false.into(), &"the sender aborted it, or is gone".into()), "{ended}");
     assert!(!site.path("out/big").exists());
     let said = send(&site, &[&file, "--continue"]).ok();
     assert!(last(&said.json(), "ended")["had"].as_u64().unwrap() >= 1_000_000, "{said:?}");
@@ -176,7 +176,7 @@ fn a_flow_has_one_sender_at_a_time_and_a_port_one_receiver() {
     let site = Site::new();
     let _hub = site.hub(&["--roles", "node"]);
     let receiver = Beside::receiver(&site, &[]);
-    // A sender that has nothing to say yet, and keeps the flow.
+    // A sender without data yet, which keeps the flow.
     let mut first = site.command(&["bulk", "send", "-", "--stream", "s"]).stdin(Stdio::piped()).spawn().unwrap();
     let mut input = first.stdin.take().unwrap();
     input.write_all(b"slow").unwrap();
@@ -191,7 +191,7 @@ fn a_flow_has_one_sender_at_a_time_and_a_port_one_receiver() {
 
     let state = site.tampu(&["bulk", "stat", "--json"]).ok().json();
     let address = state[0]["receiver"]["address"].as_str().unwrap().to_owned();
-    let taken = site.tampu(&["bulk", "recv", "--stream", "s", "--out", "out", "--listen", &address]);
+    let taken = site.tampu(&["bulk", "recv", "--stream", "s", "-o", "out", "--listen", &address]);
     assert!(taken.code == 1 && taken.err.contains("cannot listen at") && taken.err.contains("another port"), "{taken:?}");
 }
 
@@ -211,7 +211,7 @@ fn blocks_are_measured_with_nothing_lost_and_every_byte_right() {
         let arguments =
             ["perf", "bulk", "--size", size, "--receivers", receivers, "--checksum", checksum, "--handshake", handshake];
         let more = if way == "tcp" { [&["--protocol", "tcp"], &more[..]].concat() } else { more };
-        let report = site.tampu(&[&arguments[..], &["--seconds", "0.3", "--json"], &more].concat()).ok().json().remove(0);
+        let report = site.tampu(&[&arguments[..], &["--for", "0.3s", "--json"], &more].concat()).ok().json().remove(0);
         assert_eq!(report["protocol"], way);
         assert_eq!(
             (&report["lost"], &report["wrong"], &report["complete"]),
@@ -228,9 +228,9 @@ fn blocks_are_measured_with_nothing_lost_and_every_byte_right() {
 fn a_measurement_takes_a_time_above_nothing() {
     let site = Site::new();
     for what in ["bulk", "event", "bus", "log"] {
-        for seconds in ["-1", "0", "nan", "inf", "1e300"] {
-            let said = site.tampu(&["perf", what, &format!("--seconds={seconds}")]);
-            assert!(said.code == 2 && said.err.contains("not a number of seconds"), "{said:?}");
+        for seconds in ["-1s", "0s", "nan", "inf", "1e300s"] {
+            let said = site.tampu(&["perf", what, &format!("--for={seconds}")]);
+            assert!(said.code == 2 && said.err.contains("is not"), "{said:?}");
         }
     }
 }
@@ -239,12 +239,12 @@ fn a_measurement_takes_a_time_above_nothing() {
 fn a_name_from_outside_cannot_drive_the_terminal() {
     let site = Site::new();
     let _hub = site.hub(&["--roles", "node"]);
-    let receiver = Beside::start(&site, &["bulk", "recv", "--stream", "s", "--out", "out", "--transfers", "1"]);
+    let receiver = Beside::start(&site, &["bulk", "recv", "--stream", "s", "-o", "out", "--limit", "1"]);
     let watching = Beside::receiver_into(&site, "other", &[]);
-    let arguments = ["bulk", "send", "-", "--stream", "s", "--receivers", "2", "--param", "a\u{1b}[2Jb"];
+    let arguments = ["bulk", "send", "-", "--stream", "s", "--receivers", "2", "--parameter", "a\u{1b}[2Jb"];
     let mut sender = Beside::start(&site, &arguments);
     watching.await_event("began");
-    // What has not ended is told under the name its sender gave it.
+    // An unfinished transfer is reported under the name that its sender gave it.
     sender.give(b"bytes");
     sender.signal(Signal::KILL);
     let (code, err) = receiver.end();
@@ -258,14 +258,14 @@ fn a_transfer_that_is_given_up_is_over_for_the_hub_too() {
     let _hub = site.hub(&[]);
     let receiver = Beside::receiver(&site, &[]);
     let file = site.file("big", content(6_000_000, 6));
-    let sender = Beside::start(&site, &["bulk", "send", &file, "--stream", "s", "--throttle", "2MB", "--param", "first"]);
+    let sender = Beside::start(&site, &["bulk", "send", &file, "--stream", "s", "--throttle", "2MB", "--parameter", "first"]);
     receiver.await_event("progress");
     sender.signal(Signal::INT);
     assert_eq!(sender.end().0, 1);
     let told = history(&site, "s", 1).remove(0);
     assert_eq!((&told["outcome"], &told["parameter"]), (&"incomplete".into(), &"first".into()), "{told}");
-    assert!(told["why"][0].as_str().unwrap().ends_with("its sender gave it up: interrupted"), "{told}");
-    site.find(1, &["bulk", "transfer", "gave", "interrupted"]);
+    assert!(told["why"][0].as_str().unwrap().ends_with("its sender aborted it: interrupted"), "{told}");
+    site.find(1, &["bulk", "transfer", "aborted", "interrupted"]);
 }
 
 #[test]
@@ -275,7 +275,7 @@ fn a_parameter_may_be_longer_than_a_datagram() {
     let receiver = Beside::receiver(&site, &["--protocol", "udp"]);
     let parameter = "p".repeat(15_000);
     let file = site.file("a", content(100_000, 7));
-    send(&site, &[&file, "--protocol", "udp", "--param", &parameter]).ok();
+    send(&site, &[&file, "--protocol", "udp", "--parameter", &parameter]).ok();
     assert_eq!(receiver.await_event("ended")["parameter"], parameter.as_str());
 }
 
@@ -287,13 +287,13 @@ fn a_distributor_gives_a_file_to_all_behind_it_and_the_hub_knows_of_each_transfe
     let file = site.file("big", &big);
     let mut all = Vec::new();
     for out in ["out", "other"] {
-        let arguments = ["bulk", "recv", "--stream", "far", "--out", out, "--json"];
+        let arguments = ["bulk", "recv", "--stream", "far", "-o", out, "--json"];
         let receiver = Beside::start(&site, &arguments);
         receiver.await_event("listening");
         all.push(receiver);
     }
     let _relay = Beside::start(&site, &["bulk", "relay", "--from", "s", "--to", "far", "--receivers", "2"]);
-    let said = send(&site, &[&file, "--param", "uid://A/X2"]).ok();
+    let said = send(&site, &[&file, "--parameter", "uid://A/X2"]).ok();
     assert_eq!(last(&said.json(), "ended")["deliveries"].as_array().map(Vec::len), Some(1), "the sender has one receiver");
     for (receiver, out) in all.iter().zip(["out", "other"]) {
         assert_eq!(receiver.await_event("ended")["complete"], true);
@@ -304,14 +304,14 @@ fn a_distributor_gives_a_file_to_all_behind_it_and_the_hub_knows_of_each_transfe
         (&told["outcome"], &told["bytes"], &told["parameter"]),
         (&"complete".into(), &3_000_000.into(), &"uid://A/X2".into())
     );
-    let shown = site.tampu(&["bulk", "stat", "--history"]).ok().out;
+    let shown = site.tampu(&["bulk", "stat", "--past"]).ok().out;
     assert!(
         shown.starts_with("20") && shown.contains("s#data  1  complete") && shown.contains("far#data  1  complete"),
         "{shown}"
     );
     let records = site.find(2, &["bulk", "transfer", "complete"]);
     assert!(records[0].to_string().contains("3000000 bytes to"), "{records:?}");
-    // What is given on is a transfer of its own.
+    // A forwarded transfer is one of its own.
     let behind = history(&site, "far", 1).remove(0);
     let told = (&behind["outcome"], &behind["receivers"], &behind["parameter"], &behind["source"]);
     assert_eq!(told, (&"complete".into(), &2.into(), &"uid://A/X2".into(), &"tampu-bulk-relay".into()), "{behind}");

@@ -55,7 +55,7 @@ impl Follower {
         let mut child = site.command(&all).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
         let (tell, told) = channel();
-        // Ends with the process.
+        // The thread ends with the process.
         std::thread::spawn(move || lines.for_each(|line| drop(tell.send(line))));
         Follower { child, lines: told }
     }
@@ -84,12 +84,12 @@ impl Drop for Follower {
 fn attributes_are_published_listed_read_followed_and_set() {
     let site = Site::new();
     let _hub = site.hub(&["--roles", "node"]);
-    let mut publisher = Publisher::start(&site, &["Lab/Script/1/Level", "--unit", "mbar", "--abs", "1", "--source", "script"]);
+    let mut publisher = Publisher::start(&site, &["Lab/Script/1/Level", "--unit", "mbar", "--abs", "1", "--process", "script"]);
     publisher.say("1.5");
     let follower = Follower::start(&site, &["*/script/*"]);
     let mut first = follower.next();
     if first["value"].is_null() {
-        // It was followed before the value came.
+        // The subscription is older than the value.
         first = follower.next();
     }
     assert_eq!(
@@ -121,7 +121,7 @@ fn attributes_are_published_listed_read_followed_and_set() {
     drop(publisher);
     let died = follower.next();
     assert_eq!((&died["reason"], &died["source"]), (&"source_died".into(), &"script".into()));
-    let mut again = Publisher::start(&site, &["Lab/Script/1/Level", "--source", "script", "--user"]);
+    let mut again = Publisher::start(&site, &["Lab/Script/1/Level", "--process", "script", "--user"]);
     again.say("7");
     assert_eq!(follower.next()["reason"], "source_returned");
     let mut resumed = follower.next();
@@ -132,7 +132,7 @@ fn attributes_are_published_listed_read_followed_and_set() {
     assert_eq!(resumed["value"], 7.0);
 }
 
-/// What the doctor says; something is wrong.
+/// Returns the doctor's report, which must name a fault.
 #[track_caller]
 fn wrong(site: &Site, name: &str) -> String {
     let said = site.tampu(&["event", "doctor", name]);
@@ -158,7 +158,7 @@ fn a_hundred_megabytes_go_from_process_to_process_with_every_element_right() {
     let site = Site::new();
     let size = (100u64 << 20).to_string();
     let report =
-        site.tampu(&["perf", "event", "--clients", "1", "--seconds", "0.2", "--size", &size, "--json"]).ok().json().remove(0);
+        site.tampu(&["perf", "event", "--clients", "1", "--for", "0.2s", "--size", &size, "--json"]).ok().json().remove(0);
     assert_eq!((&report["lost"], &report["wrong"]), (&0.0.into(), &0.0.into()), "{report}");
     assert!(report["events_per_s"].as_f64().is_some_and(|rate| rate > 0.0), "{report}");
 }
@@ -169,7 +169,7 @@ fn the_doctor_tells_what_is_near_not_pushed_without_a_threshold_and_dead() {
     let _hub = site.hub(&[]);
     let said = wrong(&site, "lab/pump/1/pressure");
     assert!(said.contains("no such attribute: no server that has any is on the bus"), "{said}");
-    let mut publisher = Publisher::start(&site, &["lab/pump/1/pressure", "--source", "pumps"]);
+    let mut publisher = Publisher::start(&site, &["lab/pump/1/pressure", "--process", "pumps"]);
     says(&site, "lab/pump/1/pressure", "not polled, and its server has never pushed it");
     publisher.say("1");
     publisher.say("2");
@@ -188,14 +188,14 @@ fn the_doctor_tells_what_is_near_not_pushed_without_a_threshold_and_dead() {
 fn the_doctor_tells_a_source_that_hangs_and_a_subscriber_that_is_behind() {
     let site = Site::new();
     let _hub = site.hub(&[]);
-    let arguments = ["lab/pump/1/spectrum", "--source", "pumps", "--abs", "0.1", "--spectrum"];
+    let arguments = ["lab/pump/1/spectrum", "--process", "pumps", "--abs", "0.1", "--spectrum"];
     let mut publisher = Publisher::start(&site, &arguments);
     let line = |value: u32| vec![value.to_string(); 1000].join(",");
     publisher.say(&line(0));
     let follower = Follower::start(&site, &["lab/pump/1/spectrum"]);
     while follower.next()["value"].is_null() {}
     let healthy = site.tampu(&["event", "doctor", "lab/pump/1/spectrum"]);
-    assert!(healthy.code == 0 && healthy.out.contains("nothing is wrong"), "{healthy:?}");
+    assert!(healthy.code == 0 && healthy.out.contains("no fault found"), "{healthy:?}");
 
     let stop = |child: &Child, signal| kill_process(Pid::from_child(child), signal).unwrap();
     stop(&follower.child, Signal::STOP);
@@ -214,7 +214,7 @@ fn the_doctor_tells_a_source_that_hangs_and_a_subscriber_that_is_behind() {
 fn the_doctor_tells_a_clock_that_is_off() {
     let site = Site::new();
     let _hub = site.hub(&["--roles", "node"]);
-    // Far more than asking takes on a busy machine.
+    // Far more than a question takes on a busy machine.
     let participant = skewed::join(&site, "pumps", Duration::from_secs(3600));
     let server = Server::start(participant, ServerSettings::default()).unwrap();
     let config = AttributeConfig::new("lab/pump/1/state".parse().unwrap(), DataType::State, Format::Scalar);
@@ -251,7 +251,7 @@ fn a_follower_is_told_what_its_filters_let_through() {
         newest = seldom.next();
     }
     drop(publisher);
-    // Whatever is filtered, word of the source comes; alarms have come none.
+    // Reports about the source pass every filter; there were no alarms.
     assert_eq!(alarms.next()["reason"], "source_died");
     assert_eq!(moved.next()["reason"], "source_died");
 }
@@ -260,7 +260,7 @@ fn a_follower_is_told_what_its_filters_let_through() {
 fn events_are_measured_with_nothing_lost_and_every_element_right() {
     let site = Site::new();
     for (size, delivery) in [("4", "streamed"), ("65536", "streamed"), ("4", "acknowledged")] {
-        let arguments = ["perf", "event", "--clients", "2", "--seconds", "0.3", "--size", size, "--delivery", delivery, "--json"];
+        let arguments = ["perf", "event", "--clients", "2", "--for", "0.3s", "--size", size, "--delivery", delivery, "--json"];
         let report = site.tampu(&arguments).ok().json().remove(0);
         assert_eq!((&report["lost"], &report["wrong"]), (&0.0.into(), &0.0.into()), "{report}");
         assert!(report["events_per_s"].as_f64().is_some_and(|rate| rate > 0.0), "{report}");
@@ -270,7 +270,7 @@ fn events_are_measured_with_nothing_lost_and_every_element_right() {
 #[test]
 fn many_attributes_are_measured_and_what_subscribing_takes() {
     let site = Site::new();
-    let arguments = ["perf", "event", "--attributes", "200", "--rate", "5000", "--seconds", "0.5", "--json"];
+    let arguments = ["perf", "event", "--attributes", "200", "--rate", "5000", "--for", "0.5s", "--json"];
     let report = site.tampu(&arguments).ok().json().remove(0);
     let number = |name: &str| report[name].as_f64().unwrap_or(f64::NAN);
     assert_eq!((number("lost"), number("wrong"), number("twice")), (0.0, 0.0, 0.0), "{report}");

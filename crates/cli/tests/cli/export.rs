@@ -35,11 +35,11 @@ fn an_archive_goes_into_files_that_come_back_whole() {
     for (name, further, files) in [
         ("time", &["--every", "20s"][..], 3),
         ("count", &["--records", "20", "--gz"], 3),
-        ("size", &["--size", "1kB", "-f", "json"], 7),
+        ("size", &["--file-size", "1kB", "-f", "json"], 7),
         ("acs", &[], 1),
     ] {
         let directory = site.path(name);
-        let said = site.tampu(&[&all[..], &["--dir", &directory.to_string_lossy()], further].concat()).ok();
+        let said = site.tampu(&[&all[..], &["-o", &format!("{}/", directory.display())], further].concat()).ok();
         let written = written(&said, &directory);
         assert_eq!(written.values().sum::<u64>(), 50, "{name}: {written:?}");
         assert!(written.len() >= files, "{name}: {written:?}");
@@ -86,7 +86,7 @@ fn a_file_is_split_by_time_whatever_its_order_and_by_number() {
             assert!((tens..tens + 20).contains(&second.parse().unwrap()), "{name} has {second}");
         }
     }
-    // Again: nothing is overwritten.
+    // A second run overwrites nothing.
     let said = site.tampu(&["log", "split", &file, "--every", "20s", "-o", &parts.to_string_lossy()]).ok();
     assert!(said.out.contains("-2.xml") && std::fs::read_dir(&parts).unwrap().count() == 6, "{said:?}");
 
@@ -121,10 +121,10 @@ fn exports_choose_columns_and_a_full_disk_is_told() {
     let out = site.path("out.csv").to_string_lossy().into_owned();
     site.tampu(&["log", "export", "-p", "maci", "--columns", "message,host", "-o", &out]).ok();
     assert_eq!(std::fs::read_to_string(&out).unwrap(), "message,host\r\none,te1\r\n\"two, three\",te1\r\n");
-    let said = site.tampu(&["log", "export", "-p", "maci", "-o", "/dev/full"]);
+    let said = site.tampu(&["log", "export", "-p", "maci", "-f", "xml", "-o", "/dev/full"]);
     assert_eq!(said.code, 1);
     assert!(said.err.contains("/dev/full: No space left"), "{said:?}");
-    // Standard output is told by its name.
+    // The error names standard output.
     let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
     let child = site.command(&["log", "export", "-p", "maci"]).stdout(Stdio::from(full)).spawn().unwrap();
     let output = child.wait_with_output().unwrap();
@@ -144,13 +144,13 @@ fn counts_are_by_time_source_and_level() {
         .step_by(10)
         .map(|second| record(second, if second % 60 == 0 { "Error" } else { "Info" }, if second < 300 { "DV01" } else { "DV02" }))
         .collect();
-    site.tampu_reading(lines.join("\n").as_bytes(), &["log", "send", "--json", "-p", "pipe"]).ok();
+    site.tampu_reading(lines.join("\n").as_bytes(), &["log", "send", "--from-json", "-p", "pipe"]).ok();
     site.find(60, &["-p", "pipe", "-n", "0"]);
     let by = ["log", "stat", "-p", "pipe", "--by", "source,level", "--every", "5min"];
     let csv = site.tampu(&[&by[..], &["--csv"]].concat()).ok().out;
     let expected = "time,source_object,level,count\r\n\
-        2026-11-21T10:00:00.000,DV01,Info,25\r\n2026-11-21T10:00:00.000,DV01,Error,5\r\n\
-        2026-11-21T10:05:00.000,DV02,Info,25\r\n2026-11-21T10:05:00.000,DV02,Error,5\r\n";
+        2026-11-21T10:00:00.000000000Z,DV01,Info,25\r\n2026-11-21T10:00:00.000000000Z,DV01,Error,5\r\n\
+        2026-11-21T10:05:00.000000000Z,DV02,Info,25\r\n2026-11-21T10:05:00.000000000Z,DV02,Error,5\r\n";
     assert_eq!(csv, expected);
     let table = site.tampu(&by).ok().out;
     let lines: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();

@@ -28,7 +28,7 @@ fn a_second_hub_is_refused_with_the_first_ones_place() {
     let said = site.tampu(&["up"]);
     assert_eq!(said.code, 1, "{said:?}");
     assert!(said.err.contains("already has a node"), "{said:?}");
-    // Another domain in the same data directory has its own place.
+    // Another domain in the same data directory has its own archive.
     let other = site.hub(&["--domain", "other"]);
     assert!(other.heard.contains("'other'"));
 }
@@ -63,14 +63,14 @@ fn what_no_rule_allows_is_refused_with_who_and_what() {
     assert!(said.err.contains("2 records were refused"), "{said:?}");
     assert!(said.err.contains("may not write the topic log-import: no [[allow]]"), "{said:?}");
 
-    // Once the network is open, nobody on the bus is known to be this user.
+    // Once the network is open, the bus cannot prove that a participant is this user.
     let key = site.file("domain.key", "correct horse battery");
     rustix::fs::chmod(&key, rustix::fs::Mode::from_bits_truncate(0o600)).unwrap();
     let config = site.file("key.toml", "[[allow]]\nwho = \"user\"\nmay = [\"query\"]\nwhat = \"**\"\n");
     let _hub = site.hub(&["--config", &config, "--domain", "open", "--lan", "127.0.0.1:0", "--key-file", &key]);
     let said = site.tampu(&["--domain", "open", "log", "query"]);
     assert_eq!(said.code, 1, "{said:?}");
-    assert!(said.err.contains("whoever has the key of 'open' may not query the service log/query"), "{said:?}");
+    assert!(said.err.contains("the holder of the key of 'open' may not query the service log/query"), "{said:?}");
 
     let config = site.file("none.toml", "[[allow]]\nmay = [\"write\"]\nwhat = \"log/*\"\n");
     let _hub = site.hub(&["--config", &config, "--domain", "other"]);

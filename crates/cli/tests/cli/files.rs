@@ -44,7 +44,7 @@ fn what_is_exported_and_imported_elsewhere_is_the_same() {
             "data": [{"name": "a b", "value": ""}], "stack_id": "s", "stack_level": 1, "run_id": "r1"})
         )
         .as_bytes(),
-        &["--domain", "one", "log", "send", "--json", "-p", "origin"],
+        &["--domain", "one", "log", "send", "--from-json", "-p", "origin"],
     )
     .ok();
     let file = site.file("old.xml", acs_file(&["from a file"]));
@@ -62,7 +62,7 @@ fn what_is_exported_and_imported_elsewhere_is_the_same() {
             site.tampu(&arguments).ok().out
         };
         assert_eq!(export("one"), export("two"), "{name}");
-        // Where it came from it adds nothing.
+        // An import into the domain of origin adds nothing.
         let back = site.tampu(&["--domain", "one", "log", "import", "--json", &path]).ok().json().remove(0);
         assert_eq!(back["new"], 0, "{name}: {back}");
     }
@@ -113,7 +113,7 @@ fn times_may_jump_and_messages_may_be_long_and_strange() {
         line("2030-01-01T00:00:00", "future") + &line("1999-12-31T23:59:59.5", "past") + &line("2016-12-31T23:59:60", "leap");
     input += &line("2020-01-01T00:00:00", &long);
     input += &line("2020-01-01T00:00:01", "nul \u{0} and escape \u{1b}[31m");
-    site.tampu_reading(input.as_bytes(), &["log", "send", "--json", "--timeout", "60s"]).ok();
+    site.tampu_reading(input.as_bytes(), &["log", "send", "--from-json", "--timeout", "60s"]).ok();
     let found = site.find(5, &["-p", "jumper", "--oldest-first"]);
     let messages: Vec<&str> = found.iter().map(|record| record["message"].as_str().unwrap()).collect();
     assert_eq!((messages[0], messages[1], messages[4]), ("past", "leap", "future"));
@@ -121,7 +121,7 @@ fn times_may_jump_and_messages_may_be_long_and_strange() {
     assert_eq!(messages[3], "nul \u{0} and escape \u{1b}[31m");
     let table = site.tampu(&["log", "query", "-p", "jumper", "escape"]).ok().out;
     assert!(table.contains("nul \\x00 and escape \\x1b[31m"), "{table}");
-    // Not UTF-8 on standard input is an error with its reason, not a record of something else.
+    // Standard input that is not UTF-8 is an error with a reason, not a changed record.
     let said = site.tampu_reading(b"\xff\xfe\n", &["log", "send"]);
     assert_eq!(said.code, 1);
     assert!(said.err.contains("standard input"), "{said:?}");

@@ -41,7 +41,7 @@ fn events_are_kept_once_and_found_as_before_after_compaction_restart_and_backup(
     let site = Site::new();
     let config = site.file("hub.toml", "[events]\nkeep = [\"*/vacuum/*/pressure\"]\n");
     let hub = site.hub(&["--config", &config]);
-    let mut publisher = Publisher::start(&site, &[NAME, "--unit", "mbar", "--user", "--source", "pump"]);
+    let mut publisher = Publisher::start(&site, &[NAME, "--unit", "mbar", "--user", "--process", "pump"]);
     let mut other = Publisher::start(&site, &["lab/vacuum/1/other", "--user"]);
     for value in ["1", "2", "3"] {
         publisher.say(value);
@@ -68,13 +68,13 @@ fn events_are_kept_once_and_found_as_before_after_compaction_restart_and_backup(
     let checked = site.tampu(&["event", "archive", "check", "--json"]).ok().json();
     assert_eq!((&checked[0]["records"], &checked[0]["complete"]), (&4.into(), &true.into()));
     let copy = site.path("copy");
-    site.tampu(&["event", "archive", "backup", &copy.to_string_lossy()]).ok();
+    site.tampu(&["event", "archive", "backup", "-o", &copy.to_string_lossy()]).ok();
     let elsewhere = site.tampu(&["event", "archive", "check", "--json", "--data", &copy.to_string_lossy()]).ok().json();
     assert_eq!(elsewhere[0]["records"], 4);
     let status = site.tampu(&["event", "archive", "status"]).ok().out;
     assert!(status.contains("records        4"), "{status}");
 
-    // The hub goes; what its source publishes meanwhile is missing afterwards, by number, and what was there is there once.
+    // The hub ends. Later events of its source are reported as missing by number, and earlier events are there once.
     drop(hub);
     let _hub = site.hub(&["--config", &config]);
     publisher.say("5");
@@ -93,7 +93,7 @@ fn death_and_what_a_hub_was_not_there_for_are_told() {
     let site = Site::new();
     let config = site.file("hub.toml", "[events]\nkeep = [\"lab/*\"]\nleave_out = [\"lab/secret/*\"]\nlongest_kb = 1\n");
     let hub = site.hub(&["--config", &config]);
-    let mut publisher = Publisher::start(&site, &[NAME, "--user", "--source", "pump"]);
+    let mut publisher = Publisher::start(&site, &[NAME, "--user", "--process", "pump"]);
     let mut secret = Publisher::start(&site, &["lab/secret/1/key", "--user"]);
     let mut long = Publisher::start(&site, &["lab/vacuum/1/spectrum", "--user", "--spectrum"]);
     publisher.say("1");
@@ -107,7 +107,7 @@ fn death_and_what_a_hub_was_not_there_for_are_told() {
     drop(publisher);
     let rows = history(&site, 2, &[NAME]);
     assert_eq!(reasons(&rows)[1..], ["source_died"], "{rows:?}");
-    // Kinds leave out no word of what is missing.
+    // A filter by kind does not hide reports of missing events.
     assert_eq!(reasons(&history(&site, 1, &[NAME, "--kind", "alarm"])), ["source_died"]);
     let (code, _) = hub.end(Signal::TERM);
     assert_eq!(code, Some(0));

@@ -10,7 +10,7 @@ use crate::site::{Following, Site};
 fn what_the_rings_of_a_dead_process_hold_is_found_by_the_hub() {
     let site = Site::new();
     let _hub = site.hub(&["--domain", "dead"]);
-    let mut demo = site.command(&["--domain", "dead", "demo", "--seed", "7", "--rate", "20"]).spawn().unwrap();
+    let mut demo = site.command(&["--domain", "dead", "demo", "--seed", "7", "--speed", "20"]).spawn().unwrap();
     site.find(20, &["--domain", "dead", "--process", "CONTROL/*"]);
     demo.kill().unwrap();
     demo.wait().unwrap();
@@ -19,7 +19,7 @@ fn what_the_rings_of_a_dead_process_hold_is_found_by_the_hub() {
     assert!(told.iter().all(|record| record["level"] == "Warning"), "{told:?}");
     let lives = || std::fs::read_dir(site.path("run/dead/rings")).map_or(0, |lives| lives.count());
     let begun = std::time::Instant::now();
-    // The hub's own is what stays.
+    // Only the hub's own run remains.
     while lives() > 1 {
         assert!(begun.elapsed() < crate::site::PATIENCE, "{} lives are left", lives());
         std::thread::sleep(std::time::Duration::from_millis(20));
@@ -37,7 +37,7 @@ fn a_viewer_is_not_shown_again_what_it_saw_just_before_a_death() {
     let mut tail = Following::start(&site, &["--domain", "seen", "log", "tail", "--json", "--min-level", "Trace"]);
     let mut shown: Vec<Value> = Vec::new();
     for seed in ["1", "2", "3"] {
-        let mut demo = site.command(&["--domain", "seen", "demo", "--seed", seed, "--rate", "50"]).spawn().unwrap();
+        let mut demo = site.command(&["--domain", "seen", "demo", "--seed", seed, "--speed", "50"]).spawn().unwrap();
         let is_of_the_demo = |record: &Value| record["process"].as_str().is_some_and(|process| process.starts_with("CONTROL/"));
         let mut of_the_demo = 0;
         while of_the_demo < 100 {
@@ -46,7 +46,7 @@ fn a_viewer_is_not_shown_again_what_it_saw_just_before_a_death() {
         }
         demo.kill().unwrap();
         demo.wait().unwrap();
-        // Three processes in one: what they had left comes before what is said of their death.
+        // Three processes in one: their remaining records come before the reports of their death.
         let mut deaths = 0;
         while deaths < 3 {
             shown.push(serde_json::from_str(&tail.lines.next().unwrap().unwrap()).unwrap());

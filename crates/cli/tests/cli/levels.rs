@@ -26,11 +26,11 @@ impl Talker {
         let told = child.stdin.take();
         let lines = BufReader::new(child.stderr.take().unwrap()).lines().map_while(Result::ok);
         let (tell, printed) = channel();
-        // Ends with the process.
+        // The thread ends with the process.
         std::thread::spawn(move || lines.for_each(|line| drop(tell.send(line))));
         let talker = Talker { child, told, printed };
         let until = Instant::now() + PATIENCE;
-        while levels(site, &["--source", process]).is_empty() {
+        while levels(site, &["--process", process]).is_empty() {
             assert!(Instant::now() < until, "{process} does not answer");
         }
         talker
@@ -71,7 +71,7 @@ impl Drop for Running {
     }
 }
 
-/// What `tampu log levels` tells; nothing where nobody answers yet.
+/// Returns the rows of `tampu log levels`; empty if no process answers yet.
 fn levels(site: &Site, arguments: &[&str]) -> Vec<Value> {
     site.tampu(&[&["log", "levels", "--json"], arguments].concat()).json()
 }
@@ -84,21 +84,21 @@ fn levels_of_a_running_process_are_seen_and_set() {
     let other = Talker::start(&site, "pipe2");
     let set = |arguments: &[&str]| site.tampu(&[&["log", "levels", "set"], arguments].concat()).ok().out;
 
-    // What is published is printed as well once somebody asks for it, what is not published too, and then it is again.
+    // With a local level, published records are printed too, then unpublished ones; then they are published again.
     assert_eq!(set(&["pipe", "Trace", "--local"]), "1 logger in 1 process: local Trace\n");
     pipe.say("one");
     assert_eq!(set(&["PI?E", "off"]), "1 logger in 1 process: central Off\n");
     pipe.say("two");
-    let row = levels(&site, &["--source", "pipe"]).remove(0);
+    let row = levels(&site, &["--process", "pipe"]).remove(0);
     assert_eq!((&row["logger"], &row["central"], &row["local"]), (&"pipe".into(), &"Off".into(), &"Trace".into()), "{row}");
     assert_eq!(set(&["pipe*", "info", "--central", "--local"]), "2 loggers in 2 processes: central and local Info\n");
     pipe.say("three");
-    assert_eq!(set(&["*", "Error", "--source", "pipe2"]), "1 logger in 1 process: central Error\n");
+    assert_eq!(set(&["*", "Error", "--process", "pipe2"]), "1 logger in 1 process: central Error\n");
     pipe.say("four");
-    let table = site.tampu(&["log", "levels", "-s", "pipe*"]).ok().out;
+    let table = site.tampu(&["log", "levels", "-p", "pipe*"]).ok().out;
     let rows: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
     let expected =
-        [["source", "central", "local", "logger"], ["pipe", "Info", "Info", "pipe"], ["pipe2", "Error", "Info", "pipe2"]];
+        [["process", "central", "local", "logger"], ["pipe", "Info", "Info", "pipe"], ["pipe2", "Error", "Info", "pipe2"]];
     assert_eq!(rows, expected);
 
     pipe.end();
@@ -113,10 +113,10 @@ fn nothing_of_that_name_ends_with_1_and_the_names_there_are() {
     let site = Site::new();
     let _hub = site.hub(&[]);
     let pipe = Talker::start(&site, "pipe");
-    let said = site.tampu(&["log", "levels", "set", "mount", "Debug", "--source", "pipe"]);
+    let said = site.tampu(&["log", "levels", "set", "mount", "Debug", "--process", "pipe"]);
     assert_eq!((said.code, said.out.as_str()), (1, ""));
     assert!(said.err.contains("no logger 'mount' in a process 'pipe'; there are: pipe"), "{said:?}");
-    let said = site.tampu(&["log", "levels", "set", "pipe", "Debug", "--source", "CONTROL/*"]);
+    let said = site.tampu(&["log", "levels", "set", "pipe", "Debug", "--process", "CONTROL/*"]);
     assert_eq!(said.code, 1);
     assert!(said.err.contains("there are the processes: hub@") && said.err.contains("pipe"), "{said:?}");
     pipe.end();
@@ -130,11 +130,11 @@ fn each_process_tells_what_its_loggers_have_done() {
     site.tampu(&["log", "levels", "set", "pipe", "Trace", "--local"]).ok();
     pipe.say("one");
     pipe.say("two");
-    // What is printed may not have been handed to the bus yet.
+    // A printed record may not have been handed to the bus yet.
     let until = Instant::now() + PATIENCE;
     let stats = loop {
         let rows = site.tampu(&["log", "stat", "--loggers", "--json"]).ok().json();
-        let pipe = rows.iter().find(|row| row["source"] == "pipe").unwrap();
+        let pipe = rows.iter().find(|row| row["process"] == "pipe").unwrap();
         if pipe["stats"]["published"] == 2 {
             break pipe["stats"].clone();
         }
@@ -153,13 +153,13 @@ fn a_site_s_rules_say_who_may_set_the_hub_s_levels() {
     let site = Site::new();
     let config = site.file("tampu.toml", "[[allow]]\nmay = [\"read\", \"query\", \"write\"]\nwhat = \"**\"\n");
     let _hub = site.hub(&["--config", &config]);
-    let hub = levels(&site, &["--source", "hub@*"]);
+    let hub = levels(&site, &["--process", "hub@*"]);
     assert!(!hub.is_empty());
     let said = site.tampu(&["log", "levels", "set", "hub@*", "off"]);
     assert_eq!((said.code, said.out.as_str()), (1, ""));
     assert!(!said.err.contains("no logger"), "{said:?}");
     assert!(said.err.contains("may not change the service log/levels: no [[allow]]"), "{said:?}");
-    assert_eq!(levels(&site, &["--source", "hub@*"]), hub);
+    assert_eq!(levels(&site, &["--process", "hub@*"]), hub);
 }
 
 #[test]
@@ -182,23 +182,23 @@ fn a_configuration_says_how_a_program_logs_and_is_read_once_more() {
     let site = Site::new();
     let _hub = site.hub(&[]);
     let config = site.file("log.toml", "[log]\nlevel = \"Notice\"\nlocal = \"Info\"\n");
-    let mut command = site.command(&["demo", "--rate", "0.001"]);
+    let mut command = site.command(&["demo", "--speed", "0.001"]);
     command.envs([("TAMPU_LOG_CONFIG", config.as_str()), ("ACS_LOG_CENTRAL", "2"), ("TAMPU_LOG_LOCAL", "Trace")]);
     let demo = Running(command.stderr(Stdio::null()).spawn().unwrap());
     let until = Instant::now() + PATIENCE;
-    while levels(&site, &["--source", "CORR/*"]).is_empty() {
+    while levels(&site, &["--process", "CORR/*"]).is_empty() {
         assert!(Instant::now() < until, "the demo does not answer");
     }
     let thresholds = |row: &Value| [row["central"].clone(), row["local"].clone()].map(|it| it.as_str().unwrap().to_owned());
-    let now = || thresholds(&levels(&site, &["--source", "CORR/*"])[0]);
+    let now = || thresholds(&levels(&site, &["--process", "CORR/*"])[0]);
     assert_eq!(now(), ["Notice", "Info"], "a configuration beats the environment");
     site.tampu(&["log", "levels", "set", "CORR/*", "off", "--local", "--central"]).ok();
     assert_eq!(now(), ["Off", "Off"]);
     site.file("log.toml", "[[logger]]\nname = \"CORR/*\"\nlocal = \"Error\"\n");
-    let told = site.tampu(&["log", "levels", "refresh", "--source", "CORR/*", "--json"]).ok().json();
+    let told = site.tampu(&["log", "levels", "refresh", "--process", "CORR/*", "--json"]).ok().json();
     assert_eq!(thresholds(&told[0]), ["Delouse", "Error"], "of ACS's variable, and of a name");
     site.file("log.toml", "[log]\nlevle = 1\n");
-    let said = site.tampu(&["log", "levels", "refresh", "--source", "CORR/*"]);
+    let said = site.tampu(&["log", "levels", "refresh", "--process", "CORR/*"]);
     assert_eq!(said.code, 1);
     assert!(said.err.contains("log.toml, line 2: unknown field `levle`"), "{said:?}");
     assert_eq!(now(), ["Delouse", "Error"]);
@@ -211,7 +211,7 @@ fn a_program_prints_where_and_how_it_is_told() {
     let _hub = site.hub(&[]);
     let (plain, xml) = (site.path("plain.log"), site.path("xml.log"));
     for (file, format) in [(&plain, "plain"), (&xml, "xml")] {
-        let mut command = site.command(&["log", "send", "-p", "pipe", "-l", "Warning", "cable wrap at limit"]);
+        let mut command = site.command(&["log", "send", "-p", "pipe", "--level", "Warning", "cable wrap at limit"]);
         let variables = [("TAMPU_LOG_LOCAL", "Info"), ("TAMPU_LOG_FORMAT", format)];
         let sent = command.envs(variables).env("TAMPU_LOG_OUTPUT", file).output().unwrap();
         assert!(sent.status.success(), "{sent:?}");
@@ -224,5 +224,8 @@ fn a_program_prints_where_and_how_it_is_told() {
     let mut command = site.command(&["log", "send", "-p", "pipe", "x"]);
     let refused = command.env("TAMPU_LOG_OUTPUT", "stdot").output().unwrap();
     assert_eq!(refused.status.code(), Some(2));
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("TAMPU_LOG_OUTPUT: 'stdot' is no place"), "{refused:?}");
+    assert!(
+        String::from_utf8_lossy(&refused.stderr).contains("TAMPU_LOG_OUTPUT: invalid place for local output 'stdot'"),
+        "{refused:?}"
+    );
 }

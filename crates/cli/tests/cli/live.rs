@@ -14,15 +14,26 @@ use crate::site::{Following, Site};
 fn what_is_sent_is_kept_found_and_printed_in_every_format() {
     let site = Site::new();
     let _hub = site.hub(&[]);
-    let arguments =
-        ["log", "send", "no lock on DV01", "-l", "Error", "-s", "CONTROL/DV01", "-d", "power=3 uW", "--stack", "chain-1"];
+    let arguments = [
+        "log",
+        "send",
+        "no lock on DV01",
+        "--level",
+        "Error",
+        "-s",
+        "CONTROL/DV01",
+        "--value",
+        "power=3 uW",
+        "--stack",
+        "chain-1",
+    ];
     site.tampu(&arguments).ok();
     let record = site.find(1, &["--source", "control/dv*", "lock"]).remove(0);
     assert_eq!(record["level"], "Error");
     assert_eq!(record["message"], "no lock on DV01");
     assert_eq!(record["data"][0]["value"], "3 uW");
     assert_eq!(record["stack_id"], "chain-1");
-    assert!(record["time"].as_str().unwrap().len() == 29 && record["id"].is_object());
+    assert!(record["time"].as_str().unwrap().len() == 30 && record["id"].is_object());
 
     let table = site.tampu(&["log", "query", "--source", "CONTROL/DV01"]).ok();
     assert!(table.out.contains("Error      CONTROL/DV01") && table.out.contains("power=\"3 uW\""), "{table:?}");
@@ -46,12 +57,12 @@ fn a_tail_shows_what_it_asked_for_and_nothing_else() {
         let line = tail.lines.next().unwrap().unwrap();
         serde_json::from_str::<Value>(&line).unwrap()["message"].as_str().unwrap().to_owned()
     };
-    // It is there once it shows what is said again and again.
+    // The tail is ready once it shows the repeated message.
     let there = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             while !there.load(Ordering::Acquire) {
-                site.tampu(&["log", "send", "probe", "-l", "Warning", "-a", "Operator"]);
+                site.tampu(&["log", "send", "probe", "--level", "Warning", "--audience", "Operator"]);
             }
         });
         assert_eq!(next(), "probe");
@@ -64,9 +75,9 @@ fn a_tail_shows_what_it_asked_for_and_nothing_else() {
         ("Error", "SciLog,Operator", "two"),
         ("Alert", "", "three"),
     ] {
-        let mut arguments = vec!["log", "send", message, "-l", level];
+        let mut arguments = vec!["log", "send", message, "--level", level];
         if !audience.is_empty() {
-            arguments.extend(["-a", audience]);
+            arguments.extend(["--audience", audience]);
         }
         site.tampu(&arguments).ok();
     }
@@ -81,8 +92,8 @@ fn a_tail_ends_when_it_is_told_to() {
     let _hub = site.hub(&[]);
     let said = site.tampu(&["log", "tail", "--min-level", "Emergency", "--for", "100ms"]).ok();
     assert_eq!(said.out, "");
-    let demo = Following::start(&site, &["demo", "--rate", "20"]);
-    let said = site.tampu(&["log", "tail", "--csv", "--count", "5"]).ok();
+    let demo = Following::start(&site, &["demo", "--speed", "20"]);
+    let said = site.tampu(&["log", "tail", "--csv", "--limit", "5"]).ok();
     assert_eq!(said.out.lines().count(), 6, "{said:?}");
     drop(demo);
 }
@@ -95,7 +106,7 @@ fn a_tail_begins_with_the_last_records_and_goes_on_without_a_hole() {
     site.tampu_reading(lines(0, 50).as_bytes(), &["log", "send", "-p", "pipe"]).ok();
     site.find(50, &["-p", "pipe", "-n", "0"]);
 
-    let mut tail = Following::start(&site, &["log", "tail", "--json", "-p", "pipe", "-n", "10"]);
+    let mut tail = Following::start(&site, &["log", "tail", "--json", "-p", "pipe", "--last", "10"]);
     let mut heard = Vec::new();
     let mut hear = |count: usize| {
         while heard.len() < count {
@@ -105,10 +116,10 @@ fn a_tail_begins_with_the_last_records_and_goes_on_without_a_hole() {
         heard.clone()
     };
     assert_eq!(hear(10), (40..50).collect::<Vec<_>>(), "the last ten, the oldest first");
-    // At once: some of these come live, some are asked for later, each comes once.
+    // At once: some records come live, some are fetched later, and each comes once.
     site.tampu_reading(lines(50, 150).as_bytes(), &["log", "send", "-p", "pipe"]).ok();
     site.tampu_reading(lines(150, 200).as_bytes(), &["log", "send", "-p", "pipe"]).ok();
-    // Until the tail has surely asked the collector the second time, whose answer holds what has come live by then.
+    // Until the tail has surely asked the collector again; that answer holds the records that came live by then.
     let begun = Instant::now();
     let mut sent = 200;
     while begun.elapsed() < Duration::from_secs(2) {
@@ -121,9 +132,9 @@ fn a_tail_begins_with_the_last_records_and_goes_on_without_a_hole() {
     assert_eq!(all, (40..sent).collect::<Vec<_>>());
     let last = format!("line {}", sent - 1);
 
-    let said = site.tampu(&["log", "tail", "--json", "-p", "pipe", "-n", "7", "--count", "7"]).ok().json();
+    let said = site.tampu(&["log", "tail", "--json", "-p", "pipe", "--last", "7", "--limit", "7"]).ok().json();
     assert_eq!((said.len(), said[6]["message"].as_str()), (7, Some(last.as_str())));
-    let said = site.tampu(&["--domain", "nowhere", "log", "tail", "-n", "7"]);
+    let said = site.tampu(&["--domain", "nowhere", "log", "tail", "--last", "7"]);
     assert_eq!(said.code, 3, "{said:?}");
 }
 
@@ -134,25 +145,25 @@ fn stat_tells_who_sends_how_much() {
     let lines: String = (0..30).map(|number| format!("line {number}\n")).collect();
     site.tampu_reading(lines.as_bytes(), &["log", "send", "-p", "pipe"]).ok();
     site.find(30, &["-p", "pipe", "-n", "0"]);
-    let sources = site.tampu(&["log", "stat", "--sources", "--json"]).ok().json();
-    let pipe = sources.iter().find(|source| source["source"] == "pipe").unwrap();
-    assert_eq!((pipe["received"].as_u64(), pipe["lost_samples"].as_u64()), (Some(30), Some(0)), "{pipe}");
-    assert!(pipe["last_seen"].as_i64().unwrap() > 0 && pipe["rate"].is_u64(), "{pipe}");
+    let sources = site.tampu(&["log", "stat", "--processes", "--json"]).ok().json();
+    let pipe = sources.iter().find(|source| source["process"] == "pipe").unwrap();
+    assert_eq!((pipe["records"].as_u64(), pipe["lost"].as_u64()), (Some(30), Some(0)), "{pipe}");
+    assert!(pipe["last_seen"].as_str().unwrap().ends_with('Z') && pipe["per_s"].is_u64(), "{pipe}");
     let said = site.tampu(&["log", "stat"]).ok();
     let line = said.out.lines().find(|line| line.ends_with("  pipe")).unwrap_or_else(|| panic!("{said:?}"));
     assert!(line.trim_start().starts_with("30 "), "{said:?}");
     assert!(said.out.contains("records,") && said.out.contains("last seen"), "{said:?}");
-    // Whoever asks about something else is not told about everything.
+    // A question about one process does not return everything.
     assert!(!site.tampu(&["log", "stat", "-p", "pipe"]).ok().out.contains("last seen"));
 }
 
 #[test]
 fn the_demo_logs_and_everything_ends_with_one_interrupt() {
     let site = Site::new();
-    let mut hub = site.hub(&["--demo", "--rate", "20"]);
+    let mut hub = site.hub(&["--demo", "--speed", "20", "--min-level", "Trace"]);
     let mut lines = hub.lines();
     let first: Vec<String> = lines.by_ref().take(40).collect();
-    // Who stops reading ends the demo, so it is read on.
+    // A closed reader ends the demo, so the test reads on.
     let reading = std::thread::spawn(move || lines.count());
     assert!(first.iter().any(|line| line.contains("SCHEDULING/Array001") && line.contains("scheduling block")), "{first:#?}");
     assert!(first.iter().any(|line| line.contains("CONTROL/DV0")), "{first:#?}");
@@ -168,7 +179,7 @@ fn the_demo_logs_and_everything_ends_with_one_interrupt() {
 fn a_demo_of_its_own_reaches_the_hub() {
     let site = Site::new();
     let _hub = site.hub(&[]);
-    site.tampu(&["demo", "--rate", "20", "--for", "2s"]).ok();
+    site.tampu(&["demo", "--speed", "20", "--for", "2s"]).ok();
     let counts = site.tampu(&["log", "stat", "--by", "process", "--json"]).ok().json();
     let of = |process: &str| counts.iter().find(|row| row["value"] == process).map_or(0, |row| row["count"].as_u64().unwrap());
     assert!(of("CORR/cppContainer") > 0 && of("CONTROL/cppContainer") > 100, "{counts:?}");
@@ -181,11 +192,11 @@ fn lines_of_standard_input_are_records() {
     let lines: String = (0..500).map(|number| format!("line {number}\n")).collect();
     site.tampu_reading(lines.as_bytes(), &["log", "send", "-p", "pipe"]).ok();
     assert_eq!(site.find(500, &["-p", "pipe", "-n", "0"]).len(), 500);
-    // What a query prints can be sent again.
+    // The output of a query can be sent again.
     let json = site.tampu(&["log", "query", "--json", "-p", "pipe", "-n", "2"]).ok().out;
-    site.tampu_reading(json.as_bytes(), &["log", "send", "--json"]).ok();
+    site.tampu_reading(json.as_bytes(), &["log", "send", "--from-json"]).ok();
     assert_eq!(site.find(502, &["-p", "pipe", "-n", "0"]).len(), 502);
-    let said = site.tampu_reading(b"{\"level\": 3}\n", &["log", "send", "--json"]);
+    let said = site.tampu_reading(b"{\"level\": 3}\n", &["log", "send", "--from-json"]);
     assert_eq!(said.code, 1);
     assert!(said.err.contains("standard input, line 1"), "{said:?}");
 }
@@ -205,7 +216,7 @@ fn the_log_line_is_measured_with_processes_of_its_own() {
     let site = Site::new();
     let data = site.path("perf");
     std::fs::create_dir(&data).unwrap();
-    let arguments = ["perf", "log", "--clients", "2", "--seconds", "0.3", "--json", "--data", &data.to_string_lossy()];
+    let arguments = ["perf", "log", "--clients", "2", "--for", "0.3s", "--json", "--scratch", &data.to_string_lossy()];
     let report = site.tampu(&arguments).ok().json().remove(0);
     assert!(report["records_per_s"].as_f64().unwrap() > 0.0, "{report}");
     assert_eq!((report["lost"].as_f64(), report["wrong"].as_f64()), (Some(0.0), Some(0.0)), "{report}");
@@ -224,10 +235,10 @@ fn the_log_line_is_measured_with_processes_of_its_own() {
     let backlog = |name: &str| report["backlog"][name].as_f64().unwrap();
     assert!(backlog("max") > 0.0 && backlog("max") <= backlog("bound"), "{report}");
     assert_eq!(std::fs::read_dir(&data).unwrap().count(), 0, "nothing is left");
-    let live = site.tampu(&["perf", "log", "--live", "--seconds", "0.2", "--json"]).ok().json().remove(0);
+    let live = site.tampu(&["perf", "log", "--live", "--for", "0.2s", "--json"]).ok().json().remove(0);
     assert!(live["cpu_s"]["collector"].is_null() && live["cpu_s"]["node"].is_number(), "{live}");
     assert_eq!((live["lost"].as_f64(), live["stored"].as_f64()), (Some(0.0), None), "{live}");
-    let said = site.tampu(&["perf", "log", "--seconds", "0.2", "--data", &data.to_string_lossy()]).ok();
+    let said = site.tampu(&["perf", "log", "--for", "0.2s", "--scratch", &data.to_string_lossy()]).ok();
     assert!(said.out.contains("CPU a record") && said.out.contains("collector "), "{said:?}");
     assert!(said.out.contains("waiting for the commit: at most "), "{said:?}");
 }
@@ -238,8 +249,9 @@ fn the_log_line_is_measured_at_a_rate_one_by_one_and_beside_a_stopped_client() {
     let data = site.path("perf");
     std::fs::create_dir(&data).unwrap();
     let data = data.to_string_lossy();
-    let how = ["--clients", "2", "--stopped", "1", "--rate", "2000", "--immediate", "100", "--packet", "1", "--seconds", "1"];
-    let report = site.tampu(&[&["perf", "log", "--json", "--no-disk", "--data", &data][..], &how].concat()).ok().json().remove(0);
+    let how = ["--clients", "2", "--stopped", "1", "--rate", "2000", "--immediate", "100", "--packet", "1", "--for", "1s"];
+    let report =
+        site.tampu(&[&["perf", "log", "--json", "--no-disk", "--scratch", &data][..], &how].concat()).ok().json().remove(0);
     assert_eq!((report["lost"].as_f64(), report["wrong"].as_f64()), (Some(0.0), Some(0.0)), "{report}");
     let records = report["records"].as_f64().unwrap();
     let urgent = report["immediate"]["count"].as_f64().unwrap();
@@ -255,12 +267,12 @@ fn the_log_line_is_measured_at_a_rate_one_by_one_and_beside_a_stopped_client() {
 fn the_bus_is_measured_with_processes_of_its_own() {
     let site = Site::new();
     let report = site
-        .tampu(&["perf", "bus", "--readers", "2", "--seconds", "0.2", "--size", "4096", "--loans", "--json"])
+        .tampu(&["perf", "bus", "--readers", "2", "--for", "0.2s", "--size", "4096", "--loans", "--json"])
         .ok()
         .json()
         .remove(0);
     assert_eq!((report["lost"].as_f64(), report["wrong"].as_f64()), (Some(0.0), Some(0.0)), "{report}");
-    let report = site.tampu(&["perf", "bus", "--processes", "5", "--seconds", "0.5", "--json"]).ok().json().remove(0);
+    let report = site.tampu(&["perf", "bus", "--members", "5", "--for", "0.5s", "--json"]).ok().json().remove(0);
     assert_eq!(report["processes"], 5);
     assert!(report["all_know_all_s"].as_f64().unwrap() > 0.0, "{report}");
 }

@@ -17,7 +17,7 @@ fn a_replay_is_what_was_for_its_followers_and_nothing_for_others() {
     let site = Site::new();
     let hub = site.hub(&[]);
     let messages: Vec<String> = (0..50).map(|number| format!("message {number}")).collect();
-    // Levels and audiences differ: live they would travel apart, here they keep their order.
+    // Levels and audiences differ: live they would travel on different topics, here they keep their order.
     let text = acs_file(&messages.iter().map(String::as_str).collect::<Vec<_>>());
     let text: String = text
         .lines()
@@ -33,7 +33,7 @@ fn a_replay_is_what_was_for_its_followers_and_nothing_for_others() {
     let total = || site.tampu(&["log", "query", "--count", "-p", "maci,probe"]).ok().out.trim().parse::<u64>().unwrap();
     assert_eq!(total(), 50);
 
-    // An ordinary tail that is surely there: it has shown something.
+    // An ordinary tail that is ready: it has shown a record.
     let mut ordinary = Following::start(&site, &["log", "tail", "--json", "-p", "maci,probe"]);
     let mut probes = 0;
     let there = std::sync::atomic::AtomicBool::new(false);
@@ -54,7 +54,7 @@ fn a_replay_is_what_was_for_its_followers_and_nothing_for_others() {
     let mut follower = Following::start(&site, &["log", "tail", "--json", "--replayed", "night"]);
     let arguments = ["log", "replay", "-p", "maci", "--as", "night", "--speed", "max", "--json"];
     let told = site.tampu(&arguments).ok().json().remove(0);
-    assert_eq!((told["records"].as_u64(), told["lost_packets"].as_u64()), (Some(50), Some(0)), "{told}");
+    assert_eq!((told["records"].as_u64(), told["lost"].as_u64()), (Some(50), Some(0)), "{told}");
     assert_eq!(told["first"], kept[0]["time"]);
     let same = |record: &Value| ["id", "time", "level", "message", "audiences", "received"].map(|field| record[field].clone());
     for record in &kept {
@@ -69,7 +69,7 @@ fn a_replay_is_what_was_for_its_followers_and_nothing_for_others() {
     }
     drop(grave);
 
-    // Nothing of it came to the ordinary tail, and nothing was kept.
+    // The ordinary tail got nothing of it, and nothing was kept.
     site.tampu(&["log", "send", "the end", "-p", "probe"]).ok();
     loop {
         let record = next(&mut ordinary);
@@ -99,7 +99,7 @@ fn a_replay_keeps_distances_waits_for_somebody_and_is_seen_in_the_viewer() {
     assert!(text.contains("2005-02-01T15:33:00.592") && text.contains("one"), "{text}");
     viewer.press("q");
     assert_eq!(viewer.end(), Some(0));
-    // With nobody there it can begin all the same.
+    // The replay can also begin without a follower.
     let told = site.tampu(&["log", "replay", "-p", "maci", "--speed", "max", "--now", "--json"]).ok().json().remove(0);
     assert_eq!((told["records"].as_u64(), told["followers"].as_u64()), (Some(3), Some(0)), "{told}");
 }
@@ -110,19 +110,19 @@ fn two_replays_of_one_name_do_not_mix() {
     let _hub = site.hub(&[]);
     let file = site.file("log.xml", acs_file(&["one"]));
     site.tampu(&["log", "import", &file]).ok();
-    // It waits for somebody to follow.
+    // The replay waits for a follower.
     let begin = || Following::start(&site, &["log", "replay", "-p", "maci", "--as", "night"]);
     let mut first = begin();
     let until = std::time::Instant::now() + PATIENCE;
     loop {
-        // Until the first is on the bus, this one is the only one.
+        // Until the first replay is on the bus, this one is the only one.
         let said = site.tampu(&["log", "replay", "-p", "maci", "--as", "night", "--now"]);
         if said.code == 1 {
             assert!(said.err.contains("a replay 'night' is running already"), "{said:?}");
             return;
         }
         assert!(std::time::Instant::now() < until, "{said:?}");
-        // The other one was there before it, and it was refused.
+        // The other replay was there first, so this one was refused.
         if first.has_ended() {
             first = begin();
         }

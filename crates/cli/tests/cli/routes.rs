@@ -40,9 +40,9 @@ fn records_go_where_rules_lead_them() {
     for (level, message) in
         [("Error", "no lock"), ("Info", "some NOISE here"), ("Info", "all is well"), ("Alert", "noise, and grave")]
     {
-        site.tampu(&["log", "send", message, "-l", level, "-p", "mount", "-d", "axis=az"]).ok();
+        site.tampu(&["log", "send", message, "--level", level, "-p", "mount", "--value", "axis=az"]).ok();
     }
-    site.tampu(&["log", "send", "of somebody else", "-l", "Alert", "-p", "other"]).ok();
+    site.tampu(&["log", "send", "of somebody else", "--level", "Alert", "-p", "other"]).ok();
 
     let errors = lines_of(&site, "data/local/log/routes/errors.log", "Error", 1);
     assert!(errors[0].ends_with("Error     mount: no lock axis=az") || errors[0].contains(": no lock axis=az"), "{errors:?}");
@@ -54,7 +54,7 @@ fn records_go_where_rules_lead_them() {
     sorted.sort();
     assert_eq!(sorted, ["all is well", "no lock", "noise, and grave", "some NOISE here"], "one line each");
 
-    // Another host, with lengths.
+    // The connection of another host, with length prefixes.
     let (mut stream, _) = listener.accept().unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     let mut heard = String::new();
@@ -67,7 +67,7 @@ fn records_go_where_rules_lead_them() {
     assert!(message.starts_with("<131>1 ") && message.contains(" mount - - [tampu@32473"), "{heard}");
     assert!(message.len() >= length.parse().unwrap());
 
-    // What a rule keeps out of the archive is not there; all else is.
+    // A record that a rule excludes is not in the archive; all others are.
     let mut kept: Vec<String> =
         site.find(2, &["-p", "mount"]).iter().map(|record| record["message"].as_str().unwrap().to_owned()).collect();
     kept.sort();
@@ -80,7 +80,7 @@ fn records_go_where_rules_lead_them() {
 #[test]
 fn a_target_that_is_not_there_is_told_and_holds_nobody_up() {
     let site = Site::new();
-    // A port that nobody has: it was had a moment ago.
+    // A free port: it was bound a moment ago.
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
     let config = format!("[target.nowhere]\nsyslog = \"tcp {address}\"\n[[route]]\nto = [\"nowhere\"]\n");
     let _hub = site.hub(&["--config", &site.file("tampu.toml", config)]);

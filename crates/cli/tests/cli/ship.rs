@@ -29,25 +29,25 @@ fn a_file_is_shipped_once_whatever_becomes_of_the_shipper() {
     append(&site, "a.log", &lines(0..1000));
     let path = site.path("a.log").display().to_string();
     let state = site.path("a.state").display().to_string();
-    let arguments = ["log", "ship", "--once", "--file", &path, "--source", "SHIP", "--state", &state];
+    let arguments = ["log", "ship", "--once", &path, "--process", "SHIP", "--state", &state];
     let said = site.tampu(&arguments).ok();
     assert!(said.err.contains("1000 records committed"), "{said:?}");
     let old = fs::read(&state).unwrap();
     append(&site, "a.log", "2026-11-22T03:00:00Z ERROR no lock\n\nwithout its end");
     let said = site.tampu(&arguments).ok();
     assert!(said.err.contains("2 records committed"), "{said:?}");
-    // As if it had died after the commit and before the state was kept: the same ids, so nothing is kept twice.
+    // As if the shipper had died between the commit and storing its state: with the same ids nothing is kept twice.
     fs::write(&state, old).unwrap();
     site.tampu(&arguments).ok();
     let found = site.find(1002, &["-p", "SHIP", "-n", "0"]);
     assert_eq!((found.len(), messages(&found).into_iter().collect::<BTreeSet<_>>().len()), (1002, 1002));
     let error = found.iter().find(|record| record["level"] == "Error").unwrap();
-    assert_eq!(error["time"], "2026-11-22T03:00:00.000000000");
+    assert_eq!(error["time"], "2026-11-22T03:00:00.000000000Z");
 
-    let other = site.tampu(&["log", "ship", "--once", "--file", &path, "--source", "OTHER", "--state", &state]);
+    let other = site.tampu(&["log", "ship", "--once", &path, "--process", "OTHER", "--state", &state]);
     assert_eq!(other.code, 1, "{other:?}");
     assert!(other.err.contains("it is of the source 'SHIP'"), "{other:?}");
-    let missing = site.tampu(&["log", "ship", "--once", "--file", "nowhere", "--source", "X"]);
+    let missing = site.tampu(&["log", "ship", "--once", "nowhere", "--process", "X"]);
     assert!(missing.code == 1 && missing.err.contains("nowhere: there is no such file"), "{missing:?}");
 }
 
@@ -68,7 +68,7 @@ fn a_file_is_followed_through_rotation_truncation_and_death() {
     let path = site.path("b.log").display().to_string();
     let state = site.path("b.state").display().to_string();
     let start = || {
-        let arguments = ["log", "ship", "--file", &path, "--source", "SHIP", "--state", &state, "--start", "^line"];
+        let arguments = ["log", "ship", &path, "--process", "SHIP", "--state", &state, "--start", "^line"];
         Shipper(site.command(&arguments).spawn().unwrap())
     };
     append(&site, "b.log", "line 0000\n  its second line\n");
@@ -82,7 +82,7 @@ fn a_file_is_followed_through_rotation_truncation_and_death() {
     // Truncated, as logrotate's copytruncate does.
     fs::write(site.path("b.log"), "line 0020\n").unwrap();
     site.find(21, &["-p", "SHIP", "-n", "0"]);
-    // Renamed while nobody was there.
+    // Renamed while no shipper ran.
     kill_process(Pid::from_child(&shipper.0), Signal::KILL).unwrap();
     drop(shipper);
     append(&site, "b.log", &lines(21..30));
@@ -99,7 +99,7 @@ fn the_journal_goes_on_after_its_cursor() {
     use std::os::unix::fs::PermissionsExt;
     let site = Site::new();
     let _hub = site.hub(&[]);
-    // Stands in for journalctl: three entries, of which it leaves out what the cursor has passed.
+    // Replaces journalctl: three entries, without those before the cursor.
     let entry = |number: u32| {
         format!(
             "{{\"__CURSOR\":\"c{number}\",\"__REALTIME_TIMESTAMP\":\"179524893012345{number}\",\"PRIORITY\":\"3\",\"SYSLOG_IDENTIFIER\":\"sshd\",\"MESSAGE\":\"entry {number}\"}}"
@@ -115,7 +115,7 @@ fn the_journal_goes_on_after_its_cursor() {
     let fake = site.file("journalctl", script);
     fs::set_permissions(&fake, fs::Permissions::from_mode(0o755)).unwrap();
     let ship = || {
-        let mut command = site.command(&["log", "ship", "--once", "--journal", "--source", "journal", "--state", "j.state"]);
+        let mut command = site.command(&["log", "ship", "--once", "--journal", "--process", "journal", "--state", "j.state"]);
         let output = command.env("PATH", site.path("")).output().unwrap();
         assert!(output.status.success(), "{output:?}");
     };

@@ -18,7 +18,7 @@ pub struct Site {
     directory: TempDir,
 }
 
-/// What a command said and how it ended.
+/// Output and exit code of a command.
 #[derive(Debug)]
 pub struct Said {
     pub code: i32,
@@ -43,7 +43,7 @@ impl Said {
 
 impl Site {
     pub fn new() -> Site {
-        // Socket paths are short, and some systems' directories for temporary files are not.
+        // Socket paths are limited in length, and some systems' directories for temporary files are too long.
         let directory = tempfile::Builder::new().prefix("tampu-").tempdir_in("/tmp").unwrap();
         Site { directory }
     }
@@ -157,7 +157,14 @@ impl Hub {
         (status.code(), std::mem::take(&mut self.heard))
     }
 
-    /// Its process.
+    /// Waits until the hub has printed this text on standard error.
+    pub fn wait_for(&mut self, text: &str) {
+        while !self.heard.contains(text) {
+            assert!(self.errors.read_line(&mut self.heard).unwrap() > 0, "the hub ended before '{text}': {}", self.heard);
+        }
+    }
+
+    /// Id of the hub's process.
     pub fn pid(&self) -> i32 {
         self.child.id() as i32
     }
@@ -188,7 +195,7 @@ impl Following {
         Following { child, lines }
     }
 
-    /// Whether it has ended by itself.
+    /// Returns true if it has ended by itself.
     pub fn has_ended(&mut self) -> bool {
         self.child.try_wait().unwrap().is_some()
     }

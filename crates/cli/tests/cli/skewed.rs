@@ -6,10 +6,8 @@ use bytes::Bytes;
 use tampu_bus::{
     Participant, QosTable,
     clock::{Clock, Gate, discipline::Discipline},
-    engine::{
-        Answerer, Answers, Class, Deliver, Engine, EngineError, Guard, Limits, Outlet, Seen, Tick,
-        zenoh::{ZenohEngine, config::ZenohConfig},
-    },
+    connect::Settings,
+    engine::{Answerer, Answers, Class, Deliver, Engine, EngineError, Guard, Limits, Outlet, Seen, Tick},
 };
 use tampu_types::{SourceName, Time};
 
@@ -39,60 +37,60 @@ impl Clock for SkewedClock {
 }
 
 struct Skewed {
-    zenoh: ZenohEngine,
+    inner: Arc<dyn Engine>,
     ahead: Duration,
 }
 
 impl Engine for Skewed {
     fn name(&self) -> &'static str {
-        self.zenoh.name()
+        self.inner.name()
     }
 
     fn limits(&self) -> Limits {
-        self.zenoh.limits()
+        self.inner.limits()
     }
 
     fn clock(&self) -> Arc<dyn Clock> {
-        Arc::new(SkewedClock { host: self.zenoh.clock(), ahead: self.ahead })
+        Arc::new(SkewedClock { host: self.inner.clock(), ahead: self.ahead })
     }
 
     fn shared_dir(&self) -> Option<PathBuf> {
-        self.zenoh.shared_dir()
+        self.inner.shared_dir()
     }
 
     fn outlet(&self, key: &str, class: Class) -> Result<Box<dyn Outlet>, EngineError> {
-        self.zenoh.outlet(key, class)
+        self.inner.outlet(key, class)
     }
 
     fn subscribe(&self, pattern: &str, deliver: Deliver) -> Result<Guard, EngineError> {
-        self.zenoh.subscribe(pattern, deliver)
+        self.inner.subscribe(pattern, deliver)
     }
 
     fn answer(&self, pattern: &str, answerer: Answerer) -> Result<Guard, EngineError> {
-        self.zenoh.answer(pattern, answerer)
+        self.inner.answer(pattern, answerer)
     }
 
     fn ask(&self, key: &str, question: Bytes, timeout: Duration, answers: Answers) -> Result<(), EngineError> {
-        self.zenoh.ask(key, question, timeout, answers)
+        self.inner.ask(key, question, timeout, answers)
     }
 
     fn announce(&self, key: &str) -> Result<Guard, EngineError> {
-        self.zenoh.announce(key)
+        self.inner.announce(key)
     }
 
     fn watch(&self, pattern: &str, seen: Seen) -> Result<Guard, EngineError> {
-        self.zenoh.watch(pattern, seen)
+        self.inner.watch(pattern, seen)
     }
 
     fn drive(&self, work: Arc<dyn Tick>, wake: Arc<Gate>) -> Result<Guard, EngineError> {
-        self.zenoh.drive(work, wake)
+        self.inner.drive(work, wake)
     }
 }
 
 /// Joins a site's bus with a clock that is so far ahead.
 pub fn join(site: &Site, source: &str, ahead: Duration) -> Participant {
-    let config = ZenohConfig::isolated(site.path("run"));
+    let config = Settings::isolated(site.path("run"));
     let domain = config.domain.clone();
-    let engine = Arc::new(Skewed { zenoh: ZenohEngine::open(config).unwrap(), ahead });
+    let engine = Arc::new(Skewed { inner: config.open().unwrap(), ahead });
     Participant::on(engine, domain, SourceName::new(source).unwrap(), QosTable::default()).unwrap()
 }

@@ -39,7 +39,7 @@ fn without_a_collector_the_node_keeps_what_is_said_and_doctor_tells() {
     let _hub = site.hub(&[]);
     assert_eq!(site.find(1, &["-p", "early", "-n", "0"])[0]["message"], "said to nobody");
     until("nothing waits any more", || spool().is_none());
-    let sources = site.tampu(&["log", "stat", "--sources", "--json"]).ok().json();
+    let sources = site.tampu(&["log", "stat", "--processes", "--json"]).ok().json();
     let spooled: u64 = sources.iter().filter_map(|source| source["spooled"].as_u64()).sum();
     assert!(spooled >= 1, "{sources:?}");
 }
@@ -59,13 +59,13 @@ fn of_two_collectors_each_has_everything_whatever_becomes_of_the_other() {
     };
     say(0..100);
     site.find(100, &["-p", "talker", "-n", "0"]);
-    // One hangs: the other goes on.
+    // One collector hangs: the other continues.
     kill_process(Pid::from_raw(one.pid()).unwrap(), Signal::STOP).unwrap();
     say(100..200);
     site.find(200, &["-p", "talker", "-n", "0"]);
     kill_process(Pid::from_raw(one.pid()).unwrap(), Signal::CONT).unwrap();
     say(200..300);
-    // The other is killed: the first has all of it, also what came while it hung.
+    // The other is killed: the first has all records, including those sent while it hung.
     site.find(300, &["-p", "talker", "-n", "0"]);
     two.end(Signal::KILL);
     say(300..400);
@@ -73,7 +73,7 @@ fn of_two_collectors_each_has_everything_whatever_becomes_of_the_other() {
     assert_eq!(found.len(), 400);
     found.retain(|record| record["message"] == "line 150");
     assert_eq!(found.len(), 1);
-    // Back again, it catches up with what its writer still has, and then the first may go.
+    // The second catches up with the records that the writer still holds; then the first may end.
     let _two = collector(1);
     one.end(Signal::KILL);
     assert_eq!(site.find(400, &["-p", "talker", "-n", "0"]).len(), 400);

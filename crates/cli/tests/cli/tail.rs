@@ -10,9 +10,9 @@ use crate::{
 
 /// Sends a record of this level for these audiences.
 fn send(site: &Site, message: &str, level: &str, audience: &str, further: &[&str]) {
-    let mut arguments = vec!["log", "send", message, "-l", level];
+    let mut arguments = vec!["log", "send", message, "--level", level];
     if !audience.is_empty() {
-        arguments.extend(["-a", audience]);
+        arguments.extend(["--audience", audience]);
     }
     arguments.extend(further);
     site.tampu(&arguments).ok();
@@ -29,7 +29,7 @@ fn variety(site: &Site) {
         ("for operators", "Debug", "Operator", &["-p", "one"]),
         ("for the sci log", "Notice", "SciLog", &["-p", "two", "-s", "CONTROL/DV01"]),
         ("sci log too grave", "Error", "SciLog", &["-p", "two"]),
-        ("a warning", "Warning", "", &["-p", "two", "-d", "axis=azimuth"]),
+        ("a warning", "Warning", "", &["-p", "two", "--value", "axis=azimuth"]),
         ("an error for developers", "Error", "Developer", &["-p", "one", "-s", "CONTROL/DV02"]),
     ] {
         send(site, message, level, audience, further);
@@ -54,7 +54,7 @@ fn modes_and_exclusions_are_the_same_live_and_in_the_archive() {
             &["plain info", "for operators", "for the sci log", "sci log too grave", "a warning", "an error for developers"],
         ),
     ];
-    // A probe that every filter lets through tells when each tail is there.
+    // A probe record that every filter accepts shows when each tail is ready.
     let mut tails: Vec<Following> = cases
         .iter()
         .map(|(filter, _)| {
@@ -102,21 +102,21 @@ fn a_replay_goes_over_into_the_live_log_without_a_hole_and_nothing_twice() {
     let lines = |from: u32, to: u32| (from..to).map(|number| format!("line {number}\n")).collect::<String>();
     site.tampu_reading(lines(0, 3000).as_bytes(), &["log", "send", "-p", "pipe"]).ok();
     site.find(3000, &["-p", "pipe", "-n", "0"]);
-    // It begins while records are on their way: some are committed, some not, some come while the archive is read.
+    // The tail begins while records are under way: some are committed, some not, and some arrive while the archive is read.
     let mut heard = std::thread::scope(|scope| {
         let sender = scope.spawn(|| {
             for batch in 0..10 {
                 site.tampu_reading(lines(3000 + batch * 100, 3100 + batch * 100).as_bytes(), &["log", "send", "-p", "pipe"]).ok();
             }
         });
-        let mut tail = Following::start(&site, &["log", "tail", "--json", "-p", "pipe", "--replay", "1h"]);
+        let mut tail = Following::start(&site, &["log", "tail", "--json", "-p", "pipe", "--since", "1h"]);
         let mut heard = Vec::new();
         while heard.len() < 4000 {
             let record: Value = serde_json::from_str(&tail.lines.next().unwrap().unwrap()).unwrap();
             heard.push(message(&record).strip_prefix("line ").unwrap().parse::<u32>().unwrap());
         }
         sender.join().unwrap();
-        // Whatever came twice would come before this.
+        // A repeated record would come before this one.
         send(&site, "line 4000", "Info", "", &["-p", "pipe"]);
         let record: Value = serde_json::from_str(&tail.lines.next().unwrap().unwrap()).unwrap();
         assert_eq!(message(&record), "line 4000");
@@ -125,7 +125,7 @@ fn a_replay_goes_over_into_the_live_log_without_a_hole_and_nothing_twice() {
     assert_eq!(heard[..3000], (0..3000).collect::<Vec<_>>(), "the archive in its order");
     heard.sort_unstable();
     assert_eq!(heard, (0..4000).collect::<Vec<_>>());
-    let said = site.tampu(&["--domain", "nowhere", "log", "tail", "--replay", "1h"]);
+    let said = site.tampu(&["--domain", "nowhere", "log", "tail", "--since", "1h"]);
     assert_eq!(said.code, 3, "{said:?}");
 }
 
@@ -135,7 +135,7 @@ fn on_a_terminal_space_pauses_and_counts_and_words_stand_out() {
     let _hub = site.hub(&[]);
     send(&site, "antenna DV01 has no lock", "Error", "", &["-p", "pipe"]);
     site.find(1, &["-p", "pipe"]);
-    let arguments = ["log", "tail", "-p", "pipe", "-n", "1", "--pause-keep", "3", "--highlight", "dv[0-9]+"];
+    let arguments = ["log", "tail", "-p", "pipe", "--last", "1", "--pause-keep", "3", "--highlight", "dv[0-9]+"];
     let mut terminal = Terminal::run(&site, (24, 120), &arguments);
     let text = terminal.until_shows("has no lock");
     assert!(text.contains("TIME (UTC)"), "{text}");
@@ -159,10 +159,11 @@ fn a_tail_without_colour_is_without_colour() {
     let _hub = site.hub(&[]);
     send(&site, "antenna DV01", "Error", "", &["-p", "pipe"]);
     site.find(1, &["-p", "pipe"]);
-    let said = site.tampu(&["log", "tail", "-p", "pipe", "-n", "1", "--count", "1", "--highlight", "DV01"]).ok();
+    let said = site.tampu(&["log", "tail", "-p", "pipe", "--last", "1", "--limit", "1", "--highlight", "DV01"]).ok();
     assert!(said.out.contains("antenna DV01") && !said.out.contains('\x1b'), "{said:?}");
-    let said =
-        site.tampu(&["--color", "always", "log", "tail", "-p", "pipe", "-n", "1", "--count", "1", "--highlight", "DV01"]).ok();
+    let said = site
+        .tampu(&["--color", "always", "log", "tail", "-p", "pipe", "--last", "1", "--limit", "1", "--highlight", "DV01"])
+        .ok();
     assert!(said.out.contains("\x1b[30;43mDV01\x1b[39;49m"), "{said:?}");
     let said = site.tampu(&["log", "query", "-p", "pipe", "--columns", "level,message", "--csv"]).ok();
     assert_eq!(said.out, "level,message\r\nError,antenna DV01\r\n");
@@ -187,14 +188,14 @@ fn sorting_is_by_the_column_asked_for() {
 #[test]
 fn what_is_not_committed_yet_comes_from_its_writer() {
     let site = Site::new();
-    // A collector that takes its time before it commits.
+    // A collector that commits late.
     let config = site.file("tampu.toml", "[collector]\ncommit_ms = 3000\n");
     let _hub = site.hub(&["--config", &config]);
-    // It ends when its record is committed; until then it holds it.
+    // It ends when its record is committed; until then it holds the record.
     let _sender = Following::start(&site, &["log", "send", "held", "-p", "pipe", "--timeout", "60s"]);
-    let witness = site.tampu(&["log", "tail", "--history", "-p", "pipe", "--count", "1", "--json"]).ok();
+    let witness = site.tampu(&["log", "tail", "--held", "-p", "pipe", "--limit", "1", "--json"]).ok();
     assert_eq!(message(&witness.json()[0]), "held");
-    let tail = ["log", "tail", "--replay", "1h", "-p", "pipe", "--count", "1", "--for", "30s", "--json"];
+    let tail = ["log", "tail", "--since", "1h", "-p", "pipe", "--limit", "1", "--for", "30s", "--json"];
     let said = site.tampu(&tail).ok().json();
     assert_eq!(said.first().map(message), Some("held"), "the search cannot find it, and it was written before the tail came");
 }
@@ -203,13 +204,21 @@ fn what_is_not_committed_yet_comes_from_its_writer() {
 fn what_is_committed_while_a_tail_begins_comes_once() {
     let site = Site::new();
     let config = site.file("tampu.toml", "[collector]\ncommit_ms = 60\n");
-    let _hub = site.hub(&["--config", &config, "--demo", "--no-tail", "--rate", "50"]);
+    let _hub = site.hub(&["--config", &config, "--demo", "--no-tail", "--speed", "50"]);
     site.find(100, &["-p", "CONTROL/*"]);
     for _ in 0..5 {
-        let said = site.tampu(&["log", "tail", "--replay", "1s", "--json", "-p", "CONTROL/*", "--for", "1s"]).ok().json();
+        let said = site.tampu(&["log", "tail", "--since", "1s", "--json", "-p", "CONTROL/*", "--for", "1s"]).ok().json();
         let ids: Vec<String> = said.iter().map(|record| record["id"].to_string()).collect();
         let different: std::collections::HashSet<&String> = ids.iter().collect();
         assert!(ids.len() > 100, "{}", ids.len());
         assert_eq!(different.len(), ids.len());
     }
+}
+
+#[test]
+fn a_tail_without_a_hub_says_so_and_ends_with_3() {
+    let site = Site::new();
+    let said = site.tampu(&["log", "tail", "--for", "500ms"]);
+    assert_eq!(said.code, 3, "{said:?}");
+    assert!(said.out.is_empty() && said.err.contains("no hub") && said.err.contains("waiting"), "{said:?}");
 }

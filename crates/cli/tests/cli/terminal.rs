@@ -34,7 +34,7 @@ impl Terminal {
             let file = File::options().read(true).write(true).open(&path).unwrap();
             Stdio::from(file)
         };
-        // In a session of its own, so that this is its terminal and no other.
+        // The process has a session of its own, so that this is its only terminal.
         let plain = site.command(arguments);
         let mut command = Command::new("setsid");
         command.arg("--ctty").arg(plain.get_program()).args(plain.get_args()).env_clear();
@@ -56,12 +56,12 @@ impl Terminal {
         Terminal { child, keys, output, screen: vt100::Parser::new(rows, columns, 1000) }
     }
 
-    /// Types this.
+    /// Types these keys.
     pub fn press(&mut self, keys: &str) {
         self.keys.write_all(keys.as_bytes()).unwrap();
     }
 
-    /// What stands on the screen.
+    /// Returns the text of the screen.
     pub fn text(&self) -> String {
         self.screen.screen().contents()
     }
@@ -90,7 +90,7 @@ impl Terminal {
 
     /// Waits until the command has ended, and returns its exit code.
     pub fn end(&mut self) -> Option<i32> {
-        // A writer whose terminal nobody reads does not end.
+        // A writer on an unread terminal does not end.
         let end = Instant::now() + PATIENCE;
         loop {
             if let Some(status) = self.child.try_wait().unwrap() {
@@ -103,7 +103,7 @@ impl Terminal {
         }
     }
 
-    /// Whether the cell of the screen where this text begins has a colour of its own.
+    /// Returns true if the screen's cell at the begin of this text has a colour.
     pub fn is_coloured(&self, wanted: &str) -> bool {
         let screen = self.screen.screen();
         let (rows, columns) = screen.size();

@@ -1,4 +1,4 @@
-//! How commands answer to wrong usage and missing hubs, and what they print for people and for programs.
+//! Tests of wrong usage and missing hubs, and of the output for people and for programs.
 
 use std::process::Stdio;
 
@@ -8,41 +8,41 @@ use crate::site::Site;
 fn wrong_usage_ends_with_2_and_names_what_is_wrong() {
     let site = Site::new();
     for (arguments, named) in [
-        (&["log", "query", "--min-level", "Loud"][..], "'Loud' is no level"),
-        (&["log", "query", "--since", "soon"], "'soon' is no time"),
+        (&["log", "query", "--min-level", "Loud"][..], "'Loud' is not a level"),
+        (&["log", "query", "--since", "soon"], "'soon' is not a time"),
         (&["log", "query", "--since", "5m", "--until", "10m"], "is not before"),
         (&["log", "query", "--regex", "a("], "regular expression 'a('"),
-        (&["log", "query", "--field", "colour=red"], "'colour' is no field"),
+        (&["log", "query", "--field", "colour=red"], "unknown field 'colour'"),
         (&["log", "query", "--json", "--xml"], "cannot be used with"),
         (&["log", "query", "--mode", "dba"], "engineer, operator, scilog"),
-        (&["log", "query", "--not", "colour=red"], "'colour' is no field"),
-        (&["log", "query", "--not", "level=Loud"], "'Loud' is no level"),
+        (&["log", "query", "--not", "colour=red"], "unknown field 'colour'"),
+        (&["log", "query", "--not", "level=Loud"], "'Loud' is not a level"),
         (&["log", "query", "--exclude-regex", "a("], "regular expression 'a('"),
-        (&["log", "query", "--sort=-colour"], "'colour' is no column"),
-        (&["log", "query", "--columns", "time,colour"], "'colour' is no column"),
-        (&["log", "tail", "--replay", "soon"], "'soon' is no time"),
-        (&["log", "tail", "--replayed", "a/b"], "'a/b' is no name of a replay"),
-        (&["log", "replay", "--as", "*"], "'*' is no name of a replay"),
-        (&["log", "replay", "--speed", "fast"], "'fast' is no speed"),
+        (&["log", "query", "--sort=-colour"], "'colour' is not a column"),
+        (&["log", "query", "--columns", "time,colour"], "'colour' is not a column"),
+        (&["log", "tail", "--since", "soon"], "'soon' is not a time"),
+        (&["log", "tail", "--replayed", "a/b"], "invalid replay name 'a/b'"),
+        (&["log", "replay", "--as", "*"], "invalid replay name '*'"),
+        (&["log", "replay", "--speed", "fast"], "invalid speed 'fast'"),
         (&["log", "tail", "--regex", "a("], "regular expression 'a('"),
         (&["log", "stat", "--by", "weather"], "weather"),
         (&["log", "stat", "--loggers", "-p", "pipe"], "--loggers"),
         (&["log", "levels", "set", "mount"], "<LEVEL>"),
-        (&["log", "levels", "set", "mount", "Loud"], "'Loud' is no level"),
+        (&["log", "levels", "set", "mount", "Loud"], "'Loud' is not a level"),
         (&["log", "import"], "FILE"),
         (&["event", "sub", "a/b"], "2 parts"),
         (&["event", "get", "a/b/c"], "3 parts"),
-        (&["event", "sub", "*", "--kind", "chnge"], "is no kind of event"),
-        (&["event", "conf", "*", "--abs", "1,2"], "is no threshold"),
-        (&["event", "bridge-tango"], "a bridge without anything to carry"),
+        (&["event", "sub", "*", "--kind", "chnge"], "unknown kind of event 'chnge'"),
+        (&["event", "conf", "*", "--abs", "1,2"], "is not a threshold"),
+        (&["event", "bridge-tango"], "nothing to bridge"),
         (&["event", "bridge-tango", "--subscribe", "sr/*/*/pressure"], "needs a Tango database"),
-        (&["event", "bridge-tango", "--subscribe", "a/b/c"], "is no attribute of Tango"),
-        (&["log", "export", "--every", "10m"], "--dir"),
+        (&["event", "bridge-tango", "--subscribe", "a/b/c"], "invalid Tango attribute"),
+        (&["log", "export", "--every", "10m"], "--output"),
         (&["log", "export", "--columns", "time"], "ACS XML and Parquet have all of a record"),
         (&["log", "split", "-o", "parts"], "--every"),
-        (&["log", "split", "-o", "parts", "--size", "3 parsecs"], "'3 parsecs' is no size"),
+        (&["log", "split", "-o", "parts", "--file-size", "3 parsecs"], "'3 parsecs' is not a size"),
         (&["log", "stat", "--every", "1500ms"], "whole number of seconds"),
-        (&["--hub", "not an address", "log", "query"], "is no endpoint"),
+        (&["--hub", "not an address", "log", "query"], "invalid endpoint 'not an address'"),
         (&["up", "--roles", "console"], "'console' comes in a later release"),
         (&["up", "--lan"], "key"),
         (&["frobnicate"], "frobnicate"),
@@ -65,7 +65,7 @@ fn a_missing_hub_ends_with_3_and_says_what_to_do() {
         &["log", "import", &file],
         &["log", "export"],
         &["log", "split", "-o", "parts", "--every", "10m"],
-        &["log", "tail", "--replay", "10m"],
+        &["log", "tail", "--since", "10m"],
         &["log", "replay"],
         &["log", "levels"],
         &["event", "list"],
@@ -102,7 +102,7 @@ fn completions_pages_and_help_come_from_the_same_definitions() {
     }
     assert!(site.tampu(&["man"]).ok().out.contains(".TH tampu"));
     let pages = site.path("man");
-    site.tampu(&["man", "--dir", &pages.to_string_lossy()]).ok();
+    site.tampu(&["man", "-o", &pages.to_string_lossy()]).ok();
     for page in ["tampu.1", "tampu-up.1", "tampu-log-query.1", "tampu-perf-bus.1", "tampu-doctor.1"] {
         assert!(pages.join(page).is_file(), "{page}");
     }
@@ -127,7 +127,7 @@ fn completions_pages_and_help_come_from_the_same_definitions() {
 fn nobody_reading_is_no_error() {
     let site = Site::new();
     let mut child = site.command(&["completions", "bash"]).spawn().unwrap();
-    // As `head` does when it has enough: the reading end is closed before anything is written, or while it is.
+    // As `head` does: the reading end is closed before or during the output.
     drop(child.stdout.take());
     let output = child.wait_with_output().unwrap();
     assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));

@@ -11,7 +11,8 @@ use crate::{
 fn the_viewer_shows_the_log_live_filters_searches_saves_and_finds_its_hub_again() {
     let site = Site::new();
     let hub = site.hub(&[]);
-    site.tampu(&["log", "send", "no lock on DV01", "-l", "Error", "-s", "CONTROL/DV01", "-p", "pipe", "--stack", "chain-1"]).ok();
+    site.tampu(&["log", "send", "no lock on DV01", "--level", "Error", "-s", "CONTROL/DV01", "-p", "pipe", "--stack", "chain-1"])
+        .ok();
     site.tampu(&["log", "send", "all is well", "-s", "CONTROL/DV02", "-p", "pipe"]).ok();
     site.find(2, &["-p", "pipe"]);
 
@@ -74,7 +75,7 @@ fn the_viewer_reads_files_without_a_hub_and_the_archive_up_to_a_time() {
     terminal.press("\x03");
     assert_eq!(terminal.end(), Some(0));
 
-    // A pipe is no terminal.
+    // A pipe is not a terminal.
     let said = site.tampu(&["log", "view"]);
     assert_eq!((said.code, said.out.as_str()), (2, ""), "{said:?}");
     assert!(said.err.contains("tampu log tail"), "{said:?}");

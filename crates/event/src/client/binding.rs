@@ -1,48 +1,51 @@
-//! One subscription to one attribute in one life of its server: which events are new to it, and what is missing.
+//! The binding of one subscription to one attribute in one incarnation of its server. It decides which events are new
+//! and which are missing.
 //!
-//! A value: it is told what came and says what to tell. Events of an attribute are numbered from 1 in each life, so what is
-//! missing is known exactly whatever else the stream carries.
+//! It is a value: it gets events and returns notices. The events of an attribute are numbered from 1 in each
+//! incarnation. So the missing ones are known exactly, also in a stream shared with other attributes.
 
 use tampu_types::event::{Missed, Reason};
 
-/// How far it is.
+/// Progress of a binding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
-    /// Until the current value comes that was asked for; what comes before is older.
+    /// Waits for the requested current value; earlier events are older than it.
     Waiting,
-    /// From the first event on: the subscription was there before the attribute was in this life. Up to this number nothing was a reading.
+    /// Delivers from the first event on, because the subscription is older than the attribute in this incarnation. No
+    /// event up to this number was a reading.
     Fresh(u64),
-    /// All up to this number has been told.
+    /// Has delivered all events up to this number.
     Live(u64),
 }
 
-/// What to tell.
+/// One notice to the subscriber.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Notice {
     pub reason: Reason,
     pub missed: Missed,
-    /// Whether the kinds that were asked for decide if it is told.
+    /// True if it is delivered only to a subscriber that wants the event's kinds.
     pub by_kind: bool,
 }
 
 #[derive(Debug)]
 pub(super) struct Binding {
     state: State,
-    /// It has told a value in an earlier life of the source, or before a silence.
+    /// Events missed since a value of an earlier incarnation of the source, or before a silence.
     resumes: Option<Missed>,
-    /// The current value was asked for and has not come.
+    /// True if the current value was requested and has not arrived.
     pub asked: bool,
-    /// Whether it tells the first value.
+    /// True if the first value is delivered.
     first: bool,
 }
 
-/// At most two things are told for one event: what is missing before it, and itself.
+/// Most notices for one event: the events missing before it, and the event.
 pub(super) type Notices = [Option<Notice>; 2];
 
 const NOTHING: Notices = [None, None];
 
 impl Binding {
-    /// `again` says that an earlier life was bound; `before_it` that the subscription is older than the attribute is in this life.
+    /// Makes a binding. With `again`, the subscription was bound to an earlier incarnation. With `before_it`, it is
+    /// older than the attribute in this incarnation.
     pub fn new(first: bool, again: bool, before_it: bool) -> Binding {
         Binding {
             state: if again || before_it { State::Fresh(0) } else { State::Waiting },
@@ -52,24 +55,24 @@ impl Binding {
         }
     }
 
-    /// The source was silent, and is heard again. Who has been told no value yet has nothing to resume.
+    /// Handles the return of a silent source. A subscriber without a value yet has nothing to resume.
     pub fn returned(&mut self) {
         if self.is_live() {
             self.resumes.get_or_insert(Missed::Nothing);
         }
     }
 
-    /// Whether the stream's loss concerns it.
+    /// Returns whether a loss in the stream may concern this binding.
     pub fn is_live(&self) -> bool {
         matches!(self.state, State::Live(_))
     }
 
-    /// Whether it waits for the current value.
+    /// Returns whether the current value has yet to arrive.
     pub fn is_waiting(&self) -> bool {
         self.state == State::Waiting
     }
 
-    /// An event came.
+    /// Handles an event with a reading.
     pub fn event(&mut self, number: u64) -> Notices {
         match self.state {
             State::Waiting => NOTHING,
@@ -96,7 +99,7 @@ impl Binding {
         }
     }
 
-    /// An event came that is no reading: it is told for itself, and the first value is still to come.
+    /// Handles an event without a reading. It is delivered, and the first value has yet to arrive.
     pub fn signal(&mut self, number: u64) -> Notices {
         let last = match &mut self.state {
             State::Waiting => return NOTHING,
@@ -110,7 +113,7 @@ impl Binding {
         [gap(missed), Some(Notice { reason: Reason::Update, missed: Missed::Nothing, by_kind: true })]
     }
 
-    /// The current value came, because this process asked for it; `number` is that of the last event.
+    /// Handles the current value that this process requested; `number` is that of the last event.
     pub fn current(&mut self, number: u64) -> Notices {
         self.asked = false;
         match self.state {
@@ -123,7 +126,7 @@ impl Binding {
                 self.state = State::Live(number);
                 [None, self.first.then_some(Notice { reason: Reason::First, missed: Missed::Nothing, by_kind: false })]
             }
-            // The subscription was there before what this value stands behind, and has not got it.
+            // The subscription is older than the events behind this value, and did not get them.
             State::Fresh(last) if self.first => {
                 self.state = State::Live(number);
                 [None, Some(Notice { reason: Reason::First, missed: missed(last, number), by_kind: false })]
@@ -147,7 +150,7 @@ impl Binding {
     }
 }
 
-/// What lies between two numbers.
+/// Returns the numbers between two events.
 fn missed(last: u64, number: u64) -> Missed {
     if number > last + 1 { Missed::Exactly(last + 1, number) } else { Missed::Nothing }
 }

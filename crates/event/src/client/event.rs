@@ -1,4 +1,5 @@
-//! What a subscriber is given: a reading or word of its source, with where it comes from and what is missing before it.
+//! Event of a subscription: a reading or a change of its source, with its origin and the number of missing events
+//! before it.
 
 use std::sync::Arc;
 
@@ -8,44 +9,55 @@ use tampu_types::{
     event::{AttributeConfig, EventView, Kinds, Missed, Reason},
 };
 
-/// An attribute as its server declared it.
+/// Attribute in its server's declaration.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AttributeInfo {
-    /// Its number in this life of its server.
+    /// Number of the attribute at this incarnation of its server.
     pub number: u32,
-    /// Counts the configurations; events refer to it.
+    /// Number of the configuration; events refer to it.
     pub epoch: u32,
-    /// What it is.
+    /// The configuration of the attribute.
     pub config: AttributeConfig,
 }
 
-/// An event, where it was received. [`Event::to_update`] makes a copy to keep.
+/// Times of the sample that carries an event.
+#[derive(Clone, Copy)]
+pub(super) struct SampleTimes {
+    /// Time at which its batch was sent, by the source's clock.
+    pub sent: Time,
+    /// Time of arrival, by this host's clock.
+    pub received: Time,
+    /// State of the source's clock.
+    pub clock: ClockState,
+}
+
+/// Event in the receive buffer. [`Event::to_update`] makes a copy to keep.
 #[derive(Debug)]
 pub struct Event<'a> {
-    /// Of which attribute, as its server declared it last.
+    /// Attribute of the event, in its latest declaration.
     pub attribute: &'a Arc<AttributeInfo>,
-    /// Why it comes.
+    /// Reason of the delivery.
     pub reason: Reason,
-    /// What is missing before it; with [`Reason::Gap`], what will not come.
+    /// Events missing before this one; with [`Reason::Gap`], the events that are lost.
     pub missed: Missed,
-    /// As what it was sent.
+    /// Kinds of the event.
     pub kinds: Kinds,
-    /// Counts the attribute's events in this life of its source.
+    /// Number of the event, counted from 1 for each attribute in each incarnation of its source.
     pub number: u64,
-    /// Whose attribute it is, and in which life.
+    /// The source of the attribute and its incarnation.
     pub source: &'a SourceInfo,
-    /// When its batch was sent, by the source's clock.
+    /// Time at which its batch was sent, by the source's clock.
     pub sent: Time,
-    /// When it arrived, by this host's.
+    /// Time of arrival, by this host's clock.
     pub received: Time,
-    /// How far the source's clock can be trusted.
+    /// State of the source's clock.
     pub clock: ClockState,
-    /// The reading, where the reason has one.
+    /// Reading of the event, if its reason has one.
     pub reading: Option<&'a EventView<'a>>,
     pub(super) bytes: &'a [u8],
 }
 
-/// The same, owned.
+/// Owned copy of an event.
 #[derive(Debug, Clone, PartialEq)]
 #[allow(missing_docs, reason = "the members are those of Event")]
 pub struct Update {
@@ -61,13 +73,30 @@ pub struct Update {
     bytes: Box<[u8]>,
 }
 
+/// Makes an event without a reading: it reports a change of the source or of the configuration.
+pub(super) fn source_event<'a>(info: &'a Arc<AttributeInfo>, source: &'a SourceInfo, reason: Reason, now: Time) -> Event<'a> {
+    Event {
+        attribute: info,
+        reason,
+        missed: Missed::Nothing,
+        kinds: Kinds::NONE,
+        number: 0,
+        source,
+        sent: now,
+        received: now,
+        clock: ClockState::Unknown,
+        reading: None,
+        bytes: &[],
+    }
+}
+
 impl Event<'_> {
-    /// The event as it was received; empty for word of the source.
+    /// Returns the event as it was received; empty for a change of the source.
     pub fn bytes(&self) -> &[u8] {
         if self.reading.is_some() { self.bytes } else { &[] }
     }
 
-    /// A copy.
+    /// Returns an owned copy.
     pub fn to_update(&self) -> Update {
         Update {
             attribute: self.attribute.clone(),
@@ -85,18 +114,18 @@ impl Event<'_> {
 }
 
 impl Update {
-    /// Bytes of the event as it was received; 0 for word of the source.
+    /// Returns the length of the received event in bytes; 0 for a change of the source.
     pub fn size(&self) -> usize {
         self.bytes.len()
     }
 
-    /// The reading, where the reason has one.
+    /// Returns the reading, if the reason has one.
     pub fn reading(&self) -> Option<EventView<'_>> {
         // It was parsed before it was copied.
         EventView::parse(&self.bytes).ok()
     }
 
-    /// Takes over the reading of an earlier one, with its number.
+    /// Takes over the reading of an earlier update, with its number.
     pub(super) fn keep_reading_of(&mut self, before: &mut Update) {
         self.bytes = std::mem::take(&mut before.bytes);
         self.number = before.number;

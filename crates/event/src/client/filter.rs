@@ -1,42 +1,42 @@
-//! What a subscriber wants less of: readings of some qualities only, or only when the value has moved.
+//! A subscriber's filter: readings of some qualities only, or only readings whose value has moved.
 //!
-//! A server's stream is shared by everybody who reads it, so nothing of this saves the wire; it is judged by the feed that reads the
-//! stream, where an event has been read in place and before it is copied or handed to anybody. The rules are those of the server's own
-//! criteria ([`crate::criteria`]), with the subscriber's thresholds. The first value, values after an absence, gaps and word of the
-//! source always come: a filter that hid them would make a stale value look like a quiet one.
+//! All readers share the stream of a server, so a filter saves no traffic. The stream worker filters an event in place,
+//! before the event is copied or delivered. The rules are those of the server's criteria ([`crate::criteria`]), with
+//! the subscriber's thresholds. The first value, values after an absence, gaps and changes of the source pass every
+//! filter. Without them a stale value would look like a quiet one.
 
 use tampu_types::event::{Criteria, EventView, Kinds, Quality, Reason, Thresholds, Value};
 
 use crate::criteria::{Detector, Reading};
 
-/// Which readings are wanted; by default all.
+/// Conditions on readings; by default all readings pass.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Filter {
-    /// Of these qualities; of any, where there is none.
+    /// Qualities that pass; all if it is empty.
     pub qualities: Vec<Quality>,
-    /// When the value is so far from the one told last, or its quality or shape is another; always, where there is none.
+    /// Minimum difference from the value delivered last; a change of quality or shape passes too. `None`: every reading passes.
     pub moved: Option<Thresholds>,
 }
 
-/// A filter at one attribute: it remembers what was told last.
+/// A filter at one attribute, with the value delivered last.
 #[derive(Debug)]
-pub(super) struct Sieve {
+pub(super) struct FilterState {
     filter: Filter,
     criteria: Criteria,
     detector: Detector,
 }
 
-impl Sieve {
-    /// Nothing, where everything is wanted.
-    pub fn of(filter: &Filter) -> Option<Box<Sieve>> {
+impl FilterState {
+    /// Makes the state of a filter; `None` if every reading passes.
+    pub fn of(filter: &Filter) -> Option<Box<FilterState>> {
         if *filter == Filter::default() {
             return None;
         }
         let criteria = Criteria { change: filter.moved.unwrap_or_default(), ..Criteria::default() };
-        Some(Box::new(Sieve { filter: filter.clone(), criteria, detector: Detector::default() }))
+        Some(Box::new(FilterState { filter: filter.clone(), criteria, detector: Detector::default() }))
     }
 
-    /// Whether this reading is told.
+    /// Returns whether this reading is delivered, and then remembers it.
     pub fn passes(&mut self, reason: Reason, view: &EventView<'_>) -> bool {
         let known = !self.filter.qualities.is_empty() && !self.filter.qualities.contains(&view.quality);
         if reason == Reason::Update && known {
@@ -66,21 +66,21 @@ mod tests {
 
     use super::*;
 
-    fn sieve(qualities: &[Quality], abs: Option<&str>) -> Box<Sieve> {
+    fn filter(qualities: &[Quality], abs: Option<&str>) -> Box<FilterState> {
         let moved = abs.map(|abs| Thresholds { abs: Some(abs.parse().unwrap()), rel: None });
-        Sieve::of(&Filter { qualities: qualities.to_vec(), moved }).unwrap()
+        FilterState::of(&Filter { qualities: qualities.to_vec(), moved }).unwrap()
     }
 
-    fn passes(sieve: &mut Sieve, reason: Reason, value: f64, quality: Quality) -> bool {
+    fn passes(filter: &mut FilterState, reason: Reason, value: f64, quality: Quality) -> bool {
         let mut bytes = Vec::new();
         EventSample { quality, ..EventSample::of(0, Value::scalar(&value)) }.encode(&mut bytes).unwrap();
-        sieve.passes(reason, &EventView::parse(&bytes).unwrap())
+        filter.passes(reason, &EventView::parse(&bytes).unwrap())
     }
 
     #[test]
     fn only_what_has_moved_since_it_was_told_last_is_told() {
-        let mut sieve = sieve(&[], Some("1"));
-        let mut told = |reason, value| passes(&mut sieve, reason, value, Quality::Valid);
+        let mut filter = filter(&[], Some("1"));
+        let mut told = |reason, value| passes(&mut filter, reason, value, Quality::Valid);
         assert!(told(Reason::First, 5.0));
         assert!(!told(Reason::Update, 5.5));
         assert!(!told(Reason::Update, 5.9), "compared with what was told, not with what came");
@@ -91,10 +91,10 @@ mod tests {
 
     #[test]
     fn qualities_that_are_not_wanted_are_left_out_but_not_the_first_value() {
-        let mut sieve = sieve(&[Quality::Alarm, Quality::Warning], None);
-        let mut told = |reason, quality| passes(&mut sieve, reason, 1.0, quality);
+        let mut filter = filter(&[Quality::Alarm, Quality::Warning], None);
+        let mut told = |reason, quality| passes(&mut filter, reason, 1.0, quality);
         assert!(told(Reason::First, Quality::Valid));
         assert!(!told(Reason::Update, Quality::Valid) && told(Reason::Update, Quality::Alarm));
-        assert!(Sieve::of(&Filter::default()).is_none());
+        assert!(FilterState::of(&Filter::default()).is_none());
     }
 }

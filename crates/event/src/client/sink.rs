@@ -1,21 +1,18 @@
-//! Where a subscription's events go: a callback, a bounded queue, or a table that keeps the latest of each attribute.
+//! Sinks of a subscription: a callback, a bounded queue, or a table with the latest value of each attribute.
 
 use std::{
     collections::{HashMap, VecDeque},
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{
-        Mutex,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::atomic::{AtomicU64, Ordering},
     task::{Context, Poll, Waker},
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use tampu_bus::clock::Gate;
 use tampu_types::event::{AttributeName, Reason, sample::FLAG_REMARK};
 
 use super::event::{Event, Update};
-use crate::server::lock;
 
 pub(super) type Callback = Box<dyn FnMut(&Event<'_>) + Send>;
 
@@ -26,11 +23,12 @@ pub(super) enum Sink {
 }
 
 impl Sink {
-    /// Hands an event over; says whether that went well. A callback that panics ends neither its worker nor its subscription.
+    /// Delivers an event; returns whether that succeeded. A callback that panics ends neither its worker nor its
+    /// subscription.
     pub fn take(&self, event: &Event<'_>) -> bool {
         match self {
             Sink::Call(call) => {
-                let mut call = lock(call);
+                let mut call = call.lock();
                 return catch_unwind(AssertUnwindSafe(|| call(event))).is_ok();
             }
             Sink::Queue(queue) => queue.put(event.to_update()),
@@ -46,7 +44,7 @@ struct Waiting {
     wakers: Vec<Waker>,
 }
 
-/// Events that wait to be pulled. When it is full the oldest goes, counted.
+/// Bounded queue of events. When it is full, the oldest event is dropped and counted.
 pub(super) struct Queue {
     waiting: Mutex<Waiting>,
     bound: usize,
@@ -60,7 +58,7 @@ impl Queue {
     }
 
     fn put(&self, update: Update) {
-        let mut waiting = lock(&self.waiting);
+        let mut waiting = self.waiting.lock();
         if waiting.updates.len() >= self.bound {
             waiting.updates.pop_front();
             self.dropped.fetch_add(1, Ordering::Relaxed);
@@ -76,7 +74,7 @@ impl Queue {
     }
 
     pub fn pop(&self) -> Option<Update> {
-        lock(&self.waiting).updates.pop_front()
+        self.waiting.lock().updates.pop_front()
     }
 
     pub fn next(&self, timeout: Duration) -> Option<Update> {
@@ -95,7 +93,7 @@ impl Queue {
     }
 
     pub fn poll(&self, context: &mut Context<'_>) -> Poll<Update> {
-        let mut waiting = lock(&self.waiting);
+        let mut waiting = self.waiting.lock();
         match waiting.updates.pop_front() {
             Some(update) => Poll::Ready(update),
             None => {
@@ -115,11 +113,12 @@ impl Queue {
 struct Table {
     by_name: HashMap<AttributeName, Update>,
     changed: Vec<AttributeName>,
-    /// Which of `changed` are in it.
+    /// Set of the names in `changed`.
     listed: std::collections::HashSet<AttributeName>,
 }
 
-/// The latest of each attribute: its reading, and how its source is. What was not looked at in time is overwritten, counted.
+/// The latest event of each attribute: its reading and the state of its source. An event that is overwritten before it
+/// was read is counted.
 #[derive(Default)]
 pub(super) struct Latest {
     table: Mutex<Table>,
@@ -129,13 +128,13 @@ pub(super) struct Latest {
 impl Latest {
     fn put(&self, event: &Event<'_>) {
         let name = &event.attribute.config.name;
-        let mut table = lock(&self.table);
+        let mut table = self.table.lock();
         let Table { by_name, changed, listed } = &mut *table;
         let mut update = event.to_update();
         if let Some(before) = by_name.get_mut(name) {
             let remark = event.reading.is_some_and(|reading| reading.flags & FLAG_REMARK != 0);
             if (event.reading.is_none() || remark) && event.reason != Reason::ConfigChanged {
-                // The last value stays to be seen, with word of how its source is.
+                // The last value stays visible, with the new state of its source.
                 update.keep_reading_of(before);
             }
             *before = update;
@@ -150,14 +149,14 @@ impl Latest {
     }
 
     pub fn changed(&self) -> Vec<Update> {
-        let mut table = lock(&self.table);
+        let mut table = self.table.lock();
         let changed = std::mem::take(&mut table.changed);
         table.listed.clear();
         changed.iter().filter_map(|name| table.by_name.get(name).cloned()).collect()
     }
 
     pub fn get(&self, name: &AttributeName) -> Option<Update> {
-        lock(&self.table).by_name.get(name).cloned()
+        self.table.lock().by_name.get(name).cloned()
     }
 
     pub fn conflated(&self) -> u64 {

@@ -1,19 +1,19 @@
-//! Whether two values differ by a threshold.
+//! Comparison of two values by thresholds.
 //!
-//! Integers are compared exactly: a difference of 64-bit numbers fits 128 bits, and a threshold is a whole number times a power
-//! of two, so that "at or beyond" needs no division and no rounding. Floating point first decides what is clear, which is
-//! nearly everything.
+//! Integers are compared exactly: a difference of 64-bit numbers fits 128 bits, and a threshold is a whole number times
+//! a power of two. So "at or beyond" needs no division and no rounding. A comparison in floating point decides the
+//! clear cases first, which are nearly all.
 
 use std::cmp::Ordering;
 
 use tampu_types::event::{Band, Data, Thresholds};
 
-/// Absolute thresholds of floating point are lowered by this share of themselves.
+/// Share by which absolute thresholds of floating point are lowered.
 const TOLERANCE: f64 = 1e-10;
-/// Within this share of a threshold, floating point does not decide for integers.
+/// Relative distance to a threshold within which floating point does not decide for integers.
 const CLOSE: f64 = 1e-9;
 
-/// Whether any element is at or beyond a threshold; for what is no number, whether any differs.
+/// Returns whether any element is at or beyond a threshold. Elements that are not numbers differ if they are unequal.
 pub fn differ(before: Data<'_>, now: Data<'_>, thresholds: &Thresholds) -> bool {
     match (before, now) {
         (Data::UChar(before), Data::UChar(now)) => any_integer(before, now, thresholds),
@@ -41,7 +41,7 @@ fn any_float<T: Copy + Into<f64>>(before: &[T], now: &[T], thresholds: &Threshol
             && before.iter().zip(now).any(|(&before, &now)| float_differs(before.into(), now.into(), thresholds))
 }
 
-/// Whether one integer is far enough from another; both of at most 64 bits.
+/// Returns whether two integers of at most 64 bits differ by a threshold.
 fn integer_differs(before: i128, now: i128, thresholds: &Thresholds) -> bool {
     let change = now - before;
     let relative = |band: Band| match before {
@@ -52,7 +52,7 @@ fn integer_differs(before: i128, now: i128, thresholds: &Thresholds) -> bool {
     thresholds.rel.is_some_and(relative) || thresholds.abs.is_some_and(|band| integer_outside(change, 1, band))
 }
 
-/// Whether `dividend / divisor` is at or beyond an end.
+/// Returns whether `dividend / divisor` is at or beyond an end of the band.
 fn integer_outside(dividend: i128, divisor: i128, band: Band) -> bool {
     let about = dividend as f64 / divisor as f64;
     let clear = |end: f64| (about - end).abs() > CLOSE * end.abs().max(f64::MIN_POSITIVE);
@@ -75,7 +75,7 @@ fn compare_product(a: i128, x: f64, b: i128) -> Ordering {
     }
 }
 
-/// A finite number as a whole one times a power of two.
+/// Splits a finite number into a whole number and a power of two.
 fn parts(x: f64) -> (i128, i32) {
     let bits = x.to_bits();
     let (exponent, fraction) = ((bits >> 52 & 0x7ff) as i32, (bits & ((1 << 52) - 1)) as i128);
@@ -83,7 +83,8 @@ fn parts(x: f64) -> (i128, i32) {
     (if x < 0.0 { -whole } else { whole }, exponent)
 }
 
-/// `a` times a power of two; `None` where that has more than 126 bits, which is more than anything it is compared with.
+/// Multiplies `a` by a power of two; returns `None` if the result has more than 126 bits, which exceeds every value it
+/// is compared with.
 fn shifted(a: i128, by: u32) -> Option<i128> {
     match a {
         0 => Some(0),
@@ -108,7 +109,7 @@ fn float_differs(before: f64, now: f64, thresholds: &Thresholds) -> bool {
     thresholds.rel.is_some_and(relative) || thresholds.abs.is_some_and(absolute)
 }
 
-/// In percent of what was before. Both are finite, or equal.
+/// Returns the difference in percent of the earlier value. Both values are finite, or equal.
 fn relative_change(before: f64, now: f64, change: f64) -> f64 {
     if change == 0.0 {
         return 0.0;
@@ -146,7 +147,7 @@ mod tests {
     }
 
     proptest! {
-        /// The parts make the number again.
+        /// Tests that the parts of a number make the number again.
         #[test]
         fn a_number_is_its_parts(x in any::<f64>().prop_filter("finite", |x| x.is_finite())) {
             let (whole, exponent) = parts(x);

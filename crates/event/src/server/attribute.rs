@@ -1,17 +1,18 @@
 //! An attribute at its server: pushing readings.
 
 use std::{
+    any::Any,
     ops::{Deref, DerefMut},
-    sync::{Arc, Mutex, Weak},
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
     time::Duration,
 };
 
-use tampu_bus::{LoanError, ReaderState, ReaderStatus, SourceInfo, WriteError, Writer, Written};
+use tampu_bus::{LoanError, ReaderState, ReaderStatus, WriteError};
 use tampu_types::{
-    Incarnation, Time,
+    Time,
     event::{
-        AttributeConfig, AttributeName, BadValue, Criteria, Element, EventSample, Failure, Kinds, Presence, Quality, Shape,
-        Value,
+        AttributeConfig, AttributeName, BadValue, Criteria, Element, EventSample, Failure, Kinds, Quality, Shape, Value,
         config::WrongValue,
         sample::{ELEMENTS_AT, FLAG_REMARK, len_around},
     },
@@ -19,205 +20,144 @@ use tampu_types::{
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 use super::{
-    AttributeOptions, Shared, lock,
-    state::{Last, State, quality_within},
+    attribute_state::{LastReading, quality_within},
+    published::PublishedAttribute,
+    server_state::ServerState,
 };
 use crate::criteria::Reading;
 
-/// Encoded events are put into lent memory from here on, bytes. From about here on the copies into the batch, onto the board and
-/// out of it cost more than a look at the writer's memory does.
-const LEND_FROM: usize = 2048;
-
-pub(super) struct Out {
-    pub writer: Arc<Writer>,
-    pub own: bool,
-}
-
-impl Out {
-    /// Writes an event. Long ones go through lent memory: who can map it does not get a copy through a socket.
-    fn write(&self, event: &[u8]) -> Result<Written, WriteError> {
-        if event.len() >= LEND_FROM
-            && let Ok(mut loan) = self.writer.loan(event.len())
-        {
-            loan.copy_from_slice(event);
-            return loan.publish();
-        }
-        self.writer.write(event)
-    }
-}
-
-pub(super) struct Inner {
-    pub index: u32,
-    pub name: AttributeName,
-    pub options: AttributeOptions,
-    pub out: Out,
-    pub state: Mutex<State>,
-    /// Who else has the name, and is to have it.
-    rival: Mutex<Option<SourceInfo>>,
-}
-
-/// Why a reading cannot be published.
+/// Errors of publishing a reading.
 #[derive(Debug, thiserror::Error)]
 pub enum PushError {
-    /// It is not of this attribute's type or shape.
+    /// The reading does not have this attribute's type or shape.
     #[error(transparent)]
     Wrong(#[from] WrongValue),
-    /// It cannot be encoded.
+    /// The value cannot be encoded.
     #[error(transparent)]
     Value(#[from] BadValue),
-    /// The bus does not take it.
+    /// The bus rejected the event.
     #[error(transparent)]
     Write(#[from] WriteError),
-    /// No memory could be lent.
+    /// The bus could not lend memory.
     #[error(transparent)]
     Loan(#[from] LoanError),
-    /// Another process has the attribute.
+    /// Another process owns the attribute.
     #[error("{name} belongs to {by}; a second source must be declared redundant by both")]
     Taken {
-        /// The attribute.
+        /// Name of the attribute.
         name: AttributeName,
-        /// Who has it.
+        /// Source name of the process that owns it.
         by: String,
     },
 }
 
-/// What a push did.
+/// Result of a push.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pushed {
-    /// As which kinds it was sent; none: no criterion held, and it is only the current value now.
+    /// Kinds as which it was sent. Without kinds no criterion held, and it is only the current value.
     pub kinds: Kinds,
-    /// The number of the attribute's last event.
+    /// Number of the attribute's last event.
     pub number: u64,
-    /// How many processes read the stream; 0: nobody can have received it.
+    /// Number of processes that read the stream. With 0 no process can have received the event.
     pub readers: usize,
 }
 
-/// Who got an event.
+/// Receipt of an event: the processes that acknowledged it, and the others.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Receipt {
-    /// The event's number.
+pub struct PushReceipt {
+    /// Number of the event.
     pub number: u64,
-    /// Processes that have taken it, by name in lower case.
+    /// Processes that acknowledged it, by name in lower case.
     pub got: Vec<String>,
-    /// Processes that had not when the time was up.
+    /// Processes that did not acknowledge it in time.
     pub missing: Vec<String>,
 }
 
-/// An attribute. Clones are the same; when the last is dropped, the attribute is withdrawn.
+/// Attribute of a server. Clones are the same; when the last is dropped, the attribute is withdrawn.
 #[derive(Clone)]
 pub struct Attribute {
-    handle: Arc<Handle>,
+    handle: Arc<AttributeHandle>,
 }
 
-pub(super) struct Handle {
-    inner: Arc<Inner>,
-    shared: Arc<Shared>,
+pub(super) struct AttributeHandle {
+    inner: Arc<PublishedAttribute>,
+    shared: Arc<ServerState>,
 }
 
-impl Handle {
-    pub fn new(inner: Arc<Inner>, shared: Arc<Shared>) -> Arc<Handle> {
-        Arc::new(Handle { inner, shared })
+impl AttributeHandle {
+    pub fn new(inner: Arc<PublishedAttribute>, shared: Arc<ServerState>) -> Arc<AttributeHandle> {
+        Arc::new(AttributeHandle { inner, shared })
     }
 }
 
-impl Drop for Handle {
+impl Drop for AttributeHandle {
     fn drop(&mut self) {
         self.shared.withdraw(&self.inner);
     }
 }
 
-impl Inner {
-    pub fn new(index: u32, config: AttributeConfig, options: AttributeOptions, out: Out) -> Inner {
-        let name = config.name.clone();
-        Inner { index, name, options, out, state: Mutex::new(State::new(config)), rival: Mutex::default() }
-    }
-
-    pub fn taken_by(&self) -> Option<String> {
-        lock(&self.rival).as_ref().map(|rival| rival.source.to_string())
-    }
-
-    /// Who is to have the name instead, as all that is declared says now.
-    pub fn contested(&self, by: Option<SourceInfo>) {
-        *lock(&self.rival) = by;
-    }
-
-    /// Whether this process has, or had, the name instead.
-    pub fn is_taken_by(&self, incarnation: Incarnation) -> bool {
-        lock(&self.rival).as_ref().is_some_and(|rival| rival.incarnation == incarnation)
-    }
-
-    /// Writes the current value into its stream, for whoever asked.
-    pub fn refresh(&self, token: u64) {
-        let state = lock(&self.state);
-        // Who asked asks again if this is lost. Under the lock, so that it stands at its place in the order.
-        if let Err(why) = self.out.write(&state.refreshed(self.index, token)) {
-            let why = Failure::new("Tampu_NotSent", why.to_string());
-            let _ = self.out.write(&state.without_value(self.index, token, &[why]));
-        }
-    }
-}
-
 impl Attribute {
-    pub(super) fn new(handle: Arc<Handle>) -> Attribute {
+    pub(super) fn new(handle: Arc<AttributeHandle>) -> Attribute {
         Attribute { handle }
     }
 
-    fn inner(&self) -> &Inner {
+    fn inner(&self) -> &PublishedAttribute {
         &self.handle.inner
     }
 
-    /// Its name.
+    /// Returns the attribute's name.
     pub fn name(&self) -> &AttributeName {
         &self.inner().name
     }
 
-    /// Its configuration as it is now.
+    /// Returns its present configuration.
     pub fn config(&self) -> Arc<AttributeConfig> {
-        lock(&self.inner().state).config.clone()
+        self.inner().state.lock().config.clone()
     }
 
-    /// How many processes read the stream it is in.
+    /// Returns the number of processes that read its stream.
     pub fn readers(&self) -> usize {
         self.inner().out.writer.readers().iter().filter(|reader| reader.state != ReaderState::Gone).count()
     }
 
-    /// Waits until everybody has taken what its stream has carried so far, or the time is up; says whether they have.
+    /// Waits until all readers acknowledged the stream's samples so far, or until the timeout. Returns whether they
+    /// have.
     pub fn flush(&self, timeout: Duration) -> bool {
         self.inner().out.writer.flush(timeout).complete()
     }
 
-    /// Publishes a good reading, if a criterion holds; it is the current value in any case.
+    /// Publishes a good reading if a criterion holds. It becomes the current value in any case.
     pub fn push(&self, value: Value<'_>) -> Result<Pushed, PushError> {
         self.publish(&Reading::of(value), None, None, "")
     }
 
-    /// The same for any reading, of any time; with no time, of now.
+    /// Publishes any reading with this time; without one, with the present time.
     pub fn push_reading(&self, reading: &Reading<'_>, time: Option<Time>) -> Result<Pushed, PushError> {
         self.publish(reading, time, None, "")
     }
 
-    /// Publishes a reading as these kinds, whatever the criteria say.
+    /// Publishes a reading as these kinds, regardless of the criteria.
     pub fn push_as(&self, kinds: Kinds, reading: &Reading<'_>, time: Option<Time>) -> Result<Pushed, PushError> {
         self.publish(reading, time, Some(kinds), "")
     }
 
-    /// Publishes that it could not be read, if that is news.
+    /// Publishes a failed reading, if the failure is new.
     pub fn fail(&self, errors: &[Failure]) -> Result<Pushed, PushError> {
         self.publish(&Reading::failed(errors), None, None, "")
     }
 
-    /// Says that data can be had; the counter is the server's.
+    /// Publishes that data is ready; the server chooses the counter.
     pub fn data_ready(&self, counter: i32) -> Result<Pushed, PushError> {
         self.signal(Kinds::DATA_READY, Some(Value::scalar(&counter)), &[], "")
     }
 
-    /// Says that the device has other attributes now, and which: their names in it.
+    /// Publishes that the device has other attributes, with their names.
     pub fn interface_changed(&self, attributes: &[String]) -> Result<Pushed, PushError> {
         self.signal(Kinds::INTERFACE, Some(Value::spectrum(attributes)), &[], "")
     }
 
-    /// Tells the subscribers of these kinds of an error, and leaves the current value as it is: events were missed on their way here, for
-    /// example.
+    /// Publishes an error to the subscribers of these kinds and leaves the current value unchanged. One use is the
+    /// report of events that were missed on their way here.
     pub fn remark(&self, kinds: Kinds, errors: &[Failure]) -> Result<Pushed, PushError> {
         self.signal(kinds, None, errors, "")
     }
@@ -229,8 +169,8 @@ impl Attribute {
 
     fn publish(&self, reading: &Reading<'_>, time: Option<Time>, kinds: Option<Kinds>, name: &str) -> Result<Pushed, PushError> {
         let (inner, shared) = (self.inner(), &self.handle.shared);
-        self.mine()?;
-        let mut state = lock(&inner.state);
+        self.check_owner()?;
+        let mut state = inner.state.lock();
         let state = &mut *state;
         if let Some(value) = &reading.value {
             state.config.check(value)?;
@@ -246,7 +186,7 @@ impl Attribute {
             kinds: Kinds::NONE,
             quality,
             flags: 0,
-            // A value of quality invalid is none.
+            // A value of quality invalid is not sent.
             value: reading.value.filter(|_| quality != Quality::Invalid),
             set_point: reading.set_point,
             errors: reading.errors,
@@ -258,7 +198,7 @@ impl Attribute {
         event.kinds = decided;
         event.number += u64::from(!decided.is_empty());
         event.encode(&mut state.buffer)?;
-        state.last = Last::Here;
+        state.last = LastReading::Here;
         state.pushes += 1;
         state.pushed_at = time;
         state.quality = Some(quality);
@@ -267,17 +207,17 @@ impl Attribute {
             return Ok(Pushed { kinds: decided, number: state.number, readers: 0 });
         }
         let written = inner.out.write(&state.buffer)?;
-        // Only now: what could not be sent is to be sent when it is pushed again.
+        // Counted after the write: a reading that could not be sent is due again with the next push.
         state.detector.sent(decided, &reading, now);
         state.number += 1;
         Ok(Pushed { kinds: decided, number: state.number, readers: written.matched })
     }
 
-    /// An event that is no reading of the attribute: its current value stays.
+    /// Publishes an event that is not a reading of the attribute. Its current value stays.
     fn signal(&self, kinds: Kinds, value: Option<Value<'_>>, errors: &[Failure], name: &str) -> Result<Pushed, PushError> {
         let (inner, shared) = (self.inner(), &self.handle.shared);
-        self.mine()?;
-        let mut state = lock(&inner.state);
+        self.check_owner()?;
+        let mut state = inner.state.lock();
         let mut bytes = Vec::new();
         let event = EventSample {
             epoch: state.epoch,
@@ -297,8 +237,8 @@ impl Attribute {
         Ok(Pushed { kinds, number: state.number, readers: written.matched })
     }
 
-    /// That nobody else has it.
-    fn mine(&self) -> Result<(), PushError> {
+    /// Checks that no other process owns the attribute.
+    fn check_owner(&self) -> Result<(), PushError> {
         let inner = self.inner();
         match inner.taken_by() {
             Some(by) => Err(PushError::Taken { name: inner.name.clone(), by }),
@@ -306,21 +246,22 @@ impl Attribute {
         }
     }
 
-    /// Publishes as [`Attribute::push_as`] does and waits until everybody who subscribed has taken it, or the time is up. For
-    /// attributes declared [`super::Delivery::Acknowledged`]; others share their stream, and the receipt names who reads that.
-    pub fn push_acknowledged(&self, kinds: Kinds, reading: &Reading<'_>, timeout: Duration) -> Result<Receipt, PushError> {
+    /// Publishes like [`Attribute::push_as`] and waits until all subscribers acknowledged it, or until the timeout. It
+    /// is for attributes declared with [`super::Delivery::Acknowledged`]. Other attributes share their stream, and the
+    /// receipt names all readers of that stream.
+    pub fn push_acknowledged(&self, kinds: Kinds, reading: &Reading<'_>, timeout: Duration) -> Result<PushReceipt, PushError> {
         let pushed = self.push_as(kinds, reading, None)?;
         Ok(self.receipt(pushed.number, timeout))
     }
 
-    /// Waits until everybody has taken what was pushed, or the time is up, and says who has.
-    fn receipt(&self, number: u64, timeout: Duration) -> Receipt {
+    /// Waits until all readers acknowledged the samples so far, or until the timeout.
+    fn receipt(&self, number: u64, timeout: Duration) -> PushReceipt {
         let writer = &self.inner().out.writer;
-        // The stream's own count, which other attributes may have moved on since: then the receipt is for more than this.
+        // The count is the stream's. If other attributes advanced it, the receipt covers more than this event.
         let last = writer.stats().samples;
         writer.flush(timeout);
-        let mut receipt = Receipt { number, ..Receipt::default() };
-        // Who wants the newest only does not say what it has got.
+        let mut receipt = PushReceipt { number, ..PushReceipt::default() };
+        // An unreliable reader does not acknowledge.
         let waited_for = |reader: &ReaderStatus| reader.state != ReaderState::Gone && reader.reliable;
         for reader in writer.readers().into_iter().filter(waited_for) {
             let into = if reader.acked >= last { &mut receipt.got } else { &mut receipt.missing };
@@ -331,13 +272,13 @@ impl Attribute {
         receipt
     }
 
-    /// Lends the memory of the next event, to be filled and published without a copy; for long numeric values, whose
-    /// attributes have streams of their own.
+    /// Lends the memory of the next event, for filling and publishing without a copy. It is for long numeric values,
+    /// whose attributes have separate streams.
     pub fn lend<T: Element + FromBytes + IntoBytes + Immutable + KnownLayout>(
         &self,
         shape: Shape,
-    ) -> Result<Lent<'_, T>, PushError> {
-        self.mine()?;
+    ) -> Result<EventLoan<'_, T>, PushError> {
+        self.check_owner()?;
         let inner = self.inner();
         let config = self.config();
         let bytes = (shape.elements() as usize).saturating_mul(size_of::<T>());
@@ -348,68 +289,40 @@ impl Attribute {
             return Err(WrongValue::Type { name: inner.name.clone(), expected, given }.into());
         }
         let loan = inner.out.writer.loan(len_around(bytes))?;
-        Ok(Lent { attribute: self, loan, shape, bytes, of: std::marker::PhantomData })
+        Ok(EventLoan { attribute: self, loan, shape, bytes, of: std::marker::PhantomData })
     }
 
-    /// Sets when it sends events.
+    /// Sets the criteria of its events.
     pub fn set_criteria(&self, criteria: Criteria) {
         self.handle.shared.reconfigure(&self.handle.inner, |config| config.criteria = criteria);
     }
 
-    /// Changes its configuration; name, type and format stay. Everybody is told of the new epoch.
+    /// Changes the configuration; name, type and format stay. All subscribers are notified of the new epoch.
     pub fn reconfigure(&self, change: impl FnOnce(&mut AttributeConfig)) {
         self.handle.shared.reconfigure(&self.handle.inner, change);
     }
 
-    /// Has it read at this period, in ms: `read` is given the attribute, and pushes. One that takes long delays other polls of
-    /// this server and nothing else. Ends with the attribute.
+    /// Polls it at this period, in ms: `read` gets the attribute, and pushes. A slow `read` delays other polls of this
+    /// server and nothing else. The polls end with the attribute.
     pub fn poll(&self, period_ms: u32, read: impl FnMut(&Attribute) + Send + 'static) {
         let shared = &self.handle.shared;
         shared.reconfigure(&self.handle.inner, |config| config.polled_ms = Some(period_ms));
-        let attribute = WeakAttribute(Arc::downgrade(&self.handle));
-        shared.polls.add(self.inner().index, attribute, Box::new(read), shared.clock.monotonic());
-    }
-}
-
-/// An attribute that somebody else holds.
-pub(super) struct WeakAttribute(Weak<Handle>);
-
-impl WeakAttribute {
-    pub fn upgrade(&self) -> Option<Attribute> {
-        self.0.upgrade().map(|handle| Attribute { handle })
-    }
-}
-
-impl Shared {
-    pub(super) fn reconfigure(&self, inner: &Arc<Inner>, change: impl FnOnce(&mut AttributeConfig)) {
-        let mut table = lock(&self.table);
-        let polled = {
-            let mut state = lock(&inner.state);
-            let before = state.config.clone();
-            let mut config = AttributeConfig::clone(&before);
-            change(&mut config);
-            // What an attribute is stays: who bound to it rests on that.
-            config.name.clone_from(&before.name);
-            (config.data_type, config.format) = (before.data_type, before.format);
-            if config == *before {
-                return;
+        let weak = Arc::downgrade(&self.handle);
+        let mut read = read;
+        let read_once = move || {
+            let attribute = Attribute { handle: weak.upgrade()? };
+            // A poll that panics fails its own attribute; the others continue.
+            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| read(&attribute))) {
+                let _ = attribute.fail(&[Failure::new("Tampu_PollPanicked", message_of(panic.as_ref()))]);
             }
-            let polled = config.polled_ms != before.polled_ms;
-            state.config = Arc::new(config);
-            state.epoch += 1;
-            polled
+            Some(u64::from(attribute.config().polled_ms.unwrap_or(1000).max(1)) * 1_000_000)
         };
-        // A label that is too long is kept here and not told.
-        let _ = self.tell(&mut table, inner, Presence::Declared);
-        drop(table);
-        if polled {
-            self.polls.hasten(inner.index, self.clock.monotonic());
-        }
+        shared.polls.add(self.inner().index, Box::new(read_once), shared.clock.monotonic());
     }
 }
 
-/// Memory for the elements of one event. Publish it; dropped, it is given back.
-pub struct Lent<'a, T> {
+/// Memory for the elements of one event. Publish it; dropping it returns the memory.
+pub struct EventLoan<'a, T> {
     attribute: &'a Attribute,
     loan: tampu_bus::Loan<'a>,
     shape: Shape,
@@ -417,21 +330,21 @@ pub struct Lent<'a, T> {
     of: std::marker::PhantomData<T>,
 }
 
-impl<'a, T: Element + FromBytes + IntoBytes + Immutable + KnownLayout> Lent<'a, T> {
-    /// Publishes it as these kinds. Criteria are not asked: they would have to keep a copy.
+impl<'a, T: Element + FromBytes + IntoBytes + Immutable + KnownLayout> EventLoan<'a, T> {
+    /// Publishes it as these kinds. The criteria are not applied, because they would need a copy.
     pub fn publish(self, kinds: Kinds, quality: Quality) -> Result<Pushed, PushError> {
         self.send(kinds, quality).map(|(pushed, _)| pushed)
     }
 
-    /// The same, and waits as [`Attribute::push_acknowledged`] does.
-    pub fn publish_acknowledged(self, kinds: Kinds, quality: Quality, timeout: Duration) -> Result<Receipt, PushError> {
+    /// Publishes it and waits like [`Attribute::push_acknowledged`].
+    pub fn publish_acknowledged(self, kinds: Kinds, quality: Quality, timeout: Duration) -> Result<PushReceipt, PushError> {
         let (pushed, attribute) = self.send(kinds, quality)?;
         Ok(attribute.receipt(pushed.number, timeout))
     }
 
     fn send(mut self, kinds: Kinds, quality: Quality) -> Result<(Pushed, &'a Attribute), PushError> {
         let (inner, shared) = (self.attribute.inner(), &self.attribute.handle.shared);
-        let mut state = lock(&inner.state);
+        let mut state = inner.state.lock();
         let time = shared.clock.utc();
         let event = EventSample {
             epoch: state.epoch,
@@ -444,7 +357,7 @@ impl<'a, T: Element + FromBytes + IntoBytes + Immutable + KnownLayout> Lent<'a, 
         event.encode_around(&mut self.loan, state.config.data_type, self.shape)?;
         let written = self.loan.publish()?;
         state.number += 1;
-        state.last = Last::InStream;
+        state.last = LastReading::InStream;
         state.pushes += 1;
         state.pushed_at = time;
         state.quality = Some(quality);
@@ -452,7 +365,7 @@ impl<'a, T: Element + FromBytes + IntoBytes + Immutable + KnownLayout> Lent<'a, 
     }
 }
 
-impl<T: FromBytes + IntoBytes + Immutable + KnownLayout> Deref for Lent<'_, T> {
+impl<T: FromBytes + IntoBytes + Immutable + KnownLayout> Deref for EventLoan<'_, T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
@@ -461,8 +374,15 @@ impl<T: FromBytes + IntoBytes + Immutable + KnownLayout> Deref for Lent<'_, T> {
     }
 }
 
-impl<T: FromBytes + IntoBytes + Immutable + KnownLayout> DerefMut for Lent<'_, T> {
+impl<T: FromBytes + IntoBytes + Immutable + KnownLayout> DerefMut for EventLoan<'_, T> {
     fn deref_mut(&mut self) -> &mut [T] {
         <[T]>::mut_from_bytes(&mut self.loan[ELEMENTS_AT..ELEMENTS_AT + self.bytes]).unwrap_or_default()
     }
+}
+
+/// Returns the message of a panic.
+fn message_of(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    // The limit of an error's description.
+    text.unwrap_or("it panicked").chars().take(1000).collect()
 }

@@ -1,41 +1,33 @@
-//! Reading what is polled, when it is due.
+//! Polls of attributes, when they are due.
 
 use std::{
-    any::Any,
     cmp::Reverse,
     collections::{BinaryHeap, HashMap},
-    panic::{AssertUnwindSafe, catch_unwind},
-    sync::Mutex,
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use tampu_bus::clock::Gate;
-use tampu_types::event::Failure;
 
-use super::{
-    attribute::{Attribute, WeakAttribute},
-    lock,
-};
+/// Reads an attribute once and returns its period, ns; `None` when the attribute has ended.
+pub(super) type Read = Box<dyn FnMut() -> Option<u64> + Send>;
 
-type Read = Box<dyn FnMut(&Attribute) + Send>;
-
-/// The longest sleep: periods may be changed meanwhile.
+/// Longest sleep, because periods may be changed meanwhile.
 const LONGEST: Duration = Duration::from_millis(250);
-/// How many are read before others get a look at the clock.
+/// Most polls in one turn before the clock is read again.
 const AT_ONCE: usize = 1024;
 
 struct Poll {
-    attribute: WeakAttribute,
     read: Read,
-    /// When it is due; what the heap says else is of the past.
+    /// Time of the next poll, monotonic ns; heap entries with another time are outdated.
     next: u64,
 }
 
 #[derive(Default)]
 struct Due {
-    /// By when they are due (monotonic ns), then by the attribute's number.
+    /// Due times (monotonic ns) with the attribute's number, in order.
     heap: BinaryHeap<Reverse<(u64, u32)>>,
-    /// By the attribute's number.
+    /// Polls by the attribute's number.
     polls: HashMap<u32, Poll>,
 }
 
@@ -46,18 +38,18 @@ pub(super) struct Polls {
 }
 
 impl Polls {
-    /// Begins to read an attribute; what read it before is replaced.
-    pub fn add(&self, index: u32, attribute: WeakAttribute, read: Read, now: u64) {
-        let mut due = lock(&self.due);
-        due.polls.insert(index, Poll { attribute, read, next: now });
+    /// Adds or replaces the poll of an attribute.
+    pub fn add(&self, index: u32, read: Read, now: u64) {
+        let mut due = self.due.lock();
+        due.polls.insert(index, Poll { read, next: now });
         due.heap.push(Reverse((now, index)));
         drop(due);
         self.gate.open();
     }
 
-    /// The period of an attribute is another: it is read at once, and then by the new one.
-    pub fn hasten(&self, index: u32, now: u64) {
-        let mut due = lock(&self.due);
+    /// Handles a new period of an attribute: it is read at once, and then at the new period.
+    pub fn poll_now(&self, index: u32, now: u64) {
+        let mut due = self.due.lock();
         // One that is being read goes by the new period anyway.
         if let Some(poll) = due.polls.get_mut(&index) {
             poll.next = now;
@@ -67,11 +59,11 @@ impl Polls {
         self.gate.open();
     }
 
-    /// Reads what is due; returns how long nothing will be. No lock is held while something is read.
+    /// Runs the polls that are due. Returns the time until the next one. No lock is held during a poll.
     pub fn run(&self, now: u64) -> Duration {
         for _ in 0..AT_ONCE {
             let (at, id, mut poll) = {
-                let mut due = lock(&self.due);
+                let mut due = self.due.lock();
                 match due.heap.peek() {
                     Some(&Reverse((at, _))) if at > now => return Duration::from_nanos(at - now).min(LONGEST),
                     None => return LONGEST,
@@ -84,27 +76,15 @@ impl Polls {
                 let Some(poll) = due.polls.remove(&id) else { continue };
                 (at, id, poll)
             };
-            let Some(attribute) = poll.attribute.upgrade() else { continue };
-            // One that panics fails by itself; the others are read on.
-            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| (poll.read)(&attribute))) {
-                let _ = attribute.fail(&[Failure::new("Tampu_PollPanicked", said(panic.as_ref()))]);
-            }
-            let period = u64::from(attribute.config().polled_ms.unwrap_or(1000).max(1)) * 1_000_000;
-            // A poll that was late keeps its beat, and does not catch up on what it missed.
+            let Some(period) = (poll.read)() else { continue };
+            // A late poll keeps its beat and does not catch up on missed ones.
             let late = now.saturating_sub(at) / period;
             poll.next = at + (late + 1) * period;
-            let mut due = lock(&self.due);
+            let mut due = self.due.lock();
             due.heap.push(Reverse((poll.next, id)));
             // Reading it may have put another in its place.
             due.polls.entry(id).or_insert(poll);
         }
         Duration::ZERO
     }
-}
-
-/// What a panic said.
-fn said(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    // What an error's description can hold.
-    text.unwrap_or("it panicked").chars().take(1000).collect()
 }

@@ -1,95 +1,80 @@
-//! What a server answers. Questions arrive on the engine's workers, which must not wait; they are put into a queue, and the
+//! The services of a server. Questions arrive on the engine's workers, which must not wait; they are put into a queue, and the
 //! keeper answers them.
 
-use std::{
-    collections::VecDeque,
-    sync::{Arc, Mutex},
-};
+use std::sync::Arc;
 
-use bytes::Bytes;
 use serde::Serialize;
 use tampu_bus::{
     BusError, ReaderState,
-    access::{Resource, Verb},
-    engine::{Guard, Question},
+    access::Verb,
+    engine::Guard,
+    service::{Limits, Permission, Request, serve},
 };
 use tampu_types::{
     ClockState, TopicName,
     event::{AttributePattern, EventView, Thresholds},
 };
 
-use super::{Inner, Shared, lock};
+use super::{published::PublishedAttribute, questions::QuestionKind, server_state::ServerState};
 use crate::{
-    ask::{self, Change, Described, Facts, Get, PART, Part, Refresh, Subscriber},
+    ask::{Change, Described, Facts, Get, PART, Part, Question, Refresh, Subscriber},
     topics,
 };
 
-/// How many questions may wait; what comes beyond is not answered, and its asker asks again.
+/// Most questions that wait for the keeper, of all services together. Further ones are refused.
 const WAITING: usize = 4096;
-
-#[derive(Debug, Clone, Copy)]
-enum Service {
-    Refresh,
-    List,
-    Get,
-    Conf,
-    Doctor,
-}
-
-#[derive(Default)]
-pub(super) struct Services {
-    waiting: Mutex<VecDeque<(Service, Box<dyn Question>)>>,
-}
+/// Longest question in bytes: tens of thousands of names.
+const QUESTION: usize = 4 << 20;
+/// Longest answer in bytes: a million descriptions.
+const ANSWER: usize = 1 << 30;
 
 /// Declares the services; they end with the guards.
-pub(super) fn declare(shared: &Arc<Shared>) -> Result<Vec<Guard>, BusError> {
+pub(super) fn declare(shared: &Arc<ServerState>) -> Result<Vec<Guard>, BusError> {
     let all = [
-        (topics::refresh(shared.participant.incarnation())?, Service::Refresh),
-        (TopicName::new(topics::LIST)?, Service::List),
-        (TopicName::new(topics::GET)?, Service::Get),
-        (TopicName::new(topics::CONF)?, Service::Conf),
-        (TopicName::new(topics::DOCTOR)?, Service::Doctor),
+        (topics::refresh(shared.participant.incarnation())?, QuestionKind::Refresh),
+        (TopicName::new(topics::LIST)?, QuestionKind::List),
+        (TopicName::new(topics::GET)?, QuestionKind::Get),
+        (TopicName::new(topics::CONF)?, QuestionKind::Conf),
+        (TopicName::new(topics::DOCTOR)?, QuestionKind::Doctor),
     ];
-    let declare = |(name, service): (TopicName, Service)| {
-        // Weak, because the participant holds the answerer and the server the participant.
-        let shared = Arc::downgrade(shared);
-        let answerer = Arc::new(move |question: Box<dyn Question>| {
-            let Some(shared) = shared.upgrade() else { return };
-            let mut waiting = lock(&shared.services.waiting);
-            if waiting.len() < WAITING {
-                waiting.push_back((service, question));
-            }
-            drop(waiting);
+    let limits = Limits { at_once: WAITING, question: QUESTION, answer: ANSWER, ..Limits::inline() };
+    let declare = |(name, service): (TopicName, QuestionKind)| {
+        // Weak, because the participant holds the handler and the server the participant.
+        let server = Arc::downgrade(shared);
+        let handler = move |request: Request| {
+            let Some(shared) = server.upgrade() else { return };
+            shared.services.waiting.lock().push_back((service, request));
             shared.keeper.open();
-        });
-        (name, answerer)
+        };
+        let permission = match service {
+            QuestionKind::Conf => Permission::ByHandler(shared.settings.access.clone()),
+            _ => Permission::Everybody,
+        };
+        serve(&shared.participant, &name, permission, &limits, handler)
     };
-    all.map(declare).into_iter().map(|(name, answerer)| shared.participant.answer(&name, answerer)).collect()
+    all.into_iter().map(declare).collect()
 }
 
-impl Services {
-    /// Answers one question; says whether there was one.
-    pub fn answer_one(&self, shared: &Shared) -> bool {
-        let Some((service, question)) = lock(&self.waiting).pop_front() else { return false };
-        let question = question.as_ref();
-        match service {
-            Service::Refresh => refresh(shared, question),
-            Service::List => described(shared, question, None),
-            Service::Get => get(shared, question),
-            Service::Conf => conf(shared, question),
-            Service::Doctor => doctor(shared, question),
-        }
-        true
+/// Answers one question. Returns false if none waits.
+pub(super) fn answer_one(shared: &ServerState) -> bool {
+    let Some((service, request)) = shared.services.waiting.lock().pop_front() else { return false };
+    match service {
+        QuestionKind::Refresh => refresh(shared, &request),
+        QuestionKind::List => list(shared, &request),
+        QuestionKind::Get => get(shared, &request),
+        QuestionKind::Conf => conf(shared, &request),
+        QuestionKind::Doctor => doctor(shared, &request),
     }
+    true
 }
 
-fn refresh(shared: &Shared, question: &dyn Question) {
-    let Ok(asked) = serde_json::from_slice::<Refresh>(question.payload()) else { return };
+fn refresh(shared: &ServerState, request: &Request) {
+    let Ok(asked) = request.json::<Refresh>() else { return };
     if asked.names {
-        shared.tell_all(&mut lock(&shared.table));
+        shared.declare_all(&mut shared.table.lock());
     }
     for attribute in asked.attributes {
-        let inner = lock(&shared.table).by_index.get(attribute as usize).cloned().flatten();
+        let inner = shared.table.lock().by_index.get(attribute as usize).cloned().flatten();
         if let Some(inner) = inner {
             inner.refresh(asked.token);
             if inner.out.own {
@@ -97,97 +82,84 @@ fn refresh(shared: &Shared, question: &dyn Question) {
             }
         }
     }
-    shared.lane.send_now();
+    shared.shared_writer.send_now();
     // The values go through the streams; this only ends the question.
-    let _ = question.reply(Bytes::from_static(b"{}"));
+    request.part(b"{}");
 }
 
-fn read(shared: &Shared, question: &dyn Question) -> Option<ask::Question> {
-    if question.payload().is_empty() {
-        return Some(ask::Question::default());
-    }
-    match serde_json::from_slice(question.payload()) {
-        Ok(question) => Some(question),
-        Err(error) => {
-            refuse(shared, question, error.to_string());
-            None
+/// Decodes the question; returns `None` if it was malformed and has been refused.
+fn read(request: &Request) -> Option<Question> {
+    request.json_or_default().inspect_err(|error| request.refuse(error)).ok()
+}
+
+fn send_all<T: Serialize + Clone>(shared: &ServerState, request: &Request, attributes: &[T]) {
+    for attributes in attributes.chunks(PART) {
+        let part = Part { source: shared.participant.source().to_string(), attributes: attributes.to_vec() };
+        // Plain structs always have a JSON. Each part is a whole one.
+        if !request.part(&serde_json::to_vec(&part).unwrap_or_default()) {
+            return;
         }
     }
 }
 
-fn refuse(shared: &Shared, question: &dyn Question, error: String) {
-    send(shared, question, &Part::<Facts> { error: Some(error), ..Part::default() });
-}
-
-fn send<T: Serialize + Clone>(shared: &Shared, question: &dyn Question, part: &Part<T>) {
-    let part = Part { source: shared.participant.source().to_string(), ..part.clone() };
-    let mut bytes = shared.participant.incarnation().to_bytes().to_vec();
-    // These are plain structs, which always have a JSON.
-    if serde_json::to_writer(&mut bytes, &part).is_ok() {
-        // An asker that is gone needs no answer.
-        let _ = question.reply(Bytes::from(bytes));
-    }
-}
-
-fn send_all<T: Serialize + Clone>(shared: &Shared, question: &dyn Question, attributes: &[T]) {
-    for attributes in attributes.chunks(PART) {
-        send(shared, question, &Part { attributes: attributes.to_vec(), ..Part::default() });
-    }
-}
-
-fn matching(shared: &Shared, pattern: Option<&AttributePattern>) -> Vec<Arc<Inner>> {
+fn matching(shared: &ServerState, pattern: Option<&AttributePattern>) -> Vec<Arc<PublishedAttribute>> {
     shared.matching(|name| pattern.is_none_or(|pattern| pattern.matches(name)))
 }
 
-fn described(shared: &Shared, question: &dyn Question, asked: Option<ask::Question>) {
-    let Some(asked) = asked.or_else(|| read(shared, question)) else { return };
-    let describe = |inner: &Arc<Inner>| {
-        let state = lock(&inner.state);
-        let (epoch, number, quality) = (state.epoch, state.number, state.quality);
-        Described { config: (*state.config).clone(), epoch, number, quality, taken_by: inner.taken_by() }
-    };
-    let all: Vec<Described> = matching(shared, asked.pattern.as_ref()).iter().map(describe).collect();
-    send_all(shared, question, &all);
-}
-
-fn get(shared: &Shared, question: &dyn Question) {
-    let Ok(asked) = serde_json::from_slice::<Get>(question.payload()) else { return };
-    for name in asked.names {
-        let inner = {
-            let table = lock(&shared.table);
-            table.by_name.get(name.folded()).and_then(|&index| table.by_index.get(index as usize).cloned().flatten())
-        };
-        let Some(inner) = inner.filter(|inner| inner.taken_by().is_none()) else { continue };
-        let event = lock(&inner.state).refreshed(inner.index, 0);
-        let mut part = shared.participant.incarnation().to_bytes().to_vec();
-        // Names are checked to be far shorter.
-        part.extend_from_slice(&(inner.name.as_str().len() as u16).to_le_bytes());
-        part.extend_from_slice(inner.name.as_str().as_bytes());
-        part.extend_from_slice(&event);
-        let _ = question.reply(Bytes::from(part));
+fn list(shared: &ServerState, request: &Request) {
+    if let Some(asked) = read(request) {
+        describe(shared, request, &asked);
     }
 }
 
-fn conf(shared: &Shared, question: &dyn Question) {
-    let Some(asked) = read(shared, question) else { return };
+fn describe(shared: &ServerState, request: &Request, asked: &Question) {
+    let described = |inner: &Arc<PublishedAttribute>| {
+        let state = inner.state.lock();
+        let (epoch, number, quality) = (state.epoch, state.number, state.quality);
+        Described { config: (*state.config).clone(), epoch, number, quality, taken_by: inner.taken_by() }
+    };
+    let all: Vec<Described> = matching(shared, asked.pattern.as_ref()).iter().map(described).collect();
+    send_all(shared, request, &all);
+}
+
+fn get(shared: &ServerState, request: &Request) {
+    let Ok(asked) = request.json::<Get>() else { return };
+    for name in asked.names {
+        let inner = {
+            let table = shared.table.lock();
+            table.by_name.get(name.folded()).and_then(|&index| table.by_index.get(index as usize).cloned().flatten())
+        };
+        let Some(inner) = inner.filter(|inner| inner.taken_by().is_none()) else { continue };
+        let event = inner.state.lock().refreshed(inner.index, 0);
+        // Names are checked to be far shorter.
+        let mut part = (inner.name.as_str().len() as u16).to_le_bytes().to_vec();
+        part.extend_from_slice(inner.name.as_str().as_bytes());
+        part.extend_from_slice(&event);
+        if !request.part(&part) {
+            return;
+        }
+    }
+}
+
+fn conf(shared: &ServerState, request: &Request) {
+    let Some(asked) = read(request) else { return };
     if let Some(set) = asked.set {
-        if let Err(denied) = shared.settings.access.ask(Verb::Change, &Resource::Service(topics::CONF.to_owned())) {
-            let (error, denied) = (Some(denied.to_string()), Some(denied));
-            return send(shared, question, &Part::<Described> { error, denied, ..Part::default() });
+        if let Err(denied) = request.require(Verb::Change) {
+            return request.deny(denied);
         }
         let all = matching(shared, asked.pattern.as_ref());
-        let pushed = all.iter().find(|inner| set.polled_ms.is_some() && lock(&inner.state).config.polled_ms.is_none());
+        let pushed = all.iter().find(|inner| set.polled_ms.is_some() && inner.state.lock().config.polled_ms.is_none());
         if let Some(inner) = pushed {
-            return refuse(shared, question, format!("{} is not polled: its server's code pushes it", inner.name));
+            return request.refuse(format_args!("{} is not polled: its server's code pushes it", inner.name));
         }
         for inner in all {
             change(shared, &inner, set);
         }
     }
-    described(shared, question, Some(asked));
+    describe(shared, request, &asked);
 }
 
-fn change(shared: &Shared, inner: &Arc<Inner>, set: Change) {
+fn change(shared: &ServerState, inner: &Arc<PublishedAttribute>, set: Change) {
     shared.reconfigure(inner, |config| {
         if let Some(criteria) = set.criteria {
             config.criteria = criteria;
@@ -198,8 +170,8 @@ fn change(shared: &Shared, inner: &Arc<Inner>, set: Change) {
     });
 }
 
-fn doctor(shared: &Shared, question: &dyn Question) {
-    let Some(asked) = read(shared, question) else { return };
+fn doctor(shared: &ServerState, request: &Request) {
+    let Some(asked) = read(request) else { return };
     let now = shared.clock.utc();
     let clock = match shared.clock.discipline().state {
         ClockState::Synchronised => "synchronised",
@@ -207,7 +179,7 @@ fn doctor(shared: &Shared, question: &dyn Question) {
         ClockState::Stepped => "stepped",
         ClockState::Unknown => "unknown",
     };
-    let facts = |inner: &Arc<Inner>| {
+    let facts = |inner: &Arc<PublishedAttribute>| {
         let writer = &inner.out.writer;
         let written = writer.stats().samples;
         let subscriber = |reader: tampu_bus::ReaderStatus| Subscriber {
@@ -224,7 +196,7 @@ fn doctor(shared: &Shared, question: &dyn Question) {
             lost: reader.lost,
         };
         let subscribers = writer.readers().into_iter().map(subscriber).collect();
-        let state = lock(&inner.state);
+        let state = inner.state.lock();
         let by_value = |thresholds: &Thresholds| !state.config.data_type.is_numeric() || !thresholds.is_empty();
         let failing = EventView::parse(&state.buffer).ok().and_then(|view| view.errors.first().cloned());
         Facts {
@@ -246,5 +218,5 @@ fn doctor(shared: &Shared, question: &dyn Question) {
         }
     };
     let all: Vec<Facts> = matching(shared, asked.pattern.as_ref()).iter().map(facts).collect();
-    send_all(shared, question, &all);
+    send_all(shared, request, &all);
 }

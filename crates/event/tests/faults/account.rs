@@ -1,5 +1,4 @@
-//! What a subscriber was given, number by number: which events came, which it was told of as missed, what came twice or was wrong,
-//! and what was said of the source.
+//! An account of the events of a subscriber, number by number: events that came, events reported as missed, duplicates, wrong values, and reports about the source.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -26,7 +25,7 @@ impl Numbers {
         if range.is_empty() {
             return 0;
         }
-        // What comes in order, which is nearly all, only lengthens the last.
+        // Numbers in order, which are nearly all, only extend the last range.
         if let Some(last) = self.0.last_mut()
             && last.end == range.start
         {
@@ -48,12 +47,12 @@ impl Numbers {
         before + added - self.count()
     }
 
-    /// How many there are.
+    /// Returns the number of numbers in the set.
     pub fn count(&self) -> u64 {
         self.0.iter().map(|range| range.end - range.start).sum()
     }
 
-    /// How many of these are missing.
+    /// Returns how many numbers of this range are missing.
     pub fn missing_of(&self, range: Range<u64>) -> u64 {
         let here = |own: &Range<u64>| own.end.min(range.end).saturating_sub(own.start.max(range.start));
         range.end.saturating_sub(range.start) - self.0.iter().map(here).sum::<u64>()
@@ -67,9 +66,9 @@ pub struct Life {
     pub came: Numbers,
     /// The numbers it was told of as missed.
     pub told: Numbers,
-    /// What came first; what was published before is no concern of a subscription without an earlier life.
+    /// The first number that came. Earlier events do not concern a subscription without an earlier incarnation.
     pub begun_with: u64,
-    /// It was told that nobody knows what is missing before its first event.
+    /// An unknown number of events was reported as missing before its first one.
     pub unknown_before: bool,
     /// Its end was told.
     pub ended: bool,
@@ -82,7 +81,7 @@ impl Life {
             Missed::Exactly(from, to) => {
                 self.told.add(from..to);
             }
-            // Said with the first value, which may be none yet.
+            // Reported with the first value, which may still be missing.
             Missed::Unknown => self.unknown_before = true,
         }
     }
@@ -103,14 +102,14 @@ pub struct Account {
     pub doubled: u64,
     /// Events whose value is not that of their number.
     pub wrong: u64,
-    /// What was said beside updates, in order: the reason and the number.
+    /// Notices other than updates, in order: the reason and the number.
     pub word: Vec<(String, u64)>,
-    /// When, for who asks in the same process.
+    /// Times of the notices, for a test in the same process.
     #[serde(skip)]
     pub word_at: Vec<(Reason, Instant)>,
     #[serde(skip)]
     numbers: HashMap<Incarnation, u64>,
-    /// What was told of lives that have not said their number yet.
+    /// Reports about incarnations whose number is not known yet.
     #[serde(skip)]
     unnumbered: HashMap<Incarnation, Vec<Missed>>,
 }
@@ -152,7 +151,7 @@ impl Account {
         let life = self.lives.entry(number).or_insert_with(|| Life { begun_with: event.number, ..Life::default() });
         early.into_iter().for_each(|missed| life.told_of(missed));
         let again = life.came.add(event.number..event.number + 1);
-        // After a silence the current value is told once more, as resumed: it says that nothing is missing.
+        // After a silence the current value is repeated as resumed, which reports that nothing is missing.
         if event.reason == Reason::Update {
             self.doubled += again;
         }
@@ -163,13 +162,13 @@ impl Account {
         self.lives.get(&life).map_or(0, Life::last)
     }
 
-    /// Whether this was said.
+    /// Returns whether this reason was reported.
     pub fn was_told(&self, reason: Reason) -> bool {
         self.word.iter().any(|(word, _)| word == reason.name())
     }
 }
 
-/// What came of a scene.
+/// Totals of a scene.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Totals {
     /// Events published after the subscription began.
@@ -178,7 +177,7 @@ pub struct Totals {
     pub received: u64,
     /// Those that did not, and were told by their numbers.
     pub told: u64,
-    /// Those that did not, of a life whose end was told, with *nobody knows what is missing* at the beginning of the next.
+    /// Those that did not, of a life whose end was told, with an unknown number reported as missing at the beginning of the next.
     pub told_by_end: u64,
     /// Those of which nothing was said.
     pub missing: u64,
@@ -196,9 +195,9 @@ impl Totals {
         for (&number, &published) in published.iter().filter(|(number, _)| **number >= first_seen) {
             let nothing = Life::default();
             let life = account.lives.get(&number).unwrap_or(&nothing);
-            // The push during which it was killed may have been the last.
+            // The push during the kill may have been the last.
             let last = published.max(life.last());
-            // Of the first life what was told as missing counts too: the subscription may be older than it.
+            // In the first life, reported losses count too: the subscription may be older than that life.
             let begun = life.told.0.first().map_or(life.begun_with, |told| told.start.min(life.begun_with)).max(1);
             let from = if number == first_seen && !life.unknown_before { begun } else { 1 };
             totals.produced += (last + 1).saturating_sub(from);
@@ -208,8 +207,8 @@ impl Totals {
                 known.add(range.clone());
             }
             totals.told += known.count() - life.came.count();
-            // Unknown are what a life had published before its first event that came, if that was said, and what it published after
-            // the last, if its end was told and the next life begins with the same word.
+            // Two ranges are unknown. One is before the first event that came, if that was reported. The other is after the last
+            // event, if the end was reported and the next life begins with an unknown loss.
             let next_is_told = account.lives.range(number + 1..).next().is_some_and(|(_, next)| next.unknown_before);
             let head = if life.unknown_before { from..life.begun_with.max(from) } else { from..from };
             let gone = !account.lives.contains_key(&number) || life.ended;
@@ -227,7 +226,7 @@ impl Totals {
         totals
     }
 
-    /// Whether nothing is missing without a word, twice or wrong.
+    /// Returns whether no event is missing without a report, came twice or is wrong.
     pub fn is_whole(&self) -> bool {
         self.missing + self.doubled + self.wrong == 0 && self.produced == self.received + self.told + self.told_by_end
     }
@@ -262,19 +261,19 @@ mod tests {
     #[test]
     fn what_nobody_told_is_missing() {
         let published = BTreeMap::from([(1, 20), (2, 10)]);
-        // Subscribed at 5; 8 and 9 told; nothing after 15, and the end told; the next life from 3 on.
+        // Subscribed at 5; 8 and 9 reported; nothing after 15, and the end reported; the next life from 3 on.
         let mut first = life(5..8, 8..10, false, true);
         first.came.add(10..16);
         let good = Totals::of(&account([first.clone(), life(3..11, 0..0, true, true)]), &published);
         assert_eq!((good.produced, good.received, good.told, good.told_by_end), (26, 17, 2, 7));
         assert!(good.is_whole(), "{good}");
-        // The next life does not say that something is missing.
+        // The next life does not report a loss.
         let silent = Totals::of(&account([first.clone(), life(3..11, 0..0, false, true)]), &published);
         assert_eq!((silent.missing, silent.is_whole()), (5 + 2, false));
-        // The first life is younger than the subscription, which was told what came before its first event.
+        // The first life is younger than the subscription, which got a report of the numbers before its first event.
         let younger = Totals::of(&account([life(5..21, 1..5, false, true)]), &BTreeMap::from([(1, 20)]));
         assert_eq!((younger.produced, younger.received, younger.told, younger.is_whole()), (20, 16, 4, true));
-        // A hole that nobody told.
+        // A gap without a report.
         let mut hole = life(3..5, 0..0, true, true);
         hole.came.add(6..11);
         assert_eq!(Totals::of(&account([first, hole]), &published).missing, 1);

@@ -1,7 +1,7 @@
 //! The source is killed again and again while it publishes, and started again.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     process::Command,
     time::{Duration, Instant},
 };
@@ -10,20 +10,21 @@ use tampu_types::event::Reason;
 
 use super::{Chance, account::Totals, part::Place, source::published, subscriber::Subscriber, until};
 
-/// What came of it.
+/// Result of the scene.
 #[derive(Debug)]
 pub struct Killed {
-    /// How often.
+    /// Number of kills.
     pub kills: u64,
-    /// How often before it had given the subscriber an event.
+    /// Kills before the incarnation had delivered an event to the subscriber.
     pub early: u64,
-    /// The account.
+    /// Totals of the account.
     pub totals: Totals,
-    /// Events that a restarted source had published before the subscriber found it, and that it was not given.
+    /// Events that a restarted source had published before the subscriber found it, and that it was not given. Sources at full speed
+    /// do not count: they publish more in that time than a subscriber keeps.
     pub missed_at_start: u64,
-    /// How often the end was told before the return.
+    /// Deaths that were reported before the return.
     pub deaths: usize,
-    /// How often the return was told.
+    /// Returns that were reported.
     pub returns: usize,
     /// From the kill to the word of it, sorted.
     pub told_after: Vec<Duration>,
@@ -60,9 +61,13 @@ pub fn kill(kills: u64, seed: u64, program: Command) -> Killed {
     let mut chance = Chance(seed);
     let subscriber = Subscriber::start(&place.config(), "panel", 0);
     let (mut early, mut told_after, mut back_after) = (0, Vec::new(), Vec::new());
+    let mut paced = BTreeSet::new();
     for life in 1..=kills {
-        // A quarter of them as fast as they can, the others at a pace.
+        // A quarter of the runs push at full speed, the others at a rate.
         let rate = if chance.below(4) == 0 { 0 } else { 1000 + chance.below(20_000) };
+        if rate > 0 {
+            paced.insert(life);
+        }
         let begun = Instant::now();
         let source = place.start(&format!("source name=source life={life} elements=16 rate={rate}"));
         let is_early = life > 1 && chance.below(10) == 0;
@@ -78,7 +83,7 @@ pub fn kill(kills: u64, seed: u64, program: Command) -> Killed {
         source.kill();
         let found = subscriber.account().lives.contains_key(&life);
         early += u64::from(!found);
-        // Half of them come back before anybody has noticed.
+        // Half of the runs restart before the death is noticed.
         if found && chance.below(2) == 0 {
             subscriber.wait_until("word of the death", |account| account.lives.get(&life).is_some_and(|life| life.ended));
             let died =
@@ -87,6 +92,7 @@ pub fn kill(kills: u64, seed: u64, program: Command) -> Killed {
         }
     }
     let last = kills + 1;
+    paced.insert(last);
     let mut source = place.start(&format!("source name=source life={last} elements=16 rate=5000"));
     subscriber.wait_until("the last life", |account| account.last(last) >= 100);
     let said = source.ask("stop", "stopped ");
@@ -101,12 +107,12 @@ pub fn kill(kills: u64, seed: u64, program: Command) -> Killed {
     back_after.sort();
     let account = subscriber.account();
     let count = |reason: Reason| account.word.iter().filter(|(word, _)| word == reason.name()).count();
-    let lives_again = account.lives.values().skip(1);
+    let paced_again = account.lives.iter().filter(|(life, _)| **life > 1 && paced.contains(life));
     Killed {
         kills,
         early,
         totals: Totals::of(&account, &published),
-        missed_at_start: lives_again.map(|life| life.begun_with - 1).sum(),
+        missed_at_start: paced_again.map(|(_, life)| life.begun_with - 1).sum(),
         deaths: count(Reason::SourceDied),
         returns: count(Reason::SourceReturned),
         told_after,

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 /// Longer than anything here takes on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(120);
-/// What everybody publishes and subscribes to, unless a scene says otherwise.
+/// The attribute that all scenes use unless they name another.
 pub const ATTRIBUTE: &str = "lab/fault/1/value";
 
 #[track_caller]

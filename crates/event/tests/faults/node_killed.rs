@@ -4,12 +4,12 @@ use std::{collections::BTreeMap, process::Command, time::Duration};
 
 use super::{Chance, account::Totals, part::Place, source::published, subscriber::Subscriber};
 
-/// What came of it.
+/// Result of the scene.
 #[derive(Debug)]
 pub struct NodeKilled {
     pub kills: u64,
     pub totals: Totals,
-    /// What was said, each word once, with how often.
+    /// Notices with the number of each.
     pub word: BTreeMap<String, usize>,
 }
 

@@ -6,18 +6,14 @@ use std::{
     path::Path,
     process::{Child, ChildStdin, Command, Stdio},
     str::FromStr,
-    sync::{Arc, mpsc},
+    sync::mpsc,
     time::Instant,
 };
 
 use rustix::process::{Pid, Signal, kill_process};
 use tampu_bus::{
     Participant, QosTable,
-    engine::zenoh::{
-        ZenohEngine,
-        config::ZenohConfig,
-        node::{Node, NodeConfig},
-    },
+    connect::{Node, NodeSettings, Settings},
 };
 use tampu_types::{Domain, SourceName};
 
@@ -27,7 +23,7 @@ const ROLE: &str = "TAMPU_FAULT_ROLE";
 const RUN_DIR: &str = "TAMPU_RUN_DIR";
 const DOMAIN: &str = "faults";
 
-/// What a part is told at its start: `name=source life=3`.
+/// Arguments of a part: `name=source life=3`.
 pub struct Told(HashMap<String, String>);
 
 impl Told {
@@ -47,11 +43,11 @@ impl Told {
     }
 }
 
-/// What this process is, if it is a part: does it and ends.
+/// Does the work of a part and ends the process, if this process is one.
 pub fn be_a_part() {
     let Ok(role) = std::env::var(ROLE) else { return };
     let (role, told) = role.split_once(' ').unwrap_or((&role, ""));
-    let (told, config) = (Told::read(told), ZenohConfig::from_env().unwrap());
+    let (told, config) = (Told::read(told), Settings::from_env().unwrap());
     match role {
         "node" => node(&config),
         "source" => source::be(&config, &told),
@@ -65,11 +61,11 @@ pub fn say(line: &str) {
     println!("\n>{line}");
 }
 
-fn node(config: &ZenohConfig) {
+fn node(config: &Settings) {
     let begun = Instant::now();
     let _node = loop {
-        match Node::start(NodeConfig::new(config.clone())) {
-            // The one before has been killed, but may not be gone yet.
+        match Node::start(NodeSettings::new(config.clone())) {
+            // The process before was killed, but may still exist.
             Err(_) if begun.elapsed() < PATIENCE => std::thread::sleep(std::time::Duration::from_millis(5)),
             started => break started.unwrap(),
         }
@@ -79,12 +75,12 @@ fn node(config: &ZenohConfig) {
 }
 
 /// Joins the scene's domain.
-pub fn join(config: &ZenohConfig, name: &str) -> Participant {
-    let engine = Arc::new(ZenohEngine::open(config.clone()).unwrap());
+pub fn join(config: &Settings, name: &str) -> Participant {
+    let engine = config.open().unwrap();
     Participant::on(engine, config.domain.clone(), SourceName::new(name).unwrap(), QosTable::default()).unwrap()
 }
 
-/// Where a scene's processes meet, and how this program is started again.
+/// Directory of a scene's processes, and the program to start for a part.
 pub struct Place {
     pub dir: tempfile::TempDir,
     program: Command,
@@ -93,13 +89,13 @@ pub struct Place {
 impl Place {
     /// A place of its own. The program is this one with the arguments that lead to [`be_a_part`].
     pub fn new(program: Command) -> Place {
-        // Socket paths are short, and some systems' directories for temporary files are not.
+        // Socket paths are limited in length, and some systems' directories for temporary files are too long.
         Place { dir: tempfile::Builder::new().prefix("tampu-").tempdir_in("/tmp").unwrap(), program }
     }
 
-    /// How a participant of this process joins.
-    pub fn config(&self) -> ZenohConfig {
-        ZenohConfig::isolated(self.dir.path().join("run")).in_domain(Domain::new(DOMAIN).unwrap())
+    /// Returns the bus configuration of a participant of this process.
+    pub fn config(&self) -> Settings {
+        Settings::isolated(self.dir.path().join("run")).in_domain(Domain::new(DOMAIN).unwrap())
     }
 
     /// Starts a part.
@@ -114,12 +110,12 @@ impl Place {
         node
     }
 
-    /// Where a source writes down how far it is.
+    /// Returns the file in which a source records its progress.
     pub fn mark(&self, source: &str, life: u64) -> std::path::PathBuf {
         source::mark(self.dir.path(), source, life)
     }
 
-    /// What the parts said on standard error.
+    /// Returns the standard error of the parts.
     pub fn said(&self) -> String {
         std::fs::read_to_string(self.dir.path().join("said")).unwrap_or_default()
     }
@@ -176,7 +172,7 @@ impl Part {
         }
     }
 
-    /// What it has said up to now that was not read.
+    /// Returns the lines of its standard output that were not read yet.
     pub fn heard(&self) -> Vec<String> {
         self.lines.try_iter().map(|line| line[1..].to_owned()).collect()
     }
@@ -213,7 +209,7 @@ impl Part {
 
 impl Drop for Part {
     fn drop(&mut self) {
-        // One that has ended already cannot be.
+        // The child may have ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

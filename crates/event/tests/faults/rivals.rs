@@ -25,7 +25,7 @@ pub fn second(program: Command) -> String {
     let first = place.start(&say("first", 1, ""));
     subscriber.wait_until("events", |account| account.last(1) > 10);
     let second = place.start(&say("second", 2, ""));
-    // Refused when it declares, or, if it had not heard of the first by then, when it pushes.
+    // Refused at its declaration, or at its push if it did not know the first by then.
     let told = second.wait_for_one(&["refused ", "taken "]);
     subscriber.wait_until("events go on", {
         let before = subscriber.account().last(1);

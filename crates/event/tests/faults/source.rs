@@ -18,7 +18,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tampu_bus::engine::zenoh::config::ZenohConfig;
+use tampu_bus::connect::Settings;
 use tampu_event::{
     Server,
     criteria::Reading,
@@ -31,7 +31,7 @@ use super::{
     part::{Told, join, say},
 };
 
-/// What every value begins with: the life, and the number's two halves.
+/// Numbers at the beginning of every value: the incarnation, and the two halves of the event's number.
 const HEAD: usize = 3;
 
 /// The file a source writes its last number to.
@@ -39,12 +39,12 @@ pub fn mark(dir: &Path, name: &str, life: u64) -> PathBuf {
     dir.join(format!("{name}-{life}.mark"))
 }
 
-/// How many events a life has published for certain: its last push that returned.
+/// Returns how many events an incarnation has published for certain: the number of its last push that returned.
 pub fn published(mark: &Path) -> u64 {
     let mut number = [0; 8];
     match File::open(mark).and_then(|file| file.read_exact_at(&mut number, 0)) {
         Ok(()) => u64::from_le_bytes(number),
-        // It had not come so far.
+        // The life ended before that point.
         Err(_) => 0,
     }
 }
@@ -69,7 +69,7 @@ pub fn read(values: impl ExactSizeIterator<Item = i32>) -> Option<(u64, u64)> {
 }
 
 /// Lives a source's life.
-pub fn be(config: &ZenohConfig, told: &Told) {
+pub fn be(config: &Settings, told: &Told) {
     let (name, life, rate): (String, u64, f64) = (told.get("name"), told.get("life"), told.get("rate"));
     let file = File::create(mark(Path::new(&told.get::<String>("dir")), &name, life)).unwrap();
     let server = Server::start(join(config, &name), ServerSettings::default()).unwrap();

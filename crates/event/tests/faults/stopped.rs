@@ -16,14 +16,14 @@ use super::{
     until,
 };
 
-/// What a source says when it has stopped.
+/// Report of a source that has stopped.
 #[derive(Debug, Clone, Copy)]
 pub struct Pushed {
-    /// How many events.
+    /// Number of events.
     pub number: u64,
     /// The longest call.
     pub longest: Duration,
-    /// All calls.
+    /// Time of all calls together.
     pub calls: Duration,
 }
 
@@ -42,7 +42,7 @@ fn totals(account: &Account, number: u64) -> Totals {
 #[derive(Debug)]
 pub struct SourceStopped {
     pub totals: Totals,
-    /// What was said, in order.
+    /// Notices in order.
     pub word: Vec<String>,
     pub hung_after: Duration,
     pub returned_after: Duration,
@@ -158,7 +158,7 @@ pub fn sleeper(program: Command, time: Duration, sleep_us: u64) -> Behind {
     let mut sleeper = subscribers.pop().unwrap();
     std::thread::sleep(time);
     let (had, meanwhile) = (account_of(&mut sleeper, 1, 0).last(1), account_of(&mut subscribers[0], 1, 0).last(1));
-    // The source stays while the sleeper is behind: it is told to end only when all is read or told.
+    // The source stays while the sleeper is behind: it ends only when all events are read or reported as lost.
     source.tell("stop");
     sleeper.tell("wake");
     let said = source.wait_for("stopped ");

@@ -14,10 +14,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tampu_bus::engine::zenoh::config::ZenohConfig;
+use tampu_bus::connect::Settings;
 use tampu_event::{
     Client,
-    client::{ClientSettings, Subscription, Wish},
+    client::{ClientSettings, SubscribeOptions, Subscription},
 };
 use tampu_types::event::{AttributePattern, Kinds};
 
@@ -36,12 +36,12 @@ pub struct Subscriber {
 }
 
 impl Subscriber {
-    /// Subscribes.
-    pub fn start(config: &ZenohConfig, name: &str, sleep_us: u64) -> Subscriber {
+    /// Subscribes to the scene's attribute.
+    pub fn start(config: &Settings, name: &str, sleep_us: u64) -> Subscriber {
         let client = Client::start(join(config, name), ClientSettings::default()).unwrap();
         let account = Arc::new((Mutex::new(Account::default()), Condvar::new()));
         let sleep_us = Arc::new(AtomicU64::new(sleep_us));
-        let wish = Wish::of([AttributePattern::new(ATTRIBUTE).unwrap()]).kinds(Kinds::USER);
+        let wish = SubscribeOptions::of([AttributePattern::new(ATTRIBUTE).unwrap()]).kinds(Kinds::USER);
         let (into, sleep) = (account.clone(), sleep_us.clone());
         let subscription = client.subscribe(wish, move |event| {
             lock(&into.0).take(event);
@@ -85,7 +85,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Lives a subscriber's life.
-pub fn be(config: &ZenohConfig, told: &Told) {
+pub fn be(config: &Settings, told: &Told) {
     let subscriber = Subscriber::start(config, &told.get::<String>("name"), told.find("sleep_us").unwrap_or(0));
     subscriber.wait_until("a first value", |account| !account.lives.is_empty());
     say("ready");

@@ -13,7 +13,7 @@ use tampu_bus::{
     engine::memory::{MemoryEngine, MemoryNet},
 };
 use tampu_event::{
-    client::{Client, ClientSettings, Update, Wish},
+    client::{Client, ClientSettings, SubscribeOptions, Update},
     server::{Server, ServerSettings, Workers},
 };
 use tampu_types::{
@@ -82,7 +82,7 @@ impl Scene {
     pub fn pass(&self, time: Duration, publishers: &[&Publisher], subscribers: &[&Subscriber]) {
         let end = self.net.now() + time.as_nanos() as u64;
         while self.net.now() < end {
-            // Short times are looked at closely; in long ones little happens.
+            // Short times are simulated in small steps; long ones have few events.
             let step = if time > 500 * MS { 5 * MS } else { MS };
             publishers.iter().for_each(|publisher| publisher.server.turn());
             subscribers.iter().for_each(|subscriber| subscriber.client.turn());
@@ -92,8 +92,8 @@ impl Scene {
     }
 }
 
-pub fn wish(patterns: &[&str]) -> Wish {
-    Wish::of(patterns.iter().map(|pattern| AttributePattern::new(*pattern).unwrap()))
+pub fn wish(patterns: &[&str]) -> SubscribeOptions {
+    SubscribeOptions::of(patterns.iter().map(|pattern| AttributePattern::new(*pattern).unwrap()))
 }
 
 /// A scalar of doubles that tells every change.
@@ -108,7 +108,7 @@ pub fn scalar(name: &str) -> AttributeConfig {
     }
 }
 
-/// What was told, as a test compares it: reason, number, value, what was missed.
+/// An event as a test compares it: reason, number, value, missed events.
 pub type Told = (Reason, u64, Option<f64>, Missed);
 
 pub fn told(update: &Update) -> Told {

@@ -1,4 +1,4 @@
-//! A living ELOG that the hub's logbook follows, in a thread of its own; what happens is told in the log.
+//! Follows an ELOG that runs elsewhere, in a worker of its own, and logs the results.
 
 use std::{
     path::PathBuf,
@@ -11,52 +11,53 @@ use std::{
 };
 
 use serde::{Deserialize, Serialize};
-use tampu_log::{Logger, info, warning};
-use tampu_logbook::{
-    elog::{
-        follow::{Follower, Told},
-        import::{BookReport, Source},
-    },
-    store::Store,
+use tampu_elog::{
+    follow::{FollowEvent, Follower},
+    import::{BookReport, ImportSource},
 };
+use tampu_log::{Logger, info, warning};
+use tampu_logbook::store::Store;
+use tampu_workers::WorkerThread;
 
-/// How long it waits until it tries again to begin.
+/// Pause before a failed start is retried.
 const AGAIN: Duration = Duration::from_secs(10);
-/// How often it looks whether it is to end.
+/// Pause of the worker after a panic.
+const RESTART: Duration = Duration::from_secs(1);
+/// Period of the check whether the worker must end.
 const LOOK: Duration = Duration::from_millis(100);
-/// Faults of a report that are told one by one.
+/// Maximum number of a report's faults that are logged one by one.
 const FAULTS: usize = 20;
 
-/// Which ELOG is followed.
+/// Settings of the followed ELOG.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct FollowSettings {
-    /// elogd.cfg; without it every folder is a logbook.
+    /// The file elogd.cfg; without it every folder is a logbook.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub config: Option<PathBuf>,
-    /// The folder the logbooks' folders are in.
+    /// The folder that contains the logbooks' folders.
     pub logbooks: PathBuf,
-    /// Only these logbooks; none means all.
+    /// The logbooks to follow; empty means all.
     pub books: Vec<String>,
-    /// Zone of dates that do not say theirs, minutes east of UTC.
+    /// Zone of dates without one, in minutes east of UTC.
     pub zone_minutes: i16,
-    /// Whether the files are looked at again and again, though the kernel would tell of changes.
+    /// If true, the files are polled, and the kernel's notifications are not used.
     pub poll: bool,
 }
 
-/// Follows until it is dropped.
+/// A worker that follows an ELOG until it is dropped.
 pub struct Following {
     stopping: Arc<AtomicBool>,
     worker: Option<JoinHandle<()>>,
 }
 
 impl Following {
-    /// Begins to follow.
+    /// Starts the worker.
     pub fn start(store: Arc<dyn Store>, settings: FollowSettings, logger: Logger) -> std::io::Result<Following> {
         let stopping = Arc::new(AtomicBool::new(false));
         let told = stopping.clone();
         let work = move || follow(&*store, &settings, &logger, &told);
-        let worker = std::thread::Builder::new().name("book-follow".to_owned()).spawn(work)?;
+        let worker = WorkerThread::named("book-follow").spawn_restarting(RESTART, work)?;
         Ok(Following { stopping, worker: Some(worker) })
     }
 }
@@ -75,23 +76,23 @@ fn follow(store: &dyn Store, settings: &FollowSettings, logger: &Logger, stoppin
     let mut said = String::new();
     while go_on() {
         let FollowSettings { config, logbooks, books, zone_minutes, poll } = settings.clone();
-        let source = Source { config, logbooks, only: books, zone: zone_minutes, poll };
+        let source = ImportSource { config, logbooks, only: books, zone: zone_minutes, poll };
         match Follower::begin(store, source, &mut |_, _| go_on()) {
             Ok((mut follower, report)) => {
                 report.books.iter().for_each(|book| tell(book, logger));
                 if let Some(why) = follower.polls() {
-                    info!(logger, "ELOG's files are looked at again and again: {why}");
+                    info!(logger, "ELOG's files are polled: {why}");
                 }
                 return follower.run(&mut || go_on(), &mut |what| match what {
-                    Told::Book(report) => tell(&report, logger),
-                    Told::Again(report) => report.books.iter().for_each(|book| tell(book, logger)),
-                    Told::Trouble(why) => warning!(logger, "ELOG cannot be followed for now: {why}"),
+                    FollowEvent::Book(report) => tell(&report, logger),
+                    FollowEvent::Reimported(report) => report.books.iter().for_each(|book| tell(book, logger)),
+                    FollowEvent::Failed(why) => warning!(logger, "cannot follow ELOG: {why}; the hub retries"),
                 });
             }
             Err(error) => {
                 let why = error.to_string();
                 if why != said {
-                    warning!(logger, "ELOG cannot be followed for now: {why}");
+                    warning!(logger, "cannot follow ELOG: {why}; the hub retries");
                     said = why;
                 }
             }

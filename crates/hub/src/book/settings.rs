@@ -1,34 +1,35 @@
-//! What a site says of its logbook.
+//! Settings of the logbook.
 
 use std::{net::IpAddr, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
-use tampu_logbook::{
-    elog::web::clock::{NoZone, Zone},
-    people::Right,
-};
+use tampu_elog::pages::clock::{NoZone, Zone};
+use tampu_logbook::people::Right;
 
 use super::follow::FollowSettings;
-use crate::inputs::settings::Door;
+use crate::{
+    http::{auth::AuthSettings, client_address::Proxies},
+    listen::ListenAddress,
+};
 
-/// The port of this host where the logbook is, if nothing else is said and it is free.
+/// The default port of the logbook on this host.
 pub const PORT: u16 = 7449;
 
-/// What somebody may who has not logged in, in books of which nothing is said.
+/// Rights of guests in logbooks without access rules of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Guests {
-    /// Nothing.
+    /// Guests have no rights.
     None,
-    /// See entries.
+    /// Guests may read entries.
     #[default]
     Read,
-    /// See and post entries.
+    /// Guests may read and post entries.
     Write,
 }
 
 impl Guests {
-    /// As rights.
+    /// Returns the rights.
     pub fn rights(self) -> Vec<Right> {
         match self {
             Guests::None => vec![],
@@ -38,49 +39,62 @@ impl Guests {
     }
 }
 
-/// The logbook.
+/// The section `[book]` of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct BookSettings {
-    /// Where the API is, and below `elog_prefix` ELOG's dialect.
-    pub listen: Door,
-    /// Where ELOG's dialect is alone, as elogd has it: for programs that know no prefix.
-    pub elog_listen: Door,
-    /// Below which path ELOG's dialect is at `listen`.
+    /// The address of the API; ELOG's pages are below `elog_prefix`.
+    ///
+    /// The default is port [`PORT`] of this host, or any free port if that one is in use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub listen: Option<ListenAddress>,
+    /// An address for ELOG's pages alone, without a prefix, as in elogd.
+    pub elog_listen: ListenAddress,
+    /// The path of ELOG's pages at `listen`.
     pub elog_prefix: String,
-    /// Where ELOG's dialect is for the world, where a proxy stands before it; empty: what the request says.
+    /// The public address of ELOG's pages behind a proxy; if empty, the address of the request.
     pub elog_url: String,
-    /// ELOG's folder of themes, for the pages of its dialect.
+    /// ELOG's folder of themes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub elog_themes: Option<PathBuf>,
-    /// The directory of the logbook; by default `book` beside the archive.
+    /// The directory of the logbook; by default `book` in the domain's directory.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dir: Option<PathBuf>,
     /// The address of a PostgreSQL database that is used in place of the directory, by several hubs at the same time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub postgres: Option<String>,
-    /// The local time of ELOG's dialect, as `Europe/Zurich`; `local` is this computer's. Without it each entry is shown in its own zone.
+    /// The local time of ELOG's pages, such as `Europe/Zurich`; `local` is this computer's. Without it each entry is
+    /// shown in its own zone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub zone: Option<String>,
-    /// What guests may in books of which nothing is said.
+    /// Rights of guests in logbooks without access rules of their own.
     pub guests: Guests,
-    /// Whether ELOG's digest of a password is taken in place of the password, for its old programs.
+    /// Accepts ELOG's digest of a password in place of the password, for its old programs.
     pub accept_elog_hashes: bool,
-    /// A session that is not used for so many hours ends.
+    /// Hours without use after which a session ends.
     pub session_idle_h: u32,
-    /// A session that is so many days old ends.
+    /// Days after which a session ends.
     pub session_days: u32,
-    /// Names of this host, beside its own, that requests may name: a page elsewhere cannot make a name of its own lead here.
+    /// Further names of this host that requests may use. Other names are rejected, so that another site cannot point
+    /// its own name here.
     pub hosts: Vec<String>,
-    /// Proxies whose word counts about where a request comes from.
+    /// Proxies whose headers about the client of a request are trusted.
     pub proxies: Vec<IpAddr>,
-    /// Size of an attachment, in MiB.
+    /// Hosts from which ELOG's pages may load images, as `https://plots.example.org`, besides the hub itself.
+    pub image_hosts: Vec<String>,
+    /// Largest attachment, in MiB.
     pub attachment_mb: u64,
-    /// How long a search may take, in ms.
+    /// Free space, in MiB, that uploads leave on the disk; on a small disk a twentieth of it.
+    pub min_free_mb: u64,
+    /// Maximum size, in MiB, of one sender's uploaded files without an entry.
+    pub waiting_mb: u64,
+    /// Time limit of a search, in ms.
     pub search_ms: u64,
-    /// Connections that are open at a time.
+    /// Maximum number of open connections.
     pub connections: usize,
-    /// A living ELOG that is followed.
+    /// Maximum number of open connections of one address; `proxies` have no such limit.
+    pub connections_of_one: usize,
+    /// The ELOG that the hub follows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub follow: Option<FollowSettings>,
 }
@@ -88,8 +102,8 @@ pub struct BookSettings {
 impl Default for BookSettings {
     fn default() -> BookSettings {
         BookSettings {
-            listen: Door::loopback(PORT),
-            elog_listen: Door::Off,
+            listen: None,
+            elog_listen: ListenAddress::Off,
             elog_prefix: "/elog".to_owned(),
             elog_url: String::new(),
             elog_themes: None,
@@ -102,43 +116,92 @@ impl Default for BookSettings {
             session_days: 30,
             hosts: Vec::new(),
             proxies: Vec::new(),
+            image_hosts: Vec::new(),
             attachment_mb: 10_240,
+            min_free_mb: 1024,
+            waiting_mb: 20_480,
             search_ms: 5000,
             connections: 512,
+            connections_of_one: 64,
             follow: None,
         }
     }
 }
 
 impl BookSettings {
-    /// The local time of ELOG's dialect.
+    /// Returns the address of the API, which may be the default one.
+    pub fn listen(&self) -> ListenAddress {
+        self.listen.unwrap_or(ListenAddress::loopback(PORT))
+    }
+
+    /// Returns the local time of ELOG's pages.
     pub fn zone(&self) -> Result<Zone, NoZone> {
         self.zone.as_deref().map_or(Ok(Zone::OfEntry), Zone::named)
     }
 
-    /// What cannot be: the setting, and why.
+    /// Returns the settings for the authentication of requests.
+    pub fn auth(&self) -> AuthSettings {
+        AuthSettings { hosts: self.hosts.clone(), public_url: self.elog_url.clone(), proxies: Proxies::new(&self.proxies) }
+    }
+
+    /// Checks the settings; an error has the setting's name and the reason.
     pub fn check(&self) -> Result<(), (&'static str, String)> {
         let prefix = &self.elog_prefix;
         let is_path =
             prefix.starts_with('/') && prefix.len() > 1 && !prefix.ends_with('/') && !prefix.contains(['?', '#', ' ', '%']);
         if !is_path || prefix == "/api" || prefix.starts_with("/api/") {
-            return Err(("elog_prefix", format!("'{prefix}' is no path: write \"/elog\"; /api is taken")));
+            return Err(("elog_prefix", format!("invalid path '{prefix}'; write \"/elog\"; /api is taken")));
         }
         self.zone().map_err(|why| ("zone", why.to_string()))?;
+        if let Some(bad) = self.image_hosts.iter().find(|host| !is_image_host(host)) {
+            let example = "write \"https://plots.example.org\", with a port if it needs one";
+            return Err(("image_hosts", format!("invalid host '{}'; {example}", bad.escape_debug())));
+        }
         if self.follow.as_ref().is_some_and(|follow| follow.logbooks.as_os_str().is_empty()) {
-            return Err(("follow.logbooks", "write the folder the logbooks' folders are in".to_owned()));
+            return Err((
+                "follow.logbooks",
+                "the folder is missing; write the folder that contains the logbooks' folders".to_owned(),
+            ));
         }
         for (setting, value, most) in [
             ("session_idle_h", u64::from(self.session_idle_h), 24 * 365),
             ("session_days", u64::from(self.session_days), 3650),
             ("attachment_mb", self.attachment_mb, 1 << 20),
+            ("waiting_mb", self.waiting_mb, 1 << 30),
             ("search_ms", self.search_ms, 600_000),
             ("connections", self.connections as u64, 65_536),
+            ("connections_of_one", self.connections_of_one as u64, 65_536),
         ] {
             if !(1..=most).contains(&value) {
-                return Err((setting, format!("{value}: 1 to {most}")));
+                return Err((setting, format!("invalid value {value}; use 1 to {most}")));
             }
         }
         Ok(())
+    }
+}
+
+/// Returns true if a text is the scheme and the name of a host, which a policy of a page can name.
+fn is_image_host(text: &str) -> bool {
+    let name = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://")).unwrap_or_default();
+    let name = name.strip_prefix("*.").unwrap_or(name);
+    let is_part = |byte: u8| byte.is_ascii_alphanumeric() || b".-:[]".contains(&byte);
+    name.starts_with(|first: char| first.is_ascii_alphanumeric() || first == '[') && name.bytes().all(is_part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hosts_of_images_are_names_with_a_scheme() {
+        let check = |host: &str| BookSettings { image_hosts: vec![host.to_owned()], ..BookSettings::default() }.check();
+        for good in ["https://plots.example.org", "http://10.0.0.7:8080", "https://*.example.org", "http://[::1]:80"] {
+            assert_eq!(check(good), Ok(()), "{good}");
+        }
+        for bad in
+            ["", "*", "http:", "https://", "plots.example.org", "https://a b", "https://a;script-src *", "https://*", "data:"]
+        {
+            assert_eq!(check(bad).map_err(|(setting, _)| setting), Err("image_hosts"), "{bad}");
+        }
     }
 }

@@ -1,99 +1,99 @@
-//! What a site sets for flows of bulk data: `[[bulk.flow]]`. A hub only checks it; `tampu bulk send`, `recv` and `relay` go by it.
+//! Settings of bulk flows: `[[bulk.flow]]`. A hub only checks them; `tampu bulk send`, `recv` and `relay` use them.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
 use serde::{Deserialize, Serialize};
 use tampu_bulk::{Name, group::Group};
 
-/// All of it.
+/// All settings of bulk flows.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Bulk {
-    /// In order; what a later one says of a flow holds.
+    /// Patches in order; a later one overrides an earlier one.
     pub flow: Vec<FlowPatch>,
 }
 
-/// Which side of a flow is meant.
+/// A side of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
-    /// Where data leaves: a sender, or the giving side of a distributor.
+    /// The sending side: a sender, or the output of a distributor.
     Send,
-    /// Where it comes: a receiver, or the taking side of a distributor.
+    /// The receiving side: a receiver, or the input of a distributor.
     Recv,
 }
 
-/// Which way data goes.
+/// The protocol of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Protocol {
-    /// What both ends can: shared memory on one host, else TCP.
+    /// The fastest protocol that both ends support: shared memory on one host, else TCP.
     Auto,
-    /// On the connection itself.
+    /// TCP, on the connection itself.
     Tcp,
-    /// Through memory that both map.
+    /// Shared memory that both ends map.
     Shm,
-    /// As datagrams.
+    /// Datagrams over UDP.
     Udp,
-    /// As datagrams to a multicast group.
+    /// Datagrams to a multicast group.
     Multicast,
 }
 
-/// What becomes of a receiver that is too slow.
+/// The treatment of a slow receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Slow {
-    /// It gets no more of the transfer.
+    /// The receiver is removed from the transfer.
     Cut,
-    /// What it has no time for is left out.
+    /// The receiver misses the data for which it is too slow.
     Skip,
 }
 
-/// What is said of a flow; what is not said is as flags, the environment or the command have it.
+/// Settings of a flow; unset ones come from flags, the environment or the command.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FlowPatch {
-    /// Its stream.
+    /// The stream's name.
     pub stream: Name,
-    /// Its name.
+    /// The flow's name.
     #[serde(default = "default_flow")]
     pub flow: Name,
-    /// One side only; without it both are meant.
+    /// One side only; by default the settings apply to both.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub direction: Option<Direction>,
-    /// Which way data goes.
+    /// The protocol of a flow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protocol: Option<Protocol>,
-    /// Whether it has checksums.
+    /// If true, the data has checksums.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checksum: Option<bool>,
-    /// Where connections are taken.
+    /// The address that accepts connections.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<SocketAddr>,
-    /// The name or address that senders are told to connect to.
+    /// The name or address that senders connect to.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub announce: Option<String>,
-    /// How many receivers must be there before a transfer begins.
+    /// Number of receivers that must be present before a transfer begins.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub receivers: Option<usize>,
-    /// At most so many 10^6 bytes a second.
+    /// Maximum rate in 10^6 bytes a second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throttle_mb: Option<f64>,
-    /// What becomes of a receiver that is too slow.
+    /// The treatment of a slow receiver.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slow: Option<Slow>,
     /// The multicast group that data goes to, `ADDRESS[:PORT]`.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "group_text")]
     pub multicast: Option<Group>,
-    /// The address of the interface that the group goes out at.
+    /// The address of the interface that sends to the group.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interface: Option<Ipv4Addr>,
-    /// How many networks the group may go through.
+    /// Maximum number of routers on the path of multicast packets.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ttl: Option<u8>,
 }
 
-/// A group as text.
+/// Conversion of a group to text.
 mod group_text {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
     use tampu_bulk::group::Group;
@@ -110,31 +110,30 @@ mod group_text {
     }
 }
 
-/// What a flow is called that has no name of its own.
+/// Returns the default name of a flow.
 pub fn default_flow() -> Name {
-    // A constant that the rules for names allow.
+    // A constant that is a valid name.
     Name::new("data").unwrap_or_else(|_| unreachable!("'data' is a name"))
 }
 
-/// A value that cannot be.
+/// An invalid value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("of {flow}: {setting}: {why}")]
 pub struct BadFlow {
-    /// `stream#flow`.
+    /// The flow, as `stream#flow`.
     pub flow: String,
-    /// Which setting.
+    /// The setting's name.
     pub setting: &'static str,
-    /// What is wrong.
     pub why: String,
 }
 
-/// The fastest throttle, 10^6 bytes a second: beyond it nothing is held.
+/// The highest throttle, in 10^6 bytes a second. Above it the rate is not limited.
 const FASTEST_MB: f64 = 1e6;
-/// The slowest.
+/// The lowest rate, in MB/s.
 const SLOWEST_MB: f64 = 1e-3;
 
 impl FlowPatch {
-    /// Nothing said.
+    /// Makes empty settings for a flow.
     pub fn new(stream: Name, flow: Name) -> FlowPatch {
         FlowPatch {
             stream,
@@ -153,7 +152,7 @@ impl FlowPatch {
         }
     }
 
-    /// What a later one says holds.
+    /// Returns these settings, overridden by a later entry.
     fn under(self, later: &FlowPatch) -> FlowPatch {
         FlowPatch {
             protocol: later.protocol.or(self.protocol),
@@ -177,18 +176,23 @@ impl FlowPatch {
     fn check(&self) -> Result<(), BadFlow> {
         let wrong = |setting, why: String| Err(BadFlow { flow: format!("{}#{}", self.stream, self.flow), setting, why });
         if let Some(throttle) = self.throttle_mb.filter(|throttle| !(SLOWEST_MB..=FASTEST_MB).contains(throttle)) {
-            return wrong("throttle_mb", format!("{throttle} MB/s: {SLOWEST_MB} to {FASTEST_MB} can be held"));
+            return wrong("throttle_mb", format!("invalid rate {throttle} MB/s; use {SLOWEST_MB} to {FASTEST_MB}"));
         }
         if self.multicast.is_some() {
             match (self.protocol, self.slow) {
                 (None | Some(Protocol::Auto | Protocol::Multicast), None | Some(Slow::Cut)) => {}
                 (_, Some(Slow::Skip)) => {
-                    return wrong("slow", "nothing is skipped for one receiver of a multicast group".to_owned());
+                    return wrong("slow", "a multicast group cannot skip data for one receiver; use 'cut'".to_owned());
                 }
-                (Some(_), _) => return wrong("protocol", "a multicast group is named too, which is another way".to_owned()),
+                (Some(_), _) => {
+                    return wrong(
+                        "protocol",
+                        "this protocol cannot send to a multicast group; use 'multicast' or remove the group".to_owned(),
+                    );
+                }
             }
         }
-        // A setting that nobody looks at is a setting that does not work.
+        // Rejects settings that would have no effect.
         let of_the_other_side = match self.direction {
             Some(Direction::Send) => self.endpoint.map(|_| "endpoint").or_else(|| self.announce.as_ref().map(|_| "announce")),
             Some(Direction::Recv) => self
@@ -202,14 +206,14 @@ impl FlowPatch {
             None => None,
         };
         match of_the_other_side {
-            Some(setting) => wrong(setting, "that is a matter of the other side".to_owned()),
+            Some(setting) => wrong(setting, "this setting belongs to the other side; set it there".to_owned()),
             None => Ok(()),
         }
     }
 }
 
 impl Bulk {
-    /// Whether everything in it can be.
+    /// Checks all flows.
     pub fn check(&self) -> Result<(), BadFlow> {
         self.flow.iter().try_for_each(FlowPatch::check)?;
         for patch in self.flow.iter().filter(|patch| patch.endpoint.is_some()) {
@@ -225,19 +229,19 @@ impl Bulk {
         Ok(())
     }
 
-    /// What holds for this side of a flow.
+    /// Returns the settings of one side of a flow.
     pub fn of(&self, stream: &Name, flow: &Name, direction: Direction) -> FlowPatch {
         let meant = |patch: &&FlowPatch| patch.stream == *stream && patch.flow == *flow && patch.is_for(direction);
         self.flow.iter().filter(meant).fold(FlowPatch::new(stream.clone(), flow.clone()), FlowPatch::under)
     }
 
-    /// Flows of a stream that something is said of, each once.
+    /// Returns the configured flows of a stream, each once.
     pub fn flows(&self, stream: &Name, direction: Direction) -> Vec<Name> {
         let own = self.flow.iter().filter(|patch| patch.stream == *stream && patch.is_for(direction));
         once(own.map(|patch| &patch.flow))
     }
 
-    /// Streams that something is said of, each once.
+    /// Returns the configured streams, each once.
     pub fn streams(&self, direction: Direction) -> Vec<Name> {
         once(self.flow.iter().filter(|patch| patch.is_for(direction)).map(|patch| &patch.stream))
     }

@@ -7,7 +7,7 @@ fn the_documented_file_says_the_defaults() {
     let path = Path::new("tampu.toml");
     let defaults = Config { data: PathBuf::from("/var/lib/tampu"), log: default_log(), ..Config::default() };
     assert_eq!(Config::parse(SAMPLE, path).unwrap(), defaults);
-    // What stands there as a comment is a setting too: with the marks taken away, it must be one.
+    // Commented settings must be valid, too, once the marks are removed.
     let uncommented: String =
         SAMPLE.lines().map(|line| line.strip_prefix("#: ").unwrap_or(line)).flat_map(|line| [line, "\n"]).collect();
     let all = Config::parse(&uncommented, path).unwrap();
@@ -26,6 +26,15 @@ fn an_unknown_key_is_named_with_its_line() {
 }
 
 #[test]
+fn a_value_of_a_wrong_type_is_named_with_its_setting() {
+    let read = |text: &str| Config::parse(text, Path::new("t.toml")).unwrap_err().to_string();
+    let text = read("[collector]\nkeep_days = \"three\"\n");
+    assert_eq!(text, "the configuration t.toml, line 2: keep_days: invalid type: string \"three\", expected a whole number");
+    let text = read("[collector]\ncompact_share = \"x\"\n");
+    assert!(text.ends_with("compact_share: invalid type: string \"x\", expected a number"), "{text}");
+}
+
+#[test]
 fn the_environment_beats_the_file_and_the_file_beats_the_default() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("tampu.toml");
@@ -41,7 +50,7 @@ fn the_environment_beats_the_file_and_the_file_beats_the_default() {
 fn roles_of_later_releases_are_refused_by_name() {
     let later = Config { roles: parse_roles("console,node").unwrap(), ..Config::default() };
     assert!(later.check().unwrap_err().to_string().contains("'console' comes in a later release"));
-    assert!(parse_roles("nod").unwrap_err().to_string().contains("'nod' is no role"));
+    assert!(parse_roles("nod").unwrap_err().to_string().contains("unknown role 'nod'"));
     assert!(Config { roles: Vec::new(), ..Config::default() }.check().is_err());
 }
 
@@ -51,6 +60,30 @@ fn nothing_listens_beyond_the_host_without_a_key() {
     assert!(config.network.listen.is_empty());
     config.network.listen.push("0.0.0.0:7447".into());
     assert!(config.check().unwrap_err().to_string().contains("key"));
+}
+
+#[test]
+fn the_logbook_listens_beyond_the_host_only_with_a_domain_and_its_key() {
+    let config = |domain: &str, key: bool, roles: &str, elog: bool| {
+        let mut config = Config { domain: Domain::new(domain).unwrap(), roles: parse_roles(roles).unwrap(), ..Config::default() };
+        config.network.key_file = key.then(|| "domain.key".into());
+        let address = "0.0.0.0:7449".parse().unwrap();
+        if elog {
+            config.book.elog_listen = address
+        } else {
+            config.book.listen = Some(address)
+        }
+        config.check()
+    };
+    for (domain, key) in [("local", false), ("local", true), ("lab", false)] {
+        for (elog, setting) in [(false, "book.listen"), (true, "book.elog_listen")] {
+            let wrong = config(domain, key, "node,book", elog).unwrap_err().to_string();
+            assert!(wrong.contains(setting) && wrong.contains("--domain") && wrong.contains("--key-file FILE"), "{wrong}");
+        }
+    }
+    assert!(config("lab", true, "node,book", true).is_ok());
+    assert!(config("lab", false, "book", false).is_ok(), "on another hub's node");
+    assert!(config("local", false, "node", false).is_ok(), "without the logbook");
 }
 
 #[test]
@@ -64,7 +97,7 @@ fn of_the_log_the_file_beats_the_environment_which_beats_the_hub_s_default() {
     assert_eq!(log.immediate, Some(Threshold::From(Level::Error)), "the default");
     assert_eq!(log.format.map(|format| format.name()), Some("json"));
     let wrong = Config::load(Some(&file), |name| (name == "TAMPU_LOG_OUTPUT").then(|| "stdot".to_owned())).unwrap_err();
-    assert!(wrong.to_string().starts_with("TAMPU_LOG_OUTPUT: 'stdot' is no place"), "{wrong}");
+    assert!(wrong.to_string().starts_with("TAMPU_LOG_OUTPUT: invalid place for local output 'stdot'"), "{wrong}");
     fs::write(&file, "[log]\npacket_records = 0\n").unwrap();
     let wrong = Config::from_file(&file).unwrap_err().to_string();
     assert!(wrong.contains("tampu.toml, line 2: ") && wrong.contains("nonzero"), "{wrong}");

@@ -1,4 +1,4 @@
-//! Messages as UDP datagrams, one each.
+//! Messages by UDP: one message in each datagram.
 
 use std::{
     fs, io,
@@ -10,34 +10,37 @@ use std::{
 };
 
 use tampu_types::frames::Frame;
+use tampu_workers::WorkerThread;
 
-use super::{InputError, desk::Desk};
+use super::{dispatcher::Dispatcher, error::InputError};
 
-/// How often it looks whether it shall end, and what the kernel dropped.
+/// Period of the check for the end of the worker, and of the kernel's count of drops.
 const LOOK: Duration = Duration::from_millis(250);
-/// The longest datagram there is.
+/// Pause of the worker after a panic.
+const RESTART: Duration = Duration::from_secs(1);
+/// Maximum length of a datagram.
 const LONGEST: usize = 65536;
 
 /// A socket and its worker; ends when dropped.
 pub(crate) struct Datagrams {
     address: SocketAddr,
-    desk: Arc<Desk>,
+    dispatcher: Arc<Dispatcher>,
     worker: Option<JoinHandle<()>>,
 }
 
 impl Datagrams {
-    pub fn start(address: SocketAddr, buffer: usize, desk: Arc<Desk>) -> Result<Datagrams, InputError> {
-        let input = desk.kind.name;
+    pub fn start(address: SocketAddr, buffer: usize, dispatcher: Arc<Dispatcher>) -> Result<Datagrams, InputError> {
+        let input = dispatcher.kind.name;
         let listen = |why: io::Error| InputError::Listen { input, address, why };
         let socket = UdpSocket::bind(address).map_err(listen)?;
         socket.set_read_timeout(Some(LOOK)).map_err(listen)?;
         widen(&socket, buffer).map_err(listen)?;
         let bound = socket.local_addr().map_err(listen)?;
         let drops = Drops::of(&socket);
-        let taking = Taking { socket, drops, desk: desk.clone(), looked: Instant::now() };
-        let worker = std::thread::Builder::new().name(format!("{input} datagrams")).spawn(move || taking.run());
+        let mut taking = Taking { socket, drops, dispatcher: dispatcher.clone(), looked: Instant::now() };
+        let worker = WorkerThread::named(format!("{input}-datagrams")).spawn_restarting(RESTART, move || taking.run());
         let worker = worker.map_err(|why| InputError::Worker { input, why })?;
-        Ok(Datagrams { address: bound, desk, worker: Some(worker) })
+        Ok(Datagrams { address: bound, dispatcher, worker: Some(worker) })
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -47,14 +50,14 @@ impl Datagrams {
 
 impl Drop for Datagrams {
     fn drop(&mut self) {
-        self.desk.stopping.store(true, Ordering::Release);
+        self.dispatcher.stopping.store(true, Ordering::Release);
         if let Some(worker) = self.worker.take() {
             let _ = worker.join();
         }
     }
 }
 
-/// Asks for this much room for datagrams: more than the system's limit where the hub may, else up to it.
+/// Requests this much buffer for datagrams: above the system's limit if the hub has the right to, else up to it.
 fn widen(socket: &UdpSocket, bytes: usize) -> io::Result<()> {
     use rustix::net::sockopt;
     let forced = sockopt::set_socket_recv_buffer_size_force(socket.as_fd(), bytes);
@@ -64,20 +67,20 @@ fn widen(socket: &UdpSocket, bytes: usize) -> io::Result<()> {
 struct Taking {
     socket: UdpSocket,
     drops: Option<Drops>,
-    desk: Arc<Desk>,
+    dispatcher: Arc<Dispatcher>,
     looked: Instant,
 }
 
 impl Taking {
-    fn run(mut self) {
+    fn run(&mut self) {
         let mut buffer = vec![0; LONGEST];
-        while !self.desk.is_stopping() {
-            // An error is that nothing came for a while, and no more: this socket sends nothing that could be refused.
+        while !self.dispatcher.is_stopping() {
+            // The only error is a timeout: this socket sends nothing that could be rejected.
             if let Ok((length, from)) = self.socket.recv_from(&mut buffer) {
                 let whole = buffer[..length].trim_ascii_end();
-                let bytes = &whole[..whole.len().min(self.desk.kind.limit)];
-                if !bytes.is_empty() {
-                    self.desk.take(Frame { bytes, whole: whole.len() as u64, broken_off: false }, from.ip());
+                let bytes = &whole[..whole.len().min(self.dispatcher.kind.limit)];
+                if !bytes.is_empty() && self.dispatcher.admits_datagram(from.ip()) {
+                    self.dispatcher.take(Frame { bytes, whole: whole.len() as u64, broken_off: false }, from.ip());
                 }
             }
             if self.looked.elapsed() >= LOOK {
@@ -90,14 +93,14 @@ impl Taking {
     fn look(&mut self, last: bool) {
         self.looked = Instant::now();
         if let Some(drops) = &mut self.drops {
-            self.desk.counters.lost.fetch_add(drops.since(), Ordering::Relaxed);
+            self.dispatcher.counters.lost.fetch_add(drops.since(), Ordering::Relaxed);
         }
-        self.desk.tell(last);
+        self.dispatcher.tell(last);
     }
 }
 
-/// What the kernel has dropped for want of room, as `/proc/net/udp` and `udp6` tell it. They say it of every socket, so it is
-/// known without asking with each datagram.
+/// Counter of datagrams that the kernel dropped because its buffer was full, from `/proc/net/udp` and `udp6`. They list
+/// every socket, so no datagram has to carry it.
 struct Drops {
     table: &'static str,
     inode: String,
@@ -105,7 +108,7 @@ struct Drops {
 }
 
 impl Drops {
-    /// `None` where the system does not tell.
+    /// Finds the counter of a socket. Returns `None` if the system has no such counter.
     fn of(socket: &UdpSocket) -> Option<Drops> {
         let inode = rustix::fs::fstat(socket.as_fd()).ok()?.st_ino.to_string();
         let table = match socket.local_addr().ok()? {
@@ -130,7 +133,7 @@ impl Drops {
     }
 }
 
-/// The drops of the socket with this inode: the tenth column is the inode, the thirteenth the drops.
+/// Returns the drops of the socket with this inode: the tenth column is the inode, the thirteenth the drops.
 fn drops_in(table: &str, inode: &str) -> Option<u64> {
     let line = table.lines().find(|line| line.split_whitespace().nth(9) == Some(inode))?;
     line.split_whitespace().nth(12)?.parse().ok()

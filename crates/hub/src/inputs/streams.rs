@@ -1,144 +1,217 @@
-//! Messages in TCP streams: a worker for each connection, as many as are allowed.
+//! Messages in TCP streams: one worker for each connection, up to a limit.
 
 use std::{
     collections::HashMap,
     io::{self, Read},
     net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream},
     os::fd::AsFd,
-    sync::{Arc, Mutex, atomic::Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     thread::JoinHandle,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use rustix::net::sockopt;
 use tampu_types::frames::Frames;
+use tampu_workers::{OnPanic, WorkerThread};
 
-use super::{
-    InputError,
-    desk::{Desk, lock},
-};
+use super::{dispatcher::Dispatcher, error::InputError};
 
-/// How often it looks whether it shall end.
+/// Period of the check whether the worker must end.
 const LOOK: Duration = Duration::from_millis(250);
-/// Bytes read at once.
+/// Pause of the worker after a panic.
+const RESTART: Duration = Duration::from_secs(1);
+/// Number of bytes that are read at once.
 const CHUNK: usize = 16 << 10;
-/// The stack of a connection's worker: there may be a thousand, and all of them do little.
+/// Stack size of a connection's worker. It is small, because there may be a thousand workers with little work.
 const STACK: usize = 512 << 10;
 
-type Open = Arc<Mutex<HashMap<u64, TcpStream>>>;
+/// An open connection.
+struct Connection {
+    stream: TcpStream,
+    peer: IpAddr,
+    /// Milliseconds from the start of the input until its last bytes came.
+    heard: Arc<AtomicU64>,
+}
+
+type Open = Arc<Mutex<HashMap<u64, Connection>>>;
+
+/// Limits of connections.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ConnectionLimits {
+    /// Connections in all.
+    pub all: usize,
+    /// Connections of one address.
+    pub of_one_address: usize,
+}
 
 /// A listener, its connections and their workers; ends when dropped.
 pub(crate) struct Streams {
     address: SocketAddr,
-    desk: Arc<Desk>,
+    dispatcher: Arc<Dispatcher>,
     open: Open,
     acceptor: Option<JoinHandle<()>>,
 }
 
 impl Streams {
-    pub fn start(address: SocketAddr, limit: usize, desk: Arc<Desk>) -> Result<Streams, InputError> {
-        let input = desk.kind.name;
+    pub fn start(address: SocketAddr, limits: ConnectionLimits, dispatcher: Arc<Dispatcher>) -> Result<Streams, InputError> {
+        let input = dispatcher.kind.name;
         let listen = |why: io::Error| InputError::Listen { input, address, why };
         let listener = TcpListener::bind(address).map_err(listen)?;
-        // Bounds the wait for the next connection, too.
+        // It also bounds the wait for the next connection.
         sockopt::set_socket_timeout(listener.as_fd(), sockopt::Timeout::Recv, Some(LOOK)).map_err(|why| listen(why.into()))?;
         let bound = listener.local_addr().map_err(listen)?;
         let open = Open::default();
-        let acceptor = Acceptor { listener, limit, desk: desk.clone(), open: open.clone(), workers: Vec::new(), next: 0 };
-        let worker = std::thread::Builder::new().name(format!("{input} streams")).spawn(move || acceptor.run());
+        let mut acceptor = Acceptor {
+            listener,
+            limits,
+            dispatcher: dispatcher.clone(),
+            open: open.clone(),
+            workers: Vec::new(),
+            next: 0,
+            began: Instant::now(),
+        };
+        let worker = WorkerThread::named(format!("{input}-streams")).spawn_restarting(RESTART, move || acceptor.run());
         let worker = worker.map_err(|why| InputError::Worker { input, why })?;
-        Ok(Streams { address: bound, desk, open, acceptor: Some(worker) })
+        Ok(Streams { address: bound, dispatcher, open, acceptor: Some(worker) })
     }
 
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// How many connections are open.
+    /// Returns the number of open connections.
     pub fn open(&self) -> u64 {
-        lock(&self.open).len() as u64
+        self.open.lock().len() as u64
     }
 }
 
 impl Drop for Streams {
     fn drop(&mut self) {
-        self.desk.stopping.store(true, Ordering::Release);
+        self.dispatcher.stopping.store(true, Ordering::Release);
         if let Some(acceptor) = self.acceptor.take() {
             let _ = acceptor.join();
         }
     }
 }
 
+/// An entry of the open connections, which is removed when its worker ends.
+struct OpenStream {
+    open: Open,
+    number: u64,
+}
+
+impl Drop for OpenStream {
+    fn drop(&mut self) {
+        self.open.lock().remove(&self.number);
+    }
+}
+
 struct Acceptor {
     listener: TcpListener,
-    limit: usize,
-    desk: Arc<Desk>,
+    limits: ConnectionLimits,
+    dispatcher: Arc<Dispatcher>,
     open: Open,
     workers: Vec<JoinHandle<()>>,
     next: u64,
+    began: Instant,
 }
 
 impl Acceptor {
-    fn run(mut self) {
-        while !self.desk.is_stopping() {
+    fn run(&mut self) {
+        while !self.dispatcher.is_stopping() {
             match self.listener.accept() {
                 Ok((stream, from)) => self.admit(stream, from.ip()),
                 Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut) => {}
-                // Out of file descriptors, most likely: the connection waits in the kernel until some are free.
+                // Most likely there are no free file descriptors: the connection waits in the kernel until there are.
                 Err(_) => std::thread::park_timeout(LOOK),
             }
-            self.desk.tell(false);
+            self.dispatcher.tell(false);
             self.workers.retain(|worker| !worker.is_finished());
         }
-        // Wakes those that wait for their senders; they hand out what they have.
-        for stream in lock(&self.open).values() {
-            let _ = stream.shutdown(Shutdown::Both);
+        // Wakes the workers that wait for their senders; they forward the messages they have received.
+        for connection in self.open.lock().values() {
+            let _ = connection.stream.shutdown(Shutdown::Both);
         }
-        for worker in self.workers {
+        for worker in self.workers.drain(..) {
             let _ = worker.join();
         }
-        self.desk.tell(true);
+        self.dispatcher.tell(true);
+    }
+
+    /// Closes the longest silent connection of an address that has its share, and of all where there is no room. Its worker
+    /// forwards what it has received, and ends.
+    fn make_room(&self, peer: IpAddr) {
+        let mut open = self.open.lock();
+        let of_peer = open.values().filter(|connection| connection.peer == peer).count();
+        if of_peer < self.limits.of_one_address && open.len() < self.limits.all {
+            return;
+        }
+        let candidates = open.iter().filter(|(_, one)| of_peer < self.limits.of_one_address || one.peer == peer);
+        let longest_silent = candidates.min_by_key(|(number, one)| (one.heard.load(Ordering::Relaxed), **number));
+        if let Some(connection) = longest_silent.map(|(number, _)| *number).and_then(|number| open.remove(&number)) {
+            let _ = connection.stream.shutdown(Shutdown::Both);
+            self.dispatcher.counters.refused.fetch_add(1, Ordering::Relaxed);
+        }
     }
 
     fn admit(&mut self, stream: TcpStream, peer: IpAddr) {
-        // The listener's timeout is inherited; a sender may be silent as long as it likes.
+        let peer = peer.to_canonical();
+        // The listener's timeout is inherited, but a sender may be silent for any time.
         let patient = stream.set_read_timeout(None).and_then(|()| stream.try_clone());
-        let handle = patient.ok().filter(|_| lock(&self.open).len() < self.limit);
+        // Workers of closed connections may still forward what they have; there are never more than twice the limit.
+        let handle = patient.ok().filter(|_| self.workers.len() < self.limits.all.saturating_mul(2));
         let Some(handle) = handle else {
-            self.desk.counters.refused.fetch_add(1, Ordering::Relaxed);
+            self.dispatcher.counters.refused.fetch_add(1, Ordering::Relaxed);
             return;
         };
-        // One whose host is gone is found out by the kernel.
+        self.make_room(peer);
+        // The kernel detects a host that has gone.
         let _ = sockopt::set_socket_keepalive(stream.as_fd(), true);
-        self.desk.counters.connections.fetch_add(1, Ordering::Relaxed);
+        self.dispatcher.counters.connections.fetch_add(1, Ordering::Relaxed);
         let number = self.next;
         self.next += 1;
-        lock(&self.open).insert(number, handle);
-        let (desk, open) = (self.desk.clone(), self.open.clone());
-        let name = format!("{} {peer}", desk.kind.name);
-        let worker = std::thread::Builder::new().name(name).stack_size(STACK).spawn(move || {
-            read(stream, peer, &desk);
-            lock(&open).remove(&number);
+        let heard = Arc::new(AtomicU64::new(since(self.began)));
+        self.open.lock().insert(number, Connection { stream: handle, peer, heard: heard.clone() });
+        let (dispatcher, open, began) = (self.dispatcher.clone(), self.open.clone(), self.began);
+        let (name, counted) = (format!("{} {peer}", dispatcher.kind.name), dispatcher.kind.connection_worker);
+        let worker = WorkerThread::named(name).counted_as(counted).stack_size(STACK).spawn(OnPanic::ReportOnly, move || {
+            let _open = OpenStream { open, number };
+            read(stream, peer, &dispatcher, &|| heard.store(since(began), Ordering::Relaxed));
         });
         match worker {
             Ok(worker) => self.workers.push(worker),
             Err(_) => {
-                lock(&self.open).remove(&number);
-                self.desk.counters.refused.fetch_add(1, Ordering::Relaxed);
+                self.open.lock().remove(&number);
+                self.dispatcher.counters.refused.fetch_add(1, Ordering::Relaxed);
             }
         }
     }
 }
 
-/// Reads one stream to its end.
-fn read(mut stream: TcpStream, peer: IpAddr, desk: &Desk) {
-    let mut frames = Frames::new(desk.kind.framing, desk.kind.limit);
+/// Milliseconds since this moment.
+fn since(moment: Instant) -> u64 {
+    u64::try_from(moment.elapsed().as_millis()).unwrap_or(u64::MAX)
+}
+
+/// Reads one stream to its end; calls `heard` after bytes have come.
+fn read(mut stream: TcpStream, peer: IpAddr, dispatcher: &Dispatcher, heard: &dyn Fn()) {
+    let mut frames = Frames::new(dispatcher.kind.framing, dispatcher.kind.limit);
     let mut buffer = vec![0; CHUNK];
-    let mut take = |frame: tampu_types::frames::Frame<'_>| desk.take(frame, peer);
-    while !desk.is_stopping() {
+    let mut take = |frame: tampu_types::frames::Frame<'_>| {
+        dispatcher.wait_for_share(peer);
+        dispatcher.take(frame, peer);
+    };
+    while !dispatcher.is_stopping() {
         match stream.read(&mut buffer) {
             Ok(0) => break,
-            Ok(length) => frames.push(&buffer[..length], &mut take),
+            Ok(length) => {
+                heard();
+                frames.push(&buffer[..length], &mut take);
+            }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(_) => break,
         }

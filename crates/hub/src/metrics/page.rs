@@ -1,8 +1,10 @@
-//! Which metrics there are, and where they come from. Names and meanings are `spec/metrics.md`; a test holds it to this.
+//! The list of metrics and their sources. `spec/metrics.md` has names and meanings; a test compares the two.
 
 use std::{cmp::Reverse, sync::Arc};
 
-use tampu_bus::{Participant, engine::zenoh::node::Node};
+use tampu_bulk::transfers::{TransferCounts, Transfers};
+use tampu_bus::{Participant, connect::Node};
+use tampu_event::history::{HistoryReport, HistoryReporter};
 use tampu_log::{
     collector::{
         latency::BOUNDS_US,
@@ -11,45 +13,43 @@ use tampu_log::{
     },
     spool::{Doing, SourceSpool, Spool, SpoolReport},
 };
+use tampu_workers::WorkerCount;
 
 use super::text::{Text, seconds};
 use crate::{
-    bulk::{Counts, Transfers},
     collecting::Collecting,
-    history,
     inputs::{InputReport, Inputs},
-    tango::{self, Bridge},
 };
 
-/// What the page tells of.
+/// The parts of the hub that the page reports.
 pub(crate) struct Subjects {
     /// The hub itself, on the bus.
     pub participant: Participant,
-    /// Its node, if it is one.
+    /// Its node, if it has one.
     pub node: Option<Arc<Node>>,
-    /// Its collector, if it is one.
+    /// Its collector, if it has one.
     pub collecting: Option<Arc<Collecting>>,
     /// Its spool, if it has one.
     pub spool: Option<Arc<Spool>>,
-    /// Bulk transfers, if it keeps account of them.
+    /// Bulk transfers, if the hub records them.
     pub transfers: Option<Arc<Transfers>>,
-    /// Its history of events, if it keeps one.
-    pub history: Option<history::Reporter>,
-    /// What it takes in.
+    /// Its history of events, if it has one.
+    pub history: Option<HistoryReporter>,
+    /// Inputs of other programs' logs.
     pub inputs: Arc<Inputs>,
     /// Its bridge to Tango, if it runs one.
-    pub tango: Option<Arc<Bridge>>,
+    pub tango: Option<Arc<tampu_tango::Bridge>>,
     /// Sources that have series of their own.
     pub sources: usize,
 }
 
 impl Subjects {
-    /// The page as of now.
+    /// Returns the page with the current values.
     pub fn page(&self) -> String {
         let mut text = Text::default();
         let domain = self.participant.domain().as_str();
         let labels = [("version", env!("CARGO_PKG_VERSION")), ("domain", domain)];
-        text.family("tampu_build_info", "gauge", "Always 1; what runs here is in the labels.").value(&labels, 1);
+        text.family("tampu_build_info", "gauge", "Always 1; the labels have the version and the domain.").value(&labels, 1);
         let there = self.participant.sources().len();
         text.family("tampu_bus_participants", "gauge", "Processes, and parts of the hub, that are on the bus.").value(&[], there);
         if let Some(node) = &self.node {
@@ -70,6 +70,7 @@ impl Subjects {
             events(&mut text, &history.report());
         }
         inputs(&mut text, &self.inputs.reports());
+        workers(&mut text, &tampu_workers::counts());
         if let Some(bridge) = &self.tango {
             bridged(&mut text, &bridge.report());
         }
@@ -77,10 +78,26 @@ impl Subjects {
     }
 }
 
-fn bulk(text: &mut Text, counts: Counts) {
+fn workers(text: &mut Text, counts: &[WorkerCount]) {
+    text.family("tampu_workers", "gauge", "Worker threads that run.");
+    for count in counts {
+        text.value(&[("worker", &count.worker)], count.running);
+    }
+    text.family("tampu_worker_panics_total", "counter", "Panics of worker threads, each of which is in the log.");
+    for count in counts {
+        text.value(&[("worker", &count.worker)], count.panics);
+    }
+}
+
+fn bulk(text: &mut Text, counts: TransferCounts) {
     for (name, kind, help, value) in [
         ("tampu_bulk_transfers_total", "counter", "Bulk transfers that ended.", counts.ended),
-        ("tampu_bulk_incomplete_transfers_total", "counter", "Those that somebody has not got all of.", counts.incomplete),
+        (
+            "tampu_bulk_incomplete_transfers_total",
+            "counter",
+            "Bulk transfers that a receiver did not get completely.",
+            counts.incomplete,
+        ),
         ("tampu_bulk_bytes_total", "counter", "Bytes of bulk transfers that ended.", counts.bytes),
         ("tampu_bulk_transfers_under_way", "gauge", "Bulk transfers that have begun and not ended.", counts.under_way),
     ] {
@@ -91,25 +108,25 @@ fn bulk(text: &mut Text, counts: Counts) {
 /// A family with a series for each report: name, type, help, number.
 type Family<T> = (&'static str, &'static str, &'static str, fn(&T) -> u64);
 
-/// The number a counter of sources adds up to.
+/// The value of a counter of sources.
 type Count = fn(&SourceReport) -> u64;
 
 /// Counters of sources: the family of all, that of each, the help, the number.
 const COUNTERS: [(&str, &str, &str, Count); 10] = [
     ("tampu_collector_records_total", "tampu_source_records_total", "Records kept.", |source| source.received),
-    ("tampu_collector_duplicates_total", "tampu_source_duplicates_total", "Records that were there already.", |source| {
+    ("tampu_collector_duplicates_total", "tampu_source_duplicates_total", "Records that the archive already had.", |source| {
         source.duplicates
     }),
     (
         "tampu_collector_lost_samples_total",
         "tampu_source_lost_samples_total",
-        "Samples (packets of records) told lost.",
+        "Samples (packets of records) reported as lost.",
         |source| source.lost_samples,
     ),
     (
         "tampu_collector_open_ends_total",
         "tampu_source_open_ends_total",
-        "Streams whose end nobody knows, because their writer died.",
+        "Streams whose end is unknown, because their writer died.",
         |source| source.open_ends,
     ),
     (
@@ -192,7 +209,8 @@ fn targets(text: &mut Text, targets: &[TargetReport]) {
     }
 }
 
-/// Series of the sources that were heard of last: there may be more sources than a Prometheus wants series.
+/// Writes series of the most recently active sources, because there may be more sources than a Prometheus should have
+/// series.
 fn sources(text: &mut Text, report: &Report, limit: usize) {
     let mut shown: Vec<&SourceReport> = report.sources.iter().collect();
     shown.sort_by_key(|source| Reverse(source.last_seen));
@@ -245,7 +263,7 @@ fn spooled(text: &mut Text, report: &SpoolReport, limit: usize) {
     }
 }
 
-fn events(text: &mut Text, report: &history::Report) {
+fn events(text: &mut Text, report: &HistoryReport) {
     for (name, kind, help, count) in [
         ("tampu_history_rows_total", "counter", "Rows of the history of events that were written.", report.kept),
         ("tampu_history_lost_events_total", "counter", "Events that could not be kept.", report.lost),
@@ -288,7 +306,7 @@ fn inputs(text: &mut Text, reports: &[InputReport]) {
 /// A family with a series for each direction: name, type, help, from Tango, to Tango.
 type Ways = (&'static str, &'static str, &'static str, u64, u64);
 
-fn bridged(text: &mut Text, report: &tango::Report) {
+fn bridged(text: &mut Text, report: &tampu_tango::BridgeReport) {
     let ways: [Ways; 4] = [
         (
             "tampu_tango_attributes",
@@ -318,8 +336,8 @@ fn bridged(text: &mut Text, report: &tango::Report) {
         text.value(&[("direction", "to_tango")], to);
     }
     for (name, kind, help, count) in [
-        ("tampu_tango_silent_attributes", "gauge", "Attributes of Tango whose source is not heard.", report.silent_attributes),
-        ("tampu_tango_gaps_total", "counter", "How often Tango or the bus told of missed events.", report.gaps),
+        ("tampu_tango_silent_attributes", "gauge", "Attributes of Tango whose source does not report.", report.silent_attributes),
+        ("tampu_tango_gaps_total", "counter", "How often Tango or the bus reported missed events.", report.gaps),
         ("tampu_tango_refused_total", "counter", "How often an attribute could not be bridged.", report.refused),
         ("tampu_tango_restarts_total", "counter", "How often a Python process died.", report.restarts),
     ] {
@@ -329,7 +347,7 @@ fn bridged(text: &mut Text, report: &tango::Report) {
 
 #[cfg(test)]
 mod tests {
-    use tampu_log::archive::Health;
+    use tampu_archive::Health;
     use tampu_types::{Incarnation, Time};
 
     use super::*;
@@ -375,8 +393,9 @@ mod tests {
         collector(&mut text, &report(1), 3);
         inputs(&mut text, &[InputReport { input: "syslog", counts: Default::default(), open: 0 }]);
         spooled(&mut text, &SpoolReport { sources: vec![SourceSpool::default()], ..SpoolReport::default() }, 3);
-        bridged(&mut text, &tango::Report::default());
-        events(&mut text, &history::Report { lost: 3, ..history::Report::default() });
+        bridged(&mut text, &tampu_tango::BridgeReport::default());
+        workers(&mut text, &[WorkerCount { worker: "routes".to_owned(), running: 1, panics: 2 }]);
+        events(&mut text, &HistoryReport { lost: 3, ..HistoryReport::default() });
         for line in text.finish().lines().filter_map(|line| line.strip_prefix("# TYPE ")) {
             let name = line.split(' ').next().unwrap();
             assert!(spec.contains(&format!("`{name}`")), "{name} is not in spec/metrics.md");

@@ -2,7 +2,7 @@
 
 use std::fmt::{Display, Write};
 
-/// A page that is being written: families of metrics one after another, each begun with [`Text::family`].
+/// A page under construction: families of metrics in sequence, each begun with [`Text::family`].
 #[derive(Default)]
 pub(super) struct Text {
     out: String,
@@ -10,14 +10,14 @@ pub(super) struct Text {
 }
 
 impl Text {
-    /// Begins a family: the name, its type (`counter`, `gauge`, `histogram`) and what it is.
+    /// Begins a family: its name, its type (`counter`, `gauge`, `histogram`) and its help text.
     pub(super) fn family(&mut self, name: &'static str, kind: &str, help: &str) -> &mut Text {
         self.name = name;
         let _ = writeln!(self.out, "# HELP {name} {}\n# TYPE {name} {kind}", help.replace('\\', "\\\\").replace('\n', "\\n"));
         self
     }
 
-    /// One series of the family.
+    /// Writes one series of the family.
     pub(super) fn value(&mut self, labels: &[(&str, &str)], value: impl Display) -> &mut Text {
         self.series("", labels, value)
     }
@@ -41,7 +41,7 @@ impl Text {
         self
     }
 
-    /// The series of a histogram whose bounds are in microseconds; there is one count more than bounds.
+    /// Writes the series of a histogram whose bounds are in microseconds; there is one count more than bounds.
     pub(super) fn histogram(&mut self, bounds_us: &[u64], counts: &[u64], sum_us: u64) {
         let mut total = 0;
         for (number, count) in counts.iter().enumerate() {
@@ -57,7 +57,7 @@ impl Text {
     }
 }
 
-/// Microseconds as seconds.
+/// Converts microseconds to seconds.
 pub(super) fn seconds(us: u64) -> String {
     (us as f64 / 1e6).to_string()
 }

@@ -1,4 +1,4 @@
-//! Files of bounded size and number: `x.log` is written, `x.log.1` was before it, and so on.
+//! Files of limited size and number: `x.log` is the current one, `x.log.1` the one before, and so on.
 
 use std::{
     fs::{self, OpenOptions},
@@ -7,17 +7,17 @@ use std::{
 };
 
 use super::{
+    bundle::{Bundle, Out},
     settings::Format,
     shape,
-    target::{Bundle, Out},
 };
 
 pub(super) struct File {
     path: PathBuf,
     format: Format,
-    /// Bytes a file may have; a record longer than that still goes into one of its own.
+    /// Maximum size of a file in bytes; a longer record gets a file of its own.
     limit: u64,
-    /// How many files there are.
+    /// Number of files.
     count: u32,
     open: Option<(fs::File, u64)>,
 }
@@ -35,14 +35,14 @@ impl File {
         path.into()
     }
 
-    /// The file that is written, and its length.
+    /// Returns the current file and its length.
     fn current(&mut self) -> io::Result<&mut (fs::File, u64)> {
         if self.open.is_none() {
             if let Some(directory) = self.path.parent() {
                 fs::create_dir_all(directory)?;
             }
             let length = fs::metadata(&self.path).map_or(0, |data| data.len());
-            // A file of an earlier life has its end already, or will never have one.
+            // A file of an earlier run has its end already, or will never have one.
             if length > 0 && self.format == Format::Acs {
                 self.shift()?;
             }
@@ -58,7 +58,7 @@ impl File {
         self.open.as_mut().ok_or_else(|| io::Error::other("no file"))
     }
 
-    /// Makes room for a new file: the oldest goes.
+    /// Rotates the files and removes the oldest.
     fn shift(&self) -> io::Result<()> {
         for number in (1..self.count).rev() {
             rename(&self.numbered(number - 1), &self.numbered(number))?;
@@ -87,7 +87,7 @@ impl File {
         match file.write_all(text.as_bytes()) {
             Ok(()) => *length += text.len() as u64,
             Err(error) => {
-                // Half a record would stay in the middle of the file; where it cannot be cut off, the next one tells.
+                // Half a record must not stay in the middle of the file; if truncating fails, the next write fails, too.
                 let _ = file.set_len(*length);
                 return Err(error);
             }
@@ -114,7 +114,7 @@ impl Out for File {
 
 impl Drop for File {
     fn drop(&mut self) {
-        // A file that cannot be ended now is one of an earlier life to the next.
+        // If closing fails, the next run treats the file as one of an earlier run.
         let _ = self.close();
     }
 }
@@ -152,7 +152,7 @@ mod tests {
         let all = [file.numbered(2), file.numbered(1), path.clone()].map(|path| read(&path));
         assert!(all.iter().all(|text| text.len() <= 500 && text.lines().all(|line| line.ends_with(r"\n<"))));
         assert!(all[2].contains(": 099") && all.concat().lines().count() < 100);
-        // The next life goes on where this one was.
+        // The next run continues at the same place.
         drop(file);
         let mut file = File::new(path.clone(), Format::Plain, 500, 3);
         file.write(&bundle(Format::Plain, 100..101), 0).unwrap();

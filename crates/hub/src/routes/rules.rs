@@ -1,21 +1,23 @@
-//! Which records go where: rules in order, each a query that is compiled once.
+//! Rules that choose the targets of records: an ordered list of queries, each compiled once.
 
 use std::collections::BTreeMap;
 
-use tampu_log::{collector::router::Sifted, query::Matcher};
+use tampu_archive::query::Matcher;
+use tampu_log::collector::router::Sifted;
 use tampu_types::{
     RecordView,
     log_batch::{LogBatchBuilder, LogBatchView},
 };
 
 use super::{
+    bundle::Bundle,
     settings::{RouteSettings, TargetSettings},
     syslog::Remote,
-    target::{Bundle, Target},
+    target::Target,
 };
-use crate::config::ConfigError;
+use crate::config::error::ConfigError;
 
-/// Targets are bits of a word.
+/// Maximum number of targets, because targets are bits of a word.
 const TARGETS: usize = 64;
 
 #[derive(Debug)]
@@ -29,7 +31,7 @@ struct Rule {
 #[derive(Debug)]
 pub(crate) struct Rules {
     rules: Vec<Rule>,
-    /// Whether any keeps records out of the archive.
+    /// True if a rule keeps records out of the archive.
     sifts: bool,
 }
 
@@ -38,10 +40,10 @@ fn wrong(setting: String, why: String) -> ConfigError {
 }
 
 impl Rules {
-    /// Reads and checks them. Targets are numbered in the order of their names.
+    /// Reads and checks the rules. Targets are numbered in the order of their names.
     pub fn new(routes: &[RouteSettings], targets: &BTreeMap<String, TargetSettings>) -> Result<Rules, ConfigError> {
         if targets.len() > TARGETS {
-            return Err(wrong("target".to_owned(), format!("{} targets; there may be {TARGETS}", targets.len())));
+            return Err(wrong("target".to_owned(), format!("{} targets; at most {TARGETS}", targets.len())));
         }
         for (name, settings) in targets {
             check_target(name, settings)?;
@@ -67,7 +69,7 @@ impl Rules {
         Ok(Rules { sifts: rules.iter().any(|rule| !rule.archive), rules })
     }
 
-    /// The targets of a record, and whether it is kept.
+    /// Returns the targets of a record, and true if it is kept.
     fn decide(&self, record: &RecordView<'_>) -> (u64, bool) {
         let (mut targets, mut archive) = (0, true);
         for rule in &self.rules {
@@ -82,7 +84,7 @@ impl Rules {
         (targets, archive)
     }
 
-    /// Takes out of a packet what is not to be kept. What cannot be read is the archive's matter.
+    /// Removes from a packet the records that are not kept. Unreadable packets are left to the archive.
     pub fn sift(&self, packet: &[u8]) -> Option<Sifted> {
         if !self.sifts {
             return None;
@@ -95,7 +97,7 @@ impl Rules {
         if !left.contains(&true) {
             return None;
         }
-        // Of one packet there are two, none larger than it was.
+        // One packet becomes two, none larger than the original.
         let (mut kept, mut left_out) = (LogBatchBuilder::new(), LogBatchBuilder::new());
         for (record, left) in view.records().zip(&left) {
             let record = record.ok()?.to_record();
@@ -107,7 +109,7 @@ impl Rules {
         Some(Sifted { kept, left_out: left_out.seal().to_vec(), records })
     }
 
-    /// Hands a packet's records to their targets.
+    /// Passes a packet's records to their targets.
     pub fn lead(&self, packet: &[u8], targets: &[Target]) {
         let Ok(view) = LogBatchView::parse(packet) else { return };
         let mut bundles: Vec<Bundle> = targets.iter().map(|_| Bundle::default()).collect();
@@ -201,11 +203,11 @@ mod tests {
             ("[[route]]\nregex = \"(\"\nstop = true\n", "number 1, regex: the regular expression '('"),
             ("[target.x]\nfile = \"/a\"\nsyslog = \"udp a:1\"\n", "not both"),
             ("[target.x]\nsyslog = \"a:1\"\n", "write \"udp HOST:PORT\""),
-            ("[target.x]\nsyslog = \"udp a:1\"\nfacility = \"x\"\n", "'x' is no facility"),
+            ("[target.x]\nsyslog = \"udp a:1\"\nfacility = \"x\"\n", "unknown facility 'x'"),
             ("[target.x]\nfiles = 0\n", "at least one"),
             ("[[route]]\nlevel = 3\n", "line 2"),
-            ("roles = [\"node\"]\n[[route]]\nstop = true\n", "route: the role 'collector'"),
-            ("[syslog]\nenabled = true\n[target.x]\nsyslog = \"udp localhost:5514\"\n", "every record would come back"),
+            ("roles = [\"node\"]\n[[route]]\nstop = true\n", "route: routes need the role 'collector'"),
+            ("[syslog]\nenabled = true\n[target.x]\nsyslog = \"udp localhost:5514\"\n", "every record would return"),
         ] {
             let read = crate::Config::parse(text, std::path::Path::new("test.toml"));
             let error = read.and_then(|config| config.check()).unwrap_err().to_string();

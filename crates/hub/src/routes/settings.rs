@@ -1,41 +1,41 @@
-//! What a site says of its routes.
+//! Settings of the routes.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
-use tampu_log::query::{Field, Query};
+use tampu_archive::query::{Field, Query};
 use tampu_types::Level;
 
-/// One rule, `[[route]]`. All that is given must hold; of several values of one setting any may.
+/// One rule, `[[route]]`. Different settings are combined with AND; several values of one setting with OR.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RouteSettings {
-    /// This level and graver ones.
+    /// Selects records of this level and more severe ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub min_level: Option<Level>,
-    /// These levels; with `min_level`, these as well.
+    /// Selects records of these levels; with `min_level`, these as well.
     pub levels: Vec<Level>,
-    /// Records for one of these audiences, and those for everybody.
+    /// Selects records for one of these audiences, and those without an audience.
     pub audiences: Vec<String>,
-    /// Components the records are about; `*` and `?` stand for any characters.
+    /// Selects records about these components; `*` and `?` stand for any characters.
     pub source: Vec<String>,
-    /// Processes.
+    /// Names of processes.
     pub process: Vec<String>,
-    /// Named loggers.
+    /// Names of loggers.
     pub logger: Vec<String>,
-    /// Hosts.
+    /// Names of hosts.
     pub host: Vec<String>,
-    /// A text in the message or a value beside it, without case.
+    /// A text in the message or in one of its values, without case.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub contains: Option<String>,
-    /// A regular expression that one of them matches.
+    /// A regular expression for the message or one of its values.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub regex: Option<String>,
-    /// The targets these records go to.
+    /// The targets of these records.
     pub to: Vec<String>,
-    /// Whether they are kept in the archive, too.
+    /// If true, the records are stored in the archive, too.
     pub archive: bool,
-    /// Whether later rules are not asked about them.
+    /// If true, later rules are skipped for these records.
     pub stop: bool,
 }
 
@@ -59,7 +59,7 @@ impl Default for RouteSettings {
 }
 
 impl RouteSettings {
-    /// Its records as a query.
+    /// Returns the rule as a query.
     pub(crate) fn query(&self) -> Query {
         let named = [
             (Field::SourceObject, &self.source),
@@ -83,36 +83,36 @@ impl RouteSettings {
     }
 }
 
-/// How records look in a file.
+/// The format of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Format {
-    /// A line for people.
+    /// One line for people.
     #[default]
     Plain,
-    /// JSON, one object a line.
+    /// JSON, one object on each line.
     Json,
-    /// ACS XML.
+    /// The XML of ACS's log files.
     Acs,
 }
 
-/// Where records go, `[target.NAME]`: a file, unless `syslog` is given.
+/// A target of records, `[target.NAME]`: a file, unless `syslog` is given.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TargetSettings {
-    /// The file; without it `routes/NAME.log` beside the archive.
+    /// The file; the default is `routes/NAME.log` beside the archive.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<PathBuf>,
-    /// How records look in it.
+    /// The file's format.
     pub format: Format,
-    /// MiB after which it becomes `FILE.1`, that `FILE.2`, and so on.
+    /// Size in MiB after which the file becomes `FILE.1`, that `FILE.2`, and so on.
     pub size_mb: u64,
-    /// How many there are, the one that is written included.
+    /// Number of files, the current one included.
     pub files: u32,
-    /// Another host that takes syslog: `udp HOST:PORT` or `tcp HOST:PORT`.
+    /// Another host that receives syslog: `udp HOST:PORT` or `tcp HOST:PORT`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub syslog: Option<String>,
-    /// The facility there.
+    /// The syslog facility.
     pub facility: String,
 }
 

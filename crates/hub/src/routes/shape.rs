@@ -1,23 +1,24 @@
-//! A record as text in a file.
+//! The text of a record in a file.
 
 use tampu_types::{
     LogRecord,
     json_lines::JsonLinesWriter,
+    terminal::is_harmful,
     xml::{AcsXmlOptions, AcsXmlWriter, write_record},
 };
 
 use super::settings::Format;
 
 const ACS: AcsXmlOptions = AcsXmlOptions { nanoseconds: false, identity: false, received: false, one_line: false };
-/// What ends an ACS file.
+/// The end of an ACS file.
 const ACS_END: &str = "</Log>\n";
 
-/// What a file begins with.
+/// Returns the beginning of a file.
 pub(super) fn beginning(format: Format) -> String {
     match format {
         Format::Plain | Format::Json => String::new(),
         Format::Acs => {
-            // Memory takes all; an empty beginning would only be a file without its header.
+            // Writing to memory does not fail; an empty beginning would only lose the file's header.
             let empty = AcsXmlWriter::new(Vec::new(), "tampu", ACS).and_then(AcsXmlWriter::finish).unwrap_or_default();
             let text = String::from_utf8(empty).unwrap_or_default();
             text.strip_suffix(ACS_END).unwrap_or(&text).to_owned()
@@ -25,7 +26,7 @@ pub(super) fn beginning(format: Format) -> String {
     }
 }
 
-/// What a file ends with.
+/// Returns the end of a file.
 pub(super) fn end(format: Format) -> &'static str {
     match format {
         Format::Plain | Format::Json => "",
@@ -62,9 +63,9 @@ fn plain(record: &LogRecord, out: &mut String) {
     out.push('\n');
 }
 
-/// A message must not be able to forge another line.
+/// Appends a text with the characters escaped that drive, turn or hide text, so that a message cannot forge another line.
 fn push_printable(text: &str, out: &mut String) {
     for character in text.chars() {
-        if character.is_control() { out.extend(character.escape_default()) } else { out.push(character) }
+        if is_harmful(character) { out.extend(character.escape_default()) } else { out.push(character) }
     }
 }

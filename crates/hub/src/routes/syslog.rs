@@ -1,8 +1,9 @@
-//! Another host that takes syslog: RFC 5424, one datagram a record, or a TCP stream with lengths (RFC 6587).
+//! Another host that receives syslog by RFC 5424: one datagram for each record, or a TCP stream with lengths (RFC
+//! 6587).
 //!
-//! Syslog has no acknowledgement. Over TCP what the kernel had taken when a connection broke may be lost without anybody knowing
-//! how much, so a broken connection is a failure that is told, and the connection is looked at before it is written to. Over UDP
-//! nothing is known at all but that nobody listens, where the other host says so.
+//! Syslog has no acknowledgement. When a TCP connection breaks, an unknown number of records that the kernel had
+//! accepted may be lost. A broken connection is therefore logged as a failure, and the connection is checked before
+//! each write. Over UDP the only known failure is that no program listens, if the other host reports it.
 
 use std::{
     io::{self, Write},
@@ -11,13 +12,14 @@ use std::{
 };
 
 use super::{
+    bundle::{Bundle, Out},
     settings::TargetSettings,
-    target::{Bundle, Out},
 };
 
-/// How long the other host may take to be reached, and to take what is written.
+/// Time limit for connecting to the other host, and for writing to it.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Bytes of a message in a datagram; the rest is cut. Every receiver takes less than the longest datagram, most take this.
+/// Maximum length of a message in a datagram, in bytes; the rest is cut. Every receiver has a limit below the longest
+/// datagram, and most accept this length.
 const DATAGRAM: usize = 8192;
 
 pub(super) struct Remote {
@@ -33,12 +35,13 @@ enum Open {
 }
 
 impl Remote {
-    /// Reads `udp HOST:PORT` or `tcp HOST:PORT`; `None` where the target is no other host.
+    /// Reads `udp HOST:PORT` or `tcp HOST:PORT`; `None` if the target is not another host.
     pub fn parse(settings: &TargetSettings) -> Result<Option<Remote>, String> {
         let facility = tampu_types::syslog::facility_number(&settings.facility);
-        let facility = facility.ok_or_else(|| format!("'{}' is no facility (kern, user, ..., local7)", settings.facility))?;
+        let facility =
+            facility.ok_or_else(|| format!("unknown facility '{}'; use kern, user, ..., local7", settings.facility))?;
         let Some(place) = &settings.syslog else { return Ok(None) };
-        let wrong = || format!("'{place}' is no other host: write \"udp HOST:PORT\" or \"tcp HOST:PORT\"");
+        let wrong = || format!("invalid host '{place}'; write \"udp HOST:PORT\" or \"tcp HOST:PORT\"");
         let (way, address) = place.split_once(' ').ok_or_else(wrong)?;
         let port = address.rsplit_once(':').and_then(|(_, port)| port.parse::<u16>().ok());
         let stream = match (way, port) {
@@ -90,7 +93,7 @@ impl Remote {
                 for text in bundle.records(from) {
                     counted.push_str(&format!("{} {text}", text.len()));
                 }
-                // Where it breaks off nobody knows how much has arrived; twice is better than not at all.
+                // The number of messages that arrived before a break is unknown; a duplicate is better than a loss.
                 stream.write_all(counted.as_bytes()).map_err(|error| (0, error))?;
             }
         }
@@ -99,7 +102,8 @@ impl Remote {
     }
 }
 
-/// Whether the other side has not closed: a receiver never says anything, so its end of file is the end.
+/// Fails if the other side has closed the connection. A receiver never sends data, so the end of its stream means that
+/// it closed.
 fn is_there(stream: &TcpStream) -> io::Result<()> {
     stream.set_nonblocking(true)?;
     let peeked = stream.peek(&mut [0]);

@@ -1,61 +1,43 @@
-//! One target: its queue, the worker that writes it, and what becomes of records.
+//! One target: its queue, and the worker that writes it.
 
 use std::{
     collections::VecDeque,
     path::Path,
     sync::{
-        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
     },
     thread::JoinHandle,
     time::{Duration, Instant},
 };
 
+use parking_lot::{Condvar, Mutex, MutexGuard};
 use tampu_log::collector::router::TargetReport;
 use tampu_types::{LogRecord, syslog};
+use tampu_workers::WorkerThread;
 
 use super::{
-    RouteError,
+    bundle::{Bundle, Out},
+    error::RouteError,
     file::File,
     settings::{Format, TargetSettings},
     shape,
     syslog::Remote,
 };
+use crate::config::error::ConfigError;
 
-/// Bytes of text that may wait; records beyond are lost to the target, counted and told.
+/// Maximum size of queued text in bytes. Further records are lost to the target, counted and logged.
 const QUEUE: usize = 8 << 20;
-/// How soon a target that cannot be written is tried again; the pause doubles up to the second.
+/// First and longest pause before a failed write is retried; the pause doubles.
 const RETRY: [Duration; 2] = [Duration::from_millis(250), Duration::from_secs(10)];
-/// How long the end of the hub waits for what is queued.
+/// Time limit for writing the queue when the hub ends.
 const CLOSE: Duration = Duration::from_secs(2);
-
-/// Records of one packet as text.
-#[derive(Debug, Default)]
-pub(super) struct Bundle {
-    pub text: String,
-    /// Where each record's text ends.
-    pub ends: Vec<usize>,
-}
-
-impl Bundle {
-    /// The records' texts from this one on.
-    pub fn records(&self, from: usize) -> impl Iterator<Item = &str> {
-        let start = |number: usize| if number == 0 { 0 } else { self.ends[number - 1] };
-        (from..self.ends.len()).map(move |number| &self.text[start(number)..self.ends[number]])
-    }
-}
-
-/// Where texts are written.
-pub(super) trait Out: Send {
-    /// Writes the records of a bundle from this one on. `Err` says how many it has written and why no more.
-    fn write(&mut self, bundle: &Bundle, from: usize) -> Result<(), (usize, String)>;
-}
 
 #[derive(Debug, Default)]
 struct Queue {
     bundles: VecDeque<Bundle>,
     bytes: usize,
-    /// Set when the hub ends: until when what is queued may go out.
+    /// The end of the time for writing the queue; set when the hub ends.
     closing: Option<Instant>,
     failing: Option<String>,
 }
@@ -70,7 +52,7 @@ struct Shared {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        self.queue.lock()
     }
 }
 
@@ -80,7 +62,7 @@ enum Shape {
     Syslog(u8),
 }
 
-/// A target at work; ends when dropped.
+/// A running target; ends when dropped.
 #[derive(Debug)]
 pub(super) struct Target {
     name: String,
@@ -91,8 +73,7 @@ pub(super) struct Target {
 
 impl Target {
     pub fn start(name: &str, settings: &TargetSettings, directory: &Path) -> Result<Target, RouteError> {
-        let remote = Remote::parse(settings)
-            .map_err(|why| crate::config::ConfigError::Value { setting: format!("[target.{name}]"), why })?;
+        let remote = Remote::parse(settings).map_err(|why| ConfigError::Value { setting: format!("[target.{name}]"), why })?;
         let (shape, out): (Shape, Box<dyn Out>) = match remote {
             Some(remote) => (Shape::Syslog(remote.facility), Box::new(remote)),
             None => {
@@ -104,10 +85,12 @@ impl Target {
         Target::with(name, shape, out)
     }
 
-    fn with(name: &str, shape: Shape, out: Box<dyn Out>) -> Result<Target, RouteError> {
+    fn with(name: &str, shape: Shape, mut out: Box<dyn Out>) -> Result<Target, RouteError> {
         let shared = Arc::new(Shared::default());
         let writing = shared.clone();
-        let worker = std::thread::Builder::new().name(format!("route {name}")).spawn(move || run(&writing, out));
+        let worker = WorkerThread::named(format!("route-{name}"))
+            .counted_as("route-target")
+            .spawn_restarting(RETRY[0], move || run(&writing, &mut *out));
         Ok(Target { name: name.to_owned(), shape, shared, worker: Some(worker.map_err(RouteError::Worker)?) })
     }
 
@@ -120,13 +103,13 @@ impl Target {
         bundle.ends.push(bundle.text.len());
     }
 
-    /// Queues a bundle, or counts it as lost where there is no room.
+    /// Queues a bundle, or counts it as lost if the queue is full.
     pub fn push(&self, bundle: Bundle) {
         if bundle.ends.is_empty() {
             return;
         }
         let mut queue = self.shared.lock();
-        // One that is longer than the whole queue still goes when the queue is empty.
+        // A bundle larger than the whole queue is accepted when the queue is empty.
         if queue.bytes > 0 && queue.bytes + bundle.text.len() > QUEUE {
             self.shared.lost.fetch_add(bundle.ends.len() as u64, Ordering::Relaxed);
             return;
@@ -158,34 +141,52 @@ impl Drop for Target {
     }
 }
 
-fn run(shared: &Shared, mut out: Box<dyn Out>) {
+/// A bundle during its write. A panic counts its unwritten records as lost and releases its bytes in the queue.
+struct Writing<'a> {
+    shared: &'a Shared,
+    bundle: Bundle,
+    /// Records already written.
+    from: usize,
+}
+
+impl Drop for Writing<'_> {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            return;
+        }
+        self.shared.lost.fetch_add((self.bundle.ends.len() - self.from) as u64, Ordering::Relaxed);
+        self.shared.lock().bytes -= self.bundle.text.len();
+    }
+}
+
+fn run(shared: &Shared, out: &mut dyn Out) {
     while let Some(bundle) = next(shared) {
-        let mut from = 0;
+        let mut writing = Writing { shared, bundle, from: 0 };
         let mut pause = RETRY[0];
-        while let Err((written, why)) = out.write(&bundle, from) {
-            from += written;
+        while let Err((written, why)) = out.write(&writing.bundle, writing.from) {
+            writing.from += written;
             shared.written.fetch_add(written as u64, Ordering::Relaxed);
             let mut queue = shared.lock();
             queue.failing = Some(why);
             let until = Instant::now() + pause;
             pause = (pause * 2).min(RETRY[1]);
-            // A closing hub tries a last time; then the archive has to do.
+            // A closing hub tries a last time; the archive has the records.
             while queue.closing.is_none() && Instant::now() < until {
                 let left = until.saturating_duration_since(Instant::now());
-                queue = shared.news.wait_timeout(queue, left).unwrap_or_else(PoisonError::into_inner).0;
+                shared.news.wait_for(&mut queue, left);
             }
             if queue.closing.is_some_and(|until| until <= Instant::now()) || queue.closing.is_some() && written == 0 {
                 return;
             }
         }
-        shared.written.fetch_add((bundle.ends.len() - from) as u64, Ordering::Relaxed);
+        shared.written.fetch_add((writing.bundle.ends.len() - writing.from) as u64, Ordering::Relaxed);
         let mut queue = shared.lock();
         queue.failing = None;
-        queue.bytes -= bundle.text.len();
+        queue.bytes -= writing.bundle.text.len();
     }
 }
 
-/// Waits for a bundle; its bytes count until it is written. `None` when all is written and the hub ends.
+/// Waits for a bundle, whose bytes count until it is written. Returns `None` when the queue is empty and the hub ends.
 fn next(shared: &Shared) -> Option<Bundle> {
     let mut queue = shared.lock();
     loop {
@@ -198,7 +199,7 @@ fn next(shared: &Shared) -> Option<Bundle> {
         if queue.closing.is_some() {
             return None;
         }
-        queue = shared.news.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        shared.news.wait(&mut queue);
     }
 }
 
@@ -210,7 +211,7 @@ mod tests {
 
     use super::*;
 
-    /// Takes as many records at a time as it is told.
+    /// Accepts as many records at a time as the channel allows.
     struct Slow(Receiver<usize>, Sender<String>);
 
     impl Out for Slow {
@@ -249,5 +250,33 @@ mod tests {
         let shared = target.shared.clone();
         drop(target);
         assert_eq!((shared.written.load(Ordering::Relaxed), shared.lock().failing.clone()), (4, None));
+    }
+
+    /// Panics at the first bundle and writes the others.
+    struct Broken(bool);
+
+    impl Out for Broken {
+        fn write(&mut self, _: &Bundle, _: usize) -> Result<(), (usize, String)> {
+            assert!(std::mem::replace(&mut self.0, true), "the first bundle");
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_bundle_whose_write_panics_is_counted_as_lost_and_keeps_no_room() {
+        let target = Target::with("t", Shape::File(Format::Plain), Box::new(Broken(false))).unwrap();
+        for messages in [&["a", "b"][..], &["c"]] {
+            let mut bundle = Bundle::default();
+            messages.iter().for_each(|message| target.add(&LogRecord::new(Level::Info, *message), &mut bundle));
+            target.push(bundle);
+        }
+        let end = Instant::now() + Duration::from_secs(20);
+        while target.report().written < 1 && Instant::now() < end {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        let shared = target.shared.clone();
+        drop(target);
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        assert_eq!((count(&shared.written), count(&shared.lost), shared.lock().bytes), (1, 2, 0));
     }
 }

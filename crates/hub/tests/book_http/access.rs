@@ -1,8 +1,9 @@
-//! Who may do what, over HTTP: a matrix of people and deeds.
+//! Access over HTTP: a matrix of people and actions.
 
-use serde_json::json;
+use serde_json::{Value, json};
+use tampu_types::Time;
 
-use crate::site::{Client, Said, Site};
+use crate::site::{Client, PASSWORD, Said, Site};
 
 #[test]
 fn the_matrix_of_people_and_deeds() {
@@ -13,6 +14,8 @@ fn the_matrix_of_people_and_deeds() {
     let user = |login: &str| site.user(json!({ "login": login, "admin": login == "admin" }));
     let clients: Vec<Client> =
         everybody.iter().map(|login| if *login == "guest" { site.anybody() } else { user(login) }).collect();
+    // A new password ends the tokens of its user.
+    user("spare");
     let access = json!({ "grants": [
         { "to": "user:reader", "may": ["read"] },
         { "to": "user:writer", "may": ["read", "write"] },
@@ -139,7 +142,7 @@ fn the_matrix_of_people_and_deeds() {
         ),
         (
             "give a password",
-            Box::new(|c| c.put("/users/stranger/password", json!({ "password": "something" })).status),
+            Box::new(|c| c.put("/users/spare/password", json!({ "password": "something" })).status),
             [false, false, false, false, false, false, true, false],
         ),
         (
@@ -154,7 +157,7 @@ fn the_matrix_of_people_and_deeds() {
         ),
         (
             "make others' tokens",
-            Box::new(|c| c.post("/tokens", json!({ "login": "admin", "comment": "x" })).status),
+            Box::new(|c| c.post("/tokens", json!({ "login": "admin", "comment": "x", "password": PASSWORD })).status),
             [false, false, false, false, false, false, true, false],
         ),
         ("own tokens", Box::new(|c| c.get("/tokens").status), [false, true, true, true, true, true, true, true]),
@@ -168,7 +171,7 @@ fn the_matrix_of_people_and_deeds() {
             assert!(*expected || [401, 403, 404].contains(&status), "{login}: {deed}: {status}");
         }
     }
-    // What one may not see does not exist, in lists and in searches of everything.
+    // A logbook that the caller may not read does not exist, in lists and in searches of everything.
     let stranger = &clients[7];
     assert_eq!((stranger.get("/books").json(), stranger.found("")), (json!([]), 0));
     assert_eq!(stranger.get("/books/Shift").is(404).problem(), "not-there");
@@ -180,8 +183,10 @@ fn a_token_is_no_more_than_it_says() {
     site.shift();
     site.owner().put("/books/Archive", json!({ "name": "Archive", "attributes": [] })).is(201);
     let zoe = site.user(json!({ "login": "zoe", "admin": true }));
-    let token = |said| {
-        let made = zoe.post("/tokens", said).is(201).json();
+    // A token can make no token that ends later than itself, so the password makes them.
+    let by_password = site.anybody().with("authorization", "Basic em9lOmNvcnJlY3QgaG9yc2U=");
+    let token = |said: Value| {
+        let made = by_password.post("/tokens", said).is(201).json();
         site.anybody().with("authorization", &format!("Bearer {}", made["secret"].as_str().unwrap()))
     };
     let reader = token(json!({ "comment": "display", "may": ["read"], "books": ["Shift"] }));
@@ -201,7 +206,7 @@ fn a_token_is_no_more_than_it_says() {
     }
     let refused = reader.delete(&format!("/books/Shift/entries/{id}")).is(403).json();
     assert_eq!(refused["detail"], "this token of 'zoe' does not have the right 'edit-own'");
-    for (query, words) in [("limit=abc", "'abc' is no whole number"), ("text=perhaps", "'perhaps' is neither true nor false")] {
+    for (query, words) in [("limit=abc", "invalid number 'abc'"), ("text=perhaps", "invalid value 'perhaps'")] {
         let detail = reader.get(&format!("/search?{query}")).is(400).json()["detail"].clone();
         assert!(detail.as_str().unwrap().contains(words), "{detail}");
     }
@@ -212,20 +217,50 @@ fn a_token_is_no_more_than_it_says() {
     for token in zoe.get("/tokens").json().as_array().unwrap() {
         reader.delete(&format!("/tokens/{}", token["id"].as_str().unwrap())).is(403);
     }
-    zoe.post("/tokens", json!({ "comment": "late", "expires": 1 })).is(400);
-    // A token that ends makes none that stays.
-    let end = 4_000_000_000_000_000_000i64;
-    let short = token(json!({ "comment": "short", "expires": end }));
-    short.post("/tokens", json!({ "comment": "longer", "expires": end + 1 })).is(403);
-    for (said, ends) in [(json!({ "comment": "as long" }), end), (json!({ "comment": "shorter", "expires": end - 1 }), end - 1)] {
-        assert_eq!(short.post("/tokens", said).is(201).json()["expires"], ends);
+    zoe.post("/tokens", json!({ "comment": "late", "expires": "1970-01-01T00:00:00Z" })).is(400);
+    // Browsers round a large number, so times are text; the response shows the format.
+    let refused = zoe.post("/tokens", json!({ "comment": "late", "expires": 4_000_000_000_000_000_000i64 })).is(400).json();
+    assert!(refused["detail"].as_str().unwrap().contains("write RFC 3339, as \"20"), "{refused}");
+    // A token that expires cannot make a token that does not.
+    let text = |ns: i64| Time(ns).to_rfc3339();
+    let end = 4_000_000_000_000_000_001i64;
+    let short = token(json!({ "comment": "short", "expires": text(end) }));
+    short.post("/tokens", json!({ "comment": "longer", "expires": text(end + 1) })).is(403);
+    let shorter = json!({ "comment": "shorter", "expires": text(end - 1), "password": PASSWORD });
+    for (said, ends) in [(json!({ "comment": "as long", "password": PASSWORD }), end), (shorter, end - 1)] {
+        assert_eq!(short.post("/tokens", said).is(201).json()["expires"], text(ends));
     }
     for wrong in ["Bearer ", "Bearer tampu_00", "Bearer x y", "Basic !", "Basic em9l", "Digest x", "x"] {
         site.anybody().with("authorization", wrong).get("/whoami").is(401);
     }
-    // Who is taken away has nothing any longer.
+    // A user who was removed has no access.
     site.owner().delete("/users/zoe").is(204);
     reader.get("/whoami").is(401);
+}
+
+#[test]
+fn a_token_is_made_with_the_password_and_ends_with_it() {
+    let site = Site::new();
+    let zoe = site.user(json!({ "login": "zoe" }));
+    let session = site.anybody().post("/login", json!({ "login": "zoe", "password": PASSWORD })).is(200);
+    let form = session.json()["form"].as_str().unwrap().to_owned();
+    let browser = site.anybody().with("cookie", &session.cookie()).with("x-tampu-form", &form);
+    // A session or a token that was stolen does not become a lasting access.
+    for thief in [&zoe, &browser] {
+        assert_eq!(thief.post("/tokens", json!({ "comment": "more" })).is(403).problem(), "no-password");
+        let wrong = json!({ "comment": "more", "password": "wrong horse" });
+        assert_eq!(thief.post("/tokens", wrong).is(401).problem(), "wrong-password");
+    }
+    let made = browser.post("/tokens", json!({ "comment": "robot", "password": PASSWORD })).is(201).json();
+    let (begin, end) = (made["made"].as_str().unwrap(), made["expires"].as_str().unwrap());
+    let time = |text: &str| text[..19].parse::<Time>().unwrap().0;
+    assert_eq!(time(end) - time(begin), 365 * 86_400 * 1_000_000_000);
+    let robot = site.anybody().with("authorization", &format!("Bearer {}", made["secret"].as_str().unwrap()));
+    robot.get("/whoami").is(200);
+    browser.put("/password", json!({ "old": PASSWORD, "new": "battery staple" })).is(204);
+    for ended in [&robot, &zoe] {
+        assert_eq!(ended.get("/whoami").is(401).problem(), "ended");
+    }
 }
 
 #[test]
@@ -284,7 +319,9 @@ fn dating_ahead_keeps_no_entry_open() {
     site.shift();
     let zoe = site.user(json!({ "login": "zoe" }));
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_nanos() as i64;
-    let posted = |date: i64| zoe.post("/books/Shift/entries", json!({ "text": "x", "date": date })).is(201).json()["id"].clone();
+    let posted = |date: i64| {
+        zoe.post("/books/Shift/entries", json!({ "text": "x", "date": Time(date).to_rfc3339() })).is(201).json()["id"].clone()
+    };
     let (ahead, behind) = (posted(now + 240_000_000_000), posted(now - 240_000_000_000));
     let edit = |id: &serde_json::Value| {
         let path = format!("/books/Shift/entries/{id}");

@@ -7,12 +7,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-use http::{Response, request::Parts};
+use http::{Method, Response, request::Parts};
 use serde_json::json;
-use tampu_hub::book::{
-    body::{Asked, Told},
-    server::{Answers, Limits, Server},
-    settings::BookSettings,
+use tampu_hub::{
+    book::settings::BookSettings,
+    http::{
+        admission::WorkKind,
+        body::{HttpRequest, ResponseBody},
+        client_address::Proxies,
+        route::{HttpService, Matched},
+        server::{Limits, Server, plain_rejection},
+    },
 };
 use tampu_logbook::search::{Stop, Stopped};
 
@@ -23,7 +28,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 fn raw(site: &Site, text: &[u8]) -> String {
     let mut stream = TcpStream::connect(site.url.trim_start_matches("http://")).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    // Who refuses may close before all is written.
+    // The server may close before everything is written.
     let _ = stream.write_all(text);
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);
@@ -62,7 +67,7 @@ fn who_may_write_nowhere_sends_nothing_long() {
     let long = "x".repeat(100_000);
     let login = |password: &str| site.anybody().post("/login", json!({ "login": "zoe", "password": password })).status;
     assert_eq!((login(&long[..5000]), login(&long[..500]), login(PASSWORD)), (413, 401, 200));
-    // A body that does not say how long it is.
+    // A body without a length.
     let form = format!("uname=zoe&upassword={long}");
     let head = "POST /elog/Shift/ HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n";
     let kind = "Content-Type: application/x-www-form-urlencoded\r\n\r\n";
@@ -71,48 +76,121 @@ fn who_may_write_nowhere_sends_nothing_long() {
 }
 
 #[test]
-fn beyond_so_many_connections_there_is_503() {
-    let site = Site::with(BookSettings { connections: 4, ..BookSettings::default() });
-    let address = site.url.trim_start_matches("http://").to_owned();
-    let ask = |stream: &mut TcpStream| {
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
-        stream.write_all(b"GET /api/v1/whoami HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
-        let mut answer = [0; 12];
-        stream.read_exact(&mut answer).unwrap();
-        String::from_utf8_lossy(&answer).into_owned()
-    };
-    let mut open: Vec<TcpStream> = (0..4).map(|_| TcpStream::connect(&address).unwrap()).collect();
-    for stream in &mut open {
-        assert_eq!(ask(stream), "HTTP/1.1 200");
-    }
-    let mut answer = String::new();
-    let _ = TcpStream::connect(&address).unwrap().read_to_string(&mut answer);
-    assert!(answer.starts_with("HTTP/1.1 503") && answer.contains("Retry-After"), "{answer}");
-    drop(open);
-    let until = Instant::now() + PATIENCE;
-    while raw(&site, b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n").starts_with("HTTP/1.1 503") {
-        assert!(Instant::now() < until);
+fn for_a_further_connection_the_one_that_is_idle_longest_is_closed() {
+    for settings in [
+        BookSettings { connections: 4, ..BookSettings::default() },
+        BookSettings { connections_of_one: 4, ..BookSettings::default() },
+    ] {
+        let site = Site::with(settings);
+        let address = site.url.trim_start_matches("http://").to_owned();
+        let ask = |stream: &mut TcpStream| {
+            stream.set_read_timeout(Some(PATIENCE)).unwrap();
+            stream.write_all(b"HEAD /api/v1/whoami HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+            let mut answer = Vec::new();
+            while !answer.ends_with(b"\r\n\r\n") {
+                let mut byte = [0];
+                stream.read_exact(&mut byte).unwrap();
+                answer.extend(byte);
+            }
+            String::from_utf8_lossy(&answer[..12]).into_owned()
+        };
+        let mut open: Vec<TcpStream> = (0..4).map(|_| TcpStream::connect(&address).unwrap()).collect();
+        for stream in &mut open {
+            assert_eq!(ask(stream), "HTTP/1.1 200");
+        }
+        assert_eq!(ask(&mut TcpStream::connect(&address).unwrap()), "HTTP/1.1 200");
+        let mut rest = Vec::new();
+        assert_eq!(open[0].read_to_end(&mut rest).unwrap(), 0, "{}", String::from_utf8_lossy(&rest));
+        assert_eq!(ask(&mut open[3]), "HTTP/1.1 200");
     }
 }
 
-/// Answers when it is asked to stop, and says what it was told.
+#[test]
+fn a_request_names_one_host() {
+    let site = Site::new();
+    let status =
+        |head: &str| raw(&site, format!("GET /api/v1/whoami {head}Connection: close\r\n\r\n").as_bytes())[..12].to_owned();
+    assert_eq!(status("HTTP/1.1\r\nHost: localhost\r\n"), "HTTP/1.1 200");
+    assert_eq!(status("HTTP/1.1\r\n"), "HTTP/1.1 400");
+    assert_eq!(status("HTTP/1.1\r\nHost: localhost\r\nHost: localhost\r\n"), "HTTP/1.1 400");
+    assert_eq!(status("HTTP/1.0\r\n"), "HTTP/1.0 200");
+}
+
+#[test]
+fn a_broken_body_is_the_clients_mistake() {
+    let site = Site::new();
+    site.shift();
+    let owner = site.owner();
+    let (_, token) = owner.headers.iter().find(|(name, _)| name == "authorization").unwrap();
+    let head = format!("Host: localhost\r\nAuthorization: {token}\r\nConnection: close\r\n");
+    for path in ["/api/v1/uploads", "/api/v1/books/Shift/entries/1/attachments?name=x"] {
+        owner.entry("one");
+        for rest in ["Transfer-Encoding: chunked\r\n\r\n5\r\nabcde\r\nzz\r\n", "Content-Length: 100000\r\n\r\nabc"] {
+            let mut stream = TcpStream::connect(site.url.trim_start_matches("http://")).unwrap();
+            stream.set_read_timeout(Some(PATIENCE)).unwrap();
+            stream.write_all(format!("POST {path} HTTP/1.1\r\n{head}{rest}").as_bytes()).unwrap();
+            stream.shutdown(std::net::Shutdown::Write).unwrap();
+            let mut answer = String::new();
+            let _ = stream.read_to_string(&mut answer);
+            assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 400"), "{path} {rest}: {answer}");
+        }
+    }
+    // A chunk that is no chunk ends the body, not the connection.
+    let broken = format!("POST /api/v1/uploads HTTP/1.1\r\n{head}Transfer-Encoding: chunked\r\n\r\n5\r\nabcde\r\nzz\r\n\r\n");
+    let answer = raw(&site, broken.as_bytes());
+    assert!(answer.starts_with("HTTP/1.1 400"), "{answer}");
+}
+
+#[test]
+fn bodies_of_unknown_callers_keep_nobody_from_sending() {
+    let site = Site::with(BookSettings { proxies: vec!["127.0.0.1".parse().unwrap()], ..BookSettings::default() });
+    site.shift();
+    site.user(json!({ "login": "zoe" }));
+    let owner = site.owner();
+    // Eight long bodies from two addresses that never end: two for a login, one with a wrong token, one of a guest.
+    let mut held = Vec::new();
+    for from in ["192.0.2.1", "192.0.2.2"] {
+        for (path, more) in [
+            ("/api/v1/login", ""),
+            ("/api/v1/login", "Content-Type: application/json\r\n"),
+            ("/api/v1/books/Shift/entries", "Authorization: Bearer tampu_wrong\r\n"),
+            ("/elog/Shift/", ""),
+        ] {
+            let mut stream = TcpStream::connect(site.url.trim_start_matches("http://")).unwrap();
+            let head = format!("POST {path} HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-For: {from}\r\n{more}");
+            stream.write_all(format!("{head}Transfer-Encoding: chunked\r\n\r\n1\r\nx\r\n").as_bytes()).unwrap();
+            held.push(stream);
+        }
+    }
+    let text = "long ".repeat(40_000);
+    for _ in 0..4 {
+        owner.post("/books/Shift/entries", json!({ "attributes": { "Author": "Zoe" }, "text": text })).is(201);
+    }
+    drop(held);
+}
+
+/// An HTTP service that never ends by itself, and reports the request to stop.
 struct Endless(mpsc::Sender<Option<Stopped>>);
 
-impl Answers for Endless {
-    fn answer(&self, asked: Asked<'_>, stop: &Stop) -> Response<Told> {
+impl Endless {
+    fn answer(&self, asked: &HttpRequest<'_>, stop: &Stop) -> Response<ResponseBody> {
         let until = Instant::now() + PATIENCE;
         if asked.head.uri.path() == "/panic" {
             panic!("as asked for");
         }
-        while asked.head.uri.path() == "/long" && stop.why().is_none() && Instant::now() < until {
+        while asked.head.uri.path() == "/long" && !stop.is_stopped() && Instant::now() < until {
             std::thread::yield_now();
         }
-        self.0.send(stop.why()).unwrap();
-        Response::new(Told::Whole("done".into()))
+        self.0.send(stop.reason().map(Stopped::from)).unwrap();
+        Response::new(ResponseBody::Whole("done".into()))
     }
+}
 
-    fn longest_body(&self, _head: &Parts) -> u64 {
-        10
+impl HttpService for Endless {
+    fn find(self: Arc<Self>, head: &Parts) -> Matched {
+        let work = if head.method == Method::POST { WorkKind::Change } else { WorkKind::Quick };
+        let handler = move |request: HttpRequest<'_>, stop: &Stop| self.answer(&request, stop);
+        Matched::for_all(work, 10, plain_rejection, Box::new(handler))
     }
 }
 
@@ -121,13 +199,13 @@ fn a_request_that_nobody_waits_for_is_stopped() {
     let (told, tells) = mpsc::channel();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    let server = Server::start(vec![(listener, Arc::new(Endless(told)))], Limits::default()).unwrap();
+    let server = Server::start(vec![(listener, Arc::new(Endless(told)))], Proxies::default(), Limits::default()).unwrap();
     let mut stream = TcpStream::connect(address).unwrap();
     stream.write_all(b"GET /long HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
     assert!(tells.recv_timeout(Duration::from_millis(200)).is_err(), "it goes on while somebody waits");
     drop(stream);
     assert_eq!(tells.recv_timeout(PATIENCE).unwrap(), Some(Stopped::Abandoned));
-    // One that fails does not take the others along.
+    // A handler that panics does not affect others.
     let ask = |path: &str| {
         let mut stream = TcpStream::connect(address).unwrap();
         stream

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use tampu_hub::{
     book::settings::{BookSettings, Guests},
-    inputs::settings::Door,
+    listen::ListenAddress,
 };
 
 use crate::site::Site;
@@ -13,7 +13,8 @@ use crate::site::Site;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn with_door() -> Site {
-    let site = Site::with(BookSettings { elog_listen: Door::loopback(0), guests: Guests::Write, ..BookSettings::default() });
+    let site =
+        Site::with(BookSettings { elog_listen: ListenAddress::loopback(0), guests: Guests::Write, ..BookSettings::default() });
     site.shift();
     site
 }
@@ -28,7 +29,7 @@ fn links_lead_back_to_where_one_came_from() {
         let led = site.anybody().get(&format!("{base}Shift?cmd=New")).is(302);
         assert_eq!(led.header("location"), format!("{base}Shift/?cmd=New"));
         site.anybody().get(led.header("location")).is(200);
-        // A post as ELOG's programs send it, and the way to the entry.
+        // A post as ELOG's programs send it, and the address of the entry.
         let body = "--x\r\nContent-Disposition: form-data; name=\"cmd\"\r\n\r\nSubmit\r\n--x\r\n\
             Content-Disposition: form-data; name=\"Author\"\r\n\r\nZoe\r\n--x\r\nContent-Disposition: form-data; name=\"Text\"\r\n\r\nhello\r\n--x--\r\n";
         let client = site.anybody().with("content-type", "multipart/form-data; boundary=x");
@@ -36,7 +37,7 @@ fn links_lead_back_to_where_one_came_from() {
         assert!(posted.header("location").starts_with(&format!("{base}Shift/")), "{}", posted.header("location"));
         site.anybody().get(posted.header("location")).is(200);
     }
-    // A logbook may be called as the path is.
+    // A logbook may have the name of the prefix.
     site.owner().put("/books/elog", json!({ "name": "elog", "attributes": [] })).is(201);
     let page = String::from_utf8(site.anybody().get(&format!("{alone}elog/?cmd=New")).is(200).bytes).unwrap();
     assert!(page.contains("name=\"Text\""), "{page}");
@@ -81,7 +82,7 @@ fn whom_elog_does_not_let_in_is_let_in_nowhere() {
         let pages = ["/elog/", "/elog/Open/", "/elog/Open/?all=1&subtext=words"].map(|path| client.get(path).bytes).concat();
         assert_eq!(String::from_utf8(pages).unwrap().contains("Closed"), found == 2);
     }
-    // The list goes, and so does its effect.
+    // Without the list its effect ends.
     site.owner().put("/books/Closed", json!({ "name": "Closed", "attributes": [], "elog": [] })).is(200);
     let until = Instant::now() + PATIENCE;
     while max.found("words") != 2 {
@@ -95,7 +96,7 @@ fn the_site_has_its_local_time() {
         let site = Site::with(BookSettings { zone: zone.map(str::to_owned), ..BookSettings::default() });
         site.shift();
         // 2026-07-01T22:30:00 UTC, which is past midnight in Zürich.
-        let entry = json!({ "text": "late", "date": 1_782_945_000i64 * 1_000_000_000, "zone": 0 });
+        let entry = json!({ "text": "late", "date": "2026-07-01T22:30:00Z", "zone": 0 });
         site.owner().post("/books/Shift/entries", entry).is(201);
         let client = site.owner();
         let page = String::from_utf8(client.get("/elog/Shift/1").is(200).bytes).unwrap();

@@ -21,7 +21,7 @@ fn of_two_who_edit_one_entry_the_second_is_told() {
     for wrong in ["0", "\"x\"", "W/\"1\"", ""] {
         max.with("if-match", wrong).put(&path, json!({ "text": "mine" })).is(400);
     }
-    // Many at once: each revision has one who made it.
+    // Many edits at once: each revision has one author.
     let (writers, rounds) = (4, 5);
     let made = std::sync::atomic::AtomicU64::new(0);
     std::thread::scope(|scope| {
@@ -41,7 +41,7 @@ fn of_two_who_edit_one_entry_the_second_is_told() {
     assert!(made >= rounds, "{made}");
     assert_eq!(zoe.get(&path).json()["revision"], made + 1);
 
-    // A lock keeps others out, as long as it lasts.
+    // A lock excludes others while it lasts.
     zoe.put(&format!("{path}/lock"), json!({ "host": "console1" })).is(200);
     let locked = max.put(&format!("{path}/lock"), json!({})).is(423);
     assert!(locked.json()["detail"].as_str().unwrap().contains("zoe on console1"));
@@ -58,7 +58,10 @@ fn a_draft_and_a_saved_search_are_for_nobody_else() {
     let site = Site::new();
     site.shift();
     let (zoe, max) = (site.user(json!({ "login": "zoe" })), site.user(json!({ "login": "max" })));
-    let number = zoe.post("/drafts", json!({ "book": "Shift", "text": "secretdraft" })).is(201).json()["number"].clone();
+    let number = zoe.post("/drafts", json!({ "book": "Shift", "text": "secretdraft" })).is(201).json()["number"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     zoe.put("/searches/mine", json!({ "q": "x" })).is(200);
     assert_eq!((max.get("/drafts").json(), max.get("/searches").json()), (json!([]), json!([])));
     max.put(&format!("/drafts/{number}"), json!({ "book": "Shift", "text": "y" })).is(404);

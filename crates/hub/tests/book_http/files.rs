@@ -53,7 +53,7 @@ fn nobody_gets_a_file_by_knowing_its_digest() {
     site.owner().put("/books/Secret/access", json!({ "grants": [{ "to": "user:zoe", "may": ["read", "write"] }] })).is(200);
     let sha = zoe.send("POST", "/uploads", b"the secret").is(201).json()["sha"].clone();
     let with = |sha| json!({ "text": "x", "attachments": [{ "name": "a.txt", "sha": sha }] });
-    // It waits for her entry, and for nobody else's.
+    // The file waits for an entry of this user only.
     assert_eq!(max.post("/books/Shift/entries", with(&sha)).is(422).problem(), "no-upload");
     max.delete(&format!("/uploads/{}", sha.as_str().unwrap())).is(404);
     zoe.post("/books/Secret/entries", with(&sha)).is(201);
@@ -63,7 +63,7 @@ fn nobody_gets_a_file_by_knowing_its_digest() {
     max.with("if-match", "*").put(&path, with(&sha)).is(422);
     max.get("/books/Secret/entries/1/attachments/0").is(404);
     assert_eq!(zoe.get("/books/Secret/entries/1/attachments/0").is(200).bytes, b"the secret");
-    // An edit that does not name a file any longer lets it go; the history has it.
+    // An edit that omits a file drops it; the history keeps it.
     zoe.post("/books/Secret/entries", with(&sha)).is(422);
 }
 
@@ -85,7 +85,7 @@ fn too_large_a_file_is_refused_and_leaves_nothing() {
     assert_eq!(owner.found(""), 0);
     let store = site.hub.as_ref().unwrap().book().unwrap().store().clone();
     assert_eq!(store.check(&mut |_, _| true).unwrap(), [""; 0]);
-    // Files that wait are few.
+    // The number of waiting files is limited.
     let statuses: Vec<u16> = (0..130u32).map(|n| owner.send("POST", "/uploads", &n.to_le_bytes()).status).collect();
     assert_eq!((statuses[100], statuses[129]), (201, 409));
 }
@@ -109,7 +109,7 @@ fn a_refused_entry_does_not_lose_its_file() {
     site.owner().delete(&format!("{path}/lock")).is(204);
     zoe.with("if-match", "*").put(&path, content).is(200);
     assert_eq!(zoe.get(&format!("{path}/attachments/0")).is(200).bytes, b"a long measurement");
-    // It is the entry's now, and waits no longer.
+    // The file belongs to the entry, and is not in the staging.
     zoe.post("/books/Shift/entries", json!({ "text": "x", "attachments": files })).is(422);
     zoe.get(&format!("{path}/attachments/0")).is(200);
 }

@@ -1,9 +1,11 @@
 //! The logbook over HTTP, as programs and browsers use it: a real hub, real sockets.
 
 mod access;
+mod admission;
 mod bounds;
 mod dialect;
 mod document;
+mod elog_access;
 mod entries;
 mod files;
 mod pushes;
@@ -11,4 +13,3 @@ mod routes;
 mod schema;
 mod sessions;
 mod site;
-mod turns;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// What is wrong with a value, if something is.
+/// Checks a value against a schema.
 pub fn check(document: &Value, schema: &Value, value: &Value, at: &str) -> Result<(), String> {
     let wrong = |what: String| Err(format!("{at}: {what}: {value}"));
     for (word, said) in schema.as_object().into_iter().flatten() {
@@ -12,7 +12,7 @@ pub fn check(document: &Value, schema: &Value, value: &Value, at: &str) -> Resul
                 check(document, document.pointer(path).unwrap_or_else(|| panic!("{path}")), value, at)?;
             }
             "type" => {
-                let is = match said.as_str().unwrap() {
+                let is = |kind: &Value| match kind.as_str().unwrap() {
                     "object" => value.is_object(),
                     "array" => value.is_array(),
                     "string" => value.is_string(),
@@ -21,7 +21,7 @@ pub fn check(document: &Value, schema: &Value, value: &Value, at: &str) -> Resul
                     "null" => value.is_null(),
                     other => panic!("{other}"),
                 };
-                if !is {
+                if !said.as_array().map_or_else(|| is(said), |kinds| kinds.iter().any(is)) {
                     return wrong(format!("is not of type {said}"));
                 }
             }
@@ -38,6 +38,13 @@ pub fn check(document: &Value, schema: &Value, value: &Value, at: &str) -> Resul
                     if let Some(value) = value.get(name) {
                         check(document, schema, value, &format!("{at}.{name}"))?;
                     }
+                }
+            }
+            "additionalProperties" | "unevaluatedProperties" if said == false => {
+                let known = schema["properties"].as_object();
+                let names = value.as_object().into_iter().flat_map(|value| value.keys());
+                if let Some(name) = names.into_iter().find(|name| !known.is_some_and(|known| known.contains_key(*name))) {
+                    return wrong(format!("does not know {name}"));
                 }
             }
             "additionalProperties" => {
@@ -57,7 +64,39 @@ pub fn check(document: &Value, schema: &Value, value: &Value, at: &str) -> Resul
                     return wrong(format!("{fits} of {said} fit"));
                 }
             }
-            "enum" | "required" | "description" => {}
+            "anyOf" => {
+                if !said.as_array().unwrap().iter().any(|schema| check(document, schema, value, at).is_ok()) {
+                    return wrong(format!("none of {said} fits"));
+                }
+            }
+            "const" if said != value => return wrong(format!("is not {said}")),
+            "prefixItems" => {
+                for (nth, (schema, value)) in
+                    said.as_array().unwrap().iter().zip(value.as_array().into_iter().flatten()).enumerate()
+                {
+                    check(document, schema, value, &format!("{at}[{nth}]"))?;
+                }
+            }
+            "minItems" if value.as_array().is_some_and(|value| (value.len() as u64) < said.as_u64().unwrap()) => {
+                return wrong(format!("has fewer than {said} elements"));
+            }
+            "maxItems" if value.as_array().is_some_and(|value| value.len() as u64 > said.as_u64().unwrap()) => {
+                return wrong(format!("has more than {said} elements"));
+            }
+            "minimum" if value.as_i64().is_some_and(|value| value < said.as_i64().unwrap()) => {
+                return wrong(format!("is below {said}"));
+            }
+            "maximum" if value.as_u64().is_some_and(|value| value > said.as_u64().unwrap()) => {
+                return wrong(format!("is above {said}"));
+            }
+            "format" if said == "date-time" => {
+                let is_time = |text: &str| text.len() == 30 && text.ends_with('Z') && text.as_bytes()[10] == b'T';
+                if value.as_str().is_some_and(|text| !is_time(text)) {
+                    return wrong("is no time with nine decimals".to_owned());
+                }
+            }
+            "enum" | "required" | "description" | "title" | "format" | "default" | "const" | "minItems" | "maxItems"
+            | "minimum" | "maximum" => {}
             other => panic!("{other}"),
         }
     }

@@ -38,7 +38,7 @@ fn a_stolen_cookie_is_worthless_after_logout_and_after_a_new_password() {
     zoe.put("/password", json!({ "old": PASSWORD, "new": "battery staple" })).is(204);
     assert_eq!((by(&thief.get("/whoami")), by(&zoe.get("/whoami"))), ("guest".into(), "guest".into()));
     site.anybody().post("/login", json!({ "login": "zoe", "password": PASSWORD })).is(401);
-    // Who is made inactive is out, too.
+    // An inactive user is logged out, too.
     let said = site.anybody().post("/login", json!({ "login": "zoe", "password": "battery staple" })).is(200);
     let zoe = site.anybody().with("cookie", &said.cookie());
     assert_eq!(by(&zoe.get("/whoami")), "session");
@@ -81,14 +81,14 @@ fn a_page_of_another_site_changes_nothing() {
     ] {
         assert_eq!(post(&zoe.with(name, value)).is(403).problem(), "other-site", "{name}: {value}");
     }
-    // Nor does it log somebody in as somebody else, nor reach us by a name of its own.
+    // Another site cannot log a user in as somebody else, nor reach the hub by a name of its own.
     let login =
         site.anybody().with("origin", "https://evil.example").post("/login", json!({ "login": "zoe", "password": PASSWORD }));
     assert_eq!(login.is(403).problem(), "other-site");
     assert_eq!(zoe.with("host", "evil.example").get("/whoami").is(421).problem(), "other-host");
     assert_eq!(zoe.found("forged"), 0);
     post(&zoe.with("origin", &site.url)).is(201);
-    // No other page can read an answer, either.
+    // No other page can read a response, either.
     let said = zoe.with("origin", "https://evil.example").get("/whoami");
     assert!(said.headers.get("access-control-allow-origin").is_none());
     assert_eq!(said.header("x-content-type-options"), "nosniff");
@@ -98,15 +98,15 @@ fn a_page_of_another_site_changes_nothing() {
 fn nor_does_it_while_the_site_is_its_owners() {
     let site = Site::new();
     site.shift();
-    // The owner is known by the connection: their browser would be, whatever page it shows.
+    // The connection identifies the owner, and would identify the owner's browser on any page, too.
     assert_eq!(by(&site.anybody().get("/whoami")), "owner");
     let post = |client: &Client| client.post("/books/Shift/entries", json!({ "text": "forged" })).status;
     assert_eq!(post(&site.anybody()), 201);
     assert_eq!(post(&site.anybody().with("origin", "https://evil.example")), 403);
     assert_eq!(post(&site.anybody().with("sec-fetch-site", "cross-site")), 403);
-    // Who comes through a proxy is nobody's neighbour.
+    // A client behind a proxy is not on this host.
     assert_eq!(by(&site.anybody().with("x-forwarded-for", "192.0.2.1").get("/whoami")), "guest");
-    // With the first user it is over.
+    // The first user ends the owner's access by connection.
     site.user(json!({ "login": "zoe" }));
     assert_eq!((by(&site.anybody().get("/whoami")), by(&site.owner().get("/whoami"))), ("guest".into(), "owner".into()));
 }
@@ -121,12 +121,12 @@ fn guessing_passwords_takes_longer_and_longer() {
     let last = said.last().unwrap();
     assert_eq!(last.problem(), "too-many-tries");
     assert!(last.header("retry-after").parse::<u64>().unwrap() >= 1);
-    // The right one has to wait, too: else the answer would tell.
+    // The right password has to wait, too: otherwise the response would reveal it.
     site.anybody().post("/login", json!({ "login": "zoe", "password": PASSWORD })).is(429);
-    // So has who tries it with each request.
+    // The same holds for a password in every request.
     let basic = format!("Basic {}", "em9lOmd1ZXNz");
     site.anybody().with("authorization", &basic).get("/whoami").is(429);
-    // A token goes on.
+    // A token still works.
     assert_eq!(by(&site.owner().get("/whoami")), "owner");
 }
 
@@ -141,7 +141,7 @@ fn guests_may_what_the_site_says() {
         let posted = guest.post("/books/Shift/entries", json!({ "text": "x" }));
         assert_eq!(posted.status, if writes { 201 } else { 401 }, "{guests:?}");
         if writes {
-            // A guest's entry is nobody's: no guest changes it.
+            // A guest's entry has no owner: no guest changes it.
             assert_eq!(guest.get("/books/Shift/entries/1").json()["by"], "guest@127.0.0.1");
             guest.with("if-match", "*").put("/books/Shift/entries/1", json!({ "text": "y" })).is(401);
         }
@@ -191,9 +191,9 @@ fn a_link_on_another_page_shows_what_one_may_see_and_a_password_of_the_browser_c
         assert_eq!(elsewhere(&basic).send("POST", path, b"x").is(403).problem(), "other-site", "{path}");
     }
     basic.send("POST", "/uploads", b"x").is(201);
-    // A token is sent by no browser.
+    // Browsers send no token by themselves.
     elsewhere(&site.owner()).send("POST", "/uploads", b"x").is(201);
-    // In ELOG's dialect, by a form or a command.
+    // On ELOG's pages, by a form or a command.
     let id = basic.post("/books/Shift/entries", json!({ "text": "mine" })).is(201).json()["id"].clone();
     for client in [&zoe, &basic] {
         for path in [format!("/elog/Shift/{id}?cmd=Delete&confirm=Yes"), format!("/elog/Shift/{id}?%63md=Delete&confirm=Yes")] {

@@ -17,7 +17,7 @@ pub struct Site {
     _directory: TempDir,
 }
 
-/// An answer.
+/// A response of the site.
 #[derive(Debug)]
 pub struct Said {
     pub status: u16,
@@ -41,7 +41,7 @@ impl Said {
         self.headers.get(name).map_or("", |value| value.to_str().unwrap())
     }
 
-    /// What kind of problem.
+    /// Returns the kind of the problem.
     #[track_caller]
     pub fn problem(&self) -> String {
         assert_eq!(self.header("content-type"), "application/problem+json");
@@ -79,7 +79,7 @@ impl Site {
         Site { hub: Some(hub), url, _directory: directory }
     }
 
-    /// Somebody without a name; the owner, while there are no users.
+    /// A client without a name: the owner, while there are no users.
     pub fn anybody(&self) -> Client {
         let agent = Agent::config_builder()
             .http_status_as_error(false)
@@ -92,9 +92,9 @@ impl Site {
 
     /// The owner, also when there are users.
     pub fn owner(&self) -> Client {
-        let config = self.hub.as_ref().unwrap().client_config();
+        let config = self.hub.as_ref().unwrap().client_settings();
         let run = config.run_dir.domain(&config.domain).unwrap();
-        let place = tampu_hub::book::find(run.path()).unwrap();
+        let place = tampu_hub::book::locate(run.path()).unwrap();
         assert_eq!(place.url, self.url);
         self.anybody().with("authorization", &format!("Bearer {}", place.token))
     }
@@ -200,7 +200,7 @@ impl Client {
         said.json()["id"].as_u64().unwrap()
     }
 
-    /// How many a search finds.
+    /// Returns the number of entries that a search finds.
     #[track_caller]
     pub fn found(&self, q: &str) -> usize {
         self.get(&format!("/search?q={q}")).is(200).json()["hits"].as_array().unwrap().len()

@@ -1,4 +1,4 @@
-//! The `log` crate's records, as ours.
+//! Conversion of the `log` crate's records to Tampu's records.
 //!
 //! ```no_run
 //! use tampu_log::{LogSettings, Logger, bridge};
@@ -11,9 +11,9 @@
 //! # }
 //! ```
 //!
-//! The target names the logger, whose levels count; file and line are kept, the module stands as the routine, and key-values
-//! become data. Whether a level is disabled is found by the target, which costs a hash and a look into a table; where that is too
-//! much, [`log::set_max_level`](::log::set_max_level) is looked at before.
+//! The target names the logger, and the levels of that logger apply. File and line are kept, the module becomes the
+//! routine, and key-values become data. The check of a disabled level looks up the target: a hash and a table look-up.
+//! Where that costs too much, [`log::set_max_level`](::log::set_max_level) sets a limit that is checked first.
 
 use std::sync::Arc;
 
@@ -60,11 +60,11 @@ impl LogBridge {
     }
 }
 
-/// Makes it this program's: from here on what is logged through the `log` crate goes to this logger, at every level the loggers
-/// named after the targets want. What it returns is to be kept until the program ends.
+/// Installs the bridge as the program's logger: every record of the `log` crate goes to this logger, at every level
+/// that the loggers named after the targets accept. Keep the returned value until the program ends.
 pub fn install(logger: &Logger) -> Result<FlushAtEnd, log::SetLoggerError> {
     log::set_boxed_logger(Box::new(LogBridge::new(logger)))?;
-    // Levels are the loggers' and change while the program runs, so nothing is ruled out here.
+    // Each logger has its own level, which changes while the program runs, so no level is excluded here.
     log::set_max_level(log::LevelFilter::Trace);
     Ok(FlushAtEnd { logger: logger.clone() })
 }
@@ -96,7 +96,7 @@ impl log::Log for LogBridge {
         };
         let mut said = Said::new();
         said.message(*record.args());
-        // It fails only where visiting does, and ours does not.
+        // It fails only if the visitor fails, and this one does not.
         let _ = record.key_values().visit(&mut Values(&mut said));
         match if speaker.own { self.shared.meet(target, &place, &said) } else { None } {
             Some(met) => said.call(speaker.logger, met.statement),

@@ -1,4 +1,4 @@
-//! What one call says, as texts: the message, and named values beside it.
+//! The texts of one call: the message, and the named values beside it.
 
 use std::{borrow::Cow, fmt};
 
@@ -7,7 +7,7 @@ use tampu_types::{Datum, Level, LogRecord};
 
 use crate::logger::Logger;
 
-/// Named values of a call that goes into a ring; a call with more is made into a record by hand.
+/// Largest number of named values of a call in a ring; a call with more becomes a whole record.
 pub const VALUES_MAX: usize = 15;
 
 /// The statements of a bridge have the message as their first argument, and show that.
@@ -18,14 +18,14 @@ const MESSAGE: &[Piece] = &[Piece::Argument { index: 0, spec: Spec::PLAIN }];
 pub(super) struct Place<'a> {
     pub level: Level,
     pub file: &'a str,
-    /// 0 if nobody knows.
+    /// Line in the file; 0 if unknown.
     pub line: u32,
     pub module: &'a str,
 }
 
 impl Place<'_> {
-    /// The statement for calls here that have these values. It stays for ever; whoever makes one counts them. The function is
-    /// not known; the module, which begins its path, stands for it.
+    /// The statement for calls here with these values. It stays for ever, and the caller counts the statements. The
+    /// function is unknown; the module, which begins the function's path, replaces it.
     pub fn statement(&self, names: &[&str]) -> &'static Statement {
         let owned = |text: &str| Cow::Owned(text.to_owned());
         Box::leak(Box::new(Statement::of_site(Site {
@@ -48,7 +48,7 @@ pub(super) struct Said<'a> {
     /// The message, then the values in the order of their names.
     texts: [Formatted; VALUES_MAX + 1],
     count: usize,
-    /// What goes into no ring.
+    /// Values that go into no ring.
     beyond: Vec<Datum>,
 }
 
@@ -71,7 +71,7 @@ impl<'a> Said<'a> {
         self.texts[self.count] = Formatted::new(value);
     }
 
-    /// Adds a value whose name does not last, or for which there is no room.
+    /// Adds a value with a temporary name, or for which there is no room.
     #[cold]
     pub fn value_beyond(&mut self, name: &str, value: fmt::Arguments<'_>) {
         self.beyond.push(Datum::new(name, Formatted::new(value).shown()));
@@ -82,13 +82,13 @@ impl<'a> Said<'a> {
         &self.names[..self.count]
     }
 
-    /// Whether a value of this name is there.
+    /// Returns whether a value of this name is present.
     #[cfg(feature = "tracing")]
     pub fn has(&self, name: &str) -> bool {
         self.names().contains(&name) || self.beyond.iter().any(|datum| datum.name == name)
     }
 
-    /// Whether it can go into a ring.
+    /// Returns whether the call fits into a ring.
     pub fn fits(&self) -> bool {
         self.beyond.is_empty()
     }
@@ -111,7 +111,7 @@ impl<'a> Said<'a> {
         logger.record_call(statement, Payload::new(texts));
     }
 
-    /// The record made by hand.
+    /// Makes the whole record of the call.
     pub fn record(self, place: &Place<'_>, logger: &str, context: &str) -> LogRecord {
         let mut record = LogRecord::new(place.level, self.texts[0].shown());
         let values = self.texts[1..].iter().map(Formatted::shown);

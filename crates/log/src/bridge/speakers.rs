@@ -5,17 +5,17 @@ use crate::{
     logger::Logger,
 };
 
-/// Targets that have a named logger each; others speak through the logger the bridge was made of.
+/// Largest number of targets with a named logger each; other targets use the logger from which the bridge was made.
 pub const TARGETS_MAX: usize = 1000;
 
 /// Crates below the bus. With the targets of their modules; `zenoh` also with those of the crates named after it.
 const BELOW: [&str; 2] = ["zenoh", "uhlc"];
 
-/// Who speaks for a target.
+/// The logger of a target.
 #[derive(Clone, Copy)]
 pub(super) struct Speaker<'a> {
     pub logger: &'a Logger,
-    /// Whether it is the target's own.
+    /// True if the logger is the target's own.
     pub own: bool,
 }
 
@@ -36,7 +36,7 @@ impl Speakers {
         Speakers { logger, named: Table::new(TARGETS_MAX) }
     }
 
-    /// Who speaks for this target; nobody for what is below the bus.
+    /// Returns the logger of this target; `None` for code below the bus.
     #[inline]
     pub fn of(&self, target: &str) -> Option<Speaker<'_>> {
         let make = || Named { target: target.into(), logger: (!is_below_the_bus(target)).then(|| self.logger.named(target)) };

@@ -1,23 +1,25 @@
-//! What has been met so far, found again without a lock and without an allocation.
+//! A table of known items that is read without a lock and without an allocation.
 //!
-//! An open table that only grows, up to a bound: a slot is written once, so readers need no more than its own flag. Rejected: a
-//! map behind a read lock, whose counter all threads would write at every call.
+//! The table is open, bounded, and only grows. A slot is written once, so a reader checks only the flag of the slot.
+//! Rejected: a map behind a read lock. All threads would write to the lock's counter at every call.
 
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::OnceLock;
+
+use parking_lot::Mutex;
 
 /// A hash and its value. Boxed: most slots stay empty.
 type Slot<T> = OnceLock<(u64, Box<T>)>;
 
-/// At most so many values, each found by a hash and a comparison.
+/// A table of bounded size; a value is found by a hash and a comparison.
 pub(super) struct Table<T> {
     /// A power of two, more than will ever be filled, so that a search ends.
     slots: Box<[Slot<T>]>,
-    /// How many more may come; locked while one comes.
+    /// Number of free slots; locked while an item is added.
     room: Mutex<usize>,
 }
 
 impl<T> Table<T> {
-    /// Room for so many.
+    /// Makes a table with room for `most` values.
     pub fn new(most: usize) -> Table<T> {
         let slots = (most + most / 2 + 1).next_power_of_two();
         Table { slots: (0..slots).map(|_| OnceLock::new()).collect(), room: Mutex::new(most) }
@@ -30,7 +32,7 @@ impl<T> Table<T> {
         self.probe(hash, &same).ok()
     }
 
-    /// The same; one that is not there yet is made. `None` where there is no room for it.
+    /// Finds a value, or adds it if it is missing. `None` if there is no room for it.
     #[inline]
     pub fn find_or_add(&self, hash: u64, same: impl Fn(&T) -> bool, make: impl FnOnce() -> T) -> Option<&T> {
         self.probe(hash, &same).ok().or_else(|| self.add(hash, &same, make))
@@ -39,8 +41,8 @@ impl<T> Table<T> {
     #[cold]
     #[inline(never)]
     fn add(&self, hash: u64, same: &impl Fn(&T) -> bool, make: impl FnOnce() -> T) -> Option<&T> {
-        let mut room = self.room.lock().unwrap_or_else(PoisonError::into_inner);
-        // Another thread may have been quicker.
+        let mut room = self.room.lock();
+        // Another thread may have inserted the entry meanwhile.
         let empty = match self.probe(hash, same) {
             Ok(found) => return Some(found),
             Err(empty) => empty,
@@ -64,8 +66,8 @@ impl<T> Table<T> {
     }
 }
 
-/// A hash of numbers and texts. It is no defence against chosen keys: they come from this program, and equal hashes cost a
-/// comparison.
+/// A hash of numbers and texts. It is no defence against chosen keys: they are from this program, and equal hashes cost
+/// a comparison.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Mix(u64);
 
@@ -74,7 +76,7 @@ impl Mix {
 
     #[inline]
     pub fn number(self, number: u64) -> Mix {
-        // The two halves of a product hold something of every bit of its factors.
+        // The two halves of a product depend on every bit of its factors.
         let product = u128::from(self.0 ^ number) * 0x9e37_79b9_7f4a_7c15_u128;
         Mix((product as u64 ^ (product >> 64) as u64).wrapping_add(1))
     }
@@ -108,7 +110,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_table_is_a_map_up_to_its_bound(keys in prop::collection::vec("[ab]{0,3}", 0..40), bits in 0u32..8) {
-            // Few bits of the hash are left, so that many keys want the same slot.
+            // The mask leaves few bits of the hash, so that many keys collide.
             let hash = |key: &str| Mix::START.text(key).hash() & ((1 << bits) - 1);
             let (table, mut model) = (Table::new(9), BTreeMap::new());
             for (number, key) in keys.iter().enumerate() {

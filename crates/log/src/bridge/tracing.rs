@@ -1,4 +1,4 @@
-//! Events and spans of `tracing`, as records.
+//! Conversion of events and spans of `tracing` to records.
 //!
 //! ```no_run
 //! use tampu_log::{LogSettings, Logger, bridge};
@@ -12,19 +12,22 @@
 //! # }
 //! ```
 //!
-//! The event's message is the text. Its other fields are data, and behind them those of the spans it lies in, from the inside out;
-//! of a name that occurs twice the innermost counts. The names of the spans, `observation:scan`, are the record's context. So an
-//! operator who follows the log reads `cable wrap at 269.9 axis=az scan=7`, finds all of a scan by the value `scan`, and all of an
-//! activity by its context. Rejected: `observation{project=...}:scan{scan=7}` as the context, as `tracing`'s own output has it. The
-//! log's table does not show contexts, a value within a text cannot be searched for as one, and a context is written once for all
-//! records that share it, which is worth nothing if each scan has another.
+//! The event's message becomes the text. The event's other fields become data, followed by the fields of the enclosing
+//! spans, from the inside out; of equal names the innermost counts. The names of the spans, `observation:scan`, become
+//! the record's context. An operator who follows the log reads `cable wrap at 269.9 axis=az scan=7`. A search by the
+//! value `scan` finds all records of a scan, and a search by the context finds all records of an activity.
 //!
-//! Levels are those of the loggers named after the targets. [`install`] asks them before an event's fields are evaluated; who puts
-//! together layers himself has that by [`Layer::wanted`]. Spans are kept at every level: they say where an event lies, also where
-//! they would themselves not be worth a record. They make no records.
+//! Rejected: `observation{project=...}:scan{scan=7}` as the context, as in `tracing`'s own output. The log's table does
+//! not show contexts, and a search for a value does not find it within a text. A context is stored once for all records
+//! that share it, which saves nothing if each scan has its own.
 //!
-//! An event costs what its texts cost, and a look at each span it lies in; only making a span allocates. What comes from the `log`
-//! crate through `tracing-log` is understood, and is made into records by hand; the bridge for that crate does it better.
+//! The loggers named after the targets have the levels. [`install`] checks the levels before the event's fields are
+//! evaluated. A program that combines layers itself gets the same check by [`Layer::wanted`]. Spans are kept at every
+//! level, because they give the context of an event even where their own level is disabled. Spans make no records.
+//!
+//! An event costs its texts and a look at each enclosing span; only the creation of a span allocates. The bridge
+//! accepts records of the `log` crate that arrive through `tracing-log`, as whole records; the bridge for that crate is
+//! faster.
 
 mod fields;
 mod spans;
@@ -64,7 +67,7 @@ pub struct Layer {
     shared: Arc<Shared>,
 }
 
-/// Which events a [`Layer`] wants: a filter for it, so that the fields of others are not evaluated for its sake.
+/// Filter for the events that a [`Layer`] accepts, so that the fields of other events are not evaluated.
 #[derive(Clone)]
 pub struct Wanted {
     shared: Arc<Shared>,
@@ -92,8 +95,8 @@ struct Met {
     statement: &'static Statement,
 }
 
-/// Makes a layer this program's subscriber, which takes what the loggers named after the targets want. What it returns is to be
-/// kept until the program ends.
+/// Installs a layer as the program's subscriber, which accepts the levels of the loggers named after the targets. Keep
+/// the returned value until the program ends.
 pub fn install(logger: &Logger) -> Result<FlushAtEnd, SetGlobalDefaultError> {
     let layer = Layer::new(logger);
     let wanted = layer.wanted();
@@ -161,7 +164,7 @@ impl<S: Subscriber + for<'s> LookupSpan<'s>> tracing_subscriber::Layer<S> for La
         let Some(span) = context.span(id) else { return };
         let outer = span.scope().skip(1).find_map(|outer| Some(outer.extensions().get::<SpanSaid>()?.path().clone()));
         let said = SpanSaid::new(outer.unwrap_or_default(), attributes);
-        // Two layers of ours would say the same of a span.
+        // Two layers of this bridge would record the same values of a span.
         span.extensions_mut().replace(said);
     }
 

@@ -1,77 +1,36 @@
-//! Asking a collector: what `tampu log query`, `stat` and the console use.
+//! Client of a collector's services, which `tampu log query`, `stat` and the console use.
 //!
-//! | service | question | answer |
+//! | service | request | reply |
 //! |-|-|-|
-//! | `log/query` | a [`Query`] as JSON | `LogBatch`es of at most 1 MB, in the query's order, then JSON: `{"scanned": {...}}` or `{"error": "..."}`, with `"denied"` where whoever asks may not |
+//! | `log/query` | a [`Query`] as JSON | `LogBatch`es of at most 1 MB, in the query's order, then JSON: `{"scanned": {...}}` |
 //! | `log/stat` | `{"query": {...}, "by": {...}}` ([`StatQuestion`]) | [`Counts`] as JSON |
 //! | `log/status` | nothing | [`Report`](super::status::Report) as JSON |
 //! | `log/offsets` | nothing | [`Kept`] as JSON |
-//! | `log/archive` | an [`Upkeep`] as JSON | parts of JSON, each a [`Told`]: how far it is, and last that it is done |
+//! | `log/archive` | an [`Upkeep`] as JSON | parts of JSON, each a [`Told`]: the progress, and at last the end |
 //! | `log/keeps` | nothing | [`Keeps`] as JSON |
 //!
-//! Every part of an answer begins with the answering collector's incarnation (16 bytes). Where two collectors answer, the
-//! first to do so is listened to.
+//! Every part of a reply begins with the collector's incarnation (16 bytes). If two collectors reply, the client reads
+//! the first one's reply.
 
 use std::time::Duration;
 
 use bytes::Bytes;
-use tampu_bus::{AskError, Participant, access::Denied};
-use tampu_types::{LogRecord, TopicName, log_batch::LogBatchView, name::BadTopic};
+use tampu_bus::{
+    Participant,
+    service::{CallError, call, call_json},
+};
+use tampu_types::{LogRecord, log_batch::LogBatchView};
 
-pub use super::services::{Keeps, Kept, KeptStream, StatQuestion};
-use super::{
-    services::{ARCHIVE, End, KEEPS, OFFSETS, QUERY, STAT, STATUS},
+use super::messages::{ARCHIVE, End, KEEPS, OFFSETS, QUERY, STAT, STATUS};
+pub use super::messages::{Keeps, Kept, KeptStream, StatQuestion};
+use tampu_archive::{
+    Counts, Doing, Grouping, Scanned,
+    query::Query,
     upkeep::{Done, Told, Upkeep},
 };
-use crate::{
-    archive::{Counts, Doing, Grouping, Scanned},
-    query::Query,
-};
 
-/// Why a collector's answer could not be had.
-#[derive(Debug, thiserror::Error)]
-pub enum AskFailed {
-    /// Nobody answered.
-    #[error(transparent)]
-    Ask(#[from] AskError),
-    /// The service's name is none.
-    #[error(transparent)]
-    Topic(#[from] BadTopic),
-    /// Whoever asks here may not.
-    #[error(transparent)]
-    Denied(#[from] Denied),
-    /// The collector says why not.
-    #[error("the collector answers: {0}")]
-    Refused(String),
-    /// The answer ended before its end.
-    #[error("the collector's answer was cut off after {0} records")]
-    CutOff(u64),
-    /// The answer cannot be read: the collector is of another release, perhaps.
-    #[error("the collector's answer cannot be read: {0}")]
-    Unreadable(String),
-}
-
-/// The parts of the first collector that answers.
-fn parts(
-    participant: &Participant,
-    service: &str,
-    question: Vec<u8>,
-    timeout: Duration,
-) -> Result<impl Iterator<Item = Result<Bytes, AskError>>, AskFailed> {
-    let answers = participant.ask(&TopicName::new(service)?, Bytes::from(question), timeout)?;
-    let mut first: Option<Bytes> = None;
-    Ok(answers.filter_map(move |part| match part {
-        Ok(part) if part.len() >= 16 => {
-            let from = part.slice(..16);
-            (*first.get_or_insert_with(|| from.clone()) == from).then(|| Ok(part.slice(16..)))
-        }
-        Ok(_) => None,
-        Err(error) => Some(Err(error)),
-    }))
-}
-
-/// Records asked for at once. What a collector sends is on its way all at once, so this bounds what lies between it and a slow
-/// asker, and how long one answer takes.
+/// Records requested at once. A collector sends the whole reply without pause. So this number bounds the data between
+/// the collector and a slow client, and the duration of one reply.
 const PAGE: u64 = 50_000;
 
 /// Finds records: calls `sink` with each, in the query's order, until it returns `false`. Asks page by page, each within the
@@ -81,7 +40,7 @@ pub fn query(
     query: &Query,
     timeout: Duration,
     sink: &mut dyn FnMut(LogRecord) -> bool,
-) -> Result<Scanned, AskFailed> {
+) -> Result<Scanned, CallError> {
     let mut page = Query { asker: Some(participant.incarnation()), ..query.clone() };
     let mut total = Scanned::default();
     loop {
@@ -101,7 +60,7 @@ pub fn query(
             complete: scanned.complete,
             cursor: scanned.cursor.or(total.cursor),
         };
-        // A page that is full, or was ended by the collector's time limit, has a page after it.
+        // A page that is full, or was ended by the collector's time limit, is followed by another one.
         if !wanted || scanned.complete || scanned.found == 0 || scanned.found >= left {
             return Ok(total);
         }
@@ -114,114 +73,79 @@ fn query_page(
     query: &Query,
     timeout: Duration,
     sink: &mut dyn FnMut(LogRecord) -> bool,
-) -> Result<Scanned, AskFailed> {
-    let question = serde_json::to_vec(query).map_err(|error| AskFailed::Unreadable(error.to_string()))?;
+) -> Result<Scanned, CallError> {
+    let mut answer = call_json(participant, QUERY, query, timeout)?.first();
     let mut found = 0;
-    for part in parts(participant, QUERY, question, timeout)? {
+    while let Some(part) = answer.next() {
         let part = part?;
         if part.first() == Some(&b'{') {
-            let end: End = serde_json::from_slice(&part).map_err(|error| AskFailed::Unreadable(error.to_string()))?;
-            return match end {
-                End { denied: Some(denied), .. } => Err(denied.into()),
-                End { error: Some(error), .. } => Err(AskFailed::Refused(error)),
-                End { scanned, .. } => Ok(scanned.unwrap_or_default()),
-            };
+            let end: End = serde_json::from_slice(&part).map_err(|why| answer.unreadable(&why))?;
+            return Ok(end.scanned);
         }
-        let view = LogBatchView::parse(&part).map_err(|error| AskFailed::Unreadable(error.to_string()))?;
+        let view = LogBatchView::parse(&part).map_err(|why| answer.unreadable(&why))?;
         for record in view.records() {
-            let record = record.map_err(|error| AskFailed::Unreadable(error.to_string()))?;
+            let record = record.map_err(|why| answer.unreadable(&why))?;
             found += 1;
             if !sink(record.to_record()) {
                 return Ok(Scanned { found, ..Scanned::default() });
             }
         }
     }
-    Err(AskFailed::CutOff(found))
+    Err(answer.cut_off(found))
 }
 
-fn json<T: serde::de::DeserializeOwned>(
-    participant: &Participant,
-    service: &str,
-    question: Vec<u8>,
-    timeout: Duration,
-) -> Result<T, AskFailed> {
-    let mut answer = Vec::new();
-    for part in parts(participant, service, question, timeout)? {
-        answer.extend_from_slice(&part?);
-    }
-    match serde_json::from_slice(&answer) {
-        Ok(End { denied: Some(denied), .. }) => return Err(denied.into()),
-        Ok(End { error: Some(error), .. }) => return Err(AskFailed::Refused(error)),
-        _ => {}
-    }
-    serde_json::from_slice(&answer).map_err(|error| AskFailed::Unreadable(error.to_string()))
-}
-
-/// Counts records.
-pub fn stat(participant: &Participant, query: &Query, by: &Grouping, timeout: Duration) -> Result<Counts, AskFailed> {
+/// Counts the records that match `query`, grouped by `by`.
+pub fn stat(participant: &Participant, query: &Query, by: &Grouping, timeout: Duration) -> Result<Counts, CallError> {
     let query = Query { asker: Some(participant.incarnation()), ..query.clone() };
     let question = StatQuestion { query, by: by.clone() };
-    let question = serde_json::to_vec(&question).map_err(|error| AskFailed::Unreadable(error.to_string()))?;
-    json(participant, STAT, question, timeout)
+    call_json(participant, STAT, &question, timeout)?.first().json()
 }
 
 /// Asks a collector how it is: [`Report`](super::status::Report) as JSON, which a later release may lengthen.
-pub fn status(participant: &Participant, timeout: Duration) -> Result<serde_json::Value, AskFailed> {
-    json(participant, STATUS, Vec::new(), timeout)
+pub fn status(participant: &Participant, timeout: Duration) -> Result<serde_json::Value, CallError> {
+    call(participant, STATUS, Bytes::new(), timeout)?.first().json()
 }
 
-/// How far a collector has kept the streams of those who are on the bus. A reader that resumes there, and reads all of those
-/// that are not told, gets everything that a search made after this answer does not find.
-pub fn offsets(participant: &Participant, timeout: Duration) -> Result<Kept, AskFailed> {
-    json(participant, OFFSETS, Vec::new(), timeout)
+/// Returns the positions up to which a collector has kept the streams of processes on the bus. A reader that resumes there, and
+/// reads all streams that are not listed, gets every record that a later search does not find.
+pub fn offsets(participant: &Participant, timeout: Duration) -> Result<Kept, CallError> {
+    call(participant, OFFSETS, Bytes::new(), timeout)?.first().json()
 }
 
-/// Asks for something to be done to a collector's archive; `doing` is told how far it is, until it returns `false`. What goes on
-/// there then ends soon.
+/// Requests an operation on a collector's archive. Calls `doing` with the progress until it returns `false`; then the
+/// operation ends soon.
 pub fn upkeep(
     participant: &Participant,
     what: &Upkeep,
     timeout: Duration,
     doing: &mut dyn FnMut(Doing) -> bool,
-) -> Result<Done, AskFailed> {
-    let unreadable = |error: serde_json::Error| AskFailed::Unreadable(error.to_string());
-    let question = serde_json::to_vec(what).map_err(unreadable)?;
-    for part in parts(participant, ARCHIVE, question, timeout)? {
-        let part = part?;
-        match serde_json::from_slice(&part) {
-            Ok(Told::Done(done)) => return Ok(done),
-            Ok(Told::Doing(now)) if doing(now) => {}
-            Ok(Told::Doing(_)) => break,
-            Err(told) => {
-                return match serde_json::from_slice(&part).map_err(|_| unreadable(told))? {
-                    End { denied: Some(denied), .. } => Err(denied.into()),
-                    End { error, .. } => Err(AskFailed::Refused(error.unwrap_or_default())),
-                };
-            }
+) -> Result<Done, CallError> {
+    let mut answer = call_json(participant, ARCHIVE, what, timeout)?.first();
+    while let Some(told) = answer.document() {
+        match told? {
+            Told::Done(done) => return Ok(done),
+            Told::Doing(now) if doing(now) => {}
+            Told::Doing(_) => break,
         }
     }
-    Err(AskFailed::CutOff(0))
+    Err(answer.cut_off(0))
 }
 
-/// Whether a collector can keep what comes: `None` if one of those there can, else why the last of them cannot.
-pub fn keeps(participant: &Participant, timeout: Duration) -> Result<Option<String>, AskFailed> {
-    let mut told = None;
-    for answer in participant.ask(&TopicName::new(KEEPS)?, Bytes::new(), timeout)? {
-        let answer = match answer {
-            Ok(answer) => answer,
-            // Who has not answered by now does not take back what another has said.
-            Err(_) if told.is_some() => break,
-            Err(error) => return Err(error.into()),
+/// Asks the collectors whether they can keep records: `None` if one of them can, else the reason of the last one that cannot.
+pub fn keeps(participant: &Participant, timeout: Duration) -> Result<Option<String>, CallError> {
+    let mut stuck = None;
+    for part in call(participant, KEEPS, Bytes::new(), timeout)? {
+        let part = match part {
+            Ok(part) => part.content?,
+            // A late collector does not invalidate another one's answer.
+            Err(_) if stuck.is_some() => break,
+            Err(error) => return Err(error),
         };
-        let json = answer.get(16..).unwrap_or_default();
-        if let Ok(End { denied: Some(denied), .. }) = serde_json::from_slice(json) {
-            return Err(denied.into());
-        }
-        let Keeps { stuck } = serde_json::from_slice(json).map_err(|error| AskFailed::Unreadable(error.to_string()))?;
-        match stuck {
-            None => return Ok(None),
-            Some(why) => told = Some(why),
+        let unreadable = |why: serde_json::Error| CallError::Unreadable { service: KEEPS.to_owned(), why: why.to_string() };
+        match serde_json::from_slice(&part).map_err(unreadable)? {
+            Keeps { stuck: None } => return Ok(None),
+            Keeps { stuck: why } => stuck = why,
         }
     }
-    told.map(Some).ok_or_else(|| AskFailed::Unreadable("an answer without a part".to_owned()))
+    stuck.map(Some).ok_or_else(|| CallError::CutOff { service: KEEPS.to_owned(), received: 0 })
 }

@@ -1,17 +1,17 @@
-//! What the collector did not take on purpose: counted at once, told in the log once a period.
+//! Reports of records that the collector dropped on purpose: counted at once, logged once a period.
 //!
-//! A record about every dropped packet would be a flood of its own. The first drop of a source is told at once, because
-//! somebody should know; what follows is added up and told when the period is over, when the source goes, or when the
-//! collector ends.
+//! A record about every dropped packet would be a flood of its own. The first drop of a source is logged at once,
+//! because an operator should know. Later drops are added up and logged when the period is over, when the source
+//! leaves, or when the collector ends.
 
 use std::{collections::BTreeMap, time::Duration};
 
 use tampu_types::SourceName;
 
-/// How often one source's drops are told.
+/// Interval between two records about one source's drops.
 pub(super) const PERIOD: Duration = Duration::from_secs(10);
 
-/// What was dropped of one source for one reason.
+/// Drops of one source for one reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Dropped {
     pub(super) source: SourceName,
@@ -26,28 +26,28 @@ pub(super) struct Dropped {
 struct Account {
     records: u64,
     bytes: u64,
-    /// When it was last told, monotonic ns.
+    /// Time of the last record about it, monotonic ns.
     told: Option<u64>,
 }
 
-/// Drops that wait to be told.
+/// Drops that wait to be reported.
 #[derive(Debug, Default)]
 pub(super) struct Ledger(BTreeMap<(SourceName, String), Account>);
 
 impl Ledger {
-    /// Counts.
+    /// Counts a dropped packet.
     pub(super) fn add(&mut self, source: &SourceName, why: String, records: u64, bytes: u64) {
         let account = self.0.entry((source.clone(), why)).or_default();
         account.records += records;
         account.bytes += bytes;
     }
 
-    /// Whether nothing was dropped for a period.
+    /// Returns whether nothing was dropped for a period.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Takes what is to be told now.
+    /// Removes and returns the drops that are due to be reported.
     pub(super) fn due(&mut self, now: u64) -> Vec<Dropped> {
         let period = PERIOD.as_nanos() as u64;
         self.take(|_, account| account.told.is_none_or(|told| now >= told + period), Some(now))
@@ -60,7 +60,7 @@ impl Ledger {
         taken
     }
 
-    /// Takes everything.
+    /// Takes all pending drops.
     pub(super) fn all(&mut self) -> Vec<Dropped> {
         self.take(|_, _| true, None)
     }
@@ -75,7 +75,7 @@ impl Ledger {
                     (account.records, account.bytes) = (0, 0);
                     account.told = now;
                 } else {
-                    // A whole period without a drop: the next one is news again.
+                    // A whole period passed without a drop, so the next drop is reported again.
                     account.told = None;
                 }
             }

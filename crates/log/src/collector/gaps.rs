@@ -1,4 +1,4 @@
-//! The record about what is missing: what the bus tells as lost is kept beside what was not.
+//! The record about lost samples: a loss that the bus reports is kept in the archive beside the received records.
 
 use super::dropped::Dropped;
 use tampu_bus::{LossReason, StreamInfo};
@@ -7,7 +7,7 @@ use tampu_types::{Datum, Incarnation, Level, LogRecord, RecordId, SourceName, Ti
 /// The ring of the collector's own records; no thread of a logger has it.
 const OWN_RING: u32 = u32::MAX;
 
-/// Who tells, and when.
+/// Author and time of the records about gaps.
 pub(super) struct Teller<'a> {
     pub(super) name: &'a SourceName,
     pub(super) incarnation: Incarnation,
@@ -26,7 +26,7 @@ impl Teller<'_> {
         record
     }
 
-    /// Samples `from` to `to` (not included) of a stream will never come.
+    /// Returns the record about lost samples `from` to `to` (not included) of a stream.
     pub(super) fn lost(self, stream: &StreamInfo, from: u64, to: u64, why: LossReason) -> LogRecord {
         let count = to - from;
         let (noun, numbers) =
@@ -44,7 +44,7 @@ impl Teller<'_> {
         record
     }
 
-    /// Records that came and were not taken.
+    /// Returns the record about records that arrived and were dropped.
     pub(super) fn dropped(self, dropped: &Dropped) -> LogRecord {
         let Dropped { source, why, records, bytes } = dropped;
         let noun = if *records == 1 { "record" } else { "records" };
@@ -59,7 +59,7 @@ impl Teller<'_> {
         record
     }
 
-    /// A writer died, and nobody knows what it wrote after these samples.
+    /// Returns the record about a dead writer: its samples after these are unknown.
     pub(super) fn open_ends(self, source: &SourceName, incarnation: Incarnation, ends: &[(String, u64)]) -> LogRecord {
         let streams: Vec<String> = ends.iter().map(|(topic, next)| format!("{topic} after {next} samples")).collect();
         let message = format!("{source} died; whether it wrote more is not known: {}", streams.join(", "));

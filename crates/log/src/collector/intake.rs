@@ -1,4 +1,4 @@
-//! Taking batches off the bus, one reader, one worker: append, and acknowledge once committed.
+//! Intake of batches from the bus by one reader and one worker: append to the archive, acknowledge after the commit.
 
 use std::{
     borrow::Cow,
@@ -12,26 +12,26 @@ use tampu_bus::{
     access::{Denied, Resource, Verb},
 };
 use tampu_types::{
-    BatchHeader, ClockState, Incarnation, LogRecord, SourceName, Time,
+    BatchHeader, ClockState, Incarnation, LogRecord, SourceName, Time, TopicName,
     log_batch::{LogBatchView, TYPE_ID, VERSION, encode_records},
 };
 
 use super::{
-    Shared,
     dropped::{Dropped, Ledger},
     gaps::Teller,
     quota::{Meters, Packet},
+    ring_losses::reported_losses,
     router::Router,
+    state::CollectorShared,
 };
-use crate::{
-    archive::{Appended, ArchiveError, Arrival, StreamOffset},
-    spool::{
-        Lost, SPOOLED,
-        frame::{self, Frame},
-    },
+use crate::spool::{
+    frame::{self, Frame},
+    ledger::Lost,
+    topic::SPOOLED,
 };
+use tampu_archive::{Appended, ArchiveError, Arrival, StreamOffset};
 
-/// How long the worker waits for events; a commit wakes it.
+/// Longest wait of the worker for events; a commit wakes it.
 const IDLE: Duration = Duration::from_millis(100);
 
 pub(super) struct Intake {
@@ -47,26 +47,26 @@ struct Waiting {
     since: Instant,
 }
 
-/// What is done with events, apart from the reader they are borrowed from.
+/// Handling of events, apart from the reader that they are borrowed from.
 struct Store {
-    shared: Arc<Shared>,
+    shared: Arc<CollectorShared>,
     /// Taken, not yet durable: in the order of their tickets.
     waiting: VecDeque<Waiting>,
-    /// Where records go besides, and packets that go there once their ticket is committed.
+    /// Second destination of records, and the packets that go there once their ticket is committed.
     router: Option<Arc<dyn Router>>,
     to_route: VecDeque<(u64, Vec<u8>)>,
-    /// Streams whose writer's death left their end unknown; told in one record a writer.
+    /// Streams whose end is unknown because their writer died; reported in one record a writer.
     open_ends: HashMap<Incarnation, (SourceName, Vec<(String, u64)>)>,
-    /// What the hook said of each stream; it is asked once a stream, not once a packet.
+    /// Decision of the access hook about each stream; it is called once a stream, not once a packet.
     asked: HashMap<(Incarnation, u32), Result<(), Denied>>,
-    /// What each source has sent, against its quota.
+    /// Consumption of each source, compared with its quota.
     meters: Meters,
-    /// What was not taken, on its way into the log.
+    /// Dropped packets that are not yet logged.
     ledger: Ledger,
 }
 
 impl Intake {
-    pub(super) fn new(shared: Arc<Shared>, reader: Reader, router: Option<Arc<dyn Router>>) -> Intake {
+    pub(super) fn new(shared: Arc<CollectorShared>, reader: Reader, router: Option<Arc<dyn Router>>) -> Intake {
         Intake { reader, store: Store::new(shared, router) }
     }
 
@@ -89,7 +89,7 @@ impl Intake {
             self.store.tell_dropped();
         }
         self.store.tell_dropped_last();
-        // What is durable by now need not come again.
+        // Samples that are durable at the end need not be sent again.
         self.store.shared.archive.flush(Duration::from_secs(2));
         self.acknowledge(self.store.shared.archive.committed());
     }
@@ -111,7 +111,7 @@ impl Intake {
 }
 
 impl Store {
-    fn new(shared: Arc<Shared>, router: Option<Arc<dyn Router>>) -> Store {
+    fn new(shared: Arc<CollectorShared>, router: Option<Arc<dyn Router>>) -> Store {
         Store {
             meters: Meters::new(shared.options.quotas.clone()),
             shared,
@@ -137,7 +137,7 @@ impl Store {
             Some(bytes) => Cow::Borrowed(bytes),
             None => match sample.payload.to_vec() {
                 Ok(bytes) => Cow::Owned(bytes),
-                // Lent memory that its writer has taken back: the sample is gone as if it had been dropped.
+                // The writer has taken back the lent memory: the sample is lost as if it had been dropped.
                 Err(_) => {
                     let (from, to, why) = (sample.sequence, Some(sample.sequence + 1), LossReason::Dropped);
                     return self.gap(Gap { stream: stream.clone(), from, to, why });
@@ -171,6 +171,7 @@ impl Store {
             stream: stream.stream,
             topic: &stream.topic,
             sent: sample.sent,
+            received: Some(sample.received),
         };
         if let Err(over) = self.meters.admit(&packet) {
             let records = record_count(&bytes);
@@ -194,15 +195,16 @@ impl Store {
             Err(why) => {
                 self.shared.rejected.put(&header, &bytes, &why);
                 self.shared.status.rejected(&stream.source);
-                // Set aside, it is done with: it must not come again.
+                // The batch was set aside and counts as done: it must not be sent again.
                 self.append(&Arrival { samples: &[], ..arrival }).unwrap_or_default()
             }
         };
         if let Some(appended) = taken {
-            // One that was set aside takes its share, too.
+            // A batch that was set aside counts towards the quota, too.
             let records = (appended.records + appended.duplicates).max(1);
             self.meters.charge(&packet, records, bytes.len() as u64);
             self.shared.status.took(&stream.source, stream.incarnation, &appended, sample.received);
+            self.note_losses(&stream.source, &stream.topic, &bytes, &appended);
             if let (Some(_), Some(kept), true) = (&self.router, kept, appended.records > 0) {
                 self.to_route.push_back((appended.ticket, kept.to_vec()));
             }
@@ -214,7 +216,7 @@ impl Store {
         }
     }
 
-    /// What a node has kept meanwhile: as if it had come by itself, but that the spool's stream moves on.
+    /// Stores a sample of a spool: a packet as if it had arrived directly, except that the spool's stream advances.
     fn spooled(&mut self, sample: &Sample<'_>) {
         let stream = sample.stream;
         let offset = StreamOffset { incarnation: stream.incarnation, stream: stream.stream, next: sample.sequence + 1 };
@@ -254,7 +256,8 @@ impl Store {
             self.ledger.add(source, why, u64::from(*records), bytes.len() as u64);
             return self.advance(offset, received);
         }
-        let packet = Packet { source, incarnation: header.incarnation, stream: header.stream, topic, sent: header.sent };
+        let (incarnation, stream) = (header.incarnation, header.stream);
+        let packet = Packet { source, incarnation, stream, topic, sent: header.sent, received: None };
         if let Err(over) = self.meters.admit(&packet) {
             self.shared.status.over_quota(source, u64::from(*records));
             self.ledger.add(source, over.to_string(), u64::from(*records), bytes.len() as u64);
@@ -274,9 +277,10 @@ impl Store {
                 return self.advance(offset, received);
             }
         };
-        // What was there already has been charged.
+        // Duplicates have been charged before.
         self.meters.charge(&packet, appended.records, if appended.records > 0 { bytes.len() as u64 } else { 0 });
         self.shared.status.spooled(source, header.incarnation, &appended, bytes.len() as u64, spooled.received);
+        self.note_losses(source, topic, bytes, &appended);
         if let (Some(_), Some(kept), true) = (&self.router, kept, appended.records > 0) {
             self.to_route.push_back((appended.ticket, kept.to_vec()));
         }
@@ -285,6 +289,15 @@ impl Store {
             router.route(sifted.left_out);
         }
         Some(appended)
+    }
+
+    /// Counts the losses that a packet reports. A packet that repeats records may repeat its reports too, so it is not counted.
+    fn note_losses(&self, source: &SourceName, topic: &TopicName, packet: &[u8], appended: &Appended) {
+        let is_new = appended.records > 0 && appended.duplicates == 0;
+        let lost = if is_new { reported_losses(topic.as_str(), packet) } else { 0 };
+        if lost > 0 {
+            self.shared.status.lost_in_rings(source, lost);
+        }
     }
 
     /// A stream moves on without anything to keep.
@@ -308,7 +321,7 @@ impl Store {
         self.append(&Arrival { header: &header, samples: &[], received, advances: Some(offset) }).ok().flatten()
     }
 
-    /// Sends elsewhere what is durable now.
+    /// Routes the packets that have become durable.
     fn route(&mut self, committed: u64) {
         let Some(router) = &self.router else { return };
         while let Some((_, packet)) = self.to_route.pop_front_if(|(ticket, _)| *ticket <= committed) {
@@ -329,7 +342,7 @@ impl Store {
         answer
     }
 
-    /// Does without a sample on purpose: it is counted, will be told, and must not come again.
+    /// Drops a sample on purpose: counts it, marks it for the report, and keeps it from being sent again.
     fn drop_sample(&mut self, sample: &Sample<'_>, header: &BatchHeader, bytes: &[u8], records: u64, why: String) {
         let stream = sample.stream;
         self.ledger.add(&stream.source, why, records, bytes.len() as u64);
@@ -339,7 +352,7 @@ impl Store {
         }
     }
 
-    /// Tells what was dropped and is due to be told.
+    /// Reports the drops that are due.
     fn tell_dropped(&mut self) {
         if self.ledger.is_empty() {
             return;
@@ -355,18 +368,19 @@ impl Store {
         }
     }
 
-    /// Tells the rest when the collector ends: once each, because nothing waits for a full disk any more.
+    /// Reports the remaining drops when the collector ends. Each is reported once, because nothing waits for a full
+    /// disk then.
     fn tell_dropped_last(&mut self) {
         for dropped in self.ledger.all() {
             self.with_own_arrival(&self.teller().dropped(&dropped), None, |arrival| {
-                // Where it cannot be written now, the count is lost with this life.
+                // If the record cannot be written at this point, the count is lost with the process.
                 let _ = self.shared.archive.append(arrival);
             });
         }
     }
 
-    /// Appends, waiting for a full disk as long as it takes: meanwhile batches wait in their writers' caches. `None` if the
-    /// collector ends first; an error if the batch cannot be read.
+    /// Appends, and waits for a full disk without limit; meanwhile batches wait in their writers' caches. Returns
+    /// `None` if the collector ends first, and an error if the batch cannot be read.
     fn append(&self, arrival: &Arrival<'_>) -> Result<Option<Appended>, String> {
         while !self.is_stopping() {
             match self.shared.archive.append(arrival) {
@@ -388,7 +402,7 @@ impl Store {
             return;
         };
         let offset = StreamOffset { incarnation: stream.incarnation, stream: stream.stream, next: to };
-        // What a node has kept meanwhile comes from there.
+        // Samples that a node has kept meanwhile are read from its spool.
         let missing = self.shared.spooled.missing(&self.shared.participant, stream.incarnation, stream.stream, gap.from..to);
         let mut last = None;
         for hole in &missing {
@@ -444,7 +458,7 @@ impl Store {
         Some(appended)
     }
 
-    /// A record of the collector's own as it arrives at the archive; `None` if it cannot be encoded.
+    /// Makes the arrival of the collector's own record; `None` if it cannot be encoded.
     fn with_own_arrival<T>(
         &self,
         record: &LogRecord,
@@ -459,7 +473,7 @@ impl Store {
             domain: participant.domain().clone(),
             source: participant.source().clone(),
             incarnation: participant.incarnation(),
-            // Not one of its streams on the bus: those are numbered from 0.
+            // No stream number of the bus: those start at 0.
             stream: u32::MAX,
             first: record.id.map_or(0, |id| id.number),
             count: 1,

@@ -1,4 +1,5 @@
-//! How long batches take from the bus to the disk: what a writer waits for its acknowledgement, the way to it and back apart.
+//! Times of batches from the bus to the disk: a writer's wait for its acknowledgement, without the transport there and
+//! back.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -17,7 +18,7 @@ pub(super) struct Latency {
     sum_us: AtomicU64,
 }
 
-/// The same at one moment.
+/// The times at one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Durable {
     /// Batches by how long they took: up to each of [`BOUNDS_US`], and longer.

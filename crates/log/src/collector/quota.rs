@@ -1,15 +1,21 @@
-//! What one source may send to be kept: bytes and records a second, and streams.
+//! Quotas: limits on one source's bytes and records a second, and on its streams.
 //!
 //! Quotas stop accidents (a process in a loop that logs errors), not work. A source's packets are counted in spans of
-//! [`SPAN`] seconds by the time their writer *sent* them: what waited in a writer's cache while no collector ran comes all at
-//! once and is not held against it. A packet that begins within the quota is kept whole, later ones of its span are not; so the
-//! oldest records are kept, and a span holds at most one packet more than its quota.
+//! [`SPAN`] seconds by the time at which their writer *sent* them. Packets that waited in a writer's cache while no
+//! collector ran arrive all at once; they do not exceed the quota for that reason. A packet that begins within the
+//! quota is kept whole, and later packets of its span are dropped. So the oldest records are kept, and a span holds at
+//! most one packet more than its quota.
 //!
-//! Urgent records (from Error on, which is when a logger does not wait to send) have the same share once more, for themselves.
-//! What is published for attached readers alone counts like the rest, where it is kept at all. Records from files have no quota: whoever imports them waits for the collector anyway.
+//! The writer chooses the time of sending. So a second count goes by the collector's clock. In any period a source has at
+//! most its quota of that period kept, and a [`BACKLOG`]. The backlog is more than a writer's cache and rings hold.
+//! Packets from a node's spool are exempt, because a spool has limits of its own.
 //!
-//! Rejected: a bucket that fills by the collector's clock (it would drop a backlog); cutting packets (they would have to be
-//! encoded again to be exact by less than one of them).
+//! Urgent records (from Error on, which a logger sends without waiting) have a second share of the same size. Records
+//! published for attached readers alone count like all others, where they are kept. Records from files have no quota,
+//! because their importer waits for the collector.
+//!
+//! Rejected: a bucket by the collector's clock alone, because it would drop a backlog. Rejected: cutting packets. Each
+//! would have to be encoded again, for a precision of less than one packet.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
@@ -19,15 +25,19 @@ use std::{
 use serde::{Deserialize, Serialize};
 use tampu_types::{Incarnation, Level, SourceName, Time, TopicName};
 
-use crate::query::is_named;
+use tampu_types::glob;
 
-/// How many seconds are counted together.
+/// Length of a counted span, in seconds.
 const SPAN: u64 = 10;
 
-/// How many spans of a source are remembered: an hour. Older packets find a new span.
+/// Longest backlog that a writer may send at once, in seconds of its quota, and the most bytes of it.
+const BACKLOG: u64 = 600;
+const BACKLOG_BYTES: u64 = 1 << 30;
+
+/// Number of spans remembered for a source: an hour. Older packets find a new span.
 const SPANS: usize = 360;
 
-/// What one source may send; 0 is no limit.
+/// Limits of one source; 0 is no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quota {
     /// Bytes of packets a second.
@@ -38,7 +48,7 @@ pub struct Quota {
     pub streams: u64,
 }
 
-/// What all sources may send.
+/// Limits of all sources.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Quotas {
@@ -56,7 +66,7 @@ pub struct Quotas {
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct QuotaOf {
-    /// A pattern of their names, without case; `*` and `?` stand for any characters.
+    /// A pattern of source names, without case; `*` and `?` are wildcards.
     pub names: String,
     /// Bytes of packets a second.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -77,15 +87,15 @@ impl Default for Quotas {
 }
 
 impl Quotas {
-    /// No limits.
+    /// Returns quotas without any limit.
     pub fn none() -> Quotas {
         Quotas { bytes_per_s: 0, records_per_s: 0, streams: 0, source: Vec::new() }
     }
 
-    /// What this source may send.
+    /// Returns the limits of this source.
     pub fn of(&self, source: &SourceName) -> Quota {
         let mut quota = Quota { bytes_per_s: self.bytes_per_s, records_per_s: self.records_per_s, streams: self.streams };
-        for of in self.source.iter().filter(|of| is_named(&of.names, source.as_str())) {
+        for of in self.source.iter().filter(|of| glob::matches_ignoring_case(&of.names, source.as_str())) {
             quota.bytes_per_s = of.bytes_per_s.unwrap_or(quota.bytes_per_s);
             quota.records_per_s = of.records_per_s.unwrap_or(quota.records_per_s);
             quota.streams = of.streams.unwrap_or(quota.streams);
@@ -94,7 +104,7 @@ impl Quotas {
     }
 }
 
-/// Which of a source's shares a packet is taken from.
+/// Share of a source from which a packet is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Share {
     Usual,
@@ -102,7 +112,7 @@ enum Share {
 }
 
 impl Share {
-    /// By the topic, of which there is one a level; `None` where there is no quota.
+    /// Returns the share of a topic, of which there is one a level; `None` without a quota.
     fn of(topic: &TopicName) -> Option<Share> {
         let level = topic.as_str().strip_prefix("log/").or_else(|| topic.as_str().strip_prefix("log-attached/"))?;
         let is_urgent = level.parse::<Level>().is_ok_and(|level| level >= Level::Error);
@@ -135,6 +145,8 @@ pub(super) struct Packet<'a> {
     pub(super) stream: u32,
     pub(super) topic: &'a TopicName,
     pub(super) sent: Time,
+    /// Time of reception by the collector's clock; `None` for a packet that a spool has kept.
+    pub(super) received: Option<Time>,
 }
 
 impl Packet<'_> {
@@ -149,9 +161,35 @@ struct Used {
     records: u64,
 }
 
+/// Amount that a source may still send, by the collector's clock. It grows with time, up to a backlog.
+#[derive(Debug, Clone, Copy)]
+struct Budget {
+    at: Time,
+    bytes: f64,
+    records: f64,
+}
+
+impl Budget {
+    /// The largest budget of a quota.
+    fn full(quota: &Quota, at: Time) -> Budget {
+        let bytes = quota.bytes_per_s.saturating_mul(BACKLOG).min(BACKLOG_BYTES).max(quota.bytes_per_s.saturating_mul(SPAN));
+        Budget { at, bytes: bytes as f64, records: quota.records_per_s as f64 * BACKLOG as f64 }
+    }
+
+    /// Lets the budget grow until this time. A clock that steps back leaves it as it is.
+    fn grow(&mut self, quota: &Quota, now: Time) {
+        let seconds = now.0.saturating_sub(self.at.0).max(0) as f64 / 1e9;
+        let full = Budget::full(quota, now);
+        self.bytes = (self.bytes + seconds * quota.bytes_per_s as f64).min(full.bytes);
+        self.records = (self.records + seconds * quota.records_per_s as f64).min(full.records);
+        self.at = now;
+    }
+}
+
 struct Meter {
     quota: Quota,
     spans: BTreeMap<(i64, Share), Used>,
+    budgets: BTreeMap<Share, Budget>,
     streams: HashSet<(Incarnation, u32)>,
 }
 
@@ -165,26 +203,44 @@ impl Meter {
         self.streams.insert(stream);
         let used = self.spans.get(&packet.span(share)).copied().unwrap_or_default();
         let is_over = |used: u64, limit: u64| limit > 0 && used >= limit.saturating_mul(SPAN);
-        if is_over(used.records, records_per_s) {
+        let budget = self.budget(packet, share);
+        let is_spent = |left: fn(&Budget) -> f64, limit: u64| limit > 0 && budget.is_some_and(|budget| left(&budget) <= 0.0);
+        if is_over(used.records, records_per_s) || is_spent(|budget| budget.records, records_per_s) {
             return Err(Over::Records(records_per_s));
         }
-        if is_over(used.bytes, bytes_per_s) { Err(Over::Bytes(bytes_per_s)) } else { Ok(()) }
+        if is_over(used.bytes, bytes_per_s) || is_spent(|budget| budget.bytes, bytes_per_s) {
+            return Err(Over::Bytes(bytes_per_s));
+        }
+        Ok(())
+    }
+
+    /// The budget of a packet's share at its reception.
+    fn budget(&mut self, packet: &Packet<'_>, share: Share) -> Option<Budget> {
+        let received = packet.received?;
+        let quota = self.quota;
+        let budget = self.budgets.entry(share).or_insert_with(|| Budget::full(&quota, received));
+        budget.grow(&quota, received);
+        Some(*budget)
     }
 
     fn charge(&mut self, packet: &Packet<'_>, share: Share, records: u64, bytes: u64) {
         let used = self.spans.entry(packet.span(share)).or_default();
         used.records += records;
         used.bytes += bytes;
+        if let (Some(_), Some(budget)) = (packet.received, self.budgets.get_mut(&share)) {
+            budget.bytes -= bytes as f64;
+            budget.records -= records as f64;
+        }
         if self.spans.len() > 2 * SPANS {
             self.spans.pop_first();
         }
     }
 }
 
-/// What every source has sent.
+/// Consumption of every source.
 pub(super) struct Meters {
     quotas: Quotas,
-    // Names are compared without case, as everywhere; a source that changes it has one quota.
+    // Names are compared without case, as everywhere; a source that changes its case keeps one quota.
     of: HashMap<String, Meter>,
 }
 
@@ -193,7 +249,7 @@ impl Meters {
         Meters { quotas, of: HashMap::new() }
     }
 
-    /// Whether a packet may still be kept.
+    /// Counts a packet, or returns the limit that it exceeds.
     pub(super) fn admit(&mut self, packet: &Packet<'_>) -> Result<(), Over> {
         match Share::of(packet.topic) {
             Some(share) => self.meter(packet.source).admit(packet, share),
@@ -208,7 +264,7 @@ impl Meters {
         }
     }
 
-    /// A life has ended, and its streams with it. What was sent stays counted: a restart does not reset it.
+    /// Ends an incarnation and its streams. The sent records stay counted: a restart does not reset them.
     pub(super) fn ended(&mut self, source: &SourceName, incarnation: Incarnation) {
         if let Some(meter) = self.of.get_mut(&source.as_str().to_lowercase()) {
             meter.streams.retain(|(life, _)| *life != incarnation);
@@ -220,6 +276,7 @@ impl Meters {
         self.of.entry(source.as_str().to_lowercase()).or_insert_with(|| Meter {
             quota: quotas.of(source),
             spans: BTreeMap::new(),
+            budgets: BTreeMap::new(),
             streams: HashSet::new(),
         })
     }
@@ -249,7 +306,7 @@ mod tests {
         Meters::new(quotas(text))
     }
 
-    /// As the configuration says it, in JSON.
+    /// Reads quotas from JSON, as in the configuration.
     fn quotas(text: &str) -> Quotas {
         serde_json::from_str(text).unwrap()
     }
@@ -269,7 +326,8 @@ mod tests {
         let (looper, other) = (name("looper"), name("other"));
         let ask = |meters: &mut Meters, source: &SourceName, level: &str, second: i64| {
             let topic = topic(level);
-            let packet = Packet { source, incarnation: life(1), stream: 0, topic: &topic, sent: Time(second * SECOND) };
+            let packet =
+                Packet { source, incarnation: life(1), stream: 0, topic: &topic, sent: Time(second * SECOND), received: None };
             let admitted = meters.admit(&packet);
             if admitted.is_ok() {
                 meters.charge(&packet, 10, 100);
@@ -289,16 +347,48 @@ mod tests {
             "that somebody looks is no excuse"
         );
         assert_eq!(ask(&mut meters, &looper, "log/debug", 110), Ok(()), "the next span");
-        // What was sent long ago and comes now is measured by when it was sent.
+        // Late records count at the time when they were sent.
         assert_eq!(ask(&mut meters, &looper, "log/debug", 50), Ok(()));
         assert_eq!(ask(&mut meters, &looper, "log/debug", 50), Err(Over::Records(1)));
+    }
+
+    #[test]
+    fn a_writer_that_dates_its_packets_over_days_has_no_more_kept_than_its_quota_and_a_backlog() {
+        let mut meters = meters(r#"{"records_per_s": 10}"#);
+        let (source, info) = (name("liar"), topic("log/info"));
+        let mut send = |sent: i64, received: Option<i64>| {
+            let (sent, received) = (Time(sent * SECOND), received.map(|second| Time(second * SECOND)));
+            let packet = Packet { source: &source, incarnation: life(1), stream: 0, topic: &info, sent, received };
+            let admitted = meters.admit(&packet);
+            if admitted.is_ok() {
+                meters.charge(&packet, 100, 0);
+            }
+            admitted
+        };
+        // Each packet fills a span of its own, and the collector's clock stands still.
+        let kept = (0..10_000).filter(|span| send(span * 10, Some(1_000_000)).is_ok()).count();
+        assert_eq!(kept, 60, "the backlog: 600 s of 10 records");
+        assert_eq!(send(500_000, Some(1_000_000)), Err(Over::Records(10)));
+        // Ten seconds later ten seconds' worth is kept, and a clock that steps back gives nothing.
+        assert_eq!(send(600_000, Some(1_000_010)), Ok(()));
+        assert_eq!(send(700_000, Some(1_000_010)), Err(Over::Records(10)));
+        assert_eq!(send(800_000, Some(900_000)), Err(Over::Records(10)));
+        // What a spool has kept is counted by the time of sending alone.
+        assert_eq!(send(900_000, None), Ok(()));
     }
 
     #[test]
     fn streams_are_counted_while_their_writer_lives() {
         let mut meters = meters(r#"{"streams": 2}"#);
         let (source, info) = (name("maker"), topic("log/info"));
-        let packet = |start, stream| Packet { source: &source, incarnation: life(start), stream, topic: &info, sent: Time(0) };
+        let packet = |start, stream| Packet {
+            source: &source,
+            incarnation: life(start),
+            stream,
+            topic: &info,
+            sent: Time(0),
+            received: None,
+        };
         assert_eq!(meters.admit(&packet(1, 0)), Ok(()));
         assert_eq!(meters.admit(&packet(1, 1)), Ok(()));
         assert_eq!(meters.admit(&packet(1, 2)), Err(Over::Streams(2)));
@@ -317,7 +407,7 @@ mod tests {
             let (source, info) = (name("s"), topic("log/info"));
             let mut kept: BTreeMap<i64, (u64, u64)> = BTreeMap::new();
             for (second, records, bytes) in packets {
-                let packet = Packet { source: &source, incarnation: life(1), stream: 0, topic: &info, sent: Time(second * SECOND) };
+                let packet = Packet { source: &source, incarnation: life(1), stream: 0, topic: &info, sent: Time(second * SECOND), received: None };
                 let (had_records, had_bytes) = kept.entry(second / 10).or_default();
                 let room = (records_per_s == 0 || *had_records < records_per_s * 10) && (bytes_per_s == 0 || *had_bytes < bytes_per_s * 10);
                 prop_assert_eq!(meters.admit(&packet).is_ok(), room);

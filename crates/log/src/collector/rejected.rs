@@ -1,12 +1,12 @@
-//! Batches that cannot be read: kept aside with the reason, so that nothing is thrown away unseen and nothing stops the rest.
+//! Storage of batches that cannot be read: each is kept aside with the reason, and the other batches proceed.
 
 use std::{
     fs::{self, OpenOptions},
     io::Write,
     path::PathBuf,
-    sync::{Mutex, PoisonError},
 };
 
+use parking_lot::Mutex;
 use tampu_types::BatchHeader;
 
 /// The directory of rejected batches: each in a file of its own, header and all, and a line a batch in `reasons.jsonl`.
@@ -20,7 +20,7 @@ pub(crate) struct Rejected {
 struct Counts {
     batches: u64,
     kept: u64,
-    /// What lies in the directory; `None` until it has been looked at.
+    /// Size of the directory; `None` until it has been read.
     bytes: Option<u64>,
 }
 
@@ -31,13 +31,13 @@ impl Rejected {
 
     /// Rejected, and kept of them.
     pub(crate) fn counts(&self) -> (u64, u64) {
-        let counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let counts = self.counts.lock();
         (counts.batches, counts.kept)
     }
 
     /// Counts a sample that cannot be read and keeps it if there is room.
     pub(crate) fn put(&self, header: &BatchHeader, sample: &[u8], why: &str) {
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = self.counts.lock();
         counts.batches += 1;
         let present = *counts.bytes.get_or_insert_with(|| self.present());
         let mut bytes = Vec::new();
@@ -47,7 +47,7 @@ impl Rejected {
         if present + bytes.len() as u64 > self.limit {
             return;
         }
-        // Where even this cannot be written, the count has to do: the collector goes on.
+        // If this write fails too, only the count remains: the collector continues.
         if self.keep(header, &bytes, why).is_ok() {
             counts.kept += 1;
             counts.bytes = Some(present + bytes.len() as u64);

@@ -1,38 +1,42 @@
-//! What comes by way of a spool: packets of streams that a node has kept while no collector was there.
+//! Packets from a spool: packets of streams that a node kept while no collector was there.
 //!
-//! The archive has offsets of the spool's own stream; the packet's header is the one it came with, so it is stored as if it had
-//! come by itself, and its ids tell whether it has. Which samples have come this way is remembered: when the writer's own stream
-//! turns out to lack them, they are not lost. Those that are still in the spool then, the spool is asked for.
+//! The archive has offsets of the spool's own stream. A packet keeps its original header and is stored as if it had
+//! come directly; its ids show whether the archive already has it. The collector remembers the samples that came from a
+//! spool. Such a sample is not reported lost when the writer's own stream lacks it. For samples that are still in the
+//! spool, the collector sends a request to the spool.
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
     ops::Range,
-    sync::{Mutex, PoisonError},
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use tampu_bus::Participant;
 use tampu_types::Incarnation;
 
-use crate::spool::{self, Lost, Ranges};
+use crate::spool::{
+    answer::taken,
+    ledger::{Lost, Ranges},
+};
 
-/// How long a spool may take to say what it holds.
+/// Longest wait for a spool's answer about its content.
 const ANSWER: Duration = Duration::from_secs(1);
 /// Streams that are remembered; beyond it those of processes that have gone are forgotten.
 const STREAMS: usize = 4096;
 
-/// Samples that came by way of a spool, and what spools have lost.
+/// Samples that arrived from a spool, and the losses of spools.
 #[derive(Debug, Default)]
 pub(super) struct Spooled {
     taken: Mutex<HashMap<(Incarnation, u32), Ranges>>,
-    /// By spool (its host) and source.
+    /// Losses by spool (its host) and source.
     lost: Mutex<HashMap<u32, BTreeMap<String, Lost>>>,
 }
 
 impl Spooled {
-    /// This sample has come.
+    /// Stores the arrival of a sample.
     pub(super) fn came(&self, participant: &Participant, incarnation: Incarnation, stream: u32, samples: Range<u64>) {
-        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut taken = self.taken.lock();
         if taken.len() >= STREAMS && !taken.contains_key(&(incarnation, stream)) {
             let here: HashSet<Incarnation> = participant.sources().iter().map(|source| source.incarnation).collect();
             taken.retain(|(life, _), _| here.contains(life));
@@ -40,7 +44,7 @@ impl Spooled {
         taken.entry((incarnation, stream)).or_default().add(samples);
     }
 
-    /// What of these samples is in no spool, and has come from none.
+    /// Returns the samples of a range that are in no spool and arrived from none.
     pub(super) fn missing(
         &self,
         participant: &Participant,
@@ -49,21 +53,21 @@ impl Spooled {
         samples: Range<u64>,
     ) -> Vec<Range<u64>> {
         let mut known = {
-            let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
+            let taken = self.taken.lock();
             taken.get(&(incarnation, stream)).cloned().unwrap_or_default()
         };
         if known.missing(samples.clone()).is_empty() {
             return Vec::new();
         }
-        for (from, to) in spool::taken(participant, incarnation, stream, ANSWER) {
+        for (from, to) in taken(participant, incarnation, stream, ANSWER) {
             known.add(from..to);
         }
         known.missing(samples)
     }
 
-    /// A spool tells what it has lost, ever; returns for each source what is lost by all spools.
+    /// Stores the total losses that a spool reports; returns the losses of all spools for each source.
     pub(super) fn tally(&self, boot: u32, tally: BTreeMap<String, Lost>) -> Vec<(String, u64)> {
-        let mut lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lost = self.lost.lock();
         lost.insert(boot, tally);
         let mut sums: BTreeMap<String, u64> = BTreeMap::new();
         for (source, lost) in lost.values().flatten() {

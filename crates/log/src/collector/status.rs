@@ -1,58 +1,59 @@
-//! Who sends how much, and what was lost of it.
+//! Report about sources: their traffic and their losses.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Mutex, MutexGuard, PoisonError},
-};
+use std::collections::BTreeMap;
 
+use parking_lot::{Mutex, MutexGuard};
 use serde::{Deserialize, Serialize};
 use tampu_bus::SourceState;
 use tampu_types::{Incarnation, SourceName, Time};
 
 use super::{latency::Durable, router::TargetReport};
-use crate::archive::{Appended, Health};
+use tampu_archive::{Appended, Health};
 
 /// A collector's state, as `log/status` answers it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Report {
     /// Its name on the bus.
     pub collector: String,
-    /// Its life.
+    /// Incarnation of the collector.
     pub incarnation: Incarnation,
     /// Batches that could not be read.
     pub rejected: u64,
-    /// How many of them are kept aside.
+    /// Number of rejected batches that were set aside.
     pub rejected_kept: u64,
     /// Streams of writers that are here, and have sent something.
     pub streams: u64,
     /// Batches taken from the bus and not yet durable.
     pub waiting: u64,
-    /// How long batches took until they were durable.
+    /// Times of batches until they were durable.
     pub durable: Durable,
-    /// Where records go besides.
+    /// State of the router's targets.
     pub targets: Vec<TargetReport>,
-    /// Everybody who has sent something in this life.
+    /// All sources that have sent something since the collector started.
     pub sources: Vec<SourceReport>,
-    /// How the archive is.
+    /// State of the archive.
     pub archive: Health,
 }
 
-/// What came from one source, over all its lives, since the collector started.
+/// Traffic of one source since the collector started, over all its incarnations.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceReport {
-    /// Its name.
+    /// Name of the source.
     pub source: String,
     /// Its latest life.
     pub incarnation: Incarnation,
-    /// How it is: appeared, silent, returned, left, died.
+    /// State on the bus: appeared, silent, returned, left, died.
     pub state: String,
-    /// Records kept.
+    /// Number of records kept.
     pub received: u64,
     /// Records that were there already.
     pub duplicates: u64,
-    /// Samples told lost. A sample holds one record or a packet of them.
+    /// Samples reported lost. A sample holds one record or a packet of them.
     pub lost_samples: u64,
-    /// Streams whose end is not known, because their writer died.
+    /// Records lost in the source's log rings, or on the way to them, as the source reported in records of its own.
+    #[serde(default)]
+    pub lost_in_rings: u64,
+    /// Streams with an unknown end, because their writer died.
     pub open_ends: u64,
     /// Samples that could not be read.
     pub rejected: u64,
@@ -62,17 +63,17 @@ pub struct SourceReport {
     pub over_quota: u64,
     /// Records that a rule of the site keeps out of the archive.
     pub left_out: u64,
-    /// Records kept that came by way of a spool; part of `received`.
+    /// Records kept that arrived from a spool; part of `received`.
     pub spooled: u64,
-    /// Bytes of the packets they came in, also of those that were there already.
+    /// Bytes of the packets from spools, including duplicates.
     pub spooled_bytes: u64,
-    /// When the oldest of them came to its spool, ns UTC.
+    /// Reception time of the oldest of them in its spool, ns UTC.
     pub spooled_since: Option<Time>,
     /// Records for which a spool had no room, as spools count them.
     pub lost_in_spool: u64,
-    /// Why records were last refused.
+    /// Reason of the last refusal.
     pub refusal: Option<String>,
-    /// When something of it last came, ns UTC.
+    /// Time of the last packet, ns UTC.
     pub last_seen: Option<Time>,
     /// Records a second, over the last seconds.
     pub rate: u64,
@@ -106,7 +107,7 @@ pub(crate) struct Status(Mutex<BTreeMap<SourceName, Source>>);
 
 impl Status {
     fn with(&self, name: &SourceName, change: impl FnOnce(&mut Source)) {
-        let mut sources: MutexGuard<'_, BTreeMap<SourceName, Source>> = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sources: MutexGuard<'_, BTreeMap<SourceName, Source>> = self.0.lock();
         if let Some(source) = sources.get_mut(name) {
             return change(source);
         }
@@ -126,7 +127,7 @@ impl Status {
         });
     }
 
-    /// Something came by way of a spool: `bytes` that it took there at this time.
+    /// Counts an arrival from a spool: `bytes` at this time.
     pub(crate) fn spooled(&self, name: &SourceName, incarnation: Incarnation, appended: &Appended, bytes: u64, since: Time) {
         self.with(name, |source| {
             let report = &mut source.report;
@@ -142,7 +143,7 @@ impl Status {
         });
     }
 
-    /// Spools have lost so many records of a source, ever.
+    /// Stores the total number of a source's records that spools have lost.
     pub(crate) fn lost_in_spool(&self, name: &SourceName, records: u64) {
         self.with(name, |source| source.report.lost_in_spool = records);
     }
@@ -152,6 +153,11 @@ impl Status {
             Some(samples) => source.report.lost_samples += samples,
             None => source.report.open_ends += 1,
         });
+    }
+
+    /// Adds the number of lost records that a source reported itself.
+    pub(crate) fn lost_in_rings(&self, name: &SourceName, records: u64) {
+        self.with(name, |source| source.report.lost_in_rings += records);
     }
 
     pub(crate) fn rejected(&self, name: &SourceName) {
@@ -188,7 +194,7 @@ impl Status {
     }
 
     pub(crate) fn sources(&self, now: Time) -> Vec<SourceReport> {
-        let mut sources = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sources = self.0.lock();
         let report = |source: &mut Source| {
             source.turn(now);
             SourceReport { rate: source.before, ..source.report.clone() }

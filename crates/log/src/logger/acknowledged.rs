@@ -1,7 +1,8 @@
 //! Calls that return when their record is kept.
 //!
-//! Decision: a logger that is borrowed for it, not a setting of all calls: waiting for a disk at every log statement is right for
-//! the few records that an interlock or an audit rests on, and ruins an instrument anywhere else. The statement is the same.
+//! Decision: a separate logger handle, not a setting of all calls. A wait for a disk at every log statement suits the
+//! few records on which an interlock or an audit depends. It ruins an instrument anywhere else. The statement is the
+//! same.
 //!
 //! ```no_run
 //! # fn close(logger: &tampu_log::Logger) -> Result<(), Box<dyn std::error::Error>> {
@@ -26,7 +27,7 @@ use tampu_types::Level;
 
 use crate::logger::handle::Logger;
 
-/// A logger whose calls return when a collector has committed their record, or when it takes too long.
+/// A logger whose calls return when a collector has committed their record, or after a timeout.
 #[derive(Debug)]
 pub struct Acknowledged<'l> {
     logger: &'l Logger,
@@ -35,19 +36,19 @@ pub struct Acknowledged<'l> {
 }
 
 impl Logger {
-    /// This logger with calls that wait until a collector has committed their record, each at most this long.
+    /// Returns this logger with calls that wait until a collector has committed their record, each at most this long.
     pub fn acknowledged(&self, timeout: Duration) -> Acknowledged<'_> {
         Acknowledged { logger: self, timeout, unconfirmed: AtomicU64::new(0) }
     }
 }
 
 impl Acknowledged<'_> {
-    /// Whether every call so far was confirmed in time.
+    /// Returns whether every call so far was confirmed in time.
     pub fn is_confirmed(&self) -> bool {
         self.unconfirmed() == 0
     }
 
-    /// How many calls were not.
+    /// Returns the number of calls that were not confirmed in time.
     pub fn unconfirmed(&self) -> u64 {
         self.unconfirmed.load(Ordering::Relaxed)
     }
@@ -60,7 +61,7 @@ impl Recorder for Acknowledged<'_> {
 
     fn record_call<A: Arguments>(&self, statement: &'static Statement, payload: Payload<A>) {
         self.logger.record_call(statement, payload);
-        // What is only printed is nothing that a collector could have.
+        // A record that is only printed never reaches a collector.
         let published = Level::from_number(statement.level()).is_some_and(|level| self.logger.publishes(level));
         if published && !self.logger.flush_to_archive(self.timeout) {
             self.unconfirmed.fetch_add(1, Ordering::Relaxed);

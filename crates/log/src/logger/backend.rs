@@ -1,12 +1,13 @@
-//! The thread that drains the log rings of its process: makes records of what they hold, prints what is to be printed, publishes
-//! the rest in packets, and gives a ring's room back once what was in it is with the collector.
+//! The thread that drains the log rings of its process: renders their records, prints them where requested, and
+//! publishes them in packets. It releases the room in a ring when the collector has acknowledged its records.
 //!
 //! ```text
-//! rings --pass--> packets --full, old or urgent--> post --acknowledged--> room in the rings
+//! rings --pass--> packets --full, old or urgent--> sink --acknowledged--> room in the rings
 //! ```
-//! A *round* is what was drained between two moments at which no packet was half full. Its room in the rings is given back when
-//! all its packets are delivered; so whatever ends the process, a record is in a ring or with somebody who keeps it. Where nobody is
-//! there to have packets, rounds wait in the rings too, until a ring is half full; then they go into the refuge (`rounds`).
+//! A *batch* is the set of records drained between two moments at which no packet was half full. Its room in the rings
+//! is released when all its packets are delivered. So a record is in a ring or with a receiver that keeps it, however
+//! the process ends. While no receiver is known, batches wait in the rings until a ring is half full; then they go into
+//! the overflow files (`drain_batches`).
 
 use std::{
     collections::VecDeque,
@@ -19,44 +20,44 @@ use tampu_types::{Datum, Level, LogRecord, Time};
 
 use crate::logger::{
     clock::now,
-    inlet::Parcel,
-    lane::{Reach, Sealed},
+    command_queue::BackendCommand,
+    drain_batches::{DrainBatch, DrainBatches},
+    fields::LoggerFields,
     local::{Printer, Unprinted},
-    post::{Post, Refused},
-    pump::{Pump, Pumped},
-    restraint::Notice,
-    rounds::{Round, Rounds},
-    shared::Shared,
-    taken::{judge_made, put_made, take},
-    voice::Identity,
+    packet_builder::Sealed,
+    packet_sink::{PacketSink, Refused},
+    rate_limits::Notice,
+    renderer::{LOSS_MESSAGE, RecordRenderer, RenderOutcome},
+    shared::LoggerShared,
+    stream::Reach,
 };
 
-/// How soon a packet that could not go out is tried again.
+/// Pause before a packet that could not be sent is retried.
 const RETRY: Duration = Duration::from_millis(100);
-/// How often the clock is compared with UTC.
+/// Interval at which the clock is compared with UTC.
 const ANCHOR: Duration = Duration::from_secs(1);
-/// Bytes drained in a round while more is there: several rounds lie in a ring, so that room comes back in pieces.
-const ROUND: u64 = 128 << 10;
+/// Bytes of a batch while there are more: a ring holds several batches, so that its room is released in pieces.
+const BATCH: u64 = 128 << 10;
 /// Records taken from the rings before packets are looked after.
 const PASS: usize = 2048;
-/// The shortest sleep between passes; it doubles while nothing comes.
+/// The shortest sleep between passes; it doubles while the rings are empty.
 const NAP: Duration = Duration::from_micros(100);
-/// How often delivery is looked for while rounds are under way.
+/// Interval at which acknowledgements are checked while batches are under way.
 const LOOK: Duration = Duration::from_millis(1);
 
-/// What was still there when the process ended.
+/// Records still present when the process ended.
 #[derive(Debug, Default)]
 pub(crate) struct Remainder {
     pub records: u64,
 }
 
 struct Backend {
-    shared: Arc<Shared>,
-    post: Box<dyn Post>,
+    shared: Arc<LoggerShared>,
+    sink: Box<dyn PacketSink>,
     drainer: Drainer,
-    pump: Pump,
-    rounds: Rounds,
-    /// Packets of the round that is being drained.
+    renderer: RecordRenderer,
+    batches: DrainBatches,
+    /// Packets of the batch that is being drained.
     packets: Vec<(usize, u64)>,
     /// The packets themselves.
     bytes: Vec<Vec<u8>>,
@@ -64,32 +65,31 @@ struct Backend {
     drained: u64,
     /// Since when the oldest packet fills.
     filling_since: Option<Instant>,
-    /// Lanes with records that should not wait.
+    /// PacketBuilder with records that should not wait.
     urgent: Vec<usize>,
-    /// Whether the last pass left something in the rings.
+    /// True if the last pass left records in the rings.
     behind: bool,
     remainder: Remainder,
-    /// Which change of what may change it has seen.
+    /// Number of the last change of settings that it has applied.
     tuned: u64,
-    /// When the last handle was dropped and the close bound began to run.
+    /// Deadline of closing, from the drop of the last handle on.
     give_up: Option<Instant>,
     anchor_at: Instant,
 }
 
 /// Works until the last handle has gone.
-pub(crate) fn run(shared: Arc<Shared>, mut post: Box<dyn Post>, drainer: Drainer) -> Remainder {
-    post.attend(shared.clone());
+pub(crate) fn run(shared: Arc<LoggerShared>, mut sink: Box<dyn PacketSink>, drainer: Drainer) -> Remainder {
+    sink.attend(shared.clone());
     let settings = &shared.settings;
     let printer = Printer::new(&settings.output, settings.format, shared.life);
-    let own = shared.levels(settings.source.as_str());
-    let pump =
-        Pump::new(shared.life, &settings.host, &settings.process, settings.packet_size(), drainer.longs()).printing(printer, own);
-    let (refuge, half) = (drainer.refuge(), settings.ring_bytes as u64 / 2);
+    let renderer = RecordRenderer::new(shared.life, &settings.host, &settings.process, settings.packet_size(), drainer.longs())
+        .of_this_process(shared.clone(), printer);
+    let (overflow, half) = (drainer.overflow_files(), settings.ring_bytes as u64 / 2);
     let mut backend = Backend {
-        post,
+        sink,
         drainer,
-        pump,
-        rounds: Rounds::new(refuge, half),
+        renderer,
+        batches: DrainBatches::new(overflow, half),
         packets: Vec::new(),
         bytes: Vec::new(),
         drained: 0,
@@ -104,27 +104,27 @@ pub(crate) fn run(shared: Arc<Shared>, mut post: Box<dyn Post>, drainer: Drainer
     };
     let mut nap = NAP;
     loop {
-        let (parcels, closing) = backend.shared.inlet.take();
-        backend.post.hear();
+        let (commands, closing) = backend.shared.commands.take();
+        backend.sink.hear();
         if closing && backend.give_up.is_none() {
             backend.give_up = Some(Instant::now() + backend.shared.settings.close_wait);
         }
-        let busy = backend.pass() > 0 || !parcels.is_empty();
-        backend.handle(parcels);
+        let busy = backend.pass() > 0 || !commands.is_empty();
+        backend.handle(commands);
         backend.write(false);
         backend.look_after_packets(closing);
         backend.settle();
         if closing && !busy {
-            backend.pump.restraint.tick(now(), true);
-            backend.tell_restrained();
+            backend.renderer.limits.tick(now(), true);
+            backend.report_suppressed();
             backend.write(true);
             backend.sweep();
             backend.write(false);
             backend.close();
             return backend.remainder;
         }
-        // Under load too: that is when threads are started, and one ring takes no longer than the thread's call would have.
-        let busy = backend.drainer.stock_up() || busy;
+        // Under load too: threads are started then, and making one ring takes no longer than the thread's own call would.
+        let busy = backend.drainer.make_ahead() || busy;
         nap = if busy { NAP } else { longer(nap) };
         if !busy {
             let pause = backend.pause().min(nap);
@@ -133,21 +133,39 @@ pub(crate) fn run(shared: Arc<Shared>, mut post: Box<dyn Post>, drainer: Drainer
     }
 }
 
-/// The sleep after this one while nothing comes. It stops growing where [`Backend::pause`] is the shorter one anyway: a process may
-/// be idle for months.
+/// Notes the stream of a record that should not wait, and counts a record that could not be rendered; returns whether it could.
+#[inline]
+fn count(shared: &LoggerShared, renderer: &RecordRenderer, urgent: &mut Vec<usize>, outcome: RenderOutcome) -> bool {
+    match outcome {
+        RenderOutcome::InStream(stream) => {
+            if shared.settings.immediate.passes(renderer.packets.key(stream).level) && !urgent.contains(&stream) {
+                urgent.push(stream);
+            }
+            true
+        }
+        RenderOutcome::Nothing => true,
+        RenderOutcome::Unreadable | RenderOutcome::TooLarge => {
+            shared.counters.dropped.fetch_add(1, Ordering::Relaxed);
+            false
+        }
+    }
+}
+
+/// Returns the next sleep while the rings are empty. It stops growing where [`Backend::pause`] is shorter: a process
+/// may be idle for months.
 fn longer(nap: Duration) -> Duration {
     (nap * 2).min(RETRY)
 }
 
 impl Backend {
-    /// Takes from the rings what is there, in the order of time as far as it goes; returns how many entries.
+    /// Drains the records in the rings, in the order of time as far as possible; returns the number of entries.
     fn pass(&mut self) -> usize {
         self.retune();
         let overtaken = self.overtake();
         if Instant::now() >= self.anchor_at {
             self.anchor_at = Instant::now() + ANCHOR;
-            self.pump.restraint.tick(now(), false);
-            // What cannot be found now is found the next time.
+            self.renderer.limits.tick(now(), false);
+            // Rings that are not found at this pass are found at the next.
             let _ = self.drainer.refresh();
         } else {
             let _ = self.drainer.find_rings();
@@ -180,19 +198,20 @@ impl Backend {
                     stretch = conversion.stretch(entry.ticks);
                     conversion.utc(entry.ticks)
                 }));
-                if !take(&self.shared, &mut self.pump, &mut self.urgent, (number, &entry), time, dictionary) {
+                let outcome = self.renderer.take(number, &entry, time, dictionary);
+                if !count(&self.shared, &self.renderer, &mut self.urgent, outcome) {
                     self.remainder.records += 1;
                 }
             }
             self.drained += ring.mark().position - before;
         }
         self.behind = taken >= PASS;
-        self.tell_restrained();
+        self.report_suppressed();
         taken + overtaken
     }
 
-    /// Where more is in the rings than a pass takes, urgent records do not wait for what is older in the rings of others: they go out
-    /// before it, as far as they are next in their own.
+    /// Sends urgent records first when the rings hold more than one pass reads. They do not wait for older records in
+    /// the rings of other threads, if they are next in their own.
     fn overtake(&mut self) -> usize {
         if !self.behind {
             return 0;
@@ -205,12 +224,13 @@ impl Backend {
             let (before, number) = (ring.mark().position, ring.number());
             while let Some(site) = ring.peek_site()
                 && taken < PASS
-                && self.pump.level_of(site).is_some_and(|level| immediate.passes(level))
+                && self.renderer.level_of(site).is_some_and(|level| immediate.passes(level))
                 && let Some(Ok(entry)) = ring.next_entry()
             {
                 taken += 1;
                 let time = Time(conversion.utc(entry.ticks));
-                if !take(&self.shared, &mut self.pump, &mut self.urgent, (number, &entry), time, dictionary) {
+                let outcome = self.renderer.take(number, &entry, time, dictionary);
+                if !count(&self.shared, &self.renderer, &mut self.urgent, outcome) {
                     self.remainder.records += 1;
                 }
             }
@@ -223,84 +243,72 @@ impl Backend {
     }
 
     fn send_urgent(&mut self) {
-        for lane in std::mem::take(&mut self.urgent) {
-            self.pump.lanes.seal(lane);
+        for stream in std::mem::take(&mut self.urgent) {
+            self.renderer.packets.seal(stream);
         }
         self.send_sealed();
     }
 
-    /// Goes by what has been changed since.
+    /// Applies settings that have changed since.
     fn retune(&mut self) {
         let tuned = self.shared.tuned.load(Ordering::Acquire);
         if self.tuned != tuned {
             self.tuned = tuned;
-            self.pump.restraint.set_limit(self.shared.tunable().max_per_s, now());
-            self.pump.renew_guards();
+            self.renderer.limits.set_limit(self.shared.tunable().max_per_s, now());
+            self.renderer.renew_guards();
         }
     }
 
-    /// Says what settings have kept out.
-    fn tell_restrained(&mut self) {
-        let suppressed = self.pump.restraint.take_suppressed();
+    /// Reports the records that settings have suppressed.
+    fn report_suppressed(&mut self) {
+        let suppressed = self.renderer.limits.take_suppressed();
         if suppressed > 0 {
             self.shared.counters.suppressed.fetch_add(suppressed, Ordering::Relaxed);
         }
-        for Notice { record, reach } in self.pump.restraint.take_notices() {
-            self.say(record, reach);
+        for Notice { record, reach } in self.renderer.limits.take_notices() {
+            self.log_own(record, reach);
         }
     }
 
-    /// Takes what came without a ring.
-    fn handle(&mut self, parcels: VecDeque<Parcel>) {
-        for parcel in parcels {
-            match parcel {
-                Parcel::Record(record, reach) => {
-                    if let Some(record) = judge_made(&self.shared, &mut self.pump, *record, reach) {
-                        self.take_record(&record, reach);
-                    }
+    /// Handles the requests that arrived without a ring.
+    fn handle(&mut self, commands: VecDeque<BackendCommand>) {
+        for command in commands {
+            match command {
+                BackendCommand::Record(record, reach) => {
+                    let outcome = self.renderer.take_whole(*record, reach);
+                    count(&self.shared, &self.renderer, &mut self.urgent, outcome);
                 }
-                Parcel::Flush(timeout, tell) => self.flush(timeout, &tell, Self::deliver),
-                Parcel::Keep(timeout, tell) => self.flush(timeout, &tell, Self::keep),
+                BackendCommand::Flush(timeout, tell) => self.flush(timeout, &tell, Self::deliver),
+                BackendCommand::Keep(timeout, tell) => self.flush(timeout, &tell, Self::keep),
             }
         }
     }
 
-    /// Takes a record made by hand.
-    fn take_record(&mut self, record: &LogRecord, reach: Reach) {
-        match put_made(&self.shared, &mut self.pump, record, reach) {
-            Pumped::InLane(lane) if self.shared.settings.immediate.passes(record.level) => self.urgent.push(lane),
-            Pumped::InLane(_) | Pumped::Nothing | Pumped::Made => {}
-            Pumped::Unreadable | Pumped::TooLarge => {
-                self.shared.counters.dropped.fetch_add(1, Ordering::Relaxed);
-            }
-        }
-    }
-
-    /// Writes what was printed. What could not be is counted, and told once it can be again.
+    /// Writes the local output. Counts the failed records, and reports them as soon as writing succeeds again.
     fn write(&mut self, at_last: bool) {
-        let Some(printer) = self.pump.printer() else { return };
+        let Some(printer) = self.renderer.printer() else { return };
         let unprinted = printer.flush();
         if unprinted > 0 {
             self.shared.counters.unprinted.fetch_add(unprinted, Ordering::Relaxed);
         }
         if let Some(told) = printer.take_unprinted(at_last) {
-            self.tell_unprinted(&told);
+            self.report_unprinted(&told);
         }
     }
 
-    /// Says in the log what is missing in the local output.
-    fn tell_unprinted(&mut self, Unprinted { records, to, why }: &Unprinted) {
+    /// Reports in the log the records that are missing in the local output.
+    fn report_unprinted(&mut self, Unprinted { records, to, why }: &Unprinted) {
         let mut record = LogRecord::new(Level::Warning, format!("{records} records could not be written to {to}: {why}"));
         record.data = vec![Datum::new("unprinted", records.to_string())];
-        self.say(record, Reach::Central);
+        self.log_own(record, Reach::Central);
     }
 
     fn deliver(&mut self, timeout: Duration) -> bool {
-        self.post.flush(timeout)
+        self.sink.flush(timeout)
     }
 
     fn keep(&mut self, timeout: Duration) -> bool {
-        self.post.keep(timeout)
+        self.sink.keep(timeout)
     }
 
     fn flush(&mut self, timeout: Duration, tell: &Sender<bool>, wait: fn(&mut Backend, Duration) -> bool) {
@@ -313,71 +321,71 @@ impl Backend {
         self.write(false);
         let flushed = wait(self, until.saturating_duration_since(Instant::now()));
         self.settle();
-        // Whoever asked may have stopped waiting.
+        // The asker may have stopped waiting.
         let _ = tell.send(flushed);
     }
 
     /// Sends packets that are full, urgent or old.
     fn look_after_packets(&mut self, closing: bool) {
-        for (level, count) in self.shared.take_untold() {
-            self.tell_untold(level, count);
+        for (level, count) in self.shared.take_unreported() {
+            self.report_dropped(level, count);
         }
         self.send_urgent();
-        if !self.pump.lanes.is_filling() {
+        if !self.renderer.packets.is_filling() {
             self.filling_since = None;
         } else if self.filling_since.is_none() {
             self.filling_since = Some(Instant::now());
         }
         let period = self.shared.settings.flush_period;
         let old = !period.is_zero() && self.filling_since.is_some_and(|since| since.elapsed() >= period);
-        // Where nothing is filling, a round ends by itself.
-        if old || closing || self.drained >= ROUND || (self.filling_since.is_none() && self.drained > 0) {
+        // If no packet is being filled, a batch ends by itself.
+        if old || closing || self.drained >= BATCH || (self.filling_since.is_none() && self.drained > 0) {
             self.sweep();
         }
     }
 
-    /// Sends everything there is, which ends a round.
+    /// Sends everything there is, which ends a batch.
     fn sweep(&mut self) {
         self.tell_lost();
-        self.pump.lanes.seal_all();
+        self.renderer.packets.seal_all();
         self.send_sealed();
         self.filling_since = None;
         if self.drained > 0 {
             let marks = self.drainer.rings().iter().map(|ring| (ring.number(), ring.mark())).collect();
             let (packets, bytes) = (std::mem::take(&mut self.packets), std::mem::take(&mut self.bytes));
-            self.rounds.push(Round { marks, packets, longs: self.pump.taken_long(), bytes });
+            self.batches.push(DrainBatch { marks, packets, longs: self.renderer.taken_long(), bytes });
             self.drained = 0;
         } else {
             self.packets.clear();
-            self.bytes.drain(..).for_each(|buffer| self.pump.lanes.recycle(buffer));
+            self.bytes.drain(..).for_each(|buffer| self.renderer.packets.recycle(buffer));
         }
     }
 
     fn send_sealed(&mut self) {
-        while let Some(sealed) = self.pump.lanes.next_sealed() {
+        while let Some(sealed) = self.renderer.packets.next_sealed() {
             self.send(&sealed);
-            // What only attached readers have is nothing to be kept for others.
-            if self.pump.lanes.key(sealed.lane).reach == Reach::Central {
+            // Packets that only attached readers receive are not kept for others.
+            if self.renderer.packets.key(sealed.stream).reach == Reach::Central {
                 self.bytes.push(sealed.bytes);
             } else {
-                self.pump.lanes.recycle(sealed.bytes);
+                self.renderer.packets.recycle(sealed.bytes);
             }
         }
     }
 
     fn send(&mut self, sealed: &Sealed) {
-        let key = self.pump.lanes.key(sealed.lane).clone();
+        let key = self.renderer.packets.key(sealed.stream).clone();
         let urgent = self.shared.settings.immediate.passes(key.level);
         let records = u64::from(sealed.records);
         loop {
-            match self.post.publish(&key, urgent, &sealed.bytes) {
+            match self.sink.publish(&key, urgent, &sealed.bytes) {
                 Ok(number) => {
                     self.shared.counters.published.fetch_add(records, Ordering::Relaxed);
                     self.shared.counters.by_level[key.level.ordinal()].fetch_add(records, Ordering::Relaxed);
                     self.shared.counters.bytes.fetch_add(sealed.bytes.len() as u64, Ordering::Relaxed);
-                    match self.packets.iter_mut().find(|(lane, _)| *lane == sealed.lane) {
+                    match self.packets.iter_mut().find(|(stream, _)| *stream == sealed.stream) {
                         Some((_, last)) => *last = number,
-                        None => self.packets.push((sealed.lane, number)),
+                        None => self.packets.push((sealed.stream, number)),
                     }
                     return;
                 }
@@ -391,34 +399,34 @@ impl Backend {
                     self.remainder.records += records;
                     return;
                 }
-                // Callers keep filling the rings meanwhile.
+                // Callers continue to fill the rings meanwhile.
                 Err(Refused::NotYet(_)) => std::thread::sleep(RETRY),
             }
-            let closing = || self.shared.inlet.is_closing().then(|| Instant::now() + self.shared.settings.close_wait);
+            let closing = || self.shared.commands.is_closing().then(|| Instant::now() + self.shared.settings.close_wait);
             self.give_up = self.give_up.or_else(closing);
         }
     }
 
-    /// Gives back the room of rounds that are over.
+    /// Gives back the room of batches that are over.
     fn settle(&mut self) {
-        self.rounds.settle(&mut self.drainer, &mut self.pump.lanes, &mut *self.post, self.give_up.is_some());
+        self.batches.settle(&mut self.drainer, &mut self.renderer.packets, &mut *self.sink, self.give_up.is_some());
     }
 
-    /// Says what was lost at the end of a ring, where no later record has made the ring say it.
+    /// Reports the losses at the end of a ring, after which no record made the ring report them.
     fn tell_lost(&mut self) {
         let conversion = self.drainer.conversion();
         let (rings, dictionary) = self.drainer.parts();
         for ring in rings {
             let number = ring.number();
-            if let Some(entry) = ring.untold() {
+            if let Some(entry) = ring.unreported() {
                 let time = Time(conversion.utc(entry.ticks));
-                self.pump.take(number, &entry, time, dictionary);
+                self.renderer.take(number, &entry, time, dictionary);
                 self.drained += 1;
             }
         }
     }
 
-    /// How long there is nothing to do, unless the bell rings.
+    /// Returns the time until there is work, unless the bell rings.
     fn pause(&self) -> Duration {
         let period = self.shared.settings.flush_period;
         let until_old = match self.filling_since {
@@ -426,32 +434,33 @@ impl Backend {
             Some(since) => period.saturating_sub(since.elapsed()),
             None => period,
         };
-        if !self.rounds.are_awaited() { until_old.min(RETRY) } else { until_old.min(LOOK) }
+        if !self.batches.are_awaited() { until_old.min(RETRY) } else { until_old.min(LOOK) }
     }
 
     /// Says in-band how many records found no room on their way without a ring.
-    fn tell_untold(&mut self, level: Level, count: u64) {
-        let mut record = LogRecord::new(Level::Warning, format!("{count} records lost here: the queue to the bus stayed full"));
+    fn report_dropped(&mut self, level: Level, count: u64) {
+        let mut record = LogRecord::new(Level::Warning, format!("{count}{LOSS_MESSAGE} the queue to the bus stayed full"));
         record.data = vec![Datum::new("lost", count.to_string()), Datum::new(level.name(), count.to_string())];
-        self.say(record, Reach::Central);
+        self.log_own(record, Reach::Central);
     }
 
-    /// Logs what the logging itself has to say.
-    fn say(&mut self, mut record: LogRecord, reach: Reach) {
-        let voice = self.shared.own_voice();
-        Identity::clone(&voice.identity).complete(&mut record, &self.shared.settings);
-        record.id = Some(self.shared.next_id(&voice));
-        self.take_record(&record, reach);
+    /// Logs a record of the logging itself.
+    fn log_own(&mut self, mut record: LogRecord, reach: Reach) {
+        let identity = self.shared.own_identity();
+        LoggerFields::clone(&identity.fields).complete(&mut record, &self.shared.settings);
+        record.id = Some(self.shared.next_id(&identity));
+        let outcome = self.renderer.put_whole(&record, reach);
+        count(&self.shared, &self.renderer, &mut self.urgent, outcome);
     }
 
     fn close(&mut self) {
         let left = self.give_up.map_or(Duration::ZERO, |at| at.saturating_duration_since(Instant::now()));
-        self.post.flush(left);
+        self.sink.flush(left);
         self.settle();
-        // Losses are told early only when those told before are settled.
+        // Losses are reported early only when all earlier reports are settled.
         self.sweep();
-        if !self.rounds.are_over() {
-            self.post.flush(self.give_up.map_or(Duration::ZERO, |at| at.saturating_duration_since(Instant::now())));
+        if !self.batches.are_over() {
+            self.sink.flush(self.give_up.map_or(Duration::ZERO, |at| at.saturating_duration_since(Instant::now())));
             self.settle();
         }
     }

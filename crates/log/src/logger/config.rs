@@ -1,21 +1,21 @@
-//! Settings of a process's logging from a file, and which of several sources decides.
+//! Settings of a process's logging from a file, and the precedence of several sources.
 //!
-//! | rank | who says it | |
+//! | rank | source | form |
 //! |-|-|-|
-//! | 1 | while it runs | `tampu log levels set`, `Logger::set_central`, an attached reader |
+//! | 1 | a change while the process runs | `tampu log levels set`, `Logger::set_central`, an attached reader |
 //! | 2 | the program itself | fields of [`LogSettings`]; of a hub: its flags |
 //! | 3 | the configuration | the file that `TAMPU_LOG_CONFIG` names, `[log]` and `[[logger]]`; of a hub: its own file |
 //! | 4 | the environment | `TAMPU_LOG_LEVEL`, `TAMPU_LOG_LOCAL`, `TAMPU_LOG_OUTPUT`, `TAMPU_LOG_FORMAT` |
 //! | 5 | ACS's environment | `ACS_LOG_CENTRAL`, `ACS_LOG_STDOUT` |
 //! | 6 | the default | |
 //!
-//! That is ACS's rank: a site's configuration of its logs beats what some shell happens to have in its environment, and who wants
-//! something else now says so while it runs. Everything that is not about logging has the other order, environment before file
-//! (domain, roles, directories): there the environment says where a process is, and a file is shared by many. What is said of a logger
-//! by name beats what is said of all of them, at whatever rank below 1 that is.
+//! That is the rank in ACS: the logging configuration of a site beats the environment of a shell. A user who wants
+//! another level sets it while the process runs. Settings outside of logging (domain, roles, directories) have the
+//! other order, environment before file. There the environment describes one process, and many processes share a file.
+//! A setting of a named logger beats a setting of all loggers, at any rank below 1.
 //!
-//! An unknown key is an error with its line: a setting that is silently ignored is one that silently does not work. The file is
-//! read when logging starts, and again when somebody asks for it (`tampu log levels refresh`).
+//! An unknown key is an error with its line, because a silently ignored setting silently has no effect. The file is
+//! read when logging starts, and again on request (`tampu log levels refresh`).
 
 use std::{
     num::{NonZeroU64, NonZeroUsize},
@@ -25,38 +25,41 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    logger::{
-        local::{Format, Output},
-        repeat::RepeatGuard,
-        settings::{LogSettings, Threshold},
-    },
-    query::is_named,
+use crate::logger::{
+    local::output::{Format, Output},
+    repeat::RepeatGuard,
+    settings::LogSettings,
+    threshold::Threshold,
 };
+use tampu_types::glob;
 
-/// What a file may say of a process's logging: `[log]`. What it does not say stays as it is.
+pub(crate) mod patch;
+
+pub use patch::LoggerPatch;
+
+/// Settings of a process's logging in a file: `[log]`. Absent settings do not change.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LogPatch {
-    /// [`LogSettings::central`].
+    /// Value for [`LogSettings::central`].
     pub level: Option<Threshold>,
-    /// [`LogSettings::local`].
+    /// Value for [`LogSettings::local`].
     pub local: Option<Threshold>,
-    /// [`LogSettings::output`].
+    /// Value for [`LogSettings::output`].
     pub output: Option<Output>,
-    /// [`LogSettings::format`].
+    /// Value for [`LogSettings::format`].
     pub format: Option<Format>,
-    /// [`LogSettings::immediate`].
+    /// Value for [`LogSettings::immediate`].
     pub immediate: Option<Threshold>,
-    /// [`LogSettings::packet_records`].
+    /// Value for [`LogSettings::packet_records`].
     pub packet_records: Option<NonZeroUsize>,
-    /// [`LogSettings::packet_bytes`].
+    /// Value for [`LogSettings::packet_bytes`], in bytes.
     pub packet_bytes: Option<NonZeroUsize>,
     /// [`LogSettings::flush_period`], in ms.
     pub flush_ms: Option<u64>,
-    /// [`LogSettings::ring_bytes`].
+    /// Value for [`LogSettings::ring_bytes`], in bytes.
     pub ring_bytes: Option<NonZeroUsize>,
-    /// [`LogSettings::queue_bytes`].
+    /// Value for [`LogSettings::queue_bytes`], in bytes.
     pub queue_bytes: Option<NonZeroUsize>,
     /// [`LogSettings::full_wait`], in us.
     pub full_wait_us: Option<u64>,
@@ -66,35 +69,17 @@ pub struct LogPatch {
     pub close_wait_ms: Option<u64>,
     /// [`LogSettings::max_per_s`]; 0 is no limit.
     pub max_per_s: Option<u64>,
-    /// [`LogSettings::repeat`].
+    /// Value for [`LogSettings::repeat`].
     pub repeat: Option<RepeatGuard>,
-    /// [`LogSettings::attach`].
+    /// Value for [`LogSettings::attach`].
     pub attach: Option<bool>,
 }
 
-/// What a file may say of named loggers: `[[logger]]`.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct LoggerPatch {
-    /// The loggers it is for; `*` and `?` stand for any characters. Without it: whatever a process has no other word for.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub name: Option<String>,
-    /// The processes it is for, by their stable names; all without it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub source: Option<String>,
-    /// They publish from here on.
-    pub level: Option<Threshold>,
-    /// They print from here on.
-    pub local: Option<Threshold>,
-    /// Their guard against repetitions.
-    pub repeat: Option<RepeatGuard>,
-}
-
-/// A whole file.
+/// The content of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct LogFile {
-    /// The process.
+    /// Settings of the process.
     pub log: LogPatch,
     /// Its loggers, in order; later ones beat earlier ones.
     pub logger: Vec<LoggerPatch>,
@@ -116,10 +101,12 @@ impl LogFile {
         LogFile::parse(&text, path)
     }
 
-    /// Changes what the file speaks of.
+    /// Changes the settings that the file contains.
     pub fn apply(&self, settings: &mut LogSettings) {
         self.log.apply(settings);
-        let here = |patch: &&LoggerPatch| patch.source.as_deref().is_none_or(|source| is_named(source, settings.source.as_str()));
+        let here = |patch: &&LoggerPatch| {
+            patch.source.as_deref().is_none_or(|source| glob::matches_ignoring_case(source, settings.source.as_str()))
+        };
         let mut here: Vec<LoggerPatch> = self.logger.iter().filter(here).cloned().collect();
         for patch in here.iter().filter(|patch| patch.name.is_none()) {
             set(&mut settings.central, patch.level);
@@ -138,7 +125,7 @@ fn set<T>(field: &mut T, value: Option<T>) {
 }
 
 impl LogPatch {
-    /// Changes what it speaks of.
+    /// Changes the settings that it contains.
     pub fn apply(&self, settings: &mut LogSettings) {
         set(&mut settings.central, self.level);
         set(&mut settings.local, self.local);
@@ -158,7 +145,7 @@ impl LogPatch {
         set(&mut settings.attach, self.attach);
     }
 
-    /// This, and where it says nothing that.
+    /// Returns these settings, with the settings of `base` where these are absent.
     pub fn over(self, base: LogPatch) -> LogPatch {
         LogPatch {
             level: self.level.or(base.level),
@@ -180,7 +167,7 @@ impl LogPatch {
         }
     }
 
-    /// What these settings are, said whole.
+    /// Returns all of these settings as a patch.
     pub fn of(settings: &LogSettings) -> LogPatch {
         LogPatch {
             level: Some(settings.central),
@@ -203,7 +190,7 @@ impl LogPatch {
     }
 }
 
-/// What may change while a process logs.
+/// Settings that may change while a process logs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Tunable {
     pub central: Threshold,
@@ -213,7 +200,7 @@ pub(crate) struct Tunable {
     loggers: Vec<LoggerPatch>,
 }
 
-/// What holds for one named logger.
+/// Settings of one named logger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Named {
     pub central: Threshold,
@@ -227,10 +214,14 @@ impl Tunable {
         Tunable { central, local, repeat, max_per_s, loggers: settings.loggers.clone() }
     }
 
-    /// What is said of a logger.
+    /// Returns the settings of the logger of this name.
     pub fn named(&self, name: &str) -> Named {
         let mut named = Named { central: self.central, local: self.local, repeat: self.repeat };
-        for patch in self.loggers.iter().filter(|patch| patch.name.as_deref().is_some_and(|pattern| is_named(pattern, name))) {
+        for patch in self
+            .loggers
+            .iter()
+            .filter(|patch| patch.name.as_deref().is_some_and(|pattern| glob::matches_ignoring_case(pattern, name)))
+        {
             set(&mut named.central, patch.level);
             set(&mut named.local, patch.local);
             set(&mut named.repeat, patch.repeat);

@@ -1,78 +1,82 @@
-//! Loggers seen and set from outside: which there are, from which level on they publish and print, what they have done.
+//! Remote control of loggers: the list of loggers, their thresholds for publishing and printing, and their counters.
 //!
-//! Every process that logs answers the service `log/levels`, from when it is on the bus, whether it has logged anything yet or
-//! not: the one whose level keeps it silent is the one somebody wants to turn up. A change stores the named logger's two
-//! thresholds, which every call in every thread looks at, so it holds from the next call on; it lasts as long as the process or
-//! until its configuration is read once more, and a logger that is named afterwards begins with the process's settings. Rejected: a topic that loggers follow, because
-//! who sets a level wants to be told where it holds now, and a change that waits for a process to come would surprise it.
+//! Every process that logs answers the service `log/levels` as soon as it is on the bus. It need not have logged
+//! anything: a user most often raises a logger whose level keeps it silent. A change stores the two thresholds of the
+//! named logger. Every call in every thread reads them, so the change holds from the next call on. It lasts until the
+//! process ends or reads its configuration again. A logger that is named afterwards begins with the process's settings.
+//!
+//! Rejected: a topic that loggers follow. The user who sets a level needs a report of the loggers that have it. A
+//! change that waits for a process to start would surprise that user.
 //!
 //! | part | module |
 //! |-|-|
-//! | what travels, and the asking side | this one |
-//! | the answering side, and the hook it asks | `service` |
-//! | what the loggers of a process offer to it | `loggers` |
+//! | the messages, and the client side | this module |
+//! | the server side, and the hook that it calls | `service` |
+//! | the interface of a process's loggers to the server side | `loggers` |
 //!
-//! The bytes are in `spec/log-services.md`: JSON both ways, each part of an answer behind the incarnation of who answers.
+//! The bytes are in `spec/log-services.md`: JSON both ways, and each part of a reply begins with the incarnation of the
+//! replying process.
 
 use std::{collections::BTreeMap, time::Duration};
 
-use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use tampu_bus::{AskError, Participant, access::Denied};
-use tampu_types::{Incarnation, Level, TopicName, name::BadTopic};
+use tampu_bus::{
+    Participant,
+    service::{CallError, Part, call_json},
+};
+use tampu_types::{Incarnation, Level};
 
-use crate::logger::settings::Threshold;
+use crate::logger::threshold::Threshold;
 
 mod loggers;
 mod service;
 #[cfg(test)]
 mod tests;
 
-pub(in crate::logger) use loggers::store;
 pub(crate) use service::{Controlled, serve};
 
 /// The service every process that logs answers.
 pub const LEVELS: &str = "log/levels";
 
-/// What the loggers of all processes are asked. The default asks all of them how they are.
+/// Question to the loggers of all processes. The default asks all of them for their state.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Question {
-    /// Processes whose stable name matches: `*` any characters, `?` one, without case. All, where there is none.
+    /// Pattern of processes' stable names: `*` any characters, `?` one, without case. All processes if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// Their named loggers that match. All, where there is none.
+    /// Pattern of the processes' named loggers. All loggers if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// What is set on all that match.
+    /// Thresholds to set on all loggers that match.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub set: Option<Change>,
-    /// Whether the processes that match read their configuration once more, and go by it; `name` then says only which loggers
-    /// are told of.
+    /// If true, the processes that match read their configuration again and apply it; `name` then only selects the loggers
+    /// in the answer.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub refresh: bool,
 }
 
-/// New thresholds.
+/// New thresholds of a logger.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Change {
-    /// Published from here on; as it was, where there is none.
+    /// Lowest published level; unchanged if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub central: Option<Threshold>,
-    /// Printed from here on; as it was, where there is none.
+    /// Lowest printed level; unchanged if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub local: Option<Threshold>,
 }
 
-/// What one process says of its loggers.
+/// Answer of one process about its loggers.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessLoggers {
     /// The process's stable name.
     pub source: String,
-    /// Its named loggers that were asked about, by name, as they are after a change.
+    /// The requested named loggers of the process, by name, in their state after a change.
     pub loggers: Vec<LoggerState>,
-    /// What all its loggers have done.
+    /// Counters of all its loggers.
     #[serde(default)]
     pub stats: Counted,
 }
@@ -80,7 +84,7 @@ pub struct ProcessLoggers {
 /// A named logger's thresholds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoggerState {
-    /// Its name.
+    /// Name of the logger.
     pub name: String,
     /// Published from here on.
     pub central: Threshold,
@@ -91,15 +95,15 @@ pub struct LoggerState {
     pub attached: Option<Threshold>,
 }
 
-/// What the loggers of a process have done since it started.
+/// Counters of a process's loggers since its start.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Counted {
     /// Records handed to the bus.
     pub published: u64,
-    /// The same by level; levels without any are left out.
+    /// Records by level; levels without any are omitted.
     pub by_level: BTreeMap<Level, u64>,
-    /// Records dropped because there was no room; each was also told of in the log.
+    /// Records dropped for lack of room; each was also reported in the log.
     pub dropped: u64,
     /// Calls that found no room.
     pub waited: u64,
@@ -111,7 +115,7 @@ pub struct Counted {
     /// Records that could not be written to the local output.
     #[serde(skip_serializing_if = "is_zero")]
     pub unprinted: u64,
-    /// Records that settings keep out: repetitions, and what was over the limit of a second.
+    /// Records that settings suppressed: repetitions, and records above the limit of a second.
     #[serde(skip_serializing_if = "is_zero")]
     pub suppressed: u64,
 }
@@ -121,90 +125,43 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// What a process says instead where it does not do what it is asked.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-struct Refusal {
-    error: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    denied: Option<Denied>,
-}
-
-/// Why loggers could not be asked.
-#[derive(Debug, thiserror::Error)]
-pub enum ControlError {
-    /// The engine could not ask.
-    #[error(transparent)]
-    Ask(#[from] AskError),
-    /// The service's name is none.
-    #[error(transparent)]
-    Topic(#[from] BadTopic),
-    /// The question cannot be written.
-    #[error("a question about loggers as JSON: {0}")]
-    Unwritable(serde_json::Error),
-}
-
-/// Why one process does not say what it was asked, or does not do it.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Unheeded {
-    /// Who asks may not.
-    #[error(transparent)]
-    Denied(Denied),
-    /// It says why not.
-    #[error("it answers: {0}")]
-    Refused(String),
-    /// Its answer cannot be read: it is of another release, perhaps, or died while it answered.
-    #[error("its answer cannot be read: {0}")]
-    Unreadable(String),
-}
-
 /// Everything that was answered.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Heard {
-    /// Who did as it was asked, also where none of its loggers match.
+    /// Processes that obeyed, also those without matching loggers.
     pub processes: BTreeMap<Incarnation, ProcessLoggers>,
-    /// Who did not, and why.
-    pub unheeded: BTreeMap<Incarnation, Unheeded>,
-    /// Whether all who are there have answered in time.
+    /// Processes that did not obey, with their reasons.
+    pub unheeded: BTreeMap<Incarnation, CallError>,
+    /// True if all processes answered in time.
     pub complete: bool,
 }
 
 /// Asks the loggers of all processes, and waits at most this long for those that do not answer.
-pub fn ask(participant: &Participant, question: &Question, timeout: Duration) -> Result<Heard, ControlError> {
-    let question = serde_json::to_vec(question).map_err(ControlError::Unwritable)?;
-    let mut answers = BTreeMap::<Incarnation, Vec<u8>>::new();
-    let mut complete = true;
-    for part in participant.ask(&TopicName::new(LEVELS)?, Bytes::from(question), timeout)? {
+pub fn ask(participant: &Participant, question: &Question, timeout: Duration) -> Result<Heard, CallError> {
+    let mut answers = BTreeMap::<Incarnation, Result<Vec<u8>, CallError>>::new();
+    let mut heard = Heard { complete: true, ..Heard::default() };
+    for part in call_json(participant, LEVELS, question, timeout)? {
         match part {
-            Ok(part) => {
-                // What is shorter than an incarnation was not sent by a process that logs.
-                if let Some((from, content)) = part.split_first_chunk() {
-                    answers.entry(Incarnation::from_bytes(*from)).or_default().extend_from_slice(content);
+            Ok(Part { from, content: Ok(content) }) => {
+                if let Ok(answer) = answers.entry(from).or_insert_with(|| Ok(Vec::new())) {
+                    answer.extend_from_slice(&content);
                 }
             }
-            Err(AskError::Unanswered(_)) => complete = false,
-            Err(refused) => return Err(refused.into()),
+            Ok(Part { from, content: Err(refused) }) => drop(answers.insert(from, Err(refused))),
+            Err(CallError::Unanswered(_)) => heard.complete = false,
+            Err(error) => return Err(error),
         }
     }
-    let mut heard = Heard { complete, ..Heard::default() };
     for (from, answer) in answers {
-        match read(&answer) {
+        match answer.and_then(|answer| read(&answer)) {
             Ok(process) => drop(heard.processes.insert(from, process)),
-            Err(unheeded) => drop(heard.unheeded.insert(from, unheeded)),
+            Err(why) => drop(heard.unheeded.insert(from, why)),
         }
     }
     Ok(heard)
 }
 
 /// Reads one process's whole answer.
-fn read(answer: &[u8]) -> Result<ProcessLoggers, Unheeded> {
-    let unreadable = match serde_json::from_slice(answer) {
-        Ok(process) => return Ok(process),
-        Err(error) => Unheeded::Unreadable(error.to_string()),
-    };
-    Err(match serde_json::from_slice(answer) {
-        Ok(Refusal { denied: Some(denied), .. }) => Unheeded::Denied(denied),
-        Ok(Refusal { error, .. }) if !error.is_empty() => Unheeded::Refused(error),
-        _ => unreadable,
-    })
+fn read(answer: &[u8]) -> Result<ProcessLoggers, CallError> {
+    serde_json::from_slice(answer).map_err(|why| CallError::Unreadable { service: LEVELS.to_owned(), why: why.to_string() })
 }

@@ -1,4 +1,4 @@
-//! The handle an application logs through.
+//! The handle through which an application logs.
 
 use std::{
     sync::{Arc, atomic::Ordering, mpsc},
@@ -6,82 +6,86 @@ use std::{
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use tampu_bus::{
     BusError, Participant, QosTable,
-    engine::zenoh::{
-        ZenohEngine,
-        config::{BadEnvironment, ZenohConfig},
-    },
+    connect::{BadEnvironment, Settings},
 };
-use tampu_ring::{Busy, Pool, Refused, Shelter};
+use tampu_ring::{Busy, Pool, Refused, RingStorage};
 use tampu_text::{Arguments, Payload, Recorder, Rendered, Statement};
 use tampu_types::{Level, LogRecord};
+use tampu_workers::{OnPanic, WorkerThread};
 
 use crate::logger::{
     backend,
-    bus_post::BusPost,
-    inlet::Parcel,
-    post::Post,
+    bus_sink::BusSink,
+    command_queue::BackendCommand,
+    fields::LoggerFields,
+    identity::LoggerIdentity,
+    levels::LoggerLevels,
+    packet_sink::PacketSink,
     repeat::RepeatGuard,
-    settings::{BadSettings, LogSettings, Threshold},
-    shared::{LoggerStats, Shared, lock},
-    voice::{Identity, Levels, Voice},
+    settings::{BadSettings, LogSettings},
+    shared::LoggerShared,
+    stats::LoggerStats,
+    threshold::Threshold,
 };
 
-/// A named logger. Cheap to clone; clones share its levels, so clone rather than make again. The last handle of
-/// a process waits (at most [`LogSettings::close_wait`]) until what is in the rings has gone out.
+/// A named logger. Clones are cheap and share their levels, so clone a logger instead of making it again. The drop of a
+/// process's last handle waits (at most [`LogSettings::close_wait`]) until the records in the rings are sent.
 #[derive(Clone)]
 pub struct Logger {
-    pub(super) levels: Arc<Levels>,
+    pub(super) levels: Arc<LoggerLevels>,
     near: Near,
-    pub(super) voice: Voice,
+    pub(super) identity: LoggerIdentity,
     pub(super) keeper: Arc<Keeper>,
 }
 
-/// Copies of what the fast way of a call needs, so that it follows no pointers to find it.
+/// Copies of the data for a call's fast path, so that it follows no pointers.
 #[derive(Clone, Copy)]
 struct Near {
     pool: Pool,
-    /// What the marks of statements begin with that this handle may write by number; no mark's if there are none.
+    /// First part of the marks of statements that this handle may write by number. Without such statements, a value
+    /// that no mark has.
     page: u32,
-    voice: u32,
+    identity: u32,
     bell_from: u8,
 }
 
 impl Near {
-    fn of(shared: &Shared, voice: &Voice) -> Near {
-        // A voice without a number has no place in a ring.
-        let page = if voice.id == 0 { u32::MAX } else { shared.page };
-        Near { pool: shared.rings.pool(), page, voice: voice.id, bell_from: shared.bell_from }
+    fn of(shared: &LoggerShared, identity: &LoggerIdentity) -> Near {
+        // An identity without a number cannot stand in a ring.
+        let page = if identity.id == 0 { u32::MAX } else { shared.page };
+        Near { pool: shared.rings.pool(), page, identity: identity.id, bell_from: shared.bell_from }
     }
 }
 
 /// Keeps the backend; the last handle's drop ends it.
 pub(super) struct Keeper {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<LoggerShared>,
     /// The process that has the backend: a child made by `fork` has none, and the host's node drains its rings.
     process: u32,
-    backend: std::sync::Mutex<Option<JoinHandle<backend::Remainder>>>,
+    backend: Mutex<Option<JoinHandle<backend::Remainder>>>,
 }
 
-/// Why a process cannot log.
+/// Reason why a process cannot log.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The environment says where the hub is, and says it wrongly.
+    /// Invalid address of the hub in the environment.
     #[error(transparent)]
     Environment(#[from] BadEnvironment),
-    /// The system gives no more threads.
+    /// The system refused another thread.
     #[error("starting the logger's worker: {0}")]
     Worker(#[from] std::io::Error),
 }
 
 impl Logger {
-    /// Logs to this host's hub, or to the one the environment names. The hub may come later.
+    /// Opens a logger for this host's hub, or for the one that the environment names. The hub may start later.
     pub fn open(settings: LogSettings) -> Result<Logger, OpenError> {
         let (domain, source) = (settings.domain.clone(), settings.source.clone());
-        let config = ZenohConfig::from_env()?.in_domain(domain.clone());
+        let config = Settings::from_env()?.in_domain(domain.clone());
         let join = move || {
-            let engine = Arc::new(ZenohEngine::open(config.clone())?);
+            let engine = config.open()?;
             Participant::on(engine, domain.clone(), source.clone(), QosTable::default())
         };
         Ok(Logger::joining(join, settings)?)
@@ -92,82 +96,82 @@ impl Logger {
         Logger::joining(move || Ok(participant.clone()), settings)
     }
 
-    /// Logs on a bus that may come later: the backend asks for it until it is had, and keeps records as far as the queue
-    /// goes. Never waits itself.
+    /// Opens a logger on a bus that may start later. The backend retries until it is joined, and the queue keeps
+    /// records up to its bound. Never waits itself.
     pub fn joining(
         open: impl FnMut() -> Result<Participant, BusError> + Send + 'static,
         settings: LogSettings,
     ) -> std::io::Result<Logger> {
-        Logger::start(settings, Box::new(BusPost::new(Box::new(open))))
+        Logger::start(settings, Box::new(BusSink::new(Box::new(open))))
     }
 
     /// Starts a process's logging over this way out.
-    pub(crate) fn start(settings: LogSettings, post: Box<dyn Post>) -> std::io::Result<Logger> {
-        let shared = Arc::new(Shared::new(settings)?);
+    pub(crate) fn start(settings: LogSettings, sink: Box<dyn PacketSink>) -> std::io::Result<Logger> {
+        let shared = Arc::new(LoggerShared::new(settings)?);
         let drainer = match shared.rings.drainer() {
             Ok(drainer) => Some(drainer),
-            // The host's node was faster. It lets go when it is asked to, and nobody waits for that here.
+            // The host's node was faster. It releases the lease on request, and this call does not wait for that.
             Err(Busy::Taken) => None,
             Err(other) => return Err(std::io::Error::other(other)),
         };
         let worker = shared.clone();
         let work = move || match drainer.map_or_else(|| worker.take_lease(), Some) {
-            Some(drainer) => backend::run(worker, post, drainer),
+            Some(drainer) => backend::run(worker, sink, drainer),
             None => backend::Remainder::default(),
         };
-        let backend = std::thread::Builder::new().name("tampu-log".to_owned()).spawn(work)?;
+        let backend = WorkerThread::named("tampu-log").spawn(OnPanic::ReportOnly, work)?;
         let levels = shared.levels(shared.settings.source.as_str());
-        let voice = shared.own_voice();
-        let keeper = Arc::new(Keeper { shared, process: std::process::id(), backend: std::sync::Mutex::new(Some(backend)) });
-        let near = Near::of(&keeper.shared, &voice);
-        Ok(Logger { levels, near, voice, keeper })
+        let identity = shared.own_identity();
+        let keeper = Arc::new(Keeper { shared, process: std::process::id(), backend: Mutex::new(Some(backend)) });
+        let near = Near::of(&keeper.shared, &identity);
+        Ok(Logger { levels, near, identity, keeper })
     }
 
-    /// Whether a record of this level would go anywhere: one relaxed load and a comparison.
+    /// Returns whether a record of this level would be published or printed: one relaxed load and a comparison.
     #[inline(always)]
     pub fn enabled(&self, level: Level) -> bool {
         level.number() >= self.levels.any.load(Ordering::Relaxed)
     }
 
-    /// A call that the fast way does not take: of a statement that is met for the first time, or in a thread whose ring has to be
-    /// looked after or is full.
+    /// Makes a call outside the fast path: the first call of a statement, or a call in a thread whose ring is full or
+    /// needs maintenance.
     #[cold]
     #[inline(never)]
     fn record_slowly<A: Arguments>(&self, statement: &'static Statement, payload: Payload<A>) {
         let shared = &*self.keeper.shared;
         let level = statement.level();
-        let known = Shared::marked(shared.page, statement).or_else(|| shared.meet(statement));
-        if let (Some(site), voice @ 1..) = (known, self.voice.id) {
+        let known = LoggerShared::marked(shared.page, statement).or_else(|| shared.meet(statement));
+        if let (Some(site), identity @ 1..) = (known, self.identity.id) {
             match shared.rings.claim(payload.length(), level, shared.wait(level)) {
                 Ok(mut slot) => {
-                    // SAFETY: the payload writes as many bytes as it has just said it takes, which is what was claimed.
+                    // SAFETY: the payload writes exactly `length()` bytes, and that many were claimed.
                     unsafe { slot.fill(payload.length(), |place| payload.write(place)) };
-                    slot.commit(site, voice);
+                    slot.commit(site, identity);
                     return;
                 }
                 Err(Refused::Long) => {}
-                // Counted in the ring, and told there.
+                // The ring counts the record, and the drainer reports it.
                 Err(_) => return,
             }
         }
-        // What no ring can take is made into text here, and goes its way like a record made by hand.
+        // A record that no ring can hold is made into text here, and sent like a record made by hand.
         let mut bytes = Vec::new();
         payload.append_to(&mut bytes);
         self.record_aside(statement, &bytes);
     }
 
-    /// The same for a payload in bytes: too long for a ring, or of a logger or a statement without a number.
+    /// Logs a payload in bytes that does not fit into a ring, or whose logger or statement has no number.
     pub(super) fn record_aside(&self, statement: &'static Statement, payload: &[u8]) {
         let shared = &*self.keeper.shared;
-        if let (Some(site), voice @ 1..) = (shared.meet(statement), self.voice.id)
-            && shared.put(site, voice, payload, statement.level()) != Err(Refused::Long)
+        if let (Some(site), identity @ 1..) = (shared.meet(statement), self.identity.id)
+            && shared.put(site, identity, payload, statement.level()) != Err(Refused::Long)
         {
-            return shared.rings.ring_bell();
+            return shared.rings.wake_drainer();
         }
         let Some(level) = Level::from_number(statement.level()) else { return };
         let mut rendered = Rendered::default();
         let site = statement.site();
-        // What cannot be shown is left out; the rest is there.
+        // An argument that cannot be shown is left out; the rest is kept.
         let _ = rendered.render(&site, payload);
         let mut record = LogRecord::new(level, rendered.message());
         record.data = rendered.values().map(|(name, value)| tampu_types::Datum::new(name, value)).collect();
@@ -179,45 +183,45 @@ impl Logger {
 
     #[cold]
     #[inline(never)]
-    fn ring_bell(&self) {
-        self.keeper.shared.rings.ring_bell();
+    fn wake_drainer(&self) {
+        self.keeper.shared.rings.wake_drainer();
     }
 
-    /// Takes a record made by hand. What it leaves empty is filled in: its id, the time if 0, and this logger's own fields.
+    /// Logs a record made by hand. Completes its empty fields: its id, the time if 0, and this logger's own fields.
     pub fn record(&self, mut record: LogRecord) {
         if !self.enabled(record.level) {
             return;
         }
         let shared = &*self.keeper.shared;
-        self.voice.identity.complete(&mut record, &shared.settings);
-        let other_audiences = record.audiences != self.voice.identity.audiences;
+        self.identity.fields.complete(&mut record, &shared.settings);
+        let other_audiences = record.audiences != self.identity.fields.audiences;
         let speaker = if other_audiences { self.for_audiences(record.audiences.clone()) } else { self.clone() };
-        shared.take_record(&speaker.voice, record);
+        shared.take_record(&speaker.identity, record);
     }
 
     /// Waits until everything logged before has reached every reader that is there; false if that took longer.
     pub fn flush(&self, timeout: Duration) -> bool {
-        self.wait_for(timeout, Parcel::Flush)
+        self.wait_for(timeout, BackendCommand::Flush)
     }
 
-    /// Waits until a collector has committed everything that was published before; false if that took longer, also because there
-    /// is none. Who is attached or only looks is not waited for. What a collector does not keep on purpose (a quota, a rule) it
-    /// acknowledges as well, and tells of in the log.
+    /// Waits until a collector has committed all records published before. Returns false after the timeout, also if
+    /// there is no collector. Does not wait for attached readers and viewers. A collector also acknowledges the records
+    /// that it drops on purpose (a quota, a rule), and reports them in the log.
     pub fn flush_to_archive(&self, timeout: Duration) -> bool {
-        self.wait_for(timeout, Parcel::Keep)
+        self.wait_for(timeout, BackendCommand::Keep)
     }
 
-    fn wait_for(&self, timeout: Duration, parcel: fn(Duration, mpsc::Sender<bool>) -> Parcel) -> bool {
+    fn wait_for(&self, timeout: Duration, command: fn(Duration, mpsc::Sender<bool>) -> BackendCommand) -> bool {
         if self.keeper.process != std::process::id() {
             return self.keeper.shared.rings.wait_until_drained(timeout);
         }
         let (tell, told) = mpsc::channel();
-        self.keeper.shared.inlet.force(parcel(timeout, tell));
-        self.keeper.shared.rings.ring_bell();
+        self.keeper.shared.commands.force(command(timeout, tell));
+        self.keeper.shared.rings.wake_drainer();
         told.recv_timeout(timeout.saturating_add(Duration::from_millis(100))).unwrap_or(false)
     }
 
-    /// Whether a record of this level is published for everybody.
+    /// Returns whether a record of this level is published for all readers.
     pub fn publishes(&self, level: Level) -> bool {
         level.number() >= self.levels.central.load(Ordering::Relaxed)
     }
@@ -234,79 +238,79 @@ impl Logger {
         self.levels.renew();
     }
 
-    /// Changes what is done about this named logger's statements that repeat themselves, in all its handles.
+    /// Changes the repeat limit of this named logger's statements, in all its handles.
     pub fn set_repeat_guard(&self, guard: RepeatGuard) {
-        *lock(&self.levels.repeat) = guard;
+        *self.levels.repeat.lock() = guard;
         self.keeper.shared.tuned.fetch_add(1, Ordering::Release);
     }
 
-    /// Reads the configuration once more: levels and guards of all loggers of the process become what it says by now, also where
-    /// they were changed since it began.
+    /// Reads the configuration again: levels and guards of all loggers of the process become those of the
+    /// configuration, also where they were changed since the start.
     pub fn refresh(&self) -> Result<(), BadSettings> {
         self.keeper.shared.refresh()
     }
 
-    /// What all loggers of this process have done so far.
+    /// Returns the counters of all loggers of this process.
     pub fn stats(&self) -> LoggerStats {
         self.keeper.shared.counted()
     }
 
-    /// Whether what is logged survives the process, and if not, why.
-    pub fn shelter(&self) -> Shelter {
-        self.keeper.shared.rings.shelter()
+    /// Returns whether records survive the process, and if not, the reason.
+    pub fn storage(&self) -> RingStorage {
+        self.keeper.shared.rings.storage()
     }
 
-    fn derive(&self, change: impl FnOnce(&mut Identity)) -> Logger {
+    fn derive(&self, change: impl FnOnce(&mut LoggerFields)) -> Logger {
         self.derive_with(self.levels.clone(), change)
     }
 
-    fn derive_with(&self, levels: Arc<Levels>, change: impl FnOnce(&mut Identity)) -> Logger {
-        let mut identity = Identity::clone(&self.voice.identity);
-        change(&mut identity);
-        let voice = self.keeper.shared.voice(identity, levels.clone());
-        let near = Near::of(&self.keeper.shared, &voice);
-        Logger { levels, near, voice, keeper: self.keeper.clone() }
+    fn derive_with(&self, levels: Arc<LoggerLevels>, change: impl FnOnce(&mut LoggerFields)) -> Logger {
+        let mut fields = LoggerFields::clone(&self.identity.fields);
+        change(&mut fields);
+        let identity = self.keeper.shared.identity(fields, levels.clone());
+        let near = Near::of(&self.keeper.shared, &identity);
+        Logger { levels, near, identity, keeper: self.keeper.clone() }
     }
 
     /// A logger of this name, with its own levels; the other fields are kept.
     pub fn named(&self, name: &str) -> Logger {
         let levels = self.keeper.shared.levels(name);
-        self.derive_with(levels, |identity| identity.logger = name.to_owned())
+        self.derive_with(levels, |fields| fields.logger = name.to_owned())
     }
 
-    /// The same logger speaking for a component.
+    /// Returns the same logger for a component.
     pub fn for_object(&self, source_object: &str) -> Logger {
-        self.derive(|identity| identity.source_object = source_object.to_owned())
+        self.derive(|fields| fields.source_object = source_object.to_owned())
     }
 
-    /// The same logger speaking to these audiences only; to everybody if there are none.
+    /// Returns the same logger for these audiences only; for everybody if there are none.
     pub fn for_audiences(&self, audiences: impl IntoIterator<Item = impl Into<String>>) -> Logger {
-        self.derive(|identity| identity.audiences = audiences.into_iter().map(Into::into).collect())
+        self.derive(|fields| fields.audiences = audiences.into_iter().map(Into::into).collect())
     }
 
-    /// The same logger in a context.
+    /// Returns the same logger in a context.
     pub fn in_context(&self, context: &str) -> Logger {
-        self.derive(|identity| identity.context = context.to_owned())
+        self.derive(|fields| fields.context = context.to_owned())
     }
 
-    /// The same logger for an antenna of an array.
+    /// Returns the same logger for an antenna of an array.
     pub fn for_antenna(&self, antenna: &str, array: &str) -> Logger {
-        self.derive(|identity| {
-            identity.antenna = antenna.to_owned();
-            identity.array = array.to_owned();
+        self.derive(|fields| {
+            fields.antenna = antenna.to_owned();
+            fields.array = array.to_owned();
         })
     }
 
-    /// The same logger during a run or observation.
+    /// Returns the same logger during a run or observation.
     pub fn in_run(&self, run_id: &str) -> Logger {
-        self.derive(|identity| identity.run_id = run_id.to_owned())
+        self.derive(|fields| fields.run_id = run_id.to_owned())
     }
 
-    /// The same logger within an error chain, at this depth (0 the outermost).
+    /// Returns the same logger within an error chain, at this depth (0 the outermost).
     pub fn in_stack(&self, stack_id: &str, stack_level: i32) -> Logger {
-        self.derive(|identity| {
-            identity.stack_id = stack_id.to_owned();
-            identity.stack_level = Some(stack_level);
+        self.derive(|fields| {
+            fields.stack_id = stack_id.to_owned();
+            fields.stack_level = Some(stack_level);
         })
     }
 }
@@ -321,45 +325,48 @@ impl Recorder for Logger {
     fn record_call<A: Arguments>(&self, statement: &'static Statement, payload: Payload<A>) {
         let near = &self.near;
         // No closures: the compiler may leave each in a unit of its own, and call it.
-        if let Some(site) = Shared::marked(near.page, statement)
-            // SAFETY: the handle keeps the rings. The payload makes no record of its own: what had to be formatted has been, when
-            // it was made.
+        if let Some(site) = LoggerShared::marked(near.page, statement)
+            // SAFETY: the handle keeps the rings. The payload makes no record of its own: its arguments were formatted when it was
+            // made.
             && let Some(room) = unsafe { near.pool.room(payload.length()) }
         {
-            // SAFETY: the payload writes as many bytes as it says.
+            // SAFETY: the payload writes exactly `length()` bytes.
             unsafe {
                 payload.write(room.place());
-                room.commit(site, near.voice);
+                room.commit(site, near.identity);
             }
         } else {
             self.record_slowly(statement, payload);
         }
         if statement.level() >= near.bell_from {
-            self.ring_bell();
+            self.wake_drainer();
         }
     }
 }
 
 impl std::fmt::Debug for Logger {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Logger").field("name", &self.voice.identity.logger).field("voice", &self.voice.id).finish_non_exhaustive()
+        f.debug_struct("Logger")
+            .field("name", &self.identity.fields.logger)
+            .field("identity", &self.identity.id)
+            .finish_non_exhaustive()
     }
 }
 
 impl Drop for Keeper {
     fn drop(&mut self) {
         if self.process != std::process::id() {
-            // In a child the backend is none of its threads, and its locks may be held for ever.
-            std::mem::forget(self.backend.get_mut().map(Option::take));
+            // A child process does not have the backend's thread, and its locks may be held for ever.
+            std::mem::forget(self.backend.get_mut().take());
             return;
         }
-        self.shared.inlet.close();
-        self.shared.rings.ring_bell();
-        let Some(backend) = lock(&self.backend).take() else { return };
+        self.shared.commands.close();
+        self.shared.rings.wake_drainer();
+        let Some(backend) = self.backend.lock().take() else { return };
         if let Ok(remainder) = backend.join()
             && remainder.records > 0
         {
-            // There is no channel left to tell it in, and silence would be a lie.
+            // No channel is left for this report, so it goes to standard error.
             eprintln!(
                 "tampu-log: {}: {} records could not be delivered before the process ended",
                 self.shared.settings.source, remainder.records

@@ -1,181 +1,54 @@
-//! Local output: records as text on standard error, standard output or in a file, for whoever runs a program or looks at its host.
+//! Local output: records as text on standard error, standard output or in a file, for the user of a program or of its
+//! host.
 //!
-//! Decision: the backend writes a record's line from what it has just rendered, beside the packet it goes into, if it goes into
-//! one. Rejected: reading the packet again (a record that only is printed was encoded for nothing, and printing cost more than
-//! everything else together), and printing at the call (a terminal that scrolls would hold up the instrument).
+//! Decision: the backend writes a record's line directly after rendering it, beside the record's packet if there is
+//! one. Rejected: reading the packet again. A record that is only printed would be encoded for nothing, and printing
+//! cost more than everything else together. Rejected: printing at the call, because a scrolling terminal would block
+//! the instrument.
 //!
-//! Lines gather in one buffer, which is written at the end of each pass over the rings, or earlier at [`WRITE_AT`] bytes. Bounds:
-//! the buffer holds that and one record. What cannot be written (a full disk, a closed terminal) is counted
-//! ([`LoggerStats::unprinted`](crate::logger::LoggerStats)) and told in the log when that begins, when it
-//! ends, and when the process does; nobody waits for it.
+//! Lines gather in one buffer. The backend writes it at the end of each pass over the rings, or earlier at [`WRITE_AT`]
+//! bytes. Bounds: the buffer holds that many bytes and one record. Output that fails (a full disk, a closed terminal)
+//! is counted ([`LoggerStats::unprinted`](crate::logger::LoggerStats)). The log reports it when it begins, when it
+//! ends, and when the process ends; no call waits for it.
 //!
 //! | part | module |
 //! |-|-|
-//! | where lines go | `sink` |
+//! | destination of lines | `sink` |
 //! | a record as a line for people | `line` |
-//! | the same for other programs: JSON, ACS XML | `whole` |
+//! | a record for other programs: JSON, ACS XML | `whole` |
 
+pub(crate) mod colour;
 mod line;
+pub(crate) mod output;
 mod sink;
 #[cfg(test)]
 mod tests;
 mod whole;
 
-use std::{io::IsTerminal, path::PathBuf, str::FromStr, time::Instant};
+use std::{io::IsTerminal, time::Instant};
 
-use serde::{Deserialize, Serialize};
 use tampu_types::{Incarnation, Level, LogRecord};
 
 use crate::logger::{
+    fields::LoggerFields,
     local::{line::Lines, sink::Sink, whole::Whole},
     packet::Called,
-    voice::Identity,
+};
+
+pub use self::{
+    colour::{END_OF_COLOUR, colour_of},
+    output::{BadLocal, Format, Output},
 };
 
 /// Bytes of text that are written at once.
 pub(crate) const WRITE_AT: usize = 128 << 10;
-
-/// Where local output goes.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub enum Output {
-    /// Standard error.
-    #[default]
-    Stderr,
-    /// Standard output.
-    Stdout,
-    /// The end of this file, which is made if need be. When it is moved away, it is made again within a second.
-    File(PathBuf),
-}
-
-/// What a record looks like there.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub enum Format {
-    /// A line for people, coloured on a terminal unless `NO_COLOR` is set or `TERM` is `dumb`.
-    #[default]
-    Auto,
-    /// A line for people.
-    Plain,
-    /// The same with colours, wherever it goes.
-    Colour,
-    /// A JSON object a line: `spec/wire/json-lines.md`.
-    Json,
-    /// An ACS XML element a line, as ACS's `loggingClient` prints: `spec/wire/acs-xml.md`.
-    Xml,
-}
-
-/// Why a text is no output or no format.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs)]
-pub enum BadLocal {
-    #[error("'{0}' is no place for local output (stderr, stdout, or a file's path with a slash in it, as ./program.log)")]
-    Output(String),
-    #[error("'{0}' is no format of local output (auto, plain, colour, json, xml)")]
-    Format(String),
-}
-
-impl FromStr for Output {
-    type Err = BadLocal;
-
-    fn from_str(text: &str) -> Result<Output, BadLocal> {
-        match text {
-            "stderr" => Ok(Output::Stderr),
-            "stdout" => Ok(Output::Stdout),
-            // A slip in one of the two words shall be no file of that name.
-            path if path.contains('/') => Ok(Output::File(path.into())),
-            other => Err(BadLocal::Output(other.to_owned())),
-        }
-    }
-}
-
-impl std::fmt::Display for Output {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Output::Stderr => f.write_str("stderr"),
-            Output::Stdout => f.write_str("stdout"),
-            Output::File(path) => path.display().fmt(f),
-        }
-    }
-}
-
-impl Format {
-    const NAMED: [(&str, Format); 5] = [
-        ("auto", Format::Auto),
-        ("plain", Format::Plain),
-        ("colour", Format::Colour),
-        ("json", Format::Json),
-        ("xml", Format::Xml),
-    ];
-
-    /// Its name in settings.
-    pub fn name(self) -> &'static str {
-        Format::NAMED.iter().find(|(_, format)| *format == self).map_or("", |(name, _)| name)
-    }
-}
-
-impl FromStr for Format {
-    type Err = BadLocal;
-
-    fn from_str(text: &str) -> Result<Format, BadLocal> {
-        let spelt = if text == "color" { "colour" } else { text };
-        let known = Format::NAMED.into_iter().find(|(name, _)| *name == spelt);
-        known.map(|(_, format)| format).ok_or_else(|| BadLocal::Format(text.to_owned()))
-    }
-}
-
-impl TryFrom<String> for Output {
-    type Error = BadLocal;
-
-    fn try_from(text: String) -> Result<Output, BadLocal> {
-        text.parse()
-    }
-}
-
-impl From<Output> for String {
-    fn from(output: Output) -> String {
-        output.to_string()
-    }
-}
-
-impl TryFrom<String> for Format {
-    type Error = BadLocal;
-
-    fn try_from(text: String) -> Result<Format, BadLocal> {
-        text.parse()
-    }
-}
-
-impl From<Format> for String {
-    fn from(format: Format) -> String {
-        format.name().to_owned()
-    }
-}
-
-/// The colour of a level: what a terminal is sent before its text; [`END_OF_COLOUR`] ends it.
-pub fn colour_of(level: Level) -> &'static str {
-    match level {
-        Level::Trace | Level::Delouse => "\x1b[90m",
-        Level::Debug => "\x1b[36m",
-        Level::Info => "\x1b[32m",
-        Level::Notice => "\x1b[94m",
-        Level::Warning => "\x1b[33m",
-        Level::Error => "\x1b[31m",
-        Level::Critical => "\x1b[1;31m",
-        Level::Alert => "\x1b[1;35m",
-        Level::Emergency => "\x1b[1;97;41m",
-    }
-}
-
-/// Ends any colour.
-pub const END_OF_COLOUR: &str = "\x1b[0m";
 
 enum Style {
     Lines(Lines),
     Whole(Box<Whole>),
 }
 
-/// What is missing in the local output since it was last told.
+/// Records missing from the local output since the last report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Unprinted {
     pub records: u64,
@@ -188,9 +61,9 @@ pub(crate) struct Printer {
     style: Style,
     sink: Sink,
     text: String,
-    /// How many records the text holds.
+    /// Number of records in the text.
     records: u64,
-    /// Of which nothing is known in the log yet.
+    /// Number of lost lines that the log has not reported yet.
     untold: u64,
     /// The log knows that nothing can be written just now.
     announced: bool,
@@ -222,10 +95,11 @@ impl Printer {
         }
     }
 
-    /// What stands between time and text in every line of this speaker and level; to be given back with each of its calls.
-    pub fn lead(&self, level: Level, identity: &Identity) -> Box<str> {
+    /// Makes the part between time and text that all lines of this logger and level share; the caller passes it back
+    /// with each record.
+    pub fn lead(&self, level: Level, fields: &LoggerFields) -> Box<str> {
         match &self.style {
-            Style::Lines(lines) => lines.lead(level, &identity.source_object, &identity.logger).into(),
+            Style::Lines(lines) => lines.lead(level, &fields.source_object, &fields.logger).into(),
             Style::Whole(_) => Box::default(),
         }
     }
@@ -263,7 +137,7 @@ impl Printer {
         }
     }
 
-    /// Writes what has gathered. Returns how many records could not be.
+    /// Writes the gathered lines. Returns the number of records that failed.
     #[inline]
     pub fn flush(&mut self) -> u64 {
         if self.records == 0 { 0 } else { self.write() }
@@ -274,7 +148,7 @@ impl Printer {
         let records = std::mem::take(&mut self.records);
         let written = self.sink.write(self.text.as_bytes(), Instant::now());
         self.text.clear();
-        // One long record does not hold its memory for ever.
+        // One long record must not keep its memory for ever.
         self.text.shrink_to(2 * WRITE_AT);
         match written {
             Ok(()) => {
@@ -289,7 +163,7 @@ impl Printer {
         }
     }
 
-    /// What could not be written: as soon as that happens, then once it can be again, or at last.
+    /// Takes the count of records that could not be written: at the first failure, after the recovery, or at the end.
     pub fn take_unprinted(&mut self, at_last: bool) -> Option<Unprinted> {
         if self.untold == 0 || self.announced && !at_last {
             return None;
@@ -300,7 +174,7 @@ impl Printer {
     }
 }
 
-/// Whether the environment lets terminals be coloured.
+/// Returns whether the environment allows colours on terminals.
 fn colour_is_welcome(variable: impl Fn(&str) -> Option<std::ffi::OsString>) -> bool {
     let refused = variable("NO_COLOR").is_some_and(|value| !value.is_empty());
     let dumb = variable("TERM").is_some_and(|term| term == "dumb");

@@ -1,4 +1,4 @@
-//! The packet that is filling: records encoded as they come, straight into what will be published.
+//! The packet that is being filled: records are encoded in order, straight into the bytes to publish.
 
 use tampu_ring::Thread;
 use tampu_text::{Rendered, Site};
@@ -7,34 +7,35 @@ use tampu_types::{
     log_batch::{LogBatchBuilder, OriginId, OriginParts, PushError, RecordParts},
 };
 
-use crate::logger::{lane::PacketSize, voice::Identity};
+use crate::logger::{fields::LoggerFields, stream::PacketSize};
 
-/// One call of a log statement, as it was found in a ring and made into text.
+/// One call of a log statement, from a ring, with its text.
 pub(crate) struct Called<'a> {
     pub time: Time,
     pub ring: u32,
     pub number: u64,
     pub level: Level,
-    /// Numbers of the site and of the voice in the dictionary.
+    /// Numbers of the site and of the identity in the dictionary.
     pub site_id: u32,
-    pub voice_id: u32,
+    pub identity_id: u32,
     pub site: &'a Site,
-    pub identity: &'a Identity,
+    pub fields: &'a LoggerFields,
     pub thread: &'a Thread,
     pub rendered: &'a Rendered,
     pub host: &'a str,
     pub process: &'a str,
 }
 
-/// Which origin a call has; compared instead of a dozen strings.
+/// LoggerFields of a call's origin; compared instead of a dozen strings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Key {
     site: u32,
-    voice: u32,
+    identity: u32,
     thread: u32,
 }
 
-/// Origins met lately; the builder keeps them from packet to packet, by a hash of their key. A collision costs a look into the builder's table, no more.
+/// Recently used origins, by a hash of their key; the builder keeps them from packet to packet. A collision only costs
+/// a look-up in the builder's table.
 const RECENT: usize = 64;
 
 pub(crate) struct Packet {
@@ -53,22 +54,22 @@ impl Packet {
         self.records == 0
     }
 
-    /// Whether the next record needs a new packet.
+    /// Returns whether the next record needs a new packet.
     pub fn is_full(&self, size: PacketSize) -> bool {
         self.records as usize >= size.records || self.builder.len() >= size.bytes
     }
 
     /// Adds the record of a log statement; false where it is too large for any packet.
     pub fn push_call(&mut self, called: &Called<'_>) -> bool {
-        let key = Key { site: called.site_id, voice: called.voice_id, thread: called.thread.id() };
+        let key = Key { site: called.site_id, identity: called.identity_id, thread: called.thread.id() };
         let record = RecordParts {
             time: called.time,
             ring: called.ring,
             number: called.number,
             level: called.level,
             message: called.rendered.message(),
-            stack_id: &called.identity.stack_id,
-            stack_level: called.identity.stack_level,
+            stack_id: &called.fields.stack_id,
+            stack_level: called.fields.stack_level,
             ..RecordParts::default()
         };
         let origin = self.origin(key, called);
@@ -87,43 +88,43 @@ impl Packet {
     }
 
     fn origin(&mut self, key: Key, called: &Called<'_>) -> OriginId {
-        let mixed = key.site.wrapping_mul(31) ^ key.voice.wrapping_mul(7) ^ key.thread;
+        let mixed = key.site.wrapping_mul(31) ^ key.identity.wrapping_mul(7) ^ key.thread;
         let slot = mixed as usize % RECENT;
         if let Some((known, origin)) = self.recent[slot]
             && known == key
         {
             return origin;
         }
-        let Called { identity, site, thread, .. } = called;
-        let audiences: Vec<&str> = identity.audiences.iter().map(String::as_str).collect();
+        let Called { fields, site, thread, .. } = called;
+        let audiences: Vec<&str> = fields.audiences.iter().map(String::as_str).collect();
         let origin = self.builder.origin(&OriginParts {
             incarnation: Some(self.life),
-            logger: &identity.logger,
+            logger: &fields.logger,
             file: &site.file,
             line: site.known_line(),
             routine: &site.routine,
             host: called.host,
             process: called.process,
             thread: &thread_name(thread),
-            context: &identity.context,
-            source_object: &identity.source_object,
+            context: &fields.context,
+            source_object: &fields.source_object,
             audiences: &audiences,
-            array: &identity.array,
-            antenna: &identity.antenna,
-            run_id: &identity.run_id,
+            array: &fields.array,
+            antenna: &fields.antenna,
+            run_id: &fields.run_id,
             ..OriginParts::default()
         });
         self.recent[slot] = Some((key, origin));
         origin
     }
 
-    /// Adds a record made by hand; false where it is too large for any packet.
+    /// Adds a record made by hand; returns false if it is too large for any packet.
     pub fn push_record(&mut self, record: &LogRecord) -> bool {
         let pushed = self.builder.push_record(record);
         self.count(pushed)
     }
 
-    /// Takes out what has gathered, into this buffer, and says how many records it holds.
+    /// Moves the gathered records into this buffer, and returns their number.
     pub fn seal(&mut self, buffer: Vec<u8>) -> (Vec<u8>, u32) {
         let mut bytes = buffer;
         bytes.clear();

@@ -1,13 +1,13 @@
-//! The guard against repetitions: of a statement that speaks again and again, the first record passes, the next are suppressed
-//! and counted, and the record that passes after them says in `repeatCount` how many they were.
+//! The repeat limit: of a repeated statement the first record passes, and the next are suppressed and counted. The
+//! record that passes after them has their number in `repeatCount`.
 //!
-//! Decision: a repetition is the same statement of the same logger, whatever its arguments are, because "no lock after 1 try" and
-//! "no lock after 2 tries" are the flood somebody wants to be spared. A statement that says nothing by itself (`"{}"`, what bridges
-//! and C's printf make, records made by hand) is told apart by its text.
+//! Decision: a repetition is the same statement of the same logger with any arguments. Records such as "no lock after 1
+//! try" and "no lock after 2 tries" are the flood that a user wants to avoid. Some statements have no text of their own
+//! (`"{}"`, statements of bridges and C's printf, records made by hand). Those are distinguished by their text.
 //!
-//! A run of suppressed records is always told in the end: by the record that passes, or by one of its own when nothing more has
-//! come for ten seconds (or for the interval, if that is longer), when its place is needed, and when the process ends. ACS's guard
-//! keeps what is suppressed last to itself. Time is the records' own.
+//! A run of suppressed records is always reported in the end. Either the next passing record reports it, or a record of
+//! its own does. That record is made after ten quiet seconds or a longer interval, when the slot is needed, and when
+//! the process ends. ACS's guard never reports the last suppressed records. Time is the records' own.
 //!
 //! Bound: [`RUNS`] statements are watched at a time; the half that has been quiet longest makes room for more.
 
@@ -16,28 +16,28 @@ use std::{collections::HashMap, hash::Hash, time::Duration};
 use serde::{Deserialize, Serialize};
 use tampu_types::Time;
 
-/// How many statements are watched.
+/// Largest number of statements watched.
 const RUNS: usize = 4096;
 /// The least time without a call after which a run is over.
 const QUIET: Duration = Duration::from_secs(10);
 
-/// When a record passes that repeats another. The default suppresses nothing.
+/// Conditions under which a repeated record passes. The default suppresses nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct RepeatGuard {
     /// So long after the one that passed last, in ms; 0: time does not count.
     pub interval_ms: u64,
-    /// After so many were suppressed; 0: their number does not count.
+    /// Suppressed records after which one passes; 0: their number does not count.
     pub count: u64,
-    /// Whether both must be, or one suffices, where both count.
+    /// Combination of interval and count, where both are set.
     pub when: Combine,
 }
 
-/// How interval and count go together.
+/// Combination of the interval and the count of a [`RepeatGuard`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Combine {
-    /// Both.
+    /// A record passes when both conditions hold.
     And,
     /// One of them.
     #[default]
@@ -45,7 +45,7 @@ pub enum Combine {
 }
 
 impl RepeatGuard {
-    /// Whether it suppresses anything.
+    /// Returns whether it can suppress anything.
     pub fn is_on(&self) -> bool {
         self.interval_ms > 0 || self.count > 0
     }
@@ -62,16 +62,16 @@ impl RepeatGuard {
     }
 }
 
-/// What becomes of a record.
+/// Decision about a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// It passes, and so many before it did not.
+    /// Passes, after so many suppressed records.
     Pass(u64),
-    /// It is counted.
+    /// Suppressed and counted.
     Suppressed,
 }
 
-/// A run that is told by a record of its own.
+/// A run that a record of its own reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Told<W> {
     pub what: W,
@@ -85,11 +85,11 @@ struct Run<W> {
     last: Time,
     suppressed: u64,
     quiet: Duration,
-    /// What is needed to tell of it.
+    /// Data for the record about the suppression.
     what: W,
 }
 
-/// Everything that is watched. `K` tells statements apart, `W` is what is needed to tell of a run.
+/// All watched runs. `K` distinguishes statements, `W` is the data for the report of a run.
 pub(crate) struct Runs<K, W> {
     runs: HashMap<K, Run<W>>,
     limit: usize,
@@ -101,7 +101,7 @@ impl<K: Hash + Eq + Clone, W> Runs<K, W> {
         Runs { runs: HashMap::new(), limit: RUNS, over: Vec::new() }
     }
 
-    /// Judges a record of this time; `what` is asked for when it is the first.
+    /// Decides about a record of this time; calls `what` for the first record of a run.
     pub fn judge(&mut self, guard: RepeatGuard, key: &K, time: Time, what: impl FnOnce() -> W) -> Verdict {
         if let Some(run) = self.runs.get_mut(key) {
             run.last = run.last.max(time);
@@ -120,7 +120,7 @@ impl<K: Hash + Eq + Clone, W> Runs<K, W> {
         Verdict::Pass(0)
     }
 
-    /// The record that was to say how many were suppressed did not go out after all.
+    /// Restores the count of suppressed records, because the record that would report it was not sent.
     pub fn take_back(&mut self, key: &K, suppressed: u64) {
         if let Some(run) = self.runs.get_mut(key) {
             run.suppressed += suppressed;
@@ -165,7 +165,7 @@ mod tests {
         Time(ms * 1_000_000)
     }
 
-    /// What becomes of records at these times, a number for each that passes.
+    /// Judges records at these times; returns a number for each that passes.
     fn passes(guard: RepeatGuard, times: &[i64]) -> Vec<Option<u64>> {
         let mut runs = Runs::new();
         let judge = |time: &i64| match runs.judge(guard, &1, ms(*time), || ()) {
@@ -218,7 +218,7 @@ mod tests {
             for (key, later) in &calls {
                 now += later;
                 match runs.judge(guard, key, ms(now), || *key) {
-                    // One that did not go out after all.
+                    // A record that passed but was not sent after all.
                     Verdict::Pass(suppressed) if *key == 7 => {
                         passed += 1;
                         runs.take_back(key, suppressed);

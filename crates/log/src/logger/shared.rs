@@ -1,104 +1,83 @@
-//! What all loggers of a process have in common: settings, rings, voices, the inlet to the backend.
+//! State that all loggers of a process share: settings, rings, identities, the queue to the backend.
 
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        Arc, OnceLock,
         atomic::{AtomicU32, AtomicU64, Ordering},
     },
     time::Duration,
 };
 
+use parking_lot::Mutex;
 use tampu_ring::{Busy, Drainer, Kind, Refused, Rings, Settings as RingSettings, Source};
 use tampu_text::Statement;
 use tampu_types::{Incarnation, Level, LogRecord, RecordId};
 
 use crate::logger::{
-    attach::Attached,
+    attached::Attached,
+    command_queue::{BackendCommand, CommandQueue},
     config::Tunable,
-    control,
-    inlet::{Inlet, Parcel},
-    made,
-    pump::MADE_BY_HAND,
+    fields::LoggerFields,
+    identity::LoggerIdentity,
+    levels::LoggerLevels,
+    record::{self, RECORD_RINGS},
     repeat::RepeatGuard,
-    settings::{BadSettings, LogSettings, Threshold},
-    voice::{Identity, Levels, Voice},
+    settings::{BadSettings, LogSettings},
+    stats::LoggerStats,
+    threshold::Threshold,
 };
-
-/// Counters a process can be asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct LoggerStats {
-    /// Records dropped because there was no room for them; each is also told of in-band.
-    pub dropped: u64,
-    /// Records handed to the bus.
-    pub published: u64,
-    /// Bytes handed to the bus.
-    pub bytes: u64,
-    /// Calls that waited for room.
-    pub waited: u64,
-    /// Records handed to the bus, by the level's ordinal.
-    pub by_level: [u64; 10],
-    /// The most bytes that were seen waiting in one ring.
-    pub high_water: u64,
-    /// Bytes that wait in all rings now. They wait until whoever keeps records has committed them.
-    pub waiting: u64,
-    /// Records that could not be written to the local output; each is also told of in the log.
-    pub unprinted: u64,
-    /// Records suppressed as repetitions or because there were too many a second, where settings want that; each is also told of in
-    /// the log.
-    pub suppressed: u64,
-}
 
 #[derive(Default)]
 pub(crate) struct Counters {
-    /// Records that found no room in the inlet, or were of no use.
+    /// Records that found no room in the queue, or were of no use.
     pub dropped: AtomicU64,
     pub published: AtomicU64,
     pub bytes: AtomicU64,
     /// The published ones, by the level's ordinal.
     pub by_level: [AtomicU64; 10],
-    /// Records that local output did not take.
+    /// Records that the local output failed to write.
     pub unprinted: AtomicU64,
     /// Records that settings keep out.
     pub suppressed: AtomicU64,
 }
 
-pub(crate) struct Shared {
+pub(crate) struct LoggerShared {
     pub settings: LogSettings,
     pub life: Incarnation,
     pub rings: Rings,
-    pub inlet: Inlet,
+    pub commands: CommandQueue,
     pub counters: Counters,
-    /// What marks of statements begin with when their numbers are of this dictionary.
+    /// First part of the marks of statements with numbers of this dictionary.
     pub page: u32,
     /// Calls from this level on wake the backend.
     pub bell_from: u8,
-    /// What may change while the process runs, and how often it has.
+    /// Settings that may change while the process runs, with a number for each change.
     tunable: Mutex<Tunable>,
     pub tuned: AtomicU64,
     attached: Mutex<Attached>,
-    levels: Mutex<HashMap<String, Arc<Levels>>>,
-    /// By number in the dictionary.
-    voices: Mutex<HashMap<u32, Voice>>,
+    levels: Mutex<HashMap<String, Arc<LoggerLevels>>>,
+    /// Identities by number in the dictionary.
+    identities: Mutex<HashMap<u32, LoggerIdentity>>,
     sites: Mutex<HashMap<usize, u32>>,
-    /// What records made by hand have in the rings instead of a statement's number; 0 where there was no room for it.
-    made: u32,
+    /// Number of whole records in the rings, in the position of a statement's number; 0 if there was no room for it.
+    record_site: u32,
     next_ring: AtomicU32,
-    own: OnceLock<Voice>,
-    /// Drops in the inlet since the last report, by the level's ordinal.
-    untold: [AtomicU64; 10],
+    own: OnceLock<LoggerIdentity>,
+    /// Drops in the queue since the last report, by the level's ordinal.
+    unreported: [AtomicU64; 10],
 }
 
-/// How records made by hand are written, for people who look into a dictionary.
-const MADE: &[u8] = b"log batch";
+/// Text by which a dictionary names whole records, for human readers.
+const RECORD_SITE: &[u8] = b"log batch";
 
-/// Marks of statements: the page of the dictionary above, the number in it below. A statement that several dictionaries know
-/// (there is one a process, but in tests) is marked by whoever met it last, and looked up by the others.
+/// Marks of statements: the page of the dictionary above, the number in it below. Several dictionaries may know a
+/// statement, though only in tests: a process has one. Then the last dictionary marks it, and the others look it up.
 const SITE_BITS: u32 = 20;
 const LAST_PAGE: u32 = (1 << (32 - SITE_BITS)) - 1;
 
-impl Shared {
-    pub fn new(settings: LogSettings) -> std::io::Result<Shared> {
+impl LoggerShared {
+    pub fn new(settings: LogSettings) -> std::io::Result<LoggerShared> {
         static PAGES: AtomicU32 = AtomicU32::new(1);
         let life = tampu_bus::host::incarnation();
         let source = Source {
@@ -111,11 +90,11 @@ impl Shared {
         let mut rings = RingSettings::new(settings.rings.clone(), source);
         rings.ring_bytes = settings.ring_bytes;
         let rings = Rings::open(rings)?;
-        let made = rings.define(Kind::Made, MADE).unwrap_or(0);
-        Ok(Shared {
+        let record_site = rings.define(Kind::Made, RECORD_SITE).unwrap_or(0);
+        Ok(LoggerShared {
             rings,
-            made,
-            inlet: Inlet::new(settings.queue_bytes),
+            record_site,
+            commands: CommandQueue::new(settings.queue_bytes),
             bell_from: settings.immediate.number(),
             tunable: Mutex::new(Tunable::of(&settings)),
             tuned: AtomicU64::new(0),
@@ -125,91 +104,91 @@ impl Shared {
             counters: Counters::default(),
             page: PAGES.fetch_add(1, Ordering::Relaxed).min(LAST_PAGE + 1),
             levels: Mutex::default(),
-            voices: Mutex::default(),
+            identities: Mutex::default(),
             sites: Mutex::default(),
             next_ring: AtomicU32::new(0),
             own: OnceLock::new(),
-            untold: Default::default(),
+            unreported: Default::default(),
         })
     }
 
-    /// A voice with this identity.
-    pub fn voice(&self, identity: Identity, levels: Arc<Levels>) -> Voice {
-        // A dictionary only grows, and error chains come without end: their records take the slow way, as all do for which there
-        // is no room in the dictionary.
-        let for_ever = identity.stack_id.is_empty();
-        let id = if for_ever { self.rings.define(Kind::Voice, &identity.encode()).unwrap_or(0) } else { 0 };
-        let ring = MADE_BY_HAND | self.next_ring.fetch_add(1, Ordering::Relaxed);
-        let voice = Voice::new(identity, id, ring, levels);
+    /// A identity with this fields.
+    pub fn identity(&self, fields: LoggerFields, levels: Arc<LoggerLevels>) -> LoggerIdentity {
+        // A dictionary only grows, and the number of error chains has no bound. Their records take the slow path, as do all records
+        // without room in the dictionary.
+        let for_ever = fields.stack_id.is_empty();
+        let id = if for_ever { self.rings.define(Kind::Voice, &fields.encode()).unwrap_or(0) } else { 0 };
+        let ring = RECORD_RINGS | self.next_ring.fetch_add(1, Ordering::Relaxed);
+        let identity = LoggerIdentity::new(fields, id, ring, levels);
         if id != 0 {
-            lock(&self.voices).insert(id, voice.clone());
+            self.identities.lock().insert(id, identity.clone());
         }
-        voice
+        identity
     }
 
-    /// The voice with this number.
-    pub fn voice_of(&self, id: u32) -> Option<Voice> {
-        lock(&self.voices).get(&id).cloned()
+    /// The identity with this number.
+    pub fn identity_of(&self, id: u32) -> Option<LoggerIdentity> {
+        self.identities.lock().get(&id).cloned()
     }
 
     /// The levels of a named logger.
-    pub fn levels(&self, name: &str) -> Arc<Levels> {
-        let mut levels = lock(&self.levels);
+    pub fn levels(&self, name: &str) -> Arc<LoggerLevels> {
+        let mut levels = self.levels.lock();
         if let Some(known) = levels.get(name) {
             return known.clone();
         }
-        let fresh = Arc::new(Levels::new(lock(&self.tunable).named(name)));
-        attach(&fresh, lock(&self.attached).level(self.settings.source.as_str(), name));
+        let fresh = Arc::new(LoggerLevels::new(self.tunable.lock().named(name)));
+        attach(&fresh, self.attached.lock().level(self.settings.source.as_str(), name));
         levels.insert(name.to_owned(), fresh.clone());
         fresh
     }
 
-    /// Reads the settings once more and goes by what may change: levels and guards of all loggers, also those that were changed
-    /// while the process runs, and how many records a second may come.
+    /// Reads the settings again and applies the changeable ones: levels and guards of all loggers, also those that were
+    /// changed while the process runs, and the limit of records a second.
     pub fn refresh(&self) -> Result<(), BadSettings> {
-        let none = || BadSettings::new("refresh", "this process has no configuration that it could read once more");
+        let none = || BadSettings::new("refresh", "this process has no configuration to read again");
         let settings = self.settings.reread.as_ref().ok_or_else(none)?.read()?;
         let tunable = Tunable::of(&settings);
-        // Loggers that are named meanwhile wait for this lock.
-        let levels = lock(&self.levels);
+        // New loggers wait for this lock.
+        let levels = self.levels.lock();
         for (name, levels) in levels.iter() {
             let named = tunable.named(name);
-            *lock(&levels.repeat) = named.repeat;
-            control::store(levels, control::Change { central: Some(named.central), local: Some(named.local) });
+            *levels.repeat.lock() = named.repeat;
+            levels.set(Some(named.central), Some(named.local));
         }
-        *lock(&self.tunable) = tunable;
+        *self.tunable.lock() = tunable;
         self.tuned.fetch_add(1, Ordering::Release);
         Ok(())
     }
 
-    /// Changes who is attached, and so from which level on loggers publish for them.
+    /// Changes the attached readers, and with them the lowest level that loggers publish for them.
     pub fn attach(&self, change: &dyn Fn(&mut Attached)) {
-        // Loggers that are named meanwhile wait for this lock.
-        let levels = lock(&self.levels);
-        let mut attached = lock(&self.attached);
+        // New loggers wait for this lock.
+        let levels = self.levels.lock();
+        let mut attached = self.attached.lock();
         change(&mut attached);
         for (name, levels) in levels.iter() {
             attach(levels, attached.level(self.settings.source.as_str(), name));
         }
     }
 
-    /// What may change while the process runs, as it is now.
+    /// Returns the present settings of those that may change.
     pub fn tunable(&self) -> Tunable {
-        lock(&self.tunable).clone()
+        self.tunable.lock().clone()
     }
 
-    /// The number of a statement in this process's dictionary, if its mark tells.
+    /// Returns the number of a statement in this process's dictionary, if its mark has it.
     #[inline(always)]
     pub fn marked(page: u32, statement: &Statement) -> Option<u32> {
         let mark = statement.mark.load(Ordering::Relaxed);
         (mark >> SITE_BITS == page).then_some(mark & ((1 << SITE_BITS) - 1))
     }
 
-    /// The same for one not met before; `None` where the dictionary has no room for it.
+    /// Adds a new statement and returns its number; `None` if the dictionary has no room for it.
     #[cold]
     #[inline(never)]
     pub fn meet(&self, statement: &'static Statement) -> Option<u32> {
-        let mut sites = lock(&self.sites);
+        let mut sites = self.sites.lock();
         let address = std::ptr::from_ref(statement).addr();
         let id = match sites.get(&address) {
             Some(&id) => id,
@@ -232,87 +211,87 @@ impl Shared {
         (self.page <= LAST_PAGE).then_some(self.page)
     }
 
-    /// How long a call of this level may wait for room.
+    /// Returns the longest time a call of this level may wait for room.
     #[inline(always)]
     pub fn wait(&self, level: u8) -> Duration {
         if level >= Level::Error.number() { self.settings.full_wait_grave } else { self.settings.full_wait }
     }
 
-    /// Takes a record made by hand and complete but for its id.
-    pub fn take_record(&self, voice: &Voice, mut record: LogRecord) {
+    /// Stores a record made by hand that only lacks its id.
+    pub fn take_record(&self, identity: &LoggerIdentity, mut record: LogRecord) {
         record.id = None;
-        let (level, reach) = (record.level.number(), voice.reach(record.level));
-        let taken = match made::encode(&record, reach) {
-            Ok(bytes) if self.made != 0 => self.put(self.made, 0, &bytes, level),
+        let (level, reach) = (record.level.number(), identity.reach(record.level));
+        let taken = match record::encode(&record, reach) {
+            Ok(bytes) if self.record_site != 0 => self.put(self.record_site, 0, &bytes, level),
             _ => Err(Refused::Long),
         };
-        // Other refusals have been counted in a ring, and are told there.
+        // Other refusals have been counted in a ring, and the drainer reports them.
         if taken == Err(Refused::Long) {
-            self.take_aside(voice, record);
+            self.take_aside(identity, record);
         }
-        self.rings.ring_bell();
+        self.rings.wake_drainer();
     }
 
-    /// Puts a payload into this thread's ring, or into a file beside it. `Err(Refused::Long)` where that is not possible; all else
-    /// that is refused is counted and will be told.
-    pub fn put(&self, site: u32, voice: u32, bytes: &[u8], level: u8) -> Result<(), Refused> {
+    /// Puts a payload into this thread's ring, or into a file beside it. Returns `Err(Refused::Long)` where that is not
+    /// possible. Every other refusal is counted and will be reported.
+    pub fn put(&self, site: u32, identity: u32, bytes: &[u8], level: u8) -> Result<(), Refused> {
         match self.rings.claim(bytes.len(), level, self.wait(level)) {
             Ok(mut slot) => {
                 slot.put(bytes);
-                slot.commit(site, voice);
+                slot.commit(site, identity);
                 Ok(())
             }
             Err(Refused::Long) => {
                 let limit = self.settings.queue_bytes as u64;
-                self.rings.put_long(bytes, limit, (site, voice), level, self.wait(level))
+                self.rings.put_long(bytes, limit, (site, identity), level, self.wait(level))
             }
             Err(other) => Err(other),
         }
     }
 
     /// Takes a record for which there is no way through the rings: it does not survive the process.
-    fn take_aside(&self, voice: &Voice, mut record: LogRecord) {
-        record.id = Some(self.next_id(voice));
+    fn take_aside(&self, identity: &LoggerIdentity, mut record: LogRecord) {
+        record.id = Some(self.next_id(identity));
         let level = record.level;
         let data: usize = record.data.iter().map(|datum| datum.name.len() + datum.value.len() + 48).sum();
         let size = record.message.len() + data + size_of::<LogRecord>();
-        let reach = voice.reach(level);
-        if !self.inlet.push(Parcel::Record(Box::new(record), reach), size, self.wait(level.number())) {
+        let reach = identity.reach(level);
+        if !self.commands.push(BackendCommand::Record(Box::new(record), reach), size, self.wait(level.number())) {
             self.counters.dropped.fetch_add(1, Ordering::Relaxed);
-            self.untold[level.ordinal()].fetch_add(1, Ordering::Relaxed);
+            self.unreported[level.ordinal()].fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// The id of the next record made by hand in this voice's name.
-    pub fn next_id(&self, voice: &Voice) -> RecordId {
-        RecordId { incarnation: self.life, ring: voice.ring, number: voice.next.fetch_add(1, Ordering::Relaxed) }
+    /// Returns the id of the next record made by hand of this identity.
+    pub fn next_id(&self, identity: &LoggerIdentity) -> RecordId {
+        RecordId { incarnation: self.life, ring: identity.ring, number: identity.next.fetch_add(1, Ordering::Relaxed) }
     }
 
-    /// The voice of the logging itself.
-    pub fn own_voice(&self) -> Voice {
-        self.own.get_or_init(|| self.voice(self.own_identity(), self.levels(self.settings.source.as_str()))).clone()
+    /// The identity of the logging itself.
+    pub fn own_identity(&self) -> LoggerIdentity {
+        self.own.get_or_init(|| self.identity(self.own_fields(), self.levels(self.settings.source.as_str()))).clone()
     }
 
-    /// Who logs without having said more.
-    pub fn own_identity(&self) -> Identity {
-        Identity { logger: self.settings.source.as_str().to_owned(), ..Identity::default() }
+    /// Returns the fields of a logger that has stated no other.
+    pub fn own_fields(&self) -> LoggerFields {
+        LoggerFields { logger: self.settings.source.as_str().to_owned(), ..LoggerFields::default() }
     }
 
-    /// Records dropped at the inlet since the last call.
-    pub fn take_untold(&self) -> Vec<(Level, u64)> {
-        let counted = Level::ALL.iter().zip(&self.untold).map(|(level, count)| (*level, count.swap(0, Ordering::Relaxed)));
+    /// Records dropped at the commands since the last call.
+    pub fn take_unreported(&self) -> Vec<(Level, u64)> {
+        let counted = Level::ALL.iter().zip(&self.unreported).map(|(level, count)| (*level, count.swap(0, Ordering::Relaxed)));
         counted.filter(|(_, count)| *count > 0).collect()
     }
 
-    /// Waits until whoever drains this process's rings from outside has let go, which it is asked to; `None` if the last handle goes
-    /// meanwhile.
+    /// Waits for the lease: asks the outside drainer of this process's rings to release it. Returns `None` if the last
+    /// handle is dropped meanwhile.
     pub fn take_lease(&self) -> Option<Drainer> {
-        /// How long is waited at a time.
+        /// Longest single wait.
         const TURN: Duration = Duration::from_millis(200);
         loop {
             match self.rings.drainer_within(TURN) {
                 Ok(drainer) => return Some(drainer),
-                Err(Busy::Taken) if !self.inlet.is_closing() => {}
+                Err(Busy::Taken) if !self.commands.is_closing() => {}
                 Err(Busy::Taken) => return None,
                 Err(other) => {
                     eprintln!("tampu-log: {}: the log rings cannot be drained: {other}", self.settings.source);
@@ -322,7 +301,7 @@ impl Shared {
         }
     }
 
-    /// What has been counted so far.
+    /// Returns the present counters.
     pub fn counted(&self) -> LoggerStats {
         let rings = self.rings.stats();
         let unplaced: u64 = self.rings.unplaced().iter().sum();
@@ -341,30 +320,26 @@ impl Shared {
     }
 
     /// The named loggers there are now, in no order.
-    pub fn named_loggers(&self) -> Vec<(String, Arc<Levels>)> {
-        lock(&self.levels).iter().map(|(name, levels)| (name.clone(), levels.clone())).collect()
+    pub fn named_loggers(&self) -> Vec<(String, Arc<LoggerLevels>)> {
+        self.levels.lock().iter().map(|(name, levels)| (name.clone(), levels.clone())).collect()
     }
 
-    /// What is done about repetitions of a logger of this name.
+    /// Returns the repeat limits of a logger of this name.
     pub fn repeat(&self, name: &str) -> RepeatGuard {
-        let known = lock(&self.levels).get(name).map(|levels| levels.repeat());
-        known.unwrap_or_else(|| lock(&self.tunable).repeat)
+        let known = self.levels.lock().get(name).map(|levels| levels.repeat());
+        known.unwrap_or_else(|| self.tunable.lock().repeat)
     }
 
-    /// Whether the logger of this name prints records of this level, if there is one.
+    /// Returns whether the logger of this name prints records of this level, if there is one.
     pub fn prints(&self, name: &str, level: Level) -> Option<bool> {
-        lock(&self.levels).get(name).map(|levels| levels.prints(level))
+        self.levels.lock().get(name).map(|levels| levels.prints(level))
     }
 }
 
 /// Has a logger publish from this level on for attached readers, or nothing for them.
-fn attach(levels: &Levels, from: Option<Level>) {
+fn attach(levels: &LoggerLevels, from: Option<Level>) {
     let number = from.map_or(Threshold::Off, Threshold::From).number();
     if levels.attached.swap(number, Ordering::SeqCst) != number {
         levels.renew();
     }
-}
-
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

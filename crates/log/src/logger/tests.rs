@@ -1,4 +1,4 @@
-//! The logger against a way out that the test holds in its hand.
+//! Tests of the logger against a packet sink that the test controls.
 
 use std::{
     sync::{Arc, Condvar, Mutex},
@@ -9,13 +9,13 @@ use tampu_types::{Domain, Level, LogRecord, Partition, SourceName, log_batch};
 
 use crate::logger::{
     LogSettings, Logger, Threshold,
-    lane::LaneKey,
-    post::{Post, Refused},
+    packet_sink::{PacketSink, Refused},
+    stream::StreamKey,
 };
 
 mod restrained;
 
-/// What came out, and whether the way out is open.
+/// Packets that were sent, and whether the sink accepts more.
 #[derive(Default)]
 struct Far {
     state: Mutex<FarState>,
@@ -24,7 +24,7 @@ struct Far {
 
 #[derive(Default)]
 struct FarState {
-    packets: Vec<(LaneKey, bool, Vec<LogRecord>)>,
+    packets: Vec<(StreamKey, bool, Vec<LogRecord>)>,
     blocked: bool,
     unreachable: bool,
     /// Nobody is there to have packets.
@@ -35,19 +35,19 @@ struct FarState {
 
 struct ToFar(Arc<Far>);
 
-impl Post for ToFar {
-    fn publish(&mut self, lane: &LaneKey, urgent: bool, packet: &[u8]) -> Result<u64, Refused> {
+impl PacketSink for ToFar {
+    fn publish(&mut self, stream: &StreamKey, urgent: bool, packet: &[u8]) -> Result<u64, Refused> {
         let state = self.0.state.lock().unwrap();
         let mut state = self.0.changed.wait_while(state, |state| state.blocked).unwrap();
         if state.unreachable {
             return Err(Refused::NotYet("no way".into()));
         }
-        state.packets.push((lane.clone(), urgent, log_batch::decode_records(packet).unwrap()));
+        state.packets.push((stream.clone(), urgent, log_batch::decode_records(packet).unwrap()));
         self.0.changed.notify_all();
         Ok(state.packets.len() as u64 - 1)
     }
 
-    fn delivered(&mut self, _lane: &LaneKey) -> Option<u64> {
+    fn delivered(&mut self, _lane: &StreamKey) -> Option<u64> {
         let state = self.0.state.lock().unwrap();
         (!state.nobody).then(|| if state.unacknowledged { 0 } else { u64::MAX })
     }
@@ -68,8 +68,8 @@ impl Far {
         self.changed.notify_all();
     }
 
-    /// Waits until this many packets have come.
-    fn packets(&self, count: usize) -> Vec<(LaneKey, bool, Vec<LogRecord>)> {
+    /// Waits until this many packets have arrived.
+    fn packets(&self, count: usize) -> Vec<(StreamKey, bool, Vec<LogRecord>)> {
         let state = self.state.lock().unwrap();
         let wait = |state: &mut FarState| state.packets.len() < count;
         let (state, late) = self.changed.wait_timeout_while(state, Duration::from_secs(20), wait).unwrap();
@@ -85,7 +85,7 @@ impl Far {
 fn logger(change: impl FnOnce(&mut LogSettings)) -> (Logger, Arc<Far>) {
     let far = Arc::new(Far::default());
     let mut settings = LogSettings::isolated(Domain::new("test").unwrap(), SourceName::new("CONTROL/DV01").unwrap());
-    // Nothing leaves by the passing of time unless a test wants it to.
+    // No packet is sent by the passing of time unless a test requests it.
     settings.flush_period = Duration::from_secs(3600);
     change(&mut settings);
     (Logger::start(settings, Box::new(ToFar(far.clone()))).unwrap(), far)
@@ -99,8 +99,8 @@ fn a_statement_becomes_a_record_with_all_it_says() {
     crate::warning!(mount, "cable wrap at {angle} of {}", 270; axis = "az", angle = angle);
     assert!(mount.flush(Duration::from_secs(20)));
 
-    let (lane, urgent, records) = far.packets(1).remove(0);
-    assert_eq!((lane.level, lane.partition, urgent), (Level::Warning, Partition::of(["operator"]), false));
+    let (stream, urgent, records) = far.packets(1).remove(0);
+    assert_eq!((stream.level, stream.partition, urgent), (Level::Warning, Partition::of(["operator"]), false));
     let record = &records[0];
     assert_eq!(record.message, "cable wrap at 269.9 of 270");
     assert_eq!(
@@ -153,16 +153,16 @@ fn an_immediate_record_waits_for_nobody() {
     let (logger, far) = logger(|_| {});
     crate::info!(logger, "can wait");
     crate::error!(logger, "cannot");
-    let (lane, urgent, records) = far.packets(1).remove(0);
-    assert_eq!((lane.level, urgent, records.len()), (Level::Error, true, 1));
+    let (stream, urgent, records) = far.packets(1).remove(0);
+    assert_eq!((stream.level, urgent, records.len()), (Level::Error, true, 1));
 }
 
 #[test]
 fn the_flush_period_bounds_the_wait() {
     let (logger, far) = logger(|settings| settings.flush_period = Duration::from_millis(1));
-    for round in 1..=3 {
-        crate::info!(logger, "{round}");
-        assert_eq!(far.packets(round).len(), round);
+    for batch in 1..=3 {
+        crate::info!(logger, "{batch}");
+        assert_eq!(far.packets(batch).len(), batch);
     }
 }
 
@@ -228,8 +228,8 @@ fn records_made_by_hand_keep_what_they_say() {
     record.host = "elsewhere".into();
     logger.record(record.clone());
     drop(logger);
-    let (lane, _, records) = far.packets(1).remove(0);
-    assert_eq!(lane.partition, Partition::of(["scilog"]));
+    let (stream, _, records) = far.packets(1).remove(0);
+    assert_eq!(stream.partition, Partition::of(["scilog"]));
     assert_eq!((&*records[0].stack_id, records[0].stack_level, &*records[0].host), ("chain-1", Some(2), "elsewhere"));
     assert_eq!(records[0].logger, "CONTROL/DV01");
     assert!(records[0].id.is_some());
@@ -342,7 +342,7 @@ fn an_urgent_record_does_not_wait_for_what_other_threads_have_logged_before() {
     assert!(numbers.eq(0..MANY), "those stay in order");
 }
 
-/// A directory for rings, and how to find what is in it.
+/// A directory for rings, and a means to find their contents.
 fn sheltered(change: impl FnOnce(&mut LogSettings)) -> (Logger, Arc<Far>, tempfile::TempDir) {
     let dir = tempfile::tempdir().unwrap();
     let rings = dir.path().join("rings");
@@ -353,15 +353,15 @@ fn sheltered(change: impl FnOnce(&mut LogSettings)) -> (Logger, Arc<Far>, tempfi
     (logger, far, dir)
 }
 
-/// How many records are in the rings of the one process that has some there.
+/// Counts the records in the rings of the one process that has rings there.
 fn in_rings(dir: &tempfile::TempDir) -> u64 {
     let life = std::fs::read_dir(dir.path().join("rings")).unwrap().next().unwrap().unwrap().path();
-    // Rings made ahead of threads end in `.new`, and are in the making now and then.
+    // Rings made ahead of threads end in `.new`, and may be incomplete at any moment.
     let is_ring = |name: &str| name.starts_with("ring-") && !name.ends_with(".new");
     let rings = std::fs::read_dir(life).unwrap().flatten().filter(|file| is_ring(&file.file_name().to_string_lossy()));
     let mut unread = 0;
     for ring in rings {
-        let mut image = tampu_ring::RingImage::parse(&std::fs::read(ring.path()).unwrap()).unwrap();
+        let mut image = tampu_ring::RingSnapshot::parse(&std::fs::read(ring.path()).unwrap()).unwrap();
         while let Some(Ok(_)) = image.next_entry() {
             unread += 1;
         }
@@ -372,7 +372,7 @@ fn in_rings(dir: &tempfile::TempDir) -> u64 {
 #[test]
 fn a_record_stays_in_its_ring_until_it_is_acknowledged() {
     let (logger, far, dir) = sheltered(|settings| settings.packet_records = 10);
-    assert!(logger.shelter().is_crash_safe(), "{:?}", logger.shelter());
+    assert!(logger.storage().is_crash_safe(), "{:?}", logger.storage());
     far.set(|state| state.unacknowledged = true);
     for number in 0..100 {
         crate::info!(logger, "{number}");
@@ -423,18 +423,18 @@ fn while_nobody_listens_records_stay_until_the_ring_is_half_full() {
         }
     }
     assert_eq!(logger.stats().dropped, 0, "what has been published makes room");
-    let (rings, refuge) = (in_rings(&dir), in_refuge(&dir));
+    let (rings, overflow) = (in_rings(&dir), in_overflow(&dir));
     assert!((1..10_001).contains(&rings));
-    assert!(refuge.iter().copied().eq(0..refuge.len() as u64), "in order, without holes");
-    assert!(refuge.len() as u64 + rings >= 10_001, "{} in the refuge and {rings} in rings", refuge.len());
-    // Now somebody has come who has it all.
+    assert!(overflow.iter().copied().eq(0..overflow.len() as u64), "in order, without holes");
+    assert!(overflow.len() as u64 + rings >= 10_001, "{} in the overflow and {rings} in rings", overflow.len());
+    // A reader that takes all records has appeared.
     far.set(|state| state.nobody = false);
     assert!(logger.flush(Duration::from_secs(20)));
-    assert_eq!((in_rings(&dir), in_refuge(&dir).len()), (0, 0));
+    assert_eq!((in_rings(&dir), in_overflow(&dir).len()), (0, 0));
 }
 
-/// The numbers of the records in the refuge (`spec/log-ring.md`).
-fn in_refuge(dir: &tempfile::TempDir) -> Vec<u64> {
+/// The numbers of the records in the overflow (`spec/log-ring.md`).
+fn in_overflow(dir: &tempfile::TempDir) -> Vec<u64> {
     let life = std::fs::read_dir(dir.path().join("rings")).unwrap().next().unwrap().unwrap().path();
     let mut numbers = Vec::new();
     for name in ["packets-0", "packets-1"] {
@@ -452,15 +452,15 @@ fn in_refuge(dir: &tempfile::TempDir) -> Vec<u64> {
 #[test]
 fn loggers_of_one_process_do_not_take_each_other_s_statements() {
     let ((one, at_one), (two, at_two)) = (logger(|_| {}), logger(|_| {}));
-    for round in 0..10 {
+    for batch in 0..10 {
         for speaker in [&one, &two] {
-            crate::info!(speaker, "round {round}");
+            crate::info!(speaker, "batch {batch}");
         }
         crate::debug!(two, "only here");
     }
     drop((one, two));
     assert_eq!((at_one.records().len(), at_two.records().len()), (10, 20));
-    assert!(at_one.records().iter().all(|record| record.message.starts_with("round")));
+    assert!(at_one.records().iter().all(|record| record.message.starts_with("batch")));
 }
 
 /// A statement as a front end of another language makes it.
@@ -481,12 +481,12 @@ fn a_payload_written_between_claim_and_commit_becomes_a_record() {
     let statement = described("az {:.2f}");
     let mut payload = vec![14, 0, 0, 0, 0, 0, 0, 0];
     payload.extend(12.125f64.to_le_bytes());
-    for round in 0..3 {
+    for batch in 0..3 {
         let mut claim = logger.claim(statement, payload.len()).unwrap();
         assert_eq!(claim.bytes().len(), payload.len());
         claim.bytes().copy_from_slice(&payload);
-        // The second is dropped: it was never there.
-        if round != 1 {
+        // The second claim is dropped: it leaves no record.
+        if batch != 1 {
             claim.commit();
         }
     }

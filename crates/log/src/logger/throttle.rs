@@ -1,10 +1,13 @@
-//! At most so many records a second from one process; the rest is counted by level and told.
+//! The rate limit: at most a set number of records a second from one process. Records beyond it are counted by level
+//! and reported.
 //!
-//! Off unless asked for: rings, credit and quotas already keep one process from harming the others. It is for sites that want a
-//! number in their configuration (ACS's `maxLogsPerSecond`). ACS drops the excess without a word in C++.
+//! The limit is off by default: rings, credit and quotas already keep one process from harming the others. It serves
+//! sites that want a number in their configuration (ACS's `maxLogsPerSecond`). ACS drops the excess without a report in
+//! C++.
 //!
-//! Windows have a second and begin with the first record after the one before; time is the records' own. Records from Error on
-//! have the same share once more, so that a flood of Debug does not drown the error that explains it.
+//! A window lasts a second and begins with the first record after the previous window; time is the records' own.
+//! Records from Error on have a second share of the same size. So a flood of Debug does not displace the error that
+//! explains it.
 
 use std::num::NonZeroU64;
 
@@ -12,17 +15,17 @@ use tampu_types::{Level, Time};
 
 const WINDOW: i64 = 1_000_000_000;
 
-/// Counts.
+/// Counter of records in a window of time.
 #[derive(Debug)]
 pub(crate) struct Throttle {
     limit: NonZeroU64,
-    /// Where the window began; none yet.
+    /// Start of the window; `None` before the first record.
     begun: Option<Time>,
     passed: [u64; 2],
     excess: [u64; 10],
 }
 
-/// What did not pass, by level's ordinal.
+/// Number of dropped records by the ordinal of their level.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Excess {
     pub limit: u64,
@@ -36,7 +39,7 @@ impl Throttle {
         Throttle { limit, begun: None, passed: [0; 2], excess: [0; 10] }
     }
 
-    /// Whether a record passes. Asked after [`Throttle::turn`].
+    /// Returns whether a record passes. The caller calls [`Throttle::turn`] first.
     pub fn admit(&mut self, level: Level) -> bool {
         let passed = &mut self.passed[usize::from(level >= Level::Error)];
         if *passed < self.limit.get() {
@@ -47,7 +50,7 @@ impl Throttle {
         false
     }
 
-    /// It is this time now: what the window that this ends has not let pass.
+    /// Advances the time; returns the excess of the window that ends.
     pub fn turn(&mut self, now: Time) -> Option<Excess> {
         match self.begun {
             Some(begun) if now.0.saturating_sub(begun.0) < WINDOW => return None,
@@ -59,7 +62,7 @@ impl Throttle {
         self.take(time)
     }
 
-    /// What has not been let pass in a window that nobody will end.
+    /// Takes the drops of a window that no later record will end.
     pub fn take_last(&mut self, now: Time) -> Option<Excess> {
         self.take(now)
     }

@@ -1,5 +1,5 @@
-//! Who looks after the log rings of a host's processes: recovers those of the dead, drains those of the living that have nobody
-//! for it.
+//! The keeper of a host's log rings: recovers the rings of dead processes, and drains those of living processes whose backend
+//! is missing.
 
 use std::{
     collections::HashMap,
@@ -16,49 +16,50 @@ use std::{
 use tampu_bus::{Participant, engine::Fate, host};
 use tampu_ring::RecoverError;
 use tampu_types::{Incarnation, SourceName};
+use tampu_workers::{OnPanic, WorkerThread};
 
 use super::{
     NotRecovered, Recovered, Recoverer,
     orphans::{Foster, NotAdopted},
 };
 
-/// How often the directory is looked through.
+/// Interval at which the directory is read.
 const LOOK: Duration = Duration::from_millis(500);
-/// How long one recovery may take before others get their turn.
+/// Longest time of one recovery before the next directory is served.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How soon a directory that could not be recovered is tried again.
+/// Pause before a directory that could not be recovered is retried.
 const AGAIN: Duration = Duration::from_secs(5);
-/// For so long after we have let go of a living process's rings they are its own to drain.
+/// Time after the release of a living process's rings during which only the process drains them.
 const ITS_TURN: Duration = Duration::from_secs(1);
 /// Living processes that are drained at a time, each by a thread; further ones wait until one of them ends.
 const FOSTERED_MAX: usize = 64;
 
-/// What a [`RingKeeper`] tells.
+/// Event that a [`RingKeeper`] reports.
 #[derive(Debug)]
 pub enum News {
     /// A dead process's rings are empty and gone.
     Recovered(Recovered),
-    /// They are not, and are tried again; told once a directory.
+    /// Failure to recover a dead process's rings, which is retried; reported once a directory.
     NotRecovered(NotRecovered),
-    /// A living process has nobody who drains: its rings are drained here.
+    /// A living process without a drainer: its rings are drained here.
     Adopted {
-        /// Who it is.
+        /// Name of the process.
         source: SourceName,
-        /// In which life.
+        /// Incarnation of the process.
         incarnation: Incarnation,
     },
-    /// The rings of a living process cannot be drained, although nobody does; told once a directory.
+    /// Failure to drain the rings of a living process that has no drainer; reported once a directory.
     NotAdopted(String),
 }
 
-/// Keeps the rings of this host's processes from filling up or being left, as long as it lives.
+/// Keeps the rings of this host's processes from filling up or being abandoned, until it is dropped.
 pub struct RingKeeper {
     stopping: Arc<AtomicBool>,
     worker: Option<JoinHandle<()>>,
 }
 
 impl RingKeeper {
-    /// Looks after this directory (`<run>/<domain>/rings`) and tells what it does there.
+    /// Starts to maintain this directory (`<run>/<domain>/rings`) and to report its actions.
     pub fn start(
         participant: Participant,
         rings: PathBuf,
@@ -73,7 +74,7 @@ impl RingKeeper {
             fostered: HashMap::new(),
             tell,
         };
-        let worker = std::thread::Builder::new().name("tampu-rings".to_owned()).spawn(move || work.run(&rings))?;
+        let worker = WorkerThread::named("tampu-rings").spawn(OnPanic::ReportOnly, move || work.run(&rings))?;
         Ok(RingKeeper { stopping, worker: Some(worker) })
     }
 }
@@ -83,7 +84,7 @@ impl Drop for RingKeeper {
         self.stopping.store(true, Ordering::Release);
         if let Some(worker) = self.worker.take() {
             worker.thread().unpark();
-            // A worker that panicked has said so.
+            // A worker that panicked has reported it.
             let _ = worker.join();
         }
     }
@@ -116,7 +117,7 @@ impl<T: Fn(&Path, News)> Work<T> {
             std::thread::park_timeout(LOOK);
         }
         for (_, foster) in self.fostered {
-            // They have seen by now that they are to let go.
+            // By this time the workers have seen the request to release their leases.
             foster.was_wanted_back();
         }
     }
@@ -127,11 +128,11 @@ impl<T: Fn(&Path, News)> Work<T> {
         }
         match self.recoverer.recover(&life.path, PATIENCE) {
             Ok(recovered) => (self.tell)(&life.path, News::Recovered(recovered)),
-            // Its number means nothing here, as in a container, but it lives.
+            // The process number is unknown here, as in a container, but the process lives.
             Err(NotRecovered::Rings(RecoverError::Alive(_))) => self.adopt(life),
-            // A collector may come.
+            // A collector may appear later.
             Err(NotRecovered::Rings(RecoverError::Busy(_))) => self.leave_alone(life.path, AGAIN),
-            // It died while it began.
+            // The process died during its start.
             Err(NotRecovered::Rings(RecoverError::Unfinished(_))) => match tampu_ring::remove_unfinished(&life.path) {
                 Ok(_) => self.leave_alone(life.path, AGAIN),
                 Err(error) => self.tell_once(&life.path, News::NotRecovered(RecoverError::from(error).into())),
@@ -150,13 +151,13 @@ impl<T: Fn(&Path, News)> Work<T> {
                 (self.tell)(&life.path, news);
                 self.fostered.insert(life.path, foster);
             }
-            // It does so by itself, or goes just now.
+            // Its own process drains the rings, or they are about to be removed.
             Err(NotAdopted::Drained) => {}
             Err(NotAdopted::Unusable(why)) => self.tell_once(&life.path, News::NotAdopted(why)),
         }
     }
 
-    /// Forgets those that have ended, or want to drain by themselves.
+    /// Removes the workers that have ended, or whose process wants to drain itself.
     fn reap(&mut self) {
         let ended: Vec<PathBuf> =
             self.fostered.iter().filter(|(_, foster)| foster.has_ended()).map(|(path, _)| path.clone()).collect();
@@ -171,7 +172,7 @@ impl<T: Fn(&Path, News)> Work<T> {
         self.later.insert(path, Instant::now() + time);
     }
 
-    /// Tells what is tried again, unless it was so before.
+    /// Reports a retried failure, unless it was reported before.
     fn tell_once(&mut self, path: &Path, news: News) {
         if self.later.insert(path.to_owned(), Instant::now() + AGAIN).is_none() {
             (self.tell)(path, news);
@@ -190,7 +191,7 @@ impl Life {
         self.incarnation.boot != host::boot() || host::fate(self.incarnation) == Fate::Dead
     }
 
-    /// Whether it had the time to begin draining: a process does so when it begins to log.
+    /// Returns whether a process had the time to begin draining, which it does when it begins to log.
     fn is_grown_up(&self) -> bool {
         /// Since it began.
         const CHILDHOOD: Duration = Duration::from_secs(1);

@@ -1,10 +1,11 @@
-//! Living processes whose rings nobody drains: a child made by `fork`, whose backend stayed behind in its parent; a program that has
-//! none, or whose backend has died.
+//! Living processes without a drainer of their rings: a child made by `fork`, whose backend stayed in its parent; a
+//! program without a backend, or with a dead one.
 //!
-//! Decision: whose lease can be had, although it has logged for a while, is drained from outside, by a worker for each process,
-//! which sleeps on that process's own bell. The lease (`flock`) sees to it that there is one drainer at a time, and ends with
-//! its holder. The cursor moves when everything before it is acknowledged; so when the worker lets go (because the process
-//! wants to drain by itself, or has died, or we end), whoever comes next gets the rest under the same ids.
+//! Decision: if a process has logged for a while and its lease is free, a worker of this process drains it. Each
+//! drained process has one worker, which sleeps on that process's own futex word. The lease (`flock`) ensures one
+//! drainer at a time and ends with its holder. The cursor moves after everything before it is acknowledged. The worker
+//! stops because the process wants to drain itself, because the process has died, or because this process ends. The
+//! next drainer then gets the rest under the same ids.
 
 use std::{
     collections::HashMap,
@@ -18,33 +19,34 @@ use std::{
 };
 
 use tampu_bus::Participant;
-use tampu_ring::{Busy, Cursor, Drainer, What};
+use tampu_ring::{Busy, Cursor, Drainer, EntryContent};
 use tampu_types::{Datum, Level, LogRecord, SourceName, Time};
+use tampu_workers::{OnPanic, WorkerThread};
 
 use super::{PACKETS, everybody};
 use crate::logger::{
-    bus_post::BusPost,
-    lane::Reach,
-    post::{Post, Refused},
-    pump::{Pump, Pumped},
+    bus_sink::BusSink,
+    packet_sink::{PacketSink, Refused},
+    renderer::{RecordRenderer, RenderOutcome},
+    stream::Reach,
 };
 
 /// Bytes taken from the rings before they are handed off.
-const ROUND: u64 = 256 << 10;
-/// How long the bell is waited for while nothing comes.
+const BATCH: u64 = 256 << 10;
+/// Longest wait for the bell while no records arrive.
 const NAP: Duration = Duration::from_millis(20);
-/// How often it is looked whether everything was acknowledged.
+/// Interval at which acknowledgements are checked.
 const LOOK: Duration = Duration::from_millis(1);
-/// How often the clock is compared with UTC, and looked whether the process lives.
+/// Interval at which the clock is compared with UTC, and the life of the process is checked.
 const ANCHOR: Duration = Duration::from_millis(200);
-/// How long what is under way may still be waited for when we are to let go.
+/// Longest wait for packets under way after the process asked for its rings.
 const GRACE: Duration = Duration::from_millis(300);
 
-/// Why rings are not drained here.
+/// Reason why rings are not drained here.
 pub(super) enum NotAdopted {
     /// Somebody drains them, or they are gone.
     Drained,
-    /// Nobody does, and we cannot.
+    /// There is no drainer, and the rings cannot be drained here.
     Unusable(String),
 }
 
@@ -55,68 +57,68 @@ pub(super) struct Foster {
 }
 
 impl Foster {
-    /// Begins to drain, if nobody else does.
+    /// Begins to drain, if there is no drainer.
     pub fn adopt(directory: &Path, participant: &Participant, stop: Arc<AtomicBool>) -> Result<Foster, NotAdopted> {
         let drainer = Drainer::attach(directory).map_err(|busy| match busy {
             Busy::Taken => NotAdopted::Drained,
-            // Not complete yet, or gone meanwhile.
+            // The directory is not complete yet, or was removed meanwhile.
             Busy::Place(_) | Busy::Io(_) if !directory.join("source").exists() => NotAdopted::Drained,
             other => NotAdopted::Unusable(other.to_string()),
         })?;
         let Some(source) = drainer.source().cloned() else { return Err(NotAdopted::Drained) };
         let participant = participant.clone();
         let tending = Tending {
-            pump: Pump::new(source.incarnation, &source.host, &source.process, PACKETS, drainer.longs()),
+            renderer: RecordRenderer::new(source.incarnation, &source.host, &source.process, PACKETS, drainer.longs()),
             drainer,
-            post: BusPost::new(Box::new(move || Ok(participant.clone()))),
+            sink: BusSink::new(Box::new(move || Ok(participant.clone()))),
             under_way: HashMap::new(),
             stop,
             leave_at: None,
             looked: Instant::now(),
         };
         let name = format!("tampu-orphan-{}", source.incarnation.pid);
-        let spawned = std::thread::Builder::new().name(name).spawn(move || tending.run());
+        let spawned = WorkerThread::named(name).counted_as("tampu-orphan").spawn(OnPanic::ReportOnly, move || tending.run());
         let worker = spawned.map_err(|error| NotAdopted::Unusable(format!("starting a worker: {error}")))?;
         Ok(Foster { source: source.name, worker })
     }
 
-    /// Whose rings they are.
+    /// Returns the name of the process that owns the rings.
     pub fn source(&self) -> &SourceName {
         &self.source
     }
 
-    /// Whether it has let go.
+    /// Returns whether draining has ended.
     pub fn has_ended(&self) -> bool {
         self.worker.is_finished()
     }
 
-    /// Whether it has let go because the process drains by itself.
+    /// Returns whether draining ended because the process does it itself.
     pub fn was_wanted_back(self) -> bool {
-        // A worker that panicked has said so, and its lease is free.
+        // A worker that panicked has reported it, and its lease is free.
         self.worker.join().unwrap_or(false)
     }
 }
 
 struct Tending {
     drainer: Drainer,
-    pump: Pump,
-    post: BusPost,
-    /// The last packet of each lane that is not acknowledged.
+    renderer: RecordRenderer,
+    sink: BusSink,
+    /// The last packet of each stream that is not acknowledged.
     under_way: HashMap<usize, u64>,
     stop: Arc<AtomicBool>,
-    /// When we are to let go, until when what is under way is waited for.
+    /// Deadline for packets under way, once the process has asked for its rings.
     leave_at: Option<Instant>,
     looked: Instant,
 }
 
 impl Tending {
-    /// Returns whether the process wants to drain by itself.
+    /// Returns whether the process wants to drain itself.
     fn run(mut self) -> bool {
         while !self.is_leaving() {
-            // What cannot be found now is found the next time.
+            // Rings that are not found at this pass are found at the next.
             let _ = self.drainer.find_rings();
-            // While nobody keeps records they stay where they are.
-            if !self.post.is_heard(&everybody()) {
+            // Records stay in the rings while no reader keeps them.
+            if !self.sink.is_heard(&everybody()) {
                 std::thread::sleep(NAP);
             } else if self.take() == 0 {
                 self.drainer.sleep(NAP);
@@ -126,7 +128,7 @@ impl Tending {
                     ring.commit(mark);
                 }
                 let files = self.drainer.longs();
-                self.pump.taken_long().into_iter().for_each(|(ring, position)| files.remove(ring, position));
+                self.renderer.taken_long().into_iter().for_each(|(ring, position)| files.remove(ring, position));
             }
         }
         self.drainer.is_wanted()
@@ -147,16 +149,16 @@ impl Tending {
         leaving
     }
 
-    /// Makes packets of what is in the rings; returns how many entries.
+    /// Makes packets of the records in the rings; returns the number of entries.
     fn take(&mut self) -> usize {
         let conversion = self.drainer.conversion();
         let (rings, dictionary) = self.drainer.parts();
         let (mut taken, mut damage) = (0, Vec::new());
         for ring in rings {
             let (number, begin) = (ring.number(), ring.mark().position);
-            while ring.mark().position - begin < ROUND {
+            while ring.mark().position - begin < BATCH {
                 let found = match ring.next_entry() {
-                    Some(Ok(entry)) => self.pump.take(number, &entry, Time(conversion.utc(entry.ticks)), dictionary),
+                    Some(Ok(entry)) => self.renderer.take(number, &entry, Time(conversion.utc(entry.ticks)), dictionary),
                     Some(Err(bad)) => {
                         damage.push(format!("ring {number}: {bad}"));
                         break;
@@ -164,14 +166,14 @@ impl Tending {
                     None => break,
                 };
                 taken += 1;
-                if matches!(found, Pumped::Unreadable | Pumped::TooLarge) {
-                    damage.push(format!("ring {number}: no record can be made of an entry"));
+                if matches!(found, RenderOutcome::Unreadable | RenderOutcome::TooLarge) {
+                    damage.push(format!("ring {number}: unreadable or oversized entry"));
                 }
             }
-            if let Some(entry) = ring.untold()
-                && let What::Lost(_) = entry.what
+            if let Some(entry) = ring.unreported()
+                && let EntryContent::Lost(_) = entry.what
             {
-                self.pump.take(number, &entry, Time(conversion.utc(entry.ticks)), dictionary);
+                self.renderer.take(number, &entry, Time(conversion.utc(entry.ticks)), dictionary);
                 taken += 1;
             }
         }
@@ -180,23 +182,23 @@ impl Tending {
             let mut record = LogRecord::new(Level::Warning, format!("{} entries of a log ring cannot be read", damage.len()));
             record.time = crate::logger::clock::now();
             record.data = damage.iter().take(10).map(|damage| Datum::new("damage", damage)).collect();
-            self.pump.put(record);
+            self.renderer.put(record);
         }
-        self.pump.lanes.seal_all();
+        self.renderer.packets.seal_all();
         taken
     }
 
-    /// Sends what was taken and waits until it is acknowledged; whether it is.
+    /// Sends the packets and waits until they are acknowledged; returns whether they are.
     fn hand_off(&mut self) -> bool {
-        while let Some(sealed) = self.pump.lanes.next_sealed() {
-            // Only the process itself would have printed it.
-            if self.pump.lanes.key(sealed.lane).reach == Reach::Local {
+        while let Some(sealed) = self.renderer.packets.next_sealed() {
+            // Only the process itself would have printed this record.
+            if self.renderer.packets.key(sealed.stream).reach == Reach::Local {
                 continue;
             }
             loop {
-                match self.post.publish(self.pump.lanes.key(sealed.lane), false, &sealed.bytes) {
+                match self.sink.publish(self.renderer.packets.key(sealed.stream), false, &sealed.bytes) {
                     Ok(number) => {
-                        self.under_way.insert(sealed.lane, number);
+                        self.under_way.insert(sealed.stream, number);
                         break;
                     }
                     Err(Refused::NotYet(_)) if !self.is_leaving() => std::thread::sleep(NAP),
@@ -206,17 +208,17 @@ impl Tending {
                         let mut record = LogRecord::new(Level::Warning, format!("{records} records cannot be published: {why}"));
                         record.time = crate::logger::clock::now();
                         record.data = vec![Datum::new("lost", records.to_string())];
-                        self.pump.put(record);
-                        self.pump.lanes.seal_all();
+                        self.renderer.put(record);
+                        self.renderer.packets.seal_all();
                         break;
                     }
                 }
             }
-            self.pump.lanes.recycle(sealed.bytes);
+            self.renderer.packets.recycle(sealed.bytes);
         }
         loop {
-            let (post, lanes) = (&mut self.post, &self.pump.lanes);
-            self.under_way.retain(|lane, number| post.delivered(lanes.key(*lane)).is_none_or(|next| next <= *number));
+            let (sink, streams) = (&mut self.sink, &self.renderer.packets);
+            self.under_way.retain(|stream, number| sink.delivered(streams.key(*stream)).is_none_or(|next| next <= *number));
             if self.under_way.is_empty() {
                 return true;
             }

@@ -1,9 +1,9 @@
-//! What a spool answers: how it is, and which samples of a stream it has taken.
+//! Services of a spool: its state, and the samples of a stream that it has stored.
 //!
-//! | service | question | answer |
+//! | service | request | reply |
 //! |-|-|-|
-//! | `log/spool` | nothing | a part for each spool of the domain: its incarnation, then [`super::SpoolReport`] as JSON |
-//! | `log/spool-taken/<boot>` | `{"incarnation", "stream"}` | of the spool of that host: `{"taken": [[from, to], ...]}` |
+//! | `log/spool` | nothing | of each spool of the domain, a [`super::SpoolReport`] as JSON |
+//! | `log/spool-taken/<boot>` | `{"incarnation", "stream"}` | of the spool of that host, `{"taken": [[from, to], ...]}` |
 
 use std::{sync::Arc, time::Duration};
 
@@ -11,23 +11,26 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use tampu_bus::{
     Participant,
-    engine::{Guard, Question},
+    engine::Guard,
+    service::{CallError, Limits, Permission, Request, call, call_json, serve},
 };
 use tampu_types::{Incarnation, TopicName, name::BadTopic};
 
-use super::{Shared, SpoolError};
-use crate::collector::ask::AskFailed;
+use super::{error::SpoolError, state::SpoolShared};
 
-/// The service that tells how spools are.
+/// Questions that one spool answers at once.
+const AT_ONCE: usize = 64;
+
+/// The service that reports the state of spools.
 pub const SPOOL: &str = "log/spool";
 
-/// The service of one host's spool that tells which samples it has taken.
+/// The service of one host's spool that lists the samples it has taken.
 fn taken_of(boot: u32) -> Result<TopicName, BadTopic> {
     TopicName::new(format!("log/spool-taken/{boot:08x}"))
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-struct Asked {
+struct TakenQuestion {
     incarnation: Incarnation,
     stream: u32,
 }
@@ -38,60 +41,52 @@ struct Taken {
     taken: Vec<(u64, u64)>,
 }
 
-/// Which samples of a stream the spool of its writer's host has taken, or has told lost; nothing where there is no spool, or it
-/// does not answer in time.
+/// Returns the samples of a stream that the spool of its writer's host has taken, or has reported lost; empty where there is no
+/// spool, or it does not answer in time.
 pub fn taken(participant: &Participant, incarnation: Incarnation, stream: u32, timeout: Duration) -> Vec<(u64, u64)> {
     let ask = || -> Option<Vec<(u64, u64)>> {
-        let question = serde_json::to_vec(&Asked { incarnation, stream }).ok()?;
         let service = taken_of(incarnation.boot).ok()?;
-        let answer = participant.ask(&service, Bytes::from(question), timeout).ok()?.next()?.ok()?;
-        serde_json::from_slice::<Taken>(&answer).ok().map(|answer| answer.taken)
+        let answers = call_json(participant, service.as_str(), &TakenQuestion { incarnation, stream }, timeout).ok()?;
+        answers.first().document::<Taken>()?.ok().map(|answer| answer.taken)
     };
     ask().unwrap_or_default()
 }
 
-/// How the spools of a domain are: a [`super::SpoolReport`] as JSON each, which a later release may lengthen.
-pub fn reports(participant: &Participant, timeout: Duration) -> Result<Vec<serde_json::Value>, AskFailed> {
+/// Returns the state of a domain's spools: a [`super::SpoolReport`] as JSON each, which a later release may lengthen.
+pub fn reports(participant: &Participant, timeout: Duration) -> Result<Vec<serde_json::Value>, CallError> {
     let mut reports = Vec::new();
-    for answer in participant.ask(&TopicName::new(SPOOL)?, Bytes::new(), timeout)? {
-        // Nobody: there is no node with a spool.
-        let Ok(answer) = answer else { break };
-        let json = answer.get(16..).unwrap_or_default();
-        reports.push(serde_json::from_slice(json).map_err(|error| AskFailed::Unreadable(error.to_string()))?);
+    for part in call(participant, SPOOL, Bytes::new(), timeout)? {
+        // No answer: no node has a spool, or one did not answer in time.
+        let Ok(part) = part else { break };
+        let unreadable = |why: serde_json::Error| CallError::Unreadable { service: SPOOL.to_owned(), why: why.to_string() };
+        reports.push(serde_json::from_slice(&part.content?).map_err(unreadable)?);
     }
     Ok(reports)
 }
 
-type Answer = fn(&Shared, &dyn Question) -> Option<Bytes>;
-
-pub(super) fn declare(shared: &Arc<Shared>) -> Result<Vec<Guard>, SpoolError> {
+pub(super) fn declare(shared: &Arc<SpoolShared>) -> Result<Vec<Guard>, SpoolError> {
     let own = taken_of(shared.participant.incarnation().boot)?;
+    // On threads of their own: the engine's worker must not wait for a disk.
+    let limits = Limits::on_threads("spool answer", AT_ONCE);
     let mut guards = Vec::new();
-    for (service, answer) in [(TopicName::new(SPOOL)?, report as Answer), (own, answer_taken)] {
-        let asked = shared.clone();
-        let answerer = Arc::new(move |question: Box<dyn Question>| {
-            let asked = asked.clone();
-            // On a worker of its own: the engine's must not wait for a disk. Without one, the asker is told that nobody answers.
-            let _ = std::thread::Builder::new().name("spool answer".to_owned()).spawn(move || {
-                if let Some(answer) = answer(&asked, &*question) {
-                    // Whoever asked may have gone.
-                    let _ = question.reply(answer);
-                }
-            });
-        });
-        guards.push(shared.participant.answer(&service, answerer)?);
+    for (service, answer) in [(TopicName::new(SPOOL)?, report as fn(&SpoolShared, &Request)), (own, answer_taken)] {
+        let spool = shared.clone();
+        let handler = move |request: Request| answer(&spool, &request);
+        guards.push(serve(&shared.participant, &service, Permission::Everybody, &limits, handler)?);
     }
     Ok(guards)
 }
 
-fn report(shared: &Shared, _: &dyn Question) -> Option<Bytes> {
-    let mut answer = shared.participant.incarnation().to_bytes().to_vec();
-    answer.extend(serde_json::to_vec(&shared.report()).ok()?);
-    Some(Bytes::from(answer))
+fn report(shared: &SpoolShared, request: &Request) {
+    request.answer(&shared.report());
 }
 
-fn answer_taken(shared: &Shared, question: &dyn Question) -> Option<Bytes> {
-    let Asked { incarnation, stream } = serde_json::from_slice(question.payload()).ok()?;
-    let taken = shared.store().ledger().taken(incarnation, stream);
-    serde_json::to_vec(&Taken { taken }).ok().map(Bytes::from)
+fn answer_taken(shared: &SpoolShared, request: &Request) {
+    match request.json() {
+        Ok(TakenQuestion { incarnation, stream }) => {
+            let taken = shared.store().ledger().taken(incarnation, stream);
+            request.answer(&Taken { taken });
+        }
+        Err(error) => request.refuse(error),
+    }
 }

@@ -1,4 +1,5 @@
-//! One frame of a spool's file, which is also one sample of the topic `log-spool`: a packet as it came, with its topic.
+//! One frame of a spool's file: an unchanged packet with its topic. A frame is also one sample of the topic
+//! `log-spool`.
 //!
 //! ```text
 //!  0  u8[4] 'T' 'P' 'S' 'P'      u32 CRC-32C of everything from byte 8 to the frame's end
@@ -8,54 +9,40 @@
 //! 32  topic, partition's key (UTF-8), zeros up to a multiple of 8
 //!     body; in a file then zeros up to a multiple of 8, not counted in the length
 //! ```
-//! All numbers are little endian. The body of a packet's frame (kind 1) is a batch of one sample as the wire has it: `BatchHeader`
-//! of the stream it came by, then `u32 length, bytes, zeros up to a multiple of 4`. That of a tally (kind 2, never in a file) is
-//! JSON. The marker makes the next frame findable behind a damaged one. Contract: `spec/log-spool.md`.
+//! All numbers are little endian. The body of a packet's frame (kind 1) is a batch of one sample as on the wire:
+//! `BatchHeader` of the original stream, then `u32 length, bytes, zeros up to a multiple of 4`. The body of a tally
+//! (kind 2, never in a file) is JSON. The marker makes the next frame findable behind a damaged one. Contract:
+//! `spec/log-spool.md`.
 
 use tampu_types::{BatchHeader, Partition, Time, TopicName};
 
+use crate::framed::{self, BadFrame, FrameKind};
+
 /// Bytes before the names.
 pub(crate) const HEADER: usize = 32;
-/// The longest frame a reader believes in; a longer length is damage.
-pub(crate) const LONGEST: usize = 256 << 20;
-/// How a frame begins.
-pub(crate) const MARKER: [u8; 4] = *b"TPSP";
+/// Frames of a spool.
+pub(crate) const FRAMES: FrameKind = FrameKind { marker: *b"TPSP", header: HEADER };
 
-/// Why bytes are not a frame.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum BadFrame {
-    #[error("no frame begins here")]
-    Foreign,
-    #[error("the frame is cut off")]
-    Short,
-    #[error("the frame's length is impossible")]
-    Length,
-    #[error("the frame's checksum is wrong")]
-    Checksum,
-    #[error("the frame's content cannot be: {0}")]
-    Content(&'static str),
-}
-
-/// What a frame holds.
+/// Decoded content of a frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Frame<'a> {
     Packet(Packet<'a>),
-    /// What the spool has counted, as JSON.
+    /// Counters of the spool, as JSON.
     Tally(&'a [u8]),
     /// Something a later release writes.
     Unknown(u8),
 }
 
-/// A packet as it came.
+/// A packet as it was received.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Packet<'a> {
-    /// When the node took it.
+    /// Time of reception by the node.
     pub(crate) received: Time,
-    /// How many records were counted in it.
+    /// Number of records counted in it.
     pub(crate) records: u32,
     pub(crate) topic: TopicName,
     pub(crate) partition: Partition,
-    /// Whose it is; `first` is its number, `count` is 1.
+    /// Header of the batch; `first` is the packet's number, `count` is 1.
     pub(crate) header: BatchHeader,
     pub(crate) bytes: &'a [u8],
 }
@@ -88,10 +75,7 @@ pub(crate) fn tally(json: &[u8], now: Time) -> Vec<u8> {
 
 fn begin(kind: u8, received: Time, records: u32, topic: &str, partition: &str, out: &mut Vec<u8>) -> usize {
     let start = out.len();
-    out.extend_from_slice(&MARKER);
-    out.extend_from_slice(&[0; 8]);
-    out.extend_from_slice(&[kind, 0]);
-    out.extend_from_slice(&(HEADER as u16).to_le_bytes());
+    FRAMES.begin(kind, 0, out);
     out.extend_from_slice(&received.0.to_le_bytes());
     out.extend_from_slice(&records.to_le_bytes());
     // Names on the bus are far shorter than 64 KiB.
@@ -107,52 +91,34 @@ fn begin(kind: u8, received: Time, records: u32, topic: &str, partition: &str, o
 pub(crate) fn seal(frame: &mut [u8]) {
     let length = frame.len() as u32;
     frame[8..12].copy_from_slice(&length.to_le_bytes());
-    let sum = crc32c::crc32c(&frame[8..]);
-    frame[4..8].copy_from_slice(&sum.to_le_bytes());
-}
-
-/// Checks the frame that begins with `bytes`; returns its length, without padding.
-pub(crate) fn check(bytes: &[u8]) -> Result<usize, BadFrame> {
-    let fixed: &[u8; HEADER] = bytes.first_chunk().ok_or(BadFrame::Short)?;
-    if fixed[..4] != MARKER {
-        return Err(BadFrame::Foreign);
-    }
-    let length = u32_at(fixed, 8) as usize;
-    if length < usize::from(u16_at(fixed, 14)).max(HEADER) || length > LONGEST {
-        return Err(BadFrame::Length);
-    }
-    let frame = bytes.get(..length).ok_or(BadFrame::Short)?;
-    if crc32c::crc32c(&frame[8..]) != u32_at(fixed, 4) {
-        return Err(BadFrame::Checksum);
-    }
-    Ok(length)
+    framed::seal(frame);
 }
 
 /// Reads the frame that begins with `bytes`; returns it with its length.
 pub(crate) fn read(bytes: &[u8]) -> Result<(Frame<'_>, usize), BadFrame> {
-    let length = check(bytes)?;
-    let fixed: &[u8; HEADER] = bytes.first_chunk().ok_or(BadFrame::Short)?;
-    let frame = &bytes[..length];
-    let (names, topic_len) = (usize::from(u16_at(fixed, 14)).max(HEADER), usize::from(u16_at(fixed, 28)));
+    let checked = FRAMES.check(bytes)?;
+    let (frame, length) = (checked.bytes, checked.bytes.len());
+    let fixed: &[u8; HEADER] = frame.first_chunk().ok_or(BadFrame::Short)?;
+    let (names, topic_len) = (checked.header, usize::from(u16_at(fixed, 28)));
     let names_end = names + topic_len + usize::from(u16_at(fixed, 30));
-    let outside = BadFrame::Content("its names lead outside");
-    let topic = frame.get(names..names + topic_len).ok_or(outside.clone())?;
-    let partition = frame.get(names + topic_len..names_end).ok_or(outside.clone())?;
+    let outside = BadFrame::Content("its names reach beyond its end");
+    let topic = frame.get(names..names + topic_len).ok_or(outside)?;
+    let partition = frame.get(names + topic_len..names_end).ok_or(outside)?;
     let body = frame.get(names_end.next_multiple_of(8)..);
-    match fixed[12] {
+    match checked.kind {
         PACKET => {
             let (header, samples) =
                 BatchHeader::decode(body.ok_or(outside)?).map_err(|_| BadFrame::Content("it holds no batch"))?;
             let name = |bytes| std::str::from_utf8(bytes).ok();
-            let topic = name(topic).and_then(|name| TopicName::new(name).ok()).ok_or(BadFrame::Content("its topic is none"))?;
-            let partition = name(partition).and_then(Partition::from_key).ok_or(BadFrame::Content("its partition is none"))?;
+            let topic = name(topic).and_then(|name| TopicName::new(name).ok()).ok_or(BadFrame::Content("invalid topic"))?;
+            let partition = name(partition).and_then(Partition::from_key).ok_or(BadFrame::Content("invalid partition"))?;
             if header.count != 1 {
-                return Err(BadFrame::Content("it holds not one packet"));
+                return Err(BadFrame::Content("it does not hold exactly one packet"));
             }
             let sample_len = samples.first_chunk().map(|length| u32::from_le_bytes(*length) as usize);
             let bytes = sample_len
                 .and_then(|length| samples.get(4..4usize.checked_add(length)?))
-                .ok_or(BadFrame::Content("its packet leads outside"))?;
+                .ok_or(BadFrame::Content("its packet reaches beyond its end"))?;
             let (received, records) = (Time(u64_at(fixed, 16) as i64), u32_at(fixed, 24));
             Ok((Frame::Packet(Packet { received, records, topic, partition, header, bytes }), length))
         }
@@ -260,7 +226,7 @@ pub(super) mod tests {
         #[test]
         fn hostile_content_is_an_error_never_a_panic(bytes in proptest::collection::vec(any::<u8>(), 40..200), kind in 0u8..3) {
             let mut bytes = bytes;
-            bytes[..4].copy_from_slice(&MARKER);
+            bytes[..4].copy_from_slice(&FRAMES.marker);
             bytes[12] = kind;
             bytes[14..16].copy_from_slice(&32u16.to_le_bytes());
             bytes[28] %= 64;

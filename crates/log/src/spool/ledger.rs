@@ -1,9 +1,11 @@
-//! What a spool must still know when the packets themselves have gone: which samples it has taken, so that a collector which misses
-//! them in their stream does not tell them lost; and what it had no room for, exactly.
+//! The ledger of a spool, which outlives the packets. It lists the samples that the spool has stored, so that a
+//! collector which misses them in their stream does not report them lost. It also lists exactly the samples for which
+//! the spool had no room.
 //!
-//! Decision: one small file, written anew and put in the place of the old one: before packets that found no room are acknowledged,
-//! and before a file of packets is removed. What lies in the files of packets need not be in it, they are read at every start.
-//! JSON, because people look into it when something went wrong, and because it is small: a line a stream, a line a source.
+//! Decision: one small file, which is rewritten and replaces the old one. It is written before dropped packets are
+//! acknowledged, and before a file of packets is removed. Packets that still lie in files need not be in the ledger;
+//! they are read at every start. The format is JSON, because people read it after a failure and because it is small: a
+//! line a stream, a line a source.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -20,7 +22,7 @@ use tampu_types::{Incarnation, SourceName};
 const NAME: &str = "ledger.json";
 const NEW: &str = "ledger.json.new";
 
-/// What found no room, or came with a hole, of one source.
+/// Samples of one source that found no room, or arrived with a hole.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Lost {
@@ -53,7 +55,7 @@ impl Ranges {
         self.0.insert(range.start, range.end);
     }
 
-    /// What of this range is not in it.
+    /// Returns the parts of this range that are not in it.
     pub(crate) fn missing(&self, range: Range<u64>) -> Vec<Range<u64>> {
         if range.is_empty() {
             return Vec::new();
@@ -98,12 +100,12 @@ struct WrittenStream {
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     taken: HashMap<(Incarnation, u32), Ranges>,
-    /// By the source's name.
+    /// Losses by the source's name.
     lost: BTreeMap<String, Lost>,
 }
 
 impl Ledger {
-    /// Reads it; what cannot be read is an error, and where there is none it is empty.
+    /// Reads the ledger of a directory. A file that cannot be read is an error; a missing file is an empty ledger.
     pub(crate) fn read(dir: &Path) -> io::Result<Ledger> {
         let text = match fs::read(dir.join(NAME)) {
             Ok(text) => text,
@@ -120,7 +122,8 @@ impl Ledger {
         Ok(ledger)
     }
 
-    /// Writes it, whole or not at all. Lives that have ended are forgotten: nobody misses anything in their streams any more.
+    /// Writes the ledger, completely or not at all. Forgets ended incarnations: no reader expects samples of their
+    /// streams.
     pub(crate) fn write(&mut self, dir: &Path) -> io::Result<()> {
         let boot = host::boot();
         self.taken.retain(|(life, _), _| life.boot == boot && host::fate(*life) != Fate::Dead);
@@ -140,17 +143,17 @@ impl Ledger {
         File::open(dir)?.sync_all()
     }
 
-    /// These samples are here, or are told lost.
+    /// Adds samples that are stored here, or are reported lost.
     pub(crate) fn take(&mut self, incarnation: Incarnation, stream: u32, range: Range<u64>) {
         self.taken.entry((incarnation, stream)).or_default().add(range);
     }
 
-    /// Which samples of a stream are.
+    /// Returns the samples of a stream that are in it.
     pub(crate) fn taken(&self, incarnation: Incarnation, stream: u32) -> Vec<(u64, u64)> {
         self.taken.get(&(incarnation, stream)).map(Ranges::pairs).unwrap_or_default()
     }
 
-    /// Counts what is lost.
+    /// Counts lost records.
     pub(crate) fn lose(&mut self, source: &SourceName, lost: Lost) {
         let sum = self.lost.entry(source.to_string()).or_default();
         sum.records += lost.records;
@@ -158,7 +161,7 @@ impl Ledger {
         sum.samples += lost.samples;
     }
 
-    /// What has been lost, by source.
+    /// Returns the losses by source.
     pub(crate) fn lost(&self) -> &BTreeMap<String, Lost> {
         &self.lost
     }

@@ -1,8 +1,9 @@
-//! The spool's directory: files of packets, what is in them, and the ledger.
+//! The spool's directory: files of packets, an index of their contents, and the ledger.
 //!
-//! Packets go into one file after another, all sources together: so a group is one write and one sync, however many log. A file is
-//! removed when everything in it is with a collector. What one source, and what all of them may take is bounded; beyond it the
-//! newest packets are refused, because what is here was acknowledged, and a promise that was made is not taken back.
+//! Packets go into one file at a time, all sources together, so a group is one write and one sync for any number of
+//! sources. A file is removed when a collector has acknowledged everything in it. The room of one source, and of all
+//! sources, is bounded. Beyond the bound the newest packets are refused: the stored packets were acknowledged, and an
+//! acknowledgement is never withdrawn.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -14,22 +15,24 @@ use std::{
 };
 
 use rustix::fs::FlockOperation;
+use tampu_archive::framed::BadHeader;
 use tampu_types::{Domain, Incarnation, SourceName, Time};
 
 use super::{
-    SpoolError, SpoolOptions,
+    error::SpoolError,
     file::{self, Found},
     frame::{Frame, Packet},
     ledger::{Ledger, Lost},
+    options::SpoolOptions,
 };
-use crate::archive::Fault;
+use tampu_archive::Fault;
 
-/// What lies here of one source.
+/// Content of the spool from one source.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Account {
     pub(crate) bytes: u64,
     pub(crate) records: u64,
-    /// When the oldest of it came.
+    /// Reception time of the oldest packet.
     pub(crate) since: Option<Time>,
 }
 
@@ -44,7 +47,7 @@ impl Account {
     }
 }
 
-/// One file with what is in it.
+/// One file with an index of its contents.
 #[derive(Debug)]
 pub(crate) struct Content {
     pub(crate) number: u64,
@@ -55,11 +58,11 @@ pub(crate) struct Content {
     is_damaged: bool,
 }
 
-/// What becomes of a packet.
+/// Decision about a packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Room {
     Free,
-    /// Its source has its share already.
+    /// Its source has no room left.
     SourceFull,
     /// All sources together have.
     Full,
@@ -95,8 +98,8 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// Opens the directory, making it where there is none; reads what the last life has left, and cuts off what it was writing when it
-    /// ended. A file that cannot be read at all is set aside.
+    /// Opens the directory, and creates it if missing. Reads the files of the last run, and cuts off an unfinished
+    /// write at their end. A file that cannot be read at all is set aside.
     pub(crate) fn open(dir: &Path, domain: &Domain, options: SpoolOptions) -> Result<Store, SpoolError> {
         let failed = |doing| move |source| SpoolError::File { doing, path: dir.to_owned(), source };
         fs::create_dir_all(dir).map_err(failed("making"))?;
@@ -124,9 +127,9 @@ impl Store {
         }
         let names = fs::read_dir(dir).map_err(failed("reading"))?.flatten().map(|entry| entry.file_name());
         let names: Vec<String> = names.filter_map(|name| name.into_string().ok()).collect();
-        let set_aside = |name: &String| file::number_of(name.strip_suffix(".damaged").unwrap_or(name));
+        let set_aside = |name: &String| file::FILES.number_of(name.strip_suffix(".damaged").unwrap_or(name));
         store.number = names.iter().filter_map(set_aside).max().unwrap_or(0);
-        let mut numbers: Vec<u64> = names.iter().filter_map(|name| file::number_of(name)).collect();
+        let mut numbers: Vec<u64> = names.iter().filter_map(|name| file::FILES.number_of(name)).collect();
         numbers.sort_unstable();
         for number in numbers {
             store.take_over(number).map_err(failed("reading the files of"))?;
@@ -138,14 +141,14 @@ impl Store {
         self.faults.push(Fault { file: file.to_owned(), from: place.start, to: place.end, what });
     }
 
-    /// Takes in a file of an earlier life.
+    /// Adds a file of an earlier run.
     fn take_over(&mut self, number: u64) -> io::Result<()> {
-        let path = self.dir.join(file::file_name(number));
+        let path = self.dir.join(file::FILES.file_name(number));
         let bytes = fs::read(&path)?;
-        let begin = match file::check_header(&bytes, &self.domain) {
+        let begin = match file::FILES.check_header(&bytes, &self.domain) {
             Ok(begin) => begin,
-            // The node died while it made the file: nothing is in it.
-            Err(file::BadFile::Header) if bytes.len() < 40 => return fs::remove_file(&path),
+            // The node died while it made the file, which holds no packets.
+            Err(BadHeader::Damaged) if bytes.len() < 40 => return fs::remove_file(&path),
             Err(why) => {
                 fs::rename(&path, path.with_extension("wal.damaged"))?;
                 self.fault(&path, 0..bytes.len() as u64, format!("set aside, as .damaged, and not read: {why}"));
@@ -189,7 +192,7 @@ impl Store {
         self.ledger.take(packet.header.incarnation, packet.header.stream, packet.header.first..packet.header.next());
     }
 
-    // --- taking ---
+    // --- writing ---
 
     /// Takes a packet into the group, or counts it lost where there is no room for it. Either way it may be acknowledged once
     /// [`Store::commit`] has succeeded.
@@ -221,7 +224,7 @@ impl Store {
         room
     }
 
-    /// Counts samples that were gone before they came here.
+    /// Counts samples that were lost before they arrived here.
     pub(crate) fn miss(&mut self, source: &SourceName, incarnation: Incarnation, stream: u32, range: Range<u64>) {
         self.ledger.lose(source, Lost { samples: range.end - range.start, ..Lost::default() });
         self.ledger.take(incarnation, stream, range);
@@ -233,7 +236,7 @@ impl Store {
         self.group.bytes.len()
     }
 
-    /// Whether something waits to be committed.
+    /// Returns whether packets wait for a commit.
     pub(crate) fn has_news(&self) -> bool {
         !self.group.bytes.is_empty() || self.group.has_losses
     }
@@ -274,7 +277,7 @@ impl Store {
         let written = file.write_all_at(&self.group.bytes, content.end).and_then(|()| file.sync_data());
         if written.is_err() {
             let _ = file.set_len(content.end);
-            // After a failed sync the kernel may have forgotten what it could not write; a new file has nothing to forget.
+            // After a failed sync the kernel may have discarded the data it could not write. A new file has no such data.
             self.active = None;
         }
         written
@@ -282,8 +285,8 @@ impl Store {
 
     fn begin_file(&mut self, now: Time) -> io::Result<()> {
         let number = self.number + 1;
-        let path = self.dir.join(file::file_name(number));
-        let header = file::encode_header(number, now, &self.domain);
+        let path = self.dir.join(file::FILES.file_name(number));
+        let header = file::FILES.encode_header(number, now, &self.domain);
         let made = || -> io::Result<File> {
             let file = OpenOptions::new().read(true).write(true).create(true).truncate(true).open(&path)?;
             file.write_all_at(&header, 0)?;
@@ -305,7 +308,7 @@ impl Store {
         }
     }
 
-    // --- giving back ---
+    // --- replay ---
 
     /// The first file behind this number, for replaying it: nothing more is written to it.
     pub(crate) fn after(&mut self, number: u64) -> Option<(u64, PathBuf, u64)> {
@@ -314,10 +317,10 @@ impl Store {
         Some((content.number, content.path.clone(), content.end))
     }
 
-    /// Everything in this file is with a collector: it goes, or is set aside if it was damaged.
+    /// Removes a file that a collector has completely received, or sets it aside if it was damaged.
     pub(crate) fn remove(&mut self, number: u64) -> io::Result<()> {
         let Some(place) = self.files.iter().position(|content| content.number == number) else { return Ok(()) };
-        // Before its packets go: what it says of streams must outlive them.
+        // Before the packets are removed: the ledger's entries about their streams must outlive them.
         self.ledger.write(&self.dir)?;
         let content = &self.files[place];
         let gone = if content.is_damaged {
@@ -347,12 +350,12 @@ impl Store {
         Ok(())
     }
 
-    /// This file is not removed but set aside once everything that can be read of it is with a collector.
+    /// Sets this file aside instead of removing it, once a collector has all its readable content.
     pub(crate) fn set_aside(&mut self, path: &Path) {
         self.files.iter_mut().filter(|content| content.path == path).for_each(|content| content.is_damaged = true);
     }
 
-    /// Whether nothing is here.
+    /// Returns whether the spool holds no packets.
     pub(crate) fn is_empty(&self) -> bool {
         self.files.is_empty() && self.group.bytes.is_empty()
     }
@@ -362,7 +365,7 @@ impl Store {
         self.bytes
     }
 
-    /// What is here, by source.
+    /// Returns the content by source.
     pub(crate) fn accounts(&self) -> BTreeMap<String, Account> {
         self.accounts.iter().map(|(source, account)| (source.to_string(), *account)).collect()
     }
@@ -374,14 +377,14 @@ impl Store {
 
 impl Drop for Store {
     fn drop(&mut self) {
-        // Said and not left to closing: a child process that is just being started has a copy of the file until it runs.
+        // Explicit, because a child process that is being started holds a copy of the file until it runs.
         let _ = rustix::fs::flock(&self.lock, FlockOperation::Unlock);
     }
 }
 
-/// Bytes a packet's frame takes in its file.
+/// Returns the number of bytes of a packet's frame in its file.
 fn stride(from: &[u8]) -> u64 {
-    super::frame::check(from).map_or(0, |length| length.next_multiple_of(8) as u64)
+    super::frame::FRAMES.check(from).map_or(0, |frame| frame.bytes.len().next_multiple_of(8) as u64)
 }
 
 #[cfg(test)]

@@ -1,35 +1,31 @@
-//! Whether a collector keeps what is logged.
+//! The search for a collector that keeps records.
 //!
-//! Decision: one is there if its reader is announced, and it says of itself that it can write. The first is known at once; the
-//! second is asked for each second, because a collector whose disk is full, or that has been stopped, is there and keeps nothing. Who
-//! does not know the question is of an earlier release, and believed. One that comes and goes (it crashes at every start) counts
-//! as gone until it has stayed for a second; but while it is there, nothing is begun because it was gone.
+//! Decision: a collector is present if its reader is announced and it reports that it can write. The announcement is
+//! known at once. The report is requested each second, because a collector with a full disk, or a stopped one, is
+//! announced and keeps nothing. A collector that does not know the request is of an earlier release, and trusted. A
+//! collector that crashes at every start counts as absent until it has stayed for a second. While it is announced,
+//! however, its absence does not start the spool.
 
-use std::{
-    sync::{Mutex, PoisonError},
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
-use tampu_bus::Participant;
+use parking_lot::Mutex;
+use tampu_bus::{Participant, service::CallError};
 use tampu_types::{Level, TopicName};
 
-use crate::{
-    collector::ask::{self, AskFailed},
-    logger::bus_post::topic_of,
-};
+use crate::{collector::ask, logger::bus_sink::topic_of};
 
-/// How often it is looked whether one is announced.
+/// Interval at which announcements are read.
 const LOOK: Duration = Duration::from_millis(50);
-/// How often it is asked.
+/// Interval at which an announced collector is asked.
 const ASK: Duration = Duration::from_secs(1);
-/// How long an answer may take.
+/// Longest wait for an answer.
 const ANSWER: Duration = Duration::from_secs(2);
-/// Nobody who answers so soon was asked too much: there is nobody who knows the question.
+/// Longest time of a failed request that means an unknown service; an overloaded collector fails later.
 const AT_ONCE: Duration = Duration::from_millis(1500);
-/// How long one must have been there to count as back.
+/// Time after which a collector counts as back.
 const SETTLED: Duration = Duration::from_secs(1);
 
-/// What is known of collectors; see the module's page.
+/// Present knowledge of collectors; see the module's page.
 #[derive(Debug)]
 pub(super) struct Watch(Mutex<Known>);
 
@@ -38,9 +34,9 @@ struct Known {
     /// Since when records are kept, or are not.
     since: Instant,
     keeps: bool,
-    /// Why they are not.
+    /// Reason why they are absent.
     why: String,
-    /// Since when nobody has kept them for longer than a moment.
+    /// Time since which no collector has kept them for longer than a moment.
     away_since: Option<Instant>,
 }
 
@@ -53,7 +49,7 @@ impl Default for Watch {
 }
 
 impl Watch {
-    /// Looks until told to stop.
+    /// Watches until it is stopped.
     pub(super) fn run(&self, participant: &Participant, is_stopping: impl Fn() -> bool) {
         let Ok(topic) = topic_of(Level::Info) else { return };
         let mut asked: Option<(Instant, Result<(), String>)> = None;
@@ -74,7 +70,7 @@ impl Watch {
     }
 
     fn see(&self, keeps: Result<(), String>) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.0.lock();
         let now = Instant::now();
         if known.keeps != keeps.is_ok() {
             (known.keeps, known.since) = (keeps.is_ok(), now);
@@ -89,14 +85,14 @@ impl Watch {
         }
     }
 
-    /// Whether a collector keeps records, and has for a moment.
+    /// Returns whether a collector keeps records, and has done so for a moment.
     pub(super) fn is_there(&self) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).away_since.is_none()
+        self.0.lock().away_since.is_none()
     }
 
-    /// Why nobody has kept records for this long, if so.
+    /// Returns the reason if no collector has kept records for this long.
     pub(super) fn is_away_for(&self, long: Duration) -> Option<String> {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = self.0.lock();
         let away = known.away_since.filter(|since| !known.keeps && since.elapsed() >= long);
         away.map(|_| known.why.clone())
     }
@@ -105,10 +101,18 @@ impl Watch {
 /// Asks collectors whether they can write; why none of them can.
 fn ask(participant: &Participant, topic: &TopicName) -> Result<(), String> {
     let begun = Instant::now();
-    match ask::keeps(participant, ANSWER) {
-        Ok(None) | Err(AskFailed::Denied(_)) => Ok(()),
+    let answer = ask::keeps(participant, ANSWER);
+    judge(answer, begun.elapsed() < AT_ONCE && participant.is_collected(topic))
+}
+
+/// Judges an answer. `at_once` is true if nobody was there to answer although a collector is announced.
+fn judge(answer: Result<Option<String>, CallError>, at_once: bool) -> Result<(), String> {
+    match answer {
+        Ok(None) | Err(CallError::Denied(_)) => Ok(()),
         Ok(Some(why)) => Err(why),
-        Err(_) if begun.elapsed() < AT_ONCE && participant.is_collected(topic) => Ok(()),
+        // A collector that refuses has not said that it keeps records.
+        Err(CallError::Refused { why, .. }) => Err(format!("the collector refuses to say if it keeps records: {why}")),
+        Err(_) if at_once => Ok(()),
         Err(error) => Err(format!("the collector does not answer: {error}")),
     }
 }
@@ -118,12 +122,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_collector_that_refuses_the_question_keeps_nothing() {
+        let refused = CallError::Refused { service: "log/keeps".to_owned(), why: "busy".to_owned() };
+        assert!(judge(Err(refused), true).is_err_and(|why| why.ends_with("busy")));
+        let unknown = CallError::Unanswered("log/keeps".to_owned());
+        assert_eq!(judge(Err(unknown.clone()), true), Ok(()), "an earlier release does not know the question");
+        assert!(judge(Err(unknown), false).is_err());
+        assert_eq!((judge(Ok(None), false), judge(Ok(Some("full".into())), true)), (Ok(()), Err("full".into())));
+    }
+
+    #[test]
     fn one_that_comes_and_goes_is_away() {
         let watch = Watch::default();
         assert!(!watch.is_there() && watch.is_away_for(Duration::ZERO).is_some());
         watch.see(Ok(()));
         assert!(!watch.is_there() && watch.is_away_for(Duration::ZERO).is_none(), "only just: no reason to begin, or to end");
-        watch.0.lock().unwrap().since -= SETTLED;
+        watch.0.lock().since -= SETTLED;
         watch.see(Ok(()));
         assert!(watch.is_there() && watch.is_away_for(Duration::ZERO).is_none());
         watch.see(Err("its disk is full".into()));

@@ -1,4 +1,4 @@
-//! The spool's worker: waits, takes what is logged while nobody else keeps it, gives it back.
+//! The spool's worker: waits, stores log packets while no collector keeps them, and sends them back later.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -14,30 +14,34 @@ use tampu_types::{
 };
 
 use super::{
-    Doing, News, SPOOL_TOPIC, SPOOLED, Shared, SpoolError,
+    error::SpoolError,
     file::{self, Found},
     frame::{self, Frame, Packet},
+    report::{Doing, News},
+    state::SpoolShared,
     store::Room,
+    topic::{SPOOL_TOPIC, SPOOLED},
 };
-use crate::{archive::Fault, collector::LIVE_TOPICS};
+use crate::collector::topics::LIVE_TOPICS;
+use tampu_archive::Fault;
 
-/// How often it is looked whether something is to be done.
+/// Interval at which the worker looks for work.
 const LOOK: Duration = Duration::from_millis(50);
 /// Bytes that go to the disk at once.
 const GROUP: usize = 4 << 20;
 /// Bytes that may wait on their way from the bus; beyond them batches are left to the writers' caches.
 const QUEUE: usize = 32 << 20;
-/// Bytes given to a collector and not yet acknowledged; fewer than the writer keeps for one that comes later.
+/// Bytes sent to a collector and not yet acknowledged; fewer than the writer keeps for a late collector.
 const WINDOW: u64 = 4 << 20;
-/// How often refusals are told, of each source.
+/// Interval between two reports of one source's refusals.
 const TELL: Duration = Duration::from_secs(10);
 
 pub(super) struct Work {
-    shared: Arc<Shared>,
+    shared: Arc<SpoolShared>,
     tell: Box<dyn Fn(News) + Send>,
-    /// What was refused and is to be told, by source.
+    /// Refusals that are not yet reported, by source.
     refused: HashMap<SourceName, Refused>,
-    /// Losses that collectors have been told of, in all.
+    /// Losses reported to collectors, in all.
     tallied: u64,
 }
 
@@ -53,7 +57,7 @@ struct Refused {
 type Waiting = HashMap<(Incarnation, u32), (Arc<StreamInfo>, u64)>;
 
 impl Work {
-    pub(super) fn new(shared: Arc<Shared>, tell: Box<dyn Fn(News) + Send>) -> Work {
+    pub(super) fn new(shared: Arc<SpoolShared>, tell: Box<dyn Fn(News) + Send>) -> Work {
         Work { shared, tell, refused: HashMap::new(), tallied: 0 }
     }
 
@@ -89,7 +93,7 @@ impl Work {
         self.shared.participant.clock().utc()
     }
 
-    // --- taking ---
+    // --- writing ---
 
     fn spool(&mut self, why: String) -> Result<(), SpoolError> {
         let qos = ReaderQos { ack: Ack::Manual, hold: Hold::Interim, queue: QUEUE, ..ReaderQos::default() };
@@ -120,7 +124,7 @@ impl Work {
             }
             self.tell_refused(false);
         }
-        // What cannot be written now is not acknowledged, and still with its process.
+        // A packet that cannot be written is not acknowledged, and stays with its process.
         self.commit(&reader, &mut waiting);
         Ok(())
     }
@@ -128,7 +132,7 @@ impl Work {
     fn sample(&mut self, sample: &Sample<'_>, waiting: &mut Waiting) {
         let stream = sample.stream;
         let Ok(bytes) = sample.payload.to_vec() else {
-            // Lent memory that its writer has taken back.
+            // The writer has taken back the lent memory.
             let what =
                 format!("sample {} of {} from {} lost: its writer took it back", sample.sequence, stream.topic, stream.source);
             return self.miss(stream, sample.sequence, sample.sequence + 1, what, waiting);
@@ -193,7 +197,7 @@ impl Work {
         (self.tell)(News::Missed { source: stream.source.clone(), what });
     }
 
-    /// Puts on the disk what has gathered, then acknowledges it; whether that could be done.
+    /// Writes the gathered packets to the disk, then acknowledges them; returns whether the write succeeded.
     fn commit(&mut self, reader: &Reader, waiting: &mut Waiting) -> bool {
         let now = self.now();
         let committed = self.shared.store().commit(now);
@@ -208,7 +212,7 @@ impl Work {
         committed.is_ok()
     }
 
-    /// Tells what was refused: the first at once, what follows once in a while.
+    /// Reports refused packets: the first at once, later ones at intervals.
     fn tell_refused(&mut self, at_last: bool) {
         let mut news = Vec::new();
         self.refused.retain(|source, refused| {
@@ -224,7 +228,7 @@ impl Work {
         news.into_iter().for_each(|news| (self.tell)(news));
     }
 
-    // --- giving back ---
+    // --- replay ---
 
     fn has_something_to_give(&self) -> bool {
         let store = self.shared.store();
@@ -265,7 +269,7 @@ impl Work {
         self.shared.is_stopping() || self.shared.watch.is_away_for(self.shared.options.after).is_some()
     }
 
-    /// Gives away one file; `false` if there is nobody any more who takes it.
+    /// Sends one file; returns `false` if there is no receiver.
     fn replay_file(
         &mut self,
         writer: &Writer,
@@ -277,13 +281,14 @@ impl Work {
         let failed = |source| SpoolError::File { doing: "reading", path: path.clone(), source };
         let mut bytes = fs::read(&path).map_err(failed)?;
         bytes.truncate(end as usize);
-        let begin = file::check_header(&bytes, self.shared.participant.domain())
+        let begin = file::FILES
+            .check_header(&bytes, self.shared.participant.domain())
             .map_err(|why| failed(io::Error::new(io::ErrorKind::InvalidData, why)))?;
         for found in file::walk(&bytes, begin) {
             match found {
                 Found::Frame(at, Frame::Packet(packet)) => {
                     let frame = &bytes[at as usize..];
-                    let length = frame::check(frame).unwrap_or(0);
+                    let length = frame::FRAMES.check(frame).map_or(0, |whole| whole.bytes.len());
                     while under_way.bytes >= WINDOW || writer.kept().is_none() {
                         self.settle(writer, under_way)?;
                         if self.is_to_stop() {
@@ -295,7 +300,7 @@ impl Work {
                         Ok(written) => under_way.add(written.sequence, length as u64, u64::from(packet.records)),
                         Err(error) => {
                             let (header, what) =
-                                (&packet.header, format!("a packet in {} cannot be given away: {error}", path.display()));
+                                (&packet.header, format!("a packet in {} cannot be sent: {error}", path.display()));
                             self.shared.store().miss(
                                 &header.source,
                                 header.incarnation,
@@ -307,7 +312,7 @@ impl Work {
                     }
                 }
                 Found::Frame(..) => {}
-                // It was whole when it was written, or when the spool was opened.
+                // The frame was whole when it was written, or when the spool was opened.
                 Found::Damage(place, why) => self.damaged(&path, place.start, place.end, &why.to_string()),
                 Found::Torn(at) => self.damaged(&path, at, end, "no frame is there"),
             }
@@ -329,7 +334,7 @@ impl Work {
         }
     }
 
-    /// Tells collectors what was lost, in all; returns how much that is.
+    /// Reports all losses to collectors; returns their total.
     fn tally(&mut self, writer: &Writer, under_way: &mut UnderWay) -> Option<u64> {
         let (json, sum) = {
             let store = self.shared.store();
@@ -375,7 +380,7 @@ impl Work {
     }
 }
 
-/// What was given away and is not acknowledged.
+/// Packets sent to a collector and not yet acknowledged.
 #[derive(Debug, Default)]
 struct UnderWay {
     sent: VecDeque<Sent>,

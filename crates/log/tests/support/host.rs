@@ -8,24 +8,19 @@ use std::{
     time::{Duration, Instant},
 };
 
+use tampu_archive::{Archive, LocalArchive, Options, Stop, query::Query};
 use tampu_bus::{
     Participant, QosTable,
-    engine::zenoh::{
-        ZenohEngine,
-        config::ZenohConfig,
-        node::{Node, NodeConfig},
-    },
+    connect::{Node, NodeSettings, Settings},
     run_dir::RunDir,
 };
 use tampu_log::{
-    archive::{Archive, LocalArchive, Options, Stop},
     collector::{Collector, CollectorOptions},
-    query::Query,
     recovery::{News, RingKeeper, dead_in},
 };
 use tampu_types::{Domain, LogRecord, SourceName};
 
-/// What is waited for comes.
+/// Longest wait of a test for an expected event.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
 pub struct Host {
@@ -33,7 +28,7 @@ pub struct Host {
     pub rings: PathBuf,
     pub archive: Arc<LocalArchive>,
     pub news: Arc<Mutex<Vec<News>>>,
-    config: ZenohConfig,
+    config: Settings,
     // Dropped in this order.
     keeper: Option<RingKeeper>,
     collector: Option<Collector>,
@@ -45,8 +40,8 @@ impl Host {
         let dir = tempfile::Builder::new().prefix("tampu-").tempdir_in("/tmp").unwrap();
         let run = dir.path().join("run");
         let domain = Domain::new("victims").unwrap();
-        let config = ZenohConfig::isolated(&run).in_domain(domain.clone());
-        let node = Node::start(NodeConfig::new(config.clone())).unwrap();
+        let config = Settings::isolated(&run).in_domain(domain.clone());
+        let node = Node::start(NodeSettings::new(config.clone())).unwrap();
         let archive = Arc::new(LocalArchive::open(dir.path().join("data"), Options::new(domain.clone())).unwrap());
         let options = CollectorOptions::new(dir.path().join("rejected"));
         let collector = Collector::start(join(&config, "collector"), archive.clone(), options).unwrap();
@@ -89,7 +84,7 @@ impl Host {
 
     /// Looks at all records that are kept.
     pub fn each(&self, mut take: impl FnMut(&LogRecord)) {
-        let all = &mut |found: tampu_log::archive::Found<'_>| {
+        let all = &mut |found: tampu_archive::Found<'_>| {
             take(found.record);
             true
         };
@@ -104,7 +99,7 @@ impl Host {
     }
 }
 
-fn join(config: &ZenohConfig, name: &str) -> Participant {
-    let engine = Arc::new(ZenohEngine::open(config.clone()).unwrap());
+fn join(config: &Settings, name: &str) -> Participant {
+    let engine = config.open().unwrap();
     Participant::on(engine, config.domain.clone(), SourceName::new(name).unwrap(), QosTable::default()).unwrap()
 }

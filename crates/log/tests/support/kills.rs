@@ -14,24 +14,17 @@ use std::{
     time::{Duration, Instant},
 };
 
+use tampu_archive::{Archive, ArchiveError, LocalArchive, Options, Stop, query::Query};
 use tampu_bus::{
     Participant, QosTable,
-    engine::{
-        Engine,
-        zenoh::{
-            ZenohEngine,
-            config::ZenohConfig,
-            node::{Node, NodeConfig},
-        },
-    },
+    connect::{Node, NodeSettings, Settings},
+    engine::Engine,
     run_dir::RunDir,
 };
 use tampu_log::{
     LogSettings, Logger,
-    archive::{Archive, ArchiveError, LocalArchive, Options, Stop},
     collector::{Collector, CollectorOptions},
     info,
-    query::Query,
     recovery::{RingKeeper, dead_in},
     spool::{Spool, SpoolOptions},
     warning,
@@ -46,7 +39,7 @@ const LOGGERS: usize = 3;
 /// Records of each logger between two rests of a millisecond.
 const BURST: u64 = 3;
 
-/// What came of all kills.
+/// Sums over all kills.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Totals {
     pub nodes: u64,
@@ -74,11 +67,11 @@ impl std::fmt::Display for Totals {
     }
 }
 
-/// What this process is, if it is a part: does it and ends.
+/// Runs the part of this process, if it is one, and ends it.
 pub fn be_a_part() {
     let Ok(role) = std::env::var(ROLE) else { return };
     let data = PathBuf::from(std::env::var(DATA).unwrap());
-    let config = ZenohConfig::from_env().unwrap();
+    let config = Settings::from_env().unwrap();
     match role.as_str() {
         "node" => node(&config, &data),
         "collector" => collector(&config, &data),
@@ -92,11 +85,11 @@ fn until_the_end() {
     std::io::stdin().lines().map_while(Result::ok).for_each(drop);
 }
 
-fn node(config: &ZenohConfig, data: &Path) {
+fn node(config: &Settings, data: &Path) {
     let begun = Instant::now();
     let node = loop {
-        match Node::start(NodeConfig::new(config.clone())) {
-            // The one before has been killed, but may not be gone yet.
+        match Node::start(NodeSettings::new(config.clone())) {
+            // The previous process has been killed, but may not have ended yet.
             Err(_) if begun.elapsed() < PATIENCE => std::thread::sleep(Duration::from_millis(5)),
             started => break started.unwrap(),
         }
@@ -121,7 +114,7 @@ fn options(domain: Domain) -> Options {
     Options { roll: 256 << 10, share: 1.0, ..Options::new(domain) }
 }
 
-fn collector(config: &ZenohConfig, data: &Path) {
+fn collector(config: &Settings, data: &Path) {
     let begun = Instant::now();
     let archive = loop {
         match LocalArchive::open(data, options(config.domain.clone())) {
@@ -130,11 +123,11 @@ fn collector(config: &ZenohConfig, data: &Path) {
         }
     };
     let participant = loop {
-        // The node may just have been killed as well.
-        match ZenohEngine::open(config.clone()) {
+        // The node may also have been killed a moment ago.
+        match config.open() {
             Ok(engine) => {
                 let name = SourceName::new("collector").unwrap();
-                break Participant::on(Arc::new(engine), config.domain.clone(), name, QosTable::default()).unwrap();
+                break Participant::on(engine, config.domain.clone(), name, QosTable::default()).unwrap();
             }
             Err(_) if begun.elapsed() < PATIENCE => std::thread::sleep(Duration::from_millis(5)),
             Err(error) => panic!("{error}"),
@@ -145,7 +138,7 @@ fn collector(config: &ZenohConfig, data: &Path) {
 }
 
 /// Numbers its records until its input ends; says how many, and how many it lost by itself.
-fn logger(config: &ZenohConfig) {
+fn logger(config: &Settings) {
     let name = SourceName::new(std::env::var(NAME).unwrap()).unwrap();
     let mut settings = LogSettings::from_env(name).unwrap();
     settings.full_wait = Duration::from_millis(200);
@@ -224,7 +217,7 @@ impl Part {
 
 impl Drop for Part {
     fn drop(&mut self) {
-        // One that has ended already cannot be.
+        // A process that has already ended cannot be killed.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -258,7 +251,7 @@ pub fn kill(kills: u64, seed: u64, program: &Command) -> Totals {
     loggers.iter().for_each(|logger| drop(logger.wait_for(">ready")));
     for _ in 0..kills {
         let which = chance.below(5);
-        // Half of them come back at once, the others only after the spool has taken over.
+        // Half of them return at once, the others only after the spool has taken over.
         let away = if chance.below(2) == 0 { chance.below(300) } else { 1200 + chance.below(1000) };
         std::thread::sleep(Duration::from_millis(chance.below(1500)));
         if which != 0 {
@@ -321,7 +314,7 @@ pub fn kill(kills: u64, seed: u64, program: &Command) -> Totals {
 fn count(dir: &Path, produced: &HashMap<String, u64>, totals: &mut Totals) {
     let archive = LocalArchive::open(dir, options(Domain::new("kills").unwrap())).unwrap();
     let mut seen: HashMap<String, Vec<u8>> = HashMap::new();
-    let mut take = |found: tampu_log::archive::Found<'_>| {
+    let mut take = |found: tampu_archive::Found<'_>| {
         let record = found.record;
         if record.logger == "collector" && record.routine == "gap" {
             let number =

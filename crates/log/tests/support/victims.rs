@@ -28,7 +28,7 @@ use tampu_types::{Level, LogRecord, SourceName};
 const VICTIM: &str = "TAMPU_LOG_VICTIM";
 const THREADS: usize = 2;
 
-/// What came of all kills.
+/// Sums over all kills.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Totals {
     pub kills: u64,
@@ -55,7 +55,7 @@ pub fn be_the_victim() {
     let mut settings = LogSettings::from_env(SourceName::new("victim").unwrap()).unwrap();
     settings.full_wait = Duration::from_millis(50);
     let logger = Logger::open(settings).unwrap();
-    assert!(logger.shelter().is_crash_safe(), "{:?}", logger.shelter());
+    assert!(logger.storage().is_crash_safe(), "{:?}", logger.storage());
     let witness = &witness;
     std::thread::scope(|scope| {
         for thread in 0..THREADS {
@@ -170,7 +170,7 @@ pub fn kill(kills: u64, seed: u64, program: &Command) -> Totals {
             std::thread::sleep(Duration::from_micros(200));
         }
         let (watched, before) = (Instant::now(), witnessed(&witness));
-        // Half of them before anything can have been acknowledged, half in full swing.
+        // Half of the kills come before any acknowledgement is possible, half under full load.
         let longest = if number % 2 == 0 { 30_000 } else { 500_000 };
         std::thread::sleep(Duration::from_micros(chance.below(longest)));
         victim.kill().unwrap();
@@ -188,7 +188,7 @@ pub fn kill(kills: u64, seed: u64, program: &Command) -> Totals {
     totals
 }
 
-/// What the archive has of one victim.
+/// Records of one victim in the archive.
 #[derive(Default)]
 struct Kept {
     /// A bit for each call, of each thread.

@@ -1,14 +1,15 @@
-//! A table, as RFC 4180 has it: UTF-8, commas, lines that end in CR LF, quotation marks where a value needs them.
+//! Tables by RFC 4180: UTF-8, commas, lines that end in CR LF, and quotation marks around values that need them.
 //!
-//! The columns are the same for every entry: what all entries have, each attribute of the books in their order, and what an entry says besides as
-//! `name=value` in `Other`. A value is written as it is: a spreadsheet that takes `=1+1` for a formula has to be told not to.
+//! The columns are the same for every entry: the fields of every entry, then each attribute of the books in their
+//! order. Other attributes are `name=value` in `Other`. Values are written unchanged. A spreadsheet may take `=1+1` for
+//! a formula and has to be configured not to.
 
 use crate::{
     book::{Book, same_name},
     entry::Entry,
 };
 
-/// What every entry has, before and after its attributes.
+/// The columns of every entry before and after its attributes.
 const BEFORE: [&str; 9] = ["Book", "ID", "Date", "Zone", "By", "Revision", "Changed", "Reply to", "Thread"];
 const AFTER: [&str; 5] = ["Other", "Encoding", "Attachments", "Links", "Text"];
 

@@ -1,7 +1,7 @@
-//! Entries as a text for people: a heading, a table of what the entry says about itself, its text, its files.
+//! Entries as Markdown for people: a heading, a table of the attributes, the text, the files.
 //!
-//! A text in Markdown goes in as it is; ELCode and HTML without their marks, as a reader reads them, and plain text too, each as it stands between
-//! fences. Made for reading and for printing; what must come back is exported as JSON.
+//! Markdown is copied unchanged. ELCode and HTML lose their tags, and are written, like plain text, between fences. The
+//! format is for reading and printing; use JSON for data that will be imported again.
 
 use crate::{
     entry::{Encoding, Entry},
@@ -42,7 +42,7 @@ pub fn entry(entry: &Entry, out: &mut Vec<u8>) {
     out.extend_from_slice(text.as_bytes());
 }
 
-/// Between fences that are longer than any in the text.
+/// Appends a text between fences that are longer than any in the text.
 fn fenced(text: &str, out: &mut String) {
     if text.trim().is_empty() {
         return;
@@ -57,7 +57,7 @@ fn fenced(text: &str, out: &mut String) {
     out.push_str(&format!("{fence}text\n{}\n{fence}", text.trim_end()));
 }
 
-/// A text that cannot leave its cell, and in which no mark means anything.
+/// Returns a text that cannot leave its table cell, with every mark escaped.
 fn one_line(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {

@@ -1,7 +1,8 @@
-//! Who may do what in a book, and how long its entries can be changed: what is kept of it.
+//! Access rules of a book: rights, and the time in which entries can be changed.
 
 use std::{fmt, str::FromStr};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -11,28 +12,28 @@ use super::{
 
 /// The kind of the store's records, which are named by the book's name in lower case.
 pub const KIND: &str = "access";
-/// What holds for books of which nothing is said.
+/// The name under which the default rules are kept, for books without rules of their own.
 pub const EVERY_BOOK: &str = "*";
 /// Grants of a book.
 pub const MAX_GRANTS: usize = 1000;
 
-/// Whom a right is given to. Written `user:zoe`, `group:operators`, `everybody`, `guests`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// The receiver of a right, written `user:zoe`, `group:operators`, `everybody` or `guests`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 pub enum Subject {
-    /// A user.
+    /// One user, by login.
     User(String),
     /// The users of a group.
     Group(String),
-    /// All who have logged in.
+    /// All logged-in users.
     Everybody,
-    /// All, also who has not logged in.
+    /// Everybody, including guests.
     Guests,
 }
 
-/// Why a text is none.
+/// An error: the text names no receiver of rights.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is nobody: write user:LOGIN, group:NAME, everybody or guests")]
+#[error("unknown receiver of rights '{0}'; write user:LOGIN, group:NAME, everybody or guests")]
 pub struct BadSubject(pub String);
 
 impl FromStr for Subject {
@@ -75,71 +76,78 @@ impl From<Subject> for String {
     }
 }
 
-/// Rights given to somebody.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// Rights of one receiver.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Grant {
-    /// To whom.
+    /// The receiver of the rights.
     pub to: Subject,
-    /// Which.
+    /// The granted rights.
     pub may: Vec<Right>,
 }
 
-/// How long entries can be changed and deleted, by whoever has the right to. What they said before stays in their history always.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+/// The time in which users with the right to do so can change and delete entries. Earlier revisions always stay in the history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum EditPolicy {
     /// At any time.
     #[default]
     Free,
-    /// One's own for so many minutes after they were written; whoever may edit everybody's, at any time.
+    /// Own entries can be changed for some minutes after they were posted. Users who may edit all entries can do so at any time.
     OwnWithin {
-        /// Minutes.
+        /// The time since posting, in minutes.
         minutes: u32,
     },
-    /// Everybody's for so many hours after they were written, then only by who has the book's administration.
+    /// Entries can be changed for some hours after they were posted, and later only by administrators of the book.
     LockedAfter {
-        /// Hours.
+        /// The time since posting, in hours.
         hours: u32,
     },
-    /// Never: what is wrong is put right by a reply.
+    /// Entries cannot be changed: a reply corrects a mistake.
     AppendOnly,
 }
 
-/// Who may do what in a book.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+/// The access rules of a book.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Access {
-    /// Rights, by whom they are given to; they add up.
+    /// The grants; the rights of several grants add up.
     #[serde(default)]
     pub grants: Vec<Grant>,
-    /// How long entries can be changed.
+    /// True if guests also have the rights that the site's setting gives them. The setting itself is not kept here.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub site_guests: bool,
+    /// The rule for changes of entries.
     #[serde(default)]
     pub policy: EditPolicy,
 }
 
 impl Access {
-    /// What holds where nobody has said anything: who has logged in may read, write and edit their own; guests what the site lets them.
-    pub fn usual(guests: &[Right]) -> Access {
+    /// Returns the default rules: logged-in users may read, write and edit their own entries, and guests have the
+    /// rights that the site gives them.
+    pub fn usual() -> Access {
         let everybody = Grant { to: Subject::Everybody, may: vec![Right::Read, Right::Write, Right::EditOwn] };
-        let guests = Grant { to: Subject::Guests, may: guests.to_vec() };
-        Access { grants: vec![everybody, guests], policy: EditPolicy::Free }
+        Access { grants: vec![everybody], site_guests: true, policy: EditPolicy::Free }
     }
 
-    /// The rights of somebody; an empty login is a guest.
-    pub fn rights(&self, login: &str, groups: &[String]) -> Vec<Right> {
+    /// Returns the rights of a user; an empty login is a guest. `of_guests` are the rights that the site's setting gives
+    /// to guests.
+    pub fn rights(&self, login: &str, groups: &[String], of_guests: &[Right]) -> Vec<Right> {
         let holds = |to: &Subject| match to {
             Subject::User(name) => !login.is_empty() && name == login,
             Subject::Group(name) => groups.contains(name),
             Subject::Everybody => !login.is_empty(),
             Subject::Guests => true,
         };
-        let given = |right: &Right| self.grants.iter().any(|grant| holds(&grant.to) && grant.may.contains(right));
+        let by_site = |right: &Right| self.site_guests && of_guests.contains(right);
+        let given =
+            |right: &Right| by_site(right) || self.grants.iter().any(|grant| holds(&grant.to) && grant.may.contains(right));
         Right::ALL.into_iter().filter(given).collect()
     }
 
-    /// Gives somebody these rights and no others; none takes the grant away.
+    /// Replaces the rights of a receiver; no rights remove the grant. Rights of guests replace those of the site's setting.
     pub fn give(&mut self, to: Subject, may: Vec<Right>) {
+        self.site_guests &= to != Subject::Guests;
         self.grants.retain(|grant| grant.to != to);
         if !may.is_empty() {
             self.grants.push(Grant { to, may });
@@ -159,13 +167,28 @@ mod tests {
         )
         .unwrap();
         let ops = ["ops".to_owned()];
-        assert_eq!(access.rights("", &[]), [Right::Read]);
-        assert_eq!(access.rights("max", &ops), [Right::Read, Right::Write, Right::EditOwn]);
-        assert_eq!(access.rights("zoe", &[]), [Right::Read, Right::Admin]);
+        assert_eq!(access.rights("", &[], &[Right::Write]), [Right::Read], "the site's setting is not asked");
+        assert_eq!(access.rights("max", &ops, &[]), [Right::Read, Right::Write, Right::EditOwn]);
+        assert_eq!(access.rights("zoe", &[], &[]), [Right::Read, Right::Admin]);
         assert_eq!(access.policy, EditPolicy::OwnWithin { minutes: 30 });
         assert_eq!(serde_json::from_str::<Access>(&serde_json::to_string(&access).unwrap()).unwrap(), access);
-        let usual = Access::usual(&[]);
-        assert!(usual.rights("", &[]).is_empty() && usual.rights("max", &[]).contains(&Right::EditOwn));
+        let usual = Access::usual();
+        assert!(usual.rights("", &[], &[]).is_empty() && usual.rights("max", &[], &[]).contains(&Right::EditOwn));
+        assert_eq!(usual.rights("", &[], &[Right::Read]), [Right::Read]);
+    }
+
+    #[test]
+    fn the_sites_default_for_guests_stays_out_of_the_record() {
+        let mut access = Access::usual();
+        access.give("user:zoe".parse().unwrap(), vec![Right::Admin]);
+        let kept = serde_json::to_string(&access).unwrap();
+        assert!(!kept.contains("guests\",") && kept.contains("\"site_guests\":true"), "{kept}");
+        let access: Access = serde_json::from_str(&kept).unwrap();
+        assert!(access.rights("", &[], &[]).is_empty(), "a site without guests stays one");
+        assert_eq!(access.rights("", &[], &[Right::Read]), [Right::Read], "and a site with guests keeps them");
+        let mut own = access;
+        own.give(Subject::Guests, vec![]);
+        assert!(own.rights("", &[], &[Right::Read]).is_empty(), "what is said of a logbook's guests replaces the default");
     }
 
     #[test]

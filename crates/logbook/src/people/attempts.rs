@@ -1,30 +1,36 @@
-//! Tries at passwords: after a few wrong ones, of one login or from one address, each further one has to wait longer.
+//! Limits of password attempts. After a few wrong attempts from one address, for one login or for several, each further
+//! attempt waits longer.
 //!
-//! Of IPv6 the first 64 bits are the address: the rest is anybody's to choose. An address of IPv4 is the same however it is written.
+//! Wrong attempts for a login count for their address only. So nobody can lock the owner of a login out from elsewhere.
+//! The number of passwords that are hashed at a time bounds the attempts from many addresses.
 //!
-//! A try counts as wrong from its beginning, so that many at once are not free. Nobody is locked out for good: a login waits at most
-//! [`LOGIN_MOST`], and whoever has been let in from elsewhere stays.
+//! Of an IPv6 address only the first 64 bits count, since a client can choose the rest. An IPv4 address counts the same
+//! in all notations.
+//!
+//! An attempt counts as wrong from its beginning, so parallel attempts are not free. No login is locked for good: at an
+//! address it waits at most [`LOGIN_MOST`], and existing sessions stay.
 
 use std::{
-    borrow::Borrow,
     collections::HashMap,
     hash::Hash,
     net::{IpAddr, Ipv6Addr},
-    sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
-/// Wrong tries that cost nothing, of a login and from an address.
+use parking_lot::Mutex;
+
+/// Wrong attempts without delay for a login at one address.
 pub const LOGIN_FREE: u32 = 5;
-/// From an address: many may share one.
+/// Wrong attempts without delay for an address, which many users may share.
 pub const ADDRESS_FREE: u32 = 30;
-/// The longest a login waits.
+/// The longest delay of a login at an address.
 pub const LOGIN_MOST: Duration = Duration::from_secs(60);
-/// The longest an address waits.
+/// The longest delay of an address.
 pub const ADDRESS_MOST: Duration = Duration::from_secs(900);
-/// After this much quiet all is forgotten.
+/// Counts are dropped after this time without attempts.
 const FORGET: Duration = Duration::from_secs(3600);
-/// Logins and addresses that are remembered, each; beyond, the one that has been quiet longest is forgotten.
+/// Maximum number of stored logins at addresses, and of stored addresses. With a further one, the least recently used
+/// is dropped.
 pub const REMEMBERED: usize = 4096;
 
 #[derive(Debug, Clone, Copy)]
@@ -34,62 +40,65 @@ struct Tries {
     until: Instant,
 }
 
-/// Tries, by login and by address.
+/// Counts of attempts, by login and address, and by address alone.
 #[derive(Debug, Default)]
 pub struct Attempts {
-    logins: Mutex<HashMap<String, Tries>>,
+    logins: Mutex<HashMap<(String, IpAddr), Tries>>,
     addresses: Mutex<HashMap<IpAddr, Tries>>,
 }
 
-/// What of an address is somebody's: of IPv6 its network of 64 bits.
-pub fn place(of: IpAddr) -> IpAddr {
+/// Returns the part of an address that belongs to one client: all of IPv4, the /64 network of IPv6.
+pub fn client_network(of: IpAddr) -> IpAddr {
     match of.to_canonical() {
         IpAddr::V6(ip) => Ipv6Addr::from_bits(ip.to_bits() >> 64 << 64).into(),
         ip => ip,
     }
 }
 
-/// That a try has to wait for so long.
+/// The time that an attempt has to wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wait(pub Duration);
 
 impl Attempts {
-    /// Begins a try, or says how long it has to wait.
+    /// Begins an attempt, or returns the time that it has to wait.
     pub fn begin(&self, login: &str, from: IpAddr, now: Instant) -> Result<(), Wait> {
-        let from = place(from);
-        let mut addresses = self.addresses.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut logins = self.logins.lock().unwrap_or_else(PoisonError::into_inner);
+        let from = client_network(from);
+        let mut addresses = self.addresses.lock();
+        let mut logins = self.logins.lock();
         let waits = |tries: Option<&Tries>| tries.map_or(Duration::ZERO, |tries| tries.until.saturating_duration_since(now));
-        let wait = waits(addresses.get(&from)).max(waits(logins.get(login)));
+        let key = (login.to_owned(), from);
+        let wait = waits(addresses.get(&from)).max(waits(logins.get(&key)));
         if !wait.is_zero() {
             return Err(Wait(wait));
         }
         count(&mut addresses, from, ADDRESS_FREE, ADDRESS_MOST, now);
-        count(&mut logins, login.to_owned(), LOGIN_FREE, LOGIN_MOST, now);
+        count(&mut logins, key, LOGIN_FREE, LOGIN_MOST, now);
         Ok(())
     }
 
-    /// The password was right: nothing is held against the login any longer, and not this try against the address.
+    /// Records a correct password: clears the login's count at the address, and withdraws this attempt from the address.
     pub fn right(&self, login: &str, from: IpAddr) {
-        self.logins.lock().unwrap_or_else(PoisonError::into_inner).remove(login);
-        take_back(&mut self.addresses.lock().unwrap_or_else(PoisonError::into_inner), &place(from));
+        let from = client_network(from);
+        self.logins.lock().remove(&(login.to_owned(), from));
+        take_back(&mut self.addresses.lock(), &from);
     }
 
-    /// It could not be found out whether the password was right: that is held against nobody.
+    /// Withdraws an attempt whose password could not be checked.
     pub fn unknown(&self, login: &str, from: IpAddr) {
-        take_back(&mut self.addresses.lock().unwrap_or_else(PoisonError::into_inner), &place(from));
-        take_back(&mut self.logins.lock().unwrap_or_else(PoisonError::into_inner), login);
+        let from = client_network(from);
+        take_back(&mut self.addresses.lock(), &from);
+        take_back(&mut self.logins.lock(), &(login.to_owned(), from));
     }
 
-    /// How many logins and addresses are remembered.
+    /// Returns the numbers of remembered logins and addresses.
     pub fn remembered(&self) -> (usize, usize) {
         let count = |logins: usize, addresses: usize| (logins, addresses);
-        let logins = self.logins.lock().unwrap_or_else(PoisonError::into_inner).len();
-        count(logins, self.addresses.lock().unwrap_or_else(PoisonError::into_inner).len())
+        let logins = self.logins.lock().len();
+        count(logins, self.addresses.lock().len())
     }
 }
 
-fn take_back<K: Hash + Eq + Borrow<Q>, Q: Hash + Eq + ?Sized>(tries: &mut HashMap<K, Tries>, key: &Q) {
+fn take_back<K: Hash + Eq>(tries: &mut HashMap<K, Tries>, key: &K) {
     if let Some(tries) = tries.get_mut(key) {
         tries.wrong = tries.wrong.saturating_sub(1);
         tries.until = tries.last;
@@ -132,17 +141,29 @@ mod tests {
         assert_eq!(attempts.begin("zoe", home, at(1)), Err(Wait(Duration::from_secs(2))));
         attempts.begin("zoe", home, at(3)).unwrap();
         assert_eq!(attempts.begin("zoe", home, at(3)), Err(Wait(Duration::from_secs(4))));
-        // Others are not held up, and the right password ends it.
+        // Other logins do not wait, and the right password ends the wait.
         attempts.begin("max", home, at(3)).unwrap();
         attempts.right("zoe", home);
         attempts.begin("zoe", home, at(3)).unwrap();
-        // Not more than a minute for a login.
+        // A login waits at most a minute.
         let mut now = 10;
         for _ in 0..20 {
             now += 61;
-            attempts.begin("zoe", IpAddr::from([10, 0, 0, now as u8]), at(now)).unwrap();
+            attempts.begin("zoe", home, at(now)).unwrap();
+            attempts.addresses.lock().clear();
         }
         assert_eq!(attempts.begin("zoe", home, at(now)), Err(Wait(LOGIN_MOST)));
+    }
+
+    #[test]
+    fn wrong_tries_from_elsewhere_do_not_lock_the_owner_out() {
+        let attempts = Attempts::default();
+        let (home, now) = (IpAddr::from([127, 0, 0, 1]), Instant::now());
+        for n in 0..400u32 {
+            attempts.begin("zoe", IpAddr::from((10 << 24 | n).to_be_bytes()), now).unwrap();
+            attempts.begin("zoe", home, now).unwrap();
+            attempts.right("zoe", home);
+        }
     }
 
     #[test]
@@ -155,7 +176,7 @@ mod tests {
         assert!(attempts.begin("another", there, now).is_err());
         assert!(attempts.begin("another", "::ffff:10.1.1.1".parse().unwrap(), now).is_err());
         attempts.begin("another", IpAddr::from([10, 1, 1, 2]), now).unwrap();
-        // Who has a network has all its addresses.
+        // The owner of a network has all its addresses.
         let of = |net: u16, n: u32| IpAddr::from(Ipv6Addr::from_bits(u128::from(net) << 64 | u128::from(n)));
         for n in 0..ADDRESS_FREE {
             attempts.begin(&format!("six {n}"), of(1, n), now).unwrap();

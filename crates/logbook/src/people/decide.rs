@@ -1,31 +1,25 @@
-//! Whether somebody may do something: the one place that says so.
+//! Authorization: the one function that decides whether a user may do something.
 
 use std::fmt;
 
 use tampu_types::Time;
 
-use super::{
-    PeopleError, Right, Rights,
-    access::{self, EditPolicy},
-    user::{self, User},
-};
-use crate::{
-    entry::{Entry, EntryRef},
-    store::Store,
-};
+use super::{Right, Rights, access::EditPolicy};
+use crate::entry::{Entry, EntryRef};
 
-/// What somebody wants to do.
+/// The actions that need a right.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
-    /// See it: entries, attachments, history, searches.
+    /// Read entries, attachments, histories and searches.
     Read,
-    /// Post into a book, or answer an entry. To move an entry is to delete it and to post it elsewhere; to copy it, to read and to post it.
+    /// Post into a book, or reply to an entry. Moving an entry means deleting it and posting it elsewhere; copying
+    /// means reading and posting it.
     Post,
     /// Change an entry, lock it, add attachments to it.
     Edit,
     /// Delete an entry.
     Delete,
-    /// Change what a book is, and who may do what in it; on the site: make books, look after users.
+    /// Change a book's settings and access rules; on the site: create books and manage users.
     Administer,
 }
 
@@ -41,17 +35,18 @@ impl fmt::Display for Verb {
     }
 }
 
-/// What it is to be done with.
+/// The object of an action.
 #[derive(Debug, Clone, Copy)]
 pub enum Resource<'a> {
     /// A book, by its name.
     Book(&'a str),
-    /// An entry.
+    /// One entry, in its current revision.
     Entry(&'a Entry),
 }
 
 impl Resource<'_> {
-    fn book(&self) -> &str {
+    /// The name of its book.
+    pub fn book(&self) -> &str {
         match self {
             Resource::Book(name) => name,
             Resource::Entry(entry) => &entry.at.book,
@@ -66,7 +61,7 @@ impl Resource<'_> {
     }
 }
 
-/// A book or an entry of it, in words.
+/// Returns a text that names a book or an entry of it.
 fn thing(book: &str, id: Option<u32>) -> String {
     match id {
         Some(id) => format!("entry {book}/{id}"),
@@ -74,60 +69,58 @@ fn thing(book: &str, id: Option<u32>) -> String {
     }
 }
 
-/// That somebody may not, why, and what can be done about it.
+/// A rejected action, with the reason and the way out.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// It does not exist for them.
-    #[error("there is no logbook '{0}', or it is not for you to see")]
+    /// The resource is hidden from users without a right to it.
+    #[error("there is no logbook '{0}', or you have no right to read it")]
     Unseen(String),
-    /// They have not logged in.
+    /// The user has not logged in.
     #[error("to {verb} {} you have to log in", thing(book, *id))]
     LogIn {
-        /// What they wanted to do.
+        /// The rejected action.
         verb: Verb,
-        /// In which book.
+        /// The book of the action.
         book: String,
-        /// With which entry of it, if it was one.
+        /// The entry of the book, if the action has one.
         id: Option<u32>,
     },
-    /// They lack the right.
-    #[error("'{login}' may not {verb} {}: the right '{}' is missing; who administers the logbook can give it", thing(book, *id), .right.name())]
+    /// The user lacks the right.
+    #[error("'{login}' may not {verb} {}: the right '{}' is missing; an administrator of the logbook can grant it", thing(book, *id), .right.name())]
     NoRight {
-        /// Who.
+        /// The user's login.
         login: String,
-        /// What they wanted to do.
+        /// The rejected action.
         verb: Verb,
-        /// In which book.
+        /// The book of the action.
         book: String,
-        /// With which entry of it, if it was one.
+        /// The entry of the book, if the action has one.
         id: Option<u32>,
-        /// What they lack.
+        /// The missing right.
         right: Right,
     },
-    /// It is somebody else's entry.
+    /// The entry belongs to another user.
     #[error("entry {at} was written by '{by}': '{login}' may only {verb} entries of their own; write a reply")]
     NotOwn {
-        /// Which.
         at: EntryRef,
-        /// Whose it is.
+        /// The entry's author.
         by: String,
-        /// Who wanted to.
+        /// The user's login.
         login: String,
-        /// Do what.
+        /// The rejected action.
         verb: Verb,
     },
-    /// The time for it is over, or it is never allowed.
-    #[error("entry {at} stays as it is: {why}; write a reply")]
+    /// The policy forbids the change: its time is over, or it never allows changes.
+    #[error("entry {at} cannot be changed: {why}; write a reply")]
     Stays {
-        /// Which.
         at: EntryRef,
         /// The policy, in words.
         why: String,
     },
 }
 
-/// Decides. `policy` is the book's, `now` the moment it is asked for; an empty login is a guest. An entry is as old as its date says: [`ask`] puts
-/// there when it was [`written`].
+/// Decides whether a login may do something. `policy` is the book's; `now` is the time of the request. An empty login
+/// is a guest. The age of an entry follows from its date, in which [`ask`](super::ask) puts the time of writing.
 pub fn decide(login: &str, rights: &Rights, verb: Verb, on: Resource<'_>, policy: EditPolicy, now: Time) -> Result<(), Refused> {
     let book = on.book();
     let may = |right| rights.may(right, book);
@@ -179,12 +172,12 @@ fn by_policy(entry: &Entry, edits_any: bool, administers: bool, policy: EditPoli
             stays(format!("in this logbook entries are locked after {hours} hours"))
         }
         EditPolicy::OwnWithin { .. } | EditPolicy::LockedAfter { .. } => Ok(()),
-        EditPolicy::AppendOnly => stays("in this logbook nothing is changed or deleted".to_owned()),
+        EditPolicy::AppendOnly => stays("in this logbook entries cannot be changed or deleted".to_owned()),
     }
 }
 
-/// Whether an entry is somebody's: they posted it, or it came from ELOG and has their login or full name as its author's. A full name that is not
-/// known is empty.
+/// Returns whether an entry belongs to a user: they posted it, or it came from ELOG with their login or full name as
+/// its author. An unknown full name is empty.
 pub fn is_own(login: &str, full_name: &str, entry: &Entry) -> bool {
     if login.is_empty() {
         return false;
@@ -196,52 +189,9 @@ pub fn is_own(login: &str, full_name: &str, entry: &Entry) -> bool {
     is_imported(entry) && !author.is_empty() && (author == login || author == full_name)
 }
 
-/// What was imported was posted by the import; its author is what it says.
-fn is_imported(entry: &Entry) -> bool {
+/// Returns whether an import posted the entry. The author of such an entry is the one in its attribute.
+pub(super) fn is_imported(entry: &Entry) -> bool {
     matches!(entry.by.as_str(), "import-elog" | "follow-elog")
-}
-
-/// The policy of a book, as it is kept.
-pub fn policy(store: &dyn Store, book: &str) -> Result<EditPolicy, PeopleError> {
-    for name in [book.to_lowercase().as_str(), access::EVERY_BOOK] {
-        if let Some(record) = store.record(access::KIND, name)? {
-            return Ok(PeopleError::read::<access::Access>(access::KIND, name, record.value)?.policy);
-        }
-    }
-    Ok(EditPolicy::Free)
-}
-
-/// When an entry was written, for what a policy says of its age: the time it says, unless that is later than it came into the store. So nobody
-/// keeps an entry open by dating it ahead, and one that was taken over is as old as it says.
-pub fn written(store: &dyn Store, entry: &Entry) -> Result<Time, PeopleError> {
-    let came = store.history(&entry.at)?.first().map(|revision| revision.at);
-    Ok(came.map_or(entry.date, |came| came.min(entry.date)))
-}
-
-/// Decides with the policy and the age of the entry that the store has.
-pub fn ask(store: &dyn Store, login: &str, rights: &Rights, verb: Verb, on: Resource<'_>) -> Result<(), PeopleError> {
-    let policy = match verb {
-        Verb::Edit | Verb::Delete => policy(store, on.book())?,
-        _ => EditPolicy::Free,
-    };
-    // By whom an import posted is not who wrote it: for its author, whose full name is kept here, it is their own.
-    let mine = match on {
-        Resource::Entry(entry) if !login.is_empty() && is_imported(entry) => {
-            let user = store.record(user::KIND, login)?.map(|record| PeopleError::read::<User>(user::KIND, login, record.value));
-            let full_name = user.transpose()?.map(|user| user.full_name).unwrap_or_default();
-            is_own(login, &full_name, entry).then(|| Entry { by: login.to_owned(), ..entry.clone() })
-        }
-        _ => None,
-    };
-    let on = mine.as_ref().map_or(on, Resource::Entry);
-    let now = super::registry::now();
-    if let Resource::Entry(entry) = on
-        && matches!(policy, EditPolicy::OwnWithin { .. } | EditPolicy::LockedAfter { .. })
-    {
-        let entry = Entry { date: written(store, entry)?, ..entry.clone() };
-        return Ok(decide(login, rights, verb, Resource::Entry(&entry), policy, now)?);
-    }
-    Ok(decide(login, rights, verb, on, policy, now)?)
 }
 
 #[cfg(test)]

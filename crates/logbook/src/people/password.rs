@@ -1,11 +1,12 @@
-//! Passwords as they are kept: Argon2id, and until the first login what ELOG had of them.
+//! Stored passwords: Argon2id, and until the first login the hash that ELOG had.
 //!
-//! What goes into Argon2id is ELOG's own digest of the password (43 characters, [`crate::elog::password`]) and not the password: so a site that must
-//! still serve ELOG's programs, which send that digest in place of the password, can hold it against the same line. Whether a
-//! digest is taken is the site's to say; who stole ELOG's file cannot log in with it elsewhere. Keeping a second, weaker line for those programs was rejected.
+//! Argon2id is applied to ELOG's own digest of the password (43 characters, [`super::elog_digest`]) and not to the
+//! password. So a site that serves ELOG's programs, which send that digest, can check it against the same hash. The
+//! site's settings say whether a digest is accepted; elsewhere, a stolen ELOG file does not allow a login. Rejected: a
+//! second, weaker hash for those programs.
 //!
 //! ```text
-//! $argon2id$v=19$m=19456,t=2,p=1$<salt>$<32 bytes>      base64 without padding, as others write it
+//! $argon2id$v=19$m=19456,t=2,p=1$<salt>$<32 bytes>      base64 without padding, the usual form
 //! $elog$<43 characters>                                 as it was imported
 //! ```
 
@@ -15,19 +16,20 @@ use argon2::{Algorithm, Argon2, Params, Version};
 use base64::{Engine, engine::general_purpose::STANDARD_NO_PAD};
 use serde::{Deserialize, Serialize};
 
+use super::elog_digest::{MAX_PASSWORD, hash as elog_hash, is_hash, same};
+use super::hash_memory::with_blocks;
 use super::token::random;
-use crate::elog::password::{hash as elog_hash, is_hash, same};
 
 /// KiB of memory, passes and lanes of a new hash: OWASP's first recommendation.
 const COST: (u32, u32, u32) = (19_456, 2, 1);
-/// The most a kept line may ask for, so that a forged one costs no more than a second.
+/// The highest cost that a stored hash may have, so that a forged one takes no more than a second.
 const MOST: (u32, u32, u32) = (1 << 18, 16, 16);
 /// Bytes of a hash.
 const LENGTH: usize = 32;
-/// Characters of a password at least.
+/// Minimum length of a password, in characters.
 pub const SHORTEST: usize = 8;
 
-/// A password, as it is kept.
+/// A password, in its stored form.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Password(String);
@@ -38,26 +40,26 @@ impl fmt::Debug for Password {
     }
 }
 
-/// Why a text cannot become a password.
+/// The reasons to reject a new password.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadPassword {
-    /// Too short.
+    /// Fewer characters than a password needs.
     #[error("a password has at least {SHORTEST} characters")]
     Short,
-    /// Too long.
-    #[error("a password has at most {} bytes", crate::elog::password::MAX_PASSWORD)]
+    /// More bytes than a password can have.
+    #[error("a password has at most {} bytes", MAX_PASSWORD)]
     Long,
     /// The system has no random bytes, or no memory.
     #[error("the password cannot be hashed: {0}")]
     Failed(String),
 }
 
-/// What somebody gives in order to be let in.
+/// The proof of a password in a login.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Given<'a> {
-    /// The password.
+    /// The password itself.
     Plain(&'a str),
-    /// The password, or in its place ELOG's digest of it: the site has said that this is taken.
+    /// The password, or in its place ELOG's digest of it, if the site's settings accept that.
     PlainOrDigest(&'a str),
 }
 
@@ -70,7 +72,7 @@ impl Password {
         Password::of(plain)
     }
 
-    /// Hashes one that somebody has already, however short.
+    /// Hashes an existing password of any length.
     pub fn of(plain: &str) -> Result<Password, BadPassword> {
         let digest = elog_hash(plain.as_bytes()).ok_or(BadPassword::Long)?;
         let salt: [u8; 16] = random().map_err(|error| BadPassword::Failed(error.to_string()))?;
@@ -80,17 +82,17 @@ impl Password {
         Ok(Password(format!("$argon2id$v=19$m={m},t={t},p={p}${salt}${hash}")))
     }
 
-    /// What ELOG had of one, if it is that.
+    /// Returns the password of a digest from ELOG's files, if the digest is valid.
     pub fn from_elog(digest: &str) -> Option<Password> {
         is_hash(digest).then(|| Password(format!("$elog${digest}")))
     }
 
-    /// Whether it is to be hashed anew as soon as it is known.
+    /// Returns whether the hash is outdated and is to be replaced at the next login.
     pub fn is_old(&self) -> bool {
         !self.0.starts_with("$argon2id$v=19$m=19456,t=2,p=1$")
     }
 
-    /// Whether this is it.
+    /// Returns whether the given password is this one.
     pub fn is(&self, given: Given<'_>) -> bool {
         let (text, may_be_digest) = match given {
             Given::Plain(text) => (text, false),
@@ -102,7 +104,9 @@ impl Password {
 
     fn is_digest(&self, digest: &str) -> bool {
         if let Some(kept) = self.0.strip_prefix("$elog$") {
-            return same(kept, digest);
+            // The answer must not come sooner than for an unknown login, or its time would tell which logins there are.
+            let hashed = Password::nobodys().is_digest(digest);
+            return same(kept, digest) && !hashed;
         }
         let parse = || {
             let mut parts = self.0.strip_prefix("$argon2id$v=19$")?.split('$');
@@ -117,13 +121,13 @@ impl Password {
         hash.is_ok_and(|hash| same(&kept, &STANDARD_NO_PAD.encode(hash)))
     }
 
-    /// Something that is no password of anybody, so that a login nobody has costs as much as one that somebody has.
+    /// A hash that no password matches, so that an unknown login takes as much time as a known one.
     pub(crate) fn nobodys() -> Password {
         let hash = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
         Password(format!("$argon2id$v=19$m=19456,t=2,p=1$AAAAAAAAAAAAAAAAAAAAAA${hash}"))
     }
 
-    /// The line, for digests that change with it.
+    /// Returns the stored form, for digests that change with it.
     pub(crate) fn line(&self) -> &str {
         &self.0
     }
@@ -133,9 +137,13 @@ fn argon2id(digest: &[u8], salt: &[u8], (m, t, p): (u32, u32, u32)) -> Result<[u
     if (m, t, p).0 > MOST.0 || t > MOST.1 || p > MOST.2 {
         return Err(argon2::Error::MemoryTooMuch);
     }
+    #[cfg(test)]
+    tests::HASHES.with(|hashes| hashes.set(hashes.get() + 1));
+    let params = Params::new(m, t, p, Some(LENGTH))?;
+    let (blocks, usual) = (params.block_count(), COST.0 as usize);
+    let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
     let mut out = [0; LENGTH];
-    Argon2::new(Algorithm::Argon2id, Version::V0x13, Params::new(m, t, p, Some(LENGTH))?)
-        .hash_password_into(digest, salt, &mut out)?;
+    with_blocks(blocks, usual, |memory| argon2.hash_password_into_with_memory(digest, salt, &mut out, memory))?;
     Ok(out)
 }
 
@@ -144,6 +152,28 @@ mod tests {
     use super::*;
 
     const ELOG: &str = "o1w7HPzHt8gHmL5zUzDkRqt6Az.BjDfkvuDNNLWnXx5";
+
+    std::thread_local! {
+        /// Hashes that this thread has made.
+        pub(super) static HASHES: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
+    }
+
+    #[test]
+    fn a_wrong_password_costs_the_same_whoever_is_guessed() {
+        let other = ELOG.replace('o', "p");
+        for (given, expected) in [
+            (Given::Plain("wrong"), 1),
+            (Given::PlainOrDigest("wrong"), 1),
+            (Given::Plain(&other), 1),
+            (Given::PlainOrDigest(&other), 2),
+        ] {
+            for kept in [Password::from_elog(ELOG).unwrap(), Password::of("secret").unwrap(), Password::nobodys()] {
+                let before = HASHES.get();
+                assert!(!kept.is(given), "{kept:?} {given:?}");
+                assert_eq!(HASHES.get() - before, expected, "{kept:?} {given:?}");
+            }
+        }
+    }
 
     #[test]
     fn a_password_is_known_again() {

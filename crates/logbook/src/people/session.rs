@@ -1,4 +1,4 @@
-//! The session of a browser: a secret in a cookie, of which the store has the digest.
+//! The session of a browser: a secret in a cookie. The store holds its digest.
 
 use std::time::Duration;
 
@@ -12,24 +12,26 @@ use crate::attachment::hex;
 pub const KIND: &str = "session";
 /// The name of the cookie.
 pub const COOKIE: &str = "tampu_session";
-/// Sessions of one user; with a further one the oldest ends.
+/// Maximum number of sessions of one user; a further one ends the oldest.
 pub const MAX_SESSIONS: usize = 32;
 
-/// Somebody who has logged in.
+/// The session of a logged-in user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Session {
-    /// Who.
+    /// The user's login.
     pub login: String,
     /// The user's generation at that time.
     pub generation: u32,
-    /// Since when.
+    /// The time of the login.
+    #[serde(with = "tampu_types::time::rfc3339::stored")]
     pub begun: Time,
-    /// When it was used last, to the minute.
+    /// The time of the last use, to the minute.
+    #[serde(with = "tampu_types::time::rfc3339::stored")]
     pub used: Time,
 }
 
 impl Session {
-    /// Whether it has not yet ended by itself.
+    /// Returns whether the session has not expired.
     pub fn lives(&self, now: Time, idle: Duration, longest: Duration) -> bool {
         let within =
             |since: Time, time: Duration| now.0.saturating_sub(since.0) <= i64::try_from(time.as_nanos()).unwrap_or(i64::MAX);
@@ -37,7 +39,7 @@ impl Session {
     }
 }
 
-/// What a form has to carry to be believed, besides the cookie: a page from elsewhere cannot know it.
+/// The token that a form must carry beside the cookie; a page of another site cannot know it.
 pub fn form_token(secret: &str) -> String {
     let mut hash = Sha256::new();
     hash.update("a form of the session ");
@@ -45,13 +47,13 @@ pub fn form_token(secret: &str) -> String {
     hex(&hash.finalize()[..16])
 }
 
-/// The cookie's line. `secure` where it came over TLS.
+/// Returns the header line that sets the cookie. `secure` is true if the request came over TLS.
 pub fn cookie(secret: &str, longest: Duration, secure: bool) -> String {
     let secure = if secure { "; Secure" } else { "" };
     format!("{COOKIE}={secret}; Path=/; HttpOnly; SameSite=Lax; Max-Age={}{secure}", longest.as_secs())
 }
 
-/// The line that takes the cookie away.
+/// Returns the header line that removes the cookie.
 pub fn no_cookie() -> String {
     format!("{COOKIE}=; Path=/; HttpOnly; SameSite=Lax; Max-Age=0")
 }

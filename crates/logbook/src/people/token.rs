@@ -1,25 +1,29 @@
-//! Secrets that programs and browsers carry: 256 random bits, of which only the SHA-256 is kept; and the tokens of programs.
+//! Secrets of programs and browsers, and the tokens of programs. A secret has 256 random bits; the store holds only its
+//! SHA-256.
 
 use std::io;
 
 use rustix::rand::{GetRandomFlags, getrandom};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tampu_types::Time;
 
 use super::Right;
-use crate::{attachment::hex, book::same_name};
+use crate::{attachment::hex, book::same_name, schema::TimeText};
 
 /// The kind of the store's records, which are named by the secret's digest.
 pub const KIND: &str = "token";
-/// What a token begins with, so that it is found where it was left lying about.
+/// The beginning of every token, by which scanners find tokens that were left in files.
 pub const PREFIX: &str = "tampu_";
 /// Tokens of one user.
 pub const MAX_TOKENS: usize = 100;
+/// The time, in nanoseconds, after which a token expires that was made without an end: a year.
+pub const LIFE: i64 = 365 * 86_400 * 1_000_000_000;
 /// Characters of a token's remark.
 pub const MAX_COMMENT: usize = 200;
 
-/// Bytes nobody can guess.
+/// Random bytes of the operating system.
 pub fn random<const N: usize>() -> io::Result<[u8; N]> {
     let mut bytes = [0; N];
     let mut at = 0;
@@ -38,44 +42,57 @@ pub fn secret() -> io::Result<String> {
     Ok(hex(&random::<32>()?))
 }
 
-/// What is kept of a secret.
+/// The digest of a secret, which is kept in its place.
 pub fn digest(of: &str) -> String {
     hex(&Sha256::digest(of.as_bytes()))
 }
 
-/// What a program may, and as whom.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// A program's token: the user it acts for, and its rights.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ApiToken {
-    /// What it is called by: the first digits of its digest.
+    /// The token's id: the first digits of its digest.
     pub id: String,
-    /// Whose it is; it never may more than they.
+    /// The owner's login. The token never has more rights than its owner.
     pub login: String,
-    /// What it is for.
+    /// The purpose, in words.
     pub comment: String,
-    /// What it may; none is all that its owner may.
+    /// The token's rights; empty for all rights of its owner.
     #[serde(default)]
     pub may: Vec<Right>,
     /// The only books it may be used with; none is all.
     #[serde(default)]
     pub books: Vec<String>,
-    /// When it was made.
+    /// The time of creation.
+    #[serde(with = "tampu_types::time::rfc3339::stored")]
+    #[schemars(with = "TimeText")]
     pub made: Time,
-    /// When it ends.
-    #[serde(default)]
+    /// The time at which the token expires.
+    #[serde(default, with = "tampu_types::time::rfc3339::stored_option")]
+    #[schemars(with = "Option<TimeText>")]
     pub expires: Option<Time>,
-    /// When it was used last, to the minute.
-    #[serde(default)]
+    /// The time of the last use, to the minute.
+    #[serde(default, with = "tampu_types::time::rfc3339::stored_option")]
+    #[schemars(with = "Option<TimeText>")]
     pub used: Option<Time>,
+    /// The owner's generation when the token was made. The token ends with a new password, and when its owner is disabled.
+    #[serde(default)]
+    pub generation: u32,
 }
 
 impl ApiToken {
-    /// Whether it leaves a right that its owner has in a book.
+    /// A token of a user with all of their rights, which [`super::People::make_token`] completes.
+    pub fn of(login: &str) -> ApiToken {
+        let (id, comment, login) = (String::new(), String::new(), login.to_owned());
+        ApiToken { id, login, comment, may: vec![], books: vec![], made: Time(0), expires: None, used: None, generation: 0 }
+    }
+
+    /// Returns whether the token allows a right that its owner has in a book.
     pub fn leaves(&self, book: &str, right: Right) -> bool {
         (self.may.is_empty() || self.may.contains(&right))
             && (self.books.is_empty() || self.books.iter().any(|name| same_name(name, book)))
     }
 
-    /// Whether it is a copy of its owner: such a one may look after users if its owner may.
+    /// Returns whether the token has all rights of its owner. Only such a token can manage users, if its owner can.
     pub fn is_whole(&self) -> bool {
         self.may.is_empty() && self.books.is_empty()
     }

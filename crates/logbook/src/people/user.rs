@@ -1,4 +1,4 @@
-//! A user: the name to log in with, and what is known of the person or program.
+//! Users: the login, and the properties of the person or program.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,40 +13,67 @@ pub const MAX_FIELD: usize = 256;
 /// Groups of one user.
 pub const MAX_GROUPS: usize = 256;
 
-/// Somebody who can log in.
+/// A person or program that can log in.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct User {
-    /// What they log in with; compared as it stands.
+    /// The login, compared with case.
     pub login: String,
-    /// The name people know; entries are signed with it.
+    /// The full name; entries are signed with it.
     pub full_name: String,
-    /// Where mail goes; empty if there is no address.
+    /// The mail address, or empty.
     pub email: String,
-    /// Groups, which rights can be given to. A group is there while it has a member.
+    /// Groups, which can receive rights. A group exists while it has a member.
     pub groups: Vec<String>,
-    /// Whether all may be done in all books, and to all users.
+    /// True for administrators of the site. They may do everything in all books and manage users.
     pub admin: bool,
-    /// Whether they can do nothing for now.
+    /// True while the user is disabled.
     pub inactive: bool,
-    /// Their password, as it is kept; none if they cannot log in with one.
+    /// The stored password; `None` if the user cannot log in with one.
     pub password: Option<Password>,
-    /// Sessions of an earlier generation are worthless: one more with each password and each time they are made inactive.
+    /// The generation of the user. It rises with each new password and each time the user is disabled. Sessions of an
+    /// earlier generation are invalid.
     pub generation: u32,
 }
 
-/// Why a user is not as it must be.
+/// A user without secrets, as the API and the command line show them.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct UserInfo {
+    pub login: String,
+    /// The name to show.
+    pub full_name: String,
+    /// The mail address, or empty.
+    pub email: String,
+    /// The user's groups.
+    pub groups: Vec<String>,
+    /// True for administrators of the site.
+    pub admin: bool,
+    /// True while the user is disabled.
+    pub inactive: bool,
+    /// True if the user can log in with a password.
+    pub has_password: bool,
+}
+
+impl From<&User> for UserInfo {
+    fn from(user: &User) -> UserInfo {
+        let User { login, full_name, email, groups, admin, inactive, password, .. } = user.clone();
+        UserInfo { login, full_name, email, groups, admin, inactive, has_password: password.is_some() }
+    }
+}
+
+/// The reasons to reject a user.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadUser {
     /// The name of a user or a group.
     #[error(
-        "'{0}' is no name to log in with, nor of a group: 1 to {MAX_LOGIN} characters, none of them a control character, ',', ';', ':', '/', '\\' or a blank at an end"
+        "invalid name '{0}' of a user or group; use 1 to {MAX_LOGIN} characters without control characters, ',', ';', ':', '/', '\\' and blanks at an end"
     )]
     Name(String),
-    /// A name that stands below entries of nobody in particular.
-    #[error("'{0}' is a name that the logbook itself signs with: choose another one")]
+    /// A name with which the logbook itself signs entries.
+    #[error("the logbook itself signs entries with '{0}'; choose another name")]
     Reserved(String),
-    /// Something else about them.
+    /// Another invalid property.
     #[error("{0} has more than {MAX_FIELD} characters, or a control character")]
     Field(&'static str),
     /// Too many groups.
@@ -54,14 +81,14 @@ pub enum BadUser {
     Groups(usize),
 }
 
-/// Whether a text can be the login of a user or the name of a group.
+/// Checks the login of a user or the name of a group.
 pub fn check_name(name: &str) -> Result<(), BadUser> {
     let bad = |c: char| c.is_control() || [',', ';', ':', '/', '\\'].contains(&c);
     let good = (1..=MAX_LOGIN).contains(&name.chars().count()) && name.trim() == name && !name.chars().any(bad) && name != "*";
     if !good {
         return Err(BadUser::Name(name.to_owned()));
     }
-    // As guests and what is taken over are signed.
+    // The names that sign entries of guests and of imports.
     let lower = name.to_lowercase();
     if lower.starts_with("guest@") || ["(guest)", "import-elog", "follow-elog"].contains(&lower.as_str()) {
         return Err(BadUser::Reserved(name.to_owned()));
@@ -70,7 +97,7 @@ pub fn check_name(name: &str) -> Result<(), BadUser> {
 }
 
 impl User {
-    /// Somebody of whom nothing is known yet.
+    /// A new user with only a login.
     pub fn new(login: &str) -> User {
         User { login: login.to_owned(), ..User::default() }
     }
@@ -80,7 +107,7 @@ impl User {
         if self.full_name.is_empty() { &self.login } else { &self.full_name }
     }
 
-    /// Whether it is as it must be.
+    /// Checks names, address and groups.
     pub fn check(&self) -> Result<(), BadUser> {
         check_name(&self.login)?;
         self.groups.iter().try_for_each(|group| check_name(group))?;

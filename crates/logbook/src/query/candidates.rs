@@ -1,42 +1,46 @@
-//! What an index can say about a query beforehand.
+//! Queries to a store's index, made from a query.
 //!
-//! A store's index knows words, in the text, in attributes, and (as [`tag`]s) in which attribute. A query becomes a [`Want`] over
-//! those that leaves out nothing the query means; where it also lets nothing else through it is exact, and nobody looks at the
-//! entries. What is looked for inside words is asked of the vocabulary first: the words that contain it, begin or end so. So a regular
-//! expression costs what its rarest literal costs, and a literal of two characters is enough.
+//! An index holds the words of texts and attributes, and, as [`tag`]s, the attribute of a word. A query becomes a
+//! [`Want`] over those. A want selects every entry that matches the query. If it selects no other entry, it is exact,
+//! and the entries need no check. Text inside words is looked up in the vocabulary first: the words that contain it, or
+//! begin or end with it. So a regular expression costs as much as its rarest literal, and a literal of two characters
+//! is enough.
 
 use regex::Regex;
-use regex_syntax::hir::{Class, Hir, HirKind};
+use regex_syntax::hir::{Hir, HirKind};
 
-use super::{Node, Scope, segments::segments};
+use super::{
+    Node, Scope,
+    segments::{segments, single},
+};
 use crate::text::{MAX_WORD, fold, word_list};
 
-/// Words that a part of a word may stand for; with more of them the entries themselves are looked at.
+/// The largest number of words that a part of a word is expanded to; with more, the entries themselves are checked.
 pub const MAX_EXPANSION: usize = 256;
 
-/// Rows of the vocabulary, words and their endings, that one entry may add. One whose new words need more is tagged [`UNLEARNED`]; its
-/// words are in the index all the same.
-pub const MAX_ENDINGS: usize = 200_000;
+/// Maximum number of vocabulary rows, words and their endings, that one entry may add. An entry whose new words need
+/// more is tagged [`UNLEARNED`]; the index still has its words.
+pub const MAX_ENDINGS: usize = 30_000;
 
-/// Numbers of the scopes that are no attributes; attributes have the numbers after these.
+/// Numbers of the scopes that are not attributes; attributes have the numbers after these.
 pub const BY: u32 = 1;
 /// Names of attachments.
 pub const ATTACHMENTS: u32 = 2;
-/// Links.
+/// The targets of links.
 pub const LINKS: u32 = 3;
 /// The first number of an attribute.
 pub const FIRST_ATTRIBUTE: u32 = 16;
 /// The tag every entry has.
 pub const EVERY: &str = "§e";
-/// The tag of entries with words of more than [`MAX_WORD`] characters: what is inside those, behind the characters that count, the
-/// vocabulary does not know.
+/// Tag of entries that have a word of more than [`MAX_WORD`] characters. The vocabulary does not hold the rest of such
+/// a word.
 pub const CUT: &str = "§l";
 /// The tag of entries with words that the vocabulary does not have, because they were too many.
 pub const UNLEARNED: &str = "§v";
-/// The tag of answers.
+/// The tag of replies.
 pub const REPLY: &str = "§r";
 
-/// A word in something that has a number.
+/// Returns the tag of a word in the scope with this number.
 pub fn tag(number: u32, word: &str) -> String {
     format!("§{number}§{word}")
 }
@@ -51,57 +55,59 @@ pub fn thread_tag(thread: u32) -> String {
     format!("§t{thread}")
 }
 
-/// Where a phrase stands in the index.
+/// The column of the index that a phrase is in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Column {
     /// The text, or the values of attributes.
     Both,
-    /// The text.
+    /// The words of the text.
     Text,
-    /// The tags.
+    /// The words of attributes, and tags.
     Tags,
 }
 
-/// What is wanted of an index.
+/// A query to an index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Want {
-    /// Everything.
+    /// All entries match.
     All,
-    /// Nothing.
+    /// No entry matches.
     Nothing,
-    /// These words after each other.
+    /// These words in sequence.
     Phrase(Column, Vec<String>),
     /// Each of these.
     And(Vec<Want>),
     /// Any of these.
     Or(Vec<Want>),
-    /// Not this.
+    /// Entries that this does not match.
     Not(Box<Want>),
 }
 
-/// What the index knows of its words. `None` where there are more than [`MAX_EXPANSION`].
+/// The vocabulary of an index. Its methods return `None` for more than [`MAX_EXPANSION`] words.
 pub trait Vocabulary {
-    /// Why it cannot be asked.
+    /// An error of the database.
     type Error;
-    /// The words that begin so.
+    /// Returns the words that begin with a text.
     fn beginning(&self, with: &str) -> Result<Option<Vec<String>>, Self::Error>;
-    /// The words that end so.
+    /// Returns the words that end with a text.
     fn ending(&self, with: &str) -> Result<Option<Vec<String>>, Self::Error>;
-    /// The words that contain it.
+    /// Returns the words that contain a text.
     fn containing(&self, part: &str) -> Result<Option<Vec<String>>, Self::Error>;
-    /// The words that contain it and match. Words that are cut at [`MAX_WORD`] characters count as matching.
+    /// Returns the words that contain a text and match an expression. Words that are cut at [`MAX_WORD`] characters
+    /// count as matching.
     fn matching(&self, part: &str, regex: &Regex) -> Result<Option<Vec<String>>, Self::Error>;
     /// The number of an attribute.
     fn attribute(&self, name: &str) -> Result<Option<u32>, Self::Error>;
-    /// Whether the index lets nothing through that is not wanted; one that does not know what follows what lets more through than a phrase.
+    /// Returns whether the index selects only matching entries. An index without the order of words selects more
+    /// entries than a phrase matches.
     fn is_exact(&self, _: &Want) -> bool {
         true
     }
-    /// Whether any entry has this tag, [`CUT`] or [`UNLEARNED`]. Where it may, such entries are looked at themselves.
+    /// Returns whether an entry may have this tag, [`CUT`] or [`UNLEARNED`]. Such entries are checked themselves.
     fn has(&self, tag: &str) -> Result<bool, Self::Error>;
 }
 
-/// What is wanted, or entries whose words the vocabulary does not know whole.
+/// Adds the entries whose words the vocabulary does not have in full.
 fn or_tagged<V: Vocabulary>((want, exact): (Want, bool), tags: &[&str], vocabulary: &V) -> Result<(Want, bool), V::Error> {
     let (mut wants, mut exact) = (vec![want], exact);
     for tag in tags {
@@ -113,12 +119,12 @@ fn or_tagged<V: Vocabulary>((want, exact): (Want, bool), tags: &[&str], vocabula
     Ok((any(wants), exact))
 }
 
-/// What to ask the index for, and the parts of the query that the entries found have to be held against.
+/// Returns the query for the index, and the parts of the user's query against which the found entries must be checked.
 pub fn candidates<'a, V: Vocabulary>(node: &'a Node, vocabulary: &V) -> Result<(Want, Vec<&'a Node>), V::Error> {
     let (mut wants, mut open) = (Vec::new(), Vec::new());
     for part in node.conjuncts() {
         if matches!(part, Node::Date { .. }) {
-            // The store asks only for what lies between the dates.
+            // The store asks only for rows between the dates.
             continue;
         }
         let (want, exact) = one(part, vocabulary)?;
@@ -189,7 +195,7 @@ fn one<V: Vocabulary>(node: &Node, vocabulary: &V) -> Result<(Want, bool), V::Er
     })
 }
 
-/// The number of a scope; `Some(None)` for text, `None` for an attribute nobody has.
+/// The number of a scope; `Some(None)` for text, `None` for an attribute that no book has.
 fn place<V: Vocabulary>(scope: &Scope, vocabulary: &V) -> Result<Option<Option<u32>>, V::Error> {
     Ok(match scope {
         Scope::Anywhere | Scope::Text => Some(None),
@@ -209,7 +215,7 @@ fn phrase<V: Vocabulary>(scope: &Scope, words: Vec<String>, vocabulary: &V) -> R
     })
 }
 
-/// What is wanted, and whether the index lets nothing else through.
+/// Returns the question with whether the index answers it exactly.
 fn exactly<V: Vocabulary>(want: Want, vocabulary: &V) -> Result<(Want, bool), V::Error> {
     let exact = vocabulary.is_exact(&want);
     Ok((want, exact))
@@ -242,7 +248,7 @@ fn contained<V: Vocabulary>(scope: &Scope, text: &str, vocabulary: &V) -> Result
     or_tagged(of_known_words(scope, text, vocabulary)?, &[CUT, UNLEARNED], vocabulary)
 }
 
-/// The same, of entries whose words the vocabulary knows whole.
+/// Like [`or_tagged`], for entries whose words the vocabulary has in full.
 fn of_known_words<V: Vocabulary>(scope: &Scope, text: &str, vocabulary: &V) -> Result<(Want, bool), V::Error> {
     let pieces = word_list(text);
     let is_short = |piece: &str| piece.chars().nth(1).is_none();
@@ -256,7 +262,7 @@ fn of_known_words<V: Vocabulary>(scope: &Scope, text: &str, vocabulary: &V) -> R
             None => (Want::All, false),
         });
     }
-    // At an end where a separator stands a word is whole; else it may go on there.
+    // A word is complete at an end with a separator; at other ends it may go on.
     let open_begin = text.starts_with(|c: char| c.is_alphanumeric());
     let open_end = text.ends_with(|c: char| c.is_alphanumeric());
     let mut wants = Vec::new();
@@ -281,7 +287,7 @@ fn of_known_words<V: Vocabulary>(scope: &Scope, text: &str, vocabulary: &V) -> R
     Ok((all(wants), false))
 }
 
-/// What a regular expression cannot do without: some of these sets, each a choice of literals.
+/// The literals that a match of a regular expression contains: a match contains one literal of each set.
 #[derive(Debug)]
 enum Required {
     Nothing,
@@ -305,7 +311,7 @@ fn required(hir: &Hir) -> Required {
     if sets.is_empty() { Required::Nothing } else { Required::Literals(sets) }
 }
 
-/// Ends a run of characters that follow each other; it is required.
+/// Ends a run of adjacent characters; it is required.
 fn close(run: &mut String, sets: &mut Vec<Vec<String>>) {
     let text = fold(run).into_owned();
     run.clear();
@@ -324,7 +330,7 @@ fn gather(hir: &Hir, run: &mut String, sets: &mut Vec<Vec<String>>) {
             Some(text) => run.push_str(&text),
             None => close(run, sets),
         },
-        // What looks around takes no characters.
+        // Look-around assertions consume no characters.
         HirKind::Empty | HirKind::Look(_) => {}
         HirKind::Capture(capture) => gather(&capture.sub, run, sets),
         HirKind::Concat(parts) => parts.iter().for_each(|part| gather(part, run, sets)),
@@ -340,7 +346,7 @@ fn gather(hir: &Hir, run: &mut String, sets: &mut Vec<Vec<String>>) {
             let choices: Option<Vec<String>> = parts
                 .iter()
                 .map(|part| match required(part) {
-                    // The longest of each is taken.
+                    // Takes the longest literal of each alternative.
                     Required::Literals(sets) => sets.into_iter().filter(|set| set.len() == 1).flatten().max_by_key(String::len),
                     Required::Nothing => None,
                 })
@@ -348,29 +354,6 @@ fn gather(hir: &Hir, run: &mut String, sets: &mut Vec<Vec<String>>) {
             sets.extend(choices);
         }
     }
-}
-
-/// What all characters of a class are when folded, if that is the same: `[Hh]`.
-pub(super) fn single(class: &Class) -> Option<String> {
-    let mut folded: Option<String> = None;
-    let mut check = |c: char| {
-        let one = fold(c.encode_utf8(&mut [0; 4])).into_owned();
-        let same = folded.as_ref().is_none_or(|folded| *folded == one);
-        folded = Some(one);
-        same
-    };
-    let small = match class {
-        Class::Unicode(class) => {
-            class.iter().map(|range| range.len()).sum::<usize>() <= 8
-                && class.iter().flat_map(|range| range.start()..=range.end()).all(&mut check)
-        }
-        Class::Bytes(class) => {
-            class.is_ascii()
-                && class.iter().map(|range| range.len()).sum::<usize>() <= 8
-                && class.iter().flat_map(|range| range.start()..=range.end()).all(|byte| check(char::from(byte)))
-        }
-    };
-    folded.filter(|_| small)
 }
 
 fn all(wants: Vec<Want>) -> Want {

@@ -1,4 +1,4 @@
-//! Whether an entry is meant, looking at the entry itself.
+//! The evaluator: decides whether an entry matches a query, by reading the entry itself.
 
 use std::{borrow::Cow, cell::OnceCell};
 
@@ -13,7 +13,7 @@ use crate::{
     text::{fold, word_list, words},
 };
 
-/// An entry as a query looks at it. What is dear is made when it is asked for, once.
+/// An entry, prepared for queries. Expensive derived forms are made once, on demand.
 pub struct Subject<'a> {
     id: u32,
     thread: u32,
@@ -65,7 +65,7 @@ impl Words {
 }
 
 impl<'a> Subject<'a> {
-    /// This entry.
+    /// Prepares an entry for evaluation.
     pub fn of(entry: &'a Entry) -> Subject<'a> {
         Subject {
             id: entry.at.id,
@@ -81,17 +81,17 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// The same, looked at until a stop is asked; what is said after that means nothing.
+    /// Evaluates only until `stop`. Results after that have no meaning.
     pub fn until(self, stop: &Stop) -> Subject<'a> {
         Subject { stop: stop.clone(), ..self }
     }
 
-    /// The text as a reader reads it.
+    /// Returns the plain text of the entry.
     pub fn plain(&self) -> &str {
         self.plain.get_or_init(|| plain(self.content.encoding, &self.content.text))
     }
 
-    /// Whether the query means it.
+    /// Returns whether the query means the entry.
     pub fn is_meant(&self, node: &Node) -> bool {
         match node {
             Node::All => true,
@@ -129,7 +129,7 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// Whether one of the values there, the text aside, is such.
+    /// Returns whether one of the values in the scope, except the text, is `such`.
     fn any_value(&self, scope: &Scope, such: impl Fn(&str) -> bool) -> bool {
         let content = self.content;
         match scope {

@@ -1,7 +1,8 @@
-//! Where in an entry what was looked for stands, for showing it.
+//! The places of matches in an entry, for display.
 
 use std::{cell::OnceCell, ops::Range};
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Node, Scope};
@@ -12,22 +13,22 @@ use crate::{
 
 /// Marks of one text.
 const MAX_MARKS: usize = 1000;
-/// Bytes of a text that are looked at for marks. An entry can be found by what stands behind them; then it has no mark there.
+/// Number of bytes of a text that are searched for marks. An entry whose match lies after them has no mark.
 const LOOKED_AT: usize = 1 << 20;
 /// Characters of a snippet before the first mark, and in all.
 const BEFORE: usize = 40;
 const SNIPPET: usize = 200;
 
-/// A piece of text with what was found in it.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+/// A piece of text with the places of its matches.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Marked {
-    /// The text.
+    /// The plain text of the snippet.
     pub text: String,
     /// Bytes of it that were looked for, in order, none over another.
     pub marks: Vec<Range<usize>>,
 }
 
-/// Where in a text, which is the entry's or the value of an attribute, the query's parts stand.
+/// Returns the places of matches in a text, which is the entry's text or the value of an attribute.
 pub fn marks(node: &Node, text: &str, attribute: Option<&str>) -> Vec<Range<usize>> {
     let end = (0..=LOOKED_AT.min(text.len())).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
     let mut found = Vec::new();
@@ -43,7 +44,7 @@ pub fn marks(node: &Node, text: &str, attribute: Option<&str>) -> Vec<Range<usiz
     joined
 }
 
-/// A text, and what many parts of a query ask of it, made once.
+/// A text with the derived forms that many parts of a query need, made once.
 struct Looked<'a> {
     text: &'a str,
     words: OnceCell<Vec<(Range<usize>, String)>>,
@@ -101,7 +102,7 @@ fn phrase(looked: &Looked<'_>, phrase: &[String], prefix: bool, found: &mut Vec<
     found.extend(hits.map(|window| window[0].0.start..window[last].0.end).take(MAX_MARKS));
 }
 
-/// The part of a text where the first mark is, in one line.
+/// Returns the part of a text around the first mark, in one line.
 pub fn snippet(node: &Node, text: &str) -> Marked {
     let all = marks(node, text, None);
     let first = all.first().map_or(0, |mark| mark.start);

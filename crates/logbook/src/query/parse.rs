@@ -1,9 +1,9 @@
-//! From what a person types to a [`Node`]. The grammar is in `spec/book-query.md`.
+//! The parser of queries: from text to a [`Node`]. The grammar is in `spec/book-query.md`.
 //!
-//! It forgives what is unfinished, because it is asked at every key: a quotation or a parenthesis that is not closed ends with
-//! the text, and `name:` that is no field is a word, as in `LHC:MAG-01/cur`.
+//! [`parse`] reports an unfinished query, such as an open quotation, as an error with its position. Otherwise the query
+//! would find nothing without a reason. `name:` is part of a word if `name` is not a field, as in `LHC:MAG-01/cur`.
 
-use tampu_types::Time;
+use tampu_types::{Time, units::parse_duration};
 
 use super::{Comparison, Node, Scope, pattern::Pattern};
 use crate::{
@@ -18,32 +18,28 @@ pub const MAX_NODES: usize = 200;
 /// Parentheses inside one another.
 pub const MAX_DEPTH: usize = 32;
 
-/// Why a text is no query.
+/// An error: the text is not a query.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the query cannot be understood at character {at}: {why}")]
+#[error("invalid query at character {at}: {why}")]
 pub struct BadQuery {
-    /// Characters before the place.
+    /// The position of the error, in characters.
     pub at: usize,
-    /// What is wrong there.
+    /// The error, in words.
     pub why: String,
 }
 
-/// Reads a query. `attributes` are the names that may stand before a colon, `now` is what `last:` counts from.
+/// Parses a query. `attributes` are the names that can stand before a colon; relative times count from `now`.
 pub fn parse(text: &str, attributes: &[String], now: Time) -> Result<Node, BadQuery> {
     let mut parser = Parser { text, at: 0, attributes, now, nodes: 0, within: Within::default() };
     if text.len() > MAX_QUERY {
         return Err(parser.bad(0, format!("it has {} bytes; at most {MAX_QUERY}", text.len())));
     }
-    let mut parts = Vec::new();
-    loop {
-        parts.extend(parser.either(0)?);
-        parser.blanks();
-        if parser.rest().is_empty() {
-            return Ok(Node::all_of(parts));
-        }
-        // A closing parenthesis too many.
-        parser.at += 1;
+    let node = parser.either(0)?;
+    parser.blanks();
+    if !parser.rest().is_empty() {
+        return Err(parser.bad(parser.at, "')' without '(' before it"));
     }
+    Ok(Node::all_of(node.into_iter().collect()))
 }
 
 struct Parser<'a> {
@@ -52,7 +48,7 @@ struct Parser<'a> {
     attributes: &'a [String],
     now: Time,
     nodes: usize,
-    /// What words stand for that have no field of their own.
+    /// The meaning of words without a field of their own.
     within: Within,
 }
 
@@ -60,7 +56,7 @@ struct Parser<'a> {
 #[derive(Debug, Clone)]
 struct Within {
     scope: Scope,
-    /// Whether each word or quotation is a whole value, as after `:=`.
+    /// True after `:=`: each word or quotation is a whole value.
     whole: bool,
 }
 
@@ -70,7 +66,7 @@ impl Default for Within {
     }
 }
 
-/// What stands before a colon.
+/// The fields: the words before a colon.
 enum Field {
     Scope(Scope),
     Since,
@@ -106,14 +102,22 @@ impl<'a> Parser<'a> {
         found
     }
 
-    /// `None` where nothing stands. What an `OR` has on one side alone is what it means: the other is not written yet.
+    /// Parses terms joined by `OR`. Returns `None` if there is no term.
     fn either(&mut self, depth: usize) -> Result<Option<Node>, BadQuery> {
         let mut parts = Vec::new();
+        let mut is_side = false;
         loop {
-            parts.extend(self.both(depth)?);
-            if !self.operator("OR") {
+            let part = self.both(depth)?;
+            let begin = self.at;
+            let more = self.operator("OR");
+            if part.is_none() && (is_side || more) {
+                return Err(self.bad(begin, "'OR' needs a term on both sides"));
+            }
+            parts.extend(part);
+            if !more {
                 break;
             }
+            is_side = true;
         }
         if parts.len() > 1 {
             parts.retain(|part| !matches!(part, Node::All));
@@ -144,7 +148,7 @@ impl<'a> Parser<'a> {
         if minus || self.operator("NOT") {
             self.blanks();
             if self.rest().is_empty() || self.rest().starts_with(')') {
-                return Ok(Node::All);
+                return Err(self.bad(self.at, "'NOT' needs a term after it"));
             }
             return Ok(not(self.unary(depth + 1)?));
         }
@@ -154,7 +158,7 @@ impl<'a> Parser<'a> {
         self.term(depth)
     }
 
-    /// One more term or parenthesis, at this depth.
+    /// Counts a term or parenthesis at this depth.
     fn one_more(&mut self, depth: usize) -> Result<(), BadQuery> {
         self.nodes += 1;
         if depth > MAX_DEPTH || self.nodes > MAX_NODES {
@@ -163,19 +167,23 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    /// Takes a minus that says "not": something follows it at once.
+    /// Consumes a minus that negates: the next character follows it at once.
     fn minus(&mut self) -> bool {
         let found = self.rest().strip_prefix('-').is_some_and(|after| after.starts_with(|c: char| !c.is_whitespace()));
         self.at += usize::from(found);
         found
     }
 
-    /// What is in parentheses.
+    /// Parses the contents of parentheses.
     fn group(&mut self, depth: usize) -> Result<Node, BadQuery> {
+        let begin = self.at;
         self.at += 1;
         let inner = self.either(depth + 1)?;
         self.blanks();
-        self.at += usize::from(self.rest().starts_with(')'));
+        if !self.rest().starts_with(')') {
+            return Err(self.bad(begin, "the parenthesis is not closed: ')' is missing"));
+        }
+        self.at += 1;
         Ok(inner.unwrap_or(Node::All))
     }
 
@@ -190,12 +198,12 @@ impl<'a> Parser<'a> {
         self.at = begin;
         let Within { scope, whole } = self.within.clone();
         match scope {
-            Scope::Attribute(name) if whole => Ok(self.whole_value(name)),
+            Scope::Attribute(name) if whole => self.whole_value(name, begin),
             scope => self.words(scope),
         }
     }
 
-    /// What could be a field's name: quoted or bare, up to `:`, `<` or `>`. Its length without those.
+    /// Parses a possible field name, quoted or bare, up to `:`, `<` or `>`. Returns its length without those.
     fn name(&self) -> Option<(&'a str, bool, usize)> {
         let rest = self.rest();
         let (name, quoted, len) = match rest.strip_prefix('"') {
@@ -211,7 +219,7 @@ impl<'a> Parser<'a> {
         rest[len..].starts_with([':', '<', '>']).then_some((name, quoted, len))
     }
 
-    /// A keyword, or an attribute. In quotation marks it is always an attribute.
+    /// Returns the field of a name: a keyword, or an attribute. In quotation marks it is always an attribute.
     fn field(&self, name: &str, quoted: bool) -> Option<Field> {
         let keyword = match name.to_ascii_lowercase().as_str() {
             _ if quoted => None,
@@ -245,15 +253,20 @@ impl<'a> Parser<'a> {
         let bad = |parser: &Parser<'_>, why: &str| Err(parser.bad(begin, format!("'{value}': {why}")));
         let ends = (Time(i64::MIN), Time(i64::MAX));
         Ok(match field {
-            Field::Since | Field::Until | Field::On => match (span(value), field) {
-                (None, _) => return bad(self, "write a year, 2026-11, 2026-11-22 or 2026-11-22T08:15 (UTC)"),
+            Field::Since | Field::Until | Field::On => match (span(value, self.now), field) {
+                (None, _) => {
+                    return bad(
+                        self,
+                        "write a year, 2026-11, 2026-11-22, 2026-11-22T08:15 (UTC), today, yesterday, now or 2h (ago)",
+                    );
+                }
                 (Some((from, _)), Field::Since) => Node::Date { from, to: ends.1 },
-                (Some((from, to)), Field::Until) => Node::Date { from: ends.0, to: if value.contains('T') { from } else { to } },
+                (Some((from, to)), Field::Until) => Node::Date { from: ends.0, to: if is_moment(value) { from } else { to } },
                 (Some((from, to)), _) => Node::Date { from, to },
             },
             Field::Last => match duration(value) {
                 Some(ns) => Node::Date { from: whole(Time(self.now.0.saturating_sub(ns))), to: ends.1 },
-                None => return bad(self, "write a number with h, d, w, m (months) or y, as last:7d"),
+                None => return bad(self, "write a number with m (minutes), h, d, w, mo (months) or y, as last:7d"),
             },
             Field::Has => match value.to_ascii_lowercase().as_str() {
                 "attachment" | "attachments" => Node::Has(Scope::Attachments),
@@ -274,9 +287,9 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// After the name of something that holds words: `:`, `:=`, `<` and the like.
+    /// Parses the rest of a term after the name of a field with words: `:`, `:=`, `<` and the like.
     fn in_scope(&mut self, scope: Scope, depth: usize) -> Result<Node, BadQuery> {
-        let rest = self.rest();
+        let (rest, begin) = (self.rest(), self.at);
         let comparisons =
             [("<=", Comparison::AtMost), (">=", Comparison::AtLeast), ("<", Comparison::Less), (">", Comparison::More)];
         for (sign, comparison) in comparisons {
@@ -287,7 +300,7 @@ impl<'a> Parser<'a> {
             self.at += digits;
             return match number(&after[..digits]) {
                 Some(to) => Ok(Node::Number { name, comparison, to }),
-                None => Err(self.bad(self.at, format!("'{}' is no number", &after[..digits]))),
+                None => Err(self.bad(self.at, format!("invalid number '{}'", &after[..digits]))),
             };
         }
         self.at += 1;
@@ -297,20 +310,18 @@ impl<'a> Parser<'a> {
             if after.starts_with('(') {
                 return self.in_group(Within { scope, whole: true }, depth);
             }
-            return Ok(self.whole_value(name));
+            return self.whole_value(name, begin);
         }
-        // A minus before a digit is a number's.
+        // A minus before a digit belongs to the number.
         let digit =
             self.rest()[usize::from(self.rest().starts_with('-'))..].starts_with(|c: char| c.is_ascii_digit() || c == '.');
         if self.rest().strip_prefix('-').is_some_and(|after| after.is_empty() || after.starts_with([' ', ')'])) {
-            // What is not to be there is not written yet.
-            self.at += 1;
-            return Ok(Node::All);
+            return Err(self.bad(begin, "a value is missing after ':-'"));
         }
         if !digit && self.minus() {
             self.one_more(depth)?;
             self.at -= 1;
-            // Steps back onto the minus, which stands where the colon stood for what follows.
+            // Steps back to the minus: the next call skips it in place of the colon.
             return Ok(not(self.in_scope(scope, depth + 1)?));
         }
         if self.rest().starts_with('(') {
@@ -323,10 +334,13 @@ impl<'a> Parser<'a> {
             self.at += 1;
             return Ok(Node::Has(scope));
         }
+        if self.rest().is_empty() || self.rest().starts_with(|c: char| c.is_whitespace() || c == ')') {
+            return Err(self.bad(begin, "a value is missing after ':'; write * for any value"));
+        }
         self.words(scope)
     }
 
-    /// Parentheses after a field: it holds for all words in them that have none of their own.
+    /// Parses the parentheses after a field. The field holds for all words in them without a field of their own.
     fn in_group(&mut self, within: Within, depth: usize) -> Result<Node, BadQuery> {
         let outer = std::mem::replace(&mut self.within, within);
         let inner = self.group(depth + 1);
@@ -335,9 +349,14 @@ impl<'a> Parser<'a> {
     }
 
     /// A whole value, after `:=`.
-    fn whole_value(&mut self, name: String) -> Node {
-        let value = if self.rest().starts_with('"') { self.quoted() } else { self.bare() };
-        Node::Is { name, words: word_list(value) }
+    fn whole_value(&mut self, name: String, begin: usize) -> Result<Node, BadQuery> {
+        let quoted = self.rest().starts_with('"');
+        let value = if quoted { self.quoted()? } else { self.bare() };
+        if value.is_empty() && !quoted {
+            let why = format!("a value is missing after '{name}:='; write -has:\"{name}\" for entries without one");
+            return Err(self.bad(begin, why));
+        }
+        Ok(Node::Is { name, words: word_list(value) })
     }
 
     /// A word, a phrase, a beginning, a part or a regular expression.
@@ -351,10 +370,11 @@ impl<'a> Parser<'a> {
             let regex = Pattern::new(pattern, case).map_err(|why| self.bad(at, why))?;
             return Ok(Node::Matches { scope, regex });
         }
+        self.check_regex(rest)?;
         let part = rest.starts_with('~');
         self.at += usize::from(part);
         let quoted = self.rest().starts_with('"');
-        let value = if quoted { self.quoted() } else { self.bare() };
+        let value = if quoted { self.quoted()? } else { self.bare() };
         let (begins, ends) = (!quoted && value.starts_with('*'), if quoted { self.star() } else { value.ends_with('*') });
         let value = if quoted { value } else { value.trim_matches('*') };
         let words = word_list(value);
@@ -372,15 +392,28 @@ impl<'a> Parser<'a> {
         star
     }
 
-    /// What is in quotation marks; up to the end of the query if they are not closed.
-    fn quoted(&mut self) -> &'a str {
-        let inner = &self.rest()[1..];
-        let end = inner.find('"');
-        self.at += 1 + end.map_or(inner.len(), |end| end + 1);
-        &inner[..end.unwrap_or(inner.len())]
+    /// Rejects a word that begins and ends like a regular expression but is not one, such as `/[/`. A path such as
+    /// `/dev/shm/` is a word.
+    fn check_regex(&self, rest: &str) -> Result<(), BadQuery> {
+        let word = &rest[..rest.find(char::is_whitespace).unwrap_or(rest.len())];
+        let inner = word.strip_prefix('/').and_then(|word| word.strip_suffix('c').unwrap_or(word).strip_suffix('/'));
+        match inner.filter(|inner| !inner.is_empty()) {
+            Some(inner) => Pattern::new(inner, false).map(drop).map_err(|why| self.bad(self.at, why)),
+            None => Ok(()),
+        }
     }
 
-    /// Up to a blank, a quotation mark or a parenthesis.
+    /// Parses a quotation.
+    fn quoted(&mut self) -> Result<&'a str, BadQuery> {
+        let inner = &self.rest()[1..];
+        let Some(end) = inner.find('"') else {
+            return Err(self.bad(self.at, "the quotation is not closed: '\"' is missing"));
+        };
+        self.at += end + 2;
+        Ok(&inner[..end])
+    }
+
+    /// Consumes characters up to a blank, a quotation mark or a parenthesis.
     fn bare(&mut self) -> &'a str {
         let rest = self.rest();
         let mut end = rest.find(|c: char| c.is_whitespace() || matches!(c, '"' | '(' | ')')).unwrap_or(rest.len());
@@ -393,12 +426,12 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Not this; of what is not finished, nothing.
+/// Negates a query; an unfinished one stays unchanged.
 fn not(node: Node) -> Node {
     if matches!(node, Node::All) { Node::All } else { Node::Not(Box::new(node)) }
 }
 
-/// A regular expression between slashes, `c` behind it for one that minds case, and its length; it ends the term.
+/// Returns a regular expression between slashes, the `c` after it (for case), and its length. It must end the term.
 fn regex_at(text: &str) -> Option<(&str, bool, usize)> {
     let (mut escaped, mut class) = (false, false);
     for (at, c) in text.char_indices().skip(1) {
@@ -420,8 +453,20 @@ fn regex_at(text: &str) -> Option<(&str, bool, usize)> {
     None
 }
 
-/// What a date means: from its first moment to the first after it. A time of day means a moment.
-fn span(text: &str) -> Option<(Time, Time)> {
+/// Returns the time span of a date: from its first moment to the first moment after it. A time of day is one moment.
+fn span(text: &str, now: Time) -> Option<(Time, Time)> {
+    let day = |day: i64| (Time(day.saturating_mul(DAY)), Time((day + 1).saturating_mul(DAY)));
+    match text.to_ascii_lowercase().as_str() {
+        "now" => return Some((whole(now), Time(whole(now).0.saturating_add(SECOND)))),
+        "today" => return Some(day(now.0.div_euclid(DAY))),
+        "yesterday" => return Some(day(now.0.div_euclid(DAY) - 1)),
+        ago => {
+            if let Some(ns) = duration(ago) {
+                let from = whole(Time(now.0.saturating_sub(ns)));
+                return Some((from, Time(from.0.saturating_add(SECOND))));
+            }
+        }
+    }
     let digits = |part: &str, len: usize| part.len() == len && part.bytes().all(|byte| byte.is_ascii_digit());
     let at = |text: String| text.parse::<Time>().ok();
     match text.split('-').collect::<Vec<_>>().as_slice() {
@@ -445,21 +490,22 @@ fn span(text: &str) -> Option<(Time, Time)> {
 const SECOND: i64 = 1_000_000_000;
 const DAY: i64 = 86_400 * SECOND;
 
-/// The second a time lies in: entries are ordered and found by seconds.
+/// Returns the second of a time: entries are ordered and found by seconds.
 fn whole(time: Time) -> Time {
     Time(time.0.div_euclid(SECOND).saturating_mul(SECOND))
 }
 
+/// Returns whether a date names a moment and not a day, month or year.
+fn is_moment(text: &str) -> bool {
+    text.as_bytes().get(10) == Some(&b'T') || text.eq_ignore_ascii_case("now") || duration(&text.to_ascii_lowercase()).is_some()
+}
+
+/// A duration in nanoseconds: as everywhere in the product, and in months (`mo`, 30 days) and years (`y`, 365 days).
 fn duration(text: &str) -> Option<i64> {
-    let unit = text.chars().last()?;
-    let count: i64 = text[..text.len() - unit.len_utf8()].parse().ok().filter(|count| *count >= 0)?;
-    let unit = match unit {
-        'h' => DAY / 24,
-        'd' => DAY,
-        'w' => 7 * DAY,
-        'm' => 30 * DAY,
-        'y' => 365 * DAY,
-        _ => return None,
-    };
-    Some(count.saturating_mul(unit))
+    let long = [("mo", 30 * DAY), ("y", 365 * DAY)];
+    if let Some((count, unit)) = long.into_iter().find_map(|(name, unit)| Some((text.strip_suffix(name)?, unit))) {
+        let count: i64 = count.parse().ok().filter(|count| *count >= 0)?;
+        return Some(count.saturating_mul(unit));
+    }
+    Some(i64::try_from(parse_duration(text).ok()?.as_nanos()).unwrap_or(i64::MAX))
 }

@@ -1,8 +1,9 @@
 //! A regular expression that can be stopped.
 //!
-//! The library's search takes time in the length of a text by that of the expression and cannot be ended from outside: a text of some MiB and an
-//! expression made for it take minutes, whatever a search's time limit says. So where the product is large the expression's automaton is gone
-//! through here, with a look at [`Stop`] every so many steps. It finds the same; where the product is small the library is quicker.
+//! The regex library takes time in proportion to the length of the text times that of the expression, and cannot be
+//! interrupted. A text of some MiB and a malicious expression take minutes, despite the search's time limit. So if the
+//! product is large, this module steps through the expression's automaton itself and checks [`Stop`] at intervals. The
+//! matches are the same. If the product is small, the library is used, which is faster.
 
 use std::ops::Range;
 
@@ -12,31 +13,31 @@ use regex_automata::{
     util::{primitives::StateID, syntax},
 };
 
-use crate::search::Stop;
+use tampu_workers::Stop;
 
 /// Bytes a compiled regular expression may take.
 const MAX_REGEX: usize = 1 << 20;
 /// Groups inside one another.
 const MAX_NEST: u32 = 50;
-/// Bytes of a text by states of an expression that the library is given.
+/// Product of bytes of a text and states of an expression up to which the library is used.
 const AT_ONCE: usize = 1 << 24;
-/// The same of all that is looked through for marks.
+/// The same limit for all texts that are searched for marks.
 const FOR_MARKS: usize = 1 << 27;
-/// Steps between two looks at whether it is to end.
+/// Steps between two checks of the stop signal.
 const STEPS: usize = 1 << 16;
 
-/// A regular expression, as a query has it: in lines.
+/// A regular expression of a query, with the lines of a text as its units.
 #[derive(Debug, Clone)]
 pub struct Pattern {
     regex: Regex,
     nfa: NFA,
 }
 
-/// States that have been reached at a place.
+/// States that have been reached at a position.
 struct Reached {
     /// Those that wait for a byte.
     waiting: Vec<StateID>,
-    /// In which round each state was seen last.
+    /// The last round in which each state was seen.
     seen: Vec<usize>,
     round: usize,
 }
@@ -58,7 +59,7 @@ impl Reached {
 }
 
 impl Pattern {
-    /// Reads one; `case` counts if it is said so. Else why it is none, in a line.
+    /// Compiles an expression, with case if `case` is true. The error is one line.
     pub fn new(pattern: &str, case: bool) -> Result<Pattern, String> {
         let line = |error: &dyn std::fmt::Display| error.to_string().lines().last().unwrap_or_default().to_owned();
         let regex = RegexBuilder::new(pattern)
@@ -71,18 +72,18 @@ impl Pattern {
             .map_err(|error| line(&error))?;
         let read = syntax::Config::new().case_insensitive(!case).multi_line(true).nest_limit(MAX_NEST);
         let hir = syntax::parse_with(pattern, &read).map_err(|error| line(&error))?;
-        // Its states are those the library has gone through.
+        // The library goes through the states of this NFA.
         let config = Config::new().which_captures(WhichCaptures::None).nfa_size_limit(Some(MAX_REGEX));
         let nfa = Compiler::new().configure(config).build_from_hir(&hir).map_err(|error| line(&error))?;
         Ok(Pattern { regex, nfa })
     }
 
-    /// As it was written.
+    /// Returns the source of the expression.
     pub fn as_str(&self) -> &str {
         self.regex.as_str()
     }
 
-    /// Whether a text has it. Where it was stopped, that is not known, and no is said.
+    /// Returns whether a text has a match. If `stop` ends the search, the result is unknown, and false is returned.
     pub fn is_match(&self, text: &str, stop: &Stop) -> bool {
         if text.len().saturating_mul(self.nfa.states().len()) <= AT_ONCE {
             return self.regex.is_match(text);
@@ -99,7 +100,7 @@ impl Pattern {
             steps += 1 + here.waiting.len();
             if steps >= STEPS {
                 steps = 0;
-                if stop.why().is_some() {
+                if stop.is_stopped() {
                     return false;
                 }
             }
@@ -124,7 +125,7 @@ impl Pattern {
         false
     }
 
-    /// Reaches a state and all that are reached from it without a byte; whether the end is among them.
+    /// Reaches a state and all states that follow from it without a byte. Returns whether the end is among them.
     fn reach(&self, reached: &mut Reached, state: StateID, bytes: &[u8], at: usize) -> bool {
         let mut left = vec![state];
         while let Some(state) = left.pop() {
@@ -144,8 +145,8 @@ impl Pattern {
         false
     }
 
-    /// Where it stands in a text, at most so often. Of a long text and a long expression only the beginning is looked at, and in all only
-    /// so much: these are marks for the eye.
+    /// Returns at most `most` places of matches in a text. The work is bounded: only the beginning of a long text is
+    /// searched, which is enough for marks on a screen.
     pub fn marks(&self, text: &str, most: usize) -> Vec<Range<usize>> {
         let states = self.nfa.states().len().max(1);
         let mut end = text.len().min(AT_ONCE / states);
@@ -157,7 +158,7 @@ impl Pattern {
         let mut ranges = self.regex.find_iter(text).map(|one| one.range());
         let mut at = 0;
         while found.len() < most {
-            // What one costs at most.
+            // The maximum cost of one match.
             let Some(rest) = left.checked_sub(text.len() - at) else { break };
             left = rest;
             let Some(range) = ranges.next() else { break };
@@ -219,7 +220,7 @@ mod tests {
 
     #[test]
     fn what_takes_for_ever_is_ended() {
-        // The library goes through all states of it for each byte: the words of other alphabets leave it no quicker way.
+        // The library visits all states for each byte: for words of other alphabets it has no faster way.
         let (pattern, text) = (Pattern::new(r"\b(a?){900}\bq", false).unwrap(), "aé ".repeat(1 << 20));
         let stop = Stop::default();
         stop.stop();

@@ -1,26 +1,27 @@
-//! The words a regular expression speaks of: `/hlt0*7 is/` speaks of a word that ends in `hlt0*7`.
+//! Word patterns of a regular expression: `/hlt0*7 is/` contains a word that ends in `hlt0*7`.
 //!
-//! Where the parts of an expression match letters and digits alone they lie in one word, and a separator beside them is the word's end. So
-//! the vocabulary is asked which words fit, and the entries with those words are few where the literals alone, as `hlt`, are in half of all.
+//! Parts of an expression that match only letters and digits lie in one word. A separator beside them is the end of
+//! that word. So the vocabulary returns the words that fit a pattern, and few entries have those words. The literals
+//! alone, such as `hlt`, may occur in half of all entries.
 
 use regex::{Regex, RegexBuilder};
 use regex_syntax::hir::{Class, Hir, HirKind};
 
-use super::candidates::single;
+use crate::text::fold;
 
-/// Characters of a class that are looked at.
+/// The largest class, in characters, that is examined.
 const MAX_CLASS: usize = 2000;
 
 /// A piece of a word.
 #[derive(Debug)]
 pub struct Segment {
-    /// A literal of it, to find the words it can be in; letters and digits, folded.
+    /// A literal of it, by which words that contain it are found; letters and digits, folded.
     pub literal: String,
-    /// What such a word, folded, has to match.
+    /// The expression for such a word, folded.
     pub regex: Regex,
 }
 
-/// The pieces of words an expression cannot do without, that are more than a literal.
+/// Returns the pieces of words that every match of an expression contains, except plain literals.
 pub fn segments(hir: &Hir) -> Vec<Segment> {
     let mut parts = Vec::new();
     flatten(hir, &mut parts);
@@ -42,12 +43,35 @@ pub fn segments(hir: &Hir) -> Vec<Segment> {
     found
 }
 
+/// Returns the folded form of all characters of a class, if they have the same one: `[Hh]`.
+pub(super) fn single(class: &Class) -> Option<String> {
+    let mut folded: Option<String> = None;
+    let mut check = |c: char| {
+        let one = fold(c.encode_utf8(&mut [0; 4])).into_owned();
+        let same = folded.as_ref().is_none_or(|folded| *folded == one);
+        folded = Some(one);
+        same
+    };
+    let small = match class {
+        Class::Unicode(class) => {
+            class.iter().map(|range| range.len()).sum::<usize>() <= 8
+                && class.iter().flat_map(|range| range.start()..=range.end()).all(&mut check)
+        }
+        Class::Bytes(class) => {
+            class.is_ascii()
+                && class.iter().map(|range| range.len()).sum::<usize>() <= 8
+                && class.iter().flat_map(|range| range.start()..=range.end()).all(|byte| check(char::from(byte)))
+        }
+    };
+    folded.filter(|_| small)
+}
+
 enum Part {
     /// Letters and digits alone.
     Word(Hir),
     /// A character that ends words.
     Separator,
-    /// Who knows.
+    /// A part that can match any characters.
     Anything,
 }
 
@@ -60,7 +84,7 @@ fn flatten(hir: &Hir, parts: &mut Vec<Part>) {
             byte if byte.is_ascii() => Part::Separator,
             _ => Part::Anything,
         })),
-        // `[Hh]`, as case that does not count is written.
+        // `[Hh]`: the form of a letter whose case does not count.
         HirKind::Class(class) if letter(class).is_some() => {
             parts.extend(letter(class).map(|letter| Part::Word(Hir::literal([letter]))));
         }
@@ -78,7 +102,7 @@ fn letter(class: &Class) -> Option<u8> {
     }
 }
 
-/// Whether it matches letters and digits alone, of which each is its own folded form but for case.
+/// Returns whether the expression matches only letters and digits whose folded forms differ from them at most in case.
 fn is_word(hir: &Hir) -> bool {
     let plain = |c: char| if c.is_ascii() { c.is_ascii_alphanumeric() } else { c.is_numeric() && c.is_alphanumeric() };
     match hir.kind() {
@@ -97,14 +121,14 @@ fn is_word(hir: &Hir) -> bool {
     }
 }
 
-/// Parts of one word, and whether a separator stands before them.
+/// Parts of one word, and whether a separator precedes them.
 struct Run {
     hirs: Vec<Hir>,
     closed: bool,
 }
 
 impl Run {
-    /// What they make, and whether a separator stands after them.
+    /// Ends the run and returns its segment; `closed` is true if a separator follows.
     fn end(&mut self, closed: bool) -> Option<Segment> {
         let hirs = std::mem::take(&mut self.hirs);
         if hirs.iter().all(|hir| matches!(hir.kind(), HirKind::Literal(_))) {

@@ -1,9 +1,10 @@
-//! Whether HTML can be cleaned in bounded work.
+//! Limits for the work of sanitising HTML.
 //!
-//! A browser's parser, which the cleaner uses, goes up all elements that are open for each tag, makes elements that were not closed
-//! again in each paragraph, and compares each attribute with those before it: texts made for that take hours, or all memory. So the
-//! text is parsed first into nothing, piece by piece, and given up where it goes too deep, becomes too much, or takes too long. A scan of
-//! our own for tags was rejected: what closes an element, and what only seems to, is hundreds of rules.
+//! The sanitiser uses a browser's parser. For each tag, such a parser walks up all open elements. It repeats unclosed
+//! elements in each paragraph, and compares each attribute with those before it. A malicious text can therefore take
+//! hours, or all memory. So the text is first parsed piece by piece without a result. It is rejected if it nests too
+//! deeply, becomes too large, or takes too long. Rejected: a separate scanner for tags, because there are hundreds of
+//! rules for the end of an element.
 
 use std::{
     borrow::Cow,
@@ -17,18 +18,20 @@ use html5ever::{
     tendril::{StrTendril, TendrilSink},
     tree_builder::{ElementFlags, NodeOrText, QuirksMode, TreeSink},
 };
+use tampu_workers::Stop;
 
 /// Elements inside one another.
 pub const MAX_DEPTH: u32 = 256;
 /// Elements and comments of a text.
 pub const MAX_NODES: u32 = 100_000;
-/// What parsing may take; the cleaner takes about as long again. Texts that people write take some milliseconds.
+/// The time limit for parsing; the sanitiser takes about as long again. Texts that people write take a few
+/// milliseconds.
 const MAX_TIME: Duration = Duration::from_secs(2);
-/// Bytes parsed between two looks.
+/// Number of bytes that are parsed between two checks.
 const PIECE: usize = 2048;
 
-/// Whether a text stays within the bounds.
-pub fn is_bounded(text: &str) -> bool {
+/// Returns whether a text stays within the bounds. Parsing ends early when it is stopped.
+pub fn is_bounded(text: &str, stop: &Stop) -> bool {
     let counts = Rc::new(Counts::default());
     let name = QualName::new(None, ns!(html), local_name!("div"));
     let mut parser = parse_fragment(Sink(counts.clone()), ParseOpts::default(), name, vec![], false);
@@ -37,7 +40,7 @@ pub fn is_bounded(text: &str) -> bool {
         let end = (0..=PIECE.min(rest.len())).rev().find(|&end| rest.is_char_boundary(end)).unwrap_or(0);
         let (piece, after) = rest.split_at(end);
         parser.process(StrTendril::from_slice(piece));
-        if counts.depth.get() > MAX_DEPTH || counts.nodes.get() > MAX_NODES || begun.elapsed() > MAX_TIME {
+        if counts.depth.get() > MAX_DEPTH || counts.nodes.get() > MAX_NODES || begun.elapsed() > MAX_TIME || stop.is_stopped() {
             return false;
         }
         rest = after;
@@ -52,10 +55,10 @@ struct Counts {
     nodes: Cell<u32>,
 }
 
-/// Takes what the parser builds, and keeps nothing of it.
+/// A sink for the parser's tree that stores nothing.
 struct Sink(Rc<Counts>);
 
-/// A node: what the parser asks of it again. Comments have an empty name.
+/// A node, with the properties that the parser reads again. Comments have an empty name.
 struct Node {
     name: QualName,
     depth: Cell<u32>,
@@ -136,7 +139,8 @@ impl TreeSink for Sink {
     fn remove_from_parent(&self, _: &Handle) {}
 
     fn reparent_children(&self, _: &Handle, new_parent: &Handle) {
-        // Each of them is a level deeper now; how deep what is in them is, nobody knows here, so that each such move counts as a level.
+        // Each child is one level deeper after the move. The depth of their contents is unknown here, so each such move counts as a
+        // level.
         let depth = new_parent.depth.get() + 1;
         self.0.depth.set(self.0.depth.get().max(depth));
     }
@@ -146,10 +150,14 @@ impl TreeSink for Sink {
 mod tests {
     use super::*;
 
+    fn bounded(text: &str) -> bool {
+        is_bounded(text, &Stop::default())
+    }
+
     #[test]
     fn what_people_write_is_bounded_and_what_is_made_to_last_is_not() {
         let page = "<div><p>a <b>b</b><table><tr><td>c<td>d</table><ul><li>e<li>f</ul></div>".repeat(2000);
-        assert!(is_bounded(&page) && is_bounded("") && is_bounded("é".repeat(5000).as_str()));
+        assert!(bounded(&page) && bounded("") && bounded("é".repeat(5000).as_str()));
         let many: String = (0..300).map(|n| format!("<b id={n}>")).collect();
         for bomb in [
             "<div>".repeat(100_000),
@@ -160,7 +168,7 @@ mod tests {
             "<template>".repeat(50_000),
             (0..1_000_000).fold("<a".to_owned(), |tag, n| tag + &format!(" a{n}")),
         ] {
-            assert!(!is_bounded(&bomb), "{}", &bomb[..40]);
+            assert!(!bounded(&bomb), "{}", &bomb[..40]);
         }
     }
 }

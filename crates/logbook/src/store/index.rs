@@ -1,151 +1,167 @@
-//! What the search (`page.rs`, `stream.rs`) asks of a database, and what writing (`write.rs`, `import.rs`) does with its tables. So what
-//! a search or a post is stands once, and a store is what its database is told.
+//! The operations that a database provides: [`Index`] for searches (`page.rs`, `stream.rs`), [`Tables`] for writing
+//! (`write.rs`, `import.rs`). So the logic of a search and of a post is written once, and a store only translates these
+//! operations.
 
 use tampu_types::Time;
 
 use super::{
     Result, StoreError,
-    shelf::{Place, Shelf, damaged, first_row, last_of_second},
-    stream::End,
+    book_row::{BookRow, OrderKey, damaged, first_row, last_of_second},
 };
 use crate::{
     attachment::{Attachment, Upload},
     book::{AttributeKind, Book},
     entry::{Change, Content, Draft, Entry, EntryRef, Lock, Tombstone},
     query::candidates::{Vocabulary, Want},
-    search::Stop,
+    search::{Stop, Stopped},
     store::ImportOutcome,
 };
 
-/// What is done with each row; `false` ends it.
-pub type EachRow<'a> = &'a mut dyn FnMut(i64) -> std::result::Result<bool, End>;
-/// What is done with each place; `false` ends it.
-pub type EachPlace<'a> = &'a mut dyn FnMut(Place) -> std::result::Result<bool, End>;
+/// The early end of a search: an error or a stop.
+pub enum SearchEnd {
+    /// The search failed.
+    Failed(StoreError),
+    /// The search was stopped; its results until then are valid.
+    Stopped(Stopped),
+}
+
+impl From<StoreError> for SearchEnd {
+    fn from(error: StoreError) -> SearchEnd {
+        SearchEnd::Failed(error)
+    }
+}
+
+/// A callback for each row; `false` ends the loop.
+pub type EachRow<'a> = &'a mut dyn FnMut(i64) -> std::result::Result<bool, SearchEnd>;
+/// A callback for each place; `false` ends the loop.
+pub type EachKey<'a> = &'a mut dyn FnMut(OrderKey) -> std::result::Result<bool, SearchEnd>;
 
 /// An order other than by date.
 #[derive(Debug, Clone, Copy)]
 pub enum Along {
-    /// By id.
+    /// By the number within the book.
     Id,
     /// By the keys of the attribute of this number.
     Key(u32),
 }
 
 /// A snapshot of a database, as a search needs it.
-pub trait Index {
-    /// Entries that are read at the same time, at most: 1 where reading one costs no question to a server.
+pub trait SearchIndex {
+    /// Maximum number of entries that are read at the same time: 1 if reading one needs no round trip to a server.
     const TOGETHER: usize;
-    /// Rows of the index that are held at once for another order than by date.
+    /// Maximum number of index rows in memory for an order other than by date.
     const HELD: usize;
-    /// Entries along an order that are looked at before the index is asked which there are: of what most entries are, a page is among them.
+    /// Number of entries along an order that are read before the index is queried for the matching rows. If most
+    /// entries match, these few already fill a page.
     const TRIED: usize;
 
     /// The book of this name.
-    fn shelf(&self, name: &str) -> Result<Shelf>;
+    fn book_row(&self, name: &str) -> Result<BookRow>;
     /// All books, by name.
-    fn shelves(&self) -> Result<Vec<Shelf>>;
+    fn book_rows(&self) -> Result<Vec<BookRow>>;
     /// The vocabulary, for one query.
     fn vocabulary(&self) -> impl Vocabulary<Error = StoreError>;
     /// The number of an attribute's folded name.
     fn number(&self, folded: &str) -> Result<Option<u32>>;
-    /// Reads entries of a book, with their texts where those are wanted. In the order of the rows; one that is not there is left out.
-    fn load(&self, shelf: &Shelf, rows: &[i64], text: bool) -> Result<Vec<(i64, Entry)>>;
-    /// Each row of a book between two that the index finds, in order.
+    /// Reads entries of a book, with their texts on request, in the order of the rows. Missing entries are left out.
+    fn load(&self, book_row: &BookRow, rows: &[i64], text: bool) -> Result<Vec<(i64, Entry)>>;
+    /// Calls back for each row of a book between two that the index finds, in order.
     fn each_row(
         &self,
-        shelf: &Shelf,
+        book_row: &BookRow,
         want: &Want,
         rows: (i64, i64),
         descending: bool,
         stop: &Stop,
         act: EachRow<'_>,
-    ) -> std::result::Result<(), End>;
-    /// How many entries stand between two rows of a book.
+    ) -> std::result::Result<(), SearchEnd>;
+    /// Returns the number of entries between two rows of a book.
     fn count_rows(&self, rows: (i64, i64)) -> Result<u64>;
-    /// Each entry of a book in an order, from a place on; those of that place may come again.
+    /// Calls back for each entry of a book in an order, from a position on. Entries of that position may be repeated.
     fn along(
         &self,
-        shelf: &Shelf,
+        book_row: &BookRow,
         order: Along,
-        after: Option<&Place>,
+        after: Option<&OrderKey>,
         descending: bool,
-        act: EachPlace<'_>,
-    ) -> std::result::Result<(), End>;
-    /// The last row of a book's entries that are *late* (`shelf.rs`) and were written before a time.
-    fn last_late(&self, shelf: &Shelf, before: Time) -> Result<Option<i64>>;
-    /// Whether this says that a statement was ended from outside; if so the index can be asked again.
+        act: EachKey<'_>,
+    ) -> std::result::Result<(), SearchEnd>;
+    /// Returns the last row of a book's entries that are *late* (`book_row.rs`) and were written before a time.
+    fn last_late(&self, book_row: &BookRow, before: Time) -> Result<Option<i64>>;
+    /// Returns whether the error says that a statement was cancelled from outside. Then the index can be used again.
     fn is_interrupted(&self, error: &StoreError) -> bool;
 }
 
 /// The tables, in a transaction that writes.
 pub trait Tables {
-    /// The book of this name, which nobody else changes until the transaction ends.
-    fn shelf(&mut self, name: &str) -> Result<Shelf>;
-    /// Two books, likewise.
-    fn two_shelves(&mut self, one: &str, other: &str) -> Result<(Shelf, Shelf)>;
+    /// Returns the book of this name, locked until the transaction ends.
+    fn book_row(&mut self, name: &str) -> Result<BookRow>;
+    /// Returns the rows of two books.
+    fn two_book_rows(&mut self, one: &str, other: &str) -> Result<(BookRow, BookRow)>;
     /// Makes a book.
     fn new_book(&mut self, book: &Book) -> Result<()>;
-    /// A book is so from now on.
+    /// Updates a book.
     fn set_book(&mut self, num: i64, book: &Book) -> Result<()>;
     /// Writes the order of an attribute for all entries of a book, or takes it away.
-    fn reorder(&mut self, shelf: &Shelf, name: &str, kind: Option<AttributeKind>) -> Result<()>;
-    /// The next id of a book is at least this.
+    fn reorder(&mut self, book_row: &BookRow, name: &str, kind: Option<AttributeKind>) -> Result<()>;
+    /// Raises the next id of a book to at least this one.
     fn set_next_id(&mut self, num: i64, next: u32) -> Result<()>;
-    /// A book has so many entries more.
+    /// Changes the number of entries of a book.
     fn count(&mut self, num: i64, change: i64) -> Result<()>;
     /// The row of an entry.
     fn row_of(&mut self, num: i64, id: u32) -> Result<Option<i64>>;
-    /// The last row between two that somebody has.
+    /// Returns the last used row between two.
     fn last_row(&mut self, first: i64, last: i64) -> Result<Option<i64>>;
     /// The attachments of the entries between two rows.
     fn files_between(&mut self, first: i64, last: i64) -> Result<Vec<Attachment>>;
-    /// What is left of an entry that went.
-    fn tombstone(&mut self, shelf: &Shelf, id: u32) -> Result<Option<Tombstone>>;
+    /// Returns the tombstone of an entry that was deleted or moved.
+    fn tombstone(&mut self, book_row: &BookRow, id: u32) -> Result<Option<Tombstone>>;
     /// Reads an entry with its text.
-    fn load(&mut self, shelf: &Shelf, row: i64) -> Result<Option<Entry>>;
+    fn load(&mut self, book_row: &BookRow, row: i64) -> Result<Option<Entry>>;
     /// Writes an entry's row, text and index. The row is free.
-    fn put(&mut self, shelf: &Shelf, row: i64, entry: &Entry) -> Result<()>;
-    /// Takes an entry's row, text and index away.
-    fn take(&mut self, shelf: &Shelf, row: i64, entry: &Entry) -> Result<()>;
-    /// The entries that answer one, by date.
+    fn put(&mut self, book_row: &BookRow, row: i64, entry: &Entry) -> Result<()>;
+    /// Removes an entry's row, text and index.
+    fn take(&mut self, book_row: &BookRow, row: i64, entry: &Entry) -> Result<()>;
+    /// Returns the replies to an entry, by date.
     fn children(&mut self, num: i64, id: u32) -> Result<Vec<u32>>;
-    /// One more line of an entry's history.
-    fn revise(&mut self, shelf: &Shelf, id: u32, number: u32, at: Time, by: &str, what: Change) -> Result<()>;
-    /// Keeps what an entry says in the line of its revision; whether there is one.
-    fn keep(&mut self, shelf: &Shelf, entry: &Entry) -> Result<bool>;
-    /// An entry's history is another's from now on.
+    /// Appends a line to an entry's history.
+    fn revise(&mut self, book_row: &BookRow, id: u32, number: u32, at: Time, by: &str, what: Change) -> Result<()>;
+    /// Writes an entry's content into the line of its revision; returns whether there is such a line.
+    fn keep(&mut self, book_row: &BookRow, entry: &Entry) -> Result<bool>;
+    /// Moves the history of an entry to another entry.
     fn carry(&mut self, from: (i64, u32), to: (i64, u32)) -> Result<()>;
-    /// A tombstone for an entry, whose lock goes.
+    /// Writes a tombstone for an entry and drops its lock.
     fn bury(&mut self, num: i64, id: u32, by: &str, to: Option<(i64, u32)>) -> Result<()>;
-    /// Who has locked an entry at this time.
+    /// Returns the lock of an entry at this time.
     fn lock_of(&mut self, num: i64, id: u32, at: Time) -> Result<Option<Lock>>;
-    /// Gives the blobs of an entry their places, and sees that it has no others than those that are there.
+    /// Moves the blobs of an entry to their final places, and checks that all its blobs exist.
     fn place(&mut self, content: &Content, uploads: &mut [Upload]) -> Result<()>;
-    /// The digest an entry was imported with, and the revision it had then; of a draft its number, below zero.
+    /// Returns the digest with which an entry was imported, and its revision at that time. For a draft, the revision is
+    /// its negated number.
     fn imported_as(&mut self, num: i64, id: u32) -> Result<Option<(Vec<u8>, i64)>>;
-    /// An entry was imported so, or a draft.
+    /// Records the import of an entry or a draft.
     fn set_imported(&mut self, num: i64, id: u32, digest: &[u8; 16], revision: i64) -> Result<()>;
-    /// An entry is to be there again: its tombstone goes, its history stays, and what it said while it was gone is nothing. Returns the
-    /// revision it begins with.
+    /// Removes an entry's tombstone, so that the entry can be written again. Its history stays; revisions from the time
+    /// of its absence have no content. Returns the revision that it begins with.
     fn lift_tombstone(&mut self, num: i64, id: u32) -> Result<u32>;
-    /// A draft that is imported, with a mark that goes when somebody saves it: a new one, or in place of the one of this number, if that has
-    /// the mark. What became of it, and its number.
+    /// Writes an imported draft with a mark, which is removed when its owner saves it. It is a new draft, or replaces
+    /// the one with this number if that still has the mark. Returns the outcome and the number.
     fn take_draft(&mut self, draft: &Draft, number: Option<i64>) -> Result<(ImportOutcome, i64)>;
-    /// Throws a draft away that has the mark.
+    /// Deletes a draft that has the mark.
     fn drop_taken_draft(&mut self, number: i64) -> Result<()>;
 
-    /// The row of an entry, or why there is none.
-    fn find(&mut self, shelf: &Shelf, id: u32) -> Result<i64> {
-        if let Some(row) = self.row_of(shelf.num, id)? {
+    /// Returns the row of an entry, or the error that says where it went.
+    fn find(&mut self, book_row: &BookRow, id: u32) -> Result<i64> {
+        if let Some(row) = self.row_of(book_row.num, id)? {
             return Ok(row);
         }
-        match self.tombstone(shelf, id)? {
+        match self.tombstone(book_row, id)? {
             Some(tombstone) => Err(StoreError::Gone(Box::new(tombstone))),
-            None => Err(StoreError::NoEntry(EntryRef::new(&shelf.book.name, id))),
+            None => Err(StoreError::NoEntry(EntryRef::new(&book_row.book.name, id))),
         }
     }
 
-    /// A row that nobody has, for an entry of this date.
+    /// Returns a free row for an entry of this date.
     fn free_row(&mut self, num: i64, date: Time) -> Result<i64> {
         let mut first = first_row(num, date);
         loop {
@@ -158,9 +174,9 @@ pub trait Tables {
         }
     }
 
-    /// What the entry says now is kept in the line of its revision, because it is about to say something else.
-    fn remember(&mut self, shelf: &Shelf, entry: &Entry) -> Result<()> {
-        let done = self.keep(shelf, entry)?;
+    /// Stores the current content in the line of its revision, before the content changes.
+    fn remember(&mut self, book_row: &BookRow, entry: &Entry) -> Result<()> {
+        let done = self.keep(book_row, entry)?;
         if done { Ok(()) } else { Err(damaged(&entry.at.book, entry.at.id, "its history has no last line")) }
     }
 }

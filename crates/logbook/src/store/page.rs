@@ -1,4 +1,4 @@
-//! A page: the books' streams merged, counted, and shown.
+//! Pages of searches: the results of all books merged, counted and rendered.
 
 use std::{
     collections::HashSet,
@@ -9,10 +9,10 @@ use sha2::{Digest, Sha256};
 
 use super::{
     Result, StoreError,
-    index::Index,
+    book_row::{BookRow, OrderKey, book_of, row_in, when},
+    index::{SearchEnd, SearchIndex},
     now,
-    shelf::{Place, Shelf, book_of, row_in, when},
-    stream::{Batch, End, Stream, rows_between},
+    stream::{Batch, Stream, rows_between},
 };
 use crate::{
     book::EntryAttribute,
@@ -27,34 +27,34 @@ use crate::{
     search::{Count, Cursor, Hit, MAX_PAGE, MAX_PAGE_BYTES, Page, Search, Sort, Start, Stop, Stopped},
 };
 
-/// Entries of a page that are read together, so that a page of very long ones does not hold many more than it shows.
+/// Maximum number of entries of a page that are read together, so that a page of very long ones holds few unused ones.
 const READ_TOGETHER: usize = 64;
-/// Of those the first ones; then twice as many each time.
+/// Size of the first such batch; each further batch is twice as large.
 const FIRST_READ_TOGETHER: usize = 8;
 
-/// Answers a search from a snapshot. While `watched` is set a stop is to interrupt what the index does; it is not while entries are read that
-/// were found.
-pub fn page<I: Index>(index: &I, search: &Search, stop: &Stop, watched: &AtomicBool) -> Result<Page> {
+/// Returns a page of a search in a snapshot. While `watched` is set, a stop interrupts the index; it is clear while
+/// found entries are read.
+pub fn page<I: SearchIndex>(index: &I, search: &Search, stop: &Stop, watched: &AtomicBool) -> Result<Page> {
     match whole_page(index, search, stop, watched) {
         // Stopped before anything was found.
         Err(error) if index.is_interrupted(&error) => {
-            Ok(Page { stopped: Some(stop.why().unwrap_or(Stopped::TimeLimit)), ..Page::default() })
+            Ok(Page { stopped: Some(stop.reason().map_or(Stopped::TimeLimit, Stopped::from)), ..Page::default() })
         }
         page => page,
     }
 }
 
-fn whole_page<I: Index>(index: &I, search: &Search, stop: &Stop, watched: &AtomicBool) -> Result<Page> {
-    let mut shelves = if search.books.is_empty() {
-        index.shelves()?
+fn whole_page<I: SearchIndex>(index: &I, search: &Search, stop: &Stop, watched: &AtomicBool) -> Result<Page> {
+    let mut book_rows = if search.books.is_empty() {
+        index.book_rows()?
     } else {
-        search.books.iter().map(|name| index.shelf(name)).collect::<Result<Vec<_>>>()?
+        search.books.iter().map(|name| index.book_row(name)).collect::<Result<Vec<_>>>()?
     };
     // A book that is named twice is searched once.
     let mut seen = HashSet::new();
-    shelves.retain(|shelf| seen.insert(shelf.num));
+    book_rows.retain(|book_row| seen.insert(book_row.num));
     let mut names: Vec<String> = Vec::new();
-    for attribute in shelves.iter().flat_map(|shelf| &shelf.book.attributes) {
+    for attribute in book_rows.iter().flat_map(|book_row| &book_row.book.attributes) {
         if !names.contains(&attribute.name) {
             names.push(attribute.name.clone());
         }
@@ -64,47 +64,47 @@ fn whole_page<I: Index>(index: &I, search: &Search, stop: &Stop, watched: &Atomi
     let dates = node.conjuncts().iter().filter(|node| matches!(node, Node::Date { .. }));
     let dated: Vec<&Node> = open.iter().copied().chain(dates).collect();
     let Search { sort, descending, .. } = search;
-    let mut streams = Vec::with_capacity(shelves.len());
-    for shelf in &shelves {
-        let (first, last, by_row) = rows_between(index, shelf, node.dates())?;
+    let mut streams = Vec::with_capacity(book_rows.len());
+    for book_row in &book_rows {
+        let (first, last, by_row) = rows_between(index, book_row, node.dates())?;
         let open = if by_row { &open } else { &dated };
         let rows = (first, last);
-        streams.push(Stream { index, shelf, node: &node, want: &want, open, rows, sort, descending: *descending, stop });
+        streams.push(Stream { index, book_row, node: &node, want: &want, open, rows, sort, descending: *descending, stop });
     }
     let of = digest(search);
     let limit = search.limit.clamp(1, MAX_PAGE);
     let (after, skip) = match &search.start {
         Start::First => (None, 0),
         Start::After(cursor) if cursor.of != of => return Err(StoreError::OtherSearch),
-        Start::After(cursor) => (Some(Place { key: cursor.key.clone(), row: cursor.row }), 0),
+        Start::After(cursor) => (Some(OrderKey { key: cursor.key.clone(), row: cursor.row }), 0),
         Start::Skip(skip) => (None, usize::try_from(*skip).unwrap_or(usize::MAX)),
     };
-    // One more than is shown tells whether there is a next page.
+    // One entry more than shown says whether there is a next page.
     let most = skip.saturating_add(limit).saturating_add(1);
     let (mut places, mut stopped) = (Vec::new(), None);
     for stream in &streams {
-        let after = after.as_ref().map(|after| from_there(after, stream.shelf, search.descending));
+        let after = after.as_ref().map(|after| from_there(after, stream.book_row, search.descending));
         match stream.find(after.as_ref(), most, &mut places) {
             Ok(()) => {}
-            Err(End::Failed(error)) => return Err(error),
-            Err(End::Stopped(why)) => {
+            Err(SearchEnd::Failed(error)) => return Err(error),
+            Err(SearchEnd::Stopped(why)) => {
                 stopped = Some(why);
                 break;
             }
         }
     }
-    if shelves.len() > 1 {
+    if book_rows.len() > 1 {
         places.sort_by(|a, b| a.order().cmp(&b.order()));
         if search.descending {
             places.reverse();
         }
     }
-    // What was found is read to the end, whatever the time: it is little.
+    // The entries found are read to the end even after the time limit: they are few.
     watched.store(false, Ordering::Relaxed);
     let found = places.get(skip..).unwrap_or_default();
-    let (hits, last) = shown(index, &shelves, &node, found, limit)?;
+    let (hits, last) = shown(index, &book_rows, &node, found, limit)?;
     watched.store(true, Ordering::Relaxed);
-    // Of a search that was stopped nobody knows what comes next.
+    // The place after a stopped search is unknown.
     let last = last.filter(|_| stopped.is_none());
     let next = last.map(|last| Cursor { of, key: last.key.clone(), row: last.row });
     let mut page = Page { hits, count: None, next, stopped };
@@ -124,14 +124,15 @@ fn whole_page<I: Index>(index: &I, search: &Search, stop: &Stop, watched: &Atomi
     Ok(page)
 }
 
-/// The entries of a page, and the place of the last one if there are more: a page ends at its number of entries, or at its bytes.
-fn shown<'a, I: Index>(
+/// Returns the entries of a page, and the position of the last one if there are more. A page ends at its number of
+/// entries, or at its bytes.
+fn shown<'a, I: SearchIndex>(
     index: &I,
-    shelves: &[Shelf],
+    book_rows: &[BookRow],
     node: &Node,
-    places: &'a [Place],
+    places: &'a [OrderKey],
     limit: usize,
-) -> Result<(Vec<Hit>, Option<&'a Place>)> {
+) -> Result<(Vec<Hit>, Option<&'a OrderKey>)> {
     let (mut shown, mut bytes, mut at) = (Vec::new(), 0, 0);
     let mut together = I::TOGETHER.clamp(1, FIRST_READ_TOGETHER);
     while at < places.len() {
@@ -139,7 +140,7 @@ fn shown<'a, I: Index>(
             return Ok((shown, at.checked_sub(1).and_then(|last| places.get(last))));
         }
         let end = (at + together).min(limit).min(places.len());
-        for (nth, hit) in hits(index, shelves, node, &places[at..end])?.into_iter().enumerate() {
+        for (nth, hit) in hits(index, book_rows, node, &places[at..end])?.into_iter().enumerate() {
             if bytes >= MAX_PAGE_BYTES {
                 return Ok((shown, (at + nth).checked_sub(1).and_then(|last| places.get(last))));
             }
@@ -152,20 +153,20 @@ fn shown<'a, I: Index>(
     Ok((shown, None))
 }
 
-/// The place in another book from which on its entries come after this one.
-fn from_there(after: &Place, shelf: &Shelf, descending: bool) -> Place {
+/// Returns the position in another book after which its entries follow this one.
+fn from_there(after: &OrderKey, book_row: &BookRow, descending: bool) -> OrderKey {
     let own = book_of(after.row);
-    let at = row_in(shelf.num, when(after.row));
-    // Of the same moment, the books' order decides; a row is passed if it is not after.
-    let row = match (own.cmp(&shelf.num), descending) {
+    let at = row_in(book_row.num, when(after.row));
+    // For equal dates, the order of the books decides; a page skips rows that do not come after this one.
+    let row = match (own.cmp(&book_row.num), descending) {
         (std::cmp::Ordering::Less, false) => at - 1,
         (std::cmp::Ordering::Greater, true) => at + 1,
         _ => at,
     };
-    Place { key: after.key.clone(), row }
+    OrderKey { key: after.key.clone(), row }
 }
 
-/// A search's books, query and order in a number, so that a cursor is not used with another one.
+/// Returns a digest of a search's books, query and order, so that a cursor cannot be used with another search.
 fn digest(search: &Search) -> u32 {
     let mut hash = Sha256::new();
     for part in search.books.iter().map(String::as_str).chain([search.query.as_str()]) {
@@ -182,16 +183,16 @@ fn digest(search: &Search) -> u32 {
     u32::from_le_bytes([digest[0], digest[1], digest[2], digest[3]])
 }
 
-/// The entries at these places, as they are shown; none where it went meanwhile.
-fn hits<I: Index>(index: &I, shelves: &[Shelf], node: &Node, places: &[Place]) -> Result<Vec<Option<Hit>>> {
+/// Returns the entries at these places as hits; entries that were deleted meanwhile are left out.
+fn hits<I: SearchIndex>(index: &I, book_rows: &[BookRow], node: &Node, places: &[OrderKey]) -> Result<Vec<Option<Hit>>> {
     let mut hits: Vec<Option<Hit>> = places.iter().map(|_| None).collect();
-    for shelf in shelves {
-        let own = places.iter().enumerate().filter(|(_, place)| book_of(place.row) == shelf.num);
+    for book_row in book_rows {
+        let own = places.iter().enumerate().filter(|(_, place)| book_of(place.row) == book_row.num);
         let (at, rows): (Vec<usize>, Vec<i64>) = own.map(|(at, place)| (at, place.row)).unzip();
         if rows.is_empty() {
             continue;
         }
-        for (row, entry) in index.load(shelf, &rows, true)? {
+        for (row, entry) in index.load(book_row, &rows, true)? {
             if let Some(nth) = rows.iter().position(|known| *known == row) {
                 hits[at[nth]] = Some(hit(node, entry));
             }
@@ -210,22 +211,27 @@ fn hit(node: &Node, entry: Entry) -> Hit {
     Hit { entry, snippet, attributes }
 }
 
-/// Who wants to know of so many entries how many there are is told of all: the database counts rows quicker than it hands them out.
+/// The count from which all entries are counted: a database counts rows faster than it returns them.
 const COUNTED_AT_ONCE: u64 = 100_000;
 
-/// Counts on in one more book.
-fn count_one<I: Index>(stream: &Stream<'_, I>, most: u64, looks: &mut u64, so_far: Count) -> Result<(Count, Option<Stopped>)> {
+/// Adds the count of one more book.
+fn count_one<I: SearchIndex>(
+    stream: &Stream<'_, I>,
+    most: u64,
+    looks: &mut u64,
+    so_far: Count,
+) -> Result<(Count, Option<Stopped>)> {
     let Count::Exactly(mut count) = so_far else { return Ok((so_far, None)) };
     let narrow = stream.node.dates() != Node::All.dates();
     if *stream.want == Want::All && stream.open.is_empty() && !narrow {
-        return Ok((Count::Exactly(count + stream.shelf.entries), None));
+        return Ok((Count::Exactly(count + stream.book_row.entries), None));
     }
     if *stream.want == Want::All && stream.open.is_empty() && most >= COUNTED_AT_ONCE {
         let counted = stream.index.count_rows(stream.rows).map_err(|error| stream.stopped(error.into()));
         return match counted {
             Ok(more) => Ok((Count::Exactly(count + more), None)),
-            Err(End::Stopped(why)) => Ok((Count::AtLeast(count), Some(why))),
-            Err(End::Failed(error)) => Err(error),
+            Err(SearchEnd::Stopped(why)) => Ok((Count::AtLeast(count), Some(why))),
+            Err(SearchEnd::Failed(error)) => Err(error),
         };
     }
     let (first, last) = stream.rows;
@@ -248,7 +254,7 @@ fn count_one<I: Index>(stream: &Stream<'_, I>, most: u64, looks: &mut u64, so_fa
     match done.map_err(|end| stream.stopped(end)) {
         Ok(()) if cut || full => Ok((Count::AtLeast(count), None)),
         Ok(()) => Ok((Count::Exactly(count), None)),
-        Err(End::Stopped(why)) => Ok((Count::AtLeast(count), Some(why))),
-        Err(End::Failed(error)) => Err(error),
+        Err(SearchEnd::Stopped(why)) => Ok((Count::AtLeast(count), Some(why))),
+        Err(SearchEnd::Failed(error)) => Err(error),
     }
 }

@@ -1,51 +1,61 @@
-//! Connections to a database that are lent out one at a time: at most so many, who came first goes first.
+//! A bounded pool of database connections, lent in the order of requests.
 
 use std::{
+    collections::BTreeSet,
     fmt,
     ops::{Deref, DerefMut},
-    sync::{Condvar, Mutex, MutexGuard, PoisonError},
+    time::Instant,
 };
 
-use super::Result;
+use parking_lot::{Condvar, Mutex};
 
-/// Locks a mutex, also after a panic elsewhere: what panicked has rolled its transaction back, and nothing is left half done.
-pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
+use super::{Result, StoreError, error::WAIT};
 
-/// The connections.
+/// A bounded set of connections.
 pub struct Pool<C> {
     make: Box<dyn Fn() -> Result<C> + Send + Sync>,
-    health: fn(&C) -> Health,
+    health: fn(&C) -> ConnectionHealth,
     most: usize,
     state: Mutex<Waiting<C>>,
     back: Condvar,
 }
 
-/// What becomes of a connection that comes back.
+/// The state of a connection that is returned to its pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Health {
+pub enum ConnectionHealth {
     /// It is used again.
     Good,
-    /// It is thrown away.
+    /// It is discarded.
     Spent,
-    /// It is thrown away, and so are all that nobody uses: what ended it has ended them too.
+    /// The connection is lost and is closed, together with all idle ones, because the same cause has ended them.
     Lost,
 }
 
-/// Connections that nobody uses, and who waits for one.
+/// Idle connections, and the queue of waiting threads.
 struct Waiting<C> {
     idle: Vec<C>,
-    /// How many there are in all.
+    /// The number of connections that exist.
     made: usize,
-    /// The number the next one who comes gets, and the one whose turn it is.
+    /// The ticket of the next thread in the queue, and the ticket that is served now.
     next: u64,
     turn: u64,
+    /// The tickets of threads that have left the queue.
+    left: BTreeSet<u64>,
 }
 
-/// One of them, until it is dropped.
-pub struct Lent<'a, C> {
-    /// There until it is dropped.
+impl<C> Waiting<C> {
+    /// Serves the next ticket that a thread still waits with.
+    fn pass_on(&mut self) {
+        self.turn += 1;
+        while self.left.remove(&self.turn) {
+            self.turn += 1;
+        }
+    }
+}
+
+/// A lent connection, which returns to the pool when it is dropped.
+pub struct PooledConnection<'a, C> {
+    /// The connection; `None` only during the drop.
     connection: Option<C>,
     home: &'a Pool<C>,
 }
@@ -57,23 +67,38 @@ impl<C> fmt::Debug for Pool<C> {
 }
 
 impl<C> Pool<C> {
-    /// At most so many, made so when they are needed, and looked at when they come back and when they are lent out again.
-    pub fn new(most: usize, make: impl Fn() -> Result<C> + Send + Sync + 'static, health: fn(&C) -> Health) -> Pool<C> {
-        let state = Mutex::new(Waiting { idle: Vec::new(), made: 0, next: 0, turn: 0 });
+    /// Creates a pool of at most `most` connections. `make` opens one on demand. `health` checks each when it is
+    /// returned and when it is lent again.
+    pub fn new(most: usize, make: impl Fn() -> Result<C> + Send + Sync + 'static, health: fn(&C) -> ConnectionHealth) -> Pool<C> {
+        let state = Mutex::new(Waiting { idle: Vec::new(), made: 0, next: 0, turn: 0, left: BTreeSet::new() });
         Pool { make: Box::new(make), health, most, state, back: Condvar::new() }
     }
 
-    /// One that nobody uses; waits for it, in the order of coming.
-    pub fn get(&self) -> Result<Lent<'_, C>> {
-        let mut state = lock(&self.state);
+    /// Returns an idle connection; waits for one in the order of arrival, at most [`WAIT`].
+    pub fn get(&self) -> Result<PooledConnection<'_, C>> {
+        self.get_before(Instant::now() + WAIT)
+    }
+
+    fn get_before(&self, end: Instant) -> Result<PooledConnection<'_, C>> {
+        let mut state = self.state.lock();
         let number = state.next;
         state.next += 1;
         while state.turn != number || (state.idle.is_empty() && state.made >= self.most) {
-            state = self.back.wait(state).unwrap_or_else(PoisonError::into_inner);
+            if !self.back.wait_until(&mut state, end).timed_out() {
+                continue;
+            }
+            if state.turn == number {
+                state.pass_on();
+            } else {
+                state.left.insert(number);
+            }
+            drop(state);
+            self.back.notify_all();
+            return Err(StoreError::Busy);
         }
-        state.turn += 1;
+        state.pass_on();
         let (mut idle, mut ended) = (state.idle.pop(), Vec::new());
-        while let Some(connection) = idle.take_if(|connection| (self.health)(connection) != Health::Good) {
+        while let Some(connection) = idle.take_if(|connection| (self.health)(connection) != ConnectionHealth::Good) {
             ended.push(connection);
             idle = state.idle.pop();
         }
@@ -81,26 +106,26 @@ impl<C> Pool<C> {
         drop(state);
         self.back.notify_all();
         drop(ended);
-        // Making one can take long; others come and go meanwhile.
+        // Opening a connection can take long; the pool is not locked meanwhile.
         let made = idle.map_or_else(&self.make, Ok);
         if made.is_err() {
-            lock(&self.state).made -= 1;
+            self.state.lock().made -= 1;
             self.back.notify_all();
         }
-        made.map(|connection| Lent { connection: Some(connection), home: self })
+        made.map(|connection| PooledConnection { connection: Some(connection), home: self })
     }
 }
 
-impl<C> Drop for Lent<'_, C> {
+impl<C> Drop for PooledConnection<'_, C> {
     fn drop(&mut self) {
         let Some(connection) = self.connection.take() else { return };
         let health = (self.home.health)(&connection);
-        let mut state = lock(&self.home.state);
+        let mut state = self.home.state.lock();
         let mut ended = Vec::new();
-        if health == Health::Lost {
+        if health == ConnectionHealth::Lost {
             ended = std::mem::take(&mut state.idle);
         }
-        if health == Health::Good {
+        if health == ConnectionHealth::Good {
             state.idle.push(connection);
         } else {
             ended.push(connection);
@@ -112,7 +137,7 @@ impl<C> Drop for Lent<'_, C> {
     }
 }
 
-impl<C> Deref for Lent<'_, C> {
+impl<C> Deref for PooledConnection<'_, C> {
     type Target = C;
 
     fn deref(&self) -> &C {
@@ -123,11 +148,38 @@ impl<C> Deref for Lent<'_, C> {
     }
 }
 
-impl<C> DerefMut for Lent<'_, C> {
+impl<C> DerefMut for PooledConnection<'_, C> {
     fn deref_mut(&mut self) -> &mut C {
         match &mut self.connection {
             Some(connection) => connection,
             None => unreachable!("a connection is there until it is given back"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_waits_for_a_connection_until_its_time_is_over() {
+        let pool = Pool::new(1, || Ok(()), |_| ConnectionHealth::Good);
+        let held = pool.get().unwrap();
+        let now = Instant::now();
+        assert!(matches!(pool.get_before(now), Err(StoreError::Busy)));
+        std::thread::scope(|scope| {
+            // The ticket of a thread that left is not waited for, neither at the head of the queue nor inside it.
+            let waiting = scope.spawn(|| pool.get().is_ok());
+            while pool.state.lock().next < 3 {
+                std::thread::yield_now();
+            }
+            assert!(matches!(pool.get_before(now), Err(StoreError::Busy)));
+            let last = scope.spawn(|| pool.get().is_ok());
+            while pool.state.lock().next < 5 {
+                std::thread::yield_now();
+            }
+            drop(held);
+            assert!(waiting.join().unwrap() && last.join().unwrap());
+        });
     }
 }

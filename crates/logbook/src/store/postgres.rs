@@ -1,44 +1,43 @@
 //! The store for several hubs: a PostgreSQL database that all of them use at the same time.
 //!
-//! Everything is in it, the bytes of attachments too, in a schema of its own for each domain, so that a hub needs no directory and what one
-//! posts the others find at once. Ids are given under a lock on the book's row; changes are told by `NOTIFY`.
+//! The database holds everything, including the bytes of attachments, in one schema for each domain. So a hub needs no
+//! directory, and a post of one hub is visible to the others at once. Ids are assigned under a lock on the book's row.
+//! `NOTIFY` announces changes.
 //!
 //! | part | module |
 //! |-|-|
 //! | connections | `session` |
-//! | what the index knows of an entry, and how it is asked | `tokens` |
-//! | what a search asks | `find` |
-//! | what writing does with the tables | `tables` |
-//! | searches that are ended from outside | `watch` |
+//! | the index: an entry's numbers, and queries over them | `tokens` |
+//! | searches | `find` |
+//! | write operations on the tables | `tables` |
+//! | cancellation of searches | `watch` |
 //!
-//! The tables are those of the store built in (`sqlite/schema.sql`), with another index. TLS is not built in: a server elsewhere is reached
-//! through a tunnel or a network that is one's own.
+//! The tables are those of the built-in store (`sqlite/schema.sql`), with another index. TLS is not built in: reach a
+//! remote server through a tunnel or a private network.
 
 use std::{
-    collections::{HashMap, HashSet},
     fmt,
     path::PathBuf,
-    sync::{Arc, Condvar, Mutex, RwLock, atomic::AtomicBool},
+    sync::{Arc, atomic::AtomicBool},
     time::Duration,
 };
 
+use parking_lot::{Mutex, RwLock};
 use postgres::{Config, config::SslMode};
 use sha2::{Digest, Sha256};
 
-use super::{
-    Result, StoreError,
-    pool::{Pool, lock},
-};
-use crate::attachment::{Sha, hex};
+use super::{Result, StoreError, pool::Pool};
+use crate::attachment::{Attachment, Sha, hex, stored_name::names};
 
-mod api;
 mod blobs;
 mod copy;
-mod desk;
+mod database;
+mod drafts;
+mod entries;
 mod find;
 mod import;
 mod journal;
-mod read;
+mod records;
 mod restore;
 mod rows;
 mod session;
@@ -47,52 +46,33 @@ mod tokens;
 mod upkeep;
 mod watch;
 
+use database::Database;
 use session::Session;
-use tables::Writing;
-use watch::Watch;
+use tables::PostgresTransaction;
+use watch::SearchWatch;
 
-/// Connections that search at the same time; further searches wait, who came first goes first.
+/// Connections that search at the same time. Further searches wait in the order of their arrival.
 pub const SEARCHERS: usize = 8;
 /// Connections that read entries and lists, apart from those.
 pub const READERS: usize = 4;
-/// Connections that write. Who writes to the same book waits for the other.
+/// Number of connections that write. Two writers of the same book wait for each other.
 pub const WRITERS: usize = 4;
-/// How long a server may take to answer a new connection.
+/// The time limit for a new connection.
 const CONNECT: Duration = Duration::from_secs(10);
-/// Words a store remembers to be in the vocabulary; after that it forgets them all.
-const KNOWN_WORDS: usize = 200_000;
-/// The database's layout is changed by these, in order; the table `layout` says how many have been done.
-const MIGRATIONS: [&str; 1] = [include_str!("postgres/schema.sql")];
-/// What searches set: every table is asked by an index, and a plan is made once.
+/// Migrations of the database's layout, in order. The table `layout` holds the number of those that are done.
+const MIGRATIONS: [&str; 2] = [include_str!("postgres/schema.sql"), include_str!("postgres/names.sql")];
+/// The number of the step that makes the table of names, which is filled from the entries.
+const NAMES: usize = 1;
+/// The settings of searching connections: every table is read by an index, and a plan is made once.
 const SEARCHING: &str = "SET enable_seqscan = off; SET plan_cache_mode = force_generic_plan; SET work_mem = '16MB'";
-/// What writers set. New numbers wait in a short list until there are enough to go into the index together; a search looks through it.
+/// The settings of writing connections. New numbers wait in a short list until they go into the index together; a
+/// search scans that list.
 const WRITING: &str = "SET gin_pending_list_limit = '512kB'; SET work_mem = '16MB'";
-/// What the one who learns words sets: it does not wait for the disk, since the post that follows does.
+/// The settings of the connection that learns words. It does not wait for the disk, since the post that follows does.
 const LEARNING: &str = "SET synchronous_commit = off";
 
 /// Logbooks in a schema of a database.
-pub struct PostgresStore(Arc<Inner>);
-
-/// What its parts share.
-struct Inner {
-    config: Config,
-    /// In quotation marks.
-    schema: String,
-    /// The name of the channel on which changes are told.
-    channel: String,
-    searchers: Pool<Session>,
-    readers: Pool<Session>,
-    writers: Pool<Session>,
-    /// Takes words into the vocabulary, each time in a transaction of its own: nobody waits for a long one because of a word.
-    learner: Pool<Session>,
-    numbers: RwLock<HashMap<String, u32>>,
-    known: Mutex<HashSet<Box<str>>>,
-    milestones: Mutex<HashMap<i64, Arc<find::Milestones>>>,
-    watch: Watch,
-    /// How often something was told, and whoever waits for it.
-    told: (Mutex<u64>, Condvar),
-    listens: AtomicBool,
-}
+pub struct PostgresStore(Arc<Database>);
 
 impl fmt::Debug for PostgresStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -101,11 +81,11 @@ impl fmt::Debug for PostgresStore {
 }
 
 impl PostgresStore {
-    /// Opens the logbooks of a domain in the database of this address (`postgres://user:password@host/database`, or as libpq writes it:
-    /// `host=/run/postgresql dbname=book`), and makes them where there are none.
+    /// Opens the logbooks of a domain in the database at `address`, and creates them if they are missing. The address
+    /// is `postgres://user:password@host/database`, or in libpq's form `host=/run/postgresql dbname=book`.
     pub fn open(address: &str, domain: &str) -> Result<PostgresStore> {
         let bad = |why: String| StoreError::Directory { path: PathBuf::from("the database's address"), why };
-        let mut config: Config = address.parse().map_err(|error: postgres::Error| bad(super::refusal(&error)))?;
+        let mut config: Config = address.parse().map_err(|error: postgres::Error| bad(super::error::refusal(&error)))?;
         if config.get_ssl_mode() == SslMode::Require {
             return Err(bad("sslmode=require: TLS is not built in; use a tunnel, or a network of your own".to_owned()));
         }
@@ -124,7 +104,7 @@ impl PostgresStore {
             let (config, schema, losses) = (config.clone(), schema.clone(), Arc::clone(&losses));
             Pool::new(most, move || Session::open(&config, &schema, settings, &losses), Session::health)
         };
-        let inner = Inner {
+        let inner = Database {
             searchers: pool(SEARCHERS, SEARCHING),
             readers: pool(READERS, ""),
             writers: pool(WRITERS, WRITING),
@@ -135,26 +115,26 @@ impl PostgresStore {
             numbers: RwLock::default(),
             known: Mutex::default(),
             milestones: Mutex::default(),
-            watch: Watch::default(),
-            told: Default::default(),
+            watch: SearchWatch::default(),
+            notified: Default::default(),
             listens: AtomicBool::new(false),
         };
         Ok(PostgresStore(Arc::new(inner)))
     }
 
-    /// Does something in one transaction, which is committed if it succeeds.
-    fn write<T>(&self, act: impl FnOnce(&mut Writing<'_>) -> Result<T>) -> Result<T> {
+    /// Runs an action in one transaction, which is committed if the action succeeds.
+    fn write<T>(&self, act: impl FnOnce(&mut PostgresTransaction<'_>) -> Result<T>) -> Result<T> {
         let session = self.0.writers.get()?;
         session.batch("BEGIN")?;
-        let mut writing = Writing::new(&session, &self.0);
+        let mut writing = PostgresTransaction::new(&session, &self.0);
         match act(&mut writing).and_then(|value| writing.finish().map(|()| value)) {
             Ok(value) => {
                 session.batch("COMMIT")?;
-                lock(&self.0.known).extend(writing.learned);
+                self.0.known.lock().extend(writing.learned);
                 Ok(value)
             }
             Err(error) => {
-                // Where the connection is gone, so is the transaction.
+                // A lost connection has ended the transaction, too.
                 let _ = session.batch("ROLLBACK");
                 Err(error)
             }
@@ -172,77 +152,6 @@ impl PostgresStore {
     }
 }
 
-impl Inner {
-    /// Takes words into the vocabulary that are not in it, and returns them. A word without an entry harms nobody, so this is not part of
-    /// a post's transaction. It is durable with the next transaction that is, and not to be remembered before that.
-    /// The vocabulary takes so many rows at a time, words and their endings; also returns whether it has all the words.
-    fn learn(&self, words: Vec<Box<str>>, most: usize) -> Result<(Vec<Box<str>>, bool)> {
-        let mut fresh: Vec<Box<str>> = {
-            let mut known = lock(&self.known);
-            if known.len() > KNOWN_WORDS {
-                known.clear();
-            }
-            words.into_iter().filter(|word| !known.contains(word)).collect()
-        };
-        if fresh.is_empty() {
-            return Ok((fresh, true));
-        }
-        let session = self.learner.get()?;
-        let rest = fresh.split_off(within(&fresh, most));
-        let mut all = true;
-        if !rest.is_empty() {
-            let rest: Vec<&str> = rest.iter().map(|word| &**word).collect();
-            let sql =
-                "SELECT 1 FROM unnest($1::text[]) AS said(word) WHERE NOT EXISTS (SELECT 1 FROM term WHERE term = word) LIMIT 1";
-            all = session.one(sql, &[&rest])?.is_none();
-        }
-        // In order, so that two hubs that learn the same words wait for one another in one direction only.
-        let mut list: Vec<&str> = fresh.iter().map(|word| &**word).collect();
-        list.sort_unstable();
-        list.dedup();
-        let (mut endings, mut terms) = (Vec::new(), Vec::new());
-        for word in &list {
-            for (at, _) in word.char_indices().skip(1) {
-                if word[at..].chars().nth(1).is_some() {
-                    endings.push(&word[at..]);
-                    terms.push(*word);
-                }
-            }
-        }
-        // One statement, which is a transaction: whoever posts waits for it.
-        let sql = "WITH new AS (INSERT INTO term SELECT unnest($1::text[]) ON CONFLICT DO NOTHING RETURNING term) \
-                   INSERT INTO ending SELECT said.ending, said.term FROM unnest($2::text[], $3::text[]) AS said(ending, term) \
-                   JOIN new ON new.term = said.term ON CONFLICT DO NOTHING";
-        session.execute(sql, &[&list, &endings, &terms])?;
-        Ok((fresh, all))
-    }
-
-    /// The number of an attribute's name; a new one where it has none. Numbers are never changed, so they are remembered.
-    fn number_of(&self, name: &str) -> Result<u32> {
-        let folded = name.to_lowercase();
-        if let Some(number) = self.numbers.read().unwrap_or_else(std::sync::PoisonError::into_inner).get(&folded) {
-            return Ok(*number);
-        }
-        let session = self.learner.get()?;
-        let number = rows::new_number(&session, &folded)?;
-        self.numbers.write().unwrap_or_else(std::sync::PoisonError::into_inner).insert(folded, number);
-        Ok(number)
-    }
-}
-
-/// How many of these words, with their endings, are at most so many rows.
-fn within(words: &[Box<str>], most: usize) -> usize {
-    let mut rows = 0;
-    words
-        .iter()
-        .take_while(|word| {
-            let fits = rows < most;
-            rows += word.chars().count();
-            fits
-        })
-        .count()
-}
-
 /// The schema of a domain; PostgreSQL's names have at most 63 bytes.
 fn schema_name(domain: &str) -> String {
     let plain = !domain.is_empty() && domain.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-'));
@@ -257,17 +166,20 @@ fn migrate(config: &Config, schema: &str) -> Result<()> {
     let session = Session::open(config, schema, "", &Arc::default())?;
     session.batch("BEGIN")?;
     let lock = i64::from_be_bytes(*b"tampu bk");
-    // One process at a time; the others find it done.
+    // One process runs the steps at a time; the others then find them done.
     session.execute("SELECT pg_advisory_xact_lock($1)", &[&lock])?;
     session.batch(&format!("CREATE SCHEMA IF NOT EXISTS {schema}; CREATE TABLE IF NOT EXISTS layout (done bigint NOT NULL)"))?;
     let done = session.one("SELECT done FROM layout", &[])?.map_or(Ok(0), |row| row.try_get::<_, i64>(0))?;
     let done = usize::try_from(done).unwrap_or(usize::MAX);
     if done > MIGRATIONS.len() {
-        let why = format!("it has layout {done}, of a later release; this one knows {}", MIGRATIONS.len());
+        let why = format!("it has layout {done} of a later release; this release knows layouts up to {}", MIGRATIONS.len());
         return Err(StoreError::Directory { path: PathBuf::from(format!("the database's schema {schema}")), why });
     }
-    for step in &MIGRATIONS[done..] {
+    for (at, step) in MIGRATIONS.iter().enumerate().skip(done) {
         session.batch(step)?;
+        if at == NAMES {
+            fill_names(&session)?;
+        }
     }
     if done < MIGRATIONS.len() {
         session.batch(&format!("DELETE FROM layout; INSERT INTO layout VALUES ({})", MIGRATIONS.len()))?;
@@ -275,13 +187,27 @@ fn migrate(config: &Config, schema: &str) -> Result<()> {
     session.batch("COMMIT")
 }
 
-/// A SHA-256 as it is kept.
+/// Fills the table of names from the entries that are there.
+fn fill_names(session: &Session) -> Result<()> {
+    for row in &session.query("SELECT book, id, attachments FROM entry WHERE attachments <> '[]'", &[])? {
+        let (book, id): (i64, i64) = (row.try_get(0)?, row.try_get(1)?);
+        let files: Vec<Attachment> = serde_json::from_str(row.try_get(2)?)
+            .map_err(|error| StoreError::Damaged(format!("attachments of entry {id}: {error}")))?;
+        let sql = "INSERT INTO stored_name SELECT $1, name, $2 FROM unnest($3::text[]) AS new(name) ON CONFLICT DO NOTHING";
+        session.execute(sql, &[&book, &id, &names(&files)])?;
+    }
+    Ok(())
+}
+
+/// Parses a stored SHA-256.
 fn sha(text: String) -> Result<Sha> {
     Sha::try_from(text).map_err(|error| StoreError::Damaged(error.to_string()))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use super::*;
 
     #[test]

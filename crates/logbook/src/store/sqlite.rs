@@ -1,64 +1,70 @@
-//! The store built in: one SQLite database in WAL mode, and a directory of blobs beside it.
+//! The built-in store: one SQLite database in WAL mode, and a directory of blobs beside it.
 //!
 //! ```text
 //! book.db, book.db-wal, book.db-shm       entries, history, index
 //! attachments/                            attachment.rs
 //! ```
-//! Words, phrases and tags are in an FTS5 index whose row numbers are places by date (`rows.rs`), so that the newest twenty of a
-//! hundred thousand are as near as those of twenty, and a page is a range. The vocabulary is a table of its own: a word's endings, to find what is
-//! inside words. The trigram tokenizer was rejected for that: at a million entries the lists of common trigrams are most of the
-//! index, and intersecting them takes longer than a search may.
+//! Words, phrases and tags are in an FTS5 index. Its row numbers are in the order of dates (`book_row.rs`), so a page
+//! is a range of rows. The newest twenty of a hundred thousand entries cost as much as those of twenty. A table holds
+//! the vocabulary with the endings of words, to find text inside words. Rejected: the trigram tokenizer. At a million
+//! entries, the lists of common trigrams are most of the index, and intersecting them takes longer than a search may.
 //!
-//! One connection writes; [`SEARCHERS`] search and [`READERS`] read, each a snapshot of its own, so that a search never waits for a
-//! post, nor an entry for a search. A post and its index are one transaction.
+//! One connection writes, [`SEARCHERS`] search and [`READERS`] read, each in its own snapshot. So a search never waits
+//! for a post, and reading an entry never waits for a search. A post and its index are one transaction.
 
 use std::{
     collections::HashSet,
     fs,
     ops::DerefMut,
     path::{Path, PathBuf},
-    sync::{Condvar, Mutex},
     time::Duration,
 };
 
-use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
+use parking_lot::{Condvar, Mutex};
+use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior, params};
 
 use super::{
     Result, StoreError, now,
-    pool::{Health, Pool, lock},
+    pool::{ConnectionHealth, Pool},
 };
-use crate::attachment::Blobs;
+use crate::attachment::{Attachment, Blobs, stored_name::names};
 
-mod api;
-mod desk;
-pub(super) mod fill;
+mod drafts;
+mod entries;
+pub(super) mod export;
 mod find;
 mod import;
 mod index;
 mod journal;
-pub(super) mod pour;
-mod read;
 mod records;
+pub(super) mod restore;
 mod rows;
 mod tables;
 mod upkeep;
 
-/// Connections that search at the same time: two a processor, this many at most. Further searches wait, who came first goes first.
+/// Connections that search at the same time: two per processor, at most this many. Further searches wait in the order
+/// of their arrival.
 pub const SEARCHERS: usize = 8;
-/// Connections that read entries and lists at the same time, apart from those, so that nobody waits for a search to read one entry.
+/// Connections that read entries and lists at the same time. They are separate, so reading an entry never waits for a search.
 pub const READERS: usize = 4;
-/// KiB of the database each reader keeps in memory, and the writer.
+/// Cache of each reader and of the writer, in KiB.
 const READER_CACHE: i64 = 6 * 1024;
 const WRITER_CACHE: i64 = 24 * 1024;
-/// KiB of it while entries are imported.
+/// Cache during an import, in KiB.
 const IMPORT_CACHE: i64 = 64 * 1024;
-/// How long a writer waits for one of another process.
+/// The time that a writer waits for a writer of another process.
 const BUSY: Duration = Duration::from_secs(30);
-/// Words the writer remembers to be in the vocabulary; after that it forgets them all.
+/// Number of vocabulary words that the writer caches; then it clears the cache.
 const KNOWN_WORDS: usize = 200_000;
-/// The database's layout is changed by these, in order; `user_version` says how many have been done.
-const MIGRATIONS: [&str; 3] =
-    [include_str!("sqlite/schema.sql"), include_str!("sqlite/records.sql"), include_str!("sqlite/late.sql")];
+/// Migrations of the database's layout, in order. `user_version` holds the number of those that are done.
+const MIGRATIONS: [&str; 4] = [
+    include_str!("sqlite/schema.sql"),
+    include_str!("sqlite/records.sql"),
+    include_str!("sqlite/late.sql"),
+    include_str!("sqlite/names.sql"),
+];
+/// The number of the step that makes the table of names, which is filled from the entries.
+const NAMES: usize = 3;
 
 /// Logbooks in a directory.
 #[derive(Debug)]
@@ -68,7 +74,7 @@ pub struct SqliteStore {
     writer: Mutex<Writer>,
     readers: Pool<Connection>,
     searchers: Pool<Connection>,
-    /// How often something was committed, and whoever waits for it.
+    /// The number of commits so far, with a condition for waiting threads.
     commits: (Mutex<u64>, Condvar),
 }
 
@@ -87,7 +93,7 @@ fn connect(file: &Path, cache: i64, writes: bool) -> Result<Connection> {
     db.pragma_update(None, "temp_store", "MEMORY")?;
     if writes {
         db.pragma_update(None, "journal_mode", "WAL")?;
-        // A post that was answered survives the loss of power.
+        // An acknowledged post survives a loss of power.
         db.pragma_update(None, "synchronous", "FULL")?;
         db.pragma_update(None, "journal_size_limit", 64 << 20)?;
     } else {
@@ -97,7 +103,7 @@ fn connect(file: &Path, cache: i64, writes: bool) -> Result<Connection> {
 }
 
 impl SqliteStore {
-    /// Opens the logbooks of a directory, and makes them where there are none.
+    /// Opens the logbooks of a directory, and creates them if they are missing.
     pub fn open(dir: &Path) -> Result<SqliteStore> {
         let io = |error| StoreError::Io { path: dir.to_owned(), error };
         fs::create_dir_all(dir).map_err(io)?;
@@ -120,7 +126,7 @@ impl SqliteStore {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let pool = |most| {
             let file = file.clone();
-            Pool::new(most, move || connect(&file, READER_CACHE, false), |_| Health::Good)
+            Pool::new(most, move || connect(&file, READER_CACHE, false), |_| ConnectionHealth::Good)
         };
         let (searchers, readers) = (pool((2 * processors).min(SEARCHERS)), pool(READERS));
         let writer = Mutex::new(Writer { db, known: HashSet::new() });
@@ -136,17 +142,17 @@ impl SqliteStore {
         StoreError::Io { path: self.dir.clone(), error }
     }
 
-    /// Does something in one transaction, which is committed if it succeeds.
-    fn write<T>(&self, act: impl FnOnce(&mut Writing<'_>) -> Result<T>) -> Result<T> {
-        let mut writer = lock(&self.writer);
+    /// Runs an action in one transaction, which is committed if the action succeeds.
+    fn write<T>(&self, act: impl FnOnce(&mut SqliteTransaction<'_>) -> Result<T>) -> Result<T> {
+        let mut writer = self.writer.lock();
         let Writer { db, known } = writer.deref_mut();
         if known.len() > KNOWN_WORDS {
             known.clear();
         }
         let db = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let mut writing = Writing { db, known, blobs: &self.blobs, marks: Vec::new() };
+        let mut writing = SqliteTransaction { db, known, blobs: &self.blobs, marks: Vec::new() };
         match act(&mut writing).and_then(|value| writing.sync().map(|()| value)) {
-            Ok(value) => writing.commit().map(|()| value).inspect(|_| self.tell_commit()),
+            Ok(value) => writing.commit().map(|()| value).inspect(|_| self.notify_commit()),
             Err(error) => {
                 writing.give_up();
                 Err(error)
@@ -164,24 +170,24 @@ impl SqliteStore {
     }
 }
 
-/// A transaction, what it made known, and the blobs it placed.
-struct Writing<'a> {
+/// A transaction, the words that it learned, and the blobs that it placed.
+struct SqliteTransaction<'a> {
     db: Transaction<'a>,
     known: &'a mut HashSet<Box<str>>,
     blobs: &'a Blobs,
     marks: Vec<crate::attachment::Mark>,
 }
 
-impl Writing<'_> {
-    /// What the transaction refers to is durable before the transaction is.
+impl SqliteTransaction<'_> {
+    /// Makes the attachments of the transaction durable before the transaction itself.
     fn sync(&self) -> Result<()> {
         self.blobs.sync(&self.marks).map_err(|error| StoreError::Io { path: self.blobs.path_of_all().to_owned(), error })
     }
 
     fn commit(self) -> Result<()> {
-        let Writing { db, known, blobs, marks } = self;
+        let SqliteTransaction { db, known, blobs, marks } = self;
         if let Err(error) = db.commit() {
-            // Whether it is durable is not known; the marks stay, and the next start looks.
+            // It is unknown whether the transaction is durable. The marks stay, and the next start checks them.
             known.clear();
             return Err(error.into());
         }
@@ -191,12 +197,12 @@ impl Writing<'_> {
 
     fn give_up(mut self) {
         self.known.clear();
-        // While the transaction is open nobody else can begin to refer to these blobs.
+        // While the transaction is open, no other writer can begin to refer to these blobs.
         let own = std::mem::take(&mut self.marks);
         let _ = self.db.execute_batch("ROLLBACK; BEGIN IMMEDIATE");
         for mark in own {
             let referred = self.db.prepare_cached("SELECT 1 FROM attached WHERE sha = ?1");
-            // Where it cannot be told, the blob stays and so does the mark, for the next start.
+            // If this fails, the blob and its mark stay, for the next start.
             if let Ok(referred) = referred.and_then(|mut query| query.exists([mark.sha.as_str()])) {
                 self.blobs.take_back(mark, referred);
             }
@@ -208,7 +214,8 @@ impl Writing<'_> {
 fn migrate(db: &mut Connection, dir: &Path) -> Result<()> {
     let done: usize = db.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0))?.try_into().unwrap_or(usize::MAX);
     if done > MIGRATIONS.len() {
-        let why = format!("its database has layout {done}, of a later release; this one knows {}", MIGRATIONS.len());
+        let why =
+            format!("its database has layout {done} of a later release; this release knows layouts up to {}", MIGRATIONS.len());
         return Err(StoreError::Directory { path: dir.to_owned(), why });
     }
     for (at, step) in MIGRATIONS.iter().enumerate().skip(done) {
@@ -217,6 +224,9 @@ fn migrate(db: &mut Connection, dir: &Path) -> Result<()> {
         let is: i64 = change.pragma_query_value(None, "user_version", |row| row.get(0))?;
         if is as usize == at {
             change.execute_batch(step)?;
+            if at == NAMES {
+                fill_names(&change)?;
+            }
             change.pragma_update(None, "user_version", at as i64 + 1)?;
             change.commit()?;
         }
@@ -224,12 +234,28 @@ fn migrate(db: &mut Connection, dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What a directory is on, if that is no file system of this host alone.
-pub(crate) fn network_file_system(dir: &Path) -> Option<&'static str> {
+/// Fills the table of names from the entries that are there.
+fn fill_names(db: &Connection) -> Result<()> {
+    let mut query = db.prepare("SELECT book, id, attachments FROM entry WHERE attachments <> '[]'")?;
+    let mut insert = db.prepare("INSERT OR IGNORE INTO stored_name VALUES (?1, ?2, ?3)")?;
+    let mut rows = query.query([])?;
+    while let Some(row) = rows.next()? {
+        let (book, id): (i64, u32) = (row.get(0)?, row.get(1)?);
+        let files: Vec<Attachment> = serde_json::from_str(row.get_ref(2)?.as_str().unwrap_or_default())
+            .map_err(|error| StoreError::Damaged(format!("attachments of entry {id}: {error}")))?;
+        for name in names(&files) {
+            insert.execute(params![book, name, id])?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns the kind of file system of a directory if other hosts may share it.
+pub fn network_file_system(dir: &Path) -> Option<&'static str> {
     rustix::fs::statfs(dir).ok().and_then(|found| network_kind(found.f_type as u64 & 0xffff_ffff))
 }
 
-/// By the numbers of statfs(2). What a program serves (FUSE) may come from anywhere: sshfs and the like cannot be told from local ones.
+/// Names file systems by the numbers of statfs(2). A FUSE file system may be local or remote, which cannot be distinguished.
 fn network_kind(number: u64) -> Option<&'static str> {
     Some(match number {
         0x6969 => "NFS",
@@ -270,6 +296,51 @@ mod tests {
             assert_eq!(network_kind(number), None, "{local}");
         }
         assert_eq!(network_file_system(Path::new("/proc")), None);
+    }
+
+    #[test]
+    fn an_entry_of_new_words_adds_few_of_them_to_the_vocabulary() {
+        use crate::{
+            entry::{Content, NewEntry},
+            search::{Search, Stop},
+            store::Entries,
+        };
+        let dir = tempfile::tempdir().unwrap();
+        let store = SqliteStore::open(dir.path()).unwrap();
+        store.put_book(&crate::book::Book::new("b", vec![])).unwrap();
+        let words: Vec<String> = (0..20_000).map(|n| format!("begin{n:06}end")).collect();
+        let content = Content { text: words.join(" "), ..Content::default() };
+        store.post(NewEntry { book: "b".to_owned(), content, ..NewEntry::default() }, vec![], "zoe").unwrap();
+        let sql = "SELECT (SELECT count(*) FROM term) + (SELECT count(*) FROM ending)";
+        let rows: i64 = store.read(|db| Ok(db.query_row(sql, [], |row| row.get(0))?)).unwrap();
+        assert!(rows <= 30_100, "{rows} rows in one transaction");
+        // A part of a word that the vocabulary does not have is found all the same.
+        for query in ["~019999e", "begin019999end", "~000001e"] {
+            let search = Search { query: query.to_owned(), ..Search::default() };
+            assert_eq!(store.search(&search, &Stop::default()).unwrap().hits.len(), 1, "{query}");
+        }
+    }
+
+    #[test]
+    fn names_of_attachments_are_filled_in_where_a_release_had_none() {
+        use crate::{
+            entry::{Content, NewEntry},
+            store::{Attachments, Entries, Transactions},
+        };
+        let dir = tempfile::tempdir().unwrap();
+        let store = SqliteStore::open(dir.path()).unwrap();
+        store.put_book(&crate::book::Book::new("b", vec![])).unwrap();
+        let upload = store.upload(&mut &b"bytes"[..], 100).unwrap();
+        let attachments = vec![upload.attachment("a.png", tampu_types::Time::from_unix(1_221_000_000, 0))];
+        let new =
+            NewEntry { book: "b".to_owned(), content: Content { attachments, ..Content::default() }, ..NewEntry::default() };
+        store.post(new, vec![upload], "zoe").unwrap();
+        drop(store);
+        let db = Connection::open(dir.path().join("book.db")).unwrap();
+        db.execute_batch(&format!("DROP TABLE stored_name; PRAGMA user_version = {NAMES}")).unwrap();
+        drop(db);
+        let store = SqliteStore::open(dir.path()).unwrap();
+        assert!(store.attachment_named("b", "080909_224000_a.png").unwrap().is_some());
     }
 
     #[test]

@@ -1,18 +1,17 @@
-//! The entries of one book that a query means, in an order, from a place on.
+//! The matching entries of one book, in a given order, from a given position.
 //!
-//! By date the index itself is in order: rows are places by date. In another order there are two ways, and the cheaper is taken:
-//! to know all that the index finds and put it in order, or to go along the order and ask of each entry whether it is among those
-//! found. Where the index finds very many, each entry met along the order is looked at itself instead, because one in few is meant then; that
-//! is given up after [`LOOKS`] entries, where the meant ones all lie elsewhere.
+//! The index itself is in the order of dates. For another order there are two methods, and the cheaper is used. One
+//! fetches all matching rows of the index and sorts them. The other steps through the order and looks each entry up in
+//! the index. If the index finds very many rows, the entries along the order are checked themselves, because a large
+//! share of them match. After [`LOOKS`] entries this is abandoned, in case all matches lie elsewhere.
 
 use std::{cell::Cell, collections::HashSet};
 
 use tampu_types::Time;
 
 use super::{
-    StoreError,
-    index::{Along, Index},
-    shelf::{Place, Shelf, first_row, rows_of, sort_key},
+    book_row::{BookRow, OrderKey, first_row, rows_of, sort_key},
+    index::{Along, SearchEnd, SearchIndex},
 };
 use crate::{
     entry::Entry,
@@ -24,47 +23,34 @@ use crate::{
     search::{Sort, Stop, Stopped},
 };
 
-/// Entries looked at along an order before all rows of the index are fetched after all.
+/// The number of entries checked along an order before all rows of the index are fetched.
 const LOOKS: u64 = 3000;
-/// Words that all parts of words of a query together may stand for.
+/// Maximum number of words to which all parts of words of a query together are expanded.
 const MAX_EXPANSIONS: usize = 2048;
-/// What reading an entry's attributes costs, in steps along an order.
+/// The cost of reading an entry's attributes, in steps along an order.
 const READ_COST: u64 = 30;
-/// Entries that are read together at first; then twice as many each time, up to [`Index::TOGETHER`].
+/// Size of the first batch of entries that are read together. Each further batch is twice as large, up to
+/// [`SearchIndex::TOGETHER`].
 const FIRST_TOGETHER: usize = 32;
 
-/// What to find in one book.
+/// A search in one book.
 pub struct Stream<'a, I> {
     pub index: &'a I,
-    pub shelf: &'a Shelf,
+    pub book_row: &'a BookRow,
     /// The whole query.
     pub node: &'a Node,
-    /// What the index is asked for.
+    /// The query for the index.
     pub want: &'a Want,
-    /// What entries that it finds have to be held against.
+    /// The parts of the query against which the found entries must be checked.
     pub open: &'a [&'a Node],
-    /// The first and last row there can be.
+    /// The first and last possible row.
     pub rows: (i64, i64),
     pub sort: &'a Sort,
     pub descending: bool,
     pub stop: &'a Stop,
 }
 
-/// What ends a search: an error, or that it was stopped.
-pub enum End {
-    /// Something went wrong.
-    Failed(StoreError),
-    /// It was stopped; what was found until then is good.
-    Stopped(Stopped),
-}
-
-impl From<StoreError> for End {
-    fn from(error: StoreError) -> End {
-        End::Failed(error)
-    }
-}
-
-/// Entries on their way to being looked at, gathered until there are enough to be read together.
+/// Entries that wait to be read together.
 pub struct Batch<T> {
     waiting: Vec<T>,
     size: usize,
@@ -76,14 +62,14 @@ impl<T> Batch<T> {
         Batch { waiting: Vec::new(), size: most.min(FIRST_TOGETHER), most }
     }
 
-    /// One more; whether there are enough now.
+    /// Adds an item. Returns true if the batch is full.
     pub fn add(&mut self, one: T) -> bool {
         self.waiting.push(one);
         self.waiting.len() >= self.size
     }
 }
 
-/// What stands at a row.
+/// An item with its row.
 pub trait AtRow {
     fn row(&self) -> i64;
 }
@@ -94,35 +80,35 @@ impl AtRow for i64 {
     }
 }
 
-impl AtRow for Place {
+impl AtRow for OrderKey {
     fn row(&self) -> i64 {
         self.row
     }
 }
 
-/// The first and last row of a book that a query's dates leave, and whether that says it all. Late entries have a later second's row: where
-/// a book has such the rows reach further, and dates are looked at.
-pub fn rows_between<I: Index>(index: &I, shelf: &Shelf, (from, to): (Time, Time)) -> super::Result<(i64, i64, bool)> {
-    let book = shelf.num;
+/// Returns the first and last row of a book that a query's dates allow, and whether the rows express the dates exactly.
+/// Late entries have a row of a later second. If a book has such entries, the range is larger and dates are checked.
+pub fn rows_between<I: SearchIndex>(index: &I, book_row: &BookRow, (from, to): (Time, Time)) -> super::Result<(i64, i64, bool)> {
+    let book = book_row.num;
     let (first, last) = (first_row(book, from), if to.0 == i64::MAX { rows_of(book)[1] } else { first_row(book, to) } - 1);
-    if (from.0, to.0) == (i64::MIN, i64::MAX) || index.last_late(shelf, Time(i64::MAX))?.is_none() {
+    if (from.0, to.0) == (i64::MIN, i64::MAX) || index.last_late(book_row, Time(i64::MAX))?.is_none() {
         return Ok((first, last, true));
     }
-    let furthest = if to.0 == i64::MAX { None } else { index.last_late(shelf, to)? };
+    let furthest = if to.0 == i64::MAX { None } else { index.last_late(book_row, to)? };
     Ok((first, furthest.map_or(last, |furthest| furthest.max(last)), false))
 }
 
-impl<I: Index> Stream<'_, I> {
-    /// Finds up to `most` entries after a place, in order, into `found`.
-    pub fn find(&self, after: Option<&Place>, most: usize, found: &mut Vec<Place>) -> std::result::Result<(), End> {
+impl<I: SearchIndex> Stream<'_, I> {
+    /// Finds up to `most` entries after a position, in order, into `found`.
+    pub fn find(&self, after: Option<&OrderKey>, most: usize, found: &mut Vec<OrderKey>) -> std::result::Result<(), SearchEnd> {
         let done = match self.sort {
             Sort::Date => self.by_date(after, most, found),
             Sort::Id => self.by_order(Along::Id, after, most, found),
             Sort::Attribute(name) => match self.index.number(&name.to_lowercase())? {
-                Some(number) if self.shelf.book.attribute(name).is_some() => {
+                Some(number) if self.book_row.book.attribute(name).is_some() => {
                     self.by_order(Along::Key(number), after, most, found)
                 }
-                // A book without the attribute is one in which all have no value.
+                // In a book without the attribute, no entry has a value.
                 _ => match after {
                     Some(place) if !place.key.is_empty() && !self.descending => Ok(()),
                     Some(place) if !place.key.is_empty() => self.by_date(None, most, found),
@@ -133,17 +119,17 @@ impl<I: Index> Stream<'_, I> {
         done.map_err(|end| self.stopped(end))
     }
 
-    /// An interrupted statement is a stop.
-    pub fn stopped(&self, end: End) -> End {
+    /// Converts the error of an interrupted statement into a stop.
+    pub fn stopped(&self, end: SearchEnd) -> SearchEnd {
         match end {
-            End::Failed(error) if self.index.is_interrupted(&error) => {
-                End::Stopped(self.stop.why().unwrap_or(Stopped::TimeLimit))
+            SearchEnd::Failed(error) if self.index.is_interrupted(&error) => {
+                SearchEnd::Stopped(self.stop.reason().map_or(Stopped::TimeLimit, Stopped::from))
             }
             end => end,
         }
     }
 
-    fn by_date(&self, after: Option<&Place>, most: usize, found: &mut Vec<Place>) -> std::result::Result<(), End> {
+    fn by_date(&self, after: Option<&OrderKey>, most: usize, found: &mut Vec<OrderKey>) -> std::result::Result<(), SearchEnd> {
         let (mut first, mut last) = self.rows;
         match (after, self.descending) {
             (Some(place), true) => last = last.min(place.row - 1),
@@ -153,7 +139,7 @@ impl<I: Index> Stream<'_, I> {
         let enough = found.len().saturating_add(most);
         let mut batch = Batch::new(I::TOGETHER);
         let mut take = |row| {
-            found.push(Place { key: String::new(), row });
+            found.push(OrderKey { key: String::new(), row });
             Ok(found.len() < enough)
         };
         let mut go_on = true;
@@ -168,45 +154,45 @@ impl<I: Index> Stream<'_, I> {
         Ok(())
     }
 
-    /// Calls `act` with each row that the index finds between two, in order, until it says no.
+    /// Calls `act` with each row between two that the index finds, in order, until it returns false.
     pub fn each_row(
         &self,
         first: i64,
         last: i64,
         descending: bool,
-        mut act: impl FnMut(i64) -> std::result::Result<bool, End>,
-    ) -> std::result::Result<(), End> {
+        mut act: impl FnMut(i64) -> std::result::Result<bool, SearchEnd>,
+    ) -> std::result::Result<(), SearchEnd> {
         if *self.want == Want::Nothing || first > last {
             return Ok(());
         }
-        self.index.each_row(self.shelf, self.want, (first, last), descending, self.stop, &mut act)
+        self.index.each_row(self.book_row, self.want, (first, last), descending, self.stop, &mut act)
     }
 
-    /// Looks at the entries of a batch, and passes those on, in their order, that are what these parts of the query mean, until `act` says
-    /// no. Whether it did not.
+    /// Passes the entries of a batch that match these parts of the query to `act`, in their order, until `act` returns
+    /// false. Returns true if `act` never returned false.
     pub fn look<T: AtRow>(
         &self,
         batch: &mut Batch<T>,
         parts: &[&Node],
-        act: &mut dyn FnMut(T) -> std::result::Result<bool, End>,
-    ) -> std::result::Result<bool, End> {
+        act: &mut dyn FnMut(T) -> std::result::Result<bool, SearchEnd>,
+    ) -> std::result::Result<bool, SearchEnd> {
         batch.size = (batch.size * 2).min(batch.most);
         let waiting = std::mem::take(&mut batch.waiting);
         if waiting.is_empty() {
             return Ok(true);
         }
         if !parts.is_empty()
-            && let Some(why) = self.stop.why()
+            && let Some(why) = self.stop.reason()
         {
-            return Err(End::Stopped(why));
+            return Err(SearchEnd::Stopped(why.into()));
         }
         let entries = if parts.is_empty() {
             Vec::new()
         } else {
             let rows: Vec<i64> = waiting.iter().map(AtRow::row).collect();
-            self.index.load(self.shelf, &rows, parts.iter().any(|part| reads_text(part)))?
+            self.index.load(self.book_row, &rows, parts.iter().any(|part| reads_text(part)))?
         };
-        // A regular expression can be stopped within an entry; what is said of that means nothing.
+        // A regular expression can be stopped within an entry; its result then has no meaning.
         let stops = parts.iter().any(|part| has_regex(part));
         let mut entries = entries.into_iter().peekable();
         for one in waiting {
@@ -215,8 +201,8 @@ impl<I: Index> Stream<'_, I> {
                     let subject = Subject::of(&entry).until(self.stop);
                     parts.iter().all(|part| subject.is_meant(part))
                 });
-            if stops && let Some(why) = self.stop.why() {
-                return Err(End::Stopped(why));
+            if stops && let Some(why) = self.stop.reason() {
+                return Err(SearchEnd::Stopped(why.into()));
             }
             if meant && !act(one)? {
                 return Ok(false);
@@ -225,8 +211,14 @@ impl<I: Index> Stream<'_, I> {
         Ok(true)
     }
 
-    /// Along the order of ids, or of an attribute's keys.
-    fn by_order(&self, order: Along, after: Option<&Place>, most: usize, found: &mut Vec<Place>) -> std::result::Result<(), End> {
+    /// Finds entries in the order of ids, or of an attribute's keys.
+    fn by_order(
+        &self,
+        order: Along,
+        after: Option<&OrderKey>,
+        most: usize,
+        found: &mut Vec<OrderKey>,
+    ) -> std::result::Result<(), SearchEnd> {
         let (first, last) = self.rows;
         let everything = *self.want == Want::All && self.open.is_empty();
         let narrow = self.node.dates() != Node::All.dates();
@@ -242,7 +234,7 @@ impl<I: Index> Stream<'_, I> {
                 rows.push(row);
                 Ok(rows.len() <= I::HELD)
             })?;
-            let along = self.shelf.entries.saturating_mul(most as u64) / (rows.len() as u64).max(1);
+            let along = self.book_row.entries.saturating_mul(most as u64) / (rows.len() as u64).max(1);
             if rows.len() <= I::HELD && rows.len() as u64 * READ_COST < along {
                 return self.sorted(rows, after.as_ref(), enough, found);
             }
@@ -262,7 +254,7 @@ impl<I: Index> Stream<'_, I> {
                 found.push(place);
                 Ok(found.len() < enough)
             };
-            self.index.along(self.shelf, order, after.as_ref(), self.descending, &mut |place| {
+            self.index.along(self.book_row, order, after.as_ref(), self.descending, &mut |place| {
                 if self.is_passed(&place, after.as_ref()) || held.as_ref().is_some_and(|held| !held.contains(&place.row)) {
                     return Ok(true);
                 }
@@ -288,24 +280,24 @@ impl<I: Index> Stream<'_, I> {
                 Ok(true)
             })?;
             held = Some(rows);
-            after = found.get(begun..).and_then(<[Place]>::last).cloned().or(after);
+            after = found.get(begun..).and_then(<[OrderKey]>::last).cloned().or(after);
         }
     }
 
-    /// Looks at the nearest entries along an order; whether they were enough. If not, nothing was found.
+    /// Checks the nearest entries along an order. Returns whether they were enough; if not, nothing is added.
     fn tried(
         &self,
         order: Along,
-        after: Option<&Place>,
+        after: Option<&OrderKey>,
         enough: usize,
-        found: &mut Vec<Place>,
-    ) -> std::result::Result<bool, End> {
+        found: &mut Vec<OrderKey>,
+    ) -> std::result::Result<bool, SearchEnd> {
         let begun = found.len();
         if enough - begun > I::TRIED {
             return Ok(false);
         }
         let mut batch = Batch { waiting: Vec::new(), size: I::TRIED, most: I::TRIED };
-        self.index.along(self.shelf, order, after, self.descending, &mut |place| {
+        self.index.along(self.book_row, order, after, self.descending, &mut |place| {
             Ok(self.is_passed(&place, after) || !batch.add(place))
         })?;
         self.look(&mut batch, &[self.node], &mut |place| {
@@ -319,23 +311,24 @@ impl<I: Index> Stream<'_, I> {
         Ok(is_enough)
     }
 
-    /// Whether a page ended at or after this place. Another book's entry can have the same id as the one it ended with.
-    fn is_passed(&self, place: &Place, after: Option<&Place>) -> bool {
+    /// Returns whether an earlier page ended at or after this place. An entry of another book can have the same id as
+    /// the one that the page ended with.
+    fn is_passed(&self, place: &OrderKey, after: Option<&OrderKey>) -> bool {
         after.is_some_and(|after| if self.descending { place.order() >= after.order() } else { place.order() <= after.order() })
     }
 
-    /// Puts few rows in order.
+    /// Sorts a small number of rows.
     fn sorted(
         &self,
         rows: Vec<i64>,
-        after: Option<&Place>,
+        after: Option<&OrderKey>,
         enough: usize,
-        found: &mut Vec<Place>,
-    ) -> std::result::Result<(), End> {
+        found: &mut Vec<OrderKey>,
+    ) -> std::result::Result<(), SearchEnd> {
         let mut places = Vec::with_capacity(rows.len());
         for rows in rows.chunks(I::TOGETHER) {
-            let entries = self.index.load(self.shelf, rows, false)?;
-            places.extend(entries.into_iter().map(|(row, entry)| Place { key: self.key(&entry), row }));
+            let entries = self.index.load(self.book_row, rows, false)?;
+            places.extend(entries.into_iter().map(|(row, entry)| OrderKey { key: self.key(&entry), row }));
         }
         places.sort_by(|a, b| a.order().cmp(&b.order()));
         if self.descending {
@@ -360,7 +353,7 @@ impl<I: Index> Stream<'_, I> {
             Sort::Date => String::new(),
             Sort::Id => format!("{:010}", entry.at.id),
             Sort::Attribute(name) => {
-                let kind = self.shelf.book.attribute(name).map(|attribute| attribute.kind).unwrap_or_default();
+                let kind = self.book_row.book.attribute(name).map(|attribute| attribute.kind).unwrap_or_default();
                 sort_key(kind, entry.content.attribute(name).map_or(&[][..], |said| &said.values))
             }
         }
@@ -387,16 +380,16 @@ fn has_regex(node: &Node) -> bool {
     }
 }
 
-/// Words a query may still stand for, so that many parts of words together do not ask too much of an index.
+/// The remaining number of words to which a query can expand. It bounds the queries to an index.
 pub struct Budget(Cell<usize>);
 
 impl Budget {
-    /// For one query.
+    /// Creates the budget of one query.
     pub fn new() -> Budget {
         Budget(Cell::new(MAX_EXPANSIONS))
     }
 
-    /// Words found, unless they are too many.
+    /// Charges the found words. Returns `None` if they are too many.
     pub fn spend(&self, found: Vec<String>) -> Option<Vec<String>> {
         let left = self.0.get().checked_sub(found.len()).filter(|_| found.len() <= MAX_EXPANSION)?;
         self.0.set(left);

@@ -1,10 +1,10 @@
-//! What every store has to do where several things have to happen at one moment, or not at all.
+//! Operations that happen in one transaction, or not at all.
 
 use std::time::Duration;
 
 use tampu_logbook::{
     entry::{Change, EntryRef, NewEntry},
-    store::{MAX_ATTACHMENT, Store, StoreError},
+    store::{MAX_ATTACHMENT, PagePart, Store, StoreError},
 };
 use tampu_types::Time;
 
@@ -29,11 +29,11 @@ pub fn several_posts_are_one(store: &dyn Store) {
     let max = || "max".to_owned();
     let expected = [(None, 2, max()), (Some(2), 2, max()), (Some(1), 1, max()), (Some(3), 2, max())];
     assert_eq!(posted.iter().map(|id| of(*id)).collect::<Vec<_>>(), expected);
-    assert_eq!(store.history(&EntryRef::new("A", 5)).unwrap()[0].what, Change::Posted);
+    assert_eq!(store.history_page(&EntryRef::new("A", 5), PagePart::default()).unwrap().revisions[0].what, Change::Posted);
     let mut answers = store.answers("A", &[1, 2, 3, 5, 99]).unwrap();
     answers.sort_unstable();
     assert_eq!(answers, [(1, 4), (2, 3), (3, 5)]);
-    // One that cannot be takes the others with it.
+    // One invalid entry rejects the whole batch.
     let bad = vec![(one("lost"), None), (NewEntry { zone: i16::MAX, ..one("lost") }, None)];
     assert!(matches!(store.post_all(bad, "max"), Err(StoreError::Invalid(_))));
     assert_eq!((ids(store, "lost"), store.books().unwrap()[0].entries), (vec![], 5));
@@ -75,7 +75,7 @@ pub fn files_of_one_name_and_second_have_addresses_of_their_own(store: &dyn Stor
     assert_eq!(elog(&first), [None, named("image_1.png"), None, named("image_1_1.png")]);
     assert_eq!(elog(&post(&["image.png"])), [named("image_1_1_1.png")]);
     assert_eq!(elog(&post(&["b.tar.gz", "c.png"])), [named("b_1.tar.gz"), None]);
-    // What an entry has keeps its name; what comes to it later finds those.
+    // Existing attachments keep their names; a new one gets a name that is free.
     let before = store.entry(&first).unwrap();
     let mut content = before.content.clone();
     let upload = store.upload(&mut &b"later"[..], MAX_ATTACHMENT).unwrap();

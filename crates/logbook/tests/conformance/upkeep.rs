@@ -5,7 +5,7 @@ use std::time::Duration;
 use tampu_logbook::{
     entry::{Change, Content, EntryRef, NewEntry},
     search::Count,
-    store::{ImportOutcome, Imported, MAX_ATTACHMENT, Store, StoreError, sqlite::SqliteStore},
+    store::{Entries, ImportOutcome, Imported, MAX_ATTACHMENT, Maintenance, Store, StoreError, sqlite::SqliteStore},
 };
 use tampu_types::Time;
 
@@ -19,12 +19,12 @@ pub fn many_at_once(store: &dyn Store) {
                 for n in 0..15 {
                     let text = format!("writer{writer} number{n}");
                     let at = store.post(entry("A", "Zoe", "s", &text), vec![], "zoe").unwrap();
-                    // What was posted is found at once.
+                    // A posted entry is found at once.
                     assert_eq!(ids(store, &format!("\"{text}\"")), [at.id]);
                 }
             });
         }
-        // More than there are connections.
+        // More threads than connections.
         for _ in 0..12 {
             scope.spawn(|| {
                 let mut last = 0;
@@ -39,7 +39,7 @@ pub fn many_at_once(store: &dyn Store) {
     assert_eq!(store.check(&mut |_, _| true).unwrap(), [""; 0]);
 }
 
-/// What is checked while others post is as it should be.
+/// A check finds no faults while others post.
 pub fn checking_beside_writers(store: &dyn Store) {
     store.put_book(&shift_book("A")).unwrap();
     let post = |n: u32| {
@@ -78,7 +78,7 @@ pub fn importing(store: &dyn Store) {
     assert_eq!(store.post(entry("A", "Zoe", "s", "next"), vec![], "zoe").unwrap().id, 6);
     store.imported().unwrap();
     assert_eq!(store.digests("A").unwrap(), [(5, [1; 16])]);
-    // What an import took away itself comes back with its number; an answer to what is gone begins a thread.
+    // An entry that an import deleted returns with its number; a reply to a deleted entry begins a thread.
     store.delete(&EntryRef::new("A", 5), "import", false).unwrap();
     let answer = |id: u32, parent: u32| {
         let imported = one(id, "answer", 4);
@@ -101,7 +101,7 @@ pub fn records(store: &dyn Store) {
     assert_eq!(store.put_record("group", "zoe", &json!([1]), None).unwrap(), 1);
     assert_eq!(store.put_record("user", "zoe", &json!({ "name": "Zoe" }), Some(1)).unwrap(), 2);
     assert_eq!(store.put_record("user", "Max", &json!(null), None).unwrap(), 1);
-    // Who has read what is no longer there changes nothing, nor does who believes that nothing is there.
+    // A writer with an outdated version changes nothing, nor does a writer that expects no record.
     for expected in [0, 1, 3] {
         let refused = store.put_record("user", "zoe", &json!("mine"), Some(expected)).unwrap_err();
         assert!(matches!(refused, StoreError::RecordChanged { is: 2, .. }), "{refused}");
@@ -112,7 +112,7 @@ pub fn records(store: &dyn Store) {
     assert_eq!(all, [("Max".to_owned(), 1, json!(null)), ("zoe".to_owned(), 2, json!({ "name": "Zoe" }))]);
     assert!(store.drop_record("user", "zoe").unwrap() && !store.drop_record("user", "zoe").unwrap());
     assert_eq!(store.record("group", "zoe").unwrap().map(|record| record.value), Some(json!([1])));
-    // Of many who want the next version one gets it.
+    // Of many writers of the next version, one succeeds.
     let won = std::sync::atomic::AtomicU32::new(0);
     std::thread::scope(|scope| {
         for _ in 0..4 {
@@ -141,7 +141,7 @@ pub fn changes(store: &dyn Store) {
     store.edit(&at, content, vec![], "zoe", None).unwrap();
     let to = store.move_to(&at, "B", "zoe", false).unwrap();
     store.delete(&to, "zoe", false).unwrap();
-    // What was refused is no change.
+    // A rejected post is not a change.
     assert!(store.post(entry("None", "Zoe", "s", "x"), vec![], "zoe").is_err());
     let told = store.changes(begin, 100).unwrap();
     let what: Vec<_> = told.iter().map(|change| (change.at.book.as_str(), change.at.id, change.what)).collect();
@@ -154,7 +154,7 @@ pub fn changes(store: &dyn Store) {
     assert_eq!(store.last_change().unwrap(), told[4].number);
 }
 
-/// Whatever the store, its backup is a directory.
+/// Every store's backup is a directory.
 pub fn backups(store: &dyn Store) {
     let open = |dir: &std::path::Path| SqliteStore::open(dir).unwrap();
     store.put_book(&shift_book("A")).unwrap();
@@ -171,10 +171,10 @@ pub fn backups(store: &dyn Store) {
     assert_eq!((ids(&copy, "kept"), ids(&copy, "later")), (vec![1], vec![]));
     assert_eq!(copy.check(&mut |_, _| true).unwrap(), [""; 0]);
     drop(copy);
-    // Once more brings it up to date.
+    // A second backup brings it up to date.
     store.backup(&target, &mut |_, _| true).unwrap();
     assert_eq!(ids(&open(&target), "later"), [2]);
-    // Others go on writing: the copy is of one moment.
+    // Posts continue during the backup: the copy is of one moment.
     for _ in 0..6 {
         store.post(entry("A", "Zoe", "large", &"... ".repeat(300_000)), vec![], "zoe").unwrap();
     }
@@ -190,7 +190,7 @@ pub fn backups(store: &dyn Store) {
     assert_eq!((copy.books().unwrap()[0].entries, ids(&copy, "meanwhile")), (8, vec![]));
     assert_eq!(copy.check(&mut |_, _| true).unwrap(), [""; 0]);
     drop(copy);
-    // Not onto what somebody uses.
+    // A backup does not overwrite a directory that is in use.
     let target = dir.path().join("copy");
     let other = open(&target);
     assert!(matches!(store.backup(&target, &mut |_, _| true), Err(StoreError::Directory { .. })));
@@ -200,7 +200,7 @@ pub fn backups(store: &dyn Store) {
     assert_eq!(ids(&open(&target), "later"), [2]);
 }
 
-/// A file that comes with what is not taken is nobody's, and does not stay.
+/// A file of a rejected entry is removed.
 pub fn what_is_not_taken_leaves_nothing(store: &dyn Store) {
     store.put_book(&shift_book("A")).unwrap();
     let import = |digest: u8, text: &str, bytes: &[u8]| {
@@ -216,7 +216,7 @@ pub fn what_is_not_taken_leaves_nothing(store: &dyn Store) {
     store.edit(&at, Content { text: "changed here".to_owned(), ..here }, vec![], "max", None).unwrap();
     assert_eq!(import(2, "changed there", b"other bytes"), ImportOutcome::Conflict);
     assert_eq!(store.check(&mut |_, _| true).unwrap(), [""; 0]);
-    // What others have stays, and what comes again is taken.
+    // A blob of another entry stays, and a blob that is uploaded again is kept.
     assert_eq!(import(3, "changed there again", b"first bytes"), ImportOutcome::Conflict);
     assert_eq!(store.entry(&at).unwrap().content.text, "changed here");
     let upload = store.upload(&mut &b"other bytes"[..], MAX_ATTACHMENT).unwrap();

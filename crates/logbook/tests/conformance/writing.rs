@@ -1,16 +1,93 @@
-//! What is written: entries and their history, threads, files, locks, drafts.
+//! Writing: entries and their history, threads, files, locks, drafts.
 
 use std::{io::Read, time::Duration};
 
 use tampu_logbook::{
     attachment::Attachment,
     book::EntryAttribute,
-    entry::{Change, Content, Draft, EntryRef, NewEntry},
-    store::{MAX_ATTACHMENT, Store, StoreError},
+    entry::{Change, Content, Draft, EntryRef, NewEntry, Revision},
+    store::{
+        MAX_ATTACHMENT, PAGE_BYTES, PagePart, Store, StoreError,
+        pages::{family, revisions, thread_entries},
+    },
 };
 use tampu_types::Time;
 
 use crate::support::{entry, ids, shift_book};
+
+/// The whole history of an entry.
+fn history(store: &dyn Store, at: &EntryRef) -> Vec<Revision> {
+    revisions(store, at).collect::<Result<Vec<_>, _>>().unwrap()
+}
+
+pub fn threads_and_histories_have_pages(store: &dyn Store) {
+    store.put_book(&shift_book("A")).unwrap();
+    let text = |n: u32| format!("{n} {}", "... ".repeat(PAGE_BYTES * 3 / 32));
+    let post =
+        |parent: Option<u32>, n| store.post(NewEntry { parent, ..entry("A", "Zoe", "s", &text(n)) }, vec![], "zoe").unwrap();
+    let first = post(None, 0);
+    (1..5).for_each(|n| drop(post(Some(n), n)));
+    // A page of three eighths each is full with the third; a text is not read where it is not wanted.
+    let page = |after, limit, text| store.thread_page(&first, PagePart { after, limit }, text).unwrap();
+    let texts = |page: &tampu_logbook::store::ThreadPage| {
+        page.entries.iter().map(|entry| (entry.at.id, entry.content.text.len() > PAGE_BYTES / 4)).collect::<Vec<_>>()
+    };
+    let begin = page(None, 1000, true);
+    assert_eq!(texts(&begin), [(1, true), (2, true), (3, true)]);
+    let end = page(begin.next, 1000, true);
+    assert_eq!((texts(&end), end.next), (vec![(4, true), (5, true)], None));
+    let plain = page(None, 1000, false);
+    assert_eq!((texts(&plain), plain.next), ([1, 2, 3, 4, 5].map(|id| (id, false)).to_vec(), None));
+    let (two, last) = (page(None, 2, false), page(page(None, 4, false).next, 4, false));
+    assert_eq!((two.entries.len(), two.next.is_some(), last.entries.len(), last.next), (2, true, 1, None));
+    assert_eq!(thread_entries(store, &first, true).count(), 5);
+    assert_eq!(family(store, &EntryRef::new("A", 3)).unwrap(), [3, 4, 5]);
+
+    for n in 0..4 {
+        let mut content = store.entry(&first).unwrap().content;
+        content.text = text(n + 10);
+        store.edit(&first, content, vec![], "max", None).unwrap();
+    }
+    let page = |after, limit| store.history_page(&first, PagePart { after, limit }).unwrap();
+    let told = |page: &tampu_logbook::store::HistoryPage| {
+        page.revisions.iter().map(|one| (one.number, one.content.text.split(' ').next().unwrap().to_owned())).collect::<Vec<_>>()
+    };
+    let begin = page(None, 1000);
+    assert_eq!(told(&begin), [(0, "0".to_owned()), (1, "10".to_owned()), (2, "11".to_owned())]);
+    let end = page(begin.next, 1000);
+    assert_eq!((told(&end), end.next), (vec![(3, "12".to_owned()), (4, "13".to_owned())], None));
+    assert_eq!((page(None, 1).revisions.len(), page(None, 1).next), (1, Some(0)));
+    assert_eq!(store.first_revision(&first).unwrap(), Some(begin.revisions[0].at));
+    assert_eq!(history(store, &first).len(), 5);
+    assert!(store.first_revision(&EntryRef::new("A", 99)).unwrap().is_none());
+}
+
+pub fn attachments_are_found_by_name(store: &dyn Store) {
+    store.put_book(&shift_book("A")).unwrap();
+    store.put_book(&shift_book("B")).unwrap();
+    let added = Time::from_unix(1_221_000_000, 0);
+    let post = |name: &str| {
+        let upload = store.upload(&mut name.as_bytes(), 100).unwrap();
+        let mut new = entry("A", "Zoe", "s", "with a file");
+        new.content.attachments = vec![upload.attachment(name, added)];
+        store.post(new, vec![upload], "zoe").unwrap()
+    };
+    let (first, second) = (post("a plot.png"), post("-"));
+    let named = |book: &str, name: &str| store.attachment_named(book, name).unwrap().map(|file| file.name);
+    assert_eq!(named("A", "080909_224000_a_plot.png").as_deref(), Some("a plot.png"));
+    assert_eq!(named("a", "080909_224000_-").as_deref(), Some("-"));
+    for (book, name) in [("A", "080909_224001_-"), ("A", "-"), ("A", ""), ("A", "\0"), ("B", "080909_224000_-")] {
+        assert_eq!(named(book, name), None, "{book} {name:?}");
+    }
+    // A name goes with its attachment, and with its entry.
+    let mut content = store.entry(&first).unwrap().content;
+    content.attachments.clear();
+    store.edit(&first, content, vec![], "zoe", None).unwrap();
+    assert_eq!(named("A", "080909_224000_a_plot.png"), None);
+    store.move_to(&second, "B", "zoe", false).unwrap();
+    assert_eq!((named("A", "080909_224000_-"), named("B", "080909_224000_-").as_deref()), (None, Some("-")));
+    assert!(matches!(store.attachment_named("C", "x"), Err(StoreError::NoBook(_))));
+}
 
 pub fn posting_and_editing(store: &dyn Store) {
     store.put_book(&shift_book("Shift")).unwrap();
@@ -23,17 +100,17 @@ pub fn posting_and_editing(store: &dyn Store) {
     let mut content = first.content.clone();
     content.text = "Channel 8 tripped, not 7.".to_owned();
     assert_eq!(store.edit(&at, content.clone(), vec![], "max", Some(0)).unwrap(), 1);
-    // The same again is no change; an edit of what was read before is refused.
+    // An identical edit is no change; an edit of an old revision is rejected.
     assert_eq!(store.edit(&at, content.clone(), vec![], "max", None).unwrap(), 1);
     let late = Content { text: "mine".to_owned(), ..content };
     let refused = store.edit(&at, late, vec![], "zoe", Some(0)).unwrap_err();
     assert!(matches!(refused, StoreError::Changed { expected: 0, is: 1, .. }), "{refused}");
     assert_eq!((ids(store, "\"channel 8\""), ids(store, "\"channel 7\"")), (vec![1], vec![]));
-    let history = store.history(&at).unwrap();
+    let history = history(store, &at);
     let told: Vec<_> = history.iter().map(|r| (r.number, r.by.as_str(), r.what, r.content.text.as_str())).collect();
     assert_eq!(told, [(0, "zoe", Change::Posted, "Channel 7 tripped."), (1, "max", Change::Edited, "Channel 8 tripped, not 7.")]);
 
-    // What is wrong is refused and leaves nothing behind, not even an id.
+    // An invalid post is rejected and leaves nothing behind, not even an id.
     let mut bad = entry("Shift", "Zoe", "x", "never seen");
     bad.content.attributes.push(EntryAttribute::new("Type", "Party"));
     assert!(matches!(store.post(bad, vec![], "zoe"), Err(StoreError::Invalid(_))));
@@ -43,7 +120,7 @@ pub fn posting_and_editing(store: &dyn Store) {
     assert!(ids(store, "\"never seen\"").is_empty());
     let zone = NewEntry { zone: 1441, ..entry("Shift", "Zoe", "x", "never seen") };
     assert!(matches!(store.post(zone, vec![], "zoe"), Err(StoreError::Invalid(_))));
-    // A new option of an extendable attribute is an option from then on.
+    // A new value of an extendable attribute becomes one of its options.
     let mut new = entry("Shift", "Max", "y", "second");
     new.content.attributes.push(EntryAttribute { name: "system".to_owned(), values: vec!["RICH1".into(), "Magnet".into()] });
     assert_eq!(store.post(new, vec![], "max").unwrap().id, 2);
@@ -51,7 +128,7 @@ pub fn posting_and_editing(store: &dyn Store) {
     assert_eq!(ids(store, "system:magnet"), [2]);
     let books = store.books().unwrap();
     assert_eq!((books[0].entries, books[0].newest), (2, Some(Time(1_221_000_000_000_000_000))));
-    // The book becomes another: what its entries said stays good until somebody changes it.
+    // The book's definition changes: the values of its entries stay valid until somebody changes them.
     let mut book = store.book("Shift").unwrap();
     (book.attributes[2].options, book.attributes[2].extendable) = (vec!["Other".to_owned()], false);
     book.attributes[3].required = true;
@@ -75,42 +152,42 @@ pub fn threads_deletion_and_moving(store: &dyn Store) {
     let grandchild = post(Some(child), "grandchild");
     let other = post(Some(root), "other");
     let thread = |book: &str, id: u32| {
-        let entries = store.thread(&EntryRef::new(book, id)).unwrap();
+        let entries = thread_entries(store, &EntryRef::new(book, id), true).collect::<Result<Vec<_>, _>>().unwrap();
         entries.iter().map(|entry| (entry.at.id, entry.parent)).collect::<Vec<_>>()
     };
     let whole = [(root, None), (child, Some(root)), (grandchild, Some(child)), (other, Some(root))];
     assert_eq!(thread("A", grandchild), whole);
     assert_eq!(ids(store, &format!("thread:{root} is:reply")), [other, grandchild, child]);
 
-    // A copy has ids and a history of its own; the answers go along, with their parents.
+    // A copy has its own ids and history; the replies are copied, too, with their parents.
     let copy = store.copy(&EntryRef::new("A", child), "B", "max", true).unwrap();
     assert_eq!(thread("B", copy.id), [(1, None), (2, Some(1))]);
-    assert_eq!(store.history(&copy).unwrap()[0].what, Change::Copied);
+    assert_eq!(history(store, &copy)[0].what, Change::Copied);
 
-    // What loses its parent begins a thread.
+    // A reply that loses its parent begins a thread.
     assert_eq!(store.delete(&EntryRef::new("A", child), "max", false).unwrap(), 1);
     assert_eq!(thread("A", root), [(root, None), (other, Some(root))]);
     assert_eq!(thread("A", grandchild), [(grandchild, None)]);
     assert_eq!(ids(store, &format!("thread:{grandchild}")), [grandchild]);
     let gone = store.entry(&EntryRef::new("A", child)).unwrap_err();
     assert!(matches!(&gone, StoreError::Gone(t) if t.by == "max" && t.moved_to.is_none()), "{gone}");
-    let history = store.history(&EntryRef::new("A", child)).unwrap();
+    let history = history(store, &EntryRef::new("A", child));
     assert_eq!((history[0].content.text.as_str(), history[1].what), ("child", Change::Deleted));
 
-    // Moving takes the history along and leaves a pointer.
+    // A move includes the history and leaves a pointer.
     let moved = store.move_to(&EntryRef::new("A", root), "B", "max", true).unwrap();
     assert_eq!(thread("B", moved.id), [(moved.id, None), (moved.id + 1, Some(moved.id))]);
     let gone = store.entry(&EntryRef::new("A", root)).unwrap_err();
     assert!(matches!(&gone, StoreError::Gone(t) if t.moved_to == Some(moved.clone())), "{gone}");
-    let told: Vec<_> = store.history(&moved).unwrap().into_iter().map(|revision| revision.what).collect();
+    let told: Vec<_> = self::history(store, &moved).into_iter().map(|revision| revision.what).collect();
     assert_eq!(told, [Change::Posted, Change::Moved]);
 
-    // What is not there cannot go anywhere, not even where it would be.
+    // An entry that does not exist cannot be moved, not even to its own book.
     for (id, to) in [(99, "A"), (99, "B"), (root, "A")] {
         assert!(store.move_to(&EntryRef::new("A", id), to, "max", false).is_err(), "{id} to {to}");
     }
 
-    // The id of the last entry is not given again, though it was deleted.
+    // The id of a deleted last entry is not reused.
     assert_eq!(store.delete(&EntryRef::new("A", grandchild), "max", true).unwrap(), 1);
     assert_eq!(post(None, "new"), other + 1);
     let counts: Vec<u64> = store.books().unwrap().iter().map(|book| book.entries).collect();
@@ -132,7 +209,7 @@ pub fn attachments(store: &dyn Store) {
     assert!(read == bytes);
     assert_eq!(store.entry(&at).unwrap().content.attachments[0].name, "trend plot.png");
     assert_eq!((ids(store, "has:attachment"), ids(store, "attachment:trend")), (vec![1], vec![1]));
-    // Bytes that some entry has need not be sent again; those of a post that failed go.
+    // Bytes of an existing attachment need not be sent again; the bytes of a failed post are removed.
     store.post(new, vec![], "zoe").unwrap();
     let upload = store.upload(&mut &b"lost"[..], MAX_ATTACHMENT).unwrap();
     let (lost, mut bad) = (upload.sha().clone(), entry("A", "Zoe", "bad", "x"));
@@ -160,7 +237,7 @@ pub fn two_people_and_one_entry(store: &dyn Store) {
     store.edit(&at, content.clone(), vec![], "zoe", Some(0)).unwrap();
     store.unlock(&at, "zoe").unwrap();
     assert!(store.locked(&at).unwrap().is_none());
-    // A lock ends by itself.
+    // A lock expires.
     store.lock(&at, "zoe", "pc7", Duration::ZERO).unwrap();
     store.edit(&at, Content { text: "yours".to_owned(), ..content }, vec![], "max", Some(1)).unwrap();
 }
@@ -172,7 +249,7 @@ pub fn drafts_and_saved_searches(store: &dyn Store) {
     let later = Draft { number, saved: Time(9), content: Content { text: "more".into(), ..Content::default() }, ..draft };
     assert_eq!(store.save_draft(&later).unwrap(), number);
     assert_eq!(store.drafts("zoe").unwrap(), std::slice::from_ref(&later));
-    // Somebody else's draft is neither changed nor thrown away.
+    // Another user's draft is neither changed nor deleted.
     assert_ne!(store.save_draft(&Draft { owner: "max".into(), ..later }).unwrap(), number);
     assert!(!store.drop_draft("max", number).unwrap() && store.drop_draft("zoe", number).unwrap());
     assert!(store.drafts("zoe").unwrap().is_empty());

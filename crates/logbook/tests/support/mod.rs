@@ -1,9 +1,6 @@
-//! What tests of stores need.
+//! Helpers for tests of stores.
 
 #![allow(dead_code, reason = "each test uses a part of it")]
-
-pub mod html;
-pub mod site;
 
 use tampu_logbook::{
     book::{AttributeDef, AttributeKind, Book, EntryAttribute},

@@ -1,4 +1,4 @@
-//! A PostgreSQL server of the test's own: in a directory of its own, on a unix socket, gone when nobody uses it any longer.
+//! A PostgreSQL server of the test's own: in a directory of its own, on a unix socket, removed after its last use.
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 
@@ -14,10 +14,10 @@ use std::{
 use rustix::process::{Pid, Signal, kill_process};
 use tampu_logbook::store::postgres::PostgresStore;
 
-/// How long it may take to start, or to end.
+/// The time limit for the server's start and end.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The server.
+/// A PostgreSQL server of its own.
 pub struct Server {
     dir: tempfile::TempDir,
     process: Mutex<Option<Child>>,
@@ -56,7 +56,7 @@ fn as_somebody(program: &Path) -> Command {
 }
 
 impl Server {
-    /// Starts one.
+    /// Starts a server in a new directory.
     pub fn start() -> Server {
         let dir = tempfile::Builder::new().prefix("tampu-pg").tempdir().unwrap();
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o777)).unwrap();
@@ -74,7 +74,7 @@ impl Server {
     /// Starts it, and waits until it answers.
     pub fn run(&self) {
         let log = fs::File::options().create(true).append(true).open(self.dir.path().join("log")).unwrap();
-        // The thread that starts a process is the one whose end ends it; this one stays as long as the process.
+        // A process ends with the thread that started it; this thread lives as long as the process.
         let (dir, (tell, told)) = (self.dir.path().to_owned(), std::sync::mpsc::channel());
         std::thread::spawn(move || {
             let child = as_somebody(&program("postgres"))
@@ -107,17 +107,17 @@ impl Server {
         }
     }
 
-    /// Where it is.
+    /// The server's address.
     pub fn address(&self) -> String {
         format!("host={} user=tampu dbname=postgres", self.dir.path().display())
     }
 
-    /// A name of a domain that nobody has.
+    /// An unused name of a domain.
     pub fn domain(&self) -> String {
         format!("test{}", self.next.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Logbooks that nobody else has.
+    /// Logbooks for one caller alone.
     pub fn store(&self) -> PostgresStore {
         PostgresStore::open(&self.address(), &self.domain()).unwrap()
     }

@@ -1,8 +1,8 @@
 //! Killing a process that logs, at random moments, and counting what is left of it.
 //!
-//! The victim's threads each bump a counter in a file after every call that returned. The file is the witness: it is no part of
-//! what is tested, and it is read only after the kill. What was recovered must be exactly the calls of which it tells; the one
-//! call a thread was in when it was killed may be there or not.
+//! The victim's threads each bump a counter in a file after every call that returned. The file is the witness: it is no
+//! part of what is tested, and it is read only after the kill. What was recovered must be exactly the calls of which it
+//! tells; the one call a thread was in when it was killed may be there or not.
 
 #![allow(dead_code)]
 
@@ -16,7 +16,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tampu_ring::{Drainer, Entry, Kind, Rings, Settings, Source, What, recover};
+use tampu_ring::{Drainer, Entry, EntryContent, Kind, Rings, Settings, Source, recover};
 use tampu_types::{Domain, Incarnation, SourceName};
 
 /// Tells the process that is to be killed where it works and who drains.
@@ -27,7 +27,7 @@ const LEVEL: u8 = 4;
 /// Words of the witness: completed and refused calls of each thread, 128 bytes apart.
 const WITNESS_LEN: u64 = 4096;
 
-/// Who drains while the victim lives.
+/// Drainer that works while the victim lives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Drained {
     /// Nobody: everything is found after the death.
@@ -42,7 +42,7 @@ impl Drained {
     const ALL: [Drained; 3] = [Drained::Never, Drained::FromOutside, Drained::FromInside];
 }
 
-/// What came of all kills.
+/// Totals over all kills.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct Totals {
     pub kills: u64,
@@ -56,18 +56,19 @@ pub struct Totals {
     pub lost: u64,
     /// Records that were found under two names.
     pub doubled: u64,
-    /// Records that were found twice under one name, by which the second is recognised: the drainer died before its commit.
+    /// Records that were found twice under one name, by which the second is recognised: the drainer died before its
+    /// commit.
     pub again: u64,
     /// Calls that returned saying that there was no room, and how many of these the rings tell.
     pub refused: u64,
-    pub told: u64,
-    /// How long victims were watched, and how many calls they made meanwhile.
+    pub reported: u64,
+    /// Time for which victims were watched; `calls` has the calls they made meanwhile.
     pub watched: Duration,
     pub watched_calls: u64,
 }
 
 impl Totals {
-    /// How busy the victims were.
+    /// Calls of the victims per second of watching.
     pub fn calls_a_second(&self) -> u64 {
         (self.watched_calls as f64 / self.watched.as_secs_f64().max(1e-9)) as u64
     }
@@ -119,7 +120,7 @@ mod memory {
     /// Mapped until the process ends, which for a victim is soon.
     pub struct Words(*const AtomicU64, usize);
 
-    // SAFETY: nothing but atomics.
+    // SAFETY: the memory holds only atomics.
     unsafe impl Sync for Words {}
     // SAFETY: as above.
     unsafe impl Send for Words {}
@@ -157,11 +158,11 @@ fn log_for_ever(directory: &Path, drained: Drained) -> ! {
         host: "here".to_owned(),
         incarnation: Incarnation { boot: 7, pid: std::process::id(), start: 1 },
     };
-    // Where nobody drains the ring has to hold everything that is logged until the kill.
+    // Without a drainer the ring has to hold all records until the kill.
     let ring_bytes = if drained == Drained::Never { 64 << 20 } else { 1 << 20 };
     let settings = Settings { ring_bytes, ..Settings::new(Some(directory.join("rings")), source) };
     let rings = Rings::open(settings).unwrap();
-    assert!(rings.shelter().is_crash_safe());
+    assert!(rings.storage().is_crash_safe());
     let site = rings.define(Kind::Site, b"site").unwrap();
     let voice = rings.define(Kind::Voice, b"voice").unwrap();
     let witness = Witness::open(directory);
@@ -213,7 +214,7 @@ fn hand_off_for_ever(rings: &Rings, directory: &Path) {
             while batch.len() < 2000 * 32 {
                 let number = ring.number();
                 let Some(entry) = ring.next_entry() else { break };
-                let found = Found::of(number, &entry.unwrap());
+                let found = OwnRing::of(number, &entry.unwrap());
                 batch.extend(
                     [u64::from(found.ring), found.number, found.thread, found.call].into_iter().flat_map(u64::to_ne_bytes),
                 );
@@ -232,28 +233,28 @@ fn hand_off_for_ever(rings: &Rings, directory: &Path) {
 const LOST: u64 = u64::MAX;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Found {
+struct OwnRing {
     ring: u32,
     number: u64,
     thread: u64,
     call: u64,
 }
 
-impl Found {
-    fn of(ring: u32, entry: &Entry<'_>) -> Found {
+impl OwnRing {
+    fn of(ring: u32, entry: &Entry<'_>) -> OwnRing {
         let number = entry.number;
         match entry.what {
-            What::Record { site: 1, voice: 2, payload } => {
+            EntryContent::Record { site: 1, voice: 2, payload } => {
                 let (thread, rest) = payload.split_first_chunk().unwrap();
                 let (call, filler) = rest.split_first_chunk().unwrap();
                 let call = u64::from_ne_bytes(*call);
                 assert!(filler.len() == call as usize % 40 && filler.iter().all(|&byte| byte == call as u8), "a whole record");
-                Found { ring, number, thread: u64::from_ne_bytes(*thread), call }
+                OwnRing { ring, number, thread: u64::from_ne_bytes(*thread), call }
             }
-            What::Record { .. } | What::Long { .. } => panic!("{entry:?}"),
-            What::Lost(lost) => {
+            EntryContent::Record { .. } | EntryContent::Long { .. } => panic!("{entry:?}"),
+            EntryContent::Lost(lost) => {
                 assert_eq!(lost.total(), lost.counts[usize::from(LEVEL)]);
-                Found { ring, number, thread: LOST, call: lost.total() }
+                OwnRing { ring, number, thread: LOST, call: lost.total() }
             }
         }
     }
@@ -295,7 +296,7 @@ fn kill_one(directory: &Path, drained: Drained, chance: &mut Chance, totals: &mu
                 let number = ring.number();
                 for _ in 0..2000 {
                     let Some(entry) = ring.next_entry() else { break };
-                    found.push(Found::of(number, &entry.unwrap()));
+                    found.push(OwnRing::of(number, &entry.unwrap()));
                 }
                 let mark = ring.mark();
                 ring.commit(&mark);
@@ -312,10 +313,10 @@ fn kill_one(directory: &Path, drained: Drained, chance: &mut Chance, totals: &mu
     totals.watched_calls += witness.all() - logged_before;
 
     if let Ok(bytes) = fs::read(directory.join("handed-off")) {
-        // The last write may have been cut short: what is not whole was not handed off.
+        // The last write may be truncated: an incomplete tuple was not handed off.
         for tuple in bytes.as_chunks::<32>().0 {
             let word = |index: usize| u64::from_ne_bytes(tuple.as_chunks::<8>().0[index]);
-            found.push(Found { ring: word(0) as u32, number: word(1), thread: word(2), call: word(3) });
+            found.push(OwnRing { ring: word(0) as u32, number: word(1), thread: word(2), call: word(3) });
         }
     }
     let before = found.len() as u64;
@@ -324,7 +325,7 @@ fn kill_one(directory: &Path, drained: Drained, chance: &mut Chance, totals: &mu
     for ring in &mut recovery.rings {
         let number = ring.number();
         while let Some(entry) = ring.next_entry() {
-            found.push(Found::of(number, &entry.unwrap()));
+            found.push(OwnRing::of(number, &entry.unwrap()));
         }
         let mark = ring.mark();
         ring.commit(&mark).unwrap();
@@ -334,7 +335,7 @@ fn kill_one(directory: &Path, drained: Drained, chance: &mut Chance, totals: &mu
     count(found, &witness, totals);
 }
 
-fn count(mut found: Vec<Found>, witness: &Witness, totals: &mut Totals) {
+fn count(mut found: Vec<OwnRing>, witness: &Witness, totals: &mut Totals) {
     let all = found.len();
     found.sort_unstable();
     found.dedup();
@@ -349,7 +350,7 @@ fn count(mut found: Vec<Found>, witness: &Witness, totals: &mut Totals) {
         let numbers = found.iter().filter(|one| one.ring == ring).map(|one| one.number);
         assert!(numbers.eq(0..found.iter().filter(|one| one.ring == ring).count() as u64), "numbers have no holes");
     }
-    let told: u64 = found.iter().filter(|one| one.thread == LOST).map(|one| one.call).sum();
+    let reported: u64 = found.iter().filter(|one| one.thread == LOST).map(|one| one.call).sum();
     let (mut produced, mut refused) = (0, 0);
     for thread in 0..THREADS {
         let mut calls: Vec<u64> = found.iter().filter(|one| one.thread == thread as u64).map(|one| one.call).collect();
@@ -365,17 +366,17 @@ fn count(mut found: Vec<Found>, witness: &Witness, totals: &mut Totals) {
         refused += witness.refused(thread).load(Ordering::Acquire);
         totals.recovered += calls.len() as u64;
     }
-    assert!((refused..=refused + THREADS as u64).contains(&told), "{refused} refused, {told} told");
+    assert!((refused..=refused + THREADS as u64).contains(&reported), "{refused} refused, {reported} reported");
     totals.produced += produced;
     totals.refused += refused;
-    totals.told += told;
+    totals.reported += reported;
 }
 
 fn lives(directory: &Path) -> Vec<PathBuf> {
     fs::read_dir(directory.join("rings")).unwrap().map(|life| life.unwrap().path()).collect()
 }
 
-/// Where the rings lie in memory, if there is such a place.
+/// Directory in memory for the rings, if there is one.
 pub fn memory() -> PathBuf {
     let shared = PathBuf::from("/dev/shm");
     if shared.is_dir() { shared } else { std::env::temp_dir() }

@@ -1,4 +1,4 @@
-//! What the tests of the rings share.
+//! Helpers of the tests of the rings.
 
 #![allow(dead_code)]
 
@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use tampu_ring::{Entry, Rings, Settings, Source, What};
+use tampu_ring::{Entry, EntryContent, Rings, Settings, Source};
 use tampu_types::{Domain, Incarnation, SourceName};
 
 /// The level of a warning.
@@ -63,7 +63,7 @@ pub fn log(rings: &Rings, bytes: &[u8], wait: Duration) -> bool {
 /// The payload of a record.
 pub fn payload(entry: &Entry<'_>) -> Vec<u8> {
     match entry.what {
-        What::Record { payload, .. } => payload.to_vec(),
+        EntryContent::Record { payload, .. } => payload.to_vec(),
         other => panic!("{other:?}"),
     }
 }

@@ -26,7 +26,7 @@ pub fn push(out: &mut String, number: u64) {
     }
 }
 
-/// Writes the digits and says how many they are.
+/// Writes the digits and returns their number.
 ///
 /// # Safety
 /// [`DIGITS_MAX`] bytes from `to` on are writable.
@@ -34,7 +34,7 @@ pub fn push(out: &mut String, number: u64) {
 unsafe fn put(to: *mut u8, mut number: u64) -> usize {
     let length = number.checked_ilog10().map_or(1, |log| log as usize + 1);
     let mut at = length;
-    // SAFETY of all of it: `at` is how many digits are left, and never more than `length`.
+    // SAFETY: in all of it, `at` is the number of digits left, and never more than `length`.
     unsafe {
         while number >= 100 {
             at -= 2;
@@ -51,7 +51,7 @@ unsafe fn put(to: *mut u8, mut number: u64) -> usize {
 #[inline(always)]
 unsafe fn pair(to: *mut u8, number: u64) {
     let at = number as usize * 2;
-    // SAFETY: by the caller; an array of bytes has no alignment.
+    // SAFETY: the caller guarantees the range; an array of bytes has no alignment.
     unsafe { to.cast::<[u8; 2]>().write([PAIRS[at], PAIRS[at + 1]]) };
 }
 

@@ -1,4 +1,4 @@
-//! Floats as Rust shows them, and whatever else has an exponent.
+//! Floats as Rust shows them, and other values with an exponent.
 
 use std::fmt::{self, Write};
 
@@ -7,7 +7,7 @@ use crate::{
     spec::{Align, Kind, Sign, Spec},
 };
 
-/// Numbers `core::fmt` shows for us.
+/// Numbers that `core::fmt` formats.
 pub trait Number: Copy {
     /// Writes with the sign, the zeros and the precision of the spec, and the width only where zeros fill it.
     fn write(self, out: &mut String, spec: &Spec) -> fmt::Result;
@@ -64,7 +64,7 @@ integers!(u128, i128);
 /// Appends a number.
 pub fn show(out: &mut String, number: impl Number, spec: &Spec) {
     let start = out.len();
-    // A String takes everything.
+    // Writing to a String does not fail.
     let _ = number.write(out, spec);
     if !spec.zero {
         pad::fill(out, start, spec, Align::Right);

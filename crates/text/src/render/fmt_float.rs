@@ -1,4 +1,4 @@
-//! Floats as fmt shows them. The digits come from `core::fmt`; where they go is decided here.
+//! Floats as fmt shows them. The digits come from `core::fmt`; this module places them.
 
 use std::fmt::Write;
 
@@ -7,10 +7,10 @@ use crate::{
     spec::{Align, Kind, Sign, Spec},
 };
 
-/// Digits behind the point, or in all for `g`, where nothing is said.
+/// Default number of digits behind the point, or in all for `g`.
 const PRECISION: usize = 6;
 
-/// From this power of ten on, fmt shows a number without a type or precision with an exponent.
+/// Lowest power of ten from which fmt shows a number without a type or precision with an exponent.
 const FIXED_BELOW: i32 = 16;
 
 /// Below this power of ten, `g` and a missing type show an exponent.
@@ -51,7 +51,7 @@ pub fn show(out: &mut String, number: Number, spec: &Spec) {
         out.push_str(if value.is_nan() { "nan" } else { "inf" });
     } else {
         let precision = spec.precision.map(usize::from);
-        // A String takes everything.
+        // Writing to a String does not fail.
         let _ = match spec.kind {
             Kind::LowerFixed | Kind::UpperFixed => write!(out, "{:.*}", precision.unwrap_or(PRECISION), value),
             Kind::LowerExp | Kind::UpperExp => {
@@ -81,13 +81,13 @@ pub fn show(out: &mut String, number: Number, spec: &Spec) {
     }
 }
 
-/// A number's parts, of `core::fmt`'s `d.dde-d`: what stands before the `e`, and the power of ten.
+/// Returns a number's parts, of `core::fmt`'s `d.dde-d`: the digits before the `e`, and the power of ten.
 fn parts(text: &str) -> (&str, i32) {
     let (digits, exponent) = text.split_once('e').unwrap_or((text, "0"));
     (digits, exponent.parse().unwrap_or(0))
 }
 
-/// With at least two digits in the exponent, and its sign.
+/// Appends a number with its exponent: a sign and at least two digits.
 fn scientific(out: &mut String, text: &str) {
     let (digits, exponent) = parts(text);
     let sign = if exponent < 0 { '-' } else { '+' };
@@ -115,7 +115,7 @@ fn shortest(out: &mut String, text: &str) {
     out.push_str(&digits[whole..]);
 }
 
-/// C's `%g`: so many digits in all, an exponent where the number is very large or small, no zeros at the end.
+/// Formats like C's `%g`: so many digits in all, an exponent for very large or small numbers, no zeros at the end.
 fn general(out: &mut String, value: f64, precision: usize) {
     let precision = precision.max(1);
     let rounded = format!("{:.*e}", precision - 1, value);

@@ -8,7 +8,8 @@ use crate::{
     spec::{Align, Kind, Sign, Spec},
 };
 
-/// Appends an integer given by sign and magnitude; `bits` is its type's size, if negative numbers have a two's complement.
+/// Appends an integer given by sign and magnitude; `bits` is its type's size, if negative numbers have a two's
+/// complement.
 pub fn show(out: &mut String, negative: bool, magnitude: u128, bits: u8, spec: &Spec, dialect: Dialect) {
     match dialect {
         Dialect::Rust => rust(out, negative, magnitude, bits, spec),
@@ -91,7 +92,7 @@ fn put(out: &mut String, sign: &str, prefix: &str, number: u128, base: Base, spe
     out.push_str(sign);
     out.push_str(prefix);
     let first_digit = out.len();
-    // A String takes everything.
+    // Writing to a String does not fail.
     let _ = match (base, u64::try_from(number)) {
         (Base::Decimal, Ok(number)) => {
             digits::push(out, number);
@@ -110,8 +111,8 @@ fn put(out: &mut String, sign: &str, prefix: &str, number: u128, base: Base, spe
     }
 }
 
-/// Appends a decimal number that stands right or is filled up with zeros, as nearly all do: how many digits it has is known
-/// before they are written, so nothing has to be moved. `false`, and nothing is done, for others.
+/// Appends a decimal number that is right-aligned or padded with zeros, as nearly all are. Its number of digits is
+/// known before they are written, so nothing has to be moved. Returns `false`, and does nothing, for others.
 fn decimal(out: &mut String, sign: &str, number: u64, spec: &Spec, zero: bool) -> bool {
     const ZEROS: &str = "0000000000000000";
     const SPACES: &str = "                ";

@@ -1,4 +1,4 @@
-//! Widths: what is filled up, on which side, with what.
+//! Padding to a width: the side, and the character.
 
 use crate::spec::{Align, Spec};
 
@@ -13,7 +13,7 @@ pub fn text(out: &mut String, text: &str, spec: &Spec) {
     fill(out, start, spec, Align::Left);
 }
 
-/// Fills up what was appended from `start` on.
+/// Pads the text appended from `start` on.
 #[inline]
 pub fn fill(out: &mut String, start: usize, spec: &Spec, usual: Align) {
     let Some(width) = spec.width else { return };
@@ -30,13 +30,13 @@ pub fn fill(out: &mut String, start: usize, spec: &Spec, usual: Align) {
     out.extend(std::iter::repeat_n(spec.fill, missing - before));
 }
 
-/// Fills up what was appended from `start` on with zeros, which go in at `at`, behind sign and prefix.
+/// Pads the text appended from `start` on with zeros, which are inserted at `at`, behind sign and prefix.
 pub fn fill_zeros(out: &mut String, start: usize, at: usize, spec: &Spec) {
     let missing = usize::from(spec.width.unwrap_or(0)).saturating_sub(out[start..].chars().count());
     insert(out, at, '0', missing);
 }
 
-/// Inserts a character so many times, by the handful: one by one would move what follows each time.
+/// Inserts a character so many times, several at once: one by one would move the rest of the text each time.
 fn insert(out: &mut String, at: usize, fill: char, mut count: usize) {
     const HANDFUL: usize = 64;
     let mut bytes = [0; 4 * HANDFUL];

@@ -3,25 +3,25 @@
 use std::fmt::Write;
 
 use crate::{
-    render::{is_debug, pad},
+    render::pad,
     site::Dialect,
     spec::{Align, Spec},
 };
 
 /// Appends a text.
 pub fn text(out: &mut String, text: &str, spec: &Spec, dialect: Dialect) {
-    if !is_debug(spec.kind) {
+    if !spec.kind.is_debug() {
         return pad::text(out, text, spec);
     }
     let start = out.len();
-    // A String takes everything.
+    // Writing to a String does not fail.
     let _ = write!(out, "{text:?}");
     widen(out, start, spec, dialect);
 }
 
 /// Appends a character.
 pub fn character(out: &mut String, character: char, spec: &Spec, dialect: Dialect) {
-    if !is_debug(spec.kind) {
+    if !spec.kind.is_debug() {
         return pad::text(out, character.encode_utf8(&mut [0; 4]), spec);
     }
     let start = out.len();
@@ -29,7 +29,7 @@ pub fn character(out: &mut String, character: char, spec: &Spec, dialect: Dialec
     widen(out, start, spec, dialect);
 }
 
-/// Rust's Debug of texts takes no notice of the width, fmt's does.
+/// Pads a text to the width, which Rust's Debug of texts ignores and fmt's does not.
 fn widen(out: &mut String, start: usize, spec: &Spec, dialect: Dialect) {
     if dialect == Dialect::Fmt {
         pad::fill(out, start, spec, Align::Left);

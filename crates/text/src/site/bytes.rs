@@ -25,17 +25,17 @@ const ZERO: u8 = 2;
 const WIDTH: u8 = 4;
 const PRECISION: u8 = 8;
 
-/// Why bytes are no site.
+/// Error of bytes that are not a site.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum BadSite {
-    /// They end too early.
+    /// Bytes that end too early.
     #[error("the description of a log statement ends at byte {at}, in the middle of its {field}")]
     Truncated { at: usize, field: &'static str },
     /// A later release changed the layout.
     #[error("the description of a log statement has version {0}; this release reads version 1")]
     Version(u8),
-    /// A number stands for nothing.
+    /// A number with no meaning.
     #[error("the description of a log statement has {value} as its {field}, at byte {at}")]
     Meaningless { at: usize, field: &'static str, value: u32 },
     /// A text is no UTF-8.
@@ -72,7 +72,7 @@ impl Site {
         }
     }
 
-    /// Reads a site. What stands behind it is a later release's, and not read.
+    /// Reads a site. Bytes behind it belong to a later release and are ignored.
     pub fn decode(bytes: &[u8]) -> Result<Site, BadSite> {
         let mut read = Reader { bytes, at: 0 };
         let version = read.u8("version")?;
@@ -95,7 +95,7 @@ impl Site {
             return Err(read.meaningless("number of arguments", arguments.into()));
         }
         let count = read.u32("number of pieces")?;
-        // No room is taken for a count that the bytes only announce.
+        // The count comes from the bytes, so no memory is reserved for it.
         let mut pieces = Vec::new();
         for _ in 0..count {
             pieces.push(read.piece(arguments)?);

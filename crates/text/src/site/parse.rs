@@ -5,8 +5,8 @@
 //! align := '<' | '^' | '>'        type := one of s d b B o x X c f F e E g G ?
 //! ```
 //!
-//! Names, and widths taken from arguments, are for the front end to resolve; here they are errors. `a` (hexadecimal floats) and
-//! `p` are formatted at the call.
+//! The front end must resolve names, and widths taken from arguments; here they are errors. `a` (hexadecimal floats)
+//! and `p` are formatted at the call.
 
 use std::borrow::Cow;
 
@@ -16,7 +16,7 @@ use crate::{
     tag::ARGUMENTS_MAX,
 };
 
-/// Why a text is no format text.
+/// Error of a text that is not a format text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[allow(missing_docs)]
 pub enum BadText {
@@ -26,20 +26,20 @@ pub enum BadText {
     /// A field does not end.
     #[error("the '{{' at byte {at} is not closed; for a brace in the text write '{{{{'")]
     Unclosed { at: usize },
-    /// What stands in a field means nothing.
+    /// The contents of a field mean nothing.
     #[error("'{{{field}}}' at byte {at}: {why}")]
     Field { at: usize, field: String, why: &'static str },
-    /// There are both fields with and without numbers.
+    /// Fields both with and without numbers.
     #[error("'{{{field}}}' at byte {at}: either all fields have numbers or none has")]
     Mixed { at: usize, field: String },
-    /// No call has so many arguments.
+    /// Too many arguments for a call.
     #[error("a log statement takes at most 64 arguments")]
     TooMany,
 }
 
 impl Site {
-    /// A site with this format text, in [`Dialect::Fmt`]; level, place and names are the caller's to fill in, and `arguments` is
-    /// the number that the text asks for.
+    /// A site with this format text, in [`Dialect::Fmt`]; level, place and names are the caller's to fill in, and
+    /// `arguments` is the number that the text asks for.
     pub fn parse(text: &str) -> Result<Site, BadText> {
         let mut pieces = Vec::new();
         let mut literal = String::new();
@@ -73,12 +73,12 @@ impl Site {
     }
 }
 
-/// Whether the character there is a field's fill: behind the colon and before an alignment.
+/// Returns true if the character there is a field's fill: behind the colon and before an alignment.
 fn is_fill(rest: &str, offset: usize) -> bool {
     rest[..offset].ends_with(':') && rest[offset + 1..].starts_with(['<', '^', '>'])
 }
 
-/// Which argument a field shows.
+/// Assignment of arguments to fields.
 struct Numbering {
     next: u16,
     most: u16,

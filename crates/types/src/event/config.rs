@@ -1,5 +1,5 @@
-//! An attribute's configuration: what it is, its limits, and when it sends events. Every change of it has an epoch, to which
-//! events refer, so that a value is always read with the unit and the labels that held when it was sent.
+//! An attribute's configuration: its description, its limits, and its criteria for events. Every change has an epoch,
+//! to which events refer. So a value is always read with the unit and the labels that were valid when it was sent.
 
 use std::{fmt, str::FromStr};
 
@@ -11,19 +11,19 @@ use super::{
     value::Data,
 };
 
-/// Whether an attribute can be written; the words are Tango's.
+/// Access to an attribute; the words are Tango's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[repr(u8)]
 pub enum Writable {
-    /// Read only.
+    /// The attribute can only be read.
     #[default]
     Read = 0,
     /// Read, and another attribute is its set point.
     ReadWithWrite = 1,
-    /// Written only.
+    /// The attribute can only be written.
     Write = 2,
-    /// Both.
+    /// The attribute can be read and written.
     ReadWrite = 3,
 }
 
@@ -39,7 +39,8 @@ impl Writable {
     }
 }
 
-/// Where values may lie. Beyond a warning limit the quality is warning, beyond an alarm limit it is alarm; both inclusive.
+/// Limits of the values. Beyond a warning limit the quality is warning, beyond an alarm limit it is alarm; both
+/// inclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Limits {
@@ -47,18 +48,18 @@ pub struct Limits {
     pub min: Option<f64>,
     /// The most that can be.
     pub max: Option<f64>,
-    /// From here down it is an alarm.
+    /// Highest value of the lower alarm range.
     pub alarm_low: Option<f64>,
-    /// From here up it is an alarm.
+    /// Lowest value of the upper alarm range.
     pub alarm_high: Option<f64>,
-    /// From here down it is a warning.
+    /// Highest value of the lower warning range.
     pub warning_low: Option<f64>,
-    /// From here up it is a warning.
+    /// Lowest value of the upper warning range.
     pub warning_high: Option<f64>,
 }
 
 impl Limits {
-    /// Its numbers, in the order of the wire.
+    /// Returns its numbers, in the order of the wire.
     pub(super) fn numbers(&self) -> [Option<f64>; 6] {
         [self.min, self.max, self.alarm_low, self.alarm_high, self.warning_low, self.warning_high]
     }
@@ -68,25 +69,25 @@ impl Limits {
     }
 }
 
-/// By how much a value may change before it is told: down to `low` (negative), up to `high`, both inclusive.
+/// Largest change of a value that sends no event: down to `low` (negative), up to `high`, both inclusive.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Band {
     low: f64,
     high: f64,
 }
 
-/// Why numbers are no band.
+/// Error of numbers that are not a band.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-#[error("'{0}' is no threshold: write one number x for -x and +x, or a negative and a positive one, as '-0.5,2'")]
+#[error("'{0}' is not a threshold: write one number x for -x and +x, or a negative and a positive one, as '-0.5,2'")]
 pub struct BadBand(pub String);
 
 impl Band {
-    /// From -x to +x.
+    /// Makes a band from -x to +x.
     pub fn symmetric(x: f64) -> Result<Band, BadBand> {
         Band::new(-x.abs(), x.abs())
     }
 
-    /// From a number that is not positive to one that is not negative.
+    /// Makes a band from a number that is not positive to one that is not negative.
     pub fn new(low: f64, high: f64) -> Result<Band, BadBand> {
         if low.is_finite() && high.is_finite() && low <= 0.0 && high >= 0.0 {
             Ok(Band { low, high })
@@ -136,34 +137,34 @@ impl<'de> Deserialize<'de> for Band {
     }
 }
 
-/// Two ways to say by how much; either is enough.
+/// Two thresholds of a change; either is enough.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Thresholds {
-    /// In percent of the value sent last.
+    /// Threshold in percent of the value sent last.
     pub rel: Option<Band>,
-    /// In the attribute's unit.
+    /// Threshold in the attribute's unit.
     pub abs: Option<Band>,
 }
 
 impl Thresholds {
-    /// Whether there is none: then no change of a number is told.
+    /// Returns true if there is not a threshold: then no change of a number is sent.
     pub fn is_empty(&self) -> bool {
         self.rel.is_none() && self.abs.is_none()
     }
 }
 
-/// When an attribute sends events.
+/// Criteria by which an attribute sends events.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Criteria {
-    /// For change events.
+    /// Thresholds of change events.
     pub change: Thresholds,
-    /// For archive events.
+    /// Thresholds of archive events.
     pub archive: Thresholds,
-    /// An archive event is sent after so long without one, ms; `None`: never for that reason.
+    /// Longest time without an archive event, ms, after which one is sent; `None`: no limit.
     pub archive_period_ms: Option<u64>,
-    /// How often periodic events are sent, ms.
+    /// Period of periodic events in ms.
     pub period_ms: u64,
 }
 
@@ -173,14 +174,14 @@ impl Default for Criteria {
     }
 }
 
-/// What an attribute is.
+/// Configuration of an attribute.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AttributeConfig {
-    /// Its name.
+    /// Name of the attribute.
     pub name: AttributeName,
     /// The type of its elements.
     pub data_type: DataType,
-    /// How they are arranged.
+    /// Arrangement of the elements.
     pub format: Format,
     /// The longest row; 0 where there is no limit but the encoding's.
     #[serde(default)]
@@ -188,13 +189,13 @@ pub struct AttributeConfig {
     /// The most rows of an image; 0 likewise.
     #[serde(default)]
     pub max_y: u32,
-    /// Whether it can be written.
+    /// Access to the attribute.
     #[serde(default)]
     pub writable: Writable,
-    /// What people call it.
+    /// Label for people.
     #[serde(default)]
     pub label: String,
-    /// What it is.
+    /// Description for people.
     #[serde(default)]
     pub description: String,
     /// Its unit, a UCUM code as `mbar` or `Cel`.
@@ -203,46 +204,46 @@ pub struct AttributeConfig {
     /// The labels of a DevEnum, by index.
     #[serde(default)]
     pub labels: Vec<String>,
-    /// Where values may lie.
+    /// Limits of the values.
     #[serde(default)]
     pub limits: Limits,
-    /// When it sends events.
+    /// Criteria by which it sends events.
     #[serde(default)]
     pub criteria: Criteria,
-    /// How often its server reads it, ms; `None` where the server's code pushes.
+    /// Period in ms at which the server reads the attribute; `None` if the server's code pushes.
     #[serde(default)]
     pub polled_ms: Option<u32>,
 }
 
-/// Why a value is not one of an attribute.
+/// Reason for which a value cannot be one of an attribute.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WrongValue {
-    /// Another type.
+    /// The value has another type.
     #[error("{name} is of type {expected}, not {given}")]
     Type {
-        /// The attribute.
+        /// Name of the attribute.
         name: AttributeName,
-        /// Its type.
+        /// Type of the attribute.
         expected: DataType,
-        /// The value's.
+        /// Type of the value.
         given: DataType,
     },
     /// Another format, or more elements than it may have.
     #[error("{name} is a {expected}, not a {given}")]
     Shape {
-        /// The attribute.
+        /// Name of the attribute.
         name: AttributeName,
-        /// What it can be.
+        /// Shapes that the attribute allows.
         expected: String,
-        /// What it is.
+        /// Shape of the value.
         given: super::Shape,
     },
     /// No label has this index.
-    #[error("{name} has {labels} labels, and {index} is the index of none")]
+    #[error("{name} has {labels} labels, so {index} is an invalid index")]
     Label {
-        /// The attribute.
+        /// Name of the attribute.
         name: AttributeName,
-        /// How many labels it has.
+        /// Number of its labels.
         labels: usize,
         /// The index given.
         index: i16,
@@ -269,7 +270,7 @@ impl AttributeConfig {
         }
     }
 
-    /// Whether a value can be one of this attribute.
+    /// Checks that a value can be one of this attribute.
     #[inline]
     pub fn check(&self, value: &super::Value<'_>) -> Result<(), WrongValue> {
         let (expected, given) = (self.data_type, value.data.data_type());

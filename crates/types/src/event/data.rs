@@ -1,152 +1,127 @@
-//! What a value is made of. The names are Tango's, so that who comes from there finds everything.
+//! Types, formats and states of values. The names are Tango's, so that its users recognise them.
 
-use std::{fmt, str::FromStr};
+use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-macro_rules! named_numbers {
-    ($(#[$about:meta])* $type:ident, $noun:literal, $error:ident { $($(#[$doc:meta])* $variant:ident = $number:literal, $name:literal;)* }) => {
-        $(#[$about])*
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-        #[serde(try_from = "String", into = "String")]
-        #[repr(u8)]
-        pub enum $type {
-            $($(#[$doc])* $variant = $number,)*
-        }
+use crate::{named::UnknownName, named_enum};
 
-        impl $type {
-            /// All of them.
-            pub const ALL: &[$type] = &[$($type::$variant),*];
-
-            /// The one of this number.
-            pub fn from_number(number: u8) -> Option<$type> {
-                match number {
-                    $($number => Some($type::$variant),)*
-                    _ => None,
+/// Numbers of the wire, and names in serialised texts.
+macro_rules! numbered {
+    ($($type:ident)*) => {
+        $(
+            impl $type {
+                /// The variant of this number.
+                pub fn from_number(number: u8) -> Option<$type> {
+                    $type::ALL.into_iter().find(|one| *one as u8 == number)
                 }
             }
 
-            /// Its word.
-            pub fn name(self) -> &'static str {
-                match self {
-                    $($type::$variant => $name,)*
+            impl TryFrom<String> for $type {
+                type Error = UnknownName;
+
+                fn try_from(text: String) -> Result<$type, UnknownName> {
+                    text.parse()
                 }
             }
-        }
 
-        impl fmt::Display for $type {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.pad(self.name())
+            impl From<$type> for String {
+                fn from(one: $type) -> String {
+                    one.name().to_owned()
+                }
             }
-        }
-
-        #[doc = concat!("No ", $noun, " has this name.")]
-        #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-        #[error("'{0}' is no {noun} ({names})", noun = $noun, names = [$($name),*].join(", "))]
-        pub struct $error(pub String);
-
-        impl FromStr for $type {
-            type Err = $error;
-
-            fn from_str(text: &str) -> Result<$type, $error> {
-                let found = $type::ALL.iter().find(|one| one.name().eq_ignore_ascii_case(text));
-                found.copied().ok_or_else(|| $error(text.to_owned()))
-            }
-        }
-
-        impl TryFrom<String> for $type {
-            type Error = $error;
-
-            fn try_from(text: String) -> Result<$type, $error> {
-                text.parse()
-            }
-        }
-
-        impl From<$type> for String {
-            fn from(one: $type) -> String {
-                one.name().to_owned()
-            }
-        }
+        )*
     };
 }
 
-named_numbers! {
+numbered! { DataType Format DevState }
+
+named_enum! {
     /// The type of a value's elements; the numbers are those of the wire.
-    DataType, "data type", UnknownDataType {
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+    #[serde(try_from = "String", into = "String")]
+    #[repr(u8)]
+    pub enum DataType("data type") {
         /// True or false.
-        Boolean = 1, "DevBoolean";
+        Boolean = 1 => "DevBoolean",
         /// 8 bits without sign.
-        UChar = 2, "DevUChar";
-        /// 16 bits.
-        Short = 3, "DevShort";
+        UChar = 2 => "DevUChar",
+        /// Integers of 16 bits.
+        Short = 3 => "DevShort",
         /// 16 bits without sign.
-        UShort = 4, "DevUShort";
-        /// 32 bits.
-        Long = 5, "DevLong";
+        UShort = 4 => "DevUShort",
+        /// Integers of 32 bits.
+        Long = 5 => "DevLong",
         /// 32 bits without sign.
-        ULong = 6, "DevULong";
-        /// 64 bits.
-        Long64 = 7, "DevLong64";
+        ULong = 6 => "DevULong",
+        /// Integers of 64 bits.
+        Long64 = 7 => "DevLong64",
         /// 64 bits without sign.
-        ULong64 = 8, "DevULong64";
+        ULong64 = 8 => "DevULong64",
         /// 32 bits, IEEE 754.
-        Float = 9, "DevFloat";
+        Float = 9 => "DevFloat",
         /// 64 bits, IEEE 754.
-        Double = 10, "DevDouble";
-        /// UTF-8 text.
-        String = 11, "DevString";
-        /// A state.
-        State = 12, "DevState";
-        /// Bytes, and a word that says what they are.
-        Encoded = 13, "DevEncoded";
+        Double = 10 => "DevDouble",
+        /// Texts in UTF-8.
+        String = 11 => "DevString",
+        /// States of devices.
+        State = 12 => "DevState",
+        /// Bytes, with a word for their format.
+        Encoded = 13 => "DevEncoded",
         /// The index of one of the attribute's labels.
-        Enum = 14, "DevEnum";
+        Enum = 14 => "DevEnum",
     }
 }
 
-named_numbers! {
-    /// How a value's elements are arranged.
-    Format, "format", UnknownFormat {
-        /// One.
-        Scalar = 0, "scalar";
-        /// A row.
-        Spectrum = 1, "spectrum";
-        /// Rows one after the other.
-        Image = 2, "image";
+named_enum! {
+    /// Arrangement of a value's elements.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+    #[serde(try_from = "String", into = "String")]
+    #[repr(u8)]
+    pub enum Format("format") {
+        /// A single element.
+        Scalar = 0 => "scalar",
+        /// A row of elements.
+        Spectrum = 1 => "spectrum",
+        /// Rows in sequence.
+        Image = 2 => "image",
     }
 }
 
-named_numbers! {
+named_enum! {
     /// A device's state; the numbers are Tango's.
-    DevState, "state", UnknownState {
-        /// ON
-        On = 0, "ON";
-        /// OFF
-        Off = 1, "OFF";
-        /// CLOSE
-        Close = 2, "CLOSE";
-        /// OPEN
-        Open = 3, "OPEN";
-        /// INSERT
-        Insert = 4, "INSERT";
-        /// EXTRACT
-        Extract = 5, "EXTRACT";
-        /// MOVING
-        Moving = 6, "MOVING";
-        /// STANDBY
-        Standby = 7, "STANDBY";
-        /// FAULT
-        Fault = 8, "FAULT";
-        /// INIT
-        Init = 9, "INIT";
-        /// RUNNING
-        Running = 10, "RUNNING";
-        /// ALARM
-        Alarm = 11, "ALARM";
-        /// DISABLE
-        Disable = 12, "DISABLE";
-        /// UNKNOWN
-        Unknown = 13, "UNKNOWN";
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+    #[serde(try_from = "String", into = "String")]
+    #[repr(u8)]
+    pub enum DevState("state") {
+        /// Tango's state ON.
+        On = 0 => "ON",
+        /// Tango's state OFF.
+        Off = 1 => "OFF",
+        /// Tango's state CLOSE.
+        Close = 2 => "CLOSE",
+        /// Tango's state OPEN.
+        Open = 3 => "OPEN",
+        /// Tango's state INSERT.
+        Insert = 4 => "INSERT",
+        /// Tango's state EXTRACT.
+        Extract = 5 => "EXTRACT",
+        /// Tango's state MOVING.
+        Moving = 6 => "MOVING",
+        /// Tango's state STANDBY.
+        Standby = 7 => "STANDBY",
+        /// Tango's state FAULT.
+        Fault = 8 => "FAULT",
+        /// Tango's state INIT.
+        Init = 9 => "INIT",
+        /// Tango's state RUNNING.
+        Running = 10 => "RUNNING",
+        /// Tango's state ALARM.
+        Alarm = 11 => "ALARM",
+        /// Tango's state DISABLE.
+        Disable = 12 => "DISABLE",
+        /// Tango's state UNKNOWN.
+        Unknown = 13 => "UNKNOWN",
     }
 }
 
@@ -158,7 +133,7 @@ impl DevState {
 }
 
 impl DataType {
-    /// Whether thresholds make sense for it: what has a difference.
+    /// Returns true for types with a difference, for which thresholds make sense.
     pub fn is_numeric(self) -> bool {
         (DataType::UChar..=DataType::Double).contains(&self)
     }
@@ -175,10 +150,10 @@ impl DataType {
     }
 }
 
-/// How many elements there are, and how they are arranged.
+/// Number and arrangement of elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Shape {
-    /// The arrangement.
+    /// Arrangement of the elements.
     pub format: Format,
     /// Elements of a row.
     pub x: u32,
@@ -187,22 +162,22 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// One element.
+    /// Shape of a single element.
     pub const SCALAR: Shape = Shape { format: Format::Scalar, x: 1, y: 0 };
-    /// Of an event without a value.
+    /// Shape of an event without a value.
     pub const NOTHING: Shape = Shape { format: Format::Scalar, x: 0, y: 0 };
 
-    /// A row of so many.
+    /// Makes the shape of a row of `x` elements.
     pub fn spectrum(x: u32) -> Shape {
         Shape { format: Format::Spectrum, x, y: 0 }
     }
 
-    /// So many rows of so many.
+    /// Makes the shape of `y` rows of `x` elements.
     pub fn image(x: u32, y: u32) -> Shape {
         Shape { format: Format::Image, x, y }
     }
 
-    /// How many elements it has.
+    /// Number of elements.
     pub fn elements(self) -> u64 {
         match self.format {
             Format::Scalar => 1,

@@ -1,5 +1,8 @@
-//! What a server says of an attribute it has: its number in this life, its configuration, and where its events go. A server
-//! declares into one stream of its own; who reads it knows all attributes, and notices when the server dies.
+//! Declaration of an attribute by its server: its number in this incarnation, its configuration, and the stream of its
+//! events.
+//!
+//! A server declares into one stream of its own. Readers of that stream know all attributes, and notice when the server
+//! dies.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,52 +19,52 @@ pub const TEXT_LIMIT: usize = 65_536;
 /// The most labels of a DevEnum.
 pub const LABELS_LIMIT: usize = 32_767;
 
-/// Whether the server has the attribute.
+/// Presence of an attribute on its server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[repr(u8)]
 pub enum Presence {
-    /// No longer.
+    /// The server has removed the attribute.
     Withdrawn = 0,
-    /// It has.
+    /// The server has the attribute.
     Declared = 1,
 }
 
-/// A server's word about one attribute. The last one holds.
+/// A server's declaration of one attribute. The last one is valid.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Declaration {
-    /// Its number in this life of the server; not used for another attribute later.
+    /// Its number in this incarnation of the server; not used for another attribute later.
     pub attribute: u32,
     /// Counts the configurations, from 1.
     pub epoch: u32,
-    /// Whether the server has it.
+    /// Presence of the attribute on the server.
     pub presence: Presence,
-    /// Its events go to a stream of its own, not to the one it shares with the server's others.
+    /// True if its events go to a stream of its own, not to the common one of the server.
     pub own_stream: bool,
-    /// Other servers may have it too, and say the same.
+    /// True if other servers may have it too, with the same declaration.
     pub redundant: bool,
-    /// What it is.
+    /// Configuration of the attribute.
     pub config: AttributeConfig,
-    /// Members of a later release, as they came.
+    /// Members of a later release, unchanged.
     pub unknown: Vec<u8>,
 }
 
-/// Why a declaration cannot be sent.
+/// Reason for which a declaration cannot be sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the {what} of {name} has {length} bytes or entries; {limit} are allowed")]
 pub struct BadDeclaration {
-    /// Which member.
+    /// Member that is too long.
     pub what: &'static str,
-    /// Of which attribute.
+    /// Name of the attribute.
     pub name: AttributeName,
-    /// Its length.
+    /// Length of that member in bytes.
     pub length: usize,
     /// The longest allowed.
     pub limit: usize,
 }
 
 impl Declaration {
-    /// Writes it; what was in `out` goes.
+    /// Writes the declaration into `out`, whose content is replaced.
     pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), BadDeclaration> {
         self.check()?;
         let config = &self.config;
@@ -110,21 +113,21 @@ impl Declaration {
         config.labels.iter().try_for_each(|label| within("label of a value", label.len(), TEXT_LIMIT))
     }
 
-    /// Reads one.
+    /// Reads a declaration.
     pub fn parse(bytes: &[u8]) -> Result<Declaration, BadCdr> {
         let mut at = Decoder::new(bytes)?.delimited()?;
         let [attribute, epoch] = at.u32s()?;
-        // A number of a later release reads as withdrawn: an attribute that cannot be read is better not offered.
+        // A number of a later release is read as withdrawn: an unreadable attribute is better not offered.
         let presence = if at.u8()? == 1 { Presence::Declared } else { Presence::Withdrawn };
         let flags = at.u8()?;
-        let data_type = DataType::from_number(at.u8()?).ok_or_else(|| at.bad("no such data type"))?;
-        let format = Format::from_number(at.u8()?).ok_or_else(|| at.bad("no such format"))?;
+        let data_type = DataType::from_number(at.u8()?).ok_or_else(|| at.bad("unknown data type"))?;
+        let format = Format::from_number(at.u8()?).ok_or_else(|| at.bad("unknown format"))?;
         let [max_x, max_y, writable] = at.u32s()?;
         let text = |at: &mut Decoder<'_>| match at.string()? {
             long if long.len() > TEXT_LIMIT => Err(at.bad("a text is too long")),
             text => Ok(text.to_owned()),
         };
-        let name = AttributeName::new(at.string()?).map_err(|_| at.bad("no attribute's name"))?;
+        let name = AttributeName::new(at.string()?).map_err(|_| at.bad("invalid attribute name"))?;
         let (label, description, unit) = (text(&mut at)?, text(&mut at)?, text(&mut at)?);
         let mut listed = at.delimited()?;
         let count = listed.count(5)?;
@@ -139,7 +142,7 @@ impl Declaration {
         let mut bands = [None; 4];
         for band in &mut bands {
             *band = match (number_at(&mut at)?, number_at(&mut at)?) {
-                (Some(low), Some(high)) => Some(Band::new(low, high).map_err(|_| at.bad("no threshold"))?),
+                (Some(low), Some(high)) => Some(Band::new(low, high).map_err(|_| at.bad("invalid threshold"))?),
                 _ => None,
             };
         }

@@ -1,8 +1,8 @@
-//! A value where it was received: its elements are read in place, little endian, from bytes that may lie anywhere.
+//! A value at its receiver: its elements are read in place, little endian, from bytes at any address.
 //!
-//! The encoding puts elements at a multiple of 8 from the start of the sample, so in a loan they are a slice as they stand; in a
-//! batch a sample begins at a multiple of 4, and [`Elements::as_slice`] then says no for half of the 8-byte types. Reading one
-//! by one costs the same on the processors in question; the slice is for those who hand it to a library.
+//! The encoding puts elements at a multiple of 8 from the start of the sample, so in a loan they are a slice unchanged.
+//! In a batch a sample begins at a multiple of 4, and [`Elements::as_slice`] then fails for half of the 8-byte types.
+//! Reading one by one costs the same on the processors in question. The slice serves callers that pass it to a library.
 
 use std::{fmt, marker::PhantomData};
 
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::cdr::{BadCdr, Decoder};
 
-/// A number as it is encoded: little endian.
+/// A number in its encoding: little endian.
 pub trait Number: Copy + 'static + sealed::Sealed + zerocopy::FromBytes + zerocopy::Immutable + zerocopy::KnownLayout {
     /// Reads it; `bytes` has its width.
     #[doc(hidden)]
@@ -30,7 +30,7 @@ macro_rules! numbers {
             impl Number for $type {
                 #[inline]
                 fn read(bytes: &[u8]) -> $type {
-                    // Callers cut pieces of this width.
+                    // Callers pass pieces of exactly this width.
                     bytes.first_chunk().map_or_else(Default::default, |bytes| <$type>::from_le_bytes(*bytes))
                 }
             }
@@ -49,18 +49,18 @@ pub struct Elements<'a, T> {
 impl<'a, T: Number> Elements<'a, T> {
     const WIDTH: usize = size_of::<T>();
 
-    /// The numbers in these bytes; a piece at the end that is no whole one is left out.
+    /// Returns the numbers in these bytes; an incomplete one at the end is ignored.
     pub fn new(bytes: &'a [u8]) -> Elements<'a, T> {
         Elements { bytes: &bytes[..bytes.len() - bytes.len() % Self::WIDTH], of: PhantomData }
     }
 
-    /// How many there are.
+    /// Number of elements.
     #[inline]
     pub fn len(&self) -> usize {
         self.bytes.len() / Self::WIDTH
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no elements.
     pub fn is_empty(&self) -> bool {
         self.bytes.is_empty()
     }
@@ -72,13 +72,13 @@ impl<'a, T: Number> Elements<'a, T> {
         self.bytes.get(at..at.checked_add(Self::WIDTH)?).map(T::read)
     }
 
-    /// One after the other.
+    /// Returns the elements in order.
     #[inline]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = T> + 'a {
         self.bytes.chunks_exact(Self::WIDTH).map(T::read)
     }
 
-    /// As a slice, where the bytes lie so that they are one.
+    /// Returns the elements as a slice, if the bytes are aligned.
     #[inline]
     pub fn as_slice(&self) -> Option<&'a [T]> {
         if cfg!(target_endian = "big") {
@@ -87,7 +87,7 @@ impl<'a, T: Number> Elements<'a, T> {
         <[T] as zerocopy::FromBytes>::ref_from_bytes(self.bytes).ok()
     }
 
-    /// A copy.
+    /// Copies the elements.
     pub fn to_vec(&self) -> Vec<T> {
         self.as_slice().map_or_else(|| self.iter().collect(), <[T]>::to_vec)
     }
@@ -117,17 +117,17 @@ impl<'a> Strings<'a> {
         Ok(Strings { at, count })
     }
 
-    /// How many there are.
+    /// Number of texts.
     pub fn len(&self) -> usize {
         self.count
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no texts.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// One after the other.
+    /// Returns the texts in order.
     pub fn iter(&self) -> impl Iterator<Item = &'a str> {
         let mut at = self.at;
         (0..self.count).map_while(move |_| at.string().ok())
@@ -143,38 +143,38 @@ impl fmt::Debug for Strings<'_> {
 /// A value where it was received.
 #[derive(Debug, Clone, Copy)]
 pub enum ValueView<'a> {
-    /// See [`DataType::Boolean`]: whatever is not 0 is true.
+    /// Elements of type [`DataType::Boolean`]: every octet but 0 is true.
     Boolean(&'a [u8]),
-    /// See [`DataType::UChar`].
+    /// Elements of type [`DataType::UChar`].
     UChar(&'a [u8]),
-    /// See [`DataType::Short`].
+    /// Elements of type [`DataType::Short`].
     Short(Elements<'a, i16>),
-    /// See [`DataType::UShort`].
+    /// Elements of type [`DataType::UShort`].
     UShort(Elements<'a, u16>),
-    /// See [`DataType::Long`].
+    /// Elements of type [`DataType::Long`].
     Long(Elements<'a, i32>),
-    /// See [`DataType::ULong`].
+    /// Elements of type [`DataType::ULong`].
     ULong(Elements<'a, u32>),
-    /// See [`DataType::Long64`].
+    /// Elements of type [`DataType::Long64`].
     Long64(Elements<'a, i64>),
-    /// See [`DataType::ULong64`].
+    /// Elements of type [`DataType::ULong64`].
     ULong64(Elements<'a, u64>),
-    /// See [`DataType::Float`].
+    /// Elements of type [`DataType::Float`].
     Float(Elements<'a, f32>),
-    /// See [`DataType::Double`].
+    /// Elements of type [`DataType::Double`].
     Double(Elements<'a, f64>),
-    /// See [`DataType::String`].
+    /// Elements of type [`DataType::String`].
     String(Strings<'a>),
     /// See [`DataType::State`], by number.
     State(&'a [u8]),
-    /// See [`DataType::Encoded`].
+    /// A value of type [`DataType::Encoded`].
     Encoded {
-        /// What the bytes are.
+        /// Format of the bytes, as `JPEG_RGB24`.
         format: &'a str,
-        /// The bytes.
+        /// Bytes in that format.
         data: &'a [u8],
     },
-    /// See [`DataType::Enum`].
+    /// Elements of type [`DataType::Enum`].
     Enum(Elements<'a, i16>),
 }
 
@@ -199,7 +199,7 @@ impl<'a> ValueView<'a> {
         }
     }
 
-    /// How many elements there are.
+    /// Number of elements.
     pub fn len(&self) -> usize {
         match self {
             ValueView::Boolean(all) | ValueView::UChar(all) | ValueView::State(all) => all.len(),
@@ -216,12 +216,13 @@ impl<'a> ValueView<'a> {
         }
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no elements.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// One element as a number, for plots and filters; 64-bit integers lose what an f64 cannot hold. `None` for texts and bytes.
+    /// Returns one element as a number, for plots and filters; 64-bit integers are rounded to an f64. `None` for texts
+    /// and bytes.
     pub fn number(&self, index: usize) -> Option<f64> {
         Some(match self {
             ValueView::Boolean(all) => f64::from(u8::from(*all.get(index)? != 0)),
@@ -238,7 +239,7 @@ impl<'a> ValueView<'a> {
         })
     }
 
-    /// A copy.
+    /// Copies the elements.
     pub fn to_values(&self) -> Values {
         match *self {
             ValueView::Boolean(all) => Values::Boolean(all.iter().map(|&byte| byte != 0).collect()),
@@ -258,7 +259,7 @@ impl<'a> ValueView<'a> {
         }
     }
 
-    /// Writes one element for people; nothing where there is none.
+    /// Writes one element for people; nothing if there is no element.
     pub fn write_element(&self, index: usize, out: &mut impl fmt::Write) -> fmt::Result {
         fn put(out: &mut impl fmt::Write, element: Option<impl fmt::Display>) -> fmt::Result {
             element.map_or(Ok(()), |element| write!(out, "{element}"))

@@ -1,18 +1,18 @@
-//! An error as a value: why an attribute has no reading, innermost cause first, as Tango's error stacks are.
+//! An error as a value: the reason for a missing reading, innermost cause first, as in Tango's error stacks.
 
 use serde::{Deserialize, Serialize};
 
-/// How bad it is. The numbers are Tango's.
+/// Severity of an error. The numbers are Tango's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[repr(u8)]
 pub enum Severity {
     /// To be known.
     Warning = 0,
-    /// It failed.
+    /// The operation failed.
     #[default]
     Error = 1,
-    /// It cannot go on.
+    /// The source cannot continue.
     Panic = 2,
 }
 
@@ -31,13 +31,13 @@ impl Severity {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Failure {
-    /// A word a program can compare, as `Cryo_NotConnected`.
+    /// A word for comparisons by programs, as `Cryo_NotConnected`.
     pub reason: String,
-    /// What happened, for people.
+    /// Description for people.
     pub description: String,
-    /// Where in the program.
+    /// Place in the program.
     pub origin: String,
-    /// How bad it is.
+    /// Severity of the error.
     pub severity: Severity,
 }
 
@@ -48,7 +48,7 @@ impl Failure {
     }
 }
 
-/// How many elements a stack can have.
+/// Largest number of elements of a stack.
 pub const STACK_LIMIT: usize = 100;
 /// The longest text in one, in bytes.
 pub const TEXT_LIMIT: usize = 65_536;

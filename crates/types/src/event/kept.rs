@@ -1,20 +1,20 @@
-//! An event as a history keeps it: with everything that a subscriber was told beside it, so that it can be read alone.
+//! An event as a history stores it: with all data that a subscriber receives beside it, so that it can be read alone.
 //!
 //! ```text
 //!  0  00 09 00 00      D_CDR2_LE
 //!  4  u32  DHEADER     bytes that follow
 //!  8  u8   reason, u8 clock state, u8 0, u8 0
-//! 12  u32  attribute   its number in this life of its server
+//! 12  u32  attribute   its number in this incarnation of its server
 //! 16  u64  from        the first number it stands for, 0 for none
 //! 24  u64  number      the last: that of the event
-//! 32  i64  time        of the reading, ns UTC; of word without a reading, when it was received
+//! 32  i64  time        of the reading, ns UTC; of a message without a reading, when it was received
 //! 40  i64  received    by whom it is kept, ns UTC
 //! 48  u8[16] incarnation
 //! 64       source, name, unit, note: strings; event: u32 length, octets
 //! ```
-//! An event stands for the numbers since the one kept before it: those between were of kinds that are not kept. A gap stands for
-//! those that are lost. So every number of an attribute that anybody has looked at is accounted for, and what is missing is missing
-//! visibly. A batch of samples with a header each was rejected: rows are asked for by many sources at a time.
+//! An event represents the numbers since the previous stored one: those between were of kinds that are not stored. A
+//! gap represents lost numbers. So every number of a subscribed attribute is accounted for, and missing ones are
+//! visible. Rejected: a batch of samples with a header each, because a query asks for rows of many sources at a time.
 
 use super::reason::Reason;
 use crate::{
@@ -25,39 +25,39 @@ use crate::{
 /// The longest text of one.
 pub const TEXT_LIMIT: usize = 65_536;
 
-/// An event that is kept, or word of its source.
+/// A stored event, or a message about its source.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct KeptEvent<'a> {
-    /// Why it came.
+    /// Reason of the event.
     pub reason: Reason,
-    /// How far its source's clock could be trusted.
+    /// Trust in the source's clock.
     pub clock: ClockState,
     /// The attribute's number in this life of its server.
     pub attribute: u32,
-    /// The first of the attribute's events it stands for; 0 where it stands for none.
+    /// The first of the attribute's events that it represents; 0 if it represents none.
     pub from: u64,
     /// The last of them: its own.
     pub number: u64,
-    /// When it was read; of word without a reading, when that came.
+    /// Time of the reading; of a message without a reading, the time of its arrival.
     pub time: Time,
-    /// When it was received.
+    /// Time at which the event was received.
     pub received: Time,
-    /// Which life of its source.
+    /// Incarnation of the source.
     pub incarnation: Incarnation,
-    /// Its source.
+    /// Name of the source.
     pub source: &'a str,
     /// The attribute's name.
     pub name: &'a str,
     /// The unit that held.
     pub unit: &'a str,
-    /// The label of a DevEnum; of a gap, why; else what is to be known about it, mostly nothing.
+    /// The label of a DevEnum; of a gap, the reason; otherwise a remark, mostly empty.
     pub note: &'a str,
-    /// The event as it came; empty where there is none.
+    /// The event as it was received; empty without an event.
     pub event: &'a [u8],
 }
 
 impl<'a> KeptEvent<'a> {
-    /// Writes it; what was in `out` goes. Texts are cut at [`TEXT_LIMIT`].
+    /// Writes the event into `out`, whose content is replaced. Texts are cut at [`TEXT_LIMIT`].
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.clear();
         out.extend_from_slice(&ENCAPSULATION);
@@ -81,7 +81,7 @@ impl<'a> KeptEvent<'a> {
     /// Reads one. Members of a later release are passed over.
     pub fn parse(bytes: &'a [u8]) -> Result<KeptEvent<'a>, BadCdr> {
         let mut at = Decoder::new(bytes)?.delimited()?;
-        let reason = Reason::ALL.get(usize::from(at.u8()?)).copied().ok_or_else(|| at.bad("no such reason"))?;
+        let reason = Reason::ALL.get(usize::from(at.u8()?)).copied().ok_or_else(|| at.bad("unknown reason"))?;
         let clock = ClockState::from_number(at.u8()?);
         at.octets(2)?;
         let attribute = at.u32()?;

@@ -1,88 +1,52 @@
-//! What an event is for. One sample on the bus may be several kinds at once: a change that is also due for the archive is sent
-//! once, with both bits set, and each subscriber looks at its own.
+//! Kinds of events. One sample on the bus may be several kinds at once. For example, a change that is also due for the
+//! archive is sent once, with both bits set, and each subscriber checks its own.
 
 use std::{fmt, ops, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-/// A kind of event; the numbers are bits of [`Kinds`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-#[repr(u8)]
-pub enum EventKind {
-    /// The value changed by more than its thresholds.
-    Change = 0,
-    /// The quality went to or from alarm or warning, or an error came or went.
-    Alarm = 1,
-    /// Changed by more than the thresholds for the archive, or the archive's period is over.
-    Archive = 2,
-    /// The period is over.
-    Periodic = 3,
-    /// The server's code says so; no criteria.
-    User = 4,
-    /// The attribute's configuration has changed.
-    Configuration = 5,
-    /// Data can be had by other ways; no value, but a counter.
-    DataReady = 6,
-    /// An attribute came or went.
-    Interface = 7,
-    /// A kind of the site's own, with a name.
-    Generic = 8,
-}
+use crate::{named::UnknownName, named_enum};
 
-impl EventKind {
-    /// All of them.
-    pub const ALL: [EventKind; 9] = [
-        EventKind::Change,
-        EventKind::Alarm,
-        EventKind::Archive,
-        EventKind::Periodic,
-        EventKind::User,
-        EventKind::Configuration,
-        EventKind::DataReady,
-        EventKind::Interface,
-        EventKind::Generic,
-    ];
-
-    /// Its word.
-    pub fn name(self) -> &'static str {
-        match self {
-            EventKind::Change => "change",
-            EventKind::Alarm => "alarm",
-            EventKind::Archive => "archive",
-            EventKind::Periodic => "periodic",
-            EventKind::User => "user",
-            EventKind::Configuration => "configuration",
-            EventKind::DataReady => "data_ready",
-            EventKind::Interface => "interface",
-            EventKind::Generic => "generic",
-        }
+named_enum! {
+    /// Kind of an event; the numbers are bits of [`Kinds`].
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    #[repr(u8)]
+    pub enum EventKind {
+        /// The value changed by more than its thresholds.
+        Change = 0 => "change",
+        /// A change of the quality to or from alarm or warning, or the begin or end of an error.
+        Alarm = 1 => "alarm",
+        /// The value changed by more than the thresholds for the archive, or the archive's period is over.
+        Archive = 2 => "archive",
+        /// The attribute's period is over.
+        Periodic = 3 => "periodic",
+        /// The server's code pushed the event; no criteria apply.
+        User = 4 => "user",
+        /// The attribute's configuration has changed.
+        Configuration = 5 => "configuration",
+        /// Data can be fetched by other means; the event has a counter and no value.
+        DataReady = 6 => "data_ready",
+        /// An attribute was added or removed.
+        Interface = 7 => "interface",
+        /// A kind of the site's own, with a name.
+        Generic = 8 => "generic",
     }
 }
-
-impl fmt::Display for EventKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-/// No kind has this name.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no kind of event (change, alarm, archive, periodic, user, configuration, data_ready, interface, generic)")]
-pub struct UnknownKind(pub String);
 
 impl FromStr for EventKind {
-    type Err = UnknownKind;
+    type Err = UnknownName;
 
-    fn from_str(text: &str) -> Result<EventKind, UnknownKind> {
+    /// Reads a name with `_` or `-`, in any case; Tango's own words are understood as well.
+    fn from_str(text: &str) -> Result<EventKind, UnknownName> {
         let wanted = text.to_lowercase().replace('-', "_");
-        // Tango's own words are understood as well.
         let wanted = match wanted.as_str() {
             "attr_conf" => "configuration",
             "intr_change" | "interface_change" => "interface",
             other => other,
         };
-        EventKind::ALL.into_iter().find(|kind| kind.name() == wanted).ok_or_else(|| UnknownKind(text.to_owned()))
+        let unknown = || UnknownName { noun: "kind of event", text: text.to_owned(), known: EventKind::NAMES };
+        EventKind::from_name(wanted).ok_or_else(unknown)
     }
 }
 
@@ -91,42 +55,42 @@ impl FromStr for EventKind {
 pub struct Kinds(pub u32);
 
 impl Kinds {
-    /// No kind.
+    /// The empty set.
     pub const NONE: Kinds = Kinds(0);
-    /// See [`EventKind::Change`].
+    /// The set of [`EventKind::Change`] alone.
     pub const CHANGE: Kinds = Kinds(1);
-    /// See [`EventKind::Alarm`].
+    /// The set of [`EventKind::Alarm`] alone.
     pub const ALARM: Kinds = Kinds(1 << 1);
-    /// See [`EventKind::Archive`].
+    /// The set of [`EventKind::Archive`] alone.
     pub const ARCHIVE: Kinds = Kinds(1 << 2);
-    /// See [`EventKind::Periodic`].
+    /// The set of [`EventKind::Periodic`] alone.
     pub const PERIODIC: Kinds = Kinds(1 << 3);
-    /// See [`EventKind::User`].
+    /// The set of [`EventKind::User`] alone.
     pub const USER: Kinds = Kinds(1 << 4);
-    /// See [`EventKind::Configuration`].
+    /// The set of [`EventKind::Configuration`] alone.
     pub const CONFIGURATION: Kinds = Kinds(1 << 5);
-    /// See [`EventKind::DataReady`].
+    /// The set of [`EventKind::DataReady`] alone.
     pub const DATA_READY: Kinds = Kinds(1 << 6);
-    /// See [`EventKind::Interface`].
+    /// The set of [`EventKind::Interface`] alone.
     pub const INTERFACE: Kinds = Kinds(1 << 7);
-    /// See [`EventKind::Generic`].
+    /// The set of [`EventKind::Generic`] alone.
     pub const GENERIC: Kinds = Kinds(1 << 8);
-    /// What carries a value and is decided by criteria or the server's code.
+    /// Kinds that carry a value and are decided by criteria or the server's code.
     pub const VALUES: Kinds = Kinds(0b1_1111);
     /// All this release knows.
     pub const KNOWN: Kinds = Kinds(0x1ff);
 
-    /// Whether none is in it.
+    /// Returns true if the set has no kind.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// Whether the sets have a kind in common.
+    /// Returns true if the sets have a kind in common.
     pub fn intersects(self, other: Kinds) -> bool {
         self.0 & other.0 != 0
     }
 
-    /// Whether this kind is in it.
+    /// Returns true if the set has this kind.
     pub fn contains(self, kind: EventKind) -> bool {
         self.intersects(kind.into())
     }

@@ -1,7 +1,7 @@
 //! An attribute's name: `domain/family/member/attribute`.
 //!
-//! The case is kept for people and does not count when names are compared, as Tango's users expect. A name that is in lower
-//! case already, as most are, is stored once.
+//! The case is kept for people and is ignored when names are compared, as Tango's users expect. A name in lower case,
+//! as most are, is stored once.
 
 use std::{
     cmp::Ordering,
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 /// The longest name, in bytes of UTF-8.
 pub const NAME_LIMIT: usize = 255;
 
-/// What the four parts are called in messages.
+/// Names of the four parts in messages.
 pub(super) const PLACES: [&str; 4] = ["domain", "family", "member", "attribute"];
 
 /// The name of an attribute. Equal names may differ in case.
@@ -23,58 +23,58 @@ pub(super) const PLACES: [&str; 4] = ["domain", "family", "member", "attribute"]
 #[serde(try_from = "String", into = "String")]
 pub struct AttributeName {
     text: Box<str>,
-    /// In lower case, where that differs.
+    /// The name in lower case, if it differs.
     folded: Option<Box<str>>,
 }
 
-/// Why a text is no attribute's name.
+/// Error of a text that is not an attribute's name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadAttributeName {
-    /// There are more or fewer than four parts.
+    /// A name with more or fewer than four parts.
     #[error("'{name}' has {parts} parts between slashes; an attribute's name has four: domain/family/member/attribute")]
     Parts {
-        /// The text.
+        /// Text that was given.
         name: String,
-        /// How many it has.
+        /// Number of its parts.
         parts: usize,
     },
     /// A part is empty.
     #[error("the {place} of '{name}' is empty")]
     Empty {
-        /// The text.
+        /// Text that was given.
         name: String,
-        /// Which part.
+        /// Name of the part.
         place: &'static str,
     },
-    /// A part holds what names cannot.
+    /// A part contains a character that is forbidden in names.
     #[error("the {place} of {name:?} holds {character:?}, which no name can")]
     Character {
-        /// The text.
+        /// Text that was given.
         name: String,
-        /// Which part.
+        /// Name of the part.
         place: &'static str,
-        /// What it holds.
+        /// Character that is not allowed.
         character: char,
     },
     /// A part begins or ends with a blank.
     #[error("the {place} of '{name}' begins or ends with a blank")]
     Blank {
-        /// The text.
+        /// Text that was given.
         name: String,
-        /// Which part.
+        /// Name of the part.
         place: &'static str,
     },
-    /// It is too long.
+    /// A name that is too long.
     #[error("the name '{start}...' has {length} bytes; {NAME_LIMIT} are allowed")]
     Long {
-        /// How it begins.
+        /// Beginning of the text.
         start: String,
-        /// Its length.
+        /// Length of the text in bytes.
         length: usize,
     },
 }
 
-/// Characters that stand for others in patterns, or that other systems cut names at.
+/// Wildcards of patterns, and characters at which other systems cut names.
 fn forbidden(character: char) -> bool {
     character.is_control() || matches!(character, '*' | '?' | '#' | '$')
 }
@@ -110,7 +110,7 @@ impl AttributeName {
         Ok(AttributeName { text: text.into(), folded: fold(text) })
     }
 
-    /// The name as it was given.
+    /// Returns the name in its original spelling.
     pub fn as_str(&self) -> &str {
         &self.text
     }

@@ -1,4 +1,4 @@
-//! An event as its writer puts it on the wire.
+//! An event in the encoding of the wire.
 //!
 //! ```text
 //!  0  00 09 00 00     D_CDR2_LE
@@ -15,8 +15,8 @@
 //! 56       the elements
 //!          set point, errors, token, name: an octet 0 each where there is none, an octet 1 before each that is there
 //! ```
-//! The elements begin at a multiple of 8, so that where the sample does too (in a loan) they are read, and written, as a
-//! slice. That is why everything of fixed length stands before them, and why `x`, `y` take two words where one would do.
+//! The elements begin at a multiple of 8. Where the sample does too (in a loan), they are read and written as a slice.
+//! Therefore everything of fixed length precedes them, and `x`, `y` take two words where one would do.
 
 use zerocopy::{Immutable, IntoBytes};
 
@@ -32,7 +32,7 @@ use crate::{
     cdr::{ENCAPSULATION, encode},
 };
 
-/// Where the elements begin.
+/// Offset of the elements in bytes.
 pub const ELEMENTS_AT: usize = 56;
 /// The longest value, bytes of its elements.
 pub const VALUE_LIMIT: usize = 512 << 20;
@@ -41,32 +41,34 @@ pub const GENERIC_NAME_LIMIT: usize = 255;
 /// Bytes behind the elements of an event that has nothing there.
 const PLAIN_TAIL: usize = 4;
 
-/// The current value, sent because somebody asked for it: nothing new to those who have its number.
+/// The current value, sent on request: not new to a subscriber that has its number.
 pub const FLAG_REFRESH: u8 = 1;
 
-/// With [`FLAG_REFRESH`]: the value is not here; it is that of the event of this number, which is in the same stream before.
+/// With [`FLAG_REFRESH`]: the value is absent here. It is that of the event of this number, which is earlier in the
+/// same stream.
 pub const FLAG_IN_STREAM: u8 = 2;
 
-/// Not a reading: word that comes as events of a kind do, such as that some were missed; the current value stays what it was.
+/// A message instead of a reading, such as a report of missed events. It arrives like events of its kind, and the
+/// current value does not change.
 pub const FLAG_REMARK: u8 = 4;
 
-/// Why a value cannot be sent.
+/// Reason for which a value cannot be sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadValue {
     /// The number of elements is not the shape's.
-    #[error("{elements} elements are no {shape}")]
+    #[error("{elements} elements do not fit the shape {shape}")]
     Shape {
-        /// How many there are.
+        /// Number of elements.
         elements: usize,
-        /// What they were said to be.
+        /// Shape that was declared for them.
         shape: Shape,
     },
-    /// It is too long.
+    /// A text that is too long.
     #[error("the {what} has {length} bytes; {limit} are allowed")]
     Long {
-        /// What is.
+        /// Part that is too long.
         what: &'static str,
-        /// Its length.
+        /// Length of that part.
         length: usize,
         /// The longest allowed.
         limit: usize,
@@ -83,23 +85,23 @@ pub struct EventSample<'a> {
     pub attribute: u32,
     /// The configuration's epoch.
     pub epoch: u32,
-    /// When the reading was taken.
+    /// Time of the reading.
     pub time: Time,
-    /// The event's number among those of its attribute, from 1; 0 where the attribute has told nothing yet.
+    /// Number of the event among those of its attribute, from 1; 0 before its first event.
     pub number: u64,
-    /// What it is for.
+    /// Kinds of this event.
     pub kinds: Kinds,
-    /// How good the reading is.
+    /// Quality of the reading.
     pub quality: Quality,
-    /// See [`FLAG_REFRESH`].
+    /// Bits such as [`FLAG_REFRESH`].
     pub flags: u8,
     /// The reading; none where there is an error, or the quality is invalid.
     pub value: Option<Value<'a>>,
-    /// What was written to the attribute last.
+    /// Value written to the attribute last.
     pub set_point: Option<Data<'a>>,
-    /// Why there is no reading, innermost first.
+    /// Errors because of which there is no reading, innermost first.
     pub errors: &'a [Failure],
-    /// Whose question this answers.
+    /// Token of the question that this event answers.
     pub token: Option<u64>,
     /// The name of a generic event.
     pub name: &'a str,
@@ -129,7 +131,7 @@ impl<'a> EventSample<'a> {
         }
     }
 
-    /// Writes it; what was in `out` goes.
+    /// Writes the event into `out`, whose content is replaced.
     pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), BadValue> {
         self.check()?;
         out.clear();
@@ -228,9 +230,9 @@ impl<'a> EventSample<'a> {
         }
     }
 
-    /// Writes everything but the elements into a sample that is to hold `bytes` of them, as a loan does; they are the caller's
-    /// to fill, at [`ELEMENTS_AT`]. `shape` and `data_type` say what they will be; the event's own value, set point, errors,
-    /// token and name are not looked at.
+    /// Writes everything but the elements into a sample with room for `bytes` of them, such as a loan. The caller fills
+    /// the elements, at [`ELEMENTS_AT`]. `shape` and `data_type` describe them. The event's own value, set point,
+    /// errors, token and name are ignored.
     pub fn encode_around(&self, into: &mut [u8], data_type: DataType, shape: Shape) -> Result<(), BadValue> {
         let bytes = shape.elements() as usize * data_type.width().unwrap_or(0);
         if into.len() != len_around(bytes) || data_type.width().is_none() {
@@ -251,7 +253,7 @@ impl<'a> EventSample<'a> {
     }
 }
 
-/// How long a sample is that holds so many bytes of elements and nothing behind them.
+/// Length in bytes of a sample with this many bytes of elements and nothing behind them.
 pub fn len_around(bytes: usize) -> usize {
     (ELEMENTS_AT + bytes + PLAIN_TAIL).next_multiple_of(4)
 }

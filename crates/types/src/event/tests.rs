@@ -1,4 +1,5 @@
-//! What is written is read again, whatever it is; what is cut or changed is an error or something else, never a panic.
+//! Tests of the encoding: every written value is read again. Bytes that are cut or changed are an error or another
+//! value, never a panic.
 
 use proptest::{collection::vec, option, prelude::*};
 
@@ -112,7 +113,7 @@ proptest! {
     fn elements_are_read_in_place_where_the_sample_lies_right(numbers in vec(any::<f64>(), 0..50), shift in 0usize..8) {
         let mut bytes = Vec::new();
         EventSample::of(1, Value::spectrum(&numbers)).encode(&mut bytes).unwrap();
-        // Moved about in memory that begins at a multiple of 8.
+        // Shifted in memory that begins at a multiple of 8.
         let mut words = vec![0u64; bytes.len() / 8 + 2];
         let memory = zerocopy::IntoBytes::as_mut_bytes(&mut words[..]);
         memory[shift..shift + bytes.len()].copy_from_slice(&bytes);
@@ -191,10 +192,10 @@ fn numbers_of_later_releases_are_no_neighbours() {
     bytes[36] = 77;
     assert_eq!(EventView::parse(&bytes).unwrap().quality, Quality::Invalid);
     bytes[37] = 3;
-    assert!(EventView::parse(&bytes).unwrap_err().to_string().contains("no such format"));
+    assert!(EventView::parse(&bytes).unwrap_err().to_string().contains("unknown format"));
     bytes[37] = 0;
     bytes[48] = 15;
-    assert!(EventView::parse(&bytes).unwrap_err().to_string().contains("no such data type"));
+    assert!(EventView::parse(&bytes).unwrap_err().to_string().contains("unknown data type"));
     assert_eq!(DevState::read(14), DevState::Unknown);
 }
 
@@ -202,7 +203,7 @@ fn numbers_of_later_releases_are_no_neighbours() {
 fn what_does_not_fit_is_refused_before_it_is_sent() {
     let mut bytes = Vec::new();
     let long = EventSample::of(1, Value { data: Data::UChar(&[1, 2]), shape: Shape::SCALAR });
-    assert_eq!(long.encode(&mut bytes).unwrap_err().to_string(), "2 elements are no scalar");
+    assert_eq!(long.encode(&mut bytes).unwrap_err().to_string(), "2 elements do not fit the shape scalar");
     let name = "n".repeat(256);
     let named = EventSample { name: &name, ..EventSample::without_value(1) };
     assert!(named.encode(&mut bytes).unwrap_err().to_string().contains("the name has 256 bytes"));

@@ -1,43 +1,43 @@
-//! A value at its writer: borrowed where the program has it, so that publishing copies it once, into the sample; and owned,
-//! for who keeps it.
+//! A value at its writer. It is borrowed from the program's memory, so publishing copies it once, into the sample. It
+//! is owned for callers that keep it.
 //!
-//! A trait object or a generic value was rejected: criteria, codecs and displays each need to know the type once for all
-//! elements, which a `match` over slices gives, and a new data type then fails to compile wherever it is forgotten.
+//! Rejected: a trait object or a generic value. Criteria, codecs and displays each need to know the type once for all
+//! elements, which a `match` over slices gives. A new data type then fails to compile wherever it is forgotten.
 
 use super::data::{DataType, DevState, Shape};
 
 /// The elements of a value, where they are. A scalar is a slice of one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Data<'a> {
-    /// See [`DataType::Boolean`].
+    /// Elements of type [`DataType::Boolean`].
     Boolean(&'a [bool]),
-    /// See [`DataType::UChar`].
+    /// Elements of type [`DataType::UChar`].
     UChar(&'a [u8]),
-    /// See [`DataType::Short`].
+    /// Elements of type [`DataType::Short`].
     Short(&'a [i16]),
-    /// See [`DataType::UShort`].
+    /// Elements of type [`DataType::UShort`].
     UShort(&'a [u16]),
-    /// See [`DataType::Long`].
+    /// Elements of type [`DataType::Long`].
     Long(&'a [i32]),
-    /// See [`DataType::ULong`].
+    /// Elements of type [`DataType::ULong`].
     ULong(&'a [u32]),
-    /// See [`DataType::Long64`].
+    /// Elements of type [`DataType::Long64`].
     Long64(&'a [i64]),
-    /// See [`DataType::ULong64`].
+    /// Elements of type [`DataType::ULong64`].
     ULong64(&'a [u64]),
-    /// See [`DataType::Float`].
+    /// Elements of type [`DataType::Float`].
     Float(&'a [f32]),
-    /// See [`DataType::Double`].
+    /// Elements of type [`DataType::Double`].
     Double(&'a [f64]),
-    /// See [`DataType::String`].
+    /// Elements of type [`DataType::String`].
     String(&'a [String]),
-    /// See [`DataType::State`].
+    /// Elements of type [`DataType::State`].
     State(&'a [DevState]),
     /// See [`DataType::Encoded`]: one element.
     Encoded {
-        /// What the bytes are, as `JPEG_RGB24`.
+        /// Format of the bytes, as `JPEG_RGB24`.
         format: &'a str,
-        /// The bytes.
+        /// Bytes in that format.
         data: &'a [u8],
     },
     /// See [`DataType::Enum`]: indexes of the configuration's labels.
@@ -107,17 +107,17 @@ impl<'a> Data<'a> {
         }
     }
 
-    /// How many elements there are.
+    /// Number of elements.
     pub fn len(self) -> usize {
         each!(self, Data, all => all.len(), encoded(_format, _data) => 1)
     }
 
-    /// Whether there are none.
+    /// Returns true if there are no elements.
     pub fn is_empty(self) -> bool {
         self.len() == 0
     }
 
-    /// A copy.
+    /// Copies the elements.
     pub fn to_values(self) -> Values {
         match self {
             Data::Boolean(all) => Values::Boolean(all.to_vec()),
@@ -139,7 +139,7 @@ impl<'a> Data<'a> {
 }
 
 impl Values {
-    /// The elements.
+    /// Borrows the elements.
     pub fn as_data(&self) -> Data<'_> {
         match self {
             Values::Boolean(all) => Data::Boolean(all),
@@ -182,9 +182,9 @@ impl Values {
     }
 }
 
-/// What a value's elements can be in Rust. Labels of a DevEnum are [`Data::Enum`] by hand, as their type is DevShort's.
+/// Rust types of a value's elements. Labels of a DevEnum need an explicit [`Data::Enum`], as their type is DevShort's.
 pub trait Element: Sized {
-    /// These elements.
+    /// Wraps these elements.
     fn data(elements: &[Self]) -> Data<'_>;
 }
 
@@ -215,30 +215,30 @@ elements! {
 /// Elements and their arrangement.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Value<'a> {
-    /// The elements.
+    /// Elements of the value.
     pub data: Data<'a>,
-    /// How they are arranged; the encoder refuses a shape of another number of elements.
+    /// Arrangement of the elements; the encoder refuses a shape of another number of elements.
     pub shape: Shape,
 }
 
 impl<'a> Value<'a> {
-    /// One element.
+    /// Value of one element.
     pub fn scalar<T: Element>(element: &'a T) -> Value<'a> {
         Value { data: T::data(std::slice::from_ref(element)), shape: Shape::SCALAR }
     }
 
-    /// A row.
+    /// Value of one row.
     pub fn spectrum<T: Element>(elements: &'a [T]) -> Value<'a> {
-        // A row too long for the number is refused by the encoder, as its shape does not fit.
+        // The encoder refuses a row too long for the number, as its shape does not fit.
         Value { data: T::data(elements), shape: Shape::spectrum(u32::try_from(elements.len()).unwrap_or(u32::MAX)) }
     }
 
-    /// Rows of `x`, one after the other; `y` of them.
+    /// Makes an image of `y` rows of `x` elements each, in sequence.
     pub fn image<T: Element>(elements: &'a [T], x: u32, y: u32) -> Value<'a> {
         Value { data: T::data(elements), shape: Shape::image(x, y) }
     }
 
-    /// Bytes, and what they are.
+    /// Makes a value of bytes, with a word for their format.
     pub fn encoded(format: &'a str, data: &'a [u8]) -> Value<'a> {
         Value { data: Data::Encoded { format, data }, shape: Shape::SCALAR }
     }

@@ -1,4 +1,4 @@
-//! An event where it was received. Nothing is copied and nothing allocated but the list of errors, where there is one.
+//! An event at its receiver. It copies and allocates nothing but the list of errors, if there is one.
 
 use super::{
     data::{DataType, Format, Shape},
@@ -17,46 +17,46 @@ use crate::{
 /// An event, read in place.
 #[derive(Debug, Clone)]
 pub struct EventView<'a> {
-    /// See [`super::EventSample`].
+    /// Number of the attribute, as in [`super::EventSample`].
     pub attribute: u32,
     /// The configuration's epoch.
     pub epoch: u32,
-    /// When the reading was taken.
+    /// Time of the reading.
     pub time: Time,
     /// The event's number among those of its attribute.
     pub number: u64,
-    /// What it is for; bits of later releases are kept.
+    /// Kinds of this event; bits of later releases are kept.
     pub kinds: Kinds,
-    /// How good the reading is.
+    /// Quality of the reading.
     pub quality: Quality,
     /// Flags; those of later releases are kept.
     pub flags: u8,
-    /// How the value is arranged.
+    /// Arrangement of the value.
     pub shape: Shape,
-    /// The reading.
+    /// Value that was read.
     pub value: Option<ValueView<'a>>,
-    /// What was written to the attribute last.
+    /// Value written to the attribute last.
     pub set_point: Option<ValueView<'a>>,
-    /// Why there is no reading.
+    /// Errors because of which there is no reading.
     pub errors: Vec<Failure>,
-    /// Whose question this answers.
+    /// Token of the question that this event answers.
     pub token: Option<u64>,
     /// The name of a generic event.
     pub name: &'a str,
-    /// Members of a later release, as they came.
+    /// Members of a later release, unchanged.
     pub unknown: &'a [u8],
 }
 
-/// What routing needs: attribute, number and kinds, without looking at the rest.
+/// Members needed for routing: attribute, number and kinds, without looking at the rest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Routing {
     /// The attribute's number in this life of its server.
     pub attribute: u32,
     /// The event's number among those of its attribute.
     pub number: u64,
-    /// What it is for.
+    /// Kinds of this event.
     pub kinds: Kinds,
-    /// See [`FLAG_REFRESH`].
+    /// Bits such as [`FLAG_REFRESH`].
     pub flags: u8,
 }
 
@@ -89,7 +89,7 @@ impl<'a> EventView<'a> {
         let [quality, format, flags, _] = [at.u8()?, at.u8()?, at.u8()?, at.u8()?];
         let [x, y] = at.u32s()?;
         let wide = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
-        let format = Format::from_number(format).ok_or(BadCdr { at: 37, what: "no such format" })?;
+        let format = Format::from_number(format).ok_or(BadCdr { at: 37, what: "unknown format" })?;
         let value = read_value(&mut at)?;
         let shape = match &value {
             Some(value) => {
@@ -127,12 +127,12 @@ impl<'a> EventView<'a> {
         })
     }
 
-    /// Whether it is the current value, sent because somebody asked.
+    /// Returns true if this is the current value, sent because a subscriber asked for it.
     pub fn is_refresh(&self) -> bool {
         self.flags & FLAG_REFRESH != 0
     }
 
-    /// A copy.
+    /// Copies the event.
     pub fn to_event(&self) -> OwnedEvent {
         OwnedEvent {
             attribute: self.attribute,
@@ -174,7 +174,7 @@ pub struct OwnedEvent {
 }
 
 impl OwnedEvent {
-    /// The same, to be written; members of a later release are not in it.
+    /// Returns the event for writing; members of a later release are omitted.
     pub fn as_sample(&self) -> super::EventSample<'_> {
         super::EventSample {
             attribute: self.attribute,
@@ -192,7 +192,7 @@ impl OwnedEvent {
         }
     }
 
-    /// Writes it, with the members of a later release as they came.
+    /// Writes the event, with the members of a later release unchanged.
     pub fn encode(&self, out: &mut Vec<u8>) -> Result<(), super::BadValue> {
         self.as_sample().encode(out)?;
         out.extend_from_slice(&self.unknown);
@@ -202,7 +202,7 @@ impl OwnedEvent {
     }
 }
 
-/// What a later release has put behind what this one knows: from the next multiple of 4.
+/// Bytes that a later release has put behind the known members: from the next multiple of 4.
 pub(super) fn unknown(at: Decoder<'_>) -> &[u8] {
     let padding = at.position().next_multiple_of(4) - at.position();
     at.rest().get(padding..).unwrap_or_default()
@@ -218,12 +218,12 @@ fn read_value<'a>(at: &mut Decoder<'a>) -> Result<Option<ValueView<'a>>, BadCdr>
         let count = at.count(1)?;
         at.octets(count)
     }
-    // The discriminator is an octet with padding behind it; what is there does not count.
+    // The discriminator is an octet, and the padding behind it is ignored.
     let number = (at.u32()? & 0xff) as u8;
     if number == 0 {
         return Ok(None);
     }
-    let data_type = DataType::from_number(number).ok_or_else(|| at.bad("no such data type"))?;
+    let data_type = DataType::from_number(number).ok_or_else(|| at.bad("unknown data type"))?;
     Ok(Some(match data_type {
         DataType::Boolean => ValueView::Boolean(octets(at)?),
         DataType::UChar => ValueView::UChar(octets(at)?),

@@ -20,27 +20,27 @@ const TABLE_HEAD: usize = 8;
 /// The largest batch, tables included, in bytes: lengths in CDR have 32 bits, and no reader should be asked for more.
 pub const LARGEST: usize = 1 << 30;
 
-/// When texts and origins remembered over batches take more than this many bytes, all are forgotten at the next reset.
+/// Limit in bytes of texts and origins remembered over batches; beyond it all are forgotten at the next reset.
 const REMEMBERED: usize = 8 << 20;
 
-/// Which origin, as [`LogBatchBuilder::origin`] told it. Good for its builder alone, over many batches, until the builder
-/// forgets ([`PushError::StaleOrigin`]).
+/// Number of an origin, from [`LogBatchBuilder::origin`]. It is valid for its builder alone, over many batches, until
+/// the builder forgets ([`PushError::StaleOrigin`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct OriginId {
     age: u32,
     number: u32,
 }
 
-/// Why a record was not taken. The records before it are still in the batch.
+/// Reason for which a record was refused. The records before it are still in the batch.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PushError {
     /// The builder has forgotten this origin, or never knew it: ask for it again.
-    #[error("the origin is not known any more; it has to be given again")]
+    #[error("the builder has forgotten the origin; give it again")]
     StaleOrigin,
     /// The batch would be too large: send it first.
     #[error("the batch would take {length} bytes with record {record}; {limit} are allowed")]
     Full {
-        /// Which record of the batch, from 0.
+        /// Number of the record in the batch, from 0.
         record: u32,
         /// Its length with the record.
         length: usize,
@@ -49,18 +49,18 @@ pub enum PushError {
     },
 }
 
-/// Encodes records as they come. One builder serves one writer for many batches: [`LogBatchBuilder::reset`] keeps memory,
-/// and the origins it knows.
+/// Encodes records in order. One builder serves one writer for many batches: [`LogBatchBuilder::reset`] keeps memory,
+/// and the known origins.
 #[derive(Debug, Clone)]
 pub struct LogBatchBuilder {
     /// The largest batch in bytes.
     limit: usize,
     /// The batch up to its records' end; behind that, once sealed, the tables.
     out: Vec<u8>,
-    /// Where the records end, if the tables follow.
+    /// End of the records, if the tables follow.
     sealed: Option<usize>,
     count: u32,
-    /// Which batch of this builder, from 1.
+    /// Number of the batch of this builder, from 1.
     batch: u32,
     /// The tables of this batch, each with room for its DHEADER and count.
     incarnations: Vec<u8>,
@@ -68,17 +68,17 @@ pub struct LogBatchBuilder {
     string_count: u32,
     origins: Vec<u8>,
     origin_count: u32,
-    /// What is remembered over batches.
+    /// Texts remembered over batches.
     known_strings: Interner,
     known_origins: Interner,
     origin_values: Vec<Origin>,
-    /// How often everything was forgotten.
+    /// Number of times everything was forgotten.
     age: u32,
-    /// Where an origin is put together to be looked up.
+    /// Buffer in which an origin is put together to be looked up.
     scratch: Vec<u8>,
 }
 
-/// A known origin: what is written when a batch first uses it.
+/// A known origin: the data to write when a batch first uses it.
 #[derive(Debug, Clone)]
 struct Origin {
     incarnation: Option<Incarnation>,
@@ -89,7 +89,7 @@ struct Origin {
     unknown: Box<[u8]>,
 }
 
-/// The number that stands for the empty string, which is in no table.
+/// The number of the empty string, which is in no table.
 const EMPTY: u32 = u32::MAX;
 
 impl Default for LogBatchBuilder {
@@ -127,29 +127,29 @@ impl LogBatchBuilder {
         builder
     }
 
-    /// How many records the batch holds.
+    /// Number of records in the batch.
     pub fn count(&self) -> usize {
         self.count as usize
     }
 
-    /// Whether it holds none.
+    /// Returns true if the batch has no records.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Bytes the batch takes, tables included.
+    /// Returns the number of bytes of the batch, including the tables.
     pub fn len(&self) -> usize {
         let tables = [&self.incarnations, &self.strings, &self.origins];
         tables.iter().fold(self.sealed.unwrap_or(self.out.len()), |length, table| length.next_multiple_of(4) + table.len())
     }
 
-    /// Gives this origin a number to push records with. It takes nothing in a batch that has no record of it.
+    /// Returns a number for this origin, to push records with. It takes no room in a batch without a record of it.
     pub fn origin(&mut self, parts: &OriginParts<'_>) -> OriginId {
         self.origin_with(parts, parts.audiences.iter().copied())
     }
 
     fn origin_with<'n>(&mut self, parts: &OriginParts<'n>, audiences: impl Iterator<Item = &'n str> + Clone) -> OriginId {
-        // Everything that makes it up, one after the other with lengths: equal bytes are equal origins.
+        // All fields of the origin, one after the other with lengths: equal bytes are equal origins.
         let mut key = std::mem::take(&mut self.scratch);
         key.clear();
         match parts.incarnation {
@@ -217,7 +217,7 @@ impl LogBatchBuilder {
         self.push(origin, record, data)
     }
 
-    /// Appends a record as it is.
+    /// Appends a record unchanged.
     pub fn push_record(&mut self, record: &LogRecord) -> Result<(), PushError> {
         let origin = self.origin_with(&OriginParts::of(record), record.audiences.iter().map(String::as_str));
         let data = record.data.iter().map(|datum| (datum.name.as_str(), datum.value.as_str()));
@@ -228,8 +228,8 @@ impl LogBatchBuilder {
         encode::align(&mut self.out);
         self.out.reserve(64 + record.message.len());
         let start = self.out.len() + 4;
-        // DHEADER, time, number, ring, origin, level, and in nearly every record no priority, no extras, padding and the message's
-        // length: fixed places, so one copy.
+        // DHEADER, time, number, ring, origin and level. In nearly every record then follow no priority, no extras, padding and the
+        // message's length: fixed places, so one copy.
         let mut head = [0; 36];
         head[4..12].copy_from_slice(&record.time.0.to_le_bytes());
         head[12..20].copy_from_slice(&record.number.to_le_bytes());
@@ -305,7 +305,7 @@ impl LogBatchBuilder {
         encode::end(&mut self.out, start);
     }
 
-    /// Where this text stands in the batch's table; it is put there if need be.
+    /// Index of this text in the batch's table; adds the text if it is not there.
     #[inline]
     fn string_index(&mut self, text: &str) -> u32 {
         let number = self.string_number(text);
@@ -327,7 +327,7 @@ impl LogBatchBuilder {
     }
 
     fn place_origin(&mut self, number: u32) -> u32 {
-        // Taken out for a moment, as placing its strings needs the rest of the builder.
+        // Taken out temporarily, because placing its strings needs the rest of the builder.
         let values = std::mem::take(&mut self.origin_values);
         let origin = &values[number as usize];
         let incarnation = origin.incarnation.map_or(0, |incarnation| self.place_incarnation(incarnation));
@@ -404,7 +404,7 @@ impl LogBatchBuilder {
         bytes
     }
 
-    /// Begins the next batch; what was in this one is gone, memory and origins are kept.
+    /// Begins the next batch: clears the records, and keeps memory and origins.
     pub fn reset(&mut self) {
         self.sealed = None;
         self.count = 0;

@@ -1,7 +1,7 @@
-//! Things that repeat, told apart by a number.
+//! Repeated values, each known by a number.
 //!
-//! What a writer says again in its next batch it need not hash again: numbers given out here stay good over batches, and each
-//! batch only notes which of them it has used.
+//! A writer need not hash a value again in its next batch. Numbers stay valid over batches, and each batch only marks
+//! the numbers that it has used.
 
 use std::{
     collections::HashMap,
@@ -12,14 +12,14 @@ use std::{
 #[derive(Debug, Clone, Default)]
 pub struct Interner {
     numbers: HashMap<Box<[u8]>, u32, Seed>,
-    places: Vec<Place>,
+    places: Vec<TablePlace>,
     bytes: usize,
 }
 
-/// Where something stands in the table of a batch.
+/// TablePlace of a thing in the table of a batch.
 #[derive(Debug, Clone, Copy)]
-struct Place {
-    /// Which batch; 0 is none.
+struct TablePlace {
+    /// Number of the batch; 0 for no batch.
     batch: u32,
     index: u32,
 }
@@ -33,12 +33,12 @@ impl Interner {
         }
         let number = self.places.len() as u32;
         self.numbers.insert(bytes.into(), number);
-        self.places.push(Place { batch: 0, index: 0 });
+        self.places.push(TablePlace { batch: 0, index: 0 });
         self.bytes += bytes.len();
         (number, true)
     }
 
-    /// Where the thing of this number stands in the table of this batch, if it is there.
+    /// TablePlace of the thing of this number in the table of this batch, if it is there.
     #[inline]
     pub fn place(&self, number: u32, batch: u32) -> Option<u32> {
         let place = self.places[number as usize];
@@ -47,10 +47,10 @@ impl Interner {
 
     /// Notes that it stands there.
     pub fn set_place(&mut self, number: u32, batch: u32, index: u32) {
-        self.places[number as usize] = Place { batch, index };
+        self.places[number as usize] = TablePlace { batch, index };
     }
 
-    /// How many things have a number.
+    /// Number of things that have a number.
     pub fn count(&self) -> usize {
         self.places.len()
     }
@@ -69,8 +69,8 @@ impl Interner {
     }
 }
 
-/// A multiply-and-fold hash, seeded once a builder so that nobody can prepare texts that collide. SipHash, the default, costs
-/// as much as the rest of encoding a record.
+/// A multiply-and-fold hash, seeded once a builder so that an attacker cannot prepare colliding texts. SipHash, the
+/// default, costs as much as the rest of encoding a record.
 #[derive(Debug, Clone)]
 struct Seed(u64);
 
@@ -120,7 +120,8 @@ impl Hasher for Fold {
         self.mix(value as u64, 0);
     }
 
-    /// Folds once more: with one seed in fifty the last round alone leaves texts that differ in a few bits close together.
+    /// Folds a second time. With one seed in fifty the last round alone leaves texts that differ in a few bits close
+    /// together.
     fn finish(&self) -> u64 {
         let product = u128::from(self.0) * 0x9e37_79b9_7f4a_7c15;
         (product as u64) ^ (product >> 64) as u64
@@ -149,7 +150,7 @@ mod tests {
 
     #[test]
     fn short_texts_spread() {
-        // A map takes its place from the low bits and its tag from the high ones, so either have to spread, whatever the seed.
+        // A map takes its place from the low bits and its tag from the high ones. So both have to spread, for every seed.
         for seed in (0..500).map(|number: u64| Seed(number.wrapping_mul(0xd134_2543_de82_ef95))) {
             for shift in [0, 48] {
                 let hash = |text: String| seed.hash_one(text.as_bytes()) >> shift & 0xffff;

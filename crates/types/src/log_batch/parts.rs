@@ -1,18 +1,18 @@
-//! What a record is made of when it is written: borrowed, so that nothing is copied but into the batch.
+//! Parts of a record to be written: borrowed, so that bytes are copied only into the batch.
 
 use super::view::ArchiveView;
 use crate::{
     identity::{Incarnation, RecordId},
     level::Level,
-    record::{Datum, LogRecord},
+    record::{Datum, LogRecord, field::RecordField},
     time::Time,
 };
 
-/// What records of one place have in common; the fields of [`LogRecord`] of the same names.
+/// Values that records of one place have in common; the fields of [`LogRecord`] of the same names.
 #[derive(Debug, Clone, Copy, Default)]
 #[allow(missing_docs)]
 pub struct OriginParts<'a> {
-    /// Whose records; `None` if they are to have no ids.
+    /// Incarnation of the writer; `None` if the records are to have no ids.
     pub incarnation: Option<Incarnation>,
     pub logger: &'a str,
     pub file: &'a str,
@@ -28,13 +28,13 @@ pub struct OriginParts<'a> {
     pub antenna: &'a str,
     pub uri: &'a str,
     pub run_id: &'a str,
-    /// Members of a later release, as they came.
+    /// Members of a later release, unchanged.
     pub unknown: &'a [u8],
 }
 
 impl<'a> OriginParts<'a> {
     /// All but the audiences.
-    pub(super) fn of(record: &'a LogRecord) -> OriginParts<'a> {
+    pub(crate) fn of(record: &'a LogRecord) -> OriginParts<'a> {
         OriginParts {
             incarnation: record.id.map(|id| id.incarnation),
             logger: &record.logger,
@@ -55,8 +55,9 @@ impl<'a> OriginParts<'a> {
         }
     }
 
-    /// In the order of the IDL.
-    pub(super) fn strings(&self) -> [&'a str; 12] {
+    /// The texts in the order of the IDL, which is that of the catalogue
+    /// ([`crate::record::field::FieldPart::OriginText`]).
+    pub(crate) fn strings(&self) -> [&'a str; RecordField::ORIGIN_TEXTS] {
         [
             self.logger,
             self.file,
@@ -74,12 +75,13 @@ impl<'a> OriginParts<'a> {
     }
 }
 
-/// What is a record's own; the fields of [`LogRecord`] of the same names. The default is an Info record without text.
+/// Values of the record itself; the fields of [`LogRecord`] of the same names. The default is an Info record without
+/// text.
 #[derive(Debug, Clone, Copy)]
 #[allow(missing_docs)]
 pub struct RecordParts<'a> {
     pub time: Time,
-    /// With the number and the origin's incarnation: the record's id.
+    /// The ring; with the number and the origin's incarnation it is the record's id.
     pub ring: u32,
     pub number: u64,
     pub level: Level,
@@ -93,7 +95,7 @@ pub struct RecordParts<'a> {
     pub span_id: Option<[u8; 8]>,
     pub archive: Option<ArchiveView<'a>>,
     pub attributes: &'a [Datum],
-    /// Members of a later release, as they came.
+    /// Members of a later release, unchanged.
     pub unknown: &'a [u8],
 }
 

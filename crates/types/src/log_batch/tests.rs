@@ -47,7 +47,8 @@ fn an_origin_stays_known_over_batches_and_its_age_is_told() {
         assert_eq!(LogBatchView::parse(&batch).unwrap().records().next().unwrap().unwrap().origin().logger(), "a");
         assert!(builder.is_empty());
     }
-    // More texts than a builder remembers: it forgets at the next reset, and says so instead of naming a wrong origin.
+    // More texts than a builder remembers: it forgets at the next reset, and returns an error instead of naming a wrong
+    // origin.
     let long = "x".repeat(9 << 20);
     builder.origin(&OriginParts { logger: &long, ..OriginParts::default() });
     builder.push(origin, &RecordParts::default(), []).unwrap();
@@ -89,7 +90,7 @@ fn seven_is_read_as_error_and_kept() {
     let again = encode_records(std::slice::from_ref(record)).unwrap();
     assert_eq!(&read(&again)[0], record);
     bytes[level] = 12;
-    assert_eq!(decode_records(&bytes).unwrap_err().to_string(), "at byte 45: a number that is no level (1 to 11)");
+    assert_eq!(decode_records(&bytes).unwrap_err().to_string(), "at byte 45: a number that is not a level (1 to 11)");
 }
 
 #[test]
@@ -156,7 +157,7 @@ fn indexes_outside_their_tables_are_errors() {
     record.audiences = vec!["a".into()];
     record.data = vec![Datum::new("n", "v")];
     let bytes = encode_records(&[record]).unwrap();
-    // Every place where the small numbers 0 to 3 stand, taken for an index.
+    // Every place of the small numbers 0 to 3, tried as an index.
     let mut told = std::collections::BTreeSet::new();
     for at in (16..bytes.len() - 3).step_by(4) {
         let mut bytes = bytes.clone();

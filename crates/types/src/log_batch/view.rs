@@ -6,38 +6,41 @@ use crate::{
     cdr::{BadCdr, Decoder},
     identity::{Incarnation, RecordId},
     level::Level,
-    record::{ArchiveParameter, Datum, LogRecord},
+    record::{
+        ArchiveParameter, Datum, LogRecord,
+        field::{FieldPart, RecordField},
+    },
     time::Time,
 };
 
-/// How many string indexes an origin has besides its audiences.
-const ORIGIN_STRINGS: usize = 12;
+/// Number of string indexes of an origin besides its audiences.
+const ORIGIN_STRINGS: usize = RecordField::ORIGIN_TEXTS;
 
-/// The fewest bytes each element can take; bounds what a count may make us allocate.
+/// The fewest bytes of each element; bounds the allocation for a count.
 const LEAST_STRING: usize = 5;
 const LEAST_ORIGIN: usize = 4 + 4 + 4 + 4 * ORIGIN_STRINGS + 4;
 const LEAST_RECORD: usize = 4 + 8 + 8 + 4 + 4 + 3 + 1 + 5 + 3 + 8;
 const LEAST_DATUM: usize = 4 + 1 + 3 + 4;
 
-/// The most bytes of shared texts that one origin, or the data of one record, may stand for: a few bytes can name a long
-/// text many times, and whoever makes records of their own out of them has to hold each of those.
+/// Limit in bytes of the expanded shared texts of one origin, or of the data of one record. A few bytes can refer to a
+/// long text many times, and a caller that makes its own records holds each copy.
 const LONGEST_EXPANSION: usize = 64 << 20;
 
-/// A batch whose tables are decoded and whose records are not yet.
+/// A batch with decoded tables and records that are not decoded yet.
 ///
-/// Memory taken is at most a small multiple of the batch's own bytes, whatever it claims about itself.
+/// For any bytes, it takes at most a small multiple of the batch's own bytes.
 #[derive(Debug)]
 pub struct LogBatchView<'a> {
     records: Decoder<'a>,
     count: usize,
     incarnations: Vec<Incarnation>,
-    /// With the empty string first, so that an index is a place.
+    /// The shared texts, the empty one first, so that an index is a position.
     strings: Vec<&'a str>,
     origins: Vec<Origin<'a>>,
     unknown: &'a [u8],
 }
 
-/// An origin as it is encoded; its indexes are checked.
+/// An origin in its encoding; its indexes are checked.
 #[derive(Debug)]
 struct Origin<'a> {
     line: Option<u32>,
@@ -48,7 +51,7 @@ struct Origin<'a> {
 }
 
 impl<'a> LogBatchView<'a> {
-    /// Reads the tables and finds the records; these are checked one by one as they are taken.
+    /// Reads the tables and finds the records; each record is checked when it is read.
     pub fn parse(bytes: &'a [u8]) -> Result<LogBatchView<'a>, BadCdr> {
         let mut batch = Decoder::new(bytes)?.delimited()?;
         let mut records = batch.delimited()?;
@@ -112,22 +115,23 @@ impl<'a> LogBatchView<'a> {
         self.strings.get(index as usize).copied().ok_or(at.bad("a string's index is not in the table"))
     }
 
-    /// The shared texts, the empty one first: what the indexes of origins stand for.
+    /// Returns the shared texts, the empty one first; the indexes of origins refer to them.
     pub fn strings(&self) -> &[&'a str] {
         &self.strings
     }
 
-    /// How many records the batch says it holds.
+    /// Number of records that the batch claims to hold.
     pub fn count(&self) -> usize {
         self.count
     }
 
-    /// Members of the batch that a later release has added, as they came.
+    /// Returns the members of the batch that a later release has added, unchanged.
     pub fn unknown(&self) -> &'a [u8] {
         self.unknown
     }
 
-    /// The records in order. A record that cannot be read is an error, and the next one is tried as long as lengths agree.
+    /// The records in order. A record that cannot be read is an error, and the next one is tried as long as lengths
+    /// agree.
     pub fn records(&self) -> Records<'_> {
         Records { batch: self, rest: self.records, left: self.count }
     }
@@ -152,7 +156,7 @@ impl<'v> Records<'v> {
         let origin = batch.origins.get(index as usize).ok_or(part.bad("a record's origin is not in the table"))?;
         let origin = OriginView { batch, index, origin };
         let given = part.u8()?;
-        let level = Level::from_acs(given).ok_or(part.bad("a number that is no level (1 to 11)"))?;
+        let level = Level::from_acs(given).ok_or(part.bad("a number that is not a level (1 to 11)"))?;
         let priority = if part.present()? { Some(part.u8()?) } else { None };
         // ACS never defined 7; it is read as Error and the number is kept, as from XML.
         let priority = priority.or((given != level.number()).then_some(given));
@@ -198,7 +202,7 @@ pub struct RecordView<'v> {
     origin: OriginView<'v>,
     level: Level,
     priority: Option<u8>,
-    /// Where they stand. They were checked once; reading them again where they are asked for keeps this small to move.
+    /// Position of the extras. They were checked once; reading them again on demand keeps this struct small to move.
     extras: Option<Decoder<'v>>,
     message: &'v str,
     data: Data<'v>,
@@ -217,12 +221,12 @@ struct Extras<'v> {
     attributes: Data<'v>,
 }
 
-/// What an `Archive` record is about.
+/// Parameter that an `Archive` record is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ArchiveView<'v> {
     /// The object (component) the parameter belongs to.
     pub object: &'v str,
-    /// The parameter.
+    /// Name of the parameter.
     pub parameter: &'v str,
     /// The type of its value.
     pub r#type: &'v str,
@@ -305,7 +309,7 @@ impl<'v> Iterator for Data<'v> {
     fn next(&mut self) -> Option<(&'v str, &'v str)> {
         self.left = self.left.checked_sub(1)?;
         let mut rest = self.rest?;
-        // It was checked when the record was read, so there is no error to tell.
+        // The reader of the record has checked it, so there is no error to report.
         let datum = self.datum(&mut rest).ok()?;
         self.rest = Some(rest);
         Some(datum)
@@ -330,7 +334,7 @@ impl<'v> RecordView<'v> {
         self.time
     }
 
-    /// The record's id, unless its origin says that its records have none.
+    /// Returns the record's id, unless the records of its origin have none.
     pub fn id(&self) -> Option<RecordId> {
         let incarnation = self.origin.incarnation()?;
         Some(RecordId { incarnation, ring: self.ring, number: self.number })
@@ -356,7 +360,7 @@ impl<'v> RecordView<'v> {
         self.message
     }
 
-    /// What the record shares with others: logger, file, host, audiences...
+    /// Values that the record shares with others: logger, file, host, audiences...
     pub fn origin(&self) -> OriginView<'v> {
         self.origin
     }
@@ -365,7 +369,8 @@ impl<'v> RecordView<'v> {
         self.data
     }
 
-    /// Whether it has any of what most records lack: reception, stack, log id, trace, archive, attributes.
+    /// Returns true if the record has a value that most records lack: reception, stack, log id, trace, archive,
+    /// attributes.
     pub fn has_extras(&self) -> bool {
         self.extras.is_some()
     }
@@ -407,12 +412,12 @@ impl<'v> RecordView<'v> {
         self.extras().map_or(Data::none(), |extras| extras.attributes)
     }
 
-    /// Members of the record that a later release has added, as they came.
+    /// Returns the members of the record that a later release has added, unchanged.
     pub fn unknown(&self) -> &'v [u8] {
         self.unknown
     }
 
-    /// Bytes of text the record takes as a value of its own, of which a batch may hold far fewer.
+    /// Returns the bytes of text of the record as a value of its own; a batch may hold far fewer.
     pub fn expanded_len(&self) -> usize {
         let data = |data: Data<'_>| data.map(|(name, value)| name.len() + value.len()).sum::<usize>();
         let origin = self.origin.expanded_len();
@@ -424,30 +429,18 @@ impl<'v> RecordView<'v> {
         let origin = self.origin;
         let extras = self.extras();
         let extras = extras.as_ref();
-        LogRecord {
+        let mut record = LogRecord {
             id: self.id(),
             time: self.time,
             received: extras.and_then(|extras| extras.received),
             level: self.level,
             priority: self.priority,
             message: self.message.to_owned(),
-            logger: origin.logger().to_owned(),
-            file: origin.file().to_owned(),
             line: origin.line(),
-            routine: origin.routine().to_owned(),
-            host: origin.host().to_owned(),
-            process: origin.process().to_owned(),
-            thread: origin.thread().to_owned(),
-            context: origin.context().to_owned(),
-            source_object: origin.source_object().to_owned(),
             audiences: origin.audiences().map(str::to_owned).collect(),
-            array: origin.array().to_owned(),
-            antenna: origin.antenna().to_owned(),
             stack_id: extras.map_or("", |extras| extras.stack_id).to_owned(),
             stack_level: extras.and_then(|extras| extras.stack_level),
             log_id: extras.map_or("", |extras| extras.log_id).to_owned(),
-            uri: origin.uri().to_owned(),
-            run_id: origin.run_id().to_owned(),
             trace_id: extras.and_then(|extras| extras.trace_id),
             span_id: extras.and_then(|extras| extras.span_id),
             data: self.data.to_owned(),
@@ -459,6 +452,24 @@ impl<'v> RecordView<'v> {
             attributes: extras.map_or(Data::none(), |extras| extras.attributes).to_owned(),
             unknown: self.unknown.to_vec(),
             unknown_origin: origin.unknown().to_vec(),
+            ..LogRecord::default()
+        };
+        for field in RecordField::ALL {
+            if let (Some(text), Some(member)) = (origin.text(field), field.text_mut(&mut record)) {
+                text.clone_into(member);
+            }
+        }
+        record
+    }
+
+    /// The text of this field; `None` if it is not a text.
+    #[inline]
+    pub fn text(&self, field: RecordField) -> Option<&'v str> {
+        match field {
+            RecordField::Message => Some(self.message),
+            RecordField::StackId => Some(self.stack_id()),
+            RecordField::LogId => Some(self.log_id()),
+            other => self.origin.text(other),
         }
     }
 }
@@ -469,7 +480,8 @@ impl fmt::Debug for RecordView<'_> {
     }
 }
 
-/// What records of one place have in common; cheap to copy, and equal for two records exactly if [`OriginView::index`] is.
+/// Values that records of one place have in common. A view is cheap to copy; two records have equal ones exactly if
+/// [`OriginView::index`] is equal.
 #[derive(Clone, Copy)]
 pub struct OriginView<'v> {
     batch: &'v LogBatchView<'v>,
@@ -495,18 +507,26 @@ origin_strings! {
 }
 
 impl<'v> OriginView<'v> {
-    /// Its place in the batch's table, from 0: a key for what a reader computes once an origin.
+    /// The text of this field; `None` if the field is not a text, or each record has its own.
+    #[inline]
+    pub fn text(&self, field: RecordField) -> Option<&'v str> {
+        let FieldPart::OriginText(place) = field.part() else { return None };
+        // Checked when the tables were read.
+        let index = *self.origin.strings.get(place)?;
+        Some(self.batch.strings.get(index as usize).copied().unwrap_or_default())
+    }
+
+    /// Returns its position in the batch's table, from 0: a key for values that a reader computes once an origin.
     pub fn index(&self) -> usize {
         self.index as usize
     }
 
-    /// Where its texts stand in [`LogBatchView::strings`], in the order of the IDL: logger, file, routine, host, process, thread,
-    /// context, source_object, array, antenna, uri, run_id.
+    /// Places of its texts in [`LogBatchView::strings`], in the order of the IDL ([`FieldPart::OriginText`]).
     pub fn text_indexes(&self) -> &'v [u32; ORIGIN_STRINGS] {
         &self.origin.strings
     }
 
-    /// The same of its audiences.
+    /// Returns the indexes of its audiences.
     pub fn audience_indexes(&self) -> impl ExactSizeIterator<Item = u32> + use<'v> {
         self.origin.audiences.chunks_exact(4).map(|index| index.first_chunk().map_or(0, |index| u32::from_le_bytes(*index)))
     }
@@ -516,13 +536,13 @@ impl<'v> OriginView<'v> {
         self.origin.line
     }
 
-    /// Whose records; `None` if they have no ids.
+    /// Incarnation of the writer; `None` if the records have no ids.
     pub fn incarnation(&self) -> Option<Incarnation> {
         let place = (self.origin.incarnation as usize).checked_sub(1)?;
         self.batch.incarnations.get(place).copied()
     }
 
-    /// For whom; with none it is for everybody.
+    /// Returns the audiences; a record without audiences is for everybody.
     pub fn audiences(&self) -> impl ExactSizeIterator<Item = &'v str> + use<'v> {
         let strings = &self.batch.strings;
         self.audience_indexes().map(move |index| strings.get(index as usize).copied().unwrap_or_default())
@@ -534,7 +554,7 @@ impl<'v> OriginView<'v> {
         strings.sum::<usize>() + self.audiences().map(str::len).sum::<usize>() + self.origin.unknown.len()
     }
 
-    /// Members of the origin that a later release has added, as they came.
+    /// Returns the members of the origin that a later release has added, unchanged.
     pub fn unknown(&self) -> &'v [u8] {
         self.origin.unknown
     }

@@ -1,19 +1,20 @@
-//! The year and the zone of a time that tells neither, as RFC 3164 and EPICS write it.
+//! Guesses the year and the zone of a time that lacks them, as in RFC 3164 and EPICS.
 //!
-//! The year is the one that brings the time closest to its receipt. The zone is UTC where that lies within five minutes of the
-//! receipt, else the whole half hour from -12:00 to +14:00 that brings it there; where none does, the message was under way for
-//! long or its clock is wrong, and UTC is assumed. Whoever reads the record sees what was guessed ([`Guess::told`]).
+//! The year is the one that brings the time closest to its receipt. The zone is UTC if that lies within five minutes of
+//! the receipt. Otherwise it is the whole half hour from -12:00 to +14:00 that brings it there. If none does, the
+//! message was delayed or its clock is wrong, and UTC is assumed. The record describes the guess
+//! ([`Guess::description`]).
 
 use crate::time::Time;
 
-/// How far a time may lie from its receipt to speak for a zone.
+/// Largest distance in ns of a time from its receipt at which a zone is accepted.
 const NEAR: i64 = 5 * MINUTE;
 const MINUTE: i64 = 60 * 1_000_000_000;
 
-/// A time, and what it was taken to be written in.
+/// A time, with the guessed year and zone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Guess {
-    /// In UTC.
+    /// Time converted to UTC.
     pub time: Time,
     /// The year, as written there.
     pub year: i64,
@@ -23,13 +24,13 @@ pub struct Guess {
 
 impl Guess {
     /// `year 2026, zone +01:00`.
-    pub fn told(&self) -> String {
+    pub fn description(&self) -> String {
         let (sign, minutes) = if self.zone < 0 { ('-', -self.zone) } else { ('+', self.zone) };
         format!("year {}, zone {sign}{:02}:{:02}", self.year, minutes / 60, minutes % 60)
     }
 }
 
-/// The time `Oct 11 22:14:15[.fraction]`, of this year if it is known; `None` where that is no time.
+/// The time `Oct 11 22:14:15[.fraction]`, of this year if it is known; `None` where that is not a time.
 pub fn time(year: Option<i64>, month: &str, day: &str, clock: &str, received: Time) -> Option<Guess> {
     const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
     let month = MONTHS.iter().position(|name| name.eq_ignore_ascii_case(month))? + 1;

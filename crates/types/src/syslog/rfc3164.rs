@@ -1,19 +1,19 @@
-//! The header of RFC 3164: what devices and old daemons write, which that RFC observed rather than laid down.
+//! The header of RFC 3164: the format of devices and old daemons, which that RFC observed rather than specified.
 
-use super::{guess, rfc3339};
+use super::guess;
 use crate::{
     record::{Datum, LogRecord},
     time::Time,
 };
 
-/// Fills in what a message says after its priority. Without a time there is no header, and all is text.
+/// Sets the fields that a message has after its priority. Without a time there is no header, and all is text.
 pub(super) fn read(rest: &str, received: Time, record: &mut LogRecord) {
     let Some(after) = time_of(rest, received, record) else {
         record.message = rest.to_owned();
         return;
     };
     let mut text = after;
-    // Who speaks on its own host leaves the host out; then the tag comes at once.
+    // A sender on its own host omits the host; then the tag follows at once.
     if let Some((host, after)) = text.split_once(' ')
         && !host.is_empty()
         && !host.ends_with(':')
@@ -41,10 +41,10 @@ pub(super) fn read(rest: &str, received: Time, record: &mut LogRecord) {
     }
 }
 
-/// Takes the time, in one of the shapes that occur, and its blank; returns what follows.
+/// Removes the time, in one of its known forms, and its blank; returns the rest.
 fn time_of<'a>(text: &'a str, received: Time, record: &mut LogRecord) -> Option<&'a str> {
     let (first, after) = text.split_once(' ')?;
-    if let Some(time) = rfc3339(first) {
+    if let Ok(time) = Time::from_rfc3339(first) {
         record.time = time;
         return Some(after);
     }
@@ -58,6 +58,6 @@ fn time_of<'a>(text: &'a str, received: Time, record: &mut LogRecord) -> Option<
     let clock = clock.strip_suffix(':').unwrap_or(clock);
     let guessed = guess::time(year, first, day, clock, received)?;
     record.time = guessed.time;
-    record.data.push(Datum::new("time_guessed", guessed.told()));
+    record.data.push(Datum::new("time_guessed", guessed.description()));
     Some(rest)
 }

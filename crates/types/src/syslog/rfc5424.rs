@@ -1,9 +1,9 @@
 //! The header of RFC 5424, and its structured data.
 
-use super::rfc3339;
+use crate::Time;
 use crate::record::{Datum, LogRecord};
 
-/// Whether a message says after its priority that it is of RFC 5424: a version, and a time or none as that RFC has it.
+/// Returns true if a message has, after its priority, the start of RFC 5424: a version, and a time or `-`.
 pub(super) fn is_meant(rest: &str) -> bool {
     let Some((version, rest)) = rest.split_once(' ') else { return false };
     version == "1" && (rest.starts_with("- ") || rest.get(..5).is_some_and(|year| year.ends_with('-') && year.starts_with(digit)))
@@ -13,7 +13,7 @@ fn digit(character: char) -> bool {
     character.is_ascii_digit()
 }
 
-/// Fills in what a message says after its priority.
+/// Sets the fields that a message has after its priority.
 pub(super) fn read(rest: &str, record: &mut LogRecord) -> Result<(), String> {
     let mut rest = rest;
     let mut next = |what: &str| {
@@ -26,7 +26,7 @@ pub(super) fn read(rest: &str, record: &mut LogRecord) -> Result<(), String> {
     let [host, process, procid, msgid] = [next("host")?, next("app-name")?, next("procid")?, next("msgid")?];
     let known = |word: &str| if word == "-" { String::new() } else { word.to_owned() };
     if time != "-" {
-        record.time = rfc3339(time).ok_or_else(|| format!("'{time}' is no time"))?;
+        record.time = Time::from_rfc3339(time).map_err(|why| why.to_string())?;
     }
     record.host = known(host);
     record.process = known(process);
@@ -81,7 +81,8 @@ fn element_of<'a>(element: &'a str, data: &mut Vec<Datum>) -> Result<&'a str, St
     }
 }
 
-/// A value after its opening quotation mark, with `\"`, `\\` and `\]` undone, and what follows the closing one.
+/// Reads a value after its opening quotation mark, and unescapes `\"`, `\\` and `\]`. Returns it with the text after
+/// the closing mark.
 fn value_of(quoted: &str) -> Option<(String, &str)> {
     let mut value = String::new();
     let mut rest = quoted;

@@ -48,10 +48,10 @@ fn the_examples_of_rfc_5424_are_read() {
             ]
         );
     }
-    // 6.2.3.1: times that are none.
+    // 6.2.3.1: texts that are not times.
     let record = read("<34>1 2003-08-24T05:14:15.000000003-07:00:00 host app - - - text");
     assert_eq!(record.time, received());
-    assert!(data(&record)[1].1.contains("is no time"), "{record:?}");
+    assert!(data(&record)[1].1.contains("is not a time"), "{record:?}");
     let nothing = read("<0>1 - - - - - -");
     assert_eq!(
         (nothing.level, nothing.time, nothing.host.as_str(), nothing.message.as_str()),
@@ -74,7 +74,7 @@ fn the_examples_of_rfc_3164_are_read() {
     let record = read("<165>Aug 24 05:34:00 CST 1987 mymachine myproc[10]: %% It's time to make the do-nuts.  %%");
     assert_eq!((record.host.as_str(), record.process.as_str()), ("CST", ""));
     assert_eq!(record.message, "1987 mymachine myproc[10]: %% It's time to make the do-nuts.  %%");
-    // Example 4: no time that is one.
+    // Example 4: a text that is no valid time.
     let record = read("<0>1990 Oct 22 10:52:01 TZ-6 scapegoat.dmz.example.org 10.1.2.3 sched[0]: That's All Folks!");
     assert_eq!((record.level, record.time), (Level::Emergency, received()));
     assert!(record.message.starts_with("1990 Oct 22"));
@@ -113,14 +113,14 @@ fn a_time_without_year_and_zone_is_guessed_against_its_receipt() {
     let guess = |text: &str, received: &str| {
         let words: Vec<&str> = text.split(' ').collect();
         let guess = guess::time(None, words[0], words[1], words[2], received.parse().unwrap()).unwrap();
-        (guess.time.to_acs(), guess.told())
+        (guess.time.to_acs(), guess.description())
     };
     for (text, received, time, told) in [
         ("Dec 31 23:59:59", "2026-01-01T00:00:01", "2025-12-31T23:59:59.000", "year 2025, zone +00:00"),
         ("Jan 1 01:00:00", "2025-12-31T23:59:59", "2026-01-01T00:00:00.000", "year 2026, zone +01:00"),
         ("Jul 1 12:00:00", "2026-07-01T16:02:00", "2026-07-01T16:00:00.000", "year 2026, zone -04:00"),
         ("Jul 1 12:00:00", "2026-07-01T06:30:00", "2026-07-01T06:30:00.000", "year 2026, zone +05:30"),
-        // Under way for a day: nothing speaks for a zone.
+        // A day under way: no time zone is more likely than another.
         ("Jul 1 12:00:00", "2026-07-02T12:10:00", "2026-07-01T12:00:00.000", "year 2026, zone +00:00"),
         ("Feb 29 12:00:00", "2025-03-01T12:00:00", "2024-02-29T12:00:00.000", "year 2024, zone +00:00"),
     ] {

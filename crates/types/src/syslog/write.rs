@@ -10,10 +10,10 @@ pub fn facility_number(name: &str) -> Option<u8> {
     FACILITIES.iter().position(|known| known.eq_ignore_ascii_case(name)).and_then(|number| u8::try_from(number).ok())
 }
 
-/// Appends a record as one message, without any framing. Fields are cut where the RFC bounds them, and what it does not allow in
-/// them becomes `_`; the text and the data are whole.
+/// Appends a record as one message, without any framing. Fields are cut at the RFC's bounds, and characters that it
+/// forbids in them become `_`. The text and the data are whole.
 ///
-/// 32473 is the number that RFC 5612 reserves for examples: this project has none of its own.
+/// 32473 is the number that RFC 5612 reserves for examples: this project has no number of its own.
 pub fn encode(record: &LogRecord, facility: u8, out: &mut String) {
     let priority = u16::from(facility.min(23)) * 8 + u16::from(severity_of(record.level));
     let _ = write!(out, "<{priority}>1 ");
@@ -25,7 +25,7 @@ pub fn encode(record: &LogRecord, facility: u8, out: &mut String) {
     field(out, own("procid"), 128);
     field(out, own("msgid"), 32);
     structured_data(record, out);
-    // Says that the text is UTF-8.
+    // The mark for UTF-8 text.
     out.push_str(" \u{feff}");
     out.push_str(&record.message);
 }
@@ -40,7 +40,7 @@ fn field(out: &mut String, value: &str, limit: usize) {
 
 fn structured_data(record: &LogRecord, out: &mut String) {
     out.push_str("[tampu@32473");
-    // Severities are fewer than levels.
+    // Syslog has fewer severities than there are levels.
     if matches!(record.level, Level::Trace | Level::Delouse) {
         parameter(out, "level", record.level.name());
     }

@@ -1,10 +1,10 @@
-//! How texts are put into XML and taken out of it.
+//! Escaping of texts in XML.
 
 use std::borrow::Cow;
 
 use memchr::{memchr, memchr3};
 
-/// Whether XML 1.0 has no way to write some character of this text.
+/// Returns true if XML 1.0 cannot write some character of this text.
 pub fn has_forbidden(text: &str) -> bool {
     // 0xef begins the two that are not control characters.
     text.bytes().any(|byte| byte < 0x20 || byte == 0xef) && text.chars().any(is_forbidden)
@@ -14,7 +14,7 @@ fn is_forbidden(character: char) -> bool {
     matches!(character, '\0'..='\u{8}' | '\u{b}' | '\u{c}' | '\u{e}'..='\u{1f}' | '\u{fffe}' | '\u{ffff}')
 }
 
-/// With backslash escapes for what is forbidden, and for the backslash: `\\`, `\x1b`, `\ufffe`.
+/// Escapes forbidden characters and the backslash with backslashes: `\\`, `\x1b`, `\ufffe`.
 pub fn to_backslash(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 8);
     for character in text.chars() {
@@ -33,7 +33,7 @@ pub fn push_escape(out: &mut String, character: char) {
     *out += &if number < 0x100 { format!("\\x{number:02x}") } else { format!("\\u{number:04x}") };
 }
 
-/// The inverse of [`to_backslash`]. A backslash that begins no escape stands for itself.
+/// Inverts [`to_backslash`]. A backslash that begins no escape is kept.
 pub fn from_backslash(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -63,7 +63,7 @@ pub fn from_backslash(text: &str) -> String {
     out + rest
 }
 
-/// As the value of an attribute between double quotes.
+/// Appends a text as the value of an attribute between double quotes.
 pub fn push_attribute(out: &mut String, text: &str) {
     let mut plain = 0;
     for (at, byte) in text.bytes().enumerate() {
@@ -84,8 +84,9 @@ pub fn push_attribute(out: &mut String, text: &str) {
     out.push_str(&text[plain..]);
 }
 
-/// As CDATA. Its end is cut in two, so is its beginning (which would look like a record that was not closed), and a carriage
-/// return becomes a reference, as parsers read a bare one as the end of a line. So does, where it shall be `one_line`, a line end.
+/// Appends a text as CDATA. The end mark of CDATA in it is cut in two. So is the begin mark, which would look like an
+/// unclosed record. A carriage return becomes a reference, as parsers read a bare one as the end of a line. With
+/// `one_line`, a line end becomes a reference too.
 pub fn push_cdata(out: &mut String, text: &str, one_line: bool) {
     out.push_str("<![CDATA[");
     let has_line_end = one_line && memchr(b'\n', text.as_bytes()).is_some();
@@ -103,7 +104,7 @@ pub fn push_cdata(out: &mut String, text: &str, one_line: bool) {
     out.push_str("]]>");
 }
 
-/// The first place where CDATA has to be cut, what stands there and how it is written.
+/// Returns the first position at which CDATA must be cut, the character there, and its written form.
 fn next_cut(text: &str, one_line: bool) -> Option<(usize, &'static str, &'static str)> {
     const CUTS: [(&str, &str); 4] = [
         ("]]>", "]]]]><![CDATA[>"),
@@ -122,7 +123,7 @@ fn next_cut(text: &str, one_line: bool) -> Option<(usize, &'static str, &'static
     }
 }
 
-/// What a general reference (`&...;`, without the ends) stands for.
+/// Returns the character of a general reference (`&...;`, without the ends).
 pub fn reference(name: &str) -> Option<char> {
     match name {
         "amp" => Some('&'),
@@ -141,8 +142,8 @@ pub fn reference(name: &str) -> Option<char> {
     }
 }
 
-/// A raw attribute value as XML means it: line ends and tabs are blanks, references are resolved. An ampersand that begins no
-/// known reference stands for itself, as ACS's writers do not escape.
+/// Decodes a raw attribute value by XML's rules: line ends and tabs are blanks, references are resolved. An ampersand
+/// that begins no known reference is kept, because ACS's writers do not escape.
 pub fn attribute_value(raw: &str) -> Cow<'_, str> {
     if is_literal(raw) {
         return Cow::Borrowed(raw);
@@ -166,7 +167,7 @@ pub fn attribute_value(raw: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Whether attributes' values, or a whole tag of them, mean what they are.
+/// Returns true if values of attributes, or a whole tag of them, contain nothing to decode.
 pub fn is_literal(raw: &str) -> bool {
     memchr3(b'&', b'\n', b'\r', raw.as_bytes()).is_none() && memchr(b'\t', raw.as_bytes()).is_none()
 }

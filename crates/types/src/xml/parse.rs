@@ -1,4 +1,4 @@
-//! One record's XML into a record.
+//! Conversion of one record's XML to a record.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use quick_xml::{
 use super::{ATTRIBUTE, ELEMENT, EMPTY_VALUE, ESCAPES, LOGGER, escape, scan::Element};
 use crate::{
     level::Level,
-    record::{ArchiveParameter, Datum, LogRecord},
+    record::{ArchiveParameter, Datum, LogRecord, field::RecordField},
     time::Time,
 };
 
@@ -39,7 +39,7 @@ pub fn record(text: &str, element: Element) -> Result<LogRecord, String> {
 }
 
 fn wrong(error: quick_xml::Error) -> String {
-    format!("no well-formed XML: {error}")
+    format!("XML that is not well-formed: {error}")
 }
 
 /// The text directly inside an element, put together from its pieces.
@@ -121,14 +121,14 @@ fn read_child<'a>(
 ) -> Result<(), String> {
     let mut name = String::new();
     for attribute in child.start.attributes().with_checks(false) {
-        let attribute = attribute.map_err(|error| format!("no well-formed XML: {error}"))?;
+        let attribute = attribute.map_err(|error| format!("XML that is not well-formed: {error}"))?;
         if attribute.key.local_name().as_ref() == "Name" {
             name = value(&attribute.value, escapes).into_owned();
         }
     }
     let mut body = Body::default();
     if !child.is_empty {
-        // What looks like data inside data is text of a kind nobody writes; it is taken as the text it holds.
+        // No known writer nests data in data. The inner element is taken as its text.
         while let Some(inner) = body.read(reader, text)? {
             if !inner.is_empty {
                 let span = reader.read_to_end(inner.start.name()).map_err(wrong)?;
@@ -165,11 +165,11 @@ fn attributes(start: &BytesStart<'_>, element: Element, record: &mut LogRecord) 
     };
     record.level = own_level;
     let mut escapes = false;
-    let mut seen = 0u32;
+    let mut seen = 0_u64;
     let mut has_time = false;
     let literal = escape::is_literal(start.attributes_raw());
     for (place, attribute) in start.attributes().with_checks(false).enumerate() {
-        let attribute = attribute.map_err(|error| format!("no well-formed XML: {error}"))?;
+        let attribute = attribute.map_err(|error| format!("XML that is not well-formed: {error}"))?;
         let key = attribute.key.as_ref();
         if place == 0 && (key, &*attribute.value) == ESCAPES {
             escapes = true;
@@ -181,139 +181,151 @@ fn attributes(start: &BytesStart<'_>, element: Element, record: &mut LogRecord) 
         }
         let text = if literal && !escapes { Cow::Borrowed(&*attribute.value) } else { value(&attribute.value, escapes) };
         match set(record, name, &text) {
-            Taken::Yes(bit) => {
+            SetResult::Yes(bit) => {
                 if seen & bit != 0 && bit != URI {
                     return Err(format!("the attribute {name} is there twice"));
                 }
                 seen |= bit;
                 has_time |= bit == TIME;
             }
-            Taken::No if key == "xmlns" || key.starts_with("xmlns:") => {}
-            Taken::No => {
+            SetResult::No if key == "xmlns" || key.starts_with("xmlns:") => {}
+            SetResult::No => {
                 if record.attributes.iter().any(|known| known.name == key) {
                     return Err(format!("the attribute {key} is there twice"));
                 }
                 record.attributes.push(Datum::new(key, text));
             }
-            Taken::Wrong(reason) => return Err(reason),
+            SetResult::Wrong(reason) => return Err(reason),
         }
     }
     if !has_time {
         return Err("it has no TimeStamp".to_owned());
     }
     if record.level != own_level && record.archive.is_none() {
-        // Priority overrides; the element's name is kept as the writer will look for it.
+        // Priority overrides the level; the element's name is kept for the XML writer.
         record.attributes.insert(0, Datum::new(ELEMENT, own_level.name()));
     }
     Ok(escapes)
 }
 
-/// What became of an attribute.
-enum Taken {
-    /// It is a field; the bit names it.
-    Yes(u32),
-    /// It is nobody's: to be kept as it is.
+/// Result of setting the field of an attribute.
+enum SetResult {
+    /// A field; the bit names it.
+    Yes(u64),
+    /// An unknown attribute, to be kept unchanged.
     No,
     /// Without it there is no record.
     Wrong(String),
 }
 
-const TIME: u32 = 1;
-const URI: u32 = 1 << 12;
-
-/// Sets the field of this attribute. An empty text and an absent attribute are one.
-fn set(record: &mut LogRecord, name: &str, text: &str) -> Taken {
-    let (bit, field) = match name {
-        "TimeStamp" => {
-            return match text.parse() {
-                Ok(time) => {
-                    record.time = time;
-                    Taken::Yes(TIME)
-                }
-                Err(error) => Taken::Wrong(format!("the TimeStamp {error}")),
-            };
-        }
-        "Priority" => return priority(record, text),
-        "File" => (1 << 1, &mut record.file),
-        "Routine" => (1 << 2, &mut record.routine),
-        "Host" => (1 << 3, &mut record.host),
-        "Process" => (1 << 4, &mut record.process),
-        "Thread" => (1 << 5, &mut record.thread),
-        "Context" => (1 << 6, &mut record.context),
-        "SourceObject" => (1 << 7, &mut record.source_object),
-        "Array" => (1 << 8, &mut record.array),
-        "Antenna" => (1 << 9, &mut record.antenna),
-        "StackId" => (1 << 10, &mut record.stack_id),
-        "LogId" => (1 << 11, &mut record.log_id),
-        // Spelt in two ways: of two different ones, the second is kept as an unknown attribute.
-        "Uri" | "URI" if !record.uri.is_empty() => return Taken::No,
-        "Uri" | "URI" => (URI, &mut record.uri),
-        "RunId" => (1 << 13, &mut record.run_id),
-        // Its commas and its escapes have to be read together, before this.
-        "Audience" => return Taken::Yes(1 << 14),
-        "Line" => return number(1 << 15, text, &mut record.line),
-        "StackLevel" => return number(1 << 16, text, &mut record.stack_level),
-        "GivenPriority" => return number(1 << 17, text, &mut record.priority),
-        "RecordId" => return number(1 << 18, text, &mut record.id),
-        "Received" => return number::<Time>(1 << 19, text, &mut record.received),
-        "TraceId" => return hexadecimal(1 << 20, text, &mut record.trace_id),
-        "SpanId" => return hexadecimal(1 << 21, text, &mut record.span_id),
-        "Object" | "Parameter" | "Type" => match (&mut record.archive, name) {
-            (Some(archive), "Object") => (1 << 22, &mut archive.object),
-            (Some(archive), "Parameter") => (1 << 23, &mut archive.parameter),
-            (Some(archive), _) => (1 << 24, &mut archive.r#type),
-            (None, _) => return Taken::No,
-        },
-        _ => return Taken::No,
-    };
-    text.clone_into(field);
-    Taken::Yes(bit)
+/// The bit of a field that one attribute holds alone.
+const fn bit_of(field: RecordField) -> u64 {
+    1 << field as u64
 }
 
-/// A value of a type of its own; what cannot be read as one is kept as an unknown attribute.
-fn number<T: std::str::FromStr>(bit: u32, text: &str, field: &mut Option<T>) -> Taken {
+const TIME: u64 = bit_of(RecordField::Time);
+const URI: u64 = bit_of(RecordField::Uri);
+const PRIORITY: u64 = 1 << 60;
+const OBJECT: u64 = 1 << 61;
+const PARAMETER: u64 = 1 << 62;
+const TYPE: u64 = 1 << 63;
+const _: () = assert!(RecordField::ALL.len() <= 60, "a bit for each field");
+
+/// Sets the field of this attribute. An empty text and an absent attribute are one.
+fn set(record: &mut LogRecord, name: &str, text: &str) -> SetResult {
+    let name = match name {
+        "Priority" => return priority(record, text),
+        "Object" | "Parameter" | "Type" => return parameter(record, name, text),
+        "URI" => "Uri",
+        other => other,
+    };
+    let Some(field) = RecordField::of_attribute(name) else { return SetResult::No };
+    let bit = bit_of(field);
+    match field {
+        RecordField::Time => match text.parse() {
+            Ok(time) => {
+                record.time = time;
+                SetResult::Yes(TIME)
+            }
+            Err(error) => SetResult::Wrong(format!("the TimeStamp {error}")),
+        },
+        // Its commas and escapes have to be read together, which was done before.
+        RecordField::Audiences => SetResult::Yes(bit),
+        RecordField::Line => number(bit, text, &mut record.line),
+        RecordField::StackLevel => number(bit, text, &mut record.stack_level),
+        RecordField::Priority => number(bit, text, &mut record.priority),
+        RecordField::Id => number(bit, text, &mut record.id),
+        RecordField::Received => number::<Time>(bit, text, &mut record.received),
+        RecordField::TraceId => hexadecimal(bit, text, &mut record.trace_id),
+        RecordField::SpanId => hexadecimal(bit, text, &mut record.span_id),
+        // The attribute has two spellings. If both appear and differ, the second is kept as an unknown attribute.
+        RecordField::Uri if !record.uri.is_empty() => SetResult::No,
+        other => match other.text_mut(record) {
+            Some(member) => {
+                text.clone_into(member);
+                SetResult::Yes(bit)
+            }
+            None => SetResult::No,
+        },
+    }
+}
+
+/// An attribute of ACS's `Archive` records; of another record it is unknown.
+fn parameter(record: &mut LogRecord, name: &str, text: &str) -> SetResult {
+    let Some(archive) = &mut record.archive else { return SetResult::No };
+    let (bit, member) = match name {
+        "Object" => (OBJECT, &mut archive.object),
+        "Parameter" => (PARAMETER, &mut archive.parameter),
+        _ => (TYPE, &mut archive.r#type),
+    };
+    text.clone_into(member);
+    SetResult::Yes(bit)
+}
+
+/// Parses a value of a type of its own; an invalid one is kept as an unknown attribute.
+fn number<T: std::str::FromStr>(bit: u64, text: &str, field: &mut Option<T>) -> SetResult {
     if text.is_empty() {
-        return Taken::Yes(bit);
+        return SetResult::Yes(bit);
     }
     match text.parse() {
         Ok(value) => {
             *field = Some(value);
-            Taken::Yes(bit)
+            SetResult::Yes(bit)
         }
-        Err(_) => Taken::No,
+        Err(_) => SetResult::No,
     }
 }
 
-fn hexadecimal<const N: usize>(bit: u32, text: &str, field: &mut Option<[u8; N]>) -> Taken {
+fn hexadecimal<const N: usize>(bit: u64, text: &str, field: &mut Option<[u8; N]>) -> SetResult {
     if text.is_empty() {
-        return Taken::Yes(bit);
+        return SetResult::Yes(bit);
     }
     let mut id = [0; N];
     if text.len() != 2 * N || !text.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-        return Taken::No;
+        return SetResult::No;
     }
     for (byte, digits) in id.iter_mut().zip(text.as_bytes().chunks(2)) {
         let digits = str::from_utf8(digits).unwrap_or_default();
         *byte = u8::from_str_radix(digits, 16).unwrap_or_default();
     }
     *field = Some(id);
-    Taken::Yes(bit)
+    SetResult::Yes(bit)
 }
 
-/// ACS's Priority: overrides the element's level. 7 is read as Error and kept; other numbers than the ten make a bad record.
-fn priority(record: &mut LogRecord, text: &str) -> Taken {
-    const PRIORITY: u32 = 1 << 25;
+/// ACS's Priority: overrides the element's level. 7 is read as Error and kept; other numbers than the ten make a bad
+/// record.
+fn priority(record: &mut LogRecord, text: &str) -> SetResult {
     if text.is_empty() {
-        return Taken::Yes(PRIORITY);
+        return SetResult::Yes(PRIORITY);
     }
     let number: Option<u8> = text.trim().parse().ok();
     match number.and_then(|number| Some((number, Level::from_acs(number)?))) {
         Some((number, level)) => {
             record.level = level;
             record.priority = (number != level.number()).then_some(number);
-            Taken::Yes(PRIORITY)
+            SetResult::Yes(PRIORITY)
         }
-        None => Taken::Wrong(format!("the Priority '{text}' is no level (1 to 11)")),
+        None => SetResult::Wrong(format!("the Priority '{text}' is not a level (1 to 11)")),
     }
 }
 

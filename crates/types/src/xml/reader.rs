@@ -10,19 +10,21 @@ use super::{
 };
 use crate::{bad_record::BadRecord, record::LogRecord};
 
-/// A record may be this long; beyond, it is bad. Also what a reader may hold in memory, but for one read.
+/// Largest length of a record; a longer one is bad. It also bounds the memory of a reader, except for one read.
 const LONGEST: usize = 64 << 20;
 
-/// How much is read at a time, at least.
+/// Least number of bytes to read at a time.
 const READ: usize = 256 << 10;
 
-/// After a record without an end, its bytes are looked through again for others. This much may be looked at more than once
-/// (and four times what was read) before such a stretch is skipped whole: else a hostile file could take hours.
+/// Limit of bytes that are scanned again. After a record without an end, its bytes are scanned for other records.
+/// Beyond this limit (and four times the bytes read) such a stretch is skipped whole: otherwise a hostile file could
+/// take hours.
 const SECOND_LOOKS: u64 = 64 << 20;
 
-/// Reads the records of an ACS log file one after the other: an iterator of records and of what was bad.
+/// Reads the records of an ACS log file in order: an iterator of records and of bad ones.
 ///
-/// Memory is bounded by the longest record (at most 64 MiB). A read error ends the file, and is told as its last item.
+/// Memory is bounded by the longest record (at most 64 MiB). A read error ends the file, and is returned as its last
+/// item.
 #[derive(Debug)]
 pub struct AcsXmlReader<R> {
     input: R,
@@ -31,9 +33,9 @@ pub struct AcsXmlReader<R> {
     buffer: Vec<u8>,
     start: usize,
     line: u64,
-    /// No more bytes will come.
+    /// True if the input has ended.
     ended: bool,
-    /// Why they ended, if not because they were all.
+    /// Error that ended the input before its end.
     failure: Option<String>,
     encoding: Encoding,
     state: State,
@@ -51,22 +53,22 @@ enum Encoding {
 enum State {
     /// No element has been met.
     Fresh,
-    /// Between records.
+    /// Between two records.
     Between,
-    /// Between records, and something bad there has been told: what belongs to it is not told again.
+    /// Between records, after a bad one was reported: the rest of it is not reported again.
     Told,
     /// Behind a record without an end: only the start of another counts.
     Searching,
 }
 
-/// What to do next with the bytes there are.
+/// Next step with the bytes read so far.
 #[allow(clippy::large_enum_variant)] // One lives at a time, on the stack; a box would be an allocation a record.
 enum Step {
-    /// Nothing to tell yet.
+    /// No item yet; continue.
     Go,
     /// Not enough bytes.
     More,
-    /// Something to tell.
+    /// An item to return.
     Tell(Result<LogRecord, BadRecord>),
 }
 
@@ -103,7 +105,7 @@ impl<R: Read> AcsXmlReader<R> {
         self.consumed += bytes as u64;
     }
 
-    /// Reads at least one byte more, or finds out that there is none. Long records double what is read each time, so that
+    /// Reads at least one byte more, or finds the end. Long records double the number of bytes read each time, so that
     /// looking at them from their start again after each read stays linear.
     fn fill(&mut self) {
         self.buffer.drain(..self.start);
@@ -143,7 +145,7 @@ impl<R: Read> AcsXmlReader<R> {
         if self.state == State::Searching {
             return self.search();
         }
-        // Nearly always a record: found by its name, so that its tag is gone through once.
+        // Nearly always a record. Its name identifies it, so that its tag is scanned only once.
         if let Some(element) = Element::of(scan::name(self.rest(), 1)).filter(|_| self.rest().len() > 64 || self.ended) {
             return self.record(Some(element));
         }
@@ -151,7 +153,7 @@ impl<R: Read> AcsXmlReader<R> {
             Ok(markup) => self.markup(markup),
             Err(Stop::More(_)) if self.wants_more() => Step::More,
             Err(stop) => {
-                // Debris of a record that was told is not told once more; a record's own start is.
+                // Remains of a reported record are not reported again; the start of a record is.
                 let tell = self.state != State::Told || Element::of(scan::name(self.rest(), 1)).is_some();
                 let bad = self.give_up(stop, 1);
                 if tell { Step::Tell(Err(bad)) } else { Step::Go }
@@ -159,8 +161,8 @@ impl<R: Read> AcsXmlReader<R> {
         }
     }
 
-    /// What begins here has no end, as far as it was looked for. Goes on behind its first character, or, when too much was
-    /// looked at twice already, behind all of it.
+    /// Reports an element that has no end within the scanned bytes. Continues behind its first character, or behind all
+    /// of it if too much was scanned twice already.
     fn give_up(&mut self, stop: Stop, seen: usize) -> BadRecord {
         let seen = if matches!(stop, Stop::More(_)) { self.rest().len() } else { seen };
         let mut reason = match stop {
@@ -179,7 +181,7 @@ impl<R: Read> AcsXmlReader<R> {
         bad
     }
 
-    /// Whether asking for more bytes can help.
+    /// Returns true if more bytes can help.
     fn wants_more(&self) -> bool {
         !self.ended && self.rest().len() < LONGEST
     }
@@ -200,7 +202,7 @@ impl<R: Read> AcsXmlReader<R> {
         Step::Tell(Err(bad))
     }
 
-    /// Behind a record without an end: goes to the next `<` unless a record begins here.
+    /// Moves to the next `<` behind a record without an end, unless a record begins here.
     fn search(&mut self) -> Step {
         // Long enough for any record's name, unless the file ends.
         let name_is_whole = self.ended || self.rest().len() >= 64;
@@ -212,7 +214,7 @@ impl<R: Read> AcsXmlReader<R> {
             Ok(Markup { kind: Kind::Open | Kind::Empty, end }) => scan::begins_record(&self.rest()[..end]),
             Ok(_) => false,
             Err(Stop::More(_)) if self.wants_more() => return Step::More,
-            // A record whose own tag is broken: it is told as such.
+            // A record whose own tag is broken is reported as such.
             Err(_) => {
                 let head = &self.rest()[..self.rest().len().min(4096)];
                 Element::of(scan::name(head, 1)).is_some() && scan::has_time(head)
@@ -244,7 +246,7 @@ impl<R: Read> AcsXmlReader<R> {
             Kind::Other => true,
             Kind::CData => false,
             Kind::Close => Element::of(name).is_none(),
-            // The root, whatever it is called; or that of another file behind this one.
+            // The root under any name, or that of another file behind this one.
             Kind::Open | Kind::Empty => fresh || scan::local(name) == b"Log",
         };
         if expected || told {
@@ -255,12 +257,12 @@ impl<R: Read> AcsXmlReader<R> {
             return Step::Go;
         }
         let shown = String::from_utf8_lossy(&tag[..end.min(40)]).into_owned();
-        let bad = self.bad(format!("no record: {shown:?}"));
+        let bad = self.bad(format!("not a record: {shown:?}"));
         self.consume(end);
         Step::Tell(Err(bad))
     }
 
-    /// `<?xml ... encoding="..."?>` says how to read on; other instructions say nothing to us.
+    /// Reads an instruction: `<?xml ... encoding="..."?>` sets the encoding; others are ignored.
     fn instruction(&mut self, end: usize) -> Step {
         let text = String::from_utf8_lossy(&self.rest()[..end]).to_ascii_lowercase();
         let mut unknown = None;
@@ -306,7 +308,7 @@ impl<R: Read> AcsXmlReader<R> {
                 self.consume(end);
                 return Step::Go;
             }
-            None => Err(format!("'{}' is no level", String::from_utf8_lossy(name))),
+            None => Err(format!("'{}' is not a level", String::from_utf8_lossy(name))),
         };
         let result = result.map_err(|reason| self.bad(reason));
         if result.is_ok() {
@@ -327,7 +329,7 @@ fn text_of(bytes: &[u8], encoding: Encoding) -> Result<Cow<'_, str>, String> {
         (Ok(text), Encoding::Utf8) => Ok(Cow::Borrowed(text)),
         (Ok(text), Encoding::Latin1) if text.is_ascii() => Ok(Cow::Borrowed(text)),
         (_, Encoding::Latin1) => Ok(Cow::Owned(bytes.iter().map(|&byte| char::from(byte)).collect())),
-        (Err(error), Encoding::Utf8) => Err(format!("no UTF-8 {} bytes behind its start", error.valid_up_to())),
+        (Err(error), Encoding::Utf8) => Err(format!("invalid UTF-8 {} bytes behind its start", error.valid_up_to())),
     }
 }
 

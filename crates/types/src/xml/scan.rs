@@ -1,7 +1,7 @@
-//! Where records begin and end in a stream of bytes, whatever is wrong inside them.
+//! Boundaries of records in a stream of bytes, for any errors inside the records.
 //!
-//! Works on bytes, as both encodings write markup in ASCII. Looks only at as much XML as is needed to find a record's end: tags,
-//! quotes, CDATA, comments. Whether the record is well-formed is for the parser to say.
+//! The scan works on bytes, as both encodings write markup in ASCII. It reads only the XML that is needed to find a
+//! record's end: tags, quotes, CDATA, comments. The parser decides whether the record is well-formed.
 
 use std::sync::LazyLock;
 
@@ -9,7 +9,7 @@ use memchr::{memchr, memchr2, memchr3, memmem::Finder};
 
 use crate::level::Level;
 
-// Made once: preparing a search costs more than most of them.
+// Made once: preparing a search costs more than most searches.
 static CDATA: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("<![CDATA["));
 static CDATA_END: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("]]>"));
 static COMMENT_END: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("-->"));
@@ -17,38 +17,38 @@ static SUBSET_END: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("]>"
 static INSTRUCTION_END: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("?>"));
 static TIME_STAMP: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("TimeStamp"));
 
-/// What stands at a `<`.
+/// Kind of the markup at a `<`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// `<![CDATA[...]]>`
+    /// Characters between `<![CDATA[` and `]]>`.
     CData,
-    /// `<!--...-->`, `<!...>`
+    /// A comment or a declaration: `<!--...-->`, `<!...>`.
     Other,
-    /// `<?...?>`
+    /// A processing instruction: `<?...?>`.
     Instruction,
-    /// `<name ...>`
+    /// An opening tag: `<name ...>`.
     Open,
-    /// `<name .../>`
+    /// An empty element: `<name .../>`.
     Empty,
-    /// `</name>`
+    /// A closing tag: `</name>`.
     Close,
 }
 
 /// One piece of markup.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Markup {
-    /// What it is.
+    /// Kind of the markup.
     pub kind: Kind,
-    /// Where it ends.
+    /// End of the markup in bytes.
     pub end: usize,
 }
 
-/// Why no markup could be taken.
+/// Reason for which no markup could be taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stop {
-    /// It goes on behind the bytes there are; at the end of the file, this is what is wrong.
+    /// More bytes are needed; at the end of the file, this is the error.
     More(&'static str),
-    /// It is wrong.
+    /// Invalid markup, with the error.
     Broken(&'static str),
 }
 
@@ -64,7 +64,7 @@ pub fn markup(bytes: &[u8], at: usize) -> Result<Markup, Stop> {
         [_, b'!', ..] if rest.starts_with(b"<![CDATA[") => until(9, &CDATA_END, Kind::CData, "a CDATA section is not closed"),
         [_, b'!', ..] if b"<![CDATA[".starts_with(rest) || b"<!--".starts_with(rest) => Err(Stop::More("a tag is not closed")),
         [_, b'!', b'-', b'-', ..] => until(4, &COMMENT_END, Kind::Other, "a comment is not closed"),
-        // A document type's internal subset holds declarations between brackets; nobody's logs have one, and none is used.
+        // A document type's internal subset holds declarations between brackets. No known log contains one, and none is used.
         [_, b'!', ..] => {
             let bracket = memchr2(b'[', b'>', rest).ok_or(Stop::More("a declaration is not closed"))?;
             if rest[bracket] == b'>' {
@@ -87,7 +87,7 @@ fn open_tag(bytes: &[u8], at: usize) -> Result<Markup, Stop> {
     const OPEN: &str = "a tag is not closed";
     let mut place = at + 1;
     loop {
-        // Of the two quotes, everybody uses one: the other is looked for only in what stands between.
+        // Almost every file uses one of the two quotes: the other is searched only in the text between.
         let found = memchr3(b'"', b'>', b'<', &bytes[place..]).ok_or(Stop::More(OPEN));
         let between = &bytes[place..found.map_or(bytes.len(), |found| place + found)];
         if let Some(single) = memchr(b'\'', between) {
@@ -104,8 +104,8 @@ fn open_tag(bytes: &[u8], at: usize) -> Result<Markup, Stop> {
     }
 }
 
-/// A `<` inside a value is no XML, but ACS's writers do not escape (`Thread="<unnamed>"`): it is taken as text unless what
-/// follows shows that the quote was never closed.
+/// Finds the closing quote. A `<` inside a value is invalid XML, but ACS's writers do not escape
+/// (`Thread="<unnamed>"`). It is read as text unless the following bytes prove that the quote was never closed.
 fn closing_quote(bytes: &[u8], from: usize, quote: u8) -> Result<usize, Stop> {
     const OPEN: &str = "the value of an attribute is not closed";
     let mut place = from;
@@ -116,7 +116,7 @@ fn closing_quote(bytes: &[u8], from: usize, quote: u8) -> Result<usize, Stop> {
             return Ok(place);
         }
         let rest = &bytes[place..];
-        // Enough to see any name that matters, unless the bytes end here.
+        // Long enough for every known name, unless the bytes end here.
         if rest.len() < 64 && memchr(quote, rest).is_none() {
             return Err(Stop::More(OPEN));
         }
@@ -148,7 +148,7 @@ pub fn local(name: &[u8]) -> &[u8] {
 pub enum Element {
     /// Named after its level.
     Level(Level),
-    /// ACS's `Archive`.
+    /// The `Archive` element of ACS.
     Archive,
 }
 
@@ -175,17 +175,17 @@ impl Element {
     }
 }
 
-/// Whether this tag begins a record: its name is a record's and it has a time.
+/// Returns true if this tag begins a record: its name is a record's and it has a time.
 pub fn begins_record(tag: &[u8]) -> bool {
     Element::of(name(tag, 1)).is_some() && has_time(tag)
 }
 
-/// Whether the tag has a TimeStamp, the one attribute every record needs.
+/// Returns true if the tag has a TimeStamp, the one attribute every record needs.
 pub fn has_time(tag: &[u8]) -> bool {
     TIME_STAMP.find(tag).is_some()
 }
 
-/// Where the element that begins at `at` ends. An error comes with the place up to which was looked.
+/// Returns the end of the element that begins at `at`. An error has the position up to which bytes were read.
 pub fn element_end(bytes: &[u8], at: usize) -> Result<usize, (Stop, usize)> {
     let mut depth = 0usize;
     let mut place = at;
@@ -214,8 +214,8 @@ pub fn element_end(bytes: &[u8], at: usize) -> Result<usize, (Stop, usize)> {
     }
 }
 
-/// Whether a CDATA section holds a record's start with another section's: then it was not closed, and ends where that one
-/// does. Our own writer never leaves these nine characters inside a section.
+/// Returns true if a CDATA section holds a record's start with another section's: then the outer one was not closed,
+/// and ends where the inner one does. Our own writer never leaves these nine characters inside a section.
 fn swallows_record(text: &[u8]) -> bool {
     CDATA.find_iter(text).any(|inner| {
         let tag = memchr::memrchr(b'<', &text[..inner]).map(|tag| &text[tag..inner]);

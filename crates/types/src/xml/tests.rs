@@ -43,7 +43,7 @@ fn every_attribute_has_its_field() {
         serde_json::to_value(&record).unwrap(),
         serde_json::json!({
             "id": {"incarnation": "00000001-00000002-0000000000000003", "ring": 4, "number": 5},
-            "time": "2005-02-01T15:33:09.592000000", "received": "2005-02-01T15:33:10.000000001", "level": "Warning", "message": "m",
+            "time": "2005-02-01T15:33:09.592000000Z", "received": "2005-02-01T15:33:10.000000001Z", "level": "Warning", "message": "m",
             "logger": "alma.mount", "file": "a.cpp", "line": 12, "routine": "r::{s}", "host": "te1", "process": "p", "thread": "t",
             "context": "c", "source_object": "CONTROL/DV01", "audiences": ["Operator", "SciLog"], "array": "A1", "antenna": "DV01",
             "stack_id": "s-1", "stack_level": 0, "log_id": "204", "uri": "http://x/?a=1&b=2", "run_id": "run 7",
@@ -94,7 +94,7 @@ fn latin_1_by_declaration() {
     let record = read(&file).remove(0).unwrap();
     assert_eq!((&*record.host, &*record.message), ("é", "25 °C"));
     let undeclared = file.split_off(43);
-    assert_eq!(messages(undeclared)[0], "1: no UTF-8 12 bytes behind its start");
+    assert_eq!(messages(undeclared)[0], "1: invalid UTF-8 12 bytes behind its start");
     let other = format!("<?xml version='1.0' encoding='KOI8-R'?><Log><Info {T}>a</Info></Log>");
     assert!(messages(&other)[0].starts_with("1: the encoding 'koi8-r' is not known"), "{:?}", messages(&other));
     assert_eq!(messages(&other)[1], "a");
@@ -110,7 +110,7 @@ fn priority_overrides_the_element() {
     let record = one(&format!("<Error {T} Priority=\"7\"/>"));
     assert_eq!((record.level, record.priority), (Level::Error, Some(7)));
     for number in ["0", "12", "99", "300", "high"] {
-        let reason = format!("1: the Priority '{number}' is no level (1 to 11)");
+        let reason = format!("1: the Priority '{number}' is not a level (1 to 11)");
         assert_eq!(messages(format!("<Info {T} Priority=\"{number}\"/>")), [reason]);
     }
     let archive = one(&format!("<Archive {T} Object=\"o\" Parameter=\"p\" Type=\"double\">1.5</Archive>"));
@@ -134,22 +134,22 @@ fn a_broken_record_does_not_hide_the_next() {
         ("<Info Host=\"h\">x</Info>", "it has no TimeStamp"),
         (&*format!("<Info {T}>x"), "it is not closed before the next record begins"),
         (&*format!("<Info {T}><b>x</Info>"), "it is not closed before the next record begins"),
-        (&*format!("<Info {T}>x</Warning>"), "no well-formed XML"),
-        (&*format!("<Info {T}><b>x</c></Info>"), "no well-formed XML"),
+        (&*format!("<Info {T}>x</Warning>"), "XML that is not well-formed"),
+        (&*format!("<Info {T}><b>x</c></Info>"), "XML that is not well-formed"),
         (&*format!("<Info {T}>1 < 2</Info>"), "a '<' begins no tag"),
         (&*format!("<Info {T} Host=\"h>x</Info>"), "the value of an attribute is not closed"),
-        (&*format!("<Info {T} Host=h>x</Info>"), "no well-formed XML"),
+        (&*format!("<Info {T} Host=h>x</Info>"), "XML that is not well-formed"),
         (&*format!("<Info {T} Host=\"h\"\n"), "a tag is not closed"),
         (&*format!("<Info {T} Host=\"a\" Host=\"b\"/>"), "the attribute Host is there twice"),
         (&*format!("<Info {T} X=\"a\" X=\"b\"/>"), "the attribute X is there twice"),
         (&*format!("<Info {T}><![CDATA[x</Info>"), "a CDATA section is not closed"),
         (&*format!("<Info {T}>x\0</Info>"), "a zero byte"),
-        (&*format!("<Fatal {T}>x</Fatal>"), "'Fatal' is no level"),
-        ("<Info TimeStamp=\"2005-02-31T00:00:00.000\"/>", "the TimeStamp '2005-02-31T00:00:00.000' is no time"),
+        (&*format!("<Fatal {T}>x</Fatal>"), "'Fatal' is not a level"),
+        ("<Info TimeStamp=\"2005-02-31T00:00:00.000\"/>", "the TimeStamp '2005-02-31T00:00:00.000' is not a time"),
         ("\0\0\0\0", "text outside of any record"),
-        ("<Foo><bar/></Foo>", "no record: \"<Foo>\""),
-        ("</Info>", "no record"),
-        ("<![CDATA[x]]>", "no record"),
+        ("<Foo><bar/></Foo>", "not a record: \"<Foo>\""),
+        ("</Info>", "not a record"),
+        ("<![CDATA[x]]>", "not a record"),
     ] {
         let file = format!("<Log>\n{good}\n{bad}\n{good}\n{good}\n</Log>\n");
         let told = messages(&file);
@@ -157,7 +157,7 @@ fn a_broken_record_does_not_hide_the_next() {
         assert!(told[1].starts_with(&format!("3: {reason}")), "{bad}: {told:?}");
         assert_eq!([&told[0], &told[2], &told[3]], ["good"; 3], "{bad}");
 
-        // The same where nothing follows.
+        // The same at the end of the file.
         let told = messages(format!("<Log>\n{good}\n{bad}"));
         assert_eq!(told.len(), 2, "{bad}: {told:?}");
         assert!(told[1].starts_with("3: "), "{bad}: {told:?}");
@@ -173,7 +173,7 @@ fn invalid_utf_8_is_told_with_its_line() {
     file.extend_from_slice(format!("{T}>b</Info>").as_bytes());
     let told = messages(file);
     assert_eq!((&*told[0], &*told[2]), ("a", "b"));
-    assert!(told[1].starts_with("5: no UTF-8 "), "{told:?}");
+    assert!(told[1].starts_with("5: invalid UTF-8 "), "{told:?}");
 }
 
 /// Gives one byte at a time, and then an error.
@@ -267,7 +267,7 @@ proptest! {
 
     #[test]
     fn a_garbled_record_leaves_the_others(text in arbitrary::text(), at in 0usize..200) {
-        // One byte of the middle record is replaced; what can be damaged is that record alone.
+        // One byte of the middle record is replaced; only that record may be damaged.
         let record = |message: &str| LogRecord { time: Time(1_000_000), ..LogRecord::new(Level::Info, message) };
         let mut middle = String::new();
         write_record(&mut middle, &record(&text), AcsXmlOptions::default());

@@ -3,23 +3,31 @@
 use std::io::{self, Write};
 
 use super::{ATTRIBUTE, ELEMENT, EMPTY_VALUE, ESCAPES, LOGGER, escape};
-use crate::{identity::Incarnation, level::Level, record::LogRecord};
+use crate::{
+    identity::{Incarnation, RecordId},
+    level::Level,
+    record::{
+        LogRecord,
+        field::{FieldValue, FieldXml, RecordField},
+    },
+};
 
-/// What a file is to hold.
+/// Options of a file to be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AcsXmlOptions {
     /// TimeStamps with nine decimals instead of ACS's three. ACS's own tools read three.
     pub nanoseconds: bool,
-    /// RecordId, for records that were not imported from a file: reading the file again where it came from adds nothing.
+    /// True to write RecordId, for records that were not imported from a file. Importing the file again at its origin
+    /// adds nothing.
     pub identity: bool,
     /// Received, where it is known.
     pub received: bool,
-    /// Line ends in texts as references, so that a record is one line whatever it holds.
+    /// Line ends in texts as references, so that a record is always one line.
     pub one_line: bool,
 }
 
 impl Default for AcsXmlOptions {
-    /// Three decimals, identities, no times of reception, line ends as they are.
+    /// Returns the defaults: three decimals, identities, no times of reception, unchanged line ends.
     fn default() -> AcsXmlOptions {
         AcsXmlOptions { nanoseconds: false, identity: true, received: false, one_line: false }
     }
@@ -65,29 +73,16 @@ pub fn write_record(out: &mut String, record: &LogRecord, options: AcsXmlOptions
     Element { record, options, escapes: needs_escapes(record), out }.write();
 }
 
-/// Whether some text holds what XML 1.0 cannot, or what would be read as something else.
+/// Returns true if some text holds characters that XML 1.0 cannot write, or would be read as something else.
 fn needs_escapes(record: &LogRecord) -> bool {
-    let texts = [
-        &record.message,
-        &record.logger,
-        &record.file,
-        &record.routine,
-        &record.host,
-        &record.process,
-        &record.thread,
-        &record.context,
-        &record.source_object,
-        &record.array,
-        &record.antenna,
-        &record.stack_id,
-        &record.log_id,
-        &record.uri,
-        &record.run_id,
-    ];
-    let archive = record.archive.iter().flat_map(|archive| [&archive.object, &archive.parameter, &archive.r#type]);
-    let data = record.data.iter().chain(&record.attributes).flat_map(|datum| [&datum.name, &datum.value]);
+    let texts = RecordField::ALL.into_iter().filter_map(|field| match field.value(record) {
+        FieldValue::Text(text) => Some(text),
+        _ => None,
+    });
+    let archive = record.archive.iter().flat_map(|archive| [archive.object.as_str(), &archive.parameter, &archive.r#type]);
+    let data = record.data.iter().chain(&record.attributes).flat_map(|datum| [datum.name.as_str(), &datum.value]);
     let is_empty_value = |text: &str| text.trim_ascii() == EMPTY_VALUE;
-    texts.into_iter().chain(archive).chain(data).chain(&record.audiences).any(|text| escape::has_forbidden(text))
+    texts.chain(archive).chain(data).chain(record.audiences.iter().map(String::as_str)).any(escape::has_forbidden)
         || record.data.iter().any(|datum| is_empty_value(&datum.value))
         || is_empty_value(&record.logger)
         || record.audiences.iter().any(|name| name.contains(',') || name.trim() != name)
@@ -109,37 +104,7 @@ impl Element<'_> {
         if self.escapes {
             self.raw(ESCAPES.0, ESCAPES.1);
         }
-        let time = if self.options.nanoseconds { record.time.to_ns_text() } else { record.time.to_acs() };
-        self.raw("TimeStamp", &time);
-        self.attribute("File", &record.file);
-        self.number("Line", record.line);
-        self.attribute("Routine", &record.routine);
-        self.attribute("Host", &record.host);
-        self.attribute("Process", &record.process);
-        self.attribute("Thread", &record.thread);
-        self.attribute("Context", &record.context);
-        self.attribute("SourceObject", &record.source_object);
-        self.audiences();
-        self.attribute("Array", &record.array);
-        self.attribute("Antenna", &record.antenna);
-        self.attribute("StackId", &record.stack_id);
-        self.number("StackLevel", record.stack_level);
-        self.attribute("LogId", &record.log_id);
-        self.attribute("Uri", &record.uri);
-        self.priority(level);
-        self.attribute("RunId", &record.run_id);
-        self.number("TraceId", record.trace_id.map(|id| hexadecimal(&id)));
-        self.number("SpanId", record.span_id.map(|id| hexadecimal(&id)));
-        if let Some(archive) = &record.archive {
-            self.attribute("Object", &archive.object);
-            self.attribute("Parameter", &archive.parameter);
-            self.attribute("Type", &archive.r#type);
-        }
-        // What was imported has an id that can be computed again.
-        let id = record.id.filter(|id| self.options.identity && id.incarnation != Incarnation::default());
-        self.number("RecordId", id);
-        self.number("Received", record.received.filter(|_| self.options.received));
-
+        RecordField::ALL.into_iter().for_each(|field| self.field(field, level));
         let unknown = &record.attributes[unknown..];
         let plain = unknown.iter().enumerate().take_while(|(place, datum)| {
             is_plain(&datum.name, record.archive.is_some()) && unknown[..*place].iter().all(|other| other.name != datum.name)
@@ -151,7 +116,40 @@ impl Element<'_> {
         self.body(name, &unknown[plain..]);
     }
 
-    /// The element's name, the level it stands for, and how many of the unknown attributes that has used up.
+    /// The attributes of one field; nothing if the field is written elsewhere.
+    fn field(&mut self, field: RecordField, element: Level) {
+        let record = self.record;
+        match (field, field.xml()) {
+            (RecordField::Audiences, _) => self.audiences(),
+            (RecordField::Priority, _) => self.priority(element),
+            (RecordField::Archive, _) => {
+                if let Some(archive) = &record.archive {
+                    self.attribute("Object", &archive.object);
+                    self.attribute("Parameter", &archive.parameter);
+                    self.attribute("Type", &archive.r#type);
+                }
+            }
+            (RecordField::Received, _) if !self.options.received => {}
+            (_, FieldXml::Attribute(name)) => match field.value(record) {
+                FieldValue::Text(text) => self.attribute(name, text),
+                FieldValue::Number(number) => self.number(name, number),
+                FieldValue::Time(Some(time)) if field == RecordField::Time && !self.options.nanoseconds => {
+                    self.raw(name, &time.to_acs());
+                }
+                FieldValue::Time(time) => self.number(name, time),
+                FieldValue::Hexadecimal(id) => self.number(name, id.map(hexadecimal)),
+                // An imported record has an id that can be computed again.
+                FieldValue::Id(id) => {
+                    let is_own = |id: &RecordId| self.options.identity && id.incarnation != Incarnation::default();
+                    self.number(name, id.filter(is_own));
+                }
+                FieldValue::Level(_) | FieldValue::Names(_) | FieldValue::Data(_) | FieldValue::Archive(_) => {}
+            },
+            _ => {}
+        }
+    }
+
+    /// Returns the element's name, its level, and the number of unknown attributes used for it.
     fn name(&self) -> (&'static str, Level, usize) {
         let record = self.record;
         if record.archive.is_some() {
@@ -173,13 +171,13 @@ impl Element<'_> {
         } else if element != record.level {
             self.number("Priority", Some(record.level.number()));
         }
-        // No number ACS would give here, but what somebody gave.
+        // Not a number that ACS writes here, but one that the caller gave.
         self.number("GivenPriority", record.priority.filter(|_| !seven));
     }
 
     fn body(&mut self, name: &str, attributes: &[crate::record::Datum]) {
         let record = self.record;
-        // A logger's absence has to be said where data of its name would be taken for it.
+        // An absent logger has to be written if a datum of its name would be read as the logger.
         let has_logger = !record.logger.is_empty() || record.data.iter().any(|datum| datum.name == LOGGER);
         if record.message.is_empty() && record.data.is_empty() && !has_logger && attributes.is_empty() {
             self.out.push_str(" />");
@@ -203,7 +201,7 @@ impl Element<'_> {
         self.out.push('>');
     }
 
-    /// As it is: for texts that need no escaping.
+    /// Appends an attribute unchanged, for texts that need no escaping.
     fn raw(&mut self, name: &str, value: &str) {
         self.out.push(' ');
         self.out.push_str(name);
@@ -253,7 +251,7 @@ impl Element<'_> {
         if value.is_empty() {
             self.child("Data", name, EMPTY_VALUE);
         } else if value.trim_ascii() == EMPTY_VALUE {
-            // The words themselves: their first letter as an escape tells them from the empty value.
+            // The words themselves: an escape of their first letter distinguishes them from the empty value.
             let text = escape::to_backslash(value).replacen('N', "\\x4e", 1);
             self.child_with("Data", name, |element| escape::push_cdata(element.out, &text, element.options.one_line));
         } else {
@@ -307,16 +305,14 @@ fn hexadecimal(id: &[u8]) -> String {
     id.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Whether an unknown attribute of this name can be one in XML, and will be read back as unknown.
+/// Returns true if an unknown attribute of this name can be one in XML, and is read back as unknown.
 fn is_plain(name: &str, archive: bool) -> bool {
     let starts = name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_');
     let good = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'));
     let known = match name {
-        "TimeStamp" | "File" | "Line" | "Routine" | "Host" | "Process" | "Thread" | "Context" | "SourceObject" | "Audience"
-        | "Array" | "Antenna" | "StackId" | "StackLevel" | "LogId" | "Uri" | "URI" | "Priority" | "GivenPriority" | "RunId"
-        | "TraceId" | "SpanId" | "RecordId" | "Received" | "Escapes" => true,
+        "URI" | "Priority" | "Escapes" => true,
         "Object" | "Parameter" | "Type" => archive,
-        _ => false,
+        _ => RecordField::of_attribute(name).is_some(),
     };
     starts && good && !known && !name.starts_with("xmlns")
 }

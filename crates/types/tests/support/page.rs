@@ -7,7 +7,8 @@ fn page(file: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
-/// The rows of the table whose first column has this title. Cells are written as code or bare; `` `""` `` stands for nothing.
+/// The rows of the table whose first column has this title. Cells are written as code or bare; `` `""` `` stands for
+/// nothing.
 pub fn table(file: &str, title: &str) -> Vec<Vec<String>> {
     let page = page(file);
     let cells = |line: &str| -> Vec<String> {

@@ -1,50 +1,56 @@
-//! A call under way: room for a frame, the wait until it is taken or acknowledged, and who has been waited for long enough.
+//! A running call: room for a frame, the wait until it is taken or acknowledged, and the receivers that exceed their
+//! time.
 
 use std::{
-    sync::{Arc, MutexGuard},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
 use super::{
-    super::{SendError, link::Link},
-    Core, Inner, Slow, TURN,
+    super::{error::SendError, link::Link},
+    core::{FlowCore, FlowShared, TURN},
+    settings::Slow,
 };
 use crate::{
     frame::END,
     message::Cause,
-    receiver::lock,
     shm::Ring,
     state::{CutCause, LinkStatus},
     window::{Framed, Window},
 };
+use parking_lot::MutexGuard;
 
-/// A pause in which nothing else need be done.
+/// Pause during which no other work is due.
 const SHORT_PAUSE: Duration = Duration::from_millis(10);
-/// Bytes after which answers are looked at although nobody waits.
+/// Number of bytes after which answers are read although no call waits.
 const LOOK_EVERY: usize = 256 << 10;
-/// Bytes of short datagrams that are put together for a call of the kernel.
+/// Bytes of short datagrams that are joined for a system call.
 const DATAGRAMS_AT_ONCE: usize = 60_000;
 
-/// A call under way: the worker leaves the sockets to it.
+/// Running call, during which the worker leaves the sockets to it.
 pub(super) struct Call<'a> {
-    inner: &'a Inner,
+    inner: &'a FlowShared,
     _one: MutexGuard<'a, ()>,
 }
 
 impl<'a> Call<'a> {
-    pub(super) fn begin(inner: &'a Inner) -> Call<'a> {
-        let one = lock(&inner.calls);
-        lock(&inner.core).caller = true;
+    pub(super) fn begin(inner: &'a FlowShared) -> Call<'a> {
+        let one = inner.calls.lock();
+        inner.core.lock().caller = true;
         Call { inner, _one: one }
     }
 
-    /// Takes a frame in: waits for room, writes, and waits until the fastest receiver has taken it.
-    pub(super) fn push(&self, mut core: MutexGuard<'a, Core>, mut framed: Framed) -> Result<MutexGuard<'a, Core>, SendError> {
+    /// Adds a frame: waits for room, writes, and waits until the fastest receiver has taken it.
+    pub(super) fn push(
+        &self,
+        mut core: MutexGuard<'a, FlowCore>,
+        mut framed: Framed,
+    ) -> Result<MutexGuard<'a, FlowCore>, SendError> {
         let (length, sequence) = (framed.bytes.len(), framed.header.sequence);
-        // More of its block follows: short datagrams go many to a call of the kernel. Who is throttled has time for each.
+        // More of the block follows: one call of the kernel sends many short datagrams. A throttled flow has time for single ones.
         let waits = framed.is_data() && !framed.header.has(END) && self.inner.settings.throttle.is_none();
         let wire = framed.wire_len();
-        let has_room = |core: &Core| core.window.has_room(length);
+        let has_room = |core: &FlowCore| core.window.has_room(length);
         if !has_room(&core) {
             core = self.wait_until(core, Duration::MAX, has_room);
         }
@@ -61,7 +67,7 @@ impl<'a> Call<'a> {
             return Ok(core);
         }
         core.write();
-        let taken = |core: &Core| {
+        let taken = |core: &FlowCore| {
             let mut live = core.links.iter().filter(|link| link.status == LinkStatus::Live && link.is_connected()).peekable();
             live.peek().is_none() || live.any(|link| link.has_taken(sequence + 1, &core.window))
         };
@@ -75,12 +81,12 @@ impl<'a> Call<'a> {
         if core.ended { Err(SendError::Closed) } else { Ok(core) }
     }
 
-    /// Puts a payload that lies elsewhere into the shared memory, when there is room.
-    fn share(&self, mut core: MutexGuard<'a, Core>, ring: &Arc<Ring>, framed: &mut Framed) -> MutexGuard<'a, Core> {
+    /// Copies a payload from other memory into the shared memory, when there is room.
+    fn share(&self, mut core: MutexGuard<'a, FlowCore>, ring: &Arc<Ring>, framed: &mut Framed) -> MutexGuard<'a, FlowCore> {
         while !ring.holds(&framed.bytes) && !core.ended {
             match ring.copy(&framed.bytes) {
                 Some(bytes) => framed.bytes = bytes,
-                // The spare room is free then, so this does not come; should it, the readers find no place and come again.
+                // The spare room is free then, so this does not occur; otherwise readers find no entry and connect again.
                 None if core.window.is_empty() => break,
                 None => {
                     let before = core.window.first();
@@ -91,8 +97,8 @@ impl<'a> Call<'a> {
         core
     }
 
-    /// Lets time pass, for the throttle. Receivers hear meanwhile that their sender lives, and get what they are owed.
-    pub(super) fn pause(&self, mut core: MutexGuard<'a, Core>, time: Duration) -> MutexGuard<'a, Core> {
+    /// Waits for the throttle. Meanwhile receivers get signs of life and their backlog.
+    pub(super) fn pause(&self, mut core: MutexGuard<'a, FlowCore>, time: Duration) -> MutexGuard<'a, FlowCore> {
         let until = Instant::now() + time;
         loop {
             let left = until.saturating_duration_since(Instant::now());
@@ -102,7 +108,7 @@ impl<'a> Call<'a> {
             if left < SHORT_PAUSE {
                 drop(core);
                 std::thread::sleep(left);
-                core = lock(&self.inner.core);
+                core = self.inner.core.lock();
             } else {
                 core.pump(self.inner.session, self.inner.settings.resume);
                 core = self.inner.wait(core, left.min(TURN), false);
@@ -110,9 +116,14 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Waits until all who are waited for have done with this frame. Who gets on with nothing for too long is cut.
-    pub(super) fn acknowledged(&self, core: MutexGuard<'a, Core>, sequence: u64) -> Result<MutexGuard<'a, Core>, SendError> {
-        let all = |core: &Core| core.links.iter().filter(|link| link.is_waited_for()).all(|link| link.answered > sequence);
+    /// Waits until all required receivers have finished with this frame. Receivers without progress for too long are
+    /// cut.
+    pub(super) fn acknowledged(
+        &self,
+        core: MutexGuard<'a, FlowCore>,
+        sequence: u64,
+    ) -> Result<MutexGuard<'a, FlowCore>, SendError> {
+        let all = |core: &FlowCore| core.links.iter().filter(|link| link.is_waited_for()).all(|link| link.answered > sequence);
         let mut core = core;
         if !all(&core) {
             core.read();
@@ -125,13 +136,13 @@ impl<'a> Call<'a> {
         if core.ended { Err(SendError::Closed) } else { Ok(core) }
     }
 
-    /// Waits for something, and decides about those who are waited for too long.
+    /// Waits for a condition, and decides about receivers that take too long.
     fn wait_until(
         &self,
-        mut core: MutexGuard<'a, Core>,
+        mut core: MutexGuard<'a, FlowCore>,
         ack_wait: Duration,
-        done: impl Fn(&Core) -> bool,
-    ) -> MutexGuard<'a, Core> {
+        done: impl Fn(&FlowCore) -> bool,
+    ) -> MutexGuard<'a, FlowCore> {
         let settings = &self.inner.settings;
         let began = Instant::now();
         core.waits_since = Some(began);
@@ -143,7 +154,7 @@ impl<'a> Call<'a> {
             core.mark_holders();
             let before = Instant::now();
             core = self.inner.wait(core, TURN, false);
-            // Also where the wait was a short one: a flow may be held up by many of those, frame after frame.
+            // Short waits count too: many of them, frame after frame, may hold up a flow.
             self.count_held(&mut core, before.elapsed());
             core.pump(self.inner.session, settings.resume);
             if done(&core) || core.ended {
@@ -156,8 +167,8 @@ impl<'a> Call<'a> {
         core
     }
 
-    /// Time that receivers have held up others, and whether that has been long enough.
-    fn count_held(&self, core: &mut Core, passed: Duration) {
+    /// Counts the time that receivers have delayed others, and returns whether it is too long.
+    fn count_held(&self, core: &mut FlowCore, passed: Duration) {
         let wait = core.patience.wait;
         for index in 0..core.links.len() {
             let link = &mut core.links[index];
@@ -169,7 +180,7 @@ impl<'a> Call<'a> {
         core.release();
     }
 
-    /// What becomes of a receiver that is too slow.
+    /// Cuts or skips a slow receiver.
     fn leave_behind(&self, link: &mut Link, window: &Window, why: CutCause, wait: Duration) {
         let how = if why == CutCause::Slow { "held up the others" } else { "took nothing" };
         let cause = if link.is_connected() { Cause::Slow } else { Cause::Away };
@@ -179,16 +190,16 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// Who is waited for, and whether that has been long enough.
-    fn judge(&self, core: &mut Core, began: Instant, ack_wait: Duration) {
+    /// Cuts the receivers whose waiting time has expired.
+    fn judge(&self, core: &mut FlowCore, began: Instant, ack_wait: Duration) {
         let (wait, hurried) = (core.patience.wait, core.hurried);
-        let Core { window, links, numbering, waits_for, .. } = &mut *core;
+        let FlowCore { window, links, numbering, waits_for, .. } = &mut *core;
         waits_for.clear();
         let full = !window.has_room(numbering.frame());
         let first = window.first();
         for link in links.iter_mut().filter(|link| link.takes_part()) {
             if link.waits_for_group(window) {
-                // It is not the one that is waited for.
+                // The sender does not wait for this receiver.
                 link.progress = Instant::now();
                 continue;
             }
@@ -207,7 +218,7 @@ impl<'a> Call<'a> {
                 continue;
             }
             if ack_wait != Duration::MAX {
-                // The end of a transfer: nothing is left out any more, and a broken connection has its own time.
+                // At the end of a transfer nothing is left out, and a broken connection has its own time limit.
                 let has_no_time = link.status == LinkStatus::Live || (hurried && link.status == LinkStatus::Broken);
                 if has_no_time && stuck > ack_wait {
                     link.cut(CutCause::AckTimeout, format!("acknowledged nothing for {} s", ack_wait.as_secs_f64()));
@@ -219,7 +230,7 @@ impl<'a> Call<'a> {
         core.release();
     }
 
-    pub(super) fn somebody(&self, core: &Core) -> Result<(), SendError> {
+    pub(super) fn somebody(&self, core: &FlowCore) -> Result<(), SendError> {
         if self.inner.settings.receivers > 0 && !core.links.iter().any(Link::takes_part) {
             let flow = self.inner.settings.name.clone();
             return Err(SendError::NobodyLeft { flow, why: self.why_nobody(core) });
@@ -227,7 +238,7 @@ impl<'a> Call<'a> {
         Ok(())
     }
 
-    pub(super) fn why_nobody(&self, core: &Core) -> String {
+    pub(super) fn why_nobody(&self, core: &FlowCore) -> String {
         let told: Vec<String> = core.links.iter().map(|link| format!("{}: {}", link.peer, link.why)).collect();
         if told.is_empty() { "there was none".to_owned() } else { told.join("; ") }
     }
@@ -235,7 +246,7 @@ impl<'a> Call<'a> {
 
 impl Drop for Call<'_> {
     fn drop(&mut self) {
-        let mut core = lock(&self.inner.core);
+        let mut core = self.inner.core.lock();
         core.caller = false;
         let unsent = core.has_unsent() || core.unwritten > 0;
         drop(core);

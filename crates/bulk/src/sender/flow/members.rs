@@ -1,60 +1,57 @@
-//! A flow's receivers come and go: what those who connect them ask and tell.
+//! Receivers that join and leave a flow: the interface for the workers that connect them.
 
-use std::{
-    sync::PoisonError,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use super::{
     super::{
         connecting::Made,
         link::{Datagrams, Wire},
     },
-    Core, Inner,
+    core::{FlowCore, FlowShared},
 };
 use crate::{
     frame::{Header, Kind},
     handler::Peer,
     message::{CONTROL_LIMIT, Refusal, Transport},
-    receiver::{chance, lock},
+    open::random_bytes,
     shm::{Ring, Seat},
     state::LinkStatus,
 };
 
-impl Inner {
-    /// What a Hello asks for: the transfer to go on with.
+impl FlowShared {
+    /// Returns the transfer that a Hello asks to continue.
     pub(in crate::sender) fn transfer(&self) -> u64 {
-        lock(&self.core).numbering.transfer()
+        self.core.lock().numbering.transfer()
     }
 
-    /// Whether somebody still wants this receiver.
+    /// Returns true if this receiver is still wanted.
     pub(in crate::sender) fn wants(&self, key: &str) -> bool {
-        let core = lock(&self.core);
+        let core = self.core.lock();
         !core.closing && core.links.iter().any(|link| link.key == key && !link.removed)
     }
 
-    /// Whether this receiver's connection is still to be kept; if not, whoever asks is about to let go of it.
+    /// Returns true if this receiver's connection is to be kept; if false, the caller drops it.
     pub(in crate::sender) fn keeps(&self, key: &str) -> bool {
-        let mut core = lock(&self.core);
+        let mut core = self.core.lock();
         let closing = core.closing;
         let Some(link) = core.links.iter_mut().find(|link| link.key == key) else { return false };
         link.kept = !closing && (!link.removed || link.is_connected());
         link.kept
     }
 
-    /// Sleeps until the next attempt, less where the receiver is not wanted any more.
+    /// Sleeps until the next attempt, or less if the receiver is not wanted any longer.
     pub(in crate::sender) fn pause(&self, key: &str, time: Duration) {
         let until = Instant::now() + time;
         while self.wants(key) && Instant::now() < until {
-            let core = lock(&self.core);
+            let mut core = self.core.lock();
             let left = until.saturating_duration_since(Instant::now());
-            drop(self.changed.wait_timeout(core, left).unwrap_or_else(PoisonError::into_inner));
+            self.changed.wait_for(&mut core, left);
         }
     }
 
-    /// It could not be connected to.
+    /// Notes a failed connection attempt.
     pub(in crate::sender) fn failed(&self, key: &str, refusal: Option<Refusal>, why: String) {
-        let mut core = lock(&self.core);
+        let mut core = self.core.lock();
         for link in core.links.iter_mut().filter(|link| link.key == key && !link.is_connected()) {
             match link.status {
                 LinkStatus::Connecting | LinkStatus::Refused => {
@@ -66,32 +63,32 @@ impl Inner {
         }
     }
 
-    /// Memory to share with a reader on this host, and a place for it there.
+    /// Offers shared memory to a reader on this host, and returns its seat.
     pub(in crate::sender) fn offer(&self) -> Option<Seat> {
-        let mut offered = lock(&self.offered);
+        let mut offered = self.offered.lock();
         if offered.is_none() {
-            // A machine without room for it has TCP.
-            *offered = chance()
+            // A machine without room for shared memory uses TCP.
+            *offered = random_bytes()
                 .ok()
                 .and_then(|token| Ring::create(self.ring_size(), self.settings.frame.max(CONTROL_LIMIT) as usize, token).ok());
         }
         offered.as_ref()?.slot()
     }
 
-    /// The window, and as much as half of it that is being filled.
+    /// Returns the size of the ring: the window, plus half of it for a block being filled.
     fn ring_size(&self) -> usize {
         let window = self.settings.window.max(self.settings.frame as usize);
         window + window / 2
     }
 
-    /// It is connected.
+    /// Notes a new connection.
     pub(in crate::sender) fn attach(&self, key: &str, made: Made, address: String) {
         let Made { stream, reader, seat, datagrams, welcome } = made;
-        let mut core = lock(&self.core);
-        let Core { numbering, window, links, checked, ring, ring_from, patience, .. } = &mut *core;
+        let mut core = self.core.lock();
+        let FlowCore { numbering, window, links, checked, ring, ring_from, patience, .. } = &mut *core;
         let seat = seat.filter(|_| welcome.transport == Transport::Shm);
         if seat.is_some() && ring.is_none() {
-            ring.clone_from(&lock(&self.offered));
+            ring.clone_from(&self.offered.lock());
             *ring_from = window.end();
         }
         *checked |= welcome.checked;
@@ -111,7 +108,7 @@ impl Inner {
             let wire = Wire { stream, reader, seat: seat.map(|seat| (seat, *ring_from)), datagrams };
             link.attach(wire, (welcome.sequence, welcome.offset), window, &reset);
             if link.takes_part() {
-                // It came again by a way that takes less.
+                // The receiver came back by a transport with shorter frames.
                 numbering.fit(numbering.frame().min(link.frame));
             }
             let past = if link.takes_part() { 0 } else { numbering.transfer() };
@@ -122,9 +119,9 @@ impl Inner {
         self.wake();
     }
 
-    /// Waits until the receiver's connection is gone. Says whether the receiver is still on the list.
+    /// Waits until the receiver's connection is gone. Returns whether the receiver is still wanted.
     pub(in crate::sender) fn until_gone(&self, key: &str) -> bool {
-        let mut core = lock(&self.core);
+        let mut core = self.core.lock();
         loop {
             if core.closing {
                 return false;
@@ -134,7 +131,7 @@ impl Inner {
                 Some(link) if !link.is_connected() => return true,
                 Some(_) => {}
             }
-            core = self.changed.wait_timeout(core, Duration::from_millis(100)).unwrap_or_else(PoisonError::into_inner).0;
+            self.changed.wait_for(&mut core, Duration::from_millis(100));
         }
     }
 }

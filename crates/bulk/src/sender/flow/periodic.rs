@@ -1,23 +1,25 @@
 //! Sending at an interval, by a callback.
 
 use std::{
-    sync::{Arc, Condvar, Mutex, PoisonError},
+    sync::Arc,
     thread::JoinHandle,
     time::{Duration, Instant},
 };
 
+use parking_lot::{Condvar, Mutex};
+
 use super::Flow;
 use crate::{
-    receiver::{OpenError, lock, spawn},
+    open::{OpenError, spawn},
     time::{after, until},
 };
 
-/// Whether a periodic callback goes on.
+/// The decision of a periodic callback.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Go {
-    /// Again after the interval.
+    /// Call again after the interval.
     On,
-    /// No more.
+    /// The callback has ended.
     Done,
 }
 
@@ -28,7 +30,7 @@ pub struct Periodic {
 }
 
 impl Periodic {
-    /// Whether the callback has said that it has done.
+    /// Returns true if the callback has ended.
     pub fn is_done(&self) -> bool {
         self.worker.as_ref().is_none_or(JoinHandle::is_finished)
     }
@@ -36,7 +38,7 @@ impl Periodic {
 
 impl Drop for Periodic {
     fn drop(&mut self) {
-        *lock(&self.stop.0) = true;
+        *self.stop.0.lock() = true;
         self.stop.1.notify_all();
         if let Some(worker) = self.worker.take() {
             let _ = worker.join();
@@ -45,8 +47,8 @@ impl Drop for Periodic {
 }
 
 impl Flow {
-    /// Calls `callback` at this interval until it says that it has done (ACS's asynchronous sending). A call that takes longer than
-    /// the interval delays the next; none is made up for.
+    /// Calls `callback` at this interval until it ends itself (ACS's asynchronous sending). A call that takes longer
+    /// than the interval delays the next; missed calls are not repeated.
     pub fn every(
         &self,
         interval: Duration,
@@ -58,10 +60,10 @@ impl Flow {
         let worker = spawn("bulk-every", move || {
             let mut due = until(interval);
             loop {
-                let mut stopped = lock(&told.0);
+                let mut stopped = told.0.lock();
                 while !*stopped && Instant::now() < due {
                     let left = due.saturating_duration_since(Instant::now());
-                    stopped = told.1.wait_timeout(stopped, left).unwrap_or_else(PoisonError::into_inner).0;
+                    told.1.wait_for(&mut stopped, left);
                 }
                 if *stopped {
                     return;

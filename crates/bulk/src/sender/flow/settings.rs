@@ -1,72 +1,74 @@
-//! How a flow is sent.
+//! The settings of a sent flow.
 
 use std::time::Duration;
 
 use crate::{group::Group, message::Transport, name::Name, receiver::OpenError};
 
-/// Which calls wait until the receivers have done with what was sent (the paper's hand-shake).
+/// Calls that wait until the receivers have acknowledged (the paper's handshake).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Acknowledge {
-    /// None.
+    /// No call waits.
     Never,
-    /// `start`, until all callbacks have taken the parameter; `stop`, until all have had all data and their stop.
+    /// `start` waits until all callbacks have taken the parameter; `stop`, until all have had all data and their stop.
     #[default]
     StartAndStop,
-    /// Those, and every `send`.
+    /// `start`, `stop` and every `send` wait.
     EverySend,
 }
 
-/// What becomes of a receiver that is slower than it may be.
+/// Treatment of a slow receiver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Slow {
-    /// It gets no more of this transfer, and begins again with the next.
+    /// It gets no more of this transfer, and joins the next one.
     #[default]
     Cut,
-    /// It is not waited for any more until it has caught up; data that has no room is left out for it, and it is told which.
+    /// The flow does not wait for it until it has caught up. Data without room is skipped, and the receiver gets the
+    /// lost ranges.
     Skip,
 }
 
-/// How a flow is sent.
+/// The settings of a sent flow.
 #[derive(Debug, Clone)]
 pub struct SendFlow {
-    /// Its name.
+    /// The name of the flow.
     pub name: Name,
-    /// Which way; `None`: to the group where there is one, shared memory where both are on one host, else TCP.
+    /// The transport; `None`: the group if there is one, shared memory if both are on one host, else TCP.
     pub transport: Option<Transport>,
     /// The multicast group that data goes to, once for all receivers.
     pub group: Option<Group>,
-    /// Payloads get a checksum.
+    /// True if payloads get a checksum.
     pub checked: bool,
     /// The longest payload of a frame, bytes.
     pub frame: u32,
-    /// Bytes that may be sent and not acknowledged: how far the slowest receiver may be behind, and what can be sent again.
+    /// Bytes that may be sent and not acknowledged. It limits the lag of the slowest receiver, and the data for
+    /// retransmission.
     pub window: usize,
-    /// Receivers acknowledge after so many bytes.
+    /// Number of bytes after which receivers acknowledge.
     pub ack_every: u64,
-    /// Which calls wait for acknowledgements.
+    /// The calls that wait for acknowledgements.
     pub acknowledge: Acknowledge,
-    /// How long a receiver may hold up the others, or get on with nothing at all.
+    /// Longest time that a receiver may delay the others, or make no progress.
     pub wait: Duration,
-    /// What becomes of it then.
+    /// The treatment of such a receiver.
     pub slow: Slow,
-    /// How long `start` and `stop` wait for a receiver that gets on with nothing.
+    /// The longest wait of `start` and `stop` for a receiver without progress.
     pub ack_wait: Duration,
-    /// How long what a receiver has not got is kept after its connection broke.
+    /// The time for which data is kept for a receiver with a broken connection.
     pub resume: Duration,
-    /// At most so many bytes a second.
+    /// Limit in bytes a second, if any.
     pub throttle: Option<f64>,
-    /// How many receivers `start` wants.
+    /// The number of receivers that `start` needs.
     pub receivers: usize,
-    /// How long it waits for them.
+    /// The longest wait for them.
     pub connect_wait: Duration,
-    /// Bytes of a socket's send buffer; `None`: as the kernel thinks best.
+    /// Bytes of a socket's send buffer; `None` leaves it to the kernel.
     pub socket_buffer: Option<usize>,
 }
 
 impl SendFlow {
-    /// A flow of this name.
+    /// Makes the settings of a flow with this name.
     pub fn new(name: Name) -> SendFlow {
         SendFlow {
             name,
@@ -90,12 +92,12 @@ impl SendFlow {
 }
 
 impl SendFlow {
-    /// Which way it asks for, if it asks for one.
+    /// Returns the requested transport, if any.
     pub(in crate::sender) fn way(&self) -> Option<Transport> {
         self.transport.or(self.group.map(|_| Transport::Multicast))
     }
 
-    /// Whether it makes sense.
+    /// Checks the settings.
     pub(in crate::sender) fn check(&self) -> Result<(), OpenError> {
         let why = match (self.way(), &self.group) {
             (Some(Transport::Multicast), None) => "none is named",

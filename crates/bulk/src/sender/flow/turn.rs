@@ -1,8 +1,11 @@
-//! What is done for all receivers of a flow at each turn, without waiting: by a call that is under way, else by the flow's worker.
+//! The work for all receivers of a flow at each turn, without waiting. A running call does it, else the flow's worker.
 
 use std::time::Duration;
 
-use super::{super::link::Link, Core, PING};
+use super::{
+    super::link::Link,
+    core::{FlowCore, PING},
+};
 use crate::{
     message::Transport,
     sending::Phase,
@@ -10,14 +13,15 @@ use crate::{
     window::Framed,
 };
 
-impl Core {
-    /// Frames as long as all of those take who are there: who leaves, or comes while a transfer is under way, shortens none for the others.
+impl FlowCore {
+    /// Limits frames to the length that all present receivers accept. A receiver that leaves or joins during a transfer
+    /// changes nothing for the others.
     pub(super) fn fit(&mut self) {
         let there = self.links.iter().filter(|link| link.takes_part() || link.status == LinkStatus::Waiting);
         self.numbering.fit(there.map(|link| link.frame).min().unwrap_or(usize::MAX));
     }
 
-    /// Gives back what all who take part have.
+    /// Releases the frames that all participating receivers have.
     pub(super) fn release(&mut self) {
         let held = self.links.iter().filter(|link| link.takes_part()).map(|link| link.hold).min();
         self.window.release(held.unwrap_or(self.window.end()));
@@ -31,7 +35,7 @@ impl Core {
         self.unlooked = 0;
     }
 
-    /// Whether no receiver gets it on a connection or in memory.
+    /// Returns true if no receiver gets it on a connection or in memory.
     pub(super) fn goes_as_datagrams(&self) -> bool {
         self.links.iter().filter(|link| link.is_connected() && link.takes_part()).all(Link::may_miss)
     }
@@ -46,7 +50,7 @@ impl Core {
         }
     }
 
-    /// Takes in a frame whose payload lies where it shall.
+    /// Adds a frame whose payload is in place.
     pub(super) fn push(&mut self, framed: Framed) {
         if let Some(ring) = &self.ring {
             ring.publish(&framed);
@@ -55,7 +59,7 @@ impl Core {
         self.window.push(framed);
     }
 
-    /// Only a reset is still to be sent of what began with frame `from`.
+    /// Drops everything that began with frame `from` except a reset, which remains to be sent.
     pub(super) fn reset(&mut self, reset: Framed, from: u64) {
         self.window.push(reset.clone());
         for link in self.links.iter_mut().filter(|link| link.takes_part()) {
@@ -70,11 +74,11 @@ impl Core {
         }
     }
 
-    /// Finds those who keep a full window from going on while others could.
+    /// Finds the receivers whose full window stops others.
     pub(super) fn mark_holders(&mut self) {
         let window = &self.window;
         let full = !window.has_room(self.numbering.frame());
-        // Somebody who could go on if it were not for the others.
+        // True if a receiver could go on without the others.
         let others_ready = self.links.iter().any(|link| link.status == LinkStatus::Live && link.could_go_on(window));
         for link in &mut self.links {
             let holds = link.takes_part() && link.hold <= window.first() && !link.waits_for_group(window);
@@ -82,7 +86,7 @@ impl Core {
         }
     }
 
-    /// Whether readers of shared memory, which goes with the sender, and of datagrams, which may be lost, have all that was sent.
+    /// Returns true if readers of shared memory and of datagrams have everything sent: memory ends with the sender, datagrams may be lost.
     pub(super) fn is_read(&self) -> bool {
         self.links
             .iter()
@@ -90,7 +94,7 @@ impl Core {
             .all(|link| link.acked >= self.window.end())
     }
 
-    /// Everything that can be done without waiting.
+    /// Does all work that needs no waiting.
     pub(super) fn pump(&mut self, session: u32, resume: Duration) {
         self.read();
         self.write();
@@ -100,7 +104,7 @@ impl Core {
                 continue;
             }
             if link.answered >= self.window.end() && self.numbering.phase() != Phase::Data {
-                // Nothing is open between the two.
+                // No transfer is open between the two.
                 let why = std::mem::take(&mut link.why);
                 link.turn(LinkStatus::Connecting, why);
             } else if link.removed {
@@ -109,7 +113,7 @@ impl Core {
                 link.cut(CutCause::Away, "its connection was away for too long");
             }
         }
-        // Who took part in the transfer under way, or the last one, is in its report.
+        // The report names each participant of the current or last transfer.
         let transfer = self.numbering.transfer();
         self.links.retain(|link| !link.removed || link.is_connected() || link.takes_part() || link.took_part == transfer);
         self.release();

@@ -1,4 +1,4 @@
-//! What a receiver says: how far it is, what is wrong there, what it misses; and how it stands by that.
+//! The answers of a receiver: its position, its faults, its missing frames, and the state that follows from them.
 
 use std::time::Instant;
 
@@ -12,19 +12,19 @@ use crate::{
     window::Window,
 };
 
-/// Answers of one receiver that are taken at a turn.
+/// Most answers of one receiver that are read at a turn.
 const ANSWERS_AT_ONCE: usize = 256;
 
 impl Link {
-    /// Whether answers were received that are not taken yet.
+    /// Returns true if received answers wait.
     pub fn is_ahead(&self) -> bool {
         self.is_connected() && self.reader.is_ahead()
     }
 
-    /// Takes what it says. `start` is the frame the transfer under way began with.
+    /// Reads its answers. `start` is the first frame of the running transfer.
     pub fn read(&mut self, window: &Window, transfer: u64, start: u64) {
         self.look(window);
-        // Who floods answers is heard with the others, not before them.
+        // A receiver that floods answers is read in turn with the others, not before them.
         for _ in 0..ANSWERS_AT_ONCE {
             let Some(stream) = self.stream.clone() else { return };
             match self.reader.next(&mut &*stream) {
@@ -34,7 +34,7 @@ impl Link {
                     }
                     match header.kind {
                         Kind::Ack => self.acknowledged(&header, window, transfer, start),
-                        // One that came late, of a transfer that is over, is not this one's.
+                        // A late fault of an earlier transfer does not count for this one.
                         Kind::Fault if header.transfer == transfer || header.transfer == 0 => self.fault(),
                         Kind::Nack => self.repair(window),
                         Kind::Lost if header.transfer == transfer => self.lost_there(&header),
@@ -49,7 +49,7 @@ impl Link {
     }
 
     fn acknowledged(&mut self, header: &Header, window: &Window, transfer: u64, start: u64) {
-        // Nobody has frames that were never made.
+        // An acknowledgement of frames that were never made is invalid.
         if header.sequence > window.end() {
             return;
         }
@@ -94,7 +94,7 @@ impl Link {
     pub fn delivery(&self, stop: u64) -> Delivery {
         Delivery {
             receiver: self.peer.clone(),
-            // One that was cut and has come again acknowledges the reset it got, which stands where the stop does.
+            // A receiver that was cut and came back acknowledges the reset, which stands in the stop's place.
             complete: self.answered > stop && self.cut.is_none() && self.lost.ranges.is_empty() && self.gave_up().is_none(),
             acknowledged: self.acked_bytes,
             lost: self.lost.ranges.clone(),

@@ -1,4 +1,4 @@
-//! A receiver whose data goes as datagrams: how many may be under way, what is sent again, what of it goes through a group.
+//! A receiver with datagrams: how many may be in flight, retransmissions, and the share that goes through a group.
 
 use std::{
     collections::VecDeque,
@@ -13,30 +13,33 @@ use crate::{
     window::{Framed, Window},
 };
 
-/// Bytes of datagrams that a receiver that says nothing of it can have under way.
+/// Datagram bytes in flight to a receiver that states no limit.
 const ROOM: usize = 1 << 20;
-/// Datagrams sent again for one question.
+/// Most datagrams sent again for one request.
 const REPAIRED_AT_ONCE: usize = 1024;
-/// A receiver of datagrams that has not acknowledged all hears after this time how many there were: the last may be lost.
+/// Time after which a receiver with missing acknowledgements gets the number of sent datagrams: the last ones may be
+/// lost.
 pub(super) const PROBE: Duration = Duration::from_millis(20);
 
-/// Where a receiver's datagrams go.
+/// The sending side of a receiver's datagrams.
 pub(in super::super) struct Datagrams {
     outlet: Outlet,
-    /// Bytes that may be under way to it.
+    /// Bytes that may be in flight to it.
     room: usize,
     in_flight: usize,
-    /// It is a member of the flow's group: frames from this one on go there.
+    /// First frame that goes through the group, for a member of the flow's group.
     group: Option<u64>,
-    /// What was under way to it when data was skipped, which the window does not have any more. At most what may be under way.
+    /// Frames in flight to it that the window dropped when data was skipped. Their size is at most the limit of bytes
+    /// in flight.
     kept: VecDeque<Framed>,
     kept_bytes: usize,
-    /// Frames before this one are kept, or were left out.
+    /// Sequence before which frames are kept or were skipped.
     kept_before: u64,
 }
 
 impl Datagrams {
-    /// Datagrams to a receiver; `grouped`: what all get goes through the group, what it alone misses through this.
+    /// Makes the sending side. With `grouped`, common data goes through the group, and data that only this receiver
+    /// misses goes through `outlet`.
     pub fn new(outlet: Outlet, room: u32, grouped: bool) -> Datagrams {
         let room = if room == 0 { ROOM } else { (room as usize).min(ROOM) };
         Datagrams {
@@ -50,7 +53,7 @@ impl Datagrams {
         }
     }
 
-    /// Whether the next frame may go now. One that gives a transfer up does not overtake what is before it.
+    /// Returns true if the next frame may be sent. An abort does not overtake earlier frames.
     fn is_ready(&self, next: u64, acked: u64, window: &Window) -> bool {
         let under_way = next.saturating_sub(acked);
         let first = |framed: &Framed| framed.header.kind != Kind::Reset || under_way == 0;
@@ -59,7 +62,7 @@ impl Datagrams {
             && window.get(next).is_none_or(first)
     }
 
-    /// Whether it may go, and to this receiver alone.
+    /// Returns true if the next frame may be sent, to this receiver alone.
     pub fn can_send(&self, next: u64, acked: u64, window: &Window) -> bool {
         self.group.is_none_or(|group| next < group) && self.is_ready(next, acked, window)
     }
@@ -80,34 +83,34 @@ impl Datagrams {
 }
 
 impl Link {
-    /// Whether it is told how many datagrams there were when it is silent.
+    /// Returns true if it gets the number of datagrams when it is silent.
     pub fn is_probed(&self) -> bool {
         self.datagrams.is_some() && self.sends() && self.acked < self.next
     }
 
-    /// Whether what is sent to it may be lost on the way, and is to be kept until it has all.
+    /// Returns true if its data may be lost on the way, and is to be kept until it has everything.
     pub fn may_miss(&self) -> bool {
         self.datagrams.is_some() && self.sends()
     }
 
-    /// Whether what goes to the group goes to it too.
+    /// Returns true if it receives the group's data too.
     pub fn is_member(&self) -> bool {
         self.sends() && self.datagrams.as_ref().is_some_and(|datagrams| datagrams.group.is_some())
     }
 
-    /// Whether it can take the next frame; of a member of a group.
+    /// Returns true if this member of a group can take the next frame.
     pub fn is_ready(&self, window: &Window) -> bool {
         self.datagrams.as_ref().is_some_and(|datagrams| datagrams.is_ready(self.next, self.acked, window))
     }
 
-    /// Whether it could take more if it were not for other members of the group.
+    /// Returns true if it could take more without the other members of the group.
     pub fn waits_for_group(&self, window: &Window) -> bool {
         let in_step = self.datagrams.as_ref().is_some_and(|datagrams| datagrams.group.is_some_and(|group| self.next >= group));
         let idle = self.owed.is_empty() && self.partial.is_none();
         in_step && idle && self.sends() && self.next < window.end() && self.is_ready(window)
     }
 
-    /// The group has sent its next frame; beginnings and ends go on the connection.
+    /// Notes that the group has sent its next frame; starts and ends go on the connection.
     pub fn passed(&mut self, framed: &Framed) {
         if !framed.is_data() {
             self.owed.push_back(framed.clone());
@@ -118,14 +121,15 @@ impl Link {
         self.next += 1;
     }
 
-    /// The group has sent all before this frame; what this member was not sent of that it is sent alone.
+    /// Notes that the group has sent all frames before this one. Frames that this member did not get are sent to it
+    /// singly.
     pub fn follow_group(&mut self, next: u64) {
         if let Some(datagrams) = self.datagrams.as_mut().filter(|datagrams| datagrams.group.is_some()) {
             datagrams.group = Some(next);
         }
     }
 
-    /// Sends datagrams as far as the receiver has acknowledged those before; beginnings and ends go on the connection.
+    /// Sends datagrams within the limit of bytes in flight; starts and ends go on the connection.
     pub(super) fn send_datagrams(&mut self, window: &Window) {
         if !self.sends() {
             return;
@@ -150,7 +154,7 @@ impl Link {
         datagrams.outlet.flush();
     }
 
-    /// It has acknowledged more.
+    /// Notes a new acknowledgement.
     pub(super) fn came(&mut self, window: &Window) {
         let (acked, next) = (self.acked, self.next);
         let Some(datagrams) = &mut self.datagrams else { return };
@@ -160,7 +164,7 @@ impl Link {
         }
     }
 
-    /// What is under way stays here although the window lets go of it. What lies behind it is left out, also when this is called again.
+    /// Keeps the frames in flight although the window drops them. Later frames are skipped, also at a second call.
     pub(super) fn keep_under_way(&mut self, window: &Window) {
         let (acked, next) = (self.acked, self.next);
         let Some(datagrams) = &mut self.datagrams else { return };
@@ -170,7 +174,7 @@ impl Link {
         }
     }
 
-    /// Sends again what the receiver misses and is still kept.
+    /// Sends missing frames again that are still kept.
     pub(super) fn repair(&mut self, window: &Window) {
         let Ok(nack) = Nack::decode(self.reader.payload()) else { return };
         let Some(mut datagrams) = self.datagrams.take() else { return };
@@ -183,7 +187,7 @@ impl Link {
                 break;
             }
             if !datagrams.outlet.send(&framed) {
-                // It is asked for again; meanwhile others wait for this one's sender.
+                // The receiver asks for it again; meanwhile the other links get their turn.
                 break;
             }
         }
@@ -216,7 +220,7 @@ mod tests {
             (0..count).for_each(|_| window.push(Framed::new(flow.data(10).unwrap().0, Bytes::from_static(&[0; 10]), false)));
         };
         push(&mut window, 8);
-        // It has the start and is sent four frames; the others are left out for it, and again three of the next five.
+        // The receiver has the start and gets four frames. The next frames are left out, and again three of the next five.
         (link.acked, link.next) = (2, 6);
         link.skip(&window, Cause::Slow);
         push(&mut window, 5);

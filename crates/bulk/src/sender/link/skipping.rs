@@ -1,4 +1,4 @@
-//! What is left out for a receiver, and how it is told.
+//! Ranges that were skipped for a receiver, and their reports.
 
 use super::Link;
 use crate::{
@@ -9,10 +9,10 @@ use crate::{
     window::{Framed, Window},
 };
 
-/// Beginnings and ends of transfers that wait for a receiver for which all data is skipped. Beyond it the receiver is cut.
+/// Most starts and ends that wait for a receiver whose data is all skipped. Beyond it the receiver is cut.
 const OWED_LIMIT: usize = 256;
 
-/// Frames of data in a row that are left out.
+/// Run of skipped data frames.
 struct LostRun {
     first: Header,
     frames: u64,
@@ -27,7 +27,7 @@ impl LostRun {
 }
 
 impl Link {
-    /// Tells it that everything before what is held is lost.
+    /// Adds a report that everything before the kept frames is lost.
     pub(super) fn owe_loss(&mut self, window: &Window, cause: Cause) {
         let Some(held) = window.get(self.hold.max(window.first())) else { return };
         let header = Header { kind: Kind::Lost, sequence: self.acked, ..held.header };
@@ -35,7 +35,7 @@ impl Link {
         self.owed.push_back(Framed::new(header, lost.encode().into(), true));
     }
 
-    /// Leaves out all data it was not sent yet; beginnings and ends stay. Flows that skip do not use shared memory.
+    /// Skips all data that it was not sent yet; starts and ends stay. Flows that skip do not use shared memory.
     pub fn skip(&mut self, window: &Window, cause: Cause) {
         self.keep_under_way(window);
         let mut run: Option<LostRun> = None;
@@ -51,17 +51,17 @@ impl Link {
         self.next = window.end();
         self.hold = window.end();
         if self.owed.len() > OWED_LIMIT {
-            self.cut(CutCause::TooFarBehind, "too far behind to be told of all that it missed");
+            self.cut(CutCause::TooFarBehind, "too far behind: the list of missing ranges is full");
         } else if self.status == LinkStatus::Live {
             self.turn(LinkStatus::Lagging, "too slow: data is skipped");
         }
     }
 
-    /// Tells it of frames that are left out, before `next_sequence`.
+    /// Adds a report of skipped frames before `next_sequence`.
     fn owe_run(&mut self, run: Option<LostRun>, next_sequence: u64, cause: Cause) {
         let Some(LostRun { first, frames, end }) = run else { return };
         self.lose(LostRange { from: first.offset, to: Some(end), frames, cause });
-        // What was left out just before is told in one with it.
+        // A range left out just before is reported in the same frame.
         let before = self.owed.pop_back_if(|last| last.header.kind == Kind::Lost).map(|last| last.header);
         let header = before.unwrap_or(Header { kind: Kind::Lost, flags: 0, ..first });
         let lost = Lost { next_sequence, next_offset: end, cause };

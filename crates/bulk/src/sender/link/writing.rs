@@ -1,4 +1,5 @@
-//! What goes to a receiver: as much as the kernel takes at once, without waiting; what lies in shared memory it takes itself.
+//! Writes to a receiver as much as the kernel accepts, without waiting. A reader of shared memory takes the data
+//! itself.
 
 use std::{
     io::{self, IoSlice},
@@ -16,14 +17,15 @@ use crate::{
     window::{Framed, Window},
 };
 
-/// Frames given to the kernel in one call.
+/// Most frames of one system call.
 const AT_ONCE: usize = 32;
-/// And their bytes.
+/// Most bytes of one system call.
 const BYTES_AT_ONCE: usize = 1 << 20;
-/// Bytes that the fastest reader of shared memory may be behind: few enough to stay in a cache, enough that nobody waits for a switch.
+/// Bytes that the fastest reader of shared memory may be behind. They stay in a cache, and no thread waits for a
+/// switch.
 const SHARED_AHEAD: usize = 1 << 20;
 impl Link {
-    /// Whether something waits to be written.
+    /// Returns true if frames wait to be written.
     pub fn has_unsent(&self, window: &Window) -> bool {
         self.is_connected()
             && (self.partial.is_some()
@@ -31,7 +33,7 @@ impl Link {
                 || (self.sends() && self.next < window.end() && self.can_send(window)))
     }
 
-    /// Whether a frame that is not sent yet can be sent on.
+    /// Returns true if the next unsent frame can be sent.
     fn can_send(&self, window: &Window) -> bool {
         match (&self.seat, &self.datagrams) {
             (Some(_), _) => false,
@@ -40,14 +42,14 @@ impl Link {
         }
     }
 
-    /// A frame was told of in shared memory.
+    /// Notes that a frame was announced in shared memory.
     pub fn told(&mut self, sequence: u64) {
         if self.seat.is_some() && self.sends() {
             self.next = sequence + 1;
         }
     }
 
-    /// Whether the kernel has all before this frame, or the reader of shared memory is close behind.
+    /// Returns true if the kernel has all frames before this one, or the reader of shared memory is close behind.
     pub fn has_taken(&self, before: u64, window: &Window) -> bool {
         if self.seat.is_some() {
             return self.acked >= before || window.bytes_from(self.acked) <= SHARED_AHEAD;
@@ -55,18 +57,19 @@ impl Link {
         (self.next >= before || self.waits_for_group(window)) && self.partial.is_none() && self.owed.is_empty()
     }
 
-    /// Whether it has done with so much of what waits that more could be sent to it.
+    /// Returns true if its progress allows to send more.
     pub fn could_go_on(&self, window: &Window) -> bool {
         !window.is_far_behind(self.acked) || self.waits_for_group(window)
     }
 
-    /// Asks the reader of shared memory to say when it is half as far behind. Says whether it is already.
+    /// Requests a wake-up from the reader of shared memory at half its present lag. Returns whether it has reached that
+    /// already.
     pub fn wants_word(&self, window: &Window) -> bool {
         let Some(seat) = self.seat.as_ref().filter(|_| self.sends()) else { return false };
         self.acked < window.end() && seat.wake_at(self.acked + (window.end() - self.acked).div_ceil(2))
     }
 
-    /// Takes how far the reader of shared memory is.
+    /// Reads the progress of the reader of shared memory.
     pub(super) fn look(&mut self, window: &Window) {
         let Some(done) = self.seat.as_ref().map(Seat::done) else { return };
         if done > self.acked && done <= window.end() && self.takes_part() {
@@ -83,7 +86,7 @@ impl Link {
         matches!(self.status, LinkStatus::Live | LinkStatus::Lagging)
     }
 
-    /// Writes as much as the kernel takes at once.
+    /// Writes as much as the kernel takes without waiting.
     pub fn write(&mut self, window: &Window) {
         self.send_datagrams(window);
         while self.has_unsent(window) {
@@ -93,7 +96,7 @@ impl Link {
                 Err(error) => return self.broken(error.to_string()),
             }
         }
-        // Whoever has caught up is waited for again.
+        // The sender waits again for a receiver that has caught up.
         let on_connection = self.seat.is_none() && self.datagrams.is_none();
         if self.status == LinkStatus::Lagging && self.is_connected() && on_connection {
             self.hold = self.hold.max(self.acked);
@@ -101,7 +104,7 @@ impl Link {
         }
     }
 
-    /// One call of the kernel; says whether it took all it was given.
+    /// Writes with one system call; returns whether the kernel took everything.
     fn write_some(&mut self, window: &Window) -> io::Result<bool> {
         let Some(stream) = self.stream.clone() else { return Ok(false) };
         let mut says_something = false;
@@ -145,7 +148,7 @@ impl Link {
         Ok(written == total)
     }
 
-    /// So many bytes were taken.
+    /// Accounts for written bytes.
     fn account(&mut self, mut written: usize, window: &Window) {
         while written > 0 {
             let (framed, from) = match self.partial.take() {
@@ -172,7 +175,7 @@ impl Link {
         }
     }
 
-    /// Says that its sender lives, if nothing else has for so long; to a receiver of datagrams also how many there were.
+    /// Sends a sign of life, if no other frame was sent for so long. A receiver of datagrams also gets their number.
     pub fn ping(&mut self, session: u32, after: Duration) {
         let after = if self.is_probed() { datagrams::PROBE } else { after };
         if self.is_connected() && self.partial.is_none() && self.owed.is_empty() && self.last_write.elapsed() >= after {
@@ -185,7 +188,7 @@ impl Link {
         }
     }
 
-    /// Says how long its sender waits for it, and up to which transfer there is none for it; 0: it has its part in all that come.
+    /// Sends the waiting times, and the last transfer in which the receiver takes no part; 0 if it takes part in all.
     pub fn tell_patience(&mut self, session: u32, patience: Patience, past: u64) {
         self.patience = patience.encode().into();
         if self.is_connected() {

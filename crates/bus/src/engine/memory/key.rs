@@ -1,26 +1,8 @@
 //! Keys and patterns, compared as zenoh compares them.
 
-/// Whether the key falls under the pattern: `*` is one chunk, `**` any number of chunks, `$*` any characters in a chunk.
+/// Reports if the key matches the pattern: `*` is one chunk, `**` any number of chunks, `$*` any characters in a chunk.
 pub fn matches(pattern: &str, key: &str) -> bool {
-    matches_rest(Some(pattern), Some(key))
-}
-
-/// The same for what is left of both after some chunks; `None` is nothing.
-fn matches_rest(pattern: Option<&str>, key: Option<&str>) -> bool {
-    let Some(pattern) = pattern else { return key.is_none() };
-    let (chunk, rest) = first_chunk(pattern);
-    if chunk == "**" {
-        // It stands for no chunk here, or for one and then again for any number.
-        return matches_rest(rest, key) || key.is_some_and(|key| matches_rest(Some(pattern), first_chunk(key).1));
-    }
-    key.is_some_and(|key| {
-        let (first, others) = first_chunk(key);
-        matches_chunk(chunk, first) && matches_rest(rest, others)
-    })
-}
-
-fn first_chunk(path: &str) -> (&str, Option<&str>) {
-    path.split_once('/').map_or((path, None), |(first, others)| (first, Some(others)))
+    tampu_types::glob::matches_path(pattern, key, matches_chunk)
 }
 
 fn matches_chunk(pattern: &str, chunk: &str) -> bool {

@@ -1,14 +1,15 @@
-//! What a link does to a message: lose, delay, repeat, reorder, drop when full.
+//! Links: they lose, delay, repeat and reorder messages, and drop them when full.
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::{Faults, Kind, random::Random, state::ProcessId};
+use super::{
+    ids::{HostId, ProcessId},
+    message::{Faults, Kind},
+    random::Random,
+};
 use crate::engine::Class;
 
-/// A host of the network.
-pub type HostId = u32;
-
-/// Links between hosts, and what is under way between processes.
+/// Links between hosts, and messages under way between processes.
 #[derive(Default)]
 pub struct Links {
     default: Faults,
@@ -24,23 +25,23 @@ struct Pair {
     last_due: [u64; 3],
 }
 
-/// What becomes of a message.
+/// Fate of a message: arrivals, or the reason of its loss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
-    /// It arrives then.
+    /// It arrives at this time.
     Arrives(u64),
-    /// It arrives then, after messages sent later.
+    /// It arrives at this time, after messages sent later.
     Late(u64),
     /// It arrives at both times.
     Twice(u64, u64),
     /// It is lost.
     Lost,
-    /// There was no room.
+    /// The link was full.
     Full,
 }
 
 impl Fate {
-    /// When it arrives, not at all, once or twice.
+    /// Returns the times of its arrivals: none, one or two.
     pub fn arrivals(self) -> impl Iterator<Item = u64> {
         let (first, second) = match self {
             Fate::Arrives(due) | Fate::Late(due) => (Some(due), None),
@@ -60,7 +61,7 @@ impl Links {
         self.set.insert(hosts, faults);
     }
 
-    /// Decides what becomes of a message, and counts its bytes as under way.
+    /// Decides the fate of a message, and counts its bytes as under way.
     pub fn send(
         &mut self,
         random: &mut Random,
@@ -85,8 +86,8 @@ impl Links {
             pair.free_at = pair.free_at.max(now) + takes;
             leaves = pair.free_at;
         }
-        // Messages of one lane keep their order; a message that is to be overtaken leaves it.
-        let last_due = &mut pair.last_due[lane(kind)];
+        // Messages of one stream_state keep their order. A message that may be overtaken is sent outside of it.
+        let last_due = &mut pair.last_due[stream_state(kind)];
         let due = (leaves + random.between(shortest, longest)).max(*last_due);
         let held_back = faults.reorder_by.as_nanos() as u64;
         let fate = if random.chance(faults.reorder) {
@@ -105,7 +106,7 @@ impl Links {
         fate
     }
 
-    /// A message has arrived, or will not any more.
+    /// Releases a message that has arrived or is lost.
     pub fn release(&mut self, pair: (ProcessId, ProcessId), len: usize) {
         if let Some(pair) = self.pairs.get_mut(&pair) {
             pair.under_way = pair.under_way.saturating_sub(len);
@@ -113,8 +114,9 @@ impl Links {
     }
 }
 
-/// Control messages share the data's lane, as the engine's contract says; urgent ones may overtake both.
-fn lane(kind: Kind) -> usize {
+/// Returns the index of a kind's order. Control messages share the data's, as the engine's contract demands; urgent ones
+/// may overtake both.
+fn stream_state(kind: Kind) -> usize {
     match kind {
         Kind::Message(Class::Data | Class::Control) => 0,
         Kind::Message(Class::Urgent) => 1,

@@ -1,4 +1,4 @@
-//! The step that does the next thing due, and what may happen to processes and links.
+//! The step that does the next due work, and faults of processes and links.
 
 use std::{
     sync::{
@@ -9,20 +9,15 @@ use std::{
 };
 
 use super::{
-    Kind, Passing,
+    bounds::SOON,
+    ids::ProcessId,
     link::Fate,
-    state::{Due, ProcessId, State},
+    message::{Kind, Passing},
+    state::{Due, State},
 };
 use crate::{clock::Gate, engine::EngineError};
 
-/// How long after the opening of its gate, and how long after its last call at least, a [`Tick`] is called. Not 0, or work
-/// that always has more to do would stop the clock.
-pub const SOON: u64 = 20_000;
-
-/// When the simulated UTC clock starts: 2026-01-01T00:00:00.
-pub const UTC_START: i64 = 1_767_225_600_000_000_000;
-
-/// The monotonic clock starts at a second, so that "a while ago" is never before 0.
+/// Start of the monotonic clock: a second, so that earlier times are never before 0.
 const START: u64 = 1_000_000_000;
 
 /// The network. Its lock is never held while a callback runs or is dropped.
@@ -37,7 +32,7 @@ impl Net {
     }
 
     pub fn lock(&self) -> MutexGuard<'_, State> {
-        // A test that panicked in a callback shall show its own message, not this lock's.
+        // If a test panicked in a callback, its own message is shown, not a poisoned lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -52,11 +47,11 @@ impl Net {
     pub fn wait(self: &Arc<Net>, gate: &Gate, seen: u64, until: u64) {
         while gate.openings() <= seen && self.now() < until {
             let moved = self.step(until);
-            assert!(moved || until != u64::MAX, "nothing is under way that could open the gate somebody waits at for ever");
+            assert!(moved || until != u64::MAX, "a thread waits without a limit, and no message under way could end the wait");
         }
     }
 
-    /// Does the next thing due up to the limit; if there is none, it is that late now.
+    /// Does the next due work up to the limit; without any, moves the time to the limit.
     pub fn step(self: &Arc<Net>, limit: u64) -> bool {
         let mut state = self.lock();
         let now = self.now();
@@ -95,7 +90,7 @@ impl Net {
         }
     }
 
-    /// Does what is due, unless the process it is for is dead, stopped or cut off by now.
+    /// Does due work, unless its process is dead, stopped or cut off meanwhile.
     fn perform(self: &Arc<Net>, mut state: MutexGuard<'_, State>, due: Due) {
         let to = due.to();
         let carried = due.carried();
@@ -152,7 +147,7 @@ impl Net {
         }
     }
 
-    /// Sends one message to several processes, each through its own link; says when the last arrives.
+    /// Sends one message to several processes, each through its own link; returns the time of the last arrival.
     pub fn carry(
         &self,
         from: ProcessId,
@@ -165,7 +160,7 @@ impl Net {
         self.carry_after(0, from, targets, (kind, key, bytes), due)
     }
 
-    /// The same for something that must not arrive before a certain time.
+    /// Sends like [`Net::carry`], with an earliest time of arrival.
     pub fn carry_after(
         &self,
         not_before: u64,
@@ -191,7 +186,7 @@ impl Net {
         last
     }
 
-    /// Asks the test's closure, if there is one, without holding the lock.
+    /// Calls the test's closure, if there is one, without holding the lock.
     fn lost_on_purpose(&self, from: ProcessId, targets: &[ProcessId], (kind, key, bytes): (Kind, &str, &[u8])) -> Vec<bool> {
         let state = self.lock();
         let Some(lose_if) = state.lose_if.clone() else { return Vec::new() };
@@ -201,7 +196,7 @@ impl Net {
         receivers.iter().map(|to| lose_if(&Passing { from: &sender, to, key, kind, bytes })).collect()
     }
 
-    /// Whether the process may act at all.
+    /// Returns an error if the process was stopped or has left.
     pub fn check(&self, process: ProcessId, doing: &str) -> Result<(), EngineError> {
         let state = self.lock();
         let process = &state.processes[process as usize];
@@ -210,7 +205,7 @@ impl Net {
             (true, Some(_)) => "the process is stopped",
             (false, _) => "the process is dead",
         };
-        Err(EngineError::Refused { engine: super::process::NAME, doing: doing.to_owned(), why: why.to_owned() })
+        Err(EngineError::Refused { engine: super::bounds::NAME, doing: doing.to_owned(), why: why.to_owned() })
     }
 
     pub fn cut(&self, one: &str, other: &str) {
@@ -227,7 +222,7 @@ impl Net {
         let pair = state.host_pair(one, other);
         let (now, lease) = (self.now(), state.lease);
         let cut = state.cuts.entry(pair).or_default();
-        // A cut shorter than the lease is a pause: nobody was forgotten, so nobody has to be found again.
+        // A cut shorter than the lease is a pause: no process was forgotten, so none is announced again.
         if cut.since.take().is_some_and(|since| now - since >= lease) {
             cut.healed_at = now;
         }

@@ -1,33 +1,18 @@
-//! Who is told that whom is here, and when.
+//! Presence: notices to watchers, and their times.
 //!
-//! What a watcher should believe about a key is computed anew whenever something may have changed it; what it was told is
-//! kept beside it, and only the difference is told. So presence is eventually right whatever happened in between, and says
-//! nothing of a key that left and came back meanwhile, as engines do.
+//! Whenever a change may affect a watcher's knowledge of a key, it is computed again. It is compared with the last
+//! notice, and only the difference is reported. So presence is eventually right after any sequence of changes. A key
+//! that left and came back meanwhile causes no notice, as with real engines.
 
 use std::{collections::BTreeSet, sync::Arc};
 
 use super::{
+    ids::ProcessId,
     key::matches,
-    state::{Due, Plane, ProcessId, State},
+    records::{Announcement, Watch},
+    state::{Due, State},
 };
 use crate::engine::{Presence, Seen};
-
-/// A key somebody announced.
-pub struct Announcement {
-    pub process: ProcessId,
-    pub plane: Plane,
-    pub key: Arc<str>,
-    pub since: u64,
-}
-
-/// Somebody who wants to know.
-pub struct Watch {
-    pub process: ProcessId,
-    pub plane: Plane,
-    pub pattern: String,
-    pub seen: Seen,
-    pub told: BTreeSet<Arc<str>>,
-}
 
 impl State {
     pub fn announce(&mut self, now: u64, announcement: Announcement) -> u64 {
@@ -41,7 +26,7 @@ impl State {
         id
     }
 
-    /// Takes an announcement back. Whom it cannot reach believes in it until the lease is over.
+    /// Withdraws an announcement. Processes that it cannot reach believe in it until the lease is over.
     pub fn withdraw(&mut self, now: u64, id: u64) {
         let Some(announcement) = self.announcements.remove(&id) else { return };
         for (watch, to) in self.watchers(&announcement) {
@@ -67,7 +52,7 @@ impl State {
         id
     }
 
-    /// Looks at everything everybody believes at this time: links have come or gone.
+    /// Computes all knowledge of presence at this time again, because links have changed.
     pub fn reconcile_all(&mut self, at: u64) {
         let mut all = BTreeSet::new();
         for (&id, watch) in &self.watches {
@@ -80,7 +65,7 @@ impl State {
         }
     }
 
-    /// What a watcher has to be told of a key now, if anything.
+    /// Returns the notice about a key that is due to a watcher at `now`, if any.
     pub fn reconcile(&mut self, now: u64, id: u64, key: &Arc<str>) -> Option<(Seen, Presence)> {
         let (process, told) = self.watches.get(&id).map(|watch| (watch.process, watch.told.contains(key)))?;
         let mut here = false;

@@ -13,22 +13,20 @@ use bytes::Bytes;
 use tampu_types::{ClockState, Incarnation, Time};
 
 use super::{
-    Kind,
-    net::{Net, UTC_START},
-    presence::{Announcement, Watch},
-    state::{Declared, Drive, Due, Plane, ProcessId},
+    bounds::{LIMITS, NAME, UTC_START},
+    ids::{Plane, ProcessId},
+    message::Kind,
+    net::Net,
+    records::{Announcement, Watch},
+    state::{Declared, Drive, Due},
 };
 use crate::{
     clock::{Clock, Gate, discipline::Discipline},
     engine::{Answerer, Answers, Class, Deliver, Engine, EngineError, Fate, Guard, Limits, Outlet, Seen, Tick},
 };
 
-pub const NAME: &str = "memory";
-
 /// TAI - UTC on simulated hosts, in seconds.
 const TAI_OFFSET: i16 = 37;
-
-pub const LIMITS: Limits = Limits { batch: 60_000, message: 16 << 20 };
 
 /// The engine of one simulated process.
 pub struct MemoryEngine {
@@ -39,7 +37,7 @@ pub struct MemoryEngine {
     direct: Mutex<Option<Arc<MemoryEngine>>>,
 }
 
-/// The network's clock, as far as the process's UTC agrees with it.
+/// The network's clock, with steps of the process's UTC.
 struct ProcessClock {
     net: Arc<Net>,
     stepped: AtomicI64,
@@ -54,7 +52,7 @@ struct Sender {
     class: Class,
 }
 
-/// Takes a declaration back.
+/// Guard that withdraws a declaration.
 struct Undeclare {
     net: Arc<Net>,
     id: u64,
@@ -104,7 +102,8 @@ impl Engine for MemoryEngine {
         self.clock.clone()
     }
 
-    /// Hosts boot once, processes have their number in the network, lives begin in simulated time: the same in every run.
+    /// Returns an incarnation. Hosts boot once, processes have their number in the network, and incarnations begin in
+    /// simulated time: the same in every run.
     fn incarnation(&self) -> Incarnation {
         let mut state = self.net.lock();
         let (serial, boot) = (state.next_serial(), state.boot(self.process));
@@ -210,7 +209,7 @@ impl Engine for MemoryEngine {
         self.net.check(self.process, "connecting")?;
         let unreachable = |why: &str| EngineError::Unreachable { engine: NAME, place: endpoint.to_owned(), why: why.to_owned() };
         let number = endpoint.strip_prefix(NAME).and_then(|rest| rest.strip_prefix(':')).and_then(|number| number.parse().ok());
-        let listener: ProcessId = number.ok_or_else(|| unreachable("no endpoint of this engine"))?;
+        let listener: ProcessId = number.ok_or_else(|| unreachable("not an endpoint of this engine"))?;
         let state = self.net.lock();
         match state.processes.get(listener as usize) {
             None => Err(unreachable("no such process")),
@@ -232,7 +231,7 @@ impl Outlet for Sender {
         drop(state);
         let due = |to| Due::Message { from, to, plane, key: self.key.clone(), bytes: message.clone() };
         self.net.carry(from, &targets, Kind::Message(self.class), &self.key, &message, due);
-        // As other engines do, what stays inside the process is delivered from inside the call.
+        // As in other engines, messages within the process are delivered from inside the call.
         own.iter().for_each(|deliver| deliver(message.clone()));
         Ok(())
     }
@@ -252,7 +251,7 @@ impl Clock for ProcessClock {
         Time(UTC_START + self.net.now() as i64 + self.stepped.load(Ordering::Relaxed))
     }
 
-    /// Simulated hosts follow a reference, until a test steps them.
+    /// Returns the discipline: simulated hosts follow a reference, until a test steps them.
     fn discipline(&self) -> Discipline {
         let steps = self.steps.load(Ordering::Relaxed);
         Discipline { state: ClockState::Synchronised, tai_offset: TAI_OFFSET, error: None, steps }

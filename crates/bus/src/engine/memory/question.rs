@@ -1,41 +1,23 @@
 //! Asking and answering.
 //!
-//! A question goes to every answerer known, in as many copies; each copy ends with a word of its own when the answerer drops
-//! it or dies. The asker is told the end once every copy has ended, or that the time was up: a lost copy never ends.
+//! A question goes to every known answerer, each with its own copy. A copy ends with a message when the answerer drops
+//! it or dies. The asker learns of the end when every copy has ended or the time is up: a lost copy never ends.
 
-use std::{
-    collections::{BTreeMap, VecDeque},
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 
 use super::{
-    Kind,
+    bounds::{LIMITS, NAME},
+    ids::{Plane, ProcessId},
+    message::Kind,
     net::Net,
-    process::NAME,
-    state::{Due, Plane, ProcessId, State},
+    records::{Copy, Pending},
+    state::{Due, State},
 };
 use crate::engine::{Answer, Answers, EngineError, Question};
 
-/// A question whose answers somebody waits for.
-pub struct Pending {
-    asker: ProcessId,
-    /// Away while it is called.
-    answers: Option<Answers>,
-    /// What arrived meanwhile.
-    backlog: VecDeque<Answer>,
-    copies: BTreeMap<u64, Copy>,
-}
-
-struct Copy {
-    answerer: ProcessId,
-    /// When the last part of its answer arrives: the end must not come before.
-    parts_until: u64,
-}
-
-/// A question at the one who answers.
+/// Question at its answerer.
 struct Posed {
     net: Arc<Net>,
     ask: u64,
@@ -67,7 +49,7 @@ impl Net {
         }
     }
 
-    /// Gives a question to its answerer; one that is gone by now answers nothing.
+    /// Passes a question to its answerer. One that is gone meanwhile answers nothing.
     pub fn pose(
         self: &Arc<Net>,
         ask: u64,
@@ -103,7 +85,7 @@ impl Net {
         self.give(ask, Answer::Unanswered);
     }
 
-    /// Calls the asker back, and with whatever else arrives while it is being called: never twice at once.
+    /// Calls the asker back, also with answers that arrive during the call: never twice at once.
     fn give(&self, ask: u64, answer: Answer) {
         let mut state = self.lock();
         let Some(pending) = state.asks.get_mut(&ask) else { return };
@@ -123,7 +105,7 @@ impl Net {
                 drop(pending);
                 return;
             }
-            // Its process may have been killed meanwhile, and its question forgotten.
+            // The asking process may have been killed meanwhile, which removes its question.
             let Some(pending) = state.asks.get_mut(&ask) else { return };
             next = pending.backlog.pop_front();
             if next.is_none() {
@@ -135,7 +117,8 @@ impl Net {
 }
 
 impl State {
-    /// A process died: its questions are forgotten (and given back, to be dropped without the lock), its answers end.
+    /// Handles the death of a process. Its answers end. Its questions are removed and returned, so that they are
+    /// dropped without the lock.
     pub fn forget_questions(&mut self, now: u64, process: ProcessId) -> Vec<Pending> {
         let own: Vec<u64> = self.asks.iter().filter(|(_, pending)| pending.asker == process).map(|(&ask, _)| ask).collect();
         let forgotten = own.iter().filter_map(|ask| self.asks.remove(ask)).collect();
@@ -165,7 +148,7 @@ impl Question for Posed {
 
     fn reply(&self, part: Bytes) -> Result<(), EngineError> {
         self.net.check(self.answerer, "answering")?;
-        let limit = super::process::LIMITS.message;
+        let limit = LIMITS.message;
         if part.len() > limit {
             return Err(EngineError::TooLong { engine: NAME, limit, length: part.len() });
         }
@@ -181,7 +164,7 @@ impl Question for Posed {
 
 impl Drop for Posed {
     fn drop(&mut self) {
-        // What is in a dead process says nothing any more; its death has ended the copy.
+        // A dead process sends nothing; its death has already ended the copy.
         if self.net.check(self.answerer, "").is_err() {
             return;
         }

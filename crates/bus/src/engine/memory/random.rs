@@ -1,6 +1,6 @@
 //! The one source of chance of a simulated network.
 
-/// Splitmix64: small, good enough, and the same on every machine and in every release.
+/// Splitmix64 generator: small, sufficient, and the same on every machine and in every release.
 #[derive(Debug)]
 pub struct Random(u64);
 
@@ -16,12 +16,12 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// True with this probability.
+    /// Returns true with this probability.
     pub fn chance(&mut self, probability: f64) -> bool {
         ((self.next() >> 11) as f64) < probability * (1u64 << 53) as f64
     }
 
-    /// A number from the first to the last, both included.
+    /// Returns a number from the first to the last, both included.
     pub fn between(&mut self, first: u64, last: u64) -> u64 {
         match last.saturating_sub(first).checked_add(1) {
             Some(span) => first + self.next() % span,

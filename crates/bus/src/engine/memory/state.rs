@@ -1,4 +1,4 @@
-//! Who is there, what is under way, and who knows of whom.
+//! State of the simulated network: processes, messages under way, and the knowledge of each process about the others.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
@@ -9,25 +9,19 @@ use std::{
 use bytes::Bytes;
 
 use super::{
-    Counts, Kind, LoseIf,
+    ids::{HostId, Plane, ProcessId},
     key::matches,
-    link::{Fate, HostId, Links},
-    presence::{Announcement, Watch},
-    question::Pending,
+    link::{Fate, Links},
+    message::{Counts, Kind, LoseIf},
     random::Random,
+    records::{Announcement, Pending, Watch},
 };
 use crate::{
     clock::Gate,
     engine::{Answerer, Deliver, Tick},
 };
 
-/// A simulated process.
-pub type ProcessId = u32;
-
-/// Which network a declaration belongs to: 0 is everybody's, n + 1 is the one of process n's direct links.
-pub type Plane = u32;
-
-/// All of a network but its time.
+/// State of a network, except its time.
 pub struct State {
     pub random: Random,
     pub links: Links,
@@ -44,14 +38,14 @@ pub struct State {
     pub cuts: BTreeMap<(HostId, HostId), Cut>,
     serial: u64,
     pub due: BTreeMap<(u64, u64), Due>,
-    /// By when they were declared. Looked through at every step, so a plain list.
+    /// Driven work in the order of declaration. It is read at every step, so a plain list.
     pub drives: Vec<Drive>,
     pub subscriptions: BTreeMap<u64, Declared<Deliver>>,
     pub answerers: BTreeMap<u64, Declared<Answerer>>,
     pub announcements: BTreeMap<u64, Announcement>,
     pub watches: BTreeMap<u64, Watch>,
     pub asks: BTreeMap<u64, Pending>,
-    /// Which subscriptions a key reaches; forgotten whenever one comes or goes.
+    /// Subscriptions that a key reaches; cleared whenever a subscription changes.
     pub routes: HashMap<(Plane, Arc<str>), Arc<[u64]>>,
 }
 
@@ -59,13 +53,13 @@ pub struct Process {
     pub host: HostId,
     pub alive: bool,
     pub stopped_at: Option<u64>,
-    /// Since when others know what it has declared.
+    /// Time from which others know its declarations.
     pub linked_at: u64,
     pub held: VecDeque<Due>,
     pub held_bytes: usize,
 }
 
-/// What happened to the link between two hosts.
+/// A cut of the link between two hosts.
 #[derive(Default)]
 pub struct Cut {
     pub since: Option<u64>,
@@ -91,7 +85,7 @@ pub struct Drive {
     pub running: bool,
 }
 
-/// Something that happens to a process at a certain time.
+/// Event of a process at a certain time.
 pub enum Due {
     Message { from: ProcessId, to: ProcessId, plane: Plane, key: Arc<str>, bytes: Bytes },
     Question { ask: u64, copy: u64, answerer: u64, from: ProcessId, to: ProcessId, key: Arc<str>, payload: Bytes },
@@ -113,7 +107,7 @@ impl Due {
         }
     }
 
-    /// Who sent it and how long it is, where a link carries it.
+    /// Returns the sender and the length in bytes, if a link carries it.
     pub fn carried(&self) -> Option<(ProcessId, usize)> {
         match self {
             Due::Message { from, bytes, .. } | Due::Part { from, bytes, .. } => Some((*from, bytes.len())),
@@ -163,7 +157,7 @@ impl State {
         self.hosts[self.processes[process as usize].host as usize].clone()
     }
 
-    /// The number of its host's only boot.
+    /// Returns the number of its host's only boot.
     pub fn boot(&self, process: ProcessId) -> u32 {
         self.processes[process as usize].host + 1
     }
@@ -196,9 +190,9 @@ impl State {
         self.due.insert((at, serial), due);
     }
 
-    /// Which work is due next, and when. Work whose gate was opened is due soon.
+    /// Returns the next due work and its time. Work whose gate was opened is due soon.
     pub fn next_drive(&mut self, now: u64) -> Option<(u64, u64)> {
-        let soon = now.saturating_add(super::net::SOON);
+        let soon = now.saturating_add(super::bounds::SOON);
         let mut next: Option<(u64, u64)> = None;
         for drive in &mut self.drives {
             if drive.next > soon && drive.wake.openings() != drive.seen {
@@ -217,7 +211,7 @@ impl State {
         self.drives.iter_mut().find(|drive| drive.id == id)
     }
 
-    /// Keeps something for a stopped process; gives it back if there is no room.
+    /// Keeps an event for a stopped process; returns it if there is no room.
     pub fn hold(&mut self, due: Due) -> Option<Due> {
         let to = due.to();
         let len = due.carried().map_or(0, |(_, len)| len);
@@ -236,7 +230,7 @@ impl State {
 
     pub fn decide(&mut self, now: u64, from: ProcessId, to: ProcessId, kind: Kind, len: usize) -> Fate {
         let hosts = (self.processes[from as usize].host, self.processes[to as usize].host);
-        // Within a process nothing is between sender and receiver that could lose it.
+        // Within a process no link can lose the message.
         if from == to { Fate::Arrives(now) } else { self.links.send(&mut self.random, now, hosts, (from, to), kind, len) }
     }
 
@@ -264,7 +258,8 @@ impl State {
         self.note(now, name, from, to, key, len);
     }
 
-    /// Adds to the digest (FNV-1a; keys are left out because they hold start times) and to the trace, if one is kept.
+    /// Adds to the digest (FNV-1a) and to the trace, if one is recorded. Keys are left out of the digest because they
+    /// hold start times.
     pub fn note(&mut self, now: u64, fate: &'static str, from: ProcessId, to: ProcessId, key: &str, len: usize) {
         let numbers = [now, u64::from(from) << 32 | u64::from(to), len as u64];
         for byte in numbers.iter().flat_map(|number| number.to_le_bytes()).chain(fate.bytes()) {
@@ -276,7 +271,7 @@ impl State {
         }
     }
 
-    /// Since when two processes cannot hear each other, though both live.
+    /// Returns the time since which two live processes cannot hear each other.
     pub fn silent_since(&self, one: ProcessId, other: ProcessId) -> Option<u64> {
         if one == other {
             return None;
@@ -286,7 +281,7 @@ impl State {
         [cut, one.stopped_at, other.stopped_at].into_iter().flatten().min()
     }
 
-    /// Whether `from` knows by now what `to` declared then, and can send to it.
+    /// Reports if `from` knows at `now` about a declaration of `to`, and can send to it.
     fn knows(&self, now: u64, from: ProcessId, to: ProcessId, since: u64) -> bool {
         if from == to {
             return true;
@@ -298,12 +293,12 @@ impl State {
         receiver.alive && !lapsed && cut.is_none_or(|cut| cut.since.is_none()) && now >= since.max(linked) + self.discovery
     }
 
-    /// Whether a plane joins the two: direct links join their owner with everybody, but not the others with one another.
+    /// Reports if a plane joins the two: direct links join their owner with all others, but not the others with one another.
     pub fn joins(plane: Plane, one: ProcessId, other: ProcessId) -> bool {
         plane == 0 || one + 1 == plane || other + 1 == plane
     }
 
-    /// Whom a message under this key is for, this process excepted.
+    /// Returns the processes that a message under this key reaches, except this one.
     pub fn targets(&mut self, now: u64, plane: Plane, key: &Arc<str>, from: ProcessId) -> Vec<ProcessId> {
         let route = self.route(plane, key);
         let subscriptions = route.iter().filter_map(|id| self.subscriptions.get(id));
@@ -313,7 +308,7 @@ impl State {
         reached.into_iter().collect()
     }
 
-    /// What a process wants called for this key.
+    /// Returns the callbacks of a process for this key.
     pub fn local_deliveries(&mut self, plane: Plane, key: &Arc<str>, process: ProcessId) -> Vec<Deliver> {
         let route = self.route(plane, key);
         let subscriptions = route.iter().filter_map(|id| self.subscriptions.get(id));
@@ -334,7 +329,7 @@ impl State {
         self.routes.clear();
     }
 
-    /// Which answerers a question under this key is for, and whose they are.
+    /// Returns the answerers that a question under this key reaches, with their processes.
     pub fn answerers_of(&self, now: u64, plane: Plane, key: &str, from: ProcessId) -> Vec<(u64, ProcessId)> {
         let asked = |one: &Declared<Answerer>| {
             one.plane == plane
@@ -346,7 +341,7 @@ impl State {
         self.answerers.iter().filter(|(_, one)| asked(one)).map(|(&id, one)| (id, one.process)).collect()
     }
 
-    /// Whether something under way between two processes arrives.
+    /// Reports if messages under way between two processes arrive.
     pub fn reaches(&self, from: ProcessId, to: ProcessId) -> bool {
         let (sender, receiver) = (&self.processes[from as usize], &self.processes[to as usize]);
         let hosts = (sender.host.min(receiver.host), sender.host.max(receiver.host));

@@ -17,7 +17,7 @@ use crate::{
 
 const MS: Duration = Duration::from_millis(1);
 
-/// What arrived, as text.
+/// Arrived messages as text.
 #[derive(Clone, Default)]
 struct Inbox(Arc<Mutex<Vec<String>>>);
 
@@ -244,7 +244,7 @@ fn a_stopped_process_does_nothing_and_keeps_a_bounded_queue() {
     assert_eq!(presence.take(), ["+p"]);
 }
 
-/// Counts how often it is called.
+/// Counter of its own calls.
 struct Beats {
     every: Duration,
     count: AtomicU32,
@@ -339,7 +339,7 @@ fn callbacks_may_send_subscribe_wait_and_drop_their_own_guard() {
 
 type Kept = Arc<Mutex<Vec<Box<dyn Question>>>>;
 
-/// Answers with its name and the question's key; keeps the questions it is told to.
+/// Answers with its name and the question's key; keeps the questions that it is asked to keep.
 fn answering(engine: &MemoryEngine, pattern: &str, name: &'static str, keep: bool) -> (Guard, Kept) {
     let kept: Kept = Arc::default();
     let keeper = kept.clone();
@@ -457,7 +457,7 @@ fn too_long_a_message_is_refused_with_the_limit() {
     assert_eq!(refused.to_string(), "memory takes messages of at most 16777216 bytes, this one has 16777217");
 }
 
-/// A busy scene with every fault, as a number.
+/// Runs a busy scene with every fault, and returns its digest.
 fn scene(seed: u64) -> (u64, Vec<String>) {
     let net = MemoryNet::new(seed);
     net.keep_trace();

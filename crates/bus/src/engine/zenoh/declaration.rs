@@ -1,5 +1,6 @@
-//! What has been declared through the engine, so that it can be declared again on another session: when a node appears, is
-//! restarted with another key, or has gone for good.
+//! Declarations of the engine, kept so that they can be repeated on another session.
+//!
+//! This happens when a node appears, restarts with another key, or disappears for good.
 
 use std::{
     any::Any,
@@ -10,22 +11,22 @@ use std::{
 use super::link::Link;
 use crate::engine::EngineError;
 
-/// What a declaration leaves on the session it moved away from; kept until that session is closed.
+/// Handle of a declaration on its earlier session, kept until that session is closed.
 pub(super) type Retired = Box<dyn Any + Send>;
 
-/// Something declared.
+/// A declaration: a subscription, a service, an announcement, a watch.
 pub(super) trait Declaration: Send + Sync {
-    /// Declares it on the link unless it is on this or a later one already.
+    /// Declares it on the link, unless it is already on this or a later one.
     fn attach(&self, link: &Link) -> Result<Option<Retired>, EngineError>;
 
-    /// Takes it back for good.
+    /// Withdraws it for good.
     fn withdraw(&self);
 }
 
-/// The handle of a declaration on the session it is on now.
+/// Handle of a declaration on its current session.
 pub(super) struct Slot<H> {
     state: RwLock<State<H>>,
-    /// Held while declaring, so that two who notice the same new session do not both declare.
+    /// Lock during a declaration, so that two threads that notice the same new session do not both declare.
     attaching: Mutex<()>,
 }
 
@@ -42,7 +43,7 @@ impl<H> Default for Slot<H> {
 }
 
 impl<H: Send + Sync + 'static> Slot<H> {
-    /// The handle, if it is declared anywhere.
+    /// Returns the handle, if it is declared anywhere.
     pub fn get(&self) -> Option<Arc<H>> {
         match &*self.state.read().unwrap_or_else(PoisonError::into_inner) {
             State::Live(_, handle) => Some(handle.clone()),
@@ -66,9 +67,12 @@ impl<H: Send + Sync + 'static> Slot<H> {
         if !needed(&self.state.read().unwrap_or_else(PoisonError::into_inner)) {
             return Ok(None);
         }
-        // Declared without the state's lock: the engine may call back before it returns, and senders go on meanwhile.
-        let handle =
-            declare().map_err(|why| EngineError::Refused { engine: super::NAME, doing: doing(), why: why.to_string() })?;
+        // Declared without the state's lock: the engine may call back before it returns, and senders continue meanwhile.
+        let handle = declare().map_err(|why| EngineError::Refused {
+            engine: super::settings::NAME,
+            doing: doing(),
+            why: why.to_string(),
+        })?;
         let handle = Arc::new(handle);
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         if !needed(&state) {
@@ -81,7 +85,7 @@ impl<H: Send + Sync + 'static> Slot<H> {
         }
     }
 
-    /// Takes the declaration back for good.
+    /// Withdraws the declaration for good.
     pub fn withdraw(&self) {
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         let last = std::mem::replace(&mut *state, State::Withdrawn);
@@ -124,7 +128,7 @@ impl Registry {
         }
     }
 
-    /// Everything declared now.
+    /// Returns all present declarations.
     pub fn all(&self) -> Vec<Arc<dyn Declaration>> {
         self.lock().declarations.values().cloned().collect()
     }

@@ -1,36 +1,26 @@
 //! Links between two processes that do not go through the node.
 //!
-//! A process that takes direct links opens a second session, a small router of its own. Who wants its samples at the lowest
-//! latency connects to that as a client. The endpoint given away is written `boot;auth;place;place...`: on the same boot of
-//! the same host the socket is taken, elsewhere the first address that answers.
+//! A process that accepts direct links opens a second session, a small router of its own. Readers that need the lowest
+//! latency connect to it as clients. Its endpoint is written `boot;auth;place;place...`. On the same boot of the same
+//! host, readers use the socket; elsewhere, they use the first address that answers.
 
-use std::{
-    collections::HashMap,
-    sync::{Arc, PoisonError, Weak},
-};
+use std::sync::{Arc, Weak};
 
 use zenoh::Wait;
 
 use super::{
-    Core, NAME, Way, ZenohEngine,
-    config::{Credentials, Endpoint},
-    keeper::Inbox,
-    link::Link,
-    node::users_file,
-    settings::Role,
+    connection::Connection,
+    core::Core,
+    credentials::{Credentials, UsersFile},
+    inbox::Inbox,
+    process::ZenohEngine,
+    settings::{NAME, Role},
 };
 use crate::{
+    connect::Endpoint,
     engine::{Engine, EngineError},
     host,
 };
-
-/// A process's direct links.
-#[derive(Default)]
-pub(super) struct Directs {
-    listening: Option<(String, Arc<dyn Engine>)>,
-    /// Sessions to others, by endpoint; each lives as long as somebody uses it.
-    connected: HashMap<String, Weak<ZenohEngine>>,
-}
 
 fn refused(doing: &str, why: impl ToString) -> EngineError {
     EngineError::Refused { engine: NAME, doing: doing.to_owned(), why: why.to_string() }
@@ -38,8 +28,8 @@ fn refused(doing: &str, why: impl ToString) -> EngineError {
 
 impl Core {
     pub(super) fn listen_direct(&self) -> Result<(String, Arc<dyn Engine>), EngineError> {
-        // Held while opening, so that two who ask at once get the same.
-        let mut directs = self.directs.lock().unwrap_or_else(PoisonError::into_inner);
+        // Held while opening, so that two concurrent callers get the same listener.
+        let mut directs = self.directs.lock();
         if let Some((endpoint, engine)) = &directs.listening {
             return Ok((endpoint.clone(), engine.clone()));
         }
@@ -47,37 +37,37 @@ impl Core {
         let socket = self.dir.direct_socket(host::incarnation()).map_err(|why| refused(DOING, why))?;
         let mut listen = vec![Endpoint::Unix(socket.clone())];
         let mut credentials = None;
-        if let Some(lan) = &self.config.lan
+        if let Some(lan) = &self.settings.lan
             && let Some(address) = &lan.direct
         {
             listen.push(Endpoint::Tcp(format!("{address}:0")));
-            credentials = Some(Credentials::of(&self.config.domain, lan.key.clone()));
+            credentials = Some(Credentials::of(&self.settings.domain, lan.key.clone()));
         }
-        let users = credentials.as_ref().map(|credentials| users_file(&self.dir, credentials)).transpose();
+        let users = credentials.as_ref().map(|credentials| UsersFile::create(&self.dir, credentials)).transpose();
         let users = users.map_err(|why| refused(DOING, why))?;
         let with_users = credentials.zip(users.as_ref().map(|file| file.path().to_owned()));
         let needs_key = with_users.is_some();
         let inbox = Arc::new(Inbox::default());
-        let link = Link::open(&Role::Router { listen, connect: Vec::new(), credentials: with_users }, &inbox)?;
+        let link = inbox.open_link(&Role::Router { listen, connect: Vec::new(), credentials: with_users })?;
         drop(users);
         let mut places = vec![format!("unixsock-stream/{}", socket.display())];
         let locators = link.session.info().locators().wait();
         places.extend(locators.iter().map(ToString::to_string).filter(|place| place.starts_with("tcp/")));
         let auth = if needs_key { "key" } else { "open" };
         let endpoint = format!("{:08x};{auth};{}", host::boot(), places.join(";"));
-        let engine = ZenohEngine::over(self.config.clone(), self.dir.clone(), inbox, Way::Fixed, link)?;
+        let engine = ZenohEngine::over(self.settings.clone(), self.dir.clone(), inbox, Connection::Fixed, link)?;
         let engine: Arc<dyn Engine> = Arc::new(engine);
         directs.listening = Some((endpoint.clone(), engine.clone()));
         Ok((endpoint, engine))
     }
 
     pub(super) fn connect_direct(&self, endpoint: &str) -> Result<Arc<dyn Engine>, EngineError> {
-        let mut directs = self.directs.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut directs = self.directs.lock();
         if let Some(engine) = directs.connected.get(endpoint).and_then(Weak::upgrade) {
             return Ok(engine);
         }
         directs.connected.retain(|_, engine| engine.strong_count() > 0);
-        let engine = Arc::new(self.open_direct(endpoint)?);
+        let engine: Arc<dyn Engine> = Arc::new(self.open_direct(endpoint)?);
         directs.connected.insert(endpoint.to_owned(), Arc::downgrade(&engine));
         Ok(engine)
     }
@@ -86,7 +76,7 @@ impl Core {
         let bad = || EngineError::Unreachable {
             engine: NAME,
             place: endpoint.to_owned(),
-            why: "it is no direct endpoint of this release".to_owned(),
+            why: "invalid direct endpoint for this release".to_owned(),
         };
         let mut parts = endpoint.split(';');
         let boot = parts.next().and_then(|boot| u32::from_str_radix(boot, 16).ok()).ok_or_else(bad)?;
@@ -96,7 +86,7 @@ impl Core {
             _ => return Err(bad()),
         };
         let credentials =
-            self.config.lan.as_ref().filter(|_| needs_key).map(|lan| Credentials::of(&self.config.domain, lan.key.clone()));
+            self.settings.lan.as_ref().filter(|_| needs_key).map(|lan| Credentials::of(&self.settings.domain, lan.key.clone()));
         let mut last = bad();
         for place in parts {
             let to: Endpoint = place.parse().map_err(|_| bad())?;
@@ -104,8 +94,8 @@ impl Core {
                 continue;
             }
             let inbox = Arc::new(Inbox::default());
-            match Link::open(&Role::Client { to, credentials: credentials.clone() }, &inbox) {
-                Ok(link) => return ZenohEngine::over(self.config.clone(), self.dir.clone(), inbox, Way::Fixed, link),
+            match inbox.open_link(&Role::Client { to, credentials: credentials.clone() }) {
+                Ok(link) => return ZenohEngine::over(self.settings.clone(), self.dir.clone(), inbox, Connection::Fixed, link),
                 Err(why) => last = why,
             }
         }

@@ -1,33 +1,26 @@
-//! One open session of the engine, with what is known of its connections.
+//! An open session of the engine, with the known facts about its connections.
 
 use std::{
     fs,
     path::PathBuf,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::atomic::{AtomicU64, Ordering},
     time::Duration,
 };
 
 use zenoh::{Session, Wait, sample::SampleKind};
 
-use super::{
-    config::Endpoint,
-    keeper::{Inbox, Note},
-    settings::Role,
-};
-use crate::engine::EngineError;
+use super::settings::{NAME, Role};
+use crate::{connect::Endpoint, engine::EngineError};
 
-/// How long closing may take; the others learn of it by the closed socket anyway.
+/// Longest time for closing. The closed socket informs the others anyway.
 const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// A session and its place in the order of the sessions this engine has had. What is declared moves from an earlier link to
-/// a later one, never back.
+/// Session with its place in the order of this engine's sessions. Declarations move from an earlier link to a later
+/// one, never back.
 pub(super) struct Link {
     pub generation: u64,
     pub session: Session,
-    /// Whether dropping the link closes the session; a node's own engine only borrows the node's.
+    /// True if dropping the link closes the session; a node's own engine only borrows the node's.
     owned: bool,
     /// Socket files to remove with it.
     files: Vec<PathBuf>,
@@ -39,8 +32,8 @@ fn next_generation() -> u64 {
 }
 
 impl Link {
-    /// Opens a session; its connections coming and going are noted in the inbox.
-    pub fn open(role: &Role, inbox: &Arc<Inbox>) -> Result<Link, EngineError> {
+    /// Opens a session. `changed` gets each connection that opens (true) or closes (false), with the link's generation.
+    pub fn open(role: &Role, changed: impl Fn(u64, String, bool) + Send + Sync + 'static) -> Result<Link, EngineError> {
         let session = open_session(role)?;
         let files = match role {
             Role::Peer { listen: Endpoint::Unix(path), .. } => vec![path.clone()],
@@ -48,25 +41,29 @@ impl Link {
             _ => Vec::new(),
         };
         let link = Link { generation: next_generation(), session, owned: true, files };
-        link.listen(inbox)?;
+        link.listen(changed)?;
         Ok(link)
     }
 
-    /// A link over somebody else's session.
+    /// Makes a link over a borrowed session.
     pub fn borrow(session: Session) -> Link {
         Link { generation: next_generation(), session, owned: false, files: Vec::new() }
     }
 
-    fn listen(&self, inbox: &Arc<Inbox>) -> Result<(), EngineError> {
+    fn listen(&self, changed: impl Fn(u64, String, bool) + Send + Sync + 'static) -> Result<(), EngineError> {
         let generation = self.generation;
-        let inbox = inbox.clone();
         let noted = move |event: zenoh::session::TransportEvent| {
             let there = event.transport().zid().to_string();
-            inbox.put(Note::Connection { generation, there, up: event.kind() == SampleKind::Put });
+            changed(generation, there, event.kind() == SampleKind::Put);
         };
-        self.session.info().transport_events_listener().history(true).callback(noted).background().wait().map_err(|why| {
-            EngineError::Refused { engine: super::NAME, doing: "watching connections".to_owned(), why: why.to_string() }
-        })
+        self.session
+            .info()
+            .transport_events_listener()
+            .history(true)
+            .callback(noted)
+            .background()
+            .wait()
+            .map_err(|why| EngineError::Refused { engine: NAME, doing: "watching connections".to_owned(), why: why.to_string() })
     }
 }
 
@@ -82,11 +79,11 @@ pub(super) fn open_session(role: &Role) -> Result<Session, EngineError> {
     zenoh::open(role.config()?).wait().map_err(|why| {
         let why = why.to_string();
         match role {
-            Role::Client { to, .. } => EngineError::Unreachable { engine: super::NAME, place: to.to_string(), why },
-            Role::Peer { listen, .. } => EngineError::Unreachable { engine: super::NAME, place: listen.to_string(), why },
+            Role::Client { to, .. } => EngineError::Unreachable { engine: NAME, place: to.to_string(), why },
+            Role::Peer { listen, .. } => EngineError::Unreachable { engine: NAME, place: listen.to_string(), why },
             Role::Router { listen, .. } => {
                 let place = listen.iter().map(Endpoint::to_string).collect::<Vec<_>>().join(", ");
-                EngineError::Unreachable { engine: super::NAME, place, why }
+                EngineError::Unreachable { engine: NAME, place, why }
             }
         }
     })
@@ -95,7 +92,7 @@ pub(super) fn open_session(role: &Role) -> Result<Session, EngineError> {
 impl Drop for Link {
     fn drop(&mut self) {
         if self.owned {
-            // What fails here is told to the others by the closing socket.
+            // If this fails, the closing socket notifies the others.
             let _ = self.session.close().timeout(CLOSE_TIMEOUT).wait();
         }
         for file in &self.files {
@@ -104,7 +101,7 @@ impl Drop for Link {
     }
 }
 
-/// Removes a socket's file and the lock the engine put beside it.
+/// Removes a socket's file and the lock that the engine put beside it.
 pub(super) fn remove_socket(path: &std::path::Path) {
     let mut lock = path.as_os_str().to_owned();
     lock.push(".lock");

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::engine::{Class, Deliver, EngineError, Outlet};
 
-/// A key something is sent under.
+/// Key of sent messages.
 pub(super) struct Publication {
     key: KeyExpr<'static>,
     class: Class,
@@ -33,7 +33,7 @@ impl Publication {
 impl Declaration for Publication {
     fn attach(&self, link: &Link) -> Result<Option<Retired>, EngineError> {
         let (priority, express) = match self.class {
-            // Heartbeats travel with the samples: with a priority of their own they overtook them, and gaps looked real.
+            // Heartbeats have the priority of samples: with one of their own they overtook them, and gaps looked real.
             Class::Data | Class::Control => (Priority::Data, false),
             // Immediate records do not wait until a frame is full.
             Class::Urgent => (Priority::DataHigh, true),
@@ -54,7 +54,7 @@ impl Declaration for Publication {
     }
 }
 
-/// The outlet given away; withdrawn with its last use.
+/// Outlet for callers; withdrawn with its last use.
 pub(super) struct ZenohOutlet {
     pub publication: Arc<Publication>,
     pub _withdraw: Withdraw,
@@ -63,10 +63,10 @@ pub(super) struct ZenohOutlet {
 impl Outlet for ZenohOutlet {
     fn send(&self, message: Bytes) -> Result<(), EngineError> {
         if message.len() > settings::MESSAGE {
-            return Err(EngineError::TooLong { engine: super::NAME, limit: settings::MESSAGE, length: message.len() });
+            return Err(EngineError::TooLong { engine: super::settings::NAME, limit: settings::MESSAGE, length: message.len() });
         }
         let refused = |why: String| EngineError::Refused {
-            engine: super::NAME,
+            engine: super::settings::NAME,
             doing: format!("sending to {}", self.publication.key),
             why,
         };
@@ -75,7 +75,7 @@ impl Outlet for ZenohOutlet {
     }
 }
 
-/// A pattern something is received under.
+/// Pattern of received messages.
 pub(super) struct Subscription {
     pattern: KeyExpr<'static>,
     deliver: Deliver,
@@ -105,7 +105,7 @@ impl Declaration for Subscription {
     }
 }
 
-/// Keeps a declaration in the registry as long as it lives.
+/// Keeps a declaration in the registry during its lifetime.
 pub(super) fn kept(registry: &Arc<Registry>, declaration: Arc<dyn Declaration>) -> Withdraw {
     let weak: Weak<Registry> = Arc::downgrade(registry);
     Withdraw { number: registry.keep(declaration), registry: weak }

@@ -1,4 +1,4 @@
-//! Bytes to and from the engine's buffers, without copying where that is worth it.
+//! Conversion of bytes to and from the engine's buffers, without copying where that is worth it.
 
 use std::any::Any;
 
@@ -8,11 +8,11 @@ use zenoh::{
     internal::buffers::{ZBuf, ZSlice, ZSliceBuffer},
 };
 
-/// Received bytes below this are copied: the buffer they came in holds a whole frame of 64 KiB, and whoever keeps a message
-/// keeps its buffer. So at most four times what was asked for is kept.
+/// Length below which received bytes are copied. Their buffer holds a whole frame of 64 KiB, and a kept message keeps
+/// its buffer. So at most four times the necessary memory is kept.
 const COPY_BELOW: usize = 16 << 10;
 
-/// Bytes as one of the engine's buffers.
+/// Bytes in the form of one of the engine's buffers.
 #[derive(Debug)]
 struct Lent(Bytes);
 
@@ -30,17 +30,17 @@ impl ZSliceBuffer for Lent {
     }
 }
 
-/// Hands the bytes over without copying them.
+/// Passes the bytes on without copying them.
 pub(super) fn to_engine(bytes: Bytes) -> ZBytes {
     let length = bytes.len();
     match ZSlice::new(std::sync::Arc::new(Lent(bytes)), 0, length) {
         Ok(slice) => ZBytes::from(ZBuf::from(slice)),
-        // Unreachable: the slice is as long as its buffer. An empty message is what a receiver can tell from a batch.
+        // Unreachable: the slice is as long as its buffer. A receiver can distinguish an empty message from a batch.
         Err(_) => ZBytes::new(),
     }
 }
 
-/// Takes a message over: long ones in one piece are not copied.
+/// Converts a message; long ones in one piece are not copied.
 pub(super) fn from_engine(payload: &ZBytes) -> Bytes {
     let mut slices = payload.slices();
     let first = slices.next().unwrap_or_default();

@@ -1,8 +1,9 @@
-//! Announcing, and who is told here or gone.
+//! Announcements of processes, and notices of their presence.
 //!
-//! The engine takes the loss of its own connection for the death of everybody behind it. So a disappearance is a doubt
-//! first: it is told when the connection turns out to be up, and held back while it is down or has just come back, until
-//! everybody has had time to come back too. What is announced again in that time was never gone.
+//! The engine takes the loss of its own connection for the death of every process behind it. So a disappearance is
+//! uncertain at first. It is reported if the connection turns out to be up. It is held back while the connection is
+//! down or has just returned, until all processes have had time to return too. A process that is announced again in
+//! that time counts as never gone.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -20,19 +21,19 @@ use zenoh::{
 
 use super::{
     declaration::{Declaration, Retired, Slot},
-    keeper::{Inbox, Note},
+    inbox::{Inbox, Note},
     link::Link,
 };
 use crate::engine::{EngineError, Presence, Seen};
 
-/// Between a disappearance and telling it: the engine reports the loss of its connection up to some milliseconds after
-/// what it concluded from it.
+/// Time between a disappearance and its report. The engine reports the loss of its connection up to some milliseconds
+/// after its conclusions from it.
 const DOUBT: Duration = Duration::from_millis(20);
 
-/// After a connection came back: how long the others may take to come back too.
+/// Time that the others have to return after a connection returned.
 pub(super) const RETURN: Duration = Duration::from_millis(1_500);
 
-/// A key announced.
+/// Announced key of the engine.
 pub(super) struct Announcement {
     key: KeyExpr<'static>,
     token: Slot<LivelinessToken>,
@@ -55,7 +56,7 @@ impl Declaration for Announcement {
     }
 }
 
-/// A pattern watched. What it sees goes through the keeper, which tells it in order and without any lock.
+/// Watched pattern. Its notices go through the supervisor, which delivers them in order and without any lock.
 pub(super) struct Watch {
     pattern: KeyExpr<'static>,
     number: u64,
@@ -90,7 +91,7 @@ impl Declaration for Watch {
     }
 }
 
-/// Who is known to be here, by watch, and who may be gone. Belongs to the keeper.
+/// Announced keys by watch, and keys that may be gone. It belongs to the supervisor.
 #[derive(Default)]
 pub(super) struct Register {
     watches: HashMap<u64, Known>,
@@ -99,7 +100,7 @@ pub(super) struct Register {
 
 struct Known {
     seen: Seen,
-    /// The latest link on which each key was seen.
+    /// Latest link on which each key was seen.
     keys: HashMap<String, u64>,
 }
 
@@ -113,7 +114,7 @@ impl Register {
         self.doubts.retain(|(watch, _), _| *watch != number);
     }
 
-    /// Takes in what a link says of a key.
+    /// Notes a link's report about a key.
     pub fn note(&mut self, watch: u64, generation: u64, key: String, here: bool, now: Instant) {
         let Some(known) = self.watches.get_mut(&watch) else { return };
         if here {
@@ -128,7 +129,7 @@ impl Register {
         }
     }
 
-    /// Doubts everybody not yet seen on this link, which has replaced all earlier ones.
+    /// Marks every key as doubtful that was not yet seen on this link, which has replaced all earlier ones.
     pub fn doubt_all_but(&mut self, generation: u64, now: Instant) {
         for (watch, known) in &self.watches {
             for (key, latest) in &known.keys {
@@ -139,12 +140,12 @@ impl Register {
         }
     }
 
-    /// When there may be something to tell; `None` without doubts.
+    /// Returns the time of the next possible notice; `None` without doubts.
     pub fn due(&self) -> Option<Instant> {
         self.doubts.values().min().map(|since| *since + DOUBT)
     }
 
-    /// Tells of those who have been in doubt for long enough.
+    /// Reports the keys that have been doubtful for long enough.
     pub fn settle(&mut self, now: Instant) {
         let gone: Vec<(u64, String)> =
             self.doubts.iter().filter(|(_, since)| **since + DOUBT <= now).map(|(doubt, _)| doubt.clone()).collect();
@@ -179,12 +180,12 @@ mod tests {
 
         assert_eq!(note(&mut register, 1, "a", true), [("a".to_owned(), true)]);
         assert_eq!(note(&mut register, 1, "a", true), []);
-        // Gone and back within the doubt: nothing happened.
+        // Gone and back within the doubt period: no change is reported.
         assert_eq!(note(&mut register, 1, "a", false), []);
         assert_eq!(register.due(), Some(start + DOUBT));
         assert_eq!(note(&mut register, 1, "a", true), []);
         assert_eq!(register.due(), None);
-        // Seen on a later link: what the earlier one says no longer counts.
+        // Seen on a later link: reports of the earlier one do not count.
         assert_eq!(note(&mut register, 2, "a", true), []);
         assert_eq!(note(&mut register, 1, "a", false), []);
         assert_eq!(register.due(), None);

@@ -1,7 +1,7 @@
 //! Asking and answering.
 //!
-//! The engine ends an answer silently when the one who answers dies or nobody answers at all. So whoever answers closes
-//! with a mark of its own, and an answer without any such mark is told as unanswered.
+//! The engine ends an answer silently, both when the answering process dies and when no process answers. So every
+//! answering process closes with a mark of its own, and an answer without any such mark is reported as unanswered.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -21,10 +21,10 @@ use super::{
 };
 use crate::engine::{Answer, Answerer, Answers, EngineError, Question};
 
-/// The last part of every answer. It travels as an error, which no other part is.
+/// Last part of every answer. It travels as an error, unlike all other parts.
 const END: &[u8] = b"tampu:end";
 
-/// A pattern questions are answered under.
+/// Pattern of answered questions.
 pub(super) struct Service {
     pattern: KeyExpr<'static>,
     answerer: Answerer,
@@ -79,7 +79,7 @@ impl Question for Asked {
     fn reply(&self, part: Bytes) -> Result<(), EngineError> {
         let reply = self.query.reply(self.query.key_expr().clone(), payload::to_engine(part));
         reply.wait().map_err(|why| EngineError::Refused {
-            engine: super::NAME,
+            engine: super::settings::NAME,
             doing: format!("answering {}", self.key()),
             why: why.to_string(),
         })
@@ -88,21 +88,21 @@ impl Question for Asked {
 
 impl Drop for Asked {
     fn drop(&mut self) {
-        // Who asked may be gone; then nobody waits for the end.
+        // If the asker is gone, no process waits for the end.
         let _ = self.query.reply_err(END).wait();
     }
 }
 
-/// What has come back so far.
+/// State of the answers so far.
 struct Collected {
     answers: Answers,
-    /// Whether anybody has said that its answer is complete.
+    /// True once a process has completed its answer.
     answered: bool,
-    /// Whether the engine gave up waiting.
+    /// True once the engine's wait has timed out.
     late: bool,
 }
 
-/// Asks everybody who answers under the key.
+/// Asks all answerers under the key.
 pub(super) fn ask(
     session: &Session,
     key: KeyExpr<'_>,
@@ -130,8 +130,8 @@ pub(super) fn ask(
             (collected.answers)(if complete { Answer::End } else { Answer::Unanswered });
         },
     };
-    // Block and the low priority belong to the question; answers inherit them. Missing samples asked for again must not be
-    // lost again, nor overtake the samples of the moment.
+    // Answers inherit Block and the low priority from the question. Refetched samples must not be lost again, nor overtake current
+    // samples.
     let asked = session
         .get(key)
         .payload(payload::to_engine(question))
@@ -142,7 +142,7 @@ pub(super) fn ask(
         .timeout(timeout)
         .with(handler)
         .wait();
-    // A question that could not be sent has dropped its handler, which told so.
+    // If the question could not be sent, dropping its handler has already reported the end.
     drop(asked);
     Ok(())
 }

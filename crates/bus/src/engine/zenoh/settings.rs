@@ -1,48 +1,54 @@
-//! How each kind of session is configured. Every number here was chosen by measuring; the reasons stand beside them.
+//! Configuration of each kind of session. Every number here was chosen by measurement; the reasons stand beside them.
 
 use std::{fmt::Write as _, time::Duration};
 
 use zenoh::config::Config;
 
-use super::config::{Credentials, Endpoint};
-use crate::engine::EngineError;
+use super::credentials::{Credentials, locator};
+use crate::{connect::Endpoint, engine::EngineError};
 
-/// Batches up to this travel as one piece: with the engine's own header they fit its frame of 65 535 bytes, and longer ones
+/// The engine's name.
+pub(super) const NAME: &str = "zenoh";
+
+/// Longest batch that travels as one piece. With the engine's own header it fits the frame of 65 535 bytes. Longer ones
 /// made TCP send a second, nearly empty segment.
 pub(super) const BATCH: usize = 61_440;
 
-/// The longest message; receivers refuse to put together more.
+/// Longest message; receivers refuse to assemble more.
 pub(super) const MESSAGE: usize = 64 << 20;
 
-/// On the network silence is all a cut cable says, and it must be told within 2 s.
+/// Lease on the network, where only silence reveals a cut cable. A cut must be reported within 2 s.
 const NETWORK_LEASE: Duration = Duration::from_millis(1_600);
 
-/// On one host the kernel tells of every death at once. A short lease there would only throw out processes that are
-/// stopped for a while (debuggers, swapping), which the heartbeats of the layer above report without losing the connection.
-/// A node on the network has one lease for all its connections: processes stopped for longer connect to it anew.
+/// Lease on one host, where the kernel reports every death at once. A short lease would only disconnect processes that
+/// are stopped for a while (debuggers, swapping). The heartbeats of the layer above report these without losing the
+/// connection. A node on the network has one lease for all its connections: processes stopped for longer reconnect.
 const HOST_LEASE: Duration = Duration::from_secs(60);
 
-/// Messages of keeping alive per lease.
+/// Keep-alive messages per lease.
 const KEEP_ALIVE: u32 = 3;
 
-/// How long a full link may hold up a sample before it is dropped, in us. With 0 the slowest reader lost almost everything,
-/// because the queue drains in bursts. At a node it must be short: it holds up the writer's other readers.
+/// Time that a full link may delay a sample before it is dropped, in us. With 0 the slowest reader lost almost
+/// everything, because the queue drains in bursts. At a node it must be short, because it delays the writer's other
+/// readers.
 const NODE_WAIT_BEFORE_DROP_US: u32 = 1_000;
 
-/// The same at a process, whose link leads to a node that always reads, if it runs: waiting is cheaper than dropping.
+/// The same time at a process. Its link leads to a node, which reads all the time while it runs: waiting is cheaper
+/// than dropping.
 const WAIT_BEFORE_DROP_US: u32 = 10_000;
 
 const WAIT_BEFORE_DROP: &str = "transport/link/tx/queue/congestion_control/drop/wait_before_drop";
 
-/// How long a full link may hold up what is not dropped (declarations, questions, answers) before the connection is given
-/// up, in us. A stopped process in the middle of an answer costs its node's other processes no more than this, once.
+/// Time in us that a full link may delay messages that are never dropped (declarations, questions, answers). After it
+/// the connection is closed. So a process that stops in the middle of an answer delays its node's other processes only
+/// once, by this time.
 const WAIT_BEFORE_CLOSE_US: u32 = 500_000;
 
-/// Frames queued a priority and link. At a process a few keep the link busy, and more would only lengthen the way.
+/// Frames queued per priority and link. At a process a few keep the link busy, and more would only add latency.
 const QUEUE_FRAMES: u32 = 4;
 
-/// The same where many readers are served: the engine's most, allocated when needed. On a busy host a reader may not run for
-/// several milliseconds, and every drop costs it a question and its writer a pause.
+/// The same number where many readers are served: the engine's maximum, allocated when needed. On a busy host a reader
+/// may not run for several milliseconds. Every drop costs it a question, and its writer a pause.
 const NODE_QUEUE_FRAMES: u32 = 16;
 
 /// Connections that may be half open at a node: hundreds of processes start at once when a site is switched on.
@@ -51,29 +57,29 @@ const PENDING_CONNECTIONS: u32 = 1_000;
 /// Connections of one session.
 const CONNECTIONS: u32 = 10_000;
 
-/// For opening one connection on this host; a stopped node accepts connections but never says anything.
+/// Timeout for opening a connection on this host. A stopped node accepts connections but sends nothing.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// For opening one on the network. After a cut the kernel repeats its first words ever more rarely; giving up and beginning
-/// anew finds the mended cable sooner.
+/// Timeout for opening a connection on the network. After a cut the kernel repeats its first packets ever more rarely.
+/// A new attempt finds the repaired cable sooner.
 const NETWORK_OPEN_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long a session without a node waits for the peers it has found; it begins as soon as all have answered.
+/// Time that a session without a node waits for the peers it has found. It begins as soon as all have answered.
 const PEERS_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// What a session is for.
+/// Purpose of a session.
 #[derive(Debug, Clone)]
 pub(super) enum Role {
     /// A process at its host's node, at a hub elsewhere, or at another process's direct endpoint.
     Client { to: Endpoint, credentials: Option<Credentials> },
     /// A process without a node.
     Peer { listen: Endpoint, connect: Vec<Endpoint> },
-    /// A node, or a process that takes direct links. Whoever connects must have the credentials, if there are any.
+    /// Node, or a process that accepts direct links. Callers must have the credentials, if there are any.
     Router { listen: Vec<Endpoint>, connect: Vec<Endpoint>, credentials: Option<(Credentials, std::path::PathBuf)> },
 }
 
 impl Role {
-    /// Whether it speaks on the network, or may.
+    /// Reports if it speaks on the network, or may.
     fn is_networked(&self) -> bool {
         let is_network = |endpoint: &Endpoint| matches!(endpoint, Endpoint::Tcp(_));
         match self {
@@ -83,7 +89,7 @@ impl Role {
         }
     }
 
-    /// The configuration of a session of this role.
+    /// Returns the configuration of a session of this role.
     pub fn config(&self) -> Result<Config, EngineError> {
         let mut settings = common();
         let mut set = |key: &'static str, value: String| settings.push((key, value));
@@ -129,7 +135,7 @@ impl Role {
         let mut config = Config::default();
         for (key, value) in settings {
             config.insert_json5(key, &value).map_err(|why| EngineError::Refused {
-                engine: super::NAME,
+                engine: NAME,
                 doing: format!("setting {key}"),
                 why: why.to_string(),
             })?;
@@ -141,8 +147,8 @@ impl Role {
 fn common() -> Vec<(&'static str, String)> {
     let text = str::to_owned;
     vec![
-        // Who is where is known from the run-time directory and the configuration. Scouting would let installations that
-        // share a network find each other, and gossip makes the mesh that fails at 100 processes.
+        // The run-time directory and the configuration name all endpoints. Scouting would connect installations that share a
+        // network, and gossip makes the mesh that fails at 100 processes.
         ("scouting/multicast/enabled", text("false")),
         ("scouting/gossip/enabled", text("false")),
         ("adminspace/enabled", text("false")),
@@ -159,7 +165,7 @@ fn common() -> Vec<(&'static str, String)> {
         ("transport/link/tx/queue/size/data", QUEUE_FRAMES.to_string()),
         (WAIT_BEFORE_DROP, WAIT_BEFORE_DROP_US.to_string()),
         ("transport/link/tx/queue/congestion_control/block/wait_before_close", WAIT_BEFORE_CLOSE_US.to_string()),
-        // The header and key of a message come on top of what the layer above sends.
+        // The header and key of a message are added to the bytes that the layer above sends.
         ("transport/link/rx/max_message_size", (MESSAGE + BATCH).to_string()),
     ]
 }
@@ -167,8 +173,8 @@ fn common() -> Vec<(&'static str, String)> {
 fn locators<'a>(endpoints: impl IntoIterator<Item = &'a Endpoint>) -> Result<String, EngineError> {
     let mut list = Vec::new();
     for endpoint in endpoints {
-        let locator = endpoint.locator().ok_or_else(|| EngineError::Unreachable {
-            engine: super::NAME,
+        let locator = locator(endpoint).ok_or_else(|| EngineError::Unreachable {
+            engine: NAME,
             place: endpoint.to_string(),
             why: "paths of sockets are UTF-8 without ?, # and ;".to_owned(),
         })?;
@@ -177,7 +183,7 @@ fn locators<'a>(endpoints: impl IntoIterator<Item = &'a Endpoint>) -> Result<Str
     Ok(format!("[{}]", list.join(", ")))
 }
 
-/// A JSON string.
+/// Quotes a JSON string.
 fn quoted(text: &str) -> String {
     let mut json = String::with_capacity(text.len() + 2);
     json.push('"');
@@ -196,7 +202,8 @@ fn quoted(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::config::Key, *};
+    use super::*;
+    use crate::connect::Key;
 
     #[test]
     fn every_setting_is_one_the_engine_knows() {

@@ -1,4 +1,4 @@
-//! The readers of a stream as its writer knows them: who they are, how far each is, and who can be watched.
+//! The readers of a stream in its writer's view: their identities, their positions, and their progress pages.
 
 use tampu_types::Incarnation;
 
@@ -9,14 +9,14 @@ use super::{
 use crate::{
     qos::Hold,
     shared::Watch,
-    wire::{control::Mark, keys::ReaderCard},
+    wire::{control::Mark, keys::ReaderInfo},
 };
 
 impl Outbox {
-    /// A reader that wants this stream has come.
-    pub fn match_reader(&mut self, card: ReaderCard) {
+    /// Adds a reader of this stream.
+    pub fn match_reader(&mut self, card: ReaderInfo) {
         self.unmatch(|reader| reader.is(card.incarnation, card.reader));
-        // Who stands in for a keeper begins where the last one stopped.
+        // A reader that stands in for a collector begins where the last one stopped.
         let start = if card.hold == Hold::Interim { self.kept_to } else { self.sealed() };
         let acked_position = self.position_of(start);
         let is_behind = self.position - acked_position > self.qos.credit as u64 / 2;
@@ -35,20 +35,21 @@ impl Outbox {
         });
     }
 
-    /// A reader can no longer be reached, but may come back: it is not waited for, and what it misses is kept.
+    /// Marks a reader as unreachable. It may come back: the writer does not wait for it, and keeps the samples that it
+    /// misses.
     pub fn doubt_reader(&mut self, incarnation: Incarnation, reader: u32) {
         for matched in self.readers.iter_mut().filter(|matched| matched.is(incarnation, reader)) {
             matched.state = ReaderState::Lagging;
         }
     }
 
-    /// Whether somebody reads through the node, and whether somebody reads through a direct link.
+    /// Reports if a reader is reached through the node, and if one is reached through a direct link.
     pub fn ways(&self) -> (bool, bool) {
         let linked = self.readers.iter().filter(|reader| reader.linked).count();
         (linked < self.readers.len(), linked > 0)
     }
 
-    /// Tells everybody who takes batches from the board that there is one; says whether that is everybody.
+    /// Notifies every reader that follows the announcements. Returns true if all readers do.
     pub fn tell_attached(&self) -> bool {
         let mut everybody = true;
         for reader in &self.readers {
@@ -60,7 +61,7 @@ impl Outbox {
         everybody
     }
 
-    /// A reader has left.
+    /// Removes a reader that has left.
     pub fn unmatch_reader(&mut self, incarnation: Incarnation, reader: u32) -> bool {
         self.unmatch(|matched| matched.is(incarnation, reader))
     }
@@ -77,7 +78,7 @@ impl Outbox {
         !left.is_empty()
     }
 
-    /// A reader has said how far it is. Returns whether the writer may have been waiting for that.
+    /// Processes a reader's position. Returns whether the writer may have waited for it.
     pub fn acknowledge(&mut self, incarnation: Incarnation, mark: &Mark) -> bool {
         if mark.leaving {
             return self.unmatch_reader(incarnation, mark.reader);
@@ -101,11 +102,11 @@ impl Outbox {
         true
     }
 
-    /// A reader is further.
+    /// Advances a reader's position.
     fn advance(&mut self, index: usize, next: u64) {
         let position = self.position_of(next);
         let caught_up_at = self.position.saturating_sub(self.qos.credit as u64 / 2);
-        // What arrives undisturbed shows that the way holds more: a sixteenth of it is added.
+        // An undisturbed arrival shows that the path has capacity left: a sixteenth of it is added.
         let readers = self.readers.len() as u64;
         let matched = &mut self.readers[index];
         let gained = position.saturating_sub(matched.acked_position) / 16 / readers;
@@ -122,7 +123,7 @@ impl Outbox {
         }
     }
 
-    /// Looks how far the readers are whose progress can be seen.
+    /// Reads the progress of the readers that share memory.
     pub fn look(&mut self) {
         for index in 0..self.readers.len() {
             let reader = &mut self.readers[index];
@@ -135,19 +136,19 @@ impl Outbox {
         }
     }
 
-    /// Whether this reader names a place to look that is not looked at yet.
+    /// Reports if this reader names a progress slot that is not watched yet.
     pub fn could_watch(&self, incarnation: Incarnation, mark: &Mark) -> bool {
         mark.slot != 0 && self.readers.iter().any(|reader| reader.is(incarnation, mark.reader) && reader.watch.is_none())
     }
 
-    /// This reader's progress can be seen from now on.
+    /// Begins to read this reader's progress in shared memory.
     pub fn watch(&mut self, incarnation: Incarnation, reader: u32, watch: Watch) {
         for matched in self.readers.iter_mut().filter(|matched| matched.is(incarnation, reader)) {
             matched.watch = Some(watch.clone());
         }
     }
 
-    /// Whom to wait for until it has come to `target`, if everybody who has not can be watched: the one furthest behind.
+    /// Returns the reader furthest behind `target`, if the progress of all such readers can be watched.
     pub fn furthest_behind(&self, target: u64) -> Option<Watch> {
         let behind = || {
             self.readers
@@ -160,13 +161,13 @@ impl Outbox {
         behind().min_by_key(|reader| reader.acked)?.watch.clone()
     }
 
-    /// Every reader as it stands, and the last that left.
+    /// Returns the status of every reader, and of the last ones that left.
     pub fn statuses(&mut self) -> Vec<ReaderStatus> {
         self.look();
         self.readers.iter().map(Matched::status).chain(self.departed.iter().cloned()).collect()
     }
 
-    /// The participants that read this stream, with what to offer each of their readers.
+    /// Returns the participants that read this stream, with the offers for each of their readers.
     pub fn offers(&self) -> impl Iterator<Item = (Incarnation, u32, u64, bool)> + '_ {
         self.readers.iter().map(|reader| (reader.card.incarnation, reader.card.reader, reader.start, reader.watch.is_some()))
     }
@@ -175,7 +176,7 @@ impl Outbox {
         self.readers.len()
     }
 
-    /// Whether loans can go as descriptors: every reader can map this host's memory.
+    /// Reports if loans can go as descriptors: every reader can map this host's memory.
     pub fn shares_memory(&self) -> bool {
         let own = self.header.incarnation;
         self.readers.iter().all(|reader| reader.heard && !reader.needs_copies && own.shares_host_with(reader.card.incarnation))

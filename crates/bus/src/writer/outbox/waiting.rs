@@ -1,4 +1,4 @@
-//! Whether a writer may go on or waits for readers, for whom and how long; and which of its loans are still needed.
+//! Waits of a writer: the readers it waits for, the time limits, and the loans still in use.
 
 use tampu_types::Incarnation;
 
@@ -8,8 +8,8 @@ use super::{
 };
 
 impl Outbox {
-    /// Up to where the next batch may push samples out of the cache: where that is hardly larger than the credit, who still
-    /// needs them is waited for.
+    /// Returns the position up to which the next batch may evict samples. If the cache is hardly larger than the
+    /// credit, the writer waits for readers that still need them.
     fn pushed_out(&self) -> u64 {
         let mut beyond = (self.cache_taken + self.limit + KEPT_OVERHEAD).saturating_sub(self.qos.cache);
         let mut pushed_out = 0;
@@ -23,7 +23,7 @@ impl Outbox {
         pushed_out
     }
 
-    /// Whether a write of `more` bytes may go on now.
+    /// Decides if a write of `more` bytes may proceed.
     pub fn admit(&mut self, now: u64) -> Admission {
         let credit = self.window as u64;
         let position = self.position;
@@ -37,13 +37,14 @@ impl Outbox {
             self.end_wait(now);
             return Admission::Go;
         }
-        // Not for the first byte of room, or it would wait again at once.
+        // The target is more than the first free byte; else the writer would wait again at once.
         let target = self.cache.partition_point(|kept| kept.end + credit * 3 / 4 <= position);
         let target = self.cache.get(target).map_or(self.sealed(), |kept| kept.next);
         self.wait_for(now, target, behind)
     }
 
-    /// The same for room in the loan ring up to `needed` (a position): readers that still need older loans are waited for.
+    /// Decides if the loan ring has room up to the position `needed`. The writer waits for readers that still need
+    /// older loans.
     pub fn admit_loan(&mut self, now: u64, pins: impl Fn(u64) -> bool) -> Admission {
         self.look();
         let cache = &self.cache;
@@ -98,9 +99,9 @@ impl Outbox {
         }
     }
 
-    /// Forgets batches whose loans lie before `valid_from`: their memory is used again.
+    /// Forgets batches whose loans lie before `valid_from`, because their memory is used again.
     pub fn forget_loans_before(&mut self, valid_from: u64) {
-        // Loans are lent in order, so the first batch whose loans are still there ends the search.
+        // Loans are lent in order, so the search ends at the first batch whose loans are still lent.
         let mut forgotten = 0;
         for (index, kept) in self.cache.iter().enumerate() {
             match kept.loans_from {
@@ -114,7 +115,7 @@ impl Outbox {
         }
     }
 
-    /// Before which position nobody the writer waits for needs a loan any more.
+    /// Returns the position before which no reader that the writer waits for needs a loan.
     pub fn loans_needed_from(&mut self) -> Option<u64> {
         self.look();
         let acked = self.readers.iter().filter(|reader| reader.holds()).map(|reader| reader.acked).min().unwrap_or(self.sealed());

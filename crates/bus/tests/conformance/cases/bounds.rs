@@ -1,4 +1,4 @@
-//! How long a writer waits, for whom, and what becomes of those it does not wait for.
+//! Waits of a writer: their length, the readers it waits for, and the fate of those it does not wait for.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::conformance::{
 
 const KB: usize = 1 << 10;
 const BOUND: Duration = Duration::from_millis(100);
-/// What is spent of the bound comes back over the period: an hour, so next to nothing.
+/// The bound refills over the period: an hour, so next to nothing.
 const REFILL: Duration = Duration::from_millis(1);
 
 /// A small credit, and a bound that is spent once in a test.
@@ -123,7 +123,7 @@ pub fn a_writer_that_may_wait_loses_nothing_whatever_its_cache<A: Arena>() {
     let mut keeper = scene.join("keeper");
     let wish = Wish { full: true, pace: Pace::Slow(200, 1), queue: Some(8 * KB), ..Wish::of("*") };
     let log = keeper.reader_with(wish);
-    // Less than two batches of the default size, four times less than the credit, and just larger than it.
+    // Less than two batches of the default size, a quarter of the credit, and just larger than it.
     for (topic, credit, cache) in [("a", 32, 64), ("b", 256, 64), ("c", 32, 33)] {
         let small = QosPatch {
             credit: Some(credit * KB),
@@ -135,7 +135,7 @@ pub fn a_writer_that_may_wait_loses_nothing_whatever_its_cache<A: Arena>() {
         };
         let writer = one.writer_with(topic, &[], small);
         scene.matched(&mut one, writer, 1);
-        // Batches of every size: sealed when they are full, when their time is over, and at once.
+        // Batches of every size: sealed when full, when their time is over, and at once.
         (0..40).for_each(|_| {
             one.write(writer, 50, 1000);
         });

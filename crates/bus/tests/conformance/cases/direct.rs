@@ -16,7 +16,7 @@ pub fn direct_links_carry_each_sample_once<A: Arena>() {
     let other_log = other.reader("t");
     let writer = one.writer_with("t", &[], QosPatch { direct: Some(true), ..QosPatch::default() });
     scene.matched(&mut one, writer, 2);
-    // The link is made while samples flow, and everything keeps its place.
+    // The link is made while samples flow, and their order is kept.
     for _ in 0..50 {
         one.write(writer, 10, 100);
         scene.pass(Duration::from_millis(10));

@@ -1,4 +1,4 @@
-//! What a late reader gets of the time before it came.
+//! History for a late reader.
 
 use std::time::Duration;
 
@@ -44,10 +44,10 @@ pub fn a_late_reader_gets_the_last_samples<A: Arena>() {
 pub fn a_late_reader_gets_all_that_is_kept<A: Arena>() {
     let account = late::<A>(History::All, QosPatch::default());
     assert_eq!((account.from, account.got), (0, 110));
-    // Half of it is kept, whatever the bytes of a batch are.
+    // Half of it is kept, for every batch size.
     let bounded = late::<A>(History::All, QosPatch { keep: Some(60_000), batch: Some(5000), ..QosPatch::default() });
     assert!((40..80).contains(&bounded.from), "{bounded:?}");
-    // What is written while it is fetched pushes out the oldest of it, and that is told.
+    // Samples written during the fetch evict the oldest ones, and that loss is reported.
     assert!(bounded.lost_total() <= 10 && bounded.lost.iter().all(|&(from, _)| from == bounded.from), "{bounded:?}");
 }
 

@@ -11,7 +11,7 @@ use crate::conformance::{
 
 const KB: usize = 1 << 10;
 const BOUND: Duration = Duration::from_millis(100);
-/// What is spent of the bound comes back over the period: an hour, so next to nothing.
+/// The bound refills over the period: an hour, so next to nothing.
 const REFILL: Duration = Duration::from_millis(1);
 const DEATH: Duration = Duration::from_millis(100);
 const HANG: Duration = Duration::from_secs(2);
@@ -36,7 +36,7 @@ fn stopped_reader<A: Arena>(cache: usize) -> (u64, u64) {
     one.write(writer, 100, 1000);
     scene.settled(&mut other, log, "t", 100);
     other.stop();
-    // At a rate the others can follow, and further than the credit of who does not.
+    // At a rate that the others can follow, and beyond the credit of the stopped reader.
     for _ in 0..400 {
         one.write(writer, 25, 1000);
         scene.pass(Duration::from_millis(3));
@@ -120,7 +120,7 @@ pub fn a_hang_is_told_and_so_is_the_return<A: Arena>() {
     assert_eq!((account.got, account.open_end), (100, false));
     let states: Vec<String> = other.log(log).states("one").into_iter().map(|(state, _)| state).collect();
     assert_eq!(states[..3], ["Appeared", "Silent", "Returned"]);
-    // An engine may find out late that it was cut off, and connect anew: another silence, but no death.
+    // An engine may detect its cut late and connect anew. That is another silence, but no death.
     assert!(states.iter().all(|state| state != "Died" && state != "Left"), "{states:?}");
 }
 
@@ -160,7 +160,7 @@ pub fn a_death_on_another_host_is_told_by_its_node<A: Faulty>() {
     scene.matched(&mut one, writer, 1);
     one.write(writer, 50, 100);
     scene.settled(&mut other, log, "t", 50);
-    // A cut takes the node with it, so it is no death, however long.
+    // A cut removes the node as well, so it is no death at any length.
     scene.arena.cut("a", "b");
     scene.pass(Duration::from_secs(30));
     scene.arena.heal("a", "b");
@@ -190,13 +190,13 @@ pub fn samples_that_died_with_their_writer_are_told_lost<A: Faulty>() {
     one.write_how(writer, 2, 100, How::Urgent);
     scene.arena.lose_data_from(None);
     one.write_how(writer, 1, 100, How::Urgent);
-    // The last batch arrives, what was before it does not any more.
+    // The last batch arrives; the ones before it are lost.
     scene.pass(Duration::from_micros(300));
     one.kill();
     scene.pass(Duration::from_secs(3));
     let told = other.log(log);
     assert!(told.told_at("one", "Silent").is_some() || told.told_at("one", "Died").is_some(), "{told:?}");
-    // Its host cannot be asked; when it has been silent for a minute it is given up.
+    // Its host is unreachable. After a minute of silence the member is declared dead.
     scene.pass(Duration::from_secs(70));
     let account = other.log(log).topic("t");
     assert_eq!((account.got, account.lost, account.open_end), (4, vec![(3, 5)], true));

@@ -15,10 +15,10 @@ pub fn loans_are_read_where_they_were_written<A: Arena>() {
     let scene = Scene::<A>::new();
     let (mut one, mut first, mut second) = (scene.join("one"), scene.join("first"), scene.join("second"));
     let (first_log, second_log) = (first.reader("t"), second.reader("t"));
-    // The pool holds all that is lent here, so that nothing is used again before it is read, however busy the machine.
+    // The pool holds all loans of this test, so that no memory is reused before it is read, even on a busy machine.
     let writer = one.writer_with("t", &[], QosPatch { pool: Some(32 << 20), ..QosPatch::default() });
     scene.matched(&mut one, writer, 2);
-    // Whether everybody can map the memory is known once everybody has spoken.
+    // The writer knows if all readers can map the memory once each has sent a message.
     one.write(writer, 1, 100);
     one.flush(writer, Duration::from_secs(10));
     for _ in 0..40 {
@@ -44,7 +44,7 @@ pub fn loans_used_again_are_told_torn_never_damaged<A: Arena>() {
     one.flush(writer, Duration::from_secs(10));
     other.pace(log, Pace::Idle);
     scene.pass(Duration::from_millis(20));
-    // Ten pools full, of which nobody takes one sample.
+    // Ten times the pool, and the reader takes none of the samples.
     one.write_how(writer, 200, 50 * KB, How::Loan);
     assert_eq!(one.look(writer).copied_loans, 0, "the pool is used again, not given up");
     other.pace(log, Pace::Keen);

@@ -62,7 +62,7 @@ pub fn a_sample_for_several_audiences_reaches_each_reader_once<A: Arena>() {
         (operators, vec!["log/a", "log/b"]),
         (strangers, vec!["log/a"]),
     ] {
-        // The accounts themselves refuse a sample that comes twice.
+        // The accounts themselves reject a sample that arrives twice.
         let accounts = other.log(log).accounts();
         let mut given: Vec<&str> = accounts.keys().map(|stream| stream.topic.as_str()).collect();
         given.sort_unstable();

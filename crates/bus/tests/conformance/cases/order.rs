@@ -53,7 +53,7 @@ pub fn urgent_samples_do_not_wait_and_keep_their_place<A: Arena>() {
     let scene = Scene::<A>::new();
     let (mut one, mut other) = (scene.join("one"), scene.join_at("there", "other"));
     let log = other.reader("t");
-    // What is not urgent would wait for an hour.
+    // A sample that is not urgent would wait for an hour.
     let writer = one.writer_with("t", &[], QosPatch { linger_us: Some(3_600_000_000), ..QosPatch::default() });
     scene.matched(&mut one, writer, 1);
     one.write(writer, 1, 100);
@@ -109,7 +109,7 @@ pub fn a_gap_is_exact_and_its_tail_told_within_two_heartbeats<A: Faulty>() {
     let account = scene.settled(&mut other, log, "t", 10);
     assert_eq!((account.got, account.lost_total()), (4, 6), "{account:?}");
     assert_eq!(account.why.first().map(String::as_str), Some("Evicted"));
-    // The writer counts what left its cache unacknowledged; some of that was on its way and arrived.
+    // The writer counts samples that left its cache unacknowledged. Some of those were under way and arrived.
     assert!(one.status(writer, "other").lost >= 6);
 }
 
@@ -130,7 +130,7 @@ pub fn a_reader_that_does_not_heal_is_told_its_losses_tail_included<A: Faulty>()
     assert_eq!(account.why, ["Dropped"]);
     scene.arena.lose_data_from(Some("writing"));
     one.write_how(writer, 2, 100, How::Urgent);
-    // Its writer has nobody to wait for, so it beats as one that is idle: every half second.
+    // Its writer has no reader to wait for, so it beats as an idle one: every half second.
     scene.within("the tail's loss", Duration::from_millis(1100), || other.log(log).topic("t").lost == [(3, 7), (8, 10)]);
 }
 

@@ -1,4 +1,4 @@
-//! Who is on the bus.
+//! Presence of processes on the bus.
 
 use crate::conformance::{
     arena::{Arena, Scene},

@@ -1,4 +1,4 @@
-//! What a writer learns of what it wrote, and of who reads it.
+//! Receipts: the outcome of written samples, and the readers of a stream.
 
 use std::time::Duration;
 

@@ -15,10 +15,10 @@ pub fn long_batches_are_shared_on_one_host<A: Arena>() {
     let (first_log, second_log) = (first.reader("t"), second.reader("t"));
     let writer = one.writer("t");
     scene.matched(&mut one, writer, 2);
-    // Whether everybody can map the memory is known once everybody has spoken.
+    // The writer knows if all readers can map the memory once each has sent a message.
     one.write(writer, 1, 100);
     one.flush(writer, Duration::from_secs(10));
-    // Three times round.
+    // Three rounds of the ring.
     one.write(writer, 6000, 1000);
     for (reader, log) in [(&mut first, first_log), (&mut second, second_log)] {
         let account = scene.settled(reader, log, "t", 6001);
@@ -66,7 +66,7 @@ pub fn who_does_not_heal_takes_the_newest_from_the_board_and_is_not_waited_for<A
     let log = screen.reader_with(Wish { reliable: false, ..Wish::of("t") });
     let writer = one.writer("t");
     scene.matched(&mut one, writer, 1);
-    // The board is made once so much was written; the reader learns of it by the next heartbeats.
+    // Announcements begin after a minimum of bytes; the next heartbeats inform the reader.
     one.write(writer, 200, 1000);
     scene.pass(Duration::from_secs(2));
     one.write(writer, 1, 1000);

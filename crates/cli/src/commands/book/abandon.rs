@@ -1,4 +1,4 @@
-//! Ends a search that nobody waits for any longer: after Ctrl-C, or when standard output is a pipe that was closed.
+//! Ends a search that has lost its reader: after Ctrl-C, or when standard output is a pipe that was closed.
 
 use std::{
     sync::{
@@ -8,14 +8,14 @@ use std::{
     time::Duration,
 };
 
-use tampu_logbook::search::{Stop, Stopped};
+use tampu_logbook::search::{Stop, StopReason};
 
 use crate::{failure::Failure, interrupt::Interrupt};
 
-/// How often it looks.
+/// Time between two checks.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// A stop that is asked as soon as nobody waits; it is watched until this goes.
+/// A stop signal that is set as soon as the output has no reader; it is watched until this is dropped.
 pub struct Abandoned {
     pub stop: Stop,
     done: Arc<AtomicBool>,
@@ -39,14 +39,14 @@ impl Abandoned {
 }
 
 impl Abandoned {
-    /// How the command ends that asked for the search: quietly where nobody reads any longer, as with a pipe to `head`.
+    /// Returns the failure of a search that was stopped: none is printed if the reader of standard output is gone, as with `head`.
     pub fn failure(&self) -> Failure {
         if nobody_reads() { Failure::Closed } else { Failure::Failed("interrupted".to_owned()) }
     }
 
-    /// The same where that was the reason; else what it says.
+    /// Returns the failure of a stopped search if the search was stopped; else the other failure.
     pub fn or(&self, other: Failure) -> Failure {
-        if self.stop.why() == Some(Stopped::Abandoned) { self.failure() } else { other }
+        if self.stop.reason() == Some(StopReason::Requested) { self.failure() } else { other }
     }
 }
 
@@ -56,10 +56,10 @@ impl Drop for Abandoned {
     }
 }
 
-/// Whether standard output is a pipe without a reader.
+/// Returns true if standard output is a pipe without a reader.
 fn nobody_reads() -> bool {
     let mut polled = libc::pollfd { fd: libc::STDOUT_FILENO, events: 0, revents: 0 };
-    // SAFETY: the pointer is to one `pollfd` that lives until the call returns, as the count says; with no time to wait it returns at once.
+    // SAFETY: the pointer is to one `pollfd`, as the count states, and it outlives the call. A zero timeout returns at once.
     let found = unsafe { libc::poll(&raw mut polled, 1, 0) };
     found == 1 && polled.revents & libc::POLLERR != 0
 }

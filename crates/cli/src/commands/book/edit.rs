@@ -4,19 +4,20 @@ use clap::Args;
 use tampu_logbook::entry::EntryRef;
 
 use super::{
-    Place, entry_ref, failed,
+    place::{Place, failed},
+    text::entry_ref,
     writing::{Unasked, Writing},
 };
 use crate::failure::Outcome;
 
-/// Change an entry; what is not said stays, and what it said before is in its history
+/// Change the given parts of an entry; its history keeps the earlier text
 #[derive(Debug, Args)]
 #[command(after_help = "Example: tampu book edit Shift/12 -a Type='Problem Fixed' --revision 0")]
 pub struct Edit {
     /// The entry: BOOK/NUMBER
     #[arg(value_parser = entry_ref, value_name = "ENTRY")]
     at: EntryRef,
-    /// Only if it is at this revision
+    /// Change the entry only if it is at this revision
     #[arg(long, value_name = "N")]
     revision: Option<u32>,
     #[command(flatten)]
@@ -25,12 +26,12 @@ pub struct Edit {
 
 impl Edit {
     pub fn run(self, place: &Place) -> Outcome {
-        let store = place.store(&self.writing.by)?;
+        let store = place.store(&self.writing.author())?;
         let entry = store.entry(&self.at).map_err(failed)?;
         let expected = self.revision.unwrap_or(entry.revision);
         let mut content = entry.content;
         let uploads = self.writing.apply(&*store, &entry.at.book, &mut content, Unasked::Leaves)?;
-        let revision = store.edit(&self.at, content, uploads, &self.writing.by, Some(expected)).map_err(failed)?;
+        let revision = store.edit(&self.at, content, uploads, &self.writing.author(), Some(expected)).map_err(failed)?;
         self.writing.tell(&entry.at, Some(revision))
     }
 }

@@ -2,85 +2,101 @@
 
 use std::{
     io::{self, Write},
-    path::PathBuf,
+    path::{Path, PathBuf},
     time::Duration,
 };
 
 use clap::Args;
-use tampu_logbook::elog::{
+use tampu_elog::{
     export::{ExportError, export_elog},
-    follow::{Follower, Told},
-    import::{BookReport, Report, Source, import_elog},
+    follow::{FollowEvent, Follower},
+    import::{BookReport, ImportReport, ImportSource, import_elog},
 };
 
-use super::{Place, failed};
+use super::{
+    place::{Place, failed},
+    text::shown,
+};
 use crate::{
-    commands::Context,
+    context::Context,
     failure::{Failure, Outcome, written},
+    plural::counted,
     progress,
+    time_expression::parse_offset,
 };
 
-/// How often a follower looks.
+/// Reads an offset from UTC in minutes.
+fn zone_minutes(text: &str) -> Result<i16, String> {
+    let offset = parse_offset(text).ok_or_else(|| format!("invalid offset from UTC '{text}': write +01:00, -03:30 or UTC"))?;
+    i16::try_from(offset.seconds() / 60).map_err(|_| format!("'{text}' is too far from UTC"))
+}
+
+/// Fails unless ELOG's logbooks can be under this path.
+fn need_logbooks(path: &Path) -> Outcome {
+    if path.is_dir() {
+        return Ok(());
+    }
+    let why = if path.exists() { "is not a directory" } else { "does not exist" };
+    Err(Failure::Failed(format!("LOGBOOKS: {} {why}; name the directory that holds the logbooks", path.display())))
+}
+
+/// Time between two checks of a follower.
 const TICK: Duration = Duration::from_millis(100);
 
-/// Take over a site's ELOG, as it is
+/// Import a site's ELOG as it is
 ///
 /// The source is never written to. What cannot be read is told with file, place and what was done about it; the rest is taken. Again
 /// takes only what is new or changed, and goes on where a run was cut off. What was edited here stays.
 #[derive(Debug, Args)]
-#[command(after_help = "Example: tampu book import-elog --config /usr/local/elog/elogd.cfg /usr/local/elog/logbooks")]
+#[command(after_help = "Example: tampu book import-elog --elog-config /usr/local/elog/elogd.cfg /usr/local/elog/logbooks")]
 pub struct Import {
     /// The folder the logbooks' folders are in
     logbooks: PathBuf,
-    /// elogd.cfg; without it every folder is a logbook, with the attributes its entries have
+    /// ELOG's configuration, elogd.cfg; without it every directory is a logbook with the attributes of its entries
     #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
-    /// Only this logbook; several, once for each
+    elog_config: Option<PathBuf>,
+    /// In this logbook only; repeatable
     #[arg(short, long, value_name = "NAME")]
     book: Vec<String>,
-    /// Zone of dates that do not say theirs, in minutes east of UTC
-    #[arg(long, value_name = "MINUTES", default_value_t = 0, allow_hyphen_values = true)]
+    /// Zone of dates that do not name one, as an offset from UTC: +01:00
+    #[arg(long, value_name = "OFFSET", default_value = "UTC", allow_hyphen_values = true, value_parser = zone_minutes)]
     zone: i16,
-    /// How many faults of a logbook are told one by one
+    /// Number of errors that are listed one by one, for each file or logbook
     #[arg(long, value_name = "N", default_value_t = 20)]
-    tell: usize,
-    /// Print the whole report as one JSON object
+    errors: usize,
+    /// Write JSON objects, one a line
     #[arg(long)]
     json: bool,
 }
 
-/// Follow a living ELOG: what elogd writes is here within a second
+/// Follow a running ELOG: its changes arrive within a second
 ///
 /// Imports first, as 'import-elog', and then goes on until Ctrl-C. elogd needs no change, knows nothing of it, and its files are only read. New and
 /// changed entries are taken, deleted ones get a tombstone here, another configuration is taken as it is; what was changed here stays. Where the
 /// kernel does not tell of changes, as on NFS, the files are looked at again and again.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example: tampu book follow-elog --config /usr/local/elog/elogd.cfg --data /usr/local/elog/logbooks --into /var/lib/tampu"
+    after_help = "Example: tampu book follow-elog --elog-config /usr/local/elog/elogd.cfg /usr/local/elog/logbooks --data /var/lib/tampu"
 )]
 pub struct Follow {
-    /// elogd.cfg; without it every folder is a logbook, with the attributes its entries have
+    /// ELOG's configuration, elogd.cfg; without it every directory is a logbook with the attributes of its entries
     #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
-    /// The folder the logbooks' folders are in
-    #[arg(long, value_name = "DIR")]
-    data: PathBuf,
-    /// Tampu's data directory, as 'tampu up --data' has it
-    #[arg(long, value_name = "DIR")]
-    into: PathBuf,
-    /// Only this logbook; several, once for each
+    elog_config: Option<PathBuf>,
+    /// The directory that holds the logbooks' directories
+    logbooks: PathBuf,
+    /// In this logbook only; repeatable
     #[arg(short, long, value_name = "NAME")]
     book: Vec<String>,
-    /// Zone of dates that do not say theirs, in minutes east of UTC
-    #[arg(long, value_name = "MINUTES", default_value_t = 0, allow_hyphen_values = true)]
+    /// Zone of dates that do not name one, as an offset from UTC: +01:00
+    #[arg(long, value_name = "OFFSET", default_value = "UTC", allow_hyphen_values = true, value_parser = zone_minutes)]
     zone: i16,
-    /// Look at the files again and again, also where the kernel would tell of changes: it does not of what another host changes
+    /// Scan the files again and again: for file systems whose changes the kernel does not report, such as NFS
     #[arg(long)]
-    poll: bool,
-    /// How many faults of a logbook are told one by one
+    rescan: bool,
+    /// Number of errors that are listed one by one, for each file or logbook
     #[arg(long, value_name = "N", default_value_t = 20)]
-    tell: usize,
-    /// Print what happens as JSON objects, one a line
+    errors: usize,
+    /// Write JSON objects, one a line
     #[arg(long)]
     json: bool,
 }
@@ -88,12 +104,13 @@ pub struct Follow {
 /// Write logbooks as ELOG's files, into an empty folder that elogd can be started on
 #[derive(Debug, Args)]
 pub struct Export {
-    /// The folder
-    pub target: PathBuf,
-    /// Only this logbook; several, once for each
+    /// The directory, which must be empty
+    #[arg(short, long, value_name = "DIR")]
+    pub output: PathBuf,
+    /// In this logbook only; repeatable
     #[arg(short, long, value_name = "NAME")]
     pub book: Vec<String>,
-    /// Print what was done as one JSON object
+    /// Write JSON objects, one a line
     #[arg(long)]
     pub json: bool,
 }
@@ -101,8 +118,10 @@ pub struct Export {
 impl Import {
     pub fn run(self, place: &Place, context: &Context) -> Outcome {
         place.need_directory("an import, of many files of this host,")?;
+        need_logbooks(&self.logbooks)?;
         let store = place.make()?;
-        let source = Source { config: self.config, logbooks: self.logbooks, only: self.book, zone: self.zone, poll: false };
+        let source =
+            ImportSource { config: self.elog_config, logbooks: self.logbooks, only: self.book, zone: self.zone, poll: false };
         let bar = progress::bytes(0, "importing");
         let report = import_elog(&*store, &source, &mut |done, total| {
             bar.set_length(total);
@@ -115,11 +134,13 @@ impl Import {
             let line = serde_json::to_string(&report).map_err(|error| Failure::failed("the report as JSON", error))?;
             written(writeln!(io::stdout().lock(), "{line}"))?;
         } else {
-            tell(&report, self.tell)?;
+            tell(&report, self.errors)?;
         }
         eprintln!("tampu: the logbooks are in {}", place.told());
         if report.interrupted {
-            return Err(Failure::Failed("interrupted; what was told as new is kept, and the next import goes on".to_owned()));
+            return Err(Failure::Failed(
+                "interrupted; the entries reported as new are stored; run the import again to continue".to_owned(),
+            ));
         }
         Ok(())
     }
@@ -127,9 +148,16 @@ impl Import {
 
 impl Follow {
     pub fn run(self, place: &Place, context: &Context) -> Outcome {
-        let place = place.at(self.into);
+        place.need_directory("following a living ELOG")?;
+        need_logbooks(&self.logbooks)?;
         let store = place.make()?;
-        let source = Source { config: self.config, logbooks: self.data, only: self.book, zone: self.zone, poll: self.poll };
+        let source = ImportSource {
+            config: self.elog_config,
+            logbooks: self.logbooks,
+            only: self.book,
+            zone: self.zone,
+            poll: self.rescan,
+        };
         let bar = progress::bytes(0, "importing");
         let begun = Follower::begin(&*store, source, &mut |done, total| {
             bar.set_length(total);
@@ -138,11 +166,11 @@ impl Follow {
         });
         bar.finish_and_clear();
         let (mut follower, report) = begun.map_err(|error| Failure::Failed(error.to_string()))?;
-        let (json, most) = (self.json, self.tell);
-        let mut outcome = say(&Told::Again(report), json, most);
+        let (json, most) = (self.json, self.errors);
+        let mut outcome = say(&FollowEvent::Reimported(report), json, most);
         eprintln!("tampu: following; Ctrl-C ends it");
         if let Some(why) = follower.polls() {
-            eprintln!("tampu: the files are looked at again and again: {why}");
+            eprintln!("tampu: polling the files: {why}");
         }
         while outcome.is_ok() && !context.interrupt.asked() {
             follower.look(&mut |told| {
@@ -156,63 +184,69 @@ impl Follow {
     }
 }
 
-/// Tells what happened.
-fn say(told: &Told, json: bool, most: usize) -> Outcome {
+/// Prints an event of the import or of the follower.
+fn say(told: &FollowEvent, json: bool, most: usize) -> Outcome {
     if json {
         let object = match told {
-            Told::Book(report) => serde_json::json!({ "book": report }),
-            Told::Again(report) => serde_json::json!({ "imported": report }),
-            Told::Trouble(why) => serde_json::json!({ "trouble": why }),
+            FollowEvent::Book(report) => serde_json::json!({ "book": report }),
+            FollowEvent::Reimported(report) => serde_json::json!({ "imported": report }),
+            FollowEvent::Failed(why) => serde_json::json!({ "trouble": why }),
         };
         return written(writeln!(io::stdout().lock(), "{object}"));
     }
     match told {
-        Told::Again(report) => tell(report, most),
-        Told::Trouble(why) => {
-            eprintln!("tampu: {}; it is tried again", super::shown(why, false));
+        FollowEvent::Reimported(report) => tell(report, most),
+        FollowEvent::Failed(why) => {
+            eprintln!("tampu: {}; retrying", shown(why, false));
             Ok(())
         }
-        Told::Book(report) => {
-            report.faults.iter().take(most).for_each(|fault| eprintln!("{}", super::shown(&fault.to_string(), false)));
+        FollowEvent::Book(report) => {
+            report.faults.iter().take(most).for_each(|fault| eprintln!("{}", shown(&fault.to_string(), false)));
             let BookReport { book, new, changed, deleted, drafts, gone, .. } = &**report;
-            eprintln!("{book}: {new} new, {changed} changed, {deleted} deleted, {drafts} drafts, {gone} gone here");
+            eprintln!("{book}: {new} new, {changed} changed, {deleted} deleted, {}, {gone} gone here", counted(*drafts, "draft"));
             if !report.conflicting.is_empty() {
                 let ids: Vec<String> = report.conflicting.iter().map(u32::to_string).collect();
-                eprintln!("{book}: changed here and there, what is here stays: {}", ids.join(", "));
+                eprintln!("{book}: changed in ELOG and in Tampu, Tampu's version stays: {}", ids.join(", "));
             }
             Ok(())
         }
     }
 }
 
-fn tell(report: &Report, most: usize) -> Outcome {
-    report.faults.iter().for_each(|fault| eprintln!("{}", super::shown(&fault.to_string(), false)));
+fn tell(report: &ImportReport, most: usize) -> Outcome {
+    report.faults.iter().for_each(|fault| eprintln!("{}", shown(&fault.to_string(), false)));
     let mut out = io::stdout().lock();
     for book in &report.books {
         for fault in book.faults.iter().take(most) {
-            eprintln!("{}", super::shown(&fault.to_string(), false));
+            eprintln!("{}", shown(&fault.to_string(), false));
         }
         let more = book.faults.len().saturating_sub(most) as u64 + book.more_faults;
         if more > 0 {
-            eprintln!("{}: {more} more (--tell N tells more of them, --json all)", book.book);
+            eprintln!("{}: {more} more (--errors N lists more of them, --json all)", book.book);
         }
         if !book.kept_options.is_empty() {
             eprintln!("{}: options kept without effect: {}", book.book, book.kept_options.join(", "));
         }
         if !book.unknown_options.is_empty() {
-            eprintln!("{}: no options of ELOG, kept too: {}", book.book, book.unknown_options.join(", "));
+            eprintln!("{}: unknown options, kept: {}", book.book, book.unknown_options.join(", "));
         }
         if !book.conflicting.is_empty() {
             let ids: Vec<String> = book.conflicting.iter().take(most).map(u32::to_string).collect();
             let more = if book.conflicting.len() > most { ", ..." } else { "" };
-            eprintln!("{}: changed here and there, what is here stays: {}{more}", book.book, ids.join(", "));
+            eprintln!("{}: changed in ELOG and in Tampu, Tampu's version stays: {}{more}", book.book, ids.join(", "));
         }
-        let BookReport { book, entries, new, changed, same, conflicts, gone, drafts, attachments, .. } = book;
+        let BookReport { book, entries, new, changed, same, conflicts, gone, drafts, attachments, access, .. } = book;
         written(writeln!(
             out,
-            "{book}: {entries} entries, {new} new, {changed} changed, {same} as they were, {conflicts} changed here too, \
-             {gone} gone here, {drafts} drafts, {attachments} attachments"
+            "{book}: {}, {new} new, {changed} changed, {same} as they were, {conflicts} changed here too, \
+             {gone} gone here, {}, {}",
+            counted(*entries, "entry"),
+            counted(*drafts, "draft"),
+            counted(*attachments, "attachment")
         ))?;
+        if let Some(access) = access {
+            written(writeln!(out, "{book}: {}", shown(&access.to_string(), false)))?;
+        }
     }
     Ok(())
 }
@@ -220,7 +254,7 @@ fn tell(report: &Report, most: usize) -> Outcome {
 impl Export {
     pub fn run(self, place: &Place, context: &Context) -> Outcome {
         let bar = progress::work("exporting");
-        let done = export_elog(&*place.store("")?, &self.book, &self.target, &mut |done, total| {
+        let done = export_elog(&*place.store("")?, &self.book, &self.output, &mut |done, total| {
             bar.set_length(total);
             bar.set_position(done);
             !context.interrupt.asked()
@@ -230,13 +264,19 @@ impl Export {
             ExportError::Store(error) => failed(error),
             error => Failure::Failed(error.to_string()),
         })?;
-        done.notes.iter().for_each(|note| eprintln!("{}", super::shown(note, false)));
+        done.notes.iter().for_each(|note| eprintln!("{}", shown(note, false)));
         let mut out = io::stdout().lock();
         if self.json {
             let line = serde_json::to_string(&done).map_err(|error| Failure::failed("the report as JSON", error))?;
             written(writeln!(out, "{line}"))?;
         } else {
-            written(writeln!(out, "{} logbooks, {} entries, {} attachments", done.books, done.entries, done.attachments))?;
+            written(writeln!(
+                out,
+                "{}, {}, {}",
+                counted(done.books, "logbook"),
+                counted(done.entries, "entry"),
+                counted(done.attachments, "attachment")
+            ))?;
         }
         if done.interrupted { Err(Failure::Failed("interrupted: the export is not complete".to_owned())) } else { Ok(()) }
     }

@@ -11,12 +11,16 @@ use clap::Args;
 use tampu_logbook::{
     export::{self, Format, Pieces},
     search::{Search, Sort, Stop},
-    store::Store,
+    store::Entries,
 };
 
-use super::{Place, abandon::Abandoned, elog, failed};
+use super::{
+    abandon::Abandoned,
+    elog,
+    place::{Place, failed, refused},
+};
 use crate::{
-    commands::Context,
+    context::Context,
     failure::{Failure, Outcome, written},
 };
 
@@ -25,22 +29,22 @@ const PIECE: usize = 64 << 10;
 
 /// Write what a search finds as a table, as JSON lines, as Markdown, or whole logbooks as ELOG's files
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  tampu book export --query 'type:=Problem last:30d' --format csv > problems.csv\n  \
+#[command(after_help = "Examples:\n  tampu book export 'type:=Problem last:30d' --format csv > problems.csv\n  \
     tampu book export --book Shift --format markdown -o shift.md\n  tampu book export --format elog -o elog/")]
 pub struct Export {
-    /// What to look for, as 'tampu book search' has it; nothing finds everything
-    #[arg(short, long, default_value = "", hide_default_value = true)]
-    query: String,
-    /// In this logbook; in several, once for each
+    /// The query, as for 'tampu book search'; without one, all entries
+    #[arg(value_name = "QUERY")]
+    query: Vec<String>,
+    /// In this logbook only; repeatable
     #[arg(short, long, value_name = "NAME")]
     book: Vec<String>,
-    /// csv, json, markdown, or elog: whole logbooks, into an empty folder
-    #[arg(short, long)]
+    /// Format: csv, json, markdown, or elog for whole logbooks in an empty directory
+    #[arg(short, long, value_name = "FORMAT")]
     format: String,
-    /// Order by date, id or an attribute; a minus before it turns it round
-    #[arg(long, allow_hyphen_values = true, value_name = "WHAT", default_value = "date")]
+    /// Sort by date, id or an attribute; a minus before it reverses the order
+    #[arg(long, allow_hyphen_values = true, value_name = "COLUMN", default_value = "date")]
     sort: String,
-    /// Where to; standard output, if nothing is said. For elog the folder
+    /// The file, or for elog the directory [default: standard output]
     #[arg(short, long, value_name = "PATH")]
     output: Option<PathBuf>,
 }
@@ -50,9 +54,9 @@ impl Export {
         if self.format.eq_ignore_ascii_case("elog") {
             let folder = self.output.ok_or_else(|| Failure::Usage("--format elog needs a folder: --output DIR".to_owned()))?;
             if !self.query.is_empty() {
-                return Err(Failure::Usage("--format elog writes whole logbooks: it takes no --query".to_owned()));
+                return Err(Failure::Usage("--format elog writes whole logbooks: it takes no query".to_owned()));
             }
-            return elog::Export { target: folder, book: self.book, json: false }.run(place, context);
+            return elog::Export { output: folder, book: self.book, json: false }.run(place, context);
         }
         let format: Format =
             self.format.parse().map_err(|error: export::BadFormat| Failure::Usage(format!("{error}, or elog")))?;
@@ -62,15 +66,16 @@ impl Export {
             "id" => Sort::Id,
             _ => Sort::Attribute(by.to_owned()),
         };
-        let search = Search { books: self.book, query: self.query, sort, descending, ..Search::default() };
+        let search = Search { books: self.book, query: self.query.join(" "), sort, descending, ..Search::default() };
         let abandoned = Abandoned::watch(&context.interrupt);
         let pieces: Pieces = match place.remote("") {
             Some(hub) => {
-                let from = hub.export(&search, format, &abandoned.stop).map_err(|error| abandoned.or(failed(error)))?;
+                let from = hub.export(&search, format, &abandoned.stop).map_err(|error| abandoned.or(refused(error)))?;
                 Box::new(read(from, abandoned.stop.clone()))
             }
             None => {
-                let store: Arc<dyn Store> = Arc::from(place.open()?);
+                let store: Box<dyn Entries> = place.open()?;
+                let store: Arc<dyn Entries> = Arc::from(store);
                 export::export(store, search, format, abandoned.stop.clone()).map_err(failed)?
             }
         };
@@ -95,14 +100,14 @@ impl Export {
     }
 }
 
-/// The pieces of a file that a hub makes; nothing comes after an error.
+/// Returns the pieces of a file that a hub makes; nothing follows an error.
 fn read(mut from: Box<dyn Read + Send>, stop: Stop) -> impl Iterator<Item = io::Result<Vec<u8>>> + Send {
     let mut ended = false;
     std::iter::from_fn(move || {
         if ended {
             return None;
         }
-        if stop.why().is_some() {
+        if stop.is_stopped() {
             ended = true;
             return Some(Err(io::Error::other("interrupted")));
         }

@@ -2,14 +2,22 @@
 
 use std::io::{self, Write};
 
-use super::{Place, failed, minute, shown};
-use crate::failure::{Failure, Outcome, written};
 use clap::Args;
+
+use super::{
+    place::{Place, failed},
+    text::{minute, shown},
+};
+use crate::{
+    failure::{Outcome, written},
+    plural::counted,
+    time_text,
+};
 
 /// List the logbooks: how many entries, the newest, their attributes
 #[derive(Debug, Args)]
 pub struct List {
-    /// One JSON object a line, a logbook each
+    /// Write JSON objects, one a line
     #[arg(long)]
     json: bool,
 }
@@ -24,14 +32,14 @@ impl List {
         let width = books.iter().map(|info| info.book.name.chars().count()).max().unwrap_or(0).clamp(4, 40);
         for info in &books {
             if self.json {
-                let line = serde_json::to_string(info).map_err(|error| Failure::failed("a logbook as JSON", error))?;
+                let line = time_text::json_line(info, "a logbook")?;
                 written(writeln!(out, "{line}"))?;
                 continue;
             }
             let newest = info.newest.map_or("-".to_owned(), minute);
             let names: Vec<String> = info.book.attributes.iter().map(|attribute| shown(&attribute.name, false)).collect();
             let name = shown(&info.book.name, false);
-            written(writeln!(out, "{name:<width$}  {:>9} entries  {newest:<20}  {}", info.entries, names.join(", ")))?;
+            written(writeln!(out, "{name:<width$}  {:>16}  {newest:<20}  {}", counted(info.entries, "entry"), names.join(", ")))?;
         }
         Ok(())
     }

@@ -1,35 +1,44 @@
 //! `tampu book make`.
 
-use std::path::PathBuf;
+use std::{
+    io::{self, Write},
+    path::PathBuf,
+};
 
 use clap::Args;
 use tampu_logbook::book::{AttributeDef, AttributeKind, Book, same_name};
 
-use super::{Place, failed, shown};
-use crate::failure::{Failure, Outcome};
+use super::{
+    place::{Place, failed},
+    text::shown,
+};
+use crate::failure::{Failure, Outcome, written};
 
-/// Make a logbook, or change what one is; its entries stay
+/// Make a logbook or change its definition; its entries stay
 ///
-/// Of a logbook that is there the attributes named are added or changed and the others stay, unless --replace is said. What was done is told on standard error.
+/// Of a logbook that is there the attributes named are added or changed and the others stay, unless --replace is said. What was done is reported on standard error.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  tampu book make Shift -a Author -a Type=Routine,Problem -a Subject --required Author\n  \
     tampu book make Shift -a Type=Routine,Problem,Fixed\n  \
-    tampu book list --json | head -1 > shift.json; tampu book make Shift --file shift.json")]
+    tampu book list --json | head -1 > shift.json; tampu book make Shift --definition shift.json")]
 pub struct Make {
-    /// Its name
+    /// Name of the new item
     name: String,
-    /// An attribute: a line of text, or one of the options after '='
+    /// An attribute: a line of text, or one of the options after '='; repeatable
     #[arg(short, long = "attribute", value_name = "NAME[=OPTION,OPTION...]", value_parser = attribute)]
     attributes: Vec<AttributeDef>,
-    /// An attribute that must have a value
+    /// An attribute that must have a value; repeatable
     #[arg(long, value_name = "NAME")]
     required: Vec<String>,
-    /// Of a logbook that is there: its attributes are those of -a alone
+    /// Replace the attributes of a logbook that exists, instead of adding to them
     #[arg(long)]
     replace: bool,
-    /// All of it as a JSON object, as 'tampu book list --json' prints it
+    /// Take the whole definition from a JSON file, as 'tampu book list --json' prints it
     #[arg(long, value_name = "FILE", conflicts_with_all = ["attributes", "required", "replace"])]
-    file: Option<PathBuf>,
+    definition: Option<PathBuf>,
+    /// Write JSON objects, one a line
+    #[arg(long)]
+    json: bool,
 }
 
 impl Make {
@@ -39,7 +48,7 @@ impl Make {
         let store = place.made()?;
         let known =
             store.books().map_err(failed)?.into_iter().map(|info| info.book).find(|book| same_name(&book.name, &self.name));
-        let mut book = match &self.file {
+        let mut book = match &self.definition {
             Some(path) => {
                 let text = std::fs::read_to_string(path).map_err(|error| Failure::failed(path.display(), error))?;
                 let book = serde_json::from_str::<Book>(&text).map_err(|error| Failure::failed(path.display(), error))?;
@@ -56,12 +65,16 @@ impl Make {
         }
         book.check().map_err(wrong)?;
         store.put_book(&book).map_err(failed)?;
+        if self.json {
+            return written(writeln!(io::stdout().lock(), "{}", serde_json::json!(book)));
+        }
         eprintln!("tampu: {}", told(known.as_ref(), &book));
         Ok(())
     }
 }
 
-/// The book with these attributes; those it has of the same names keep what is not said of them here.
+/// Returns the book with these attributes; an existing attribute of the same name keeps the properties that are not
+/// named.
 fn merged(mut book: Book, attributes: Vec<AttributeDef>, replace: bool) -> Book {
     let mut known = if replace { std::mem::take(&mut book.attributes) } else { vec![] };
     for said in attributes {
@@ -79,7 +92,7 @@ fn merged(mut book: Book, attributes: Vec<AttributeDef>, replace: bool) -> Book 
     book
 }
 
-/// What was done.
+/// Describes the change of a logbook.
 fn told(was: Option<&Book>, is: &Book) -> String {
     let name = shown(&is.name, false);
     let Some(was) = was else { return format!("made '{name}'") };

@@ -3,12 +3,20 @@
 use std::io::{self, Write};
 
 use clap::Args;
+use serde_json::json;
 use tampu_logbook::entry::EntryRef;
 
-use super::{Place, entry_ref, failed};
-use crate::failure::{Outcome, written};
+use super::{
+    place::{Place, failed},
+    text::entry_ref,
+};
+use crate::{
+    author::author,
+    failure::{Outcome, written},
+    plural::counted,
+};
 
-/// Delete an entry; its number is given to no other, and what it said stays in its history
+/// Delete an entry; its number is not used again, and its text stays in its history
 #[derive(Debug, Args)]
 pub struct Delete {
     /// The entry: BOOK/NUMBER
@@ -18,7 +26,7 @@ pub struct Delete {
     how: How,
 }
 
-/// Make an entry once more in a logbook; prints where it is
+/// Copy an entry into a logbook and print the place of the copy
 #[derive(Debug, Args)]
 pub struct Copy {
     /// The entry: BOOK/NUMBER
@@ -30,7 +38,7 @@ pub struct Copy {
     how: How,
 }
 
-/// Take an entry to another logbook, with its history; prints where it is
+/// Move an entry to another logbook, with its history, and print its new place
 #[derive(Debug, Args)]
 pub struct Move {
     /// The entry: BOOK/NUMBER
@@ -44,31 +52,54 @@ pub struct Move {
 
 #[derive(Debug, Args)]
 struct How {
-    /// With all answers to it
+    /// Include all replies to the entry
     #[arg(long)]
     replies: bool,
-    /// Who does it
-    #[arg(long, env = "USER", value_name = "NAME", default_value = "unknown", hide_env_values = true)]
-    by: String,
+    /// The author [default: the user that runs this]
+    #[arg(long, value_name = "NAME")]
+    author: Option<String>,
+    /// Write JSON objects, one a line
+    #[arg(long)]
+    json: bool,
+}
+
+impl How {
+    fn author(&self) -> String {
+        author(self.author.as_deref())
+    }
+
+    /// Prints the place of an entry.
+    fn show(&self, at: &EntryRef) -> Outcome {
+        let mut out = io::stdout().lock();
+        written(if self.json { writeln!(out, "{}", json!(at)) } else { writeln!(out, "{at}") })
+    }
 }
 
 impl Delete {
     pub fn run(self, place: &Place) -> Outcome {
-        let count = place.store(&self.how.by)?.delete(&self.at, &self.how.by, self.how.replies).map_err(failed)?;
-        written(writeln!(io::stdout().lock(), "{count} deleted"))
+        let author = self.how.author();
+        let count = place.store(&author)?.delete(&self.at, &author, self.how.replies).map_err(failed)?;
+        let mut out = io::stdout().lock();
+        written(if self.how.json {
+            writeln!(out, "{}", json!({ "deleted": count }))
+        } else {
+            writeln!(out, "{} deleted", counted(count, "entry"))
+        })
     }
 }
 
 impl Copy {
     pub fn run(self, place: &Place) -> Outcome {
-        let at = place.store(&self.how.by)?.copy(&self.at, &self.to, &self.how.by, self.how.replies).map_err(failed)?;
-        written(writeln!(io::stdout().lock(), "{at}"))
+        let author = self.how.author();
+        let at = place.store(&author)?.copy(&self.at, &self.to, &author, self.how.replies).map_err(failed)?;
+        self.how.show(&at)
     }
 }
 
 impl Move {
     pub fn run(self, place: &Place) -> Outcome {
-        let at = place.store(&self.how.by)?.move_to(&self.at, &self.to, &self.how.by, self.how.replies).map_err(failed)?;
-        written(writeln!(io::stdout().lock(), "{at}"))
+        let author = self.how.author();
+        let at = place.store(&author)?.move_to(&self.at, &self.to, &author, self.how.replies).map_err(failed)?;
+        self.how.show(&at)
     }
 }

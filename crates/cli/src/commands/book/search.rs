@@ -7,18 +7,24 @@ use std::{
 };
 
 use clap::Args;
+use serde_json::json;
 use tampu_logbook::{
-    book::same_name,
+    book::{self, Book, same_name},
     search::{self, Count, Cursor, Hit, MAX_PAGE, Sort, Start, Stopped},
-    store::Store,
+    store::Entries,
 };
+use tampu_types::units::parse_duration;
 
-use super::{Place, abandon::Abandoned, failed, minute, shown};
+use super::{
+    abandon::Abandoned,
+    place::{Place, failed},
+    text::{minute, shown},
+};
 use crate::{
-    commands::Context,
+    context::Context,
     failure::{Failure, Outcome, written},
     paint::Paint,
-    time_expression::parse_duration,
+    time_text,
 };
 
 /// Search logbooks
@@ -29,30 +35,30 @@ use crate::{
 #[command(after_help = "Examples:\n  tampu book search 'LHC:MAG-01/cur trip'\n  \
     tampu book search --book Shift 'type:=Problem -system:HLT last:7d' --json\n  tampu book search '/hlt\\d+ is/' --sort Author")]
 pub struct Search {
-    /// What to look for; nothing finds everything
+    /// The query; without one, all entries
     query: Vec<String>,
-    /// In this logbook; in several, once for each
+    /// In this logbook only; repeatable
     #[arg(short, long, value_name = "NAME")]
     book: Vec<String>,
-    /// Order by date, id or an attribute; a minus before it turns it round. The newest first, if nothing is said
-    #[arg(long, allow_hyphen_values = true, value_name = "WHAT", default_value = "-date")]
+    /// Sort by date, id or an attribute; a minus before it reverses the order
+    #[arg(long, allow_hyphen_values = true, value_name = "COLUMN", default_value = "-date")]
     sort: String,
-    /// How many
-    #[arg(short = 'n', long, default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=MAX_PAGE as i64))]
+    /// Return at most N entries
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=MAX_PAGE as i64))]
     limit: u16,
-    /// After the last one of another page; each page tells how the next is had
+    /// Continue after this place; each page of results ends with the place of the next
     #[arg(long, value_name = "PLACE", conflicts_with = "skip")]
     after: Option<Cursor>,
-    /// After this many
+    /// Skip this many entries
     #[arg(long, value_name = "N", default_value_t = 0)]
     skip: u64,
-    /// Only tell how many there are
+    /// Print only the number of results, without regard to --limit
     #[arg(long)]
     count: bool,
-    /// End after this time with what was found
-    #[arg(long = "time-limit", alias = "time", value_name = "TIME", default_value = "5s", value_parser = parse_duration)]
-    time: Duration,
-    /// One JSON object a line, an entry each
+    /// End the search after this time, with the entries found so far
+    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = parse_duration)]
+    timeout: Duration,
+    /// Write JSON objects, one a line
     #[arg(long)]
     json: bool,
 }
@@ -74,14 +80,14 @@ impl Search {
             descending,
             start,
             limit: self.limit.into(),
-            time: self.time,
+            time: self.timeout,
             ..search::Search::default()
         };
         if self.count {
             (asked.limit, asked.count_to, asked.count_looks) = (1, u64::MAX, u64::MAX);
         }
         if let Sort::Attribute(name) = &asked.sort {
-            known_attribute(&*store, &asked.books, name);
+            check_sort(&*store, &asked.books, name)?;
         }
         let abandoned = Abandoned::watch(&context.interrupt);
         let page = store.search(&asked, &abandoned.stop).map_err(failed)?;
@@ -96,13 +102,18 @@ impl Search {
                 Some(Count::AtLeast(count)) => (count, false),
                 None => (0, false),
             };
-            written(writeln!(out, "{count}"))?;
-            return if exact { Ok(()) } else { Err(Failure::Failed("the time was over before all was counted".to_owned())) };
+            let line = if self.json { json!({ "count": count, "complete": exact }).to_string() } else { count.to_string() };
+            written(writeln!(out, "{line}"))?;
+            return if exact {
+                Ok(())
+            } else {
+                Err(Failure::Failed("the time limit was reached before all was counted; --timeout gives more".to_owned()))
+            };
         }
         let paint = Paint::for_stdout(context.common.color);
         for hit in &page.hits {
             if self.json {
-                let line = serde_json::to_string(hit).map_err(|error| Failure::failed("an entry as JSON", error))?;
+                let line = time_text::json_line(hit, "an entry")?;
                 written(writeln!(out, "{line}"))?;
             } else {
                 written(out.write_all(row(hit, paint).as_bytes()))?;
@@ -114,29 +125,34 @@ impl Search {
             None => {}
         }
         if let Some(next) = &page.next {
-            eprintln!("tampu: the next ones: --after {next}");
+            eprintln!("tampu: next page: --after {next}");
         }
         match page.stopped {
-            Some(_) => Err(Failure::Failed("the time was over before the search was; --time-limit gives it more".into())),
+            Some(_) => {
+                Err(Failure::Failed("the time limit was reached before the end of the search; --timeout gives more".into()))
+            }
             None => Ok(()),
         }
     }
 }
 
-/// Remarks that nothing has an attribute of this name: entries may still say it.
-fn known_attribute(store: &dyn Store, books: &[String], name: &str) {
-    let Ok(all) = store.books() else { return };
-    let mut searched =
-        all.iter().map(|info| &info.book).filter(|book| books.is_empty() || books.iter().any(|name| same_name(name, &book.name)));
-    if !searched.any(|book| book.attribute(name).is_some()) {
-        eprintln!(
-            "tampu: no logbook that is searched has an attribute '{}'; --sort takes date, id or an attribute",
-            shown(name, false)
-        );
+/// Rejects an order by an attribute that no searched logbook has.
+fn check_sort(store: &dyn Entries, books: &[String], name: &str) -> Outcome {
+    let all = store.books().map_err(failed)?;
+    let searched: Vec<&Book> = all
+        .iter()
+        .map(|info| &info.book)
+        .filter(|book| books.is_empty() || books.iter().any(|name| same_name(name, &book.name)))
+        .collect();
+    // The search itself reports a missing logbook.
+    if searched.is_empty() {
+        return Ok(());
     }
+    book::check_sort(name, searched)
+        .map_err(|error| Failure::Usage(format!("--sort takes date, id or an attribute: {}", shown(&error.to_string(), false))))
 }
 
-/// Two lines an entry: where, when and its attributes; then the text around what was found.
+/// Returns two lines an entry: its reference, its time and its attributes; then the text around the match.
 fn row(hit: &Hit, paint: Paint) -> String {
     let entry = &hit.entry;
     let mut out = format!("{}{}{}  {}", paint.bold(), shown(&entry.at.to_string(), false), paint.end(), minute(entry.date));

@@ -11,32 +11,41 @@ use tampu_logbook::{
     attachment::plain_name,
     entry::{Entry, EntryRef},
     render,
-    store::Store,
+    store::{
+        Attachments,
+        pages::{revisions, thread_entries},
+    },
 };
 
-use super::{Place, entry_ref, failed, shown};
-use crate::failure::{Failure, Outcome, written};
+use super::{
+    place::{Place, failed},
+    text::{entry_ref, shown},
+};
+use crate::{
+    failure::{Failure, Outcome, written},
+    time_text,
+};
 
-/// Show an entry, its thread or its history
+/// Show an entry, its thread or its revisions
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  tampu book show Shift/12 --thread\n  tampu book show Shift/12 --save plots/")]
+#[command(after_help = "Examples:\n  tampu book show Shift/12 --thread\n  tampu book show Shift/12 --output plots/")]
 pub struct Show {
     /// The entry: BOOK/NUMBER
     #[arg(value_parser = entry_ref, value_name = "ENTRY")]
     at: EntryRef,
-    /// All entries of its thread
-    #[arg(long, conflicts_with_all = ["history", "html"])]
+    /// Show all entries of the thread
+    #[arg(long, conflicts_with_all = ["revisions", "html"])]
     thread: bool,
-    /// All that happened to it; also if it was deleted
+    /// Show all revisions of the entry, also of a deleted one
     #[arg(long)]
-    history: bool,
-    /// Its text as HTML that is safe to show
-    #[arg(long, conflicts_with = "history")]
+    revisions: bool,
+    /// Show the text as sanitised HTML
+    #[arg(long, conflicts_with = "revisions")]
     html: bool,
     /// Write its attachments into this directory
-    #[arg(long, value_name = "DIR", conflicts_with = "history")]
-    save: Option<PathBuf>,
-    /// One JSON object a line
+    #[arg(short, long, value_name = "DIR", conflicts_with = "revisions")]
+    output: Option<PathBuf>,
+    /// Write JSON objects, one a line
     #[arg(long)]
     json: bool,
 }
@@ -45,14 +54,15 @@ impl Show {
     pub fn run(self, place: &Place) -> Outcome {
         let store = place.store("")?;
         let mut out = io::stdout().lock();
-        if self.history {
-            for revision in store.history(&self.at).map_err(failed)? {
+        if self.revisions {
+            for revision in revisions(&*store, &self.at) {
+                let revision = revision.map_err(failed)?;
                 if self.json {
                     written(writeln!(out, "{}", json(&revision)?))?;
                     continue;
                 }
-                let (at, by) = (revision.at.to_acs(), shown(&revision.by, false));
-                written(writeln!(out, "revision {}  {at} UTC  {:?} by {by}", revision.number, revision.what))?;
+                let (at, by) = (time_text::with_zone(revision.at), shown(&revision.by, false));
+                written(writeln!(out, "revision {}  {at}  {:?} by {by}", revision.number, revision.what))?;
                 for attribute in &revision.content.attributes {
                     written(writeln!(out, "  {}: {}", shown(&attribute.name, false), shown(&attribute.joined(), false)))?;
                 }
@@ -61,8 +71,10 @@ impl Show {
             }
             return Ok(());
         }
-        let entries = if self.thread { store.thread(&self.at) } else { store.entry(&self.at).map(|entry| vec![entry]) };
-        for (nth, entry) in entries.map_err(failed)?.iter().enumerate() {
+        let alone = (!self.thread).then(|| store.entry(&self.at));
+        let thread = self.thread.then(|| thread_entries(&*store, &self.at, true));
+        for (nth, entry) in alone.into_iter().chain(thread.into_iter().flatten()).enumerate() {
+            let entry = &entry.map_err(failed)?;
             if self.html {
                 let link = |target: &str| format!("elog:{target}");
                 let page = render::html(entry.content.encoding, &entry.content.text, &link);
@@ -75,7 +87,7 @@ impl Show {
                 }
                 written(out.write_all(text(entry).as_bytes()))?;
             }
-            if let Some(dir) = &self.save {
+            if let Some(dir) = &self.output {
                 save(&*store, entry, dir)?;
             }
         }
@@ -84,16 +96,16 @@ impl Show {
 }
 
 fn json<T: serde::Serialize>(value: &T) -> Result<String, Failure> {
-    serde_json::to_string(value).map_err(|error| Failure::failed("an entry as JSON", error))
+    time_text::json_line(value, "an entry")
 }
 
 fn text(entry: &Entry) -> String {
-    let mut out = format!("{}  {} UTC  by {}", entry.at, entry.date.to_acs(), shown(&entry.by, false));
+    let mut out = format!("{}  {}  by {}", entry.at, time_text::with_zone(entry.date), shown(&entry.by, false));
     if let Some(parent) = entry.parent {
         out.push_str(&format!("  answers {parent}"));
     }
     if entry.revision > 0 {
-        out.push_str(&format!("  revision {} of {} UTC", entry.revision, entry.changed.to_acs()));
+        out.push_str(&format!("  revision {} of {}", entry.revision, time_text::with_zone(entry.changed)));
     }
     out.push('\n');
     for attribute in entry.content.attributes.iter().filter(|attribute| !attribute.values.is_empty()) {
@@ -115,7 +127,7 @@ fn text(entry: &Entry) -> String {
 }
 
 /// Writes attachments under names that are free.
-fn save(store: &dyn Store, entry: &Entry, dir: &Path) -> Outcome {
+fn save(store: &dyn Attachments, entry: &Entry, dir: &Path) -> Outcome {
     std::fs::create_dir_all(dir).map_err(|error| Failure::failed(dir.display(), error))?;
     for attachment in &entry.content.attachments {
         let Some(sha) = &attachment.sha else { continue };

@@ -9,9 +9,9 @@ use std::{
 
 use clap::Args;
 use serde_json::Value;
+use tampu_archive::{Grouping, query::Query};
 use tampu_bulk::asking;
-use tampu_hub::history::ask::Asked;
-use tampu_log::{archive::Grouping, query::Query};
+use tampu_event::history::ask::HistoryQuery;
 use tampu_logbook::{
     book::EntryAttribute,
     entry::{Content, Entry, NewEntry},
@@ -19,25 +19,33 @@ use tampu_logbook::{
 };
 use tampu_types::{
     Level, Time,
-    event::{DataType, EventKind, EventView},
+    event::{DataType, EventKind, EventView, Quality, Reason},
 };
 
-use super::{Place, abandon::Abandoned, failed, shown, writing::attribute};
+use super::{
+    abandon::Abandoned,
+    place::{Place, failed},
+    text::shown,
+    writing::attribute,
+};
 use crate::{
-    commands::Context,
+    author::author,
     connect::{Connect, HubAddress},
+    context::Context,
     failure::{Failure, Outcome, written},
     keeper::Keeper,
-    time_expression::{now, parse_duration},
+    plural::counted,
+    time_expression::{TimeExpression, now},
+    time_text,
 };
 
 /// Entries, and lines of each list, that are named.
 const ENTRIES: usize = 200;
 const LINES: usize = 15;
-/// Records of which the messages are counted, and events that are looked at.
+/// Limit of records for the count of messages, and of events that are searched.
 const RECORDS: u64 = 20_000;
 const EVENTS: u64 = 5000;
-/// How long the hub has to tell of transfers.
+/// Time limit for the hub's list of transfers.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Draft the summary of a shift, in Markdown: entries, logs, alarms and changes of state, transfers
@@ -48,27 +56,33 @@ const PATIENCE: Duration = Duration::from_secs(5);
 #[command(after_help = "Examples:\n  tampu book summary --since 8h > shift.md\n  \
     tampu book summary --since 8h --book Shift --post -a Author=Zoe -a Type='Shift summary'")]
 pub struct Summary {
-    /// Of the last so long
-    #[arg(long, value_name = "TIME", default_value = "8h", value_parser = parse_duration)]
-    since: Duration,
-    /// Entries of this logbook; of several, once for each
+    /// Begin at this time: 8h (ago), 08:15, yesterday, 2026-11-21T08:15
+    #[arg(long, value_name = "TIME", default_value = "8h", allow_hyphen_values = true)]
+    since: TimeExpression,
+    /// End at this time [default: now]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    until: Option<TimeExpression>,
+    /// In this logbook only; repeatable
     #[arg(short, long, value_name = "NAME")]
     book: Vec<String>,
-    /// The attribute entries are sorted by
+    /// Group entries by this attribute
     #[arg(long, value_name = "NAME", default_value = "Type")]
-    by_attribute: String,
-    /// Post it, in the logbook of --book, which is one then; prints where it is
+    by: String,
+    /// Post the summary in the logbook of --book and print the place of the entry
     #[arg(long, requires = "book")]
     post: bool,
-    /// An attribute of the entry that is posted
+    /// An attribute of the entry; repeatable, also for several values of one attribute
     #[arg(short, long = "attribute", value_name = "NAME=VALUE", value_parser = attribute, requires = "post")]
     attributes: Vec<(String, String)>,
-    /// Who posts
-    #[arg(long, env = "USER", value_name = "NAME", default_value = "unknown", hide_env_values = true)]
-    by: String,
-    /// Where --hub is a logbook's address: its hub's on the bus, host:port or a socket's path, to ask for logs, events and transfers
+    /// The author [default: the user that runs this]
+    #[arg(long, value_name = "NAME")]
+    author: Option<String>,
+    /// With --hub http://...: the same hub's address on the bus, for logs, events and transfers
     #[arg(long, value_name = "ADDRESS")]
     bus: Option<HubAddress>,
+    /// Write JSON objects, one a line
+    #[arg(long)]
+    json: bool,
 }
 
 impl Summary {
@@ -76,18 +90,25 @@ impl Summary {
         if self.post && self.book.len() != 1 {
             return Err(Failure::Usage("--post needs one --book, to post in".to_owned()));
         }
-        let until = now();
-        let since = Time(until.0.saturating_sub(i64::try_from(self.since.as_nanos()).unwrap_or(i64::MAX)));
-        let store = place.store(&self.by)?;
-        let mut draft = format!("# Summary of {} to {} UTC\n", minutes(since), minutes(until));
+        let present = now();
+        let until = self.until.map_or(present, |until| until.resolve(present));
+        let since = self.since.resolve(present);
+        if since >= until {
+            return Err(Failure::Usage("--since is not before --until".to_owned()));
+        }
+        let author = author(self.author.as_deref());
+        let store = place.store(&author)?;
+        let mut draft = format!("# Summary of {} to {}\n", minutes(since), time_text::minute_with_zone(until));
         let keeper = self.keeper(place, context);
         let page = {
             let abandoned = Abandoned::watch(&context.interrupt);
-            let query = format!("since:{}", since.to_acs().get(..19).unwrap_or_default());
+            let text = |time: Time| time.to_acs().get(..19).unwrap_or_default().to_owned();
+            let end = self.until.map(|_| format!(" until:{}", text(until))).unwrap_or_default();
+            let query = format!("since:{}{end}", text(since));
             let search = Search { books: self.book.clone(), query, descending: false, limit: ENTRIES, ..Search::default() };
             store.search(&search, &abandoned.stop).map_err(failed)?
         };
-        entries(&page, &self.by_attribute, &mut draft);
+        entries(&page, &self.by, &mut draft);
         match keeper {
             Ok(keeper) => {
                 let parts: [(&str, Part); 3] = [("Logs", logs), ("Alarms and states", events), ("Transfers", transfers)];
@@ -108,7 +129,15 @@ impl Summary {
         }
         let mut out = io::stdout().lock();
         if !self.post {
-            return written(out.write_all(draft.as_bytes()));
+            return written(if self.json {
+                writeln!(
+                    out,
+                    "{}",
+                    serde_json::json!({ "since": since.to_rfc3339(), "until": until.to_rfc3339(), "text": draft })
+                )
+            } else {
+                out.write_all(draft.as_bytes())
+            });
         }
         let mut content = Content { text: draft, ..Content::default() };
         for (name, value) in &self.attributes {
@@ -118,13 +147,14 @@ impl Summary {
             }
         }
         let book = self.book.into_iter().next().unwrap_or_default();
-        let at = store.post(NewEntry { book, content, ..NewEntry::default() }, vec![], &self.by).map_err(failed)?;
-        written(writeln!(out, "{at}"))
+        let at = store.post(NewEntry { book, content, ..NewEntry::default() }, vec![], &author).map_err(failed)?;
+        written(if self.json { writeln!(out, "{}", serde_json::json!(at)) } else { writeln!(out, "{at}") })
     }
 }
 
 impl Summary {
-    /// Who is asked for what is not in the logbook. The hub of this host has what belongs to the logbook of an address only if it serves that.
+    /// Connects to the hub that knows logs, events and transfers. This host's hub knows those of an address only if it
+    /// serves that address.
     fn keeper(&self, place: &Place, context: &Context) -> Result<Keeper, Failure> {
         let connect = &context.common.connect;
         let hub = match (&self.bus, &connect.hub) {
@@ -134,25 +164,25 @@ impl Summary {
             }
             _ => None,
         };
-        let connect = Connect { hub, domain: connect.domain.clone() };
+        let connect = Connect { hub, ..connect.clone() };
         Keeper::find(&connect, "tampu-book-summary")
     }
 }
 
-/// What makes a part of the draft of a hub's answers.
+/// A function that writes one part of the draft from a hub's answers.
 type Part = fn(&Keeper, (Time, Time), &Context, &mut String) -> Outcome;
 
-/// What stands in the place of a part that did not answer.
+/// Returns the text in place of a part without an answer.
 fn not_known(why: &Failure) -> String {
-    let why = why.text().unwrap_or("nobody reads it");
+    let why = why.text().unwrap_or("no reason is known");
     format!("*Not known: {}*\n", line(why))
 }
 
 fn minutes(time: Time) -> String {
-    time.to_acs().get(..16).unwrap_or_default().replace('T', " ")
+    time_text::minute(time)
 }
 
-/// A text of somebody's as a line of Markdown that says only what it says.
+/// Returns a user's text as a literal line of Markdown.
 fn line(text: &str) -> String {
     let mut out = String::new();
     for c in shown(text, false).chars().take(200) {
@@ -197,7 +227,7 @@ fn entries(page: &Page, by: &str, draft: &mut String) {
     }
 }
 
-/// Counts of records by level, and what was said most often from Warning on.
+/// Returns counts of records by level, and the most frequent messages from Warning on.
 fn logs(keeper: &Keeper, (since, until): (Time, Time), context: &Context, draft: &mut String) -> Outcome {
     let query = Query { since: Some(since), until: Some(until), ..Query::default() };
     let counts = keeper.count(&query, &Grouping { level: true, ..Grouping::default() })?;
@@ -209,21 +239,24 @@ fn logs(keeper: &Keeper, (since, until): (Time, Time), context: &Context, draft:
         levels.join(", "),
         if counts.complete { "" } else { " *Not all were counted.*" }
     );
-    let mut messages: HashMap<(Level, String), u64> = HashMap::new();
+    // The newest message of each kind represents it.
+    let mut messages: HashMap<(Level, String), (u64, String)> = HashMap::new();
     let query = Query { min_level: Some(Level::Warning), newest_first: true, limit: Some(RECORDS), ..query };
     let whole = keeper.search_quietly(&query, &context.interrupt, &mut |record| {
-        // Numbers are what differs between messages of one kind.
+        // Messages of one kind differ only in their numbers.
         let kind: String = record.message.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
-        *messages.entry((record.level, kind)).or_default() += 1;
+        messages.entry((record.level, kind)).or_insert_with(|| (0, record.message.clone())).0 += 1;
         Ok(())
     })?;
-    let mut messages: Vec<((Level, String), u64)> = messages.into_iter().collect();
-    messages.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.1.cmp(&b.0.1)));
+    let mut messages: Vec<(Level, u64, String)> =
+        messages.into_iter().map(|((level, _), (count, example))| (level, count, example)).collect();
+    messages.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.2.cmp(&b.2)));
     if !messages.is_empty() {
-        draft.push_str("\nMost frequent from Warning on, digits as 0:\n\n");
+        draft.push_str("\nMost frequent from Warning on, with the newest example of each:\n\n");
     }
-    for ((level, message), count) in messages.iter().take(LINES) {
-        let _ = writeln!(draft, "- {count} x {}: {}", level.name(), line(message));
+    for (level, count, example) in messages.iter().take(LINES) {
+        let like = if *count > 1 { ", as" } else { "" };
+        let _ = writeln!(draft, "- {count} x {}{like}: {}", level.name(), line(example));
     }
     if messages.len() > LINES {
         let _ = writeln!(draft, "- and {} others", messages.len() - LINES);
@@ -236,12 +269,12 @@ fn logs(keeper: &Keeper, (since, until): (Time, Time), context: &Context, draft:
 
 /// Alarms, and changes of attributes that are states, of the events the hub keeps.
 fn events(keeper: &Keeper, (since, until): (Time, Time), context: &Context, draft: &mut String) -> Outcome {
-    let asked = Asked {
+    let asked = HistoryQuery {
         since: Some(since),
         until: Some(until),
         kinds: vec![EventKind::Alarm, EventKind::Change],
         limit: Some(EVENTS),
-        ..Asked::default()
+        ..HistoryQuery::default()
     };
     let (mut alarms, mut states) = (BTreeMap::<String, (u64, String)>::new(), BTreeMap::<String, (u64, String)>::new());
     let mut gaps = 0u64;
@@ -251,9 +284,15 @@ fn events(keeper: &Keeper, (since, until): (Time, Time), context: &Context, draf
             Some(view) => {
                 let at = format!("{} {}", minutes(kept.time), view.quality.name());
                 let note = if kept.note.is_empty() { at } else { format!("{at}, {}", kept.note) };
+                let troubled = !matches!(view.quality, Quality::Valid | Quality::Changing);
                 let is_state = view.value.is_some_and(|value| value.data_type() == DataType::State);
                 let list = match () {
-                    () if view.kinds.iter().any(|kind| kind == EventKind::Alarm) => Some(&mut alarms),
+                    // The first value of an attribute is an alarm only if its quality is bad.
+                    () if view.kinds.iter().any(|kind| kind == EventKind::Alarm)
+                        && (kept.reason != Reason::First || troubled) =>
+                    {
+                        Some(&mut alarms)
+                    }
                     () if is_state => Some(&mut states),
                     () => None,
                 };
@@ -265,8 +304,11 @@ fn events(keeper: &Keeper, (since, until): (Time, Time), context: &Context, draf
         }
         !context.interrupt.asked()
     })?;
-    for (what, list) in [("alarms", alarms), ("changes of state", states)] {
-        let _ = writeln!(draft, "{} {what} of {} attributes.\n", list.values().map(|(count, _)| count).sum::<u64>(), list.len());
+    let states_changed = |count| format!("{} of state", counted(count, "change"));
+    let parts: [(&dyn Fn(u64) -> String, _); 2] = [(&|count| counted(count, "alarm"), alarms), (&states_changed, states)];
+    for (what, list) in parts {
+        let sum = list.values().map(|(count, _)| count).sum::<u64>();
+        let _ = writeln!(draft, "{} of {}.\n", what(sum), counted(list.len() as u64, "attribute"));
         let mut list: Vec<_> = list.into_iter().collect();
         list.sort_by(|a, b| b.1.0.cmp(&a.1.0).then_with(|| a.0.cmp(&b.0)));
         for (name, (count, last)) in list.iter().take(LINES) {
@@ -278,7 +320,7 @@ fn events(keeper: &Keeper, (since, until): (Time, Time), context: &Context, draf
         draft.push('\n');
     }
     if gaps > 0 {
-        let _ = writeln!(draft, "*{gaps} times something is missing, or a source fell silent.*");
+        let _ = writeln!(draft, "*{}: events are missing, or a source did not answer.*", counted(gaps, "time"));
     }
     if !swept.complete {
         draft.push_str("*Not all kept events were looked at.*\n");
@@ -286,7 +328,7 @@ fn events(keeper: &Keeper, (since, until): (Time, Time), context: &Context, draf
     Ok(())
 }
 
-/// Transfers the hub has heard of, with how they ended.
+/// Returns the transfers that the hub knows, with their results.
 fn transfers(keeper: &Keeper, (since, _): (Time, Time), _: &Context, draft: &mut String) -> Outcome {
     let found = asking::transfers(keeper.participant(), PATIENCE).map_err(|error| Failure::Failed(error.to_string()))?;
     let text = |one: &Value, name: &str| one[name].as_str().unwrap_or("-").to_owned();
@@ -297,8 +339,13 @@ fn transfers(keeper: &Keeper, (since, _): (Time, Time), _: &Context, draft: &mut
         *outcomes.entry(text(one, "outcome")).or_default() += 1;
     }
     let outcomes: Vec<String> = outcomes.into_iter().map(|(outcome, count)| format!("{count} {}", line(&outcome))).collect();
-    let _ =
-        writeln!(draft, "{} transfers{}{}.\n", of_now.len(), if outcomes.is_empty() { "" } else { ": " }, outcomes.join(", "));
+    let _ = writeln!(
+        draft,
+        "{}{}{}.\n",
+        counted(of_now.len() as u64, "transfer"),
+        if outcomes.is_empty() { "" } else { ": " },
+        outcomes.join(", ")
+    );
     for one in of_now.iter().rev().take(LINES) {
         let began = Time(one["began"].as_i64().unwrap_or_default());
         let (stream, flow, outcome) = (text(one, "stream"), text(one, "flow"), text(one, "outcome"));

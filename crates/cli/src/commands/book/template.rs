@@ -6,23 +6,16 @@ use std::{
 };
 
 use clap::{Args, Subcommand};
-use tampu_hub::book::address::encoded;
-use tampu_logbook::{
-    book::EntryAttribute,
-    entry::Encoding,
-    store::Store,
-    template::{self, Template},
-};
+use tampu_logbook::{book::EntryAttribute, entry::Encoding, template::Template};
 
 use super::{
-    Place, failed,
-    remote::Remote,
-    shown,
+    place::{Place, failed},
+    text::shown,
     writing::{self, Unasked, attribute},
 };
-use crate::failure::{Failure, Outcome, written};
+use crate::failure::{Outcome, written};
 
-/// Keep texts that entries of a logbook begin with
+/// Manage texts that entries of a logbook begin with
 ///
 /// In the text and in values {date}, {time}, {author}, {book} and {shift} (night, morning, evening, UTC) stand for what they say when an entry is
 /// posted with --template, and so does what --set names there.
@@ -38,118 +31,57 @@ pub struct Templates {
 
 #[derive(Debug, Subcommand)]
 enum Verb {
-    /// Keep one, in place of another of its name
+    /// Save a template, in place of another of its name
     Save {
-        /// The logbook
+        /// Name of the logbook
         book: String,
-        /// Its name
+        /// Name of the new item
         name: String,
-        /// An attribute; where it takes several values, once for each
+        /// An attribute of the entry; repeatable, also for several values of one attribute
         #[arg(short, long = "attribute", value_name = "NAME=VALUE", value_parser = attribute)]
         attributes: Vec<(String, String)>,
-        /// The text; '-' reads standard input, and so does nothing if that is no terminal
-        #[arg(short, long)]
+        /// The text; '-' reads standard input. Without a text, a new entry is read from standard input, unless that is a terminal
+        #[arg(short, long, value_name = "TEXT")]
         text: Option<String>,
-        /// Read the text from a file
-        #[arg(short, long, value_name = "FILE", conflicts_with = "text")]
+        /// Read the text from this file
+        #[arg(long, value_name = "FILE", conflicts_with = "text")]
         file: Option<PathBuf>,
-        /// markdown, plain, elcode or html
-        #[arg(short, long, default_value = "markdown")]
+        /// Markup of the text: markdown, plain, elcode or html
+        #[arg(short, long, value_name = "ENCODING", default_value = "markdown")]
         encoding: Encoding,
-    },
-    /// List those of a logbook, one JSON object a line with --json
-    List {
-        /// The logbook
-        book: String,
-        /// With what they say
+        /// Write JSON objects, one a line
         #[arg(long)]
         json: bool,
     },
-    /// Throw one away
-    Drop {
-        /// The logbook
+    /// List the templates of a logbook
+    List {
+        /// Name of the logbook
         book: String,
-        /// Its name
+        /// Write JSON objects, one a line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Remove a template
+    Drop {
+        /// Name of the logbook
+        book: String,
+        /// Name of the new item
         name: String,
+        /// Write JSON objects, one a line
+        #[arg(long)]
+        json: bool,
     },
 }
 
-/// The templates of logbooks, wherever they are.
-pub enum Shelf {
-    /// Where the data are.
-    Here(Box<dyn Store>),
-    /// Behind an address.
-    There(Remote),
-}
-
-impl Shelf {
-    /// Those of a place.
-    pub fn at(place: &Place) -> Result<Shelf, Failure> {
-        Ok(match place.remote("") {
-            Some(remote) => Shelf::There(remote),
-            None => Shelf::Here(place.open()?),
-        })
-    }
-
-    fn path(book: &str, name: &str) -> String {
-        format!("/books/{}/templates/{}", encoded(book), encoded(name))
-    }
-
-    /// One of a logbook; it is an error if there is none of this name.
-    pub fn load(&self, book: &str, name: &str) -> Result<Template, Failure> {
-        match self {
-            Shelf::Here(store) => template::load(&**store, book, name).map_err(failed)?.ok_or_else(|| gone(book, name)),
-            Shelf::There(remote) => remote.get(&Shelf::path(book, name)).map_err(failed),
-        }
-    }
-
-    fn save(&self, book: &str, name: &str, template: &Template) -> Outcome {
-        match self {
-            Shelf::Here(store) => template::save(&**store, book, name, template).map_err(failed),
-            Shelf::There(remote) => {
-                let said = serde_json::to_value(template).map_err(|error| Failure::failed("a template as JSON", error))?;
-                remote.ask("PUT", &Shelf::path(book, name), Some(&said), &[]).map(drop).map_err(failed)
-            }
-        }
-    }
-
-    fn names(&self, book: &str) -> Result<Vec<String>, Failure> {
-        #[derive(serde::Deserialize)]
-        struct Named {
-            name: String,
-        }
-        match self {
-            Shelf::Here(store) => {
-                let book = store.book(book).map_err(failed)?.name;
-                template::names(&**store, &book).map_err(failed)
-            }
-            Shelf::There(remote) => {
-                let named: Vec<Named> = remote.get(&format!("/books/{}/templates", encoded(book))).map_err(failed)?;
-                Ok(named.into_iter().map(|named| named.name).collect())
-            }
-        }
-    }
-
-    fn forget(&self, book: &str, name: &str) -> Outcome {
-        match self {
-            Shelf::Here(store) => match template::forget(&**store, book, name).map_err(failed)? {
-                true => Ok(()),
-                false => Err(gone(book, name)),
-            },
-            Shelf::There(remote) => remote.ask("DELETE", &Shelf::path(book, name), None, &[]).map(drop).map_err(failed),
-        }
-    }
-}
-
-fn gone(book: &str, name: &str) -> Failure {
-    Failure::Failed(format!("'{book}' has no template '{name}'"))
+fn done(what: &str, book: &str, name: &str) -> Outcome {
+    written(writeln!(io::stdout().lock(), "{}", serde_json::json!({ what: name, "book": book })))
 }
 
 impl Templates {
     pub fn run(self, place: &Place) -> Outcome {
-        let shelf = Shelf::at(place)?;
+        let logbook = place.store("")?;
         match self.verb {
-            Verb::Save { book, name, attributes, text, file, encoding } => {
+            Verb::Save { book, name, attributes, text, file, encoding, json } => {
                 let text = writing::text(text.as_deref(), file.as_deref(), Unasked::Reads)?.unwrap_or_default();
                 let mut said: Vec<EntryAttribute> = Vec::new();
                 for (name, value) in &attributes {
@@ -158,13 +90,14 @@ impl Templates {
                         None => said.push(EntryAttribute::new(name, value)),
                     }
                 }
-                shelf.save(&book, &name, &Template { attributes: said, encoding, text })
+                logbook.save_template(&book, &name, &Template { attributes: said, encoding, text }).map_err(failed)?;
+                if json { done("saved", &book, &name) } else { Ok(()) }
             }
             Verb::List { book, json } => {
                 let mut out = io::stdout().lock();
-                for name in shelf.names(&book)? {
+                for name in logbook.templates(&book).map_err(failed)? {
                     let line = if json {
-                        let template = shelf.load(&book, &name)?;
+                        let template = logbook.template(&book, &name).map_err(failed)?;
                         serde_json::json!({ "name": name, "template": template }).to_string()
                     } else {
                         shown(&name, false)
@@ -173,7 +106,10 @@ impl Templates {
                 }
                 Ok(())
             }
-            Verb::Drop { book, name } => shelf.forget(&book, &name),
+            Verb::Drop { book, name, json } => {
+                logbook.drop_template(&book, &name).map_err(failed)?;
+                if json { done("dropped", &book, &name) } else { Ok(()) }
+            }
         }
     }
 }

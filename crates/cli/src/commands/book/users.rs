@@ -1,4 +1,4 @@
-//! `tampu book users ...`: who may log in, and who may do what.
+//! `tampu book users ...`: users, and their rights.
 
 use std::{
     io::{self, BufRead, IsTerminal, Write},
@@ -8,40 +8,59 @@ use std::{
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
-use tampu_hub::book::address::encoded;
 use tampu_logbook::{
+    book::same_name,
+    client::{Client, ClientError},
     people::{
-        Access, EditPolicy, People, PeopleError, Right,
+        Access, EditPolicy, LoginPolicy, People, PeopleError, Right,
         access::{EVERY_BOOK, Subject},
-        elog,
         registry::Settings,
         token::ApiToken,
-        user::User,
+        user::{User, UserInfo},
     },
-    store::Store,
+    store::PeopleStore,
 };
 use tampu_types::Time;
+use tampu_types::units::parse_duration;
 
-use super::{Place, failed, remote::Remote, shown};
+use super::{
+    place::{Place, failed, refused},
+    text::shown,
+};
 use crate::{
     failure::{Failure, Outcome, written},
+    plural::counted,
     terminal::Silent,
-    time_expression::{now, parse_duration},
+    time_expression::now,
+    time_text,
 };
 
-/// Users of the logbook: who may log in, and who may do what
+/// Manage users of the logbook, their groups, rights and tokens
 ///
-/// While there is no user, the logbook is its owner's: whoever runs the hub. With the first one, people log in.
-#[derive(Debug, Subcommand)]
-#[command(after_help = "Examples:\n  tampu book users add zoe --name 'Zoë Müller' --group operators --admin\n  \
+/// A logbook without users belongs to the person who runs the hub. With the first user, everybody has to log in.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  tampu book users add zoe --full-name 'Zoë Müller' --group operators --admin\n  \
     tampu book users role Shift group:operators read write edit-own\n  tampu book users role '*' guests read\n  \
     tampu book users token make robot --may read --may write --book Shift\n  tampu book users import-elog /usr/local/elog/passwd")]
-pub enum Users {
-    List(List),
+pub struct Users {
+    #[command(subcommand)]
+    verb: Verb,
+    /// Write JSON objects, one a line
+    #[arg(long, global = true)]
+    json: bool,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// List users, their groups, and whether they may log in
+    List,
     Add(Add),
     Password(Password),
+    /// Disable a user: sessions and tokens end, and nothing is allowed any longer; what they wrote stays
     Disable(Login),
+    /// Enable a user who was disabled
     Enable(Login),
+    /// Remove a user; what they wrote stays
     Drop(Login),
     Group(Group),
     Role(Role),
@@ -51,144 +70,136 @@ pub enum Users {
     ImportElog(Import),
 }
 
-/// List users, their groups, and whether they may log in
-#[derive(Debug, Args)]
-pub struct List {
-    /// One JSON object a line
-    #[arg(long)]
-    json: bool,
-}
-
-/// Make a user; their password is read from standard input, or asked for
+/// Add a user; the password is read from standard input or from the terminal
 #[derive(Debug, Args)]
 pub struct Add {
-    /// What they log in with
+    /// The name to log in with
     login: String,
-    /// The name people know
-    #[arg(long, default_value = "")]
-    name: String,
-    /// Where mail goes
-    #[arg(long, default_value = "")]
+    /// The user's full name
+    #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
+    full_name: String,
+    /// E-mail address of the user
+    #[arg(long, value_name = "ADDRESS", default_value = "", hide_default_value = true)]
     email: String,
-    /// A group they are in; several, once for each
+    /// A group of the user; repeatable
     #[arg(long = "group", value_name = "NAME")]
     groups: Vec<String>,
-    /// They look after the site: all books, all users
+    /// Make the user an administrator: all logbooks, all users
     #[arg(long)]
     admin: bool,
-    /// They cannot log in with a password, only use tokens
+    /// Allow tokens only, no password
     #[arg(long)]
     no_password: bool,
 }
 
-/// Give a user another password, from standard input or asked for; their sessions end
+/// Set a new password, from standard input or from the terminal; running sessions and tokens end
 #[derive(Debug, Args)]
 pub struct Password {
-    /// Who
+    /// Name of the user
     login: String,
 }
 
-/// A user: 'disable' ends their sessions and lets them do nothing, 'enable' undoes that, 'drop' takes them away; what they wrote stays
+/// A user by login.
 #[derive(Debug, Args)]
 pub struct Login {
-    /// Who
+    /// Name of the user
     login: String,
 }
 
-/// Show who is in a group, or change it
+/// Show or change the members of a group
 #[derive(Debug, Args)]
 pub struct Group {
-    /// The group; all, if nothing is said
+    /// The group [default: all groups]
     name: Option<String>,
-    /// Somebody who comes in
+    /// Add this user to the group; repeatable
     #[arg(long, value_name = "LOGIN", requires = "name")]
     add: Vec<String>,
-    /// Somebody who goes out
+    /// Remove this user from the group; repeatable
     #[arg(long, value_name = "LOGIN", requires = "name")]
     remove: Vec<String>,
 }
 
-/// Show who may do what in a logbook, or give somebody rights there
+/// Show or grant rights in a logbook
 #[derive(Debug, Args)]
 pub struct Role {
-    /// The logbook; '*' is what holds where nothing is said of a logbook
+    /// The logbook; '*' sets the default for all logbooks
     #[arg(default_value = EVERY_BOOK)]
     book: String,
-    /// user:LOGIN, group:NAME, everybody (who has logged in) or guests
+    /// user:LOGIN, group:NAME, everybody (all who have logged in) or guests
     to: Option<Subject>,
     /// read, write, edit-own, edit-any, admin; or none
     #[arg(requires = "to", value_name = "RIGHT")]
     may: Vec<String>,
 }
 
-/// Say how long entries of a logbook can be changed
+/// Set the time during which entries of a logbook can be changed
 #[derive(Debug, Args)]
 pub struct Policy {
-    /// The logbook; '*' is what holds where nothing is said of a logbook
+    /// The logbook; '*' sets the default for all logbooks
     book: String,
-    /// One's own, for so long after they were written; by who may edit everybody's, always
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, conflicts_with_all = ["locked_after", "append_only"])]
+    /// Allow authors to change their own entries for this time; users with the right edit-any always can
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, conflicts_with_all = ["locked_after", "append_only"])]
     own_within: Option<std::time::Duration>,
-    /// Everybody's, for so long
-    #[arg(long, value_name = "TIME", value_parser = parse_duration, conflicts_with = "append_only")]
+    /// Allow changes of all entries for this time
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, conflicts_with = "append_only")]
     locked_after: Option<std::time::Duration>,
-    /// Never: what is wrong is put right by a reply
+    /// Never allow changes: a mistake is corrected by a reply
     #[arg(long)]
     append_only: bool,
 }
 
-/// Tokens, which programs log in with
+/// Manage tokens, with which programs log in
 #[derive(Debug, Subcommand)]
 pub enum Token {
     /// List a user's tokens
     List {
-        /// Whose
+        /// Name of the user
         login: String,
     },
-    /// Make a token; prints it, this once
+    /// Make a token and print it; it is shown only once, and ends with the user's password
     Make(MakeToken),
-    /// End a token
+    /// Revoke a token
     Drop {
-        /// Whose
+        /// Name of the user
         login: String,
-        /// Its id
+        /// The id of the token
         id: String,
     },
 }
 
-/// What a token may.
+/// Options of a new token.
 #[derive(Debug, Args)]
 pub struct MakeToken {
-    /// Whose; it never may more than they
+    /// The user; a token never has more rights than its user
     login: String,
-    /// What it is for
-    #[arg(long, default_value = "")]
+    /// A comment on the purpose of the token
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     comment: String,
-    /// A right; all that its owner has, if nothing is said
+    /// A right of the token; repeatable [default: all rights of its owner]
     #[arg(long, value_name = "RIGHT")]
     may: Vec<String>,
-    /// A logbook it can be used with; all, if nothing is said
+    /// Limit the token to this logbook; repeatable [default: all logbooks]
     #[arg(long, value_name = "NAME")]
     book: Vec<String>,
-    /// How long it is good for
-    #[arg(long, value_name = "TIME", value_parser = parse_duration)]
+    /// Lifetime of the token [default: a year]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     good_for: Option<std::time::Duration>,
 }
 
-/// Take over the users of ELOG's password file, in any of its forms; their passwords go on working
+/// Import the users of ELOG's password file, in any of its forms; their passwords stay valid
 #[derive(Debug, Args)]
 pub struct Import {
-    /// The file
+    /// Path of the file
     file: PathBuf,
-    /// A user who looks after the site; several, once for each
+    /// Make this user an administrator; repeatable
     #[arg(long, value_name = "LOGIN")]
-    admin: Vec<String>,
+    make_admin: Vec<String>,
 }
 
-/// Where users are kept: in a directory, or behind a hub's API.
+/// The place of users: a directory or database, or a hub's API.
 enum Keeper {
     Here(Box<People>),
-    There(Remote),
+    There(Client),
 }
 
 fn wrong(error: PeopleError) -> Failure {
@@ -202,30 +213,20 @@ fn to_json<T: serde::Serialize>(value: &T) -> Result<Value, Failure> {
     serde_json::to_value(value).map_err(|error| Failure::failed("an answer as JSON", error))
 }
 
-fn from_json<T: serde::de::DeserializeOwned>(value: Value) -> Result<T, Failure> {
-    serde_json::from_value(value).map_err(|error| Failure::failed("an answer of another release", error))
-}
-
-/// A user as the API shows them.
-fn user_json(user: &User) -> Value {
-    let User { login, full_name, email, groups, admin, inactive, password, .. } = user;
-    json!({ "login": login, "full_name": full_name, "email": email, "groups": groups, "admin": admin, "inactive": inactive,
-        "has_password": password.is_some() })
-}
-
 impl Keeper {
     fn open(place: &Place) -> Result<Keeper, Failure> {
-        if let Some((url, token)) = &place.there {
-            return Ok(Keeper::There(Remote::new(url, token.clone(), "")));
+        if let Some(hub) = place.remote("") {
+            return Ok(Keeper::There(hub));
         }
-        let store: Arc<dyn Store> = Arc::from(place.make()?);
+        let store: Box<dyn PeopleStore> = place.make()?;
+        let store: Arc<dyn PeopleStore> = Arc::from(store);
         Ok(Keeper::Here(Box::new(People::new(store, Settings::default()).map_err(wrong)?)))
     }
 
-    fn users(&self) -> Result<Vec<Value>, Failure> {
+    fn users(&self) -> Result<Vec<UserInfo>, Failure> {
         match self {
-            Keeper::Here(people) => Ok(people.users().map_err(wrong)?.iter().map(user_json).collect()),
-            Keeper::There(hub) => from_json(hub.ask("GET", "/users", None, &[]).map_err(failed)?),
+            Keeper::Here(people) => Ok(people.users().map_err(wrong)?.iter().map(UserInfo::from).collect()),
+            Keeper::There(hub) => hub.users().map_err(refused),
         }
     }
 
@@ -236,26 +237,14 @@ impl Keeper {
                 let password = password.map_err(|error| Failure::Failed(error.to_string()))?;
                 people.add_user(User { password, ..user }).map_err(wrong)
             }
-            Keeper::There(hub) => {
-                let mut body = user_json(&user);
-                for name in ["inactive", "has_password"] {
-                    body.as_object_mut().map(|body| body.remove(name));
-                }
-                if let Some(password) = password {
-                    body["password"] = json!(password);
-                }
-                hub.ask("POST", "/users", Some(&body), &[]).map(drop).map_err(failed)
-            }
+            Keeper::There(hub) => hub.add_user(&user, password).map_err(refused),
         }
     }
 
     fn set_password(&self, login: &str, password: &str) -> Outcome {
         match self {
             Keeper::Here(people) => people.set_password(login, password).map_err(wrong),
-            Keeper::There(hub) => {
-                let path = format!("/users/{}/password", encoded(login));
-                hub.ask("PUT", &path, Some(&json!({ "password": password })), &[]).map(drop).map_err(failed)
-            }
+            Keeper::There(hub) => hub.set_password(login, password).map_err(refused),
         }
     }
 
@@ -265,115 +254,106 @@ impl Keeper {
                 people.change_user(login, |user| user.inactive = inactive).map_err(wrong)?;
                 if inactive { people.end_sessions(login).map_err(wrong) } else { Ok(()) }
             }
-            Keeper::There(hub) => {
-                let path = format!("/users/{}", encoded(login));
-                hub.ask("PATCH", &path, Some(&json!({ "inactive": inactive })), &[]).map(drop).map_err(failed)
-            }
+            Keeper::There(hub) => hub.set_inactive(login, inactive).map_err(refused),
         }
     }
 
     fn drop_user(&self, login: &str) -> Outcome {
         match self {
             Keeper::Here(people) => people.drop_user(login).map_err(wrong),
-            Keeper::There(hub) => hub.ask("DELETE", &format!("/users/{}", encoded(login)), None, &[]).map(drop).map_err(failed),
+            Keeper::There(hub) => hub.drop_user(login).map_err(refused),
         }
     }
 
     fn groups(&self) -> Result<Vec<(String, Vec<String>)>, Failure> {
         match self {
             Keeper::Here(people) => Ok(people.groups().map_err(wrong)?.into_iter().collect()),
-            Keeper::There(hub) => {
-                #[derive(serde::Deserialize)]
-                struct Group {
-                    name: String,
-                    members: Vec<String>,
-                }
-                let groups: Vec<Group> = from_json(hub.ask("GET", "/groups", None, &[]).map_err(failed)?)?;
-                Ok(groups.into_iter().map(|Group { name, members }| (name, members)).collect())
-            }
+            Keeper::There(hub) => hub.groups().map_err(refused),
         }
     }
 
     fn set_group(&self, name: &str, members: &[String]) -> Outcome {
         match self {
             Keeper::Here(people) => people.set_group(name, members).map_err(wrong),
-            Keeper::There(hub) => {
-                let path = format!("/groups/{}", encoded(name));
-                hub.ask("PUT", &path, Some(&json!({ "members": members })), &[]).map(drop).map_err(failed)
-            }
+            Keeper::There(hub) => hub.set_group(name, members).map_err(refused),
         }
     }
 
     fn access(&self, book: &str) -> Result<Access, Failure> {
         match self {
             Keeper::Here(people) => Ok(people.access(book).map_err(wrong)?.0),
-            Keeper::There(hub) => {
-                from_json(hub.ask("GET", &format!("/books/{}/access", encoded(book)), None, &[]).map_err(failed)?)
-            }
+            Keeper::There(hub) => hub.access(book).map_err(refused),
         }
     }
 
     fn set_access(&self, book: &str, access: &Access) -> Outcome {
         match self {
             Keeper::Here(people) => people.set_access(book, access).map_err(wrong),
-            Keeper::There(hub) => {
-                let path = format!("/books/{}/access", encoded(book));
-                hub.ask("PUT", &path, Some(&to_json(access)?), &[]).map(drop).map_err(failed)
-            }
+            Keeper::There(hub) => hub.set_access(book, access).map_err(refused),
         }
     }
 
     fn tokens(&self, login: &str) -> Result<Vec<ApiToken>, Failure> {
         match self {
             Keeper::Here(people) => people.tokens(Some(login)).map_err(wrong),
-            Keeper::There(hub) => {
-                from_json(hub.ask("GET", &format!("/tokens?login={}", encoded(login)), None, &[]).map_err(failed)?)
-            }
+            Keeper::There(hub) => hub.tokens(login).map_err(refused),
         }
     }
 
     fn make_token(&self, token: ApiToken) -> Result<String, Failure> {
         match self {
             Keeper::Here(people) => Ok(people.make_token(token).map_err(wrong)?.1),
-            Keeper::There(hub) => {
-                let ApiToken { login, comment, may, books, expires, .. } = token;
-                let body = json!({ "login": login, "comment": comment, "may": may, "books": books, "expires": expires });
-                let made = hub.ask("POST", "/tokens", Some(&body), &[]).map_err(failed)?;
-                from_json(made["secret"].clone())
-            }
+            Keeper::There(hub) => match hub.make_token(&token, None) {
+                Err(ClientError::Refused { kind, .. }) if kind == "no-password" => {
+                    hub.make_token(&token, Some(&own_password()?)).map_err(refused)
+                }
+                made => made.map_err(refused),
+            },
         }
     }
 
     fn drop_token(&self, login: &str, id: &str) -> Outcome {
         match self {
             Keeper::Here(people) => people.drop_token(login, id).map_err(wrong),
-            Keeper::There(hub) => {
-                let path = format!("/tokens/{}?login={}", encoded(id), encoded(login));
-                hub.ask("DELETE", &path, None, &[]).map(drop).map_err(failed)
-            }
+            Keeper::There(hub) => hub.drop_token(login, id).map_err(refused),
         }
     }
 }
 
-/// A password: a line of standard input, or asked for twice without showing it.
-fn read_password() -> Result<String, Failure> {
+/// Reads lines of standard input; on a terminal each with its question, and without showing it.
+fn read_secretly<const N: usize>(questions: [&str; N]) -> Result<[String; N], Failure> {
     let line = || -> Result<String, Failure> {
         let mut line = String::new();
         io::stdin().lock().read_line(&mut line).map_err(|error| Failure::failed("standard input", error))?;
         Ok(line.trim_end_matches(['\r', '\n']).to_owned())
     };
-    if !io::stdin().is_terminal() {
-        return line();
+    let silent = io::stdin().is_terminal().then(Silent::begin).transpose();
+    let silent = silent.map_err(|error| Failure::failed("the terminal", error))?;
+    let mut answers = [const { String::new() }; N];
+    for (answer, question) in answers.iter_mut().zip(questions) {
+        if silent.is_some() {
+            eprint!("{question}: ");
+        }
+        *answer = line()?;
+        if silent.is_some() {
+            eprintln!();
+        }
     }
-    let _silent = Silent::begin().map_err(|error| Failure::failed("the terminal", error))?;
-    let ask = |what: &str| {
-        eprint!("{what}: ");
-        let said = line();
-        eprintln!();
-        said
-    };
-    let (password, again) = (ask("Password")?, ask("Once more")?);
+    Ok(answers)
+}
+
+/// A new password: a line of standard input, or asked for twice without showing it.
+fn read_password() -> Result<String, Failure> {
+    if !io::stdin().is_terminal() {
+        return read_secretly(["Password"]).map(|[password]| password);
+    }
+    let [password, again] = read_secretly(["Password", "Once more"])?;
     if password == again { Ok(password) } else { Err(Failure::Usage("the two passwords differ".to_owned())) }
+}
+
+/// The password of the person whose token is used.
+fn own_password() -> Result<String, Failure> {
+    read_secretly(["Your own password"]).map(|[password]| password)
 }
 
 fn rights(texts: &[String]) -> Result<Vec<Right>, Failure> {
@@ -388,38 +368,50 @@ fn names(rights: &[Right]) -> String {
 impl Users {
     pub fn run(self, place: &Place) -> Outcome {
         let keeper = Keeper::open(place)?;
+        let json = self.json;
         let mut out = io::stdout().lock();
-        match self {
-            Users::List(List { json }) => {
-                for user in keeper.users()? {
-                    let text = if json { user.to_string() } else { line(&user) };
-                    written(writeln!(out, "{text}"))?;
-                }
-                Ok(())
-            }
-            Users::Add(add) => {
+        // A line for people, or an object for programs.
+        let mut say =
+            |text: String, object: Value| written(if json { writeln!(out, "{object}") } else { writeln!(out, "{text}") });
+        // Actions without a line for people still report to programs.
+        let done = |what: &str, login: &str| if json { say_json(json!({ what: login })) } else { Ok(()) };
+        match self.verb {
+            Verb::List => keeper.users()?.into_iter().try_for_each(|user| say(line(&user), to_json(&user)?)),
+            Verb::Add(add) => {
                 let password = if add.no_password { None } else { Some(read_password()?) };
-                let Add { login, name, email, groups, admin, .. } = add;
+                let Add { login, full_name, email, groups, admin, .. } = add;
                 let first = keeper.users()?.is_empty();
-                let user = User { full_name: name, email, groups, admin, ..User::new(&login) };
+                let user = User { full_name, email, groups, admin, ..User::new(&login) };
                 keeper.add(user, password.as_deref())?;
                 if first && !admin {
                     eprintln!(
-                        "tampu: from now on people log in, and nobody looks after the site; 'tampu book users add --admin' makes somebody who does"
+                        "tampu: every user has to log in from this moment, but no user is an administrator; 'tampu book users add --admin' adds one"
                     );
                 }
-                Ok(())
+                done("added", &login)
             }
-            Users::Password(Password { login }) => keeper.set_password(&login, &read_password()?),
-            Users::Disable(Login { login }) => keeper.set_inactive(&login, true),
-            Users::Enable(Login { login }) => keeper.set_inactive(&login, false),
-            Users::Drop(Login { login }) => keeper.drop_user(&login),
-            Users::Group(Group { name, add, remove }) => {
-                let groups = keeper.groups()?;
-                let Some(name) = name else {
-                    let mut groups = groups.iter();
-                    return groups.try_for_each(|(name, members)| written(writeln!(out, "{name}: {}", members.join(" "))));
+            Verb::Password(Password { login }) => {
+                keeper.set_password(&login, &read_password()?)?;
+                done("password_set", &login)
+            }
+            Verb::Disable(Login { login }) => {
+                keeper.set_inactive(&login, true)?;
+                done("disabled", &login)
+            }
+            Verb::Enable(Login { login }) => {
+                keeper.set_inactive(&login, false)?;
+                done("enabled", &login)
+            }
+            Verb::Drop(Login { login }) => {
+                keeper.drop_user(&login)?;
+                done("dropped", &login)
+            }
+            Verb::Group(Group { name, add, remove }) => {
+                let mut show = |name: &str, members: &[String]| {
+                    say(format!("{name}: {}", members.join(" ")), json!({ "group": name, "members": members }))
                 };
+                let groups = keeper.groups()?;
+                let Some(name) = name else { return groups.iter().try_for_each(|(name, members)| show(name, members)) };
                 let mut members =
                     groups.into_iter().find(|(known, _)| *known == name).map(|(_, members)| members).unwrap_or_default();
                 if !add.is_empty() || !remove.is_empty() {
@@ -427,20 +419,18 @@ impl Users {
                     members.extend(add);
                     keeper.set_group(&name, &members)?;
                 }
-                written(writeln!(out, "{name}: {}", members.join(" ")))
+                show(&name, &members)
             }
-            Users::Role(Role { book, to, may }) => {
+            Verb::Role(Role { book, to, may }) => {
                 let mut access = keeper.access(&book)?;
                 if let Some(to) = to {
                     access.give(to, rights(&may)?);
                     keeper.set_access(&book, &access)?;
                 }
-                for grant in &access.grants {
-                    written(writeln!(out, "{}: {}", grant.to, names(&grant.may)))?;
-                }
-                written(writeln!(out, "entries can be changed {}", policy(access.policy)))
+                closed_to_guests(place, &book)?;
+                show_access(&book, &access, &mut say)
             }
-            Users::Policy(said) => {
+            Verb::Policy(said) => {
                 let mut access = keeper.access(&said.book)?;
                 access.policy = match (said.own_within, said.locked_after, said.append_only) {
                     (Some(time), ..) => {
@@ -453,38 +443,77 @@ impl Users {
                     _ => EditPolicy::Free,
                 };
                 keeper.set_access(&said.book, &access)?;
-                written(writeln!(out, "entries can be changed {}", policy(access.policy)))
+                show_access(&said.book, &Access { grants: Vec::new(), site_guests: false, ..access }, &mut say)
             }
-            Users::Token(Token::List { login }) => {
-                for token in keeper.tokens(&login)? {
-                    written(writeln!(out, "{}", to_json(&token)?))?;
-                }
-                Ok(())
-            }
-            Users::Token(Token::Make(make)) => {
+            Verb::Token(Token::List { login }) => keeper.tokens(&login)?.into_iter().try_for_each(|token| {
+                let mut object = to_json(&token)?;
+                time_text::in_json(&mut object);
+                say(token_line(&token), object)
+            }),
+            Verb::Token(Token::Make(make)) => {
                 let expires =
                     make.good_for.map(|time| Time(now().0.saturating_add(i64::try_from(time.as_nanos()).unwrap_or(i64::MAX))));
                 let (login, comment, may, books) = (make.login, make.comment, rights(&make.may)?, make.book);
-                let token = ApiToken { id: String::new(), login, comment, may, books, made: Time(0), expires, used: None };
-                written(writeln!(out, "{}", keeper.make_token(token)?))
+                let token = ApiToken { comment, may, books, expires, ..ApiToken::of(&login) };
+                let token = keeper.make_token(token)?;
+                let object = json!({ "token": token });
+                say(token, object)
             }
-            Users::Token(Token::Drop { login, id }) => keeper.drop_token(&login, &id),
-            Users::ImportElog(import) => import.run(&keeper, &mut out),
+            Verb::Token(Token::Drop { login, id }) => {
+                keeper.drop_token(&login, &id)?;
+                done("token_dropped", &id)
+            }
+            Verb::ImportElog(import) => import.run(&keeper, &mut say),
         }
     }
 }
 
-fn line(user: &Value) -> String {
-    let text = |name: &str| shown(user[name].as_str().unwrap_or_default(), false);
-    let groups: Vec<&str> = user["groups"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-    let mut line = format!("{:<16}  {:<24}  {:<28}  {}", text("login"), text("full_name"), text("email"), groups.join(" "));
-    for (name, word) in [("admin", "looks after the site"), ("inactive", "disabled")] {
-        if user[name] == true {
+fn say_json(object: Value) -> Outcome {
+    written(writeln!(io::stdout().lock(), "{object}"))
+}
+
+/// Reports a logbook that its ELOG configuration closes to guests, whatever is granted to them.
+fn closed_to_guests(place: &Place, name: &str) -> Outcome {
+    let books = if name == EVERY_BOOK { Vec::new() } else { place.store("")?.books().map_err(failed)? };
+    let found = books.into_iter().find(|info| same_name(&info.book.name, name));
+    if let Some(option) = found.and_then(|info| LoginPolicy::of(&info.book).guests_closed_by()) {
+        eprintln!(
+            "tampu: '{option}' of its ELOG configuration closes '{}' to guests, whatever is granted to them; 'Guest menu commands' opens it",
+            shown(name, false)
+        );
+    }
+    Ok(())
+}
+
+/// Shows the rights in a logbook, a line each, then how long entries can be changed.
+fn show_access(book: &str, access: &Access, say: &mut dyn FnMut(String, Value) -> Outcome) -> Outcome {
+    for grant in &access.grants {
+        say(format!("{}: {}", grant.to, names(&grant.may)), json!({ "book": book, "to": grant.to, "may": grant.may }))?;
+    }
+    if access.site_guests {
+        let text = "guests: what [book] guests of the hub's configuration says".to_owned();
+        say(text, json!({ "book": book, "to": "guests", "site_guests": true }))?;
+    }
+    let object = json!({ "book": book, "policy": access.policy });
+    say(format!("entries can be changed {}", policy(access.policy)), object)
+}
+
+/// A token without its secret, on a line.
+fn token_line(token: &ApiToken) -> String {
+    let until = token.expires.map_or_else(|| "no end".to_owned(), |time| format!("until {}", time_text::minute_with_zone(time)));
+    let may = if token.may.is_empty() { "all rights".to_owned() } else { names(&token.may) };
+    let books = if token.books.is_empty() { "all logbooks".to_owned() } else { token.books.join(", ") };
+    let text = format!("{}  {until}  {may}  {books}  {}", token.id, token.comment);
+    shown(text.trim_end(), false)
+}
+
+fn line(user: &UserInfo) -> String {
+    let [login, full_name, email] = [&user.login, &user.full_name, &user.email].map(|text| shown(text, false));
+    let mut line = format!("{login:<16}  {full_name:<24}  {email:<28}  {}", user.groups.join(" "));
+    for (is, word) in [(user.admin, "administrator"), (user.inactive, "disabled"), (!user.has_password, "no password")] {
+        if is {
             line.push_str(&format!("  [{word}]"));
         }
-    }
-    if user["has_password"] == false {
-        line.push_str("  [no password]");
     }
     line.trim_end().to_owned()
 }
@@ -492,14 +521,14 @@ fn line(user: &Value) -> String {
 fn policy(policy: EditPolicy) -> String {
     match policy {
         EditPolicy::Free => "at any time".to_owned(),
-        EditPolicy::OwnWithin { minutes } => format!("for {minutes} minutes, if they are one's own"),
-        EditPolicy::LockedAfter { hours } => format!("for {hours} hours"),
+        EditPolicy::OwnWithin { minutes } => format!("by their authors, for {}", counted(u64::from(minutes), "minute")),
+        EditPolicy::LockedAfter { hours } => format!("for {}", counted(u64::from(hours), "hour")),
         EditPolicy::AppendOnly => "never".to_owned(),
     }
 }
 
 impl Import {
-    fn run(self, keeper: &Keeper, out: &mut impl Write) -> Outcome {
+    fn run(self, keeper: &Keeper, say: &mut dyn FnMut(String, Value) -> Outcome) -> Outcome {
         let Keeper::Here(people) = keeper else {
             return Err(Failure::Usage(
                 "ELOG's users are taken over where the logbooks are kept and not over HTTP: without --hub, and with --data DIR or \
@@ -508,21 +537,32 @@ impl Import {
             ));
         };
         let bytes = std::fs::read(&self.file).map_err(|error| Failure::failed(self.file.display(), error))?;
-        let read = elog::read(&bytes);
+        let read = tampu_elog::users::read(&bytes);
         read.faults.iter().for_each(|fault| eprintln!("{}: {}", self.file.display(), shown(fault, false)));
-        let (mut new, mut known) = (0, 0);
+        if let Some(login) = self.make_admin.iter().find(|login| read.users.iter().all(|user| user.login != **login)) {
+            return Err(Failure::Usage(format!("--make-admin {}: the file has no such user", shown(login, false))));
+        }
+        let (mut new, mut known) = (0u64, 0u64);
         for user in read.users {
-            let user = User { admin: self.admin.contains(&user.login), ..user };
+            let user = User { admin: self.make_admin.contains(&user.login), ..user };
+            let (login, admin) = (user.login.clone(), user.admin);
             match people.add_user(user) {
                 Ok(()) => new += 1,
-                // Who is here already has perhaps another password by now.
-                Err(PeopleError::IsThere(_)) => known += 1,
+                // An existing password stays: the user may have changed it since the last import.
+                Err(PeopleError::IsThere(_)) => {
+                    known += 1;
+                    if admin {
+                        people.change_user(&login, |user| user.admin = true).map_err(wrong)?;
+                    }
+                }
                 Err(error) => return Err(wrong(error)),
             }
         }
         eprintln!(
             "tampu: ELOG's own clients send a digest in place of a password: for them set accept_elog_hashes in [book] of the hub's configuration"
         );
-        written(writeln!(out, "{new} users taken over, {known} were here, {} faults", read.faults.len()))
+        let faults = read.faults.len();
+        let text = format!("{} taken over, {known} already here, {}", counted(new, "user"), counted(faults as u64, "fault"));
+        say(text, json!({ "new": new, "known": known, "faults": faults }))
     }
 }

@@ -1,4 +1,4 @@
-//! What the commands that write entries have in common.
+//! Options of the commands that write entries.
 
 use std::{
     fs::File,
@@ -12,40 +12,44 @@ use tampu_logbook::{
     attachment::Upload,
     book::EntryAttribute,
     entry::{Content, Encoding, EntryRef, Link, MAX_TEXT},
-    store::{MAX_ATTACHMENT, Store},
+    store::{Logbook, MAX_ATTACHMENT},
 };
 
-use super::{failed, shown};
+use super::{place::failed, text::shown};
 use crate::{
+    author::author,
     failure::{Failure, Outcome, written},
     time_expression::now,
 };
 
-/// What an entry says.
+/// Content of an entry, as options.
 #[derive(Debug, Args)]
 pub struct Writing {
-    /// An attribute; where it takes several values, once for each
+    /// An attribute of the entry; repeatable, also for several values of one attribute
     #[arg(short, long = "attribute", value_name = "NAME=VALUE", value_parser = attribute)]
     attributes: Vec<(String, String)>,
-    /// The text; '-' reads standard input. A new entry's is read there too if it is no terminal and nothing else says the text
-    #[arg(short, long)]
+    /// Keep attributes that the logbook does not have
+    #[arg(long)]
+    force: bool,
+    /// The text; '-' reads standard input. Without a text, a new entry is read from standard input, unless that is a terminal
+    #[arg(short, long, value_name = "TEXT")]
     text: Option<String>,
-    /// Read the text from a file
-    #[arg(short, long, value_name = "FILE", conflicts_with = "text")]
+    /// Read the text from this file
+    #[arg(long, value_name = "FILE", conflicts_with = "text")]
     file: Option<PathBuf>,
-    /// markdown, plain, elcode or html
-    #[arg(short, long)]
+    /// Markup of the text: markdown, plain, elcode or html
+    #[arg(short, long, value_name = "ENCODING")]
     encoding: Option<Encoding>,
-    /// A file that goes with it
+    /// A file to attach; repeatable
     #[arg(long, value_name = "FILE")]
-    attach: Vec<PathBuf>,
-    /// What it speaks of: record:ID, event:ATTRIBUTE, transfer:ID, run:NUMBER
+    attachment: Vec<PathBuf>,
+    /// A link: record:ID, event:ATTRIBUTE, transfer:ID or run:NUMBER; repeatable
     #[arg(long, value_name = "LINK")]
     link: Vec<Link>,
-    /// Who writes
-    #[arg(long, env = "USER", value_name = "NAME", default_value = "unknown", hide_env_values = true)]
-    pub by: String,
-    /// Print one JSON object
+    /// The author [default: the user that runs this]
+    #[arg(long, value_name = "NAME")]
+    author: Option<String>,
+    /// Write JSON objects, one a line
     #[arg(long)]
     pub json: bool,
 }
@@ -55,19 +59,30 @@ pub fn attribute(text: &str) -> Result<(String, String), String> {
     Ok((name.trim().to_owned(), value.trim().to_owned()))
 }
 
-/// Whether a text is read from standard input though nobody says so.
+/// Treatment of standard input without an option for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unasked {
-    /// It is, unless that is a terminal.
+    /// Standard input is read, unless it is a terminal.
     Reads,
-    /// It is not: what stands there is somebody else's.
+    /// Standard input is not read: it may belong to another program.
     Leaves,
 }
 
 impl Writing {
-    /// Puts what was said over what there is, and takes the files in.
-    /// The logbook is asked for its attributes, so that one nobody knows is remarked on.
-    pub fn apply(&self, store: &dyn Store, book: &str, content: &mut Content, unasked: Unasked) -> Result<Vec<Upload>, Failure> {
+    /// Returns the author: the user of this process by default.
+    pub fn author(&self) -> String {
+        author(self.author.as_deref())
+    }
+
+    /// Applies the options to the present contents, and attaches the files. An attribute that the logbook does not have
+    /// is an error without `--force`: mostly it is misspelt.
+    pub fn apply(
+        &self,
+        store: &dyn Logbook,
+        book: &str,
+        content: &mut Content,
+        unasked: Unasked,
+    ) -> Result<Vec<Upload>, Failure> {
         let mut said: Vec<EntryAttribute> = Vec::new();
         for (name, value) in &self.attributes {
             match said.iter_mut().find(|known| tampu_logbook::book::same_name(&known.name, name)) {
@@ -75,14 +90,15 @@ impl Writing {
                 None => said.push(EntryAttribute::new(name, value)),
             }
         }
-        if !said.is_empty()
+        if !self.force
+            && !said.is_empty()
             && let Ok(book) = store.book(book)
         {
-            for attribute in said.iter().filter(|said| book.attribute(&said.name).is_none()) {
-                let names: Vec<&str> = book.attributes.iter().map(|known| known.name.as_str()).collect();
-                let (name, names) = (shown(&attribute.name, false), shown(&names.join(", "), false));
-                eprintln!("tampu: '{}' has no attribute '{name}'; the entry keeps it. It has: {names}", shown(&book.name, false));
-            }
+            // An old entry may have an attribute that its book has removed.
+            let new: Vec<EntryAttribute> = said.iter().filter(|said| content.attribute(&said.name).is_none()).cloned().collect();
+            book.check_names(&new).map_err(|error| {
+                Failure::Usage(format!("{}; correct the name, or keep it with --force", shown(&error.to_string(), false)))
+            })?;
         }
         for attribute in said {
             content.attributes.retain(|known| !tampu_logbook::book::same_name(&known.name, &attribute.name));
@@ -96,7 +112,7 @@ impl Writing {
         }
         content.links.extend(self.link.iter().cloned());
         let mut uploads = Vec::new();
-        for path in &self.attach {
+        for path in &self.attachment {
             let mut file = File::open(path).map_err(|error| Failure::failed(path.display(), error))?;
             let upload = store.upload(&mut file, MAX_ATTACHMENT).map_err(failed)?;
             let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -106,7 +122,7 @@ impl Writing {
         Ok(uploads)
     }
 
-    /// Tells which entry it is.
+    /// Prints the reference of the entry.
     pub fn tell(&self, at: &EntryRef, revision: Option<u32>) -> Outcome {
         let mut out = io::stdout().lock();
         if self.json {
@@ -120,7 +136,7 @@ impl Writing {
     }
 }
 
-/// The text that was said, is in a file, or stands on standard input; none if there is none.
+/// Returns the text of the option, of a file, or of standard input; `None` without a text.
 pub fn text(said: Option<&str>, file: Option<&Path>, unasked: Unasked) -> Result<Option<String>, Failure> {
     let read = |mut from: Box<dyn Read>, name: &str| {
         let mut text = String::new();
@@ -133,10 +149,13 @@ pub fn text(said: Option<&str>, file: Option<&Path>, unasked: Unasked) -> Result
             let file = File::open(path).map_err(|error| Failure::failed(path.display(), error))?;
             read(Box::new(file), &path.display().to_string())
         }
-        (None, None) if unasked == Unasked::Leaves || io::stdin().is_terminal() => Ok(None),
+        (None, None) if unasked == Unasked::Leaves => Ok(None),
+        (None, None) if io::stdin().is_terminal() => {
+            Err(Failure::Usage("an entry needs a text: give it with -t TEXT, --file FILE, or on standard input".to_owned()))
+        }
         (said, None) => {
             let read = read(Box::new(io::stdin()), "standard input")?;
-            // Nothing on standard input is no text, unless it was asked for.
+            // An empty standard input is no text, unless the text was requested with `-`.
             Ok(read.filter(|read| said.is_some() || !read.is_empty()))
         }
     }

@@ -1,4 +1,4 @@
-//! How a flow is taken and given: flags and the environment, then a hub's configuration file (`[[bulk.flow]]`), then the defaults.
+//! Settings of flows: from flags and the environment, then a hub's configuration file (`[[bulk.flow]]`), then the defaults.
 
 use std::{
     net::{Ipv4Addr, SocketAddr},
@@ -16,20 +16,21 @@ use tampu_hub::{
     Config,
     bulk::settings::{self as file, Bulk, Direction, FlowPatch, default_flow},
 };
+use tampu_types::units::parse_size;
 
-use super::{OnOff, Protocol, host_to_announce};
-use crate::{failure::Failure, output::file_args::parse_size};
+use super::choices::{OnOff, Protocol};
+use crate::failure::Failure;
 
-/// The file.
+/// The configuration file.
 #[derive(Debug, Clone, Args)]
 pub struct FromFile {
-    /// A hub's configuration file, of which `[[bulk.flow]]` counts
+    /// The hub's configuration file (TOML)
     #[arg(short, long, env = "TAMPU_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
 }
 
 impl FromFile {
-    /// What it says of flows; nothing where there is no file.
+    /// Loads the file's settings of flows; empty without a file.
     pub fn load(&self) -> Result<Bulk, Failure> {
         let Some(path) = &self.config else { return Ok(Bulk::default()) };
         let config = Config::from_file(path).map_err(|error| Failure::Usage(error.to_string()))?;
@@ -38,28 +39,28 @@ impl FromFile {
     }
 }
 
-/// What becomes of a receiver that is too slow.
+/// Treatment of slow receivers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Slow {
     /// It gets no more of the transfer, and begins again with the next.
     Cut,
-    /// What it has no time for is left out, and it is told which bytes.
+    /// Bytes that it has no time for are skipped, and it gets their ranges.
     Skip,
 }
 
-/// How a flow is taken.
+/// Options of a receiver.
 #[derive(Debug, Clone, Args)]
 pub struct TakingArgs {
-    /// Where connections are taken; port 0 is any that is free. Senders on other hosts need an address they reach [default: 127.0.0.1:0]
+    /// Address for incoming connections, port 0 for any free port. Senders on other hosts need an address that they reach [default: 127.0.0.1:0]
     #[arg(long, value_name = "ADDRESS", env = "TAMPU_BULK_LISTEN")]
     listen: Option<SocketAddr>,
-    /// The name or address senders are told to connect to; this host's name where --listen is 0.0.0.0
+    /// The name or address that senders connect to [default: this host's name where --listen is 0.0.0.0]
     #[arg(long, value_name = "HOST")]
     announce: Option<String>,
 }
 
 impl TakingArgs {
-    /// Where these flows of a stream are received.
+    /// Returns the receiver's settings for these flows of a stream.
     pub fn place(&self, file: &Bulk, stream: &Name, flows: &[Name]) -> ReceiverSettings {
         let patches: Vec<FlowPatch> = flows.iter().map(|flow| file.of(stream, flow, Direction::Recv)).collect();
         let default = ReceiverSettings::default();
@@ -69,19 +70,19 @@ impl TakingArgs {
     }
 }
 
-/// How data is carried, which both sides may say.
+/// Options of the transport, for both sides.
 #[derive(Debug, Clone, Default, Args)]
 pub struct CarryingArgs {
     /// Checksums on the data
-    #[arg(long, value_enum, env = "TAMPU_BULK_CHECKSUM")]
+    #[arg(long, value_enum, value_name = "CHECKSUM", env = "TAMPU_BULK_CHECKSUM")]
     checksum: Option<OnOff>,
-    /// Which way data goes [default: auto]
-    #[arg(long, value_enum, env = "TAMPU_BULK_PROTOCOL")]
+    /// Transport of the data [default: auto]
+    #[arg(long, value_enum, value_name = "PROTOCOL", env = "TAMPU_BULK_PROTOCOL")]
     protocol: Option<Protocol>,
 }
 
 impl CarryingArgs {
-    /// Whether there are checksums.
+    /// Returns true if data has checksums.
     fn checked(&self, patch: &FlowPatch, default: bool) -> bool {
         self.checksum.map(OnOff::is_on).or(patch.checksum).unwrap_or(default)
     }
@@ -100,31 +101,31 @@ impl CarryingArgs {
     }
 }
 
-/// How a flow is given.
+/// Options of a sender.
 #[derive(Debug, Clone, Args)]
 pub struct GivingArgs {
-    /// How many receivers must be there before a transfer begins
+    /// Number of receivers that must be connected before a transfer begins
     #[arg(long, value_name = "N", env = "TAMPU_BULK_RECEIVERS")]
     receivers: Option<usize>,
-    /// At most so many bytes a second: 50MB, 1GiB
-    #[arg(long, value_name = "BYTES", value_parser = parse_size, env = "TAMPU_BULK_THROTTLE")]
+    /// Send at most this many bytes a second: 50MB, 1GiB
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, env = "TAMPU_BULK_THROTTLE")]
     throttle: Option<u64>,
-    /// What becomes of a receiver that takes nothing, or holds up the others, for as long as --patience [default: cut]
-    #[arg(long, value_enum, env = "TAMPU_BULK_SLOW")]
+    /// Treatment of a receiver that takes no data, or holds up the others, for as long as --patience [default: cut]
+    #[arg(long, value_enum, value_name = "SLOW", env = "TAMPU_BULK_SLOW")]
     slow: Option<Slow>,
-    /// Send data once for all receivers, to this multicast group; the port is any that is free if it is not said
+    /// Send data once for all receivers, to this multicast group; any free port if none is given
     #[arg(long, value_name = "ADDRESS[:PORT]", env = "TAMPU_BULK_MULTICAST")]
     multicast: Option<Group>,
-    /// The address of this host's interface that the group goes out at [default: 127.0.0.1, which no other host hears]
+    /// Address of the network interface for the multicast group [default: 127.0.0.1, which stays on this host]
     #[arg(long, value_name = "ADDRESS", env = "TAMPU_BULK_INTERFACE")]
     interface: Option<Ipv4Addr>,
-    /// How many networks the group may go through [default: 1]
+    /// Number of networks that multicast may cross [default: 1]
     #[arg(long, value_name = "N", env = "TAMPU_BULK_TTL")]
     ttl: Option<u8>,
 }
 
 impl GivingArgs {
-    /// Into a flow that is given, whose own values are the defaults.
+    /// Applies the settings to a flow, whose own values are the defaults.
     pub fn apply(&self, carrying: &CarryingArgs, patch: &FlowPatch, given: SendFlow) -> Result<SendFlow, Failure> {
         let slow = self.slow.or(patch.slow.map(Slow::from));
         let group = self.group(carrying.protocol, patch)?;
@@ -144,13 +145,13 @@ impl GivingArgs {
         })
     }
 
-    /// The group that data goes to, if it goes to one.
+    /// Returns the multicast group of the data, if there is one.
     fn group(&self, protocol: Option<Protocol>, patch: &FlowPatch) -> Result<Option<Group>, Failure> {
         let usage = |why: &str| Err(Failure::Usage(why.to_owned()));
         let group = match (self.multicast, protocol) {
             (Some(group), None | Some(Protocol::Auto | Protocol::Multicast)) => Some(group),
-            (Some(_), Some(_)) => return usage("--multicast and --protocol say two different ways; leave one of them out"),
-            // A protocol of the configuration that is another takes an earlier entry's group away.
+            (Some(_), Some(_)) => return usage("--multicast and --protocol contradict each other; leave one of them out"),
+            // Another protocol in the configuration removes the group of an earlier entry.
             (None, _) => match protocol.or(patch.protocol.map(Protocol::from)) {
                 None | Some(Protocol::Auto | Protocol::Multicast) => patch.multicast,
                 Some(_) => None,
@@ -158,9 +159,9 @@ impl GivingArgs {
         };
         let wanted = protocol.or(patch.protocol.map(Protocol::from)) == Some(Protocol::Multicast);
         match group {
-            None if wanted => usage("which group? Say it with --multicast, or in the configuration file"),
+            None if wanted => usage("no multicast group is set: name it with --multicast, or in the configuration file"),
             None if self.interface.is_some() || self.ttl.is_some() => {
-                usage("--interface and --ttl are a multicast group's; say which with --multicast")
+                usage("--interface and --ttl need a multicast group: name it with --multicast")
             }
             None => Ok(None),
             Some(group) => Ok(Some(Group {
@@ -193,32 +194,42 @@ impl From<file::Slow> for Slow {
     }
 }
 
-/// The stream: what was said, or the only one the file has.
+/// Returns the stream: the named one, or the only one of the file.
 pub fn stream(said: Option<&Name>, file: &Bulk, direction: Direction) -> Result<Name, Failure> {
     if let Some(stream) = said {
         return Ok(stream.clone());
     }
     match file.streams(direction).as_slice() {
         [one] => Ok(one.clone()),
-        [] => Err(Failure::Usage("which stream? Say it with --stream, or in the configuration file".to_owned())),
-        several => Err(Failure::Usage(format!("which stream? The configuration has {}; say it with --stream", listed(several)))),
+        [] => Err(Failure::Usage("no stream is set: name it with --stream, or in the configuration file".to_owned())),
+        several => {
+            Err(Failure::Usage(format!("the configuration has several streams: {}; choose one with --stream", listed(several))))
+        }
     }
 }
 
-/// The flows: what was said, or those the file has of the stream, or the one without a name.
+/// Returns the flows: the named ones, or those of the stream in the file, or the flow without a name.
 pub fn flows(said: &[Name], file: &Bulk, stream: &Name, direction: Direction) -> Vec<Name> {
     let found = if said.is_empty() { file.flows(stream, direction) } else { said.to_vec() };
     if found.is_empty() { vec![default_flow()] } else { found }
 }
 
-/// The same where there can be only one.
+/// Returns the flow where there can be only one.
 pub fn flow(said: Option<&Name>, file: &Bulk, stream: &Name, direction: Direction) -> Result<Name, Failure> {
     match flows(&said.cloned().into_iter().collect::<Vec<_>>(), file, stream, direction).as_slice() {
         [one] => Ok(one.clone()),
-        several => Err(Failure::Usage(format!("which flow? The configuration has {}; say it with --flow", listed(several)))),
+        several => {
+            Err(Failure::Usage(format!("the configuration has several flows: {}; choose one with --flow", listed(several))))
+        }
     }
 }
 
 fn listed(names: &[Name]) -> String {
     names.iter().map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ")
+}
+
+/// Returns the address that senders connect to: the given one, else this host's name if the receiver listens at every address.
+fn host_to_announce(said: Option<&str>, listen: SocketAddr) -> Option<String> {
+    let own = || rustix::system::uname().nodename().to_string_lossy().into_owned();
+    said.map(str::to_owned).or_else(|| listen.ip().is_unspecified().then(own))
 }

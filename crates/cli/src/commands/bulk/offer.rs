@@ -1,4 +1,4 @@
-//! What is to be sent: files, all files of directories, standard input; each with the name it has at the receiver.
+//! Items to send: files, all files of directories, standard input; each with its name at the receiver.
 
 use std::{
     fs,
@@ -12,19 +12,19 @@ use tampu_bulk::file::FileName;
 pub enum Offer {
     /// Standard input, which has no name.
     Stdin,
-    /// A file.
+    /// A file of this host.
     File {
-        /// Where it lies.
+        /// Path of the file.
         path: PathBuf,
-        /// What it is called at the receiver.
+        /// Name at the receiver.
         name: FileName,
-        /// Its length when it was found, for the progress bar.
+        /// Its length at the time of the search, for the progress bar.
         size: u64,
     },
 }
 
 impl Offer {
-    /// For messages.
+    /// Returns the name for messages.
     pub fn shown(&self) -> String {
         match self {
             Offer::Stdin => "standard input".to_owned(),
@@ -33,7 +33,7 @@ impl Offer {
     }
 }
 
-/// What was found, and what cannot be sent with the reason.
+/// Items to send, and those that cannot be sent, with the reason.
 #[derive(Debug, Default)]
 pub struct Offers {
     pub found: Vec<Offer>,
@@ -41,8 +41,8 @@ pub struct Offers {
 }
 
 impl Offers {
-    /// Looks at what was asked for. Directories give all files in them, by name, under the directory's own name; symbolic links in
-    /// them are not followed, as they may lead anywhere.
+    /// Makes the items of the arguments. A directory gives all files in it, by name, under the directory's own name.
+    /// Symbolic links in it are not followed, as they may lead anywhere.
     pub fn of(arguments: &[PathBuf]) -> Offers {
         let mut offers = Offers::default();
         for path in arguments {
@@ -53,10 +53,12 @@ impl Offers {
             let own = path.file_name().map(|name| name.to_string_lossy().into_owned());
             let utf8 = path.file_name().is_none_or(|name| name.to_str().is_some());
             match fs::metadata(path) {
-                _ if !utf8 => offers.refuse(path, "its name is no UTF-8"),
+                _ if !utf8 => offers.refuse(path, "its name is not UTF-8"),
                 Ok(data) if data.is_dir() => offers.directory(path, own.as_deref()),
                 Ok(data) if data.is_file() => offers.file(path, own.as_deref().unwrap_or_default(), data.len()),
-                Ok(_) => offers.refuse(path, "it is no file and no directory; a pipe can be sent as standard input, with '-'"),
+                Ok(_) => {
+                    offers.refuse(path, "it is neither a file nor a directory; a pipe can be sent as standard input, with '-'")
+                }
                 Err(error) => offers.refuse(path, error),
             }
         }
@@ -91,7 +93,7 @@ impl Offers {
             let path = entry.path();
             let own = entry.file_name();
             let Some(own) = own.to_str() else {
-                self.refuse(&path, "its name is no UTF-8");
+                self.refuse(&path, "its name is not UTF-8");
                 continue;
             };
             let name = prefix.map_or_else(|| own.to_owned(), |prefix| format!("{prefix}/{own}"));
@@ -102,7 +104,7 @@ impl Offers {
                     Err(error) => self.refuse(&path, error),
                 },
                 Ok(kind) if kind.is_symlink() => self.refuse(&path, "a symbolic link is not followed"),
-                Ok(_) => self.refuse(&path, "it is no file"),
+                Ok(_) => self.refuse(&path, "it is not a file"),
                 Err(error) => self.refuse(&path, error),
             }
         }

@@ -4,7 +4,7 @@ use std::{
     io::Write,
     path::PathBuf,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::Ordering,
         mpsc::{Receiver as Heard, RecvTimeoutError, sync_channel},
     },
@@ -13,6 +13,7 @@ use std::{
 
 use clap::Args;
 use indicatif::{DecimalBytes, ProgressBar};
+use parking_lot::Mutex;
 use serde_json::json;
 use tampu_bulk::{
     Name, Receiver, asking, directory,
@@ -20,48 +21,49 @@ use tampu_bulk::{
     receiver::{FlowSettings, Identity, ReceiverSettings},
 };
 use tampu_hub::bulk::settings::Direction;
+use tampu_types::units::parse_duration;
 
 use super::{
     configured::{self, CarryingArgs, FromFile, TakingArgs},
-    event, rate,
-    store::Store,
+    report::{event, rate},
+    store::{Allowed, Store},
     taking::{Ended, News, Running, Table, Taking},
 };
 use crate::{
-    commands::Context,
+    context::Context,
     failure::{Failure, Outcome, written},
     output::table::printable,
+    plural::counted,
     progress,
-    time_expression::parse_duration,
 };
 
-/// What handlers have told and nobody has printed yet; beyond it the transfers wait.
+/// Bound of the queue from handlers to the screen; beyond it the transfers wait.
 const NEWS: usize = 256;
-/// How long senders have at the end to take their last acknowledgement and leave.
+/// Time for senders to receive their last acknowledgement and to disconnect.
 const PARTING: Duration = Duration::from_secs(2);
-/// How often the command looks up.
+/// Time between two checks of interrupts and limits.
 const TURN: Duration = Duration::from_millis(100);
 
 /// Receive files and data of a stream into a directory
 ///
 /// Files keep the names their senders give them, below DIR and nowhere else; they have temporary names (.NAME.....part) until they are
-/// complete. What has no name is called after its parameter. Runs until Ctrl-C, or as long as --transfers and --for say.
+/// complete. What has no name is called after its parameter. Runs until Ctrl-C, or as long as --limit and --for say.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  tampu bulk recv --stream correlator --flow spectra --out /data\n  \
-    tampu bulk recv --stream files --out . --transfers 1 --listen 0.0.0.0:0")]
+#[command(after_help = "Examples:\n  tampu bulk recv --stream correlator --flow spectra --output /data\n  \
+    tampu bulk recv --stream files --output . --limit 1 --listen 0.0.0.0:0")]
 pub struct Recv {
-    /// Where files go
-    #[arg(long, value_name = "DIR")]
-    out: PathBuf,
-    /// The stream [default: the only one the configuration has]
+    /// The directory of received files
+    #[arg(short, long, value_name = "DIR")]
+    output: PathBuf,
+    /// The stream [default: the only one in the configuration]
     #[arg(long, value_name = "NAME")]
     stream: Option<Name>,
-    /// The flows, comma separated or said several times [default: what the configuration has of the stream, or data]
+    /// The flows, separated by commas or repeated [default: those of the stream in the configuration, else data]
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     flow: Vec<Name>,
-    /// End after so many transfers
-    #[arg(long, value_name = "N")]
-    transfers: Option<u64>,
+    /// End after N transfers
+    #[arg(short = 'n', long, value_name = "N")]
+    limit: Option<u64>,
     /// End after this time
     #[arg(long = "for", value_name = "DURATION", value_parser = parse_duration)]
     length: Option<Duration>,
@@ -69,26 +71,32 @@ pub struct Recv {
     taking: TakingArgs,
     #[command(flatten)]
     carrying: CarryingArgs,
-    /// How long a transfer is held open while its sender is away
+    /// Time that a transfer stays open while its sender is disconnected
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse_duration)]
     resume: Duration,
-    /// Make each file durable before its sender is told that it is there
+    /// Sync each file to disk before its sender gets the acknowledgement
     #[arg(long)]
     sync: bool,
-    /// One JSON object a line: what begins, how it goes, how it ends, and a summary
+    /// Replace files that have the names of received ones; without it such files are refused
+    #[arg(long)]
+    replace: bool,
+    /// Take files whose names begin with a dot
+    #[arg(long)]
+    dotfiles: bool,
+    /// Write JSON objects, one a line
     #[arg(long)]
     json: bool,
-    /// How often progress is told with --json
+    /// Time between two progress reports
     #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = parse_duration)]
     interval: Duration,
-    /// The source's name
-    #[arg(long, default_value = "tampu-bulk-recv", value_name = "NAME")]
-    source: String,
+    /// The name of this process on the bus
+    #[arg(short, long, default_value = "tampu-bulk-recv", value_name = "NAME")]
+    process: String,
     #[command(flatten)]
     file: FromFile,
 }
 
-/// What was received in all.
+/// Totals of the received data.
 #[derive(Debug, Default)]
 struct Totals {
     transfers: u64,
@@ -102,8 +110,9 @@ impl Recv {
         let file = self.file.load()?;
         let stream = configured::stream(self.stream.as_ref(), &file, Direction::Recv)?;
         let flows = configured::flows(&self.flow, &file, &stream, Direction::Recv);
-        let store = Store::open(&self.out, self.sync).map_err(|error| Failure::failed(self.out.display(), error))?;
-        let participant = context.common.connect.join_hub(&self.source)?;
+        let allowed = Allowed { replace: self.replace, dotfiles: self.dotfiles, sync: self.sync };
+        let store = Store::open(&self.output, allowed).map_err(|error| Failure::failed(self.output.display(), error))?;
+        let participant = context.common.connect.join_hub(&self.process)?;
         let failed = |error: &dyn std::error::Error| Failure::Failed(error.to_string());
         let (tell, heard) = sync_channel(NEWS);
         let running = Table::new(Mutex::default());
@@ -111,7 +120,7 @@ impl Recv {
         let handler = |flow: &Name| -> (FlowSettings, Box<dyn Handler>) {
             let mut settings = FlowSettings::new(flow.clone());
             self.carrying.apply_to_taken(&file.of(&stream, flow, Direction::Recv), &mut settings, true);
-            // A disk that writes back may hold a call for long; that is no fault of the transfer.
+            // A disk that writes back may block a call for long; the transfer is not at fault.
             settings.callback_limit = Duration::from_secs(10);
             settings.callback_average_limit = Duration::from_secs(1);
             let taking = Taking {
@@ -136,12 +145,12 @@ impl Recv {
         let mut showing =
             Showing { asked: &self, running, bar: progress::hidden(), totals: Totals::default(), began: Instant::now() };
         showing.follow(&heard, context)?;
-        // No new sender comes; what is under way ends, and is told.
+        // No new sender is accepted; transfers under way end and are reported.
         drop((announced, serving));
         showing.part(&receiver, &heard, context)?;
         let closing = std::thread::spawn(move || drop(receiver));
         showing.rest(&heard)?;
-        // It has told everything; what is left of it are its threads.
+        // The receiver has reported everything; only its threads remain.
         let _ = closing.join();
         showing.end()
     }
@@ -150,11 +159,16 @@ impl Recv {
         let names: Vec<&str> = flows.iter().map(Name::as_str).collect();
         let stream = receiver.stream();
         let address = receiver.state().address;
-        eprintln!("tampu: receiving stream '{}', flows {}, at {address} into {}", stream, names.join(", "), self.out.display());
+        eprintln!(
+            "tampu: receiving stream '{}', flows {}, at {address} into {}",
+            stream,
+            names.join(", "),
+            self.output.display()
+        );
         if !self.json {
             return Ok(());
         }
-        say(&event("listening", json!({"stream": stream, "flows": flows, "address": address, "out": self.out})))
+        say(&event("listening", json!({"stream": stream, "flows": flows, "address": address, "output": self.output})))
     }
 }
 
@@ -172,7 +186,7 @@ struct Showing<'a> {
 }
 
 impl Showing<'_> {
-    /// Shows what comes until it is enough.
+    /// Shows news until a limit is reached.
     fn follow(&mut self, heard: &Heard<News>, context: &Context) -> Outcome {
         let mut told = Instant::now();
         loop {
@@ -181,7 +195,7 @@ impl Showing<'_> {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Ok(()),
             }
-            let enough = self.asked.transfers.is_some_and(|transfers| self.totals.transfers >= transfers);
+            let enough = self.asked.limit.is_some_and(|transfers| self.totals.transfers >= transfers);
             let over = self.asked.length.is_some_and(|length| self.began.elapsed() >= length);
             if enough || over || context.interrupt.asked() {
                 return Ok(());
@@ -195,7 +209,7 @@ impl Showing<'_> {
         }
     }
 
-    /// Gives the senders of what is complete time to hear so.
+    /// Waits until the senders of complete transfers have received their acknowledgement.
     fn part(&mut self, receiver: &Receiver, heard: &Heard<News>, context: &Context) -> Outcome {
         let until = Instant::now() + PARTING;
         let somebody = || receiver.state().flows.iter().any(|flow| flow.connected);
@@ -207,7 +221,7 @@ impl Showing<'_> {
         Ok(())
     }
 
-    /// What is still told while the receiver closes.
+    /// Prints the reports that arrive while the receiver closes.
     fn rest(&mut self, heard: &Heard<News>) -> Outcome {
         while let Ok(news) = heard.recv() {
             self.news(news)?;
@@ -216,7 +230,7 @@ impl Showing<'_> {
     }
 
     fn transfers(&self) -> Vec<Arc<Running>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.running.lock().clone()
     }
 
     fn draw(&mut self) {
@@ -228,7 +242,7 @@ impl Showing<'_> {
                 Some(total) => progress::bytes(total, &printable(&first.name)),
                 None => progress::bytes_without_end(&printable(&first.name)),
             };
-            // What was here before came at no rate.
+            // The bytes from an earlier attempt have no rate.
             self.bar.set_position(running.iter().map(|one| one.had).sum());
             self.bar.reset_eta();
         }
@@ -272,8 +286,8 @@ impl Showing<'_> {
     }
 
     fn ended(&mut self, ended: &Ended) -> Outcome {
-        if self.asked.transfers.is_some_and(|wanted| self.totals.transfers >= wanted) {
-            // Its sender went on while this end was about to close: not one of those that were asked for.
+        if self.asked.limit.is_some_and(|wanted| self.totals.transfers >= wanted) {
+            // The sender continued while this end was closing: the transfer exceeds the requested number.
             return Ok(());
         }
         self.totals.transfers += 1;
@@ -286,7 +300,7 @@ impl Showing<'_> {
                 (_, Some(lost)) => eprintln!("tampu: the first bytes that are missing begin at {}", lost.from),
                 (Some(path), None) => {
                     let advice = if ended.can_continue { "; send it with --continue" } else { "" };
-                    eprintln!("tampu: what came is kept in {}{advice}", printable(&path.to_string_lossy()));
+                    eprintln!("tampu: the received part is kept in {}{advice}", printable(&path.to_string_lossy()));
                 }
                 (None, None) => {}
             }
@@ -315,12 +329,12 @@ impl Showing<'_> {
                 json!({"transfers": transfers, "complete": complete, "bytes": bytes, "lost_bytes": lost_bytes, "seconds": seconds}),
             ))?;
         }
-        let wanted = self.asked.transfers.unwrap_or(transfers);
+        let wanted = self.asked.limit.unwrap_or(transfers);
         if complete < transfers {
-            return Err(Failure::Failed(format!("{} of {transfers} transfers are not complete", transfers - complete)));
+            return Err(Failure::Failed(format!("{} of {} not complete", transfers - complete, counted(transfers, "transfer"))));
         }
         if transfers < wanted {
-            return Err(Failure::Failed(format!("{transfers} of {wanted} transfers came")));
+            return Err(Failure::Failed(format!("{transfers} of {} came", counted(wanted, "transfer"))));
         }
         Ok(())
     }

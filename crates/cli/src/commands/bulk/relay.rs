@@ -1,8 +1,9 @@
 //! `tampu bulk relay`.
 
-use std::{sync::Arc, time::Duration};
+use std::{io::Write, sync::Arc, time::Duration};
 
 use clap::Args;
+use serde_json::json;
 use tampu_bulk::{
     Distributor, Name, asking,
     directory::{self, Teller, TransferNote},
@@ -12,13 +13,15 @@ use tampu_bulk::{
     sender::SendFlow,
 };
 use tampu_hub::bulk::settings::{Bulk, Direction, default_flow};
+use tampu_types::units::{parse_duration, parse_size};
 
-use super::configured::{CarryingArgs, FromFile, GivingArgs, TakingArgs};
+use super::{
+    configured::{CarryingArgs, FromFile, GivingArgs, TakingArgs},
+    report::event,
+};
 use crate::{
-    commands::Context,
-    failure::{Failure, Outcome},
-    output::file_args::parse_size,
-    time_expression::parse_duration,
+    context::Context,
+    failure::{Failure, Outcome, written},
 };
 
 /// Distribute a stream: take it from its sender once and give it to many receivers
@@ -28,19 +31,19 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  tampu bulk relay --from correlator --to correlator-far --flow spectra --listen 0.0.0.0:0")]
 pub struct Relay {
-    /// The stream that is taken
+    /// The stream to receive
     #[arg(long, value_name = "STREAM")]
     from: Name,
-    /// The stream that is given on
+    /// The stream to send
     #[arg(long, value_name = "STREAM")]
     to: Name,
-    /// The flows, comma separated or said several times [default: what the configuration has of both streams, or data]
+    /// The flows, separated by commas or repeated [default: those of the stream in the configuration, else data]
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     flow: Vec<Name>,
-    /// What is kept for receivers that are behind
-    #[arg(long, value_name = "BYTES", default_value = "32MiB", value_parser = parse_size)]
+    /// Memory for the data of receivers that are behind
+    #[arg(long, value_name = "SIZE", default_value = "32MiB", value_parser = parse_size)]
     buffer: u64,
-    /// How long a receiver may take nothing, or hold up the others
+    /// Longest time that a receiver may take no data or hold up the others
     #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = parse_duration)]
     patience: Duration,
     #[command(flatten)]
@@ -51,9 +54,12 @@ pub struct Relay {
     giving: GivingArgs,
     #[command(flatten)]
     file: FromFile,
-    /// The source's name
-    #[arg(long, default_value = "tampu-bulk-relay", value_name = "NAME")]
-    source: String,
+    /// The name of this process on the bus
+    #[arg(short, long, default_value = "tampu-bulk-relay", value_name = "NAME")]
+    process: String,
+    /// Write JSON objects, one a line
+    #[arg(long)]
+    json: bool,
 }
 
 impl Relay {
@@ -71,7 +77,7 @@ impl Relay {
         let (from, to) = (file.of(&self.from, flow, Direction::Recv), file.of(&self.to, flow, Direction::Send));
         let given = SendFlow { window: self.buffer as usize, wait: self.patience, ..given };
         let given = self.giving.apply(&self.carrying, &to, given)?;
-        // The flag says how data is given on; how it is taken is for its sender to say, or for the file.
+        // The flags apply to the outgoing side; the sender or the file decides about the incoming side.
         let asked = CarryingArgs::default();
         asked.apply_to_taken(&from, &mut taken, given.checked);
         taken.callback_limit = given.wait + given.ack_wait + given.connect_wait;
@@ -84,7 +90,7 @@ impl Relay {
         }
         let file = self.file.load()?;
         let flows = self.flows(&file);
-        let participant = context.common.connect.join_hub(&self.source)?;
+        let participant = context.common.connect.join_hub(&self.process)?;
         let failed = |error: &dyn std::error::Error| Failure::Failed(error.to_string());
         let settings = self.taking.place(&file, &self.from, &flows);
         let flows = flows.iter().map(|flow| self.through(&file, flow)).collect::<Result<_, _>>()?;
@@ -96,21 +102,27 @@ impl Relay {
         let _following = directory::follow(&participant, distributor.sender()).map_err(|error| failed(&error))?;
         let _announced = directory::announce(&participant, distributor.receiver()).map_err(|error| failed(&error))?;
         let _serving = asking::serve_distributor(&participant, &distributor).map_err(|error| failed(&error))?;
-        eprintln!("tampu: stream '{}' is given on as '{}', taken at {}", self.from, self.to, distributor.receiver().address());
+        let address = distributor.receiver().address();
+        eprintln!("tampu: stream '{}' is distributed as '{}', received at {address}", self.from, self.to);
+        if self.json {
+            let line = event("listening", json!({"from": self.from, "to": self.to, "address": address}));
+            let mut out = std::io::stdout().lock();
+            written(writeln!(out, "{line}").and_then(|()| out.flush()))?;
+        }
         while !context.interrupt.wait(Duration::from_secs(3600)) {}
         Ok(())
     }
 }
 
-/// The hub hears of what is given on as of any transfer.
+/// Reports a relayed transfer to the hub, like any transfer.
 fn tell(teller: &Teller, passed: &Passed<'_>) {
     let (stream, flow) = (passed.flow.stream(), passed.flow.name());
     let parameter = said(passed.parameter);
-    // Whoever keeps an account sees the hole in the numbers; the transfer itself is not held up for it.
+    // A missing account shows as a gap in the numbers; the transfer itself is not delayed for it.
     let _ = teller.tell(&TransferNote { stream, flow, transfer: passed.transfer, parameter, report: passed.report });
 }
 
-/// What the sender of a file tells beside its name, or the parameter itself.
+/// Returns the text that the sender of a file added to its name, or the parameter itself.
 fn said(parameter: &[u8]) -> String {
     match FileLabel::parse(parameter) {
         Ok(Some(label)) => label.parameter,

@@ -17,22 +17,21 @@ use tampu_bulk::{
     sender::{Flow, SendFlow},
 };
 use tampu_hub::bulk::settings::{Direction, FlowPatch};
+use tampu_types::units::{parse_duration, parse_size};
 
 use super::{
     configured::{self, CarryingArgs, FromFile, GivingArgs},
-    event,
     offer::{Offer, Offers},
-    rate,
+    report::{event, rate},
     sending::{Sent, Way},
     waiting,
     watch::Watch,
 };
 use crate::{
-    commands::Context,
+    context::Context,
     failure::{Failure, Outcome, written},
-    output::{file_args::parse_size, table::printable},
+    output::table::printable,
     progress,
-    time_expression::parse_duration,
 };
 
 /// Send files, directories or standard input to all receivers of a flow
@@ -47,43 +46,43 @@ pub struct Send {
     /// Files and directories; - is standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// The stream [default: the only one the configuration has]
+    /// The stream [default: the only one in the configuration]
     #[arg(long, value_name = "NAME")]
     stream: Option<Name>,
-    /// The flow [default: the only one the configuration has of the stream, or data]
+    /// The flow [default: the only one of the stream in the configuration, else data]
     #[arg(long, value_name = "NAME")]
     flow: Option<Name>,
-    /// What receivers are told about it before the data
-    #[arg(long = "param", value_name = "TEXT", default_value = "")]
+    /// A text that receivers get before the data
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     parameter: String,
-    /// How long to wait for them
+    /// Longest time to wait for receivers
     #[arg(long, value_name = "DURATION", default_value = "60s", value_parser = parse_duration)]
     wait: Duration,
-    /// How long a receiver may take nothing, or hold up the others
+    /// Longest time that a receiver may take no data or hold up the others
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse_duration)]
     patience: Duration,
     #[command(flatten)]
     giving: GivingArgs,
     #[command(flatten)]
     carrying: CarryingArgs,
-    /// Leave out what receivers have from an earlier attempt at the same file
+    /// Skip the data that receivers have from an earlier attempt at the same file
     #[arg(long = "continue")]
     go_on: bool,
-    /// Send everything so many times
+    /// Send everything N times
     #[arg(long, value_name = "N", default_value_t = 1)]
     loops: u64,
-    /// Bytes of a block
-    #[arg(long, value_name = "BYTES", default_value = "1MiB", value_parser = parse_size)]
+    /// Size of a block
+    #[arg(long, value_name = "SIZE", default_value = "1MiB", value_parser = parse_size)]
     block: u64,
-    /// One JSON object a line: progress, how each file went, and a summary
+    /// Write JSON objects, one a line
     #[arg(long)]
     json: bool,
-    /// How often progress is told with --json
+    /// Time between two progress reports
     #[arg(long, value_name = "DURATION", default_value = "1s", value_parser = parse_duration)]
     interval: Duration,
-    /// The source's name
-    #[arg(long, default_value = "tampu-bulk-send", value_name = "NAME")]
-    source: String,
+    /// The name of this process on the bus
+    #[arg(short, long, default_value = "tampu-bulk-send", value_name = "NAME")]
+    process: String,
     #[command(flatten)]
     file: FromFile,
 }
@@ -91,7 +90,7 @@ pub struct Send {
 /// The largest block, bytes.
 const BLOCK_LIMIT: u64 = 1 << 30;
 
-/// What was sent in all.
+/// Totals of the sent data.
 #[derive(Debug, Default)]
 struct Totals {
     files: u64,
@@ -115,7 +114,7 @@ impl Send {
         let name = configured::flow(self.flow.as_ref(), &file, &stream, Direction::Send)?;
         let patch = file.of(&stream, &name, Direction::Send);
         let settings = self.settings(name.clone(), &patch)?;
-        let participant = context.common.connect.join_hub(&self.source)?;
+        let participant = context.common.connect.join_hub(&self.process)?;
         let failed = |error: &dyn std::error::Error| Failure::Failed(error.to_string());
         let sender = Sender::open(Identity::of(&participant), stream, vec![settings]);
         let sender = Arc::new(sender.map_err(|error| failed(&error))?);
@@ -165,7 +164,7 @@ impl Send {
     ) -> Outcome {
         let all = offers.len() as u64 * self.loops;
         for (count, offer) in (0..self.loops).flat_map(|_| offers).enumerate() {
-            // Those who were cut, or died, may come again, and the next file is for them too.
+            // Receivers that were cut or died may come back, and get the next file.
             let wanted = way.flow.settings().receivers;
             let missing = way.flow.connected() < wanted;
             if missing && let Err(failure) = waiting::wait(way.flow, following, wanted, self.wait, context) {
@@ -185,7 +184,7 @@ impl Send {
         let given = SendFlow {
             checked: true,
             wait: self.patience,
-            // A receiver that makes a large file durable answers when it has.
+            // A receiver that syncs a large file to disk answers late.
             ack_wait: self.patience.max(Duration::from_secs(60)),
             connect_wait: Duration::from_secs(1),
             ..SendFlow::new(name)

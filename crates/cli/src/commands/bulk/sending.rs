@@ -20,21 +20,21 @@ use super::{
 };
 use crate::interrupt::Interrupt;
 
-/// How long after the end of a pipe an interrupt that ended it may still be on its way to this process.
+/// Time after the end of a pipe in which the interrupt that ended it may still arrive.
 const AFTERMATH: std::time::Duration = std::time::Duration::from_millis(50);
 
-/// Where a transfer goes and who follows it.
+/// Destination of transfers and their observer.
 pub struct Way<'a> {
     pub flow: &'a Flow,
     pub teller: &'a Teller,
     pub watch: &'a Watch,
     pub bar: &'a ProgressBar,
     pub interrupt: &'a Interrupt,
-    /// What is sent in one call, bytes.
+    /// Bytes sent in one call.
     pub block: usize,
-    /// What is said about the transfer.
+    /// The text that receivers get before the data.
     pub parameter: &'a str,
-    /// What receivers have already is left out.
+    /// True if data that receivers already have is skipped.
     pub go_on: bool,
 }
 
@@ -43,24 +43,24 @@ pub struct Sent {
     pub report: Report,
     /// Bytes that receivers had before.
     pub from: u64,
-    /// Why it is not complete, where it is not.
+    /// Reason of an incomplete transfer.
     pub why: Option<String>,
-    /// What receivers that have all of it say all the same: a distributor, of somebody behind it.
+    /// Remarks of receivers that have all data, such as a distributor's about a receiver behind it.
     pub remarks: Vec<String>,
 }
 
-/// Why there was no transfer, or no whole one.
+/// An error that prevented a transfer or its end.
 #[derive(Debug, thiserror::Error)]
 pub enum NotSent {
-    /// The file.
+    /// The configuration file.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The flow.
+    /// Error of the flow.
     #[error(transparent)]
     Send(#[from] SendError),
 }
 
-/// What is read and how it is called.
+/// An open source of data and its name.
 struct Source {
     input: Box<dyn Read>,
     file: Option<File>,
@@ -69,7 +69,7 @@ struct Source {
 }
 
 impl Way<'_> {
-    /// Sends it.
+    /// Sends one item.
     pub fn send(&self, offer: &Offer) -> Result<Sent, NotSent> {
         let mut source = self.open(offer)?;
         let started = self.flow.start(&source.label)?;
@@ -78,7 +78,7 @@ impl Way<'_> {
         self.watch.on(Now { name: offer.shown(), total: source.size, runs: true });
         let went = self.stream(&mut source, &started);
         self.watch.on(Now::default());
-        // What was announced and did not come is no transfer that ends in order.
+        // A transfer without all of its announced data does not end in order.
         if let Err(NotSent::Io(error)) = went {
             self.give_up(began, &error.to_string());
             return Err(error.into());
@@ -120,7 +120,7 @@ impl Way<'_> {
         if let (Some(file), Some(size)) = (&mut source.file, source.size)
             && started.from > 0
         {
-            // A receiver that says it has more than there is has something else.
+            // A receiver that reports more bytes than the file has holds another file.
             done = started.from.min(size);
             file.seek(SeekFrom::Start(done))?;
             source.input = Box::new(file.try_clone()?.take(size - done));
@@ -138,7 +138,7 @@ impl Way<'_> {
             let mut block = self.flow.block(self.block);
             let filled = fill(&mut source.input, &mut block)?;
             if filled == 0 {
-                // Whoever writes into a pipe is interrupted with us, and its end is then no end of the data.
+                // Ctrl-C also interrupts the writer of a pipe, and its end is then not the end of the data.
                 if source.size.is_none() {
                     std::thread::sleep(AFTERMATH);
                 }
@@ -158,7 +158,7 @@ impl Way<'_> {
         }
     }
 
-    /// Ends what is under way without its end, and says so.
+    /// Aborts the transfer under way, and reports it.
     fn give_up(&self, began: Instant, why: &str) {
         let report = Report::given_up(&self.flow.state(), began.elapsed().as_secs_f64(), why);
         self.flow.reset();
@@ -168,7 +168,7 @@ impl Way<'_> {
     fn tell(&self, transfer: u64, report: Option<&Report>) {
         let (stream, flow) = (self.flow.stream(), self.flow.name());
         let note = TransferNote { stream, flow, transfer, parameter: self.parameter.to_owned(), report };
-        // Whoever keeps an account sees the hole in the numbers; the transfer itself is not held up for it.
+        // A missing account shows as a gap in the numbers; the transfer itself is not delayed for it.
         let _ = self.teller.tell(&note);
     }
 }
@@ -198,7 +198,7 @@ fn remarks(report: &Report) -> Vec<String> {
     complete.flat_map(|delivery| delivery.faults.iter().map(|fault| format!("{}: {}", delivery.receiver, fault.text))).collect()
 }
 
-/// Why a report is not complete, receiver by receiver.
+/// Lists the reasons of an incomplete report by receiver.
 fn reasons(report: &Report) -> String {
     let why = |delivery: &Delivery| {
         let mut parts: Vec<String> = delivery.faults.iter().map(|fault| fault.text.clone()).collect();
@@ -216,5 +216,5 @@ fn reasons(report: &Report) -> String {
         format!("{}: {}", delivery.receiver, parts.join(", "))
     };
     let all: Vec<String> = report.deliveries.iter().filter(|delivery| !delivery.complete).map(why).collect();
-    if all.is_empty() { "nobody received it".to_owned() } else { all.join("; ") }
+    if all.is_empty() { "no receiver took part".to_owned() } else { all.join("; ") }
 }

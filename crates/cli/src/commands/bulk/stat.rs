@@ -9,24 +9,26 @@ use tampu_bulk::{Name, asking};
 use tampu_types::Time;
 
 use crate::{
-    commands::Context,
+    context::Context,
     failure::{Failure, Outcome, written},
+    plural::counted,
+    time_text,
 };
 
-/// How long senders and receivers have to answer.
+/// Time limit for answers of senders and receivers.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Show senders and receivers that run now: who waits for whom, since when
+/// Show running senders and receivers, and for whom they wait
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  tampu bulk stat\n  tampu bulk stat --stream correlator --json")]
 pub struct Stat {
-    /// This stream only
+    /// Only this stream
     #[arg(long, value_name = "NAME")]
     stream: Option<Name>,
-    /// The transfers that the hub has heard of instead, the oldest first
+    /// Show past transfers that the hub knows, the oldest first, instead of running ones
     #[arg(long)]
-    history: bool,
-    /// One JSON object a line, a sender, a receiver or a transfer each
+    past: bool,
+    /// Write JSON objects, one a line
     #[arg(long)]
     json: bool,
 }
@@ -34,7 +36,7 @@ pub struct Stat {
 impl Stat {
     pub fn run(self, context: &Context) -> Outcome {
         let participant = context.common.connect.join_hub("tampu-bulk-stat")?;
-        if self.history {
+        if self.past {
             let found = asking::transfers(&participant, PATIENCE).map_err(|error| Failure::Failed(error.to_string()))?;
             if found.left_out > 0 {
                 eprintln!("tampu: {} older transfers are left out: the answer would have been too long", found.left_out);
@@ -69,11 +71,11 @@ impl Stat {
                 lines.into_iter().try_for_each(|line| written(writeln!(out, "  {line}")))?;
             }
             if let Some(more) = state["flows_left_out"].as_u64() {
-                written(writeln!(out, "  and {more} more flows"))?;
+                written(writeln!(out, "  and {} more", counted(more, "flow")))?;
             }
         }
         if rows.is_empty() && !self.json {
-            written(writeln!(out, "nobody sends or receives"))?;
+            written(writeln!(out, "no senders and no receivers"))?;
         }
         Ok(())
     }
@@ -87,7 +89,7 @@ impl Stat {
         let mut out = std::io::stdout().lock();
         for one in found.iter().filter(|one| self.wants(one)) {
             if self.json {
-                written(writeln!(out, "{one}"))?;
+                written(writeln!(out, "{}", time_text::json_line(one, "a transfer")?))?;
                 continue;
             }
             let why: Vec<&str> = list(one, "why").iter().filter_map(Value::as_str).collect();
@@ -95,7 +97,7 @@ impl Stat {
             written(writeln!(
                 out,
                 "{}  {}#{}  {}  {:<10}  {:>10}  {:>10}/s  {}  {}{why}",
-                one["began"].as_i64().map_or_else(String::new, |ns| Time(ns).to_acs().to_string()),
+                one["began"].as_i64().map_or_else(String::new, |ns| time_text::local(Time(ns))),
                 text(one, "stream"),
                 text(one, "flow"),
                 one["transfer"],
@@ -111,7 +113,7 @@ impl Stat {
 }
 
 fn text(value: &Value, name: &str) -> String {
-    // What others call themselves must not move the cursor.
+    // Names chosen by other processes must not move the cursor.
     value[name].as_str().unwrap_or("-").chars().flat_map(|letter| letter.escape_debug()).collect()
 }
 
@@ -165,9 +167,9 @@ fn sent(flow: &Value) -> Vec<String> {
 
 fn received(flow: &Value) -> Vec<String> {
     let mut line = format!(
-        "flow '{}': {} transfers, {}, {} lost",
+        "flow '{}': {}, {}, {} lost",
         text(flow, "flow"),
-        flow["transfers"],
+        counted(flow["transfers"].as_u64().unwrap_or(0), "transfer"),
         bytes(flow, "bytes"),
         bytes(flow, "lost_bytes")
     );

@@ -1,8 +1,8 @@
-//! Where received files go: below one directory, under a temporary name until they are complete.
+//! The directory of received files, which have temporary names until they are complete.
 //!
-//! Every step from the directory down is opened by its descriptor and follows no symbolic link, so neither a name nor what
-//! somebody has put into the directory leads out of it. The temporary name has in it what makes the file the same one (name, size,
-//! time of writing): what is left of an attempt is found again by the next one of the same file, and by no other.
+//! Every step from the directory down is opened by its descriptor and follows no symbolic link. So neither a name nor a
+//! planted entry in the directory leads out of it. The temporary name contains the identity of the file (name, size,
+//! time of writing). So only the next attempt of the same file finds the rest of an earlier attempt.
 
 use std::{
     fs::File,
@@ -24,16 +24,37 @@ use tampu_bulk::file::{FileLabel, FileName};
 
 /// Bytes of a file's own name that its temporary name repeats, for people.
 const NAME_KEPT: usize = 160;
-/// Numbered names that are tried for what has no name of its own.
+/// Largest number tried in the name of a transfer without a name.
 const NUMBERS: u32 = 10_000;
+
+/// Rights of senders in the directory. By default nothing that is there changes.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Allowed {
+    /// A file replaces the one that has its name.
+    pub replace: bool,
+    /// Names may begin with a dot: settings of shells and programs do.
+    pub dotfiles: bool,
+    /// Files are made durable before they get their name.
+    pub sync: bool,
+}
 
 /// A directory for received files.
 #[derive(Debug)]
 pub struct Store {
     root: OwnedFd,
     path: PathBuf,
-    /// Files are made durable before they get their name.
-    sync: bool,
+    allowed: Allowed,
+}
+
+/// Effect of an existing file of the name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Existing {
+    /// The file is refused.
+    Refuse,
+    /// The file replaces it.
+    Replace,
+    /// The file gets a number behind its name.
+    Number,
 }
 
 /// A file that is being received.
@@ -45,23 +66,23 @@ pub struct Incoming {
     /// `None`: it is here already, complete.
     file: Option<File>,
     label: FileLabel,
-    /// A file of this name is not replaced.
-    keep: bool,
+    /// Effect of an existing file of this name.
+    existing: Existing,
     sync: bool,
-    /// How many bytes were here before.
+    /// Bytes present before the transfer.
     pub had: u64,
     /// Bytes from the beginning without a hole.
     intact: u64,
-    /// Where it will be, for messages.
+    /// Final path, for messages.
     pub path: PathBuf,
 }
 
 impl Store {
     /// Opens the directory; makes it where it is not there.
-    pub fn open(path: &Path, sync: bool) -> io::Result<Store> {
+    pub fn open(path: &Path, allowed: Allowed) -> io::Result<Store> {
         std::fs::create_dir_all(path)?;
         let root = rustix::fs::open(path, OFlags::DIRECTORY | OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())?;
-        Ok(Store { root, path: path.to_owned(), sync })
+        Ok(Store { root, path: path.to_owned(), allowed })
     }
 
     /// The directory a file belongs in, made where it is not there.
@@ -81,36 +102,45 @@ impl Store {
         Ok(here)
     }
 
-    /// Begins a file. What is here of it from an earlier attempt is kept where the label says so.
+    /// Begins a file. The rest of an earlier attempt is kept if the label allows it.
     pub fn begin(&self, label: FileLabel) -> io::Result<Incoming> {
         let own = label.file.split().1.to_owned();
+        if !self.allowed.dotfiles && label.file.as_str().split('/').any(|part| part.starts_with('.')) {
+            return Err(io::Error::other("the name begins with a dot, and such files are taken only with --dotfiles"));
+        }
         let part = temporary(&own, &[label.file.as_str().as_bytes(), &size_of(&label), &time_of(&label)]);
-        self.begin_as(label, own, part, false)
+        let existing = if self.allowed.replace { Existing::Replace } else { Existing::Refuse };
+        self.begin_as(label, own, part, existing)
     }
 
-    /// Begins what is no file: it gets a name made of its parameter, or this one, and a number where something is called so.
+    /// Begins a transfer that is no file. Its name is made of its parameter, or is this one. A number is added if the
+    /// name exists.
     pub fn begin_nameless(&self, parameter: &[u8], otherwise: &str, sender: &[u8]) -> io::Result<Incoming> {
         let own = speaking(parameter).unwrap_or_else(|| speaking(otherwise.as_bytes()).unwrap_or_else(|| "transfer".to_owned()));
         let part = temporary(&own, &[parameter, otherwise.as_bytes(), sender]);
         let file = FileName::new(own.clone()).map_err(io::Error::other)?;
         let label = FileLabel { file, size: None, modified: None, go_on: false, parameter: String::new() };
-        self.begin_as(label, own, part, true)
+        self.begin_as(label, own, part, Existing::Number)
     }
 
-    fn begin_as(&self, label: FileLabel, own: String, part: String, keep: bool) -> io::Result<Incoming> {
+    fn begin_as(&self, label: FileLabel, own: String, part: String, existing: Existing) -> io::Result<Incoming> {
         let directory = self.directory(&label.file)?;
         let path = self.path.join(label.file.as_str());
-        let mut incoming = Incoming { directory, own, part, file: None, label, keep, sync: self.sync, had: 0, intact: 0, path };
+        let mut incoming =
+            Incoming { directory, own, part, file: None, label, existing, sync: self.allowed.sync, had: 0, intact: 0, path };
         let size = incoming.label.size.filter(|_| incoming.label.go_on);
         if let Some(size) = size.filter(|_| incoming.is_here()) {
             (incoming.had, incoming.intact) = (size, size);
             return Ok(incoming);
         }
+        if existing == Existing::Refuse && exists(&incoming.directory, &incoming.own) {
+            return Err(there_already());
+        }
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = File::from(openat(&incoming.directory, &incoming.part, flags, Mode::from_raw_mode(0o666))?);
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => {}
-            Err(Errno::WOULDBLOCK) => return Err(io::Error::other("somebody else is receiving the same file there")),
+            Err(Errno::WOULDBLOCK) => return Err(io::Error::other("another receiver is writing the same file there")),
             Err(error) => return Err(error.into()),
         }
         let length = file.metadata()?.len();
@@ -123,15 +153,15 @@ impl Store {
 }
 
 impl Incoming {
-    /// Whether the very file lies here under its name.
+    /// Returns true if the same file is here under its name.
     fn is_here(&self) -> bool {
         let Ok(stat) = statat(&self.directory, &self.own, AtFlags::SYMLINK_NOFOLLOW) else { return false };
         let modified = stat.st_mtime.checked_mul(1_000_000_000).and_then(|ns| ns.checked_add(stat.st_mtime_nsec as i64));
         Some(stat.st_size as u64) == self.label.size && self.label.modified.is_some() && modified == self.label.modified
     }
 
-    /// Puts bytes where they belong. What lies behind a hole is left out: the file's length has to say what is there, also to who goes on
-    /// after this process was killed.
+    /// Writes bytes at their offset. Bytes behind a gap are skipped: the file's length must equal the stored bytes,
+    /// also for a process that resumes after this one was killed.
     pub fn write(&mut self, bytes: &[u8], offset: u64) -> io::Result<()> {
         let Some(file) = self.file.as_ref().filter(|_| offset <= self.intact) else { return Ok(()) };
         file.write_all_at(bytes, offset)?;
@@ -139,12 +169,12 @@ impl Incoming {
         Ok(())
     }
 
-    /// Its name and size, as its sender said.
+    /// Returns its name and size, as stated by its sender.
     pub fn label(&self) -> &FileLabel {
         &self.label
     }
 
-    /// It is complete, of so many bytes: it gets its name.
+    /// Completes the file of so many bytes: it gets its name.
     pub fn complete(mut self, size: u64) -> io::Result<PathBuf> {
         if let Some(said) = self.label.size.filter(|said| *said != size) {
             self.give_up();
@@ -166,33 +196,54 @@ impl Incoming {
     }
 
     fn rename(&mut self) -> io::Result<()> {
-        if !self.keep {
-            return Ok(renameat(&self.directory, &self.part, &self.directory, &self.own)?);
+        match self.existing {
+            Existing::Replace => Ok(renameat(&self.directory, &self.part, &self.directory, &self.own)?),
+            // Another file came to be there meanwhile.
+            Existing::Refuse => {
+                if self.rename_unless_there()? {
+                    Ok(())
+                } else {
+                    Err(there_already())
+                }
+            }
+            Existing::Number => self.rename_with_number(),
         }
+    }
+
+    /// Gives it its name, unless a file has the name already. Returns true if it has its name.
+    fn rename_unless_there(&self) -> io::Result<bool> {
+        match renameat_with(&self.directory, &self.part, &self.directory, &self.own, RenameFlags::NOREPLACE) {
+            Ok(()) => Ok(true),
+            Err(Errno::EXIST) => Ok(false),
+            // This file system cannot check and rename in one call.
+            Err(Errno::INVAL | Errno::NOSYS) if exists(&self.directory, &self.own) => Ok(false),
+            Err(Errno::INVAL | Errno::NOSYS) => {
+                renameat(&self.directory, &self.part, &self.directory, &self.own)?;
+                Ok(true)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn rename_with_number(&mut self) -> io::Result<()> {
         let own = self.own.clone();
         for number in 0..NUMBERS {
             if number > 0 {
                 self.own = format!("{own}.{number}");
                 self.path.set_file_name(&self.own);
             }
-            match renameat_with(&self.directory, &self.part, &self.directory, &self.own, RenameFlags::NOREPLACE) {
-                Ok(()) => return Ok(()),
-                Err(Errno::EXIST) => {}
-                // A file system that cannot look and rename in one.
-                Err(Errno::INVAL | Errno::NOSYS) if !exists(&self.directory, &self.own) => {
-                    return Ok(renameat(&self.directory, &self.part, &self.directory, &self.own)?);
-                }
-                Err(Errno::INVAL | Errno::NOSYS) => {}
-                Err(error) => return Err(error.into()),
+            if self.rename_unless_there()? {
+                return Ok(());
             }
         }
         Err(io::Error::other(format!("{NUMBERS} files are called {own} there")))
     }
 
-    /// It is not complete: what came without a hole is kept for another attempt. Says where it lies; nothing where nothing came.
+    /// Ends an incomplete file: the bytes before a gap are kept for another attempt. Returns its path; `None` without
+    /// any bytes.
     pub fn give_up(&mut self) -> Option<PathBuf> {
         let file = self.file.take()?;
-        // What cannot be cut off or removed is in the way of nothing: the next attempt begins at its end or from nothing.
+        // If truncating or removing fails, the next attempt continues at the file's end or begins anew.
         let _ = file.set_len(self.intact);
         if self.intact == 0 {
             let _ = rustix::fs::unlinkat(&self.directory, &self.part, AtFlags::empty());
@@ -206,6 +257,10 @@ impl Drop for Incoming {
     fn drop(&mut self) {
         self.give_up();
     }
+}
+
+fn there_already() -> io::Error {
+    io::Error::new(io::ErrorKind::AlreadyExists, "a file of this name is there already; give --replace to replace it")
 }
 
 fn exists(directory: impl AsFd, name: &str) -> bool {
@@ -225,7 +280,7 @@ fn time_of(label: &FileLabel) -> [u8; 8] {
     label.modified.unwrap_or(i64::MIN).to_le_bytes()
 }
 
-/// `.name.0123456789abcdef.part`.
+/// Returns a temporary name, `.name.0123456789abcdef.part`.
 fn temporary(own: &str, parts: &[&[u8]]) -> String {
     let mut hash = Sha256::new();
     for part in parts {
@@ -241,7 +296,7 @@ fn temporary(own: &str, parts: &[&[u8]]) -> String {
     format!(".{}.{digits}.part", &own[..end])
 }
 
-/// A name that a person recognises: letters and digits as they are, all else as `_`. `None` where nothing would be left of it.
+/// Returns a readable name: letters and digits unchanged, all else as `_`. `None` if the result would be empty.
 fn speaking(parameter: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(parameter).ok()?;
     let kept = |letter: char| letter.is_ascii_alphanumeric() || "-_.+=".contains(letter);
@@ -271,7 +326,7 @@ mod tests {
     #[test]
     fn a_file_has_its_name_only_when_it_is_complete() {
         let place = tempfile::tempdir().unwrap();
-        let store = Store::open(&place.path().join("out"), false).unwrap();
+        let store = Store::open(&place.path().join("out"), Allowed::default()).unwrap();
         let mut incoming = store.begin(label("a/b/c", 6, false)).unwrap();
         incoming.write(b"abc", 0).unwrap();
         let into = place.path().join("out/a/b");
@@ -280,15 +335,49 @@ mod tests {
         assert_eq!(incoming.complete(6).unwrap(), into.join("c"));
         assert_eq!(names(&into), ["c"]);
         assert_eq!(fs::read(into.join("c")).unwrap(), b"abcdef");
-        // The same file once more is here already, another of its name is not.
+        // A second copy of the same file is already here; a file of another length is not.
         assert_eq!(store.begin(label("a/b/c", 6, true)).unwrap().had, 6);
-        assert_eq!(store.begin(label("a/b/c", 7, true)).unwrap().had, 0);
+        assert!(store.begin(label("a/b/c", 7, true)).is_err_and(|error| error.to_string().contains("--replace")));
+    }
+
+    #[test]
+    fn what_is_there_is_replaced_only_where_the_user_says_so() {
+        let place = tempfile::tempdir().unwrap();
+        let store = Store::open(place.path(), Allowed::default()).unwrap();
+        fs::write(place.path().join("a"), "mine").unwrap();
+        assert_eq!(store.begin(label("a", 1, false)).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        // Nor is a file that comes to be there while the other one is received.
+        let mut incoming = store.begin(label("b", 1, false)).unwrap();
+        incoming.write(b"x", 0).unwrap();
+        fs::write(place.path().join("b"), "mine").unwrap();
+        assert_eq!(incoming.complete(1).unwrap_err().kind(), io::ErrorKind::AlreadyExists);
+        for name in ["a", "b"] {
+            assert_eq!(fs::read(place.path().join(name)).unwrap(), b"mine");
+        }
+        let store = Store::open(place.path(), Allowed { replace: true, ..Allowed::default() }).unwrap();
+        let mut incoming = store.begin(label("a", 1, false)).unwrap();
+        incoming.write(b"x", 0).unwrap();
+        incoming.complete(1).unwrap();
+        assert_eq!(fs::read(place.path().join("a")).unwrap(), b"x");
+    }
+
+    #[test]
+    fn names_with_a_leading_dot_are_taken_only_where_the_user_says_so() {
+        let place = tempfile::tempdir().unwrap();
+        let store = Store::open(place.path(), Allowed::default()).unwrap();
+        for name in [".bashrc", ".ssh/authorized_keys", "a/.hidden"] {
+            assert!(store.begin(label(name, 0, false)).is_err_and(|error| error.to_string().contains("--dotfiles")), "{name}");
+        }
+        assert_eq!(names(place.path()), Vec::<String>::new());
+        let store = Store::open(place.path(), Allowed { dotfiles: true, ..Allowed::default() }).unwrap();
+        store.begin(label(".bashrc", 0, false)).unwrap().complete(0).unwrap();
+        assert_eq!(names(place.path()), [".bashrc"]);
     }
 
     #[test]
     fn what_came_before_a_hole_is_kept_and_found_again_by_the_same_file_only() {
         let place = tempfile::tempdir().unwrap();
-        let store = Store::open(place.path(), false).unwrap();
+        let store = Store::open(place.path(), Allowed::default()).unwrap();
         let mut incoming = store.begin(label("c", 9, false)).unwrap();
         incoming.write(b"abc", 0).unwrap();
         incoming.write(b"ghi", 6).unwrap();
@@ -314,7 +403,7 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let (out, elsewhere) = (place.path().join("out"), place.path().join("elsewhere"));
         fs::create_dir_all(&elsewhere).unwrap();
-        let store = Store::open(&out, false).unwrap();
+        let store = Store::open(&out, Allowed { replace: true, ..Allowed::default() }).unwrap();
         symlink(&elsewhere, out.join("a")).unwrap();
         assert!(store.begin(label("a/b", 1, false)).is_err());
         symlink(elsewhere.join("target"), out.join("c")).unwrap();
@@ -328,7 +417,7 @@ mod tests {
     #[test]
     fn what_has_no_name_gets_a_speaking_one_and_replaces_nothing() {
         let place = tempfile::tempdir().unwrap();
-        let store = Store::open(place.path(), true).unwrap();
+        let store = Store::open(place.path(), Allowed { sync: true, ..Allowed::default() }).unwrap();
         for (parameter, name) in [
             ("uid://A002/X1", "uid___A002_X1"),
             ("uid://A002/X1", "uid___A002_X1.1"),
@@ -345,7 +434,7 @@ mod tests {
     #[test]
     fn the_longest_names_have_temporary_ones() {
         let place = tempfile::tempdir().unwrap();
-        let store = Store::open(place.path(), false).unwrap();
+        let store = Store::open(place.path(), Allowed::default()).unwrap();
         let long = "é".repeat(127);
         store.begin(label(&long, 0, false)).unwrap().complete(0).unwrap();
         assert_eq!(names(place.path()), [long]);

@@ -1,16 +1,17 @@
-//! What a receiver of files does with what comes on a flow: each transfer becomes a file.
+//! The handler of a receiver of files: each transfer becomes a file.
 
 use std::{
     io,
     path::PathBuf,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicU64, Ordering},
         mpsc::SyncSender,
     },
     time::Instant,
 };
 
+use parking_lot::{Mutex, MutexGuard};
 use serde::Serialize;
 use tampu_bulk::{
     Name,
@@ -22,58 +23,58 @@ use tampu_bulk::{
 
 use super::store::{Incoming, Store};
 
-/// What the command is told.
+/// A report of a handler to the command.
 #[derive(Debug)]
 pub enum News {
     /// A transfer began.
     Began(Arc<Running>),
     /// One has ended.
     Ended(Box<Ended>),
-    /// A sender came or went, or something is wrong.
+    /// A message: a sender was added or removed, or an error.
     Said(String),
 }
 
 /// A transfer that is being received.
 #[derive(Debug)]
 pub struct Running {
-    /// On which flow.
+    /// Name of the flow.
     pub flow: Name,
-    /// Its number in this life of the sender.
+    /// Its number in this incarnation of the sender.
     pub transfer: u64,
-    /// Who sends it.
+    /// Name of the sender.
     pub sender: String,
-    /// The file, or what the parameter says.
+    /// Name of the file, or the content of the parameter.
     pub name: String,
-    /// Bytes it will have, where the sender says so.
+    /// Expected number of bytes, if the sender states it.
     pub total: Option<u64>,
     /// Bytes that were here before.
     pub had: u64,
-    /// Bytes that came.
+    /// Number of received bytes.
     pub bytes: AtomicU64,
-    /// When it began.
+    /// Begin of the transfer.
     pub began: Instant,
 }
 
-/// How a transfer ended.
+/// Result of a transfer.
 #[derive(Debug, Serialize)]
 pub struct Ended {
     pub stream: Name,
     pub flow: Name,
     pub transfer: u64,
     pub sender: String,
-    /// What the sender calls it.
+    /// Name given by the sender.
     pub name: String,
-    /// What else the sender says about it.
+    /// Text given by the sender.
     pub parameter: String,
-    /// What is kept of it can be gone on with: it has a name.
+    /// True if the kept part can be continued, which needs a name.
     #[serde(skip)]
     pub can_continue: bool,
-    /// Where it lies: the file, or what is kept of it.
+    /// Path of the file, or of its kept part.
     pub path: Option<PathBuf>,
     pub complete: bool,
-    /// Why it is not.
+    /// Reason of an incomplete transfer.
     pub why: Option<String>,
-    /// Bytes that came.
+    /// Number of received bytes.
     pub bytes: u64,
     /// Bytes that were here before.
     pub had: u64,
@@ -84,7 +85,7 @@ pub struct Ended {
     pub faults: Vec<Fault>,
 }
 
-/// The transfers that run now, for whoever shows them.
+/// The running transfers, for display.
 pub type Table = Arc<Mutex<Vec<Arc<Running>>>>;
 
 /// The handler of a flow.
@@ -93,7 +94,7 @@ pub struct Taking {
     pub stream: Name,
     pub flow: Name,
     pub running: Table,
-    /// Bounded: where nobody reads, the transfer waits.
+    /// Bounded queue: the transfer waits if there is no reader.
     pub news: SyncSender<News>,
     pub current: Option<Current>,
 }
@@ -103,17 +104,17 @@ pub struct Current {
     running: Arc<Running>,
     parameter: String,
     can_continue: bool,
-    /// `None`: it could not be begun, or not be written any more.
+    /// The open file; `None` if it could not be begun, or a write failed.
     incoming: Option<Incoming>,
-    /// What went wrong here.
+    /// Error of this receiver.
     failed: Option<String>,
-    /// What is kept of it.
+    /// Path of the kept part.
     kept: Option<PathBuf>,
 }
 
 impl Taking {
     fn tell(&self, news: News) {
-        // Who listens has ended only when the receiver is about to.
+        // The listener ends only when the receiver is about to end.
         let _ = self.news.send(news);
     }
 
@@ -143,8 +144,8 @@ impl Taking {
     }
 }
 
-fn lock(table: &Table) -> std::sync::MutexGuard<'_, Vec<Arc<Running>>> {
-    table.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(table: &Table) -> MutexGuard<'_, Vec<Arc<Running>>> {
+    table.lock()
 }
 
 impl Handler for Taking {
@@ -202,11 +203,11 @@ impl Handler for Taking {
             } else if end.stopped {
                 "the sender stopped it, and it is not complete".to_owned()
             } else {
-                "the sender gave it up, or is gone".to_owned()
+                "the sender aborted it, or is gone".to_owned()
             });
         }
         let seconds = end.took.as_secs_f64();
-        // What the sender knows already it need not be told.
+        // The sender already knows about an incomplete transfer.
         let told = why.clone().filter(|_| end.complete).map(CallbackError::give_up);
         self.tell(News::Ended(Box::new(Ended {
             stream: self.stream.clone(),
@@ -222,7 +223,7 @@ impl Handler for Taking {
             bytes: end.bytes,
             had: running.had,
             seconds,
-            bytes_per_s: super::rate(end.bytes, seconds),
+            bytes_per_s: super::report::rate(end.bytes, seconds),
             lost_bytes: end.lost_bytes,
             lost: end.lost.clone(),
             faults: end.faults.clone(),

@@ -1,21 +1,21 @@
-//! Waiting for receivers, and saying so.
+//! Waiting for receivers, with a report.
 
 use std::time::{Duration, Instant};
 
 use tampu_bulk::{directory::Following, sender::Flow, state::LinkStatus};
 
 use crate::{
-    commands::Context,
+    context::Context,
     failure::{Failure, Outcome},
     output::table::printable,
     progress,
 };
 
-/// How often it is looked, and drawn on a terminal.
+/// Time between two checks, and between two drawings on a terminal.
 const TURN: Duration = Duration::from_millis(200);
-/// How often a line is written where there is no terminal, after the first.
+/// Time between two lines without a terminal, after the first.
 const LINE_EVERY: Duration = Duration::from_secs(10);
-/// Waits shorter than this are not worth a word.
+/// Shortest wait that is reported.
 const QUIET: Duration = Duration::from_secs(1);
 
 /// Waits until so many receivers are connected.
@@ -55,7 +55,7 @@ pub fn wait(flow: &Flow, following: &Following, receivers: usize, most: Duration
     }
 }
 
-/// Why those who are there do not count.
+/// Lists the reasons for which connected receivers do not count.
 fn reasons(flow: &Flow, following: &Following) -> String {
     let refused = flow.state().receivers.into_iter().filter(|link| link.status == LinkStatus::Refused || !link.why.is_empty());
     let mut all: Vec<String> = refused.map(|link| format!("{}: {}", link.receiver, link.why)).collect();

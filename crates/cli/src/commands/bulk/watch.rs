@@ -1,9 +1,10 @@
-//! Looks at a flow while it sends: draws the bar, tells of progress and of who is waited for, and notices when nobody wants more.
+//! Watches a flow while it sends: draws the bar, and reports progress and waiting receivers. Notices when no reader is
+//! left.
 
 use std::{
     io::Write,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     thread::JoinHandle,
@@ -11,23 +12,24 @@ use std::{
 };
 
 use indicatif::ProgressBar;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tampu_bulk::{
     sender::Flow,
     state::{LinkStatus, SentFlowState},
 };
 
-use super::event;
+use super::report::event;
 use crate::{failure::Failure, output::table::printable};
 
-/// How often it looks.
+/// Time between two checks.
 const TURN: Duration = Duration::from_millis(200);
-/// A wait this long is told.
+/// Shortest wait in seconds that is reported.
 const LONG: f64 = 1.0;
-/// And again after this time.
+/// Time after which the report is repeated.
 const AGAIN: f64 = 10.0;
 
-/// What is being sent now.
+/// The item that is being sent.
 #[derive(Debug, Clone, Default)]
 pub struct Now {
     pub name: String,
@@ -38,7 +40,7 @@ pub struct Now {
 
 struct Shared {
     now: Mutex<Now>,
-    /// No receiver wants more of it.
+    /// True if no receiver wants more of it.
     unwanted: AtomicBool,
     ended: AtomicBool,
 }
@@ -50,7 +52,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Begins. With an interval, progress is told as JSON lines.
+    /// Begins. With an interval, progress is printed as JSON lines.
     pub fn begin(flow: Flow, bar: ProgressBar, json: Option<Duration>) -> Result<Watch, Failure> {
         let shared = Arc::new(Shared { now: Mutex::default(), unwanted: AtomicBool::new(false), ended: AtomicBool::new(false) });
         let of = shared.clone();
@@ -61,13 +63,13 @@ impl Watch {
         Ok(Watch { shared, worker: Some(worker) })
     }
 
-    /// Says what is sent from now on.
+    /// Sets the item that is being sent.
     pub fn on(&self, now: Now) {
         self.shared.unwanted.store(false, Ordering::Relaxed);
-        *self.shared.now.lock().unwrap_or_else(PoisonError::into_inner) = now;
+        *self.shared.now.lock() = now;
     }
 
-    /// Whether all receivers have given the transfer up.
+    /// Returns true once every receiver has abandoned the transfer.
     pub fn nobody_wants_it(&self) -> bool {
         self.shared.unwanted.load(Ordering::Relaxed)
     }
@@ -87,7 +89,7 @@ fn watch(shared: &Shared, flow: &Flow, bar: &ProgressBar, json: Option<Duration>
     let (mut told, mut waited) = (Instant::now(), LONG);
     while !shared.ended.load(Ordering::Acquire) {
         std::thread::park_timeout(TURN);
-        let now = shared.now.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let now = shared.now.lock().clone();
         if !now.runs {
             continue;
         }
@@ -111,7 +113,7 @@ fn watch(shared: &Shared, flow: &Flow, bar: &ProgressBar, json: Option<Duration>
         }
         if json.is_some_and(|interval| told.elapsed() >= interval) {
             told = Instant::now();
-            // A reader that has gone is noticed by the command itself.
+            // The command itself notices when the reader is gone.
             let _ = writeln!(std::io::stdout().lock(), "{}", progress(&now, &state));
         }
     }

@@ -4,19 +4,17 @@ use std::{io::Write, net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::Args;
 use serde_json::json;
-use tampu_hub::{
-    Config,
-    tango::{self, Bridge, SOURCE, settings::Tango},
-};
+use tampu_hub::Config;
+use tampu_tango::{Bridge, SOURCE, settings::TangoSettings};
 use tampu_types::event::{AttributePattern, EventKind};
+use tampu_types::units::parse_duration;
 
 use crate::{
-    commands::Context,
+    context::Context,
     failure::{Failure, Outcome, written},
-    time_expression::parse_duration,
 };
 
-/// Carry events from Tango to Tampu, and attributes of Tampu to Tango, until it is ended
+/// Bridge events from Tango to Tampu, and attributes of Tampu to Tango, until it ends
 ///
 /// Servers and clients of Tango stay as they are. Events of Tango come under their own names, from the source tango@INSTANCE; attributes of Tampu
 /// are devices of the server TampuBridge/INSTANCE, and what came from Tango is not among them. Needs Python 3.9 and PyTango 10
@@ -29,42 +27,42 @@ use crate::{
 )]
 pub struct BridgeTango {
     /// Attributes of Tango: domain/family/member/attribute with * and ?, or with tango://HOST:PORT/ before and #dbase=no behind it
-    #[arg(short, long, value_name = "PATTERN", num_args = 1..)]
+    #[arg(long, value_name = "PATTERN", num_args = 1..)]
     subscribe: Vec<String>,
-    /// Attributes of Tampu: names, or patterns with * and ?
+    /// Attributes of Tampu to serve: names, or patterns with * and ?
     #[arg(long, value_name = "PATTERN", num_args = 1..)]
     serve: Vec<AttributePattern>,
-    /// The Tango database; unless given, what TANGO_HOST says
-    #[arg(long, value_name = "HOST:PORT")]
+    /// Address of the Tango database [default: TANGO_HOST]
+    #[arg(long, value_name = "ADDRESS")]
     tango_host: Option<String>,
-    /// Without a Tango database
+    /// Work without a Tango database
     #[arg(long, conflicts_with = "tango_host")]
     no_database: bool,
-    /// Kinds of events that are taken from Tango [default: change,alarm,archive,user,data_ready,interface]
-    #[arg(short, long, value_delimiter = ',', value_name = "KIND")]
+    /// Kinds of events taken from Tango [default: change,alarm,archive,user,data_ready,interface]
+    #[arg(short, long, value_delimiter = ',', value_name = "KIND,...")]
     kind: Vec<EventKind>,
-    /// Where attributes are served without a database [default: 127.0.0.1 and a free port]
-    #[arg(long, value_name = "IP:PORT")]
+    /// Address of served attributes without a database [default: 127.0.0.1 and a free port]
+    #[arg(long, value_name = "ADDRESS")]
     listen: Option<SocketAddr>,
-    /// Tango polls what is served so often, which gives its clients periodic events; else only what is polled in Tampu
+    /// Have Tango poll the served attributes at this period, which gives its clients periodic events
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     poll: Option<Duration>,
-    /// The bridge's name [default: this host's]
+    /// Name of the bridge [default: the name of this host]
     #[arg(long, value_name = "NAME")]
     instance: Option<String>,
-    /// The Python that has PyTango [default: python3]
+    /// The Python interpreter that has PyTango [default: python3]
     #[arg(long, value_name = "PATH")]
     python: Option<PathBuf>,
-    /// A hub's configuration file, of which [tango] counts
+    /// The hub's configuration file (TOML)
     #[arg(short, long, env = "TAMPU_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
-    /// How often counters are told, where they have changed
+    /// Time between two progress reports
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = parse_duration)]
-    every: Duration,
-    /// Counters as JSON on standard output, one object a line
+    interval: Duration,
+    /// Write JSON objects, one a line
     #[arg(long)]
     json: bool,
-    /// Of all that goes well, nothing on standard error
+    /// Print nothing on standard error unless something fails
     #[arg(short, long)]
     quiet: bool,
 }
@@ -72,11 +70,15 @@ pub struct BridgeTango {
 impl BridgeTango {
     pub fn run(self, context: &Context) -> Outcome {
         let settings = self.settings()?;
+        if settings.subscribe.is_empty() && settings.serve.is_empty() {
+            let text = "nothing to bridge: name attributes of Tango with --subscribe, or attributes of Tampu with --serve";
+            return Err(Failure::Usage(text.to_owned()));
+        }
         let database = settings.database(std::env::var("TANGO_HOST").ok());
         settings.check(&database).map_err(|error| Failure::Usage(error.to_string()))?;
         let participant = context.common.connect.join_hub(&format!("{SOURCE}{}", settings.instance()))?;
-        // What is missing is said at once, before anybody relies on the bridge.
-        tango::check(&settings, &database).map_err(|error| Failure::Unreachable(error.to_string()))?;
+        // Missing parts are reported at once, before the bridge is in use.
+        tampu_tango::check(&settings, &database).map_err(|error| Failure::Unreachable(error.to_string()))?;
         let quiet = self.quiet;
         let bridge = Bridge::start(&participant, settings, database, move |news| {
             if news.is_trouble() || !quiet {
@@ -87,7 +89,7 @@ impl BridgeTango {
         let mut told = None;
         let mut ended = false;
         while !ended {
-            ended = context.interrupt.wait(self.every);
+            ended = context.interrupt.wait(self.interval);
             let report = bridge.report();
             if told == Some(report) && !ended {
                 continue;
@@ -104,11 +106,11 @@ impl BridgeTango {
         Ok(())
     }
 
-    /// The file's, with what the flags say.
-    fn settings(&self) -> Result<Tango, Failure> {
+    /// Returns the file's settings, changed by the flags.
+    fn settings(&self) -> Result<TangoSettings, Failure> {
         let mut settings = match &self.config {
             Some(path) => Config::from_file(path).map_err(|error| Failure::Usage(error.to_string()))?.tango,
-            None => Tango::default(),
+            None => TangoSettings::default(),
         };
         if !self.subscribe.is_empty() || !self.serve.is_empty() {
             (settings.subscribe, settings.serve) = (self.subscribe.clone(), self.serve.clone());

@@ -1,53 +1,63 @@
 //! `tampu event conf`.
 
-use std::io::Write;
+use std::{io::Write, time::Duration};
 
 use clap::Args;
 use tampu_event::ask::{self, Change};
 use tampu_types::event::{AttributePattern, Band, Criteria};
+use tampu_types::units::{duration_text, parse_duration};
 
 use super::list::{self, failed};
 use crate::{
-    commands::Context,
     connect::ANSWER_TIMEOUT,
+    context::Context,
     failure::{Failure, Outcome, written},
 };
 
-/// See and set when attributes send events
+/// Show and set the criteria for events of attributes
 ///
-/// What is set holds until the server ends. Thresholds are one number, or a negative and a positive one; 'none' takes one away.
+/// Settings hold until the server ends. Thresholds are one number, or a negative and a positive one; 'none' takes one away.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  tampu event conf 'lab/cryostat/*'\n  tampu event conf 'lab/cryostat/*/temperature' --abs 0.1\n  \
-    tampu event conf lab/weather/1/wind --rel 5 --abs none --poll 200"
+    tampu event conf lab/weather/1/wind --rel 5 --abs none --poll 200ms"
 )]
 pub struct Conf {
     /// The attributes: a name, or a pattern
     pattern: AttributePattern,
-    /// Absolute change that is sent
+    /// Send a change of at least this much, in the unit of the attribute: 0.5, or -1,2; 'none' for no threshold
     #[arg(long, value_name = "BAND", allow_hyphen_values = true, value_parser = band)]
     abs: Option<Setting>,
-    /// Relative change that is sent, percent
+    /// Send a change of at least this much, in percent of the value sent last; 'none' for no threshold
     #[arg(long, value_name = "BAND", allow_hyphen_values = true, value_parser = band)]
     rel: Option<Setting>,
-    /// The same for archive events
+    /// Absolute threshold of archive events, as --abs
     #[arg(long, value_name = "BAND", allow_hyphen_values = true, value_parser = band)]
     archive_abs: Option<Setting>,
-    /// The same for archive events, percent
+    /// Relative threshold of archive events, as --rel
     #[arg(long, value_name = "BAND", allow_hyphen_values = true, value_parser = band)]
     archive_rel: Option<Setting>,
-    /// An archive event after so long without one, ms
-    #[arg(long, value_name = "MS")]
+    /// Send an archive event after this time without one
+    #[arg(long, value_name = "DURATION", value_parser = milliseconds)]
     archive_period: Option<u64>,
-    /// How often periodic events are sent, ms
-    #[arg(long, value_name = "MS")]
+    /// Time between periodic events
+    #[arg(long, value_name = "DURATION", value_parser = milliseconds)]
     period: Option<u64>,
-    /// How often the server reads it, ms; only where it does
-    #[arg(long, value_name = "MS")]
-    poll: Option<u32>,
-    /// One JSON object a line
+    /// Time between two readings by the server, for attributes that it polls
+    #[arg(long, value_name = "DURATION", value_parser = milliseconds)]
+    poll: Option<u64>,
+    /// Write JSON objects, one a line
     #[arg(long)]
     json: bool,
+}
+
+/// Reads a duration in whole milliseconds.
+fn milliseconds(text: &str) -> Result<u64, String> {
+    let duration = parse_duration(text).map_err(|error| error.to_string())?;
+    match u64::try_from(duration.as_millis()) {
+        Ok(ms) if ms > 0 => Ok(ms),
+        _ => Err(format!("'{text}' is less than 1 ms, or too long")),
+    }
 }
 
 /// A threshold, or none.
@@ -87,13 +97,13 @@ impl Conf {
         let mut found = ask::configure(&participant, &self.pattern, None, ANSWER_TIMEOUT).map_err(failed)?;
         let all: Vec<_> = found.iter().flat_map(|answer| &answer.attributes).map(|attribute| attribute.config.clone()).collect();
         if all.is_empty() {
-            return Err(Failure::Failed(format!("no server has an attribute {}; tampu event doctor says more", self.pattern)));
+            return Err(Failure::Failed(format!("no server has an attribute {}; for details: tampu event doctor", self.pattern)));
         }
         if self.sets_criteria() || self.poll.is_some() {
-            // One by one: each keeps what is not set here.
+            // Attributes are set one by one: each keeps its other settings.
             for config in all {
                 let criteria = self.sets_criteria().then(|| self.changed(config.criteria));
-                let set = Change { criteria, polled_ms: self.poll };
+                let set = Change { criteria, polled_ms: self.poll.map(|ms| u32::try_from(ms).unwrap_or(u32::MAX)) };
                 ask::configure(&participant, &AttributePattern::from(&config.name), Some(set), ANSWER_TIMEOUT).map_err(failed)?;
             }
             found = ask::configure(&participant, &self.pattern, None, ANSWER_TIMEOUT).map_err(failed)?;
@@ -104,18 +114,20 @@ impl Conf {
         let mut out = std::io::stdout().lock();
         for attribute in found.iter().flat_map(|answer| &answer.attributes) {
             let Criteria { change, archive, archive_period_ms, period_ms } = attribute.config.criteria;
-            let band = |band: Option<Band>| band.map_or_else(|| "none".to_owned(), |band| band.to_string());
-            let or_none = |ms: Option<String>| ms.map_or_else(|| "none".to_owned(), |ms| format!("{ms} ms"));
+            let band = |band: Option<Band>, unit: &str| band.map_or_else(|| "none".to_owned(), |band| format!("{band}{unit}"));
+            let duration = |ms: u64| duration_text(Duration::from_millis(ms));
+            let or_none = |ms: Option<u64>| ms.map_or_else(|| "none".to_owned(), duration);
             written(writeln!(
                 out,
-                "{}  change: abs {}, rel {}%; archive: abs {}, rel {}%, period {}; periodic: {period_ms} ms; polled: {}",
+                "{}  change: abs {}, rel {}; archive: abs {}, rel {}, period {}; periodic: {}; polled: {}",
                 attribute.config.name,
-                band(change.abs),
-                band(change.rel),
-                band(archive.abs),
-                band(archive.rel),
-                or_none(archive_period_ms.map(|ms| ms.to_string())),
-                or_none(attribute.config.polled_ms.map(|ms| ms.to_string())),
+                band(change.abs, ""),
+                band(change.rel, "%"),
+                band(archive.abs, ""),
+                band(archive.rel, "%"),
+                or_none(archive_period_ms),
+                duration(period_ms),
+                or_none(attribute.config.polled_ms.map(u64::from)),
             ))?;
         }
         Ok(())

@@ -8,12 +8,12 @@ use std::{
 
 use clap::Args;
 use tampu_bus::SourceInfo;
+use tampu_event::history::ask::HistoryQuery;
 use tampu_event::{
     Client,
     ask::{self, Answer, Facts, Subscriber},
     client::{AttributeInfo, ClientSettings},
 };
-use tampu_hub::history::ask::Asked;
 use tampu_types::{
     Incarnation, Time,
     event::{AttributeName, AttributePattern, Reason},
@@ -21,38 +21,44 @@ use tampu_types::{
 
 use super::list::failed;
 use crate::{
-    commands::Context,
+    context::Context,
     failure::{Failure, Outcome, written},
     keeper::Keeper,
+    near,
+    plural::counted,
     time_expression::now,
+    time_text,
 };
 
 /// Clocks that differ by more make times useless, ns.
 const SKEW: i64 = 1_000_000_000;
 
-/// Say why no events of an attribute come
+/// Find out why no events of an attribute arrive
 ///
 /// No such attribute, not polled, no threshold, an error, a second source, a source that is dead or hangs, a subscriber that is behind, a clock that
 /// is off. Ends with 1 if something is wrong.
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  tampu event doctor lab/cryostat/1/temperature")]
 pub struct Doctor {
-    /// The attribute
+    /// Name of the attribute
     name: AttributeName,
+    /// Write JSON objects, one a line
+    #[arg(long)]
+    json: bool,
 }
 
-/// How long servers may take to answer: one that hangs never does, and shall not be waited for.
+/// Time limit for answers of servers; a server that hangs never answers.
 const ANSWER: Duration = Duration::from_secs(3);
-/// A subscriber that has something to take and takes nothing in this time hangs, and how often it is looked at.
+/// Time after which a subscriber that reads nothing of its backlog hangs, and the interval of the checks.
 const STANDING: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_millis(250);
-/// How many names are offered instead of one that nobody has.
+/// Number of near names in a message.
 const OFFERED: usize = 5;
 
 impl Doctor {
     pub fn run(self, context: &Context) -> Outcome {
         let participant = context.common.connect.join_hub("tampu-event-doctor")?;
-        // What servers have declared is heard also of those that hang.
+        // The client also knows the declarations of servers that hang.
         let client =
             Client::start(participant.clone(), ClientSettings::default()).map_err(|error| Failure::failed("events", error))?;
         let pattern = AttributePattern::from(&self.name);
@@ -63,7 +69,13 @@ impl Doctor {
         let mut wrong = Vec::new();
         for answer in &found {
             for facts in &answer.attributes {
-                written(writeln!(out, "{}", summary(answer, facts)))?;
+                if self.json {
+                    let mut object = serde_json::json!({ "source": answer.source, "facts": facts });
+                    time_text::in_json(&mut object);
+                    written(writeln!(out, "{object}"))?;
+                } else {
+                    written(writeln!(out, "{}", summary(answer, facts)))?;
+                }
                 wrong.extend(causes(facts, asked, answered));
             }
         }
@@ -88,28 +100,29 @@ impl Doctor {
         }
         match several(&found) {
             Several::Rivals(what) => wrong.push(what),
-            Several::Redundant(what) => written(writeln!(out, "{what}"))?,
-            Several::No => {}
+            Several::Redundant(what) if !self.json => written(writeln!(out, "{what}"))?,
+            Several::Redundant(_) | Several::No => {}
+        }
+        if self.json {
+            written(writeln!(out, "{}", serde_json::json!({ "attribute": self.name, "causes": wrong })))?;
+        } else if wrong.is_empty() {
+            return written(writeln!(out, "no fault found: an event follows when it changes enough"));
         }
         if wrong.is_empty() {
-            return written(writeln!(out, "nothing is wrong: events come when it changes enough"));
+            return Ok(());
         }
-        for cause in &wrong {
-            written(writeln!(out, "- {cause}"))?;
+        if !self.json {
+            wrong.iter().try_for_each(|cause| written(writeln!(out, "- {cause}")))?;
         }
-        let count = wrong.len();
-        Err(Failure::Failed(format!(
-            "{count} {} may keep events of {} from coming",
-            if count == 1 { "thing" } else { "things" },
-            self.name
-        )))
+        let causes = counted(wrong.len() as u64, "possible cause");
+        Err(Failure::Failed(format!("{causes} why no events of {} arrive", self.name)))
     }
 
-    /// Who says that it has the attribute. Where nobody has answered, declarations are given a moment to come.
+    /// Returns the sources that declare the attribute. Without an answer, it waits a moment for declarations.
     fn declared(&self, client: &Client, wait: bool) -> Vec<SourceInfo> {
         let until = Instant::now() + Duration::from_millis(if wait { 500 } else { 0 });
         loop {
-            let known = client.known(&self.name);
+            let known = client.owners(&self.name);
             if !known.is_empty() || Instant::now() >= until {
                 return known.into_iter().map(|known| known.source).collect();
             }
@@ -117,22 +130,22 @@ impl Doctor {
         }
     }
 
-    /// What the history says of its source, where nobody has the attribute now.
+    /// Returns the history's last report of the source of an attribute that no server has.
     fn last_word(&self, context: &Context) -> Option<String> {
         let keeper = Keeper::find(&context.common.connect, "tampu-event-doctor").ok()?;
-        let asked = Asked {
+        let asked = HistoryQuery {
             attributes: vec![AttributePattern::from(&self.name)],
             newest_first: true,
             limit: Some(1),
-            ..Asked::default()
+            ..HistoryQuery::default()
         };
         let mut word = None;
-        // Without a history there is nothing to say of the past.
+        // Without a history nothing is reported about the past.
         let _ = keeper.history(&asked, &mut |kept| {
-            let (source, time) = (kept.source, kept.time.to_acs());
+            let (source, time) = (kept.source, time_text::with_zone(kept.time));
             let is_here = || keeper.participant().sources().iter().any(|source| source.incarnation == kept.incarnation);
             word = Some(match kept.reason {
-                Reason::SourceHung => format!("its source hangs: {source} had it, and has not been heard since {time}"),
+                Reason::SourceHung => format!("its source hangs: {source} had it, and has been silent since {time}"),
                 Reason::SourceDied => format!("its source is dead: {source} had it and died at {time}"),
                 Reason::SourceLeft => format!("its source is not running: {source} had it and ended at {time}"),
                 _ if is_here() => format!("its source hangs: {source} had it, is on the bus and does not answer"),
@@ -152,13 +165,7 @@ impl Doctor {
         if !here.is_empty() {
             return format!("no such attribute: the device {} has {}", self.name.device(), here.join(", "));
         }
-        let mut near: Vec<(usize, &str)> = names()
-            .map(|name| (distance(wanted, name.folded()), name.as_str()))
-            .filter(|(distance, _)| *distance <= wanted.len() / 5 + 1)
-            .collect();
-        near.sort_unstable();
-        near.truncate(OFFERED);
-        let near: Vec<&str> = near.into_iter().map(|(_, name)| name).collect();
+        let near = near::near(wanted, names().map(AttributeName::as_str), OFFERED);
         match (all.len(), near.as_slice()) {
             (0, _) => {
                 format!("no such attribute: no server that has any is on the bus, so {} is not running", self.name.device())
@@ -172,8 +179,8 @@ impl Doctor {
     }
 }
 
-/// The subscribers that have something to take and take nothing: the server waits for none of them until its stream is full, so that
-/// it calls them live until then. Servers are asked again until all have moved, or the time is up.
+/// Finds subscribers that have a backlog and read nothing. The server waits for none of them until its stream is full,
+/// so it calls them live until then. Servers are asked again until all have moved, or the time is up.
 fn standing(
     mut found: Vec<Answer<Facts>>,
     mut ask: impl FnMut() -> Result<Vec<Answer<Facts>>, Failure>,
@@ -202,14 +209,14 @@ fn standing(
     Ok(suspects.iter().map(told).collect())
 }
 
-/// At which server, who, and where it stands: names of processes may be the same.
+/// Incarnation of the server, the subscriber and its position: names of processes may be equal.
 type Suspect = (Incarnation, String, u64);
 
 fn waiting(found: &[Answer<Facts>]) -> Vec<Suspect> {
     let mut suspects = Vec::new();
     for answer in found {
         let subscribers = answer.attributes.iter().flat_map(|facts| &facts.subscribers);
-        // What is wrong with the others is told by itself.
+        // Faults of the other subscribers are reported separately.
         let seems_well = |one: &&Subscriber| one.lost == 0 && ["live", "catching up"].contains(&one.state.as_str());
         for subscriber in subscribers.filter(seems_well).filter(|one| one.behind > 0) {
             suspects.extend(subscriber.at.map(|at| (answer.incarnation, subscriber.source.clone(), at)));
@@ -218,7 +225,7 @@ fn waiting(found: &[Answer<Facts>]) -> Vec<Suspect> {
     suspects
 }
 
-/// Whether more than one process has the attribute, and says so as it should.
+/// Number of sources of an attribute, and whether they declare it.
 #[derive(Debug, PartialEq, Eq)]
 enum Several {
     No,
@@ -239,36 +246,20 @@ fn several(found: &[Answer<Facts>]) -> Several {
     }
 }
 
-/// How many characters have to be put in, left out or replaced to make one text of the other.
-fn distance(one: &str, other: &str) -> usize {
-    let other: Vec<char> = other.chars().collect();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (index, from) in one.chars().enumerate() {
-        let mut before = row[0];
-        row[0] = index + 1;
-        for (place, to) in other.iter().enumerate() {
-            let replaced = before + usize::from(from != *to);
-            before = row[place + 1];
-            row[place + 1] = replaced.min(before + 1).min(row[place] + 1);
-        }
-    }
-    row[other.len()]
-}
-
 fn summary(answer: &Answer<Facts>, facts: &Facts) -> String {
-    let pushed = if facts.pushed_at == Time(0) { "never".to_owned() } else { facts.pushed_at.to_acs() };
+    let pushed = if facts.pushed_at == Time(0) { "never".to_owned() } else { time_text::with_zone(facts.pushed_at) };
     format!(
-        "{} of {}: {} readings (the last {pushed}), {} events, {} held back by the criteria, {} subscribers",
+        "{} of {}: {} (the last {pushed}), {}, {} held back by the criteria, {}",
         facts.name,
         answer.source,
-        facts.pushes,
-        facts.number,
+        counted(facts.pushes, "reading"),
+        counted(facts.number, "event"),
         facts.held_back,
-        facts.subscribers.iter().filter(|subscriber| subscriber.state != "gone").count()
+        counted(facts.subscribers.iter().filter(|subscriber| subscriber.state != "gone").count() as u64, "subscriber")
     )
 }
 
-/// What is wrong, as far as the server's facts tell.
+/// Lists the faults that the server's facts show.
 fn causes(facts: &Facts, asked: Time, answered: Time) -> Vec<String> {
     let mut wrong = Vec::new();
     if let Some(by) = &facts.taken_by {
@@ -282,12 +273,12 @@ fn causes(facts: &Facts, asked: Time, answered: Time) -> Vec<String> {
     }
     let due = facts.polled_ms.map(|ms| Duration::from_millis(u64::from(ms) * 3 + 1000).as_nanos() as i64);
     if due.is_some_and(|due| facts.pushes > 0 && facts.now.0 - facts.pushed_at.0 > due) {
-        wrong.push(format!("the poll is late: the last reading is of {}", facts.pushed_at.to_acs()));
+        wrong.push(format!("the poll is late: the last reading is of {}", time_text::with_zone(facts.pushed_at)));
     }
     if let Some(failing) = &facts.failing {
         wrong.push(format!("it cannot be read: {}; the same error again is not sent", failing.escape_debug()));
     }
-    // Where the server's code sends what it likes, thresholds hold nothing back.
+    // If the server's code decides what to send, thresholds hold nothing back.
     if !facts.change_by_value && (facts.held_back > 0 || facts.pushes == 0) {
         wrong.push("no threshold is set, so no change of its value is sent: tampu event conf NAME --abs X".to_owned());
     }
@@ -305,15 +296,6 @@ fn causes(facts: &Facts, asked: Time, answered: Time) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_that_are_near_are_found() {
-        assert_eq!(distance("", "abc"), 3);
-        assert_eq!(distance("pressure", "pressure"), 0);
-        assert_eq!(distance("presure", "pressure"), 1);
-        assert_eq!(distance("pressrue", "pressure"), 2);
-        assert_eq!(distance("a/b/c/d", "a/b/x/d"), 1);
-    }
 
     fn healthy() -> Facts {
         let now = Time(5_000_000_000);

@@ -4,14 +4,16 @@ use std::io::Write;
 
 use clap::Args;
 use serde_json::json;
+use tampu_bus::Participant;
 use tampu_event::ask;
-use tampu_types::event::{AttributeConfig, AttributeName, DataType, EventView, Format};
+use tampu_types::event::{AttributeConfig, AttributeName, AttributePattern, DataType, EventView, Format};
 
 use super::{list::failed, show};
 use crate::{
-    commands::Context,
     connect::ANSWER_TIMEOUT,
+    context::Context,
     failure::{Failure, Outcome, written},
+    time_text,
 };
 
 /// Print the current value of attributes, once
@@ -20,10 +22,10 @@ use crate::{
     after_help = "Examples:\n  tampu event get lab/weather/1/temperature\n  tampu event get --json lab/mount/1/position lab/mount/2/position"
 )]
 pub struct Get {
-    /// The attributes
+    /// Names of the attributes
     #[arg(required = true)]
     names: Vec<AttributeName>,
-    /// One JSON object a line, an attribute each
+    /// Write JSON objects, one a line
     #[arg(long)]
     json: bool,
 }
@@ -34,16 +36,25 @@ impl Get {
         let found = ask::get(&participant, &self.names, ANSWER_TIMEOUT).map_err(failed)?;
         let mut out = std::io::stdout().lock();
         let mut bytes = Vec::new();
+        let configs = if self.json { Vec::new() } else { configs(&participant, &self.names) };
         for (name, incarnation, event) in &found {
             event.encode(&mut bytes).map_err(|error| Failure::failed(name, error))?;
             let Ok(view) = EventView::parse(&bytes) else { continue };
             if self.json {
-                let object = json!({"name": name, "incarnation": incarnation.to_string(), "number": event.number, "time": event.time,
+                let mut object = json!({"name": name, "incarnation": incarnation.to_string(), "number": event.number, "time": event.time,
                     "quality": event.quality, "value": show::value(&view), "errors": event.errors});
+                time_text::in_json(&mut object);
                 written(writeln!(out, "{object}"))?;
             } else {
-                let plain = AttributeConfig::new(name.clone(), DataType::Double, Format::Scalar);
-                written(writeln!(out, "{name}  {}  {}  {}", event.time.to_acs(), event.quality, show::reading(&view, &plain)))?;
+                let known = configs.iter().find(|config| config.name == *name).cloned();
+                let plain = known.unwrap_or_else(|| AttributeConfig::new(name.clone(), DataType::Double, Format::Scalar));
+                written(writeln!(
+                    out,
+                    "{name}  {}  {}  {}",
+                    time_text::local(event.time),
+                    event.quality,
+                    show::reading(&view, &plain)
+                ))?;
             }
         }
         let missing: Vec<&str> =
@@ -51,6 +62,13 @@ impl Get {
         if missing.is_empty() {
             return Ok(());
         }
-        Err(Failure::Failed(format!("no server has {}; tampu event doctor says more", missing.join(", "))))
+        Err(Failure::Failed(format!("no server has {}; for details: tampu event doctor", missing.join(", "))))
     }
+}
+
+/// The configurations of these attributes, which have units and labels; those of servers that do not answer are missing.
+fn configs(participant: &Participant, names: &[AttributeName]) -> Vec<AttributeConfig> {
+    let described = |name| ask::list(participant, Some(&AttributePattern::from(name)), ANSWER_TIMEOUT).unwrap_or_default();
+    let found = names.iter().flat_map(described).flat_map(|answer| answer.attributes);
+    found.map(|described| described.config.clone()).collect()
 }

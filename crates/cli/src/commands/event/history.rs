@@ -4,19 +4,21 @@ use std::{collections::VecDeque, io::Write};
 
 use clap::Args;
 use serde_json::{Value as Json, json};
-use tampu_hub::history::ask::Asked;
+use tampu_event::history::ask::HistoryQuery;
 use tampu_types::event::{AttributeConfig, AttributeName, AttributePattern, DataType, EventKind, EventView, Format, KeptEvent};
 
 use super::show;
 use crate::{
-    commands::Context,
+    context::Context,
     failure::{Failure, Outcome, written},
     filter::SpanArgs,
     keeper::Keeper,
+    plural::counted,
     time_expression::now,
+    time_text,
 };
 
-/// Find events the hub has kept, in the order of their times
+/// Show archived events in the order of their times
 ///
 /// Kept are events of kind archive, and what `[events] keep` in the hub's configuration names. What is missing stands there too: gaps, and word of
 /// sources that died or fell silent. The last ones are shown; -n 0 shows all.
@@ -27,23 +29,23 @@ use crate::{
 )]
 pub struct History {
     /// Attributes: names, or patterns with * and ?
-    #[arg(required = true, value_name = "NAME|PATTERN")]
+    #[arg(required = true, value_name = "PATTERN")]
     patterns: Vec<AttributePattern>,
     #[command(flatten)]
     span: SpanArgs,
-    /// Only events of these kinds; gaps and word of sources come all the same
-    #[arg(short, long, value_delimiter = ',')]
+    /// Only events of these kinds; gaps and the states of sources are always shown
+    #[arg(short, long, value_delimiter = ',', value_name = "KIND,...")]
     kind: Vec<EventKind>,
-    /// The last so many; 0 for all
+    /// Show the last N events; 0 for all
     #[arg(short = 'n', long, value_name = "N", default_value_t = 100)]
     limit: u64,
-    /// One JSON object a line
+    /// Write JSON objects, one a line
     #[arg(long)]
     json: bool,
-    /// Comma-separated, with a heading
+    /// Write CSV with a heading
     #[arg(long, conflicts_with = "json")]
     csv: bool,
-    /// Only how many there are, whatever the limit
+    /// Print only the number of results, without regard to --limit
     #[arg(long, conflicts_with = "csv")]
     count: bool,
 }
@@ -53,16 +55,16 @@ impl History {
         let (since, until) = self.span.resolve(now())?;
         let keeper = Keeper::find(&context.common.connect, "tampu-event-history")?;
         let last = self.limit > 0 && !self.count;
-        let asked = Asked {
+        let asked = HistoryQuery {
             attributes: self.patterns.clone(),
             since,
             until,
             kinds: self.kind.clone(),
-            // The last ones are found from the end, and shown the other way round.
+            // The last events are found from the end, and shown in reverse.
             newest_first: last,
             limit: last.then_some(self.limit),
             count: self.count,
-            ..Asked::default()
+            ..HistoryQuery::default()
         };
         let mut out = std::io::stdout().lock();
         if self.csv {
@@ -80,6 +82,9 @@ impl History {
         });
         outcome?;
         let swept = swept?;
+        if swept.found == 0 && !self.count {
+            eprintln!("tampu: 0 found; kept are archive events, and those that [events] keep in the hub's configuration names");
+        }
         for line in lines {
             written(writeln!(out, "{line}"))?;
         }
@@ -92,19 +97,26 @@ impl History {
             written(writeln!(out, "{line}"))?;
         }
         if swept.damaged > 0 {
-            eprintln!("tampu: {} parts of the archive cannot be read: tampu event archive check says which", swept.damaged);
+            eprintln!(
+                "tampu: {} of the archive cannot be read; tampu event archive check lists them",
+                counted(swept.damaged, "part")
+            );
         }
         match () {
             () if context.interrupt.asked() => Err(Failure::Failed("interrupted".to_owned())),
             () if swept.complete || last && swept.found == self.limit => Ok(()),
-            () => Err(Failure::Failed("the search was ended before its end: it took too long; ask for less".to_owned())),
+            () => Err(Failure::Failed(
+                "the search reached its time limit and is incomplete; choose a shorter time range".to_owned(),
+            )),
         }
     }
 
     fn line(&self, kept: &KeptEvent<'_>) -> String {
         let view = EventView::parse(kept.event).ok();
         if self.json {
-            return object(kept, view.as_ref()).to_string();
+            let mut object = object(kept, view.as_ref());
+            time_text::in_json(&mut object);
+            return object.to_string();
         }
         let value = view.as_ref().map(|view| reading(kept, view)).unwrap_or_default();
         let quality = view.as_ref().map_or("-", |view| view.quality.name());
@@ -112,31 +124,32 @@ impl History {
             let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
             let kinds: Vec<&str> = view.iter().flat_map(|view| view.kinds.iter()).map(EventKind::name).collect();
             let (value, unit, note) = (quoted(&value), quoted(kept.unit), quoted(kept.note));
-            let KeptEvent { time, received, name, reason, from, number, source, incarnation, .. } = kept;
+            let (time, received) = (kept.time.to_rfc3339(), kept.received.to_rfc3339());
+            let KeptEvent { name, reason, from, number, source, incarnation, .. } = kept;
             let kinds = quoted(&kinds.join(","));
             return format!(
                 "{time},{received},{name},{reason},{from},{number},{kinds},{quality},{value},{unit},{source},{incarnation},{note}"
             );
         }
-        let (time, name, reason) = (kept.time.to_acs(), kept.name, kept.reason);
+        let (time, name, reason) = (time_text::local(kept.time), kept.name, kept.reason);
         if view.is_some() {
             let unit = if kept.unit.is_empty() { String::new() } else { format!(" {}", kept.unit.escape_debug()) };
             return format!("{time}  {name}  {quality:<8}  {value}{unit}  [{reason}]");
         }
         let missing = match kept.from {
             0 => String::new(),
-            from => format!("{} events, {from} to {}: ", kept.number - from + 1, kept.number),
+            from => format!("{}, {from} to {}: ", counted(kept.number - from + 1, "event"), kept.number),
         };
         format!("{time}  {name}  -         [{reason}]  {missing}{}  by {}", kept.note.escape_debug(), kept.source)
     }
 }
 
-/// A reading without its unit; a label as it was.
+/// Returns a reading without its unit; a label in its stored form.
 fn reading(kept: &KeptEvent<'_>, view: &EventView<'_>) -> String {
     if view.value.is_some_and(|value| value.data_type() == DataType::Enum) && !kept.note.is_empty() {
         return kept.note.escape_debug().to_string();
     }
-    // A name that the server had is one; of a configuration only unit and labels are shown, and they are in the row.
+    // A kept name is always valid. A configuration shows only its unit and labels, which are in the row.
     match AttributeName::new(kept.name) {
         Ok(name) => show::reading(view, &AttributeConfig::new(name, DataType::Double, Format::Scalar)),
         Err(_) => String::new(),

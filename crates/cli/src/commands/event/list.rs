@@ -4,22 +4,24 @@ use std::io::Write;
 
 use clap::Args;
 use serde_json::json;
+use tampu_bus::service::CallError;
 use tampu_event::ask::{self, Answer, Described};
 use tampu_types::event::AttributePattern;
 
 use crate::{
-    commands::Context,
     connect::ANSWER_TIMEOUT,
+    context::Context,
     failure::{Failure, Outcome, written},
+    time_text,
 };
 
-/// List the attributes that servers have
+/// List the attributes of all servers
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  tampu event list\n  tampu event list '*/mount/*'\n  tampu event list 'sr/vacuum/*' --json")]
 pub struct List {
     /// Attributes that match: domain/family/member/attribute with * and ?, a last * for all that follows
     pattern: Option<AttributePattern>,
-    /// One JSON object a line, an attribute each
+    /// Write JSON objects, one a line
     #[arg(long)]
     json: bool,
 }
@@ -32,8 +34,8 @@ impl List {
     }
 }
 
-/// What a question without an answer means.
-pub fn failed(error: ask::AskFailed) -> Failure {
+/// Converts the error of an unanswered call.
+pub fn failed(error: CallError) -> Failure {
     Failure::Failed(error.to_string())
 }
 
@@ -48,6 +50,7 @@ pub fn show(found: &[Answer<Described>], json: bool) -> Outcome {
             let mut object = json!(attribute);
             object["source"] = json!(answer.source);
             object["incarnation"] = json!(answer.incarnation.to_string());
+            time_text::in_json(&mut object);
             written(writeln!(out, "{object}"))
         });
     }

@@ -1,4 +1,4 @@
-//! Values and events as people and programs read them.
+//! Values and events for people and for programs.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use serde_json::{Value as Json, json};
 use tampu_event::client::Update;
 use tampu_types::event::{AttributeConfig, EventView, Missed, Shape, ValueView};
 
-/// How many elements a line shows.
+/// Elements shown on a line.
 const SHOWN: usize = 8;
 
 /// A reading on a line: `1.25e-9 mbar`, `[1, 2, 3, ... 4096]`, `error: ...`.
@@ -24,11 +24,13 @@ pub fn reading(view: &EventView<'_>, config: &AttributeConfig) -> String {
             text.push_str(if index > 0 { ", " } else { "" });
             element(&value, index, config, &mut text);
         }
-        text.push_str(if value.len() > SHOWN { ", ...] " } else { "] " });
-        let _ = write!(text, "{}", view.shape);
+        text.push_str(if value.len() > SHOWN { ", ...]" } else { "]" });
     }
     if !config.unit.is_empty() {
         let _ = write!(text, " {}", config.unit.escape_debug());
+    }
+    if view.shape != Shape::SCALAR {
+        let _ = write!(text, " ({})", view.shape);
     }
     if let Some(set) = &view.set_point {
         text.push_str(" (set ");
@@ -40,7 +42,7 @@ pub fn reading(view: &EventView<'_>, config: &AttributeConfig) -> String {
 
 fn element(value: &ValueView<'_>, index: usize, config: &AttributeConfig, text: &mut String) {
     match value {
-        // What is somebody's text is shown, never sent to the terminal as it is.
+        // Text from a value is escaped before it reaches the terminal.
         ValueView::String(all) => {
             let _ = write!(text, "\"{}\"", all.iter().nth(index).unwrap_or_default().escape_debug());
         }
@@ -51,14 +53,15 @@ fn element(value: &ValueView<'_>, index: usize, config: &AttributeConfig, text: 
             let label = all.get(index).and_then(|index| config.labels.get(usize::try_from(index).ok()?));
             match label {
                 Some(label) => text.extend(label.escape_debug()),
-                None => drop(value.write_element(index, text)),
+                None => drop(value.write_readable_element(index, text)),
             }
         }
-        other => drop(other.write_element(index, text)),
+        other => drop(other.write_readable_element(index, text)),
     }
 }
 
-/// A value as JSON: a scalar bare, the others as a list of all elements. What JSON has no number for is text.
+/// Returns a value as JSON: a scalar bare, the others as a list of all elements. A number that JSON cannot represent is
+/// text.
 pub fn value(view: &EventView<'_>) -> Json {
     let Some(value) = view.value else { return Json::Null };
     let one = |index: usize| match &value {

@@ -1,35 +1,39 @@
 //! `tampu event sub`.
 
 use std::{
+    cell::Cell,
     collections::BTreeMap,
     io::Write,
     time::{Duration, Instant},
 };
 
 use clap::Args;
-use tampu_event::client::{Client, ClientSettings, EventStream, Filter, LatestValues, Update, Wish};
+use tampu_event::client::{Client, ClientSettings, EventStream, Filter, LatestValues, SubscribeOptions, Update};
 use tampu_types::event::{AttributeName, AttributePattern, Band, EventKind, Kinds, Missed, Quality, Thresholds};
+use tampu_types::units::parse_duration;
 
 use super::show;
 use crate::{
-    commands::Context,
+    context::Context,
     failure::{Failure, Outcome, written},
-    time_expression::parse_duration,
+    time_text,
 };
 
-/// How many events wait for a slow terminal.
+/// Bound of the queue of events for a slow terminal.
 const QUEUE: usize = 100_000;
-/// How often it is looked whether somebody asked to end.
+/// Time for servers to declare their attributes, before missing ones are reported.
+const SERVER_PATIENCE: Duration = Duration::from_secs(1);
+/// Time between two checks of interrupts.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Follow attributes: the current value, then every event, and word of their servers
+/// Follow attributes: the current value, then every event, and the state of their servers
 ///
 /// Subscribing never fails for want of a server: attributes that come later are followed from then on. Filters are judged where this program reads a
 /// server's stream, before anything is copied; the first value, gaps and word of servers always come.
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  tampu event sub '*/mount/*'\n  tampu event sub lab/cryostat/1/temperature --kind change,alarm --json\n  \
-    tampu event sub '*' --rate --for 10s\n  tampu event sub '*/vacuum/*/pressure' --min-change 5 --quality alarm,warning\n  \
+    tampu event sub '*' --rates --for 10s\n  tampu event sub '*/vacuum/*/pressure' --min-change 5 --quality alarm,warning\n  \
     tampu event sub '*' --every 1s"
 )]
 pub struct Sub {
@@ -37,41 +41,41 @@ pub struct Sub {
     #[arg(required = true)]
     patterns: Vec<AttributePattern>,
     /// Kinds of events: change, alarm, archive, periodic, user, data_ready, generic, or all
-    #[arg(short, long, value_delimiter = ',', default_value = "change", value_parser = kinds)]
+    #[arg(short, long, value_delimiter = ',', value_name = "KIND,...", default_value = "change", value_parser = kinds)]
     kind: Vec<Kinds>,
     /// Only readings of these qualities: valid, invalid, alarm, changing, warning
-    #[arg(long, value_delimiter = ',', value_name = "QUALITY")]
+    #[arg(long, value_delimiter = ',', value_name = "QUALITY,...")]
     quality: Vec<Quality>,
-    /// Only when the value is so far from the one shown last, in its unit: X, or LOW,HIGH
-    #[arg(long, value_name = "X", allow_hyphen_values = true)]
+    /// Only values that differ by at least this much from the one shown last, in its unit: X, or LOW,HIGH
+    #[arg(long, value_name = "BAND", allow_hyphen_values = true)]
     min_delta: Option<Band>,
-    /// The same in percent of it
-    #[arg(long, value_name = "PERCENT", allow_hyphen_values = true)]
+    /// Only values that differ by at least this much from the one shown last, in percent: X, or LOW,HIGH
+    #[arg(long, value_name = "BAND", allow_hyphen_values = true)]
     min_change: Option<Band>,
-    /// At most one event of each attribute in this time: the newest
-    #[arg(long, value_name = "DURATION", value_parser = parse_duration, conflicts_with_all = ["rate", "bandwidth"])]
+    /// Show at most one event of each attribute in this time, the newest
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration, conflicts_with_all = ["rates", "bandwidth"])]
     every: Option<Duration>,
-    /// Without the current value
+    /// Skip the current value
     #[arg(long)]
     no_first: bool,
-    /// Newer values replace what is lost on the way; nobody is ever waited for
+    /// Replace lost values by newer ones; the server never waits for this subscriber
     #[arg(long)]
     latest: bool,
-    /// One JSON object a line
-    #[arg(long, conflicts_with_all = ["csv", "rate", "bandwidth"])]
+    /// Write JSON objects, one a line
+    #[arg(long, conflicts_with_all = ["csv", "rates", "bandwidth"])]
     json: bool,
-    /// Comma-separated, with a heading
-    #[arg(long, conflicts_with_all = ["rate", "bandwidth"])]
+    /// Write CSV with a heading
+    #[arg(long, conflicts_with_all = ["rates", "bandwidth"])]
     csv: bool,
-    /// Instead of events, how many come a second, by attribute
+    /// Show events a second by attribute, instead of events
     #[arg(long)]
-    rate: bool,
-    /// The same, with bytes a second
+    rates: bool,
+    /// Show events and bytes a second by attribute, instead of events
     #[arg(long)]
     bandwidth: bool,
-    /// End after so many events
+    /// End after N events
     #[arg(short = 'n', long, value_name = "N")]
-    count: Option<u64>,
+    limit: Option<u64>,
     /// End after this time
     #[arg(long = "for", value_name = "DURATION", value_parser = parse_duration)]
     length: Option<Duration>,
@@ -88,34 +92,41 @@ impl Sub {
     pub fn run(self, context: &Context) -> Outcome {
         let participant = context.common.connect.join_hub("tampu-event-sub")?;
         let client = Client::start(participant, ClientSettings::default()).map_err(|error| Failure::Failed(error.to_string()))?;
-        let mut wish = Wish::of(self.patterns.iter().cloned()).kinds(self.kind.iter().fold(Kinds::NONE, |all, &kind| all | kind));
+        let mut wish = SubscribeOptions::of(self.patterns.iter().cloned())
+            .kinds(self.kind.iter().fold(Kinds::NONE, |all, &kind| all | kind));
         wish.first = !self.no_first;
         wish.reliable = !self.latest;
         let moved = Thresholds { abs: self.min_delta, rel: self.min_change };
         wish.filter = Filter { qualities: self.quality.clone(), moved: (!moved.is_empty()).then_some(moved) };
+        let watch = Watch { client: &client, begun: Instant::now(), looked: Cell::new(false) };
         if let Some(period) = self.every {
-            return self.now_and_then(&client.latest(wish), period, context);
+            return self.now_and_then(&client.latest(wish), period, &watch, context);
         }
         let stream = client.stream(wish, QUEUE);
-        let outcome = if self.rate || self.bandwidth { self.rates(&stream, context) } else { self.events(&stream, context) };
+        let outcome = if self.rates || self.bandwidth {
+            self.rates(&stream, &watch, context)
+        } else {
+            self.events(&stream, &watch, context)
+        };
         let dropped = stream.stats().dropped;
         if dropped > 0 {
-            eprintln!("tampu: {dropped} events came faster than they could be written, and were dropped");
+            eprintln!("tampu: {dropped} events arrived faster than they could be written, and were dropped");
         }
         outcome
     }
 
-    fn ended(&self, begun: Instant, count: u64, context: &Context) -> bool {
+    fn ended(&self, watch: &Watch<'_>, count: u64, context: &Context) -> bool {
+        watch.look(&self.patterns);
         context.interrupt.asked()
-            || self.length.is_some_and(|length| begun.elapsed() >= length)
-            || self.count.is_some_and(|most| count >= most)
+            || self.length.is_some_and(|length| watch.begun.elapsed() >= length)
+            || self.limit.is_some_and(|most| count >= most)
     }
 
-    fn events(&self, stream: &EventStream, context: &Context) -> Outcome {
+    fn events(&self, stream: &EventStream, watch: &Watch<'_>, context: &Context) -> Outcome {
         let mut out = std::io::stdout().lock();
         self.heading(&mut out)?;
-        let (begun, mut count) = (Instant::now(), 0);
-        while !self.ended(begun, count, context) {
+        let mut count = 0;
+        while !self.ended(watch, count, context) {
             let Some(update) = stream.next(LOOK) else { continue };
             count += 1;
             written(writeln!(out, "{}", self.line(&update)))?;
@@ -132,21 +143,21 @@ impl Sub {
     }
 
     /// The newest of each attribute that has changed, once a period.
-    fn now_and_then(&self, latest: &LatestValues, period: Duration, context: &Context) -> Outcome {
+    fn now_and_then(&self, latest: &LatestValues, period: Duration, watch: &Watch<'_>, context: &Context) -> Outcome {
         let mut out = std::io::stdout().lock();
         self.heading(&mut out)?;
-        let (begun, mut count, mut next) = (Instant::now(), 0, Instant::now());
-        while !self.ended(begun, count, context) {
+        let (mut count, mut next) = (0, Instant::now());
+        while !self.ended(watch, count, context) {
             let left = next.saturating_duration_since(Instant::now());
             if !left.is_zero() {
                 context.interrupt.wait(left.min(LOOK));
                 continue;
             }
             let changed = latest.changed();
-            // Until something has come it is looked for at once, so that the first value is not a period late.
+            // Before the first value, the wait is short, so that it is not a period late.
             next = Instant::now() + if changed.is_empty() { LOOK.min(period) } else { period };
             for update in changed {
-                if self.count.is_some_and(|most| count >= most) {
+                if self.limit.is_some_and(|most| count >= most) {
                     break;
                 }
                 count += 1;
@@ -159,7 +170,9 @@ impl Sub {
 
     fn line(&self, update: &Update) -> String {
         if self.json {
-            return show::event(update).to_string();
+            let mut object = show::event(update);
+            time_text::in_json(&mut object);
+            return object.to_string();
         }
         let name = &update.attribute.config.name;
         let reading = update.reading();
@@ -169,7 +182,8 @@ impl Sub {
         let source = &update.source.source;
         if self.csv {
             let quoted = format!("\"{}\"", text.replace('"', "\"\""));
-            let (received, reason, number) = (update.received, update.reason, update.number);
+            let (time, received) = (time.to_rfc3339(), update.received.to_rfc3339());
+            let (reason, number) = (update.reason, update.number);
             let missed = missed_column(update.missed);
             return format!("{name},{time},{received},{reason},{number},{quality},{quoted},{source},{missed}");
         }
@@ -178,15 +192,15 @@ impl Sub {
             missed => format!("  missed: {missed}"),
         };
         let from = if reading.is_none() { format!("  by {source}") } else { String::new() };
-        format!("{}  {name}  {quality:<8}  {text}  [{}]{missed}{from}", time.to_acs(), update.reason)
+        format!("{}  {name}  {quality:<8}  {text}  [{}]{missed}{from}", time_text::local(time), update.reason)
     }
 
-    /// What comes a second, by attribute; a table a second.
-    fn rates(&self, stream: &EventStream, context: &Context) -> Outcome {
+    /// Prints a table of rates by attribute every second.
+    fn rates(&self, stream: &EventStream, watch: &Watch<'_>, context: &Context) -> Outcome {
         let mut out = std::io::stdout().lock();
-        let (begun, mut count) = (Instant::now(), 0);
+        let mut count = 0;
         let (mut since, mut seen) = (Instant::now(), BTreeMap::<AttributeName, (u64, u64)>::new());
-        while !self.ended(begun, count, context) {
+        while !self.ended(watch, count, context) {
             if let Some(update) = stream.next(LOOK) {
                 count += 1;
                 let (events, bytes) = seen.entry(update.attribute.config.name.clone()).or_default();
@@ -213,7 +227,32 @@ impl Sub {
     }
 }
 
-/// The numbers that are missing, the first and the last; `unknown` where nobody can say.
+/// A subscription's client, and its first second.
+struct Watch<'a> {
+    client: &'a Client,
+    begun: Instant,
+    /// True once the servers were checked.
+    looked: Cell<bool>,
+}
+
+impl Watch<'_> {
+    /// After [`SERVER_PATIENCE`] reports on standard error the patterns that no server has an attribute for.
+    fn look(&self, patterns: &[AttributePattern]) {
+        if self.looked.get() || self.begun.elapsed() < SERVER_PATIENCE {
+            return;
+        }
+        self.looked.set(true);
+        let known = self.client.attributes();
+        let is_missing = |pattern: &&AttributePattern| known.iter().all(|attribute| !pattern.matches(&attribute.config.name));
+        let missing: Vec<&str> = patterns.iter().filter(is_missing).map(AttributePattern::as_str).collect();
+        if !missing.is_empty() {
+            let missing = missing.join(", ");
+            eprintln!("tampu: no server has {missing} yet; waiting; 'tampu event doctor NAME' finds the cause");
+        }
+    }
+}
+
+/// Returns the missing numbers, the first and the last; `unknown` if they are unknown.
 fn missed_column(missed: Missed) -> String {
     match missed {
         Missed::Nothing => String::new(),

@@ -6,42 +6,43 @@ use std::{
 };
 
 use clap::{Args, Subcommand};
-use tampu_hub::history;
-use tampu_log::{
-    archive::{Doing, LocalArchive, Options, Stop, TableArchive},
-    collector::upkeep::{self, Done, Told, Upkeep, archive_in},
+use tampu_archive::{
+    Doing, LocalArchive, Options, Stop, TableArchive,
+    upkeep::{self, Done, Told, Upkeep, archive_in},
 };
+use tampu_event::history;
 use tampu_types::Domain;
 
 use crate::{
-    commands::Context,
+    context::Context,
     failure::{Failure, Outcome},
     keeper::Keeper,
-    progress,
+    plural::counted,
+    private, progress, time_text,
 };
 
 mod show;
 
-/// See, check, compact and back up the archive
+/// Show, verify, compact and back up the archive
 ///
-/// A running collector does it itself and goes on meanwhile. With --data it is done here, to an archive that no collector has open.
+/// A running collector does the work itself and goes on meanwhile. With --data this command does it, on an archive that no collector has open.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  tampu log archive status\n  tampu log archive check\n  tampu log archive backup /backup/tampu\n  \
+    after_help = "Examples:\n  tampu log archive status\n  tampu log archive check\n  tampu log archive backup -o /backup/tampu\n  \
     tampu log archive check --data /backup/tampu"
 )]
 pub struct Archive {
     #[command(subcommand)]
     what: What,
-    /// An archive that nobody has open: what --data (or `data` in the configuration) names for `tampu up`
+    /// Tampu's data directory, as for `tampu up`: work on it here, while no hub has it open
     #[arg(long, global = true, value_name = "DIR")]
     data: Option<PathBuf>,
-    /// One JSON object
+    /// Write JSON objects, one a line
     #[arg(long, global = true)]
     json: bool,
 }
 
-/// What an archive keeps.
+/// Content of an archive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kept {
     Logs,
@@ -49,7 +50,7 @@ pub enum Kept {
 }
 
 impl Kept {
-    /// Where it lies in a directory that --data can name.
+    /// Returns its path in a data directory.
     fn archive_in(self, data: &Path, domain: &Domain) -> PathBuf {
         match self {
             Kept::Logs => archive_in(data, domain),
@@ -60,18 +61,19 @@ impl Kept {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// How it is: records, files, bytes, what waits, what is damaged
+    /// Show records, files, bytes, waiting data and damage
     Status,
-    /// Read everything and hold it against its checksums, counts, order and ids; fails if something is wrong
+    /// Verify checksums, counts, order and ids of everything; fails if something is damaged
     Check,
-    /// Put everything into Parquet files now, without regard to collector.compact_share
+    /// Move everything into Parquet files now, without regard to collector.compact_share
     Compact,
-    /// Make a directory that `tampu up --data` can use in place of this one, or bring it up to date
+    /// Make or update a directory that `tampu up --data` can use in place of this one
     ///
     /// Files that are there already are not copied again; on the same file system they are linked.
     Backup {
         /// The directory; on the collector's host, where a collector does it
-        target: PathBuf,
+        #[arg(short, long, value_name = "DIR")]
+        output: PathBuf,
     },
 }
 
@@ -81,8 +83,8 @@ impl Archive {
             What::Status => Upkeep::Health,
             What::Check => Upkeep::Check,
             What::Compact => Upkeep::Compact,
-            What::Backup { target } => {
-                Upkeep::Backup(std::path::absolute(target).map_err(|error| Failure::failed(target.display(), error))?)
+            What::Backup { output } => {
+                Upkeep::Backup(std::path::absolute(output).map_err(|error| Failure::failed(output.display(), error))?)
             }
         };
         let bar = progress::work(self.what.name());
@@ -108,14 +110,15 @@ impl Archive {
         let done = done?;
         let mut out = std::io::stdout().lock();
         if self.json {
-            let line = serde_json::to_string(show::inner(&done)?.as_ref()).map_err(|error| Failure::failed("JSON", error))?;
+            let line = time_text::json_line(show::inner(&done)?.as_ref(), "the answer")?;
             crate::failure::written(writeln!(out, "{line}"))?;
         } else {
             show::show(&done, &mut out)?;
         }
         match done {
             Done::Check(checked) if !checked.faults.is_empty() => {
-                Err(Failure::Failed(format!("{} faults found; the rest of the archive is served", checked.faults.len())))
+                let faults = counted(checked.faults.len() as u64, "fault");
+                Err(Failure::Failed(format!("{faults} found; the rest of the archive is served")))
             }
             _ => Ok(()),
         }
@@ -135,17 +138,18 @@ impl What {
 
 /// Does it in this process.
 fn here(context: &Context, kept: Kept, data: &Path, what: Upkeep, doing: &mut dyn FnMut(Doing) -> bool) -> Result<Done, Failure> {
-    let domain = context.common.connect.config()?.domain;
+    let domain = context.common.connect.stated()?.domain;
     let dir = kept.archive_in(data, &domain);
     if !dir.is_dir() {
         return Err(Failure::Usage(missing(data, &domain)));
     }
+    private::follow(&dir);
     let what = match what {
         Upkeep::Backup(target) => Upkeep::Backup(kept.archive_in(&target, &domain)),
         what => what,
     };
-    let failed = |error: tampu_log::archive::ArchiveError| Failure::Failed(error.to_string());
-    // What is only looked at is left as it is.
+    let failed = |error: tampu_archive::ArchiveError| Failure::Failed(error.to_string());
+    // Only a compaction changes the archive.
     let options = Options { compact: matches!(what, Upkeep::Compact), share: 1.0, ..Options::new(domain) };
     let stop = Stop::default();
     let doing = std::cell::RefCell::new(doing);
@@ -175,7 +179,7 @@ fn missing(data: &Path, domain: &Domain) -> String {
         .collect();
     let data = data.display();
     match there.as_slice() {
-        [] => format!("{data}: no archive is there; name what `tampu up --data` was given"),
+        [] => format!("{data}: no archive is there; name the directory of `tampu up --data`"),
         names => format!("{data}: it has no archive of the domain '{domain}', but of {}; choose with --domain", names.join(", ")),
     }
 }

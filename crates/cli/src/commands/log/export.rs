@@ -8,7 +8,7 @@ use std::{
 use clap::Args;
 
 use crate::{
-    commands::Context,
+    context::Context,
     failure::{Failure, Outcome, written},
     filter::{FilterArgs, SpanArgs},
     keeper::Keeper,
@@ -17,37 +17,36 @@ use crate::{
         file_args::{CutArgs, FileArgs},
         rotation::{Rotation, Written},
     },
+    plural::counted,
     progress,
     time_expression::now,
 };
 
-/// Write records the collector keeps as files that other tools and 'import' read
+/// Export archived records as files that other tools and 'tampu log import' read
 ///
-/// The oldest first. What was exported as XML or JSON and is imported again adds nothing. With --dir many files are written, named
-/// as ACS names its own (log<start>_<close>.xml), 128 MiB each unless told otherwise.
+/// The oldest first. What was exported as XML or JSON and is imported again adds nothing. Into a directory many files are
+/// written, named as ACS names its own (log<start>_<close>.xml), 128 MiB each unless --every, --records or --file-size say otherwise.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  tampu log export --since yesterday --until today -o night.xml.gz\n  \
-    tampu log export --since 1d --dir night --every 10m --gz\n  tampu log export --columns time,source,message -o night.csv\n  tampu log export --since 7d -o week.parquet")]
+    tampu log export --since 1d -o night/ --every 10m --gz\n  tampu log export --columns time,source,message -o night.csv\n  tampu log export --since 7d -o week.parquet")]
 pub struct Export {
     #[command(flatten)]
     filter: FilterArgs,
     #[command(flatten)]
     span: SpanArgs,
-    /// The file; .gz compresses, and .xml, .json, .csv, .parquet choose the format. Standard output if not given
-    #[arg(short, long, value_name = "FILE")]
+    /// The file, whose ending chooses the format (.xml, .json, .csv, .parquet; .gz compresses), or a directory for many files
+    /// [default: standard output]
+    #[arg(short, long, value_name = "PATH")]
     output: Option<PathBuf>,
-    /// Many files in this directory instead
-    #[arg(long, value_name = "DIR", conflicts_with = "output")]
-    dir: Option<PathBuf>,
     #[command(flatten)]
     file: FileArgs,
     #[command(flatten)]
     cut: CutArgs,
-    /// At most so many records
+    /// Write at most N records
     #[arg(short = 'n', long, value_name = "N")]
     limit: Option<u64>,
-    /// With --dir: tell each file as a JSON object
-    #[arg(long, requires = "dir")]
+    /// Write JSON objects, one a line
+    #[arg(long, requires = "output")]
     json: bool,
 }
 
@@ -56,29 +55,25 @@ impl Export {
         let mut query = self.filter.query()?;
         self.span.apply(&mut query, now())?;
         query.limit = self.limit;
-        let format = self.file.format(self.output.as_deref())?;
-        if self.dir.is_none() && (self.cut.is_given() || self.cut.gz()) {
-            return Err(Failure::Usage(
-                "--every, --records, --size and --gz are for many files: name their directory with --dir".to_owned(),
-            ));
-        }
+        let directory = self.directory()?;
+        let format = self.file.format(self.output.as_deref().filter(|_| directory.is_none()))?;
         let cut = self.cut.cut()?;
         let keeper = Keeper::find(&context.common.connect, "tampu-export")?;
         let options = FileOptions { domain: keeper.participant().domain().to_string(), ..self.file.options() };
         let bar = progress::records("exporting");
 
-        if let Some(dir) = &self.dir {
-            let mut rotation = Rotation::new(dir, cut, format, self.cut.gz(), options)?;
+        if let Some(directory) = directory {
+            let mut rotation = Rotation::new(directory, cut, format, self.cut.gz(), options)?;
             keeper.search(&query, &context.interrupt, &mut |record| {
                 bar.inc(1);
                 rotation.record(&record)
             })?;
             bar.finish_and_clear();
-            report(&rotation.close()?, dir, self.json)?;
+            report(&rotation.close()?, directory, self.json)?;
             return whole(context);
         }
         let mut file = match &self.output {
-            Some(path) => RecordFile::create(path, format, is_gz(path), &options)?,
+            Some(path) => RecordFile::create(path, format, is_gz(path) || self.cut.gz(), &options)?,
             None => RecordFile::stdout(format, &options)?,
         };
         keeper.search(&query, &context.interrupt, &mut |record| {
@@ -86,24 +81,45 @@ impl Export {
             file.record(&record)
         })?;
         bar.finish_and_clear();
-        let (count, place) = (file.records(), file.place().to_owned());
+        let (records, place) = (file.records(), file.place().to_owned());
         file.close()?;
-        if self.output.is_some() || std::io::stderr().is_terminal() {
-            eprintln!("{count} records written to {place}");
+        match &self.output {
+            Some(path) if self.json => {
+                let line = serde_json::json!({ "file": path, "records": records });
+                written(writeln!(std::io::stdout().lock(), "{line}"))?;
+            }
+            Some(_) => eprintln!("{} written to {place}", counted(records, "record")),
+            None if std::io::stderr().is_terminal() => eprintln!("{} written to {place}", counted(records, "record")),
+            None => {}
         }
         whole(context)
     }
+
+    /// The directory that many files go to: one that is there, a name that ends with a slash, or any where files are cut.
+    fn directory(&self) -> Result<Option<&Path>, Failure> {
+        let Some(path) = &self.output else {
+            if self.cut.is_given() || self.cut.gz() {
+                let flags = "--every, --records, --file-size and --gz are for files: name a file or a directory with --output";
+                return Err(Failure::Usage(flags.to_owned()));
+            }
+            return Ok(None);
+        };
+        let named = path.as_os_str().as_encoded_bytes().ends_with(b"/");
+        Ok((self.cut.is_given() || named || path.is_dir()).then_some(path))
+    }
 }
 
-/// Fails if somebody has interrupted it: what was written is good, but not all.
+/// Fails after an interruption: the written part is valid, but incomplete.
 pub fn whole(context: &Context) -> Outcome {
     if context.interrupt.asked() {
-        return Err(Failure::Failed("interrupted: what was told as written is good, but not all there is".to_owned()));
+        return Err(Failure::Failed(
+            "interrupted: the files reported as written are complete, the others are missing".to_owned(),
+        ));
     }
     Ok(())
 }
 
-/// Tells which files were written: on standard output, a line or a JSON object each.
+/// Prints the names of the written files on standard output, a line or a JSON object each.
 pub fn report(files: &[Written], directory: &Path, json: bool) -> Outcome {
     let mut out = std::io::stdout().lock();
     for file in files {
@@ -115,6 +131,7 @@ pub fn report(files: &[Written], directory: &Path, json: bool) -> Outcome {
         written(writeln!(out, "{line}"))?;
     }
     let records: u64 = files.iter().map(|file| file.records).sum();
-    eprintln!("{records} records written to {} files in {}", files.len(), directory.display());
+    let (records, files) = (counted(records, "record"), counted(files.len() as u64, "file"));
+    eprintln!("{records} written to {files} in {}", directory.display());
     Ok(())
 }

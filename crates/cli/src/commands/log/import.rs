@@ -11,32 +11,32 @@ use serde::Serialize;
 use tampu_types::{LogRecord, import::ImportIds};
 
 use crate::{
-    commands::Context,
+    context::Context,
     failure::{Failure, Outcome, written},
     files,
     keeper::{Importing, Keeper},
     progress,
 };
 
-/// Bring ACS XML and JSON log files into the archive
+/// Import ACS XML and JSON log files into the archive
 ///
-/// Reads plain and gzip files, in ISO-8859-1 and UTF-8; '-' is standard input. Records that cannot be read are told with file,
+/// Reads plain and gzip files, in ISO-8859-1 and UTF-8; '-' is standard input. Unreadable records are reported with file,
 /// line and reason, and skipped. A record counts once it is committed; the same file again adds nothing.
 #[derive(Debug, Args)]
 #[command(after_help = "Example: tampu log import /alma/logs/log2008*.xml.gz")]
 pub struct Import {
-    /// The files
+    /// Paths of the files
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Print the totals as one JSON object
+    /// Write JSON objects, one a line
     #[arg(long)]
     json: bool,
-    /// How many bad records of a file are told one by one
+    /// Number of errors that are listed one by one, for each file or logbook
     #[arg(long, value_name = "N", default_value_t = 20)]
-    tell: u64,
+    errors: u64,
 }
 
-/// What an import did.
+/// Counts of an import.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Totals {
     pub files: u64,
@@ -63,7 +63,7 @@ impl Import {
             if context.interrupt.asked() {
                 break;
             }
-            // One file that cannot be read does not keep the others out.
+            // A file that cannot be read does not stop the others.
             match self.import(path, &mut importing, &bar, &mut totals, context) {
                 Ok(()) => totals.files += 1,
                 Err(Failure::Failed(why)) => {
@@ -82,7 +82,7 @@ impl Import {
         }
         match (failed.as_slice(), context.interrupt.asked()) {
             ([], false) => Ok(()),
-            ([], true) => Err(Failure::Failed("interrupted; what was told as new is kept".to_owned())),
+            ([], true) => Err(Failure::Failed("interrupted; the records reported as new are stored".to_owned())),
             (names, _) => Err(Failure::Failed(format!("not imported, or not to the end: {}", names.join(", ")))),
         }
     }
@@ -120,7 +120,7 @@ impl Import {
                 Err(bad) => {
                     totals.bad += 1;
                     told += 1;
-                    if told <= self.tell {
+                    if told <= self.errors {
                         bar.suspend(|| eprintln!("{bad}"));
                     }
                 }
@@ -133,8 +133,8 @@ impl Import {
             }
         }
         batch.send(importing)?;
-        if told > self.tell {
-            bar.suspend(|| eprintln!("{name}: {} more bad records (--tell N tells more of them)", told - self.tell));
+        if told > self.errors {
+            bar.suspend(|| eprintln!("{name}: {} more bad records (--errors N lists more of them)", told - self.errors));
         }
         Ok(())
     }

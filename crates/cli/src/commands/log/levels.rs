@@ -10,27 +10,30 @@ use tampu_log::{
 };
 
 use crate::{
-    commands::Context,
+    context::Context,
     failure::{Failure, Outcome, written},
+    level::parse_threshold,
     loggers::{self, Loggers},
+    output::table::printable,
+    plural::counted,
 };
 
-/// See and set from which level on loggers publish and print
+/// Show and set the levels from which loggers publish and print
 ///
 /// Every process that logs is asked, also one that has not logged anything yet. Central: records from this level on are
 /// published. Local: records from this level on are printed on the process's standard error.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  tampu log levels\n  tampu log levels --source 'CONTROL/*'\n  tampu log levels set mount Debug\n  \
-    tampu log levels set '*' off --local --source CORR\n  tampu log levels refresh"
+    after_help = "Examples:\n  tampu log levels\n  tampu log levels --process 'CONTROL/*'\n  tampu log levels set mount Debug\n  \
+    tampu log levels set '*' off --local --process CORR\n  tampu log levels refresh"
 )]
 pub struct Levels {
     #[command(subcommand)]
     verb: Option<Verb>,
-    /// Loggers of these processes only (* and ? stand for any characters)
-    #[arg(short = 's', long, value_name = "PATTERN", global = true)]
-    source: Option<String>,
-    /// One JSON object a line, a logger each
+    /// Loggers of these processes only (* and ? are wildcards)
+    #[arg(short, long, value_name = "PATTERN", global = true)]
+    process: Option<String>,
+    /// Write JSON objects, one a line
     #[arg(long, global = true)]
     json: bool,
 }
@@ -41,13 +44,13 @@ enum Verb {
     Refresh(Refresh),
 }
 
-/// Have processes read their configuration once more
+/// Have processes read their configuration again
 ///
 /// Levels and guards against repetitions of all their loggers become what the configuration says by now, also where they were
 /// changed while the processes run. A process without a configuration reads its environment and its defaults; one whose
 /// configuration cannot be read says why and stays as it is.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  tampu log levels refresh\n  tampu log levels refresh --source 'CONTROL/*'")]
+#[command(after_help = "Examples:\n  tampu log levels refresh\n  tampu log levels refresh --process 'CONTROL/*'")]
 struct Refresh {}
 
 /// Change levels while the processes run
@@ -56,22 +59,24 @@ struct Refresh {}
 /// later begins with its process's settings.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  tampu log levels set mount Debug\n  tampu log levels set 'CONTROL/*' Warning\n  \
-    tampu log levels set mount off --local --source CONTROL/DV01")]
+    tampu log levels set mount off --local --process CONTROL/DV01")]
 struct Set {
     /// The named loggers (* and ? stand for any characters)
     name: String,
     /// The least level that counts; off for none at all
+    #[arg(value_parser = parse_threshold)]
     level: Threshold,
-    /// What is published; so too without this and --local
+    /// Change the level of published records; this is the default without --local
     #[arg(long)]
     central: bool,
-    /// What is printed
+    /// Change the level of records printed on standard error
     #[arg(long)]
     local: bool,
 }
 
 impl Set {
-    /// A process's standard error may be read by nobody, so what is printed is changed only where somebody says so.
+    /// Returns the change. It changes the printed level only on request, because a process's standard error may have no
+    /// reader.
     fn change(&self) -> Change {
         let central = self.central || !self.local;
         Change { central: central.then_some(self.level), local: self.local.then_some(self.level) }
@@ -93,7 +98,7 @@ impl Levels {
             Some(Verb::Set(set)) => self.set(&loggers, set, &mut out),
             Some(Verb::Refresh(_)) => self.refresh(&loggers, &mut out),
             None => {
-                let heard = loggers.ask(&Question { source: self.source.clone(), ..Question::default() })?;
+                let heard = loggers.ask(&Question { source: self.process.clone(), ..Question::default() })?;
                 self.show(&heard, &mut out)?;
                 loggers::tell_missing(&heard);
                 Ok(())
@@ -102,7 +107,7 @@ impl Levels {
     }
 
     fn refresh(&self, loggers: &Loggers, out: &mut impl Write) -> Outcome {
-        let heard = loggers.ask(&Question { source: self.source.clone(), refresh: true, ..Question::default() })?;
+        let heard = loggers.ask(&Question { source: self.process.clone(), refresh: true, ..Question::default() })?;
         self.show(&heard, out)?;
         let missing = loggers::missing(&heard);
         if missing.is_empty() { Ok(()) } else { Err(Failure::Failed(missing.join("\n"))) }
@@ -111,11 +116,11 @@ impl Levels {
     fn set(&self, loggers: &Loggers, set: &Set, out: &mut impl Write) -> Outcome {
         let name = Some(set.name.clone());
         let heard =
-            loggers.ask(&Question { source: self.source.clone(), name, set: Some(set.change()), ..Question::default() })?;
+            loggers.ask(&Question { source: self.process.clone(), name, set: Some(set.change()), ..Question::default() })?;
         let changed: usize = heard.processes.values().map(|process| process.loggers.len()).sum();
         let missing = loggers::missing(&heard);
         if changed == 0 {
-            // Whoever does not do it does not say either whether it has such a logger.
+            // A process that does not support the change does not report its loggers either.
             let refused = !heard.unheeded.is_empty();
             return Err(if refused { Failure::Failed(missing.join("\n")) } else { self.none_named(loggers, set, &heard) });
         }
@@ -123,20 +128,20 @@ impl Levels {
             self.show(&heard, out)?;
         } else {
             let processes = heard.processes.values().filter(|process| !process.loggers.is_empty()).count();
-            let (loggers, processes) = (counted(changed, "logger", "loggers"), counted(processes, "process", "processes"));
+            let (loggers, processes) = (counted(changed as u64, "logger"), counted(processes as u64, "process"));
             written(writeln!(out, "{loggers} in {processes}: {}", set.words()))?;
         }
         if missing.is_empty() { Ok(()) } else { Err(Failure::Failed(missing.join("\n"))) }
     }
 
-    /// Says which names there are where none is as it was written.
+    /// Returns the failure with the existing names, if no name matches the given one.
     fn none_named(&self, loggers: &Loggers, set: &Set, heard: &Heard) -> Failure {
-        let mut text = match &self.source {
+        let mut text = match &self.process {
             Some(source) => format!("no logger '{}' in a process '{source}'", set.name),
             None => format!("no logger '{}'", set.name),
         };
-        // The processes that match are told apart from the loggers in them: one of the two was written wrongly.
-        let there = loggers.ask(&Question { source: self.source.clone(), ..Question::default() }).unwrap_or_default();
+        // Matching processes and their loggers are listed apart, because either name may be wrong.
+        let there = loggers.ask(&Question { source: self.process.clone(), ..Question::default() }).unwrap_or_default();
         let names = there.processes.values().flat_map(|process| &process.loggers).map(|logger| logger.name.as_str());
         let sources = heard.processes.values().map(|process| process.source.as_str());
         match (listed(names), listed(sources)) {
@@ -158,7 +163,7 @@ impl Levels {
             return rows.into_iter().try_for_each(|(ProcessLoggers { source, .. }, logger, incarnation)| {
                 let LoggerState { name, central, local, attached } = logger;
                 let mut line = json!({
-                    "source": source, "incarnation": incarnation, "logger": name, "central": central, "local": local,
+                    "process": source, "incarnation": incarnation, "logger": name, "central": central, "local": local,
                 });
                 if let Some(attached) = attached {
                     line["attached"] = json!(attached);
@@ -166,25 +171,21 @@ impl Levels {
                 written(writeln!(out, "{line}"))
             });
         }
-        let width = rows.iter().map(|(process, ..)| process.source.chars().count()).fold("source".len(), usize::max);
+        let width = rows.iter().map(|(process, ..)| printable(&process.source).chars().count()).fold("process".len(), usize::max);
         let line = |source: &str, central: &str, local: &str, logger: &str| {
             format!("{source:<width$}  {central:<9}  {local:<9}  {logger}")
         };
-        written(writeln!(out, "{}", line("source", "central", "local", "logger")))?;
+        written(writeln!(out, "{}", line("process", "central", "local", "logger")))?;
         rows.into_iter().try_for_each(|(process, logger, _)| {
             let (central, local) = (String::from(logger.central), String::from(logger.local));
             let attached =
                 logger.attached.map_or(String::new(), |from| format!("  (for attached readers: {})", String::from(from)));
-            written(writeln!(out, "{}{attached}", line(&process.source, &central, &local, &logger.name)))
+            written(writeln!(out, "{}{attached}", line(&printable(&process.source), &central, &local, &printable(&logger.name))))
         })
     }
 }
 
-fn counted(number: usize, one: &str, several: &str) -> String {
-    format!("{number} {}", if number == 1 { one } else { several })
-}
-
-/// As many names as a message should hold.
+/// Largest number of names in a message.
 const LISTED: usize = 20;
 
 /// The names without repetition, the first of them where there are many.

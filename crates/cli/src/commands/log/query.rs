@@ -6,25 +6,28 @@ use std::{
 };
 
 use clap::Args;
-use tampu_log::archive::Grouping;
+use tampu_archive::Grouping;
 use tampu_types::LogRecord;
 
+use super::nothing;
 use crate::{
-    commands::Context,
+    context::Context,
     failure::{Failure, Outcome, written},
     filter::{FilterArgs, SpanArgs},
     keeper::Keeper,
     output::{
         Format, FormatArgs, RecordWriter,
-        column::{BadColumn, Column},
+        column::{Column, UnknownColumn},
     },
     paint::Paint,
+    plural::counted,
     time_expression::now,
 };
 
 /// Find records the collector keeps
 ///
-/// The newest first. Words are ANDed and found whole; --contains finds any text, --regex what matches.
+/// The newest come first. All words must stand in the message, as whole words; names of sources are not searched by words (--source).
+/// --contains finds any text, --regex an expression.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  tampu log query --min-level Warning --since 10m\n  \
     tampu log query --source 'CONTROL/DV*' --level Error,Critical lock --json | jq .message\n  \
@@ -38,21 +41,21 @@ pub struct Query {
     span: SpanArgs,
     #[command(flatten)]
     format: FormatArgs,
-    /// At most so many records; 0 for all
+    /// Show at most N records; 0 for all
     #[arg(short = 'n', long, value_name = "N", default_value_t = 100)]
     limit: u64,
-    /// The oldest first
+    /// Show the oldest first
     #[arg(long, conflicts_with = "sort")]
     oldest_first: bool,
-    /// Sort what was found by a column; -COLUMN turns the order round. The limit still takes the newest
+    /// Sort the results by a column; -COLUMN reverses the order. The limit still takes the newest
     #[arg(long, value_name = "COLUMN", allow_hyphen_values = true)]
     sort: Option<Sort>,
-    /// Only how many there are, whatever the limit
+    /// Print only the number of results, without regard to --limit
     #[arg(long, conflicts_with_all = ["oldest_first", "sort"])]
     count: bool,
 }
 
-/// What to sort by.
+/// Column and direction of an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Sort {
     column: Column,
@@ -60,9 +63,9 @@ struct Sort {
 }
 
 impl FromStr for Sort {
-    type Err = BadColumn;
+    type Err = UnknownColumn;
 
-    fn from_str(text: &str) -> Result<Sort, BadColumn> {
+    fn from_str(text: &str) -> Result<Sort, UnknownColumn> {
         let (name, descending) = text.strip_prefix('-').map_or((text, false), |name| (name, true));
         Ok(Sort { column: name.parse()?, descending })
     }
@@ -70,7 +73,7 @@ impl FromStr for Sort {
 
 impl Sort {
     fn sort(self, records: &mut [LogRecord]) {
-        // Records that are equal in it stay as they were found, the newest first.
+        // Equal records keep the order in which they were found, newest first.
         records.sort_by(|one, other| {
             let order = self.column.order(one, other);
             if self.descending { order.reverse() } else { order }
@@ -116,14 +119,19 @@ impl Query {
             sorted.iter().try_for_each(|record| writer.record(record))?;
         }
         writer.end()?;
+        if found == 0 && !context.interrupt.asked() {
+            eprintln!("tampu: 0 found");
+            nothing::reasons(&keeper, &query).iter().for_each(|reason| eprintln!("tampu: {reason}"));
+            return Ok(());
+        }
         if std::io::stderr().is_terminal() {
             let more = if query.limit == Some(found) { "; there may be more (--limit)" } else { "" };
-            eprintln!("{found} records{more}");
+            eprintln!("{}{more}", counted(found, "record"));
         }
         Ok(())
     }
 
-    fn count(&self, keeper: &Keeper, query: &tampu_log::query::Query) -> Outcome {
+    fn count(&self, keeper: &Keeper, query: &tampu_archive::query::Query) -> Outcome {
         let counts = keeper.count(query, &Grouping::default())?;
         if !counts.complete {
             eprintln!("tampu: the count is not complete: it took too long; ask for less");

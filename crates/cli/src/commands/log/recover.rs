@@ -4,16 +4,17 @@ use std::{io::Write, path::PathBuf, time::Duration};
 
 use clap::Args;
 use tampu_log::recovery::{NotRecovered, Recoverer, dead_in};
+use tampu_types::units::parse_duration;
 
 use crate::{
-    commands::Context,
+    context::Context,
     failure::{Failure, Outcome, written},
-    time_expression::parse_duration,
+    plural::counted,
 };
 
-/// Take over what processes left in their log rings when they died
+/// Recover records from the log rings of dead processes
 ///
-/// The host's node does this by itself. By hand it is for rings that were copied from elsewhere, or for looking what there is.
+/// The host's node does this by itself. Use the command for rings that were copied from another host.
 /// Records keep their ids: what the archive has already is not stored twice.
 #[derive(Debug, Args)]
 #[command(
@@ -22,10 +23,10 @@ use crate::{
 pub struct Recover {
     /// The directory of one process, or of many; this host's own if none is named
     directories: Vec<PathBuf>,
-    /// How long to wait until everything is acknowledged
+    /// Longest time to wait for the acknowledgement of all records
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = parse_duration)]
     timeout: Duration,
-    /// One JSON object for each process
+    /// Write JSON objects, one a line
     #[arg(long)]
     json: bool,
 }
@@ -56,7 +57,7 @@ impl Recover {
                 match recoverer.recover(&life, self.timeout) {
                     Ok(found) if self.json => {
                         let line = serde_json::json!({
-                            "source": found.source, "incarnation": found.incarnation, "records": found.records,
+                            "process": found.source, "incarnation": found.incarnation, "records": found.records,
                             "lost": found.lost, "damage": found.damage,
                         });
                         written(writeln!(out, "{line}"))?;
@@ -64,8 +65,11 @@ impl Recover {
                     Ok(found) => {
                         written(writeln!(
                             out,
-                            "{} (process {}): {} records recovered, {} lost before",
-                            found.source, found.incarnation.pid, found.records, found.lost
+                            "{} (process {}): {} recovered, {} lost before",
+                            found.source,
+                            found.incarnation.pid,
+                            counted(found.records, "record"),
+                            found.lost
                         ))?;
                         found.damage.iter().for_each(|damage| eprintln!("tampu: {damage}"));
                     }

@@ -1,8 +1,9 @@
 //! `tampu log replay`.
 //!
-//! Records go out on a topic of their own, `log-replay/<name>` (`spec/log-replay.md`), under their own ids and times. Nobody
-//! keeps that topic and no ordinary tail reads it. One topic and one stream for all levels and audiences, unlike live records:
-//! the order in time is what a replay is for, and streams have none between them.
+//! Records go out on a topic of their own, `log-replay/<name>` (`spec/log-replay.md`), under their own ids and times.
+//! No collector keeps that topic and no ordinary tail reads it. It is one topic and one stream for all levels and
+//! audiences, unlike live records. The purpose of a replay is the order in time, and separate streams have no common
+//! order.
 
 use std::{
     io::Write,
@@ -12,26 +13,28 @@ use std::{
 };
 
 use clap::Args;
-use tampu_bus::{Participant, Qos, ReaderState, Writer};
-use tampu_log::{
-    archive::{Counts, Grouping},
-    logger::LOG_BATCH,
+use tampu_archive::{
+    Counts, Grouping,
     query::{Cursor, Query},
 };
+use tampu_bus::{Participant, Qos, ReaderState, Writer};
+use tampu_log::logger::LOG_BATCH;
 use tampu_types::{LogRecord, Partition, Time, TopicName, log_batch::LogBatchBuilder};
 
 use crate::{
-    commands::Context,
+    context::Context,
     failure::{Failure, Outcome, written},
     filter::{FilterArgs, SpanArgs},
     interrupt::Interrupt,
     keeper::Keeper,
     live::replay_topic,
+    plural::counted,
     progress,
     time_expression::now,
+    time_text,
 };
 
-/// Put records of the archive back on the bus, as they came, for those who follow the replay
+/// Replay archived records on the bus at their original pace, for those who follow the replay
 ///
 /// They keep their times and ids, go out in the order of their times on a topic of their own, are not kept again and not shown by
 /// ordinary tails: 'tampu log tail --replayed NAME' and 'tampu log view --replayed NAME' show them. It begins when somebody
@@ -44,16 +47,16 @@ pub struct Replay {
     filter: FilterArgs,
     #[command(flatten)]
     span: SpanArgs,
-    /// What the replay is called
+    /// The name of the replay
     #[arg(long = "as", value_name = "NAME", default_value = "replay", value_parser = replay_name)]
     name: String,
-    /// How many times faster than it was; max for as fast as followers take it
+    /// Speed of the replay: 1 is real time, max is as fast as followers take it
     #[arg(long, value_name = "FACTOR", default_value = "1")]
     speed: Speed,
-    /// Begin at once, whether somebody follows or not
+    /// Begin at once, without waiting for a follower
     #[arg(long)]
     now: bool,
-    /// Tell the end as a JSON object
+    /// Write JSON objects, one a line
     #[arg(long)]
     json: bool,
 }
@@ -62,11 +65,11 @@ pub struct Replay {
 pub fn replay_name(text: &str) -> Result<String, String> {
     match replay_topic(text) {
         Ok(_) if !text.contains('/') && text != "*" && text != "**" => Ok(text.to_owned()),
-        _ => Err(format!("'{text}' is no name of a replay: it must not be empty, nor hold a slash, nor be * or **")),
+        _ => Err(format!("invalid replay name '{text}': it must not be empty, nor hold a slash, nor be * or **")),
     }
 }
 
-/// How fast it goes.
+/// Speed of a replay.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Speed {
     Times(f64),
@@ -82,12 +85,12 @@ impl FromStr for Speed {
         }
         let factor: Option<f64> = text.trim_end_matches(['x', 'X']).parse().ok();
         let factor = factor.filter(|factor| factor.is_finite() && *factor > 0.0);
-        factor.map(Speed::Times).ok_or_else(|| format!("'{text}' is no speed: write a number above 0, as 1, 10 or 0.5, or max"))
+        factor.map(Speed::Times).ok_or_else(|| format!("invalid speed '{text}': write a number above 0, as 1, 10 or 0.5, or max"))
     }
 }
 
 impl Speed {
-    /// How long after its begin a replay that begins with `first` comes to what was logged at `time`.
+    /// Returns the time from the begin of a replay, at the record of `first`, to the record of `time`.
     fn due(self, first: Time, time: Time) -> Duration {
         match self {
             Speed::Max => Duration::ZERO,
@@ -103,11 +106,11 @@ impl Speed {
 const PAGE: u64 = 10_000;
 /// Records that go out together.
 const TOGETHER: usize = 500;
-/// Bytes of a packet, below what a batch takes.
+/// Bytes of a packet, below the limit of a batch.
 const PACKET: usize = 48 << 10;
 /// Records due within this time go out together.
 const TICK: Duration = Duration::from_millis(10);
-/// How long a follower that does not keep up is waited for before it is left behind.
+/// Time limit for a follower that does not keep up.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Replay {
@@ -133,7 +136,7 @@ impl Replay {
         }
         let mut player = Player::open(&participant, &self)?;
         if !self.now && !player.wait_for_a_follower(&self.name, &context.interrupt) {
-            return Err(Failure::Failed("interrupted before anybody followed".to_owned()));
+            return Err(Failure::Failed("interrupted before a follower connected".to_owned()));
         }
         let played = play(&keeper, &query, &counts, &mut player, &context.interrupt)?;
         self.tell(&played)?;
@@ -146,18 +149,19 @@ impl Replay {
 
     fn tell(&self, played: &Played) -> Outcome {
         let Played { records, first, last, seconds, followers, lost } = played;
-        let text = |time: &Option<Time>| time.map_or_else(|| "-".to_owned(), Time::to_acs);
+        let text = |time: &Option<Time>| time.map_or_else(|| "-".to_owned(), time_text::with_zone);
         if self.json {
-            let line = serde_json::json!({"replay": self.name, "records": records, "first": first.map(Time::to_ns_text),
-                "last": last.map(Time::to_ns_text), "seconds": seconds, "followers": followers, "lost_packets": lost});
+            let line = serde_json::json!({"replay": self.name, "records": records, "first": first.map(Time::to_rfc3339),
+                "last": last.map(Time::to_rfc3339), "seconds": seconds, "followers": followers, "lost": lost});
             return written(writeln!(std::io::stdout().lock(), "{line}"));
         }
-        eprintln!("{records} records replayed, {} to {}, in {seconds:.1} s, to {followers} followers", text(first), text(last));
+        let (records, followers) = (counted(*records, "record"), counted(*followers as u64, "follower"));
+        eprintln!("{records} replayed, {} to {}, in {seconds:.1} s, to {followers}", text(first), text(last));
         Ok(())
     }
 }
 
-/// What a replay has done.
+/// Counts of a replay.
 #[derive(Debug, Default)]
 struct Played {
     records: u64,
@@ -176,7 +180,7 @@ fn play(keeper: &Keeper, query: &Query, counts: &Counts, player: &mut Player, in
         let (tell, pages) = sync_channel(1);
         let asking = scope.spawn(|| ask(keeper, query, tell, &enough));
         let played = player.play(&pages, interrupt, &mut |records| bar.inc(records));
-        // Whoever waits to hand over a page ends now.
+        // Ends the thread that waits to hand over a page.
         enough.ask();
         drop(pages);
         let asked = asking.join().unwrap_or_else(|_| Err(Failure::Failed("asking for records has failed".to_owned())));
@@ -229,10 +233,10 @@ impl Player {
         self.writer.readers().iter().filter(|reader| reader.state != ReaderState::Gone).count()
     }
 
-    /// Whether somebody follows before it is interrupted.
+    /// Waits for a follower; false if interrupted.
     fn wait_for_a_follower(&self, name: &str, interrupt: &Interrupt) -> bool {
         if self.followers() == 0 {
-            eprintln!("tampu: waiting for somebody to follow: tampu log tail --replayed {name} (--now does not wait)");
+            eprintln!("tampu: waiting for a follower: tampu log tail --replayed {name} (--now does not wait)");
         }
         while self.followers() == 0 {
             if interrupt.wait(Duration::from_millis(20)) {
@@ -283,14 +287,14 @@ impl Player {
             return Ok(());
         }
         let sent = self.writer.write(self.packet.seal());
-        // The most that were there: one that has enough may go before the end.
+        // The largest number of followers: some may leave before the end.
         self.played.followers = self.played.followers.max(self.followers());
         self.packet.reset();
         self.next = sent.map_err(|error| Failure::failed("sending records", error))?.sequence + 1;
         Ok(())
     }
 
-    /// Waits until whoever follows has everything.
+    /// Waits until all followers have received everything.
     fn settle(&mut self, interrupt: &Interrupt) {
         let until = Instant::now() + PATIENCE;
         loop {

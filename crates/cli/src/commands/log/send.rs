@@ -7,53 +7,55 @@ use tampu_log::{
     LogSettings, Logger, Threshold,
     logger::{Reread, repeat::RepeatGuard, variable},
 };
+use tampu_types::units::parse_duration;
 use tampu_types::{Datum, Level, LogRecord, SourceName};
 
 use crate::{
-    commands::Context,
+    context::Context,
     failure::{Failure, Outcome},
-    time_expression::{now, parse_duration},
+    level::parse_level,
+    time_expression::now,
 };
 
 /// Log one record, or one for each line of standard input
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example: tampu log send --level Warning --source CONTROL/DV01 'cable wrap near its limit' --data angle=269.9"
+    after_help = "Example: tampu log send --level Warning --source CONTROL/DV01 'cable wrap near its limit' --value angle=269.9"
 )]
 pub struct Send {
-    /// What to say; without it every line of standard input is a record
+    /// The message; without it every line of standard input is a record
     message: Option<String>,
-    /// How grave it is
-    #[arg(short = 'l', long, default_value = "Info", value_name = "LEVEL")]
+    /// Level of the record
+    #[arg(long, default_value = "Info", value_name = "LEVEL", value_parser = parse_level)]
     level: Level,
-    /// The component it is about
-    #[arg(short = 's', long, value_name = "NAME", default_value = "")]
+    /// The component that the record is about
+    #[arg(short = 's', long, value_name = "NAME", default_value = "", hide_default_value = true)]
     source: String,
-    /// The process it speaks for
+    /// The name of the process that the record comes from
     #[arg(short = 'p', long, value_name = "NAME", default_value = "tampu-send")]
     process: String,
-    /// The named logger
-    #[arg(long, value_name = "NAME", default_value = "")]
+    /// Name of the logger
+    #[arg(long, value_name = "NAME", default_value = "", hide_default_value = true)]
     logger: String,
-    /// For these audiences only
-    #[arg(short = 'a', long = "audience", value_name = "NAME,...", value_delimiter = ',')]
+    /// Address the record to these audiences only
+    #[arg(long = "audience", value_name = "NAME,...", value_delimiter = ',')]
     audiences: Vec<String>,
-    /// A named value beside the message
-    #[arg(short = 'd', long = "data", value_name = "NAME=VALUE", value_parser = datum)]
-    data: Vec<Datum>,
-    /// The error chain it belongs to
-    #[arg(long, value_name = "STACK ID", default_value = "")]
+    /// A named value beside the message; repeatable
+    #[arg(long = "value", value_name = "NAME=VALUE", value_parser = datum)]
+    values: Vec<Datum>,
+    /// Id of the error chain
+    #[arg(long, value_name = "ID", default_value = "", hide_default_value = true)]
     stack: String,
-    /// Its place in that chain, 0 the outermost
+    /// Position in the error chain, 0 for the outermost
     #[arg(long, value_name = "N", requires = "stack")]
     stack_level: Option<i32>,
-    /// The run or observation it belongs to
-    #[arg(long, value_name = "RUN", default_value = "")]
+    /// The run or observation that the record belongs to
+    #[arg(long, value_name = "RUN", default_value = "", hide_default_value = true)]
     run: String,
-    /// Records on standard input are JSON objects as --json writes them
+    /// Read records from standard input as JSON objects, one a line, as --json writes them
     #[arg(long, conflicts_with = "message")]
-    json: bool,
-    /// How long to wait until it is delivered
+    from_json: bool,
+    /// Longest time to wait for the acknowledgement
     #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = parse_duration)]
     timeout: Duration,
 }
@@ -70,14 +72,14 @@ impl Send {
         let source = SourceName::new(self.process.as_str()).map_err(|error| Failure::Usage(error.to_string()))?;
         let mut settings = LogSettings::isolated(participant.domain().clone(), source);
         settings = settings.overridden_by(variable).map_err(|error| Failure::Usage(error.to_string()))?;
-        // What somebody sends is sent, whatever the environment says of programs.
+        // The command sends every record, regardless of the level settings in the environment.
         settings.central = Threshold::From(Level::Trace);
         settings.loggers.clear();
         (settings.max_per_s, settings.repeat) = (None, RepeatGuard::default());
         let mut again = settings.clone();
         again.reread = None;
         settings.reread = Some(Reread::new(move || Ok(again.clone())));
-        // A person or a pipe waits here, not an instrument: rather wait than drop.
+        // A person or a pipe waits here, not an instrument: waiting is better than dropping.
         settings.full_wait = self.timeout;
         settings.full_wait_grave = self.timeout;
         settings.close_wait = self.timeout;
@@ -102,23 +104,26 @@ impl Send {
         }
         let dropped = logger.stats().dropped;
         if dropped > 0 {
-            return Err(Failure::Failed(format!("{dropped} of {sent} records found no room within {:?}", self.timeout)));
+            return Err(Failure::Failed(format!(
+                "{dropped} of {sent} records were dropped: the log ring stayed full for {:?}",
+                self.timeout
+            )));
         }
         if !logger.flush(self.timeout) {
-            let told = format!("nobody has confirmed {sent} records within {:?}", self.timeout);
+            let told = format!("no collector acknowledged the {sent} records within {:?}", self.timeout);
             return Err(Failure::Unreachable(connect.advise(&told)));
         }
         Ok(())
     }
 
     fn parse(&self, line: &str, number: usize) -> Result<LogRecord, Failure> {
-        if !self.json {
+        if !self.from_json {
             return Ok(self.record(line.to_owned()));
         }
         let bad = |error: serde_json::Error| Failure::Failed(format!("standard input, line {number}: no record: {error}"));
         let mut fields: serde_json::Map<String, serde_json::Value> = serde_json::from_str(line).map_err(bad)?;
-        // Who sends a record may leave its time to us, unlike a file.
-        fields.entry("time").or_insert_with(|| now().to_ns_text().into());
+        // The sender of a record may omit its time, unlike a file.
+        fields.entry("time").or_insert_with(|| now().to_rfc3339().into());
         let mut record: LogRecord = serde_json::from_value(fields.into()).map_err(bad)?;
         record.id = None;
         record.received = None;
@@ -131,7 +136,7 @@ impl Send {
         record.process.clone_from(&self.process);
         record.logger.clone_from(&self.logger);
         record.audiences.clone_from(&self.audiences);
-        record.data.clone_from(&self.data);
+        record.data.clone_from(&self.values);
         record.stack_id.clone_from(&self.stack);
         record.stack_level = self.stack_level;
         record.run_id.clone_from(&self.run);

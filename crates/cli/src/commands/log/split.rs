@@ -7,10 +7,8 @@ use indicatif::ProgressBar;
 use tampu_types::LogRecord;
 
 use crate::{
-    commands::{
-        Context,
-        log::export::{report, whole},
-    },
+    commands::log::export::{report, whole},
+    context::Context,
     failure::{Failure, Outcome},
     files::{self, Chooser},
     filter::{ConditionArgs, SpanArgs},
@@ -26,7 +24,7 @@ use crate::{
 /// Cut log files, or a range of the archive, into files by time, number or size
 ///
 /// Files are named as ACS names its own: log<start>_<close>.xml. Each record goes into the file of its time, also where records
-/// stand out of order. Without files the archive is cut. Records that cannot be read are told, and left out.
+/// stand out of order. Without files the archive is cut. Unreadable records are reported and skipped.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  tampu log split night.xml.gz --every 10m -o parts\n  \
     tampu log split --since yesterday --until today --records 100000 -o parts --gz")]
@@ -45,21 +43,21 @@ pub struct Split {
     file: FileArgs,
     #[command(flatten)]
     cut: CutArgs,
-    /// Tell each file as a JSON object
+    /// Write JSON objects, one a line
     #[arg(long)]
     json: bool,
-    /// How many bad records of a file are told one by one
+    /// Number of errors that are listed one by one, for each file or logbook
     #[arg(long, value_name = "N", default_value_t = 20)]
-    tell: u64,
+    errors: u64,
 }
 
-/// Records looked at together.
+/// Records examined at a time.
 const TOGETHER: usize = 1000;
 
 impl Split {
     pub fn run(self, context: &Context) -> Outcome {
         if !self.cut.is_given() {
-            return Err(Failure::Usage("say where to cut: --every DURATION, --records N or --size SIZE".to_owned()));
+            return Err(Failure::Usage("set the size of a file: --every DURATION, --records N or --file-size SIZE".to_owned()));
         }
         let mut query = self.filter.query()?;
         self.span.apply(&mut query, now())?;
@@ -81,7 +79,7 @@ impl Split {
         let bar = progress::bytes(files::total_size(&self.files), "splitting");
         let mut failed = Vec::new();
         for path in &self.files {
-            // One file that cannot be read does not keep the others out.
+            // A file that cannot be read does not stop the others.
             match self.split(path, &mut chooser, &mut rotation, &bar, context) {
                 Ok(()) => {}
                 Err(Unread::Source(why)) => {
@@ -115,7 +113,7 @@ impl Split {
                 Ok(record) => together.push(record),
                 Err(problem) => {
                     bad += 1;
-                    if bad <= self.tell {
+                    if bad <= self.errors {
                         bar.suspend(|| eprintln!("{problem}"));
                     }
                 }
@@ -127,8 +125,8 @@ impl Split {
                 }
             }
         }
-        if bad > self.tell {
-            bar.suspend(|| eprintln!("{name}: {} more bad records (--tell N tells more of them)", bad - self.tell));
+        if bad > self.errors {
+            bar.suspend(|| eprintln!("{name}: {} more bad records (--errors N lists more of them)", bad - self.errors));
         }
         Ok(write(together, chooser, rotation)?)
     }
@@ -138,9 +136,9 @@ fn write(records: Vec<LogRecord>, chooser: &mut Chooser, rotation: &mut Rotation
     chooser.choose(records)?.iter().try_for_each(|record| rotation.record(record))
 }
 
-/// Why a file was not split.
+/// An error that prevented the split of a file.
 enum Unread {
-    /// It cannot be read.
+    /// Failure to read the input.
     Source(std::io::Error),
     /// Something else does not work, which other files would meet as well.
     Other(Failure),

@@ -3,17 +3,18 @@
 use std::io::Write;
 
 use clap::Args;
-use tampu_log::{
-    archive::Grouping,
+use tampu_archive::{
+    Grouping,
     query::{Field, Query},
 };
+use tampu_types::units::parse_duration;
 
 use crate::{
-    commands::Context,
+    context::Context,
     failure::{Failure, Outcome, written},
     filter::{FilterArgs, SpanArgs},
     keeper::Keeper,
-    time_expression::{now, parse_duration},
+    time_expression::now,
 };
 
 mod counts;
@@ -21,7 +22,7 @@ mod loggers;
 pub mod sources;
 mod targets;
 
-/// Count records: by level, by a field, over time; tell who sends them, and what their loggers have done
+/// Count records by level, by a field or over time; show the processes that send them and their loggers
 ///
 /// Without any option also the sources are shown that have sent something since the collector started: records kept, records a
 /// second, records that came by way of a node's spool, samples lost on their way (a sample is a packet of records; +? where a writer died and nobody knows), what came and
@@ -29,30 +30,30 @@ mod targets;
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  tampu log stat\n  tampu log stat --by process --since 1h\n  tampu log stat --every 5m --json\n  tampu log stat --by source,level --every 5min --csv\n  \
-    tampu log stat --sources\n  tampu log stat --loggers"
+    tampu log stat --processes\n  tampu log stat --loggers"
 )]
 pub struct Stat {
     #[command(flatten)]
     filter: FilterArgs,
     #[command(flatten)]
     span: SpanArgs,
-    /// What to count by: level, or a field (process, source_object, host, logger, ...); comma for both
+    /// Group by level, by a field (process, source, host, logger, ...), or by both: level,host
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_value = "level")]
     by: Vec<String>,
-    /// A count for each span of this length
+    /// Count separately for each span of this length
     #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     every: Option<std::time::Duration>,
-    /// Only who sends how much, as the collector counts since it started
+    /// Show only the processes that send records, as the collector counts them since it started
     #[arg(long, conflicts_with_all = ["by", "every"])]
-    sources: bool,
-    /// Only what the loggers of each process have done since it started, as they count it themselves
-    #[arg(long, conflicts_with_all = ["by", "every", "sources"])]
+    processes: bool,
+    /// Show only the counters of each process's loggers since its start, as it reports them
+    #[arg(long, conflicts_with_all = ["by", "every", "processes"])]
     loggers: bool,
-    /// One JSON object a line
+    /// Write JSON objects, one a line
     #[arg(long)]
     json: bool,
-    /// CSV, a count a line
-    #[arg(long, conflicts_with_all = ["json", "sources", "loggers"])]
+    /// Write CSV with a heading
+    #[arg(long, conflicts_with_all = ["json", "processes", "loggers"])]
     csv: bool,
 }
 
@@ -62,14 +63,14 @@ impl Stat {
         self.span.apply(&mut query, now())?;
         if self.loggers {
             if query != Query::default() {
-                return Err(Failure::Usage("--loggers tells of whole processes: it takes no records to choose from".to_owned()));
+                return Err(Failure::Usage("--loggers counts whole processes: it takes no conditions on records".to_owned()));
             }
             return loggers::show(&context.common.connect, self.json, &mut std::io::stdout().lock());
         }
         let by = self.grouping()?;
         let keeper = Keeper::find(&context.common.connect, "tampu-stat")?;
         let mut out = std::io::stdout().lock();
-        if self.sources {
+        if self.processes {
             sources::show(&keeper.status()?, self.json, &mut out)?;
             return if self.json { Ok(()) } else { sources::show_spools(&keeper.spools(), &mut out) };
         }

@@ -7,25 +7,25 @@ use std::{
 
 use clap::Args;
 use tampu_bus::{Participant, SourceState};
-use tampu_types::LogRecord;
+use tampu_types::units::parse_duration;
+use tampu_types::{Level, LogRecord};
 
 use crate::{
-    commands::{
-        Context,
-        log::{
-            replay::replay_name,
-            tail::recall::{Before, Recall},
-        },
+    commands::log::{
+        replay::replay_name,
+        tail::recall::{Before, Recall},
     },
-    failure::Outcome,
+    context::Context,
+    failure::{Failure, Outcome},
     filter::FilterArgs,
+    hubs,
     keeper::Keeper,
     live::{Begin, Live, News, Wanted},
     output::{FormatArgs, RecordWriter},
     paint::Paint,
     pause::Pause,
     terminal::Keys,
-    time_expression::{TimeExpression, now, parse_duration},
+    time_expression::{TimeExpression, now},
 };
 
 mod attached;
@@ -38,43 +38,43 @@ pub mod recall;
 #[derive(Debug, Clone, Default, Args)]
 #[command(after_help = "Examples:\n  tampu log tail --min-level Warning --audience Operator\n  \
     tampu log tail --mode operator --not process='CORR/*' --highlight 'DV0[12]' --highlight lock\n  \
-    tampu log tail --replay 10m\n  tampu log tail --replayed night\n  \
+    tampu log tail --since 10m\n  tampu log tail --replayed night\n  \
     tampu log tail --min-level Debug --process CONTROL/DV01 --attach")]
 pub struct Tail {
     #[command(flatten)]
     filter: FilterArgs,
     #[command(flatten)]
     format: FormatArgs,
-    /// Begin with the last N records the collector keeps
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 0)]
+    /// Begin with the last N records of the archive
+    #[arg(long, value_name = "N", default_value_t = 0, hide_default_value = true)]
     last: u64,
-    /// Begin with what the collector keeps from this time on, then go on live, without a hole and nothing twice
-    #[arg(long, value_name = "SINCE", conflicts_with_all = ["last", "history", "lossy", "replayed"], allow_hyphen_values = true)]
-    replay: Option<TimeExpression>,
-    /// Begin with what the writers still hold
+    /// Begin with the archive from this time on, then go on live, without gaps or duplicates
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["last", "held", "lossy", "replayed"], allow_hyphen_values = true)]
+    since: Option<TimeExpression>,
+    /// Begin with the records that writers still hold
     #[arg(long, conflicts_with = "last")]
-    history: bool,
-    /// Follow the replay of this name ('tampu log replay') instead of what is logged now
+    held: bool,
+    /// Follow the replay of this name ('tampu log replay') instead of the live log
     #[arg(long, value_name = "NAME", conflicts_with = "last", value_parser = replay_name)]
     replayed: Option<String>,
-    /// Skip what is missed instead of asking for it again
+    /// Skip missed records instead of fetching them again
     #[arg(long, conflicts_with = "last")]
     lossy: bool,
-    /// Make matches of this word or regular expression stand out, in any case; repeatable
-    #[arg(long, value_name = "WORD|REGEX")]
+    /// Highlight matches of this regular expression, ignoring case; repeatable
+    #[arg(long, value_name = "REGEX")]
     highlight: Vec<String>,
-    /// How many records may wait while it is paused
+    /// Number of records that are kept while paused
     #[arg(long, value_name = "N", default_value_t = PAUSE_KEEP)]
     pause_keep: usize,
-    /// Have processes publish while this runs what their levels keep, from the least of the levels asked for on
+    /// Have processes publish the records that their own levels hold back, while this command runs
     ///
     /// It holds for the processes and loggers that --process and --logger name, also for those that start later, and ends with this
     /// command, however that ends. A collector does not keep such records unless its settings say so (keep_attached).
     #[arg(long, conflicts_with = "replayed")]
     attach: bool,
-    /// End after so many records, those of --last and --replay included
-    #[arg(long, value_name = "N")]
-    count: Option<u64>,
+    /// End after N records, those of --last and --since included
+    #[arg(short = 'n', long, value_name = "N")]
+    limit: Option<u64>,
     /// End after this time
     #[arg(long = "for", value_name = "DURATION", value_parser = parse_duration)]
     length: Option<Duration>,
@@ -84,27 +84,36 @@ pub struct Tail {
 const PAUSE_KEEP: usize = 10_000;
 
 impl Tail {
-    /// Everything, as people read it.
-    pub fn everything() -> Tail {
-        Tail { pause_keep: PAUSE_KEEP, ..Tail::default() }
+    /// The records from this level on, or all, as people read them.
+    pub fn from_level(least: Option<Level>) -> Tail {
+        Tail { pause_keep: PAUSE_KEEP, filter: FilterArgs::from_level(least), ..Tail::default() }
     }
 
     pub fn run(self, context: &Context) -> Outcome {
         let connect = &context.common.connect;
-        // What is wrong in the options is told before anybody is looked for.
+        // Invalid options are reported before the search for a hub.
         self.filter.query()?;
-        let participant = connect.join("tampu-tail")?;
+        let config = connect.config()?;
+        let alone = config.hub.is_none() && !hubs::has_one(&config);
+        if alone {
+            eprintln!("tampu: {}; waiting for one", connect.nobody(&config));
+        }
+        let participant = connect.join_at(config.clone(), "tampu-tail")?;
         if std::io::stderr().is_terminal() {
             let what = self.replayed.as_ref().map_or_else(String::new, |name| format!("the replay '{name}' in "));
             eprintln!("following {what}the domain '{}'; space pauses, q ends", participant.domain());
         }
-        self.show(&participant, context)
+        self.show(&participant, context)?;
+        if alone && !hubs::has_another(&config) {
+            return Err(Failure::Unreachable(format!("no hub of the domain '{}' has come", config.domain)));
+        }
+        Ok(())
     }
 
-    /// Shows what comes until it is enough or somebody ends it.
+    /// Shows records until a limit is reached or the user ends it.
     pub fn show(&self, participant: &Participant, context: &Context) -> Outcome {
         let query = self.filter.query()?;
-        let before = match (self.replay, self.last) {
+        let before = match (self.since, self.last) {
             (Some(since), _) => Some(Before::Since(since.resolve(now()))),
             (None, 0) => None,
             (None, last) => Some(Before::Last(last)),
@@ -119,19 +128,19 @@ impl Tail {
         };
         let from = match &recalled {
             Some((.., kept)) => Begin::Kept(kept.clone()),
-            // Of a replay, what it has sent already as far as it still has it.
-            None if self.history || self.replayed.is_some() => Begin::Held,
+            // A replay begins with the sent records that it still holds.
+            None if self.held || self.replayed.is_some() => Begin::Held,
             None => Begin::Now,
         };
         let wanted =
             Wanted { query: &query, replayed: self.replayed.as_deref(), from, reliable: !self.lossy, attached: self.attach };
         let mut live = Live::follow(participant, wanted)?;
-        // Readers first, so that nothing is published for somebody who does not read yet.
+        // The readers start first, so that no record is published before they read.
         let _attachment = self.attach.then(|| attached::begin(participant, &self.filter)).transpose()?;
         let highlight = self.filter.highlight().and(&self.highlight)?;
         let mut screen = Screen {
             writer: RecordWriter::stdout(&self.format, Paint::for_stdout(context.common.color), highlight),
-            left: self.count.unwrap_or(u64::MAX),
+            left: self.limit.unwrap_or(u64::MAX),
             pause: Pause::new(self.pause_keep),
             told: None,
         };
@@ -163,7 +172,7 @@ impl Tail {
                 _ => {}
             }
             screen.tell_pause();
-            // What has gathered is shown together; as soon as nothing more is there, it is shown at once.
+            // Waiting records are shown together; when no more are waiting, the screen is updated at once.
             let timeout = if pending { Duration::ZERO } else { Duration::from_millis(50) };
             match recall.as_mut().and_then(Recall::waiting).or_else(|| live.next(timeout)) {
                 Some(News::Records(records)) => {
@@ -190,17 +199,17 @@ impl Tail {
     }
 }
 
-/// Where records go.
+/// Output of records, with the state of a pause.
 struct Screen {
     writer: RecordWriter<BufWriter<Stdout>>,
-    /// How many may still be shown.
+    /// Number of records that may still be shown.
     left: u64,
     pause: Pause,
-    /// What stands in the status line, and since when.
+    /// Text of the status line, and the time of its last change.
     told: Option<(String, Instant)>,
 }
 
-/// How often the status line is written anew at most.
+/// Shortest time between two updates of the status line.
 const TELL_EVERY: Duration = Duration::from_millis(100);
 
 impl Screen {
@@ -213,7 +222,7 @@ impl Screen {
         self.show(&record)
     }
 
-    /// Shows a record if there are still some left to show.
+    /// Shows a record, unless the limit is reached.
     fn show(&mut self, record: &LogRecord) -> Outcome {
         if self.left > 0 {
             self.left -= 1;
@@ -222,7 +231,7 @@ impl Screen {
         Ok(())
     }
 
-    /// Ends a pause, if there is one: shows what has waited and tells what had no room.
+    /// Ends a pause, if there is one: shows the waiting records and reports the dropped ones.
     fn go_on(&mut self) -> Outcome {
         if !self.pause.is_on() {
             return Ok(());
@@ -238,7 +247,7 @@ impl Screen {
         self.writer.flush()
     }
 
-    /// Says something on standard error, below what was shown before.
+    /// Prints a line on standard error, below the shown records.
     fn tell(&mut self, line: &str) -> Outcome {
         self.writer.flush()?;
         let over = if self.told.take().is_some() { "\r\x1b[K" } else { "" };
@@ -253,7 +262,7 @@ impl Screen {
         }
         let status = format!("{}; space goes on, q ends", self.pause.status());
         if self.told.as_ref().is_none_or(|(told, when)| *told != status && when.elapsed() >= TELL_EVERY) {
-            // What was shown before stands above it.
+            // Earlier records stand above the status line.
             let _ = self.writer.flush();
             eprint!("\r\x1b[K{status}");
             self.told = Some((status, Instant::now()));
@@ -261,13 +270,16 @@ impl Screen {
     }
 }
 
-/// What is said of news that are no records; nothing of what is of no interest to people.
+/// Describes news other than records; `None` for news without interest to people.
 pub fn told(news: &News) -> Option<String> {
     match news {
         News::Records(_) => None,
         News::Gap(gap) => {
             let to = gap.to.map_or_else(|| "an unknown end".to_owned(), |to| to.to_string());
-            Some(format!("lost: {} of {}, packets {} up to {to}: {}", gap.stream.topic, gap.stream.source, gap.from, gap.why))
+            Some(format!(
+                "{} of {}: packets from {} to {to} were not received live ({}); the archive may have them: tampu log query",
+                gap.stream.topic, gap.stream.source, gap.from, gap.why
+            ))
         }
         News::Source(change) => {
             let how = match change.state {

@@ -15,20 +15,22 @@ use ratatui::{
 use tampu_types::LogRecord;
 
 use crate::{
-    commands::{Context, log::replay::replay_name},
+    commands::log::replay::replay_name,
+    context::Context,
     failure::{Failure, Outcome},
     filter::{ConditionArgs, SpanArgs},
     output::file::{FileFormat, FileOptions, RecordFile, is_gz},
     paint::{Paint, When},
     time_expression::now,
     viewer::{
-        draw::{self, Theme},
+        draw,
         feed::{Fed, Feed, Hub, Wish, recent},
         state::{Effect, Viewer},
+        theme::Theme,
     },
 };
 
-/// See the log on the whole terminal: live, from the archive, or from files
+/// Browse the log on the whole terminal: live, from the archive, or from files
 ///
 /// Filters, searches, shows records in full, their surroundings and error chains, pauses with a count; ? shows the keys. Options
 /// choose what reaches the viewer, keys what of it is shown. With --since it begins there and goes on live, with --until it shows
@@ -44,22 +46,22 @@ pub struct View {
     /// ACS XML and JSON lines, also .gz; without any the hub's log is shown
     #[arg(value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Begin with the last N records the collector keeps
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 1000, conflicts_with_all = ["files", "replayed"])]
+    /// Begin with the last N records of the archive
+    #[arg(long, value_name = "N", default_value_t = 1000, conflicts_with_all = ["files", "replayed"])]
     last: u64,
-    /// Follow the replay of this name ('tampu log replay') instead of what is logged now
+    /// Follow the replay of this name ('tampu log replay') instead of the live log
     #[arg(long, value_name = "NAME", conflicts_with_all = ["files", "since", "until"], value_parser = replay_name)]
     replayed: Option<String>,
-    /// How many records are kept in memory, and as many while it is paused; beyond it the oldest go, counted
+    /// Number of records kept in memory, and again as many while paused; the oldest are dropped and counted
     #[arg(long, value_name = "N", default_value_t = 100_000)]
     keep: usize,
 }
 
 /// The screen is drawn at most so often.
 const DRAW_EVERY: Duration = Duration::from_millis(33);
-/// How long a key may wait while nothing comes.
+/// Longest delay of a key without other news.
 const WAIT: Duration = Duration::from_millis(30);
-/// Pieces taken before keys are looked at again.
+/// Pieces handled before keys are read again.
 const PIECES: usize = 32;
 
 impl View {
@@ -88,7 +90,7 @@ impl View {
             (viewer, Feed::of_hub(hub, Wish { query, before, live, replayed: self.replayed.clone() }))
         } else {
             let names: Vec<String> = self.files.iter().map(|path| path.display().to_string()).collect();
-            // What cannot be opened is told before the screen is taken.
+            // Files that cannot be opened are reported before the screen is cleared.
             for path in &self.files {
                 std::fs::File::open(path).map_err(|error| Failure::failed(path.display(), error))?;
             }

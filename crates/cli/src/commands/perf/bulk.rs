@@ -1,18 +1,19 @@
-//! `tampu perf bulk`: a sender that writes every byte of each block, and receivers that check every byte; no hub and no bus between.
+//! `tampu perf bulk`: a sender that writes every byte of each block, and receivers that check every byte; no hub and no
+//! bus between.
 
-use std::{io::Write, time::Duration};
+use std::time::Duration;
 
 use clap::Args;
 use serde_json::{Value as Json, json};
 use tampu_bulk::{Name, frame::LENGTH_LIMIT, group::Group};
+use tampu_types::units::parse_size;
 
 use crate::{
     commands::{
-        bulk::{OnOff, Protocol},
+        bulk::choices::{OnOff, Protocol},
         perf::scene::{Scene, Worker},
     },
-    failure::{Failure, Outcome, written},
-    output::file_args::parse_size,
+    failure::{Failure, Outcome},
 };
 
 mod block;
@@ -21,46 +22,46 @@ mod memory;
 pub mod passer;
 pub mod taker;
 
-/// How long the parts wait for one another.
+/// Time limit of the parts for one another.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Measure bulk data: a sender, and receivers that check every byte
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  tampu perf bulk --size 1MiB --receivers 10\n  \
-    tampu perf bulk --protocol tcp --checksum off --size 1048576 --receivers 1 --seconds 4 --json\n  \
-    tampu perf bulk --relay --receivers 5 --throttle 64MB --seconds 600")]
+    tampu perf bulk --protocol tcp --checksum off --size 1MiB --receivers 1 --for 4s --json\n  \
+    tampu perf bulk --relay --receivers 5 --throttle 64MB --for 10m")]
 pub struct PerfBulk {
-    /// Which way data goes
-    #[arg(long, value_enum, default_value = "auto")]
+    /// Transport of the data
+    #[arg(long, value_enum, value_name = "PROTOCOL", default_value = "auto")]
     protocol: Protocol,
     /// Checksums on the data
-    #[arg(long, value_enum, default_value = "off")]
+    #[arg(long, value_enum, value_name = "CHECKSUM", default_value = "off")]
     checksum: OnOff,
-    /// Bytes of a block; made a multiple of 8
-    #[arg(long, value_name = "BYTES", default_value = "1MiB", value_parser = parse_size)]
+    /// Size of a block; rounded up to a multiple of 8
+    #[arg(long, value_name = "SIZE", default_value = "1MiB", value_parser = parse_size)]
     size: u64,
-    /// Receivers
+    /// Number of receivers
     #[arg(long, value_name = "N", default_value_t = 1)]
     receivers: usize,
-    /// Through a distributor: the sender has one receiver, which gives to all others
+    /// Measure through a distributor: the sender has one receiver, which sends to all others
     #[arg(long)]
     relay: bool,
-    /// How long to send
-    #[arg(long, value_name = "S", default_value_t = 4.0, value_parser = super::a_time)]
+    /// Duration of the measurement
+    #[arg(long = "for", value_name = "DURATION", default_value = "4s", value_parser = super::options::seconds)]
     seconds: f64,
-    /// End after so many bytes, if that is earlier: 180MB
-    #[arg(long, value_name = "BYTES", value_parser = parse_size)]
+    /// End after this much data, if that is earlier: 180MB
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     bytes: Option<u64>,
-    /// With each block: its start, its stop, and the wait until receivers have had all of it. Without: one transfer, nothing waited for
-    #[arg(long, value_enum, default_value = "off")]
+    /// Wait with each block for its start, its stop and the acknowledgement of all data, instead of one transfer without waits
+    #[arg(long, value_enum, value_name = "HANDSHAKE", default_value = "off")]
     handshake: OnOff,
-    /// At most so many bytes a second: 64MB
-    #[arg(long, value_name = "BYTES", value_parser = parse_size)]
+    /// Send at most this many bytes a second: 50MB, 1GiB
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
     throttle: Option<u64>,
-    /// Bytes of a frame at most; 1400 is what a datagram has on a network [default: as long as the way allows]
-    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u32).range(8..=i64::from(LENGTH_LIMIT)))]
+    /// Largest frame; 1400 is the size of a datagram on a network [default: as large as the protocol allows]
+    #[arg(long, value_name = "SIZE", value_parser = clap::value_parser!(u32).range(8..=i64::from(LENGTH_LIMIT)))]
     frame: Option<u32>,
-    /// One JSON object
+    /// Write JSON objects, one a line
     #[arg(long)]
     json: bool,
 }
@@ -99,12 +100,13 @@ impl PerfBulk {
         arguments.extend(targets.iter().map(String::as_str));
         let mut sender = scene.start("sender", &arguments)?;
         let sent = sender.report()?;
-        receivers.iter_mut().chain(&mut relay).for_each(Worker::finish);
+        // The distributor ends last: it may still be sending when its own sender has finished.
+        receivers.iter_mut().for_each(Worker::finish);
         let received = receivers.iter_mut().map(Worker::report).collect::<Result<Vec<_>, _>>()?;
+        relay.iter_mut().for_each(Worker::finish);
         let passed = relay.as_mut().map(Worker::report).transpose()?;
         let report = self.report(size, &sent, passed.as_ref(), &received);
-        let mut out = std::io::stdout().lock();
-        if self.json { written(writeln!(out, "{report}")) } else { written(writeln!(out, "{report:#}")) }
+        super::report::show(&report, self.json)
     }
 
     fn report(&self, size: usize, sent: &Json, passed: Option<&Json>, received: &[Json]) -> Json {
@@ -139,7 +141,7 @@ impl PerfBulk {
     }
 }
 
-/// Where a part says it is.
+/// Reads the address that a part reports.
 fn target(part: &mut Worker) -> Result<String, Failure> {
     Ok(part.report()?["target"].as_str().unwrap_or_default().to_owned())
 }

@@ -1,41 +1,39 @@
 //! `tampu perf bus`.
 
-use std::{io::Write, time::Duration};
+use std::time::Duration;
 
 use clap::Args;
 use serde_json::{Value, json};
 
 use crate::{
-    commands::{
-        Context,
-        perf::{members, scene::Scene},
-    },
-    failure::{Outcome, written},
+    commands::perf::{members, scene::Scene},
+    context::Context,
+    failure::Outcome,
 };
 
 /// Measure the bus: a writer and readers that check every sample, or many idle processes
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  tampu perf bus --readers 10 --size 4096 --loans\n  tampu perf bus --processes 200 --json")]
+#[command(after_help = "Examples:\n  tampu perf bus --readers 10 --size 4096 --loans\n  tampu perf bus --members 200 --json")]
 pub struct PerfBus {
-    /// Readers
+    /// Number of readers
     #[arg(long, value_name = "N", default_value_t = 1)]
     readers: usize,
-    /// Bytes of a sample
-    #[arg(long, value_name = "BYTES", default_value_t = 92)]
+    /// Size of a sample
+    #[arg(long, value_name = "SIZE", default_value = "92", value_parser = super::options::bytes)]
     size: usize,
-    /// How long to write
-    #[arg(long, value_name = "S", default_value_t = 5.0, value_parser = super::a_time)]
+    /// Duration of the measurement
+    #[arg(long = "for", value_name = "DURATION", default_value = "5s", value_parser = super::options::seconds)]
     seconds: f64,
-    /// Lend shared memory instead of sending the bytes
+    /// Lend shared memory instead of copying samples
     #[arg(long)]
     loans: bool,
-    /// Connect the readers to the writer's process instead of through the node
+    /// Connect readers to the writer's process instead of through the node
     #[arg(long)]
     direct: bool,
-    /// Instead: so many processes that only join; time to connect, memory, sockets, idle CPU
+    /// Measure N processes that only join: time to connect, memory, sockets, idle CPU
     #[arg(long, value_name = "N")]
-    processes: Option<usize>,
-    /// One JSON object
+    members: Option<usize>,
+    /// Write JSON objects, one a line
     #[arg(long)]
     json: bool,
 }
@@ -44,7 +42,7 @@ impl PerfBus {
     pub fn run(self, context: &Context) -> Outcome {
         let scene = Scene::new(None)?;
         let hub = scene.hub("node")?;
-        let report = match self.processes {
+        let report = match self.members {
             Some(count) => members::measure(&scene, &hub, count, Duration::from_secs_f64(self.seconds), context)?,
             None => {
                 let size = self.size.to_string();
@@ -64,11 +62,7 @@ impl PerfBus {
             }
         };
         drop(hub);
-        let mut out = std::io::stdout().lock();
-        if self.json {
-            return written(writeln!(out, "{report}"));
-        }
-        written(writeln!(out, "{report:#}"))
+        super::report::show(&report, self.json)
     }
 
     fn report(&self, wrote: &Value, read: &[Value], hub_cpu: f64) -> Value {

@@ -4,22 +4,22 @@
 //! clients: join, wait for the declarations, subscribe, wait for all first values -> say so
 //! server:  declare, wait for the clients; when all have said so it is told to begin
 //! ```
-//! So nothing that is counted happens before everybody is there, and what subscribing costs is measured by itself.
+//! So no counted event happens before all processes are ready, and the cost of subscribing is measured separately.
 
-use std::{io::Write, time::Duration};
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use serde_json::{Value as Json, json};
 
 use crate::{
     commands::perf::scene::Scene,
-    failure::{Failure, Outcome, written},
+    failure::{Failure, Outcome},
 };
 
 pub mod publisher;
 pub mod subscriber;
 
-/// How long one side may wait for the other.
+/// Time limit of one side for the other.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The attribute of this number.
@@ -31,7 +31,7 @@ fn failed(error: impl std::fmt::Display) -> Failure {
     Failure::Failed(error.to_string())
 }
 
-/// How events are delivered.
+/// Ways of delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Way {
     /// As fast as they come; nothing is lost.
@@ -47,25 +47,25 @@ pub enum Way {
 #[command(after_help = "Examples:\n  tampu perf event --clients 10 --size 4096\n  tampu perf event --rate 1000 --json\n  \
     tampu perf event --attributes 10000 --rate 100000")]
 pub struct PerfEvent {
-    /// Clients
+    /// Number of clients
     #[arg(long, value_name = "N", default_value_t = 1)]
     clients: usize,
-    /// Bytes of a value: 4 is one DevLong
-    #[arg(long, value_name = "BYTES", default_value_t = 4)]
+    /// Size of a value: 4 is one DevLong
+    #[arg(long, value_name = "SIZE", default_value = "4", value_parser = super::options::bytes)]
     size: usize,
-    /// Attributes, pushed in turn; every client subscribes to each by itself
+    /// Number of attributes, pushed in turn; every client subscribes to each of them
     #[arg(long, value_name = "N", default_value_t = 1)]
     attributes: usize,
-    /// How long to push
-    #[arg(long, value_name = "S", default_value_t = 5.0, value_parser = super::a_time)]
+    /// Duration of the measurement
+    #[arg(long = "for", value_name = "DURATION", default_value = "5s", value_parser = super::options::seconds)]
     seconds: f64,
-    /// So many events a second, of all attributes together, instead of as many as can be
+    /// Push this many events a second, over all attributes, instead of as many as possible
     #[arg(long, value_name = "N")]
     rate: Option<f64>,
-    /// How events are delivered
-    #[arg(long, value_enum, default_value = "streamed")]
+    /// Delivery of events
+    #[arg(long, value_enum, value_name = "DELIVERY", default_value = "streamed")]
     delivery: Way,
-    /// One JSON object
+    /// Write JSON objects, one a line
     #[arg(long)]
     json: bool,
 }
@@ -93,8 +93,7 @@ impl PerfEvent {
         clients.iter_mut().for_each(|client| client.finish());
         let received = clients.iter_mut().map(|client| client.report()).collect::<Result<Vec<_>, _>>()?;
         let report = self.report(&way, &pushed, &subscribed, &received, cpu() - before);
-        let mut out = std::io::stdout().lock();
-        if self.json { written(writeln!(out, "{report}")) } else { written(writeln!(out, "{report:#}")) }
+        super::report::show(&report, self.json)
     }
 
     fn report(&self, way: &str, pushed: &Json, subscribed: &[Json], received: &[Json], node_cpu: f64) -> Json {

@@ -10,21 +10,19 @@ use tampu_bus::{Event, QosTable, ReaderQos};
 use tampu_types::{PartitionFilter, TopicFilter, log_batch::LogBatchView};
 
 use crate::{
-    commands::{
-        Context,
-        perf::{
-            part::{cpu_s, join},
-            verify::{Texts, urgent},
-        },
+    commands::perf::{
+        process::{cpu_s, join},
+        verify::{Texts, urgent},
     },
+    context::Context,
     failure::Failure,
     measure,
 };
 
-/// The first immediate records find cold caches; nobody asks for their time.
+/// Number of first immediate records, which find cold caches; their time does not count.
 const WARM_UP: usize = 10;
 
-/// Follows until it is told to end and nothing more comes.
+/// Follows until it is told to end and no more records arrive.
 pub fn follow(context: &Context, name: &str, size: usize, ended: &AtomicBool) -> Result<Value, Failure> {
     let participant = join(context, name, QosTable::default())?;
     let topics = TopicFilter::new("log/*").map_err(|error| Failure::Failed(error.to_string()))?;
@@ -64,7 +62,7 @@ pub fn follow(context: &Context, name: &str, size: usize, ended: &AtomicBool) ->
     }))
 }
 
-/// What has come.
+/// Counts of received records.
 struct Count {
     texts: Texts,
     received: u64,
@@ -72,7 +70,7 @@ struct Count {
     /// The number that is due next, of the many records and of the immediate ones.
     next: u64,
     next_urgent: u64,
-    /// How long immediate ones took, ns.
+    /// Delays of immediate records, ns.
     latencies: Vec<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! Many processes on one host: how long until all know all, and what they cost while they do nothing.
+//! Many processes on one host: the time until all know all, and their cost while idle.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering},
@@ -9,20 +9,18 @@ use serde_json::{Value, json};
 use tampu_bus::QosTable;
 
 use crate::{
-    commands::{
-        Context,
-        perf::{
-            part::{join, say},
-            scene::{Scene, Worker},
-        },
+    commands::perf::{
+        process::{join, say},
+        scene::{Scene, Worker},
     },
+    context::Context,
     failure::Failure,
 };
 
-/// How long everybody may take to know everybody.
+/// Time limit until every process knows every other.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// One of them: says when it knows all, then stays until it is told to go.
+/// Runs one member: reports when it knows all others, then stays until it is told to end.
 pub fn member(context: &Context, name: &str, members: usize, ended: &AtomicBool) -> Result<Value, Failure> {
     let begun = Instant::now();
     let participant = join(context, name, QosTable::default())?;
@@ -41,7 +39,7 @@ pub fn member(context: &Context, name: &str, members: usize, ended: &AtomicBool)
     Ok(json!({ "done": true }))
 }
 
-/// Starts so many and measures them.
+/// Starts so many processes and measures them.
 pub fn measure(scene: &Scene, hub: &Worker, count: usize, idle: Duration, context: &Context) -> Result<Value, Failure> {
     let begun = Instant::now();
     let mut members = Vec::new();

@@ -1,4 +1,4 @@
-//! The process that logs: as fast as it may or at a rate, with immediate records now and then, and a look at what waits.
+//! The process that logs: at full speed or at a rate, with occasional immediate records, and samples of the backlog.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering},
@@ -13,13 +13,11 @@ use tampu_log::{LogSettings, Logger, error, info};
 use tampu_types::{Level, Partition};
 
 use crate::{
-    commands::{
-        Context,
-        perf::{
-            part::{PATIENCE, await_readers, cpu_s, join},
-            verify::{Texts, urgent},
-        },
+    commands::perf::{
+        process::{PATIENCE, await_readers, cpu_s, join},
+        verify::{Texts, urgent},
     },
+    context::Context,
     failure::Failure,
     interrupt::Interrupt,
     measure,
@@ -28,17 +26,17 @@ use crate::{
 /// Bytes of the ring of each thread. Records stay in it until the collector has committed them: at full rate that is several
 /// milliseconds of them.
 pub const RING: usize = 8 << 20;
-/// Records between two looks at the clock.
+/// Records between two checks of the clock.
 const AT_ONCE: u64 = 100;
-/// How long it sleeps when it is ahead of its rate.
+/// Sleep of a producer that is ahead of its rate.
 const AHEAD: Duration = Duration::from_micros(500);
-/// How often it is looked how much waits.
+/// Time between two samples of the backlog.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What it shall do.
+/// Options of the producer.
 #[derive(Debug, Clone, Args)]
 pub struct Asked {
-    /// How long to log
+    /// Duration of the logging
     pub seconds: f64,
     /// Bytes a record takes
     pub size: usize,
@@ -76,7 +74,7 @@ impl Asked {
     }
 }
 
-/// Logs, and tells what came of it.
+/// Logs, and returns the result.
 pub fn produce(context: &Context, asked: &Asked) -> Result<Value, Failure> {
     let participant = join(context, "perf-producer", qos(asked.bounded)?)?;
     await_everybody(&participant, asked.readers)?;
@@ -105,7 +103,7 @@ pub fn produce(context: &Context, asked: &Asked) -> Result<Value, Failure> {
         (number, urgent.map_or(0, joined), watch.join().unwrap_or_default())
     });
     let logging_s = begun.elapsed().as_secs_f64();
-    // A reader that is not waited for may never have everything.
+    // A reader without flow control may never receive everything.
     let confirmed = if asked.kept { logger.flush_to_archive(PATIENCE) } else { logger.flush(close_wait) };
     let elapsed_s = begun.elapsed().as_secs_f64();
     let (stats, used) = (logger.stats(), own());
@@ -128,13 +126,13 @@ fn qos(bounded: bool) -> Result<QosTable, Failure> {
     if bounded {
         return Ok(QosTable::default());
     }
-    // An application whose every record matters: the bus may slow it down, which is what is measured.
+    // Every record of this application matters: the bus may slow it down, which is the measured value.
     let patch =
         QosPatch { topics: "log/*".to_owned(), max_wait_ms: Some(10_000), wait_period_ms: Some(10_000), ..QosPatch::default() };
     QosTable::new(vec![patch]).map_err(|error| Failure::Failed(error.to_string()))
 }
 
-/// A writer of the same topics is only there to see whether everybody who should read does.
+/// Waits until all expected readers are there; a writer of the same topics serves only for this check.
 fn await_everybody(participant: &Participant, readers: usize) -> Result<(), Failure> {
     for level in [Level::Info, Level::Error] {
         let topic = tampu_log::logger::topic_of(level).map_err(|error| Failure::Failed(error.to_string()))?;
@@ -183,8 +181,8 @@ fn log_urgent(logger: &Logger, rate: f64, over: &AtomicBool) -> u64 {
     number
 }
 
-/// What waits between this process's calls and the commit: bytes in the log rings, which get their room back when whoever keeps
-/// records has committed them.
+/// Backlog between this process's calls and the commit: bytes in the log rings, whose room is released after the
+/// collector's commit.
 #[derive(Default)]
 struct Backlog {
     samples: Vec<u64>,
@@ -200,7 +198,8 @@ impl Backlog {
         backlog
     }
 
-    /// `high_water`: the most that was seen by those who write and drain, who look more often than we do.
+    /// Reports the backlog. `high_water`: the largest value seen by the writers and the drainer, which check more
+    /// often.
     fn report(&self, high_water: u64) -> Value {
         let quarter = self.samples.len().div_ceil(4);
         let mean = |samples: &[u64]| samples.iter().sum::<u64>() as f64 / samples.len().max(1) as f64;

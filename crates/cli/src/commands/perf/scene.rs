@@ -1,5 +1,5 @@
-//! The processes of one measurement: started by this one, told to end by closing their standard input, reporting one JSON
-//! object each.
+//! The processes of one measurement: this process starts them, and ends them by closing their standard input. Each
+//! reports one JSON object.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -10,7 +10,7 @@ use std::{
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use tampu_bus::{engine::zenoh::config::ZenohConfig, run_dir::RunDir};
+use tampu_bus::{connect::Settings, run_dir::RunDir};
 use tampu_types::Domain;
 
 use crate::{
@@ -18,10 +18,10 @@ use crate::{
     measure::{self, Usage},
 };
 
-/// How long a hub may take to come up.
+/// Time limit for the start of a hub.
 const STARTING: Duration = Duration::from_secs(20);
 
-/// A hub that logs nothing itself and keeps all that comes.
+/// Configuration of a hub that logs nothing itself and keeps all records.
 const HUB: &str = "[log]\nlocal = \"Warning\"\nlevel = \"Off\"\n[quota]\nbytes_per_s = 0\nrecords_per_s = 0\n";
 
 /// Directories and a domain for one measurement; removed at its end.
@@ -44,16 +44,16 @@ impl Scene {
         self.directory.join("data")
     }
 
-    /// In memory where there is some: sockets and loans are not what the disk is measured for.
+    /// Returns a directory in memory if there is one: sockets and loans must not count in the measurement of the disk.
     pub fn run_dir(&self) -> PathBuf {
         let shm = Path::new("/dev/shm");
         let base = if shm.is_dir() { shm } else { &self.directory };
         base.join(format!("tampu-perf-{}", std::process::id()))
     }
 
-    /// How a process of this scene finds the others.
-    pub fn config(&self) -> ZenohConfig {
-        ZenohConfig::new(self.domain.clone(), RunDir::at(self.run_dir()))
+    /// Returns the settings of the scene's processes.
+    pub fn config(&self) -> Settings {
+        Settings::new(self.domain.clone(), RunDir::at(self.run_dir()))
     }
 
     /// Starts this program as a part of the scene.
@@ -93,13 +93,13 @@ impl Scene {
 
 impl Drop for Scene {
     fn drop(&mut self) {
-        // What cannot be removed is in a directory for temporary files.
+        // If removing fails, the files remain in a directory for temporary files.
         let _ = std::fs::remove_dir_all(&self.directory);
         let _ = std::fs::remove_dir_all(self.run_dir());
     }
 }
 
-/// One process of a scene; killed if it is still there when this is dropped.
+/// One process of a scene; killed if it still runs when this is dropped.
 pub struct Worker {
     name: String,
     child: Child,
@@ -108,7 +108,7 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// What it has used up to now.
+    /// Returns its resource usage so far.
     pub fn usage(&self) -> Usage {
         measure::usage(self.child.id()).unwrap_or_default()
     }
@@ -120,7 +120,7 @@ impl Worker {
         }
     }
 
-    /// Waits until it does its work; an error if it ends first or takes too long.
+    /// Waits until it works; returns an error if it ends first or takes too long.
     pub fn await_work(&mut self, mut works: impl FnMut() -> bool) -> Outcome {
         let until = Instant::now() + STARTING;
         while !works() {
@@ -135,19 +135,19 @@ impl Worker {
         Ok(())
     }
 
-    /// Tells it to begin. One that has ended says so when it is asked for its report.
+    /// Starts its work. A process that has ended is noticed when its report is read.
     pub fn begin(&mut self) {
         if let Some(input) = &mut self.input {
             let _ = input.write_all(b"begin\n");
         }
     }
 
-    /// Tells it to come to its end.
+    /// Requests the end of its work.
     pub fn finish(&mut self) {
         self.input = None;
     }
 
-    /// Its next line, as JSON.
+    /// Returns its next line, as JSON.
     pub fn report(&mut self) -> Result<Value, Failure> {
         let mut line = String::new();
         let read = self.output.as_mut().map(|output| output.read_line(&mut line));

@@ -1,4 +1,4 @@
-//! Records whose every byte a receiver can check: a number, and a text that follows from it.
+//! Records that a receiver can check byte by byte: a number, and a text that follows from it.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use tampu_types::{
 
 /// Digits of the number at the start of a message.
 const DIGITS: usize = 16;
-/// Different texts.
+/// Number of different texts.
 const TEXTS: usize = 256;
 
 /// The texts after the numbers.
@@ -18,7 +18,7 @@ pub struct Texts {
 }
 
 impl Texts {
-    /// Texts for records that take this many bytes each in a batch.
+    /// Makes texts for records of this many bytes each in a batch.
     pub fn for_record_size(size: usize) -> Texts {
         let fixed = encoded_overhead() + DIGITS + 1;
         Texts::of_length(size.saturating_sub(fixed).max(1))
@@ -41,7 +41,7 @@ impl Texts {
         Texts { texts: (0..TEXTS).map(text).collect() }
     }
 
-    /// The text that goes with a number.
+    /// Returns the text of a number.
     pub fn of(&self, number: u64) -> &str {
         &self.texts[number as usize % TEXTS]
     }
@@ -78,7 +78,7 @@ pub mod urgent {
     }
 }
 
-/// Bytes a record takes in a batch besides its message.
+/// Returns the number of bytes of a record in a batch besides its message.
 fn encoded_overhead() -> usize {
     let mut builder = LogBatchBuilder::new();
     let origin = builder.origin(&OriginParts { incarnation: Some(Incarnation::default()), ..OriginParts::default() });

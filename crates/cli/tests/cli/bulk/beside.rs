@@ -31,7 +31,7 @@ impl Beside {
         let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
         let (tell, told) = channel();
-        // Ends with the process.
+        // The thread ends with the process.
         std::thread::spawn(move || lines.for_each(|line| drop(tell.send(line))));
         Beside { input: child.stdin.take(), child, lines: told }
     }
@@ -42,7 +42,7 @@ impl Beside {
     }
 
     pub fn receiver_into(site: &Site, out: &str, more: &[&str]) -> Beside {
-        let mut arguments = vec!["bulk", "recv", "--stream", "s", "--out", out, "--json", "--interval", "20ms"];
+        let mut arguments = vec!["bulk", "recv", "--stream", "s", "-o", out, "--json", "--interval", "20ms"];
         arguments.extend(more);
         let receiver = Beside::start(site, &arguments);
         receiver.await_event("listening");
@@ -140,7 +140,7 @@ pub fn files(path: &Path) -> Vec<String> {
 pub fn history(site: &Site, stream: &str, transfers: usize) -> Vec<Value> {
     let until = Instant::now() + PATIENCE;
     loop {
-        let history = site.tampu(&["bulk", "stat", "--history", "--json", "--stream", stream]).ok().json();
+        let history = site.tampu(&["bulk", "stat", "--past", "--json", "--stream", stream]).ok().json();
         if history.len() >= transfers && history.iter().all(|one| one["outcome"] != "under_way") {
             return history;
         }

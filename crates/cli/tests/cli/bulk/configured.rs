@@ -1,4 +1,4 @@
-//! What `[[bulk.flow]]` of a configuration file says, and what beats it.
+//! Tests of `[[bulk.flow]]` in a configuration file, and of the settings that override it.
 
 use super::beside::{Beside, last};
 use crate::site::Site;
@@ -21,9 +21,10 @@ receivers = 2
 throttle_mb = 0.5
 "#;
 
-/// Where a receiver listens that gets these flags and this of its environment.
+/// Returns the address of a receiver with these flags and this environment.
 fn address(site: &Site, environment: Option<&str>, flags: &[&str]) -> (Beside, String) {
-    let mut command = site.command(&[&["bulk", "recv", "--out", "out", "--json", "--config", "hub.toml"], flags].concat());
+    let mut command =
+        site.command(&[&["bulk", "recv", "-o", "out", "--json", "--replace", "--config", "hub.toml"], flags].concat());
     command.envs(environment.map(|listen| ("TAMPU_BULK_LISTEN", listen)));
     let receiver = Beside::run(command);
     let listening = receiver.await_event("listening");
@@ -39,7 +40,7 @@ fn flags_beat_the_environment_which_beats_the_file() {
     let _hub = site.hub(&["--roles", "node", "--config", "hub.toml"]);
     assert_eq!(address(&site, Some("127.0.0.3:0"), &["--listen", "127.0.0.4:0"]).1, "127.0.0.4");
     assert_eq!(address(&site, Some("127.0.0.3:0"), &[]).1, "127.0.0.3");
-    let (receiver, host) = address(&site, None, &["--transfers", "2"]);
+    let (receiver, host) = address(&site, None, &["--limit", "2"]);
     assert_eq!(host, "127.0.0.2");
 
     let file = site.file("a", vec![7; 500_000]);
@@ -67,21 +68,21 @@ fn flags_beat_the_environment_which_beats_the_file() {
 fn what_the_file_leaves_open_has_to_be_said_and_nonsense_is_refused() {
     let site = Site::new();
     let _hub = site.hub(&["--roles", "node"]);
-    let nothing = site.tampu(&["bulk", "recv", "--out", "out"]);
-    assert!(nothing.code == 2 && nothing.err.contains("which stream?"), "{nothing:?}");
+    let nothing = site.tampu(&["bulk", "recv", "-o", "out"]);
+    assert!(nothing.code == 2 && nothing.err.contains("no stream is set"), "{nothing:?}");
     site.file(
         "two.toml",
         "[[bulk.flow]]\nstream = \"s\"\n[[bulk.flow]]\nstream = \"t\"\n[[bulk.flow]]\nstream = \"t\"\nflow = \"b\"\n",
     );
-    let two = site.tampu(&["bulk", "recv", "--out", "out", "--config", "two.toml"]);
-    assert!(two.code == 2 && two.err.contains("The configuration has 's', 't'"), "{two:?}");
+    let two = site.tampu(&["bulk", "recv", "-o", "out", "--config", "two.toml"]);
+    assert!(two.code == 2 && two.err.contains("several streams: 's', 't'"), "{two:?}");
     let flow = site.tampu(&["bulk", "send", "two.toml", "--stream", "t", "--config", "two.toml"]);
-    assert!(flow.code == 2 && flow.err.contains("The configuration has 'data', 'b'"), "{flow:?}");
+    assert!(flow.code == 2 && flow.err.contains("several flows: 'data', 'b'"), "{flow:?}");
     site.file("bad.toml", "[[bulk.flow]]\nstream = \"s\"\ndirection = \"send\"\nendpoint = \"127.0.0.1:0\"\n");
     for arguments in [&["bulk", "relay", "--from", "s", "--to", "t", "--config", "bad.toml"][..], &["up", "--config", "bad.toml"]]
     {
         let bad = site.tampu(arguments);
-        assert!(bad.code == 2 && bad.err.contains("s#data: endpoint: that is a matter of the other side"), "{bad:?}");
+        assert!(bad.code == 2 && bad.err.contains("s#data: endpoint: this setting belongs to the other side"), "{bad:?}");
     }
 }
 
@@ -94,7 +95,7 @@ fn a_distributor_takes_and_gives_as_the_file_says() {
          [[bulk.flow]]\nstream = \"far\"\ndirection = \"send\"\nreceivers = 1\nprotocol = \"udp\"\n",
     );
     let _hub = site.hub(&["--roles", "node"]);
-    let receiver = Beside::start(&site, &["bulk", "recv", "--stream", "far", "--out", "out", "--json", "--transfers", "1"]);
+    let receiver = Beside::start(&site, &["bulk", "recv", "--stream", "far", "-o", "out", "--json", "--limit", "1"]);
     receiver.await_event("listening");
     let _relay = Beside::start(&site, &["bulk", "relay", "--from", "s", "--to", "far", "--config", "hub.toml"]);
     let file = site.file("a", vec![7; 500_000]);

@@ -11,7 +11,7 @@ fn a_file_goes_to_a_group_and_all_receivers_have_it() {
     let bytes = content(3_000_000, 7);
     let file = site.file("a", &bytes);
     let outs = ["one", "two"];
-    let receivers = outs.map(|out| Beside::receiver_into(&site, out, &["--transfers", "2"]));
+    let receivers = outs.map(|out| Beside::receiver_into(&site, out, &["--limit", "2", "--replace"]));
     let by_flag = ["--multicast", "239.255.77.2", "--receivers", "2"];
     for more in [&by_flag[..], &["--config", "hub.toml"]] {
         let events = site.tampu(&[&["bulk", "send", &file, "--stream", "s", "--json"], more].concat()).ok().json();
@@ -29,7 +29,7 @@ fn a_file_goes_to_a_group_and_all_receivers_have_it() {
 fn a_distributor_gives_to_a_group() {
     let site = Site::new();
     let _hub = site.hub(&["--roles", "node"]);
-    let receiver = Beside::start(&site, &["bulk", "recv", "--stream", "far", "--out", "out", "--json", "--transfers", "1"]);
+    let receiver = Beside::start(&site, &["bulk", "recv", "--stream", "far", "-o", "out", "--json", "--limit", "1"]);
     receiver.await_event("listening");
     let relay = ["bulk", "relay", "--from", "s", "--to", "far", "--receivers", "1", "--multicast", "239.255.77.4"];
     let _relay = Beside::start(&site, &relay);
@@ -45,12 +45,12 @@ fn what_cannot_be_a_group_or_go_to_one_is_refused_before_anything_is_done() {
     let file = site.file("a", b"x");
     for (flags, why) in [
         (&["--multicast", "10.0.0.1"][..], "the address of one host"),
-        (&["--multicast", "239.255.77.2:0"], "is no multicast group"),
-        (&["--multicast", "239.255.77.2", "--protocol", "udp"], "two different ways"),
+        (&["--multicast", "239.255.77.2:0"], "invalid multicast group"),
+        (&["--multicast", "239.255.77.2", "--protocol", "udp"], "contradict each other"),
         (&["--multicast", "239.255.77.2", "--slow", "skip"], "nothing skipped"),
-        (&["--protocol", "multicast"], "which group?"),
-        (&["--interface", "127.0.0.1"], "say which with --multicast"),
-        (&["--ttl", "2", "--protocol", "tcp"], "say which with --multicast"),
+        (&["--protocol", "multicast"], "no multicast group is set"),
+        (&["--interface", "127.0.0.1"], "name it with --multicast"),
+        (&["--ttl", "2", "--protocol", "tcp"], "name it with --multicast"),
     ] {
         let said = site.tampu(&[&["bulk", "send", &file, "--stream", "s"], flags].concat());
         assert!(said.code == 2 && said.err.contains(why), "{flags:?}: {said:?}");

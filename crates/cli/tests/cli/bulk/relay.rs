@@ -11,7 +11,7 @@ use crate::site::Site;
 /// A receiver of the stream behind a distributor.
 fn leaf(site: &Site, stream: &str, out: &str) -> Beside {
     let receiver =
-        Beside::start(site, &["bulk", "recv", "--stream", stream, "--out", out, "--json", "--interval", "20ms", "--source", out]);
+        Beside::start(site, &["bulk", "recv", "--stream", stream, "-o", out, "--json", "--interval", "20ms", "--process", out]);
     receiver.await_event("listening");
     receiver
 }
@@ -31,7 +31,7 @@ fn await_bytes(receiver: &Beside, bytes: u64) {
     receiver.await_such("progress", |progress| progress["bytes"].as_u64().unwrap() >= bytes);
 }
 
-/// What lies there under a temporary name: a beginning of the file and nothing else.
+/// Returns the length of the part under a temporary name, which must be a beginning of the file.
 fn beginning(out: PathBuf, of: &[u8]) -> usize {
     let left = files(&out);
     assert!(left.len() == 1 && left[0].ends_with(".part"), "{left:?}");
@@ -60,7 +60,7 @@ fn a_distributor_killed_half_way_is_told_at_both_sides_and_another_goes_on() {
     assert_eq!(sending.end().0, 1);
     for leaf in &leaves {
         let told = leaf.await_event("ended");
-        assert_eq!((&told["complete"], &told["why"]), (&false.into(), &"the sender gave it up, or is gone".into()), "{told}");
+        assert_eq!((&told["complete"], &told["why"]), (&false.into(), &"the sender aborted it, or is gone".into()), "{told}");
     }
     let broken = history(&site, "far", 1).remove(0);
     assert_eq!((&broken["outcome"], &broken["why"][0]), (&"broken_off".into(), &"its sender is gone".into()), "{broken}");
@@ -68,7 +68,7 @@ fn a_distributor_killed_half_way_is_told_at_both_sides_and_another_goes_on() {
     let _second = relay(&site, "s", "far", &["--receivers", "2"]);
     let again = site.tampu(&["bulk", "send", &file, "--stream", "s", "--json", "--continue"]).ok();
     let events = again.json();
-    // What both have is left out, through the distributor too.
+    // The bytes that both have are left out, through the distributor too.
     assert!(last(&events, "ended")["had"].as_u64().unwrap() >= 500_000, "{events:?}");
     for (leaf, out) in leaves.iter().zip(["out", "other"]) {
         assert!(is_complete(&leaf.await_event("ended")));
@@ -91,7 +91,7 @@ fn receivers_that_die_or_stop_behind_a_distributor_touch_nobody_else() {
     dying.signal(Signal::KILL);
     assert!(is_complete(&well.await_event("ended")));
     assert!(fs::read(site.path("well/big")).unwrap() == big);
-    // Its own receiver, the distributor, has had all of it, and says of whom that is not true.
+    // Its own receiver, the distributor, has all of it, and names the receivers that do not.
     let told = sending.await_event("ended");
     let (code, err) = sending.end();
     assert!(is_complete(&told) && code == 0, "{told} {err}");
@@ -104,7 +104,7 @@ fn receivers_that_die_or_stop_behind_a_distributor_touch_nobody_else() {
     stopped.signal(Signal::CONT);
     assert!(!is_complete(&stopped.await_event("ended")), "it was cut");
     beginning(site.path("dying"), &big);
-    // The next one finds those who are there.
+    // The next transfer finds the present receivers.
     let small = site.file("small", content(100_000, 13));
     let _third = leaf(&site, "far", "third");
     let said = site.tampu(&["bulk", "send", &small, "--stream", "s"]);
@@ -148,9 +148,9 @@ fn distributors_stand_in_a_row() {
     let big = content(5_000_000, 15);
     let file = site.file("big", &big);
     let (near, far) = (leaf(&site, "near", "near"), leaf(&site, "far", "far"));
-    let _second = relay(&site, "near", "far", &["--receivers", "1", "--source", "second"]);
-    let first = relay(&site, "s", "near", &["--receivers", "2", "--source", "first"]);
-    let said = site.tampu(&["bulk", "send", &file, "--stream", "s", "--param", "uid://A/X9"]);
+    let _second = relay(&site, "near", "far", &["--receivers", "1", "--process", "second"]);
+    let first = relay(&site, "s", "near", &["--receivers", "2", "--process", "first"]);
+    let said = site.tampu(&["bulk", "send", &file, "--stream", "s", "--parameter", "uid://A/X9"]);
     assert_eq!(said.code, 0, "{said:?}");
     for (receiver, out) in [(&near, "near"), (&far, "far")] {
         let ended = receiver.await_event("ended");
@@ -161,7 +161,7 @@ fn distributors_stand_in_a_row() {
         let one = history(&site, stream, 1).remove(0);
         assert_eq!((&one["outcome"], &one["source"], &one["receivers"]), (&"complete".into(), &source.into(), &receivers.into()));
     }
-    // The first of the row dies: who is behind the second is told as well.
+    // The first distributor dies: the report also covers the receivers behind the second.
     let other = content(8_000_000, 16);
     let sending = sender(&site, &site.file("other", &other), &["--throttle", "4MB", "--patience", "2s"]);
     await_bytes(&far, 1_000_000);
@@ -185,7 +185,7 @@ fn a_sender_killed_inside_a_frame_leaves_a_beginning_of_the_file_and_nothing_els
         let relay = through.then(|| relay(&site, "s", "far", &["--receivers", "1"]));
         let sending = sender(&site, &file, &["--throttle", "40MB"]);
         await_bytes(&receiver, 1_000_000);
-        // Whoever takes from the sender stops: the socket fills up, somewhere inside a frame.
+        // The direct receiver of the sender stops: the socket fills up, somewhere inside a frame.
         let taker = relay.as_ref().unwrap_or(&receiver);
         taker.signal(Signal::STOP);
         sending.await_such("progress", |progress| progress["waits_s"].as_f64().is_some_and(|waits| waits > 0.3));
@@ -199,7 +199,7 @@ fn a_sender_killed_inside_a_frame_leaves_a_beginning_of_the_file_and_nothing_els
         let again = site.tampu(&["bulk", "send", &file, "--stream", "s", "--continue", "--json"]).ok();
         assert_eq!(last(&again.json(), "ended")["had"], kept as u64);
         assert!(fs::read(site.path(out).join("big")).unwrap() == big);
-        // Whoever took it has seen the cut where it was, or the kernel has thrown the rest away: an acknowledgement lay there unread.
+        // The receiver saw the cut in its place, or the kernel dropped the rest, because an unread acknowledgement lay there.
         let taker = relay.unwrap_or(receiver);
         taker.signal(Signal::TERM);
         let (_, err) = taker.end();

@@ -1,4 +1,4 @@
-//! The fields of an event or a span, one after the other, as what can be formatted.
+//! The fields of an event or a span, in order, as values that can be formatted.
 
 use std::{error::Error, fmt};
 
@@ -37,7 +37,7 @@ impl<F: FnMut(&'static str, fmt::Arguments<'_>)> Visit for EachField<F> {
     }
 }
 
-/// An error with what caused it.
+/// An error with its chain of causes.
 struct Causes<'a>(&'a (dyn Error + 'static));
 
 impl fmt::Display for Causes<'_> {
@@ -52,7 +52,7 @@ impl fmt::Display for Causes<'_> {
     }
 }
 
-/// A record of the `log` crate that came as an event: where it comes from is in its fields.
+/// Origin of a record of the `log` crate that arrived as an event, from its fields.
 #[derive(Default)]
 pub(super) struct FromLog {
     target: String,
@@ -63,12 +63,12 @@ pub(super) struct FromLog {
 }
 
 impl FromLog {
-    /// Whether `tracing-log` made this.
+    /// Returns whether `tracing-log` made this event.
     pub fn is(metadata: &Metadata<'_>) -> bool {
         metadata.target() == "log" && metadata.fields().field("log.target").is_some()
     }
 
-    /// What it says.
+    /// Reads the fields of such an event.
     pub fn of(event: &Event<'_>) -> FromLog {
         let (mut found, mut said) = (FromLog::default(), Said::new());
         event.record(&mut each_field(|name, value| match name {
@@ -82,12 +82,12 @@ impl FromLog {
         FromLog { said: Some(said), ..found }
     }
 
-    /// Its target, as the `log` crate has it.
+    /// Returns the target of the `log` crate.
     pub fn target(&self) -> &str {
         &self.target
     }
 
-    /// The record.
+    /// Makes a record of this level.
     pub fn record(self, level: Level) -> LogRecord {
         let place = Place { level, file: &self.file, line: self.line, module: &self.module };
         self.said.unwrap_or_else(Said::new).record(&place, &self.target, "")

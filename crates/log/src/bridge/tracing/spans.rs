@@ -1,4 +1,4 @@
-//! What is remembered of a span while it lives: its fields, and the path of names that leads to it.
+//! Memory of living spans: the fields of each span, and the path of names to it.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ impl Path {
         Path(Some(Arc::new((Mix::START.text(&text).hash(), text))))
     }
 
-    /// As it is shown.
+    /// Returns the path as text.
     pub fn text(&self) -> &str {
         self.0.as_ref().map_or("", |path| &path.1)
     }
@@ -40,14 +40,14 @@ impl PartialEq for Path {
     }
 }
 
-/// What a span says of the events that lie in it.
+/// Contribution of a span to the events in it.
 pub(super) struct SpanSaid {
     path: Path,
     values: Vec<(&'static str, String)>,
 }
 
 impl SpanSaid {
-    /// Of a span that begins within `outer`.
+    /// Makes the path of a span within `outer`.
     pub fn new(outer: Path, attributes: &span::Attributes<'_>) -> SpanSaid {
         let mut values = Vec::with_capacity(attributes.fields().len());
         attributes.record(&mut each_field(|name, value| values.push((name, value.to_string()))));

@@ -1,11 +1,11 @@
-//! Which of several sources decides.
+//! Tests of the precedence of several sources of settings.
 
 use std::path::Path;
 
 use tampu_types::{Level, SourceName};
 
 use super::*;
-use crate::logger::{BadSettings, settings::Variables};
+use crate::logger::{BadSettings, Variables};
 
 fn load(source: &str, variable: Variables) -> Result<LogSettings, BadSettings> {
     LogSettings::load(SourceName::new(source).unwrap(), variable)
@@ -15,7 +15,7 @@ fn from(level: Level) -> Threshold {
     Threshold::From(level)
 }
 
-/// A file beside the sources, whatever the working directory is.
+/// A file beside the sources, independent of the working directory.
 macro_rules! sample {
     ($name:literal) => {
         concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/log-config/", $name).to_owned()
@@ -36,7 +36,7 @@ fn acs_s_variables_are_integers_and_beat_only_the_defaults() {
 
     let bad: Variables = |name| Ok((name == "ACS_LOG_STDOUT").then(|| "loud".to_owned()));
     let error = load("x", bad).unwrap_err().to_string();
-    assert_eq!(error, "ACS_LOG_STDOUT: 'loud' is no level of ACS (0 to 11, or 99 for none; 0 is everything)");
+    assert_eq!(error, "ACS_LOG_STDOUT: invalid ACS level 'loud' (0 to 11, or 99 for none; 0 is everything)");
     let seven: Variables = |name| Ok((name == "ACS_LOG_STDOUT").then(|| "7".to_owned()));
     assert_eq!(load("x", seven).unwrap().local, from(Level::Error));
     let twelve: Variables = |name| Ok((name == "ACS_LOG_STDOUT").then(|| "12".to_owned()));
@@ -107,9 +107,9 @@ fn a_file_may_speak_of_some_processes_only() {
 fn what_nobody_knows_and_what_cannot_be_is_told_with_its_line() {
     let wrong = |text: &str| LogFile::parse(text, Path::new("/etc/log.toml")).unwrap_err();
     assert!(wrong("[log]\n\nlevle = \"Info\"\n").starts_with("/etc/log.toml, line 3: unknown field `levle`"));
-    assert!(wrong("[log]\nlevel = \"loud\"\n").starts_with("/etc/log.toml, line 2: 'loud' is no level"));
+    assert!(wrong("[log]\nlevel = \"loud\"\n").starts_with("/etc/log.toml, line 2: 'loud' is not a level"));
     assert!(wrong("[log]\npacket_records = 0\n").starts_with("/etc/log.toml, line 2: "));
-    assert!(wrong("[log]\noutput = \"stdot\"\n").contains("line 2: 'stdot' is no place"));
+    assert!(wrong("[log]\noutput = \"stdot\"\n").contains("line 2: invalid place for local output 'stdot'"));
     assert!(wrong("[[logger]]\nname = \"x\"\nrepeat = { count = 3, when = \"xor\" }\n").contains("line 3"));
     assert!(wrong("[collector]\n").contains("line 1: unknown field `collector`"));
     let missing: Variables = |name| Ok((name == "TAMPU_LOG_CONFIG").then(|| "/nowhere/log.toml".to_owned()));

@@ -1,4 +1,4 @@
-//! The loggers of this process, as who asks from outside sees them.
+//! The loggers of this process, as a remote client sees them.
 
 use std::sync::atomic::Ordering;
 
@@ -7,13 +7,11 @@ use tampu_types::Level;
 
 use super::{Change, Controlled, Counted, LoggerState};
 use crate::logger::{
-    attach::Attached,
-    settings::{BadSettings, Threshold},
-    shared::{LoggerStats, Shared},
-    voice::Levels,
+    attached::Attached, levels::LoggerLevels, settings::BadSettings, shared::LoggerShared, stats::LoggerStats,
+    threshold::Threshold,
 };
 
-impl Controlled for Shared {
+impl Controlled for LoggerShared {
     fn loggers(&self) -> Vec<LoggerState> {
         let mut loggers: Vec<LoggerState> = self.named_loggers().into_iter().map(|(name, levels)| state(name, &levels)).collect();
         loggers.sort_by(|one, other| one.name.cmp(&other.name));
@@ -24,7 +22,7 @@ impl Controlled for Shared {
         let mut changed = Vec::new();
         for (name, levels) in self.named_loggers() {
             if matches(&name) {
-                store(&levels, change);
+                levels.set(change.central, change.local);
                 changed.push(name);
             }
         }
@@ -33,7 +31,7 @@ impl Controlled for Shared {
     }
 
     fn refresh(&self) -> Result<(), BadSettings> {
-        Shared::refresh(self)
+        LoggerShared::refresh(self)
     }
 
     fn may_be_attached(&self) -> bool {
@@ -41,7 +39,7 @@ impl Controlled for Shared {
     }
 
     fn attach(&self, change: &dyn Fn(&mut Attached)) {
-        Shared::attach(self, change);
+        LoggerShared::attach(self, change);
     }
 
     fn stats(&self) -> LoggerStats {
@@ -53,7 +51,7 @@ impl Controlled for Shared {
     }
 }
 
-fn state(name: String, levels: &Levels) -> LoggerState {
+fn state(name: String, levels: &LoggerLevels) -> LoggerState {
     LoggerState {
         name,
         central: threshold(levels.central.load(Ordering::Relaxed)),
@@ -62,17 +60,7 @@ fn state(name: String, levels: &Levels) -> LoggerState {
     }
 }
 
-/// Changes a logger's thresholds: from the next call on, in every thread.
-pub(in crate::logger) fn store(levels: &Levels, Change { central, local }: Change) {
-    for (cell, threshold) in [(&levels.central, central), (&levels.local, local)] {
-        if let Some(threshold) = threshold {
-            cell.store(threshold.number(), Ordering::SeqCst);
-        }
-    }
-    levels.renew();
-}
-
-/// The threshold that a stored number stands for.
+/// Returns the threshold of a stored number.
 fn threshold(number: u8) -> Threshold {
     Level::from_number(number).map_or(Threshold::Off, Threshold::From)
 }

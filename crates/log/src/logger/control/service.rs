@@ -1,117 +1,76 @@
-//! The answering side of `log/levels`.
+//! The server side of `log/levels`.
 
 use std::{collections::BTreeSet, sync::Arc};
 
-use bytes::Bytes;
-use serde::Serialize;
 use tampu_bus::{
     BusError, Participant,
-    access::{Access, Denied, Resource, Verb},
-    engine::{self, Guard},
+    access::{Access, Verb},
+    engine::Guard,
+    service::{Limits, Permission, Request},
 };
-use tampu_types::{Incarnation, TopicName};
+use tampu_types::TopicName;
 
-use super::{Change, LEVELS, LoggerState, ProcessLoggers, Question, Refusal};
-use crate::{
-    logger::{attach::Attached, settings::BadSettings, shared::LoggerStats},
-    query::is_named,
-};
+use super::{Change, LEVELS, LoggerState, ProcessLoggers, Question};
+use crate::logger::{attached::Attached, settings::BadSettings, stats::LoggerStats};
+use tampu_types::glob;
 
-/// Bytes of one part of an answer.
-const PART: usize = 1_000_000;
-
-/// The longest question, in bytes. It is matched against every name on one of the engine's workers; longer ones are refused.
-const QUESTION: usize = 4096;
-
-/// What the loggers of a process offer to who asks from outside. Nothing here waits: it is called on the engine's worker.
+/// Interface of a process's loggers to questions from outside. No method waits: they are called on the engine's worker.
 pub(crate) trait Controlled: Send + Sync {
     /// All named loggers of the process, by name.
     fn loggers(&self) -> Vec<LoggerState>;
     /// Changes the thresholds of the named loggers that `matches`; returns their names.
     fn set(&self, matches: &dyn Fn(&str) -> bool, change: Change) -> Vec<String>;
-    /// Reads the process's settings once more and goes by them.
+    /// Reads the process's settings again and applies them.
     fn refresh(&self) -> Result<(), BadSettings>;
-    /// Whether readers may attach to them at all.
+    /// Returns whether readers may attach to them at all.
     fn may_be_attached(&self) -> bool;
-    /// Changes who is attached to them.
+    /// Changes the readers that are attached to the loggers.
     fn attach(&self, change: &dyn Fn(&mut Attached));
-    /// What all of them have done.
+    /// Returns the counters of all of them.
     fn stats(&self) -> LoggerStats;
-    /// Who may ask and who may change.
+    /// Returns the access rules for questions and changes.
     fn access(&self) -> &Access;
 }
 
 /// Answers for these loggers until the guard is dropped.
+///
+/// Answers on the engine's worker: the work is two stores a logger and an answer of a few hundred bytes, and an
+/// instrument's process may be refused a thread for it. Requests are matched against every name there, so they are
+/// short ([`Limits::inline`]).
 pub(crate) fn serve(participant: &Participant, loggers: Arc<dyn Controlled>) -> Result<Guard, BusError> {
-    let (source, from) = (participant.source().to_string(), participant.incarnation());
-    // Answered where it is asked, on the engine's worker: the work is two stores a logger and an answer of a few hundred bytes,
-    // and a worker that an instrument's process would have to start for it could be refused.
-    participant.answer(
-        &TopicName::new(LEVELS)?,
-        Arc::new(move |question: Box<dyn engine::Question>| {
-            let answer = match heed(question.payload(), &source, &*loggers) {
-                Ok(process) => json(&process),
-                Err(refusal) => json(&refusal),
-            };
-            send(&*question, from, &answer);
-        }),
-    )
+    let source = participant.source().to_string();
+    let permission = Permission::ByHandler(loggers.access().clone());
+    let handler = move |request: Request| heed(&request, &source, &*loggers);
+    tampu_bus::service::serve(participant, &TopicName::new(LEVELS)?, permission, &Limits::inline(), handler)
 }
 
-/// Does what is asked.
-fn heed(question: &[u8], source: &str, loggers: &dyn Controlled) -> Result<ProcessLoggers, Refusal> {
-    let question = parse(question)?;
+/// Executes a request.
+fn heed(request: &Request, source: &str, loggers: &dyn Controlled) {
+    let question = match request.json_or_default::<Question>() {
+        Ok(question) => question,
+        Err(error) => return request.refuse(error),
+    };
     let changes = question.set.is_some() || question.refresh;
-    let verb = if changes { Verb::Change } else { Verb::Read };
-    loggers.access().ask(verb, &Resource::Service(LEVELS.to_owned())).map_err(Refusal::from)?;
+    if let Err(denied) = request.require(if changes { Verb::Change } else { Verb::Read }) {
+        return request.deny(denied);
+    }
+    match changed(&question, source, loggers) {
+        Ok(process) => drop(request.answer(&process)),
+        Err(error) => request.refuse(error),
+    }
+}
 
-    let here = question.source.as_deref().is_none_or(|pattern| is_named(pattern, source));
-    let matches = |name: &str| here && question.name.as_deref().is_none_or(|pattern| is_named(pattern, name));
-    // First, so that what is set in the same question holds.
+/// Makes the requested change, and describes the loggers that the request names.
+fn changed(question: &Question, source: &str, loggers: &dyn Controlled) -> Result<ProcessLoggers, BadSettings> {
+    let here = question.source.as_deref().is_none_or(|pattern| glob::matches_ignoring_case(pattern, source));
+    let matches = |name: &str| here && question.name.as_deref().is_none_or(|pattern| glob::matches_ignoring_case(pattern, name));
+    // First, so that changes of the same question apply.
     if question.refresh && here {
-        loggers.refresh().map_err(|why| Refusal::because(why.to_string()))?;
+        loggers.refresh()?;
     }
-    // A logger that is named meanwhile has not been set, and is not said to be.
+    // A logger that is named meanwhile has not been changed, and is not reported.
     let changed: Option<BTreeSet<String>> = question.set.map(|change| loggers.set(&matches, change).into_iter().collect());
-    let told = |name: &str| changed.as_ref().map_or_else(|| matches(name), |changed| changed.contains(name));
-    let named = loggers.loggers().into_iter().filter(|logger| told(&logger.name)).collect();
+    let is_reported = |name: &str| changed.as_ref().map_or_else(|| matches(name), |changed| changed.contains(name));
+    let named = loggers.loggers().into_iter().filter(|logger| is_reported(&logger.name)).collect();
     Ok(ProcessLoggers { source: source.to_owned(), loggers: named, stats: loggers.stats().into() })
-}
-
-/// An empty question asks for everything.
-fn parse(question: &[u8]) -> Result<Question, Refusal> {
-    if question.len() > QUESTION {
-        return Err(Refusal::because(format!("the question has {} bytes, the longest allowed is {QUESTION}", question.len())));
-    }
-    if question.iter().all(u8::is_ascii_whitespace) {
-        return Ok(Question::default());
-    }
-    serde_json::from_slice(question).map_err(|error| Refusal::because(format!("no question can be read: {error}")))
-}
-
-/// Our own types have no map keys and numbers that JSON lacks; what cannot be written is an empty answer, which tells as much.
-fn json(answer: &impl Serialize) -> Vec<u8> {
-    serde_json::to_vec(answer).unwrap_or_default()
-}
-
-/// Sends an answer in parts, each behind who sends it.
-fn send(question: &dyn engine::Question, from: Incarnation, answer: &[u8]) {
-    for content in answer.chunks(PART) {
-        // Who asked may be gone; then nobody needs the rest.
-        if question.reply(Bytes::from([&from.to_bytes()[..], content].concat())).is_err() {
-            return;
-        }
-    }
-}
-
-impl Refusal {
-    fn because(error: String) -> Refusal {
-        Refusal { error, denied: None }
-    }
-}
-
-impl From<Denied> for Refusal {
-    fn from(denied: Denied) -> Refusal {
-        Refusal { error: denied.to_string(), denied: Some(denied) }
-    }
 }

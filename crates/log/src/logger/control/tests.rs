@@ -1,4 +1,4 @@
-//! Questions about loggers on the memory engine: what is answered, what is set, what is refused.
+//! Tests of requests about loggers on the memory engine: replies, changes and refusals.
 
 use std::{
     sync::{
@@ -11,7 +11,7 @@ use std::{
 use proptest::prelude::*;
 use tampu_bus::{
     QosTable,
-    access::{Access, Authorise, Members, Principal, Resource, Verb},
+    access::{Access, Authorise, Denied, Members, Principal, Resource, Verb},
     engine::{
         Guard,
         memory::{MemoryEngine, MemoryNet},
@@ -20,7 +20,7 @@ use tampu_bus::{
 use tampu_types::{Domain, SourceName};
 
 use super::*;
-use crate::logger::{LogSettings, Logger, shared::Shared};
+use crate::logger::{LogSettings, Logger, shared::LoggerShared};
 
 const WAIT: Duration = Duration::from_secs(1);
 
@@ -28,9 +28,9 @@ fn settings(source: &str) -> LogSettings {
     LogSettings::isolated(Domain::new("lab").unwrap(), SourceName::new(source).unwrap())
 }
 
-/// A process that logs, without the backend's thread: nothing here happens but when the test wants it.
+/// A process that logs, without the backend's thread: nothing happens here without a call of the test.
 struct Process {
-    loggers: Arc<Shared>,
+    loggers: Arc<LoggerShared>,
     engine: Arc<MemoryEngine>,
     _served: Guard,
     _participant: Participant,
@@ -52,26 +52,24 @@ impl Net {
 
     fn process(&self, settings: LogSettings, names: &[&str]) -> Process {
         let (engine, participant) = self.join(settings.source.as_str());
-        let loggers = Arc::new(Shared::new(settings).unwrap());
+        let loggers = Arc::new(LoggerShared::new(settings).unwrap());
         names.iter().for_each(|name| drop(loggers.levels(name)));
         let served = serve(&participant, loggers.clone()).unwrap();
         Process { loggers, engine, _served: served, _participant: participant }
     }
 
-    /// Asks as a process that comes for it.
+    /// Sends a request as a newly joined process.
     fn ask(&self, question: &Question) -> Heard {
         let (_, asker) = self.join("asker");
         self.0.advance(Duration::from_millis(10));
         ask(&asker, question, WAIT).unwrap()
     }
 
-    /// What one process answers to these bytes.
-    fn ask_raw(&self, question: &[u8]) -> Result<ProcessLoggers, Unheeded> {
+    /// Asks with these bytes and returns the answer of one process.
+    fn ask_raw(&self, question: &[u8]) -> Result<ProcessLoggers, CallError> {
         let (_, asker) = self.join("asker");
         self.0.advance(Duration::from_millis(10));
-        let parts = asker.ask(&TopicName::new(LEVELS).unwrap(), Bytes::copy_from_slice(question), WAIT).unwrap();
-        let answer: Vec<u8> = parts.flat_map(|part| part.unwrap()[16..].to_vec()).collect();
-        read(&answer)
+        tampu_bus::service::call(&asker, LEVELS, question.to_vec(), WAIT).unwrap().first().json()
     }
 }
 
@@ -110,7 +108,7 @@ fn every_process_tells_its_named_loggers() {
         ]
     );
     assert!(heard.complete && heard.unheeded.is_empty(), "{heard:?}");
-    // Who has nothing to tell says so: nobody waits for it, and it is counted as one that is there.
+    // A process without matching loggers still answers: the asker does not wait for it, and counts it as present.
     let heard = net.ask(&Question { source: Some("control/*".into()), name: Some("m*".into()), ..Question::default() });
     assert_eq!(rows(&heard), [("CONTROL/DV01", "mount", delouse, Threshold::Off)]);
     assert_eq!(heard.processes.len(), 2);
@@ -131,7 +129,7 @@ fn a_change_holds_for_what_matches_and_for_nothing_else() {
     );
     assert_eq!([any(&control, "mount"), any(&control, "cryostat"), any(&corr, "mount")], [8, 2, 2]);
 
-    // Printing alone, below what is published: a call that goes nowhere else is enabled.
+    // Printing alone, at a level below the published ones: a call that is only printed is enabled.
     let local = Change { central: None, local: Some(Threshold::From(Level::Trace)) };
     net.ask(&set(None, "MOUNT", local));
     assert_eq!([any(&control, "mount"), any(&control, "mount.servo"), any(&corr, "mount")], [1, 8, 1]);
@@ -143,7 +141,7 @@ fn a_change_holds_for_what_matches_and_for_nothing_else() {
 
 #[test]
 fn seeing_and_changing_are_asked_of_the_hook_each_for_itself() {
-    /// Lets everybody look, and nobody touch; remembers what it was asked.
+    /// Allows everybody to read, and nobody to change; records the checks.
     struct LookOnly(Mutex<Vec<(Verb, Resource)>>);
     impl Authorise for LookOnly {
         fn authorise(&self, principal: &Principal, verb: Verb, resource: &Resource) -> Result<(), Denied> {
@@ -162,17 +160,17 @@ fn seeing_and_changing_are_asked_of_the_hook_each_for_itself() {
     let heard = net.ask(&set(None, "mount", central(Level::Error)));
     assert_eq!(rows(&heard), [("CORR", "mount", Threshold::From(Level::Error), Threshold::Off)]);
     let refusal = heard.unheeded.values().next().unwrap();
-    assert!(matches!(refusal, Unheeded::Denied(denied) if denied.verb == Verb::Change), "{refusal:?}");
+    assert!(matches!(refusal, CallError::Denied(denied) if denied.verb == Verb::Change), "{refusal:?}");
     assert_eq!(strict.loggers.loggers()[0].central, Threshold::From(Level::Delouse), "nothing was set");
     let levels = Resource::Service(LEVELS.into());
     assert_eq!(*hook.0.lock().unwrap(), [(Verb::Read, levels.clone()), (Verb::Change, levels)]);
 
-    // Whoever was not let in sees nothing either.
+    // A caller without access gets no information either.
     let stranger = Principal::KeyHolder(Domain::new("elsewhere").unwrap());
     let access = Access::new(Arc::new(Members::default()), move || stranger.clone());
     let _closed = net.process(LogSettings { access, ..settings("SCHEDULING") }, &[]);
     let heard = net.ask(&Question::default());
-    assert!(heard.unheeded.values().any(|why| matches!(why, Unheeded::Denied(denied) if denied.verb == Verb::Read)));
+    assert!(heard.unheeded.values().any(|why| matches!(why, CallError::Denied(denied) if denied.verb == Verb::Read)));
 }
 
 #[test]
@@ -213,20 +211,20 @@ fn what_cannot_be_read_changes_nothing_and_is_named() {
     let net = Net::new();
     let process = net.process(settings("CONTROL/DV01"), &["mount"]);
     for (question, named) in [
-        (&b"{"[..], "no question can be read"),
+        (&b"{"[..], "the question cannot be read"),
         (br#"{"name": "mount", "levels": {}}"#, "unknown field `levels`"),
-        (br#"{"set": {"central": "Loud"}}"#, "'Loud' is no level"),
+        (br#"{"set": {"central": "Loud"}}"#, "'Loud' is not a level"),
         (br#"{"set": {"remote": "Off"}}"#, "unknown field `remote`"),
-        (br#"{"set": "Off"}"#, "no question can be read"),
+        (br#"{"set": "Off"}"#, "the question cannot be read"),
         (&[b' '; 5000], "5000 bytes, the longest allowed is 4096"),
     ] {
         match net.ask_raw(question) {
-            Err(Unheeded::Refused(why)) => assert!(why.contains(named), "{why}"),
+            Err(CallError::Refused { why, .. }) => assert!(why.contains(named), "{why}"),
             other => panic!("{}: {other:?}", String::from_utf8_lossy(question)),
         }
     }
     assert_eq!(process.loggers.loggers()[0].central, Threshold::From(Level::Delouse));
-    // An empty question, and one that is all blanks, asks for everything.
+    // An empty question, and one of blanks only, asks for everything.
     assert_eq!(net.ask_raw(b"").unwrap(), net.ask_raw(b" \n").unwrap());
 }
 
@@ -252,16 +250,16 @@ fn the_page_of_the_contract_shows_what_travels() {
     shown(serde_json::to_string(&answer).unwrap());
 }
 
-/// Lets two threads go on together, as close as the machine allows: a window of a few instructions is to be met.
+/// Releases two threads at once, as close as the machine allows: the test must hit a window of a few instructions.
 struct Start(AtomicU32);
 
 impl Start {
-    fn together(&self, round: u32) {
+    fn together(&self, batch: u32) {
         self.0.fetch_add(1, Ordering::SeqCst);
         let mut looks = 0;
-        while self.0.load(Ordering::SeqCst) < 2 * round {
+        while self.0.load(Ordering::SeqCst) < 2 * batch {
             looks += 1;
-            // The other may be waiting for this very processor.
+            // The other thread may be waiting for this processor.
             if looks % 1000 == 0 { std::thread::yield_now() } else { std::hint::spin_loop() }
         }
     }
@@ -269,11 +267,11 @@ impl Start {
 
 #[test]
 fn two_who_change_one_logger_at_once_leave_nothing_disabled() {
-    let loggers = Shared::new(settings("CONTROL/DV01")).unwrap();
+    let loggers = LoggerShared::new(settings("CONTROL/DV01")).unwrap();
     let levels = loggers.levels("mount");
     let (begin, end) = (Start(AtomicU32::new(0)), Start(AtomicU32::new(0)));
-    let change = |central: bool, round: u32| {
-        let threshold = Some(Threshold::From(Level::ALL[round as usize % 10]));
+    let change = |central: bool, batch: u32| {
+        let threshold = Some(Threshold::From(Level::ALL[batch as usize % 10]));
         if central { Change { central: threshold, local: None } } else { Change { central: None, local: threshold } }
     };
     let wrong = std::thread::scope(|scope| {
@@ -281,15 +279,15 @@ fn two_who_change_one_logger_at_once_leave_nothing_disabled() {
             let (levels, begin, end) = (&levels, &begin, &end);
             move || {
                 let mut wrong = 0;
-                for round in 0..20_000 {
-                    let change = change(central, if central { round } else { round * 7 });
-                    begin.together(2 * round + 1);
-                    loggers::store(levels, change);
-                    end.together(2 * round + 1);
+                for batch in 0..20_000 {
+                    let change = change(central, if central { batch } else { batch * 7 });
+                    begin.together(2 * batch + 1);
+                    levels.set(change.central, change.local);
+                    end.together(2 * batch + 1);
                     let read = |cell: &AtomicU8| cell.load(Ordering::SeqCst);
                     wrong += u32::from(read(&levels.any) != read(&levels.central).min(read(&levels.local)));
-                    begin.together(2 * round + 2);
-                    end.together(2 * round + 2);
+                    begin.together(2 * batch + 2);
+                    end.together(2 * batch + 2);
                 }
                 wrong
             }
@@ -307,7 +305,7 @@ fn a_process_that_has_not_logged_yet_can_be_turned_up_in_all_its_threads() {
     let logger = Logger::on(participant, LogSettings { central: Threshold::Off, ..settings("CONTROL/DV01") }).unwrap();
     let mount = logger.named("mount");
     assert!(!mount.enabled(Level::Emergency));
-    // The backend's thread joins by itself, when it comes to run.
+    // The backend's thread joins by itself when it is scheduled.
     let patience = Instant::now() + Duration::from_secs(60);
     let question = set(None, "mount", central(Level::Debug));
     while rows(&net.ask(&question)).is_empty() {
@@ -325,13 +323,13 @@ proptest! {
         let _process = net.process(settings("CONTROL/DV01"), &["mount"]);
         match net.ask_raw(&question) {
             Ok(process) => prop_assert_eq!(process.source, "CONTROL/DV01"),
-            Err(why) => prop_assert!(matches!(why, Unheeded::Refused(_)), "{why}"),
+            Err(why) => prop_assert!(matches!(why, CallError::Refused { .. }), "{why}"),
         }
     }
 
     #[test]
     fn no_answer_breaks_the_one_who_asked(answer in "[{}\\[\\]\":,a-z0-9]{0,60}") {
-        prop_assert!(!matches!(read(answer.as_bytes()), Err(Unheeded::Denied(_))));
+        prop_assert!(!matches!(read(answer.as_bytes()), Err(CallError::Denied(_))));
     }
 
     #[test]
@@ -339,7 +337,7 @@ proptest! {
         changes in proptest::collection::vec((0..3_usize, threshold(), threshold()), 0..20),
     ) {
         let names = ["mount", "mount.servo", "cryostat"];
-        let loggers = Shared::new(settings("CONTROL/DV01")).unwrap();
+        let loggers = LoggerShared::new(settings("CONTROL/DV01")).unwrap();
         let mut model = names.map(|name| {
             let _ = loggers.levels(name);
             (Threshold::From(Level::Delouse), Threshold::Off)

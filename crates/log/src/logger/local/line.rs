@@ -1,12 +1,12 @@
 //! A record as a line for people: time, level, source, text, data.
 //!
-//! What stays the same from record to record is not made again: the time is kept and changed where it differs, level and source
-//! are a text of the speaker's.
+//! Parts that stay the same from record to record are not formatted again. The time text is kept and changed where it
+//! differs. Level and source are a prepared text of the logger.
 
 use tampu_text::append;
-use tampu_types::{Level, Time};
+use tampu_types::{Level, Time, terminal::is_harmful};
 
-use crate::logger::local::{END_OF_COLOUR, colour_of};
+use crate::logger::local::colour::{END_OF_COLOUR, colour_of};
 
 const DIM: &str = "\x1b[2m";
 /// Characters of a time.
@@ -14,7 +14,7 @@ const TIME_LEN: usize = 23;
 /// Characters of a time up to its decimals.
 const SECONDS_LEN: usize = 20;
 
-/// Writes lines.
+/// Encoder of records as lines.
 pub struct Lines {
     coloured: bool,
     /// The last record's time, in ms, and as text.
@@ -29,7 +29,7 @@ impl Lines {
         lines
     }
 
-    /// What stands between time and text.
+    /// Makes the part between time and text.
     pub fn lead(&self, level: Level, source_object: &str, logger: &str) -> String {
         let source = if source_object.is_empty() { logger } else { source_object };
         let (colour, end) = if self.coloured { (colour_of(level), END_OF_COLOUR) } else { ("", "") };
@@ -49,7 +49,7 @@ impl Lines {
         message: &str,
         data: impl ExactSizeIterator<Item = (&'d str, &'d str)>,
     ) {
-        // Room for all of it at once; what has to be escaped takes more, and its own time.
+        // One reservation for the whole line. Characters that need escapes take more room, and their own time.
         out.reserve(TIME_LEN + lead.len() + message.len() + 64);
         if self.coloured {
             out.push_str(DIM);
@@ -81,14 +81,14 @@ impl Lines {
         }
     }
 
-    /// As [`Time::to_acs`] writes it.
+    /// Formats a time like [`Time::to_acs`].
     #[inline]
     fn time_text(&mut self, time: Time) -> &str {
         let ms = time.0.saturating_add(500_000).div_euclid(1_000_000);
         if ms != self.ms {
             self.change(ms);
         }
-        // SAFETY: the bytes are copied from a `String`, all ASCII, and changed to digits alone.
+        // SAFETY: the bytes are copied from a `String` that is all ASCII, and only digits replace them.
         unsafe { std::str::from_utf8_unchecked(&self.time) }
     }
 
@@ -120,11 +120,13 @@ pub fn push_printable(out: &mut String, text: &str) {
     if may_have_controls(text.as_bytes()) { push_escaped(out, text) } else { append(out, text) }
 }
 
-/// Whether there may be a control character. They are below a blank, or 0x7f, or begin with 0xc2, as some others do. By sixteen
-/// bytes, which become vector instructions; the last sixteen overlap those before them.
+/// Returns whether there may be a harmful character. Controls are below a blank, or 0x7f, or begin with 0xc2; those that turn or
+/// hide text begin with one of five other bytes. Some harmless ones begin so, too. By
+/// sixteen bytes, which become vector instructions; the last sixteen overlap those before them.
 #[inline]
 fn may_have_controls(text: &[u8]) -> bool {
-    let suspicious = |found: bool, byte: &u8| found | (*byte < 0x20) | (*byte == 0x7f) | (*byte == 0xc2);
+    let first = |byte: u8| matches!(byte, 0..0x20 | 0x7f | 0xc2 | 0xd8 | 0xe1 | 0xe2 | 0xef | 0xf3);
+    let suspicious = |found: bool, byte: &u8| found | first(*byte);
     let (whole, _) = text.as_chunks::<16>();
     match text.last_chunk::<16>() {
         Some(last) => whole.iter().chain([last]).any(|sixteen| sixteen.iter().fold(false, suspicious)),
@@ -136,7 +138,7 @@ fn may_have_controls(text: &[u8]) -> bool {
 #[inline(never)]
 fn push_escaped(out: &mut String, text: &str) {
     for character in text.chars() {
-        if character.is_control() { out.extend(character.escape_default()) } else { out.push(character) }
+        if is_harmful(character) { out.extend(character.escape_default()) } else { out.push(character) }
     }
 }
 
@@ -149,8 +151,8 @@ mod tests {
     #[test]
     fn controls_of_every_kind_are_shown() {
         let mut out = String::new();
-        push_printable(&mut out, "a\nb\t\u{1b}[2J\u{7f}\u{9b}é\u{a0}ü");
-        assert_eq!(out, r"a\nb\t\u{1b}[2J\u{7f}\u{9b}é".to_owned() + "\u{a0}ü");
+        push_printable(&mut out, "a\nb\t\u{1b}[2J\u{7f}\u{9b}\u{202e}\u{61c}\u{feff}é\u{a0}ü");
+        assert_eq!(out, r"a\nb\t\u{1b}[2J\u{7f}\u{9b}\u{202e}\u{61c}\u{feff}é".to_owned() + "\u{a0}ü");
     }
 
     proptest! {
@@ -168,8 +170,8 @@ mod tests {
         fn nothing_that_controls_gets_through_and_nothing_else_changes(text: String) {
             let mut out = String::new();
             push_printable(&mut out, &text);
-            prop_assert!(!out.contains(char::is_control));
-            if !text.contains(char::is_control) {
+            prop_assert!(!out.contains(is_harmful));
+            if !text.contains(is_harmful) {
                 prop_assert_eq!(out, text);
             }
         }

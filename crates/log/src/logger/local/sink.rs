@@ -1,7 +1,8 @@
-//! Where lines go: a descriptor that was there before us, or a file of ours.
+//! The destination of lines: a descriptor that existed before, or a file that the logger opens.
 //!
-//! Whoever moves the file away need not tell the program: whether its name still leads to it is looked up once a second. What
-//! was written in between is in the moved one. There is no rotation of our own: `logrotate` and its kind do it better.
+//! A tool that moves the file away need not notify the program. Once a second the logger checks whether the name still
+//! leads to its file. Lines written in between are in the moved file. The logger does not rotate files: `logrotate` and
+//! similar tools do it better.
 
 use std::{
     fs::File,
@@ -14,20 +15,20 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::logger::local::Output;
+use crate::logger::local::output::Output;
 
-/// How often the file is looked for, and how soon one that cannot be opened is tried again.
+/// Interval at which the file's name is checked, and at which one that cannot be opened is retried.
 const LOOK: Duration = Duration::from_secs(1);
-/// How long a terminal or pipe that takes nothing just now is waited for.
+/// Longest wait for a terminal or pipe that accepts nothing at present.
 const PATIENCE: Duration = Duration::from_millis(100);
 
-/// Takes lines.
+/// Writer of lines to an [`Output`].
 pub struct Sink {
     output: Output,
     file: Option<File>,
-    /// When the file's name was looked at last, or its opening tried.
+    /// Time of the last check of the file's name, or of the last attempt to open it.
     pub(super) looked: Option<Instant>,
-    /// Whether the last write ended in the middle of a line.
+    /// True if the last write ended in the middle of a line.
     pub(super) torn: bool,
     failed: Option<String>,
 }
@@ -41,12 +42,12 @@ impl Sink {
         &self.output
     }
 
-    /// Whether the last write succeeded.
+    /// Returns whether the last write succeeded.
     pub fn is_well(&self) -> bool {
         self.failed.is_none()
     }
 
-    /// Writes whole lines.
+    /// Writes complete lines.
     pub fn write(&mut self, text: &[u8], now: Instant) -> io::Result<()> {
         let written = self.try_write(text, now);
         self.failed = written.as_ref().err().map(ToString::to_string);
@@ -70,14 +71,14 @@ impl Sink {
             };
             return put(file.as_fd(), text, &mut self.torn, until);
         }
-        // Past the buffers of the standard library, which other threads may hold: whole lines are written at once all the same.
+        // Bypasses the buffers of the standard library, which other threads may hold. Whole lines are still written at once.
         let (stdout, stderr) = (io::stdout(), io::stderr());
         let to = if self.output == Output::Stdout { stdout.as_fd() } else { stderr.as_fd() };
         put(to, text, &mut self.torn, until)
     }
 }
 
-/// Whether a name leads to this file.
+/// Returns whether a name leads to this file.
 fn is_still(file: &File, path: &Path) -> bool {
     let identity = |metadata: std::fs::Metadata| (metadata.dev(), metadata.ino());
     match (file.metadata(), std::fs::metadata(path)) {
@@ -101,7 +102,7 @@ fn put_all(to: BorrowedFd<'_>, text: &[u8], until: Instant) -> io::Result<()> {
     put_counted(to, text, until).1
 }
 
-/// Writes as far as it goes, and says how far.
+/// Writes as many bytes as possible, and returns their number.
 fn put_counted(to: BorrowedFd<'_>, text: &[u8], until: Instant) -> (usize, io::Result<()>) {
     let mut written = 0;
     while written < text.len() {

@@ -1,4 +1,4 @@
-//! What is printed, byte for byte.
+//! Tests of the printed bytes.
 
 use std::time::{Duration, Instant};
 
@@ -22,14 +22,14 @@ fn printed(format: Format, print: impl FnOnce(&mut Printer)) -> String {
 
 /// Prints the calls of a memory in the name of a mount.
 fn calls(format: Format, memory: &Memory) -> String {
-    let identity = Identity {
+    let fields = LoggerFields {
         logger: "mount".into(),
         source_object: "CONTROL/DV01/Mount".into(),
         array: "A1".into(),
-        ..Identity::default()
+        ..LoggerFields::default()
     };
     printed(format, |printer| {
-        let lead = printer.lead(Level::Warning, &identity);
+        let lead = printer.lead(Level::Warning, &fields);
         for (number, call) in memory.calls().iter().enumerate() {
             let mut rendered = Rendered::default();
             rendered.render(&call.site, &call.payload).unwrap();
@@ -40,9 +40,9 @@ fn calls(format: Format, memory: &Memory) -> String {
                 number: number as u64,
                 level: Level::Warning,
                 site_id: number as u32 + 1,
-                voice_id: 2,
+                identity_id: 2,
                 site: &site,
-                identity: &identity,
+                fields: &fields,
                 thread: &Thread::NOBODY,
                 rendered: &rendered,
                 host: "te1",
@@ -67,7 +67,7 @@ fn plain_lines() {
         "2005-02-01T15:33:09.592 Warning   CONTROL/DV01/Mount: az 269.92 of\\nDV01\\u{1b}[2J axis=a=z note=two words\n\
          2005-02-01T15:33:09.593 Warning   CONTROL/DV01/Mount: cable <wrap> ]]> & \"limit\"\n"
     );
-    // A file is no terminal.
+    // A file is not a terminal.
     assert_eq!(calls(Format::Auto, &two_calls()), calls(Format::Plain, &two_calls()));
 }
 
@@ -88,12 +88,12 @@ fn json_lines() {
     assert_eq!(
         calls(Format::Json, &two_calls()),
         format!(
-            "{{\"id\":{first},\"time\":\"2005-02-01T15:33:09.592400000\",\"level\":\"Warning\",\
+            "{{\"id\":{first},\"time\":\"2005-02-01T15:33:09.592400000Z\",\"level\":\"Warning\",\
              \"message\":\"az 269.92 of\\nDV01\\u001b[2J\",\"logger\":\"mount\",\"file\":\"Mount.rs\",\"line\":52,\
              \"routine\":\"slew\",\"host\":\"te1\",\"process\":\"CONTROL/DV01\",\"thread\":\"thread-0\",\
              \"source_object\":\"CONTROL/DV01/Mount\",\"array\":\"A1\",\
              \"data\":[{{\"name\":\"axis\",\"value\":\"a=z\"}},{{\"name\":\"note\",\"value\":\"two words\"}}]}}\n\
-             {{\"id\":{second},\"time\":\"2005-02-01T15:33:09.593400000\",\"level\":\"Warning\",\
+             {{\"id\":{second},\"time\":\"2005-02-01T15:33:09.593400000Z\",\"level\":\"Warning\",\
              \"message\":\"cable <wrap> ]]> & \\\"limit\\\"\",\"logger\":\"mount\",\"file\":\"Mount.rs\",\"line\":52,\
              \"routine\":\"slew\",\"host\":\"te1\",\"process\":\"CONTROL/DV01\",\"thread\":\"thread-0\",\
              \"source_object\":\"CONTROL/DV01/Mount\",\"array\":\"A1\"}}\n"
@@ -207,7 +207,7 @@ fn places_and_formats_are_read_and_slips_are_told() {
     assert_eq!("./log".parse(), Ok(Output::File("./log".into())));
     assert_eq!(
         "stdot".parse::<Output>().unwrap_err().to_string().split(" (").next(),
-        Some("'stdot' is no place for local output")
+        Some("invalid place for local output 'stdot'")
     );
     for format in [Format::Auto, Format::Plain, Format::Colour, Format::Json, Format::Xml] {
         assert_eq!(format.name().parse(), Ok(format));

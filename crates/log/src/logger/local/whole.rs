@@ -1,7 +1,7 @@
-//! A record as other programs read it, with every field: JSON, or the XML of ACS.
+//! A record in a format for other programs, with every field: JSON, or the XML of ACS.
 //!
-//! Both have writers that take a [`LogRecord`]. A call's record is put together in one that is used again and again, so its texts
-//! are copied but nothing is allocated for them.
+//! Both formats have writers that take a [`LogRecord`]. One `LogRecord` is reused for all calls, so texts are copied
+//! but no memory is allocated for them.
 
 use tampu_types::{
     Datum, Incarnation, LogRecord, RecordId,
@@ -18,7 +18,7 @@ pub struct Whole {
     xml: bool,
     life: Incarnation,
     record: LogRecord,
-    /// Site, voice and thread of the call that `record` was made of last.
+    /// Site, identity and thread of the call that `record` was made of last.
     origin: Option<(u32, u32, u32)>,
     json: Vec<u8>,
 }
@@ -39,7 +39,7 @@ impl Whole {
 
     /// Appends the record of a log statement.
     pub fn call(&mut self, out: &mut String, called: &Called<'_>) {
-        let origin = Some((called.site_id, called.voice_id, called.thread.id()));
+        let origin = Some((called.site_id, called.identity_id, called.thread.id()));
         if self.origin != origin {
             self.origin = origin;
             self.begin_origin(called);
@@ -58,29 +58,29 @@ impl Whole {
         put(self.xml, &mut self.json, out, record);
     }
 
-    /// What records of one place have in common.
+    /// Begins the part that records of one place share.
     fn begin_origin(&mut self, called: &Called<'_>) {
-        let Called { site, identity, .. } = called;
+        let Called { site, fields, .. } = called;
         let record = &mut self.record;
         for (field, text) in [
-            (&mut record.logger, identity.logger.as_str()),
+            (&mut record.logger, fields.logger.as_str()),
             (&mut record.file, &site.file),
             (&mut record.routine, &site.routine),
             (&mut record.host, called.host),
             (&mut record.process, called.process),
             (&mut record.thread, &thread_name(called.thread)),
-            (&mut record.context, &identity.context),
-            (&mut record.source_object, &identity.source_object),
-            (&mut record.array, &identity.array),
-            (&mut record.antenna, &identity.antenna),
-            (&mut record.run_id, &identity.run_id),
-            (&mut record.stack_id, &identity.stack_id),
+            (&mut record.context, &fields.context),
+            (&mut record.source_object, &fields.source_object),
+            (&mut record.array, &fields.array),
+            (&mut record.antenna, &fields.antenna),
+            (&mut record.run_id, &fields.run_id),
+            (&mut record.stack_id, &fields.stack_id),
         ] {
             replace(field, text);
         }
         record.line = site.known_line();
-        record.stack_level = identity.stack_level;
-        record.audiences.clone_from(&identity.audiences);
+        record.stack_level = fields.stack_level;
+        record.audiences.clone_from(&fields.audiences);
     }
 }
 
@@ -94,7 +94,7 @@ fn put(xml: bool, json: &mut Vec<u8>, out: &mut String, record: &LogRecord) {
         write_record(out, record, XML);
     } else {
         json.clear();
-        // A record has no value that JSON cannot hold, and memory takes everything.
+        // Every value of a record converts to JSON, and writing to memory does not fail.
         if serde_json::to_writer(&mut *json, record).is_ok()
             && let Ok(text) = std::str::from_utf8(json)
         {

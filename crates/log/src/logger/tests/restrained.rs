@@ -1,4 +1,4 @@
-//! What is printed, what settings keep out, and settings that change.
+//! Tests of printing, of rate and repeat limits, and of settings that change.
 
 use super::*;
 
@@ -79,7 +79,7 @@ fn repetitions_are_suppressed_counted_and_told_by_the_next_and_at_last() {
     (0..7).for_each(|number| said(&logger, number));
     said(&other, 0);
     crate::warning!(logger, "another statement");
-    // Those that say nothing themselves are told apart by their text.
+    // Statements without text of their own are distinguished by the rendered text.
     for text in ["a", "a", "b"] {
         crate::warning!(logger, "{}", text);
     }

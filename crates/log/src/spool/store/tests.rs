@@ -15,7 +15,7 @@ fn replayed(store: &mut Store) -> Vec<u64> {
         number = found;
         let mut bytes = fs::read(path).unwrap();
         bytes.truncate(end as usize);
-        for found in file::walk(&bytes, file::check_header(&bytes, &domain()).unwrap()) {
+        for found in file::walk(&bytes, file::FILES.check_header(&bytes, &domain()).unwrap()) {
             if let Found::Frame(_, Frame::Packet(packet)) = found {
                 numbers.push(packet.header.first);
             }
@@ -39,7 +39,7 @@ fn what_is_committed_is_there_after_a_restart_and_goes_by_files() {
     for number in 0..10 {
         assert_eq!(fill(&mut store, "CORR", number..number + 1), [Room::Free]);
     }
-    // Taken, and not committed when the node dies.
+    // Written, and not committed when the node dies.
     store.take(&packet("CORR", 10, 2, b"x"));
     drop(store);
     let mut store = open(dir.path(), &options);
@@ -47,7 +47,7 @@ fn what_is_committed_is_there_after_a_restart_and_goes_by_files() {
     let account = store.accounts()["CORR"];
     assert_eq!((account.records, account.bytes), (20, store.bytes()));
     assert_eq!(store.ledger().taken(Incarnation { boot: 1, pid: 2, start: 3 }, 4), [(0, 10)]);
-    // What comes now goes to a new file, behind the others.
+    // New packets are written to a new file, behind the others.
     fill(&mut store, "CORR", 20..21);
     let first = store.after(0).unwrap().0;
     store.remove(first).unwrap();
@@ -73,7 +73,7 @@ fn beyond_a_bound_the_newest_is_refused_and_counted_for_ever() {
     let rooms = fill(&mut store, "loop", 0..20);
     let kept = rooms.iter().take_while(|room| **room == Room::Free).count();
     assert!((3..8).contains(&kept) && rooms[kept..].iter().all(|room| *room == Room::SourceFull), "{rooms:?}");
-    // Its neighbour has its own share, until all of them have taken all there is.
+    // Its neighbour has a share of its own, until the sources together fill the spool.
     assert!(fill(&mut store, "else", 0..kept as u64).iter().all(|room| *room == Room::Free));
     assert!(fill(&mut store, "third", 0..5).contains(&Room::Full));
     drop(store);
@@ -92,13 +92,13 @@ fn a_torn_file_is_cut_a_damaged_one_set_aside_and_the_rest_served() {
         fill(&mut store, "CORR", file * 3..file * 3 + 3);
     }
     drop(store);
-    let path = |number: u64| dir.path().join(file::file_name(number));
+    let path = |number: u64| dir.path().join(file::FILES.file_name(number));
     let change = |number: u64, change: &dyn Fn(&mut Vec<u8>)| {
         let mut bytes = fs::read(path(number)).unwrap();
         change(&mut bytes);
         fs::write(path(number), bytes).unwrap();
     };
-    // In the middle; the header; the end.
+    // Changes in the middle, in the header and at the end.
     change(1, &|bytes| bytes[48 + 248 + 100] ^= 1);
     change(2, &|bytes| bytes[0] = b'X');
     change(4, &|bytes| bytes.truncate(bytes.len() - 10));
@@ -117,7 +117,7 @@ fn a_torn_file_is_cut_a_damaged_one_set_aside_and_the_rest_served() {
         fs::read_dir(dir.path()).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     left.sort();
     assert_eq!(left, ["ledger.json", "spool-00000001.wal.damaged", "spool-00000002.wal.damaged", "spool.lock"]);
-    // A number is not given again: what was set aside stays.
+    // A number is not used again: files that were set aside stay.
     fill(&mut store, "CORR", 50..51);
     assert_eq!(store.after(0).unwrap().0, 5);
 }

@@ -1,10 +1,14 @@
+use tampu_types::Time;
 use tempfile::TempDir;
 
 use super::*;
 use crate::{
     book::Book,
-    people::access::{EditPolicy, Grant, Subject},
-    store::sqlite::SqliteStore,
+    people::{
+        access::{EditPolicy, Grant, Subject},
+        password::Password,
+    },
+    store::{Entries, StoreError, sqlite::SqliteStore},
 };
 
 const HOME: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
@@ -68,8 +72,7 @@ fn a_token_may_what_it_says_and_what_its_owner_may() {
     let (_dir, people) = with_zoe();
     let token = |may: Vec<Right>, books: &[&str], expires| {
         let books = books.iter().map(|&book| book.to_owned()).collect();
-        let (id, made, used) = (String::new(), Time(0), None);
-        people.make_token(ApiToken { id, login: "zoe".into(), comment: "ci".into(), may, books, made, expires, used }).unwrap()
+        people.make_token(ApiToken { comment: "ci".into(), may, books, expires, ..ApiToken::of("zoe") }).unwrap()
     };
     let (_, all) = token(vec![], &[], None);
     let (kept, few) = token(vec![Right::Read, Right::Admin], &["shift"], None);
@@ -82,13 +85,78 @@ fn a_token_may_what_it_says_and_what_its_owner_may() {
     assert!(!format!("{:?}", people.store.records(token::KIND).unwrap()).contains(&few[6..]));
     people.drop_token("zoe", &kept.id).unwrap();
     assert!(people.by_token(&few).is_err());
-    // Who looks after the site may make tokens that do not.
+    // A token with all rights of an administrator is an administrator's; a limited token is not.
     people.change_user("zoe", |user| user.admin = true).unwrap();
     assert!(people.by_token(&all).unwrap().admin);
     let (_, reader) = token(vec![Right::Read], &[], None);
     assert!(!people.by_token(&reader).unwrap().admin);
     people.drop_user("zoe").unwrap();
     assert!(people.by_token(&all).is_err() && people.tokens(None).unwrap().is_empty());
+}
+
+#[test]
+fn a_token_ends_with_the_password_and_after_a_year() {
+    let (_dir, people) = with_zoe();
+    let (token, text) = people.make_token(ApiToken::of("zoe")).unwrap();
+    let life = token.expires.unwrap().0 - token.made.0;
+    assert_eq!(life, 365 * 86_400 * 1_000_000_000, "a token without an end lives for a year");
+    assert_eq!(people.by_token(&text).unwrap().login, "zoe");
+    people.set_password("zoe", "battery staple").unwrap();
+    assert!(matches!(people.by_token(&text), Err(PeopleError::Ended("token", _))));
+    assert!(people.tokens(Some("zoe")).unwrap().is_empty(), "it is not listed either");
+    // The record of a token that another process is making meanwhile is worth nothing, too.
+    let (token, text) = people.make_token(ApiToken::of("zoe")).unwrap();
+    people.write(token::KIND, &digest(&text), &ApiToken { generation: token.generation - 1, ..token }, None).unwrap();
+    assert!(people.by_token(&text).is_err());
+    let (_, text) = people.make_token(ApiToken::of("zoe")).unwrap();
+    people.change_user("zoe", |user| user.inactive = true).unwrap();
+    people.change_user("zoe", |user| user.inactive = false).unwrap();
+    assert!(people.by_token(&text).is_err(), "disabling a user ends the tokens as it ends the sessions");
+}
+
+#[test]
+fn wrong_passwords_from_elsewhere_do_not_lock_the_owner_out() {
+    let (_dir, people) = with_zoe();
+    for n in 0..12u8 {
+        let from = IpAddr::from([10, 0, 0, n]);
+        assert!(matches!(people.log_in("zoe", &format!("wrong {n}"), from), Err(PeopleError::Wrong)));
+    }
+    people.log_in("zoe", "correct horse", HOME).unwrap();
+}
+
+#[test]
+fn rights_that_another_program_grants_keep_the_sites_default_for_guests() {
+    for (guests, expected) in [(vec![], vec![]), (vec![Right::Read], vec!["Shift".to_owned()])] {
+        let (dir, hub) = people(Settings { guests, ..Settings::default() });
+        // A program on the data directory does not know the hub's settings.
+        let program = People::new(Arc::new(SqliteStore::open(dir.path()).unwrap()), Settings::default()).unwrap();
+        let mut access = program.access("Shift").unwrap().0;
+        access.give("user:zoe".parse().unwrap(), vec![Right::Read]);
+        program.set_access("Shift", &access).unwrap();
+        hub.forget();
+        let mut books = hub.guest().unwrap().rights.books(Right::Read);
+        books.retain(|book| book == "Shift");
+        assert_eq!(books, expected);
+    }
+}
+
+#[test]
+fn a_book_with_elogs_file_of_passwords_is_closed_to_guests() {
+    let (_dir, people) = people(Settings { guests: vec![Right::Read, Right::Write], ..Settings::default() });
+    let with = |options: &[(&str, &str)]| {
+        let elog = options.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        people.store.put_book(&Book { elog, ..Book::new("Shift", vec![]) }).unwrap();
+        people.forget();
+        people.guest().unwrap().rights.of("Shift").to_vec()
+    };
+    assert_eq!(with(&[]), [Right::Read, Right::Write]);
+    assert_eq!(with(&[("Password file", "passwd")]), []);
+    // Not even a grant opens it.
+    let mut access = people.access("Shift").unwrap().0;
+    access.give(Subject::Guests, vec![Right::Read]);
+    people.set_access("Shift", &access).unwrap();
+    assert_eq!(with(&[("Password file", "passwd")]), []);
+    assert_eq!(with(&[("Password file", "passwd"), ("Guest menu commands", "List, Find")]), [Right::Read]);
 }
 
 #[test]
@@ -114,7 +182,7 @@ fn guessing_takes_longer_and_longer_whoever_is_guessed() {
         let waits = tries.filter(|error| matches!(error, PeopleError::Wait(wait) if *wait > Duration::ZERO)).count();
         assert_eq!(waits, 15, "{login}");
     }
-    // A program that has just been let in goes on; a new one waits with the others.
+    // A program with a recently accepted password continues; a new login waits with the others.
     assert!(people.by_password("zoe", "correct horse", HOME).is_ok());
 }
 
@@ -124,7 +192,11 @@ fn rights_are_given_book_by_book() {
     let guest = people.guest().unwrap();
     assert!(guest.rights.may(Right::Read, "Shift") && !guest.rights.may(Right::Write, "Shift"));
     let to = |to: &str, may: &[Right]| Grant { to: to.parse().unwrap(), may: may.to_vec() };
-    let access = Access { grants: vec![to("group:ops", &[Right::Read, Right::Write])], policy: EditPolicy::AppendOnly };
+    let access = Access {
+        grants: vec![to("group:ops", &[Right::Read, Right::Write])],
+        policy: EditPolicy::AppendOnly,
+        ..Access::default()
+    };
     people.set_access("SHIFT", &access).unwrap();
     assert!(matches!(people.set_access("None", &access), Err(PeopleError::Store(StoreError::NoBook(_)))));
     assert_eq!(people.guest().unwrap().rights.books(Right::Read), ["Vacuum"]);
@@ -148,13 +220,13 @@ fn the_owner_may_everything() {
     assert!(people.is_open().unwrap());
     let token = people.make_owner_token().unwrap();
     let owner = people.by_token(&token).unwrap();
-    assert!(owner.admin && owner.rights.may(Right::Admin, "Shift") && owner.by == By::Owner);
+    assert!(owner.admin && owner.rights.may(Right::Admin, "Shift") && owner.by == Credentials::Owner);
     assert!(people.store.records(token::KIND).unwrap().is_empty());
     people.add_user(User::new("zoe")).unwrap();
     assert!(!people.is_open().unwrap());
     assert!(matches!(people.add_user(User::new("zoe")), Err(PeopleError::IsThere(_))));
     assert!(people.by_token(&token).is_ok());
-    // Who has no password cannot log in with one, whatever they say.
+    // A user without a password cannot log in with any.
     for password in ["", "x", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"] {
         assert!(matches!(people.log_in("zoe", password, HOME), Err(PeopleError::Wrong)));
     }
@@ -183,7 +255,7 @@ fn a_place_that_does_not_answer_is_held_against_nobody() {
     let people = people.with(Box::new(Unreachable));
     for n in 0..50 {
         let error = people.log_in("max", "from elsewhere", HOME).unwrap_err();
-        assert!(matches!(&error, PeopleError::Elsewhere(_)) && error.to_string().contains("does not answer"), "{n}: {error}");
+        assert!(matches!(&error, PeopleError::Elsewhere(_)) && error.to_string().contains("does not respond"), "{n}: {error}");
     }
     assert!(people.log_in("zoe", "wrong again", HOME).is_err_and(|error| matches!(error, PeopleError::Wrong)));
 }
@@ -212,7 +284,7 @@ fn who_stays_is_looked_up_again_and_does_not_keep_a_session_by_it() {
     assert_eq!(kept().unwrap().used, session.used);
     people.by_session(&secret).unwrap();
     assert!(kept().unwrap().used > session.used);
-    // Rights are those of now.
+    // The check returns the current rights.
     assert!(people.look_again(&by_password, None).unwrap().rights.may(Right::Read, "Shift"));
     people.set_access("Shift", &Access::default()).unwrap();
     assert!(!people.look_again(&by_password, None).unwrap().rights.may(Right::Read, "Shift"));
@@ -221,7 +293,7 @@ fn who_stays_is_looked_up_again_and_does_not_keep_a_session_by_it() {
     let by_password = people.by_password("zoe", "battery staple", HOME).unwrap();
     people.change_user("zoe", |user| user.inactive = true).unwrap();
     assert!(people.look_again(&by_password, None).is_err());
-    // By the connection only while there are no users; by the token always.
+    // The connection identifies the owner only while there are no users; the token always does.
     let owner = people.owner().unwrap();
     let token = people.make_owner_token().unwrap();
     assert!(people.look_again(&owner, None).is_err() && people.look_again(&owner, Some("tampu_x")).is_err());
@@ -234,7 +306,7 @@ fn who_stays_is_looked_up_again_and_does_not_keep_a_session_by_it() {
 fn a_session_of_a_user_who_was_just_made_elsewhere_stays() {
     let (dir, here) = with_zoe();
     let there = People::new(Arc::new(SqliteStore::open(dir.path()).unwrap()), Settings::default()).unwrap();
-    // What is known here is fresh, and does not have the new password.
+    // The cache here is fresh, and does not have the new password.
     assert!(!here.is_open().unwrap());
     there.set_password("zoe", "battery staple").unwrap();
     let secret = there.log_in("zoe", "battery staple", HOME).unwrap().1;

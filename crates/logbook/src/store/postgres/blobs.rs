@@ -1,7 +1,7 @@
 //! The bytes of attachments, in the database, in pieces.
 //!
-//! An upload lies in a file without a name until its entry is posted, and goes into the database in the entry's transaction: so an entry
-//! and its bytes are there together or not at all, and nothing has to be cleaned up, whatever ends when.
+//! An upload lies in a file without a name until its entry is posted, and enters the database in the entry's
+//! transaction. So an entry and its bytes exist together or not at all, and no crash leaves anything to clean up.
 
 use std::{
     io::{self, Read, Seek, SeekFrom},
@@ -9,22 +9,22 @@ use std::{
     sync::Arc,
 };
 
-use super::{Inner, PostgresStore, rows::number, session::Session, tables::Writing};
+use super::{Database, PostgresStore, rows::number, session::Session, tables::PostgresTransaction};
 use crate::{
     attachment::{Bytes, Sha, Upload},
     entry::Content,
-    store::{Result, StoreError, pool::Pool},
+    store::{Attachments, Result, StoreError, pool::Pool},
 };
 
 /// Bytes of a piece.
 pub const PIECE: usize = 1 << 20;
 
-impl Writing<'_> {
+impl PostgresTransaction<'_> {
     /// Writes the blobs of an entry that are not there. To be called before the book is locked: they may be large.
     pub fn place_blobs(&mut self, uploads: &[Upload], content: &Content) -> Result<()> {
         let is_of = |upload: &&Upload| content.attachments.iter().any(|attachment| attachment.sha.as_ref() == Some(upload.sha()));
         let mut own: Vec<&Upload> = uploads.iter().filter(is_of).collect();
-        // In order, so that two who bring the same blobs do not wait for each other.
+        // In order, so that two writers of the same blobs do not deadlock.
         own.sort_by_key(|upload| upload.sha());
         for upload in own {
             if !self.placed.insert(upload.sha().clone()) {
@@ -33,14 +33,14 @@ impl Writing<'_> {
             let spool = |error| StoreError::Io { path: std::env::temp_dir(), error };
             let mut from = upload.read().map_err(spool)?;
             let new = self.session.new_blob(upload.sha(), upload.size(), &mut from);
-            if new.map_err(|failed| failed.told(upload.sha()))? {
+            if new.map_err(|failed| failed.with_sha(upload.sha()))? {
                 self.brought.push(upload.sha().clone());
             }
         }
         Ok(())
     }
 
-    /// Takes the blobs away that this transaction has brought and no entry has: of entries that were not taken.
+    /// Removes the blobs that this transaction added and no entry has. They belong to rejected entries.
     pub fn drop_unwanted(&mut self) -> Result<()> {
         let brought: Vec<&str> = self.brought.iter().map(Sha::as_str).collect();
         if brought.is_empty() {
@@ -52,7 +52,7 @@ impl Writing<'_> {
         Ok(())
     }
 
-    /// Sees that an entry has no blobs but those that are there.
+    /// Checks that all blobs of an entry exist.
     pub fn see_blobs(&mut self, content: &Content) -> Result<()> {
         for attachment in &content.attachments {
             let Some(sha) = attachment.sha.as_ref().filter(|sha| !self.placed.contains(sha)) else { continue };
@@ -64,17 +64,17 @@ impl Writing<'_> {
     }
 }
 
-/// What went wrong with pieces.
+/// An error while writing the pieces of a blob.
 pub enum Failed {
-    /// They could not be read.
+    /// The bytes could not be read.
     Read(io::Error),
-    /// They could not be written.
+    /// The pieces could not be written.
     Write(StoreError),
 }
 
 impl Failed {
-    /// As others are told.
-    pub fn told(self, sha: &Sha) -> StoreError {
+    /// Converts to the store's error.
+    pub fn with_sha(self, sha: &Sha) -> StoreError {
         match self {
             Failed::Read(error) => StoreError::Io { path: PathBuf::from(format!("attachment {}", sha.as_str())), error },
             Failed::Write(error) => error,
@@ -83,7 +83,7 @@ impl Failed {
 }
 
 impl Session {
-    /// Writes a blob, unless it is there; whether it was not. Its first piece, which mostly is all, goes along.
+    /// Writes a blob unless it exists; returns whether it is new. The first piece, which is mostly the only one, is sent along.
     pub fn new_blob(&self, sha: &Sha, size: u64, from: &mut dyn Read) -> std::result::Result<bool, Failed> {
         let mut piece = Vec::new();
         let mut next = |piece: &mut Vec<u8>| {
@@ -111,13 +111,13 @@ impl Session {
     }
 }
 
-impl PostgresStore {
-    pub(super) fn take_in(&self, from: &mut dyn Read, limit: u64) -> Result<Upload> {
+impl Attachments for PostgresStore {
+    fn upload(&self, from: &mut dyn Read, limit: u64) -> Result<Upload> {
         let dir = std::env::temp_dir();
         Upload::unnamed(&dir, from, limit).map_err(|error| StoreError::Io { path: dir, error })
     }
 
-    pub(super) fn bytes_of(&self, sha: &Sha) -> Result<Bytes> {
+    fn attachment(&self, sha: &Sha) -> Result<Bytes> {
         let session = self.0.readers.get()?;
         let found = session.one("SELECT size FROM blob WHERE sha = $1", &[&sha.as_str()])?;
         let size = match found {
@@ -131,7 +131,7 @@ impl PostgresStore {
 
 /// Reads a blob, a piece at a time; between two pieces it holds no connection.
 struct Blob {
-    inner: Arc<Inner>,
+    inner: Arc<Database>,
     sha: Sha,
     size: u64,
     at: u64,
@@ -139,7 +139,7 @@ struct Blob {
     piece: Option<(u64, Vec<u8>)>,
 }
 
-/// One piece.
+/// Reads one piece of a blob.
 pub fn read_piece(readers: &Pool<Session>, sha: &Sha, at: u64) -> Result<Vec<u8>> {
     let at = i64::try_from(at).unwrap_or(i64::MAX);
     let sql = "SELECT bytes FROM piece WHERE sha = $1 AND number = $2";

@@ -1,4 +1,4 @@
-//! A backup: everything as it is at one moment, into a directory that the store built in opens.
+//! Backups: a snapshot of the database, written into a directory that the built-in store opens.
 
 use std::path::Path;
 
@@ -7,14 +7,14 @@ use rusqlite::types::Value;
 
 use super::{
     PostgresStore,
-    rows::{load, shelves},
+    rows::{book_rows, load},
     session::Session,
     sha,
 };
 use crate::store::{
-    Progress, Result, StoreError,
-    shelf::rows_of,
-    sqlite::fill::{Fill, TABLES},
+    Attachments, Progress, Result, StoreError,
+    book_row::rows_of,
+    sqlite::restore::{DirectoryWriter, TABLES},
 };
 
 /// Entries, and rows of other tables, that are copied at a time.
@@ -22,19 +22,19 @@ const TOGETHER: i64 = 500;
 
 impl PostgresStore {
     pub(super) fn copy_to(&self, to: &Path, progress: Progress<'_>) -> Result<()> {
-        let mut fill = Fill::begin(to)?;
+        let mut writer = DirectoryWriter::begin(to)?;
         let session = self.0.searchers.get()?;
         session.batch("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")?;
-        let copied = self.copy_all(&session, &mut fill, progress);
+        let copied = self.copy_all(&session, &mut writer, progress);
         let _ = session.batch("ROLLBACK");
         copied?;
-        fill.finish()
+        writer.finish()
     }
 
-    fn copy_all(&self, session: &Session, fill: &mut Fill, progress: Progress<'_>) -> Result<()> {
-        let shelves = shelves(session)?;
+    fn copy_all(&self, session: &Session, writer: &mut DirectoryWriter, progress: Progress<'_>) -> Result<()> {
+        let book_rows = book_rows(session)?;
         let blobs = session.query("SELECT sha FROM blob ORDER BY sha", &[])?;
-        let total = shelves.iter().map(|shelf| shelf.entries).sum::<u64>() + (TABLES.len() + blobs.len()) as u64;
+        let total = book_rows.iter().map(|book_row| book_row.entries).sum::<u64>() + (TABLES.len() + blobs.len()) as u64;
         let mut done = 0;
         let mut step = |more: u64| {
             done += more;
@@ -48,37 +48,37 @@ impl PostgresStore {
                 if rows.is_empty() {
                     break;
                 }
-                fill.rows(table, columns, rows.iter().map(values).collect::<Result<_>>()?)?;
+                writer.rows(table, columns, rows.iter().map(values).collect::<Result<_>>()?)?;
             }
             session.batch("CLOSE copied")?;
-            // The cursor's columns are another table's next time.
+            // The next cursor has the columns of another table.
             session.forget();
             step(1)?;
         }
-        for shelf in &shelves {
-            fill.book(shelf)?;
-            let [mut first, end] = rows_of(shelf.num);
+        for book_row in &book_rows {
+            writer.book(book_row)?;
+            let [mut first, end] = rows_of(book_row.num);
             loop {
                 let sql = "SELECT row FROM entry WHERE row >= $1 AND row < $2 ORDER BY row LIMIT $3";
                 let rows = session.query(sql, &[&first, &end, &TOGETHER])?;
                 let rows = rows.iter().map(|row| row.try_get(0)).collect::<std::result::Result<Vec<i64>, _>>()?;
                 let Some(last) = rows.last() else { break };
                 first = last + 1;
-                fill.entries(shelf, &load(session, &shelf.book.name, &rows, true)?)?;
+                writer.entries(book_row, &load(session, &book_row.book.name, &rows, true)?)?;
                 step(rows.len() as u64)?;
             }
         }
         for row in &blobs {
-            // Blobs never go, so that of another moment is the same.
+            // Blobs are never removed, so a blob that is read later is the same.
             let sha = sha(row.try_get(0)?)?;
-            fill.blob(&sha, &mut self.bytes_of(&sha)?)?;
+            writer.blob(&sha, &mut self.attachment(&sha)?)?;
             step(1)?;
         }
         Ok(())
     }
 }
 
-/// A row as SQLite takes it.
+/// Converts a row into values of SQLite.
 fn values(row: &Row) -> Result<Vec<Value>> {
     let one = |(at, column): (usize, &postgres::Column)| {
         Ok(match *column.type_() {

@@ -1,6 +1,6 @@
-//! What a search asks of PostgreSQL.
+//! The index of PostgreSQL, for searches.
 //!
-//! Every question is short, so that a search that is to end ends soon; what still takes long is ended from outside (`watch.rs`).
+//! Every query is short, so that a stopped search ends soon. Queries that still take long are cancelled from outside (`watch.rs`).
 
 use std::{cell::RefCell, sync::Arc};
 
@@ -8,8 +8,9 @@ use regex::Regex;
 use tampu_types::Time;
 
 use super::{
-    Inner, PostgresStore,
-    rows::{known_number, load, number, shelf, shelves},
+    PostgresStore,
+    database::{Database, Milestones},
+    rows::{book_row, book_rows, known_number, load, number},
     session::Session,
     tokens::{is_exact, of_tag, question, spans},
 };
@@ -19,37 +20,36 @@ use crate::{
     search::{Page, Search, Stop},
     store::{
         Result, StoreError,
-        index::{Along, EachPlace, EachRow, Index},
+        book_row::{BookRow, OrderKey, rows_of},
+        index::{Along, EachKey, EachRow, SearchEnd, SearchIndex},
         page::page,
-        pool::lock,
-        shelf::{Place, Shelf, rows_of},
-        stream::{Budget, End},
+        stream::Budget,
     },
     text::MAX_WORD,
 };
 
 const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
-/// Entries of the newest span that is asked for; the next ones have [`WIDER`] times as many each.
+/// Number of entries in the newest span that is queried; each further span has [`WIDER`] times as many.
 const FIRST_SPAN: usize = 512;
 const WIDER: usize = 8;
-/// A book of so many entries is asked for as a whole.
+/// A book with at most this number of entries is queried as a whole.
 const SMALL: u64 = 2048;
-/// Rows that one question is answered with, at most.
+/// Maximum number of rows in one response.
 const ROWS: i64 = 4096;
-/// Places along an order that the first question is answered with.
+/// Number of positions along an order in the first response.
 const PLACES: i64 = 64;
-/// Whether an entry's row is of a later second than its date, as the index `entry_late` has it.
+/// The condition that an entry's row is of a later second than its date, as in the index `entry_late`.
 const LATE: &str =
     "((row >> 12) & 34359738367) - 17179869184 > (date - (date % 1000000000 + 1000000000) % 1000000000) / 1000000000";
-/// Endings of words that are looked through for a part of a word, and for a regular expression.
+/// Maximum number of word endings that are searched for a part of a word, and for a regular expression.
 const MAX_PARTS: usize = 4 * MAX_EXPANSION;
 const MAX_LOOKED_THROUGH: usize = 10_000;
 
 impl PostgresStore {
     pub(super) fn find_page(&self, search: &Search, stop: &Stop) -> Result<Page> {
         let stop = stop.within(search.time);
-        if let Some(why) = stop.why() {
-            return Ok(Page { stopped: Some(why), ..Page::default() });
+        if let Some(why) = stop.reason() {
+            return Ok(Page { stopped: Some(why.into()), ..Page::default() });
         }
         let session = self.0.searchers.get()?;
         let watching = self.0.watch.over(&session, &stop);
@@ -62,28 +62,28 @@ impl PostgresStore {
     }
 }
 
-/// Whether a statement was ended from outside.
+/// Returns whether a statement was cancelled from outside.
 fn is_cancelled(error: &StoreError) -> bool {
     matches!(error, StoreError::Postgres(error) if error.code() == Some(&postgres::error::SqlState::QUERY_CANCELED))
 }
 
-/// A transaction that sees one moment.
+/// A transaction with a consistent snapshot.
 struct Snapshot<'a> {
     session: &'a Session,
-    inner: &'a Inner,
+    inner: &'a Database,
 }
 
-impl Index for Snapshot<'_> {
+impl SearchIndex for Snapshot<'_> {
     const TOGETHER: usize = 128;
     const HELD: usize = 2000;
     const TRIED: usize = PLACES as usize;
 
-    fn shelf(&self, name: &str) -> Result<Shelf> {
-        shelf(self.session, name, false)
+    fn book_row(&self, name: &str) -> Result<BookRow> {
+        book_row(self.session, name, false)
     }
 
-    fn shelves(&self) -> Result<Vec<Shelf>> {
-        shelves(self.session)
+    fn book_rows(&self) -> Result<Vec<BookRow>> {
+        book_rows(self.session)
     }
 
     fn vocabulary(&self) -> impl Vocabulary<Error = StoreError> {
@@ -94,23 +94,23 @@ impl Index for Snapshot<'_> {
         known_number(self.session, folded)
     }
 
-    fn load(&self, shelf: &Shelf, rows: &[i64], text: bool) -> Result<Vec<(i64, Entry)>> {
-        load(self.session, &shelf.book.name, rows, text)
+    fn load(&self, book_row: &BookRow, rows: &[i64], text: bool) -> Result<Vec<(i64, Entry)>> {
+        load(self.session, &book_row.book.name, rows, text)
     }
 
     fn each_row(
         &self,
-        shelf: &Shelf,
+        book_row: &BookRow,
         want: &Want,
         (first, last): (i64, i64),
         descending: bool,
         stop: &Stop,
         act: EachRow<'_>,
-    ) -> std::result::Result<(), End> {
+    ) -> std::result::Result<(), SearchEnd> {
         match want {
             Want::Nothing => Ok(()),
             Want::All => self.all_rows((first, last), descending, stop, act),
-            want => self.wanted_rows(shelf, want, (first, last), descending, stop, act),
+            want => self.wanted_rows(book_row, want, (first, last), descending, stop, act),
         }
     }
 
@@ -121,15 +121,15 @@ impl Index for Snapshot<'_> {
 
     fn along(
         &self,
-        shelf: &Shelf,
+        book_row: &BookRow,
         order: Along,
-        after: Option<&Place>,
+        after: Option<&OrderKey>,
         descending: bool,
-        act: EachPlace<'_>,
-    ) -> std::result::Result<(), End> {
+        act: EachKey<'_>,
+    ) -> std::result::Result<(), SearchEnd> {
         let (down, sign) = if descending { ("DESC", "<") } else { ("ASC", ">") };
         let mut limit = PLACES;
-        let mut last: Option<Place> = None;
+        let mut last: Option<OrderKey> = None;
         loop {
             let rows = match order {
                 Along::Id => {
@@ -143,7 +143,7 @@ impl Index for Snapshot<'_> {
                     let sql = format!(
                         "SELECT lpad(id::text, 10, '0'), row FROM entry WHERE book = $1 AND id {sign} $2 ORDER BY id {down} LIMIT $3"
                     );
-                    self.session.query(&sql, &[&shelf.num, &id, &limit])
+                    self.session.query(&sql, &[&book_row.num, &id, &limit])
                 }
                 Along::Key(attribute) => match last.as_ref().or(after) {
                     Some(place) => {
@@ -151,19 +151,19 @@ impl Index for Snapshot<'_> {
                             "SELECT key, row FROM sorting WHERE attribute = $1 AND book = $2 AND (key, row) {sign} ($3, $4) \
                              ORDER BY key {down}, row {down} LIMIT $5"
                         );
-                        self.session.query(&sql, &[&i64::from(attribute), &shelf.num, &place.key, &place.row, &limit])
+                        self.session.query(&sql, &[&i64::from(attribute), &book_row.num, &place.key, &place.row, &limit])
                     }
                     None => {
                         let sql = format!(
                             "SELECT key, row FROM sorting WHERE attribute = $1 AND book = $2 ORDER BY key {down}, row {down} LIMIT $3"
                         );
-                        self.session.query(&sql, &[&i64::from(attribute), &shelf.num, &limit])
+                        self.session.query(&sql, &[&i64::from(attribute), &book_row.num, &limit])
                     }
                 },
             };
             let rows = rows?;
             for row in &rows {
-                let place = Place { key: row.try_get(0).map_err(failed)?, row: row.try_get(1).map_err(failed)? };
+                let place = OrderKey { key: row.try_get(0).map_err(failed)?, row: row.try_get(1).map_err(failed)? };
                 last = Some(place.clone());
                 if !act(place)? {
                     return Ok(());
@@ -176,39 +176,39 @@ impl Index for Snapshot<'_> {
         }
     }
 
-    fn last_late(&self, shelf: &Shelf, before: Time) -> Result<Option<i64>> {
+    fn last_late(&self, book_row: &BookRow, before: Time) -> Result<Option<i64>> {
         let sql = format!("SELECT max(row) FROM entry WHERE book = $1 AND date < $2 AND {LATE}");
-        Ok(self.session.one(&sql, &[&shelf.num, &before.0])?.map_or(Ok(None), |row| row.try_get(0))?)
+        Ok(self.session.one(&sql, &[&book_row.num, &before.0])?.map_or(Ok(None), |row| row.try_get(0))?)
     }
 
     fn is_interrupted(&self, error: &StoreError) -> bool {
         let interrupted = is_cancelled(error);
         if interrupted {
-            // The transaction is of no use any longer; what was found is still to be read. If that fails, reading it says so.
+            // The transaction has failed; the entries found are still to be read. If that fails, reading reports it.
             let _ = self.session.batch("ROLLBACK").and_then(|()| self.session.batch(BEGIN));
         }
         interrupted
     }
 }
 
-fn failed(error: postgres::Error) -> End {
-    End::Failed(error.into())
+fn failed(error: postgres::Error) -> SearchEnd {
+    SearchEnd::Failed(error.into())
 }
 
-/// Why the search is to end, as an end.
-fn stopped(stop: &Stop) -> std::result::Result<(), End> {
-    stop.why().map_or(Ok(()), |why| Err(End::Stopped(why)))
+/// Returns the reason to stop, if there is one, as an error.
+fn stopped(stop: &Stop) -> std::result::Result<(), SearchEnd> {
+    stop.reason().map_or(Ok(()), |why| Err(SearchEnd::Stopped(why.into())))
 }
 
 impl Snapshot<'_> {
-    /// Every row between two.
+    /// Calls back for every row between two.
     fn all_rows(
         &self,
         (mut first, mut last): (i64, i64),
         descending: bool,
         stop: &Stop,
         act: EachRow<'_>,
-    ) -> std::result::Result<(), End> {
+    ) -> std::result::Result<(), SearchEnd> {
         let down = if descending { "DESC" } else { "ASC" };
         let sql = format!("SELECT row FROM entry WHERE row BETWEEN $1 AND $2 ORDER BY row {down} LIMIT $3");
         let mut limit = PLACES;
@@ -233,19 +233,20 @@ impl Snapshot<'_> {
         }
     }
 
-    /// The rows between two that the index finds, span by span.
+    /// Calls back for the rows between two that the index finds, span by span.
     fn wanted_rows(
         &self,
-        shelf: &Shelf,
+        book_row: &BookRow,
         want: &Want,
         rows: (i64, i64),
         descending: bool,
         stop: &Stop,
         act: EachRow<'_>,
-    ) -> std::result::Result<(), End> {
-        // Where there are entries at all, and where the nearest of them end: spans beyond are wide, and would bring in all there are.
+    ) -> std::result::Result<(), SearchEnd> {
+        // The rows of the first and last entry, and the end of the nearest entries. Spans beyond that end are wide and would return
+        // all entries.
         let Some((mut first, mut last, mut edge)) = self.extent(rows, descending)? else { return Ok(()) };
-        if shelf.entries <= SMALL {
+        if book_row.entries <= SMALL {
             edge = None;
         }
         let mut entries = FIRST_SPAN;
@@ -264,7 +265,7 @@ impl Snapshot<'_> {
                     return Ok(());
                 }
             }
-            // Where there were too many for one answer the span goes on after the last of them.
+            // A span with more rows than one response continues after the last of them.
             let cut = rows.len() as i64 >= ROWS;
             match (descending, reached.filter(|_| cut)) {
                 (true, Some(row)) => last = row - 1,
@@ -277,12 +278,14 @@ impl Snapshot<'_> {
             }
             if !cut {
                 entries = entries.saturating_mul(WIDER);
-                edge = self.inner.milestone(self.session, shelf, if descending { last } else { first }, entries, descending)?;
+                edge =
+                    self.inner.milestone(self.session, book_row, if descending { last } else { first }, entries, descending)?;
             }
         }
     }
 
-    /// The first and the last row between two, and where the nearest [`FIRST_SPAN`] entries end if there are more.
+    /// Returns the first and the last row between two, and the end of the nearest [`FIRST_SPAN`] entries if there are
+    /// more.
     fn extent(&self, (first, last): (i64, i64), descending: bool) -> Result<Option<(i64, i64, Option<i64>)>> {
         let down = if descending { "DESC" } else { "ASC" };
         let sql = format!(
@@ -297,7 +300,7 @@ impl Snapshot<'_> {
     fn ask(&self, want: &Want, (first, last): (i64, i64), descending: bool) -> Result<Vec<i64>> {
         let question = question(want, spans(first, last));
         let (at, down) = (question.lists.len(), if descending { "DESC" } else { "ASC" });
-        // `row + 0`, so that nobody thinks of going through the rows instead of the index.
+        // `row + 0`, so that the planner uses the index and does not scan the rows.
         let sql = format!(
             "SELECT row FROM word WHERE {} AND row + 0 BETWEEN ${} AND ${} ORDER BY row + 0 {down} LIMIT {ROWS}",
             question.condition,
@@ -312,29 +315,28 @@ impl Snapshot<'_> {
     }
 }
 
-/// Every so many-th row of a book, to know without asking how far away so many entries are.
-#[derive(Debug)]
-pub struct Milestones {
-    /// How many entries the book had.
-    entries: u64,
-    rows: Vec<i64>,
-}
-
-impl Inner {
-    /// A row about so many entries away from another; none where the book ends before.
-    fn milestone(&self, session: &Session, shelf: &Shelf, from: i64, entries: usize, descending: bool) -> Result<Option<i64>> {
-        let known = lock(&self.milestones).get(&shelf.num).cloned();
-        // What was true of nine entries in ten is good enough: these rows only say how much is asked for at a time.
-        let milestones = match known.filter(|known| known.entries.abs_diff(shelf.entries) <= shelf.entries / 10) {
+impl Database {
+    /// Returns a row about `entries` entries away from another, or `None` if the book ends before it.
+    fn milestone(
+        &self,
+        session: &Session,
+        book_row: &BookRow,
+        from: i64,
+        entries: usize,
+        descending: bool,
+    ) -> Result<Option<i64>> {
+        let known = self.milestones.lock().get(&book_row.num).cloned();
+        // Milestones are reused until the number of entries changes by a tenth: they only set the size of each request.
+        let milestones = match known.filter(|known| known.entries.abs_diff(book_row.entries) <= book_row.entries / 10) {
             Some(known) => known,
             None => {
                 let sql = "SELECT row FROM (SELECT row, row_number() OVER (ORDER BY row) AS nth FROM entry WHERE row >= $1 AND row < $2) \
                            AS numbered WHERE nth % $3 = 0 ORDER BY row";
-                let [first, end] = rows_of(shelf.num);
+                let [first, end] = rows_of(book_row.num);
                 let rows = session.query(sql, &[&first, &end, &(FIRST_SPAN as i64)])?;
                 let rows = rows.iter().map(|row| row.try_get(0)).collect::<std::result::Result<_, _>>()?;
-                let made = Arc::new(Milestones { entries: shelf.entries, rows });
-                lock(&self.milestones).insert(shelf.num, made.clone());
+                let made = Arc::new(Milestones { entries: book_row.entries, rows });
+                self.milestones.lock().insert(book_row.num, made.clone());
                 made
             }
         };
@@ -344,18 +346,18 @@ impl Inner {
     }
 }
 
-/// The vocabulary.
+/// The vocabulary of the database.
 struct Terms<'a> {
     session: &'a Session,
     budget: Budget,
-    /// Tags that were asked for, and whether an entry has them.
+    /// Cached tags, and whether an entry has them.
     tags: RefCell<Vec<(String, bool)>>,
 }
 
 impl Terms<'_> {
-    /// Words that a statement finds between a text and all that begins so, unless there are more than `most`.
+    /// Returns the words that a statement finds with a given beginning, unless there are more than `most`.
     fn list(&self, sql: &str, with: &str, most: usize) -> Result<Option<Vec<String>>> {
-        // Every text that begins so is before the same with the last character there is.
+        // Every text with this prefix sorts before the prefix with the last character of Unicode.
         let limit = most as i64 + 1;
         let rows = self.session.query(sql, &[&with, &format!("{with}\u{10ffff}"), &limit])?;
         if rows.len() > most {

@@ -1,28 +1,31 @@
-//! The last changes of entries, for whoever waits for them, here or on another hub.
+//! The journal of changes, for subscribers in this hub and in others.
 
 use std::{
-    sync::{Arc, PoisonError, Weak, atomic::Ordering},
+    sync::{Arc, Weak, atomic::Ordering},
     time::{Duration, Instant},
 };
 
-use super::{Inner, PostgresStore, lock, rows::number, session::Session, tables::Writing};
+use tampu_workers::WorkerThread;
+
+use super::{Database, PostgresStore, rows::number, session::Session, tables::PostgresTransaction};
 use crate::{
     entry::EntryRef,
     store::{
-        CHANGES_KEPT, EntryChange, Result,
-        shelf::{damaged, json},
+        CHANGES_KEPT, Changes, EntryChange, Result,
+        book_row::{damaged, json},
     },
 };
 
-/// How often changes are looked for where nobody tells them: while the connection that listens is broken.
+/// The poll interval for changes while the listening connection is broken.
 const LOOK: Duration = Duration::from_secs(1);
-/// Changes between two times that old ones go.
+/// Number of changes between two removals of old changes.
 const TIDY: i64 = 1024;
 
-impl Writing<'_> {
-    /// Writes the changes and tells them: the last thing before the transaction is committed. One at a time, which the statement before has seen to,
-    /// so that nobody sees a change before one of a lower number.
-    pub(super) fn tell_changes(&mut self) -> Result<()> {
+impl PostgresTransaction<'_> {
+    /// Writes the changes into the journal and notifies subscribers, as the last step before the commit. A lock, taken
+    /// by the statement before, lets one transaction do so at a time. So no subscriber sees a change before one with a
+    /// lower number.
+    pub(super) fn write_changes(&mut self) -> Result<()> {
         if self.changes.is_empty() {
             return Ok(());
         }
@@ -49,11 +52,24 @@ fn last(session: &Session) -> Result<u64> {
 }
 
 impl PostgresStore {
-    pub(super) fn number_of_last_change(&self) -> Result<u64> {
+    /// Starts the thread that listens for other hubs' notifications, if it does not run yet.
+    fn listen(&self) {
+        if self.0.listens.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let inner = Arc::downgrade(&self.0);
+        let thread = WorkerThread::named("book-listen").spawn_restarting(LOOK, move || listen(&inner));
+        // Without the thread, the store polls for changes.
+        self.0.listens.store(thread.is_ok(), Ordering::Relaxed);
+    }
+}
+
+impl Changes for PostgresStore {
+    fn last_change(&self) -> Result<u64> {
         last(&*self.0.readers.get()?)
     }
 
-    pub(super) fn changes_after(&self, after: u64, most: usize) -> Result<Vec<EntryChange>> {
+    fn changes(&self, after: u64, most: usize) -> Result<Vec<EntryChange>> {
         let sql = "SELECT change.number, book.name, change.id, change.what FROM change JOIN book ON book.num = change.book \
                    WHERE change.number > $1 ORDER BY change.number LIMIT $2";
         let (after, most) = (i64::try_from(after).unwrap_or(i64::MAX), i64::try_from(most).unwrap_or(i64::MAX));
@@ -67,39 +83,27 @@ impl PostgresStore {
         Ok(found)
     }
 
-    pub(super) fn wait_for_next_change(&self, after: u64, time: Duration) -> Result<u64> {
+    fn wait_for_change(&self, after: u64, time: Duration) -> Result<u64> {
         self.listen();
         let until = Instant::now() + time;
         loop {
-            let seen = *lock(&self.0.told.0);
-            let last = self.number_of_last_change()?;
+            let seen = *self.0.notified.0.lock();
+            let last = self.last_change()?;
             let left = until.saturating_duration_since(Instant::now());
             if last > after || left.is_zero() {
                 return Ok(last);
             }
-            let state = lock(&self.0.told.0);
-            let wait = self.0.told.1.wait_timeout_while(state, left.min(LOOK), |now| *now == seen);
-            drop(wait.unwrap_or_else(PoisonError::into_inner));
+            let mut state = self.0.notified.0.lock();
+            self.0.notified.1.wait_while_for(&mut state, |now| *now == seen, left.min(LOOK));
         }
-    }
-
-    /// Starts to listen for what other hubs tell, if nobody does yet.
-    fn listen(&self) {
-        if self.0.listens.swap(true, Ordering::Relaxed) {
-            return;
-        }
-        let inner = Arc::downgrade(&self.0);
-        let thread = std::thread::Builder::new().name("book-listen".to_owned()).spawn(move || listen(&inner));
-        // Without it changes are still looked for.
-        self.0.listens.store(thread.is_ok(), Ordering::Relaxed);
     }
 }
 
-/// Listens until the store is closed; again after a while when the connection broke.
-fn listen(inner: &Weak<Inner>) {
+/// Listens until the store is closed, and reconnects after a pause when the connection breaks.
+fn listen(inner: &Weak<Database>) {
     while let Some(store) = inner.upgrade() {
         let listening = Session::open(&store.config, &store.schema, &format!("LISTEN \"{}\"", store.channel), &Arc::default());
-        store.tell();
+        store.notify();
         drop(store);
         let Ok(session) = listening else {
             std::thread::sleep(LOOK);
@@ -108,20 +112,20 @@ fn listen(inner: &Weak<Inner>) {
         while let Ok(told) = session.wait(LOOK) {
             let Some(store) = inner.upgrade() else { return };
             if told {
-                store.tell();
+                store.notify();
             }
             drop(store);
-            if session.health() != crate::store::pool::Health::Good {
+            if session.health() != crate::store::pool::ConnectionHealth::Good {
                 break;
             }
         }
     }
 }
 
-impl Inner {
-    /// Something was told.
-    fn tell(&self) {
-        *lock(&self.told.0) += 1;
-        self.told.1.notify_all();
+impl Database {
+    /// Wakes the threads that wait for changes.
+    fn notify(&self) {
+        *self.notified.0.lock() += 1;
+        self.notified.1.notify_all();
     }
 }

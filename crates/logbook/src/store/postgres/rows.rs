@@ -7,40 +7,40 @@ use tampu_types::Time;
 
 use super::session::Session;
 use crate::{
-    entry::{Content, Entry, EntryRef, Tombstone},
+    entry::{Content, Entry, EntryRef, Lock, Tombstone},
     query::candidates::FIRST_ATTRIBUTE,
     store::{
         Result, StoreError,
-        shelf::{Shelf, damaged},
+        book_row::{BookRow, damaged},
     },
 };
 
-/// What an entry is made of, for [`entry_of`]; `row` and `text` come first.
+/// The columns of an entry, for [`entry_of`]; `row` and `text` come first.
 const ENTRY: &str = "id, date, zone, changed, revision, parent, thread, encoding, posted_by, attributes, attachments, links";
 
 /// A number that is never negative.
 pub fn number<T: TryFrom<i64>>(row: &Row, at: usize) -> Result<T> {
     let value: i64 = row.try_get(at)?;
-    T::try_from(value).map_err(|_| StoreError::Damaged(format!("{value} where it cannot be")))
+    T::try_from(value).map_err(|_| StoreError::Damaged(format!("invalid number {value} in a column")))
 }
 
-/// The book of this name; nobody else changes it meanwhile where that is asked.
-pub fn shelf(session: &Session, name: &str, lock: bool) -> Result<Shelf> {
+/// Returns the book of this name; with `lock`, no other transaction can change it.
+pub fn book_row(session: &Session, name: &str, lock: bool) -> Result<BookRow> {
     let sql = "SELECT num, settings, entries, next_id FROM book WHERE folded = $1";
     let locked = "SELECT num, settings, entries, next_id FROM book WHERE folded = $1 FOR UPDATE";
     let found = session.one(if lock { locked } else { sql }, &[&name.to_lowercase()])?;
-    shelf_of(&found.ok_or_else(|| StoreError::NoBook(name.to_owned()))?)
+    book_row_of(&found.ok_or_else(|| StoreError::NoBook(name.to_owned()))?)
 }
 
 /// All books, by name.
-pub fn shelves(session: &Session) -> Result<Vec<Shelf>> {
-    session.query("SELECT num, settings, entries, next_id FROM book ORDER BY folded", &[])?.iter().map(shelf_of).collect()
+pub fn book_rows(session: &Session) -> Result<Vec<BookRow>> {
+    session.query("SELECT num, settings, entries, next_id FROM book ORDER BY folded", &[])?.iter().map(book_row_of).collect()
 }
 
-fn shelf_of(row: &Row) -> Result<Shelf> {
+fn book_row_of(row: &Row) -> Result<BookRow> {
     let num = row.try_get(0)?;
     let book = serde_json::from_str(row.try_get(1)?).map_err(|error| StoreError::Damaged(format!("book {num}: {error}")))?;
-    Ok(Shelf { num, book, entries: number(row, 2)?, next_id: number(row, 3)? })
+    Ok(BookRow { num, book, entries: number(row, 2)?, next_id: number(row, 3)? })
 }
 
 /// The name of a book by its number.
@@ -54,7 +54,7 @@ pub fn known_number(session: &Session, folded: &str) -> Result<Option<u32>> {
     session.one("SELECT num FROM attribute WHERE folded = $1", &[&folded])?.map(|row| number(&row, 0)).transpose()
 }
 
-/// The number of an attribute's folded name; a new one where it has none.
+/// Returns the number of an attribute's folded name, and assigns one if there is none yet.
 pub fn new_number(session: &Session, folded: &str) -> Result<u32> {
     if let Some(number) = known_number(session, folded)? {
         return Ok(number);
@@ -74,29 +74,29 @@ pub fn row_of(session: &Session, num: i64, id: u32) -> Result<Option<i64>> {
     found.map(|row| Ok(row.try_get(0)?)).transpose()
 }
 
-/// The row of an entry, or why there is none.
-pub fn find(session: &Session, shelf: &Shelf, id: u32) -> Result<i64> {
-    if let Some(row) = row_of(session, shelf.num, id)? {
+/// Returns the row of an entry, or the error that says where it went.
+pub fn find(session: &Session, book_row: &BookRow, id: u32) -> Result<i64> {
+    if let Some(row) = row_of(session, book_row.num, id)? {
         return Ok(row);
     }
-    match tombstone(session, shelf, id)? {
+    match tombstone(session, book_row, id)? {
         Some(tombstone) => Err(StoreError::Gone(Box::new(tombstone))),
-        None => Err(StoreError::NoEntry(EntryRef::new(&shelf.book.name, id))),
+        None => Err(StoreError::NoEntry(EntryRef::new(&book_row.book.name, id))),
     }
 }
 
-/// What is left of an entry that went.
-pub fn tombstone(session: &Session, shelf: &Shelf, id: u32) -> Result<Option<Tombstone>> {
+/// Returns the tombstone of an entry that was deleted or moved.
+pub fn tombstone(session: &Session, book_row: &BookRow, id: u32) -> Result<Option<Tombstone>> {
     let sql = "SELECT gone, by, to_book, to_id FROM tombstone WHERE book = $1 AND id = $2";
-    let Some(row) = session.one(sql, &[&shelf.num, &i64::from(id)])? else { return Ok(None) };
+    let Some(row) = session.one(sql, &[&book_row.num, &i64::from(id)])? else { return Ok(None) };
     let moved_to = match row.try_get::<_, Option<i64>>(2)? {
         Some(book) => Some(EntryRef { book: book_name(session, book)?, id: number(&row, 3)? }),
         None => None,
     };
-    Ok(Some(Tombstone { at: EntryRef::new(&shelf.book.name, id), gone: Time(row.try_get(0)?), by: row.try_get(1)?, moved_to }))
+    Ok(Some(Tombstone { at: EntryRef::new(&book_row.book.name, id), gone: Time(row.try_get(0)?), by: row.try_get(1)?, moved_to }))
 }
 
-/// Reads entries, with their texts where those are wanted. In the order of the rows; one that is not there is left out.
+/// Reads entries, with their texts on request, in the order of the rows. Missing entries are left out.
 pub fn load(session: &Session, book: &str, rows: &[i64], text: bool) -> Result<Vec<(i64, Entry)>> {
     let sql = format!("SELECT row, {}, {ENTRY} FROM entry WHERE row = ANY($1)", if text { "text" } else { "''" });
     let read = session.query(&sql, &[&rows])?;
@@ -118,7 +118,7 @@ fn entry_of(book: &str, row: &Row) -> Result<Entry> {
     let bad = |error: &dyn std::fmt::Display| damaged(book, id, error);
     let encoding = row.try_get::<_, &str>(9)?.parse().map_err(|error| bad(&error))?;
     let attributes = serde_json::from_str(row.try_get(11)?).map_err(|error| bad(&error))?;
-    // Most entries have none.
+    // Most entries have no attachments.
     let attachments = match row.try_get(12)? {
         "[]" => Vec::new(),
         text => serde_json::from_str(text).map_err(|error| bad(&error))?,
@@ -142,23 +142,30 @@ fn entry_of(book: &str, row: &Row) -> Result<Entry> {
     })
 }
 
-/// What says that a text is kept as a JSON string.
+/// The first character of a text that is stored as a JSON string.
 const ESCAPED: char = '\u{1}';
 
-/// A text as PostgreSQL takes it.
+/// Returns a text in the form that PostgreSQL accepts.
 pub fn kept(text: &str) -> Result<std::borrow::Cow<'_, str>> {
     if text.contains('\0') || text.starts_with(ESCAPED) {
-        return Ok(format!("{ESCAPED}{}", crate::store::shelf::json(&text)?).into());
+        return Ok(format!("{ESCAPED}{}", crate::store::book_row::json(&text)?).into());
     }
     Ok(text.into())
 }
 
-/// The text that was kept.
+/// Returns the original of a stored text.
 fn shown(kept: &str) -> serde_json::Result<String> {
     match kept.strip_prefix(ESCAPED) {
         Some(json) => serde_json::from_str(json),
         None => Ok(kept.to_owned()),
     }
+}
+
+/// Returns the lock of an entry at this time.
+pub fn lock_of(session: &Session, num: i64, id: u32, at: Time) -> Result<Option<Lock>> {
+    let sql = "SELECT by, host, since, until FROM lock WHERE book = $1 AND id = $2 AND until > $3";
+    let Some(row) = session.one(sql, &[&num, &i64::from(id), &at.0])? else { return Ok(None) };
+    Ok(Some(Lock { by: row.try_get(0)?, host: row.try_get(1)?, since: Time(row.try_get(2)?), until: Time(row.try_get(3)?) }))
 }
 
 #[cfg(test)]

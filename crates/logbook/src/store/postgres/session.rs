@@ -1,4 +1,4 @@
-//! One connection: statements that are prepared once, and what became of it.
+//! One connection, with its prepared statements and its health.
 
 use std::{
     cell::{Cell, RefCell},
@@ -12,12 +12,12 @@ use std::{
 
 use postgres::{CancelToken, Client, Config, NoTls, Row, Statement, types::ToSql};
 
-use crate::store::{Result, StoreError, pool::Health};
+use crate::store::{Result, StoreError, pool::ConnectionHealth};
 
-/// Statements a connection keeps prepared; after that it forgets them all.
+/// Maximum number of prepared statements of a connection; then it drops them all.
 const PREPARED: usize = 256;
 
-/// Ends a statement: waits for its turn to tell changes, as [`Session::alone`] does.
+/// The statement that waits for this writer's turn to announce changes, as [`Session::alone`] does.
 pub const ALONE_TO_TELL: &str = "SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || ' change', 0))";
 
 /// Values of a statement.
@@ -27,8 +27,9 @@ pub type Values<'a> = &'a [&'a (dyn ToSql + Sync)];
 pub struct Session {
     client: RefCell<Client>,
     prepared: RefCell<HashMap<String, Statement>>,
-    health: Cell<Health>,
-    /// How often a connection of the store was lost, and how often when this one was made: one that was made before is lost too.
+    health: Cell<ConnectionHealth>,
+    /// The store's count of lost connections, followed by its value when this connection was made. A connection older
+    /// than the last loss counts as lost.
     losses: Arc<AtomicU64>,
     made_after: u64,
 }
@@ -41,38 +42,38 @@ impl Session {
         let session = Session {
             client: RefCell::new(client),
             prepared: RefCell::default(),
-            health: Cell::new(Health::Good),
+            health: Cell::new(ConnectionHealth::Good),
             losses: losses.clone(),
             made_after,
         };
-        // No statement here is long enough for code to be made for it.
+        // Statements here are too short for the JIT compiler to pay off.
         session.batch(&format!("SET search_path TO {schema}; SET jit = off; SET client_min_messages = warning; {settings}"))?;
         Ok(session)
     }
 
-    /// What becomes of it when it comes back.
-    pub fn health(&self) -> Health {
+    /// Returns the state of the connection for its pool.
+    pub fn health(&self) -> ConnectionHealth {
         match self.health.get() {
-            Health::Good if self.client.borrow().is_closed() => Health::Lost,
-            Health::Good if self.made_after != self.losses.load(Ordering::Relaxed) => Health::Lost,
+            ConnectionHealth::Good if self.client.borrow().is_closed() => ConnectionHealth::Lost,
+            ConnectionHealth::Good if self.made_after != self.losses.load(Ordering::Relaxed) => ConnectionHealth::Lost,
             health => health,
         }
     }
 
-    /// It is not to be used again: a statement of it may still be ended from outside.
+    /// Marks the connection as not reusable: one of its statements may still be cancelled from outside.
     pub fn spend(&self) {
-        self.health.set(Health::Spent);
+        self.health.set(ConnectionHealth::Spent);
     }
 
-    /// What ends a statement of it from outside.
+    /// Returns a token that cancels the current statement from outside.
     pub fn cancel_token(&self) -> CancelToken {
         self.client.borrow().cancel_token()
     }
 
-    fn told(&self, error: postgres::Error) -> StoreError {
+    fn store_error(&self, error: postgres::Error) -> StoreError {
         let error = StoreError::from(error);
         if matches!(error, StoreError::Lost(_)) {
-            self.health.set(Health::Lost);
+            self.health.set(ConnectionHealth::Lost);
             self.losses.fetch_add(1, Ordering::Relaxed);
         }
         error
@@ -82,7 +83,7 @@ impl Session {
         if let Some(statement) = self.prepared.borrow().get(sql) {
             return Ok(statement.clone());
         }
-        let statement = self.client.borrow_mut().prepare(sql).map_err(|error| self.told(error))?;
+        let statement = self.client.borrow_mut().prepare(sql).map_err(|error| self.store_error(error))?;
         let mut prepared = self.prepared.borrow_mut();
         if prepared.len() >= PREPARED {
             prepared.clear();
@@ -91,13 +92,13 @@ impl Session {
         Ok(statement)
     }
 
-    /// Waits until nobody else does what has this name in these logbooks, until the transaction ends. Locks of tables were rejected: they
-    /// get in the way of the server's own upkeep.
+    /// Locks a name in these logbooks until the transaction ends. Rejected: locks of tables, which block the server's
+    /// own maintenance.
     pub fn alone(&self, what: &str) -> Result<()> {
         self.execute("SELECT pg_advisory_xact_lock(hashtextextended(current_schema() || ' ' || $1, 0))", &[&what]).map(|_| ())
     }
 
-    /// Forgets the prepared statements.
+    /// Drops the prepared statements.
     pub fn forget(&self) {
         self.prepared.borrow_mut().clear();
     }
@@ -105,7 +106,7 @@ impl Session {
     /// The rows of a statement.
     pub fn query(&self, sql: &str, values: Values<'_>) -> Result<Vec<Row>> {
         let statement = self.statement(sql)?;
-        self.client.borrow_mut().query(&statement, values).map_err(|error| self.told(error))
+        self.client.borrow_mut().query(&statement, values).map_err(|error| self.store_error(error))
     }
 
     /// The only row of a statement, if there is one.
@@ -113,33 +114,33 @@ impl Session {
         Ok(self.query(sql, values)?.into_iter().next())
     }
 
-    /// How many rows a statement changed.
+    /// Executes a statement and returns the number of changed rows.
     pub fn execute(&self, sql: &str, values: Values<'_>) -> Result<u64> {
         let statement = self.statement(sql)?;
-        self.client.borrow_mut().execute(&statement, values).map_err(|error| self.told(error))
+        self.client.borrow_mut().execute(&statement, values).map_err(|error| self.store_error(error))
     }
 
-    /// Statements without values.
+    /// Runs statements without values.
     pub fn batch(&self, sql: &str) -> Result<()> {
-        self.client.borrow_mut().batch_execute(sql).map_err(|error| self.told(error))
+        self.client.borrow_mut().batch_execute(sql).map_err(|error| self.store_error(error))
     }
 
     /// Rows in the text form of `COPY`.
     pub fn copy_in(&self, sql: &str, rows: &[u8]) -> Result<()> {
         let mut client = self.client.borrow_mut();
-        let mut writer = client.copy_in(sql).map_err(|error| self.told(error))?;
+        let mut writer = client.copy_in(sql).map_err(|error| self.store_error(error))?;
         let done = writer.write_all(rows);
-        // A refusal is told at the end.
-        let finished = writer.finish().map(|_| ()).map_err(|error| self.told(error));
+        // The server reports a refusal at the end.
+        let finished = writer.finish().map(|_| ()).map_err(|error| self.store_error(error));
         finished.and(done.map_err(|error| StoreError::Lost(error.to_string())))
     }
 
-    /// Waits at most so long for somebody to tell something.
+    /// Waits at most `time` for a notification; returns whether there was one.
     pub fn wait(&self, time: std::time::Duration) -> Result<bool> {
         use postgres::fallible_iterator::FallibleIterator;
         let mut client = self.client.borrow_mut();
         let mut notifications = client.notifications();
-        let told = notifications.timeout_iter(time).next().map_err(|error| self.told(error))?;
-        Ok(told.is_some())
+        let notified = notifications.timeout_iter(time).next().map_err(|error| self.store_error(error))?;
+        Ok(notified.is_some())
     }
 }

@@ -1,25 +1,25 @@
-//! The tables in PostgreSQL, as writing needs them.
+//! The tables of PostgreSQL, for writers.
 
 use std::collections::{HashMap, HashSet};
 
 use tampu_types::Time;
 
 use super::{
-    Inner,
-    rows::{kept, known_number, load, load_one, number, row_of, shelf, tombstone},
+    database::Database,
+    rows::{book_row, kept, known_number, load, load_one, number, row_of, tombstone},
     session::{ALONE_TO_TELL as ALONE, Session},
     tokens,
 };
 use crate::{
-    attachment::{Attachment, Sha, Upload},
+    attachment::{Attachment, Sha, Upload, stored_name::names},
     book::{AttributeKind, Book},
     entry::{Change, Content, Draft, Entry, Lock, Tombstone},
     query::candidates::{MAX_ENDINGS, UNLEARNED},
     store::{
         ImportOutcome, MAX_DRAFTS, Result, StoreError,
+        book_row::{BookRow, MAX_BOOKS, json, rows_of, sort_key},
         index::Tables,
         now,
-        shelf::{MAX_BOOKS, Shelf, json, rows_of, sort_key},
     },
 };
 
@@ -29,33 +29,33 @@ const TOGETHER: i64 = 1000;
 const LINES: &str = "WITH lines AS (INSERT INTO revision(book, id, number, at, by, what) SELECT * FROM \
     unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::text[], $6::text[]))";
 
-/// A transaction.
-pub struct Writing<'a> {
+/// A transaction that writes.
+pub struct PostgresTransaction<'a> {
     pub session: &'a Session,
-    pub inner: &'a Inner,
-    /// What has changed of books, written when the transaction ends: entries more, and the next id.
+    pub inner: &'a Database,
+    /// Changes of books, written at the end of the transaction: the number of new entries and the next id.
     books: HashMap<i64, (i64, i64)>,
-    /// The changes of entries to tell.
+    /// The changes of entries for the journal.
     pub changes: Vec<(i64, u32, Change)>,
     /// Blobs that are in the database, or in this transaction.
     pub placed: HashSet<Sha>,
-    /// Those of them that this transaction has brought.
+    /// Those of them that this transaction added.
     pub brought: Vec<Sha>,
     /// Words that are new in the vocabulary.
     pub learned: Vec<Box<str>>,
-    /// Lines of histories that are written with what comes next.
+    /// Lines of histories that are written with the next statement.
     revisions: Vec<Line>,
 }
 
-/// A line of an entry's history: its book, id, number and time, by whom, and what was done.
+/// A line of an entry's history: book, id, number, time, user and change.
 struct Line {
     of: [i64; 4],
     by: String,
     what: String,
 }
 
-/// An entry as the tables have it.
-pub struct Written {
+/// An entry in the form of the tables.
+pub struct IndexData {
     pub words: Vec<i64>,
     pub known: Vec<Box<str>>,
     /// The numbers of the book's attributes, and the keys of the entry in their orders.
@@ -63,9 +63,9 @@ pub struct Written {
     pub shas: Vec<String>,
 }
 
-impl<'a> Writing<'a> {
-    pub fn new(session: &'a Session, inner: &'a Inner) -> Writing<'a> {
-        Writing {
+impl<'a> PostgresTransaction<'a> {
+    pub fn new(session: &'a Session, inner: &'a Database) -> PostgresTransaction<'a> {
+        PostgresTransaction {
             session,
             inner,
             books: HashMap::new(),
@@ -77,14 +77,14 @@ impl<'a> Writing<'a> {
         }
     }
 
-    /// What is left to do before the transaction is committed. Each statement costs a question to the server while others wait for the book: so
-    /// what comes last is said together, with the lock that whoever tells changes needs.
+    /// Does the remaining work before the commit. Each statement is a round trip to the server while others wait for
+    /// the book. So the last statements are sent together, with the lock that the journal of changes needs.
     pub fn finish(&mut self) -> Result<()> {
         self.write_revisions(true)?;
-        self.tell_changes()
+        self.write_changes()
     }
 
-    /// Writes the lines of histories that wait, and at the end of the transaction what has changed of books.
+    /// Writes the waiting lines of histories, and at the end of the transaction the changes of books.
     fn write_revisions(&mut self, at_end: bool) -> Result<()> {
         let lines = std::mem::take(&mut self.revisions);
         if lines.is_empty() && !at_end {
@@ -115,33 +115,33 @@ impl<'a> Writing<'a> {
         Ok(())
     }
 
-    /// What has changed meanwhile, and is not yet written.
-    fn up_to_date(&self, mut shelf: Shelf) -> Shelf {
-        if let Some((entries, next_id)) = self.books.get(&shelf.num) {
-            shelf.entries = shelf.entries.saturating_add_signed(*entries);
-            shelf.next_id = shelf.next_id.max(u32::try_from(*next_id).unwrap_or(u32::MAX));
+    /// Returns a book with the changes of this transaction that are not written yet.
+    fn up_to_date(&self, mut book_row: BookRow) -> BookRow {
+        if let Some((entries, next_id)) = self.books.get(&book_row.num) {
+            book_row.entries = book_row.entries.saturating_add_signed(*entries);
+            book_row.next_id = book_row.next_id.max(u32::try_from(*next_id).unwrap_or(u32::MAX));
         }
-        shelf
+        book_row
     }
 
-    /// What is written of an entry beside its row.
-    pub fn written(&self, shelf: &Shelf, row: i64, entry: &Entry) -> Result<Written> {
+    /// Returns the index data of an entry, beside its row.
+    pub fn written(&self, book_row: &BookRow, row: i64, entry: &Entry) -> Result<IndexData> {
         let content = &entry.content;
         let numbers = content.attributes.iter().map(|said| self.inner.number_of(&said.name)).collect::<Result<Vec<u32>>>()?;
         let (words, known) = tokens::of(row, entry, &numbers);
         let mut keys = (Vec::new(), Vec::new());
-        for attribute in &shelf.book.attributes {
+        for attribute in &book_row.book.attributes {
             let values = content.attribute(&attribute.name).map_or(&[][..], |said| &said.values);
             keys.0.push(i64::from(self.inner.number_of(&attribute.name)?));
             keys.1.push(sort_key(attribute.kind, values));
         }
         let shas = content.attachments.iter().filter_map(|attachment| attachment.sha.clone()).map(String::from).collect();
-        Ok(Written { words, known, keys, shas })
+        Ok(IndexData { words, known, keys, shas })
     }
 }
 
-impl Writing<'_> {
-    /// Takes the words of an entry into the vocabulary. Where they are too many for it, the entry's numbers say so.
+impl PostgresTransaction<'_> {
+    /// Adds the words of an entry to the vocabulary. If there are too many, the entry's numbers record that.
     pub fn know(&mut self, known: Vec<Box<str>>, words: &mut Vec<i64>) -> Result<()> {
         let (learned, all) = self.inner.learn(known, MAX_ENDINGS)?;
         self.learned.extend(learned);
@@ -153,19 +153,19 @@ impl Writing<'_> {
     }
 }
 
-impl Tables for Writing<'_> {
-    fn shelf(&mut self, name: &str) -> Result<Shelf> {
-        Ok(self.up_to_date(shelf(self.session, name, true)?))
+impl Tables for PostgresTransaction<'_> {
+    fn book_row(&mut self, name: &str) -> Result<BookRow> {
+        Ok(self.up_to_date(book_row(self.session, name, true)?))
     }
 
-    fn two_shelves(&mut self, one: &str, other: &str) -> Result<(Shelf, Shelf)> {
-        // Always in the same order, so that two who want the same two do not wait for each other.
+    fn two_book_rows(&mut self, one: &str, other: &str) -> Result<(BookRow, BookRow)> {
+        // Always in the same order, so that two writers of the same two books do not deadlock.
         if one.to_lowercase() <= other.to_lowercase() {
-            let one = self.shelf(one)?;
-            Ok((one, self.shelf(other)?))
+            let one = self.book_row(one)?;
+            Ok((one, self.book_row(other)?))
         } else {
-            let other = self.shelf(other)?;
-            Ok((self.shelf(one)?, other))
+            let other = self.book_row(other)?;
+            Ok((self.book_row(one)?, other))
         }
     }
 
@@ -173,8 +173,8 @@ impl Tables for Writing<'_> {
         self.session.alone("new book")?;
         let folded = book.name.to_lowercase();
         if self.session.one("SELECT 1 FROM book WHERE folded = $1", &[&folded])?.is_some() {
-            // Another hub made it meanwhile.
-            let num = shelf(self.session, &book.name, true)?.num;
+            // Another hub created it at the same time.
+            let num = book_row(self.session, &book.name, true)?.num;
             return self.set_book(num, book);
         }
         let row = self.session.one("SELECT coalesce(max(num), 0) + 1 FROM book", &[])?;
@@ -193,26 +193,26 @@ impl Tables for Writing<'_> {
         Ok(())
     }
 
-    fn reorder(&mut self, shelf: &Shelf, name: &str, kind: Option<AttributeKind>) -> Result<()> {
+    fn reorder(&mut self, book_row: &BookRow, name: &str, kind: Option<AttributeKind>) -> Result<()> {
         let number = match kind {
             Some(_) => Some(self.inner.number_of(name)?),
             None => known_number(self.session, &name.to_lowercase())?,
         };
         let Some(number) = number.map(i64::from) else { return Ok(()) };
-        self.session.execute("DELETE FROM sorting WHERE attribute = $1 AND book = $2", &[&number, &shelf.num])?;
+        self.session.execute("DELETE FROM sorting WHERE attribute = $1 AND book = $2", &[&number, &book_row.num])?;
         let Some(kind) = kind else { return Ok(()) };
-        let [mut first, end] = rows_of(shelf.num);
+        let [mut first, end] = rows_of(book_row.num);
         loop {
             let sql = "SELECT row FROM entry WHERE row >= $1 AND row < $2 ORDER BY row LIMIT $3";
             let rows = self.session.query(sql, &[&first, &end, &TOGETHER])?;
             let rows = rows.iter().map(|row| row.try_get(0)).collect::<std::result::Result<Vec<i64>, _>>()?;
             let Some(last) = rows.last() else { return Ok(()) };
             first = last + 1;
-            let entries = load(self.session, &shelf.book.name, &rows, false)?;
+            let entries = load(self.session, &book_row.book.name, &rows, false)?;
             let key = |entry: &Entry| sort_key(kind, entry.content.attribute(name).map_or(&[][..], |said| &said.values));
             let (rows, keys): (Vec<i64>, Vec<String>) = entries.iter().map(|(row, entry)| (*row, key(entry))).unzip();
             let sql = "INSERT INTO sorting SELECT $1, $2, key, row FROM unnest($3::text[], $4::bigint[]) AS new(key, row)";
-            self.session.execute(sql, &[&number, &shelf.num, &keys, &rows])?;
+            self.session.execute(sql, &[&number, &book_row.num, &keys, &rows])?;
         }
     }
 
@@ -247,28 +247,29 @@ impl Tables for Writing<'_> {
         Ok(found)
     }
 
-    fn tombstone(&mut self, shelf: &Shelf, id: u32) -> Result<Option<Tombstone>> {
-        tombstone(self.session, shelf, id)
+    fn tombstone(&mut self, book_row: &BookRow, id: u32) -> Result<Option<Tombstone>> {
+        tombstone(self.session, book_row, id)
     }
 
-    fn load(&mut self, shelf: &Shelf, row: i64) -> Result<Option<Entry>> {
-        load_one(self.session, &shelf.book.name, row)
+    fn load(&mut self, book_row: &BookRow, row: i64) -> Result<Option<Entry>> {
+        load_one(self.session, &book_row.book.name, row)
     }
 
-    fn put(&mut self, shelf: &Shelf, row: i64, entry: &Entry) -> Result<()> {
-        let Written { mut words, known, keys, shas } = self.written(shelf, row, entry)?;
+    fn put(&mut self, book_row: &BookRow, row: i64, entry: &Entry) -> Result<()> {
+        let IndexData { mut words, known, keys, shas } = self.written(book_row, row, entry)?;
         self.know(known, &mut words)?;
         let content = &entry.content;
-        // One statement: each costs a question to the server, while others wait for the book.
+        // One statement: each statement costs a round trip to the server, while others wait for the book.
         let sql = "WITH entry AS (INSERT INTO entry VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)), \
                    word AS (INSERT INTO word VALUES ($1, $16)), \
-                   attached AS (INSERT INTO attached SELECT sha, $2, $3 FROM unnest($17::text[]) AS new(sha) ON CONFLICT DO NOTHING) \
+                   attached AS (INSERT INTO attached SELECT sha, $2, $3 FROM unnest($17::text[]) AS new(sha) ON CONFLICT DO NOTHING), \
+                   stored AS (INSERT INTO stored_name SELECT $2, name, $3 FROM unnest($20::text[]) AS new(name) ON CONFLICT DO NOTHING) \
                    INSERT INTO sorting SELECT attribute, $2, key, $1 FROM unnest($18::bigint[], $19::text[]) AS new(attribute, key)";
         self.session.execute(
             sql,
             &[
                 &row,
-                &shelf.num,
+                &book_row.num,
                 &i64::from(entry.at.id),
                 &entry.date.0,
                 &i64::from(entry.zone),
@@ -286,17 +287,20 @@ impl Tables for Writing<'_> {
                 &shas,
                 &keys.0,
                 &keys.1,
+                &names(&content.attachments),
             ],
         )?;
         Ok(())
     }
 
-    fn take(&mut self, shelf: &Shelf, row: i64, entry: &Entry) -> Result<()> {
-        let keys = self.written(shelf, row, entry)?.keys;
-        let sql = "WITH entry AS (DELETE FROM entry WHERE row = $1), word AS (DELETE FROM word WHERE row = $1) \
+    fn take(&mut self, book_row: &BookRow, row: i64, entry: &Entry) -> Result<()> {
+        let keys = self.written(book_row, row, entry)?.keys;
+        let sql = "WITH entry AS (DELETE FROM entry WHERE row = $1), word AS (DELETE FROM word WHERE row = $1), \
+                   stored AS (DELETE FROM stored_name WHERE book = $2 AND id = $5 AND name = ANY($6)) \
                    DELETE FROM sorting USING unnest($3::bigint[], $4::text[]) AS old(attribute, key) \
                    WHERE sorting.attribute = old.attribute AND sorting.book = $2 AND sorting.key = old.key AND sorting.row = $1";
-        self.session.execute(sql, &[&row, &shelf.num, &keys.0, &keys.1])?;
+        let names = names(&entry.content.attachments);
+        self.session.execute(sql, &[&row, &book_row.num, &keys.0, &keys.1, &i64::from(entry.at.id), &names])?;
         Ok(())
     }
 
@@ -305,18 +309,18 @@ impl Tables for Writing<'_> {
         self.session.query(sql, &[&num, &i64::from(id)])?.iter().map(|row| number(row, 0)).collect()
     }
 
-    fn revise(&mut self, shelf: &Shelf, id: u32, number: u32, at: Time, by: &str, what: Change) -> Result<()> {
-        let of = [shelf.num, i64::from(id), i64::from(number), at.0];
+    fn revise(&mut self, book_row: &BookRow, id: u32, number: u32, at: Time, by: &str, what: Change) -> Result<()> {
+        let of = [book_row.num, i64::from(id), i64::from(number), at.0];
         self.revisions.push(Line { of, by: by.to_owned(), what: json(&what)? });
-        self.changes.push((shelf.num, id, what));
+        self.changes.push((book_row.num, id, what));
         Ok(())
     }
 
-    fn keep(&mut self, shelf: &Shelf, entry: &Entry) -> Result<bool> {
+    fn keep(&mut self, book_row: &BookRow, entry: &Entry) -> Result<bool> {
         self.write_revisions(false)?;
         let sql = "UPDATE revision SET content = $4 WHERE book = $1 AND id = $2 AND number = $3";
         let (id, revision) = (i64::from(entry.at.id), i64::from(entry.revision));
-        Ok(self.session.execute(sql, &[&shelf.num, &id, &revision, &json(&entry.content)?])? == 1)
+        Ok(self.session.execute(sql, &[&book_row.num, &id, &revision, &json(&entry.content)?])? == 1)
     }
 
     fn carry(&mut self, from: (i64, u32), to: (i64, u32)) -> Result<()> {
@@ -338,7 +342,7 @@ impl Tables for Writing<'_> {
     }
 
     fn lock_of(&mut self, num: i64, id: u32, at: Time) -> Result<Option<Lock>> {
-        super::desk::lock_of(self.session, num, id, at)
+        super::rows::lock_of(self.session, num, id, at)
     }
 
     fn place(&mut self, content: &Content, uploads: &mut [Upload]) -> Result<()> {
@@ -370,7 +374,7 @@ impl Tables for Writing<'_> {
     }
 
     fn take_draft(&mut self, draft: &Draft, number: Option<i64>) -> Result<(ImportOutcome, i64)> {
-        // The mark is in the text too, as the store built in has it.
+        // The text contains the mark, too, as in the built-in store.
         let mut marked = serde_json::to_value(draft).map_err(|error| StoreError::Damaged(error.to_string()))?;
         marked["elog"] = true.into();
         let text = marked.to_string();

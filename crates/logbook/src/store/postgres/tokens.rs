@@ -1,15 +1,17 @@
-//! What the index knows of an entry, as numbers, and how it is asked.
+//! The index of PostgreSQL: the numbers of an entry, and queries over them.
 //!
-//! A number stands for a word of the text or of an attribute's value, for two words that follow each other there, for a tag
-//! (`query/candidates.rs`), or for a span of time in a book. It is the first 63 bits of a SHA-256, so that nobody has to look numbers up
-//! before a post and no two words share one; spans are negative and are counted, not hashed.
+//! A number stands for a word of the text or of an attribute's value, or for two neighbouring words. It may also stand
+//! for a tag (`query/candidates.rs`), or for a span of time in a book. It is the first 63 bits of a SHA-256. So a post
+//! needs no lookup of numbers, and two words never share a number. Numbers of spans are negative and are counted, not
+//! hashed.
 //!
-//! Two neighbouring words make phrases of two words exact, and longer ones nearly: those are held against the entries. Positions, as
-//! PostgreSQL's own text search keeps them, were rejected: they end at 16 383 words, a text of 1 MiB is refused there, and what follows
-//! what is then looked up in each entry's row.
+//! Neighbouring words make phrases of two words exact and longer ones nearly exact; for the latter the entries are
+//! checked. Rejected: positions, as in PostgreSQL's own text search. They end at 16 383 words, a text of 1 MiB is
+//! rejected, and the order of words is then checked in each entry's row.
 //!
-//! PostgreSQL's index gives rows in no order. So each entry has a number for the span of time it lies in, in [`LEVELS`] widths, and a search by
-//! date asks for one span after the other, each wider than the last: the newest twenty of a million cost what those of a thousand cost.
+//! PostgreSQL's index returns rows in no order. So each entry has a number for the span of time that it lies in, in
+//! [`LEVELS`] widths. A search by date queries increasingly wide spans. The newest twenty of a million entries cost as
+//! much as those of a thousand.
 
 use sha2::{Digest, Sha256};
 
@@ -17,15 +19,15 @@ use crate::{
     entry::Entry,
     plain::plain,
     query::candidates::{ATTACHMENTS, BY, CUT, Column, EVERY, LINKS, REPLY, Want, id_tag, tag, thread_tag},
-    store::shelf::SECOND_BIT,
+    store::book_row::SECOND_BIT,
     text::{MAX_WORD, words},
 };
 
-/// Widths of spans: 2^10 seconds, and 8 times as wide each.
+/// Number of widths of spans: 2^10 seconds, and each further one 8 times as wide.
 pub const LEVELS: u32 = 9;
-/// Spans that one question asks for, at most.
+/// Maximum number of spans in one query.
 const MAX_SPANS: i64 = 33;
-/// What is between two words that follow each other, and after what kind of number it is.
+/// The separator between two neighbouring words, and after the kind of a number.
 const BETWEEN: &[u8] = b"\0";
 
 fn number(kind: &str, parts: &[&str]) -> i64 {
@@ -60,7 +62,7 @@ fn span(level: u32, at: i64) -> i64 {
     -(at << 4 | level as i64) - 1
 }
 
-/// The spans of one width that cover these rows; the width is the least that does not take too many.
+/// Returns the spans of one width that cover these rows. The width is the least that needs no more than [`MAX_SPANS`].
 pub fn spans(first: i64, last: i64) -> Vec<i64> {
     let level = (0..LEVELS - 1).find(|&level| (last >> shift(level)) - (first >> shift(level)) < MAX_SPANS).unwrap_or(LEVELS - 1);
     (first >> shift(level)..=last >> shift(level)).map(|at| span(level, at)).collect()
@@ -132,7 +134,7 @@ pub fn of(row: i64, entry: &Entry, attributes: &[u32]) -> (Vec<i64>, Vec<Box<str
     (numbers, known)
 }
 
-/// Whether the index lets nothing through that is not wanted.
+/// Returns whether the index lets only wanted entries through.
 pub fn is_exact(want: &Want) -> bool {
     match want {
         Want::All | Want::Nothing => true,
@@ -142,21 +144,21 @@ pub fn is_exact(want: &Want) -> bool {
     }
 }
 
-/// Whether it is a whole value, from mark to mark.
+/// Returns whether the words are a whole value, from mark to mark.
 fn is_whole(words: &[String]) -> bool {
     words.len() > 2 && words.first() == words.last() && words[0].starts_with('§') && words[0].ends_with('§')
 }
 
-/// A question to the index: a condition on the table `word`, and the lists of numbers it speaks of, as `$1`, `$2` and so on.
+/// A query to the index: a condition on the table `word`, and its lists of numbers, as `$1`, `$2` and so on.
 #[derive(Debug, Default)]
-pub struct Question {
+pub struct IndexQuery {
     pub condition: String,
     pub lists: Vec<Vec<i64>>,
 }
 
-/// What is wanted of the rows in these spans.
-pub fn question(want: &Want, spans: Vec<i64>) -> Question {
-    let mut question = Question { condition: String::from("words && $1"), lists: vec![spans] };
+/// Returns the query for the wanted rows in these spans.
+pub fn question(want: &Want, spans: Vec<i64>) -> IndexQuery {
+    let mut question = IndexQuery { condition: String::from("words && $1"), lists: vec![spans] };
     let condition = question.of(want);
     if !condition.is_empty() {
         question.condition = format!("words && $1 AND {condition}");
@@ -164,7 +166,7 @@ pub fn question(want: &Want, spans: Vec<i64>) -> Question {
     question
 }
 
-impl Question {
+impl IndexQuery {
     fn list(&mut self, numbers: Vec<i64>) -> String {
         let at = self.lists.iter().position(|list| *list == numbers).unwrap_or_else(|| {
             self.lists.push(numbers);
@@ -173,7 +175,7 @@ impl Question {
         format!("words && ${}", at + 1)
     }
 
-    /// The condition; empty where there is none.
+    /// The condition; empty without one.
     fn of(&mut self, want: &Want) -> String {
         match want {
             Want::All => String::new(),
@@ -187,7 +189,7 @@ impl Question {
                 parts.join(" AND ")
             }
             Want::Or(wants) => {
-                // What one list can say is one list.
+                // Combines the phrases that one list can express.
                 let (mut together, mut parts) = (Vec::new(), Vec::new());
                 for want in wants {
                     match want {
@@ -219,7 +221,7 @@ impl Question {
     }
 }
 
-/// Of each of these sets an entry has at least one number.
+/// Adds the condition that an entry has at least one number of each set.
 fn sets(column: Column, words: &[String]) -> Vec<Vec<i64>> {
     let kinds: &[&str] = match column {
         Column::Both => &[TEXT, HEAD],
@@ -240,7 +242,7 @@ mod tests {
     use super::*;
     use crate::{
         entry::{Content, EntryRef},
-        store::shelf::first_row,
+        store::book_row::first_row,
     };
 
     #[test]
@@ -259,7 +261,7 @@ mod tests {
                 assert!((0..LEVELS).any(|level| spans.contains(&span(level, row >> shift(level)))), "{row}");
             }
         }
-        // Another book's spans are others.
+        // Another book has other spans.
         let other = first_row(4, Time(1_221_000_000_000_000_000));
         let own = first_row(3, Time(1_221_000_000_000_000_000));
         assert!((0..LEVELS - 1).all(|level| span(level, other >> shift(level)) != span(level, own >> shift(level))));

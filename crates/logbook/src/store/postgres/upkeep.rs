@@ -1,15 +1,15 @@
-//! Checking everything against itself.
+//! Maintenance: the check of all data against each other.
 
-use std::{collections::HashMap, io::Read};
+use std::{collections::HashMap, io::Read, path::Path};
 
 use sha2::{Digest, Sha256};
 
 use super::{
     PostgresStore,
-    rows::{known_number, load, number, shelves},
+    rows::{book_rows, known_number, load, number},
     session::Session,
     sha,
-    tables::Writing,
+    tables::PostgresTransaction,
     tokens::of_tag,
 };
 use crate::{
@@ -17,18 +17,18 @@ use crate::{
     entry::Entry,
     query::candidates::UNLEARNED,
     store::{
-        Progress, Result, StoreError,
-        shelf::{Shelf, book_of, first_row, rows_of},
+        Attachments, Maintenance, Progress, Result, StoreError,
+        book_row::{BookRow, book_of, first_row, rows_of},
     },
 };
 
-/// Faults that are told one by one.
+/// Maximum number of reported faults.
 const MAX_FAULTS: usize = 1000;
-/// Entries that are looked at together.
+/// Entries that are checked at a time.
 const TOGETHER: i64 = 500;
 
-impl PostgresStore {
-    pub(super) fn find_faults(&self, progress: Progress<'_>) -> Result<Vec<String>> {
+impl Maintenance for PostgresStore {
+    fn check(&self, progress: Progress<'_>) -> Result<Vec<String>> {
         let session = self.0.searchers.get()?;
         session.batch("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")?;
         let found = self.faults(&session, progress);
@@ -36,15 +36,21 @@ impl PostgresStore {
         found
     }
 
+    fn backup(&self, to: &Path, progress: Progress<'_>) -> Result<()> {
+        self.copy_to(to, progress)
+    }
+}
+
+impl PostgresStore {
     fn faults(&self, session: &Session, progress: Progress<'_>) -> Result<Vec<String>> {
         let mut faults = Vec::new();
-        let shelves = shelves(session)?;
+        let book_rows = book_rows(session)?;
         let blobs = session.query("SELECT sha, size FROM blob ORDER BY sha", &[])?;
-        let total = shelves.iter().map(|shelf| shelf.entries).sum::<u64>() + blobs.len() as u64;
+        let total = book_rows.iter().map(|book_row| book_row.entries).sum::<u64>() + blobs.len() as u64;
         let mut done = 0;
-        for shelf in &shelves {
-            self.check_book(session, shelf, &mut faults, &mut |so_far| progress(done + so_far, total))?;
-            done += shelf.entries;
+        for book_row in &book_rows {
+            self.check_book(session, book_row, &mut faults, &mut |so_far| progress(done + so_far, total))?;
+            done += book_row.entries;
         }
         let counts = session.one("SELECT (SELECT count(*) FROM word), (SELECT count(*) FROM entry)", &[])?;
         if let Some(row) = counts {
@@ -62,7 +68,7 @@ impl PostgresStore {
         for row in &blobs {
             let (sha, size) = (sha(row.try_get(0)?)?, number(row, 1)?);
             if !self.is_whole(&sha, size)? {
-                faults.push(format!("attachment {}: its bytes are not what its name says", sha.as_str()));
+                faults.push(format!("attachment {}: its bytes do not match its SHA-256", sha.as_str()));
             }
             done += 1;
             if !progress(done, total.max(done)) {
@@ -73,9 +79,9 @@ impl PostgresStore {
         Ok(faults)
     }
 
-    /// Whether a blob's bytes are what its name says.
+    /// Returns whether a blob's bytes match the SHA-256 that is its name.
     fn is_whole(&self, sha: &Sha, size: u64) -> Result<bool> {
-        let (mut from, mut hash, mut piece) = (self.bytes_of(sha)?, Sha256::new(), vec![0; 1 << 20]);
+        let (mut from, mut hash, mut piece) = (self.attachment(sha)?, Sha256::new(), vec![0; 1 << 20]);
         let mut read_in_all = 0;
         loop {
             match from.read(&mut piece) {
@@ -84,7 +90,7 @@ impl PostgresStore {
                     hash.update(&piece[..read]);
                     read_in_all += read as u64;
                 }
-                // A piece that is missing or short is a fault, a server that is gone is not.
+                // A missing or short piece is a fault of the attachment; a lost server is not.
                 Err(error) => match error.downcast::<StoreError>() {
                     Ok(lost @ StoreError::Lost(_)) => return Err(lost),
                     _ => return Ok(false),
@@ -96,21 +102,21 @@ impl PostgresStore {
     fn check_book(
         &self,
         session: &Session,
-        shelf: &Shelf,
+        book_row: &BookRow,
         faults: &mut Vec<String>,
         go_on: &mut dyn FnMut(u64) -> bool,
     ) -> Result<()> {
-        let name = &shelf.book.name;
-        let [mut first, end] = rows_of(shelf.num);
-        let count = session.one("SELECT count(*) FROM entry WHERE book = $1", &[&shelf.num])?;
+        let name = &book_row.book.name;
+        let [mut first, end] = rows_of(book_row.num);
+        let count = session.one("SELECT count(*) FROM entry WHERE book = $1", &[&book_row.num])?;
         let count: u64 = count.map_or(Ok(0), |row| number(&row, 0))?;
-        if count != shelf.entries {
-            faults.push(format!("logbook '{name}': it has {count} entries, and counts {}", shelf.entries));
+        if count != book_row.entries {
+            faults.push(format!("logbook '{name}': it has {count} entries, and counts {}", book_row.entries));
         }
-        for attribute in &shelf.book.attributes {
+        for attribute in &book_row.book.attributes {
             let number_of = known_number(session, &attribute.name.to_lowercase())?.map(i64::from);
             let sql = "SELECT count(*) FROM sorting WHERE attribute = $1 AND book = $2";
-            let keys = session.one(sql, &[&number_of, &shelf.num])?;
+            let keys = session.one(sql, &[&number_of, &book_row.num])?;
             let keys: u64 = keys.map_or(Ok(0), |row| number(&row, 0))?;
             if keys != count {
                 faults.push(format!("logbook '{name}': the order by '{}' has {keys} entries, not {count}", attribute.name));
@@ -124,12 +130,12 @@ impl PostgresStore {
             let Some(last) = rows.last() else { return Ok(()) };
             first = last + 1;
             match load(session, name, &rows, true) {
-                Ok(entries) => self.check_entries(session, shelf, &entries, faults)?,
-                // One of them cannot be read: which, is found one by one.
+                Ok(entries) => self.check_entries(session, book_row, &entries, faults)?,
+                // One of the rows cannot be read: reads them one by one to find it.
                 Err(StoreError::Damaged(_)) => {
                     for row in &rows {
                         match load(session, name, &[*row], true) {
-                            Ok(entries) => self.check_entries(session, shelf, &entries, faults)?,
+                            Ok(entries) => self.check_entries(session, book_row, &entries, faults)?,
                             Err(StoreError::Damaged(why)) => faults.push(why),
                             Err(error) => return Err(error),
                         }
@@ -144,7 +150,13 @@ impl PostgresStore {
         }
     }
 
-    fn check_entries(&self, session: &Session, shelf: &Shelf, entries: &[(i64, Entry)], faults: &mut Vec<String>) -> Result<()> {
+    fn check_entries(
+        &self,
+        session: &Session,
+        book_row: &BookRow,
+        entries: &[(i64, Entry)],
+        faults: &mut Vec<String>,
+    ) -> Result<()> {
         let rows: Vec<i64> = entries.iter().map(|(row, _)| *row).collect();
         let mut indexed: HashMap<i64, Vec<i64>> = HashMap::new();
         for row in session.query("SELECT row, words FROM word WHERE row = ANY($1)", &[&rows])? {
@@ -154,19 +166,19 @@ impl PostgresStore {
                    WHERE child.row = ANY($1) AND child.parent IS NOT NULL AND parent.thread IS DISTINCT FROM child.thread";
         for row in session.query(sql, &[&rows])? {
             let id: u32 = number(&row, 0)?;
-            faults.push(format!("entry {}/{id}: what it answers is not in its thread", shelf.book.name));
+            faults.push(format!("entry {}/{id}: its parent is not in its thread", book_row.book.name));
         }
-        let (writing, unlearned) = (Writing::new(session, &self.0), of_tag(UNLEARNED));
+        let (writing, unlearned) = (PostgresTransaction::new(session, &self.0), of_tag(UNLEARNED));
         let mut words: Vec<Box<str>> = Vec::new();
         for (row, entry) in entries {
-            if book_of(*row) != shelf.num || *row < first_row(shelf.num, entry.date) {
+            if book_of(*row) != book_row.num || *row < first_row(book_row.num, entry.date) {
                 faults.push(format!("entry {}: it is not at the place of its date", entry.at));
             }
-            if entry.at.id >= shelf.next_id {
-                faults.push(format!("entry {}: its id could be given once more", entry.at));
+            if entry.at.id >= book_row.next_id {
+                faults.push(format!("entry {}: its id could be used again", entry.at));
             }
-            let written = writing.written(shelf, *row, entry)?;
-            // One with too many words is marked, and its words need not be in the vocabulary.
+            let written = writing.written(book_row, *row, entry)?;
+            // An entry with too many words is marked, and its words need not be in the vocabulary.
             let mut has = indexed.remove(row).unwrap_or_default();
             let before = has.len();
             has.retain(|number| *number != unlearned);

@@ -1,25 +1,28 @@
-//! Ends statements of searches that nobody waits for any longer, or whose time is over: a thread that looks while there are some.
+//! Cancels the statements of stopped searches: a thread checks the stop signals while there are searches.
 
 use std::{
     collections::HashMap,
     sync::{
-        Arc, Condvar, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
 
+use parking_lot::{Condvar, Mutex};
 use postgres::{CancelToken, NoTls};
 
-use super::session::Session;
-use crate::{search::Stop, store::pool::lock};
+use tampu_workers::WorkerThread;
 
-/// How often it looks.
+use super::session::Session;
+use crate::search::Stop;
+
+/// The poll interval of stop signals.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// The searches that are under way.
+/// The searches in progress.
 #[derive(Default)]
-pub struct Watch(Arc<Watched>);
+pub struct SearchWatch(Arc<Watched>);
 
 #[derive(Default)]
 struct Watched {
@@ -31,9 +34,9 @@ struct Watched {
 struct State {
     searches: HashMap<u64, Search>,
     next: u64,
-    /// Whether the thread runs; it ends when there was nothing to look at for a while.
+    /// True while the thread runs; it ends after some time without searches.
     runs: bool,
-    /// Whether it waits until there is something.
+    /// True while the thread waits for a search.
     sleeps: bool,
 }
 
@@ -46,23 +49,23 @@ struct Search {
 
 /// A search that is watched until this is dropped.
 pub struct Watching<'a> {
-    watch: &'a Watch,
+    watch: &'a SearchWatch,
     number: u64,
     session: &'a Session,
     watched: Arc<AtomicBool>,
 }
 
 impl Watching<'_> {
-    /// While this is set its statements are ended.
+    /// Returns the flag. While it is set, the search's statements are cancelled.
     pub fn watched(&self) -> &AtomicBool {
         &self.watched
     }
 }
 
-impl Watch {
-    /// Watches over what a connection does.
+impl SearchWatch {
+    /// Watches the searches of a connection.
     pub fn over<'a>(&'a self, session: &'a Session, stop: &Stop) -> Watching<'a> {
-        let mut state = lock(&self.0.state);
+        let mut state = self.0.state.lock();
         let number = state.next;
         state.next += 1;
         let watched = Arc::new(AtomicBool::new(true));
@@ -70,9 +73,9 @@ impl Watch {
         state.searches.insert(number, search);
         if !state.runs {
             let watched = self.0.clone();
-            let thread = std::thread::Builder::new().name("book-watch".to_owned());
+            let thread = WorkerThread::named("book-watch");
             // Without a thread searches still end between two statements.
-            state.runs = thread.spawn(move || watched.look()).is_ok();
+            state.runs = thread.spawn_restarting(LOOK, move || watched.look()).is_ok();
         } else if state.sleeps {
             self.0.more.notify_one();
         }
@@ -82,23 +85,23 @@ impl Watch {
 
 impl Watched {
     fn look(&self) {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         loop {
             if state.searches.is_empty() {
                 let long = Duration::from_secs(10);
                 state.sleeps = true;
-                state = self.more.wait_timeout(state, long).unwrap_or_else(PoisonError::into_inner).0;
+                self.more.wait_for(&mut state, long);
                 state.sleeps = false;
                 if state.searches.is_empty() {
                     state.runs = false;
                     return;
                 }
             }
-            state = self.more.wait_timeout(state, LOOK).unwrap_or_else(PoisonError::into_inner).0;
+            self.more.wait_for(&mut state, LOOK);
             let ended: Vec<CancelToken> = state
                 .searches
                 .values_mut()
-                .filter(|search| !search.cancelled && search.watched.load(Ordering::Relaxed) && search.stop.why().is_some())
+                .filter(|search| !search.cancelled && search.watched.load(Ordering::Relaxed) && search.stop.is_stopped())
                 .map(|search| {
                     search.cancelled = true;
                     search.cancel.clone()
@@ -107,10 +110,10 @@ impl Watched {
             if !ended.is_empty() {
                 drop(state);
                 for cancel in ended {
-                    // A server that cannot be asked ends nothing; the search then ends with its statement.
+                    // If the server cannot be reached, the search ends with its statement.
                     let _ = cancel.cancel_query(NoTls);
                 }
-                state = lock(&self.state);
+                state = self.state.lock();
             }
         }
     }
@@ -118,9 +121,9 @@ impl Watched {
 
 impl Drop for Watching<'_> {
     fn drop(&mut self) {
-        let search = lock(&self.watch.0.state).searches.remove(&self.number);
+        let search = self.watch.0.state.lock().searches.remove(&self.number);
         if search.is_some_and(|search| search.cancelled) {
-            // The request may still be on its way, and would end what somebody else does with this connection.
+            // The cancel request may still be on its way, and would cancel the next user's statement on this connection.
             self.session.spend();
         }
     }

@@ -1,4 +1,4 @@
-//! What a search asks of SQLite.
+//! The index of SQLite, for searches.
 
 use std::{
     cell::RefCell,
@@ -15,7 +15,7 @@ use tampu_types::Time;
 use super::{
     Result, SqliteStore,
     index::known_number,
-    rows::{load, shelf, shelves},
+    rows::{book_row, book_rows, load},
 };
 use crate::{
     entry::Entry,
@@ -23,21 +23,21 @@ use crate::{
     search::{Page, Search, Stop},
     store::{
         StoreError,
-        index::{Along, EachPlace, EachRow, Index},
+        book_row::{BookRow, OrderKey},
+        index::{Along, EachKey, EachRow, SearchEnd, SearchIndex},
         page::page,
-        shelf::{Place, Shelf},
-        stream::{Budget, End},
+        stream::Budget,
     },
     text::MAX_WORD,
 };
 
-/// Words of the vocabulary that are held against a regular expression.
+/// Maximum number of vocabulary words that are matched against a regular expression.
 const MAX_LOOKED_THROUGH: i64 = 20_000;
 
-/// Whether an entry's row is of a later second than its date, as the index `entry_late` has it.
+/// The condition that an entry's row is of a later second than its date, as in the index `entry_late`.
 const LATE: &str = "((row >> 12) & 34359738367) - 17179869184 > \
     (date - (date % 1000000000 + 1000000000) % 1000000000) / 1000000000";
-/// Steps of SQLite's machine between two looks at whether the search is to end.
+/// Steps of SQLite's machine between two checks of the stop signal.
 const STEPS: i32 = 2000;
 
 impl SqliteStore {
@@ -45,29 +45,29 @@ impl SqliteStore {
         let stop = stop.within(search.time);
         let mut reader = self.searchers.get()?;
         let watched = Arc::new(AtomicBool::new(true));
-        let (told, still) = (stop.clone(), watched.clone());
-        reader.progress_handler(STEPS, Some(move || still.load(Ordering::Relaxed) && told.why().is_some()))?;
+        let (signal, still) = (stop.clone(), watched.clone());
+        reader.progress_handler(STEPS, Some(move || still.load(Ordering::Relaxed) && signal.is_stopped()))?;
         let snapshot = reader.unchecked_transaction()?;
         let page = page(&*snapshot, search, &stop, &watched);
         drop(snapshot);
-        // The connection is used again by others.
+        // Other searches reuse the connection.
         reader.progress_handler(0, None::<fn() -> bool>)?;
         page
     }
 }
 
-impl Index for Connection {
+impl SearchIndex for Connection {
     const TOGETHER: usize = 1;
     const HELD: usize = 20_000;
-    // The index tells sooner.
+    // The index is faster than reading entries one by one.
     const TRIED: usize = 0;
 
-    fn shelf(&self, name: &str) -> Result<Shelf> {
-        shelf(self, name)
+    fn book_row(&self, name: &str) -> Result<BookRow> {
+        book_row(self, name)
     }
 
-    fn shelves(&self) -> Result<Vec<Shelf>> {
-        shelves(self)
+    fn book_rows(&self) -> Result<Vec<BookRow>> {
+        book_rows(self)
     }
 
     fn vocabulary(&self) -> impl Vocabulary<Error = StoreError> {
@@ -78,21 +78,21 @@ impl Index for Connection {
         known_number(self, folded)
     }
 
-    fn load(&self, shelf: &Shelf, rows: &[i64], text: bool) -> Result<Vec<(i64, Entry)>> {
-        let one = |&row: &i64| load(self, &shelf.book.name, row, text).map(|entry| entry.map(|entry| (row, entry)));
+    fn load(&self, book_row: &BookRow, rows: &[i64], text: bool) -> Result<Vec<(i64, Entry)>> {
+        let one = |&row: &i64| load(self, &book_row.book.name, row, text).map(|entry| entry.map(|entry| (row, entry)));
         rows.iter().filter_map(|row| one(row).transpose()).collect()
     }
 
     fn each_row(
         &self,
-        _: &Shelf,
+        _: &BookRow,
         want: &Want,
         (first, last): (i64, i64),
         descending: bool,
         _: &Stop,
         act: EachRow<'_>,
-    ) -> std::result::Result<(), End> {
-        let database = |error: rusqlite::Error| End::Failed(error.into());
+    ) -> std::result::Result<(), SearchEnd> {
+        let database = |error: rusqlite::Error| SearchEnd::Failed(error.into());
         let order = if descending { "DESC" } else { "ASC" };
         let text = expression(want);
         let (sql, parameters): (String, Vec<&dyn ToSql>) = match &text {
@@ -123,15 +123,15 @@ impl Index for Connection {
 
     fn along(
         &self,
-        shelf: &Shelf,
+        book_row: &BookRow,
         order: Along,
-        after: Option<&Place>,
+        after: Option<&OrderKey>,
         descending: bool,
-        act: EachPlace<'_>,
-    ) -> std::result::Result<(), End> {
-        let database = |error: rusqlite::Error| End::Failed(error.into());
+        act: EachKey<'_>,
+    ) -> std::result::Result<(), SearchEnd> {
+        let database = |error: rusqlite::Error| SearchEnd::Failed(error.into());
         let (down, sign) = if descending { ("DESC", "<") } else { ("ASC", ">") };
-        let book = shelf.num;
+        let book = book_row.num;
         let (sql, id, number);
         let mut parameters: Vec<&dyn ToSql> = vec![&book];
         match order {
@@ -157,7 +157,7 @@ impl Index for Connection {
         let mut query = self.prepare_cached(&sql).map_err(database)?;
         let mut rows = query.query(parameters.as_slice()).map_err(database)?;
         while let Some(row) = rows.next().map_err(database)? {
-            let place = Place { key: row.get(0).map_err(database)?, row: row.get(1).map_err(database)? };
+            let place = OrderKey { key: row.get(0).map_err(database)?, row: row.get(1).map_err(database)? };
             if !act(place)? {
                 return Ok(());
             }
@@ -165,9 +165,9 @@ impl Index for Connection {
         Ok(())
     }
 
-    fn last_late(&self, shelf: &Shelf, before: Time) -> Result<Option<i64>> {
+    fn last_late(&self, book_row: &BookRow, before: Time) -> Result<Option<i64>> {
         let sql = format!("SELECT max(row) FROM entry INDEXED BY entry_late WHERE book = ?1 AND date < ?2 AND {LATE}");
-        Ok(self.prepare_cached(&sql)?.query_row([shelf.num, before.0], |row| row.get(0))?)
+        Ok(self.prepare_cached(&sql)?.query_row([book_row.num, before.0], |row| row.get(0))?)
     }
 
     fn is_interrupted(&self, error: &StoreError) -> bool {
@@ -176,14 +176,14 @@ impl Index for Connection {
     }
 }
 
-/// What FTS5 is asked.
+/// A query of FTS5.
 pub enum Expression {
     All,
     Nothing,
     Match(String),
 }
 
-/// The index's words as FTS5 wants them.
+/// Converts a want into a query of FTS5.
 pub fn expression(want: &Want) -> Expression {
     match want {
         Want::All => Expression::All,
@@ -196,7 +196,8 @@ pub fn expression(want: &Want) -> Expression {
     }
 }
 
-/// Words are letters, digits and `§` alone, so nothing has to be escaped inside the quotation marks.
+/// Writes a want as text. Words are letters, digits and `§` alone, so nothing has to be escaped inside the quotation
+/// marks.
 fn write(want: &Want, out: &mut String) {
     match want {
         Want::All | Want::Nothing => out.push_str(&format!("tags : \"{EVERY}\"")),
@@ -243,12 +244,12 @@ fn several<'a>(wants: impl Iterator<Item = &'a Want>, between: &str, out: &mut S
 pub struct Terms<'a> {
     db: &'a Connection,
     budget: Budget,
-    /// Tags that were asked for, and whether an entry has them.
+    /// Cached tags, and whether an entry has them.
     tags: RefCell<Vec<(String, bool)>>,
 }
 
 impl<'a> Terms<'a> {
-    /// For one query.
+    /// Creates the vocabulary for one query.
     pub fn of(db: &'a Connection) -> Terms<'a> {
         Terms { db, budget: Budget::new(), tags: RefCell::default() }
     }
@@ -256,7 +257,7 @@ impl<'a> Terms<'a> {
     fn list(&self, sql: &str, with: &str) -> Result<Option<Vec<String>>> {
         let most = MAX_EXPANSION;
         let mut query = self.db.prepare_cached(sql)?;
-        // Every text that begins so is before the same with the last character there is.
+        // Every text with this prefix sorts before the prefix with the last character of Unicode.
         let rows = query.query_map(params![with, format!("{with}\u{10ffff}"), most as i64 + 1], |row| row.get(0))?;
         let found = rows.collect::<rusqlite::Result<Vec<String>>>()?;
         Ok(self.budget.spend(found))

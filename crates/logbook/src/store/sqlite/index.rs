@@ -1,28 +1,29 @@
-//! What an entry adds to the index, and takes out of it again.
+//! The index data of an entry, added with the entry and removed with it.
 
 use rusqlite::params;
 
-use super::{Result, Writing};
+use super::{Result, SqliteTransaction};
 use crate::{
+    attachment::stored_name::names,
     book::AttributeKind,
     entry::{Content, Entry},
     plain::plain,
     query::candidates::{
         ATTACHMENTS, BY, CUT, EVERY, FIRST_ATTRIBUTE, LINKS, MAX_ENDINGS, REPLY, UNLEARNED, id_tag, tag, thread_tag,
     },
-    store::shelf::{Shelf, json, rows_of, sort_key},
+    store::book_row::{BookRow, json, rows_of, sort_key},
     text::{MAX_WORD, words},
 };
 
-impl Writing<'_> {
+impl SqliteTransaction<'_> {
     /// Writes an entry's row, text and index. The row is free.
-    pub(super) fn write_entry(&mut self, shelf: &Shelf, row: i64, entry: &Entry) -> Result<()> {
+    pub(super) fn write_entry(&mut self, book_row: &BookRow, row: i64, entry: &Entry) -> Result<()> {
         let content = &entry.content;
         self.db
             .prepare_cached("INSERT INTO entry VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)")?
             .execute(params![
                 row,
-                shelf.num,
+                book_row.num,
                 entry.at.id,
                 entry.date.0,
                 entry.zone,
@@ -39,31 +40,39 @@ impl Writing<'_> {
         self.db.prepare_cached("INSERT INTO body VALUES (?1, ?2)")?.execute(params![row, content.text])?;
         for sha in content.attachments.iter().filter_map(|attachment| attachment.sha.as_ref()) {
             let mut insert = self.db.prepare_cached("INSERT OR IGNORE INTO attached VALUES (?1, ?2, ?3)")?;
-            insert.execute(params![sha.as_str(), shelf.num, entry.at.id])?;
+            insert.execute(params![sha.as_str(), book_row.num, entry.at.id])?;
+        }
+        for name in names(&content.attachments) {
+            let mut insert = self.db.prepare_cached("INSERT OR IGNORE INTO stored_name VALUES (?1, ?2, ?3)")?;
+            insert.execute(params![book_row.num, name, entry.at.id])?;
         }
         let numbers = self.numbers(content)?;
         self.put_words(row, entry, &numbers)?;
         let mut insert = self.db.prepare_cached("INSERT INTO sorting VALUES (?1, ?2, ?3, ?4)")?;
-        for attribute in &shelf.book.attributes {
+        for attribute in &book_row.book.attributes {
             let number = number_of(&self.db, &attribute.name)?;
             let values = content.attribute(&attribute.name).map_or(&[][..], |said| &said.values);
-            insert.execute(params![number, shelf.num, sort_key(attribute.kind, values), row])?;
+            insert.execute(params![number, book_row.num, sort_key(attribute.kind, values), row])?;
         }
         Ok(())
     }
 
-    /// Takes an entry's row, text and index away.
-    pub(super) fn take_entry(&mut self, shelf: &Shelf, row: i64, entry: &Entry) -> Result<()> {
+    /// Removes an entry's row, text and index.
+    pub(super) fn take_entry(&mut self, book_row: &BookRow, row: i64, entry: &Entry) -> Result<()> {
         for table in ["DELETE FROM entry WHERE row = ?1", "DELETE FROM body WHERE row = ?1", "DELETE FROM words WHERE rowid = ?1"]
         {
             self.db.prepare_cached(table)?.execute([row])?;
         }
+        for name in names(&entry.content.attachments) {
+            let mut delete = self.db.prepare_cached("DELETE FROM stored_name WHERE book = ?1 AND name = ?2 AND id = ?3")?;
+            delete.execute(params![book_row.num, name, entry.at.id])?;
+        }
         let sql = "DELETE FROM sorting WHERE attribute = ?1 AND book = ?2 AND key = ?3 AND row = ?4";
         let mut delete = self.db.prepare_cached(sql)?;
-        for attribute in &shelf.book.attributes {
+        for attribute in &book_row.book.attributes {
             let number = number_of(&self.db, &attribute.name)?;
             let values = entry.content.attribute(&attribute.name).map_or(&[][..], |said| &said.values);
-            delete.execute(params![number, shelf.num, sort_key(attribute.kind, values), row])?;
+            delete.execute(params![number, book_row.num, sort_key(attribute.kind, values), row])?;
         }
         Ok(())
     }
@@ -100,7 +109,7 @@ impl Writing<'_> {
                 });
                 push(&mut tags, &tag(number, ""));
                 if let Some(head) = head {
-                    // Between two values, so that no phrase goes from one to the other.
+                    // Between two values, so that no phrase spans both.
                     push(head, "§");
                 }
             };
@@ -136,7 +145,7 @@ impl Writing<'_> {
         Ok(())
     }
 
-    /// Takes words into the vocabulary, as many as [`MAX_ENDINGS`] allows; whether it has all of them.
+    /// Adds words to the vocabulary, as many as [`MAX_ENDINGS`] allows. Returns whether it has all of them.
     fn learn(&mut self, fresh: &[Box<str>]) -> Result<bool> {
         let mut term = self.db.prepare_cached("INSERT OR IGNORE INTO term VALUES (?1)")?;
         let mut there = self.db.prepare_cached("SELECT 1 FROM term WHERE term = ?1")?;
@@ -165,17 +174,17 @@ impl Writing<'_> {
     }
 
     /// Writes the order of an attribute for all entries of a book, or takes it away.
-    pub(super) fn write_order(&self, shelf: &Shelf, name: &str, kind: Option<AttributeKind>) -> Result<()> {
+    pub(super) fn write_order(&self, book_row: &BookRow, name: &str, kind: Option<AttributeKind>) -> Result<()> {
         let number = number_of(&self.db, name)?;
-        self.db.execute("DELETE FROM sorting WHERE attribute = ?1 AND book = ?2", params![number, shelf.num])?;
+        self.db.execute("DELETE FROM sorting WHERE attribute = ?1 AND book = ?2", params![number, book_row.num])?;
         let Some(kind) = kind else { return Ok(()) };
         let mut rows = self.db.prepare("SELECT row FROM entry WHERE row >= ?1 AND row < ?2")?;
-        let rows = rows.query_map(rows_of(shelf.num), |row| row.get(0))?.collect::<rusqlite::Result<Vec<i64>>>()?;
+        let rows = rows.query_map(rows_of(book_row.num), |row| row.get(0))?.collect::<rusqlite::Result<Vec<i64>>>()?;
         let mut insert = self.db.prepare_cached("INSERT INTO sorting VALUES (?1, ?2, ?3, ?4)")?;
         for row in rows {
-            let Some(entry) = super::rows::load(&self.db, &shelf.book.name, row, false)? else { continue };
+            let Some(entry) = super::rows::load(&self.db, &book_row.book.name, row, false)? else { continue };
             let values = entry.content.attribute(name).map_or(&[][..], |said| &said.values);
-            insert.execute(params![number, shelf.num, sort_key(kind, values), row])?;
+            insert.execute(params![number, book_row.num, sort_key(kind, values), row])?;
         }
         Ok(())
     }
@@ -188,7 +197,7 @@ fn push(into: &mut String, word: &str) {
     into.push_str(word);
 }
 
-/// The number of an attribute's name; a new one where it has none.
+/// Returns the number of an attribute's name, and assigns one if there is none yet.
 pub fn number_of(db: &rusqlite::Connection, name: &str) -> Result<u32> {
     let folded = name.to_lowercase();
     if let Some(number) = known_number(db, &folded)? {

@@ -1,28 +1,25 @@
-//! The last changes of entries, for whoever waits for them: those of this process are told at once, those of others are looked for.
+//! The journal of changes, for subscribers. Changes of this process wake them at once; those of other processes are polled.
 
-use std::{
-    sync::PoisonError,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use rusqlite::params;
 
-use super::{Result, SqliteStore, Writing, lock, rows::book_name};
+use super::{Result, SqliteStore, SqliteTransaction, rows::book_name};
 use crate::{
     entry::{Change, EntryRef},
     store::{
-        CHANGES_KEPT, EntryChange,
-        shelf::{damaged, json},
+        CHANGES_KEPT, Changes, EntryChange,
+        book_row::{damaged, json},
     },
 };
 
-/// How often changes of other processes are looked for.
+/// The poll interval for changes of other processes.
 const LOOK: Duration = Duration::from_millis(200);
-/// Changes between two times that old ones go.
+/// Number of changes between two removals of old changes.
 const TIDY: i64 = 1024;
 
-impl Writing<'_> {
-    /// Tells a change of an entry to whoever waits.
+impl SqliteTransaction<'_> {
+    /// Writes a change of an entry into the journal.
     pub(super) fn journal(&self, book: i64, id: u32, what: Change) -> Result<()> {
         self.db.prepare_cached("INSERT INTO change(book, id, what) VALUES (?1, ?2, ?3)")?.execute(params![
             book,
@@ -38,14 +35,22 @@ impl Writing<'_> {
 }
 
 impl SqliteStore {
-    pub(super) fn number_of_last_change(&self) -> Result<u64> {
+    /// Wakes the threads that wait for changes.
+    pub(super) fn notify_commit(&self) {
+        *self.commits.0.lock() += 1;
+        self.commits.1.notify_all();
+    }
+}
+
+impl Changes for SqliteStore {
+    fn last_change(&self) -> Result<u64> {
         self.read(|db| {
             let mut query = db.prepare_cached("SELECT coalesce(max(number), 0) FROM change")?;
             Ok(query.query_row([], |row| row.get::<_, i64>(0))?.unsigned_abs())
         })
     }
 
-    pub(super) fn changes_after(&self, after: u64, most: usize) -> Result<Vec<EntryChange>> {
+    fn changes(&self, after: u64, most: usize) -> Result<Vec<EntryChange>> {
         self.read(|db| {
             let sql = "SELECT number, book, id, what FROM change WHERE number > ?1 ORDER BY number LIMIT ?2";
             let mut query = db.prepare_cached(sql)?;
@@ -61,24 +66,17 @@ impl SqliteStore {
         })
     }
 
-    pub(super) fn wait_for_next_change(&self, after: u64, time: Duration) -> Result<u64> {
+    fn wait_for_change(&self, after: u64, time: Duration) -> Result<u64> {
         let until = Instant::now() + time;
         loop {
-            let seen = *lock(&self.commits.0);
-            let last = self.number_of_last_change()?;
+            let seen = *self.commits.0.lock();
+            let last = self.last_change()?;
             let left = until.saturating_duration_since(Instant::now());
             if last > after || left.is_zero() {
                 return Ok(last);
             }
-            let state = lock(&self.commits.0);
-            let wait = self.commits.1.wait_timeout_while(state, left.min(LOOK), |now| *now == seen);
-            drop(wait.unwrap_or_else(PoisonError::into_inner));
+            let mut state = self.commits.0.lock();
+            self.commits.1.wait_while_for(&mut state, |now| *now == seen, left.min(LOOK));
         }
-    }
-
-    /// Something was committed.
-    pub(super) fn tell_commit(&self) {
-        *lock(&self.commits.0) += 1;
-        self.commits.1.notify_all();
     }
 }

@@ -1,18 +1,18 @@
-//! What is kept beside the logbooks under a kind and a name.
+//! Records: values under a kind and a name, beside the logbooks.
 
 use rusqlite::{OptionalExtension, params};
 use serde_json::Value;
 
 use super::{Result, SqliteStore, StoreError};
-use crate::store::{Record, shelf::json};
+use crate::store::{Record, Records, book_row::json};
 
 fn read(kind: &str, name: &str, version: i64, value: &str) -> Result<Record> {
     let value = serde_json::from_str(value).map_err(|error| StoreError::Damaged(format!("{kind} '{name}': {error}")))?;
     Ok(Record { version: version.unsigned_abs(), value })
 }
 
-impl SqliteStore {
-    pub(super) fn one_record(&self, kind: &str, name: &str) -> Result<Option<Record>> {
+impl Records for SqliteStore {
+    fn record(&self, kind: &str, name: &str) -> Result<Option<Record>> {
         self.read(|db| {
             let mut query = db.prepare_cached("SELECT version, value FROM record WHERE kind = ?1 AND name = ?2")?;
             let found = query.query_row([kind, name], |row| Ok(read(kind, name, row.get(0)?, row.get_ref(1)?.as_str()?)));
@@ -20,7 +20,7 @@ impl SqliteStore {
         })
     }
 
-    pub(super) fn all_records(&self, kind: &str) -> Result<Vec<(String, Record)>> {
+    fn records(&self, kind: &str) -> Result<Vec<(String, Record)>> {
         self.read(|db| {
             let mut query = db.prepare_cached("SELECT name, version, value FROM record WHERE kind = ?1 ORDER BY name")?;
             let mut rows = query.query([kind])?;
@@ -34,7 +34,7 @@ impl SqliteStore {
         })
     }
 
-    pub(super) fn write_record(&self, kind: &str, name: &str, value: &Value, expected: Option<u64>) -> Result<u64> {
+    fn put_record(&self, kind: &str, name: &str, value: &Value, expected: Option<u64>) -> Result<u64> {
         let text = json(value)?;
         self.write(|writing| {
             let mut query = writing.db.prepare_cached("SELECT version FROM record WHERE kind = ?1 AND name = ?2")?;
@@ -49,7 +49,7 @@ impl SqliteStore {
         })
     }
 
-    pub(super) fn remove_record(&self, kind: &str, name: &str) -> Result<bool> {
+    fn drop_record(&self, kind: &str, name: &str) -> Result<bool> {
         self.write(|writing| Ok(writing.db.execute("DELETE FROM record WHERE kind = ?1 AND name = ?2", [kind, name])? == 1))
     }
 }

@@ -5,29 +5,29 @@ use tampu_types::Time;
 
 use super::{Result, StoreError};
 use crate::{
-    entry::{Content, Entry, EntryRef, Tombstone},
-    store::shelf::{Shelf, damaged},
+    entry::{Content, Entry, EntryRef, Lock, Tombstone},
+    store::book_row::{BookRow, damaged},
 };
 
 /// The book of this name.
-pub fn shelf(db: &Connection, name: &str) -> Result<Shelf> {
+pub fn book_row(db: &Connection, name: &str) -> Result<BookRow> {
     let mut query = db.prepare_cached("SELECT num, settings, entries, next_id FROM book WHERE folded = ?1")?;
-    let found = query.query_row([name.to_lowercase()], shelf_of).optional()?;
+    let found = query.query_row([name.to_lowercase()], book_row_of).optional()?;
     found.ok_or_else(|| StoreError::NoBook(name.to_owned()))?
 }
 
 /// All books, by name.
-pub fn shelves(db: &Connection) -> Result<Vec<Shelf>> {
+pub fn book_rows(db: &Connection) -> Result<Vec<BookRow>> {
     let mut query = db.prepare_cached("SELECT num, settings, entries, next_id FROM book ORDER BY folded")?;
-    let rows = query.query_map([], shelf_of)?;
+    let rows = query.query_map([], book_row_of)?;
     rows.map(|row| row?).collect()
 }
 
-fn shelf_of(row: &Row<'_>) -> rusqlite::Result<Result<Shelf>> {
+fn book_row_of(row: &Row<'_>) -> rusqlite::Result<Result<BookRow>> {
     let (num, settings): (i64, String) = (row.get(0)?, row.get(1)?);
     let (entries, next_id) = (row.get::<_, i64>(2)?.max(0) as u64, row.get(3)?);
     let book = serde_json::from_str(&settings).map_err(|error| StoreError::Damaged(format!("book {num}: {error}")));
-    Ok(book.map(|book| Shelf { num, book, entries, next_id }))
+    Ok(book.map(|book| BookRow { num, book, entries, next_id }))
 }
 
 /// The name of a book by its number.
@@ -35,13 +35,13 @@ pub fn book_name(db: &Connection, num: i64) -> Result<String> {
     Ok(db.prepare_cached("SELECT name FROM book WHERE num = ?1")?.query_row([num], |row| row.get(0))?)
 }
 
-/// The row of an entry, or why there is none.
-pub fn find(db: &Connection, shelf: &Shelf, id: u32) -> Result<i64> {
-    if let Some(row) = row_of(db, shelf.num, id)? {
+/// Returns the row of an entry, or the error that says where it went.
+pub fn find(db: &Connection, book_row: &BookRow, id: u32) -> Result<i64> {
+    if let Some(row) = row_of(db, book_row.num, id)? {
         return Ok(row);
     }
-    let at = EntryRef::new(&shelf.book.name, id);
-    match tombstone(db, shelf, id)? {
+    let at = EntryRef::new(&book_row.book.name, id);
+    match tombstone(db, book_row, id)? {
         Some(tombstone) => Err(StoreError::Gone(Box::new(tombstone))),
         None => Err(StoreError::NoEntry(at)),
     }
@@ -53,10 +53,10 @@ pub fn row_of(db: &Connection, book: i64, id: u32) -> Result<Option<i64>> {
     Ok(query.query_row(params![book, id], |row| row.get(0)).optional()?)
 }
 
-/// What is left of an entry that went.
-pub fn tombstone(db: &Connection, shelf: &Shelf, id: u32) -> Result<Option<Tombstone>> {
+/// Returns the tombstone of an entry that was deleted or moved.
+pub fn tombstone(db: &Connection, book_row: &BookRow, id: u32) -> Result<Option<Tombstone>> {
     let mut query = db.prepare_cached("SELECT gone, by, to_book, to_id FROM tombstone WHERE book = ?1 AND id = ?2")?;
-    let found = query.query_row(params![shelf.num, id], |row| {
+    let found = query.query_row(params![book_row.num, id], |row| {
         Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, row.get::<_, Option<i64>>(2)?, row.get::<_, Option<u32>>(3)?))
     });
     let Some((gone, by, to_book, to_id)) = found.optional()? else { return Ok(None) };
@@ -64,7 +64,7 @@ pub fn tombstone(db: &Connection, shelf: &Shelf, id: u32) -> Result<Option<Tombs
         (Some(book), Some(id)) => Some(EntryRef { book: book_name(db, book)?, id }),
         _ => None,
     };
-    Ok(Some(Tombstone { at: EntryRef::new(&shelf.book.name, id), gone: Time(gone), by, moved_to }))
+    Ok(Some(Tombstone { at: EntryRef::new(&book_row.book.name, id), gone: Time(gone), by, moved_to }))
 }
 
 /// Reads an entry, with its text where that is wanted.
@@ -87,7 +87,7 @@ fn entry_of(book: &str, row: &Row<'_>) -> Result<Entry> {
     let json = |at: usize| -> Result<&str> { row.get_ref(at)?.as_str().map_err(|error| damaged(book, id, error)) };
     let encoding = json(7)?.parse().map_err(|error| damaged(book, id, error))?;
     let attributes = serde_json::from_str(json(9)?).map_err(|error| damaged(book, id, error))?;
-    // Most entries have none.
+    // Most entries have no attachments.
     let attachments = match json(10)? {
         "[]" => Vec::new(),
         text => serde_json::from_str(text).map_err(|error| damaged(book, id, error))?,
@@ -107,4 +107,13 @@ fn entry_of(book: &str, row: &Row<'_>) -> Result<Entry> {
         by: row.get(8)?,
         content: Content { attributes, encoding, text: String::new(), attachments, links },
     })
+}
+
+/// Returns the lock of an entry at this time.
+pub fn lock_of(db: &Connection, book: i64, id: u32, at: Time) -> Result<Option<Lock>> {
+    let sql = "SELECT by, host, since, until FROM lock WHERE book = ?1 AND id = ?2 AND until > ?3";
+    let found = db.prepare_cached(sql)?.query_row(params![book, id, at.0], |row| {
+        Ok(Lock { by: row.get(0)?, host: row.get(1)?, since: Time(row.get(2)?), until: Time(row.get(3)?) })
+    });
+    Ok(found.optional()?)
 }

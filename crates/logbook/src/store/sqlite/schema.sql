@@ -1,5 +1,5 @@
--- The logbook's tables. `row` is an entry's place: its book, its second, and its turn in it (rows.rs), so that a book is a range of
--- rows and their order is that of dates.
+-- The logbook's tables. `row` is an entry's place: its book, its second, and its turn in it (rows.rs). So a book is a range of rows,
+-- in the order of dates.
 CREATE TABLE book (
     num INTEGER PRIMARY KEY,
     name TEXT NOT NULL,
@@ -29,19 +29,19 @@ CREATE TABLE entry (
 CREATE UNIQUE INDEX entry_id ON entry(book, id);
 CREATE INDEX entry_thread ON entry(book, thread);
 CREATE INDEX entry_parent ON entry(book, parent) WHERE parent IS NOT NULL;
--- Texts apart from the rest, so that lists read little.
+-- Texts, stored apart from the other columns, so that lists read little.
 CREATE TABLE body (row INTEGER PRIMARY KEY, text TEXT NOT NULL);
 CREATE TABLE tombstone (
     book INTEGER NOT NULL, id INTEGER NOT NULL, gone INTEGER NOT NULL, by TEXT NOT NULL, to_book INTEGER, to_id INTEGER,
     PRIMARY KEY (book, id)
 ) WITHOUT ROWID;
--- What an entry said until a revision replaced it; the last one is the entry itself, with no content here.
+-- The content of an entry until a revision replaced it; the last revision is the entry itself, without content here.
 CREATE TABLE revision (
     book INTEGER NOT NULL, id INTEGER NOT NULL, number INTEGER NOT NULL, at INTEGER NOT NULL, by TEXT NOT NULL, what TEXT NOT NULL,
     content TEXT,
     PRIMARY KEY (book, id, number)
 );
--- Which entry, past or present, refers to which blob.
+-- References of entries, past or present, to blobs.
 CREATE TABLE attached (sha TEXT NOT NULL, book INTEGER NOT NULL, id INTEGER NOT NULL, PRIMARY KEY (sha, book, id)) WITHOUT ROWID;
 CREATE TABLE lock (
     book INTEGER NOT NULL, id INTEGER NOT NULL, by TEXT NOT NULL, host TEXT NOT NULL, since INTEGER NOT NULL, until INTEGER NOT NULL,
@@ -55,10 +55,11 @@ CREATE TABLE imported (book INTEGER NOT NULL, id INTEGER NOT NULL, digest BLOB N
 -- Orders by attributes: for each entry a key of every attribute of its book.
 CREATE TABLE sorting (attribute INTEGER NOT NULL, book INTEGER NOT NULL, key TEXT NOT NULL, row INTEGER NOT NULL,
     PRIMARY KEY (attribute, book, key, row)) WITHOUT ROWID;
--- Words in the order they stand in; text.rs cuts and folds them, so that the tokenizer has only blanks to look for.
+-- Words in their order in the text. text.rs cuts and folds them, so that the tokenizer only has to find blanks.
 CREATE VIRTUAL TABLE words USING fts5(text, heads, tags, content='', contentless_delete=1, tokenize="ascii");
--- What is gathered in memory before it is written, at the latest with the transaction: an import writes many entries in one.
+-- The size of the data that is collected in memory before it is written, at the latest with the transaction. An import writes many
+-- entries in one.
 INSERT INTO words(words, rank) VALUES ('hashsize', 33554432);
--- The vocabulary: every word, and every true ending of it of at least two characters.
+-- The vocabulary: every word, and every proper ending of it of at least two characters.
 CREATE TABLE term (term TEXT PRIMARY KEY) WITHOUT ROWID;
 CREATE TABLE ending (ending TEXT NOT NULL, term TEXT NOT NULL, PRIMARY KEY (ending, term)) WITHOUT ROWID;

@@ -1,13 +1,11 @@
-//! The tables in SQLite, as writing needs them.
+//! The tables of SQLite, for writers.
 
 use rusqlite::{OptionalExtension, params};
 use tampu_types::Time;
 
 use super::{
-    Result, StoreError, Writing,
-    desk::lock_of,
-    now,
-    rows::{load, row_of, shelf, tombstone},
+    Result, SqliteTransaction, StoreError, now,
+    rows::{book_row, load, lock_of, row_of, tombstone},
 };
 use crate::{
     attachment::{Attachment, Upload},
@@ -15,18 +13,18 @@ use crate::{
     entry::{Change, Content, Draft, Entry, Lock, Tombstone},
     store::{
         ImportOutcome, MAX_DRAFTS,
+        book_row::{BookRow, MAX_BOOKS, json},
         index::Tables,
-        shelf::{MAX_BOOKS, Shelf, json},
     },
 };
 
-impl Tables for Writing<'_> {
-    fn shelf(&mut self, name: &str) -> Result<Shelf> {
-        shelf(&self.db, name)
+impl Tables for SqliteTransaction<'_> {
+    fn book_row(&mut self, name: &str) -> Result<BookRow> {
+        book_row(&self.db, name)
     }
 
-    fn two_shelves(&mut self, one: &str, other: &str) -> Result<(Shelf, Shelf)> {
-        Ok((shelf(&self.db, one)?, shelf(&self.db, other)?))
+    fn two_book_rows(&mut self, one: &str, other: &str) -> Result<(BookRow, BookRow)> {
+        Ok((book_row(&self.db, one)?, book_row(&self.db, other)?))
     }
 
     fn new_book(&mut self, book: &Book) -> Result<()> {
@@ -44,8 +42,8 @@ impl Tables for Writing<'_> {
         Ok(())
     }
 
-    fn reorder(&mut self, shelf: &Shelf, name: &str, kind: Option<AttributeKind>) -> Result<()> {
-        self.write_order(shelf, name, kind)
+    fn reorder(&mut self, book_row: &BookRow, name: &str, kind: Option<AttributeKind>) -> Result<()> {
+        self.write_order(book_row, name, kind)
     }
 
     fn set_next_id(&mut self, num: i64, next: u32) -> Result<()> {
@@ -79,20 +77,20 @@ impl Tables for Writing<'_> {
         Ok(found)
     }
 
-    fn tombstone(&mut self, shelf: &Shelf, id: u32) -> Result<Option<Tombstone>> {
-        tombstone(&self.db, shelf, id)
+    fn tombstone(&mut self, book_row: &BookRow, id: u32) -> Result<Option<Tombstone>> {
+        tombstone(&self.db, book_row, id)
     }
 
-    fn load(&mut self, shelf: &Shelf, row: i64) -> Result<Option<Entry>> {
-        load(&self.db, &shelf.book.name, row, true)
+    fn load(&mut self, book_row: &BookRow, row: i64) -> Result<Option<Entry>> {
+        load(&self.db, &book_row.book.name, row, true)
     }
 
-    fn put(&mut self, shelf: &Shelf, row: i64, entry: &Entry) -> Result<()> {
-        self.write_entry(shelf, row, entry)
+    fn put(&mut self, book_row: &BookRow, row: i64, entry: &Entry) -> Result<()> {
+        self.write_entry(book_row, row, entry)
     }
 
-    fn take(&mut self, shelf: &Shelf, row: i64, entry: &Entry) -> Result<()> {
-        self.take_entry(shelf, row, entry)
+    fn take(&mut self, book_row: &BookRow, row: i64, entry: &Entry) -> Result<()> {
+        self.take_entry(book_row, row, entry)
     }
 
     fn children(&mut self, num: i64, id: u32) -> Result<Vec<u32>> {
@@ -100,15 +98,15 @@ impl Tables for Writing<'_> {
         Ok(query.query_map(params![num, id], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?)
     }
 
-    fn revise(&mut self, shelf: &Shelf, id: u32, number: u32, at: Time, by: &str, what: Change) -> Result<()> {
+    fn revise(&mut self, book_row: &BookRow, id: u32, number: u32, at: Time, by: &str, what: Change) -> Result<()> {
         let sql = "INSERT INTO revision(book, id, number, at, by, what) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-        self.db.prepare_cached(sql)?.execute(params![shelf.num, id, number, at.0, by, json(&what)?])?;
-        self.journal(shelf.num, id, what)
+        self.db.prepare_cached(sql)?.execute(params![book_row.num, id, number, at.0, by, json(&what)?])?;
+        self.journal(book_row.num, id, what)
     }
 
-    fn keep(&mut self, shelf: &Shelf, entry: &Entry) -> Result<bool> {
+    fn keep(&mut self, book_row: &BookRow, entry: &Entry) -> Result<bool> {
         let sql = "UPDATE revision SET content = ?4 WHERE book = ?1 AND id = ?2 AND number = ?3";
-        let parameters = params![shelf.num, entry.at.id, entry.revision, json(&entry.content)?];
+        let parameters = params![book_row.num, entry.at.id, entry.revision, json(&entry.content)?];
         Ok(self.db.prepare_cached(sql)?.execute(parameters)? == 1)
     }
 
@@ -175,7 +173,7 @@ impl Tables for Writing<'_> {
     }
 
     fn take_draft(&mut self, draft: &Draft, number: Option<i64>) -> Result<(ImportOutcome, i64)> {
-        // Whoever saves a draft writes it without the mark.
+        // A user who saves a draft writes it without the mark.
         let mut marked = serde_json::to_value(draft).map_err(|error| StoreError::Damaged(error.to_string()))?;
         marked["elog"] = true.into();
         let text = marked.to_string();

@@ -1,14 +1,15 @@
-//! What became of it, for people; and the JSON of it alone.
+//! Results of archive commands, for people and as JSON.
 
 use std::{borrow::Cow, io::Write};
 
 use serde_json::Value;
-use tampu_log::{
-    archive::{BackedUp, Checked, Compacted, Fault},
-    collector::upkeep::Done,
-};
+use tampu_archive::{BackedUp, Checked, Compacted, Fault, upkeep::Done};
+use tampu_types::units::Size;
 
-use crate::failure::{Failure, Outcome, written};
+use crate::{
+    failure::{Failure, Outcome, written},
+    time_text,
+};
 
 /// The answer without the name of the question.
 pub fn inner(done: &Done) -> Result<Cow<'_, Value>, Failure> {
@@ -26,13 +27,13 @@ pub fn show(done: &Done, out: &mut dyn Write) -> Outcome {
         Done::Health(health) => show_health(health, out),
         Done::Compact(Compacted { files, records, bytes }) => {
             let each = per_record(*bytes, *records);
-            written(writeln!(out, "{records} records in {files} Parquet files, {}{each}", size(*bytes)))
+            written(writeln!(out, "{records} records in {files} Parquet files, {}{each}", Size(*bytes)))
         }
         Done::Check(checked) => show_check(checked, out),
         Done::Backup(made) => {
             let BackedUp { directory, records, kept, linked, copied, copied_bytes, removed } = made;
             written(writeln!(out, "{records} records in {}", directory.display()))?;
-            let copied_bytes = size(*copied_bytes);
+            let copied_bytes = Size(*copied_bytes);
             written(writeln!(
                 out,
                 "{copied} files copied ({copied_bytes}), {linked} linked, {kept} were there already, {removed} removed"
@@ -46,13 +47,13 @@ fn show_check(checked: &Checked, out: &mut dyn Write) -> Outcome {
     written(writeln!(
         out,
         "{records} records ({ids} ids) in {segments} segments and {files} Parquet files, {} read",
-        size(*bytes)
+        Size(*bytes)
     ))?;
     faults.iter().try_for_each(|fault| show_fault(fault, out))?;
     let end = match (complete, faults.is_empty()) {
         (true, true) => "everything is as it should be",
         (true, false) => "everything else is as it should be",
-        (false, _) => "ended before its end: what was not read is not known",
+        (false, _) => "ended early: faults in the rest are not known",
     };
     written(writeln!(out, "{end}"))
 }
@@ -66,9 +67,9 @@ fn show_fault(fault: &Fault, out: &mut dyn Write) -> Outcome {
 fn show_health(health: &Value, out: &mut dyn Write) -> Outcome {
     let number = |name: &str| health[name].as_u64().unwrap_or_default();
     let text = |name: &str| health[name].as_str();
-    let time = |name: &str| health[name].as_i64().map(|ns| tampu_types::Time(ns).to_acs());
+    let time = |name: &str| health[name].as_i64().map(|ns| time_text::with_zone(tampu_types::Time(ns)));
     let (records, bytes) = (number("records"), number("bytes"));
-    written(writeln!(out, "records        {records}, {}{}", size(bytes), per_record(bytes, records)))?;
+    written(writeln!(out, "records        {records}, {}{}", Size(bytes), per_record(bytes, records)))?;
     if let (Some(earliest), Some(latest)) = (time("earliest"), time("latest")) {
         written(writeln!(out, "times          {earliest} to {latest}"))?;
     }
@@ -79,7 +80,7 @@ fn show_health(health: &Value, out: &mut dyn Write) -> Outcome {
         out,
         "commits        {}, the slowest took {slowest:.1} ms; {} wait",
         number("commits"),
-        size(number("pending"))
+        Size(number("pending"))
     ))?;
     written(writeln!(out, "duplicates     {} not stored again", number("duplicates")))?;
     for (name, what) in [("stuck", "cannot be written"), ("compaction_stuck", "cannot be compacted")] {
@@ -95,25 +96,12 @@ fn per_record(bytes: u64, records: u64) -> String {
     if records == 0 { String::new() } else { format!(", {:.1} bytes a record", bytes as f64 / records as f64) }
 }
 
-/// Bytes as people read them.
-fn size(bytes: u64) -> String {
-    match bytes {
-        0..10_000 => format!("{bytes} bytes"),
-        10_000..10_000_000 => format!("{:.1} kB", bytes as f64 / 1e3),
-        10_000_000..10_000_000_000 => format!("{:.1} MB", bytes as f64 / 1e6),
-        _ => format!("{:.1} GB", bytes as f64 / 1e9),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn sizes_for_people() {
-        for (bytes, text) in [(0, "0 bytes"), (9_999, "9999 bytes"), (12_345, "12.3 kB"), (123_456_789, "123.5 MB")] {
-            assert_eq!(size(bytes), text);
-        }
+    fn bytes_are_divided_among_records() {
         assert_eq!((per_record(0, 0), per_record(395, 10)), (String::new(), ", 39.5 bytes a record".to_owned()));
     }
 }

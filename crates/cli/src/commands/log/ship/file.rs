@@ -1,4 +1,4 @@
-//! One file that is followed: through growth, renaming, truncation, and our own absence.
+//! One file that is followed: through growth, renaming, truncation, and restarts of this program.
 
 use std::{
     fs::{self, File, Metadata},
@@ -17,9 +17,9 @@ use super::{
 };
 use crate::{failure::Failure, interrupt::Interrupt, time_expression::now};
 
-/// Bytes read before what they hold is committed.
+/// Bytes read before their records are committed.
 const CHUNK: u64 = 256 << 10;
-/// How long nothing comes before a record of several lines is taken for whole.
+/// Silence after which a record of several lines counts as complete.
 const PAUSE: Duration = Duration::from_secs(1);
 
 pub(super) struct Tracked {
@@ -34,13 +34,13 @@ struct Open {
     place: Place,
     /// Read from there on, and not yet a record.
     pending: Vec<u8>,
-    /// When something last came.
+    /// Time of the last data.
     fresh: Instant,
 }
 
 impl Tracked {
     pub fn new(path: PathBuf) -> Tracked {
-        // Its directory may be named differently the next time; the state knows files by one name.
+        // The directory may be given differently the next time; the state needs one name for a file.
         let path = std::path::absolute(&path).unwrap_or(path);
         Tracked { path, open: None, begun: false }
     }
@@ -49,12 +49,12 @@ impl Tracked {
         self.path.display().to_string()
     }
 
-    /// Whether there was no such file so far.
+    /// Returns true if the file has not existed so far.
     pub fn is_missing(&self) -> bool {
         !self.begun
     }
 
-    /// Sends what has come, and waits until it is committed; whether there was something.
+    /// Sends the new lines, and waits until they are committed; returns whether there were any.
     pub fn step(
         &mut self,
         state: &mut State,
@@ -73,7 +73,7 @@ impl Tracked {
         let mut end = End::Open;
         let mut over = false;
         if came == 0 {
-            // In this order: what is written between the two is seen the next time.
+            // The order matters: bytes written between the two checks are seen the next time.
             let renamed = fs::metadata(&self.path).is_ok_and(|data| !open.place.is(&data));
             let truncated = open.file.metadata().map_err(failed)?.len() < open.position();
             over = truncated || renamed && open.read().map_err(failed)? == 0;
@@ -106,7 +106,7 @@ impl Place {
     }
 }
 
-/// Opens the file where it was left, under whatever name it has now, or else the one with this name at its beginning.
+/// Opens the file at its last position under its present name, or else the file with this name at its beginning.
 fn find(path: &Path, state: &mut State) -> Result<Option<Open>, Failure> {
     let failed = |error: io::Error| Failure::failed(path.display(), error);
     let known = state.place(path).filter(|place| *place != Place::default());
@@ -114,7 +114,11 @@ fn find(path: &Path, state: &mut State) -> Result<Option<Open>, Failure> {
         if let Some(open) = find_left(path, &place).map_err(failed)? {
             return Ok(Some(open));
         }
-        eprintln!("tampu: {}: what was read up to byte {} is gone; beginning anew", path.display(), place.offset);
+        eprintln!(
+            "tampu: {}: the text read up to byte {} is gone; starting again from the beginning",
+            path.display(),
+            place.offset
+        );
     }
     let file = match File::open(path) {
         Ok(file) => file,
@@ -124,12 +128,12 @@ fn find(path: &Path, state: &mut State) -> Result<Option<Open>, Failure> {
     let data = file.metadata().map_err(failed)?;
     let life = tampu_bus::host::incarnation();
     let place = Place { life, device: data.dev(), inode: data.ino(), ..Place::default() };
-    // Before anything is sent: what is sent again must have the same ids.
+    // The state is stored before sending, so that a repeated record has the same id.
     state.keep(path, &place)?;
     Ok(Some(Open { file, place, pending: Vec::new(), fresh: Instant::now() }))
 }
 
-/// The file with this place's number, in the same directory, if it still holds what was read.
+/// Returns the file with this inode number, in the same directory, if it still has the content that was read.
 fn find_left(path: &Path, place: &Place) -> io::Result<Option<Open>> {
     let beside = path.parent().map(fs::read_dir).transpose().ok().flatten();
     let others = beside.into_iter().flatten().flatten().map(|entry| entry.path());
@@ -157,12 +161,12 @@ impl Open {
         Ok(came)
     }
 
-    /// Sends the records that are whole; returns how many bytes they take.
+    /// Sends the complete records; returns the number of their bytes.
     fn send(&mut self, reading: &Reading, end: End, sending: &mut Sending) -> Result<usize, Failure> {
         let mut taken = 0;
         let mut last = now();
         while let Some(length) = reading.first(&self.pending[taken..], end) {
-            // Lines of one moment stay in their order.
+            // Lines of the same time keep their order.
             last = last.max(tampu_types::Time(last.0 + 1));
             if let Some(mut record) = reading.record(&self.pending[taken..taken + length], last) {
                 record.id = Some(RecordId { incarnation: self.place.life, ring: 0, number: self.place.number });
@@ -177,7 +181,7 @@ impl Open {
     }
 }
 
-/// This host's name.
+/// Returns this host's name.
 pub(super) fn host() -> String {
     rustix::system::uname().nodename().to_string_lossy().into_owned()
 }

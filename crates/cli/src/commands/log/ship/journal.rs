@@ -1,7 +1,7 @@
-//! systemd's journal, as `journalctl --output json` tells it.
+//! systemd's journal, in the form that `journalctl --output json` prints.
 //!
-//! A child process rather than the journal's library or its files: its JSON is a promised interface, needs nothing linked, and
-//! whoever may read what is journalctl's matter.
+//! A child process reads it, rather than the journal's library or its files. Its JSON is a stable interface and needs
+//! nothing linked, and journalctl decides about the permissions of the reader.
 
 use std::{
     io::{BufRead, BufReader},
@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{failure::Failure, interrupt::Interrupt};
 
-/// Lines that wait between the child and us; beyond them the child waits.
+/// Lines that wait between the child and this process; beyond them the child waits.
 const WAITING: usize = 1000;
 /// Lines that are committed together.
 const TOGETHER: usize = 2000;
@@ -31,7 +31,7 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    /// Starts where the state says, or at the journal's beginning.
+    /// Starts at the position of the state, or at the journal's beginning.
     pub fn start(place: Option<Place>, once: bool) -> Result<Journal, Failure> {
         let failed = |error: std::io::Error| Failure::failed("journalctl", error);
         let place = place.unwrap_or_else(|| Place { life: tampu_bus::host::incarnation(), ..Place::default() });
@@ -59,12 +59,12 @@ impl Journal {
         Ok(Journal { child, lines, place, ended: false })
     }
 
-    /// Whether it has come to its end.
+    /// Returns true at the end of the journal.
     pub fn has_ended(&self) -> bool {
         self.ended
     }
 
-    /// Sends what has come, and waits until it is committed; whether there was something.
+    /// Sends the new lines, and waits until they are committed; returns whether there were any.
     pub fn step(&mut self, state: &mut State, sending: &mut Sending, interrupt: &Interrupt) -> Result<bool, Failure> {
         let mut place = self.place.clone();
         for count in 0..TOGETHER {
@@ -77,7 +77,7 @@ impl Journal {
                 }
             };
             if count == 0 && place.number == 0 {
-                // Before anything is sent: what is sent again must have the same ids.
+                // The state is stored before sending, so that a repeated record has the same id.
                 state.keep_journal(&place)?;
             }
             let (mut record, cursor) = match entry(&line) {
@@ -192,7 +192,7 @@ mod tests {
         assert_eq!((record.host.as_str(), record.process.as_str(), record.line), ("box", "systemd", Some(123)));
         assert_eq!(record.data[0], Datum::new("facility", "daemon"));
         assert_eq!(record.data[2], Datum::new("unit", "init.scope"));
-        // Bytes that are no text, a text too long to be shown, fields given twice, and nothing at all.
+        // Bytes that are not text, a text too long to be shown, repeated fields, and an empty message.
         for (field, message) in [("[104,255]", "h\u{fffd}"), ("null", ""), (r#"["a","b"]"#, "a\nb"), ("12", "12")] {
             assert_eq!(entry(&format!(r#"{{"MESSAGE":{field}}}"#)).unwrap().0.message, message);
         }

@@ -1,36 +1,36 @@
-//! From a file's bytes to records: where they begin and end, how grave they are, when they were written.
+//! Conversion of a file's bytes to records: their bounds, their levels and their times.
 
 use regex::Regex;
-use tampu_types::{Level, LogRecord, SourceName, Time, syslog};
+use tampu_types::{Level, LogRecord, SourceName, Time};
 
 /// Bytes of a record; a longer one is continued in the next.
 pub(super) const LONGEST: usize = 1 << 20;
 
-/// How text is understood.
+/// Rules for reading records from text.
 pub(super) struct Reading {
-    /// What a record's first line matches; without it each line is a record.
+    /// Expression at the first line of a record; without it each line is a record.
     pub start: Option<Regex>,
-    /// Where its level stands.
+    /// Expression that finds the level.
     pub level: Option<Regex>,
-    /// The level of what tells none.
+    /// The level of a line without a level.
     pub otherwise: Level,
-    /// Whose it is.
+    /// Process of the records.
     pub source: SourceName,
 }
 
-/// What is known about the end of the bytes.
+/// State of the end of the bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
-    /// More may come at any moment.
+    /// More bytes may follow at any moment.
     Open,
-    /// Nothing came for a while: a record of several lines is whole, a line without its end is not.
+    /// A while without bytes: a record of several lines is complete, a line without its end is not.
     Pause,
-    /// Nothing will come.
+    /// The end of the input.
     Final,
 }
 
 impl Reading {
-    /// The first record in these bytes, as far as it is whole: how many bytes it takes.
+    /// Returns the number of bytes of the first complete record in these bytes.
     pub fn first(&self, bytes: &[u8], end: End) -> Option<usize> {
         let line = |from: usize| memchr(bytes, from).map(|at| at + 1);
         let all = (end == End::Final && !bytes.is_empty()).then_some(bytes.len());
@@ -60,7 +60,7 @@ impl Reading {
         }
         let mut record = LogRecord::new(self.level_of(text), text);
         let first = text.split([' ', '\n']).next().unwrap_or_default();
-        record.time = syslog::rfc3339(first).unwrap_or(now);
+        record.time = Time::from_rfc3339(first).unwrap_or(now);
         record.process = self.source.to_string();
         record.logger = self.source.to_string();
         Some(record)
@@ -72,7 +72,7 @@ impl Reading {
                 let word = found.as_str();
                 word.parse().ok().or_else(|| level_word(word))
             }),
-            // Words of a sentence are not meant: only what is written large or in brackets is.
+            // Ordinary words do not count: a level is in capitals or in brackets.
             None => text.lines().next().unwrap_or_default().split_whitespace().take(8).find_map(|word| {
                 let bare = word.trim_matches(|character: char| !character.is_ascii_alphabetic());
                 let large = !bare.is_empty() && bare.bytes().all(|byte| byte.is_ascii_uppercase());

@@ -1,4 +1,4 @@
-//! Records on their way to the collector: a writer a level, and the wait until all is committed.
+//! Records on their way to the collector: a writer a level, and the wait until all are committed.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -12,13 +12,13 @@ use crate::{
     keeper::Keeper,
 };
 
-/// Bytes after which a packet goes.
+/// Bytes after which a packet is sent.
 const PACKET: usize = 40 << 10;
-/// How long one look for the acknowledgement takes.
+/// Time of one wait for the acknowledgement.
 const LOOK: Duration = Duration::from_millis(200);
-/// How many of them may pass before a person is told.
+/// Waits after which a message is printed.
 const PATIENCE: u32 = 50;
-/// How long a write may wait for readers: nobody here is in a hurry.
+/// Time limit of a write for its readers.
 const WAIT: Duration = Duration::from_secs(60);
 
 struct Lane {
@@ -40,7 +40,7 @@ impl Lane {
 
 pub(super) struct Sending {
     participant: Participant,
-    /// Who commits, as readers are called: in lower case.
+    /// Name of the collector among the readers, in lower case.
     collector: String,
     lanes: BTreeMap<Level, Lane>,
     sent: u64,
@@ -78,7 +78,7 @@ impl Sending {
         Ok(())
     }
 
-    /// Waits until all that was sent is committed; false if somebody asks to end before that.
+    /// Waits until all sent records are committed; returns false after an earlier interrupt.
     pub fn confirm(&mut self, interrupt: &Interrupt) -> Result<bool, Failure> {
         let mut looks = 0;
         for lane in self.lanes.values_mut() {
@@ -92,11 +92,11 @@ impl Sending {
                 let receipt = lane.writer.flush(LOOK);
                 if !receipt.lost.is_empty() {
                     return Err(Failure::Failed(
-                        "records were lost on their way: start again, what is not committed is sent again".to_owned(),
+                        "records were lost on their way: start again to resend the uncommitted records".to_owned(),
                     ));
                 }
                 if !is_committed(lane, &self.collector) {
-                    // A flush that nobody is there to answer returns at once.
+                    // A flush without a reader returns at once.
                     interrupt.wait(Duration::from_millis(10));
                     looks += 1;
                     if looks == PATIENCE {

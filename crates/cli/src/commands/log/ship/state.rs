@@ -1,4 +1,4 @@
-//! How far everything has been committed, in a file that is replaced whole.
+//! Committed positions, in a file that is replaced as a whole.
 
 use std::{
     collections::BTreeMap,
@@ -12,14 +12,14 @@ use tampu_types::{Incarnation, SourceName};
 
 use crate::failure::Failure;
 
-/// Where one file, or the journal, is.
+/// Committed position of one file, or of the journal.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Place {
-    /// What the ids of its records begin with.
+    /// Incarnation in the ids of its records.
     pub life: Incarnation,
     /// The number of its next record.
     pub number: u64,
-    /// Which file it is, whatever it is called now.
+    /// Identity of the file, independent of its name.
     pub device: u64,
     pub inode: u64,
     /// Up to where it is committed.
@@ -51,8 +51,9 @@ impl State {
             let failed = |why: String| Failure::failed(format!("the state {}", path.display()), why);
             match fs::read(path) {
                 Ok(bytes) => {
-                    content = serde_json::from_slice(&bytes)
-                        .map_err(|error| failed(format!("{error}; remove it to begin anew: lines will be sent again")))?;
+                    content = serde_json::from_slice(&bytes).map_err(|error| {
+                        failed(format!("{error}; remove it to start from the beginning: lines will be sent again"))
+                    })?;
                 }
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => return Err(failed(error.to_string())),
@@ -64,12 +65,12 @@ impl State {
         Ok(State { path, content })
     }
 
-    /// Where a file is.
+    /// Returns the position of a file.
     pub fn place(&self, path: &Path) -> Option<Place> {
         self.content.places.get(&*path.to_string_lossy()).cloned()
     }
 
-    /// Where the journal is.
+    /// Returns the position of the journal.
     pub fn journal(&self) -> Option<Place> {
         self.content.places.get(JOURNAL).cloned()
     }
@@ -92,7 +93,7 @@ impl State {
             new.push(".new");
             let mut file = File::create(&new)?;
             file.write_all(&serde_json::to_vec_pretty(&self.content)?)?;
-            // On the disk before it takes the old one's place: half a state would be none.
+            // Synced before the rename, because half a state is useless.
             file.sync_all()?;
             fs::rename(&new, path)
         };

@@ -1,22 +1,23 @@
 //! Counts as a table, as CSV and as JSON.
 //!
-//! Where levels are counted beside a time or a field, the table has a column a level: so a line tells what happened in a span, or
-//! how a source is doing. CSV and JSON have a line for each count, which programs turn round as they like.
+//! If levels are counted beside a time or a field, the table has a column a level. So a line shows the events of a
+//! span, or the state of a source. CSV and JSON have a line for each count, which programs can rearrange.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     io::Write,
 };
 
-use tampu_log::archive::{Counts, Grouping};
+use tampu_archive::{Counts, Grouping};
 use tampu_types::{Level, Time};
 
 use crate::{
-    failure::{Failure, Outcome, written},
+    failure::{Outcome, written},
     output::{csv, table::printable},
+    time_text,
 };
 
-/// How counts are written.
+/// Formats of counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     Table,
@@ -24,11 +25,11 @@ pub enum Format {
     Json,
 }
 
-/// Writes them.
+/// Writes counts in a format.
 pub fn write(counts: &Counts, by: &Grouping, format: Format, out: &mut impl Write) -> Outcome {
     match format {
         Format::Json => counts.rows.iter().try_for_each(|row| {
-            let line = serde_json::to_string(row).map_err(|error| Failure::failed("a count as JSON", error))?;
+            let line = time_text::json_line(row, "a count")?;
             written(writeln!(out, "{line}"))
         }),
         Format::Csv => {
@@ -38,7 +39,7 @@ pub fn write(counts: &Counts, by: &Grouping, format: Format, out: &mut impl Writ
             csv::line(names.into_iter().flatten(), &mut text);
             for row in &counts.rows {
                 let level = row.level.map(|level| level.name().to_owned());
-                let fields = [row.time.map(Time::to_acs), row.value.clone(), level, Some(row.count.to_string())];
+                let fields = [row.time.map(Time::to_rfc3339), row.value.clone(), level, Some(row.count.to_string())];
                 csv::line(fields.into_iter().flatten(), &mut text);
             }
             written(out.write_all(text.as_bytes()))
@@ -50,7 +51,7 @@ pub fn write(counts: &Counts, by: &Grouping, format: Format, out: &mut impl Writ
                 lines(counts, out)?
             }
             let span = match (counts.earliest, counts.latest) {
-                (Some(earliest), Some(latest)) => format!(", {} to {}", earliest.to_acs(), latest.to_acs()),
+                (Some(earliest), Some(latest)) => format!(", {} to {}", time_text::local(earliest), time_text::with_zone(latest)),
                 _ => String::new(),
             };
             written(writeln!(out, "{:>12}  records{span}", counts.total))
@@ -63,7 +64,7 @@ fn lines(counts: &Counts, out: &mut impl Write) -> Outcome {
     counts.rows.iter().try_for_each(|row| {
         let level = row.level.map(|level| format!("{:<9}", level.name()));
         let name: Vec<String> =
-            [row.time.map(Time::to_acs), level, row.value.as_deref().map(named)].into_iter().flatten().collect();
+            [row.time.map(time_text::local), level, row.value.as_deref().map(named)].into_iter().flatten().collect();
         written(writeln!(out, "{:>12}  {}", row.count, name.join("  ")))
     })
 }
@@ -88,7 +89,7 @@ fn by_level(counts: &Counts, out: &mut impl Write) -> Outcome {
             .iter()
             .map(|level| row.get(level).map_or_else(|| format!("{:>9}", "."), |count| format!("{count:>9}")))
             .collect();
-        let name: Vec<String> = [time.map(Time::to_acs), value.as_deref().map(named)].into_iter().flatten().collect();
+        let name: Vec<String> = [time.map(time_text::local), value.as_deref().map(named)].into_iter().flatten().collect();
         written(writeln!(out, "{:>12}  {}  {}", row.values().sum::<u64>(), cells.join("  "), name.join("  ")))?;
     }
     Ok(())
@@ -96,7 +97,7 @@ fn by_level(counts: &Counts, out: &mut impl Write) -> Outcome {
 
 #[cfg(test)]
 mod tests {
-    use tampu_log::query::Field;
+    use tampu_archive::query::Field;
 
     use super::*;
 
@@ -117,12 +118,12 @@ mod tests {
             "     records       Info      Error\n           \
              6          4          2  1970-01-01T00:00:00.000  a,b\n           \
              3          3          .  1970-01-01T00:05:00.000  -\n           \
-             9  records, 1970-01-01T00:00:00.000 to 1970-01-01T00:05:00.000\n"
+             9  records, 1970-01-01T00:00:00.000 to 1970-01-01T00:05:00.000 UTC\n"
         );
         assert_eq!(
             text(Format::Csv),
-            "time,source_object,level,count\r\n1970-01-01T00:00:00.000,\"a,b\",Info,4\r\n\
-             1970-01-01T00:00:00.000,\"a,b\",Error,2\r\n1970-01-01T00:05:00.000,,Info,3\r\n"
+            "time,source_object,level,count\r\n1970-01-01T00:00:00.000000000Z,\"a,b\",Info,4\r\n\
+             1970-01-01T00:00:00.000000000Z,\"a,b\",Error,2\r\n1970-01-01T00:05:00.000000000Z,,Info,3\r\n"
         );
         assert_eq!(text(Format::Json).lines().count(), 3);
     }

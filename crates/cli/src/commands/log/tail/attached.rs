@@ -1,27 +1,27 @@
-//! `--attach`: records that levels keep in their processes, while somebody looks.
+//! `--attach`: records below the levels of their processes, while a reader is attached.
 
 use std::time::Duration;
 
 use tampu_bus::Participant;
 use tampu_log::logger::{
     Threshold,
-    attach::{Attachment, Wanted},
+    attach::{AttachRequest, Attachment},
     control::{self, Heard, Question},
 };
 use tampu_types::Level;
 
 use crate::{failure::Failure, filter::FilterArgs, loggers::ANSWER_WAIT};
 
-/// How long processes are given to hear of it before they are asked whether they have.
+/// Time for processes to receive the request before they are asked about it.
 const HEARING: Duration = Duration::from_millis(500);
 
-/// Attaches this process until the guard is dropped, and says on standard error what came of it as soon as it is known.
+/// Attaches this process until the guard is dropped, and prints the result on standard error as soon as it is known.
 pub fn begin(participant: &Participant, filter: &FilterArgs) -> Result<Attachment, Failure> {
     let wanted = filter.attachment()?;
     let attachment =
         Attachment::begin(participant, &wanted).map_err(|error| Failure::Unreachable(format!("attaching: {error}")))?;
     let participant = participant.clone();
-    // Beside the records, which do not wait for it; it ends by itself, or with the command.
+    // Runs beside the records, which do not wait for it; it ends by itself or with the command.
     std::thread::spawn(move || {
         std::thread::sleep(HEARING);
         if let Ok(heard) = control::ask(&participant, &Question::default(), ANSWER_WAIT) {
@@ -31,8 +31,8 @@ pub fn begin(participant: &Participant, filter: &FilterArgs) -> Result<Attachmen
     Ok(attachment)
 }
 
-/// How many loggers publish what is wanted, and how many do not.
-fn told(heard: &Heard, wanted: &Wanted) -> String {
+/// Counts the loggers that publish the requested records, and the others.
+fn told(heard: &Heard, wanted: &AttachRequest) -> String {
     let least = wanted.level.unwrap_or(Level::Trace);
     let publishes = |from: Threshold| from.passes(least);
     let (mut there, mut not) = (0, 0);
@@ -65,7 +65,7 @@ mod tests {
         ];
         let process = ProcessLoggers { source: "DV01".into(), loggers, ..ProcessLoggers::default() };
         let heard = Heard { processes: [(Incarnation::default(), process)].into(), ..Heard::default() };
-        let wanted = Wanted { level: Some(Level::Debug), sources: Vec::new(), loggers: vec!["?".into()] };
+        let wanted = AttachRequest { level: Some(Level::Debug), sources: Vec::new(), loggers: vec!["?".into()] };
         let text = told(&heard, &wanted);
         assert_eq!(text, "attached: 2 loggers publish from Debug on; 1 take no attachment (attach = false, or they may not)");
     }

@@ -1,20 +1,21 @@
-//! What the archive has, before what is logged from now on: without a hole and without a record twice.
+//! Archived records before live ones, without gaps or duplicates.
 //!
-//! The collector is asked first how far it has kept each stream; the live readers then begin there, and only after that the
-//! archive is searched. So what the search does not find comes live, however late it is committed. What was committed between
-//! the two questions comes both ways; its id is remembered from the search, and the live copy is dropped. Only records that
-//! the collector received after the first question, or shortly before it (they may have waited for a commit), can come twice,
-//! so only their ids are remembered.
+//! The first request to the collector asks for the kept position of each stream. The live readers then begin there, and
+//! only after that the archive is searched. So a record that the search does not find arrives live, however late it is
+//! committed. A record committed between the two requests arrives both ways; its id is remembered from the search, and
+//! the live copy is dropped. Only records that the collector received after the first request can arrive twice, or
+//! shortly before it (they may have waited for a commit). So only their ids are remembered.
 //!
-//! While the archive is shown, live records wait here, at most [`HELD`]; beyond it they wait in the readers and then with
-//! their writers, as for every slow reader.
+//! While the archive is shown, live records wait here, at most [`HELD`]. Beyond that they wait in the readers and then
+//! in their writers, as for every slow reader.
 
 use std::{
     collections::{HashSet, VecDeque},
     time::Duration,
 };
 
-use tampu_log::{collector::ask::Kept, query::Query};
+use tampu_archive::query::Query;
+use tampu_log::collector::ask::Kept;
 use tampu_types::{LogRecord, RecordId, Time};
 
 use crate::{
@@ -26,21 +27,21 @@ use crate::{
 
 /// Records that wait while the archive is shown.
 const HELD: usize = 100_000;
-/// How long before the first question a record may have been received and still not be committed, ns.
+/// Longest time from the receipt of a record to its commit, ns.
 const UNCOMMITTED: i64 = 60_000_000_000;
 
-/// What of the archive is shown first.
+/// The part of the archive that is shown first.
 #[derive(Debug, Clone, Copy)]
 pub enum Before {
-    /// The last so many records.
+    /// The last records, of this number.
     Last(u64),
     /// All from this time on.
     Since(Time),
 }
 
-/// What has been shown of the archive and may come live as well.
+/// Records shown from the archive that may also arrive live.
 pub struct Recall {
-    /// Records received by the collector before this do not come live.
+    /// Reception time before which no record arrives live.
     from: Time,
     shown: HashSet<RecordId>,
     waiting: VecDeque<News>,
@@ -49,13 +50,13 @@ pub struct Recall {
 }
 
 impl Recall {
-    /// Begins with what a collector has kept; the live readers begin there.
+    /// Begins with the positions that a collector has kept; the live readers begin there.
     pub fn new(kept: &Kept) -> Recall {
         let from = Time(kept.now.0.saturating_sub(UNCOMMITTED));
         Recall { from, shown: HashSet::new(), waiting: VecDeque::new(), held: 0 }
     }
 
-    /// Shows what the archive has, the oldest first; returns whether it was all.
+    /// Shows the records of the archive, the oldest first; returns whether all were shown.
     pub fn show(
         &mut self,
         keeper: &Keeper,
@@ -98,7 +99,7 @@ impl Recall {
         }
     }
 
-    /// What has come live meanwhile, the first of it.
+    /// Returns the next live item that has waited.
     pub fn waiting(&mut self) -> Option<News> {
         self.waiting.pop_front()
     }
@@ -111,7 +112,7 @@ impl Recall {
         }
     }
 
-    /// Whether a record that comes live has not been shown yet. It comes live once, so it is asked about once.
+    /// Returns true if a live record has not been shown yet. Each live record is checked once.
     pub fn is_new(&mut self, record: &LogRecord) -> bool {
         record.id.is_none_or(|id| !self.shown.remove(&id))
     }

@@ -1,6 +1,7 @@
-//! What is in a block: every eight bytes follow from the block's number and their place, so that a receiver can tell each of them.
+//! Content of a block: every eight bytes follow from the block's number and their position, so that a receiver can
+//! verify them.
 
-/// Every block's first number is so many above the one of before.
+/// Difference of the first numbers of two successive blocks.
 const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Writes every byte of a block.
@@ -11,10 +12,10 @@ pub fn fill(block: &mut [u8], number: u64) {
     }
 }
 
-/// Whether these bytes of a block, from this place on, are as they were written. Both are multiples of 8.
+/// Returns true if these bytes of a block, from this position on, are correct. Both are multiples of 8.
 pub fn is_right(bytes: &[u8], number: u64, from: usize) -> bool {
     let first = number.wrapping_mul(STEP).wrapping_add(from as u64 / 8);
-    // Added up and not left at the first that differs, so that it is vector code.
+    // The loop does not stop at the first difference, so that it compiles to vector code.
     let differ = bytes.chunks_exact(8).enumerate().fold(0, |differ, (place, word)| {
         let found = word.first_chunk().map_or(0, |word| u64::from_le_bytes(*word));
         differ | (found ^ first.wrapping_add(place as u64))

@@ -14,14 +14,14 @@ use tampu_bulk::{
 use super::{PATIENCE, block::fill, failed, group, memory::Memory, names};
 use crate::{
     commands::{
-        Context,
-        bulk::{OnOff, Protocol},
-        perf::part::cpu_s,
+        bulk::choices::{OnOff, Protocol},
+        perf::process::cpu_s,
     },
+    context::Context,
     failure::Failure,
 };
 
-/// What the sender is to do.
+/// Options of the sender.
 #[derive(Debug, Clone, Args)]
 pub struct Giving {
     /// Bytes of a frame at most; a multiple of 8, so that each holds whole words.
@@ -42,7 +42,7 @@ pub struct Giving {
     targets: Vec<Target>,
 }
 
-/// Sends until the time is over and everybody has it.
+/// Sends until the time is over and all receivers have everything.
 pub fn giver(context: &Context, how: &Giving) -> Result<Json, Failure> {
     let (stream, name) = names()?;
     let each = how.handshake.is_on();
@@ -88,7 +88,7 @@ pub fn giver(context: &Context, how: &Giving) -> Result<Json, Failure> {
         memory.look();
     }
     if !each {
-        // Says nothing of who has all of it: nothing was waited for.
+        // The report does not name the complete receivers: this stop does not wait.
         flow.stop().map_err(failed)?;
     }
     complete &= everybody_has_it(flow);
@@ -108,7 +108,7 @@ pub fn giver(context: &Context, how: &Giving) -> Result<Json, Failure> {
     }))
 }
 
-/// Waits until nothing is unacknowledged any more. Whether nobody was left out for that.
+/// Waits until everything is acknowledged. Returns whether no receiver was excluded for that.
 fn everybody_has_it(flow: &Flow) -> bool {
     let until = Instant::now() + PATIENCE;
     loop {

@@ -1,4 +1,4 @@
-//! How much memory a part has at the beginning of its work and at the end: what grows while nothing is kept is a leak.
+//! Memory of a part at the beginning and the end of its work: growth without stored data is a leak.
 
 use std::time::{Duration, Instant};
 
@@ -6,10 +6,10 @@ use serde_json::{Value as Json, json};
 
 use crate::measure;
 
-/// Between two looks.
+/// Time between two samples.
 const EVERY: Duration = Duration::from_millis(100);
 
-/// Resident memory of this process, looked at while it works.
+/// Resident memory of this process, sampled while it works.
 #[derive(Debug)]
 pub struct Memory {
     seen: Vec<u64>,

@@ -15,25 +15,25 @@ use tampu_bulk::{
 use super::{PATIENCE, failed, group, memory::Memory, names};
 use crate::{
     commands::{
-        Context,
-        bulk::{OnOff, Protocol},
-        perf::part::{cpu_s, say},
+        bulk::choices::{OnOff, Protocol},
+        perf::process::{cpu_s, say},
     },
+    context::Context,
     failure::Failure,
 };
 
-/// What it is told.
+/// Options of the distributor.
 #[derive(Debug, Clone, Args)]
 pub struct Passing {
     #[arg(value_enum)]
     checksum: OnOff,
-    /// Which way data goes to the receivers.
+    /// Transport to the receivers.
     #[arg(value_enum)]
     protocol: Protocol,
     targets: Vec<Target>,
 }
 
-/// Gives on what comes until it is told to end. Says first where it is.
+/// Relays data until it is told to end. First reports its address.
 pub fn passer(context: &Context, how: &Passing, ended: &AtomicBool) -> Result<Json, Failure> {
     let (stream, flow) = names()?;
     let (mut taken, mut given) = distributor::through(flow);

@@ -3,13 +3,14 @@
 use std::{
     net::SocketAddr,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, Ordering},
     },
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use clap::Args;
+use parking_lot::Mutex;
 use serde_json::{Value as Json, json};
 use tampu_bulk::{
     Receiver,
@@ -17,24 +18,24 @@ use tampu_bulk::{
     receiver::{FlowSettings, Identity, ReceiverSettings},
 };
 
-use super::{block::is_right, failed, memory::Memory, names};
+use super::{PATIENCE, block::is_right, failed, memory::Memory, names};
 use crate::{
     commands::{
-        Context,
-        bulk::OnOff,
-        perf::part::{cpu_s, say},
+        bulk::choices::OnOff,
+        perf::process::{cpu_s, say},
     },
+    context::Context,
     failure::Failure,
 };
 
-/// What a receiver is told.
+/// Options of a receiver.
 #[derive(Debug, Clone, Args)]
 pub struct Taking {
     name: String,
     size: usize,
     #[arg(value_enum)]
     checksum: OnOff,
-    /// Where the sender connects.
+    /// Address for the sender.
     #[arg(long, default_value = "127.0.0.1:0")]
     listen: SocketAddr,
 }
@@ -44,9 +45,11 @@ struct Seen {
     right: u64,
     wrong: u64,
     lost: u64,
+    /// True between the start and the stop of a transfer.
+    running: bool,
 }
 
-/// Checks what comes.
+/// Checks the received blocks.
 struct Checking {
     size: u64,
     /// The number of the first block of the transfer under way.
@@ -58,6 +61,7 @@ impl Handler for Checking {
     fn start(&mut self, start: &Start<'_>) -> Result<u64, CallbackError> {
         let first = start.parameter.first_chunk().ok_or_else(|| CallbackError::give_up("no number"))?;
         self.first = u64::from_le_bytes(*first);
+        self.seen.lock().running = true;
         Ok(0)
     }
 
@@ -72,19 +76,21 @@ impl Handler for Checking {
             *count += here as u64;
             (rest, offset) = (after, offset + here as u64);
         }
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.seen.lock();
         seen.right += right;
         seen.wrong += wrong;
         Ok(())
     }
 
     fn stop(&mut self, end: &End) -> Result<(), CallbackError> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).lost += end.lost_bytes;
+        let mut seen = self.seen.lock();
+        seen.lost += end.lost_bytes;
+        seen.running = false;
         Ok(())
     }
 }
 
-/// Receives until it is told to end. Says first where it is.
+/// Receives until it is told to end. First reports its address.
 pub fn taker(context: &Context, how: &Taking, ended: &AtomicBool) -> Result<Json, Failure> {
     let (stream, flow) = names()?;
     let seen = Arc::new(Mutex::new(Seen::default()));
@@ -97,18 +103,26 @@ pub fn taker(context: &Context, how: &Taking, ended: &AtomicBool) -> Result<Json
     let cpu = cpu_s();
     say(&json!({"target": receiver.target().to_string()}))?;
     let mut memory: Option<Memory> = None;
-    while !ended.load(Ordering::Acquire) && !context.interrupt.asked() {
+    let mut until = None;
+    while !context.interrupt.asked() {
+        if ended.load(Ordering::Acquire) {
+            // A distributor may still be sending the last blocks of a transfer that its own sender has finished.
+            let until = *until.get_or_insert_with(|| Instant::now() + PATIENCE);
+            if !seen.lock().running || Instant::now() > until {
+                break;
+            }
+        }
         std::thread::sleep(Duration::from_millis(5));
         match &mut memory {
             Some(memory) => memory.look(),
-            // What it takes before data comes says nothing of its work.
-            None if seen.lock().unwrap_or_else(PoisonError::into_inner).right > 0 => memory = Some(Memory::new()),
+            // Memory taken before the first data is not counted.
+            None if seen.lock().right > 0 => memory = Some(Memory::new()),
             None => {}
         }
     }
     let used = cpu_s() - cpu;
     let rss = memory.unwrap_or_else(Memory::new).report();
-    let seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+    let seen = seen.lock();
     Ok(json!({"right_bytes": seen.right, "wrong_bytes": seen.wrong, "lost_bytes": seen.lost, "cpu_s": used, "rss": rss["now"],
         "rss_begin": rss["begin"], "rss_end": rss["end"]}))
 }

@@ -16,22 +16,21 @@ use tampu_types::event::{AttributeConfig, Data, DataType, Format, Kinds, Quality
 
 use super::{PATIENCE, Way, failed, name};
 use crate::{
-    commands::{
-        Context,
-        perf::part::{Input, cpu_s, join, say},
-    },
+    commands::perf::process::{Input, cpu_s, join, say},
+    context::Context,
     failure::Failure,
 };
 
-/// From this length on values are written into lent memory, bytes.
+/// Length from which on values are written into lent memory, bytes.
 const LEND_FROM: usize = 16 << 10;
-/// How many are pushed between two looks at the clock, where values are short and nothing is paced.
+/// Values pushed between two checks of the clock, for short values without a rate.
 const AT_ONCE: u64 = 64;
-/// Above this rate a sleep takes longer than events are apart: what is due after it goes out together.
+/// Highest rate at which events are sent one by one. Above it a sleep takes longer than the interval of the events, so
+/// all due events are sent together.
 const SINGLY_BELOW: f64 = 2000.0;
 const NAP: Duration = Duration::from_millis(1);
 
-/// What the server is to do.
+/// Options of the server.
 pub struct Publishing {
     pub seconds: f64,
     pub size: usize,
@@ -41,10 +40,10 @@ pub struct Publishing {
     pub way: Way,
 }
 
-/// Declares, waits for the clients and for the word to begin, pushes, says what it did, and stays until the clients are done: who missed
-/// something asks it.
+/// Declares, waits for the clients and for the start command, pushes, and reports. It stays until the clients are done,
+/// for clients that request missed events.
 pub fn publish(context: &Context, how: &Publishing, input: &Input) -> Result<Json, Failure> {
-    // Nothing is to be lost: the clients may hold the server, which is what is measured.
+    // No event may be lost: the clients may slow down the server, which is the measured value.
     let patch = |topics: &str| QosPatch {
         topics: topics.to_owned(),
         max_wait_ms: Some(10_000),
@@ -78,7 +77,7 @@ pub fn publish(context: &Context, how: &Publishing, input: &Input) -> Result<Jso
         let due = if how.rate > 0.0 { (begun.elapsed().as_secs_f64() * how.rate) as u64 + 1 } else { pushed + at_once };
         while pushed < due {
             let (round, at) = (pushed / attributes.len() as u64, pushed % attributes.len() as u64);
-            // The attribute's own number: it counts from 1.
+            // The attribute's own number, which counts from 1.
             pusher.push(&attributes[at as usize], at as usize, round + 1)?;
             pushed += 1;
         }
@@ -89,7 +88,7 @@ pub fn publish(context: &Context, how: &Publishing, input: &Input) -> Result<Jso
     }
     server.send_now();
     let pushing = begun.elapsed().as_secs_f64();
-    // What is under way is still read, and counts; for those who only want what is newest nobody waits.
+    // Events under way are still read and counted; readers of the newest value only are not awaited.
     let delivered = how.way == Way::Latest || attributes.iter().all(|attribute| attribute.flush(PATIENCE));
     say(&json!({
         "pushed": pushed,

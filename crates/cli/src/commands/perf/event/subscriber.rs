@@ -2,38 +2,37 @@
 
 use std::{
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::{Duration, Instant},
 };
 
+use parking_lot::Mutex;
 use serde_json::{Value as Json, json};
 use tampu_bus::QosTable;
 use tampu_event::{
     Client,
-    client::{ClientSettings, Event, Wish},
+    client::{ClientSettings, Event, SubscribeOptions},
 };
 use tampu_types::event::{AttributePattern, EventView, Kinds, Missed, Reason, ValueView};
 
 use super::{PATIENCE, Way, failed, name, publisher::first};
 use crate::{
-    commands::{
-        Context,
-        perf::part::{cpu_s, join, say},
-    },
+    commands::perf::process::{cpu_s, join, say},
+    context::Context,
     failure::Failure,
     measure,
     time_expression::now,
 };
 
-/// The first so many events are timed each, later ones one of [`TIMED`].
+/// Number of first events that are all timed; of later ones, one of [`TIMED`] is timed.
 const TIMED_ALL: u64 = 10_000;
 const TIMED: u64 = 16;
-/// Nothing has come for this long: nothing more will.
+/// Silence after which no more events are expected.
 const QUIET: Duration = Duration::from_millis(100);
 
-/// What has come. Attributes with streams of their own come on workers of their own.
+/// Counts of received events. Attributes with streams of their own have workers of their own.
 struct Seen {
     begun: Instant,
     firsts: AtomicU64,
@@ -62,7 +61,7 @@ impl Seen {
         }
     }
 
-    /// Takes an event of an attribute of which all up to `last` has come.
+    /// Counts an event of an attribute after all events up to `last`.
     fn take(&self, event: &Event<'_>, attribute: usize, last: &mut u64) {
         let count = |counter: &AtomicU64, by: u64| counter.fetch_add(by, Ordering::Relaxed);
         if let Missed::Exactly(from, to) = event.missed {
@@ -72,6 +71,8 @@ impl Seen {
             (Reason::First, _) => {
                 count(&self.firsts, 1);
             }
+            // The server keeps no copy of a lent value: its answer has the number, and the value is reported as missed.
+            (Reason::Resumed, Some(reading)) if reading.value.is_none() => *last = event.number.max(*last),
             (Reason::Update | Reason::Resumed, Some(reading)) if event.number > *last => {
                 *last = event.number;
                 if is_right(reading, first(attribute, event.number)) {
@@ -92,7 +93,7 @@ impl Seen {
 
     fn time(&self, reading: &EventView<'_>) {
         let latency = (now().0 - reading.time.0).max(0);
-        self.latencies.lock().unwrap_or_else(PoisonError::into_inner).push(latency);
+        self.latencies.lock().push(latency);
         let at = self.begun.elapsed().as_nanos() as u64;
         self.first_at.fetch_min(at, Ordering::Relaxed);
         self.last_at.fetch_max(at, Ordering::Relaxed);
@@ -103,7 +104,7 @@ fn is_right(reading: &EventView<'_>, first: i32) -> bool {
     let Some(ValueView::Long(values)) = reading.value else { return false };
     let expected = |at: usize| first.wrapping_add(at as i32);
     match values.as_slice() {
-        // Without leaving early, so that it is vector code.
+        // The loop does not leave early, so that it compiles to vector code.
         Some(slice) => slice.iter().enumerate().fold(0, |all, (at, value)| all | (*value ^ expected(at))) == 0,
         None => values.iter().enumerate().all(|(at, value)| value == expected(at)),
     }
@@ -113,7 +114,7 @@ fn resident() -> u64 {
     measure::usage(std::process::id()).map_or(0, |usage| usage.rss)
 }
 
-/// Subscribes, says what that took, and counts until its input ends.
+/// Subscribes, reports the time of the subscription, and counts until its input ends.
 pub fn subscribe(context: &Context, source: &str, attributes: usize, way: Way, ended: &AtomicBool) -> Result<Json, Failure> {
     let client = Client::start(join(context, source, QosTable::default())?, ClientSettings::default()).map_err(failed)?;
     let until = Instant::now() + PATIENCE;
@@ -130,9 +131,9 @@ pub fn subscribe(context: &Context, source: &str, attributes: usize, way: Way, e
     let (seen, before, called) = (Arc::new(Seen::new()), resident(), Instant::now());
     let mut subscriptions = Vec::with_capacity(attributes);
     for attribute in 0..attributes {
-        let mut wish = Wish::of([AttributePattern::new(name(attribute)).map_err(failed)?]).kinds(Kinds::USER);
+        let mut wish = SubscribeOptions::of([AttributePattern::new(name(attribute)).map_err(failed)?]).kinds(Kinds::USER);
         wish.reliable = way != Way::Latest;
-        // Who is not waited for would see torn values, and be told so after each.
+        // Without flow control the reader would see torn values, each with a report.
         wish.in_place = wish.reliable;
         let (seen, mut last) = (seen.clone(), 0);
         subscriptions.push(client.subscribe(wish, move |event| seen.take(event, attribute, &mut last)));
@@ -159,7 +160,7 @@ pub fn subscribe(context: &Context, source: &str, attributes: usize, way: Way, e
     }
     let cpu = cpu_s() - cpu;
     drop(subscriptions);
-    let mut latencies = std::mem::take(&mut *seen.latencies.lock().unwrap_or_else(PoisonError::into_inner));
+    let mut latencies = std::mem::take(&mut *seen.latencies.lock());
     latencies.sort_unstable();
     let at = |part: f64| latencies.get(((latencies.len() as f64 - 1.0) * part) as usize).map_or(0.0, |ns| *ns as f64 / 1000.0);
     let ns = |value: &AtomicU64| value.load(Ordering::Relaxed);

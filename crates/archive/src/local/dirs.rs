@@ -1,0 +1,73 @@
+//! The directories of an archive, and its lock.
+
+use std::{
+    collections::BTreeSet,
+    fs::{self, File, OpenOptions},
+    io::{self, Read, Seek, Write},
+    path::{Path, PathBuf},
+};
+
+use rustix::fs::FlockOperation;
+
+use crate::ArchiveError;
+
+/// Returns the directory of an archive's segments.
+pub(crate) fn segments_dir(dir: &Path) -> PathBuf {
+    dir.join("segments")
+}
+
+/// Returns the directory of an archive's Parquet files. It has one directory a day, and one for records with far times.
+pub(crate) fn parquet_dir(dir: &Path) -> PathBuf {
+    dir.join("parquet")
+}
+
+/// Returns the directory of the ids that are in Parquet files.
+pub(crate) fn ids_dir(dir: &Path) -> PathBuf {
+    dir.join("ids")
+}
+
+/// Returns the directory for files that cannot be read.
+pub(crate) fn aside_dir(dir: &Path) -> PathBuf {
+    dir.join("set-aside")
+}
+
+/// Returns all files below a directory, by their paths relative to it.
+pub(crate) fn below(dir: &Path) -> io::Result<BTreeSet<String>> {
+    let mut names = BTreeSet::new();
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if entry.file_type()?.is_dir() {
+            names.extend(below(&entry.path())?.into_iter().map(|inner| format!("{name}/{inner}")));
+        } else {
+            names.insert(name);
+        }
+    }
+    Ok(names)
+}
+
+/// Returns the file whose lock the one process holds that writes there.
+pub(crate) fn lock_file(dir: &Path) -> PathBuf {
+    dir.join("archive.lock")
+}
+
+/// Locks an archive's directory against other processes.
+pub(crate) fn lock(dir: &Path) -> Result<File, ArchiveError> {
+    let path = lock_file(dir);
+    let file_error = |source| ArchiveError::File { doing: "locking", path: path.clone(), source };
+    let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path).map_err(file_error)?;
+    match rustix::fs::flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => {}
+        Err(rustix::io::Errno::WOULDBLOCK) => {
+            let mut by = String::new();
+            let _ = file.read_to_string(&mut by);
+            let by = by.trim();
+            let by = if by.is_empty() { "another process".to_owned() } else { format!("process {by}") };
+            return Err(ArchiveError::InUse { dir: dir.to_owned(), by });
+        }
+        Err(error) => return Err(file_error(error.into())),
+    }
+    // The process id is for people only; on a full disk the lock works without it.
+    let _ = file.set_len(0).and_then(|()| file.rewind()).and_then(|()| writeln!(file, "{}", std::process::id()));
+    Ok(file)
+}

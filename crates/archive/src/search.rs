@@ -1,0 +1,344 @@
+//! Search: reads frames and units in the order of their times and merges their records, with little memory.
+//!
+//! Files, row groups, units and frames are ordered by their latest time (newest first; oldest first: by their
+//! earliest). A file or row group is opened only at its place in this order. Parts that cannot hold a match are never
+//! read. Of the other parts, the search remembers matching records by time, id and position, 56 bytes each. A record is
+//! returned as soon as no part that follows can hold an earlier one. With a limit, the search remembers no more records
+//! than it can still return. So the newest hundred records need a few units, for any size of the archive. A search
+//! through everything needs memory only for parts that overlap in time. Texts are copied only for returned records.
+
+use std::{
+    collections::{BTreeMap, BinaryHeap},
+    sync::Arc,
+};
+
+use serde::{Deserialize, Serialize};
+use tampu_types::{LogRecord, Time};
+
+use crate::query::{Cursor, Matcher, Query};
+use crate::{
+    ArchiveError, Stop,
+    local::state::Contents,
+    parquet::{Dictionaries, GroupScan, Table, stored::Stored},
+    search::units::{Unit, UnitMatches, WorkerBuffers, frames, may_hold, on_threads},
+    wal::segment::{Entry, Segment},
+};
+
+pub(crate) mod counts;
+pub(crate) mod units;
+
+/// Records returned at a time. Their units are read again, so a small number would read each unit often.
+const CHUNK: usize = 8192;
+/// Most units examined together. A search begins with a few, which is enough for the newest records.
+const TOGETHER: usize = 32;
+
+/// Record that matches a search.
+#[derive(Debug)]
+pub struct Found<'a> {
+    /// The record, with its time of reception.
+    pub record: &'a mut LogRecord,
+}
+
+/// Summary of a finished search.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Scanned {
+    /// Number of records returned.
+    pub found: u64,
+    /// Number of records examined.
+    pub looked_at: u64,
+    /// Number of frames of segments and units of Parquet files that were read.
+    pub frames: u64,
+    /// Number of frames, Parquet files and row groups that the index excluded.
+    pub left_out: u64,
+    /// Number of frames and units that were readable when they were written and are not readable now.
+    pub damaged: u64,
+    /// False if the search was stopped or its limit reached before everything was reported.
+    pub complete: bool,
+    /// Position to continue from, as the query's `after`.
+    pub cursor: Option<Cursor>,
+}
+
+/// Part of the archive that a search can open.
+enum What {
+    Frame(Arc<Segment>, Entry),
+    File(Arc<Stored>),
+    Group(Arc<Stored>, Arc<Table>, usize),
+    Rows(Arc<Stored>, Arc<GroupScan>, usize),
+}
+
+struct Planned {
+    key: i64,
+    what: What,
+}
+
+impl PartialEq for Planned {
+    fn eq(&self, other: &Planned) -> bool {
+        self.key == other.key
+    }
+}
+impl Eq for Planned {}
+impl PartialOrd for Planned {
+    fn partial_cmp(&self, other: &Planned) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Planned {
+    fn cmp(&self, other: &Planned) -> std::cmp::Ordering {
+        self.key.cmp(&other.key)
+    }
+}
+
+/// Matching record that waits for its place in the order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Match {
+    place: Cursor,
+    unit: u32,
+    sample: u32,
+    record: u32,
+}
+
+/// Positions of records in a unit: sample, record in it, and index in the requested list.
+type Places = Vec<(u32, u32, usize)>;
+
+struct Search<'q> {
+    query: &'q Query,
+    matcher: Matcher,
+    plan: BinaryHeap<Planned>,
+    units: Vec<Unit>,
+    pending: Vec<Match>,
+    buffers: Vec<WorkerBuffers>,
+    dictionaries: Dictionaries,
+    scanned: Scanned,
+}
+
+pub(crate) fn search(
+    contents: &Contents,
+    query: &Query,
+    stop: &Stop,
+    sink: &mut dyn FnMut(Found<'_>) -> bool,
+) -> Result<Scanned, ArchiveError> {
+    let mut search = Search {
+        query,
+        matcher: query.compile()?,
+        plan: BinaryHeap::new(),
+        units: Vec::new(),
+        pending: Vec::new(),
+        buffers: Vec::new(),
+        dictionaries: Dictionaries::default(),
+        scanned: Scanned::default(),
+    };
+    for segment in &contents.segments {
+        for entry in frames(segment) {
+            let wanted = may_hold(&search.matcher, entry.earliest, entry.latest, entry.levels);
+            search.add(wanted, entry.earliest, entry.latest, || What::Frame(segment.clone(), entry));
+        }
+    }
+    for file in contents.files.iter() {
+        let wanted = may_hold(&search.matcher, file.entry.earliest, file.entry.latest, file.levels());
+        search.add(wanted, file.entry.earliest, file.entry.latest, || What::File(file.clone()));
+    }
+    let mut together = 2;
+    while !stop.is_stopped() {
+        // Matches before the first possible time of the next source are ready.
+        let bound = search.plan.peek().map(|next| search.time_of(next.key));
+        if !search.give_out(bound, stop, sink)? {
+            return Ok(search.scanned);
+        }
+        if bound.is_none() {
+            search.scanned.complete = true;
+            break;
+        }
+        let units = search.take(together)?;
+        together = (together * 2).min(TOGETHER);
+        search.look(units, stop)?;
+    }
+    Ok(search.scanned)
+}
+
+impl Search<'_> {
+    fn key(&self, earliest: Time, latest: Time) -> i64 {
+        if self.query.newest_first { latest.0 } else { !earliest.0 }
+    }
+
+    fn time_of(&self, key: i64) -> Time {
+        if self.query.newest_first { Time(key) } else { Time(!key) }
+    }
+
+    /// Plans to open a part, unless it is unwanted or lies before the start of the query.
+    fn add(&mut self, wanted: bool, earliest: Time, latest: Time, what: impl FnOnce() -> What) {
+        let reaches_after = match self.query.after {
+            Some(after) if self.query.newest_first => earliest <= after.time,
+            Some(after) => latest >= after.time,
+            None => true,
+        };
+        if wanted && reaches_after {
+            self.plan.push(Planned { key: self.key(earliest, latest), what: what() });
+        } else {
+            self.scanned.left_out += 1;
+        }
+    }
+
+    /// Returns the next units, at most so many. A larger part at the top is opened, and its own parts are planned
+    /// instead.
+    fn take(&mut self, most: usize) -> Result<Vec<Unit>, ArchiveError> {
+        let mut units = Vec::new();
+        while units.len() < most {
+            let Some(Planned { what, .. }) = self.plan.pop() else { break };
+            match what {
+                What::Frame(segment, entry) => units.push(Unit::Frame(segment, entry)),
+                What::Rows(stored, scan, unit) => units.push(Unit::Rows(stored, scan, unit)),
+                What::File(stored) => match stored.open() {
+                    Some(table) => {
+                        for (number, group) in table.index.groups.iter().enumerate() {
+                            let (earliest, latest) = (group.earliest(), group.latest());
+                            let wanted = may_hold(&self.matcher, earliest, latest, group.levels);
+                            self.add(wanted, earliest, latest, || What::Group(stored.clone(), table.clone(), number));
+                        }
+                    }
+                    None => self.scanned.damaged += 1,
+                },
+                What::Group(stored, table, group) => self.open_group(stored, &table, group)?,
+            }
+        }
+        Ok(units)
+    }
+
+    fn open_group(&mut self, stored: Arc<Stored>, table: &Arc<Table>, group: usize) -> Result<(), ArchiveError> {
+        if self.buffers.is_empty() {
+            self.buffers.push(WorkerBuffers::new().map_err(ArchiveError::Decompressor)?);
+        }
+        match GroupScan::new(table, group, &self.matcher, &mut self.buffers[0].scratch) {
+            Ok(Some(scan)) => {
+                let scan = Arc::new(scan);
+                for unit in 0..scan.units() {
+                    let (earliest, latest) = scan.span(unit);
+                    let wanted = self.matcher.meets(earliest, latest);
+                    self.add(wanted, earliest, latest, || What::Rows(stored.clone(), scan.clone(), unit));
+                }
+            }
+            Ok(None) => self.scanned.left_out += 1,
+            Err(error) => {
+                stored.note(&error);
+                self.scanned.damaged += 1;
+            }
+        }
+        Ok(())
+    }
+
+    fn left(&self) -> u64 {
+        self.query.limit.map_or(u64::MAX, |limit| limit.saturating_sub(self.scanned.found))
+    }
+
+    /// Remembers the matching records of these units.
+    fn look(&mut self, units: Vec<Unit>, stop: &Stop) -> Result<(), ArchiveError> {
+        let (query, matcher) = (self.query, &self.matcher);
+        let looked = on_threads(&units, &mut self.buffers, |unit, buffers| {
+            if stop.is_stopped() { UnitMatches::default() } else { unit.look(query, matcher, stop, buffers) }
+        })
+        .map_err(ArchiveError::Decompressor)?;
+        for (unit, looked) in units.into_iter().zip(looked) {
+            self.scanned.frames += 1;
+            self.scanned.looked_at += looked.looked_at;
+            self.scanned.damaged += u64::from(looked.damaged);
+            if !looked.hits.is_empty() {
+                let number = self.units.len() as u32;
+                self.units.push(unit);
+                self.pending.extend(looked.hits.into_iter().map(|(place, sample, record)| Match {
+                    place,
+                    unit: number,
+                    sample,
+                    record,
+                }));
+            }
+        }
+        let left = self.left();
+        if (self.pending.len() as u64) > left.saturating_mul(2).saturating_add(64) {
+            self.sort_pending();
+            // The vector's last elements are the first in the result.
+            self.pending.drain(..self.pending.len() - left as usize);
+        }
+        Ok(())
+    }
+
+    /// Sorts so that the first in order is the last in the vector.
+    fn sort_pending(&mut self) {
+        if self.query.newest_first {
+            self.pending.sort_unstable();
+        } else {
+            self.pending.sort_unstable_by(|a, b| b.cmp(a));
+        }
+    }
+
+    /// Returns the matches before `bound` in order to the caller; `false` when the search is over.
+    fn give_out(
+        &mut self,
+        bound: Option<Time>,
+        stop: &Stop,
+        sink: &mut dyn FnMut(Found<'_>) -> bool,
+    ) -> Result<bool, ArchiveError> {
+        if self.left() == 0 {
+            return Ok(false);
+        }
+        let newest_first = self.query.newest_first;
+        let ready = |found: &Match| match bound {
+            Some(bound) if newest_first => found.place.time > bound,
+            Some(bound) => found.place.time < bound,
+            None => true,
+        };
+        let count = self.pending.iter().filter(|found| ready(found)).count();
+        // A few ready records wait for more, unless they end the search.
+        if count == 0 || (bound.is_some() && count < CHUNK && (count as u64) < self.left()) {
+            return Ok(true);
+        }
+        self.sort_pending();
+        let mut ready_from = self.pending.len() - count;
+        ready_from = ready_from.max(self.pending.len().saturating_sub(usize::try_from(self.left()).unwrap_or(usize::MAX)));
+        let ready: Vec<Match> = self.pending.drain(ready_from..).rev().collect();
+        for chunk in ready.chunks(CHUNK) {
+            for record in &mut self.fetch(chunk)? {
+                if stop.is_stopped() {
+                    return Ok(false);
+                }
+                let Some(record) = record else { continue };
+                self.scanned.cursor = Some(Cursor::of(record));
+                self.scanned.found += 1;
+                if !sink(Found { record }) {
+                    return Ok(false);
+                }
+            }
+        }
+        if self.pending.is_empty() {
+            self.units.clear();
+        }
+        Ok(self.left() > 0)
+    }
+
+    /// Copies these records from their units, reading each unit once.
+    fn fetch(&mut self, chunk: &[Match]) -> Result<Vec<Option<LogRecord>>, ArchiveError> {
+        let mut by_unit: BTreeMap<u32, Places> = BTreeMap::new();
+        for (place, found) in chunk.iter().enumerate() {
+            by_unit.entry(found.unit).or_default().push((found.sample, found.record, place));
+        }
+        let wanted: Vec<(&Unit, Places)> = by_unit
+            .into_iter()
+            .filter_map(|(unit, mut places)| {
+                places.sort_unstable();
+                Some((self.units.get(unit as usize)?, places))
+            })
+            .collect();
+        let dictionaries = &self.dictionaries;
+        let fetched = on_threads(&wanted, &mut self.buffers, |(unit, places), buffers| {
+            let mut records = Vec::with_capacity(places.len());
+            unit.fetch(places, dictionaries, buffers, &mut |place, record| records.push((place, record)));
+            records
+        })
+        .map_err(ArchiveError::Decompressor)?;
+        let mut records: Vec<Option<LogRecord>> = Vec::new();
+        records.resize_with(chunk.len(), || None);
+        for (place, record) in fetched.into_iter().flatten() {
+            records[place] = Some(record);
+        }
+        Ok(records)
+    }
+}

@@ -1,0 +1,252 @@
+//! Units of a search: a frame of a segment, or a unit of a Parquet file.
+//!
+//! Both kinds offer the same two things: the positions of their matching records, and later those records themselves.
+
+use std::{
+    io,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use tampu_types::{BatchHeader, LogRecord, Time, log_batch::LogBatchView};
+use tampu_workers::{OnPanic, WorkerThread};
+
+use crate::query::{Cursor, Matcher, Query};
+use crate::{
+    Stop,
+    parquet::{Dictionaries, GroupScan, Scratch, records, stored::Stored},
+    wal::{
+        frame::{self, FrameHeader, Kind, LevelSet},
+        segment::{Entry, Segment},
+    },
+};
+
+/// Number of threads that work for one search, including its own.
+const THREADS: usize = 2;
+
+/// Records that a search examines together.
+#[derive(Clone)]
+pub(crate) enum Unit {
+    Frame(Arc<Segment>, Entry),
+    Rows(Arc<Stored>, Arc<GroupScan>, usize),
+}
+
+/// Matching record: its position in the order, and its position in the unit.
+pub(crate) type Hit = (Cursor, u32, u32);
+
+/// Matches of one unit.
+#[derive(Default)]
+pub(crate) struct UnitMatches {
+    pub(crate) hits: Vec<Hit>,
+    pub(crate) looked_at: u64,
+    pub(crate) damaged: bool,
+}
+
+/// One frame, read and checked.
+pub(crate) struct Loaded<'a> {
+    pub(crate) header: FrameHeader,
+    pub(crate) body: &'a [u8],
+}
+
+/// Reads and checks a batch frame; `None` if it is damaged.
+pub(crate) fn load<'a>(segment: &Segment, entry: &Entry, buffer: &'a mut Vec<u8>) -> Option<Loaded<'a>> {
+    let (header, body) = segment.load(entry, buffer)?;
+    let (_, body) = BatchHeader::decode(body).ok()?;
+    Some(Loaded { header, body })
+}
+
+/// Returns whether a frame or file of these times and levels can hold matching records.
+pub(crate) fn may_hold(matcher: &Matcher, earliest: Time, latest: Time, levels: LevelSet) -> bool {
+    levels.meets(LevelSet(matcher.levels())) && matcher.meets(earliest, latest)
+}
+
+/// Returns the frames of segments that hold records.
+pub(crate) fn frames(segment: &Segment) -> Vec<Entry> {
+    segment.select(|entry| entry.kind == Kind::Batch && entry.records > 0)
+}
+
+/// Buffers that a worker keeps between units.
+pub(crate) struct WorkerBuffers {
+    pub(crate) scratch: Scratch,
+    pub(crate) buffer: Vec<u8>,
+}
+
+impl WorkerBuffers {
+    pub(crate) fn new() -> io::Result<WorkerBuffers> {
+        Ok(WorkerBuffers { scratch: Scratch::new()?, buffer: Vec::new() })
+    }
+}
+
+impl Unit {
+    /// Finds the matching records.
+    pub(crate) fn look(&self, query: &Query, matcher: &Matcher, stop: &Stop, buffers: &mut WorkerBuffers) -> UnitMatches {
+        match self {
+            Unit::Frame(segment, entry) => look_at_frame(segment, entry, query, matcher, stop, buffers),
+            Unit::Rows(stored, scan, unit) => {
+                let mut looked = UnitMatches { looked_at: scan.rows(*unit) as u64, ..UnitMatches::default() };
+                let found = scan.select(*unit, matcher, &mut buffers.scratch).and_then(|selection| match selection.count {
+                    0 => Ok(Vec::new()),
+                    _ => scan.places(*unit, &selection, &mut buffers.scratch),
+                });
+                match found {
+                    Ok(places) => {
+                        let wanted = places.into_iter().filter(|(place, _)| follows(query, *place));
+                        looked.hits = wanted.map(|(place, row)| (place, 0, row)).collect();
+                    }
+                    Err(error) => {
+                        stored.note(&error);
+                        looked.damaged = true;
+                    }
+                }
+                looked
+            }
+        }
+    }
+
+    /// Reads records again. `wanted` are their positions within the unit, in order, each with a number that is passed
+    /// to `put`.
+    pub(crate) fn fetch(
+        &self,
+        wanted: &[(u32, u32, usize)],
+        dictionaries: &Dictionaries,
+        buffers: &mut WorkerBuffers,
+        put: &mut dyn FnMut(usize, LogRecord),
+    ) {
+        match self {
+            Unit::Frame(segment, entry) => fetch_from_frame(segment, entry, wanted, buffers, put),
+            Unit::Rows(stored, scan, unit) => {
+                let rows: Vec<u32> = wanted.iter().map(|&(_, row, _)| row).collect();
+                let mut numbers = wanted.iter().map(|&(.., number)| number);
+                let read = records(&scan.table, scan.group, *unit, &rows, dictionaries, &mut buffers.scratch, |record, _| {
+                    if let Some(number) = numbers.next() {
+                        put(number, record);
+                    }
+                });
+                if let Err(error) = read {
+                    stored.note(&error);
+                }
+            }
+        }
+    }
+}
+
+/// Returns whether a position comes after the query's start.
+fn follows(query: &Query, place: Cursor) -> bool {
+    query.after.is_none_or(|after| if query.newest_first { place < after } else { place > after })
+}
+
+fn look_at_frame(
+    segment: &Segment,
+    entry: &Entry,
+    query: &Query,
+    matcher: &Matcher,
+    stop: &Stop,
+    buffers: &mut WorkerBuffers,
+) -> UnitMatches {
+    let mut looked = UnitMatches::default();
+    let Some(loaded) = load(segment, entry, &mut buffers.buffer) else {
+        looked.damaged = true;
+        return looked;
+    };
+    for (sample, bytes) in frame::samples(loaded.body).enumerate() {
+        if stop.is_stopped() {
+            break;
+        }
+        let bytes = bytes.unwrap_or_default();
+        if !matcher.may_be_in(bytes) {
+            continue;
+        }
+        let Ok(view) = LogBatchView::parse(bytes) else { continue };
+        let mut origins: Vec<Option<bool>> = Vec::new();
+        for (place, record) in view.records().enumerate() {
+            let Ok(record) = record else { continue };
+            looked.looked_at += 1;
+            let origin = record.origin();
+            let index = origin.index();
+            if origins.len() <= index {
+                origins.resize(index + 1, None);
+            }
+            let wanted = *origins[index].get_or_insert_with(|| matcher.wants_origin(&origin));
+            if !wanted || !matcher.wants_of_origin(&record) {
+                continue;
+            }
+            let place_in_order = Cursor { time: record.time(), id: record.id().unwrap_or_default() };
+            if follows(query, place_in_order) {
+                looked.hits.push((place_in_order, sample as u32, place as u32));
+            }
+        }
+    }
+    looked
+}
+
+fn fetch_from_frame(
+    segment: &Segment,
+    entry: &Entry,
+    wanted: &[(u32, u32, usize)],
+    buffers: &mut WorkerBuffers,
+    put: &mut dyn FnMut(usize, LogRecord),
+) {
+    let Some(loaded) = load(segment, entry, &mut buffers.buffer) else { return };
+    let received = loaded.header.received;
+    let mut wanted = wanted.iter().copied().peekable();
+    for (sample, bytes) in frame::samples(loaded.body).enumerate() {
+        let sample = sample as u32;
+        if wanted.peek().is_none_or(|(wanted_sample, ..)| *wanted_sample != sample) {
+            continue;
+        }
+        let Ok(view) = LogBatchView::parse(bytes.unwrap_or_default()) else { continue };
+        for (index, record) in view.records().enumerate() {
+            let Some((.., number)) = wanted.next_if(|&(s, r, _)| (s, r) == (sample, index as u32)) else { continue };
+            if let Ok(record) = record {
+                let mut record = record.to_record();
+                record.received.get_or_insert(received);
+                put(number, record);
+            }
+            if wanted.peek().is_none_or(|(wanted_sample, ..)| *wanted_sample != sample) {
+                break;
+            }
+        }
+    }
+}
+
+/// Processes each item, on several threads if there are enough items; the results are in the items' order.
+pub(crate) fn on_threads<T: Sync, R: Send>(
+    items: &[T],
+    buffers: &mut Vec<WorkerBuffers>,
+    work: impl Fn(&T, &mut WorkerBuffers) -> R + Sync,
+) -> io::Result<Vec<R>> {
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = THREADS.min(processors).min(items.len().div_ceil(2)).max(1);
+    while buffers.len() < threads {
+        buffers.push(WorkerBuffers::new()?);
+    }
+    let next = AtomicUsize::new(0);
+    let take = |buffers: &mut WorkerBuffers| {
+        let mut done = Vec::new();
+        loop {
+            let place = next.fetch_add(1, Ordering::Relaxed);
+            let Some(item) = items.get(place) else { return done };
+            done.push((place, work(item, buffers)));
+        }
+    };
+    let (own, others) = buffers.split_at_mut(1);
+    let mut done = std::thread::scope(|scope| {
+        let mut workers = Vec::new();
+        for buffers in others.iter_mut().take(threads - 1) {
+            // If no thread can be started, this thread does its share.
+            workers.extend(WorkerThread::named("archive search").spawn_scoped(scope, OnPanic::ReportOnly, || take(buffers)));
+        }
+        let mut done = take(&mut own[0]);
+        for worker in workers {
+            match worker.join() {
+                Ok(more) => done.extend(more),
+                Err(panic) => std::panic::resume_unwind(panic),
+            }
+        }
+        done
+    });
+    done.sort_unstable_by_key(|(place, _)| *place);
+    Ok(done.into_iter().map(|(_, result)| result).collect())
+}

@@ -1,0 +1,68 @@
+//! Space on the disk that an archive leaves free, so that what else is there, such as the logbook, goes on when logs fill it.
+
+use std::{
+    io,
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use rustix::fs::statvfs;
+
+/// Time for which a look at the disk is good.
+const LOOK: Duration = Duration::from_secs(1);
+/// The largest share of a disk that is reserved: on a small disk the archive has room, too.
+const SHARE: u64 = 20;
+
+/// The space that stays free.
+#[derive(Debug)]
+pub(crate) struct Reserve {
+    /// In bytes; 0 for none.
+    bytes: u64,
+    /// Time of the last look that found more than that.
+    looked: Option<Instant>,
+}
+
+impl Reserve {
+    pub(crate) fn new(bytes: u64) -> Reserve {
+        Reserve { bytes, looked: None }
+    }
+
+    /// Returns an error if less is free on the disk of this directory.
+    pub(crate) fn check(&mut self, dir: &Path) -> io::Result<()> {
+        if self.bytes == 0 || self.looked.is_some_and(|looked| looked.elapsed() < LOOK) {
+            return Ok(());
+        }
+        let disk = statvfs(dir)?;
+        let (free, size) = (disk.f_bavail.saturating_mul(disk.f_frsize), disk.f_blocks.saturating_mul(disk.f_frsize));
+        need(free, size, self.bytes)?;
+        self.looked = Some(Instant::now());
+        Ok(())
+    }
+}
+
+fn need(free: u64, size: u64, reserve: u64) -> io::Result<()> {
+    let reserve = reserve.min(size / SHARE);
+    if free >= reserve {
+        return Ok(());
+    }
+    let why = format!("{} MiB are free, and collector.min_free_gb leaves {} MiB to others", free >> 20, reserve >> 20);
+    Err(io::Error::new(io::ErrorKind::StorageFull, why))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GIB: u64 = 1 << 30;
+
+    #[test]
+    fn the_reserve_stays_free_and_is_never_more_than_a_twentieth() {
+        assert!(need(10 * GIB, 1000 * GIB, GIB).is_ok());
+        let error = need(GIB / 2, 1000 * GIB, GIB).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        assert_eq!(error.to_string(), "512 MiB are free, and collector.min_free_gb leaves 1024 MiB to others");
+        assert!(need(GIB / 20, GIB, GIB).is_ok() && need(GIB / 20 - 1, GIB, GIB).is_err());
+        assert!(Reserve::new(0).check(Path::new("/nowhere")).is_ok());
+        assert!(Reserve::new(1).check(Path::new("/tmp")).is_ok());
+    }
+}

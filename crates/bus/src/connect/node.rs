@@ -1,0 +1,199 @@
+//! The node: the role of the hub that serves one host.
+//!
+//! It listens at the domain's socket in the run-time directory, which only the same user can enter. On a node that is
+//! open to the network, it also listens at further addresses, where each caller must have the domain's key. Nodes
+//! connect to each other. A node forwards to another node only the data that processes behind it requested.
+//!
+//! This module holds the parts that every engine's node needs: the lock for one node a domain and host, the key for the
+//! processes of this host, and the removal of files of dead processes. The engine does the routing ([`Router`]).
+
+use std::{
+    fs::{self, File},
+    io::{self, Read, Seek, Write},
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use tampu_types::Domain;
+
+use super::{
+    endpoint::Endpoint,
+    key::Key,
+    open::driver,
+    settings::{DEFAULT_DOMAIN, Lan, Settings},
+};
+use crate::{
+    engine::{Engine, EngineError, Router, RouterSettings},
+    run_dir::{DomainDir, Reclaimed, RunDirError},
+};
+
+/// Time that a node waits for its predecessor to release the lock. The kernel cleans up a killed process within it.
+const TAKE_OVER: Duration = Duration::from_millis(500);
+
+/// Settings of a node.
+#[derive(Debug, Clone)]
+pub struct NodeSettings {
+    /// Engine, domain and directory of the processes; `hub` has no effect on a node.
+    pub process: Settings,
+    /// Addresses to listen at beyond the host's own socket; port 0 takes a free one.
+    pub listen: Vec<Endpoint>,
+    /// Other nodes to stay connected to; they may start later.
+    pub connect: Vec<Endpoint>,
+    /// Key of the domain. It is required for any address on the network.
+    pub key: Option<Key>,
+}
+
+impl NodeSettings {
+    /// Makes the settings of a node for one host only.
+    pub fn new(process: Settings) -> NodeSettings {
+        NodeSettings { process, listen: Vec::new(), connect: Vec::new(), key: None }
+    }
+}
+
+/// The reason why a node cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum NodeError {
+    /// The run-time directory cannot be used.
+    #[error(transparent)]
+    RunDir(#[from] RunDirError),
+    /// Another node serves the domain on this host.
+    #[error("the domain '{domain}' already has a node on this host: process {pid}, listening at {socket}")]
+    AlreadyRuns {
+        /// The domain that both nodes serve.
+        domain: Domain,
+        /// The process number of the other node.
+        pid: String,
+        /// The socket at which it listens.
+        socket: PathBuf,
+    },
+    /// The network needs a key and a named domain.
+    #[error("the network is open only to a domain with a name and a key: {0}")]
+    Closed(&'static str),
+    /// A file of the node cannot be written.
+    #[error("the node's file {path}: {why}")]
+    Io {
+        /// Path of the file.
+        path: PathBuf,
+        /// The system's reason.
+        why: io::Error,
+    },
+    /// The engine refused.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+}
+
+/// A running node; dropping it stops it.
+pub struct Node {
+    // Dropped first: the engine stops listening before the files are removed.
+    router: Option<Box<dyn Router>>,
+    settings: Settings,
+    dir: DomainDir,
+    reclaimed: Reclaimed,
+    /// Lock file, locked during the node's lifetime. The kernel unlocks it however the node ends.
+    _lock: File,
+}
+
+impl Node {
+    /// Starts serving this host.
+    pub fn start(settings: NodeSettings) -> Result<Node, NodeError> {
+        let NodeSettings { mut process, listen, connect, key } = settings;
+        let is_open = !listen.is_empty() || !connect.is_empty();
+        if is_open && key.is_none() {
+            return Err(NodeError::Closed("set the key all its members share"));
+        }
+        if is_open && process.domain.as_str() == DEFAULT_DOMAIN {
+            return Err(NodeError::Closed("'local' is the name of every domain that never chose one"));
+        }
+        let driver = driver(&process)?;
+        let dir = process.run_dir.domain(&process.domain)?;
+        let socket = dir.node_socket()?;
+        let lock = take_lock(&process.domain, &dir, &socket)?;
+        let reclaimed = dir.reclaim();
+        let shown_key = key.as_ref().filter(|_| is_open);
+        write_key(&dir, shown_key)?;
+        let listen = std::iter::once(Endpoint::Unix(socket)).chain(listen).collect();
+        let shown_key = shown_key.cloned();
+        process.hub = None;
+        process.lan = key.map(|key| Lan { direct: process.lan.and_then(|lan| lan.direct), key });
+        let router =
+            (driver.route)(RouterSettings { process: process.clone(), dir: dir.clone(), listen, connect, key: shown_key })?;
+        Ok(Node { router: Some(router), settings: process, dir, reclaimed, _lock: lock })
+    }
+
+    /// Returns an engine on the node itself, for the hub's own roles: one hop nearer than any process.
+    pub fn engine(&self) -> Result<Arc<dyn Engine>, EngineError> {
+        match &self.router {
+            Some(router) => router.engine(),
+            // Set until the drop.
+            None => Err(EngineError::Unsupported("engine", "a node that has ended")),
+        }
+    }
+
+    /// Returns the settings with which a process finds this node.
+    pub fn client_settings(&self) -> Settings {
+        self.settings.clone()
+    }
+
+    /// Returns the network addresses at which it listens (loopback excepted), with the assigned ports.
+    pub fn addresses(&self) -> Vec<String> {
+        self.router.as_ref().map(|router| router.addresses()).unwrap_or_default()
+    }
+
+    /// Returns the numbers of connected processes and of other connected nodes.
+    pub fn connections(&self) -> (usize, usize) {
+        self.router.as_ref().map(|router| router.connections()).unwrap_or_default()
+    }
+
+    /// Returns the files of dead processes that it removed when it started.
+    pub fn reclaimed(&self) -> Reclaimed {
+        self.reclaimed
+    }
+
+    /// Returns the domain's part of the run-time directory.
+    pub fn dir(&self) -> &DomainDir {
+        &self.dir
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        self.router = None;
+        let _ = fs::remove_file(self.dir.node_key());
+    }
+}
+
+/// Locks the domain for this node, and writes its process number and domain for a second node and for people.
+fn take_lock(domain: &Domain, dir: &DomainDir, socket: &Path) -> Result<File, NodeError> {
+    let path = dir.node_lock();
+    let failed = |why| NodeError::Io { path: path.clone(), why };
+    let mut lock = File::options().read(true).write(true).create(true).truncate(false).mode(0o600).open(&path).map_err(failed)?;
+    let until = Instant::now() + TAKE_OVER;
+    while lock.try_lock().is_err() {
+        if until <= Instant::now() {
+            let mut text = String::new();
+            let _ = lock.read_to_string(&mut text);
+            let pid = text.lines().next().unwrap_or_default().trim().to_owned();
+            return Err(NodeError::AlreadyRuns { domain: domain.clone(), pid, socket: socket.to_owned() });
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    lock.set_len(0).map_err(failed)?;
+    lock.rewind().map_err(failed)?;
+    writeln!(lock, "{}\n{domain}", std::process::id()).map_err(failed)?;
+    Ok(lock)
+}
+
+/// Writes the key where the processes of this host find it, or removes an outdated one.
+fn write_key(dir: &DomainDir, key: Option<&Key>) -> Result<(), NodeError> {
+    let path = dir.node_key();
+    let written = match key {
+        None => match fs::remove_file(&path) {
+            Err(why) if why.kind() != io::ErrorKind::NotFound => Err(why),
+            _ => Ok(()),
+        },
+        Some(key) => crate::run_dir::private_file(&path).and_then(|mut file| file.write_all(key.reveal().as_bytes())),
+    };
+    written.map_err(|why| NodeError::Io { path, why })
+}

@@ -1,0 +1,46 @@
+//! The catalogue entry of an engine: functions to join through it, and to route with it.
+
+use std::sync::Arc;
+
+use super::contract::{Engine, EngineError};
+use crate::{
+    connect::{Endpoint, Key, Settings},
+    run_dir::DomainDir,
+};
+
+/// One engine of this build.
+pub(crate) struct Driver {
+    /// The name by which settings choose it.
+    pub name: &'static str,
+    /// Joins as a process.
+    pub open: fn(&Settings) -> Result<Arc<dyn Engine>, EngineError>,
+    /// Starts a node's router.
+    pub route: fn(RouterSettings) -> Result<Box<dyn Router>, EngineError>,
+}
+
+/// Settings of a router.
+#[cfg_attr(not(feature = "zenoh"), expect(dead_code, reason = "only engines with a router read it"))]
+pub(crate) struct RouterSettings {
+    /// The settings with which the node's own engine joins.
+    pub process: Settings,
+    /// The domain's part of the run-time directory.
+    pub dir: DomainDir,
+    /// Endpoints to listen at; the first one is the host's socket.
+    pub listen: Vec<Endpoint>,
+    /// Other nodes to stay connected to.
+    pub connect: Vec<Endpoint>,
+    /// Key that a caller must have; `None` relies on the file system to keep others out.
+    pub key: Option<Key>,
+}
+
+/// A running router; dropping it stops it.
+pub(crate) trait Router: Send + Sync {
+    /// Returns an engine on the router itself.
+    fn engine(&self) -> Result<Arc<dyn Engine>, EngineError>;
+
+    /// Returns the network addresses at which it listens (loopback excepted), with the assigned ports.
+    fn addresses(&self) -> Vec<String>;
+
+    /// Returns the numbers of connected processes and of other connected nodes.
+    fn connections(&self) -> (usize, usize);
+}

@@ -1,0 +1,146 @@
+//! The parts of one process's engine, and the sessions it opens.
+
+use std::{
+    collections::HashMap,
+    fs::File,
+    path::Path,
+    sync::{Arc, Weak},
+    time::{Duration, Instant},
+};
+
+use parking_lot::{Mutex, RwLock};
+
+use super::{
+    connection::Connection,
+    credentials::Credentials,
+    declaration::{Registry, Retired},
+    inbox::Inbox,
+    link::Link,
+    settings::{NAME, Role},
+};
+use crate::{
+    clock::HostClock,
+    connect::{Endpoint, Key, Settings},
+    engine::{Engine, EngineError},
+    host,
+    run_dir::{self, DomainDir},
+};
+
+/// Time that a process without a node waits for another one that is just starting.
+const MEETING_TIMEOUT: Duration = Duration::from_secs(2);
+
+pub(super) struct Core {
+    pub settings: Settings,
+    pub dir: DomainDir,
+    pub clock: Arc<HostClock>,
+    pub link: RwLock<(Connection, Arc<Link>)>,
+    pub registry: Arc<Registry>,
+    pub inbox: Arc<Inbox>,
+    pub directs: Mutex<Directs>,
+}
+
+/// Direct links of a process.
+#[derive(Default)]
+pub(super) struct Directs {
+    pub listening: Option<(String, Arc<dyn Engine>)>,
+    /// Sessions to others, by endpoint; each lives as long as it is used.
+    pub connected: HashMap<String, Weak<dyn Engine>>,
+}
+
+impl Core {
+    pub fn current(&self) -> (Connection, Arc<Link>) {
+        self.link.read().clone()
+    }
+
+    pub fn open_link(&self, connection: Connection) -> Result<Link, EngineError> {
+        open_link(&self.settings, &self.dir, &self.inbox, connection)
+    }
+
+    /// Makes the link the current one and repeats all declarations on it. Returns the earlier link and its remaining
+    /// handles.
+    pub fn install(&self, connection: Connection, link: Arc<Link>) -> (Arc<Link>, Vec<Retired>) {
+        let mut current = self.link.write();
+        let (_, earlier) = std::mem::replace(&mut *current, (connection, link.clone()));
+        drop(current);
+        // A declaration that one session refuses is refused by every other one. It was accepted when it was first declared.
+        let left = self.registry.all().iter().filter_map(|declaration| declaration.attach(&link).ok().flatten()).collect();
+        (earlier, left)
+    }
+}
+
+pub(super) fn domain_dir(config: &Settings) -> Result<DomainDir, EngineError> {
+    config.run_dir.domain(&config.domain).map_err(|why| EngineError::Unreachable {
+        engine: NAME,
+        place: config.run_dir.path().display().to_string(),
+        why: why.to_string(),
+    })
+}
+
+fn unreachable(place: &Endpoint, why: impl ToString) -> EngineError {
+    EngineError::Unreachable { engine: NAME, place: place.to_string(), why: why.to_string() }
+}
+
+pub(super) fn open_link(
+    config: &Settings,
+    dir: &DomainDir,
+    inbox: &Arc<Inbox>,
+    connection: Connection,
+) -> Result<Link, EngineError> {
+    match (connection, &config.hub) {
+        (Connection::Hub, Some(hub)) => open_hub(config, hub, inbox),
+        (Connection::Peers, _) => open_peers(dir, inbox),
+        _ => {
+            let socket = dir.node_socket().map_err(|why| unreachable(&Endpoint::Unix(dir.path().to_owned()), why))?;
+            let credentials = node_credentials(config, &socket);
+            inbox.open_link(&Role::Client { to: Endpoint::Unix(socket), credentials })
+        }
+    }
+}
+
+/// Returns credentials for the node at this socket, which requires some if its key file lies beside it.
+fn node_credentials(config: &Settings, socket: &Path) -> Option<Credentials> {
+    let key = std::fs::read_to_string(socket.with_file_name(run_dir::NODE_KEY)).ok()?;
+    Key::new(key).ok().map(|key| Credentials::of(&config.domain, key))
+}
+
+fn open_hub(config: &Settings, hub: &Endpoint, inbox: &Arc<Inbox>) -> Result<Link, EngineError> {
+    let credentials = match hub {
+        Endpoint::Unix(socket) => node_credentials(config, socket),
+        Endpoint::Tcp(_) => config.lan.as_ref().map(|lan| Credentials::of(&config.domain, lan.key.clone())),
+    };
+    if matches!(hub, Endpoint::Tcp(_)) && credentials.is_none() {
+        return Err(unreachable(hub, "hubs on the network ask for a key (TAMPU_KEY), and none is set"));
+    }
+    inbox.open_link(&Role::Client { to: hub.clone(), credentials }).map_err(|refused| match hub {
+        // The engine reports the same error for no listener and for a wrong key. This check tells them apart.
+        Endpoint::Tcp(address) if std::net::TcpStream::connect(address).is_ok() => {
+            unreachable(hub, format!("it refuses; domain '{}' and its key must be the same there", config.domain))
+        }
+        _ => refused,
+    })
+}
+
+/// Opens a peer session. Every process listens first and then connects to all present listeners, one process at a time,
+/// so that no two miss each other.
+fn open_peers(dir: &DomainDir, inbox: &Arc<Inbox>) -> Result<Link, EngineError> {
+    let refused = |why: &dyn ToString| EngineError::Unreachable {
+        engine: NAME,
+        place: dir.peers().display().to_string(),
+        why: why.to_string(),
+    };
+    let _meeting = meeting_lock(dir).map_err(|why| refused(&why))?;
+    dir.reclaim();
+    let listen = dir.peer_socket(host::incarnation()).map_err(|why| refused(&why))?;
+    let connect = dir.meeting_sockets().into_iter().map(Endpoint::Unix).collect();
+    inbox.open_link(&Role::Peer { listen: Endpoint::Unix(listen), connect })
+}
+
+/// Takes a lock while one process joins. A process that stops meanwhile delays the others only for a while.
+fn meeting_lock(dir: &DomainDir) -> std::io::Result<File> {
+    let file = File::options().create(true).truncate(false).write(true).open(dir.peers().join("meeting.lock"))?;
+    let until = Instant::now() + MEETING_TIMEOUT;
+    while file.try_lock().is_err() && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    Ok(file)
+}

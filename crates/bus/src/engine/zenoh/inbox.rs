@@ -1,0 +1,88 @@
+//! Notes for the supervisor. Callbacks of the engine put them here and return at once.
+
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use parking_lot::{Condvar, Mutex};
+
+use super::{connection::Connection, link::Link, settings::Role};
+use crate::engine::{EngineError, Seen};
+
+/// Note for the supervisor.
+pub(super) enum Note {
+    /// A connection of a link came or went.
+    Connection { generation: u64, there: String, up: bool },
+    /// A watch begins.
+    Watch { number: u64, seen: Seen },
+    /// A watch ends.
+    Unwatch { number: u64 },
+    /// A watch saw a key come or go.
+    Token { watch: u64, generation: u64, key: String, here: bool },
+    /// The requested session has been opened, or failed.
+    Opened(Connection, Box<Result<Link, EngineError>>),
+}
+
+/// Queue of notes for the supervisor. Bounded by the announced keys: each has at most a few notes under way.
+#[derive(Default)]
+pub(super) struct Inbox {
+    notes: Mutex<(VecDeque<Note>, bool)>,
+    news: Condvar,
+    watches: AtomicU64,
+}
+
+impl Inbox {
+    pub fn put(&self, note: Note) {
+        let mut notes = self.notes.lock();
+        if notes.1 {
+            // Dropped without the lock: a session in the note closes, which puts notes about its connections.
+            drop(notes);
+            return drop(note);
+        }
+        notes.0.push_back(note);
+        self.news.notify_all();
+    }
+
+    /// Ends the supervisor.
+    pub fn close(&self) {
+        let mut notes = self.notes.lock();
+        notes.1 = true;
+        let unread = std::mem::take(&mut notes.0);
+        self.news.notify_all();
+        drop(notes);
+        drop(unread);
+    }
+
+    /// Opens a link that reports its connections here.
+    pub fn open_link(self: &Arc<Inbox>, role: &Role) -> Result<Link, EngineError> {
+        let inbox = self.clone();
+        Link::open(role, move |generation, there, up| inbox.put(Note::Connection { generation, there, up }))
+    }
+
+    pub fn next_watch(&self) -> u64 {
+        self.watches.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Waits for notes, at most until the deadline; returns `None` once closed.
+    pub fn take(&self, deadline: Option<Instant>) -> Option<VecDeque<Note>> {
+        let mut notes = self.notes.lock();
+        loop {
+            if notes.1 {
+                return None;
+            }
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            if !notes.0.is_empty() || left == Some(Duration::ZERO) {
+                return Some(std::mem::take(&mut notes.0));
+            }
+            match left {
+                None => self.news.wait(&mut notes),
+                Some(left) => _ = self.news.wait_for(&mut notes, left),
+            }
+        }
+    }
+}

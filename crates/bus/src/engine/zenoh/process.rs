@@ -1,0 +1,188 @@
+//! The engine of one process.
+
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use bytes::Bytes;
+use parking_lot::{Mutex, RwLock};
+use zenoh::key_expr::KeyExpr;
+
+use super::{
+    connection::Connection,
+    core::{Core, Directs, domain_dir, open_link},
+    declaration::{Declaration, Registry, Withdraw},
+    inbox::Inbox,
+    link::Link,
+    outlet, presence, question,
+    settings::{self, NAME},
+    supervisor::Supervisor,
+    worker::worker,
+};
+use crate::{
+    clock::{Clock, Gate, HostClock},
+    connect::Settings,
+    engine::{Answerer, Answers, Class, Connected, Deliver, Engine, EngineError, Guard, Limits, Outlet, Seen, Tick},
+    run_dir::DomainDir,
+};
+
+/// The engine of one process.
+pub(super) struct ZenohEngine {
+    pub core: Arc<Core>,
+}
+
+impl ZenohEngine {
+    /// Connects: to the configured hub, else to this host's node, else to the processes met in the run-time directory.
+    pub fn open(config: Settings) -> Result<ZenohEngine, EngineError> {
+        let dir = domain_dir(&config)?;
+        let inbox = Arc::new(Inbox::default());
+        let (connection, link) = if config.hub.is_some() {
+            (Connection::Hub, open_link(&config, &dir, &inbox, Connection::Hub)?)
+        } else if dir.node_answers()
+            && let Ok(link) = open_link(&config, &dir, &inbox, Connection::Node)
+        {
+            (Connection::Node, link)
+        } else {
+            // The node is about to start or stop: the supervisor switches to it when it answers.
+            (Connection::Peers, open_link(&config, &dir, &inbox, Connection::Peers)?)
+        };
+        ZenohEngine::over(config, dir, inbox, connection, link)
+    }
+
+    pub fn over(
+        settings: Settings,
+        dir: DomainDir,
+        inbox: Arc<Inbox>,
+        connection: Connection,
+        link: Link,
+    ) -> Result<ZenohEngine, EngineError> {
+        let generation = link.generation;
+        let core = Arc::new(Core {
+            settings,
+            dir,
+            clock: Arc::new(HostClock::default()),
+            link: RwLock::new((connection, Arc::new(link))),
+            registry: Arc::new(Registry::default()),
+            inbox,
+            directs: Mutex::new(Directs::default()),
+        });
+        Supervisor::start(&core, connection, generation)?;
+        Ok(ZenohEngine { core })
+    }
+
+    fn declare(&self, declaration: Arc<dyn Declaration>) -> Result<Withdraw, EngineError> {
+        // Registered before it is attached: a session that replaces the current one in between finds it.
+        let withdraw = outlet::kept(&self.core.registry, declaration.clone());
+        declaration.attach(&self.core.current().1)?;
+        Ok(withdraw)
+    }
+}
+
+impl Drop for ZenohEngine {
+    fn drop(&mut self) {
+        self.core.inbox.close();
+    }
+}
+
+fn pattern(text: &str) -> Result<KeyExpr<'static>, EngineError> {
+    KeyExpr::autocanonize(text.to_owned()).map_err(|why| EngineError::Refused {
+        engine: NAME,
+        doing: format!("reading the key '{text}'"),
+        why: why.to_string(),
+    })
+}
+
+impl Engine for ZenohEngine {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn connected(&self) -> Connected {
+        match self.core.current().0 {
+            Connection::Node => Connected::Node,
+            Connection::Hub => Connected::Hub,
+            Connection::Peers => Connected::Peers,
+            Connection::Fixed => Connected::Direct,
+        }
+    }
+
+    fn limits(&self) -> Limits {
+        Limits { batch: settings::BATCH, message: settings::MESSAGE }
+    }
+
+    fn clock(&self) -> Arc<dyn Clock> {
+        self.core.clock.clone()
+    }
+
+    fn shared_dir(&self) -> Option<PathBuf> {
+        Some(self.core.dir.rings())
+    }
+
+    fn outlet(&self, key: &str, class: Class) -> Result<Box<dyn Outlet>, EngineError> {
+        let publication = Arc::new(outlet::Publication::new(pattern(key)?, class));
+        let _withdraw = self.declare(publication.clone())?;
+        Ok(Box::new(outlet::ZenohOutlet { publication, _withdraw }))
+    }
+
+    fn subscribe(&self, key: &str, deliver: Deliver) -> Result<Guard, EngineError> {
+        Ok(Box::new(self.declare(Arc::new(outlet::Subscription::new(pattern(key)?, deliver)))?))
+    }
+
+    fn answer(&self, key: &str, answerer: Answerer) -> Result<Guard, EngineError> {
+        Ok(Box::new(self.declare(Arc::new(question::Service::new(pattern(key)?, answerer)))?))
+    }
+
+    fn ask(&self, key: &str, question: Bytes, timeout: Duration, answers: Answers) -> Result<(), EngineError> {
+        question::ask(&self.core.current().1.session, pattern(key)?, question, timeout, answers)
+    }
+
+    fn announce(&self, key: &str) -> Result<Guard, EngineError> {
+        Ok(Box::new(self.declare(Arc::new(presence::Announcement::new(pattern(key)?)))?))
+    }
+
+    fn watch(&self, key: &str, seen: Seen) -> Result<Guard, EngineError> {
+        Ok(Box::new(self.declare(Arc::new(presence::Watch::new(pattern(key)?, seen, &self.core.inbox)))?))
+    }
+
+    fn drive(&self, work: Arc<dyn Tick>, wake: Arc<Gate>) -> Result<Guard, EngineError> {
+        let driven = Driven { over: Arc::new(AtomicBool::new(false)), wake: wake.clone() };
+        let (over, clock) = (driven.over.clone(), self.core.clock.clone());
+        worker("tampu-drive", move || {
+            loop {
+                let seen = wake.openings();
+                if over.load(Ordering::Acquire) {
+                    return;
+                }
+                let next = work.tick(clock.monotonic());
+                clock.wait(&wake, seen, next);
+            }
+        })?;
+        Ok(Box::new(driven))
+    }
+
+    fn listen_direct(&self) -> Result<(String, Arc<dyn Engine>), EngineError> {
+        self.core.listen_direct()
+    }
+
+    fn connect_direct(&self, endpoint: &str) -> Result<Arc<dyn Engine>, EngineError> {
+        self.core.connect_direct(endpoint)
+    }
+}
+
+/// Guard that ends driven work when dropped.
+struct Driven {
+    over: Arc<AtomicBool>,
+    wake: Arc<Gate>,
+}
+
+impl Drop for Driven {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Release);
+        self.wake.open();
+    }
+}

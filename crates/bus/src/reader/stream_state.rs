@@ -1,0 +1,123 @@
+//! State of one stream that the receiving side shares with the application.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::{
+        OnceLock,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    },
+};
+
+use tampu_shm::{LOANS_AT, RingView};
+use tampu_types::{Incarnation, Partition, SourceName, TopicName};
+
+use crate::{
+    shared::{BatchView, Progress},
+    writer::TypeTag,
+};
+
+/// Description of one stream.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StreamInfo {
+    /// Name of the writing process.
+    pub source: SourceName,
+    /// Incarnation of that process.
+    pub incarnation: Incarnation,
+    /// Number of the stream within that incarnation.
+    pub stream: u32,
+    /// Topic of the stream.
+    pub topic: TopicName,
+    /// Partition of the stream.
+    pub partition: Partition,
+    /// Type of the samples.
+    pub type_tag: TypeTag,
+}
+
+pub(crate) struct StreamState {
+    pub info: std::sync::Arc<StreamInfo>,
+    /// First sample that the application has not finished.
+    pub taken: AtomicU64,
+    /// Bytes finished since the last acknowledgement.
+    pub unacked: AtomicUsize,
+    pub credit: AtomicUsize,
+    /// True if an acknowledgement is owed.
+    pub owes: AtomicBool,
+    /// Sample for which the writer waits at this reader; 0 if it does not wait.
+    pub awaited: AtomicU64,
+    ring: Mapped<RingView>,
+    batches: Mapped<BatchView>,
+    pub needs_copies: AtomicBool,
+    pub linked: AtomicBool,
+    /// This reader's progress in shared memory, which the writer can read.
+    pub progress: Option<Progress>,
+    /// True if the writer reads it.
+    pub watched: AtomicBool,
+    /// True if this reader follows the writer's announcements.
+    pub attached: AtomicBool,
+}
+
+impl StreamState {
+    pub fn new(info: StreamInfo, ring_dir: Option<PathBuf>, progress: Option<Progress>) -> StreamState {
+        let file = |kind| ring_dir.as_ref().map(|dir| dir.join(format!("{}-{}.{kind}", info.incarnation, info.stream)));
+        StreamState {
+            ring: Mapped::at(file("ring"), |path| RingView::open(path, LOANS_AT)),
+            batches: Mapped::at(file("batches"), BatchView::open),
+            taken: AtomicU64::new(0),
+            unacked: AtomicUsize::new(0),
+            credit: AtomicUsize::new(usize::MAX),
+            owes: AtomicBool::new(false),
+            awaited: AtomicU64::new(0),
+            needs_copies: AtomicBool::new(ring_dir.is_none()),
+            linked: AtomicBool::new(false),
+            progress,
+            watched: AtomicBool::new(false),
+            attached: AtomicBool::new(false),
+            info: std::sync::Arc::new(info),
+        }
+    }
+
+    /// Notes that the application has finished everything before `next`; returns whether this is news.
+    pub fn take(&self, next: u64) -> bool {
+        let news = self.taken.fetch_max(next, Ordering::AcqRel) < next;
+        if let (true, Some(progress)) = (news, &self.progress) {
+            progress.reach(next);
+        }
+        news
+    }
+
+    /// Returns the writer's loans; `None` if they cannot be mapped, which the writer learns.
+    pub fn ring(&self) -> Option<&RingView> {
+        self.map(&self.ring)
+    }
+
+    /// Returns the writer's batches; `None` if they cannot be mapped.
+    pub fn batches(&self) -> Option<&BatchView> {
+        self.map(&self.batches)
+    }
+
+    fn map<'a, V>(&self, mapped: &'a Mapped<V>) -> Option<&'a V> {
+        let view = mapped.view();
+        if view.is_none() && !self.needs_copies.swap(true, Ordering::AcqRel) {
+            self.owes.store(true, Ordering::Release);
+        }
+        view
+    }
+}
+
+/// Ring of the writer, mapped at its first use.
+struct Mapped<V> {
+    file: Option<PathBuf>,
+    open: fn(&Path) -> io::Result<V>,
+    view: OnceLock<Option<V>>,
+}
+
+impl<V> Mapped<V> {
+    fn at(file: Option<PathBuf>, open: fn(&Path) -> io::Result<V>) -> Mapped<V> {
+        Mapped { file, open, view: OnceLock::new() }
+    }
+
+    fn view(&self) -> Option<&V> {
+        self.view.get_or_init(|| (self.open)(self.file.as_ref()?).ok()).as_ref()
+    }
+}

@@ -1,0 +1,540 @@
+//! Imports ELOG's logbooks into a store.
+//!
+//! Each book is read twice. The first pass finds the positions of its entries and their parents. The second reads entry
+//! by entry in the order of dates, with their attachments, some hundreds in a transaction. So memory holds a few bytes
+//! for each entry and the texts of a transaction, however long a file is. A thread is known before its entries are
+//! written, and an entry that cannot be stored is no part of it. An interrupted import continues where it was: an entry
+//! whose digest is in the store is not touched.
+
+use std::{
+    collections::HashMap,
+    fs::{self, File},
+    io,
+    ops::Range,
+    os::unix::fs::FileExt,
+    path::{Path, PathBuf},
+};
+
+use serde::Serialize;
+use tampu_logbook::{
+    attachment::Upload,
+    book::{AttributeDef, AttributeKind, Book, EntryAttribute, check_said, same_name},
+    entry::MAX_ID,
+    people::PeopleError,
+    store::{ImportOutcome, Imported, Store, StoreError},
+};
+use tampu_types::Time;
+
+use crate::{
+    FileFault,
+    access_report::{AccessReport, access_report},
+    config::{self, ElogConfig},
+    convert::{EntryPosition, convert, digest, refusal},
+    date,
+    entries::{self, FileEntry},
+    entry_reader::{EntryReader, FilePart},
+    files,
+    options::{OptionEffect, effect},
+    thread_links::{BrokenLink, ThreadLink, thread_links},
+};
+
+/// Maximum number of entries in a transaction, and of the bytes of their texts and attachments.
+const TOGETHER: usize = 500;
+const TOGETHER_BYTES: u64 = 16 << 20;
+/// Number of new entries after which the store optimises its search index.
+const MANY: u64 = 1000;
+/// The number of faults of a book that are reported one by one.
+const MAX_FAULTS: usize = 10_000;
+/// The author of imported entries.
+pub(super) const BY: &str = "import-elog";
+
+/// The source of an import.
+#[derive(Debug, Clone, Default)]
+pub struct ImportSource {
+    /// The path of `elogd.cfg`. Without it every folder with entries is a book, with the attributes of its entries.
+    pub config: Option<PathBuf>,
+    /// The parent folder of the books' folders.
+    pub logbooks: PathBuf,
+    /// The books' names; all books if empty.
+    pub only: Vec<String>,
+    /// The zone of dates without one, in minutes east of UTC.
+    pub zone: i16,
+    /// True to poll the files even if the kernel reports changes, because it does not report changes by another host.
+    pub poll: bool,
+}
+
+/// The reason for an import that could not begin or continue.
+#[derive(Debug, thiserror::Error)]
+pub enum ImportError {
+    /// A file or folder failed.
+    #[error("{}: {error}", .path.display())]
+    Io { path: PathBuf, error: std::io::Error },
+    /// The source has no book of this name.
+    #[error("the source has no logbook '{0}'")]
+    NoBook(String),
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The access rules cannot be read.
+    #[error(transparent)]
+    Access(#[from] PeopleError),
+}
+
+/// The result of an import for one book.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct BookReport {
+    pub book: String,
+    /// The folder of its files.
+    pub directory: PathBuf,
+    /// Entries that were found.
+    pub entries: u64,
+    /// Number of entries that are new in the store.
+    pub new: u64,
+    /// Number of entries that changed in the source since the last import, and were updated in the store.
+    pub changed: u64,
+    /// Number of unchanged entries.
+    pub same: u64,
+    /// Number of entries that changed in the source and in the store. The store's version stays.
+    pub conflicts: u64,
+    /// Ids of these entries, up to the limit of reported faults.
+    pub conflicting: Vec<u32>,
+    /// Number of entries that were deleted or moved in the store. They stay so.
+    pub gone: u64,
+    /// Number of entries that were deleted in the source, and therefore here; only while the source is followed.
+    pub deleted: u64,
+    /// Number of drafts that are new or changed in the source, and are drafts here.
+    pub drafts: u64,
+    /// Attachments that were found.
+    pub attachments: u64,
+    /// The people who may read and write the book; an import reports them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub access: Option<AccessReport>,
+    /// The faults of its files.
+    pub faults: Vec<FileFault>,
+    /// Faults beyond those reported one by one.
+    pub more_faults: u64,
+    /// Options that are kept without effect.
+    pub kept_options: Vec<String>,
+    /// Options that ELOG does not have; they are kept too.
+    pub unknown_options: Vec<String>,
+}
+
+impl BookReport {
+    /// Counts the outcome of an entry or draft; returns a fault to report with its position.
+    pub(super) fn count(&mut self, id: u32, draft: Option<&str>, outcome: ImportOutcome) -> Option<String> {
+        match (outcome, draft) {
+            (ImportOutcome::New | ImportOutcome::Changed, Some(owner)) => {
+                self.drafts += 1;
+                return Some(format!("entry {id}: imported as a draft of {owner}"));
+            }
+            (ImportOutcome::Full, owner) => {
+                let owner = owner.unwrap_or_default();
+                return Some(format!("entry {id}: a draft of {owner}, who has too many drafts: left out"));
+            }
+            (ImportOutcome::New, None) => self.new += 1,
+            (ImportOutcome::Changed, None) => self.changed += 1,
+            (ImportOutcome::Same, None) => self.same += 1,
+            (ImportOutcome::Same, Some(_)) => {}
+            (ImportOutcome::Conflict, _) => self.conflict(id),
+            (ImportOutcome::Gone, _) => self.gone += 1,
+        }
+        None
+    }
+
+    /// Counts an entry that was changed here too.
+    pub(super) fn conflict(&mut self, id: u32) {
+        self.conflicts += 1;
+        if self.conflicting.len() < MAX_FAULTS {
+            self.conflicting.push(id);
+        }
+    }
+}
+
+/// The result of an import.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct ImportReport {
+    /// The results of all books.
+    pub books: Vec<BookReport>,
+    /// Faults of the configuration.
+    pub faults: Vec<FileFault>,
+    /// True if the import was interrupted before its end.
+    pub interrupted: bool,
+}
+
+/// A callback that receives the bytes done and the bytes in all, twice those of the files. It returns false to
+/// interrupt.
+pub type Progress<'a> = &'a mut dyn FnMut(u64, u64) -> bool;
+
+/// Imports a site. `progress` receives the bytes done and in all, and returns false to interrupt.
+pub fn import_elog(store: &dyn Store, source: &ImportSource, progress: Progress<'_>) -> Result<ImportReport, ImportError> {
+    let mut report = ImportReport::default();
+    let mut books = match &source.config {
+        Some(path) => {
+            let config = config::parse(&read(path)?);
+            report.faults = config_faults(path, &config);
+            configured(&config, &source.logbooks)
+        }
+        None => folders(&source.logbooks)?,
+    };
+    if let Some(missing) = source.only.iter().find(|name| !books.iter().any(|(book, _)| same_name(&book.name, name))) {
+        return Err(ImportError::NoBook(missing.clone()));
+    }
+    books.retain(|(book, _)| source.only.is_empty() || source.only.iter().any(|name| same_name(&book.name, name)));
+    let mut total = 0;
+    let mut imports = Vec::new();
+    for (book, directory) in books {
+        let mut unreadable = Vec::new();
+        let files = if directory.is_dir() { files::days(&directory, &mut unreadable) } else { Vec::new() };
+        total += files.iter().map(|(_, size)| size * 2).sum::<u64>();
+        imports.push((book, directory, files, unreadable));
+    }
+    let mut done = 0;
+    for (book, directory, files, unreadable) in imports {
+        let faults = unreadable.into_iter().map(|(file, what)| FileFault { file, at: 0, what }).collect();
+        let report_of = BookReport { book: book.name.clone(), directory, faults, ..BookReport::default() };
+        let mut import = Importing { store, source, book, files, report: report_of, done, total, go_on: true };
+        import.run(progress)?;
+        done = import.done;
+        report.interrupted |= !import.go_on;
+        report.books.push(import.report);
+        if report.interrupted {
+            break;
+        }
+    }
+    Ok(report)
+}
+
+pub(super) fn read(path: &Path) -> Result<Vec<u8>, ImportError> {
+    fs::read(path).map_err(|error| ImportError::Io { path: path.to_owned(), error })
+}
+
+fn config_faults(path: &Path, config: &ElogConfig) -> Vec<FileFault> {
+    let fault = |(line, why): &(usize, String)| FileFault { file: path.to_owned(), at: 0, what: format!("line {line}: {why}") };
+    config.faults.iter().map(fault).collect()
+}
+
+pub(super) fn configured(config: &ElogConfig, logbooks: &Path) -> Vec<(Book, PathBuf)> {
+    config.logbooks().iter().map(|logbook| (logbook.book(), logbook.directory(logbooks))).collect()
+}
+
+/// Returns the books of a site without configuration: every folder is a book.
+pub(super) fn folders(logbooks: &Path) -> Result<Vec<(Book, PathBuf)>, ImportError> {
+    let io = |error| ImportError::Io { path: logbooks.to_owned(), error };
+    let mut found = Vec::new();
+    for folder in fs::read_dir(logbooks).map_err(io)? {
+        let folder = folder.map_err(io)?.path();
+        let name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        if folder.is_dir() {
+            found.push((Book::new(&name, vec![]), folder));
+        }
+    }
+    found.sort_by(|a, b| a.0.name.cmp(&b.0.name));
+    Ok(found)
+}
+
+/// Returns the date of an entry with its zone, and the fault of its date line. `zone` is for dates without a zone, in
+/// minutes east of UTC.
+pub(super) fn date_of(entry: &FileEntry, file: &Path, zone: i16) -> (Option<(Time, i16)>, Option<String>) {
+    if let Some(date) = date::parse(&entry.date, zone) {
+        return (Some(date), None);
+    }
+    let name = file.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let of_file = files::day(&name);
+    let done = if of_file.is_some() { "the day of the file is used" } else { "left out" };
+    (of_file.map(|date| (date, 0)), Some(format!("entry {}: invalid date '{}': {done}", entry.id, entry.date)))
+}
+
+/// Returns the fault of an entry that names a wrong parent.
+pub(super) fn link_fault(id: u32, line: &ThreadLink) -> Option<String> {
+    line.broken.map(|broken| match broken {
+        BrokenLink::Missing(parent) => format!("entry {id}: it replies to {parent}, which is missing"),
+        BrokenLink::Circle => format!("entry {id}: its replies lead back to it; it begins the thread"),
+    })
+}
+
+/// The position of an entry in its file, and the facts that its thread needs.
+struct Found {
+    id: u32,
+    file: usize,
+    place: Range<u64>,
+    date: Time,
+    zone: i16,
+    parent: Option<u32>,
+}
+
+struct Importing<'a> {
+    store: &'a dyn Store,
+    source: &'a ImportSource,
+    book: Book,
+    files: Vec<(PathBuf, u64)>,
+    report: BookReport,
+    done: u64,
+    total: u64,
+    go_on: bool,
+}
+
+/// Reads the bytes of an entry. The first look at the file has bounded their number.
+fn bytes_at(file: &File, place: &Range<u64>) -> io::Result<Vec<u8>> {
+    let length = usize::try_from(place.end - place.start).map_err(io::Error::other)?;
+    let mut bytes = vec![0; length];
+    file.read_exact_at(&mut bytes, place.start)?;
+    Ok(bytes)
+}
+
+/// Entries of one transaction.
+#[derive(Default)]
+struct Batch {
+    entries: Vec<Imported>,
+    /// The position of each entry: index of its file, first byte.
+    places: Vec<(usize, u64)>,
+    uploads: Vec<Upload>,
+    bytes: u64,
+}
+
+impl Importing<'_> {
+    fn fault(&mut self, file: usize, at: u64, what: impl Into<String>) {
+        if self.report.faults.len() >= MAX_FAULTS {
+            self.report.more_faults += 1;
+            return;
+        }
+        let file = self.files.get(file).map_or_else(|| self.report.directory.clone(), |(file, _)| file.clone());
+        self.report.faults.push(FileFault { file, at, what: what.into() });
+    }
+
+    fn advance(&mut self, bytes: u64, progress: Progress<'_>) {
+        self.done += bytes;
+        self.go_on = self.go_on && progress(self.done, self.total);
+    }
+
+    fn run(&mut self, progress: Progress<'_>) -> Result<(), ImportError> {
+        if !self.report.directory.is_dir() {
+            self.fault(usize::MAX, 0, "the folder is missing: no entries");
+        }
+        for (name, _) in self.book.elog.clone() {
+            match effect(&name) {
+                OptionEffect::Honoured => {}
+                OptionEffect::Kept => self.report.kept_options.push(name),
+                OptionEffect::Unknown => self.report.unknown_options.push(name),
+            }
+        }
+        if let Err(why) = Book::new(&self.book.name, vec![]).check() {
+            self.fault(usize::MAX, 0, format!("{why}: the logbook is left out"));
+            return Ok(());
+        }
+        let there = match self.store.book(&self.book.name) {
+            Ok(there) => Some(there),
+            Err(StoreError::NoBook(_)) => None,
+            Err(other) => return Err(other.into()),
+        };
+        if let (None, Some(there)) = (&self.source.config, &there) {
+            // Without a configuration only the names of attributes are known: the book in the store decides about the rest.
+            self.book = there.clone();
+        }
+        let mut found = self.survey(progress)?;
+        if !self.go_on {
+            return Ok(());
+        }
+        self.agree_on_book(there)?;
+        self.report.access = Some(access_report(self.store, &self.book)?);
+        let threads = self.threads(&mut found);
+        found.sort_by_key(|found| (found.date, found.id));
+        self.entries(&found, &threads, progress)
+    }
+
+    /// Finds the entries of all files in the first pass.
+    fn survey(&mut self, progress: Progress<'_>) -> Result<Vec<Found>, ImportError> {
+        let (mut all, mut known): (Vec<Found>, HashMap<u32, ()>) = (Vec::new(), HashMap::new());
+        let names: Vec<String> = self.book.attributes.iter().map(|attribute| attribute.name.clone()).collect();
+        let mut seen: Vec<String> = Vec::new();
+        for file in 0..self.files.len() {
+            let (path, size) = self.files[file].clone();
+            let mut reader = match File::open(&path) {
+                Ok(opened) => EntryReader::new(opened),
+                Err(error) => {
+                    self.fault(file, 0, format!("{error}: left out"));
+                    continue;
+                }
+            };
+            loop {
+                let (range, bytes) = match reader.read_part() {
+                    Ok(Some(FilePart::Entry(range, bytes))) => (range, bytes),
+                    Ok(Some(FilePart::Fault(at, what))) => {
+                        self.fault(file, at, what);
+                        continue;
+                    }
+                    Ok(None) => break,
+                    Err(error) => {
+                        self.fault(file, 0, format!("{error}: the rest of the file is left out"));
+                        break;
+                    }
+                };
+                let Some(entry) = entries::parse(&bytes, &names) else {
+                    self.fault(
+                        file,
+                        range.start,
+                        format!("an entry with an invalid number (valid are 1 to {}): left out", MAX_ID),
+                    );
+                    continue;
+                };
+                if known.insert(entry.id, ()).is_some() {
+                    self.fault(file, range.start, format!("entry {} occurs a second time: left out", entry.id));
+                    continue;
+                }
+                for what in &entry.faults {
+                    self.fault(file, range.start, format!("entry {}: {what}", entry.id));
+                }
+                let Some((date, zone)) = self.date(file, range.start, &entry) else { continue };
+                for (name, _) in &entry.attributes {
+                    if !seen.iter().any(|seen| same_name(seen, name)) {
+                        seen.push(name.clone());
+                    }
+                }
+                let (id, parent) = (entry.id, entry.parent);
+                if let Some(what) = refusal(&self.book, entry) {
+                    self.fault(file, range.start, format!("entry {id}: {what}"));
+                    continue;
+                }
+                all.push(Found { id, file, place: range, date, zone, parent });
+            }
+            self.advance(size, progress);
+            if !self.go_on {
+                break;
+            }
+        }
+        if self.source.config.is_none() {
+            seen.retain(|name| self.book.attribute(name).is_none());
+            self.book.attributes.extend(seen.iter().map(|name| AttributeDef::new(name, AttributeKind::Text)));
+        }
+        self.report.entries = all.len() as u64;
+        Ok(all)
+    }
+
+    fn date(&mut self, file: usize, at: u64, entry: &FileEntry) -> Option<(Time, i16)> {
+        let (date, fault) = date_of(entry, &self.files[file].0, self.source.zone);
+        if let Some(what) = fault {
+            self.fault(file, at, what);
+        }
+        date
+    }
+
+    /// Brings the book in the store into line with the source. The store's additional settings stay.
+    fn agree_on_book(&mut self, there: Option<Book>) -> Result<(), ImportError> {
+        let mut kept: Vec<AttributeDef> = Vec::new();
+        for attribute in std::mem::take(&mut self.book.attributes) {
+            match check_said(&[EntryAttribute::new(&attribute.name, "")]) {
+                Ok(()) => kept.push(attribute),
+                Err(why) => self.fault(usize::MAX, 0, format!("{why}: the attribute is left out")),
+            }
+        }
+        self.book.attributes = kept;
+        for own in there.into_iter().flat_map(|there| there.attributes) {
+            match self.book.attributes.iter_mut().find(|attribute| same_name(&attribute.name, &own.name)) {
+                // Options that were added here stay.
+                Some(attribute) => {
+                    let new: Vec<String> = own.options.into_iter().filter(|option| !attribute.options.contains(option)).collect();
+                    attribute.options.extend(new);
+                }
+                None => self.book.attributes.push(own),
+            }
+        }
+        Ok(self.store.put_book(&self.book)?)
+    }
+
+    /// Returns the first entry of each entry's thread. A missing parent is reported, and its reply begins a thread.
+    fn threads(&mut self, found: &mut [Found]) -> HashMap<u32, u32> {
+        let lines = thread_links(&found.iter().map(|found| (found.id, found.parent)).collect::<Vec<_>>());
+        for found in found {
+            let Some(line) = lines.get(&found.id) else { continue };
+            found.parent = line.parent;
+            if let Some(what) = link_fault(found.id, line) {
+                self.fault(found.file, found.place.start, what);
+            }
+        }
+        lines.into_iter().map(|(id, line)| (id, line.thread)).collect()
+    }
+
+    fn entries(&mut self, found: &[Found], threads: &HashMap<u32, u32>, progress: Progress<'_>) -> Result<(), ImportError> {
+        let known: HashMap<u32, [u8; 16]> = self.store.digests(&self.book.name)?.into_iter().collect();
+        let names: Vec<String> = self.book.attributes.iter().map(|attribute| attribute.name.clone()).collect();
+        let mut open: Option<(usize, Option<File>)> = None;
+        let mut batch = Batch::default();
+        for found in found {
+            if open.as_ref().is_none_or(|(file, _)| *file != found.file) {
+                // A file that has become unreadable is reported with each of its entries.
+                open = Some((found.file, File::open(&self.files[found.file].0).ok()));
+            }
+            let file = open.as_ref().and_then(|(_, file)| file.as_ref());
+            let Some(bytes) = file.and_then(|file| bytes_at(file, &found.place).ok()) else {
+                self.fault(
+                    found.file,
+                    found.place.start,
+                    format!("entry {}: the file cannot be read, or was changed meanwhile; import again", found.id),
+                );
+                continue;
+            };
+            let size = bytes.len() as u64;
+            match entries::parse(&bytes, &names).filter(|entry| entry.id == found.id) {
+                None => self.fault(found.file, found.place.start, format!("entry {}: the file was changed meanwhile", found.id)),
+                Some(entry) => {
+                    let digest = digest(&self.report.directory, &bytes, &entry, found.parent);
+                    self.report.attachments += entry.attachments.len() as u64;
+                    if known.get(&found.id) == Some(&digest) {
+                        self.report.same += u64::from(entry.draft.is_none());
+                    } else {
+                        self.entry(found, threads, entry, digest, &mut batch);
+                        batch.bytes += size;
+                    }
+                }
+            }
+            if batch.entries.len() >= TOGETHER || batch.bytes >= TOGETHER_BYTES {
+                self.send(&mut batch)?;
+            }
+            self.advance(size, progress);
+            if !self.go_on {
+                break;
+            }
+        }
+        self.send(&mut batch)?;
+        // A few more entries do not need it, and it blocks other writers.
+        if self.report.new + self.report.changed >= MANY {
+            self.store.imported()?;
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, batch: &mut Batch) -> Result<(), ImportError> {
+        let batch = std::mem::take(batch);
+        if batch.entries.is_empty() {
+            return Ok(());
+        }
+        let about: Vec<(u32, Option<String>)> =
+            batch.entries.iter().map(|imported| (imported.id, imported.draft.clone())).collect();
+        let outcomes = self.store.import(&self.book.name, batch.entries, batch.uploads, BY)?;
+        for (((id, draft), (file, begin)), outcome) in about.into_iter().zip(batch.places).zip(outcomes) {
+            self.count(id, draft.as_deref(), outcome, (file, begin));
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, id: u32, draft: Option<&str>, outcome: ImportOutcome, (file, begin): (usize, u64)) {
+        if let Some(what) = self.report.count(id, draft, outcome) {
+            self.fault(file, begin, what);
+        }
+    }
+
+    fn entry(&mut self, found: &Found, threads: &HashMap<u32, u32>, entry: FileEntry, digest: [u8; 16], batch: &mut Batch) {
+        let Found { id, date, zone, parent, .. } = *found;
+        let thread = threads.get(&id).copied().unwrap_or(id);
+        let at = EntryPosition { id, date, zone, parent, thread };
+        let converted = convert(self.store, &self.book, &self.report.directory, at, entry, digest);
+        for what in converted.faults {
+            self.fault(found.file, found.place.start, format!("entry {id}: {what}"));
+        }
+        batch.bytes += converted.bytes;
+        batch.uploads.extend(converted.uploads);
+        if let Some(imported) = converted.imported {
+            batch.entries.push(imported);
+            batch.places.push((found.file, found.place.start));
+        }
+    }
+}

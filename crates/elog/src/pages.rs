@@ -1,0 +1,61 @@
+//! ELOG's HTTP pages: a site's bookmarks, browsers and programs work as before. These functions turn a request into a
+//! response; the hub has the sockets, the time limits and the authentication.
+//!
+//! | subject | module |
+//! |-|-|
+//! | requests, responses, and the router between them | [`request`], [`response`], `router`, [`refusal`] |
+//! | the site and its local time | [`site`], [`clock`] |
+//! | targets of addresses | [`address`] |
+//! | commands and permissions | [`command`], [`access`], [`hosts`] |
+//! | the configuration of a book | [`settings`], [`subst`] |
+//! | a search from an address | [`find`], [`ere`], [`paging`], `page_cursors` |
+//! | pages | [`books`], [`list`], [`entry`], [`form`], [`finder`], [`calendar`], [`help`], [`login_form`] |
+//! | common parts of pages | [`layout`], [`html`], [`style`], [`values`], [`choice`] |
+//! | input of forms and programs | [`post`], [`multipart`], [`sent`], [`author`] |
+//! | protection against other sites | [`csrf`], [`browser`] |
+//! | files, tables, RSS | [`formats`] |
+//!
+//! Pages need no scripts. The only script requests the form again when a choice decides about other fields, and the
+//! header has its digest. Links between pages are relative, so that a proxy may move the site. `Location` is absolute,
+//! because ELOG's clients require that.
+
+pub mod access;
+pub mod address;
+pub mod author;
+pub mod books;
+pub mod browser;
+pub mod calendar;
+pub mod choice;
+pub mod clock;
+pub mod command;
+pub mod csrf;
+pub mod entry;
+pub mod ere;
+pub mod find;
+pub mod finder;
+pub mod form;
+pub mod formats;
+pub mod help;
+pub mod hosts;
+pub mod html;
+pub mod layout;
+pub mod list;
+pub mod login_form;
+pub mod multipart;
+mod page_cursors;
+pub mod paging;
+pub mod post;
+pub mod refusal;
+pub mod request;
+pub mod response;
+mod router;
+pub mod sent;
+pub mod settings;
+pub mod site;
+pub mod style;
+pub mod subst;
+pub mod values;
+
+pub use clock::Zone;
+pub use response::{Body, LoggedFailure, Response};
+pub use site::{Site, SiteConfig};

@@ -1,0 +1,90 @@
+//! The page of all books.
+
+use http::StatusCode;
+use tampu_logbook::{book::same_name, store::BookInfo};
+
+use crate::pages::{
+    address::escape,
+    html::{SafeHtml, put},
+    layout, login_form,
+    request::PageRequest,
+    response::Response,
+    settings::BookSettings,
+};
+
+/// Answers with the page of all books.
+pub fn answer(request: &PageRequest<'_>) -> Response {
+    let books = match request.site.books() {
+        Ok(books) => books,
+        Err(error) => return request.failed(&error),
+    };
+    let readable: Vec<&BookInfo> = books.iter().filter(|info| request.sees(info)).collect();
+    if readable.is_empty() && request.caller.login.is_empty() && !books.is_empty() {
+        return login_form::answer(request, None);
+    }
+    // Every book has the options of `[global]`; the first book with an option for this page decides.
+    let settings: Vec<BookSettings> = readable.iter().map(|info| BookSettings::of(&info.book)).collect();
+    let title = settings.iter().find_map(BookSettings::welcome_title);
+    let mut body = String::new();
+    body.push_str("<div class=\"selframe\">\n");
+    match title {
+        Some(title) => put!(&mut body, "<div class=\"seltitle\">{}</div>\n", SafeHtml(clean(title))),
+        None => body.push_str("<h1 class=\"seltitle\">Logbooks</h1>\n"),
+    }
+    let mut groups: Vec<Option<&str>> = Vec::new();
+    for info in readable.iter() {
+        let group = info.book.group.as_deref();
+        if !groups
+            .iter()
+            .any(|known| matches!((known, group), (Some(a), Some(b)) if same_name(a, b)) || known.is_none() && group.is_none())
+        {
+            groups.push(group);
+        }
+    }
+    groups.sort_by_key(|group| group.map(str::to_lowercase));
+    let headed = groups.len() > 1 && settings.iter().all(BookSettings::show_top_groups);
+    for group in groups {
+        if headed {
+            let name = group.unwrap_or("Other logbooks");
+            put!(&mut body, "<h2 id=\"{}\">{}</h2>\n", escape(name), name);
+        }
+        body.push_str(
+            "<table class=\"selection\"><tr><th>Logbook</th><th>Description</th><th>Entries</th><th>Last submission</th></tr>\n",
+        );
+        for (info, settings) in readable.iter().zip(&settings) {
+            let own = match (&info.book.group, group) {
+                (Some(a), Some(b)) => same_name(a, b),
+                (None, None) => true,
+                _ => false,
+            };
+            if !own || layout::is_hidden(info) {
+                continue;
+            }
+            let newest =
+                info.newest.map(|at| request.site.config.zone.write(at, 0, settings.time_format(None))).unwrap_or_default();
+            put!(
+                &mut body,
+                "<tr><td class=\"sellogbook\"><a href=\"{}{}/\">{}</a></td><td>{}</td><td class=\"number\">{}</td><td>{}</td></tr>\n",
+                request.root,
+                escape(&info.book.name),
+                info.book.name,
+                info.book.comment,
+                info.entries,
+                newest
+            );
+        }
+        body.push_str("</table>\n");
+    }
+    if readable.is_empty() {
+        body.push_str("<p>There is no logbook you may read</p>\n");
+    }
+    if request.caller.login.is_empty() {
+        body.push_str("<p><a href=\"?cmd=Login\">Log in</a></p>\n");
+    }
+    body.push_str("</div>\n");
+    layout::plain(request, StatusCode::OK, "ELOG Logbook Selection", &body)
+}
+
+fn clean(text: &str) -> String {
+    tampu_logbook::render::html(tampu_logbook::entry::Encoding::Html, text, &|_| String::new())
+}

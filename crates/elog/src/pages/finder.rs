@@ -1,0 +1,154 @@
+//! The form of a search.
+
+use http::StatusCode;
+use tampu_logbook::book::{AttributeDef, AttributeKind};
+
+use crate::{
+    option_values::SPANS,
+    pages::{
+        choice, ere,
+        html::{SafeHtml, put},
+        layout::{self, BookPage},
+        request::BookRequest,
+        response::Response,
+        settings::ListMode,
+    },
+};
+
+const MONTHS: [&str; 12] =
+    ["January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"];
+
+/// Answers with the form of a search, filled in from the address, so that the search can be changed.
+pub fn answer(request: &BookRequest<'_>) -> Response {
+    let query = &request.query;
+    let mut body = layout::menu(request, None);
+    let out = &mut body;
+    out.push_str("<form class=\"find\" method=\"get\" action=\"./\">\n<table class=\"listframe\">\n");
+    out.push_str("<tr><th>Mode:</th><td>");
+    let chosen = query.get("mode").and_then(ListMode::named).unwrap_or_else(|| request.settings.mode());
+    for (mode, text) in
+        [(ListMode::Full, "Display full entries"), (ListMode::Summary, "Summary only"), (ListMode::Threaded, "Display threads")]
+    {
+        let checked = SafeHtml(if mode == chosen { " checked" } else { "" });
+        put!(out, "<label><input type=\"radio\" name=\"mode\" value=\"{}\"{}> {}</label> ", mode.name(), checked, text);
+    }
+    for (value, text) in
+        [("CSV1", "CSV (\",\")"), ("CSV2", "CSV (\";\")"), ("CSV3", "CSV (\";\") + Text"), ("XML", "XML"), ("Raw", "Raw")]
+    {
+        put!(out, "<label><input type=\"radio\" name=\"mode\" value=\"{}\"> {}</label> ", value, text);
+    }
+    out.push_str("</td></tr>\n<tr><th>Options:</th><td>");
+    let reverse = query.get("reverse").map_or(request.settings.reverse(), |value| value != "0");
+    tick(out, "reverse", "Sort in reverse order", reverse);
+    if request.settings.search_all() > 0 && request.group().is_ok_and(|books| books.len() > 1) {
+        tick(
+            out,
+            "all",
+            "Search all logbooks",
+            query.get("all").map_or(request.settings.search_all() == 2, |value| value != "0"),
+        );
+    }
+    put!(out, "<label><input type=\"number\" name=\"npp\" min=\"1\" max=\"1000\" value=\"{}\"> entries per page</label>", {
+        query.number::<usize>("npp").unwrap_or_else(|| request.settings.per_page())
+    });
+    out.push_str("</td></tr>\n<tr><th>Entry date:</th><td>");
+    last(request, out);
+    out.push_str("<br>Start: ");
+    date(request, "a", out);
+    out.push_str("<br>End: ");
+    date(request, "b", out);
+    out.push_str("</td></tr>\n");
+    for (index, def) in request.book.attributes.iter().enumerate() {
+        put!(out, "<tr><th title=\"{}\">{}:</th><td>", request.settings.tooltip(&def.name, &[]), def.name);
+        attribute(request, index, def, out);
+        out.push_str("</td></tr>\n");
+    }
+    put!(
+        out,
+        "<tr><th>Text:</th><td><input type=\"text\" name=\"subtext\" size=\"50\" value=\"{}\"><br>",
+        query.get("subtext").unwrap_or_default()
+    );
+    tick(out, "sall", "Search text also in attributes", query.is_on("sall"));
+    tick(out, "casesensitive", "Case sensitive", query.is_on("casesensitive") || request.settings.case_sensitive());
+    out.push_str(
+        "<br><span class=\"note\">Fields are regular expressions: <code>HV.*trip</code></span></td></tr>\n\
+         <tr><td></td><td><input type=\"submit\" value=\"Search\"> <input type=\"reset\" value=\"Reset\"></td></tr>\n</table></form>\n",
+    );
+    BookPage::new(request, "Find", body).answer(StatusCode::OK)
+}
+
+fn tick(out: &mut String, name: &str, text: &str, on: bool) {
+    let checked = SafeHtml(if on { " checked" } else { "" });
+    put!(out, "<label><input type=\"checkbox\" name=\"{}\" value=\"1\"{}> {}</label> ", name, checked, text);
+}
+
+fn last(request: &BookRequest<'_>, out: &mut String) {
+    let chosen =
+        request.query.get("last").map(str::to_owned).or_else(|| request.settings.show_last().map(|days| days.to_string()));
+    out.push_str("<label>Show last: <select name=\"last\">");
+    // With a default, all days have to be requested.
+    let all = if request.settings.show_last().is_some() { "0" } else { "" };
+    choice::option(out, all, "-- all --", chosen.is_none());
+    let mut known = chosen.is_none();
+    for (days, text) in SPANS {
+        let days = days.to_string();
+        known |= chosen.as_ref() == Some(&days);
+        choice::option(out, &days, text, chosen.as_ref() == Some(&days));
+    }
+    if let Some(days) = chosen.filter(|days| !known && days != "0") {
+        choice::option(out, &days, &format!("{days} Days"), true);
+    }
+    out.push_str("</select></label>");
+}
+
+/// Writes the month, day and year of one end of a range. `end` is the last character of the names of the fields.
+pub fn date(request: &BookRequest<'_>, end: &str, out: &mut String) {
+    let value = |letter: &str| request.query.get(&format!("{letter}{end}")).unwrap_or_default().to_owned();
+    let (month, day, year) = (value("m"), value("d"), value("y"));
+    put!(out, "<select name=\"m{}\" aria-label=\"Month\">", end);
+    choice::option(out, "", "", month.is_empty());
+    for (at, name) in MONTHS.iter().enumerate() {
+        let number = (at + 1).to_string();
+        choice::option(out, &number, name, number == month);
+    }
+    put!(out, "</select> <select name=\"d{}\" aria-label=\"Day\">", end);
+    choice::option(out, "", "", day.is_empty());
+    for number in 1..=31_u32 {
+        let number = number.to_string();
+        choice::option(out, &number, &number, number == day);
+    }
+    put!(
+        out,
+        "</select> <input type=\"text\" name=\"y{}\" value=\"{}\" size=\"4\" maxlength=\"4\" aria-label=\"Year\">",
+        end,
+        year
+    );
+}
+
+fn attribute(request: &BookRequest<'_>, index: usize, def: &AttributeDef, out: &mut String) {
+    match def.kind {
+        AttributeKind::Date | AttributeKind::DateTime => {
+            out.push_str("from ");
+            date(request, &format!("{index}a"), out);
+            out.push_str(" to ");
+            date(request, &format!("{index}b"), out);
+        }
+        AttributeKind::Multiple => {
+            // Any of the ticked options.
+            for (nth, option) in def.options.iter().enumerate() {
+                let name = format!("{}_{nth}", def.name);
+                let expression = ere::part(option);
+                let checked = SafeHtml(if request.query.get(&name) == Some(&expression) { " checked" } else { "" });
+                put!(
+                    out,
+                    "<label><input type=\"checkbox\" name=\"{}\" value=\"{}\"{}> {}</label> ",
+                    name,
+                    expression,
+                    checked,
+                    option
+                );
+            }
+        }
+        _ => choice::field(request, def, request.query.get(&def.name).unwrap_or_default(), out),
+    }
+}

@@ -1,0 +1,197 @@
+//! The field of an attribute, by its kind.
+
+use tampu_logbook::book::{AttributeDef, AttributeKind};
+use tampu_types::Time;
+
+use crate::pages::{
+    choice,
+    clock::Zone,
+    html::{SafeHtml, put},
+    request::BookRequest,
+};
+
+/// The bytes of a value that ELOG accepts.
+const MAX_VALUE: usize = 1500;
+
+/// Returns the name of an attribute's field: every character but letters and digits of ASCII becomes `_`, as in ELOG's
+/// client.
+pub fn field_name(attribute: &str) -> String {
+    attribute.bytes().map(|byte| if byte.is_ascii_alphanumeric() { char::from(byte) } else { '_' }).collect()
+}
+
+/// A field of an attribute.
+pub struct AttributeField<'a> {
+    pub request: &'a BookRequest<'a>,
+    /// The attribute, under the active conditions.
+    pub def: &'a AttributeDef,
+    /// Its index in the book.
+    pub index: usize,
+    /// True if its value decides about other fields of the form.
+    pub decides: bool,
+    /// The values of the attribute.
+    pub said: Vec<String>,
+    /// The width in characters, if it is configured.
+    pub width: Option<u32>,
+    /// A class of a site's styles.
+    pub class: &'a str,
+}
+
+impl AttributeField<'_> {
+    /// Writes the field as HTML.
+    pub fn write(&self, out: &mut String) {
+        let (name, value) = (field_name(&self.def.name), self.said.first().cloned().unwrap_or_default());
+        let options: Vec<(String, String)> = self.def.options.iter().map(|option| (option.clone(), option.clone())).collect();
+        match self.def.kind {
+            AttributeKind::Text => self.line(&name, &value, "text", out),
+            AttributeKind::Numeric => self.line(&name, &value, "decimal", out),
+            AttributeKind::Options if self.def.extendable => self.extendable(&name, &value, out),
+            AttributeKind::Options => self.select(&name, &value, options, out),
+            AttributeKind::UserList => self.select(&name, &value, self.users(), out),
+            AttributeKind::Multiple => self.boxes(&name, options, out),
+            AttributeKind::UserLists => self.boxes(&name, self.users(), out),
+            AttributeKind::Radio => self.radio(&name, &value, out),
+            AttributeKind::Boolean => {
+                let checked = SafeHtml(if value == "1" { " checked" } else { "" });
+                put!(out, "<input type=\"checkbox\" name=\"{}\" value=\"1\"{}{}>", name, checked, self.mark());
+            }
+            AttributeKind::Date => self.date(&value, false, out),
+            AttributeKind::DateTime => self.date(&value, true, out),
+        }
+    }
+
+    fn users(&self) -> Vec<(String, String)> {
+        self.request.site.users()
+    }
+
+    fn required(&self) -> SafeHtml<&'static str> {
+        SafeHtml(if self.def.required { " required" } else { "" })
+    }
+
+    fn mark(&self) -> SafeHtml<&'static str> {
+        SafeHtml(if self.decides { " data-decides" } else { "" })
+    }
+
+    fn line(&self, name: &str, value: &str, mode: &str, out: &mut String) {
+        put!(
+            out,
+            "<input type=\"text\" name=\"{}\" value=\"{}\" class=\"{}\" size=\"{}\" maxlength=\"{}\" inputmode=\"{}\"{}>",
+            name,
+            value,
+            self.class,
+            self.width.unwrap_or(80),
+            MAX_VALUE,
+            mode,
+            self.required()
+        );
+    }
+
+    /// Writes a field with options that also accepts a new one.
+    fn extendable(&self, name: &str, value: &str, out: &mut String) {
+        put!(
+            out,
+            "<input type=\"text\" name=\"{}\" value=\"{}\" class=\"{}\" size=\"{}\" maxlength=\"{}\" list=\"options{}\"{}{}>",
+            name,
+            value,
+            self.class,
+            self.width.unwrap_or(40),
+            MAX_VALUE,
+            self.index,
+            self.required(),
+            self.mark()
+        );
+        put!(out, "<datalist id=\"options{}\">", self.index);
+        for option in &self.def.options {
+            put!(out, "<option value=\"{}\"></option>", option);
+        }
+        out.push_str("</datalist>");
+    }
+
+    fn select(&self, name: &str, value: &str, options: Vec<(String, String)>, out: &mut String) {
+        put!(out, "<select name=\"{}\" class=\"{}\"{}{}>", name, self.class, self.required(), self.mark());
+        choice::option(out, "", "- please select -", value.is_empty());
+        let mut known = value.is_empty();
+        for (option, text) in &options {
+            known |= option == value;
+            choice::option(out, option, text, option == value);
+        }
+        if !known {
+            // A value of an older configuration is shown; it is rejected when sent, unless the entry had it before.
+            choice::option(out, value, value, true);
+        }
+        out.push_str("</select>");
+    }
+
+    fn boxes(&self, name: &str, mut options: Vec<(String, String)>, out: &mut String) {
+        for value in &self.said {
+            if !options.iter().any(|(option, _)| option == value) {
+                options.push((value.clone(), value.clone()));
+            }
+        }
+        for (nth, (option, text)) in options.iter().enumerate() {
+            let checked = SafeHtml(if self.said.contains(option) { " checked" } else { "" });
+            put!(
+                out,
+                "<label><input type=\"checkbox\" name=\"{}_{}\" value=\"{}\"{}{}> {}</label> ",
+                name,
+                nth,
+                option,
+                checked,
+                self.mark(),
+                text
+            );
+        }
+        if self.def.extendable {
+            put!(
+                out,
+                "<input type=\"text\" name=\"{}_{}\" size=\"20\" maxlength=\"{}\" placeholder=\"another\">",
+                name,
+                options.len(),
+                MAX_VALUE
+            );
+        }
+    }
+
+    fn radio(&self, name: &str, value: &str, out: &mut String) {
+        for option in &self.def.options {
+            let checked = SafeHtml(if option == value { " checked" } else { "" });
+            put!(
+                out,
+                "<label><input type=\"radio\" name=\"{}\" value=\"{}\"{}{}{}> {}</label> ",
+                name,
+                option,
+                checked,
+                self.required(),
+                self.mark(),
+                option
+            );
+        }
+    }
+
+    /// Writes month, day, year and clock, each in a field.
+    fn date(&self, value: &str, clock: bool, out: &mut String) {
+        let zone: &Zone = &self.request.site.config.zone;
+        let at = value.trim().parse::<i64>().ok().map(|seconds| zone.fields(Time::from_unix(seconds, 0), 0));
+        let part = |nth: usize| at.map(|fields| fields[nth].to_string()).unwrap_or_default();
+        let mut number = |letter: &str, label: &str, text: &str, width: usize| {
+            put!(
+                out,
+                "<input type=\"text\" inputmode=\"numeric\" name=\"{}{}\" value=\"{}\" size=\"{}\" maxlength=\"{}\" aria-label=\"{}\" placeholder=\"{}\">",
+                letter,
+                self.index,
+                text,
+                width,
+                width,
+                label,
+                label
+            );
+        };
+        number("y", "Year", &part(0), 5);
+        number("m", "Month", &part(1), 6);
+        number("d", "Day", &part(2), 4);
+        if clock {
+            number("h", "Hour", &part(3), 5);
+            number("n", "Min", &part(4), 4);
+            number("c", "Sec", &part(5), 4);
+        }
+    }
+}

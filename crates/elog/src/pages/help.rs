@@ -1,0 +1,42 @@
+//! The pages that explain a book: help, and its configuration.
+
+use http::StatusCode;
+
+use crate::pages::{
+    html::put,
+    layout::{self, BookPage},
+    request::BookRequest,
+    response::{self, Response},
+};
+
+/// Answers with the help page.
+pub fn help(request: &BookRequest<'_>) -> Response {
+    if let Some(url) = request.settings.help_url().filter(|url| layout::is_web(url)) {
+        return response::redirect(&if url.contains("://") { url.to_owned() } else { request.address(url) });
+    }
+    let mut body = layout::menu(request, None);
+    body.push_str(
+        "<div class=\"help\"><h1>Help</h1>\n\
+         <p><b>Find</b> searches. What is typed into a field is a regular expression: <code>HV.*trip</code> finds HV, anything, trip; \
+         a point stands for any character, <code>\\.</code> for a point.</p>\n\
+         <p>The addresses of lists and searches can be kept as bookmarks: <code>page3</code>, <code>last20</code> (entries), \
+         <code>past7</code> (days), <code>?Author=Quartz&amp;mode=full</code>, <code>?subtext=trip&amp;last=31</code>.</p>\n\
+         <p>Texts are plain, ELCode (<code>[b]bold[/b]</code>, <code>elog:12</code> leads to entry 12) or HTML.</p></div>\n",
+    );
+    BookPage::new(request, "Help", body).answer(StatusCode::OK)
+}
+
+/// Answers with the configuration of the book, without its passwords.
+pub fn config(request: &BookRequest<'_>) -> Response {
+    let mut body = layout::menu(request, None);
+    put!(&mut body, "<h1>Configuration of {}</h1>\n<pre class=\"config\">[{}]\n", request.book.name, request.book.name);
+    for (name, value) in &request.book.elog {
+        let lower = name.to_lowercase();
+        let secret = (lower.contains("password") && !matches!(lower.as_str(), "password file" | "forgot password link"))
+            || lower.contains("passphrase")
+            || lower.contains("mirror user");
+        put!(&mut body, "{} = {}\n", name, if secret { "(left out)" } else { value.as_str() });
+    }
+    body.push_str("</pre>\n");
+    BookPage::new(request, "Config", body).answer(StatusCode::OK)
+}

@@ -1,0 +1,285 @@
+//! The common parts of all pages: head, tabs, menu, and the headers of the response.
+
+use std::{fmt::Write, sync::LazyLock};
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use http::{
+    HeaderName, StatusCode,
+    header::{self, HeaderValue},
+};
+use sha2::{Digest, Sha256};
+use tampu_logbook::{book::same_name, entry::Encoding, render, store::BookInfo};
+
+use crate::pages::{
+    access::AccessDenied,
+    address::escape,
+    command::PageCommand,
+    html::{SafeHtml, put},
+    list::select,
+    request::{BookRequest, PageRequest},
+    response::{self, Response},
+    style,
+    subst::Substitutions,
+};
+
+/// Sends the form when a choice decides about other fields. Without scripts the button beside it does the same.
+pub const SCRIPT: &str = "for (const field of document.querySelectorAll('[data-decides]')) field.addEventListener('change', () => \
+    document.getElementById('update').click());";
+
+static DIGEST: LazyLock<String> = LazyLock::new(|| STANDARD.encode(Sha256::digest(SCRIPT)));
+
+/// Returns the content security policy of pages that may load images from these hosts, besides their own.
+fn policy(image_hosts: &[String]) -> HeaderValue {
+    let hosts: String = image_hosts.iter().map(|host| format!(" {host}")).collect();
+    let policy = format!(
+        "default-src 'none'; style-src 'self'; style-src-attr 'unsafe-inline'; img-src 'self' data:{hosts}; \
+         script-src 'sha256-{}'; form-action 'self'; frame-ancestors 'self'; base-uri 'none'",
+        *DIGEST
+    );
+    HeaderValue::from_str(&policy).unwrap_or_else(|_| HeaderValue::from_static("default-src 'none'"))
+}
+
+/// Adds the headers of every response, where it has none of its own.
+pub fn harden(response: &mut Response, image_hosts: &[String]) {
+    let headers = response.headers_mut();
+    for (name, value) in [
+        (header::CONTENT_SECURITY_POLICY, policy(image_hosts)),
+        (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+        (header::REFERRER_POLICY, HeaderValue::from_static("same-origin")),
+        (header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache")),
+        (HeaderName::from_static("cross-origin-resource-policy"), HeaderValue::from_static("same-origin")),
+    ] {
+        headers.entry(name).or_insert(value);
+    }
+}
+
+/// Answers with an error, in the element in which ELOG's programs search for it.
+pub fn error(request: &PageRequest<'_>, status: StatusCode, text: &str) -> Response {
+    let mut body = String::new();
+    put!(&mut body, "<table class=\"dlgframe\"><tr><td class=\"errormsg\">{}</td></tr>\n", text);
+    put!(&mut body, "<tr><td><a href=\"./\">Back</a> | <a href=\"{}./\">All logbooks</a></td></tr></table>\n", request.root);
+    plain(request, status, "ELOG error", &body)
+}
+
+/// Returns a page outside of a book.
+pub fn plain(request: &PageRequest<'_>, status: StatusCode, title: &str, body: &str) -> Response {
+    let mut out = String::with_capacity(body.len() + 1024);
+    head(&mut out, request.root, title, &[], None);
+    put!(&mut out, "<body>\n<main>\n{}</main>\n</body></html>\n", SafeHtml(body));
+    response::with_bytes(status, "text/html; charset=utf-8", out.into_bytes())
+}
+
+fn head(out: &mut String, root: &str, title: &str, styles: &[String], refresh: Option<u32>) {
+    put!(out, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{}</title>\n", title);
+    out.push_str("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
+    if let Some(seconds) = refresh {
+        put!(out, "<meta http-equiv=\"refresh\" content=\"{}\">\n", seconds);
+    }
+    put!(out, "<link rel=\"stylesheet\" href=\"{}elog.css\">\n", root);
+    for name in styles {
+        put!(out, "<link rel=\"stylesheet\" href=\"{}{}\">\n", root, escape(name));
+    }
+}
+
+/// A page of a book.
+pub struct BookPage<'a> {
+    pub request: &'a BookRequest<'a>,
+    /// The window's title after the book's name.
+    pub title: String,
+    /// `list`, `edit` or empty: the configurable title to use.
+    pub kind: &'static str,
+    /// True if the browser reloads it after a while.
+    pub refresh: bool,
+    /// True if it has the script for forms.
+    pub script: bool,
+    /// The content between head and foot.
+    pub body: String,
+}
+
+impl<'a> BookPage<'a> {
+    /// Makes a page with this body.
+    pub fn new(request: &'a BookRequest<'a>, title: &str, body: String) -> BookPage<'a> {
+        BookPage { request, title: title.to_owned(), kind: "", refresh: false, script: false, body }
+    }
+
+    /// Makes the page of a list.
+    pub fn list(request: &'a BookRequest<'a>, body: String) -> BookPage<'a> {
+        BookPage { kind: "list", refresh: true, ..BookPage::new(request, "", body) }
+    }
+
+    /// Returns the response with this page.
+    pub fn answer(mut self, status: StatusCode) -> Response {
+        let body = std::mem::take(&mut self.body);
+        let (mut page, end) = self.around();
+        page.reserve(body.len() + end.len());
+        page.push_str(&body);
+        page.push_str(&end);
+        response::with_bytes(status, "text/html; charset=utf-8", page.into_bytes())
+    }
+
+    /// Returns the HTML before and after its body.
+    pub fn around(self) -> (String, String) {
+        let BookPage { request, title, kind, refresh, script, .. } = self;
+        let (book, settings) = (&request.book, &request.settings);
+        let names = Substitutions::new(request.caller, book, settings, &request.site.config.zone, request.now);
+        let title = match settings.page_title(kind) {
+            Some(own) => names.expand(own),
+            None if title.is_empty() => book.name.clone(),
+            None => format!("{} - {title}", book.name),
+        };
+        let mut out = String::with_capacity(4096);
+        head(&mut out, request.root, &title, &style::of_book(settings), settings.refresh().filter(|_| refresh));
+        put!(&mut out, "<link rel=\"alternate\" type=\"application/rss+xml\" title=\"{}\" href=\"elog.rdf\">\n", book.name);
+        out.push_str("</head>\n<body>\n");
+        out.push_str(&configured(settings.top_text(), &names));
+        let named = tabs(request, &mut out);
+        out.push_str("<div class=\"title1\">");
+        // Where no tab names the book, its description alone would not say which one it is.
+        if !named && !book.comment.is_empty() {
+            put!(&mut out, "<b class=\"bookname\">{}</b> ", book.name);
+        }
+        put!(&mut out, "<span class=\"title2\">{}</span>", title_text(request));
+        let user_name = if request.caller.full_name.is_empty() { &request.caller.login } else { &request.caller.full_name };
+        if user_name.is_empty() {
+            out.push_str("<span class=\"title3\"><a href=\"?cmd=Login\">Log in</a></span>");
+        } else if request.site.is_open() && request.session.is_none() {
+            put!(&mut out, "<span class=\"title3\">Everybody writes as \"{}\": there are no users</span>", user_name);
+        } else {
+            put!(&mut out, "<span class=\"title3\">Logged in as \"{}\" <a href=\"?cmd=Logout\">Log out</a></span>", user_name);
+        }
+        let (image, url) = settings.title_image();
+        if !image.is_empty() {
+            out.push_str(&render::html(Encoding::Html, &title_image(image, url), &|_| String::new()));
+        }
+        out.push_str("</div>\n<main>\n");
+        let mut end = String::from("</main>\n");
+        end.push_str(&configured(settings.bottom_text(), &names));
+        if script {
+            put!(&mut end, "<script>{}</script>\n", SafeHtml(SCRIPT));
+        }
+        end.push_str("</body></html>\n");
+        (out, end)
+    }
+}
+
+fn title_text(request: &BookRequest<'_>) -> String {
+    if request.book.comment.is_empty() { request.book.name.clone() } else { request.book.comment.clone() }
+}
+
+/// Writes the `Title image`, which is an address or a whole element.
+fn title_image(image: &str, url: &str) -> String {
+    if image.trim_start().starts_with('<') {
+        return image.to_owned();
+    }
+    let mut out = String::new();
+    put!(&mut out, "<a href=\"{}\"><img class=\"titleimage\" src=\"{}\" alt=\"\"></a>", url, image);
+    out
+}
+
+/// Returns the HTML that a configuration adds to every page, sanitised.
+pub fn configured(text: &str, names: &Substitutions) -> String {
+    if text.is_empty() {
+        return String::new();
+    }
+    let mut out = String::new();
+    put!(
+        &mut out,
+        "<div class=\"configured\">{}</div>\n",
+        SafeHtml(render::html(Encoding::Html, &names.expand(text), &|_| String::new()))
+    );
+    out
+}
+
+/// Writes the books of the same top group as tabs, after that of all books; returns true if there are tabs.
+fn tabs(request: &BookRequest<'_>, out: &mut String) -> bool {
+    let Ok(books) = request.site.books() else { return false };
+    let settings = &request.settings;
+    let readable = |info: &&BookInfo| request.sees(info);
+    let mut groups: Vec<&str> = Vec::new();
+    for group in books.iter().filter(readable).filter_map(|info| info.book.group.as_deref()) {
+        if !groups.iter().any(|known| same_name(known, group)) {
+            groups.push(group);
+        }
+    }
+    groups.sort_by_key(|group| group.to_lowercase());
+    let many = books.iter().filter(readable).count() > 1;
+    let main = settings.main_tab();
+    if !settings.logbook_tabs() || !many && main.is_none() {
+        return false;
+    }
+    out.push_str("<nav class=\"tabs\">\n");
+    if let Some((text, url)) = main {
+        let own = url.filter(|url| is_web(url)).map_or_else(|| request.root.to_owned(), str::to_owned);
+        put!(out, "<span class=\"ltab\"><a href=\"{}\">{}</a></span>\n", own, text);
+    }
+    if groups.len() > 1 {
+        for group in groups {
+            let class = if request.book.group.as_deref().is_some_and(|own| same_name(own, group)) { "sltab" } else { "ltab" };
+            put!(out, "<span class=\"{} gtab\"><a href=\"{}#{}\">{}</a></span>\n", class, request.root, escape(group), group);
+        }
+        out.push_str("<br>\n");
+    }
+    for info in books.iter().filter(readable) {
+        let name = &info.book.name;
+        let own = same_name(name, &request.book.name);
+        let elsewhere = match (&info.book.group, &request.book.group) {
+            (Some(a), Some(b)) => !same_name(a, b),
+            (None, None) => false,
+            _ => true,
+        };
+        if !own && (elsewhere || is_hidden(info)) {
+            continue;
+        }
+        let class = if own { "sltab" } else { "ltab" };
+        put!(out, "<span class=\"{}\"><a href=\"{}{}/\">{}</a></span>\n", class, request.root, escape(name), name);
+    }
+    out.push_str("</nav>\n");
+    true
+}
+
+/// Returns true if the configuration hides the book among the others.
+pub fn is_hidden(info: &BookInfo) -> bool {
+    info.book.elog.iter().any(|(name, value)| name.eq_ignore_ascii_case("hidden") && value.trim() == "1")
+}
+
+/// Returns true if an address is one of the web, or leads within the site.
+pub fn is_web(url: &str) -> bool {
+    let lower = url.trim().to_ascii_lowercase();
+    lower.starts_with("http://") || lower.starts_with("https://") || !lower.contains(':') && !lower.starts_with("//")
+}
+
+/// Returns the commands above a page. `id` is the entry it shows; `None` for a list.
+pub fn menu(request: &BookRequest<'_>, id: Option<u32>) -> String {
+    let guest = request.caller.login.is_empty();
+    let (names, _) = request.settings.menu(id.is_none(), guest);
+    let mut out = String::from("<nav class=\"menuframe\">");
+    let mut first = true;
+    for name in names {
+        let Some(command) = PageCommand::named(&name).filter(|command| command.has_page()) else { continue };
+        if request.may(command).is_err_and(|denied| denied != AccessDenied::Login) {
+            continue;
+        }
+        if command == PageCommand::Select && select::commands(request).is_empty() {
+            continue;
+        }
+        let href = match (command, id) {
+            (PageCommand::Select, None) => format!("./{}", request.query.without(&["cmd", "id"]).with("select", "1").written()),
+            (PageCommand::Select, Some(_)) => "./?select=1".to_owned(),
+            (PageCommand::List, _) => "./".to_owned(),
+            (PageCommand::LastDay, _) => "past1".to_owned(),
+            (PageCommand::LastTen, _) => "last10".to_owned(),
+            (PageCommand::Help, _) => request.settings.help_url().filter(|url| is_web(url)).unwrap_or("?cmd=Help").to_owned(),
+            (command, Some(id)) if command.is_of_entry() => format!("{id}?cmd={}", escape(command.name())),
+            (command, None) if command.is_of_entry() => continue,
+            (command, _) => format!("./?cmd={}", escape(command.name())),
+        };
+        if !std::mem::take(&mut first) {
+            out.push_str(" |");
+        }
+        // Writing into a string cannot fail.
+        let _ = write!(out, " ");
+        put!(&mut out, "<a href=\"{}\">{}</a>", href, name);
+    }
+    out.push_str("</nav>\n");
+    out
+}

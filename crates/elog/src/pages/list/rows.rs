@@ -1,0 +1,399 @@
+//! The rows of a list: a table, or threads. They can be written in several pieces, as for a whole book.
+
+use std::collections::{HashMap, HashSet};
+
+use tampu_logbook::{
+    book::same_name,
+    entry::{Entry, EntryRef},
+    plain,
+    search::{Hit, MAX_PAGE_BYTES, StopReason},
+    store::{PagePart, StoreError},
+};
+
+use crate::pages::{
+    find::ListSearch,
+    html::{SafeHtml, put, style},
+    list::select::Selection,
+    request::BookRequest,
+    settings::ListMode,
+    subst::Substitutions,
+    values,
+};
+
+/// Entries of a thread that are shown in a list.
+pub const MAX_THREAD: usize = 500;
+
+/// The lines of a list, as far as they are written.
+pub struct ListRows {
+    mode: ListMode,
+    columns: Vec<String>,
+    shows_text: bool,
+    shows_files: bool,
+    selecting: Option<Selection>,
+    /// Number of written lines.
+    written: usize,
+    /// Threads that have been written.
+    seen: HashSet<(String, u32)>,
+}
+
+impl ListRows {
+    /// Begins without rows.
+    pub fn new(request: &BookRequest<'_>, find: &ListSearch, selecting: Option<Selection>) -> ListRows {
+        ListRows {
+            mode: find.mode,
+            columns: columns(request, find),
+            shows_text: find.mode == ListMode::Summary && request.settings.show_text() && request.settings.summary_lines() > 0,
+            shows_files: request.settings.show_attachments(),
+            selecting,
+            written: 0,
+            seen: HashSet::new(),
+        }
+    }
+
+    /// Writes the HTML before the first row.
+    pub fn begin(&self, request: &BookRequest<'_>, find: &ListSearch, out: &mut String) {
+        if let Some(selecting) = &self.selecting {
+            selecting.begin(request, out);
+        }
+        if self.mode == ListMode::Threaded {
+            out.push_str("<div class=\"listframe\"><table class=\"list threads\">\n");
+            return;
+        }
+        out.push_str("<div class=\"listframe\"><table class=\"list\">\n<tr>");
+        if self.selecting.is_some() {
+            out.push_str("<th class=\"listtitle\"></th>");
+        }
+        for column in &self.columns {
+            let sorted = same_name(&find.sorted_by, column) || find.sorted_by.is_empty() && same_name(column, "Date");
+            let next = if sorted && !find.search.descending { "rsort" } else { "sort" };
+            let query = request.query.without(&["sort", "rsort", "reverse", "Reverse", "id", "cmd"]).with(next, column);
+            let arrow = match (sorted, find.search.descending) {
+                (true, false) => " &#9650;",
+                (true, true) => " &#9660;",
+                _ => "",
+            };
+            put!(
+                out,
+                "<th class=\"listtitle\"><a href=\"{}\">{}</a>{}</th>",
+                crate::pages::list::links::here(&query),
+                column,
+                SafeHtml(arrow)
+            );
+        }
+        if self.shows_text {
+            out.push_str("<th class=\"listtitle\">Text</th>");
+        }
+        if self.shows_files {
+            out.push_str("<th class=\"listtitle\"><span title=\"Attachments\">Files</span></th>");
+        }
+        out.push_str("</tr>\n");
+    }
+
+    /// Writes these entries, after the earlier ones.
+    pub fn write(
+        &mut self,
+        request: &BookRequest<'_>,
+        find: &ListSearch,
+        hits: &[Hit],
+        out: &mut String,
+    ) -> Result<(), StoreError> {
+        match self.mode {
+            ListMode::Threaded => self.threads(request, find, hits, out),
+            ListMode::Summary | ListMode::Full => {
+                self.table(request, hits, out);
+                Ok(())
+            }
+        }
+    }
+
+    /// Writes the HTML after the last row.
+    pub fn end(&self, out: &mut String) {
+        if self.written == 0 {
+            put!(out, "<tr><td class=\"nothing\" colspan=\"{}\">No entries found</td></tr>\n", self.width());
+        }
+        out.push_str("</table></div>\n");
+        if let Some(selecting) = &self.selecting {
+            selecting.end(self.written, out);
+        }
+    }
+
+    fn width(&self) -> usize {
+        let more = [self.shows_text, self.shows_files, self.selecting.is_some()];
+        self.columns.len() + more.into_iter().filter(|more| *more).count()
+    }
+
+    fn table(&mut self, request: &BookRequest<'_>, hits: &[Hit], out: &mut String) {
+        // With the search in its address, an entry leads to the next one found. py_elog, which searches in full mode, reads numbers from
+        // these addresses and nothing else.
+        let from_list = match self.mode {
+            ListMode::Full => String::new(),
+            _ => request.query.without(&["mode", "npp", "id", "cmd", "expand", "printable", "select"]).written(),
+        };
+        for hit in hits {
+            // Nobody reads the rest.
+            if request.stop.reason() == Some(StopReason::Requested) {
+                return;
+            }
+            let class = if self.written.is_multiple_of(2) { "list1" } else { "list2" };
+            out.push_str("<tr>");
+            if let Some(selecting) = &self.selecting {
+                selecting.tick(request, &hit.entry, self.written, out);
+            }
+            self.written += 1;
+            let href = request.link(&hit.entry.at.book, &format!("{}{from_list}", hit.entry.at.id));
+            for (at, column) in self.columns.iter().enumerate() {
+                cell(
+                    request,
+                    hit,
+                    column,
+                    class,
+                    if at == 0 || request.settings.links(column) { Some(&href) } else { None },
+                    out,
+                );
+            }
+            if self.shows_text {
+                summary(request, hit, class, out);
+            }
+            if self.shows_files {
+                match hit.entry.content.attachments.len() {
+                    0 => put!(out, "<td class=\"{}\"></td>", class),
+                    count => put!(out, "<td class=\"{}\" title=\"{} attachments\">{}</td>", class, count, count),
+                }
+            }
+            out.push_str("</tr>\n");
+            if self.mode == ListMode::Full {
+                put!(out, "<tr><td class=\"messagelist\" colspan=\"{}\">{}", self.width(), values::text(request, &hit.entry));
+                if self.shows_files && request.query.get("attach") != Some("0") {
+                    out.push_str(&values::attachments(request, &hit.entry));
+                }
+                out.push_str("</td></tr>\n");
+            }
+        }
+    }
+
+    /// Writes threads, each below its first entry. A thread is shown at the position of its first found entry.
+    fn threads(
+        &mut self,
+        request: &BookRequest<'_>,
+        find: &ListSearch,
+        hits: &[Hit],
+        out: &mut String,
+    ) -> Result<(), StoreError> {
+        let expand = request.query.number::<u8>("expand").unwrap_or_else(|| request.settings.expand());
+        // The bytes of texts that these threads may still bring; entries beyond them are listed without their texts.
+        let mut left = MAX_PAGE_BYTES;
+        for hit in hits {
+            if request.stop.reason() == Some(StopReason::Requested) {
+                return Ok(());
+            }
+            if !self.seen.insert((hit.entry.at.book.clone(), hit.entry.thread)) {
+                continue;
+            }
+            let thread = if expand == 0 && hit.entry.parent.is_none() {
+                vec![hit.entry.clone()]
+            } else {
+                let at = EntryRef::new(&hit.entry.at.book, hit.entry.at.id);
+                let thread = match thread_of(request, &at, expand >= 2 && left > 0) {
+                    Ok(thread) => thread,
+                    // The entry was deleted while the list was made.
+                    Err(StoreError::Gone(_) | StoreError::NoEntry(_)) => continue,
+                    Err(error) => return Err(error),
+                };
+                left = left.saturating_sub(thread.iter().map(|entry| entry.content.bytes()).sum());
+                thread
+            };
+            for (depth, entry) in in_order(&thread) {
+                if expand == 0 && depth > 0 {
+                    continue;
+                }
+                out.push_str("<tr>");
+                if let Some(selecting) = &self.selecting {
+                    selecting.tick(request, entry, self.written, out);
+                }
+                self.written += 1;
+                line(request, find, entry, depth, expand, out);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns the first entries of a thread. If their texts are wanted and too long for a page, the entries after them have none.
+fn thread_of(request: &BookRequest<'_>, at: &EntryRef, text: bool) -> Result<Vec<Entry>, StoreError> {
+    let mut part = PagePart { after: None, limit: MAX_THREAD };
+    let first = request.site.store.thread_page(at, part, text)?;
+    let mut entries = first.entries;
+    part.after = first.next;
+    while part.after.is_some() && entries.len() < MAX_THREAD {
+        part.limit = MAX_THREAD - entries.len();
+        let more = request.site.store.thread_page(at, part, false)?;
+        entries.extend(more.entries);
+        part.after = more.next;
+    }
+    Ok(entries)
+}
+
+/// The columns: name, and whether it is an attribute.
+fn columns(request: &BookRequest<'_>, find: &ListSearch) -> Vec<String> {
+    let mut columns = request.settings.columns(request.caller.login.is_empty());
+    let known = |name: &str| {
+        matches!(name.to_lowercase().as_str(), "id" | "date" | "logbook")
+            || find.attributes.iter().any(|def| same_name(&def.name, name))
+    };
+    columns.retain(|name| known(name));
+    if columns.is_empty() {
+        columns.push("ID".to_owned());
+    }
+    if find.all_books && !columns.iter().any(|name| same_name(name, "Logbook")) {
+        columns.insert(1.min(columns.len()), "Logbook".to_owned());
+    }
+    columns
+}
+
+/// Writes a cell of a line. In a column that links to the entry, the text is the link, unless the text has links of its
+/// own.
+fn cell(request: &BookRequest<'_>, hit: &Hit, column: &str, class: &str, href: Option<&str>, out: &mut String) {
+    let entry = &hit.entry;
+    let content = match column.to_lowercase().as_str() {
+        "id" => {
+            let mut shown = String::new();
+            put!(&mut shown, "{}", values::id(request, entry));
+            shown
+        }
+        "date" => {
+            let mut shown = String::new();
+            put!(
+                &mut shown,
+                "<span class=\"date\" title=\"{}\">{}</span>",
+                values::zone(request, entry),
+                values::when(request, entry)
+            );
+            shown
+        }
+        "logbook" => {
+            let mut shown = String::new();
+            put!(&mut shown, "{}", entry.at.book);
+            shown
+        }
+        _ => {
+            let marks = hit.attributes.iter().find(|(name, _)| same_name(name, column)).map(|(_, marks)| marks.as_slice());
+            values::value(request, entry, column, marks).0
+        }
+    };
+    let said = entry.content.attribute(column).map(|said| said.joined()).unwrap_or_default();
+    let own = if said.is_empty() { "" } else { style(request.settings.cell_style(column, &said)) };
+    put!(out, "<td class=\"{}\"", class);
+    if !own.is_empty() {
+        put!(out, " style=\"{}\"", own);
+    }
+    match href {
+        Some(href) if !content.contains("<a ") && !content.is_empty() => {
+            put!(out, "><a href=\"{}\">{}</a></td>", href, SafeHtml(content))
+        }
+        _ => put!(out, ">{}</td>", SafeHtml(content)),
+    }
+}
+
+/// Writes some lines of the text. For a text search, these are the lines around the match.
+fn summary(request: &BookRequest<'_>, hit: &Hit, class: &str, out: &mut String) {
+    put!(out, "<td class=\"summary {}\">", class);
+    if request.query.get("subtext").is_some() && !hit.snippet.marks.is_empty() {
+        values::marked(&hit.snippet.text, &hit.snippet.marks, out);
+    } else {
+        let (lines, length) = (request.settings.summary_lines(), request.settings.summary_line_length());
+        let (text, most) = (&hit.entry.content.text, lines.saturating_mul(length).min(10_000));
+        // Marks and addresses may precede the visible text; a list does not read a long text to its end.
+        let begin = &text[..text.floor_char_boundary(most.saturating_mul(8).saturating_add(4096))];
+        put!(out, "{}", shortened(&plain::read(hit.entry.content.encoding, begin), most));
+    }
+    out.push_str("</td>");
+}
+
+/// The beginning of a text, in one line.
+fn shortened(text: &str, most: usize) -> String {
+    let mut out = String::new();
+    let mut count = 0;
+    for word in text.split_whitespace() {
+        let len = word.chars().count();
+        let left = most.saturating_sub(count);
+        if count > 0 && left > 0 {
+            out.push(' ');
+        }
+        if len > left {
+            out.extend(word.chars().take(left));
+            out.push_str("...");
+            break;
+        }
+        out.push_str(word);
+        count += len + 1;
+    }
+    out
+}
+
+fn line(request: &BookRequest<'_>, find: &ListSearch, entry: &Entry, depth: usize, expand: u8, out: &mut String) {
+    let class = if depth == 0 { "list1" } else { "list2" };
+    let padding = depth.min(20) * 20;
+    put!(out, "<td class=\"{}\" style=\"padding-left:{}px\">", class, padding + 6);
+    let href = request.link(&entry.at.book, &entry.at.id.to_string());
+    let text = match request.settings.thread_display() {
+        Some(display) => {
+            let zone = &request.site.config.zone;
+            Substitutions::new(request.caller, &request.book, &request.settings, zone, request.now)
+                .with_entry(entry, &request.book, &request.settings, zone)
+                .expand(display)
+        }
+        None => {
+            let mut parts = vec![values::id(request, entry), values::when(request, entry)];
+            let attributes = request.book.attributes.iter().map(|def| values::plain_value(request, entry, &def.name));
+            parts.extend(attributes.filter(|value| !value.is_empty()));
+            parts.join(", ")
+        }
+    };
+    put!(out, "<a href=\"{}\">{}</a>", href, text);
+    if find.all_books {
+        put!(out, " <span class=\"note\">{}</span>", entry.at.book);
+    }
+    if expand >= 2 && !entry.content.text.is_empty() {
+        put!(out, "<div class=\"messagelist\">{}</div>", values::text(request, entry));
+    }
+    if expand >= 3 {
+        out.push_str(&values::attachments(request, entry));
+    }
+    out.push_str("</td></tr>\n");
+}
+
+/// Returns the entries of a thread, each after its parent, with their depth.
+pub fn in_order(thread: &[Entry]) -> Vec<(usize, &Entry)> {
+    let there: HashSet<u32> = thread.iter().map(|entry| entry.at.id).collect();
+    let mut out = Vec::with_capacity(thread.len());
+    // A reply to a missing entry stands at the beginning.
+    let tops = thread.iter().filter(|entry| entry.parent.is_none_or(|parent| !there.contains(&parent)));
+    let mut stack: Vec<(usize, &Entry)> = tops.map(|entry| (0, entry)).collect();
+    stack.reverse();
+    let mut answers: HashMap<u32, Vec<&Entry>> = HashMap::new();
+    for entry in thread {
+        if let Some(parent) = entry.parent {
+            answers.entry(parent).or_default().push(entry);
+        }
+    }
+    while let Some((depth, entry)) = stack.pop() {
+        out.push((depth, entry));
+        let answers = answers.remove(&entry.at.id).unwrap_or_default();
+        stack.extend(answers.into_iter().rev().map(|answer| (depth + 1, answer)));
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_shortened_at_words_or_inside_long_ones() {
+        for (text, most, expected) in
+            [("a  b\nc", 20, "a b c"), ("hello world", 8, "hello wo..."), ("ääääää", 3, "äää..."), ("", 3, "")]
+        {
+            assert_eq!(shortened(text, most), expected);
+        }
+    }
+}

@@ -1,0 +1,42 @@
+//! The form to log in.
+
+use http::StatusCode;
+use tampu_logbook::book::Book;
+
+use crate::pages::{html::put, layout, request::PageRequest, response::Response, settings::BookSettings};
+
+/// Answers with the login form, for a book or for the site. Programs recognise by it that they are not logged in.
+pub fn answer(request: &PageRequest<'_>, book: Option<&Book>) -> Response {
+    let query = request.query.without(&["cmd", "redir", "fail"]);
+    let redir = match (&request.target, request.query.get("redir")) {
+        (_, Some(redir)) => redir.to_owned(),
+        (crate::pages::address::AddressTarget::Entry(id), None) => format!("{id}{}", query.written()),
+        (_, None) => query.written(),
+    };
+    let mut body = String::new();
+    if request.query.is_on("fail") {
+        body.push_str("<table><tr><td class=\"errormsg\">Invalid user name or password!</td></tr></table>\n");
+    }
+    // ELOG's programs look for `form name=form1`, and for `type=password` without quotation marks.
+    body.push_str("<form name=form1 class=\"login\" method=\"post\" action=\"./\" enctype=\"multipart/form-data\">\n");
+    put!(&mut body, "<input type=\"hidden\" name=\"redir\" value=\"{}\">\n", redir);
+    put!(
+        &mut body,
+        "<input type=\"hidden\" name=\"{}\" value=\"{}\">\n",
+        crate::pages::csrf::FIELD,
+        crate::pages::csrf::token(request.site, request.caller)
+    );
+    put!(&mut body, "<h1>{}</h1>\n", book.map_or("Please login", |book| book.name.as_str()));
+    body.push_str(
+        "<p><label>User name: <input type=\"text\" name=\"uname\" autocomplete=\"username\" required autofocus></label></p>\n\
+         <p><label>Password: <input type=password name=\"upassword\" autocomplete=\"current-password\" required></label></p>\n\
+         <p><label><input type=\"checkbox\" name=\"remember\" value=\"1\"> Keep me logged in on this computer</label></p>\n\
+         <p><input type=\"submit\" value=\"Submit\"></p>\n",
+    );
+    let settings = book.map(BookSettings::of).unwrap_or_default();
+    if settings.self_register() {
+        body.push_str("<p class=\"note\">New here? Accounts are made by the logbook's administrator.</p>\n");
+    }
+    body.push_str("</form>\n");
+    layout::plain(request, StatusCode::OK, "ELOG Login", &body)
+}

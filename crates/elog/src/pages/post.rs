@@ -1,0 +1,243 @@
+//! Changes of a book: forms of browsers, and requests of ELOG's programs.
+//!
+//! | requested by | module |
+//! |-|-|
+//! | `cmd=Submit`: a new entry, a reply, a change; a draft | [`submit`], [`content`] |
+//! | `cmd=Delete`, `Copy to`, `Move to` | [`transfer`] |
+//! | the same and `Edit` of several selected entries | [`many`] |
+//! | `cmd=CSV Import`, `XML Import` | [`import`] |
+//! | logging in and out | [`login`] |
+//!
+//! The caller is the user of the request's own `unm` and `upwd`, as ELOG's programs send them. Without these, the
+//! caller is the user of the session or token. Changes by a browser or in a session need the hidden field of this
+//! site's forms ([`super::csrf`]).
+
+use http::{StatusCode, header::CONTENT_LENGTH};
+use tampu_logbook::{
+    entry::EntryRef,
+    people::{Caller, PeopleError, Right},
+    store::MAX_ATTACHMENT,
+};
+
+use crate::pages::{
+    access::AccessDenied,
+    address::Parameters,
+    browser,
+    command::PageCommand,
+    csrf, layout,
+    multipart::{BadBody, FormLimits},
+    refusal,
+    request::{BookRequest, HttpRequest, PageRequest},
+    response::{self, Response},
+    sent::{BadForm, ReceivedForm},
+};
+
+pub mod content;
+pub mod import;
+pub mod login;
+pub mod many;
+pub mod submit;
+pub mod transfer;
+
+pub use import::import_form;
+pub use login::logout;
+pub use transfer::{copy_to, delete, move_to};
+
+/// Answers a form that was sent to the page of all books: the login form.
+pub fn outside(request: &PageRequest<'_>, incoming: HttpRequest<'_>) -> Response {
+    let limits = FormLimits { parts: 100, field: 64 << 10, fields: 256 << 10, file: 0, total: 1 << 20, ..FormLimits::default() };
+    let form = match received(request, incoming, &limits, &mut |_| false) {
+        Ok(form) => form,
+        Err(answer) => return *answer,
+    };
+    let logs_out = form.get("cmd").and_then(PageCommand::named) == Some(PageCommand::Logout);
+    match form.get("uname") {
+        Some(_) => login::login(request, None, &form),
+        None if logs_out && csrf::is_own_form(request, form.get(csrf::FIELD)) => login::logout(request),
+        None if logs_out => form_not_ours(request),
+        None => layout::error(request, StatusCode::NOT_FOUND, "Error: No logbook specified"),
+    }
+}
+
+/// Answers a form that was posted to a book.
+pub fn answer(request: &BookRequest<'_>, incoming: HttpRequest<'_>) -> Response {
+    let total = request.settings.max_content().unwrap_or(MAX_ATTACHMENT);
+    let limits = FormLimits { file: total, total, ..FormLimits::default() };
+    // Programs name their user before they send files; from a user who may not write, no file is accepted.
+    let mut refused = None;
+    let mut welcome = |form: &ReceivedForm| {
+        let may_write = |caller: &Caller| {
+            [Right::Write, Right::EditOwn, Right::EditAny].iter().any(|right| caller.rights.may(*right, &request.book.name))
+        };
+        match named(request, form) {
+            Ok(Some(caller)) if may_write(&caller) => true,
+            Ok(None) if may_write(request.caller) => true,
+            Ok(Some(caller)) => {
+                refused = Some(Box::new(not_allowed(&request.as_program(&caller))));
+                false
+            }
+            Ok(None) => {
+                refused = Some(Box::new(not_allowed(request)));
+                false
+            }
+            Err(answer) => {
+                refused = Some(answer);
+                false
+            }
+        }
+    };
+    let form = match received(request, incoming, &limits, &mut welcome) {
+        Ok(form) => form,
+        Err(answer) => return *refused.unwrap_or(answer),
+    };
+    if form.get("uname").is_some() {
+        return login::login(request, Some(&request.book), &form);
+    }
+    match named(request, &form) {
+        Ok(None) => perform(request, form),
+        Ok(Some(caller)) => perform(&request.as_program(&caller), form),
+        Err(answer) => *answer,
+    }
+}
+
+/// Rejects a caller who may not post.
+fn not_allowed(request: &BookRequest<'_>) -> Response {
+    let denied = request.may(PageCommand::New).err().unwrap_or(AccessDenied::Login);
+    request.refuse(denied)
+}
+
+/// Reads a form, after the parameters of its address. The error response is boxed, because it is rare and large.
+fn received(
+    request: &PageRequest<'_>,
+    incoming: HttpRequest<'_>,
+    limits: &FormLimits,
+    welcome: &mut dyn FnMut(&ReceivedForm) -> bool,
+) -> Result<ReceivedForm, Box<Response>> {
+    let (parts, body) = incoming.into_parts();
+    if browser::is_foreign(&parts.headers, &request.base) {
+        let text = "Error: this form was sent by a page of another site";
+        return Err(Box::new(layout::error(request, StatusCode::FORBIDDEN, text)));
+    }
+    let mut form = ReceivedForm::of_query(parts.uri.query().unwrap_or_default());
+    let empty = parts.headers.get(CONTENT_LENGTH).is_some_and(|length| length.as_bytes() == b"0");
+    if empty {
+        return Ok(form);
+    }
+    match form.read(&parts.headers, body, request.site.store(), limits, welcome) {
+        Ok(()) => Ok(form),
+        Err(bad) => Err(Box::new(refused_form(request, &bad))),
+    }
+}
+
+fn refused_form(request: &PageRequest<'_>, bad: &BadForm) -> Response {
+    let status = match bad {
+        BadForm::Store(error) => return request.failed(error),
+        BadForm::Unwelcome => StatusCode::FORBIDDEN,
+        BadForm::Body(bad) if bad.is_too_much() => StatusCode::PAYLOAD_TOO_LARGE,
+        BadForm::Body(bad) if bad.is_disk_full() => {
+            let text = "Error: The disk of the logbook is full; nothing was changed";
+            return layout::error(request, StatusCode::INSUFFICIENT_STORAGE, text);
+        }
+        BadForm::Body(BadBody::NoForm(_)) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+        BadForm::Body(_) => StatusCode::BAD_REQUEST,
+    };
+    layout::error(request, status, &format!("Error: {bad}"))
+}
+
+/// Returns the user that a program names. Returns `None` if it names no user, or if the site has no logins.
+fn named(request: &BookRequest<'_>, form: &ReceivedForm) -> Result<Option<Caller>, Box<Response>> {
+    let (Some(people), Some(name), Some(password)) = (&request.site.people, form.get("unm"), form.get("upwd")) else {
+        return Ok(None);
+    };
+    match people.is_open() {
+        Ok(true) => return Ok(None),
+        Ok(false) => {}
+        Err(error) => return Err(Box::new(refusal::people_failed(request, &error))),
+    }
+    match people.by_password(name, password, request.caller.from) {
+        Ok(principal) => Ok(Some(principal.caller(request.caller.from))),
+        // ELOG's programs look for this word.
+        Err(PeopleError::Wrong) => Err(Box::new(response::redirect(&request.address("?fail=1")))),
+        Err(error) => Err(Box::new(refusal::people_failed(request, &error))),
+    }
+}
+
+impl<'a> BookRequest<'a> {
+    /// Returns the same request of the user that a program has named in it.
+    fn as_program(&self, caller: &'a Caller) -> BookRequest<'a> {
+        let request = PageRequest {
+            site: self.site,
+            caller,
+            target: self.target.clone(),
+            query: self.query.clone(),
+            base: self.base.clone(),
+            root: self.root,
+            session: None,
+            by_browser: false,
+            origin: self.origin,
+            stop: self.stop.clone(),
+            now: self.now,
+        };
+        BookRequest { request, book: self.book.clone(), settings: self.settings.clone() }
+    }
+}
+
+/// Executes the command of a form.
+fn perform(request: &BookRequest<'_>, form: ReceivedForm) -> Response {
+    // ELOG's scripts name the pressed button in a field of its own.
+    let pressed = form.get("jcmd").filter(|command| !command.is_empty()).or_else(|| form.get("cmd")).unwrap_or_default();
+    let command = match PageCommand::named(pressed) {
+        Some(command) => command,
+        None if pressed.is_empty() && form.get("text").is_some() => PageCommand::Submit,
+        None => return layout::error(request, StatusCode::NOT_FOUND, &format!("Error: the command \"{pressed}\" is not known")),
+    };
+    let id = match (&request.target, form.number("edit_id").or_else(|| form.number("id"))) {
+        (crate::pages::address::AddressTarget::Entry(id), _) => Some(*id),
+        (_, id) => id,
+    };
+    let changes =
+        !matches!(command, PageCommand::Back | PageCommand::List | PageCommand::Search | PageCommand::Find | PageCommand::Update);
+    if changes && !csrf::is_own_form(request, form.get(csrf::FIELD)) {
+        return form_not_ours(request);
+    }
+    if many::is_of_many(&form) {
+        return many::answer(request, &form, command);
+    }
+    match (command, id) {
+        (PageCommand::Submit | PageCommand::Save, _) => submit::submit(request, form),
+        (PageCommand::Update, _) => submit::again(request, &form),
+        (PageCommand::Delete, Some(id)) => transfer::deleted(request, id, form.text("confirm")),
+        (PageCommand::CopyTo, Some(id)) => transfer::copied(request, id, form.text("destc")),
+        (PageCommand::MoveTo, Some(id)) => transfer::moved(request, id, form.text("destm")),
+        (PageCommand::CsvImport | PageCommand::XmlImport, _) => import::import(request, &form, command),
+        (PageCommand::Logout, _) => login::logout(request),
+        (PageCommand::Config | PageCommand::ChangePassword | PageCommand::Forgot, _) => not_here(request),
+        (PageCommand::Back, Some(id)) => {
+            match request.site.store().unlock(&EntryRef::new(&request.book.name, id), &submit::holder(request, &form)) {
+                Ok(()) => response::redirect(&request.address(&id.to_string())),
+                Err(error) => request.failed(&error),
+            }
+        }
+        (PageCommand::Search | PageCommand::Find, _) => {
+            let kept =
+                form.fields.into_iter().filter(|(name, value)| !value.is_empty() && !matches!(name.as_str(), "cmd" | "jcmd"));
+            response::redirect(&request.address(&Parameters(kept.collect()).written()))
+        }
+        _ => match id {
+            Some(id) => response::redirect(&request.address(&id.to_string())),
+            None => response::redirect(&request.address("")),
+        },
+    }
+}
+
+/// Rejects a command that an administrator executes elsewhere.
+pub fn not_here(request: &PageRequest<'_>) -> Response {
+    let text = "Error: configuration and passwords are not changed on a page: ask the logbook's administrator (tampu book users, tampu book make)";
+    layout::error(request, StatusCode::FORBIDDEN, text)
+}
+
+/// Rejects a change that the caller may not have intended.
+fn form_not_ours(request: &PageRequest<'_>) -> Response {
+    let text = "Error: this form is from another site, or too old: go back, load the page again, and send it once more";
+    layout::error(request, StatusCode::FORBIDDEN, text)
+}

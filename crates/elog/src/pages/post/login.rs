@@ -1,0 +1,146 @@
+//! Logging in and out with ELOG's forms: `uname`, `upassword`, `redir`.
+//!
+//! [`tampu_logbook::people`] accepts ELOG's passwords, and stores a better hash after a login. The session is the hub's
+//! own, without ELOG's `sid`.
+
+use http::{
+    StatusCode,
+    header::{HeaderValue, SET_COOKIE},
+};
+use tampu_logbook::{
+    book::Book,
+    people::{PeopleError, session},
+};
+
+use crate::pages::{
+    address::escape,
+    html::put,
+    layout, login_form, refusal,
+    request::PageRequest,
+    response::{self, Response},
+    sent::ReceivedForm,
+};
+
+/// Begins a session, and redirects to the page that the user wanted.
+pub fn login(request: &PageRequest<'_>, book: Option<&Book>, form: &ReceivedForm) -> Response {
+    let Some(people) = &request.site.people else {
+        return layout::error(request, StatusCode::FORBIDDEN, "Error: this site has no users who could log in");
+    };
+    let (name, password) = (form.text("uname"), form.get("upassword").unwrap_or_default());
+    match people.log_in(name, password, request.caller.from) {
+        Ok((_, secret)) => {
+            let home = match book {
+                Some(book) => format!("{}/{}/", request.base, escape(&book.name)),
+                None => format!("{}/", request.base),
+            };
+            let mut answer = response::redirect(&target(&request.base, &home, form.text("redir")));
+            let cookie = session::cookie(&secret, people.settings().longest, request.base.starts_with("https://"));
+            set_cookie(&mut answer, &cookie);
+            answer
+        }
+        Err(PeopleError::Wrong) => {
+            let mut again = login_form::answer(&request.failed_to_log_in(), book);
+            *again.status_mut() = StatusCode::UNAUTHORIZED;
+            again
+        }
+        Err(error) => refusal::people_failed(request, &error),
+    }
+}
+
+impl<'a> PageRequest<'a> {
+    /// Returns the same request for the page that asks for the password again.
+    fn failed_to_log_in(&self) -> PageRequest<'a> {
+        PageRequest {
+            site: self.site,
+            caller: self.caller,
+            target: self.target.clone(),
+            query: self.query.with("fail", "1"),
+            base: self.base.clone(),
+            root: self.root,
+            session: None,
+            by_browser: self.by_browser,
+            origin: self.origin,
+            stop: self.stop.clone(),
+            now: self.now,
+        }
+    }
+}
+
+/// Returns the target of a login, which is always within this site.
+fn target(base: &str, home: &str, redir: &str) -> String {
+    let within = |address: &str| address == base || address.strip_prefix(base).is_some_and(|rest| rest.starts_with(['/', '?']));
+    let harmless = !redir.contains(|c: char| c.is_control() || matches!(c, '\\' | ' ')) && redir.is_ascii();
+    match redir {
+        "" => home.to_owned(),
+        whole if harmless && within(whole) => whole.to_owned(),
+        // An address that could lead to another host is not followed.
+        rest if harmless
+            && !rest.starts_with('/')
+            && !rest.contains("..")
+            && !rest.split(['/', '?']).next().is_some_and(|first| first.contains(':')) =>
+        {
+            format!("{home}{rest}")
+        }
+        _ => home.to_owned(),
+    }
+}
+
+/// Ends the session.
+pub fn logout(request: &PageRequest<'_>) -> Response {
+    let mut answer = response::redirect(&format!("{}/", request.base));
+    if let (Some(people), Some(secret)) = (&request.site.people, &request.session)
+        && let Err(error) = people.log_out(secret)
+    {
+        return refusal::people_failed(request, &error);
+    }
+    set_cookie(&mut answer, &session::no_cookie());
+    answer
+}
+
+fn set_cookie(answer: &mut Response, line: &str) {
+    if let Ok(value) = HeaderValue::from_str(line) {
+        answer.headers_mut().append(SET_COOKIE, value);
+    }
+}
+
+/// Ends the session, or requests a confirmation: an image or a page of another site that links here ends no session.
+pub fn logout_page(request: &PageRequest<'_>) -> Response {
+    if request.origin.own_navigation || request.session.is_none() {
+        return logout(request);
+    }
+    let mut body = String::from("<form method=\"post\" action=\"./\" class=\"dlgframe\">\n");
+    put!(
+        &mut body,
+        "<input type=\"hidden\" name=\"{}\" value=\"{}\">\n",
+        crate::pages::csrf::FIELD,
+        crate::pages::csrf::token(request.site, request.caller)
+    );
+    body.push_str("<p>Log out? <button name=\"cmd\" value=\"Logout\">Log out</button></p></form>\n");
+    layout::plain(request, StatusCode::OK, "ELOG Logout", &body)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_login_leads_nowhere_else() {
+        let (base, home) = ("https://site/elog", "https://site/elog/Shift/");
+        for (redir, expected) in [
+            ("", home),
+            ("?cmd=New", "https://site/elog/Shift/?cmd=New"),
+            ("12?a=b:c", "https://site/elog/Shift/12?a=b:c"),
+            ("https://site/elog/Other/3", "https://site/elog/Other/3"),
+            ("https://site/elog", "https://site/elog"),
+            ("https://site/elogevil", home),
+            ("https://evil/", home),
+            ("//evil/", home),
+            ("/\\evil", home),
+            ("javascript:alert(1)", home),
+            ("../../x", home),
+            ("12\r\nSet-Cookie: a=b", home),
+        ] {
+            assert_eq!(target(base, home, redir), expected, "{redir:?}");
+        }
+    }
+}

@@ -1,0 +1,460 @@
+//! Turns a form into an entry, a reply, a change of an entry, or a draft.
+
+use std::time::Duration;
+
+use http::StatusCode;
+use tampu_logbook::{
+    attachment::{
+        Attachment, Upload,
+        stored_name::{stamped, stored_name},
+    },
+    book::{EntryAttribute, same_name},
+    entry::{Content, Draft, Entry, EntryRef, NewEntry},
+    people::{Resource, Verb},
+    search::Search,
+    store::StoreError,
+};
+use tampu_types::Time;
+
+use crate::pages::{
+    author::guest_with,
+    command::PageCommand,
+    csrf,
+    form::{self, model::EntryForm},
+    html::put,
+    layout,
+    post::{
+        content::{FormReader, InvalidEntry},
+        transfer::{RefusedResponse, allowed, check_rights, failed, may_change},
+    },
+    refusal,
+    request::BookRequest,
+    response::{self, Body, LoggedFailure, Response},
+    sent::{ReceivedForm, SentFile},
+    settings::FormOccasion,
+    subst::Substitutions,
+};
+
+/// The time by which the date of an entry may lie in the future, in nanoseconds.
+pub(super) const FUTURE: i64 = 86_400_000_000_000;
+/// The time for which an entry stays locked if the process ends during a change past a lock.
+const CHANGING: Duration = Duration::from_secs(60);
+
+/// The purpose of a submitted form.
+pub(super) struct SubmitTask {
+    occasion: FormOccasion,
+    /// The entry that is edited.
+    old: Option<Entry>,
+    /// The entry that is answered.
+    parent: Option<u32>,
+    /// True if a page of this site sent the form.
+    by_page: bool,
+}
+
+impl SubmitTask {
+    /// A change of this entry. Attributes that are not in the form stay unchanged.
+    pub(super) fn editing(old: Entry) -> SubmitTask {
+        SubmitTask { occasion: FormOccasion::Edit, old: Some(old), parent: None, by_page: false }
+    }
+}
+
+/// `cmd=Submit`, and `cmd=Save` for a draft.
+pub fn submit(request: &BookRequest<'_>, mut form: ReceivedForm) -> Response {
+    // A program that names no revision means the current one: if another user was faster, its change is applied once more. Files
+    // came with the request, and cannot be read a second time.
+    let again = form.text("entry_revision").is_empty() && form.files.is_empty();
+    let done = match try_submit(request, &mut form) {
+        Err(refused) if again && refused.extensions().get::<EditConflict>().is_some() => try_submit(request, &mut form),
+        done => done,
+    };
+    done.unwrap_or_else(|refused| *refused)
+}
+
+/// Marks the response to a change of an entry that was changed meanwhile.
+#[derive(Debug, Clone)]
+struct EditConflict;
+
+fn try_submit(request: &BookRequest<'_>, form: &mut ReceivedForm) -> Result<Response, RefusedResponse> {
+    let task = task(request, form)?;
+    let draft = form.is("draft") || form.text("cmd").eq_ignore_ascii_case("save");
+    let content = match reading(request, form, &task).content(draft) {
+        Ok(content) => content,
+        Err(wrong) => return Ok(wrong_form(request, form, &task, &wrong)),
+    };
+    if draft {
+        return keep(request, form, &task, content);
+    }
+    let mut content = substituted(request, &task, content)?;
+    if let Some(wrong) = missing_after(request, &content) {
+        return Ok(wrong_form(request, form, &task, &wrong));
+    }
+    let files = std::mem::take(&mut form.files);
+    let uploads = attach(request, form, &task, files, &mut content)?;
+    let id = match &task.old {
+        Some(old) if form.is("resubmit") => resubmit(request, form, old, content, uploads)?,
+        Some(old) => edit(request, form, old, content, uploads)?,
+        None => post(request, form, &task, content, uploads)?,
+    };
+    if let Ok(number) = form.text("draft_id").parse::<i64>() {
+        request.site.store().drop_draft(request.by(), number).map_err(|error| failed(request, &error))?;
+    }
+    Ok(match task.by_page && request.settings.list_after_submit() {
+        true => response::redirect(&request.address("")),
+        false => response::redirect(&request.address(&id.to_string())),
+    })
+}
+
+/// Returns the purpose of a form, after a check of the caller's rights.
+fn task(request: &BookRequest<'_>, form: &ReceivedForm) -> Result<SubmitTask, RefusedResponse> {
+    let by_page = form.get(csrf::FIELD).is_some();
+    let store = request.site.store();
+    let read = |id: u32| store.entry(&EntryRef::new(&request.book.name, id)).map_err(|error| failed(request, &error));
+    if let Some(id) = form.number("edit_id") {
+        allowed(request, PageCommand::Edit)?;
+        let old = read(id)?;
+        may_change(request, &old, Verb::Edit)?;
+        return Ok(SubmitTask { occasion: FormOccasion::Edit, old: Some(old), parent: None, by_page });
+    }
+    let parent = form.number("reply_to");
+    let (command, occasion) = match parent {
+        Some(id) => {
+            read(id)?;
+            let first = !is_answered(request, id)?;
+            (PageCommand::Reply, if first { FormOccasion::FirstReply } else { FormOccasion::Reply })
+        }
+        None if form.number("orig_id").is_some() => (PageCommand::Duplicate, FormOccasion::Duplicate),
+        None => (PageCommand::New, FormOccasion::New),
+    };
+    allowed(request, command)?;
+    check_rights(request, Verb::Post, Resource::Book(&request.book.name))?;
+    Ok(SubmitTask { occasion, old: None, parent, by_page })
+}
+
+/// Returns true if an entry of the book has a reply.
+fn is_answered(request: &BookRequest<'_>, id: u32) -> Result<bool, RefusedResponse> {
+    let answers = request.site.store().answers(&request.book.name, &[id]).map_err(|error| failed(request, &error))?;
+    Ok(!answers.is_empty())
+}
+
+pub(super) fn reading<'a>(request: &'a BookRequest<'_>, form: &'a ReceivedForm, task: &'a SubmitTask) -> FormReader<'a> {
+    FormReader {
+        form,
+        book: &request.book,
+        settings: &request.settings,
+        zone: &request.site.config.zone,
+        occasion: task.occasion,
+        by_page: task.by_page,
+        old: task.old.as_ref().map(|old| &old.content),
+    }
+}
+
+/// Returns the form to show again.
+fn shown(form: &ReceivedForm, task: &SubmitTask, content: Content, error: Option<String>) -> EntryForm {
+    EntryForm {
+        occasion: task.occasion,
+        of: task.old.as_ref().map(|old| old.at.id).or(task.parent),
+        revision: form.text("entry_revision").parse().ok(),
+        content,
+        error,
+        draft: form.text("draft_id").parse().ok(),
+        suppress: form.is("suppress"),
+        resubmit: form.is("resubmit"),
+        lock_key: form.get(form::model::LOCK_KEY).map(str::to_owned),
+    }
+}
+
+/// Answers an invalid entry: with the filled form and the error for a person, and in ELOG's words for a program.
+fn wrong_form(request: &BookRequest<'_>, form: &ReceivedForm, task: &SubmitTask, wrong: &InvalidEntry) -> Response {
+    let status = StatusCode::UNPROCESSABLE_ENTITY;
+    let again = reading(request, form, task).content(true);
+    match again {
+        Ok(content) if task.by_page => form::show(request, &shown(form, task, content, Some(text_of(&wrong.html()))), status),
+        _ => refusal::html_error(request, status, &wrong.html()),
+    }
+}
+
+/// Returns our HTML as text.
+fn text_of(html: &str) -> String {
+    tampu_logbook::plain::plain(tampu_logbook::entry::Encoding::Html, html).trim().to_owned()
+}
+
+/// `cmd=Update`: the form again with the chosen values, because a choice decides about other fields.
+pub fn again(request: &BookRequest<'_>, form: &ReceivedForm) -> Response {
+    let show = || {
+        let task = task(request, form)?;
+        match reading(request, form, &task).content(true) {
+            Ok(mut content) => {
+                retain(form, &mut content.attachments);
+                Ok(form::show(request, &shown(form, &task, content, None), StatusCode::OK))
+            }
+            Err(wrong) => Ok(refusal::html_error(request, StatusCode::UNPROCESSABLE_ENTITY, &wrong.html())),
+        }
+    };
+    show().unwrap_or_else(|refused: RefusedResponse| *refused)
+}
+
+/// Saves a draft, and answers with its number as ELOG's pages expect it.
+fn keep(
+    request: &BookRequest<'_>,
+    form: &ReceivedForm,
+    task: &SubmitTask,
+    content: Content,
+) -> Result<Response, RefusedResponse> {
+    let edits = task.old.as_ref().map(|old| old.at.id);
+    let draft = Draft {
+        number: form.text("draft_id").parse().unwrap_or(0),
+        owner: request.by().to_owned(),
+        book: request.book.name.clone(),
+        edits,
+        parent: task.parent,
+        saved: request.now,
+        content: Content { attachments: Vec::new(), ..content },
+    };
+    if request.caller.login.is_empty() {
+        return Err(Box::new(layout::error(request, StatusCode::FORBIDDEN, "Error: log in to save drafts")));
+    }
+    let number = request.site.store().save_draft(&draft).map_err(|error| failed(request, &error))?;
+    let mut answer = response::with_bytes(StatusCode::OK, "text/plain; charset=utf-8", Vec::new());
+    *answer.body_mut() = Body::Bytes(format!("OK {number}").into_bytes());
+    Ok(answer)
+}
+
+/// Applies `Subst` to the values.
+pub(super) fn substituted(
+    request: &BookRequest<'_>,
+    task: &SubmitTask,
+    mut content: Content,
+) -> Result<Content, RefusedResponse> {
+    let (book, settings, zone) = (&request.book, &request.settings, &request.site.config.zone);
+    let values: Vec<(String, String)> = content.attributes.iter().map(|said| (said.name.clone(), said.joined())).collect();
+    let value = |name: &str| values.iter().find(|(known, _)| same_name(known, name)).map(|(_, value)| value.as_str());
+    let set = settings.set_by(value);
+    if !book.attributes.iter().any(|def| settings.subst(&def.name, task.occasion, &set).is_some()) {
+        return Ok(content);
+    }
+    let minutes = zone.minutes(request.now, 0);
+    let of_form = Entry {
+        at: EntryRef::new(&book.name, task.old.as_ref().map_or(0, |old| old.at.id)),
+        date: task.old.as_ref().map_or(request.now, |old| old.date),
+        zone: task.old.as_ref().map_or(minutes, |old| old.zone),
+        by: request.by().to_owned(),
+        revision: 0,
+        changed: request.now,
+        parent: task.parent,
+        thread: 0,
+        content: content.clone(),
+    };
+    let mut names =
+        Substitutions::new(request.caller, book, settings, zone, request.now).with_entry(&of_form, book, settings, zone);
+    if let Some(parent) = task.parent {
+        names.set("Reply to", &parent.to_string());
+    }
+    for def in &book.attributes {
+        let Some(pattern) = settings.subst(&def.name, task.occasion, &set) else { continue };
+        let mut value = names.expand(pattern);
+        if task.old.is_none() && value.contains('#') {
+            value = numbered(request, &def.name, &value)?;
+        }
+        // ELOG's configurations put a line end between the old and the new text; a value has no line ends.
+        let value = value.strip_prefix("<br>").unwrap_or(&value).replace(['\r', '\n', '\0'], " ");
+        let said = EntryAttribute::new(&def.name, &value);
+        match content.attributes.iter_mut().find(|said| same_name(&said.name, &def.name)) {
+            Some(known) => *known = said,
+            None => content.attributes.push(said),
+        }
+    }
+    Ok(content)
+}
+
+/// Expands `XYZ-###` to the number after that of the newest entry, with as many digits. It is 1 if that entry has
+/// another pattern.
+fn numbered(request: &BookRequest<'_>, name: &str, pattern: &str) -> Result<String, RefusedResponse> {
+    let begin = pattern.find('#').unwrap_or(pattern.len());
+    let digits = pattern[begin..].bytes().take_while(|byte| *byte == b'#').count();
+    let (before, after) = (&pattern[..begin], &pattern[begin + digits..]);
+    let newest = Search { books: vec![request.book.name.clone()], limit: 1, count_to: 0, ..Search::default() };
+    let page = request.site.store().search(&newest, &request.stop).map_err(|error| failed(request, &error))?;
+    let last = page.hits.first().and_then(|hit| hit.entry.content.attribute(name)).map(EntryAttribute::joined);
+    let number = last.as_deref().and_then(|last| last.strip_prefix(before)).map(|rest| {
+        let end = rest.bytes().take_while(u8::is_ascii_digit).count();
+        rest[..end].parse::<u64>().unwrap_or(0)
+    });
+    Ok(format!("{before}{:0digits$}{after}", number.unwrap_or(0).saturating_add(1)))
+}
+
+/// Finds a required attribute that a substitution has emptied.
+pub(super) fn missing_after(request: &BookRequest<'_>, content: &Content) -> Option<InvalidEntry> {
+    let empty = |name: &str| content.attribute(name).is_none_or(|said| said.values.iter().all(|value| value.trim().is_empty()));
+    request.book.attributes.iter().find(|def| def.required && empty(&def.name)).map(|def| InvalidEntry::Missing(def.name.clone()))
+}
+
+/// Keeps the attachments that the form names, or all if it names none, as the `elog` command does.
+fn retain(form: &ReceivedForm, attachments: &mut Vec<Attachment>) {
+    let named = form.numbered("attachment");
+    let dropped = form.numbered("delatt");
+    let speaks = !named.is_empty() || form.get("next_attachment").is_some() || form.get(csrf::FIELD).is_some();
+    if speaks {
+        let goes = |at: u32| dropped.iter().any(|(number, _)| *number == at);
+        attachments.retain(|attachment| {
+            let stored = stored_name(attachment);
+            named.iter().any(|(at, name)| !goes(*at) && (*name == stored || attachment.elog.as_deref() == Some(*name)))
+        });
+    }
+}
+
+/// Turns the received files into attachments, with names in ELOG's form.
+fn attach(
+    request: &BookRequest<'_>,
+    form: &ReceivedForm,
+    task: &SubmitTask,
+    files: Vec<SentFile>,
+    content: &mut Content,
+) -> Result<Vec<Upload>, RefusedResponse> {
+    if task.old.is_some() {
+        retain(form, &mut content.attachments);
+    }
+    let files: Vec<SentFile> =
+        files.into_iter().filter(|file| file.field.get(..7).is_some_and(|begin| begin.eq_ignore_ascii_case("attfile"))).collect();
+    if !files.is_empty() && !request.settings.attachments() {
+        let text = "Error: attachments are not enabled in this logbook";
+        return Err(Box::new(layout::error(request, StatusCode::FORBIDDEN, text)));
+    }
+    let minutes = request.site.config.zone.minutes(request.now, 0);
+    let mut uploads = Vec::with_capacity(files.len());
+    for file in files {
+        let attachment = file.upload.attachment(&file.name, request.now);
+        // If another file has this name, the store gives it a name of its own.
+        let stored = stamped(&attachment.name, request.now, minutes);
+        content.attachments.push(Attachment { elog: Some(stored), ..attachment });
+        uploads.push(file.upload);
+    }
+    Ok(uploads)
+}
+
+fn post(
+    request: &BookRequest<'_>,
+    form: &ReceivedForm,
+    task: &SubmitTask,
+    content: Content,
+    uploads: Vec<Upload>,
+) -> Result<u32, RefusedResponse> {
+    // py_elog sends the date; a clock that is ahead does not put entries into next year.
+    let when = form.text("When").parse::<i64>().ok().filter(|seconds| *seconds > 0).map(|seconds| Time::from_unix(seconds, 0));
+    let date = when.filter(|when| when.0 <= request.now.0.saturating_add(FUTURE)).unwrap_or(request.now);
+    let zone = request.site.config.zone.minutes(date, 0);
+    let new = NewEntry { book: request.book.name.clone(), parent: task.parent, content, date: Some(date), zone };
+    let at = request.site.store().post(new, uploads, request.by()).map_err(|error| failed(request, &error))?;
+    Ok(at.id)
+}
+
+fn edit(
+    request: &BookRequest<'_>,
+    form: &ReceivedForm,
+    old: &Entry,
+    content: Content,
+    uploads: Vec<Upload>,
+) -> Result<u32, RefusedResponse> {
+    let (store, by) = (request.site.store(), request.by());
+    let expected = expected(request, form, old)?;
+    past_lock(request, form, old, || store.edit(&old.at, content, uploads, by, Some(expected)).map(|_| ()))?;
+    store.unlock(&old.at, by).map_err(|error| failed(request, &error))?;
+    Ok(old.at.id)
+}
+
+/// Returns the revision that is changed: the one the form names, if the entry still has it, else the one that was read.
+fn expected(request: &BookRequest<'_>, form: &ReceivedForm, old: &Entry) -> Result<u32, RefusedResponse> {
+    match form.text("entry_revision").parse::<u32>() {
+        Ok(expected) if expected != old.revision => Err(Box::new(changed(request, old))),
+        _ => Ok(old.revision),
+    }
+}
+
+/// Performs an action that a lock forbids to other users. The lock belongs to this form, or to another user if the form
+/// overrides the lock; that user is notified when they submit. Meanwhile the caller holds the lock, so no third user
+/// can interfere. If the action fails, the lock is returned.
+fn past_lock(
+    request: &BookRequest<'_>,
+    form: &ReceivedForm,
+    old: &Entry,
+    change: impl FnOnce() -> tampu_logbook::store::Result<()>,
+) -> Result<(), RefusedResponse> {
+    let store = request.site.store();
+    let lock = store.locked(&old.at).map_err(|error| failed(request, &error))?.filter(|lock| lock.by != request.by());
+    let own = holder(request, form);
+    let mut passed = lock.filter(|lock| lock.by == own || form.is("skiplock"));
+    if let Some(lock) = &passed {
+        let to = (request.by(), &*request.caller.from.to_string());
+        if !store.hand_lock(&old.at, &lock.by, to, CHANGING).map_err(|error| failed(request, &error))? {
+            // The lock was released, or expired, at this moment.
+            passed = None;
+        }
+    }
+    let Err(error) = change() else { return Ok(()) };
+    if let Some(lock) = passed {
+        let left = u64::try_from(lock.until.0.saturating_sub(request.now.0)).unwrap_or(0);
+        // The response reports the failed change, not the lock.
+        let _ = store.hand_lock(&old.at, request.by(), (&lock.by, &lock.host), Duration::from_nanos(left));
+    }
+    match error {
+        StoreError::Changed { .. } => Err(Box::new(changed(request, old))),
+        error => Err(failed(request, &error)),
+    }
+}
+
+/// Returns the holder of the lock that belongs to a form: guests have no name, so each of their forms has a key.
+pub(super) fn holder(request: &BookRequest<'_>, form: &ReceivedForm) -> String {
+    match form.text(form::model::LOCK_KEY) {
+        key if request.caller.login.is_empty() && !key.is_empty() => guest_with(key),
+        _ => request.by().to_owned(),
+    }
+}
+
+/// Answers a change of an entry that another user has changed meanwhile.
+fn changed(request: &BookRequest<'_>, old: &Entry) -> Response {
+    let mut html = String::new();
+    put!(&mut html, "Error: entry {} was changed by somebody else while you wrote. ", old.at.id);
+    put!(&mut html, "Go back to keep what you wrote, and look at <a href=\"{}\">the current entry</a>.", old.at.id);
+    let mut answer = refusal::html_error(request, StatusCode::CONFLICT, &html);
+    answer.extensions_mut().insert(EditConflict);
+    answer
+}
+
+/// Posts a changed entry again with a new number and date, and deletes the old one. If another user has locked or
+/// changed it, nothing happens.
+fn resubmit(
+    request: &BookRequest<'_>,
+    form: &ReceivedForm,
+    old: &Entry,
+    content: Content,
+    uploads: Vec<Upload>,
+) -> Result<u32, RefusedResponse> {
+    let store = request.site.store();
+    may_change(request, old, Verb::Delete)?;
+    if is_answered(request, old.at.id)? {
+        let text = "Error: this entry has been answered, and stays where it is: send it without \"Resubmit as new entry\", or write a reply";
+        return Err(Box::new(layout::error(request, StatusCode::CONFLICT, text)));
+    }
+    expected(request, form, old)?;
+    let own = [request.by().to_owned(), holder(request, form)];
+    let lock = store.locked(&old.at).map_err(|error| failed(request, &error))?.filter(|lock| !own.contains(&lock.by));
+    if let Some(lock) = lock.filter(|_| !form.is("skiplock")) {
+        return Err(failed(request, &StoreError::Locked { at: old.at.clone(), lock: Box::new(lock) }));
+    }
+    let zone = request.site.config.zone.minutes(request.now, 0);
+    let new = NewEntry { book: request.book.name.clone(), parent: old.parent, content, date: Some(request.now), zone };
+    let at = store.post(new, uploads, request.by()).map_err(|error| failed(request, &error))?;
+    let gone = past_lock(request, form, old, || store.delete(&old.at, request.by(), false).map(|_| ()));
+    if let Err(refused) = gone {
+        // The old entry was locked or deleted at the last moment: the new one is deleted. If that fails too, the response names both.
+        return Err(match store.delete(&at, request.by(), false) {
+            Ok(_) => refused,
+            Err(error) => {
+                let text = format!("Error: entry {} was posted, but entry {} could not be deleted for it", at.id, old.at.id);
+                let mut answer = layout::error(request, StatusCode::INTERNAL_SERVER_ERROR, &text);
+                answer.extensions_mut().insert(LoggedFailure(error.to_string()));
+                Box::new(answer)
+            }
+        });
+    }
+    Ok(at.id)
+}

@@ -1,0 +1,175 @@
+//! A parsed request: the caller, the site, the address, and within a book its settings.
+
+use std::{io::Read, ops::Deref};
+
+use tampu_logbook::{
+    book::{Book, same_name},
+    people::{Caller, Right},
+    search::Stop,
+    store::{BookInfo, StoreError},
+};
+use tampu_types::Time;
+
+use crate::pages::{
+    access::{self, AccessDenied},
+    address::{self, AddressTarget, Parameters, escape},
+    browser,
+    command::PageCommand,
+    hosts,
+    settings::BookSettings,
+    site::Site,
+};
+
+/// A request whose head was read; its handler reads the body. A [`Stop`] among its extensions ends its search.
+pub type HttpRequest<'a> = http::Request<&'a mut (dyn Read + Send)>;
+
+/// A parsed request with its caller.
+pub struct PageRequest<'a> {
+    pub site: &'a Site,
+    pub caller: &'a Caller,
+    /// The target of the path, in the book.
+    pub target: AddressTarget,
+    /// The parameters after the `?`.
+    pub query: Parameters,
+    /// The public address of the site, without a slash at the end.
+    pub base: String,
+    /// The path from a page back to the page of all books.
+    pub root: &'static str,
+    /// The secret of its session.
+    pub session: Option<String>,
+    /// True if a browser sent it, perhaps because of a page of another site.
+    pub by_browser: bool,
+    /// The origin of the request, if a browser sent it.
+    pub origin: browser::BrowserOrigin,
+    /// The signal that ends long work.
+    pub stop: Stop,
+    /// The time of its arrival.
+    pub now: Time,
+}
+
+/// A request in a book that the caller may read.
+pub struct BookRequest<'a> {
+    pub request: PageRequest<'a>,
+    pub book: Book,
+    /// The settings of the book.
+    pub settings: BookSettings,
+}
+
+/// A request that outlives its handler, because its response is sent in pieces.
+pub struct OwnedBookRequest {
+    site: Site,
+    caller: Caller,
+    target: AddressTarget,
+    query: Parameters,
+    base: String,
+    root: &'static str,
+    origin: browser::BrowserOrigin,
+    by_browser: bool,
+    stop: Stop,
+    now: Time,
+    book: Book,
+    settings: BookSettings,
+}
+
+impl OwnedBookRequest {
+    /// Calls `act` with the request.
+    pub fn with<T>(&self, act: impl FnOnce(&BookRequest<'_>) -> T) -> T {
+        let request = PageRequest {
+            site: &self.site,
+            caller: &self.caller,
+            target: self.target.clone(),
+            query: self.query.clone(),
+            base: self.base.clone(),
+            root: self.root,
+            session: None,
+            by_browser: self.by_browser,
+            origin: self.origin,
+            stop: self.stop.clone(),
+            now: self.now,
+        };
+        act(&BookRequest { request, book: self.book.clone(), settings: self.settings.clone() })
+    }
+}
+
+impl<'a> Deref for BookRequest<'a> {
+    type Target = PageRequest<'a>;
+
+    fn deref(&self) -> &PageRequest<'a> {
+        &self.request
+    }
+}
+
+impl<'a> PageRequest<'a> {
+    /// Returns the command of the address.
+    pub fn command(&self) -> Option<PageCommand> {
+        PageCommand::named(self.query.get("cmd")?)
+    }
+
+    /// Returns true if a program logs in by its address. A browser's request cannot log in this way, because any page
+    /// can cause it.
+    pub(super) fn logs_in(&self) -> bool {
+        !self.by_browser && self.query.get("uname").is_some() && self.query.get("upassword").is_some()
+    }
+
+    pub(super) fn reads_nothing(&self) -> bool {
+        !self.caller.rights.0.values().any(|rights| rights.contains(&Right::Read))
+    }
+
+    /// Returns true if the caller sees a book among others.
+    pub fn sees(&self, info: &BookInfo) -> bool {
+        self.caller.rights.may(Right::Read, &info.book.name) && hosts::is_open(&info.book, self.caller.from)
+    }
+
+    /// Returns true if the caller may read a book.
+    pub fn reads(&self, name: &str) -> bool {
+        let may = |book: Book| access::check(self.caller, &book, &BookSettings::of(&book), PageCommand::List).is_ok();
+        self.caller.rights.may(Right::Read, name) && self.site.store.book(name).is_ok_and(may)
+    }
+}
+
+impl BookRequest<'_> {
+    /// Returns an owned copy of the request for later use.
+    pub fn to_owned_request(&self) -> OwnedBookRequest {
+        OwnedBookRequest {
+            site: self.site.clone(),
+            caller: self.caller.clone(),
+            target: self.target.clone(),
+            query: self.query.clone(),
+            base: self.base.clone(),
+            root: self.root,
+            origin: self.origin,
+            by_browser: self.by_browser,
+            stop: self.stop.clone(),
+            now: self.now,
+            book: self.book.clone(),
+            settings: self.settings.clone(),
+        }
+    }
+
+    /// Returns the public address of a place in this book.
+    pub fn address(&self, rest: &str) -> String {
+        format!("{}/{}/{rest}", self.base, address::escape(&self.book.name))
+    }
+
+    /// Checks that the caller may use a command here.
+    pub fn may(&self, command: PageCommand) -> Result<(), AccessDenied> {
+        access::check(self.caller, &self.book, &self.settings, command)
+    }
+
+    /// Returns the readable books of the same top group; all books of a site without groups.
+    pub fn group(&self) -> Result<Vec<String>, StoreError> {
+        let books = self.site.books()?;
+        let same = |info: &&BookInfo| match (&info.book.group, &self.book.group) {
+            (Some(a), Some(b)) => same_name(a, b),
+            (None, None) => true,
+            _ => false,
+        };
+        let readable = books.iter().filter(|info| self.sees(info));
+        Ok(readable.filter(same).map(|info| info.book.name.clone()).collect())
+    }
+
+    /// Returns the address of a target in a book, relative to a page.
+    pub fn link(&self, book: &str, rest: &str) -> String {
+        format!("{}{}/{rest}", self.root, escape(book))
+    }
+}

@@ -1,0 +1,173 @@
+//! Finds the page that answers a request.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use http::{Method, StatusCode};
+use tampu_logbook::{
+    people::{Caller, session},
+    search::Stop,
+    store::StoreError,
+};
+use tampu_types::Time;
+
+use crate::pages::{
+    address::{self, AddressTarget, MAX_ADDRESS, Parameters},
+    books, browser, calendar,
+    command::PageCommand,
+    entry, finder, form, formats, help, layout, list, login_form, post,
+    request::{BookRequest, HttpRequest, PageRequest},
+    response::{self, Response},
+    sent,
+    settings::BookSettings,
+    site::Site,
+    style,
+};
+
+impl Site {
+    /// Answers a request.
+    pub fn answer(&self, caller: &Caller, incoming: HttpRequest<'_>) -> Response {
+        let uri = incoming.uri();
+        if uri.path().len() + uri.query().map_or(0, str::len) > MAX_ADDRESS {
+            return response::bare(StatusCode::URI_TOO_LONG, "The address is too long");
+        }
+        let path = uri.path();
+        let path = path.strip_prefix(&self.config.prefix).filter(|rest| rest.is_empty() || rest.starts_with('/')).unwrap_or(path);
+        let (book, target) = address::path(path);
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let base = self.base(incoming.headers());
+        let request = PageRequest {
+            site: self,
+            caller,
+            root: if book.is_some() { "../" } else { "" },
+            target,
+            query: Parameters::read(uri.query().unwrap_or_default()),
+            base: base.clone(),
+            session: browser::cookie(incoming.headers(), session::COOKIE),
+            by_browser: browser::is_browser(incoming.headers()),
+            origin: browser::BrowserOrigin::of(incoming.headers(), &base),
+            stop: incoming.extensions().get::<Stop>().cloned().unwrap_or_default(),
+            now: Time::from_unix(now.as_secs() as i64, now.subsec_nanos()),
+        };
+        let mut response = match book {
+            None => request.outside(incoming),
+            Some(book) => request.open(&book, incoming),
+        };
+        layout::harden(&mut response, &self.config.image_hosts);
+        response
+    }
+}
+
+impl<'a> PageRequest<'a> {
+    /// Answers a request that names no book.
+    fn outside(self, incoming: HttpRequest<'_>) -> Response {
+        if let AddressTarget::Style(name) = &self.target {
+            return style::answer(self.site, name);
+        }
+        match *incoming.method() {
+            Method::POST => post::outside(&self, incoming),
+            Method::GET if self.logs_in() => {
+                post::login::login(&self, None, &sent::ReceivedForm::of_query(incoming.uri().query().unwrap_or_default()))
+            }
+            Method::GET | Method::HEAD => match self.command() {
+                Some(PageCommand::Login) => login_form::answer(&self, None),
+                Some(PageCommand::Logout) => post::login::logout_page(&self),
+                _ => books::answer(&self),
+            },
+            _ => response::bare(StatusCode::METHOD_NOT_ALLOWED, "Only GET, HEAD and POST are understood"),
+        }
+    }
+
+    /// Opens a book and answers in it.
+    fn open(self, name: &str, incoming: HttpRequest<'_>) -> Response {
+        if let AddressTarget::Style(name) = &self.target {
+            return style::answer(self.site, name);
+        }
+        if *incoming.method() == Method::GET && self.logs_in() {
+            let book = self.site.store.book(name).ok();
+            return post::login::login(
+                &self,
+                book.as_ref(),
+                &sent::ReceivedForm::of_query(incoming.uri().query().unwrap_or_default()),
+            );
+        }
+        let book = match self.site.store.book(name) {
+            Ok(book) => book,
+            Err(StoreError::NoBook(_)) if self.caller.login.is_empty() && self.reads_nothing() => {
+                return login_form::answer(&self, None);
+            }
+            Err(StoreError::NoBook(_)) => return self.no_book(name),
+            Err(error) => return self.failed(&error),
+        };
+        let settings = BookSettings::of(&book);
+        let request = BookRequest { request: self, book, settings };
+        if request.target == AddressTarget::Bare {
+            let address = format!("{}{}", request.address(""), request.query.written());
+            return response::redirect(&address);
+        }
+        match *incoming.method() {
+            Method::POST => post::answer(&request, incoming),
+            Method::GET | Method::HEAD => request.get(incoming),
+            _ => response::bare(StatusCode::METHOD_NOT_ALLOWED, "Only GET, HEAD and POST are understood"),
+        }
+    }
+}
+
+impl BookRequest<'_> {
+    fn get(self, incoming: HttpRequest<'_>) -> Response {
+        // An address with an unknown command belongs to a later ELOG; the list is the best answer.
+        let command = self.command();
+        let needed = match command {
+            Some(PageCommand::Login) => return login_form::answer(&self, Some(&self.book)),
+            Some(PageCommand::Logout) => return post::login::logout_page(&self),
+            Some(command) if command.is_of_entry() && !matches!(self.target, AddressTarget::Entry(_)) => PageCommand::List,
+            Some(command) => command,
+            None => PageCommand::List,
+        };
+        if let Err(denied) = self.may(needed) {
+            return self.refuse(denied);
+        }
+        // Like ELOG, removes empty parameters from the address; a form sends all of its fields.
+        if self.query.0.iter().any(|(_, value)| value.is_empty()) {
+            return self.without_empty(incoming.uri().path());
+        }
+        match (&self.target, command) {
+            (_, Some(PageCommand::Help)) => help::help(&self),
+            (_, Some(PageCommand::Forgot | PageCommand::ChangePassword)) => post::not_here(&self),
+            (AddressTarget::Rss, _) => formats::rss(&self),
+            (AddressTarget::Attachment(id, name), _) => formats::attachment(&self, *id, name, incoming.headers()),
+            (_, Some(PageCommand::Config)) => help::config(&self),
+            (_, Some(PageCommand::New)) => form::new(&self),
+            (_, Some(PageCommand::Find)) => finder::answer(&self),
+            (_, Some(PageCommand::GetMd5)) => formats::md5(&self),
+            (_, Some(PageCommand::CsvImport | PageCommand::XmlImport)) => post::import_form(&self),
+            (AddressTarget::Entry(id), Some(PageCommand::Edit)) => form::edit(&self, *id),
+            (AddressTarget::Entry(id), Some(PageCommand::Reply)) => form::reply(&self, *id),
+            (AddressTarget::Entry(id), Some(PageCommand::Duplicate)) => form::duplicate(&self, *id),
+            (AddressTarget::Entry(id), Some(PageCommand::Delete)) => post::delete(&self, *id),
+            (AddressTarget::Entry(id), Some(PageCommand::CopyTo)) => post::copy_to(&self, *id),
+            (AddressTarget::Entry(id), Some(PageCommand::MoveTo)) => post::move_to(&self, *id),
+            (AddressTarget::Entry(id), Some(PageCommand::Download)) => formats::entry(&self, *id),
+            (
+                AddressTarget::Entry(id),
+                Some(PageCommand::First | PageCommand::Previous | PageCommand::Next | PageCommand::Last),
+            ) => entry::step(&self, *id, command.unwrap_or(PageCommand::Next)),
+            (AddressTarget::Entry(_), Some(PageCommand::List)) => response::redirect(&self.address("")),
+            (AddressTarget::Entry(id), _) => entry::answer(&self, *id),
+            (AddressTarget::List(part), _) => match self.query.get("mode").and_then(formats::ListFormat::named) {
+                Some(format) => formats::list(&self, *part, format),
+                None => list::answer(&self, *part),
+            },
+            (AddressTarget::Calendar, _) => calendar::answer(&self),
+            (AddressTarget::Style(_) | AddressTarget::Books | AddressTarget::Bare, _) => response::redirect(&self.address("")),
+            (AddressTarget::Unknown(name), _) => {
+                layout::error(&self, StatusCode::NOT_FOUND, &format!("Unknown address \"{name}\" in this logbook"))
+            }
+        }
+    }
+
+    fn without_empty(&self, path: &str) -> Response {
+        let kept = Parameters(self.query.0.iter().filter(|(_, value)| !value.is_empty()).cloned().collect());
+        let path = path.strip_prefix(&self.site.config.prefix).unwrap_or(path);
+        response::redirect(&format!("{}{path}{}", self.base, kept.written()))
+    }
+}

@@ -1,0 +1,118 @@
+//! The settings of forms and of their submission.
+
+use tampu_logbook::entry::Encoding;
+
+use crate::pages::settings::{BookSettings, FormOccasion};
+
+impl BookSettings {
+    /// `Message comment`, `Attachment comment`.
+    pub fn message_comment(&self) -> &str {
+        self.text("Message comment")
+    }
+
+    /// `Attachment comment`, beside the fields for files.
+    pub fn attachment_comment(&self) -> &str {
+        self.text("Attachment comment")
+    }
+
+    /// `Reply comment`, above the text of a reply.
+    pub fn reply_comment(&self) -> &str {
+        self.text("Reply comment")
+    }
+
+    /// `Message width` and `Message height` of the field for the text.
+    pub fn message_size(&self) -> (u32, u32) {
+        let within = |name: &str, otherwise: u32| self.number::<u32>(name).unwrap_or(otherwise).clamp(2, 500);
+        (within("Message width", 112), within("Message height", 20))
+    }
+
+    /// `Enable attachments`, and `Show attachments` in lists and pages.
+    pub fn attachments(&self) -> bool {
+        self.is_on("Enable attachments", true)
+    }
+
+    /// `Show attachments`: true if pages of entries show them.
+    pub fn show_attachments(&self) -> bool {
+        self.is_on("Show attachments", true)
+    }
+
+    /// `Thumbnail size`: the largest side of an image in a page, in pixels; 0 for no images.
+    pub fn thumbnail(&self) -> u32 {
+        let size = self.text("Thumbnail size");
+        size.split(|c: char| !c.is_ascii_digit()).find_map(|digits| digits.parse().ok()).unwrap_or(300)
+    }
+
+    /// `Default encoding`: 0 ELCode, 1 plain, 2 HTML. Books that do not come from ELOG have Markdown.
+    pub fn encoding(&self) -> Encoding {
+        match self.number::<u8>("Default encoding") {
+            Some(1) => Encoding::Plain,
+            Some(2) => Encoding::Html,
+            Some(_) => Encoding::ElCode,
+            None if self.options.is_empty() => Encoding::Markdown,
+            None => Encoding::ElCode,
+        }
+    }
+
+    /// `Allowed encoding`: the sum of 1 plain, 2 ELCode and 4 HTML; `Allow HTML = 0` removes HTML.
+    pub fn encodings(&self) -> Vec<Encoding> {
+        if self.options.is_empty() {
+            return Encoding::ALL.to_vec();
+        }
+        let bits = self.number::<u8>("Allowed encoding").filter(|bits| bits & 7 != 0).unwrap_or(7);
+        let bits = if self.is_on("Allow HTML", true) { bits } else { bits & !4 };
+        let known = [(2, Encoding::ElCode), (1, Encoding::Plain), (4, Encoding::Html)];
+        known.into_iter().filter(|(bit, _)| bits & bit != 0).map(|(_, encoding)| encoding).collect()
+    }
+
+    /// `Allow HTML = 1`: `Display` and comments contain HTML, which is sanitised, instead of text.
+    pub fn allows_html(&self) -> bool {
+        self.is_on("Allow HTML", false)
+    }
+
+    /// `Suppress default`: 0 sends mail, 1 sends none. 2 sends mail and hides the choice, 3 sends none and hides the
+    /// choice.
+    pub fn suppress(&self) -> u8 {
+        self.number("Suppress default").unwrap_or(0)
+    }
+
+    /// `Resubmit default`: 0 keeps the entry's number, 1 makes it a new entry, 2 hides the choice.
+    pub fn resubmit(&self) -> u8 {
+        self.number("Resubmit default").unwrap_or(0)
+    }
+
+    pub fn preset_text(&self) -> &str {
+        self.text("Preset text")
+    }
+
+    /// `Quote on reply` and `Reply string`: the mark before quoted lines; `None` if a reply quotes nothing.
+    pub fn quote(&self) -> Option<&str> {
+        let string = self.options.get("reply string").and_then(|found| found.first()).map_or("> ", |(_, value)| value.as_str());
+        let quoted = self.is_on("Quote on reply", true);
+        // The value was trimmed; a quotation reads badly without the blank.
+        quoted.then_some(if string == ">" { "> " } else { string })
+    }
+
+    /// `Prepend on reply`, `Append on reply`, `Prepend on edit`, `Append on edit`.
+    pub fn around(&self, occasion: FormOccasion) -> (&str, &str) {
+        match occasion {
+            FormOccasion::Edit => (self.text("Prepend on edit"), self.text("Append on edit")),
+            FormOccasion::Reply | FormOccasion::FirstReply => (self.text("Prepend on reply"), self.text("Append on reply")),
+            FormOccasion::New | FormOccasion::Duplicate => ("", ""),
+        }
+    }
+
+    /// `List after submit`: true if a post redirects to the list.
+    pub fn list_after_submit(&self) -> bool {
+        self.is_on("List after submit", false)
+    }
+
+    /// `Max content length`: bytes of a post, if the book has a limit of its own.
+    pub fn max_content(&self) -> Option<u64> {
+        self.number("Max content length")
+    }
+
+    /// `RSS Title` and `RSS Entries`.
+    pub fn rss(&self) -> (Option<&str>, usize) {
+        (self.get("RSS Title"), self.number("RSS Entries").unwrap_or(15))
+    }
+}

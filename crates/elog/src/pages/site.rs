@@ -1,0 +1,150 @@
+//! A site: books, people and configuration, in the form that ELOG's pages show.
+
+use std::{
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use http::HeaderMap;
+use parking_lot::Mutex;
+use tampu_logbook::{
+    people::People,
+    render::cache::RenderCache,
+    store::{BookInfo, Store, StoreError},
+};
+
+use crate::pages::{clock::Zone, page_cursors::PageCursors};
+
+/// The time for which a list of books is cached.
+const BOOKS_FRESH: Duration = Duration::from_secs(1);
+
+/// The configuration of a site, in addition to that of its books.
+#[derive(Debug, Clone)]
+pub struct SiteConfig {
+    /// The path prefix of the site, such as `/elog`; may be empty. A request without it is accepted too, because a
+    /// proxy may have removed it.
+    pub prefix: String,
+    /// The public address, such as `https://site/elog`. If it is empty, `URL`, the proxy's headers or the request
+    /// define it.
+    pub url: String,
+    /// Its local time.
+    pub zone: Zone,
+    /// The directory with its themes and files of styles.
+    pub themes: Option<PathBuf>,
+    /// The key that signs forms; the same in all hubs of a site.
+    pub secret: [u8; 32],
+    /// Time limit of a search. A search that reaches it returns a partial result.
+    pub search_time: Duration,
+    /// Maximum number of counted results of a search.
+    pub count_to: u64,
+    /// Hosts from which pages may load images, as `https://plots.example.org`, besides the site itself.
+    pub image_hosts: Vec<String>,
+    /// Logins and full names, for attributes whose values are users, on a site without logins.
+    pub users: Vec<(String, String)>,
+}
+
+impl Default for SiteConfig {
+    fn default() -> SiteConfig {
+        SiteConfig {
+            prefix: String::new(),
+            url: String::new(),
+            zone: Zone::default(),
+            themes: None,
+            secret: [0; 32],
+            search_time: Duration::from_secs(5),
+            count_to: 1000,
+            image_hosts: Vec::new(),
+            users: Vec::new(),
+        }
+    }
+}
+
+/// A site: its books, with ELOG's pages. A clone is the same site.
+#[derive(Clone)]
+pub struct Site {
+    pub(super) store: Arc<dyn Store>,
+    pub(super) people: Option<Arc<People>>,
+    pub(super) config: Arc<SiteConfig>,
+    books: Arc<Mutex<Option<KnownBooks>>>,
+    pub(super) marks: Arc<PageCursors>,
+    /// The texts of entries as HTML.
+    pub(super) rendered: Arc<RenderCache>,
+}
+
+/// All books, and the time when they were read.
+type KnownBooks = (Instant, Arc<Vec<BookInfo>>);
+
+impl Site {
+    /// Creates a site on these books.
+    pub fn new(store: Arc<dyn Store>, config: SiteConfig) -> Site {
+        let prefix = format!("/{}", config.prefix.trim_matches('/'));
+        let config = SiteConfig { prefix: if prefix == "/" { String::new() } else { prefix }, ..config };
+        Site {
+            store,
+            people: None,
+            config: Arc::new(config),
+            books: Arc::default(),
+            marks: Arc::default(),
+            rendered: Arc::default(),
+        }
+    }
+
+    /// Returns the site with logins.
+    pub fn with_people(self, people: Arc<People>) -> Site {
+        Site { people: Some(people), ..self }
+    }
+
+    /// Returns the store of its books.
+    pub fn store(&self) -> &dyn Store {
+        &*self.store
+    }
+
+    pub fn config(&self) -> &SiteConfig {
+        &self.config
+    }
+
+    /// Returns true if the site has no users. Every caller is then its owner.
+    pub fn is_open(&self) -> bool {
+        self.people.as_ref().is_some_and(|people| people.is_open().unwrap_or(false))
+    }
+
+    /// Returns all books, at most a second old.
+    pub fn books(&self) -> Result<Arc<Vec<BookInfo>>, StoreError> {
+        let mut known = self.books.lock();
+        if let Some((at, books)) = &*known
+            && at.elapsed() < BOOKS_FRESH
+        {
+            return Ok(books.clone());
+        }
+        let books = Arc::new(self.store.books()?);
+        *known = Some((Instant::now(), books.clone()));
+        Ok(books)
+    }
+
+    /// Returns logins and full names for attributes that are users; none if they cannot be read.
+    pub fn users(&self) -> Vec<(String, String)> {
+        match &self.people {
+            Some(people) => people.names().unwrap_or_default(),
+            None => self.config.users.clone(),
+        }
+    }
+
+    /// Returns the public address of the site: the configured one, else the one of the proxy's headers, else the one of
+    /// the request.
+    pub(super) fn base(&self, headers: &HeaderMap) -> String {
+        if !self.config.url.is_empty() {
+            return self.config.url.trim_end_matches('/').to_owned();
+        }
+        let plain = |text: &str| text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_:[]/~".contains(&byte));
+        let header = |name: &str| {
+            let value = headers.get(name)?.to_str().ok()?;
+            // The first of several proxies is the one that the browser spoke to.
+            Some(value.split(',').next().unwrap_or_default().trim().to_owned()).filter(|value| !value.is_empty() && plain(value))
+        };
+        let scheme = header("x-forwarded-proto").filter(|scheme| scheme == "https").unwrap_or_else(|| "http".to_owned());
+        let host = header("x-forwarded-host").or_else(|| header("host")).unwrap_or_else(|| "localhost".to_owned());
+        let prefix = header("x-forwarded-prefix").unwrap_or_else(|| self.config.prefix.clone());
+        format!("{scheme}://{}/{}", host.trim_matches('/'), prefix.trim_matches('/')).trim_end_matches('/').to_owned()
+    }
+}

@@ -1,0 +1,185 @@
+//! HTML of attributes, texts and attachments; the same in lists and on an entry's page.
+
+use std::ops::Range;
+
+use tampu_logbook::{
+    attachment::{Attachment, stored_name::stored_name},
+    book::AttributeKind,
+    entry::{Encoding, Entry},
+    render::{self, Unfinished},
+};
+
+use crate::pages::{
+    address::escape,
+    html::{SafeHtml, put},
+    request::BookRequest,
+    subst::{Substitutions, shown_value},
+};
+
+/// The value of an attribute of an entry, or a column of a list: HTML.
+pub fn value(request: &BookRequest<'_>, entry: &Entry, name: &str, marks: Option<&[Range<usize>]>) -> SafeHtml {
+    let (settings, zone) = (&request.settings, &request.site.config.zone);
+    let said = entry.content.attribute(name).map(|said| said.joined()).unwrap_or_default();
+    let kind = request.book.attribute(name).map(|def| def.kind).unwrap_or_default();
+    let mut out = String::new();
+    if let Some(display) = settings.display(name).filter(|_| !said.is_empty()) {
+        let names = Substitutions::new(request.caller, &request.book, settings, zone, request.now).with_entry(
+            entry,
+            &request.book,
+            settings,
+            zone,
+        );
+        let text = names.expand(display);
+        if settings.allows_html() {
+            return SafeHtml(render::html(Encoding::Html, &text, &|_| String::new()));
+        }
+        linked(&text, &mut out);
+        return SafeHtml(out);
+    }
+    match (kind, marks) {
+        (AttributeKind::Boolean, _) => out.push_str(match said.as_str() {
+            "1" => "<span class=\"yes\" title=\"yes\">&#9745;</span>",
+            _ => "<span class=\"no\" title=\"no\">&#9744;</span>",
+        }),
+        (AttributeKind::Date | AttributeKind::DateTime, _) => {
+            put!(&mut out, "{}", shown_value(kind, name, &said, settings, zone, entry.zone));
+        }
+        (_, Some(marks)) => marked(&said, marks, &mut out),
+        (_, None) => linked(&said, &mut out),
+    }
+    SafeHtml(out)
+}
+
+/// Writes a text with its matches marked.
+pub fn marked(text: &str, marks: &[Range<usize>], out: &mut String) {
+    let mut at = 0;
+    for mark in marks {
+        let (Some(before), Some(inside)) = (text.get(at..mark.start), text.get(mark.clone())) else { continue };
+        put!(out, "{}<mark>{}</mark>", before, inside);
+        at = mark.end;
+    }
+    put!(out, "{}", text.get(at..).unwrap_or_default());
+}
+
+/// Writes a text with its web addresses as links.
+pub fn linked(text: &str, out: &mut String) {
+    let mut rest = text;
+    while let Some(at) = ["http://", "https://"].iter().filter_map(|scheme| rest.find(scheme)).min() {
+        let end = rest[at..]
+            .find(|c: char| c.is_whitespace() || matches!(c, '<' | '>' | '"' | '\''))
+            .map_or(rest.len(), |end| at + end);
+        // A mark after an address usually ends the sentence and not the address.
+        let end = at + rest[at..end].trim_end_matches(['.', ',', ';', ':', ')', '!', '?']).len();
+        put!(out, "{}<a href=\"{}\" rel=\"noopener noreferrer nofollow\">{}</a>", &rest[..at], &rest[at..end], &rest[at..end]);
+        rest = &rest[end..];
+    }
+    put!(out, "{}", rest);
+}
+
+/// Returns the date of an entry, in the book's format.
+pub fn when(request: &BookRequest<'_>, entry: &Entry) -> String {
+    request.site.config.zone.write(entry.date, entry.zone, request.settings.time_format(None))
+}
+
+/// Returns the offset from UTC of an entry's times, as `UTC+02:00`.
+pub fn zone(request: &BookRequest<'_>, entry: &Entry) -> String {
+    match request.site.config.zone.minutes(entry.date, entry.zone) {
+        0 => "UTC".to_owned(),
+        minutes => {
+            let (sign, minutes) = (if minutes < 0 { '-' } else { '+' }, minutes.unsigned_abs());
+            format!("UTC{sign}{:02}:{:02}", minutes / 60, minutes % 60)
+        }
+    }
+}
+
+/// Writes the number of an entry, in the format of `ID display`.
+pub fn id(request: &BookRequest<'_>, entry: &Entry) -> String {
+    let Some(display) = request.settings.id_display() else { return entry.at.id.to_string() };
+    let zone = &request.site.config.zone;
+    Substitutions::new(request.caller, &request.book, &request.settings, zone, request.now)
+        .with_entry(entry, &request.book, &request.settings, zone)
+        .expand(display)
+}
+
+/// Writes the text of an entry for display.
+pub fn text(request: &BookRequest<'_>, entry: &Entry) -> SafeHtml {
+    let link = |target: &str| {
+        let here = target.bytes().all(|byte| byte.is_ascii_digit());
+        if here { request.link(&entry.at.book, target) } else { format!("{}{target}", request.root) }
+    };
+    // Links depend on the page that they are on.
+    let links = format!("{} {}", request.link(&entry.at.book, ""), request.root);
+    let render = || render::html_until(entry.content.encoding, &entry.content.text, &link, &request.stop);
+    let html = request.site.rendered.html(entry, &links, render);
+    SafeHtml(html.map_or_else(|Unfinished| render::NOT_RENDERED.to_owned(), |html| html.to_string()))
+}
+
+/// Returns the name of an attachment in addresses: ELOG's, or one like it.
+pub fn address_name(attachment: &Attachment) -> String {
+    attachment.elog.clone().unwrap_or_else(|| stored_name(attachment))
+}
+
+/// Returns the link to an attachment.
+pub fn attachment_link(request: &BookRequest<'_>, entry: &Entry, attachment: &Attachment) -> String {
+    let name = address_name(attachment);
+    request.link(&entry.at.book, &format!("{}/{}", entry.at.id, escape(&name)))
+}
+
+/// Returns true if browsers show the file as an image.
+pub fn is_image(name: &str) -> bool {
+    let ending = name.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();
+    matches!(ending.as_str(), "png" | "jpg" | "jpeg" | "gif" | "webp")
+}
+
+/// Writes the attachments of an entry, with images shown inline.
+pub fn attachments(request: &BookRequest<'_>, entry: &Entry) -> String {
+    let mut out = String::new();
+    if entry.content.attachments.is_empty() {
+        return out;
+    }
+    out.push_str("<table class=\"listframe attachments\">\n");
+    for (nth, attachment) in entry.content.attachments.iter().enumerate() {
+        let link = attachment_link(request, entry, attachment);
+        put!(&mut out, "<tr><td class=\"attachment\">Attachment {}: <a href=\"{}\">{}</a> ", nth + 1, link, attachment.name);
+        match &attachment.sha {
+            Some(_) => put!(&mut out, "<span class=\"uploaded\">{}", bytes(attachment.size)),
+            None => put!(&mut out, "<span class=\"missing\">{}", "the file was missing when the entry was imported"),
+        }
+        if attachment.added.0 > 0 {
+            let added = request.site.config.zone.write(attachment.added, entry.zone, request.settings.time_format(None));
+            put!(&mut out, " Uploaded {}", added);
+        }
+        out.push_str("</span></td></tr>\n");
+        let size = request.settings.thumbnail();
+        if attachment.sha.is_some() && size > 0 && is_image(&attachment.name) {
+            put!(
+                &mut out,
+                "<tr><td class=\"attachmentframe\"><a href=\"{}\"><img src=\"{}?thumb=1\" alt=\"{}\" loading=\"lazy\" \
+                 style=\"max-width:{}px;max-height:{}px\"></a></td></tr>\n",
+                link,
+                link,
+                attachment.name,
+                size,
+                size
+            );
+        }
+    }
+    out.push_str("</table>\n");
+    out
+}
+
+/// Returns a number of bytes in a readable unit.
+pub fn bytes(count: u64) -> String {
+    match count {
+        0..=1023 => format!("{count} Bytes"),
+        1024..=1_048_575 => format!("{} kB", count / 1024),
+        _ => format!("{:.1} MB", count as f64 / 1_048_576.0),
+    }
+}
+
+/// Returns a value as text, with times in the book's formats.
+pub fn plain_value(request: &BookRequest<'_>, entry: &Entry, name: &str) -> String {
+    let said = entry.content.attribute(name).map(|said| said.joined()).unwrap_or_default();
+    let kind = request.book.attribute(name).map(|def| def.kind).unwrap_or_default();
+    shown_value(kind, name, &said, &request.settings, &request.site.config.zone, entry.zone)
+}

@@ -1,0 +1,81 @@
+//! Attributes of other servers. Every server reads all declarations, so that the servers themselves notice two sources
+//! of one name. [`outranked_by`] decides which of them owns it.
+
+use std::{collections::HashMap, hash::BuildHasher, time::Duration};
+
+use tampu_bus::{BusError, Event, History, Participant, Reader, ReaderQos, SourceInfo, SourceState};
+use tampu_types::{
+    Incarnation, PartitionFilter, SourceName, TopicFilter,
+    event::{AttributeName, Declaration, Presence},
+};
+
+use crate::{ask, precedence::outranked_by, topics};
+
+/// Other owner of a name. Names are stored as hashes: there may be many, and a collision only costs one more question.
+struct OtherOwner {
+    by: Incarnation,
+    attribute: u32,
+    redundant: bool,
+}
+
+pub(super) struct OtherDeclarations {
+    reader: Reader,
+    names: HashMap<u64, Vec<OtherOwner>>,
+    sources: HashMap<Incarnation, SourceName>,
+    hasher: std::hash::RandomState,
+}
+
+impl OtherDeclarations {
+    pub fn watch(participant: &Participant) -> Result<OtherDeclarations, BusError> {
+        let qos = ReaderQos { history: History::All, ..ReaderQos::default() };
+        let reader = participant.reader(&TopicFilter::new(topics::NAMES)?, &PartitionFilter::All, qos)?;
+        let hasher = std::hash::RandomState::new();
+        Ok(OtherDeclarations { reader, names: HashMap::new(), sources: HashMap::new(), hasher })
+    }
+
+    /// Reads the declarations that arrived. Calls `declared` with names that other servers declare or withdraw, and
+    /// `gone` with incarnations that ended.
+    pub fn read(&mut self, us: &Participant, mut declared: impl FnMut(&AttributeName), mut gone: impl FnMut(Incarnation)) {
+        let OtherDeclarations { reader, names, sources, hasher } = self;
+        while let Some(event) = reader.next(Duration::ZERO) {
+            match event {
+                Event::Sample(sample) if sample.stream.incarnation != us.incarnation() => {
+                    let (by, source) = (sample.stream.incarnation, sample.stream.source.clone());
+                    // A declaration that cannot be decoded is of a later release or hostile; subscribers count it.
+                    let Ok(Ok(declaration)) = sample.payload.with(Declaration::parse) else { continue };
+                    let (name, attribute) = (hasher.hash_one(declaration.config.name.folded()), declaration.attribute);
+                    let owners = names.entry(name).or_default();
+                    owners.retain(|owners| (owners.by, owners.attribute) != (by, attribute));
+                    if declaration.presence == Presence::Declared {
+                        owners.push(OtherOwner { by, attribute, redundant: declaration.redundant });
+                    }
+                    if owners.is_empty() {
+                        names.remove(&name);
+                    }
+                    sources.entry(by).or_insert(source);
+                    declared(&declaration.config.name);
+                }
+                Event::Source(change) if matches!(change.state, SourceState::Died | SourceState::Left) => {
+                    sources.remove(&change.incarnation);
+                    names.retain(|_, owners| {
+                        owners.retain(|owners| owners.by != change.incarnation);
+                        !owners.is_empty()
+                    });
+                    gone(change.incarnation);
+                }
+                Event::Gap(gap) if gap.stream.incarnation != us.incarnation() => ask::for_names(us, gap.stream.incarnation),
+                _ => {}
+            }
+        }
+    }
+
+    /// Returns the other source that owns this name before this process; of several, the one that outranks the others.
+    pub fn owner(&self, name: &AttributeName, redundant: bool, us: &Participant) -> Option<SourceInfo> {
+        let owners = self.names.get(&self.hasher.hash_one(name.folded()))?;
+        let others = owners.iter().filter(|owners| !(owners.redundant && redundant));
+        let others = others
+            .filter_map(|owners| Some(SourceInfo { source: self.sources.get(&owners.by)?.clone(), incarnation: owners.by }));
+        let before_us = others.filter(|other| outranked_by(us.source(), us.incarnation(), other));
+        before_us.reduce(|one, other| if outranked_by(&one.source, one.incarnation, &other) { other } else { one })
+    }
+}

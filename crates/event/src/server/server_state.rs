@@ -1,0 +1,229 @@
+//! The state of a server that its handles, its keeper, its poller and its services share.
+
+use std::{
+    cell::RefCell,
+    collections::HashMap,
+    sync::{Arc, atomic::AtomicBool},
+    time::Duration,
+};
+
+use parking_lot::Mutex;
+use tampu_bus::{
+    BusError, Participant, Writer,
+    clock::{Clock, Gate},
+};
+use tampu_types::{
+    Partition, TopicName,
+    event::{AttributeConfig, AttributeName, Declaration, Presence, declaration::BadDeclaration},
+    name::BadTopic,
+};
+
+use super::{
+    conflicts::OtherDeclarations,
+    options::{AttributeOptions, Delivery},
+    poll::Polls,
+    published::{EventWriter, PublishedAttribute},
+    questions::QuestionQueue,
+    settings::ServerSettings,
+};
+use crate::topics;
+
+/// Greatest number of attributes of a server in one incarnation.
+pub const ATTRIBUTES_LIMIT: u32 = 1 << 20;
+
+/// Errors of declaring an attribute.
+#[derive(Debug, thiserror::Error)]
+pub enum DeclareError {
+    /// This server has declared it already.
+    #[error("{0} is declared already by this server")]
+    Twice(AttributeName),
+    /// Another process owns it.
+    #[error("{name} belongs to {by}; a second source must be declared redundant by both")]
+    Taken {
+        /// Name of the attribute.
+        name: AttributeName,
+        /// Source name of the process that owns it.
+        by: String,
+    },
+    /// The server has too many attributes.
+    #[error("a server has at most {ATTRIBUTES_LIMIT} attributes in one life")]
+    TooMany,
+    /// Its configuration cannot be encoded.
+    #[error(transparent)]
+    Config(#[from] BadDeclaration),
+    /// The bus refused.
+    #[error(transparent)]
+    Bus(#[from] BusError),
+    /// The name is invalid.
+    #[error(transparent)]
+    Topic(#[from] BadTopic),
+}
+
+#[derive(Default)]
+pub(super) struct AttributeTable {
+    pub(super) by_index: Vec<Option<Arc<PublishedAttribute>>>,
+    pub(super) by_name: HashMap<Box<str>, u32>,
+    /// Bytes of declarations since all were written last.
+    pub(super) declared: usize,
+}
+
+pub(super) struct ServerState {
+    pub(super) participant: Participant,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) settings: ServerSettings,
+    pub(super) shared_writer: Arc<Writer>,
+    pub(super) names: Writer,
+    pub(super) table: Mutex<AttributeTable>,
+    pub(super) others: Mutex<OtherDeclarations>,
+    pub(super) services: QuestionQueue,
+    pub(super) polls: Polls,
+    /// Gate that opens when there is work for the keeper.
+    pub(super) keeper: Gate,
+    pub(super) stop: AtomicBool,
+}
+
+impl ServerState {
+    pub(super) fn wait(&self, gate: &Gate, seen: u64, longest: Duration) {
+        let until = self.clock.monotonic().saturating_add(longest.as_nanos() as u64);
+        self.clock.wait(gate, seen, until);
+    }
+
+    /// Reads the declarations of other servers, and updates the attributes of this one that they concern.
+    pub(super) fn read_others(&self, others: &mut OtherDeclarations) {
+        let table = &self.table;
+        let set_other_owner = RefCell::new(Vec::new());
+        others.read(
+            &self.participant,
+            |name| {
+                let table = table.lock();
+                let index = table.by_name.get(name.folded());
+                set_other_owner.borrow_mut().extend(index.and_then(|&index| table.by_index.get(index as usize)?.clone()));
+            },
+            |gone| {
+                let table = table.lock();
+                let freed = table.by_index.iter().flatten().filter(|inner| inner.is_taken_by(gone));
+                set_other_owner.borrow_mut().extend(freed.cloned());
+            },
+        );
+        // By all known declarations and not by the latest one: after one of several owners has left, another may still
+        // have precedence.
+        for inner in set_other_owner.into_inner() {
+            inner.set_other_owner(others.owner(&inner.name, inner.options.redundant, &self.participant));
+        }
+    }
+
+    /// Opens or shares the stream of an attribute's events.
+    pub(super) fn out(
+        &self,
+        index: u32,
+        config: &AttributeConfig,
+        options: AttributeOptions,
+    ) -> Result<EventWriter, DeclareError> {
+        let longest = longest(config);
+        if options.delivery == Delivery::Streamed && longest.is_some_and(|longest| longest < self.settings.large) {
+            return Ok(EventWriter { writer: self.shared_writer.clone(), own: false });
+        }
+        let topic = TopicName::new(topics::own(self.participant.source(), index))?;
+        let mut qos = self.settings.own.clone();
+        // Room for a few of the longest; the memory is taken when it is used.
+        qos.pool = qos.pool.max(longest.unwrap_or(0).saturating_mul(3));
+        let qos = self.participant.qos_over(qos, &topic);
+        let writer = self.participant.writer(&topic, &Partition::everybody(), topics::EVENT, qos)?;
+        Ok(EventWriter { writer: Arc::new(writer), own: true })
+    }
+
+    /// Declares an attribute. Called under the table's lock, so that the last declaration is the valid one.
+    pub(super) fn declare_again(
+        &self,
+        table: &mut AttributeTable,
+        inner: &PublishedAttribute,
+        presence: Presence,
+    ) -> Result<(), BadDeclaration> {
+        let mut bytes = Vec::new();
+        self.declaration(inner, presence).encode(&mut bytes)?;
+        table.declared += bytes.len();
+        // Declarations are far shorter than any engine's longest message.
+        let _ = self.names.write(&bytes);
+        Ok(())
+    }
+
+    pub(super) fn declaration(&self, inner: &PublishedAttribute, presence: Presence) -> Declaration {
+        let state = inner.state.lock();
+        Declaration {
+            attribute: inner.index,
+            epoch: state.epoch,
+            presence,
+            own_stream: inner.out.own,
+            redundant: inner.options.redundant,
+            config: AttributeConfig::clone(&state.config),
+            unknown: Vec::new(),
+        }
+    }
+
+    pub(super) fn declare_all(&self, table: &mut AttributeTable) {
+        let all: Vec<Arc<PublishedAttribute>> = table.by_index.iter().flatten().cloned().collect();
+        for inner in &all {
+            // It was encoded before, so it can be encoded again.
+            let _ = self.declare_again(table, inner, Presence::Declared);
+        }
+        table.declared = 0;
+    }
+
+    pub(super) fn withdraw(&self, inner: &Arc<PublishedAttribute>) {
+        let mut table = self.table.lock();
+        let _ = self.declare_again(&mut table, inner, Presence::Withdrawn);
+        table.by_name.remove(inner.name.folded());
+        if let Some(slot) = table.by_index.get_mut(inner.index as usize) {
+            *slot = None;
+        }
+    }
+
+    pub(super) fn matching(&self, wanted: impl Fn(&AttributeName) -> bool) -> Vec<Arc<PublishedAttribute>> {
+        self.table.lock().by_index.iter().flatten().filter(|inner| wanted(&inner.name)).cloned().collect()
+    }
+
+    /// Changes the configuration of an attribute; name, type and format stay. A change is declared with a new epoch.
+    pub(super) fn reconfigure(&self, inner: &Arc<PublishedAttribute>, change: impl FnOnce(&mut AttributeConfig)) {
+        let mut table = self.table.lock();
+        let polled = {
+            let mut state = inner.state.lock();
+            let before = state.config.clone();
+            let mut config = AttributeConfig::clone(&before);
+            change(&mut config);
+            // Name, type and format stay, because bound subscriptions rely on them.
+            config.name.clone_from(&before.name);
+            (config.data_type, config.format) = (before.data_type, before.format);
+            if config == *before {
+                return;
+            }
+            let polled = config.polled_ms != before.polled_ms;
+            state.config = Arc::new(config);
+            state.epoch += 1;
+            polled
+        };
+        // A configuration that is too long to encode is kept here and not declared.
+        let _ = self.declare_again(&mut table, inner, Presence::Declared);
+        drop(table);
+        if polled {
+            self.polls.poll_now(inner.index, self.clock.monotonic());
+        }
+    }
+}
+
+/// Returns the longest value of an attribute in bytes; `None` if it has no limit.
+fn longest(config: &AttributeConfig) -> Option<usize> {
+    use tampu_types::event::{DataType, Format};
+    if config.data_type == DataType::Encoded {
+        return None;
+    }
+    // Texts count as 64 bytes; a longer one is sent all the same.
+    let width = config.data_type.width().unwrap_or(64);
+    let count = match config.format {
+        Format::Scalar => 1,
+        Format::Spectrum if config.max_x == 0 => return None,
+        Format::Spectrum => config.max_x as usize,
+        Format::Image if config.max_x == 0 || config.max_y == 0 => return None,
+        Format::Image => (config.max_x as usize).saturating_mul(config.max_y as usize),
+    };
+    Some(count.saturating_mul(width))
+}

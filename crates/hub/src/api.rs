@@ -1,0 +1,160 @@
+//! The API for programs, below `/api/v1`. [`catalogue`] lists each route with its summary, its parameters, the login
+//! it needs and its handler. The OpenAPI document is made from the same list.
+//!
+//! | subject | module |
+//! |-|-|
+//! | the caller; users, groups, tokens, rights | [`people`] |
+//! | logbooks | [`books`] |
+//! | entries | [`entries`] |
+//! | files of entries | [`attachments`] |
+//! | searches, saved and pushed | [`searches`] |
+//! | drafts and locks | [`drafts`] |
+//! | templates | [`templates`] |
+//! | the check of all logbooks | [`check`] |
+//! | new matches, pushed | [`push`] |
+//! | uploaded files that no entry has yet; small pictures | [`staging`], [`preview`] |
+
+use std::sync::Arc;
+
+use http::{HeaderValue, Method, Response, StatusCode, header, request::Parts};
+use tampu_logbook::people::principal::Credentials;
+use tampu_workers::Stop;
+
+use crate::http::{
+    address::parameters,
+    auth::{RequestAuth, work_of},
+    body::{HttpRequest, ResponseBody},
+    client_address::ClientAddress,
+    free_space::BoundedBody,
+    headers::secure,
+    problem::Problem,
+    route::{HttpService, Identified, Login, Matched},
+};
+use call::{Answer, Call, GET};
+use catalogue::{Found, find};
+
+pub use call::Api;
+pub use tampu_logbook::client::address::{BASE, entry_path};
+
+pub mod attachments;
+pub mod books;
+pub mod call;
+pub mod catalogue;
+pub mod check;
+pub mod checking;
+pub mod drafts;
+pub mod entries;
+pub mod input;
+pub mod people;
+pub mod preview;
+pub mod push;
+pub mod searches;
+pub mod staging;
+pub mod templates;
+
+impl Api {
+    fn act(&self, found: Found, auth: RequestAuth, request: HttpRequest<'_>, stop: &Stop) -> Result<Answer, Problem> {
+        let HttpRequest { head, body, .. } = request;
+        let (route, vars) = found.map_err(|methods| match &methods[..] {
+            [] => Problem::new(
+                StatusCode::NOT_FOUND,
+                "no-route",
+                format!("unknown route '{}' of the API", head.uri.path().escape_debug()),
+            )
+            .help("GET /api/v1/openapi.json lists all routes"),
+            methods => {
+                let names: Vec<&str> = methods.iter().map(|method| method.as_str()).collect();
+                let help = format!("this path has {}", names.join(", "));
+                Problem::new(StatusCode::METHOD_NOT_ALLOWED, "no-method", format!("invalid method {} for this path", head.method))
+                    .help(help)
+            }
+        })?;
+        if route.method != Method::GET && route.id != "login" || route.id == "login" && auth.elsewhere {
+            self.authenticator.check_change(&auth, &head.headers)?;
+        }
+        let query = parameters(head.uri.query().unwrap_or_default())
+            .ok_or_else(|| Problem::bad("query", "invalid UTF-8, or a % without two digits"))?;
+        if let Some((name, _)) = query.iter().find(|(name, _)| !route.query.iter().any(|(known, ..)| known == name)) {
+            let known: Vec<&str> = route.query.iter().map(|(known, ..)| *known).collect();
+            let help = if known.is_empty() {
+                "the route has no parameters".to_owned()
+            } else {
+                format!("the route has {}", known.join(", "))
+            };
+            return Err(Problem::bad(&format!("query {}", name.escape_debug()), "unknown parameter").help(help));
+        }
+        let mut body = BoundedBody::new(body, auth.longest_body(), &self.space);
+        let mut call = Call { api: self, route, auth, head: &head, vars, query, body: &mut body, stop };
+        match route.login {
+            Login::Optional => {}
+            Login::Required | Login::Admin if call.who().is_guest() => {
+                let problem = Problem::new(StatusCode::UNAUTHORIZED, "log-in", "this needs a login");
+                return Err(problem.help("POST /api/v1/login, or send 'Authorization: Bearer TOKEN'"));
+            }
+            // Such a token has rights in logbooks only; it may use no other resource of its owner.
+            Login::Required
+                if !route.path.contains("{book}") && matches!(&call.who().by, Credentials::Token(token) if !token.is_whole()) =>
+            {
+                let detail = "this needs a token with all rights of its owner; this token has fewer";
+                let problem = Problem::new(StatusCode::FORBIDDEN, "no-right", detail).at("header Authorization");
+                return Err(problem.help("log in with the password, or use a token without 'may' and 'books'"));
+            }
+            Login::Required => {}
+            Login::Admin => call.need_admin()?,
+        }
+        (route.act)(&mut call).map_err(|problem| problem.told_to(&call.who().rights))
+    }
+}
+
+impl HttpService for Api {
+    fn find(self: Arc<Self>, head: &Parts) -> Matched {
+        let path = head.uri.path().strip_prefix(BASE).unwrap_or_default();
+        let found = find(&head.method, path);
+        let (work, body) = found.as_ref().map_or((GET.work, GET.body), |(route, _)| (route.work, route.body));
+        let max_body = body.bytes(self.settings.attachment_mb << 20);
+        let identifies = work_of(head, false);
+        let identify = move |head: &Parts, client: &ClientAddress| {
+            let auth = self.authenticator.authenticate(&self.people, head, client, false);
+            let auth = auth.map_err(|problem| Box::new(finished(problem.answer())))?;
+            let longest = auth.longest_body().min(max_body);
+            let handler = move |request: HttpRequest<'_>, stop: &Stop| {
+                finished(self.act(found, auth, request, stop).unwrap_or_else(|problem| problem.answer()))
+            };
+            Ok(Identified { max_body: longest, handler: Box::new(handler) })
+        };
+        Matched { work, identifies, max_body, reject, identify: Box::new(identify) }
+    }
+}
+
+/// Makes the response to a rejected request.
+fn reject(status: StatusCode) -> Answer {
+    let (kind, detail, help) = match status {
+        StatusCode::SERVICE_UNAVAILABLE => ("busy", "too many requests of this kind at the same time", "retry after Retry-After"),
+        StatusCode::PAYLOAD_TOO_LARGE => ("too-large", "the body is too large", "spec/book-api.md lists the limits"),
+        StatusCode::REQUEST_TIMEOUT => ("too-slow", "the body came too slowly", "send it again"),
+        StatusCode::INTERNAL_SERVER_ERROR => ("failed", "the hub failed at this request", "its log may say more"),
+        _ => (
+            "bad-request",
+            "the body is incomplete or invalid, or the request does not name one host",
+            "send one header Host and a whole body",
+        ),
+    };
+    finished(Problem::new(status, kind, detail).help(help).answer())
+}
+
+/// Adds the headers that every response of the API carries, including a response whose body is made later.
+fn finished(answer: Answer) -> Answer {
+    let (head, told) = answer.into_parts();
+    let told = match told {
+        ResponseBody::Later(kind, make) => ResponseBody::Later(kind, Box::new(move || finished(make()))),
+        told => told,
+    };
+    let mut answer = Response::from_parts(head, told);
+    secure(answer.headers_mut());
+    let headers = answer.headers_mut();
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    headers
+        .entry(header::CONTENT_SECURITY_POLICY)
+        .or_insert(HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'"));
+    answer
+}

@@ -1,0 +1,129 @@
+//! Logbooks, and their access rules.
+
+use http::StatusCode;
+use schemars::JsonSchema;
+use serde::Serialize;
+use tampu_logbook::{
+    book::{Book, same_name},
+    people::{Access, Resource, Right, Verb, access::EVERY_BOOK},
+    store::{BookInfo, StoreError},
+};
+
+use super::call::{Answer, Call, GET, PUT, Route, json, ok};
+use crate::http::problem::Problem;
+use crate::http::route::json_of;
+
+/// Routes of logbooks.
+pub const ROUTES: &[Route] = &[
+    Route {
+        path: "/books",
+        id: "listBooks",
+        what: "Lists the logbooks that the caller may read: their attributes, their number of entries, the caller's rights",
+        gives: (200, json_of::<Vec<BookView>>()),
+        act: |call| ok(&visible(call)?),
+        ..GET
+    },
+    Route {
+        path: "/books/{book}",
+        id: "getBook",
+        what: "Returns a logbook",
+        gives: (200, json_of::<BookView>()),
+        act: |call| ok(&one(call, call.var(0))?),
+        ..GET
+    },
+    Route {
+        path: "/books/{book}",
+        id: "putBook",
+        what: "Makes a logbook, which needs an administrator of the site, or changes its settings, which needs the right 'admin'. Its entries stay",
+        takes: json_of::<Book>(),
+        gives: (200, json_of::<BookView>()),
+        may_create: true,
+        act: put,
+        ..PUT
+    },
+    Route {
+        path: "/books/{book}/access",
+        id: "getAccess",
+        what: "Returns the access rules of a logbook, and how long its entries can be changed; '*' has the rules of logbooks without their own",
+        gives: (200, json_of::<Access>()),
+        act: |call| {
+            may_administer(call, call.var(0))?;
+            ok(&call.api.people.access(call.var(0))?.0)
+        },
+        ..GET
+    },
+    Route {
+        path: "/books/{book}/access",
+        id: "setAccess",
+        what: "Sets the access rules of a logbook, and how long its entries can be changed",
+        takes: json_of::<Access>(),
+        gives: (200, json_of::<Access>()),
+        act: |call| {
+            may_administer(call, call.var(0))?;
+            let access: Access = call.json()?;
+            call.api.people.set_access(call.var(0), &access)?;
+            ok(&access)
+        },
+        ..PUT
+    },
+];
+
+/// A logbook, and the rights that the caller has in it.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "BookInfo")]
+struct BookView {
+    #[serde(flatten)]
+    info: BookInfo,
+    may: Vec<Right>,
+}
+
+fn shown(call: &Call<'_>, mut info: BookInfo) -> BookView {
+    let may = call.who().rights.of(&info.book.name).to_vec();
+    if !may.contains(&Right::Admin) {
+        // A configuration contains paths and names of people.
+        info.book.elog.clear();
+    }
+    BookView { info, may }
+}
+
+fn visible(call: &Call<'_>) -> Result<Vec<BookView>, Problem> {
+    let books = call.api.store.books()?.into_iter();
+    Ok(books.map(|info| shown(call, info)).filter(|shown| shown.may.contains(&Right::Read)).collect())
+}
+
+fn one(call: &Call<'_>, name: &str) -> Result<BookView, Problem> {
+    call.ask(Verb::Read, Resource::Book(name))?;
+    let found = call.api.store.books()?.into_iter().find(|info| same_name(&info.book.name, name));
+    found.map(|info| shown(call, info)).ok_or_else(|| StoreError::NoBook(name.to_owned()).into())
+}
+
+fn may_administer(call: &Call<'_>, book: &str) -> Result<(), Problem> {
+    if book == EVERY_BOOK {
+        return call.need_admin();
+    }
+    call.ask(Verb::Administer, Resource::Book(book))
+}
+
+fn put(call: &mut Call<'_>) -> Result<Answer, Problem> {
+    let name = call.var(0).to_owned();
+    let is_new = match call.api.store.book(&name) {
+        Ok(_) => false,
+        Err(StoreError::NoBook(_)) => true,
+        Err(error) => return Err(error.into()),
+    };
+    if is_new {
+        call.need_admin()?;
+    } else {
+        call.ask(Verb::Administer, Resource::Book(&name))?;
+    }
+    let book: Book = call.json()?;
+    if !same_name(&book.name, &name) {
+        return Err(Problem::bad("body name", format!("'{}' is not the name in the path", book.name.escape_debug())));
+    }
+    call.api.store.put_book(&book)?;
+    call.api.people.forget();
+    let info = call.api.store.books()?.into_iter().find(|info| same_name(&info.book.name, &name));
+    let info = info.ok_or(StoreError::NoBook(name))?;
+    let may = if is_new { Right::ALL.to_vec() } else { call.who().rights.of(&info.book.name).to_vec() };
+    json(if is_new { StatusCode::CREATED } else { StatusCode::OK }, &BookView { info, may })
+}

@@ -1,0 +1,205 @@
+//! ELOG's pages as a service of the hub. The hub authenticates the caller; the pages themselves are made by
+//! `tampu_elog`.
+
+use std::{io::Read, sync::Arc};
+
+use bytes::Bytes;
+use http::{HeaderValue, Method, Request, StatusCode, header, request::Parts};
+use tampu_elog::pages::{
+    Body, LoggedFailure, Site,
+    address::{self, AddressTarget, ListPart, Parameters},
+    command::PageCommand,
+    formats::ListFormat,
+};
+use tampu_log::{Logger, warning};
+use tampu_logbook::people::People;
+use tampu_workers::Stop;
+
+use crate::{
+    api::BASE,
+    http::{
+        admission::WorkKind,
+        auth::{Authenticator, RequestAuth, is_bare, work_of},
+        body::{HttpRequest, ResponseBody},
+        client_address::ClientAddress,
+        free_space::{BoundedBody, FreeSpace},
+        headers::{secure, set},
+        problem::Problem,
+        route::{HttpService, Identified, Matched},
+        server::plain_rejection,
+    },
+};
+
+/// The content security policy of pages that set none themselves.
+const POLICY: &str = "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; object-src 'none'; base-uri 'none'; \
+    form-action 'self'; frame-ancestors 'self'";
+
+/// ELOG's pages as a service of the hub.
+pub struct ElogPages {
+    /// The site that makes the pages.
+    pub site: Arc<Site>,
+    /// Users, groups, sessions and tokens.
+    pub people: Arc<People>,
+    /// The authenticator of requests.
+    pub authenticator: Arc<Authenticator>,
+    /// The space that uploads leave free.
+    pub space: FreeSpace,
+    /// Largest attachment, in bytes.
+    pub longest: u64,
+    /// The log for operators; a page does not show the cause of a failure.
+    pub logger: Logger,
+}
+
+/// Returns the kind of work of a request, and true if all of it must be done within the time limit of a search. Changes
+/// may take longer. So may a list as long as a logbook, which is sent while it is made.
+fn work(method: &Method, path: &str, query: &str) -> (WorkKind, bool) {
+    if !matches!(*method, Method::GET | Method::HEAD) {
+        return (WorkKind::Change, false);
+    }
+    let query = Parameters::read(query);
+    match query.get("cmd").and_then(PageCommand::named) {
+        Some(PageCommand::GetMd5) => return (WorkKind::Export, false),
+        Some(PageCommand::Delete | PageCommand::CopyTo | PageCommand::MoveTo) => return (WorkKind::Change, false),
+        Some(PageCommand::First | PageCommand::Previous | PageCommand::Next | PageCommand::Last) => {
+            return (WorkKind::Search, true);
+        }
+        _ => {}
+    }
+    match address::path(path).1 {
+        AddressTarget::List(_) if query.get("mode").and_then(ListFormat::named).is_some() => (WorkKind::Export, false),
+        AddressTarget::List(ListPart::All) => (WorkKind::Export, false),
+        AddressTarget::List(ListPart::Past(_)) => (WorkKind::Search, false),
+        AddressTarget::List(ListPart::Default | ListPart::Page(_) | ListPart::Last(_))
+        | AddressTarget::Rss
+        | AddressTarget::Calendar => (WorkKind::Search, true),
+        AddressTarget::Entry(_) => (WorkKind::Page, true),
+        // A file is found within the time of a search; its bytes are sent while they are read.
+        _ => (WorkKind::Quick, true),
+    }
+}
+
+impl ElogPages {
+    fn work(&self, head: &Parts) -> (WorkKind, bool) {
+        let path = head.uri.path();
+        let inside = path.strip_prefix(&self.site.config().prefix).filter(|rest| rest.starts_with('/'));
+        let query = head.uri.query().unwrap_or_default();
+        // The form of a login has no credentials yet. Its password is hashed while other changes go on.
+        let logs_in = head.method == Method::POST && is_bare(head) || Parameters::read(query).get("upassword").is_some();
+        let (kind, bound) = work(&head.method, inside.unwrap_or(path), query);
+        (if logs_in { WorkKind::Login } else { kind }, bound)
+    }
+
+    fn answer(&self, bound: bool, auth: &RequestAuth, request: HttpRequest<'_>, stop: &Stop) -> http::Response<ResponseBody> {
+        let HttpRequest { head, body, .. } = request;
+        let caller = auth.principal.caller(auth.from);
+        let mut body = BoundedBody::new(body, auth.longest_body(), &self.space);
+        let body: &mut (dyn Read + Send) = &mut body;
+        let stop = if bound { stop.within(self.site.config().search_time) } else { stop.clone() };
+        let mut request = Request::from_parts(head, body);
+        request.extensions_mut().insert(stop);
+        let answer = self.site.answer(&caller, request);
+        if let Some(LoggedFailure(why)) = answer.extensions().get() {
+            warning!(self.logger, "a request to ELOG's pages failed: {why}");
+        }
+        finished(answer.map(response_body))
+    }
+}
+
+/// A response with the headers of every page.
+fn finished(mut answer: http::Response<ResponseBody>) -> http::Response<ResponseBody> {
+    let headers = answer.headers_mut();
+    secure(headers);
+    headers.entry(header::CONTENT_SECURITY_POLICY).or_insert(HeaderValue::from_static(POLICY));
+    answer
+}
+
+impl HttpService for ElogPages {
+    fn find(self: Arc<Self>, head: &Parts) -> Matched {
+        let (work, bound) = self.work(head);
+        // A form contains files, and some text around them.
+        let max_body = if head.method == Method::POST { self.longest.saturating_add(64 << 20) } else { 64 << 10 };
+        let identifies = work_of(head, true);
+        let identify = move |head: &Parts, client: &ClientAddress| {
+            let auth = self.authenticator.authenticate(&self.people, head, client, true);
+            let auth = auth.map_err(|problem| Box::new(finished(plain(&problem))))?;
+            let longest = auth.longest_body().min(max_body);
+            let handler = move |request: HttpRequest<'_>, stop: &Stop| self.answer(bound, &auth, request, stop);
+            Ok(Identified { max_body: longest, handler: Box::new(handler) })
+        };
+        Matched { work, identifies, max_body, reject: plain_rejection, identify: Box::new(identify) }
+    }
+}
+
+/// Converts the body of one of ELOG's pages.
+fn response_body(body: Body) -> ResponseBody {
+    match body {
+        Body::Bytes(bytes) => ResponseBody::Whole(bytes.into()),
+        Body::Read(from, length) => ResponseBody::of_reader(from, length),
+        Body::Pieces(pieces) => ResponseBody::of_pieces(pieces),
+    }
+}
+
+/// A problem as plain text.
+fn plain(problem: &Problem) -> http::Response<ResponseBody> {
+    let mut answer = problem.answer();
+    let help = problem.way_out.as_deref().map(|help| format!(": {help}")).unwrap_or_default();
+    *answer.body_mut() = ResponseBody::Whole(Bytes::from(format!("{}{help}\n", problem.detail)));
+    answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    answer
+}
+
+/// The service of all other paths. The root redirects to ELOG's pages, and any other path is an error that names both
+/// places.
+pub struct Root {
+    /// The path of ELOG's pages, such as `/elog`.
+    pub prefix: String,
+}
+
+impl HttpService for Root {
+    fn find(self: Arc<Self>, head: &Parts) -> Matched {
+        let path = head.uri.path().to_owned();
+        let handler = move |_: HttpRequest<'_>, _: &Stop| {
+            if path == "/" || path == self.prefix {
+                let mut answer = http::Response::new(ResponseBody::Whole(Bytes::new()));
+                *answer.status_mut() = StatusCode::FOUND;
+                set(answer.headers_mut(), header::LOCATION, &format!("{}/", self.prefix));
+                return answer;
+            }
+            let detail = format!("there is nothing at '{}'", path.escape_debug());
+            let help = format!("the logbook is at {}/, its API at {BASE}", self.prefix);
+            let mut answer = plain(&Problem::new(StatusCode::NOT_FOUND, "not-there", detail).help(help));
+            secure(answer.headers_mut());
+            answer
+        };
+        Matched::for_all(WorkKind::Quick, 64 << 10, plain_rejection, Box::new(handler))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_takes_long_is_known_by_its_address() {
+        for (path, query, expected) in [
+            ("/Shift/", "", (WorkKind::Search, true)),
+            ("/Shift/", "subtext=HV.*trip", (WorkKind::Search, true)),
+            ("/Shift/page3", "sort=Author", (WorkKind::Search, true)),
+            ("/Shift/past7", "", (WorkKind::Search, false)),
+            ("/Shift/last20", "", (WorkKind::Search, true)),
+            ("/Shift/page", "", (WorkKind::Export, false)),
+            ("/Shift/page3", "mode=full", (WorkKind::Search, true)),
+            ("/Shift/page3", "mode=CSV2", (WorkKind::Export, false)),
+            ("/Shift/", "cmd=GetMD5", (WorkKind::Export, false)),
+            ("/Shift/12", "cmd=Next", (WorkKind::Search, true)),
+            ("/Shift/12", "cmd=Delete&confirm=Yes", (WorkKind::Change, false)),
+            ("/Shift/12", "", (WorkKind::Page, true)),
+            ("/Shift/080910_002050/a.png", "", (WorkKind::Quick, true)),
+            ("/Shift/elog.rdf", "", (WorkKind::Search, true)),
+            ("/", "", (WorkKind::Quick, true)),
+        ] {
+            assert_eq!(work(&Method::GET, path, query), expected, "{path}?{query}");
+        }
+        assert_eq!(work(&Method::POST, "/Shift/", ""), (WorkKind::Change, false));
+    }
+}

@@ -1,0 +1,30 @@
+//! HTTP in the hub: one server for every service. The API, ELOG's pages and the metrics are services on it.
+//!
+//! | subject | module |
+//! |-|-|
+//! | sockets and time limits | [`server`] |
+//! | limits of concurrent work | [`admission`] |
+//! | open connections, and the share of each address | [`connections`] |
+//! | catalogue of routes, services | [`route`], [`mounts`] |
+//! | the OpenAPI document, made from the catalogue | [`openapi`] |
+//! | the address of the client | [`client_address`] |
+//! | authentication of a request | [`auth`], [`peer`] |
+//! | bodies of requests and responses | [`body`] |
+//! | the space on the disk that long bodies leave free | [`free_space`] |
+//! | percent-encoded paths and queries; headers | [`address`], [`headers`] |
+//! | error responses by RFC 9457 | [`problem`] |
+
+pub mod address;
+pub mod admission;
+pub mod auth;
+pub mod body;
+pub mod client_address;
+pub mod connections;
+pub mod free_space;
+pub mod headers;
+pub mod mounts;
+pub mod openapi;
+pub mod peer;
+pub mod problem;
+pub mod route;
+pub mod server;

@@ -1,0 +1,339 @@
+//! Authentication of a request: by a token, a password, a session's cookie, or the connection itself.
+//!
+//! A browser sends cookies, and a remembered password, with the requests of every page. Therefore a request from
+//! another site's page changes nothing, and no other page can read its response. A request of the API that changes
+//! something by a cookie also carries the session's form token. A request whose `Host` is not a name of this host is
+//! rejected, so that another site cannot point its own name here.
+
+use std::net::IpAddr;
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use http::{HeaderMap, HeaderName, Method, StatusCode, header, request::Parts};
+use tampu_logbook::people::{
+    People, PeopleError, Principal, Right,
+    principal::Credentials,
+    session::{COOKIE, cookie_in},
+};
+
+use super::{
+    admission::WorkKind,
+    body::OF_GUESTS,
+    client_address::{ClientAddress, Proxies},
+    headers::{all_lines, text},
+    peer,
+    problem::Problem,
+};
+
+/// The header that carries a session's form token.
+pub const FORM_TOKEN: &str = "x-tampu-form";
+/// The authenticated caller of a request.
+#[derive(Debug, Clone)]
+pub struct RequestAuth {
+    /// The user, guest or owner.
+    pub principal: Principal,
+    /// The client's address, as a trusted proxy reports it.
+    pub from: IpAddr,
+    /// The secret of the session, if there is one.
+    pub secret: Option<String>,
+    /// True if a page of another site caused the request.
+    pub elsewhere: bool,
+    /// True if the client's connection is TLS, as a trusted proxy reports.
+    pub secure: bool,
+}
+
+/// The authenticator of requests: names of this host, and its user.
+pub struct Authenticator {
+    /// All names of this host, in lower case.
+    hosts: Vec<String>,
+    /// The configured names.
+    names: Vec<String>,
+    is_behind_proxy: bool,
+    uid: u32,
+}
+
+/// Returns the name in `name:port` or `[::1]:port`, in lower case.
+fn name_of(host: &str) -> String {
+    let name = match host.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((address, _)) => address,
+        None => host
+            .rsplit_once(':')
+            .filter(|(_, port)| port.bytes().all(|byte| byte.is_ascii_digit()))
+            .map_or(host, |(name, _)| name),
+    };
+    name.to_ascii_lowercase()
+}
+
+impl RequestAuth {
+    /// Returns the largest body in bytes. A guest without a right to write may send only small ones.
+    pub fn longest_body(&self) -> u64 {
+        let is_bound = self.principal.is_guest() && self.principal.rights.books(Right::Write).is_empty();
+        if is_bound { OF_GUESTS } else { u64::MAX }
+    }
+}
+
+/// The names of this host and the trusted proxies, for the authentication of requests.
+#[derive(Debug, Clone, Default)]
+pub struct AuthSettings {
+    /// Names of this host, besides its own, that requests may name.
+    pub hosts: Vec<String>,
+    /// The address of the public pages, such as `https://elog.example.org/`, or an empty text. Its host is one of the
+    /// names.
+    pub public_url: String,
+    /// The trusted proxies.
+    pub proxies: Proxies,
+}
+
+/// Returns the kind of work that the authentication of a request is: [`WorkKind::Login`] where it has a password, which is hashed. `dialect` is true
+/// for ELOG's pages.
+pub fn work_of(head: &Parts, dialect: bool) -> WorkKind {
+    let said = text(&head.headers, header::AUTHORIZATION);
+    let by_header = said.is_some_and(|said| said.get(..6).is_some_and(|scheme| scheme.eq_ignore_ascii_case("basic ")));
+    let by_cookie = dialect && cookie_in(&all_lines(&head.headers, header::COOKIE, "; "), "upwd").is_some();
+    if by_header || by_cookie { WorkKind::Login } else { WorkKind::Quick }
+}
+
+/// Returns true if a request has no credentials at all.
+pub fn is_bare(head: &Parts) -> bool {
+    let cookies = all_lines(&head.headers, header::COOKIE, "; ");
+    !head.headers.contains_key(header::AUTHORIZATION) && cookie_in(&cookies, COOKIE).is_none()
+}
+
+impl Authenticator {
+    /// Creates an authenticator for these settings; `host` is the name of this computer.
+    pub fn new(settings: &AuthSettings, host: &str) -> Authenticator {
+        // The public address is one of this host's names.
+        let world = settings.public_url.split("://").nth(1).and_then(|rest| rest.split('/').next());
+        let said = settings.hosts.iter().map(|host| host.to_ascii_lowercase());
+        let names: Vec<String> = said.chain(world.map(name_of)).collect();
+        let mut hosts = vec!["localhost".to_owned(), host.to_ascii_lowercase()];
+        hosts.extend(names.iter().cloned());
+        let is_behind_proxy = !settings.proxies.is_empty();
+        Authenticator { hosts, names, is_behind_proxy, uid: rustix::process::getuid().as_raw() }
+    }
+
+    fn is_ours(&self, host: &str) -> bool {
+        let name = name_of(host);
+        name.parse::<IpAddr>().is_ok() || self.hosts.contains(&name) || name.ends_with(".localhost")
+    }
+
+    /// Rejects a request whose `Host` is not a name of this host.
+    fn check_host(&self, head: &Parts) -> Result<(), Problem> {
+        let host = head.uri.authority().map(|authority| authority.as_str()).or(text(&head.headers, header::HOST));
+        match host {
+            Some(host) if !self.is_ours(host) => {
+                let detail = format!("unknown name '{}' of this hub", host.escape_debug());
+                Err(Problem::new(StatusCode::MISDIRECTED_REQUEST, "other-host", detail)
+                    .at("header Host")
+                    .help("if the name is right, add it to [book] hosts of the hub's configuration"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns true if a page of another site caused the request.
+    fn is_from_elsewhere(&self, headers: &HeaderMap) -> bool {
+        if let Some(site) = text(headers, HeaderName::from_static("sec-fetch-site")) {
+            return !matches!(site, "same-origin" | "none");
+        }
+        let from = text(headers, header::ORIGIN).or(text(headers, header::REFERER));
+        let Some(from) = from else { return false };
+        let authority = from.split_once("://").map(|(_, rest)| rest.split(['/', '?', '#']).next().unwrap_or_default());
+        let own = text(headers, header::HOST).unwrap_or_default();
+        match authority {
+            // The port is compared, because another program of this host may serve other people's pages. Behind a proxy the public
+            // name differs.
+            Some(authority) => {
+                let of_the_world = self.is_behind_proxy && self.names.contains(&name_of(authority));
+                !authority.eq_ignore_ascii_case(own) && !of_the_world
+            }
+            None => true,
+        }
+    }
+
+    /// Authenticates a request. `dialect` is true for ELOG's pages, whose cookies and commands differ. The caller has no rights in logbooks that
+    /// are closed to the client's address.
+    pub fn authenticate(
+        &self,
+        people: &People,
+        head: &Parts,
+        client: &ClientAddress,
+        dialect: bool,
+    ) -> Result<RequestAuth, Problem> {
+        let auth = self.identify(people, head, client, dialect)?;
+        Ok(RequestAuth { principal: people.seen_from(auth.principal, auth.from)?, ..auth })
+    }
+
+    /// Finds the caller of a request.
+    fn identify(&self, people: &People, head: &Parts, client: &ClientAddress, dialect: bool) -> Result<RequestAuth, Problem> {
+        self.check_host(head)?;
+        let headers = &head.headers;
+        let (from, secure) = (client.ip, client.is_tls);
+        let elsewhere = self.is_from_elsewhere(headers);
+        let authenticated = |principal, secret| RequestAuth { principal, from, secret, elsewhere, secure };
+
+        // ELOG's pages also change things by a link: a command in the address.
+        let query = head.uri.query().unwrap_or_default();
+        let commands = || super::address::decoded(query).is_none_or(|query| query.to_ascii_lowercase().contains("cmd"));
+        let changes = !matches!(head.method, Method::GET | Method::HEAD) || dialect && commands();
+        // A browser repeats a password with every request, as it does with cookies.
+        let bound = |mut auth: RequestAuth| {
+            if elsewhere && changes {
+                auth.principal.rights = auth.principal.rights.only(|_, right| right == Right::Read);
+                auth.principal.admin = false;
+            }
+            auth
+        };
+
+        if let Some(said) = text(headers, header::AUTHORIZATION) {
+            let auth = authenticated(by_header(people, said, from)?, None);
+            return Ok(if matches!(auth.principal.by, Credentials::Password { .. }) { bound(auth) } else { auth });
+        }
+        let cookies = all_lines(headers, header::COOKIE, "; ");
+        let session = cookie_in(&cookies, COOKIE);
+        let mut found = match session.map(|secret| (secret, people.by_session(secret))) {
+            Some((secret, Ok(principal))) => Some(authenticated(principal, Some(secret.to_owned()))),
+            // An ended session counts as no session.
+            Some((_, Err(PeopleError::Ended(..)))) | None => None,
+            Some((_, Err(error))) => return Err(error.into()),
+        };
+        if found.is_none()
+            && dialect
+            && let (Some(login), Some(password)) = (cookie_in(&cookies, "unm"), cookie_in(&cookies, "upwd"))
+        {
+            found = match people.by_password(&decoded(login), &decoded(password), from) {
+                Ok(principal) => Some(authenticated(principal, None)),
+                // A browser sends an old cookie with every request, even with that for the login page.
+                Err(PeopleError::Wrong | PeopleError::Wait(_)) => None,
+                Err(error) => return Err(error.into()),
+            };
+        }
+        let is_own = || !client.is_forwarded && peer::uid(client.peer, client.local) == Some(self.uid);
+        let auth = match found {
+            Some(auth) => auth,
+            None if people.is_open()? && is_own() => authenticated(people.owner()?, None),
+            None => authenticated(people.guest()?, None),
+        };
+        Ok(bound(auth))
+    }
+
+    /// Checks a request of the API: rejects changes that another site's page may have caused without the user's
+    /// knowledge.
+    pub fn check_change(&self, auth: &RequestAuth, headers: &HeaderMap) -> Result<(), Problem> {
+        let forbidden = |kind, detail: &str| Problem::new(StatusCode::FORBIDDEN, kind, detail);
+        // A browser sends these and a stored password by itself, but never a token.
+        let by_hand = match auth.principal.by {
+            Credentials::Password { .. } => true,
+            Credentials::Session { .. } | Credentials::Owner | Credentials::Nothing => {
+                !headers.contains_key(header::AUTHORIZATION)
+            }
+            Credentials::Token(_) => false,
+        };
+        if auth.elsewhere && by_hand {
+            return Err(forbidden("other-site", "a page of another site cannot change anything here").at("header Origin"));
+        }
+        if let Credentials::Session { form, .. } = &auth.principal.by
+            && text(headers, HeaderName::from_static(FORM_TOKEN)) != Some(form)
+        {
+            let problem = forbidden("no-form-token", "a change with a session's cookie needs the session's form token");
+            return Err(problem.at("header X-Tampu-Form").help("GET /api/v1/whoami returns it as 'form'"));
+        }
+        Ok(())
+    }
+}
+
+fn by_header(people: &People, said: &str, from: IpAddr) -> Result<Principal, Problem> {
+    let wrong = || {
+        Problem::new(StatusCode::UNAUTHORIZED, "log-in", "the header is neither 'Bearer TOKEN' nor 'Basic ...'")
+            .at("header Authorization")
+    };
+    let (scheme, value) = said.split_once(' ').ok_or_else(wrong)?;
+    if scheme.eq_ignore_ascii_case("bearer") {
+        return Ok(people.by_token(value.trim())?);
+    }
+    if !scheme.eq_ignore_ascii_case("basic") {
+        return Err(wrong());
+    }
+    let bytes = STANDARD.decode(value.trim()).map_err(|_| wrong())?;
+    let pair = String::from_utf8(bytes).map_err(|_| wrong())?;
+    let (login, password) = pair.split_once(':').ok_or_else(wrong)?;
+    Ok(people.by_password(login, password, from)?)
+}
+
+/// Decodes a cookie, which ELOG's programs write percent-encoded or plain.
+fn decoded(text: &str) -> String {
+    super::address::decoded(text).unwrap_or_else(|| text.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn auth() -> Authenticator {
+        let hosts = vec!["elog.example.org".to_owned()];
+        Authenticator::new(&AuthSettings { hosts, ..AuthSettings::default() }, "Archive1")
+    }
+
+    fn head(headers: &[(&'static str, &str)]) -> Parts {
+        let mut request = http::Request::builder().uri("/api/v1/books");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        request.body(()).unwrap().into_parts().0
+    }
+
+    #[test]
+    fn a_name_of_somebody_else_does_not_lead_here() {
+        for host in ["127.0.0.1:7449", "[::1]:7449", "localhost", "archive1:80", "ELOG.example.org", "x.localhost:1", "192.0.2.7"]
+        {
+            assert!(auth().check_host(&head(&[("host", host)])).is_ok(), "{host}");
+        }
+        for host in ["evil.example", "localhost.evil.example:7449", "127.0.0.1.evil.example", "elog.example.org.", "x:y"] {
+            assert!(auth().check_host(&head(&[("host", host)])).is_err(), "{host}");
+        }
+        // HTTP/1.0 has no `Host`.
+        assert!(auth().check_host(&head(&[])).is_ok());
+    }
+
+    #[test]
+    fn behind_a_proxy_the_name_for_the_world_is_ours() {
+        let hosts = vec!["elog.example.org".to_owned()];
+        let headers = [("host", "127.0.0.1:7449"), ("origin", "https://elog.example.org")];
+        for (proxies, elsewhere) in [(&[][..], true), (&[IpAddr::from([127, 0, 0, 1])], false)] {
+            let settings = AuthSettings { hosts: hosts.clone(), proxies: Proxies::new(proxies), ..AuthSettings::default() };
+            assert_eq!(Authenticator::new(&settings, "archive1").is_from_elsewhere(&head(&headers).headers), elsewhere);
+        }
+    }
+
+    #[test]
+    fn requests_with_a_password_are_known_by_their_head() {
+        for (headers, dialect, work) in [
+            (&[][..], true, WorkKind::Quick),
+            (&[("authorization", "Bearer x")], true, WorkKind::Quick),
+            (&[("authorization", "bAsIc eDp5")], false, WorkKind::Login),
+            (&[("cookie", "unm=zoe; upwd=x")], true, WorkKind::Login),
+            (&[("cookie", "unm=zoe; upwd=x")], false, WorkKind::Quick),
+        ] {
+            assert_eq!(work_of(&head(headers), dialect), work, "{headers:?}");
+        }
+    }
+
+    #[test]
+    fn pages_of_other_sites_are_known() {
+        let own = ("host", "localhost:7449");
+        for (headers, elsewhere) in [
+            (&[own][..], false),
+            (&[own, ("origin", "http://localhost:7449")], false),
+            (&[own, ("referer", "http://localhost:7449/elog/Shift/")], false),
+            (&[own, ("origin", "http://localhost:8000")], true),
+            (&[own, ("origin", "null")], true),
+            (&[own, ("origin", "https://evil.example")], true),
+            (&[own, ("referer", "https://evil.example/http://localhost:7449/")], true),
+            (&[own, ("sec-fetch-site", "cross-site")], true),
+            (&[own, ("sec-fetch-site", "same-site"), ("origin", "http://localhost:7449")], true),
+            (&[own, ("sec-fetch-site", "same-origin")], false),
+            (&[own, ("sec-fetch-site", "none")], false),
+        ] {
+            assert_eq!(auth().is_from_elsewhere(&head(headers).headers), elsewhere, "{headers:?}");
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! Error responses by RFC 9457: the thing, the place in the request, and the remedy.
+
+use bytes::Bytes;
+use http::{HeaderValue, StatusCode, header};
+use schemars::JsonSchema;
+use serde::Serialize;
+use tampu_logbook::{
+    client::address::entry_path,
+    entry::Tombstone,
+    people::{PeopleError, Right, Rights, decide::Refused, hashing},
+    store::StoreError,
+};
+
+use super::body::ResponseBody;
+
+/// An error response.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Problem {
+    /// The kind of problem, for programs: `urn:tampu:problem:...`, which never changes.
+    #[serde(rename = "type")]
+    pub kind: Box<str>,
+    /// The status of the response.
+    pub status: u16,
+    /// The name of the status.
+    pub title: &'static str,
+    /// The error in one sentence, with the name of the thing.
+    pub detail: String,
+    /// The part of the request, as `query q` or `body attributes`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub place: Option<Box<str>>,
+    /// Advice for the caller.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub way_out: Option<Box<str>>,
+    /// The new place of an entry that was moved; shown only to callers who may read there.
+    #[serde(skip)]
+    moved: Option<Box<Tombstone>>,
+    /// Whole seconds after which a retry makes sense.
+    #[serde(skip)]
+    retry: Option<u32>,
+}
+
+impl Problem {
+    /// A problem of a kind.
+    pub fn new(status: StatusCode, kind: &str, detail: impl Into<String>) -> Problem {
+        let kind = format!("urn:tampu:problem:{kind}").into();
+        let (title, detail) = (status.canonical_reason().unwrap_or("problem"), detail.into());
+        Problem { kind, status: status.as_u16(), title, detail, place: None, way_out: None, moved: None, retry: None }
+    }
+
+    /// A request that is invalid in one part.
+    pub fn bad(place: &str, detail: impl Into<String>) -> Problem {
+        Problem::new(StatusCode::BAD_REQUEST, "bad-request", detail).at(place)
+    }
+
+    /// Sets the part of the request.
+    pub fn at(mut self, place: &str) -> Problem {
+        self.place = Some(place.into());
+        self
+    }
+
+    /// Sets the remedy.
+    pub fn help(mut self, way_out: impl Into<String>) -> Problem {
+        self.way_out = Some(way_out.into().into());
+        self
+    }
+
+    /// Returns the problem for a caller with these rights. It omits the new place of an entry that the caller may not
+    /// read.
+    pub fn told_to(self, rights: &Rights) -> Problem {
+        match self.moved {
+            Some(ref gone) if !gone.moved_to.as_ref().is_some_and(|to| rights.may(Right::Read, &to.book)) => {
+                StoreError::Gone(Box::new(Tombstone { moved_to: None, ..(**gone).clone() })).into()
+            }
+            _ => self,
+        }
+    }
+
+    /// Returns the response.
+    pub fn answer(&self) -> http::Response<ResponseBody> {
+        // Texts and numbers: this does not fail.
+        let body = serde_json::to_vec(self).unwrap_or_default();
+        let mut answer = http::Response::new(ResponseBody::Whole(Bytes::from(body)));
+        *answer.status_mut() = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let headers = answer.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        if let Some(retry) = self.retry {
+            headers.insert(header::RETRY_AFTER, retry.into());
+        }
+        if self.status == 401 {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer realm=\"Tampu\""));
+        }
+        answer
+    }
+}
+
+impl From<Refused> for Problem {
+    fn from(refused: Refused) -> Problem {
+        let (status, kind) = match &refused {
+            Refused::Unseen(_) => (StatusCode::NOT_FOUND, "not-there"),
+            Refused::LogIn { .. } => (StatusCode::UNAUTHORIZED, "log-in"),
+            Refused::NoRight { .. } | Refused::NotOwn { .. } => (StatusCode::FORBIDDEN, "no-right"),
+            Refused::Stays { .. } => (StatusCode::FORBIDDEN, "stays"),
+        };
+        let problem = Problem::new(status, kind, refused.to_string());
+        match refused {
+            Refused::LogIn { .. } => problem.help("POST /api/v1/login, or send 'Authorization: Bearer TOKEN'"),
+            Refused::Stays { .. } | Refused::NotOwn { .. } => problem.help("post a reply: POST .../entries with 'parent'"),
+            _ => problem,
+        }
+    }
+}
+
+impl From<PeopleError> for Problem {
+    fn from(error: PeopleError) -> Problem {
+        let text = error.to_string();
+        match error {
+            PeopleError::Refused(refused) => refused.into(),
+            PeopleError::Store(error) => error.into(),
+            PeopleError::Wrong => Problem::new(StatusCode::UNAUTHORIZED, "wrong-password", text),
+            PeopleError::Wait(wait) => {
+                let problem =
+                    Problem::new(StatusCode::TOO_MANY_REQUESTS, "too-many-tries", text).help("wait for the time in Retry-After");
+                Problem { retry: Some(u32::try_from(wait.as_secs() + 1).unwrap_or(u32::MAX)), ..problem }
+            }
+            PeopleError::Busy => {
+                let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "busy", text).help("retry after Retry-After");
+                Problem { retry: Some(hashing::RETRY_AFTER), ..problem }
+            }
+            PeopleError::Ended(..) => Problem::new(StatusCode::UNAUTHORIZED, "ended", text),
+            PeopleError::NoUser(_) | PeopleError::NoToken(_) => Problem::new(StatusCode::NOT_FOUND, "not-there", text),
+            PeopleError::IsThere(_) => Problem::new(StatusCode::CONFLICT, "is-there", text),
+            PeopleError::User(_) | PeopleError::Password(_) | PeopleError::Invalid(_) => {
+                Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", text).at("body")
+            }
+            // Callers must not see the place and the reason.
+            PeopleError::Elsewhere(_) => {
+                let detail = "the directory service of this login does not respond";
+                let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "no-answer", detail).help("try again later");
+                Problem { retry: Some(10), ..problem }
+            }
+            PeopleError::Random(_) => Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "failed", text),
+        }
+    }
+}
+
+impl From<StoreError> for Problem {
+    fn from(error: StoreError) -> Problem {
+        let text = error.to_string();
+        let problem = |status, kind| Problem::new(status, kind, text.clone());
+        match &error {
+            error if error.is_disk_full() => {
+                let detail = "the disk of the logbook is full; nothing was changed";
+                Problem::new(StatusCode::INSUFFICIENT_STORAGE, "disk-full", detail)
+                    .help("ask an administrator of the site for space")
+            }
+            StoreError::NoBook(_) => problem(StatusCode::NOT_FOUND, "not-there").help("GET /api/v1/books lists the logbooks"),
+            StoreError::NoEntry(_) | StoreError::NoTemplate { .. } => problem(StatusCode::NOT_FOUND, "not-there"),
+            StoreError::Gone(tombstone) => {
+                let gone = problem(StatusCode::GONE, "gone");
+                match &tombstone.moved_to {
+                    Some(to) => {
+                        let gone = gone.help(format!("it is at {}", entry_path(to)));
+                        Problem { moved: Some(Box::new((**tombstone).clone())), ..gone }
+                    }
+                    None => gone.help("its history has the content"),
+                }
+            }
+            StoreError::Invalid(_) => problem(StatusCode::UNPROCESSABLE_ENTITY, "invalid").at("body"),
+            StoreError::Query(_) => {
+                problem(StatusCode::BAD_REQUEST, "bad-query").at("query q").help("spec/book-query.md has the language")
+            }
+            StoreError::OtherSearch => {
+                problem(StatusCode::BAD_REQUEST, "other-search").at("query after").help("ask for the first page")
+            }
+            StoreError::Changed { .. } => problem(StatusCode::PRECONDITION_FAILED, "changed")
+                .at("header If-Match")
+                .help("read the entry again, and apply your change to its current content"),
+            StoreError::Answered(_) => problem(StatusCode::CONFLICT, "changed").help("read the thread again, and retry"),
+            StoreError::RecordChanged { .. } => problem(StatusCode::CONFLICT, "changed").help("read it again"),
+            StoreError::Locked { .. } => problem(StatusCode::LOCKED, "locked").help("wait until the lock ends, or ask its owner"),
+            StoreError::NoBlob(_) => {
+                problem(StatusCode::UNPROCESSABLE_ENTITY, "no-upload").at("body attachments").help("POST /api/v1/uploads first")
+            }
+            StoreError::Busy => {
+                let busy = problem(StatusCode::SERVICE_UNAVAILABLE, "busy").help("retry after Retry-After");
+                Problem { retry: Some(1), ..busy }
+            }
+            StoreError::Full(_) => problem(StatusCode::CONFLICT, "full"),
+            StoreError::Io { error, .. } if error.kind() == std::io::ErrorKind::FileTooLarge => {
+                Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", format!("the attachment is too large: {error}"))
+                    .at("body")
+            }
+            StoreError::Io { error, .. } if error.kind() == std::io::ErrorKind::TimedOut => {
+                Problem::new(StatusCode::REQUEST_TIMEOUT, "too-slow", "the body came too slowly").at("body")
+            }
+            // The client broke the body off.
+            StoreError::Io { error, .. } if error.kind() == std::io::ErrorKind::ConnectionAborted => {
+                Problem::bad("body", "it is incomplete or invalid").help("send it again")
+            }
+            // Callers must not see paths on the hub's disk.
+            StoreError::Io { error, .. } => {
+                Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "failed", format!("a file of the logbook: {error}"))
+            }
+            _ => problem(StatusCode::INTERNAL_SERVER_ERROR, "failed"),
+        }
+    }
+}

@@ -1,0 +1,379 @@
+//! The HTTP server: sockets, time limits and bounds. Plain functions on workers that may block make the responses
+//! ([`super::route`]).
+//!
+//! Decision: hyper for the protocol, few threads for all sockets, and workers for the store, because a store blocks. A
+//! small body is read before a worker is assigned. The worker reads a large one, under one of few permits. A response's
+//! pieces are made when the socket is ready, each under a permit of its own ([`super::admission`]). A slow client
+//! therefore holds a connection, and never a worker for longer than one piece.
+
+use std::{
+    future::Future,
+    io,
+    net::{SocketAddr, TcpListener as StdListener},
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use http::{HeaderValue, Method, StatusCode, Version, header, request::Parts};
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tampu_workers::Stop;
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::{TcpListener, TcpStream},
+    runtime::{Builder, Handle, Runtime},
+    sync::watch,
+    time::{Instant, Sleep, sleep, timeout},
+};
+
+use super::{
+    admission::{AdmissionControl, WORKERS, WorkKind, in_permit},
+    body::{HttpRequest, PieceTurns, RequestBody, ResponseBody, SentBody, StopOnDrop, collect, is_small},
+    client_address::Proxies,
+    connections::{Connection, Connections},
+    route::{HttpService, Matched},
+};
+
+/// Time for running requests to finish at shutdown.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// The limits of a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Connections that are open at a time. For a further one an idle one is closed; without an idle one it is answered with 503.
+    pub connections: usize,
+    /// Connections of one address that are open at a time; of IPv6 of one network of 64 bits.
+    pub connections_of_one: usize,
+    /// Threads for all sockets.
+    pub threads: usize,
+    /// Maximum size of a request's head in bytes, at least 8 KiB; a longer one gets status 431.
+    pub head_bytes: usize,
+    /// Time that a request waits for its permit before it gets status 503.
+    pub wait: Duration,
+    /// Time limit of a request's head, and of a pause between two requests of a connection.
+    pub head: Duration,
+    /// Time limit of a socket without progress.
+    pub stall: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        let (wait, patience) = (Duration::from_secs(10), Duration::from_secs(30));
+        Limits {
+            connections: 512,
+            connections_of_one: 64,
+            threads: 2,
+            head_bytes: 64 << 10,
+            wait,
+            head: patience,
+            stall: patience,
+        }
+    }
+}
+
+/// A running server; shuts down in order when dropped.
+pub struct Server {
+    addresses: Vec<SocketAddr>,
+    runtime: Option<Runtime>,
+    stopping: watch::Sender<bool>,
+    connections: Arc<Connections>,
+}
+
+/// State that all connections of a listener share.
+struct Shared {
+    service: Arc<dyn HttpService>,
+    admission: Arc<AdmissionControl>,
+    proxies: Proxies,
+    limits: Limits,
+}
+
+impl Server {
+    /// Serves each of these listeners, within common limits.
+    pub fn start(listeners: Vec<(StdListener, Arc<dyn HttpService>)>, proxies: Proxies, limits: Limits) -> io::Result<Server> {
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(limits.threads)
+            .max_blocking_threads(WORKERS)
+            .thread_name("http")
+            .enable_all()
+            .build()?;
+        let (stopping, stopped) = watch::channel(false);
+        let connections = Connections::new(limits.connections, limits.connections_of_one, proxies.clone());
+        let admission = Arc::new(AdmissionControl::new(limits.wait));
+        let mut addresses = Vec::new();
+        for (listener, service) in listeners {
+            listener.set_nonblocking(true)?;
+            addresses.push(listener.local_addr()?);
+            let entered = runtime.enter();
+            let listener = TcpListener::from_std(listener)?;
+            drop(entered);
+            let shared = Arc::new(Shared { service, admission: admission.clone(), proxies: proxies.clone(), limits });
+            runtime.spawn(accept(listener, shared, connections.clone(), stopped.clone()));
+        }
+        Ok(Server { addresses, runtime: Some(runtime), stopping, connections })
+    }
+
+    /// Returns the addresses of the listeners, in their order.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.stopping.send(true);
+        if let Some(runtime) = self.runtime.take() {
+            let _ = runtime.block_on(async { timeout(GRACE, self.connections.all_ended()).await });
+            runtime.shutdown_timeout(GRACE);
+        }
+    }
+}
+
+async fn accept(listener: TcpListener, shared: Arc<Shared>, connections: Arc<Connections>, mut stopping: watch::Receiver<bool>) {
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            _ = stopping.wait_for(|stop| *stop) => return,
+        };
+        let Ok((stream, from)) = accepted else {
+            // Most likely there are no free file descriptors; open ones will be closed.
+            sleep(Duration::from_millis(100)).await;
+            continue;
+        };
+        let _ = stream.set_nodelay(true);
+        match connections.open(from.ip()) {
+            Some(connection) => {
+                let (shared, stopping) = (shared.clone(), stopping.clone());
+                tokio::spawn(async move {
+                    tokio::select! {
+                        // A client that has gone does not need the response.
+                        _ = serve(stream, from, shared, stopping, &connection) => {}
+                        _ = connection.closed() => {}
+                    }
+                });
+            }
+            None => {
+                let text =
+                    b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+                let _ = stream.try_write(text);
+            }
+        }
+    }
+}
+
+async fn serve(
+    stream: TcpStream,
+    from: SocketAddr,
+    shared: Arc<Shared>,
+    mut stopping: watch::Receiver<bool>,
+    connection: &Connection,
+) -> Result<(), hyper::Error> {
+    let (local, limits) = (stream.local_addr().unwrap_or(from), shared.limits);
+    let service = service_fn(move |request: http::Request<Incoming>| {
+        let (shared, busy) = (shared.clone(), connection.busy());
+        async move {
+            let response = respond(request, from, local, &shared).await;
+            Ok::<_, std::convert::Infallible>(response.map(|body| body.keeping(busy)))
+        }
+    });
+    let connection = http1::Builder::new()
+        // ELOG's programs look for `Location:` in this spelling.
+        .title_case_headers(true)
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.head)
+        .max_buf_size(limits.head_bytes)
+        .serve_connection(TokioIo::new(Patient::new(stream, limits.stall)), service);
+    let mut connection = std::pin::pin!(connection);
+    tokio::select! {
+        done = connection.as_mut() => return done,
+        _ = stopping.wait_for(|stop| *stop) => connection.as_mut().graceful_shutdown(),
+    }
+    connection.await
+}
+
+async fn respond(
+    request: http::Request<Incoming>,
+    from: SocketAddr,
+    local: SocketAddr,
+    shared: &Shared,
+) -> http::Response<SentBody> {
+    let Shared { service, admission, proxies, limits } = shared;
+    let (head, body) = request.into_parts();
+    let is_head = head.method == Method::HEAD;
+    let Matched { work, identifies, max_body, reject, identify } = service.clone().find(&head);
+    if !has_one_host(&head) {
+        return closing(reject(StatusCode::BAD_REQUEST), is_head);
+    }
+    let client = proxies.client(&head.headers, from, local);
+    // A small body costs no worker. A caller who sends a large one is known before it is received.
+    let (received, rest) = if is_small(&head, &body, max_body) {
+        match collect(&head, body, max_body, limits.stall).await {
+            Ok(received) => (Some(received), None),
+            Err(status) => return closing(reject(status), is_head),
+        }
+    } else {
+        (None, Some(body))
+    };
+    let mut head = head;
+    let (mut identify, mut max_body, mut handler) = (Some(identify), max_body, None);
+    if (rest.is_some() || identifies == WorkKind::Login)
+        && let Some(identify) = identify.take()
+    {
+        let Ok(permit) = admission.take(identifies, client.ip).await else { return busy(reject, is_head) };
+        let identified = in_permit(permit, move || {
+            let identified = identify(&head, &client);
+            (head, identified)
+        });
+        match identified.await {
+            Ok((same, Ok(identified))) => {
+                head = same;
+                max_body = max_body.min(identified.max_body);
+                handler = Some(identified.handler);
+            }
+            Ok((_, Err(response))) => return closing(*response, is_head),
+            Err(_) => return closing(reject(StatusCode::INTERNAL_SERVER_ERROR), is_head),
+        }
+    }
+    let received = match (received, rest) {
+        (Some(received), _) => received,
+        (None, Some(rest)) => match collect(&head, rest, max_body, limits.stall).await {
+            Ok(received) => received,
+            Err(status) => return closing(reject(status), is_head),
+        },
+        (None, None) => RequestBody::Whole(Bytes::new()),
+    };
+    let permit = match &received {
+        RequestBody::Stream(_) => admission.upload(client.ip).await,
+        RequestBody::Whole(_) => admission.take(work, client.ip).await,
+    };
+    let Ok(permit) = permit else { return busy(reject, is_head) };
+    let stop = Stop::default();
+    let stop_on_drop = StopOnDrop(stop.clone());
+    let stall = limits.stall;
+    let mut work = work;
+    let mut done = in_permit(permit, move || {
+        let identified = match (handler, identify) {
+            (Some(handler), _) => Ok(handler),
+            (None, Some(identify)) => identify(&head, &client).map(|identified| identified.handler),
+            (None, None) => Err(Box::new(reject(StatusCode::INTERNAL_SERVER_ERROR))),
+        };
+        let mut reader = received.reader(Handle::current(), max_body, stall);
+        match identified {
+            Ok(handler) => handler(HttpRequest { head, body: &mut *reader, client }, &stop),
+            Err(response) => *response,
+        }
+    })
+    .await;
+    while let Ok(response) = done {
+        let (mut parts, body) = response.into_parts();
+        if let ResponseBody::Later(next, make) = body {
+            work = next;
+            let Ok(permit) = admission.take(work, client.ip).await else { return busy(reject, is_head) };
+            done = in_permit(permit, make).await;
+            continue;
+        }
+        if let Some(length) = body.length()
+            && parts.status != StatusCode::NOT_MODIFIED
+            && parts.status != StatusCode::NO_CONTENT
+        {
+            parts.headers.insert(header::CONTENT_LENGTH, length.into());
+        }
+        let turns = PieceTurns { admission: admission.clone(), kind: work, from: client.ip };
+        let sent = if is_head { SentBody::nothing() } else { SentBody::new(body, Some(stop_on_drop), turns) };
+        return http::Response::from_parts(parts, sent);
+    }
+    // The handler panicked, which was reported; other requests continue.
+    closing(reject(StatusCode::INTERNAL_SERVER_ERROR), is_head)
+}
+
+/// Returns true if a request names one host, as RFC 9112 demands. HTTP/1.0 may name none.
+fn has_one_host(head: &Parts) -> bool {
+    let named = head.headers.get_all(header::HOST).iter().count();
+    named == 1 || named == 0 && head.version != Version::HTTP_11
+}
+
+fn busy(reject: fn(StatusCode) -> http::Response<ResponseBody>, is_head: bool) -> http::Response<SentBody> {
+    let mut response = closing(reject(StatusCode::SERVICE_UNAVAILABLE), is_head);
+    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+    response
+}
+
+/// Makes a response of plain text with only the status.
+pub fn plain_rejection(status: StatusCode) -> http::Response<ResponseBody> {
+    let text = format!("{}\n", status.canonical_reason().unwrap_or("no"));
+    let mut answer = http::Response::new(ResponseBody::Whole(Bytes::from(text)));
+    *answer.status_mut() = status;
+    answer.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    answer
+}
+
+/// Makes a response that closes the connection, because the rest of the request's body was not read.
+fn closing(answer: http::Response<ResponseBody>, is_head: bool) -> http::Response<SentBody> {
+    let mut answer = answer.map(|told| if is_head { SentBody::nothing() } else { SentBody::whole(told) });
+    answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    answer
+}
+
+/// A socket whose writes fail after a time without progress.
+struct Patient {
+    stream: TcpStream,
+    stall: Duration,
+    stalled: Option<Pin<Box<Sleep>>>,
+}
+
+impl Patient {
+    fn new(stream: TcpStream, stall: Duration) -> Patient {
+        Patient { stream, stall, stalled: None }
+    }
+
+    fn timed<T>(&mut self, context: &mut Context<'_>, done: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
+        if done.is_ready() {
+            self.stalled = None;
+            return done;
+        }
+        let stall = self.stall;
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(Instant::now() + stall)));
+        match stalled.as_mut().poll(context) {
+            Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
+            Poll::Pending => Poll::Pending,
+        }
+    }
+}
+
+impl AsyncRead for Patient {
+    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for Patient {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let done = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.timed(context, done)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let done = Pin::new(&mut self.stream).poll_write_vectored(context, bytes);
+        self.timed(context, done)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let done = Pin::new(&mut self.stream).poll_flush(context);
+        self.timed(context, done)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let done = Pin::new(&mut self.stream).poll_shutdown(context);
+        self.timed(context, done)
+    }
+}

@@ -1,0 +1,218 @@
+//! ELOG's access options on every surface: what they mean is written down here by hand, and each surface is compared with it.
+
+use serde_json::{Value, json};
+
+use crate::site::{Client, Said, Site};
+
+/// A word that stands in an entry's text, in an attribute and in its file.
+const WORD: &str = "hushed";
+/// The callers, in the order of the tables.
+const WHO: [&str; 4] = ["guest", "reader", "writer", "admin"];
+
+/// A surface on which entries are read, and its path.
+type ReadSurface = (&'static str, String);
+
+struct Setup {
+    site: Site,
+    clients: [Client; 4],
+}
+
+impl Setup {
+    fn new() -> Setup {
+        let site = Site::new();
+        site.owner().put("/books/Other", json!({ "name": "Other", "attributes": [] })).is(201);
+        let user = |login: &str| site.user(json!({ "login": login, "admin": login == "admin" }));
+        let clients = [site.anybody(), user("reader"), user("writer"), user("admin")];
+        let setup = Setup { site, clients };
+        setup.configure("");
+        let access = json!({ "site_guests": true, "grants": [
+            { "to": "user:reader", "may": ["read"] },
+            { "to": "user:writer", "may": ["read", "write", "edit-own", "edit-any"] },
+        ] });
+        for book in ["Book", "Other"] {
+            setup.site.owner().put(&format!("/books/{book}/access"), access.clone()).is(200);
+        }
+        setup
+    }
+
+    /// Gives the logbook these options of an elogd.cfg.
+    fn configure(&self, options: &str) {
+        let pairs: Vec<Vec<&str>> = options.lines().map(|line| line.split(" = ").collect()).collect();
+        let attributes = json!([{ "name": "Author", "kind": "text" }]);
+        let said = self.site.owner().put("/books/Book", json!({ "name": "Book", "attributes": attributes, "elog": pairs }));
+        assert!([200, 201].contains(&said.status), "{options}");
+    }
+
+    /// Posts an entry of the owner's; its number.
+    fn entry(&self) -> u64 {
+        let entry = json!({ "attributes": { "Author": WORD }, "text": WORD });
+        self.site.owner().post("/books/Book/entries", entry).is(201).json()["id"].as_u64().unwrap()
+    }
+}
+
+fn text(said: &Said) -> String {
+    String::from_utf8_lossy(&said.bytes).into_owned()
+}
+
+#[test]
+fn who_reads_is_the_same_on_every_surface() {
+    let setup = Setup::new();
+    let owner = setup.site.owner();
+    let id = setup.entry();
+    owner.send("POST", &format!("/books/Book/entries/{id}/attachments?name=a.txt"), WORD.as_bytes()).is(201);
+    let entry = owner.get(&format!("/books/Book/entries/{id}")).json();
+    let added = entry["attachments"][0]["added"].as_str().unwrap();
+    let digits: String = added[2..19].chars().filter(char::is_ascii_digit).collect();
+    let stored = format!("{}_{}_a.txt", &digits[..6], &digits[6..]);
+    let surfaces: Vec<ReadSurface> = vec![
+        ("ELOG's list", "/elog/Book/".to_owned()),
+        ("ELOG's entry", format!("/elog/Book/{id}")),
+        ("ELOG's download", format!("/elog/Book/{id}?cmd=Download")),
+        ("ELOG's CSV", "/elog/Book/?mode=CSV1".to_owned()),
+        ("ELOG's XML", "/elog/Book/?mode=XML".to_owned()),
+        ("ELOG's attachment", format!("/elog/Book/{stored}")),
+        ("ELOG's RSS", "/elog/Book/elog.rdf".to_owned()),
+        ("API entry", format!("/books/Book/entries/{id}")),
+        ("API thread", format!("/books/Book/entries/{id}/thread")),
+        ("API history", format!("/books/Book/entries/{id}/history")),
+        ("API attachment", format!("/books/Book/entries/{id}/attachments/0")),
+        ("API search of the book", format!("/search?book=Book&q={WORD}")),
+        ("API search of all", format!("/search?q={WORD}")),
+        ("API export", "/search/export?book=Book".to_owned()),
+    ];
+    // From the manual of ELOG: guest, reader, writer, administrator of the site.
+    let table: [(&str, [bool; 4]); 16] = [
+        ("", [true, true, true, true]),
+        ("Password file = passwd", [false, true, true, true]),
+        ("Password file = passwd\nGuest menu commands = List, Find", [true, true, true, true]),
+        ("Authentication = LDAP", [false, true, true, true]),
+        ("Read password = c2VjcmV0", [false, true, true, true]),
+        ("Write password = c2VjcmV0", [true, true, true, true]),
+        ("Login user = writer", [false, false, true, true]),
+        ("Login user = reader\nGuest menu commands = List", [true, true, false, true]),
+        ("Login user = reader\nAdmin user = writer", [false, true, true, true]),
+        ("Hosts deny = ALL", [false, false, false, false]),
+        ("Hosts deny = ALL\nHosts allow = localhost", [true, true, true, true]),
+        ("Hosts deny = 127.0.0.", [false, false, false, false]),
+        ("Hosts deny = 192.0.2.", [true, true, true, true]),
+        ("Deny List = reader", [true, false, true, true]),
+        ("Allow List = writer", [false, false, true, false]),
+        ("Menu commands = New", [true, true, true, true]),
+    ];
+    for (options, expected) in table {
+        setup.configure(options);
+        for ((who, client), expected) in WHO.iter().zip(&setup.clients).zip(expected) {
+            for (surface, path) in &surfaces {
+                let said = client.get(path);
+                assert_eq!(text(&said).contains(WORD), expected, "{options:?} {surface} {who}: {} {}", said.status, text(&said));
+            }
+        }
+        // The owner of the installation reads by the API whatever is configured, and so can mend a configuration.
+        owner.get(&format!("/books/Book/entries/{id}")).is(200);
+    }
+}
+
+/// An action of a caller on an entry.
+#[derive(Debug, Clone, Copy)]
+enum Deed {
+    Post,
+    Reply,
+    Edit,
+    Delete,
+    Copy,
+}
+
+impl Deed {
+    const ALL: [Deed; 5] = [Deed::Post, Deed::Reply, Deed::Edit, Deed::Delete, Deed::Copy];
+
+    /// Does it by the API. Returns true if it is done.
+    fn by_api(self, client: &Client, id: u64) -> bool {
+        let entries = "/books/Book/entries";
+        let content = json!({ "attributes": { "Author": "x" }, "text": "x" });
+        let with = |name: &str, value: Value| {
+            let mut content = content.clone();
+            content[name] = value;
+            content
+        };
+        let said = match self {
+            Deed::Post => client.post(entries, content),
+            Deed::Reply => client.post(entries, with("parent", json!(id))),
+            Deed::Edit => client.with("if-match", "*").put(&format!("{entries}/{id}"), content),
+            Deed::Delete => client.delete(&format!("{entries}/{id}")),
+            Deed::Copy => client.post(&format!("{entries}/{id}/copy"), json!({ "to": "Other" })),
+        };
+        assert!([200, 201, 401, 403, 404].contains(&said.status), "{self:?}: {} {}", said.status, text(&said));
+        said.status < 300
+    }
+
+    /// Does it as ELOG's programs do. Returns true if it is done.
+    fn by_page(self, client: &Client, id: u64) -> bool {
+        let submit = |more: &[(&str, String)]| {
+            let mut fields = vec![("cmd", "Submit".to_owned()), ("Author", "x".to_owned()), ("Text", "x".to_owned())];
+            fields.extend_from_slice(more);
+            let part = |(name, value): &(&str, String)| {
+                format!("--x\r\nContent-Disposition: form-data; name=\"{name}\"\r\n\r\n{value}\r\n")
+            };
+            let body = fields.iter().map(part).collect::<String>() + "--x--\r\n";
+            let client = client.with("content-type", "multipart/form-data; boundary=x");
+            client.send("POST", "/elog/Book/", body.as_bytes())
+        };
+        let said = match self {
+            Deed::Post => submit(&[]),
+            Deed::Reply => submit(&[("reply_to", id.to_string())]),
+            Deed::Edit => submit(&[("edit_id", id.to_string()), ("skiplock", "1".to_owned())]),
+            Deed::Delete => client.get(&format!("/elog/Book/{id}?cmd=Delete&confirm=Yes")),
+            Deed::Copy => client.get(&format!("/elog/Book/{id}?cmd=Copy+to&destc=Other")),
+        };
+        said.status == 302 && !said.header("location").contains("fail")
+    }
+}
+
+#[test]
+fn who_writes_is_the_same_on_every_surface() {
+    let setup = Setup::new();
+    const NONE: [bool; 5] = [false; 5];
+    const ALL: [bool; 5] = [true; 5];
+    // Post, reply, edit, delete and copy: of the writer, and of the administrator of the site.
+    let table: [(&str, [bool; 5], [bool; 5]); 13] = [
+        ("", ALL, ALL),
+        ("Password file = passwd", ALL, ALL),
+        ("Hosts deny = ALL", NONE, NONE),
+        ("Login user = reader", NONE, ALL),
+        ("Deny New = writer", [false, true, true, true, true], ALL),
+        ("Deny Reply = writer", [true, false, true, true, true], ALL),
+        ("Deny Edit = writer", [true, true, false, true, true], ALL),
+        ("Allow Delete = admin", [true, true, true, false, true], ALL),
+        ("Deny Copy to = writer", [true, true, true, true, false], ALL),
+        ("Menu commands = List, New", [true, false, false, false, false], [true, false, false, false, false]),
+        ("Restrict edit = 1", [true, true, false, false, true], ALL),
+        ("Restrict edit time = 0.0000001", [true, true, false, false, true], ALL),
+        ("Search slave = 1", NONE, NONE),
+    ];
+    for (row, (options, writer, admin)) in table.into_iter().enumerate() {
+        // No option gives a right, so two rows suffice for callers who may not write.
+        let skipped = if row < 2 { 0 } else { 2 };
+        for (who, client, expected) in [
+            ("guest", &setup.clients[0], NONE),
+            ("reader", &setup.clients[1], NONE),
+            ("writer", &setup.clients[2], writer),
+            ("admin", &setup.clients[3], admin),
+        ]
+        .into_iter()
+        .skip(skipped)
+        {
+            for (deed, expected) in Deed::ALL.into_iter().zip(expected) {
+                setup.configure("");
+                let (first, second) = (setup.entry(), setup.entry());
+                setup.configure(options);
+                assert_eq!(deed.by_page(client, first), expected, "{options:?} {deed:?} by ELOG's pages, {who}");
+                assert_eq!(deed.by_api(client, second), expected, "{options:?} {deed:?} by the API, {who}");
+                // The entry says whether the caller may change it.
+                let shown = client.get(&format!("/books/Book/entries/{second}"));
+                if shown.status == 200 && matches!(deed, Deed::Edit) {
+                    assert_eq!(shown.json()["may_edit"], expected, "{options:?} {who}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Names of a collector's services, with their requests and replies.
+
+use serde::{Deserialize, Serialize};
+use tampu_archive::{Grouping, Scanned, query::Query};
+use tampu_types::{Incarnation, Time};
+
+/// The service that finds records: asked with a [`Query`].
+pub(super) const QUERY: &str = "log/query";
+/// The service that counts records: asked with a [`StatQuestion`].
+pub(super) const STAT: &str = "log/stat";
+/// The service that reports the state of the collector; the question is empty.
+pub(super) const STATUS: &str = "log/status";
+/// The service that reports up to where the streams of processes on the bus are committed; the question is empty.
+pub(super) const OFFSETS: &str = "log/offsets";
+
+/// The service that maintains the archive: asked with an [`Upkeep`](tampu_archive::upkeep::Upkeep).
+pub(super) const ARCHIVE: &str = "log/archive";
+
+/// The service that reports whether the collector can keep records; the question is empty.
+pub(super) const KEEPS: &str = "log/keeps";
+
+/// Question to `log/stat`.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct StatQuestion {
+    /// Selection of records.
+    pub query: Query,
+    /// Dimensions to count by.
+    pub by: Grouping,
+}
+
+/// Positions up to which streams are kept. A live reader continues there after a search has returned everything older.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Kept {
+    /// Time of the answer by the collector's clock, ns UTC.
+    pub now: Time,
+    /// Streams of the writers on the bus: everything before `next` is committed and found by searches.
+    pub streams: Vec<KeptStream>,
+}
+
+/// Position up to which one stream is kept.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeptStream {
+    /// The writer's life.
+    pub incarnation: Incarnation,
+    /// The stream of that life.
+    pub stream: u32,
+    /// The first sample that is not kept yet.
+    pub next: u64,
+}
+
+/// Answer to `log/keeps`: the collector's ability to keep records.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Keeps {
+    /// Reason why it cannot keep records.
+    pub stuck: Option<String>,
+}
+
+/// The last part of an answer to `log/query`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct End {
+    pub(super) scanned: Scanned,
+}

@@ -1,0 +1,69 @@
+//! State of a running collector.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicU64, Ordering},
+};
+
+use tampu_archive::Archive;
+use tampu_bus::Participant;
+
+use super::{
+    latency::Latency,
+    options::CollectorOptions,
+    rejected::Rejected,
+    spooled::Spooled,
+    status::{self, Status},
+};
+
+/// State that the workers and services of a collector share.
+pub(super) struct CollectorShared {
+    pub(super) participant: Participant,
+    pub(super) archive: Arc<dyn Archive>,
+    pub(super) options: CollectorOptions,
+    pub(super) status: Status,
+    pub(super) rejected: Rejected,
+    pub(super) latency: Latency,
+    pub(super) spooled: Spooled,
+    /// Batches taken and not yet durable.
+    pub(super) waiting: AtomicU64,
+    /// Streams of writers that are here.
+    pub(super) streams: AtomicU64,
+    /// Numbers the collector's own records.
+    pub(super) numbers: AtomicU64,
+    pub(super) stopping: AtomicBool,
+}
+
+impl CollectorShared {
+    pub(super) fn new(participant: Participant, archive: Arc<dyn Archive>, options: CollectorOptions) -> Arc<CollectorShared> {
+        Arc::new(CollectorShared {
+            rejected: Rejected::new(options.rejected.clone(), options.rejected_bytes),
+            status: Status::default(),
+            latency: Latency::default(),
+            spooled: Spooled::default(),
+            waiting: AtomicU64::new(0),
+            streams: AtomicU64::new(0),
+            numbers: AtomicU64::new(0),
+            stopping: AtomicBool::new(false),
+            participant,
+            archive,
+            options,
+        })
+    }
+
+    pub(super) fn report(&self) -> status::Report {
+        let (rejected, kept) = self.rejected.counts();
+        status::Report {
+            collector: self.participant.source().to_string(),
+            incarnation: self.participant.incarnation(),
+            rejected,
+            rejected_kept: kept,
+            streams: self.streams.load(Ordering::Relaxed),
+            waiting: self.waiting.load(Ordering::Relaxed),
+            durable: self.latency.read(),
+            targets: self.options.router.as_ref().map(|router| router.report()).unwrap_or_default(),
+            sources: self.status.sources(self.participant.clock().utc()),
+            archive: self.archive.health(),
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! Output of packets to the bus: one writer per level and set of audiences.
+
+use std::{
+    collections::HashMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use tampu_bus::{BusError, Hold, Participant, Qos, ReaderState, TypeTag, Writer, engine::Guard};
+use tampu_types::{Level, TopicName, log_batch, name::BadTopic};
+
+use crate::logger::{
+    attach::{AttachmentReader, attached_topic_of},
+    clock::now,
+    control::{self, Controlled},
+    packet_sink::{PacketSink, Refused},
+    stream::{Reach, StreamKey},
+};
+
+/// Type of the samples of log topics.
+pub const LOG_BATCH: TypeTag = TypeTag { id: log_batch::TYPE_ID, version: log_batch::VERSION };
+
+/// The topic of a level: `log/warning`.
+pub fn topic_of(level: Level) -> Result<TopicName, BadTopic> {
+    TopicName::new(format!("log/{}", level.name().to_lowercase()))
+}
+
+/// Returns the Qos of a log topic; the configuration may override it. The collector acknowledges after its commit, so
+/// several milliseconds of a full stream are under way. While there is no collector, more is kept for it than for an
+/// ordinary reader.
+pub fn qos_of(participant: &Participant, topic: &TopicName) -> Qos {
+    participant.qos_over(Qos { credit: 4 << 20, keep: 16 << 20, ..Qos::default() }, topic)
+}
+
+/// Makes a participant; called again until it succeeds.
+pub(crate) type Open = Box<dyn FnMut() -> Result<Participant, BusError> + Send>;
+
+/// Pause before joining the bus is retried.
+const RETRY: Duration = Duration::from_secs(1);
+
+/// Time after joining the bus during which readers may still be unknown to this process.
+const ACQUAINTANCE: Duration = Duration::from_millis(150);
+
+/// Longest time to wait for a reader, when a caller wants to know that its records were delivered.
+const APPEARANCE: Duration = Duration::from_millis(300);
+
+/// Interval at which the readers' wishes are read.
+const HEAR: Duration = Duration::from_millis(20);
+
+/// Interval at which a wait for readers checks.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// A writer and the number after its last sample.
+struct Outlet {
+    writer: Writer,
+    next: u64,
+}
+
+impl Outlet {
+    /// Waits until all readers have acknowledged everything written; returns whether all have, and at least one.
+    fn confirm(&self, until: Instant, known_by: Instant) -> bool {
+        while !self.has_readers() {
+            let now = Instant::now();
+            if now >= until.min(known_by) {
+                return self.next == 0;
+            }
+            std::thread::sleep(LOOK);
+        }
+        loop {
+            self.writer.flush(until.saturating_duration_since(Instant::now()));
+            let mut readers = self.writer.readers().into_iter().filter(|reader| reader.state != ReaderState::Gone);
+            if readers.all(|reader| reader.acked >= self.next) {
+                return true;
+            }
+            if Instant::now() >= until {
+                return false;
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    /// Waits until everything written has been committed by a collector; whether it has.
+    fn keep(&self, until: Instant) -> bool {
+        loop {
+            let begun = Instant::now();
+            // Returns as soon as all readers have acknowledged, which nearly always means the collector.
+            self.writer.flush(until.saturating_duration_since(begun).min(LOOK));
+            let readers = self.writer.readers();
+            let mut keepers = readers.iter().filter(|reader| reader.hold == Hold::Full && reader.state != ReaderState::Gone);
+            if self.next == 0 || keepers.any(|keeper| keeper.acked >= self.next) {
+                return true;
+            }
+            if Instant::now() >= until {
+                return false;
+            }
+            if begun.elapsed() < LOOK {
+                std::thread::sleep(LOOK - begun.elapsed().min(LOOK));
+            }
+        }
+    }
+
+    fn has_readers(&self) -> bool {
+        self.writer.readers().iter().any(|reader| reader.state != ReaderState::Gone)
+    }
+}
+
+pub(crate) struct BusSink {
+    open: Open,
+    loggers: Option<Arc<dyn Controlled>>,
+    // Withdrawn before the bus is left.
+    _control: Option<Guard>,
+    ear: Option<AttachmentReader>,
+    /// Time of the next check of the readers' requests.
+    hear_at: Instant,
+    participant: Option<Participant>,
+    joined: Option<Instant>,
+    writers: HashMap<StreamKey, Outlet>,
+    try_again: Option<(Instant, String)>,
+    /// True if this host has, or had, a node.
+    has_heir: bool,
+}
+
+impl BusSink {
+    pub fn new(open: Open) -> BusSink {
+        BusSink {
+            open,
+            loggers: None,
+            _control: None,
+            ear: None,
+            hear_at: Instant::now(),
+            participant: None,
+            joined: None,
+            writers: HashMap::new(),
+            try_again: None,
+            has_heir: false,
+        }
+    }
+
+    fn participant(&mut self) -> Result<Participant, Refused> {
+        if let Some(participant) = &self.participant {
+            return Ok(participant.clone());
+        }
+        if let Some((at, why)) = &self.try_again
+            && *at > Instant::now()
+        {
+            return Err(Refused::NotYet(why.clone()));
+        }
+        match self.join() {
+            Ok(participant) => {
+                self.participant = Some(participant.clone());
+                self.joined = Some(Instant::now());
+                Ok(participant)
+            }
+            Err(error) => {
+                let why = error.to_string();
+                self.try_again = Some((Instant::now() + RETRY, why.clone()));
+                Err(Refused::NotYet(why))
+            }
+        }
+    }
+
+    fn join(&mut self) -> Result<Participant, BusError> {
+        let participant = (self.open)()?;
+        if let Some(loggers) = &self.loggers {
+            match control::serve(&participant, loggers.clone()) {
+                Ok(guard) => self._control = Some(guard),
+                // Logging matters more than remote control of its levels.
+                Err(error) => eprintln!("tampu-log: {}: its levels cannot be set from outside: {error}", participant.source()),
+            }
+            match loggers.may_be_attached().then(|| AttachmentReader::open(&participant)).transpose() {
+                Ok(ear) => self.ear = ear,
+                Err(error) => eprintln!("tampu-log: {}: viewers cannot attach to its loggers: {error}", participant.source()),
+            }
+        }
+        Ok(participant)
+    }
+
+    fn writer(&mut self, stream: &StreamKey) -> Result<&mut Outlet, Refused> {
+        if !self.writers.contains_key(stream) {
+            let participant = self.participant()?;
+            acquaint(&participant);
+            let topic = if stream.reach == Reach::Attached { attached_topic_of(stream.level) } else { topic_of(stream.level) };
+            let topic = topic.map_err(|error| Refused::Never(error.to_string()))?;
+            let qos = qos_of(&participant, &topic);
+            let writer = participant
+                .writer(&topic, &stream.partition, LOG_BATCH, qos)
+                .map_err(|error| Refused::NotYet(error.to_string()))?;
+            self.writers.insert(stream.clone(), Outlet { writer, next: 0 });
+        }
+        self.writers.get_mut(stream).ok_or_else(|| Refused::NotYet("no writer".to_owned()))
+    }
+}
+
+/// Waits until a participant is old enough to know the readers. A viewer would receive a record published before the
+/// viewer was known as history. The viewer would never show a process live that logs one record and ends.
+fn acquaint(participant: &Participant) {
+    let age = now().0.saturating_sub(participant.incarnation().start as i64);
+    let left = (ACQUAINTANCE.as_nanos() as i64).saturating_sub(age.max(0));
+    std::thread::sleep(Duration::from_nanos(left.max(0) as u64));
+}
+
+impl BusSink {
+    /// Returns whether a keeper of records reads this stream.
+    pub fn is_heard(&mut self, stream: &StreamKey) -> bool {
+        self.writer(stream).is_ok_and(|outlet| outlet.writer.kept().is_some())
+    }
+}
+
+impl PacketSink for BusSink {
+    fn attend(&mut self, loggers: Arc<dyn Controlled>) {
+        self.loggers = Some(loggers);
+        // A silent process can be queried for the reason. If no bus is reachable yet, the first packet tries again.
+        let _ = self.participant();
+    }
+
+    fn hear(&mut self) {
+        let (Some(ear), Some(loggers)) = (&mut self.ear, &self.loggers) else { return };
+        let now = Instant::now();
+        if now >= self.hear_at {
+            self.hear_at = now + HEAR;
+            ear.hear(&**loggers);
+        }
+    }
+
+    fn publish(&mut self, stream: &StreamKey, urgent: bool, packet: &[u8]) -> Result<u64, Refused> {
+        let outlet = self.writer(stream)?;
+        let written = if urgent { outlet.writer.write_urgent(packet) } else { outlet.writer.write(packet) };
+        let sequence = written.map_err(|error| Refused::Never(error.to_string()))?.sequence;
+        outlet.next = sequence + 1;
+        Ok(sequence)
+    }
+
+    fn delivered(&mut self, stream: &StreamKey) -> Option<u64> {
+        let writer = &self.writers.get(stream)?.writer;
+        // A viewer keeps no records: records that only a viewer has received must still be kept.
+        if stream.reach == Reach::Central { writer.kept() } else { writer.delivered() }
+    }
+
+    fn has_heir(&mut self) -> bool {
+        self.has_heir |= self.participant.as_ref().is_some_and(Participant::has_node);
+        self.has_heir
+    }
+
+    fn flush(&mut self, timeout: Duration) -> bool {
+        let until = Instant::now() + timeout;
+        let known_by = self.joined.map_or(until, |joined| joined + APPEARANCE);
+        // All of them, also after one without confirmation: packets under way have to arrive.
+        self.writers.values().filter(|outlet| !outlet.confirm(until, known_by)).count() == 0
+    }
+
+    fn keep(&mut self, timeout: Duration) -> bool {
+        let until = Instant::now() + timeout;
+        let mut central = self.writers.iter().filter(|(stream, _)| stream.reach == Reach::Central);
+        central.all(|(_, outlet)| outlet.keep(until))
+    }
+}

@@ -1,0 +1,92 @@
+//! Users, groups, access and tokens of a hub's logbook.
+
+use serde_json::json;
+
+use super::{Client, Result, address::encoded, to_json};
+use crate::people::{
+    access::Access,
+    token::ApiToken,
+    user::{User, UserInfo},
+};
+
+impl Client {
+    /// All users, by login.
+    pub fn users(&self) -> Result<Vec<UserInfo>> {
+        self.get("/users")
+    }
+
+    /// Adds a user; without a password they cannot log in with one.
+    pub fn add_user(&self, user: &User, password: Option<&str>) -> Result<()> {
+        let User { login, full_name, email, groups, admin, .. } = user;
+        let mut body = json!({ "login": login, "full_name": full_name, "email": email, "groups": groups, "admin": admin });
+        if let Some(password) = password {
+            body["password"] = json!(password);
+        }
+        self.call("POST", "/users", Some(&body), &[]).map(drop)
+    }
+
+    /// Sets a user's password.
+    pub fn set_password(&self, login: &str, password: &str) -> Result<()> {
+        let body = json!({ "password": password });
+        self.call("PUT", &format!("/users/{}/password", encoded(login)), Some(&body), &[]).map(drop)
+    }
+
+    /// Disables or enables a user. Disabling ends their sessions.
+    pub fn set_inactive(&self, login: &str, inactive: bool) -> Result<()> {
+        let body = json!({ "inactive": inactive });
+        self.call("PATCH", &format!("/users/{}", encoded(login)), Some(&body), &[]).map(drop)
+    }
+
+    /// Deletes a user; their entries stay.
+    pub fn drop_user(&self, login: &str) -> Result<()> {
+        self.call("DELETE", &format!("/users/{}", encoded(login)), None, &[]).map(drop)
+    }
+
+    /// All groups with their members.
+    pub fn groups(&self) -> Result<Vec<(String, Vec<String>)>> {
+        #[derive(serde::Deserialize)]
+        struct Group {
+            name: String,
+            members: Vec<String>,
+        }
+        let groups: Vec<Group> = self.get("/groups")?;
+        Ok(groups.into_iter().map(|Group { name, members }| (name, members)).collect())
+    }
+
+    /// Sets the members of a group.
+    pub fn set_group(&self, name: &str, members: &[String]) -> Result<()> {
+        let body = json!({ "members": members });
+        self.call("PUT", &format!("/groups/{}", encoded(name)), Some(&body), &[]).map(drop)
+    }
+
+    /// The access rules of a book; of `*`, the default for books without rules of their own.
+    pub fn access(&self, book: &str) -> Result<Access> {
+        self.get(&format!("/books/{}/access", encoded(book)))
+    }
+
+    /// Sets the access rules of a book, or with `*` the default.
+    pub fn set_access(&self, book: &str, access: &Access) -> Result<()> {
+        self.call("PUT", &format!("/books/{}/access", encoded(book)), Some(&to_json(access)?), &[]).map(drop)
+    }
+
+    /// The tokens of a user.
+    pub fn tokens(&self, login: &str) -> Result<Vec<ApiToken>> {
+        self.get(&format!("/tokens?login={}", encoded(login)))
+    }
+
+    /// Creates a token and returns its secret, which the hub does not keep. A caller who is known by a token, and is not the owner, gives the
+    /// password too.
+    pub fn make_token(&self, token: &ApiToken, password: Option<&str>) -> Result<String> {
+        let ApiToken { login, comment, may, books, expires, .. } = token;
+        let expires = expires.map(|expires| expires.to_rfc3339());
+        let body =
+            json!({ "login": login, "comment": comment, "may": may, "books": books, "expires": expires, "password": password });
+        let made = self.call("POST", "/tokens", Some(&body), &[])?;
+        self.parse(made["secret"].clone())
+    }
+
+    /// Revokes a token of a user.
+    pub fn drop_token(&self, login: &str, id: &str) -> Result<()> {
+        self.call("DELETE", &format!("/tokens/{}?login={}", encoded(id), encoded(login)), None, &[]).map(drop)
+    }
+}

@@ -1,0 +1,84 @@
+//! Errors of logins, users, tokens and access rules.
+
+use std::{io, time::Duration};
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::{
+    attempts::Wait,
+    decide::Refused,
+    hashing::{self, QueueFull},
+    password::BadPassword,
+    user::BadUser,
+};
+use crate::store::StoreError;
+
+/// An error of a login, a user, a token or an access rule.
+#[derive(Debug, thiserror::Error)]
+pub enum PeopleError {
+    /// The caller lacks the right.
+    #[error(transparent)]
+    Refused(#[from] Refused),
+    /// The login or the password is wrong, or the user is inactive. The error does not reveal which.
+    #[error("the login or the password is wrong")]
+    Wrong,
+    /// Too many wrong passwords.
+    #[error("too many wrong passwords: try again in {} s", .0.as_secs() + 1)]
+    Wait(Duration),
+    /// Too many passwords are checked at a time.
+    #[error("too many passwords are being checked: try again in {} s", hashing::RETRY_AFTER)]
+    Busy,
+    /// The session or token is invalid or has expired.
+    #[error("the {0} is invalid or has expired: {1}")]
+    Ended(&'static str, &'static str),
+    /// No such user.
+    #[error("there is no user '{0}'")]
+    NoUser(String),
+    /// An object of this name exists already.
+    #[error("there is a user '{0}' already")]
+    IsThere(String),
+    /// No such token.
+    #[error("there is no token '{0}'")]
+    NoToken(String),
+    /// An invalid user.
+    #[error(transparent)]
+    User(#[from] BadUser),
+    /// An invalid new password.
+    #[error(transparent)]
+    Password(#[from] BadPassword),
+    /// Another invalid value.
+    #[error("{0}")]
+    Invalid(String),
+    /// The directory service does not respond.
+    #[error("the directory service of this login does not respond: {0}")]
+    Elsewhere(io::Error),
+    /// An error of the store.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The system has no random bytes.
+    #[error("no random bytes: {0}")]
+    Random(#[from] io::Error),
+}
+
+impl PeopleError {
+    /// Reads a record's value.
+    pub(super) fn read<T: DeserializeOwned>(kind: &str, name: &str, value: Value) -> Result<T, PeopleError> {
+        serde_json::from_value(value).map_err(|error| StoreError::Damaged(format!("{kind} '{name}': {error}")).into())
+    }
+}
+
+impl From<Wait> for PeopleError {
+    fn from(wait: Wait) -> PeopleError {
+        PeopleError::Wait(wait.0)
+    }
+}
+
+impl From<QueueFull> for PeopleError {
+    fn from(_: QueueFull) -> PeopleError {
+        PeopleError::Busy
+    }
+}
+
+/// The result of operations on users, sessions and tokens.
+pub type Result<T, E = PeopleError> = std::result::Result<T, E>;

@@ -1,0 +1,121 @@
+//! Checks of passwords: a few at a time, delayed after wrong passwords, with a cache of successful checks.
+
+use std::{
+    collections::HashMap,
+    net::IpAddr,
+    time::{Duration, Instant},
+};
+
+use parking_lot::Mutex;
+use sha2::{Digest, Sha256};
+
+use super::{
+    super::{
+        elog_digest,
+        error::{PeopleError, Result},
+        password::{Given, Password},
+        user::{self, User},
+    },
+    People,
+};
+
+/// Number of correct passwords that are cached for [`REMEMBER`], so that a program that sends its password with each
+/// request does not wait each time. The same number of wrong passwords is cached, so that a repeated one counts as one
+/// attempt.
+const REMEMBERED: usize = 1024;
+/// The time for which a checked password is remembered.
+const REMEMBER: Duration = Duration::from_secs(300);
+
+/// Caches a key for [`REMEMBER`], with at most [`REMEMBERED`] keys.
+fn remember(of: &Mutex<HashMap<[u8; 32], Instant>>, seen: [u8; 32]) {
+    let mut of = of.lock();
+    if of.len() >= REMEMBERED {
+        of.retain(|_, at| at.elapsed() < REMEMBER);
+        if of.len() >= REMEMBERED {
+            of.clear();
+        }
+    }
+    of.insert(seen, Instant::now());
+}
+
+impl People {
+    pub(super) fn check_password(&self, login: &str, password: &str, from: IpAddr) -> Result<User> {
+        let user = self.known()?.users.get(login).cloned();
+        let kept = user.as_ref().and_then(|user| user.password.clone());
+        let seen = self.seen(login, password, kept.as_ref());
+        if let Some(user) = &user
+            && !user.inactive
+            && self.is_remembered(&seen)
+        {
+            return Ok(user.clone());
+        }
+        // A repeated wrong password is not a new guess: a browser sends an old cookie with each request.
+        if self.wrong.lock().get(&seen).is_some_and(|at| at.elapsed() < REMEMBER) {
+            return Err(PeopleError::Wrong);
+        }
+        self.attempts.begin(login, from, Instant::now())?;
+        let found = match &kept {
+            Some(kept) => self.is_password(kept, login, password, from)?.then_some(user).flatten(),
+            None => {
+                let other = self.ask_others(login, password).inspect_err(|_| self.attempts.unknown(login, from))?;
+                if other.is_none() {
+                    self.is_password(&Password::nobodys(), login, password, from)?;
+                }
+                other
+            }
+        };
+        // Another directory may accept the password later.
+        if found.is_none() && (kept.is_some() || self.others.is_empty()) {
+            remember(&self.wrong, seen);
+        }
+        let user = found.filter(|user| !user.inactive).ok_or(PeopleError::Wrong)?;
+        self.attempts.right(login, from);
+        if kept.as_ref().is_some_and(Password::is_old) && !elog_digest::is_hash(password) {
+            let new = Password::of(password)?;
+            // The generation stays: it is the same password.
+            return self.change_user(login, |user| user.password = Some(new.clone()));
+        }
+        remember(&self.right, seen);
+        Ok(user)
+    }
+
+    fn ask_others(&self, login: &str, password: &str) -> Result<Option<User>> {
+        for other in &self.others {
+            if let Some(told) = other.authenticate(login, password).map_err(PeopleError::Elsewhere)? {
+                let User { full_name, email, groups, .. } = told;
+                let new = |user: &mut User| {
+                    (user.full_name, user.email, user.groups) = (full_name.clone(), email.clone(), groups.clone());
+                };
+                let known = self.store.record(user::KIND, login)?.is_some();
+                if !known {
+                    self.add_user(User::new(login))?;
+                }
+                return self.change_user(login, new).map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    /// A key of a login, a password and the stored hash, keyed with a secret of this process.
+    fn seen(&self, login: &str, password: &str, kept: Option<&Password>) -> [u8; 32] {
+        let mut hash = Sha256::new();
+        hash.update(self.key);
+        for part in [login, password, kept.map_or("", Password::line)] {
+            hash.update((part.len() as u64).to_le_bytes());
+            hash.update(part);
+        }
+        hash.finalize().into()
+    }
+
+    fn is_remembered(&self, seen: &[u8; 32]) -> bool {
+        self.right.lock().get(seen).is_some_and(|at| at.elapsed() < REMEMBER)
+    }
+
+    /// Checks a password against its stored hash; only a few checks run at a time. If too many wait, the attempt is
+    /// taken back.
+    fn is_password(&self, kept: &Password, login: &str, password: &str, from: IpAddr) -> Result<bool> {
+        let _turn = self.hashing.turn(from).inspect_err(|_| self.attempts.unknown(login, from))?;
+        let given = if self.settings.accept_elog_hashes { Given::PlainOrDigest(password) } else { Given::Plain(password) };
+        Ok(kept.is(given))
+    }
+}

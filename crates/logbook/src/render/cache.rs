@@ -1,0 +1,135 @@
+//! A bounded cache of rendered texts, by entry and revision.
+//!
+//! Sanitising a long text takes up to seconds, and a page is read far more often than it is changed. A revision never
+//! changes, so its HTML is rendered once and used until it is evicted.
+
+use std::{collections::HashMap, sync::Arc};
+
+use parking_lot::Mutex;
+use tampu_types::Time;
+
+use super::Unfinished;
+use crate::entry::{Entry, EntryRef};
+
+/// Bytes of HTML in a cache; the texts that were used longest ago are evicted.
+pub const CACHE: usize = 8 << 20;
+
+/// The revision of an entry, and the page that its links start from.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+struct Key {
+    at: EntryRef,
+    revision: u32,
+    changed: Time,
+    links: String,
+}
+
+/// Rendered texts of entries.
+#[derive(Debug, Default)]
+pub struct RenderCache(Mutex<State>);
+
+#[derive(Debug, Default)]
+struct State {
+    /// A number that grows with each use, in place of a time.
+    clock: u64,
+    bytes: usize,
+    kept: HashMap<Key, (u64, Arc<str>)>,
+}
+
+impl RenderCache {
+    /// Returns the HTML of an entry. Renders it unless it is cached. `links` names the page that its links start from.
+    pub fn html(
+        &self,
+        entry: &Entry,
+        links: &str,
+        render: impl FnOnce() -> Result<String, Unfinished>,
+    ) -> Result<Arc<str>, Unfinished> {
+        let key = Key { at: entry.at.clone(), revision: entry.revision, changed: entry.changed, links: links.to_owned() };
+        if let Some(html) = self.0.lock().find(&key) {
+            return Ok(html);
+        }
+        // The lock is not held while the text is rendered.
+        let html: Arc<str> = render()?.into();
+        self.0.lock().keep(key, html.clone());
+        Ok(html)
+    }
+}
+
+impl State {
+    fn find(&mut self, key: &Key) -> Option<Arc<str>> {
+        self.clock += 1;
+        let (used, html) = self.kept.get_mut(key)?;
+        *used = self.clock;
+        Some(html.clone())
+    }
+
+    fn keep(&mut self, key: Key, html: Arc<str>) {
+        // One text takes an eighth at most, so that it does not evict all others.
+        if html.len() > CACHE / 8 {
+            return;
+        }
+        self.clock += 1;
+        self.bytes += size(&key, &html);
+        if let Some((_, old)) = self.kept.insert(key.clone(), (self.clock, html)) {
+            self.bytes -= size(&key, &old);
+        }
+        if self.bytes <= CACHE {
+            return;
+        }
+        let mut by_use: Vec<(u64, Key)> = self.kept.iter().map(|(key, (used, _))| (*used, key.clone())).collect();
+        by_use.sort_unstable_by_key(|(used, _)| *used);
+        for (_, key) in by_use {
+            // Some room is left, so that the next text does not sort all of them again.
+            if self.bytes <= CACHE / 4 * 3 {
+                break;
+            }
+            if let Some((_, html)) = self.kept.remove(&key) {
+                self.bytes -= size(&key, &html);
+            }
+        }
+    }
+}
+
+/// Returns about how many bytes a cached text takes.
+fn size(key: &Key, html: &str) -> usize {
+    html.len() + key.links.len() + key.at.book.len() + 128
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::entry::Content;
+
+    fn entry(id: u32, revision: u32) -> Entry {
+        let at = EntryRef::new("Shift", id);
+        let (date, changed) = (Time(0), Time(0));
+        Entry { at, date, zone: 0, by: String::new(), revision, changed, parent: None, thread: id, content: Content::default() }
+    }
+
+    #[test]
+    fn a_revision_is_rendered_once_and_the_cache_is_bounded() {
+        let cache = RenderCache::default();
+        let fails = || -> Result<String, Unfinished> { panic!("it is rendered again") };
+        let html = |entry: &Entry, links: &str, text: String| cache.html(entry, links, || Ok(text)).unwrap();
+        assert_eq!(&*html(&entry(1, 0), "a", "first".to_owned()), "first");
+        assert_eq!(&*cache.html(&entry(1, 0), "a", fails).unwrap(), "first");
+        assert_eq!(&*html(&entry(1, 1), "a", "changed".to_owned()), "changed");
+        assert_eq!(&*html(&entry(1, 0), "b", "elsewhere".to_owned()), "elsewhere");
+        assert_eq!(cache.html(&entry(2, 0), "a", || Err(Unfinished)), Err(Unfinished));
+        for id in 10..100 {
+            html(&entry(id, 0), "a", "x".repeat(CACHE / 20));
+            assert!(cache.0.lock().bytes <= CACHE);
+            // A text that is used is not evicted.
+            assert_eq!(&*cache.html(&entry(1, 0), "a", fails).unwrap(), "first");
+        }
+        html(&entry(3, 0), "a", "x".repeat(CACHE / 2));
+        let state = cache.0.lock();
+        let sum: usize = state.kept.iter().map(|(key, (_, html))| size(key, html)).sum();
+        assert_eq!(
+            (
+                state.bytes,
+                state.kept.contains_key(&Key { at: EntryRef::new("Shift", 3), revision: 0, changed: Time(0), links: "a".into() })
+            ),
+            (sum, false)
+        );
+    }
+}

@@ -1,0 +1,155 @@
+//! Errors of a store.
+
+use std::{io, path::PathBuf, time::Duration};
+
+use crate::{
+    book::Invalid,
+    entry::{EntryRef, Lock, Tombstone},
+    query::BadQuery,
+};
+
+/// The longest time that a thread waits for a connection to the database.
+pub const WAIT: Duration = Duration::from_secs(10);
+
+/// An error of a store.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// No such book.
+    #[error("there is no logbook '{0}'")]
+    NoBook(String),
+    /// No such entry, now or earlier.
+    #[error("there is no entry {0}")]
+    NoEntry(EntryRef),
+    /// The entry was deleted or moved.
+    #[error("{}", gone(.0))]
+    Gone(Box<Tombstone>),
+    /// The book has no such template.
+    #[error("'{book}' has no template '{name}'")]
+    NoTemplate {
+        /// The book's name.
+        book: String,
+        /// The template's name.
+        name: String,
+    },
+    /// An invalid book or entry.
+    #[error(transparent)]
+    Invalid(#[from] Invalid),
+    /// An invalid query.
+    #[error(transparent)]
+    Query(#[from] BadQuery),
+    /// The cursor of the request belongs to another search.
+    #[error("the page belongs to another search: ask for the first page")]
+    OtherSearch,
+    /// The entry was changed since the caller read it.
+    #[error("entry {at} was changed by another user: it is at revision {is}, not {expected}")]
+    Changed {
+        at: EntryRef,
+        /// The revision that the caller expected.
+        expected: u32,
+        /// The current revision.
+        is: u32,
+    },
+    /// The entry has a reply that the caller has not seen.
+    #[error("entry {0} has a new reply; read the thread again")]
+    Answered(EntryRef),
+    /// Another user is editing the entry.
+    #[error("entry {at} is being edited by {} on {} since {}", .lock.by, .lock.host, .lock.since)]
+    Locked {
+        at: EntryRef,
+        /// The lock of the other user.
+        lock: Box<Lock>,
+    },
+    /// An attachment that was not uploaded.
+    #[error("the attachment '{0}' was not uploaded, and no entry has it")]
+    NoBlob(String),
+    /// A record that was changed since the caller read it.
+    #[error("the {kind} '{name}' was changed by another process: it is at version {is}, not {expected}")]
+    RecordChanged {
+        /// The record's kind.
+        kind: String,
+        /// The record's name.
+        name: String,
+        /// The version that the caller expected; 0 for no record.
+        expected: u64,
+        /// The current version; 0 for no record.
+        is: u64,
+    },
+    /// No connection to the database was free in time.
+    #[error("the logbook's database is busy: no connection was free for {} s; try again", WAIT.as_secs())]
+    Busy,
+    /// A limit is reached.
+    #[error("{0}")]
+    Full(String),
+    /// The directory cannot be used.
+    #[error("{}: {why}", .path.display())]
+    Directory {
+        path: PathBuf,
+        /// The reason, in words.
+        why: String,
+    },
+    /// An error of the file system.
+    #[error("{}: {error}", .path.display())]
+    Io { path: PathBuf, error: io::Error },
+    /// An error of SQLite.
+    #[error("the logbook's database: {0}")]
+    Database(#[from] rusqlite::Error),
+    /// PostgreSQL rejected the operation.
+    #[error("the logbook's database: {}", refusal(.0))]
+    Postgres(Box<::postgres::Error>),
+    /// PostgreSQL cannot be reached, or the connection ended.
+    #[error("the logbook's database server: {0}")]
+    Lost(String),
+    /// The hub that serves the store rejected the request, or does not respond.
+    #[cfg(feature = "client")]
+    #[error(transparent)]
+    Client(Box<crate::client::ClientError>),
+    /// Contents of the database that no release of this program has written.
+    #[error("the logbook's database is damaged: {0}")]
+    Damaged(String),
+}
+
+impl StoreError {
+    /// Returns whether the disk or a quota is full, of the store or of its server.
+    pub fn is_disk_full(&self) -> bool {
+        match self {
+            StoreError::Io { error, .. } => matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded),
+            StoreError::Database(error) => error.sqlite_error_code() == Some(rusqlite::ErrorCode::DiskFull),
+            StoreError::Postgres(error) => error.code() == Some(&::postgres::error::SqlState::DISK_FULL),
+            _ => false,
+        }
+    }
+}
+
+fn gone(tombstone: &Tombstone) -> String {
+    match &tombstone.moved_to {
+        Some(to) => format!("entry {} was moved to {to}", tombstone.at),
+        None => format!("entry {} was deleted by {} at {}", tombstone.at, tombstone.by, tombstone.gone),
+    }
+}
+
+#[cfg(feature = "client")]
+impl From<crate::client::ClientError> for StoreError {
+    fn from(error: crate::client::ClientError) -> StoreError {
+        StoreError::Client(Box::new(error))
+    }
+}
+
+impl From<::postgres::Error> for StoreError {
+    fn from(error: ::postgres::Error) -> StoreError {
+        // Classes 08 and 57P: connection errors, and a server that is being shut down.
+        let ended = match error.as_db_error() {
+            Some(refused) => refused.code().code().starts_with("08") || refused.code().code().starts_with("57P"),
+            None => error.is_closed() || std::error::Error::source(&error).is_some_and(|cause| cause.is::<io::Error>()),
+        };
+        if ended { StoreError::Lost(refusal(&error)) } else { StoreError::Postgres(Box::new(error)) }
+    }
+}
+
+/// Returns an error of PostgreSQL with its cause.
+pub(super) fn refusal(error: &::postgres::Error) -> String {
+    match (error.as_db_error(), std::error::Error::source(error)) {
+        (Some(refused), _) => format!("{} ({})", refused.message(), refused.code().code()),
+        (None, Some(cause)) => format!("{error}: {cause}"),
+        (None, None) => error.to_string(),
+    }
+}

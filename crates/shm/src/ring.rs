@@ -1,0 +1,197 @@
+//! A ring whose writer reclaims memory without permission, and whose readers detect it.
+//!
+//! ```text
+//! 0         8         64             128                        front
+//! +---------+---------+--------------+--------------------------+------
+//! | magic   | size    | valid_from   | the protocol's own words | ring      in the host's byte order
+//! | u64     | u64     | u64          |                          |
+//! +---------+---------+--------------+--------------------------+------
+//! ```
+//! `valid_from` is the position before which no byte is valid. A reader checks it before *and after* it uses bytes. If
+//! the writer has reclaimed the memory in between, the reader knows that the bytes may be torn. So a stopped reader
+//! pins nothing, which zenoh's own shared memory cannot provide (one stopped reader stalled everybody for 3.4 s).
+//!
+//! The writer makes the file at full size and never shortens it, so a mapping never faults. The directory is the user's
+//! own.
+//!
+//! Rejected: a free list of slots, which needs size classes and a generation a slot. Rejected: reference counts in
+//! shared memory, because a killed reader never decrements its count.
+
+use std::{
+    fs::File,
+    io,
+    path::Path,
+    sync::atomic::{AtomicU64, Ordering, fence},
+};
+
+use crate::{file::create_reserved, mapping::Mapping};
+
+const MAGIC: u64 = u64::from_le_bytes(*b"tampurng");
+const SIZE_AT: usize = 8;
+const VALID_AT: usize = 64;
+/// First byte of the words that belong to the protocol on top.
+const WORDS_AT: usize = 128;
+
+/// The writer used a sample's memory again before or while it was read; the bytes may be torn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the writer used the sample's memory again before it was read: this reader is too slow for loans of this size")]
+pub struct Overwritten;
+
+struct RingMapping {
+    memory: Mapping,
+    /// Byte at which the ring begins.
+    front: usize,
+}
+
+impl RingMapping {
+    #[inline]
+    fn word(&self, at: usize) -> &AtomicU64 {
+        assert!(at + 8 <= self.front, "a word before the ring");
+        self.memory.word(at)
+    }
+
+    #[inline]
+    fn valid_from(&self) -> &AtomicU64 {
+        self.word(VALID_AT)
+    }
+
+    #[inline]
+    fn size(&self) -> usize {
+        self.memory.len() - self.front
+    }
+}
+
+/// The writer's side of a ring file.
+pub struct RingMemory {
+    mapping: RingMapping,
+}
+
+impl RingMemory {
+    /// Creates the file: `front` bytes before the ring and a ring of `size` bytes, both multiples of the page.
+    pub fn create(path: &Path, front: usize, size: usize) -> io::Result<RingMemory> {
+        let file = create_reserved(path, front + size)?;
+        let mapping = RingMapping { memory: Mapping::read_write(&file, front + size)?, front };
+        mapping.word(SIZE_AT).store(size as u64, Ordering::Relaxed);
+        mapping.word(0).store(MAGIC, Ordering::Release);
+        Ok(RingMemory { mapping })
+    }
+
+    /// Bytes of the ring.
+    #[inline]
+    pub fn size(&self) -> usize {
+        self.mapping.size()
+    }
+
+    /// Word `index` of those that belong to the protocol on top.
+    #[inline]
+    pub fn word(&self, index: usize) -> &AtomicU64 {
+        self.mapping.word(WORDS_AT + 8 * index)
+    }
+
+    /// Takes back everything before `position`. Bytes written afterwards are seen by readers only after this.
+    #[inline]
+    pub fn take_back(&self, position: u64) {
+        self.mapping.valid_from().store(position, Ordering::Relaxed);
+        fence(Ordering::SeqCst);
+    }
+
+    /// Copies `bytes` to `offset` of the ring. Returns false, and copies nothing, where they would run over its end.
+    #[inline]
+    pub fn write(&mut self, offset: usize, bytes: &[u8]) -> bool {
+        // SAFETY: the slice is the only one of this ring: it ends with this call, which has `self` exclusively. Leases borrow the
+        // memory through a shared reference.
+        let Some(place) = (unsafe { self.lease(offset, bytes.len()) }) else { return false };
+        place.copy_from_slice(bytes);
+        true
+    }
+
+    /// The bytes of a lease; `None` where they would run over the end of the ring.
+    ///
+    /// # Safety
+    /// The caller is the only one to hold a slice of these bytes in this process: leases do not overlap while they live.
+    #[inline]
+    #[expect(clippy::mut_from_ref, reason = "other processes share the memory; the caller keeps account of who has which bytes")]
+    pub unsafe fn lease(&self, offset: usize, length: usize) -> Option<&mut [u8]> {
+        let at = self.mapping.front.checked_add(offset)?;
+        self.mapping.memory.address(at, length)?;
+        // SAFETY: the mapping is writable, by `create`; the caller guarantees that the slice is unique. Readers in other processes
+        // may read the bytes meanwhile, but only at announced positions. They discard the bytes unless `valid_from` still covers
+        // them.
+        Some(unsafe { self.mapping.memory.bytes_mut(at, length) })
+    }
+}
+
+/// A reader's side of a ring file.
+pub struct RingView {
+    mapping: RingMapping,
+}
+
+impl RingView {
+    /// Maps the ring that another process created with `front` bytes before it.
+    pub fn open(path: &Path, front: usize) -> io::Result<RingView> {
+        let file = File::open(path)?;
+        let length = usize::try_from(file.metadata()?.len()).unwrap_or(0);
+        if length <= front {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "the ring file is too short"));
+        }
+        let mapping = RingMapping { memory: Mapping::read_only(&file, length)?, front };
+        let size = mapping.word(SIZE_AT).load(Ordering::Relaxed);
+        if mapping.word(0).load(Ordering::Acquire) != MAGIC || size != mapping.size() as u64 {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "not a ring file"));
+        }
+        Ok(RingView { mapping })
+    }
+
+    /// Word `index` of those that belong to the protocol on top.
+    #[inline]
+    pub fn word(&self, index: usize) -> &AtomicU64 {
+        self.mapping.word(WORDS_AT + 8 * index)
+    }
+
+    /// Bytes of the ring.
+    #[inline]
+    pub fn size(&self) -> usize {
+        self.mapping.size()
+    }
+
+    /// Uses the bytes at `offset`, which the writer placed at `position`. Fails if the writer took them back before or meanwhile.
+    #[inline]
+    pub fn with<R>(&self, position: u64, offset: usize, length: usize, used: impl FnOnce(&[u8]) -> R) -> Result<R, Overwritten> {
+        if self.mapping.valid_from().load(Ordering::Acquire) > position {
+            return Err(Overwritten);
+        }
+        let at = self.mapping.front.checked_add(offset).ok_or(Overwritten)?;
+        let result = self.mapping.memory.with(at, length, used).ok_or(Overwritten)?;
+        fence(Ordering::SeqCst);
+        if self.mapping.valid_from().load(Ordering::Relaxed) > position { Err(Overwritten) } else { Ok(result) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_taken_back_while_it_is_read_is_reported() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.ring");
+        let ring = RingMemory::create(&path, 4096, 8192).unwrap();
+        // SAFETY: the only lease.
+        unsafe { ring.lease(64, 4) }.unwrap().copy_from_slice(b"abcd");
+        let view = RingView::open(&path, 4096).unwrap();
+        assert_eq!(view.with(64, 64, 4, <[u8]>::to_vec), Ok(b"abcd".to_vec()));
+        assert_eq!(view.with(64, 64, 4, |_| ring.take_back(128)), Err(Overwritten));
+        assert_eq!(view.with(64, 64, 4, |_| ()), Err(Overwritten));
+        assert_eq!(view.with(128, 8190, 4, |_| ()), Err(Overwritten), "runs over the end");
+    }
+
+    #[test]
+    fn foreign_files_are_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("b.ring");
+        std::fs::write(&path, vec![0; 9000]).unwrap();
+        assert!(RingView::open(&path, 4096).is_err());
+        std::fs::write(&path, b"short").unwrap();
+        assert!(RingView::open(&path, 4096).is_err());
+    }
+}
