@@ -151,6 +151,24 @@ fn copy_all(from: &Path, to: &Path) {
     }
 }
 
+/// Whether one of the files below `dir` is a Parquet file.
+fn compacted(dir: &Path) -> bool {
+    // A directory or a file may go while the collector works.
+    std::fs::read_dir(dir).into_iter().flatten().filter_map(Result::ok).any(|entry| match entry.file_type() {
+        Ok(kind) if kind.is_dir() => compacted(&entry.path()),
+        _ => entry.path().extension().is_some_and(|extension| extension == "parquet"),
+    })
+}
+
+/// Waits until a compaction has written a file, however slow the machine is.
+fn wait_for_compaction(data: &Path) {
+    let begun = Instant::now();
+    while !compacted(data) {
+        assert!(begun.elapsed() < PATIENCE, "no compaction comes");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
 /// Counts the packets of each writer that a start after the kill finds, on a copy.
 fn stored(data: &Path, domain: &Domain) -> HashMap<(Incarnation, u32), u64> {
     let copy = support::dir();
@@ -200,6 +218,10 @@ fn killed_ten_times_under_load_every_acknowledged_record_is_there_once() {
             // A moment between the first acknowledgement and many commits later.
             let (.., progress) = &lanes[kill % lanes.len()];
             progress.wait_for(progress.now() + 1 + (kill as u64 * 7919) % 397);
+            // The kills of the second half find files of earlier compactions, too.
+            if kill == KILLS / 2 {
+                wait_for_compaction(&data);
+            }
             let acknowledged: Vec<u64> = lanes.iter().map(|(.., progress)| progress.now()).collect();
             collector.kill();
             let stored = stored(&data, &config.domain);
