@@ -151,19 +151,11 @@ fn copy_all(from: &Path, to: &Path) {
     }
 }
 
-/// Whether one of the files below `dir` is a Parquet file.
-fn compacted(dir: &Path) -> bool {
-    // A directory or a file may go while the collector works.
-    std::fs::read_dir(dir).into_iter().flatten().filter_map(Result::ok).any(|entry| match entry.file_type() {
-        Ok(kind) if kind.is_dir() => compacted(&entry.path()),
-        _ => entry.path().extension().is_some_and(|extension| extension == "parquet"),
-    })
-}
-
-/// Waits until a compaction has written a file, however slow the machine is.
+/// Waits until a compaction has committed a file to the manifest, however slow the machine is.
 fn wait_for_compaction(data: &Path) {
     let begun = Instant::now();
-    while !compacted(data) {
+    // A file that no line of the manifest names is removed at the next start.
+    while !std::fs::read_to_string(data.join("manifest.jsonl")).is_ok_and(|manifest| manifest.contains(".parquet")) {
         assert!(begun.elapsed() < PATIENCE, "no compaction comes");
         std::thread::sleep(Duration::from_millis(1));
     }
