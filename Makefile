@@ -162,6 +162,14 @@ event-faults: need ## kill the source of events KILLS times (1000), stop it, sto
 	@scripts/build-optimised.sh --package tampu-event --example event_faults
 	@"$(CARGO_TARGET_DIR)/release/examples/event_faults" --kills $(KILLS)
 
+# How long the soak takes, in minutes, and the records that its writers log each second.
+MINUTES ?= 30
+RATE ?= 50000
+
+.PHONY: soak
+soak: release ## all attacks at once with random faults, MINUTES (30) long, while writers log RATE (50 000) records/s
+	@TAMPU_BIN="$(CARGO_TARGET_DIR)/release/tampu" tests/attacks/soak.py --minutes $(MINUTES) --rate $(RATE)
+
 .PHONY: fuzz
 fuzz: ## every decoder's fuzz target, FUZZ_SECONDS each (60)
 	@scripts/fuzz.sh $(FUZZ_SECONDS)

@@ -52,7 +52,7 @@ pub use elog_rules::{ElogCommand, ElogRules};
 pub use error::PeopleError;
 pub use login_policy::LoginPolicy;
 pub use principal::{Credentials, Principal};
-pub use registry::People;
+pub use registry::{People, Rules};
 
 /// The rights of a user in a book. No right implies another: a user who may edit all entries needs [`Right::EditOwn`] too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]

@@ -171,6 +171,66 @@ fn one(words: &[&str], at: &mut usize, allowed: &BTreeSet<String>) -> bool {
     allowed.contains(*word)
 }
 
+/// The quoted texts of a line, in order.
+fn quoted(line: &str) -> Vec<&str> {
+    line.split('"').skip(1).step_by(2).collect()
+}
+
+/// The lines of a list of advisories.toml that have an entry.
+fn entries<'a>(list: &'a str, name: &str) -> Vec<&'a str> {
+    let (_, after) = list.split_once(&format!("\n{name} = [\n")).unwrap_or_else(|| panic!("advisories.toml has a list '{name}'"));
+    let (body, _) = after.split_once("\n]").expect("the list ends");
+    body.lines().filter(|line| line.trim_start().starts_with('{')).collect()
+}
+
+fn version(text: &str) -> Vec<u64> {
+    let plain = text.split(['+', '-']).next().unwrap_or_default();
+    plain.split('.').map(|part| part.parse().unwrap_or_else(|_| panic!("'{text}' is no version"))).collect()
+}
+
+/// True if a version meets all parts of a requirement such as `>= 0.11.6, < 0.12.0`.
+fn meets(found: &str, requirement: &str) -> bool {
+    requirement.split(',').all(|part| match part.trim().split_once(' ') {
+        Some((">=", least)) => version(found) >= version(least),
+        Some(("<", first)) => version(found) < version(first),
+        _ => panic!("advisories.toml: '{part}' is neither '>= VERSION' nor '< VERSION'"),
+    })
+}
+
+#[test]
+fn requirements_of_advisories_are_compared_by_number() {
+    assert!(meets("0.11.10", ">= 0.11.6, < 0.12.0") && !meets("0.12.0", ">= 0.11.6, < 0.12.0"));
+    assert!(meets("2.0.1+spec-1.1", ">= 2.0.1") && !meets("0.9.9", ">= 0.10.0"));
+}
+
+#[test]
+fn no_dependency_has_a_known_advisory_without_a_reason() {
+    let (list, lock, deny) = (read("advisories.toml"), read("Cargo.lock"), read("deny.toml"));
+    let packages: BTreeSet<(&str, &str)> = lock
+        .split("[[package]]")
+        .skip(1)
+        .map(|package| (quoted(package.lines().nth(1).unwrap())[0], quoted(package.lines().nth(2).unwrap())[0]))
+        .collect();
+    let locked = |name: &str| packages.iter().filter(|(one, _)| *one == name).map(|(_, version)| *version).collect::<Vec<_>>();
+    let mut ignored: BTreeSet<&str> = deny.lines().filter(|line| line.contains("{ id = ")).map(|line| quoted(line)[0]).collect();
+    let (mut open, advisories) = (Vec::new(), entries(&list, "advisories"));
+    assert!(advisories.len() > 20, "advisories.toml has its list");
+    for advisory in advisories {
+        let words = quoted(advisory);
+        let hit = locked(words[1]).into_iter().filter(|one| !words[2..].iter().any(|free| meets(one, free)));
+        let hit: Vec<String> = hit.map(|one| format!("{}: {} {one}", words[0], words[1])).collect();
+        if !hit.is_empty() && !ignored.remove(words[0]) {
+            open.extend(hit);
+        }
+    }
+    assert!(open.is_empty(), "update these, or add a reason to deny.toml:\n{}", open.join("\n"));
+    assert!(ignored.is_empty(), "deny.toml ignores advisories that apply to nothing in Cargo.lock: {ignored:?}");
+    for crate_ in entries(&list, "unmaintained") {
+        let words = quoted(crate_);
+        assert!(!locked(words[0]).is_empty() && words.len() == 3, "advisories.toml names {} as unmaintained", words[0]);
+    }
+}
+
 #[test]
 fn licence_expressions_are_read_as_spdx_means_them() {
     let allowed: BTreeSet<String> = ["MIT", "Apache-2.0", "Unicode-3.0", "A WITH B"].into_iter().map(str::to_owned).collect();

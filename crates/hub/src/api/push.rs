@@ -23,7 +23,7 @@ use tampu_log::{Logger, warning};
 use tampu_logbook::{
     book::same_name,
     entry::{Change, Entry, EntryRef},
-    people::{People, Right},
+    people::{People, Right, Rules},
     plain::plain,
     query::{
         Node,
@@ -112,7 +112,8 @@ impl Pushes {
     pub fn start(store: Arc<dyn Store>, people: Arc<People>, logger: Logger) -> std::io::Result<Pushes> {
         let subscribers = Arc::new(Mutex::new(Vec::new()));
         let stopping = Arc::new(AtomicBool::new(false));
-        let teller = Notifier { store: store.clone(), people, subscribers: subscribers.clone(), books: HashSet::new() };
+        let teller =
+            Notifier { store: store.clone(), people, subscribers: subscribers.clone(), books: HashSet::new(), rules: None };
         let mut worker = Worker { teller, logger, stopping: stopping.clone() };
         let worker = WorkerThread::named("book-pushes").spawn_restarting(RESTART, move || worker.run())?;
         Ok(Pushes { store, subscribers, stopping, worker: Mutex::new(Some(worker)) })
@@ -176,6 +177,8 @@ struct Notifier {
     subscribers: Arc<Mutex<Vec<Subscriber>>>,
     /// Logbooks for which the subscribers' rights were looked up.
     books: HashSet<String>,
+    /// The rules that the subscribers' rights come from.
+    rules: Option<Rules>,
 }
 
 impl Worker {
@@ -224,6 +227,13 @@ impl Notifier {
     /// Sends the changes after `after` to the subscribers that have got all before.
     fn pass_on(&mut self, after: u64, most: usize) -> Result<(), StoreError> {
         for change in &self.store.changes(after, most)? {
+            // A right that was taken away ends before the next entry is sent.
+            if let Ok(rules) = self.people.rules()
+                && self.rules.as_ref() != Some(&rules)
+            {
+                self.look_again(false);
+                self.rules = Some(rules);
+            }
             // The subscribers' rights do not contain a logbook that was created later.
             if !self.books.contains(&change.at.book) {
                 self.people.forget();
@@ -351,7 +361,8 @@ mod tests {
         let last = store.last_change().unwrap();
         let ((late, mut to_late), (first, mut to_first)) = (subscriber(0), subscriber(last));
         let subscribers = Arc::new(Mutex::new(vec![late, first]));
-        let mut teller = Notifier { store: store.clone(), people, subscribers: subscribers.clone(), books: HashSet::new() };
+        let mut teller =
+            Notifier { store: store.clone(), people, subscribers: subscribers.clone(), books: HashSet::new(), rules: None };
         store.post(new("the word"), vec![], "zoe").unwrap();
         teller.turn().unwrap();
         assert!(to_first.try_recv().is_ok() && to_late.try_recv().is_err());

@@ -34,6 +34,10 @@ use crate::{
 const POLICY: &str = "default-src 'self'; img-src 'self' data:; style-src 'self' 'unsafe-inline'; object-src 'none'; base-uri 'none'; \
     form-action 'self'; frame-ancestors 'self'";
 
+/// Headers about the public address of the site. They are removed unless a trusted proxy sent them, because redirects and
+/// feeds contain that address.
+const CLAIMS: [&str; 3] = ["x-forwarded-proto", "x-forwarded-host", "x-forwarded-prefix"];
+
 /// ELOG's pages as a service of the hub.
 pub struct ElogPages {
     /// The site that makes the pages.
@@ -90,7 +94,12 @@ impl ElogPages {
     }
 
     fn answer(&self, bound: bool, auth: &RequestAuth, request: HttpRequest<'_>, stop: &Stop) -> http::Response<ResponseBody> {
-        let HttpRequest { head, body, .. } = request;
+        let HttpRequest { mut head, body, client } = request;
+        if !client.is_from_proxy {
+            for claim in CLAIMS {
+                head.headers.remove(claim);
+            }
+        }
         let caller = auth.principal.caller(auth.from);
         let mut body = BoundedBody::new(body, auth.longest_body(), &self.space);
         let body: &mut (dyn Read + Send) = &mut body;

@@ -24,6 +24,8 @@ pub struct ClientAddress {
     pub local: SocketAddr,
     /// True if the request has the header of a proxy, trusted or not.
     pub is_forwarded: bool,
+    /// True if the other end of the connection is a trusted proxy. Its headers are true; those of others are claims.
+    pub is_from_proxy: bool,
     /// True if the client's own connection is TLS, as a trusted proxy reports.
     pub is_tls: bool,
 }
@@ -64,7 +66,8 @@ impl Proxies {
         }
         let scheme = text(headers, HeaderName::from_static("x-forwarded-proto"));
         let is_tls = is_trusted && scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case("https"));
-        ClientAddress { ip, peer, local, is_forwarded: headers.contains_key(FORWARDED), is_tls }
+        let is_forwarded = headers.contains_key(FORWARDED);
+        ClientAddress { ip, peer, local, is_forwarded, is_from_proxy: is_trusted, is_tls }
     }
 }
 
@@ -99,6 +102,7 @@ mod tests {
             let peer = SocketAddr::new(peer.parse().unwrap(), 40_000);
             let found = behind.client(&headers, peer, peer);
             assert_eq!(found.ip, from.parse::<IpAddr>().unwrap(), "{peer} {lines:?}");
+            assert_eq!(found.is_from_proxy, peer.ip().to_canonical().to_string() == "127.0.0.1", "{peer}");
         }
     }
 }

@@ -44,6 +44,21 @@ fn links_lead_back_to_where_one_came_from() {
 }
 
 #[test]
+fn only_a_trusted_proxy_names_the_public_address() {
+    let claimed = |proxies: &[&str]| {
+        let proxies = proxies.iter().map(|ip| ip.parse().unwrap()).collect();
+        let site = Site::with(BookSettings { proxies, guests: Guests::Write, ..BookSettings::default() });
+        site.shift();
+        let client = site.anybody().with("x-forwarded-host", "logs.site.test").with("x-forwarded-proto", "https");
+        let led = client.with("x-forwarded-prefix", "/books").get("/elog/Shift?cmd=New").is(302);
+        led.header("location").to_owned()
+    };
+    assert_eq!(claimed(&["127.0.0.1"]), "https://logs.site.test/books/Shift/?cmd=New");
+    let own = claimed(&[]);
+    assert!(own.starts_with("http://127.0.0.1:") && own.ends_with("/elog/Shift/?cmd=New"), "{own}");
+}
+
+#[test]
 fn somebody_who_comes_is_in_the_lists_of_users_at_once() {
     let site = Site::new();
     let attributes = json!([{ "name": "Author", "kind": "text" }, { "name": "Shift leader", "kind": "userlist" }]);

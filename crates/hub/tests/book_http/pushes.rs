@@ -52,6 +52,25 @@ impl Events {
 }
 
 #[test]
+fn a_right_that_was_taken_away_ends_before_the_next_entry() {
+    let site = Site::new();
+    for book in ["Closed", "Open"] {
+        site.owner().put(&format!("/books/{book}"), json!({ "name": book, "attributes": [] })).is(201);
+        let grants = json!({ "grants": [{ "to": "user:zoe", "may": ["read"] }] });
+        site.owner().put(&format!("/books/{book}/access"), grants).is(200);
+    }
+    let zoe = site.user(json!({ "login": "zoe" }));
+    let post = |book: &str, text: &str| site.owner().post(&format!("/books/{book}/entries"), json!({ "text": text })).is(201);
+    let mut events = Events::open(&zoe, "/search/stream?q=");
+    post("Closed", "before");
+    assert_eq!(events.next().unwrap().2["snippet"]["text"], "before");
+    site.owner().put("/books/Closed/access", json!({ "grants": [] })).is(200);
+    post("Closed", "after");
+    post("Open", "of the other book");
+    assert_eq!(events.next().unwrap().2["snippet"]["text"], "of the other book");
+}
+
+#[test]
 fn what_is_new_and_what_changes_is_told_and_nothing_twice() {
     let site = Site::new();
     site.shift();

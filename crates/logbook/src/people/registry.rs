@@ -91,6 +91,16 @@ struct Cache {
     books: Vec<(String, LoginPolicy)>,
 }
 
+/// The users and rules at one moment. Two are equal if nothing was read again between them.
+#[derive(Debug, Clone)]
+pub struct Rules(Arc<Cache>);
+
+impl PartialEq for Rules {
+    fn eq(&self, other: &Rules) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
 impl People {
     /// The people of a store.
     pub fn new(store: Arc<dyn PeopleStore>, settings: Settings) -> Result<People> {
@@ -129,6 +139,11 @@ impl People {
     /// Clears the cache after a change.
     pub fn forget(&self) {
         *self.known.lock() = None;
+    }
+
+    /// Returns the users and rules that are in force, for comparison with those of an earlier moment.
+    pub fn rules(&self) -> Result<Rules> {
+        self.known().map(Rules)
     }
 
     fn known(&self) -> Result<Arc<Cache>> {

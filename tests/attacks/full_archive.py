@@ -1,0 +1,60 @@
+#!/usr/bin/env python3
+"""The archive's disk is full and slow searches run: the collector says that it keeps nothing, the spool takes over, and no record is lost."""
+
+import os
+import subprocess
+
+from attacked import Pulse, Site, check, isolated, seeded, sh, until
+from hub import Load, once_each
+
+
+def main():
+    isolated()
+    seeded("full_archive")
+    sh("ip link set lo up")
+    disk = "/tmp/tampu-small-archive"
+    os.makedirs(disk, exist_ok=True)
+    sh(f"mount -t tmpfs -o size=2m tampu {disk}")
+    spool = "/tmp/tampu-attacks-spool"
+    site = Site("fullarchive", config=f'data = "{disk}"\n[spool]\ndir = "{spool}"\nafter_ms = 100\n[collector]\nmin_free_gb = 0', book='dir = "%s"')
+    site.data = disk
+    try:
+        with open(site.config, encoding="utf-8") as file:
+            text = file.read().replace("%s", os.path.join(site.directory, "book"))
+        with open(site.config, "w", encoding="utf-8") as file:
+            file.write(text)
+        site.begin()
+        site.make_user("zoe")
+        load = Load(site, "instrument", per_second=8000, seconds=8, timeout="90s")
+        until("the hub says that the disk is full", lambda: "is full" in site.said(), 60)
+        # As many slow searches as may run, over and over.
+        slow = ["sh", "-c", 'while true; do "$0" log query --regex ".*r.*e.*c.*x" --limit 0 >/dev/null 2>&1; done', os.environ.get("TAMPU_BIN", "tampu")]
+        searches = [subprocess.Popen(slow, env=site.environment, start_new_session=True) for _ in range(10)]
+        try:
+            with Pulse(site) as pulse:
+                until("the spool keeps what the archive cannot", lambda: spooled(spool) > 50_000, 90)
+            pulse.held("a full archive and slow searches")
+            check(f"the spool keeps what the archive cannot ({spooled(spool)} bytes)", True)
+            load.thread.join()
+            sh(f"mount -o remount,size=256m {disk}")
+        finally:
+            for search in searches:
+                os.killpg(search.pid, 9)
+                search.wait()
+        load.finish()
+        until("all records are in the archive", lambda: len(site.messages("instrument")) >= len(load.expected), 90)
+        check("each record is there once", once_each(site.messages("instrument"), load.expected))
+        site.alive()
+    finally:
+        site.close()
+        sh(f"umount -l {disk}; rm -rf {spool}")
+        os.rmdir(disk)
+
+
+def spooled(directory):
+    """Returns the bytes of the spool."""
+    return sum(os.path.getsize(os.path.join(folder, name)) for folder, _, names in os.walk(directory) for name in names)
+
+
+if __name__ == "__main__":
+    main()
