@@ -281,7 +281,7 @@ impl People {
         let mut session: Session = PeopleError::read(session::KIND, &name, record.value)?;
         let now = now();
         let lives = session.lives(now, self.settings.idle, self.settings.longest);
-        let Some(user) = self.user_of(&session.login, session.generation)?.filter(|_| lives) else {
+        let Some(user) = self.user_of(&session.login, Some(session.generation))?.filter(|_| lives) else {
             self.store.drop_record(session::KIND, &name)?;
             return Err(ended("log in again"));
         };
@@ -293,9 +293,9 @@ impl People {
         self.principal(&user, Credentials::Session { name, form: form_token(secret) })
     }
 
-    /// Returns the user of a login, if the user is active and still of this generation.
-    fn user_of(&self, login: &str, generation: u32) -> Result<Option<User>> {
-        let fits = |user: &User| user.generation == generation && !user.inactive;
+    /// Returns the user of a login, if the user is active and still of this generation. `None` fits every generation.
+    fn user_of(&self, login: &str, generation: Option<u32>) -> Result<Option<User>> {
+        let fits = |user: &User| generation.is_none_or(|one| one == user.generation) && !user.inactive;
         if let Some(user) = self.known()?.users.get(login).filter(|user| fits(user)) {
             return Ok(Some(user.clone()));
         }
@@ -322,7 +322,7 @@ impl People {
             (Credentials::Owner, Some(text)) if self.owner.lock().as_ref() == Some(&digest(text)) => self.owner(),
             (Credentials::Owner, None) if self.is_open()? => self.owner(),
             (Credentials::Password { generation }, _) => {
-                let user = self.user_of(&met.login, *generation)?.ok_or_else(ended)?;
+                let user = self.user_of(&met.login, Some(*generation))?.ok_or_else(ended)?;
                 self.principal(&user, met.by.clone())
             }
             _ => Err(ended()),
@@ -348,8 +348,8 @@ impl People {
         let record = self.store.record(token::KIND, &name)?.ok_or(ended("create a new one"))?;
         let mut token: ApiToken = PeopleError::read(token::KIND, &name, record.value)?;
         let now = now();
-        if token.expires.is_some_and(|expires| now >= expires) {
-            return Err(ended("it has expired"));
+        if now >= token.end() {
+            return Err(ended("it has expired; create a new one"));
         }
         let user = self.user_of(&token.login, token.generation)?;
         let user = user.ok_or(ended("its user has a new password, was disabled or was deleted; create a new one"))?;

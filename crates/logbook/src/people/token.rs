@@ -74,16 +74,22 @@ pub struct ApiToken {
     #[serde(default, with = "tampu_types::time::rfc3339::stored_option")]
     #[schemars(with = "Option<TimeText>")]
     pub used: Option<Time>,
-    /// The owner's generation when the token was made. The token ends with a new password, and when its owner is disabled.
-    #[serde(default)]
-    pub generation: u32,
+    /// The owner's generation when the token was made. The token ends with a new password, and when its owner is
+    /// disabled. Tokens of older stores have none; the password change deletes them instead.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub generation: Option<u32>,
 }
 
 impl ApiToken {
     /// A token of a user with all of their rights, which [`super::People::make_token`] completes.
     pub fn of(login: &str) -> ApiToken {
         let (id, comment, login) = (String::new(), String::new(), login.to_owned());
-        ApiToken { id, login, comment, may: vec![], books: vec![], made: Time(0), expires: None, used: None, generation: 0 }
+        ApiToken { id, login, comment, may: vec![], books: vec![], made: Time(0), expires: None, used: None, generation: None }
+    }
+
+    /// Returns the time at which the token ends: its own, or [`LIFE`] after it was made.
+    pub fn end(&self) -> Time {
+        self.expires.unwrap_or(Time(self.made.0.saturating_add(LIFE)))
     }
 
     /// Returns whether the token allows a right that its owner has in a book.

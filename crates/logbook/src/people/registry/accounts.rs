@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use tampu_types::Time;
-
 use super::{
     super::{
         access::{self, Access, EVERY_BOOK},
@@ -45,11 +43,13 @@ impl People {
     }
 
     /// Changes a user and returns the new state. `change` is called again if another process changes the same user.
+    /// Tokens of a generation that this ends are deleted.
     pub fn change_user(&self, login: &str, mut change: impl FnMut(&mut User)) -> Result<User> {
         loop {
             let record = self.store.record(user::KIND, login)?.ok_or_else(|| PeopleError::NoUser(login.to_owned()))?;
             let mut user: User = PeopleError::read(user::KIND, login, record.value)?;
             let was_inactive = user.inactive;
+            let before = user.generation;
             change(&mut user);
             user.login = login.to_owned();
             if user.inactive && !was_inactive {
@@ -61,6 +61,9 @@ impl People {
                 done => {
                     done?;
                     self.forget();
+                    if user.generation != before {
+                        self.drop_tokens(login, |token| token.generation != Some(user.generation))?;
+                    }
                     return Ok(user);
                 }
             }
@@ -70,12 +73,11 @@ impl People {
     /// Sets a new password and ends the user's sessions and tokens.
     pub fn set_password(&self, login: &str, password: &str) -> Result<()> {
         let new = Password::new(password)?;
-        let user = self.change_user(login, |user| {
+        self.change_user(login, |user| {
             user.password = Some(new.clone());
             user.generation = user.generation.wrapping_add(1);
         })?;
-        self.end_sessions(login)?;
-        self.drop_tokens(login, |token| token.generation != user.generation)
+        self.end_sessions(login)
     }
 
     /// Deletes the tokens of a user for which `such` returns true.
@@ -160,13 +162,13 @@ impl People {
         Ok(())
     }
 
-    /// Tokens, of one user or of all.
+    /// Tokens, of one user or of all, each with its end.
     pub fn tokens(&self, of: Option<&str>) -> Result<Vec<ApiToken>> {
         let mut tokens = Vec::new();
         for (name, record) in self.store.records(token::KIND)? {
             let token: ApiToken = PeopleError::read(token::KIND, &name, record.value)?;
             if of.is_none_or(|login| token.login == login) {
-                tokens.push(token);
+                tokens.push(ApiToken { expires: Some(token.end()), ..token });
             }
         }
         tokens.sort_by(|a, b| (&a.login, a.made).cmp(&(&b.login, b.made)));
@@ -189,9 +191,8 @@ impl People {
         }
         let text = format!("{}{}", token::PREFIX, secret()?);
         let name = digest(&text);
-        let made = now();
-        let expires = token.expires.or(Some(Time(made.0.saturating_add(token::LIFE))));
-        let token = ApiToken { id: name[..12].to_owned(), made, expires, used: None, generation, ..token };
+        let mut token = ApiToken { id: name[..12].to_owned(), made: now(), used: None, generation: Some(generation), ..token };
+        token.expires = Some(token.end());
         self.write(token::KIND, &name, &token, Some(0))?;
         Ok((token, text))
     }

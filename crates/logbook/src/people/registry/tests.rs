@@ -106,12 +106,47 @@ fn a_token_ends_with_the_password_and_after_a_year() {
     assert!(people.tokens(Some("zoe")).unwrap().is_empty(), "it is not listed either");
     // The record of a token that another process is making meanwhile is worth nothing, too.
     let (token, text) = people.make_token(ApiToken::of("zoe")).unwrap();
-    people.write(token::KIND, &digest(&text), &ApiToken { generation: token.generation - 1, ..token }, None).unwrap();
+    people
+        .write(token::KIND, &digest(&text), &ApiToken { generation: token.generation.map(|one| one - 1), ..token }, None)
+        .unwrap();
     assert!(people.by_token(&text).is_err());
     let (_, text) = people.make_token(ApiToken::of("zoe")).unwrap();
     people.change_user("zoe", |user| user.inactive = true).unwrap();
     people.change_user("zoe", |user| user.inactive = false).unwrap();
     assert!(people.by_token(&text).is_err(), "disabling a user ends the tokens as it ends the sessions");
+}
+
+#[test]
+fn tokens_of_older_stores_work_until_their_end() {
+    let (_dir, people) = with_zoe();
+    const DAY: i64 = 86_400 * 1_000_000_000;
+    // The form in which tokens were stored without a generation. The user has had a password change before.
+    let stored = |text: &str, age: i64, expires: Option<i64>| {
+        let shown = |time: Time| time.to_rfc3339();
+        let record = serde_json::json!({
+            "id": &digest(text)[..12], "login": "zoe", "comment": "older", "may": [], "books": [],
+            "made": shown(Time(now().0 - age)), "expires": expires.map(|time| shown(Time(time))), "used": null,
+        });
+        people.store.put_record(token::KIND, &digest(text), &record, None).unwrap();
+        text.to_owned()
+    };
+    let lasting = stored("tampu_lasting", 10 * DAY, Some(now().0 + 3 * 365 * DAY));
+    let endless = stored("tampu_endless", 364 * DAY, None);
+    let aged = stored("tampu_aged", 366 * DAY, None);
+    let expired = stored("tampu_expired", 10 * DAY, Some(now().0 - DAY));
+    for text in [&lasting, &endless, &lasting] {
+        assert_eq!(people.by_token(text).unwrap().login, "zoe", "{text}");
+    }
+    assert!(matches!(people.by_token(&aged), Err(PeopleError::Ended("token", _))), "a year after it was made");
+    assert!(matches!(people.by_token(&expired), Err(PeopleError::Ended("token", _))));
+    assert!(people.tokens(Some("zoe")).unwrap().iter().all(|token| token.expires.is_some()), "each is listed with its end");
+    people.change_user("zoe", |user| user.inactive = true).unwrap();
+    assert!(people.by_token(&lasting).is_err());
+    people.change_user("zoe", |user| user.inactive = false).unwrap();
+    assert!(people.by_token(&lasting).is_err(), "disabling a user ends these tokens, too");
+    let again = stored("tampu_again", 10 * DAY, None);
+    people.set_password("zoe", "battery staple").unwrap();
+    assert!(people.by_token(&again).is_err(), "and so does a new password");
 }
 
 #[test]
