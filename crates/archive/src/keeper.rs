@@ -9,7 +9,8 @@
 use std::{
     collections::{BTreeMap, HashMap},
     fs, io,
-    path::Path,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
     sync::{Arc, atomic::Ordering},
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
@@ -34,6 +35,7 @@ use crate::{
     wal::{
         content::Gathered,
         frame::{self, Kind},
+        reserve,
         segment::{self, Segment},
         side,
     },
@@ -54,6 +56,8 @@ const AGAIN: Duration = Duration::from_secs(5);
 const TAKEN: u64 = 160 << 20;
 /// Number of id files above which they are joined.
 const MOST_IDS: usize = 16;
+/// Time after a removal for lack of space within which no more is removed, unless the space was free in between.
+const SETTLE: Duration = Duration::from_secs(30);
 /// Bytes of work between two looks at the clock.
 const STEP: usize = 1 << 20;
 
@@ -66,6 +70,10 @@ pub(crate) struct Keeper {
     rows: Gathered,
     /// The partition of each row.
     partitions: Vec<Partition>,
+    /// Files that were removed because the disk is full, until they are gone. A search may still hold one.
+    freeing: Vec<PathBuf>,
+    /// Time of that removal. Some file systems report the space later.
+    freed: Option<Instant>,
 }
 
 /// Reason why a piece of work ended early.
@@ -90,7 +98,7 @@ impl Keeper {
     pub(crate) fn new(shared: Arc<ArchiveState>) -> Keeper {
         let budget = Budget::new(shared.options.share, Instant::now(), thread_cpu());
         let rows = Gathered::new(shared.content);
-        Keeper { shared, budget, rows, partitions: Vec::new() }
+        Keeper { shared, budget, rows, partitions: Vec::new(), freeing: Vec::new(), freed: None }
     }
 
     pub(crate) fn run(mut self) {
@@ -150,7 +158,9 @@ impl Keeper {
     /// Does one piece of work; returns whether there was any.
     fn work(&mut self) -> Result<bool, Stopped> {
         let segments = self.closed_segments();
-        let done = if !segments.is_empty() {
+        let done = if self.make_room()? {
+            true
+        } else if !segments.is_empty() {
             self.compact(&segments)?;
             true
         } else {
@@ -415,28 +425,58 @@ impl Keeper {
 
     /// Removes files whose retention has ended.
     fn remove_old(&mut self) -> Result<bool, Stopped> {
-        let keep = &self.shared.options.keep;
         let files = self.shared.contents().files;
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let now = Time::from_unix(now.as_secs() as i64, now.subsec_nanos());
-        let (old, news) = keep.choose(files.iter().map(|file| &file.entry), now);
+        let (old, news) = self.shared.options.keep.choose(files.iter().map(|file| &file.entry), present());
         if let Some(news) = news {
             self.tell(news);
         }
         if old.is_empty() {
             return Ok(false);
         }
+        self.remove(&old)?;
+        let Removal { files, records, bytes, earliest, latest } = Removal::of(&old);
+        self.tell(News::Removed { files, records, bytes, earliest, latest });
+        Ok(true)
+    }
+
+    /// Removes the oldest files if less than the reserve is free on the disk, where retention allows it. This comes before
+    /// a compaction, which needs space itself.
+    fn make_room(&mut self) -> Result<bool, Stopped> {
+        let options = &self.shared.options;
+        let missing = reserve::missing(&self.shared.dir, options.min_free);
+        let missing = missing.map_err(failed("looking at the disk of", &self.shared.dir))?;
+        if missing == 0 {
+            self.freed = None;
+            return Ok(false);
+        }
+        self.freeing.retain(|path| path.exists());
+        if !self.freeing.is_empty() || self.freed.is_some_and(|freed| freed.elapsed() < SETTLE) {
+            return Ok(false);
+        }
+        let files = self.shared.contents().files;
+        let dir = parquet_dir(&self.shared.dir);
+        let frees = |entry: &FileEntry| fs::metadata(dir.join(&entry.file)).is_ok_and(|metadata| metadata.nlink() == 1);
+        let (old, news) = options.keep.choose_for_room(files.iter().map(|file| &file.entry), present(), missing, frees);
+        if let Some(news) = news {
+            self.tell(news);
+        }
+        if old.is_empty() {
+            return Ok(false);
+        }
+        // The list would keep the files on the disk.
+        drop(files);
+        self.remove(&old)?;
+        self.freeing = old.iter().map(|entry| dir.join(&entry.file)).collect();
+        self.freed = Some(Instant::now());
+        let Removal { files, records, bytes, earliest, latest } = Removal::of(&old);
+        self.tell(News::RemovedForRoom { files, records, bytes, earliest, latest });
+        Ok(true)
+    }
+
+    fn remove(&mut self, old: &[FileEntry]) -> Result<(), Stopped> {
         let number = self.shared.manifest().state.number + 1;
         let commit = Commit { number, remove: old.iter().map(|entry| entry.file.clone()).collect(), ..Commit::default() };
-        self.commit(&commit, 0, Vec::new(), 0)?;
-        self.tell(News::Removed {
-            files: old.len() as u64,
-            records: old.iter().map(|entry| entry.records).sum(),
-            bytes: old.iter().map(|entry| entry.bytes).sum(),
-            earliest: old.iter().map(|entry| entry.earliest).min().unwrap_or_default(),
-            latest: old.iter().map(|entry| entry.latest).max().unwrap_or_default(),
-        });
-        Ok(true)
+        self.commit(&commit, 0, Vec::new(), 0)
     }
 
     fn tell(&self, news: News) {
@@ -448,6 +488,33 @@ impl Keeper {
             requests.news.remove(0);
         }
     }
+}
+
+/// Summary of removed files.
+struct Removal {
+    files: u64,
+    records: u64,
+    bytes: u64,
+    earliest: Time,
+    latest: Time,
+}
+
+impl Removal {
+    fn of(old: &[FileEntry]) -> Removal {
+        Removal {
+            files: old.len() as u64,
+            records: old.iter().map(|entry| entry.records).sum(),
+            bytes: old.iter().map(|entry| entry.bytes).sum(),
+            earliest: old.iter().map(|entry| entry.earliest).min().unwrap_or_default(),
+            latest: old.iter().map(|entry| entry.latest).max().unwrap_or_default(),
+        }
+    }
+}
+
+/// The clock's time.
+fn present() -> Time {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Time::from_unix(now.as_secs() as i64, now.subsec_nanos())
 }
 
 impl Drop for Keeper {

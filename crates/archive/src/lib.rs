@@ -164,6 +164,10 @@ pub enum News {
     Removed { files: u64, records: u64, bytes: u64, earliest: Time, latest: Time },
     /// The archive exceeds its size limit by so many bytes, but nothing in it is old enough to be removed.
     TooLarge { over: u64 },
+    /// Records were removed because less than the reserve was free on the disk, and retention has limits.
+    RemovedForRoom { files: u64, records: u64, bytes: u64, earliest: Time, latest: Time },
+    /// So many bytes are missing for the reserve, but nothing may be removed.
+    NoRoom { missing: u64 },
     /// Records arrived whose own time is more than two days from their reception.
     Far { records: u64 },
 }

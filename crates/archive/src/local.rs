@@ -41,6 +41,7 @@ use crate::{
 pub(crate) mod backup;
 pub(crate) mod check;
 pub(crate) mod dirs;
+mod earlier;
 pub(crate) mod gathering;
 pub(crate) mod open;
 pub(crate) mod options;

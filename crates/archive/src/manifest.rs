@@ -21,6 +21,8 @@ use crate::{Fault, parquet::Written};
 const VERSION: u32 = 1;
 /// Name of the manifest in the archive's directory.
 pub(crate) const NAME: &str = "manifest.jsonl";
+/// Suffix of a file that is not complete yet.
+const UNFINISHED: &str = ".new";
 
 /// A Parquet file of the archive.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -111,8 +113,10 @@ pub(crate) enum Owner {
     Nobody,
     /// The archive with this id.
     Archive(String),
-    /// A manifest without an id, or one whose first line cannot be read.
-    Unknown,
+    /// A manifest of an earlier release, which gave archives no id.
+    Unnamed,
+    /// A file that is no manifest, or one whose first line is damaged.
+    Unreadable,
 }
 
 /// Returns the owner of a directory.
@@ -124,7 +128,16 @@ pub(crate) fn owner(dir: &Path) -> io::Result<Owner> {
     };
     let first = bytes.split_inclusive(|&byte| byte == b'\n').next().unwrap_or_default();
     let head = checked(first).and_then(|json| serde_json::from_slice::<Head>(json).ok());
-    Ok(head.and_then(|head| head.archive).map_or(Owner::Unknown, Owner::Archive))
+    Ok(match head {
+        Some(Head { archive: Some(id), .. }) => Owner::Archive(id),
+        Some(_) => Owner::Unnamed,
+        None => Owner::Unreadable,
+    })
+}
+
+/// Name under which the manifest is written before it takes its place.
+pub(crate) fn unfinished_name() -> String {
+    format!("{NAME}{UNFINISHED}")
 }
 
 /// State of an archive after all commits.
@@ -338,7 +351,7 @@ pub(crate) fn whole(state: &State, domain: &Domain, table: &str, id: &str) -> io
 /// Writes a file completely or not at all, and syncs the file and its name.
 pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut unfinished = path.as_os_str().to_owned();
-    unfinished.push(".new");
+    unfinished.push(UNFINISHED);
     let unfinished = PathBuf::from(unfinished);
     let write = || {
         let mut file = File::create(&unfinished)?;
@@ -421,7 +434,7 @@ mod tests {
         assert_eq!(owner(dir.path()).unwrap(), Owner::Nobody);
         let head = Head { format: format_of("log"), version: VERSION, domain: domain(), archive: None };
         fs::write(dir.path().join(NAME), [line(&head).unwrap(), line(&commit(3, 0)).unwrap()].concat()).unwrap();
-        assert_eq!(owner(dir.path()).unwrap(), Owner::Unknown);
+        assert_eq!(owner(dir.path()).unwrap(), Owner::Unnamed);
         let mut faults = Vec::new();
         let mut open = || Manifest::open(dir.path(), &domain(), "log", &mut faults).unwrap();
         let (first, second) = (open(), open());

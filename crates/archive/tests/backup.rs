@@ -74,3 +74,65 @@ fn an_interrupted_backup_goes_on_and_a_restored_one_is_still_the_archives() {
     let restored = open(&target);
     assert_eq!(backup(&restored, one.path()).unwrap().records, 30);
 }
+
+/// Takes the id out of a manifest, as releases wrote it that gave archives none.
+fn without_id(dir: &Path) {
+    let path = dir.join("manifest.jsonl");
+    let text = fs::read_to_string(&path).unwrap();
+    let (first, rest) = text.split_once('\n').unwrap();
+    let mut head: serde_json::Value = serde_json::from_str(&first[9..]).unwrap();
+    head.as_object_mut().unwrap().remove("archive").expect("an id");
+    let json = head.to_string();
+    fs::write(&path, format!("{:08x} {json}\n{rest}", crc32c::crc32c(json.as_bytes()))).unwrap();
+}
+
+#[test]
+fn a_backup_without_an_archive_id_goes_on_if_it_shares_a_file() {
+    let (one, other) = (dir(), dir());
+    // One record in a Parquet file, or in a segment that is still open.
+    let compacted = archive(one.path(), 1, 30);
+    let open_segment = tampu_archive::LocalArchive::open(other.path(), options()).unwrap();
+    append(&open_segment, life(2), 0, 0, &[record(life(2), 0, 0)]).unwrap();
+    flush(&open_segment);
+    for (number, archive, records) in [(1, &compacted, 31), (2, &open_segment, 2)] {
+        let place = dir();
+        let target = place.path().join("backup");
+        backup(archive, &target).unwrap();
+        without_id(&target);
+        append(archive, life(number), 0, 1, &[record(life(number), 0, records - 1)]).unwrap();
+        flush(archive);
+        assert_eq!(backup(archive, &target).unwrap().records, records);
+        // The backup has the archive's id from then on.
+        assert!(fs::read_to_string(target.join("manifest.jsonl")).unwrap().contains("\"archive\":"));
+        assert_eq!(all(&open(&target)).len() as u64, records);
+    }
+}
+
+#[test]
+fn a_backup_without_an_archive_id_that_shares_no_file_is_left_as_it_is() {
+    let (one, other, place) = (dir(), dir(), dir());
+    let (one, other) = (archive(one.path(), 1, 30), archive(other.path(), 2, 10));
+    let target = place.path().join("backup");
+    backup(&other, &target).unwrap();
+    without_id(&target);
+    let before = content(&target);
+    // Its file has the same name, and other records.
+    let refused = backup(&one, &target).unwrap_err();
+    assert!(refused.to_string().contains("it belongs to another archive: its "), "{refused}");
+    assert_eq!(content(&target), before);
+    // An archive that has no file of that name.
+    let fresh = dir();
+    let fresh = tampu_archive::LocalArchive::open(fresh.path(), options()).unwrap();
+    let refused = backup(&fresh, &target).unwrap_err();
+    assert!(refused.to_string().contains("shares no file with this archive; name an empty directory"), "{refused}");
+    assert_eq!(content(&target), before);
+}
+
+#[test]
+fn a_manifest_that_a_killed_backup_was_writing_is_no_foreign_file() {
+    let (one, target) = (dir(), dir());
+    let archive = archive(one.path(), 1, 30);
+    fs::write(target.path().join("manifest.jsonl.new"), "half a li").unwrap();
+    assert_eq!(backup(&archive, target.path()).unwrap().records, 30);
+    assert!(!target.path().join("manifest.jsonl.new").exists());
+}

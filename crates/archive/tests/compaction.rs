@@ -245,6 +245,34 @@ fn records_of_thousands_of_days_are_two_files_of_a_compaction() {
     assert_eq!(outside.len(), 1, "{outside:?}");
 }
 
+/// Records from far away are removed by the day on which they were received, like all others.
+#[test]
+fn far_records_of_different_days_of_reception_are_not_joined() {
+    let dir = support::dir();
+    let archive = LocalArchive::open(dir.path(), Options { compact: true, share: 1.0, ..options() }).unwrap();
+    let day = 86_400 * SECOND;
+    for number in 0..12_u64 {
+        let received = if number % 2 == 0 { day } else { 40 * day };
+        let far = LogRecord { time: Time(20_000 * day), received: Some(Time(received)), ..record(life(1), 0, number) };
+        append(&archive, life(1), 0, number, &[far]).unwrap();
+        compact(&archive);
+    }
+    let begun = std::time::Instant::now();
+    while archive.health().files > 8 {
+        assert!(begun.elapsed() < PATIENCE, "{:?}", archive.health());
+        std::thread::yield_now();
+    }
+    drop(archive);
+    let keep = Keep { age: Some(Duration::from_secs(10 * 86_400)), ..Keep::default() };
+    let archive = LocalArchive::open(dir.path(), Options { keep, ..eager() }).unwrap();
+    let begun = std::time::Instant::now();
+    while archive.health().records > 6 {
+        assert!(begun.elapsed() < PATIENCE, "{:?}", archive.health());
+        std::thread::yield_now();
+    }
+    assert_eq!(numbers(&archive), [1, 3, 5, 7, 9, 11]);
+}
+
 /// Two thousand records in Parquet files, and the files.
 fn in_parquet(dir: &Path) -> Vec<PathBuf> {
     let archive = eager_at(dir);

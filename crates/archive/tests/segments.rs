@@ -9,10 +9,10 @@ use std::{
 
 use proptest::prelude::*;
 use tampu_archive::{
-    Archive, ArchiveError, LocalArchive, Options,
+    Archive, ArchiveError, Keep, LocalArchive, News, Options, Stop,
     query::{Cursor, Query},
 };
-use tampu_types::Domain;
+use tampu_types::{Domain, LogRecord, Time};
 
 mod support;
 use support::*;
@@ -336,6 +336,79 @@ fn a_full_disk_loses_nothing_that_was_acknowledged_and_goes_on_when_there_is_roo
     flush(&archive);
     drop(archive);
     assert_eq!(numbers(&LocalArchive::open(disk.path(), small).unwrap()), (0..=taken * 100).collect::<Vec<_>>());
+}
+
+#[test]
+fn an_archive_that_filled_its_disk_removes_its_oldest_records_if_it_has_limits() {
+    // A twentieth of this disk is the reserve: 400 KiB.
+    let disk = SmallDisk::new("8m");
+    let keep = Keep { bytes: Some(1 << 40), ..Keep::default() };
+    let limited = Options {
+        compact: true,
+        share: 1.0,
+        roll: 300 << 10,
+        min_free: 1 << 40,
+        wait: Duration::from_millis(20),
+        retry: Duration::from_millis(5),
+        keep,
+        ..options()
+    };
+    let archive = LocalArchive::open(disk.path(), limited.clone()).unwrap();
+    let mut sent = 0;
+    let mut send = |archive: &LocalArchive, packets: u64| {
+        for _ in 0..packets {
+            let records: Vec<_> = (0..100)
+                .map(|number| {
+                    let number = sent * 100 + number;
+                    // Each record is received a second after the one before; its text is of little use to a compressor.
+                    let received = Some(Time(number as i64 * SECOND));
+                    LogRecord { received, message: noise(number), ..record(life(1), 0, number) }
+                })
+                .collect();
+            append(archive, life(1), 0, sent, &records).unwrap();
+            flush(archive);
+            sent += 1;
+        }
+        archive.compact(&Stop::after(Duration::from_secs(120)), &mut |_| {}).unwrap();
+    };
+    send(&archive, 20);
+    let before = archive.health().records;
+    assert_eq!(before, 2000);
+    drop(archive);
+    // Something else takes what is left, and a little of the reserve.
+    let free = || {
+        let disk = rustix::fs::statvfs(disk.path()).unwrap();
+        disk.f_bavail * disk.f_frsize
+    };
+    fs::write(disk.path().join("filler"), vec![1; (free() - (350 << 10)) as usize]).unwrap();
+    let archive = LocalArchive::open(disk.path(), limited.clone()).unwrap();
+    let mut news = Vec::new();
+    wait_until("the oldest records are removed", || {
+        news.extend(archive.news());
+        news.iter().any(|news| matches!(news, News::RemovedForRoom { .. }))
+    });
+    assert!(free() >= 400 << 10 && archive.health().records < before, "{} bytes are free", free());
+    // Records are taken again, and the newest ones are still there.
+    send(&archive, 1);
+    assert_eq!(*numbers(&archive).last().unwrap(), 2099);
+    drop(archive);
+    // Without limits nothing is removed: the archive waits.
+    fs::write(disk.path().join("filler-2"), vec![1; (free() - (300 << 10)) as usize]).unwrap();
+    let archive = LocalArchive::open(disk.path(), Options { keep: Keep::default(), ..limited }).unwrap();
+    let kept = archive.health().records;
+    append(&archive, life(2), 0, 0, &[record(life(2), 0, 0)]).unwrap();
+    wait_until("it waits for room", || archive.stuck().is_some());
+    assert_eq!((archive.health().records, archive.news()), (kept, vec![]));
+}
+
+/// A text of 1000 characters that does not repeat.
+fn noise(seed: u64) -> String {
+    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut letter = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        char::from(b'!' + (state >> 33) as u8 % 90)
+    };
+    (0..1000).map(|_| letter()).collect()
 }
 
 #[test]

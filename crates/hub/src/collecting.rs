@@ -109,6 +109,19 @@ fn tell(name: &str, logger: &Logger, news: &News) {
                 "{name} removed expired data: {records} records of {earliest} to {latest}, in {files} files of {bytes} bytes"
             );
         }
+        News::RemovedForRoom { files, records, bytes, earliest, latest } => {
+            let (earliest, latest) = (earliest.to_acs(), latest.to_acs());
+            warning!(
+                logger,
+                "{name} removed its oldest data, because the disk had less than collector.min_free_gb: {records} records of \
+                 {earliest} to {latest}, in {files} files of {bytes} bytes; lower collector.keep_gb, or free some space there"
+            );
+        }
+        News::NoRoom { missing } => error!(
+            logger,
+            "{missing} bytes are missing on the disk of {name}, and retention may remove no more; free some space there, or \
+             lower collector.keep_at_least_days"
+        ),
         News::Far { records } => notice!(
             logger,
             "{name} has {records} more records whose own time is more than two days from their reception; they are in parquet/far"

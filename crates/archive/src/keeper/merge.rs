@@ -17,23 +17,28 @@ use crate::{
 /// Number of records below which a file is small, if it is also short. Any two small files can be joined.
 const SMALL: u64 = 2 * GROUP as u64;
 const SHORT: u64 = MOST_BYTES / 2;
-/// Number of small files that a directory may have.
+/// Number of small files that a directory may have of one day of reception.
 const MANY: usize = 4;
 /// Most records of a joined file. This limits the memory of a join.
 const MOST: u64 = 6 * GROUP as u64;
 /// Most bytes of joined files. This limits the memory where rows are long.
 const MOST_BYTES: u64 = 64 << 20;
 
+/// A day, in ns.
+const DAY: i64 = 86_400_000_000_000;
+
 /// Returns the directory of files that are joined.
 pub(crate) fn directory(files: &[Arc<Stored>]) -> Option<&str> {
     files.first()?.entry.file.split('/').next()
 }
 
-/// Returns the files to join: small ones of one directory.
+/// Returns the files to join: small ones of one directory, whose records were received on one day. Files of different
+/// days stay apart also in the directory of far records, because retention removes whole files by their reception.
 pub(crate) fn choose(files: &[Arc<Stored>]) -> Option<Vec<Arc<Stored>>> {
-    let mut days: BTreeMap<&str, Vec<&Arc<Stored>>> = BTreeMap::new();
+    let mut days: BTreeMap<(&str, i64), Vec<&Arc<Stored>>> = BTreeMap::new();
     for file in files.iter().filter(|file| is_small(file.entry.records, file.entry.bytes) && file.met().is_empty()) {
-        days.entry(file.entry.file.split('/').next().unwrap_or_default()).or_default().push(file);
+        let directory = file.entry.file.split('/').next().unwrap_or_default();
+        days.entry((directory, file.entry.received.0.div_euclid(DAY))).or_default().push(file);
     }
     let mut day = days.into_values().find(|small| small.len() > MANY)?;
     day.sort_by_key(|file| (file.entry.records, file.entry.earliest));

@@ -6,7 +6,8 @@
 //! one. Files that are no longer in the backup are removed after that.
 //!
 //! The target must be empty or a backup of this archive, by the id in its manifest. Any other directory is refused
-//! before anything in it changes.
+//! before anything in it changes. Manifests of earlier releases have no id: such a backup is this archive's if it shares
+//! a file with the archive, with the same name and content, and no file of one name differs (see [`earlier`]).
 
 use std::{
     collections::BTreeSet,
@@ -23,6 +24,7 @@ use crate::{
     ArchiveError, Doing, Stop,
     local::{
         dirs::{below, ids_dir, lock, lock_file, parquet_dir, segments_dir},
+        earlier::{self, Verdict},
         state::{ArchiveState, Contents},
     },
     manifest::{self, Owner, State, sync_dir, write_whole},
@@ -57,13 +59,13 @@ pub(crate) fn backup(
 ) -> Result<BackedUp, ArchiveError> {
     let id = shared.manifest().id.clone();
     // Nothing is touched in a directory of somebody else.
-    need_own(target, &id)?;
+    need_own(shared, target, &id)?;
     for dir in [segments_dir(target), parquet_dir(target), ids_dir(target)] {
         fs::create_dir_all(&dir).map_err(|source| ArchiveError::File { doing: "making", path: dir.clone(), source })?;
     }
     // The lock keeps other programs from opening the target.
     let _lock = lock(target)?;
-    if need_own(target, &id)? == Owner::Nobody {
+    if need_own(shared, target, &id)? == Owner::Nobody {
         // From here on the directory is this archive's, also if the backup is interrupted.
         write_manifest(shared, target, &State::default(), &id)?;
     }
@@ -120,13 +122,17 @@ pub(crate) fn backup(
 }
 
 /// Returns the owner of the target, which is nobody or this archive; anything else is an error.
-fn need_own(target: &Path, id: &str) -> Result<Owner, ArchiveError> {
+fn need_own(shared: &ArchiveState, target: &Path, id: &str) -> Result<Owner, ArchiveError> {
     let refused = |why: &str| Err(ArchiveError::NotOurs { target: target.to_owned(), why: why.to_owned() });
     let failed = |source| ArchiveError::File { doing: "reading", path: target.to_owned(), source };
     match manifest::owner(target).map_err(failed)? {
         Owner::Archive(other) if other == id => Ok(Owner::Archive(other)),
         Owner::Archive(_) => refused("it belongs to another archive"),
-        Owner::Unknown => refused("its manifest does not say to which archive it belongs"),
+        Owner::Unnamed => match earlier::judge(shared, target).map_err(failed)? {
+            Verdict::Ours => Ok(Owner::Unnamed),
+            Verdict::NotOurs(why) => refused(&why),
+        },
+        Owner::Unreadable => refused("its manifest cannot be read"),
         Owner::Nobody if is_empty(target).map_err(failed)? => Ok(Owner::Nobody),
         Owner::Nobody => refused("it has other files"),
     }
@@ -141,7 +147,8 @@ fn is_empty(target: &Path) -> io::Result<bool> {
     let own = [segments_dir(target), parquet_dir(target), ids_dir(target)];
     for entry in entries {
         let path = entry?.path();
-        let is_ours = path == lock_file(target) || own.contains(&path) && fs::read_dir(&path)?.next().is_none();
+        let is_file = path == lock_file(target) || path == target.join(manifest::unfinished_name());
+        let is_ours = is_file || own.contains(&path) && fs::read_dir(&path)?.next().is_none();
         if !is_ours {
             return Ok(false);
         }

@@ -32,12 +32,32 @@ impl Reserve {
         if self.bytes == 0 || self.looked.is_some_and(|looked| looked.elapsed() < LOOK) {
             return Ok(());
         }
-        let disk = statvfs(dir)?;
-        let (free, size) = (disk.f_bavail.saturating_mul(disk.f_frsize), disk.f_blocks.saturating_mul(disk.f_frsize));
+        let (free, size) = space(dir)?;
         need(free, size, self.bytes)?;
         self.looked = Some(Instant::now());
         Ok(())
     }
+}
+
+/// Returns the free bytes and the size of the disk of a directory.
+fn space(dir: &Path) -> io::Result<(u64, u64)> {
+    let disk = statvfs(dir)?;
+    Ok((disk.f_bavail.saturating_mul(disk.f_frsize), disk.f_blocks.saturating_mul(disk.f_frsize)))
+}
+
+/// Returns the bytes that must become free on the disk of a directory for the reserve and a quarter more; 0 while the
+/// reserve is free.
+pub(crate) fn missing(dir: &Path, reserve: u64) -> io::Result<u64> {
+    if reserve == 0 {
+        return Ok(0);
+    }
+    let (free, size) = space(dir)?;
+    Ok(missing_of(free, size, reserve))
+}
+
+fn missing_of(free: u64, size: u64, reserve: u64) -> u64 {
+    let reserve = reserve.min(size / SHARE);
+    if free >= reserve { 0 } else { (reserve + reserve / 4).saturating_sub(free) }
 }
 
 fn need(free: u64, size: u64, reserve: u64) -> io::Result<()> {
@@ -62,6 +82,9 @@ mod tests {
         assert_eq!(error.kind(), io::ErrorKind::StorageFull);
         assert_eq!(error.to_string(), "512 MiB are free, and collector.min_free_gb leaves 1024 MiB to others");
         assert!(need(GIB / 20, GIB, GIB).is_ok() && need(GIB / 20 - 1, GIB, GIB).is_err());
+        assert_eq!(missing_of(GIB, 1000 * GIB, GIB), 0);
+        assert_eq!(missing_of(GIB - 1, 1000 * GIB, GIB), GIB / 4 + 1, "the reserve and a quarter more");
+        assert_eq!(missing_of(0, 20 * GIB, 10 * GIB), GIB + GIB / 4);
         assert!(Reserve::new(0).check(Path::new("/nowhere")).is_ok());
         assert!(Reserve::new(1).check(Path::new("/tmp")).is_ok());
     }
