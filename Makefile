@@ -12,8 +12,9 @@ export PATH := $(or $(CARGO_HOME),$(HOME)/.cargo)/bin:$(PATH)
 CARGO_FLAGS ?= --locked
 # Parts of the product that are off by default; one set of features for all of `make test`, so that nothing is built twice.
 FEATURES := --features tampu-log/log,tampu-log/tracing
-# How long each fuzz target runs, in seconds.
-FUZZ_SECONDS ?= 60
+# How long each fuzz target runs: in seconds, or in inputs (FUZZ_RUNS=10000000). FUZZ_KEEP=1 keeps the smallest corpus.
+export FUZZ_SECONDS ?= 60
+export FUZZ_RUNS FUZZ_KEEP
 
 .PHONY: help
 help: ## list the commands
@@ -171,8 +172,8 @@ soak: release ## all attacks at once with random faults, MINUTES (30) long, whil
 	@TAMPU_BIN="$(CARGO_TARGET_DIR)/release/tampu" tests/attacks/soak.py --minutes $(MINUTES) --rate $(RATE)
 
 .PHONY: fuzz
-fuzz: ## every decoder's fuzz target, FUZZ_SECONDS each (60)
-	@scripts/fuzz.sh $(FUZZ_SECONDS)
+fuzz: ## every decoder's fuzz target, FUZZ_SECONDS each (60) or FUZZ_RUNS inputs
+	@scripts/fuzz.sh $(TARGETS)
 
 .PHONY: need
 need:

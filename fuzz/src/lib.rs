@@ -7,9 +7,11 @@ use tampu_types::{
     BatchHeader, Incarnation, LogRecord, Time, epics,
     event::{Declaration, EventView, KeptEvent, view::Routing},
     frames::{Frames, Framing},
+    glob::{self, Glob},
     json_lines::{JsonLinesReader, JsonLinesWriter},
     log_batch::{LogBatchView, decode_records, encode_records},
     syslog,
+    units::{duration_text, parse_duration, parse_size},
     xml::{AcsXmlOptions, AcsXmlReader, AcsXmlWriter},
 };
 
@@ -131,4 +133,36 @@ fn for_frames(framing: Framing, bytes: &[u8], mut act: impl FnMut(&[u8])) {
     }
     frames.end(&mut sink);
     assert!(handed_out <= bytes.len());
+}
+
+/// A pattern with wildcards and a text, separated by a line end. Few steps are needed for any of them.
+pub fn wildcards(bytes: &[u8]) {
+    let Ok(input) = std::str::from_utf8(bytes) else { return };
+    let (pattern, text) = input.split_once('\n').unwrap_or((input, input));
+    let found = glob::matches(pattern, text);
+    assert!(found == (pattern == text) || glob::has_wildcard(pattern));
+    assert!(glob::matches("*", text) && glob::matches(&format!("{text}*"), text));
+    let folded = Glob::ignoring_case(pattern);
+    assert_eq!(folded.matches(text), glob::matches_ignoring_case(pattern, text));
+    let steps = std::cell::Cell::new(0_usize);
+    glob::matches_path(pattern, text, |part, name| {
+        steps.set(steps.get() + 1);
+        part == name
+    });
+    let parts = |text: &str| text.split('/').count();
+    assert!(steps.get() <= (parts(pattern) + 1) * (parts(text) + 1), "{} steps", steps.get());
+}
+
+/// Sizes, durations and times as text.
+pub fn units(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    if let Ok(size) = parse_size(text) {
+        assert_eq!(parse_size(&size.to_string()), Ok(size));
+    }
+    if let Ok(duration) = parse_duration(text) {
+        assert_eq!(parse_duration(&duration_text(duration)), Ok(duration));
+    }
+    for time in [text.parse::<Time>(), Time::from_rfc3339(text)].into_iter().flatten() {
+        assert_eq!(Time::from_rfc3339(&time.to_rfc3339()), Ok(time));
+    }
 }

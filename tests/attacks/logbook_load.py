@@ -6,7 +6,7 @@ import time
 import loads
 from attacked import Pulse, Site, check, forget_peak, memory, seeded
 
-SECONDS = 3
+SECONDS = 2
 
 
 def main():

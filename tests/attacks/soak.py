@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """All loads at once, with random faults, while writers log numbered records: none is lost or doubled, memory stays bounded, all workers live.
 
-`--minutes N` (0.3; `make soak` takes 30), `--rate N` records a second of all writers together (2000; by hand 50 000 with a release
+`--minutes N` (0.2; `make soak` takes 30), `--rate N` records a second of all writers together (2000; by hand 50 000 with a release
 binary in TAMPU_BIN), `--seed N`. Faults: processes of the hub are killed and stopped, files of the run-time directory are cut, sockets
 stay silent, and as root a small disk of the spool fills up.
 """
@@ -43,7 +43,7 @@ per_source_mb = 4096
 def arguments():
     """Reads the command line."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--minutes", type=float, default=0.3)
+    parser.add_argument("--minutes", type=float, default=0.2)
     parser.add_argument("--rate", type=int, default=2000)
     parser.add_argument("--seed", type=int)
     given = parser.parse_args()

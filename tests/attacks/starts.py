@@ -55,19 +55,32 @@ def main():
 
 
 def forwarded(site):
-    """Before there are users, a visitor who comes through a forwarder of the hub's user makes no administrator unseen."""
+    """Before there are users, a visitor whom a forwarder of the hub's user brings administers nothing."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def relay():
-        with listener.accept()[0] as visitor, socket.create_connection(("127.0.0.1", site.port)) as hub:
-            hub.sendall(visitor.recv(65536))
-            visitor.sendall(hub.recv(65536))
+        while True:
+            try:
+                visitor = listener.accept()[0]
+            except OSError:
+                return
+            with visitor, socket.create_connection(("127.0.0.1", site.port)) as hub:
+                hub.sendall(visitor.recv(65536))
+                while piece := hub.recv(65536):
+                    visitor.sendall(piece)
 
     threading.Thread(target=relay, daemon=True).start()
-    answer = site.ask("/api/v1/whoami", port=listener.getsockname()[1], headers={"Host": "control.example.org:9000"})
-    print(f"  by a forwarder of the same user, under a foreign name: {answer.status}", flush=True)
+
+    def ask(path, body=None, method=None, host="127.0.0.1"):
+        headers = {"Host": host, "Connection": "close"}
+        return site.ask("/api/v1" + path, body, method, port=listener.getsockname()[1], headers=headers).status
+
+    check("a foreign name of the host is refused", ask("/whoami", host="control.example.org:9000") == 421)
+    made = ask("/users", {"login": "eve", "password": "correct horse battery", "admin": True})
+    rights = ask("/books/B/access", {"grants": [{"to": "guests", "may": ["admin"]}]}, "PUT")
+    book = ask("/books/Eve", {"name": "Eve", "attributes": []}, "PUT")
     listener.close()
-    check("a foreign name of the host is refused", answer.status == 421)
+    check(f"a stranger by a forwarder makes no user, no rights, no logbook: {made}, {rights}, {book}", made == rights == book == 403)
 
 
 if __name__ == "__main__":

@@ -192,3 +192,16 @@ fn epics_streams() {
     let pieces: [&[u8]; 8] = [b"\n", b"sevr=", b"=", b" ", b"\x1b[", b"a:1 Sun May 12 15:26:47 2024 ", b"\xff", b"fac="];
     run(demands::epics_stream, &[seed("epics_stream")], &pieces);
 }
+
+#[test]
+fn wildcards() {
+    let inputs = [&b"CONTROL/*\nCONTROL/DV01"[..], b"**/a/**/b\nx/a/y/b", b"*a?c*\nxxabcx"].map(<[u8]>::to_vec);
+    run(demands::wildcards, &inputs, &[b"*", b"**/", b"?", b"/", b"\n", "\u{130}".as_bytes(), "\u{df}".as_bytes()]);
+}
+
+#[test]
+fn units_and_times() {
+    let inputs =
+        [&b"64MiB"[..], b"1h30m", b"1.5h", b"2026-11-21T08:15:30.123456789Z", b"2008-09-10T00:20:50.123"].map(<[u8]>::to_vec);
+    run(demands::units, &inputs, &[b"9", b".", b"w", b"ns", b"-", b"+23:59", b"18446744073709551615", b"60", b":"]);
+}

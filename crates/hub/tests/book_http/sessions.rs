@@ -112,6 +112,23 @@ fn nor_does_it_while_the_site_is_its_owners() {
 }
 
 #[test]
+fn a_connection_of_the_owner_administers_nothing() {
+    let site = Site::new();
+    site.shift();
+    let here = site.anybody();
+    assert_eq!(by(&here.get("/whoami")), "owner");
+    here.post("/books/Shift/entries", json!({ "text": "mine" })).is(201);
+    here.get("/users").is(403);
+    here.post("/users", json!({ "login": "eve", "password": PASSWORD, "admin": true })).is(403);
+    here.put("/books/Shift/access", json!({ "grants": [{ "to": "guests", "may": ["admin"] }] })).is(403);
+    here.put("/books/Other", json!({ "name": "Other", "attributes": [] })).is(403);
+    here.put("/groups/all", json!({ "members": ["eve"] })).is(403);
+    assert!(here.post("/tokens", json!({ "comment": "for ever" })).status >= 400);
+    // The owner's token, which only the owner's account can read.
+    site.owner().post("/users", json!({ "login": "zoe", "password": PASSWORD, "admin": true })).is(201);
+}
+
+#[test]
 fn guessing_passwords_takes_longer_and_longer() {
     let site = with_zoe();
     let guess = |n: u32| site.anybody().post("/login", json!({ "login": "zoe", "password": format!("guess {n}") }));

@@ -84,7 +84,7 @@ impl Site {
         let agent = Agent::config_builder()
             .http_status_as_error(false)
             .max_redirects(0)
-            .timeout_global(Some(Duration::from_secs(120)))
+            .timeout_global(Some(Duration::from_secs(600)))
             .build()
             .into();
         Client { url: self.url.clone(), headers: Vec::new(), agent }
