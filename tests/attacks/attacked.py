@@ -72,11 +72,15 @@ class Site(Place):
         self.url, self.owner = word["url"], word["token"]
         self.port = int(self.url.rsplit(":", 1)[1])
 
+    def hub_said(self, beginning):
+        """Returns the records of the hub's processes whose messages begin so, oldest first."""
+        found = self.run("log", "query", "--contains", beginning, "--oldest-first", "--limit", "0", "--json").stdout.splitlines()
+        return [record for record in map(json.loads, found) if record["message"].startswith(beginning)]
+
     def find_inputs(self):
         """Reads the ports of the syslog input from the hub's log."""
         def ports():
-            records = [record for record in self.records(f"hub@{os.uname().nodename}") if record["message"].startswith("receiving ")]
-            told = [datum["value"] for record in records for datum in record.get("data", []) if datum["name"] == "address"]
+            told = [datum["value"] for record in self.hub_said("receiving ") for datum in record.get("data", []) if datum["name"] == "address"]
             found = {words.rsplit(" ", 1)[0]: int(words.rsplit(":", 1)[1]) for words in told}
             return found if {"syslog udp", "syslog tcp"} <= set(found) else None
 
