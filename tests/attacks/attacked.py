@@ -60,7 +60,7 @@ class Site(Place):
 
     def begin(self, *arguments):
         """Starts the hub and reads the address of its logbook."""
-        self.hub = self.up("--config", self.config, *arguments)
+        self.hub = self.up("--config", self.config, *arguments, roles=True)
         self.find()
         return self.hub
 

@@ -74,7 +74,7 @@ def start(site, node):
     for old in (os.path.join(node.directory, "run", "killed", "book.json"),):
         if os.path.exists(old):
             os.remove(old)
-    site.hub = site.up("--config", site.config)
+    site.hub = site.up("--config", site.config, roles=True)
     told = os.path.join(node.directory, "run", "killed", "book.json")
     until("the hub says where its logbook is", lambda: os.path.exists(told))
     with open(told, encoding="utf-8") as file:

@@ -188,7 +188,7 @@ def again(site):
     told = os.path.join(site.environment["TAMPU_RUN_DIR"], "soak", "book.json")
     with contextlib.suppress(FileNotFoundError):
         os.remove(told)
-    site.hub = site.up("--config", site.config)
+    site.hub = site.up("--config", site.config, roles=True)
     site.find()
 
 

@@ -85,9 +85,11 @@ class Place:
         self.processes.append(process)
         return process
 
-    def up(self, *arguments):
-        """Starts a hub; returns once its roles work."""
+    def up(self, *arguments, roles=False):
+        """Starts a hub; returns once its roles work. They are in its process, or with `roles` in processes below it."""
         before = self.said().count(UP)
+        if not roles:
+            arguments = ("--in-process", *arguments)
         with open(self.log, "a", encoding="utf-8") as log:
             hub = self.start("up", "--data", self.data, *arguments, stdout=log, stderr=log)
 

@@ -168,7 +168,15 @@ impl Place<'_> {
         fs::write(&config, text).map_err(|error| error.to_string())?;
         let begun = Instant::now();
         let mut command = self.command();
-        command.arg("up").arg("--config").arg(&config).arg("--data").arg(self.data()).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+            .arg("up")
+            .arg("--in-process")
+            .arg("--config")
+            .arg(&config)
+            .arg("--data")
+            .arg(self.data())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
         let process = Ended(command.spawn().map_err(|error| format!("{}: {error}", self.tampu.display()))?);
         let told: HubFile = until("the hub's logbook", || {
             serde_json::from_str(&fs::read_to_string(book_json(&self.directory.join("run"))?).ok()?).ok()

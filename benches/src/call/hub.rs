@@ -47,7 +47,7 @@ impl Hub {
         fs::write(&config, CONFIG).map_err(|e| format!("{}: {e}", config.display()))?;
         // The process becomes the program that this one was started as. It ends with the bench, however that ends.
         let mut command = this_program("become")?;
-        command.args(within).arg(tampu).arg("up").arg("--data").arg(dir.path().join("data"));
+        command.args(within).arg(tampu).arg("up").arg("--in-process").arg("--data").arg(dir.path().join("data"));
         command.arg("--config").arg(config).args(arguments);
         clean(&mut command, run.path());
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);

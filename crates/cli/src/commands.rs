@@ -18,6 +18,7 @@ pub mod event;
 pub mod log;
 pub mod man;
 pub mod perf;
+pub mod role;
 pub mod up;
 
 /// Logs, events, bulk data and the logbook of a telescope, an accelerator or a big experiment.
@@ -48,6 +49,8 @@ pub enum Command {
     #[command(subcommand)]
     Perf(perf::Perf),
     Doctor(doctor::Doctor),
+    #[command(hide = true)]
+    Role(role::Role),
     Completions(completions::Completions),
     Man(man::Man),
 }
@@ -63,6 +66,7 @@ impl Command {
             Command::Bulk(bulk) => bulk.run(context),
             Command::Perf(perf) => perf.run(context),
             Command::Doctor(doctor) => doctor.run(context),
+            Command::Role(role) => role.run(),
             Command::Completions(completions) => completions.run(Tampu::command()),
             Command::Man(man) => man.run(Tampu::command()),
         }

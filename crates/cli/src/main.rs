@@ -65,6 +65,10 @@ fn main() -> ExitCode {
 }
 
 fn run(common: Common, command: Command) -> Outcome {
+    // It confines itself before it starts the thread that waits for signals.
+    if let Command::Role(role) = command {
+        return role.run();
+    }
     let common = Common { connect: common.connect.or_environment()?, ..common };
     command.run(&Context { common, interrupt: Interrupt::install()? })
 }

@@ -153,7 +153,7 @@ fn bind_api(settings: &BookSettings, run: &Path) -> Result<(Option<TcpListener>,
 }
 
 /// Names the holder of a port: the hub of another domain of this host, or another program.
-fn holder_of(port: u16, run: &Path) -> String {
+pub(crate) fn holder_of(port: u16, run: &Path) -> String {
     let domains = run.parent().and_then(|domains| fs::read_dir(domains).ok()).into_iter().flatten().flatten();
     let is_there = |location: &BookLocation| !location.is_left() && location.url.ends_with(&format!(":{port}"));
     let holder = domains.map(|domain| domain.path()).find(|domain| locate(domain).as_ref().is_some_and(is_there));
@@ -275,6 +275,16 @@ impl Book {
         let below = self.url().map(|url| format!("{url}{}/", self.prefix));
         let alone = self.elog.map(|address| format!("http://{}/", reachable(address)));
         alone.into_iter().chain(below).collect()
+    }
+
+    /// Returns the bound address of the API.
+    pub fn listen(&self) -> Option<SocketAddr> {
+        self.listen
+    }
+
+    /// Returns the bound address of ELOG's pages alone.
+    pub fn elog_listen(&self) -> Option<SocketAddr> {
+        self.elog
     }
 
     /// Returns the directory of the store, or the kind of database, for messages.

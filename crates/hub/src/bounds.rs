@@ -593,6 +593,30 @@ pub const BOUNDS: &[Bound] = &[
     bound(Hub, "head of a request for metrics", Constant("hub/src/metrics/service.rs", "HEAD_BYTES", "8 << 10", "8 KiB"), "431"),
     bound(
         Hub,
+        "memory of the book's process",
+        Setting("limits.book.memory", |config| config.limits.book.memory.to_string()),
+        "the role ends alone and is restarted",
+    ),
+    bound(
+        Hub,
+        "memory of the inputs' process",
+        Setting("limits.inputs.memory", |config| config.limits.inputs.memory.to_string()),
+        "the role ends alone and is restarted",
+    ),
+    bound(
+        Hub,
+        "open files of the book's process",
+        Setting("limits.book.open_files", |config| config.limits.book.open_files.to_string()),
+        "connections and files are refused",
+    ),
+    bound(
+        Hub,
+        "pause before a role that keeps ending is restarted",
+        Constant("hub/src/supervisor/backoff.rs", "LONGEST", "Duration::from_secs(10)", "10 s"),
+        "pauses grow no further",
+    ),
+    bound(
+        Hub,
         "lines that wait for Tango's Python process",
         Other("64 MiB, and as much in the process"),
         "events are lost, counted by attribute and reported, to Tango's clients too",

@@ -149,7 +149,7 @@ impl Collecting {
         access: Access,
         logger: Logger,
     ) -> Result<Collecting, CollectingError> {
-        let directory = config.domain_data().join("log");
+        let directory = config.log_dir();
         let archive = Arc::new(LocalArchive::open(&directory, config.archive())?);
         let routes = Routes::start(&config.route, &config.target, &directory.join("routes"), logger.clone())?;
         let options = CollectorOptions {

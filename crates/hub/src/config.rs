@@ -29,10 +29,12 @@ use crate::{
     book::settings::BookSettings,
     bulk::settings::Bulk,
     inputs::settings::{Epics, Syslog},
+    limits::LimitSettings,
     listen::{BadListenAddress, ListenAddress},
     metrics::Metrics,
     routes::settings::{RouteSettings, TargetSettings},
     rules::settings::Allow,
+    sandbox::SandboxMode,
 };
 
 pub use error::ConfigError;
@@ -103,6 +105,10 @@ pub struct Config {
     pub domain: Domain,
     /// The roles of this hub.
     pub roles: Vec<Role>,
+    /// If true, all roles run in one process, without limits and sandbox.
+    pub in_process: bool,
+    /// The sandbox of the roles that read bytes from outside.
+    pub sandbox: SandboxMode,
     /// The directory of all data; each domain has its own directory below it.
     pub data: PathBuf,
     /// Group whose members may read all data, by name or number. Without it only the hub's user reads them.
@@ -133,6 +139,8 @@ pub struct Config {
     pub book: BookSettings,
     /// Metrics for Prometheus.
     pub metrics: Metrics,
+    /// Limits of the roles' processes.
+    pub limits: LimitSettings,
     /// The configured settings of the hub's own log.
     pub log: LogPatch,
     /// Loggers of the hub with settings of their own.
@@ -227,6 +235,8 @@ impl Default for Config {
             log_flags: LogPatch::default(),
             file: None,
             roles: Role::USUAL.to_vec(),
+            in_process: false,
+            sandbox: SandboxMode::default(),
             data: default_data(|name| std::env::var(name).ok()),
             data_group: None,
             run: None,
@@ -242,6 +252,7 @@ impl Default for Config {
             tango: TangoSettings::default(),
             book: BookSettings::default(),
             metrics: Metrics::default(),
+            limits: LimitSettings::default(),
             route: Vec::new(),
             target: BTreeMap::new(),
             topic: Vec::new(),
@@ -396,6 +407,11 @@ impl Config {
     /// Returns the directory of this domain's data.
     pub fn domain_data(&self) -> PathBuf {
         self.data.join(tampu_types::name::escape(self.domain.as_str()))
+    }
+
+    /// Returns the directory of the records.
+    pub fn log_dir(&self) -> PathBuf {
+        self.domain_data().join("log")
     }
 
     /// Returns the directory of the spool.

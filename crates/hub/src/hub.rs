@@ -3,28 +3,26 @@
 use std::{
     fs,
     io::{self, Write},
-    net::SocketAddr,
     os::unix::fs::MetadataExt,
-    path::{Path, PathBuf},
+    path::Path,
     sync::Arc,
     time::Duration,
 };
 
-use tampu_bulk::transfers::{Transfers, TransfersError};
+use tampu_bulk::transfers::Transfers;
 use tampu_bus::{
     BusError, Participant, QosTable,
-    access::{Access, Denied},
+    access::Access,
     connect::{Endpoint, Key, Node, NodeError, NodeSettings, Settings},
-    engine::{Engine, EngineError},
-    run_dir::{DomainDir, RunDir},
+    engine::{Engine, Guard},
+    run_dir::RunDir,
 };
-use tampu_event::history::HistoryError;
 use tampu_log::{
     LogSettings, Logger, Threshold, alert, info,
     logger::{BadSettings, Reread, config::LogFile},
     notice,
-    recovery::{News, RingKeeper},
-    spool::{self, Spool, SpoolOptions},
+    recovery::RingKeeper,
+    spool::Spool,
     warning,
 };
 use tampu_tango::{Bridge, BridgeError, SOURCE};
@@ -32,24 +30,34 @@ use tampu_types::{Level, SourceName};
 use tampu_workers::{Consequence, host::host_name};
 
 use crate::{
-    api,
-    book::{self, Book, BookError},
+    book::{self, Book},
     bulk,
-    collecting::{Collecting, CollectingError},
+    collecting::Collecting,
     config::{Config, ConfigError, Role, default_log},
     history::EventHistory,
     http::server::Server,
-    inputs::{self, InputError, InputReport, Inputs},
+    inputs::{self, InputReport, Inputs},
     listen::ListenAddress,
-    metrics::{self, Subjects},
-    private::{self, PrivateError},
+    metrics::{self, Page, Subjects},
+    part::HubPart,
+    private,
+    roles::{self, RoleReport, RolesReport},
     rules::Rules,
 };
+
+pub use error::HubError;
+
+use host_records::{keep_rings, start_spool};
+
+mod announce;
+mod error;
+mod host_records;
 
 /// A running hub. Dropping it ends it; [`Hub::stop`] ends it in order and reports.
 pub struct Hub {
     // Fields are dropped in this order: writers first, the bus last.
     metrics: Option<Server>,
+    services: Vec<Guard>,
     book: Option<Book>,
     tango: Option<Arc<Bridge>>,
     transfers: Option<Arc<Transfers>>,
@@ -63,81 +71,56 @@ pub struct Hub {
     collecting: Option<Arc<Collecting>>,
     engine: Arc<dyn Engine>,
     node: Option<Arc<Node>>,
+    /// The one part that this process runs; none if it runs all of them.
+    part: Option<HubPart>,
     client: Settings,
     config: Config,
 }
 
-/// Errors of starting a hub.
-#[derive(Debug, thiserror::Error)]
-pub enum HubError {
-    /// The configuration is invalid.
-    #[error(transparent)]
-    Config(#[from] ConfigError),
-    /// The access rules deny something that the configuration needs.
-    #[error(transparent)]
-    Denied(#[from] Denied),
-    /// The directory of the data cannot be written.
-    #[error("the data directory {path} cannot be written: {why}; name another one with --data DIR (or TAMPU_DATA_DIR)")]
-    Data { path: PathBuf, why: io::Error },
-    /// The directories of the data cannot be made or shared.
-    #[error(transparent)]
-    Private(#[from] PrivateError),
-    /// The domain's key cannot be used.
-    #[error("the key file {path}: {why}")]
-    Key { path: PathBuf, why: String },
-    /// The node cannot start.
-    #[error(transparent)]
-    Node(#[from] NodeError),
-    /// The bus engine cannot start.
-    #[error(transparent)]
-    Engine(#[from] EngineError),
-    /// The bus cannot be joined.
-    #[error(transparent)]
-    Bus(#[from] BusError),
-    /// The collector cannot start.
-    #[error(transparent)]
-    Collecting(#[from] CollectingError),
-    /// The history of events cannot start.
-    #[error(transparent)]
-    History(#[from] HistoryError),
-    /// The inputs of other programs' logs cannot start.
-    #[error(transparent)]
-    Input(#[from] InputError),
-    /// The bridge to Tango cannot start.
-    #[error(transparent)]
-    Tango(#[from] BridgeError),
-    /// The address for metrics cannot be bound.
-    #[error(
-        "metrics cannot be served at {address}: {why}; give another address with [metrics] listen, or port 0 for any free one"
-    )]
-    Metrics { address: SocketAddr, why: io::Error },
-    /// The logbook cannot start.
-    #[error(transparent)]
-    Book(#[from] BookError),
-    /// The listener of bulk transfers cannot start.
-    #[error(transparent)]
-    Transfers(#[from] TransfersError),
-    /// The system has no more threads.
-    #[error("starting the hub's log: {0}")]
-    Log(io::Error),
+/// The roles that one process runs.
+enum Process<'a> {
+    /// All of them.
+    Whole,
+    /// One, of the hub with this name.
+    One(HubPart, &'a str),
+}
+
+impl Process<'_> {
+    fn part(&self) -> Option<HubPart> {
+        match self {
+            Process::Whole => None,
+            Process::One(part, _) => Some(*part),
+        }
+    }
+
+    /// Returns the bus name of the hub's own log.
+    fn name(&self) -> String {
+        match self {
+            Process::Whole => name_of("hub"),
+            Process::One(part, _) => name_of(&format!("hub-{part}")),
+        }
+    }
 }
 
 impl Hub {
-    /// Starts the roles; returns when all of them work.
+    /// Starts all roles in this process; returns when they work.
     pub fn start(config: Config) -> Result<Hub, HubError> {
-        config.check()?;
-        let client = process_config(&config)?;
-        let qos = QosTable::new(config.topic.clone())
-            .map_err(|error| ConfigError::Value { setting: "topic.topics".to_owned(), why: error.to_string() })?;
-        let rules = Rules::of(&config);
-        rules.check_doors(&config)?;
-        let has = |role| config.roles.contains(&role);
-        let closed = private::close(&config)?;
-        if has(Role::Collector) || has(Role::Node) && config.spool.enabled && config.spool.dir.is_none() {
-            check_data(&config.domain_data())?;
-        }
+        let remarks = prepare(&config)?;
+        Hub::start_process(config, &Process::Whole, &remarks)
+    }
 
-        let node = if has(Role::Node) { Some(Arc::new(Node::start(node_config(&config, &client)?)?)) } else { None };
+    /// Starts one role in this process, for the supervisor of the hub of this name. The remarks are for the log.
+    pub fn start_part(config: Config, part: HubPart, hub: &str, remarks: &[String]) -> Result<Hub, HubError> {
+        Hub::start_process(config, &Process::One(part, hub), remarks)
+    }
+
+    fn start_process(config: Config, process: &Process<'_>, remarks: &[String]) -> Result<Hub, HubError> {
+        let client = process_config(&config)?;
+        let qos = qos_of(&config)?;
+        let parts = HubPart::of(&config);
+        let has = |part| process.part().map_or_else(|| parts.contains(&part), |own| own == part);
+
+        let node = if has(HubPart::Node) { Some(Arc::new(Node::start(node_config(&config, &client)?)?)) } else { None };
         let engine: Arc<dyn Engine> = match &node {
             Some(node) => node.engine()?,
             None => client.open()?,
@@ -146,13 +129,16 @@ impl Hub {
             let source = SourceName::new(name).map_err(BusError::from)?;
             Ok(Participant::on(engine.clone(), config.domain.clone(), source, qos.clone())?)
         };
-        let access = rules.access(&config, &client).map_err(NodeError::RunDir)?;
-        let own = participant(name_of("hub"))?;
+        let access = access_of(&config, &client)?;
+        let own = participant(process.name())?;
         let logger = start_log(&config, own.clone(), access.clone())?;
         let panic_log = Arc::new(logger.clone());
         report_panics(&panic_log);
-        closed.iter().for_each(|remark| warning!(logger, "{remark}"));
-        let collecting = if has(Role::Collector) {
+        match process {
+            Process::Whole => remarks.iter().for_each(|remark| warning!(logger, "{remark}")),
+            Process::One(..) => remarks.iter().for_each(|remark| info!(logger, "{remark}")),
+        }
+        let collecting = if has(HubPart::Collector) {
             Some(Arc::new(Collecting::start(&config, participant(name_of("collector"))?, access.clone(), logger.clone())?))
         } else {
             None
@@ -177,8 +163,9 @@ impl Hub {
             None => None,
         };
         // The inputs start last, so that a collector keeps their records.
-        let inputs = Arc::new(start_inputs(&config, participant, &access)?);
-        let tango = if config.tango.enabled {
+        let inputs = if has(HubPart::Inputs) { start_inputs(&config, participant, &access)? } else { Inputs::default() };
+        let inputs = Arc::new(inputs);
+        let tango = if has(HubPart::Tango) {
             let participant = participant(format!("{SOURCE}{}", config.tango.instance()))?;
             Some(Arc::new(start_tango(&config, &participant, logger.clone())?))
         } else {
@@ -189,8 +176,9 @@ impl Hub {
             Some(_) => Some(Arc::new(bulk::start_transfers(&own, logger.clone())?)),
             None => None,
         };
-        let subjects = Subjects {
-            participant: own,
+        let subjects = Arc::new(Subjects {
+            participant: own.clone(),
+            part: process.part(),
             transfers: transfers.clone(),
             node: node.clone(),
             collecting: collecting.clone(),
@@ -199,11 +187,33 @@ impl Hub {
             inputs: inputs.clone(),
             tango: tango.clone(),
             sources: config.metrics.sources,
+        });
+        let mut services = Vec::new();
+        let roles = roles_of_this_process(parts.clone());
+        let page: Page = match process {
+            Process::Whole => {
+                services.push(roles::serve_report(&own, roles.clone())?);
+                let subjects = subjects.clone();
+                Box::new(move || subjects.page() + &metrics::roles_page(&roles().roles))
+            }
+            Process::One(part, hub) => {
+                let (hub, asker) = ((*hub).to_owned(), own.clone());
+                if *part != HubPart::Metrics {
+                    let subjects = subjects.clone();
+                    services.push(metrics::serve_page(&own, &hub, move || subjects.page())?);
+                }
+                Box::new(move || metrics::whole_page(&asker, &hub, subjects.page()))
+            }
         };
-        let metrics = start_metrics(&config, subjects)?;
-        let book = if has(Role::Book) { start_book(&config, &client, &logger)? } else { None };
+        let metrics = if has(HubPart::Metrics) { start_metrics(&config, page)? } else { None };
+        let book = match process {
+            _ if !has(HubPart::Book) => None,
+            Process::Whole => start_book_if_possible(&config, &client, &logger)?,
+            Process::One(..) => Some(start_book(&config, &client, &logger)?),
+        };
         let hub = Hub {
             metrics,
+            services,
             book,
             tango,
             transfers,
@@ -216,66 +226,12 @@ impl Hub {
             collecting,
             engine,
             node,
+            part: process.part(),
             client,
             config,
         };
         hub.announce();
         Ok(hub)
-    }
-
-    fn announce(&self) {
-        let roles: Vec<&str> = self.config.roles.iter().map(|role| role.name()).collect();
-        notice!(self.logger, "hub of domain '{}' is up: {}", self.config.domain, roles.join(", "); pid = std::process::id());
-        if let Some(node) = &self.node {
-            let left = node.reclaimed();
-            info!(self.logger, "node at {}", node.dir().path().display());
-            if let Some(remark) = self.client.run_dir.remark() {
-                warning!(self.logger, "{remark}");
-            }
-            if left.sockets + left.rings > 0 {
-                info!(
-                    self.logger,
-                    "removed the leftovers of dead processes: {} sockets, {} rings, {} bytes",
-                    left.sockets,
-                    left.rings,
-                    left.bytes
-                );
-            }
-        }
-        if let Some(collecting) = &self.collecting {
-            let (records, faults) = collecting.found();
-            info!(self.logger, "records are kept in {}", collecting.directory().display(); records = records);
-            faults.iter().for_each(|fault| warning!(self.logger, "the archive: {fault}"));
-        }
-        if let Some(history) = self.history.as_ref().map(EventHistory::history) {
-            let (records, faults) = history.found();
-            info!(self.logger, "events are kept in {}", history.directory().display(); records = records);
-            faults.iter().for_each(|fault| warning!(self.logger, "the events' archive: {fault}"));
-        }
-        for address in self.inputs.addresses() {
-            info!(self.logger, "receiving {address}"; address = address.as_str());
-        }
-        if let Some(metrics) = &self.metrics {
-            for address in metrics.addresses() {
-                info!(self.logger, "metrics are at http://{address}/metrics"; address = address.to_string());
-            }
-        }
-        if let Some(book) = &self.book {
-            info!(self.logger, "the logbook is kept in {}", book.kept_in());
-            if let Some(url) = book.url() {
-                info!(self.logger, "the logbook's API is at {url}{}", api::BASE; address = url.as_str());
-            }
-            if let Some(holder) = book.port_holder() {
-                notice!(self.logger, "the port {} is taken by {holder}: the logbook uses another one", book::settings::PORT);
-            }
-        }
-        let config = &self.config;
-        for (input, door) in [("syslog", config.syslog.udp), ("syslog", config.syslog.tcp), ("epics", config.epics.listen)] {
-            let on = if input == "epics" { config.epics.enabled } else { config.syslog.enabled };
-            if let Some(address) = door.beyond_this_host().filter(|_| on) {
-                notice!(self.logger, "every program that reaches {address} can write to the log: {input} has no keys");
-            }
-        }
     }
 
     /// Returns the bus configuration of a process that connects to this hub.
@@ -323,10 +279,14 @@ impl Hub {
         if let Some(rejected) = self.collecting.as_deref().map(Collecting::rejected).filter(|rejected| *rejected > 0) {
             warning!(self.logger, "{rejected} batches could not be read and were set aside");
         }
-        notice!(self.logger, "hub of domain '{}' stops", self.config.domain);
+        match self.part {
+            None => notice!(self.logger, "hub of domain '{}' stops", self.config.domain),
+            Some(part) => info!(self.logger, "the role {part} stops"),
+        }
         self.logger.flush(Duration::from_secs(1));
-        let Hub { metrics, book, tango, transfers, inputs, rings, spool, history, .. } = &mut self;
+        let Hub { metrics, services, book, tango, transfers, inputs, rings, spool, history, .. } = &mut self;
         drop(metrics.take());
+        services.clear();
         drop(book.take());
         drop(tango.take());
         drop(transfers.take());
@@ -341,24 +301,63 @@ impl Hub {
 
 /// Starts the logbook. With the default configuration, a hub whose logbook cannot start runs without it, and logs the
 /// reason.
-fn start_book(config: &Config, client: &Settings, logger: &Logger) -> Result<Option<Book>, HubError> {
-    let run = client.run_dir.domain(&config.domain).map_err(NodeError::RunDir)?.path().to_owned();
+fn start_book_if_possible(config: &Config, client: &Settings, logger: &Logger) -> Result<Option<Book>, HubError> {
+    match start_book(config, client, logger) {
+        Ok(book) => Ok(Some(book)),
+        Err(HubError::Book(error)) if is_book_optional(config) => {
+            alert!(logger, "the logbook cannot start, and the hub runs without it: {error}");
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Returns true if a hub runs even if its logbook cannot start, because nobody asked for the logbook.
+pub fn is_book_optional(config: &Config) -> bool {
+    config.roles == Role::USUAL && config.book == book::settings::BookSettings::default()
+}
+
+fn start_book(config: &Config, client: &Settings, logger: &Logger) -> Result<Book, HubError> {
     let given = book::Given {
         settings: &config.book,
         domain: config.domain.as_str(),
         directory: config.book_dir(),
-        run,
+        run: client.run_dir.domain(&config.domain).map_err(NodeError::RunDir)?.path().to_owned(),
         host: host_name(),
         logger: logger.clone(),
     };
-    match Book::start(given) {
-        Ok(book) => Ok(Some(book)),
-        Err(error) if config.roles == Role::USUAL && config.book == book::settings::BookSettings::default() => {
-            alert!(logger, "the logbook cannot start, and the hub runs without it: {error}");
-            Ok(None)
-        }
-        Err(error) => Err(error.into()),
+    Ok(Book::start(given)?)
+}
+
+/// Checks the configuration, and makes and closes the directories of data. Returns remarks for the log.
+pub(crate) fn prepare(config: &Config) -> Result<Vec<String>, HubError> {
+    config.check()?;
+    qos_of(config)?;
+    Rules::of(config).check_doors(config)?;
+    let has = |role| config.roles.contains(&role);
+    let remarks = private::close(config)?;
+    if has(Role::Collector) || has(Role::Node) && config.spool.enabled && config.spool.dir.is_none() {
+        check_data(&config.domain_data())?;
     }
+    Ok(remarks)
+}
+
+/// Returns the state of roles that run in this process.
+fn roles_of_this_process(parts: Vec<HubPart>) -> impl Fn() -> RolesReport + Clone + Send + Sync {
+    move || {
+        let pid = std::process::id();
+        let report = |role: &HubPart| RoleReport { role: *role, pid: Some(pid), up: true, restarts: 0 };
+        RolesReport { host: host_name(), pid, in_process: true, roles: parts.iter().map(report).collect() }
+    }
+}
+
+pub(crate) fn qos_of(config: &Config) -> Result<QosTable, HubError> {
+    let wrong = |why: String| ConfigError::Value { setting: "topic.topics".to_owned(), why };
+    Ok(QosTable::new(config.topic.clone()).map_err(|error| wrong(error.to_string()))?)
+}
+
+pub(crate) fn access_of(config: &Config, client: &Settings) -> Result<Access, HubError> {
+    Ok(Rules::of(config).access(config, client).map_err(NodeError::RunDir)?)
 }
 
 /// Creates the directory of the data, and checks that it can be written.
@@ -369,7 +368,7 @@ fn check_data(path: &Path) -> Result<(), HubError> {
 }
 
 /// Reports panics of worker threads in the hub's log, or on standard error once the hub has ended.
-fn report_panics(log: &Arc<Logger>) {
+pub(crate) fn report_panics(log: &Arc<Logger>) {
     let log = Arc::downgrade(log);
     tampu_workers::set_reporter(move |report| {
         let text = report.to_string();
@@ -386,63 +385,11 @@ fn report_panics(log: &Arc<Logger>) {
 }
 
 /// Returns the bus name of a part of this hub.
-fn name_of(part: &str) -> String {
+pub(crate) fn name_of(part: &str) -> String {
     format!("{part}@{}", host_name())
 }
 
-/// Starts the keeper of the log rings of this host's processes.
-fn keep_rings(dir: &DomainDir, participant: Participant, logger: Logger) -> Result<RingKeeper, HubError> {
-    let tell = move |path: &Path, news: News| match news {
-        News::Recovered(recovered) if recovered.damage.is_empty() => {
-            info!(logger, "{} died; {} records recovered from its log rings", recovered.source, recovered.records);
-        }
-        News::Recovered(recovered) => {
-            warning!(logger, "{} died; {} records recovered from its log rings, not all", recovered.source, recovered.records; damage = recovered.damage.join("; "));
-        }
-        News::NotRecovered(why) => warning!(logger, "log rings in {} are not recovered: {why}", path.display()),
-        News::Adopted { source, incarnation } => {
-            info!(logger, "{source} (process {}) does not drain its log rings; the node does", incarnation.pid);
-        }
-        News::NotAdopted(why) => warning!(logger, "the log rings in {} cannot be drained: {why}", path.display()),
-    };
-    RingKeeper::start(participant, dir.log_rings(), tell).map_err(HubError::Log)
-}
-
-/// Starts the spool. Without one the hub still runs, and logs it.
-fn start_spool(config: &Config, participant: Participant, logger: &Logger) -> Option<Arc<Spool>> {
-    let options = SpoolOptions {
-        per_source: config.spool.per_source_mb << 20,
-        total: config.spool.total_mb << 20,
-        after: Duration::from_millis(config.spool.after_ms),
-        ..SpoolOptions::default()
-    };
-    let directory = config.spool_dir();
-    let teller = logger.clone();
-    match Spool::start(participant, &directory, options, move |news| tell_spool(&teller, news)) {
-        Ok(spool) => Some(Arc::new(spool)),
-        Err(error) => {
-            warning!(logger, "the spool cannot be opened; records stay in the log rings while no collector runs: {error}");
-            None
-        }
-    }
-}
-
-fn tell_spool(logger: &Logger, news: spool::News) {
-    match news {
-        spool::News::Began(why) => notice!(logger, "records of this host are spooled: {why}"),
-        spool::News::Replayed { records, .. } => notice!(logger, "{records} spooled records are with the collector"),
-        spool::News::Refused { source, records, bytes, why } => {
-            warning!(logger, "{records} records from {source} not kept: {why}"; source = source.as_str(), records = records, bytes = bytes);
-        }
-        spool::News::Missed { source, what } => warning!(logger, "{what}"; source = source.as_str()),
-        spool::News::Stuck(Some(why)) => alert!(logger, "the spool cannot be written: {why}"),
-        spool::News::Stuck(None) => notice!(logger, "the spool is written again"),
-        spool::News::Damaged(fault) => warning!(logger, "the spool: {}: {}", fault.file.display(), fault.what),
-        spool::News::Failed(why) => warning!(logger, "the spool: {why}"),
-    }
-}
-
-fn start_log(config: &Config, participant: Participant, access: Access) -> Result<Logger, HubError> {
+pub(crate) fn start_log(config: &Config, participant: Participant, access: Access) -> Result<Logger, HubError> {
     let mut settings = log_settings(config, participant.source());
     settings.rings = participant.log_rings();
     settings.access = access;
@@ -505,17 +452,13 @@ fn start_tango(config: &Config, participant: &Participant, logger: Logger) -> Re
     })
 }
 
-/// Serves metrics, if the configuration enables them.
-fn start_metrics(config: &Config, subjects: Subjects) -> Result<Option<Server>, HubError> {
+/// Serves metrics, if the configuration has an address for them.
+fn start_metrics(config: &Config, page: Page) -> Result<Option<Server>, HubError> {
     let ListenAddress::At(address) = config.metrics.listen else { return Ok(None) };
-    if !config.metrics.enabled {
-        return Ok(None);
-    }
-    let page = Box::new(move || subjects.page());
     metrics::serve(address, page).map(Some).map_err(|why| HubError::Metrics { address, why })
 }
 
-fn process_config(config: &Config) -> Result<Settings, HubError> {
+pub(crate) fn process_config(config: &Config) -> Result<Settings, HubError> {
     let run_dir = config.run.clone().map_or_else(RunDir::from_env, RunDir::at);
     Ok(Settings::new(config.domain.clone(), run_dir))
 }

@@ -1,4 +1,4 @@
-//! The hub: all roles of one installation in one process.
+//! The hub: all roles of one installation, as processes under a supervisor or in one process.
 //!
 //! | subject | module |
 //! |-|-|
@@ -15,7 +15,10 @@
 //! | its API for programs | [`api`] |
 //! | the HTTP server of all services | [`http`] |
 //! | catalogue of queues and limits | [`bounds`] |
-//! | the running roles | [`Hub`] |
+//! | the running roles of one process | [`Hub`] |
+//! | parts of a hub, their state | [`part`], [`roles`] |
+//! | roles as processes of their own | [`supervisor`] |
+//! | limits and sandbox of these processes | [`limits`], [`sandbox`] |
 //!
 //! A hub installs no signal handlers and prints nothing itself, except the local output of its logger. The calling
 //! program decides when it ends. It survives `kill -9`: acknowledged records are on disk, and the next start removes
@@ -34,10 +37,15 @@ mod collecting;
 mod history;
 mod hub;
 pub mod inputs;
+pub mod limits;
 pub mod metrics;
+pub mod part;
 pub mod private;
+pub mod roles;
 pub mod routes;
 pub mod rules;
+pub mod sandbox;
+pub mod supervisor;
 
 pub use config::{Config, ConfigError, Role};
-pub use hub::{Hub, HubError};
+pub use hub::{Hub, HubError, is_book_optional};

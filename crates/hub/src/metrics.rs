@@ -8,13 +8,16 @@
 //! | the service | `service` |
 //! | metrics as text | `text` |
 //! | the list of metrics | `page` |
+//! | one page from those of the roles | `gather` |
 
+mod gather;
 mod page;
 mod service;
 mod text;
 
-pub(crate) use page::Subjects;
-pub(crate) use service::serve;
+pub(crate) use gather::{serve_page, whole_page};
+pub(crate) use page::{Subjects, roles_page};
+pub(crate) use service::{Page, serve};
 
 use serde::{Deserialize, Serialize};
 

@@ -37,6 +37,13 @@ pub fn parse_size(text: &str) -> Result<u64, BadSize> {
     number.checked_mul(unit).filter(|size| *size > 0).ok_or_else(bad)
 }
 
+/// Writes a size so that [`parse_size`] returns the same, in the largest unit that divides it: `64MiB`, `2GiB`, `1000`.
+pub fn size_text(bytes: u64) -> String {
+    let units = [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")];
+    let unit = units.into_iter().find(|(bits, _)| bytes > 0 && bytes.trailing_zeros() >= *bits);
+    unit.map_or_else(|| bytes.to_string(), |(bits, name)| format!("{}{name}", bytes >> bits))
+}
+
 /// A size in bytes for people, with at most one decimal: `999 bytes`, `12.3 kB`, `4.0 GB`. Units are powers of 1000.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Size(pub u64);
@@ -131,6 +138,13 @@ mod tests {
         }
         for text in ["", "0", "MB", "1.5MB", "3 parsecs", "99999999999999999999", "99999999999GiB"] {
             assert!(parse_size(text).is_err_and(|why| why.to_string().contains(&format!("'{text}'"))), "{text}");
+        }
+    }
+
+    #[test]
+    fn the_text_leads_back_to_the_size() {
+        for (size, text) in [(64 << 20, "64MiB"), (2 << 30, "2GiB"), (1000, "1000"), (3 << 9, "1536"), (1536 << 20, "1536MiB")] {
+            assert_eq!((size_text(size).as_str(), parse_size(text)), (text, Ok(size)));
         }
     }
 

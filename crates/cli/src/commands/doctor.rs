@@ -22,6 +22,7 @@ use crate::{
 };
 
 mod logout;
+mod roles;
 
 /// Check this host: directories, hub, clock, disk, memory, limits
 ///
@@ -170,6 +171,7 @@ fn hub(context: &Context, config: &Settings) -> Vec<Finding> {
         }
         Err(error) => Finding::warn("collector", error.to_string(), "start a hub with the role collector: tampu up"),
     });
+    findings.extend(tampu_hub::roles::ask(&participant, Duration::from_secs(5)).unwrap_or_default().iter().map(roles::finding));
     let spools = tampu_log::spool::reports(&participant, Duration::from_secs(5)).unwrap_or_default();
     findings.extend(spools.iter().map(spool));
     findings

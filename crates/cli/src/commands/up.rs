@@ -8,33 +8,36 @@ use std::{
 };
 
 use clap::Args;
-use tampu_bus::{Participant, QosTable};
 use tampu_hub::{
-    Config, ConfigError, Hub, HubError,
+    Config, ConfigError,
     api::BASE,
     book::settings::PORT,
     config::{Role, parse_roles},
     listen::ListenAddress,
-    private::{self, PrivateError},
+    private,
 };
 use tampu_log::Threshold;
-use tampu_types::{Domain, Level, SourceName};
+use tampu_types::Level;
 use tampu_workers::{OnPanic, WorkerThread};
 
 use crate::{
     commands::{demo::DemoArgs, log::tail::Tail},
     connect::Connect,
     context::Context,
-    demo::{Loggers, Observatory, dumps::Dumps, instruments::Instruments, shift_log},
+    demo::{Loggers, Observatory, dumps::Dumps, instruments::Instruments},
     failure::{Failure, Outcome},
     level::parse_level,
-    time_expression::now,
 };
+
+use running::Running;
+
+pub mod running;
 
 /// Start a hub on this host
 ///
 /// Without options it serves this host's processes of the domain 'local' over unix sockets, for this user only, and keeps
-/// their logs below --data. Flags beat the environment, which beats the configuration file.
+/// their logs below --data. Flags beat the environment, which beats the configuration file. Each role runs as a process of
+/// its own, and is restarted when it ends.
 /// Hubs that share a logbook in PostgreSQL ([book] postgres, TAMPU_BOOK_POSTGRES) need the same --domain.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  tampu up --demo\n  tampu up --config /etc/tampu.toml --data /srv/tampu\n  \
@@ -54,6 +57,9 @@ pub struct Up {
     /// Show this level and more severe ones [default: Info with --demo, else all]
     #[arg(short = 'l', long, value_name = "LEVEL", value_parser = parse_level)]
     min_level: Option<Level>,
+    /// Run all roles in this process, without limits and sandbox
+    #[arg(long)]
+    in_process: bool,
     /// Print nothing on standard error unless something fails
     #[arg(short, long)]
     quiet: bool,
@@ -115,22 +121,6 @@ impl HubArgs {
     }
 }
 
-/// Starts a hub, and distinguishes wrong settings from other failures.
-pub fn start(config: Config) -> Result<Hub, Failure> {
-    Hub::start(config).map_err(|error| match error {
-        HubError::Config(error) | HubError::Private(PrivateError::Config(error)) => Failure::Usage(error.to_string()),
-        HubError::Denied(denied) => Failure::Usage(denied.to_string()),
-        other => Failure::Failed(other.to_string()),
-    })
-}
-
-/// Joins the bus of a hub in this process, for its live log and the demo.
-pub fn join(hub: &Hub, name: &str) -> Result<Participant, Failure> {
-    let domain: Domain = hub.config().domain.clone();
-    let source = SourceName::new(name).map_err(|error| Failure::Failed(error.to_string()))?;
-    Participant::on(hub.engine().clone(), domain, source, QosTable::default()).map_err(|error| Failure::Failed(error.to_string()))
-}
-
 /// Time after which an end that is not over yet is reported.
 const PATIENCE: Duration = Duration::from_millis(500);
 
@@ -166,13 +156,17 @@ impl Drop for Stopping {
 impl Up {
     pub fn run(self, context: &Context) -> Outcome {
         let mut config = self.hub.load(&context.common.connect)?;
+        if self.in_process {
+            config.in_process = true;
+            config.check().map_err(|error| Failure::Usage(error.to_string()))?;
+        }
         let shows = self.tail || self.demo && !self.no_tail;
         if shows {
             // The live log also shows the hub's own records, so they are not printed twice.
             config.log_flags.local = Some(Threshold::From(Level::Alert));
         }
         crate::private::set(private::umask(&config));
-        let hub = start(config)?;
+        let hub = Running::start(config, self.demo, &context.interrupt)?;
         if !self.quiet {
             self.greet(&hub);
         }
@@ -194,16 +188,14 @@ impl Up {
     }
 
     /// Runs the demo and the live log beside the hub until an interrupt.
-    fn accompany<'s>(&self, scope: &'s Scope<'s, '_>, hub: &Hub, shows: bool, context: &'s Context) -> Outcome {
+    fn accompany<'s>(&self, scope: &'s Scope<'s, '_>, hub: &Running, shows: bool, context: &'s Context) -> Outcome {
         let interrupt = &context.interrupt;
         if self.demo {
-            if let Some(book) = hub.book() {
-                shift_log::begin(&**book.store(), now()).map_err(|error| Failure::failed("the demo's logbook", error))?;
-            }
-            let loggers = Loggers::join(hub.engine(), &hub.config().domain)?;
+            let engine = hub.engine()?;
+            let loggers = Loggers::join(&engine, &hub.config().domain)?;
             let (seed, rate) = (self.observatory.seed, self.observatory.speed);
-            let instruments = Instruments::start(hub.engine(), &hub.config().domain, seed)?;
-            let dumps = Dumps::start(hub.engine(), &hub.config().domain, seed, rate)?;
+            let instruments = Instruments::start(&engine, &hub.config().domain, seed)?;
+            let dumps = Dumps::start(&engine, &hub.config().domain, seed, rate)?;
             scope.spawn(move || {
                 Observatory::new(&loggers, seed).run(rate, None, interrupt);
                 drop((instruments, dumps));
@@ -211,29 +203,30 @@ impl Up {
         }
         if shows {
             let least = self.min_level.or(self.demo.then_some(Level::Info));
-            return Tail::from_level(least).show(&join(hub, "tampu-tail")?, context);
+            return Tail::from_level(least).show(&hub.join("tampu-tail")?, context);
         }
         while !interrupt.wait(Duration::from_secs(3600)) {}
         Ok(())
     }
 
-    fn greet(&self, hub: &Hub) {
+    fn greet(&self, hub: &Running) {
         let config = hub.config();
         let roles: Vec<&str> = config.roles.iter().map(|role| role.name()).collect();
         eprintln!("tampu: hub of domain '{}' is up: {}; Ctrl-C ends it", config.domain, roles.join(", "));
-        if let Some(data) = hub.data() {
+        if let Some(data) = hub.records() {
             eprintln!("tampu: records are kept in {}", data.display());
         }
-        match hub.book() {
+        let report = hub.report();
+        match &report.book {
             Some(book) => {
-                if let (Some(holder), Some(url)) = (book.port_holder(), book.url()) {
+                if let (Some(holder), Some(url)) = (&book.port_holder, &book.url) {
                     eprintln!("tampu: {PORT} is taken by {holder}, the logbook is at {url}");
                 }
-                book.elog_urls().iter().for_each(|url| eprintln!("tampu: the logbook's pages are at {url}"));
-                if let Some(warning) = book.guest_warning() {
+                book.elog_urls.iter().for_each(|url| eprintln!("tampu: the logbook's pages are at {url}"));
+                if let Some(warning) = &book.warning {
                     eprintln!("tampu: warning: {warning}");
                 }
-                if let Some(url) = book.url() {
+                if let Some(url) = &book.url {
                     eprintln!("tampu: the logbook's API is at {url}{BASE}/openapi.json");
                 }
             }
@@ -243,7 +236,7 @@ impl Up {
         if let Some(remark) = hub.client_settings().run_dir.remark() {
             eprintln!("tampu: {remark}");
         }
-        for address in hub.addresses() {
+        for address in &report.addresses {
             eprintln!("tampu: listening at {address}");
         }
         if self.demo {

@@ -160,13 +160,14 @@ fn stat_tells_who_sends_how_much() {
 #[test]
 fn the_demo_logs_and_everything_ends_with_one_interrupt() {
     let site = Site::new();
-    let mut hub = site.hub(&["--demo", "--speed", "20", "--min-level", "Trace"]);
+    let mut hub = site.hub_of_roles(&["--demo", "--speed", "20", "--min-level", "Trace"]);
     let mut lines = hub.lines();
-    let first: Vec<String> = lines.by_ref().take(40).collect();
+    // On a busy machine the antennas have logged much before the first packet of the scheduler comes.
+    let is_of_scheduler = |line: &String| line.contains("SCHEDULING/Array001") && line.contains("scheduling block");
+    assert!(lines.by_ref().take(20_000).any(|line| is_of_scheduler(&line)), "the scheduler is not in the live log");
+    assert!(lines.by_ref().take(20_000).any(|line| line.contains("CONTROL/DV0")), "no antenna is in the live log");
     // A closed reader ends the demo, so the test reads on.
     let reading = std::thread::spawn(move || lines.count());
-    assert!(first.iter().any(|line| line.contains("SCHEDULING/Array001") && line.contains("scheduling block")), "{first:#?}");
-    assert!(first.iter().any(|line| line.contains("CONTROL/DV0")), "{first:#?}");
     let found = site.find(3, &["--process", "CONTROL/*", "-n", "3"]);
     assert_eq!(found[0]["process"], "CONTROL/cppContainer");
     let (code, said) = hub.end(Signal::INT);

@@ -21,6 +21,7 @@ mod levels;
 mod live;
 mod private_files;
 mod replay;
+mod roles;
 mod routes;
 mod ship;
 mod site;

@@ -103,9 +103,18 @@ impl Site {
         said
     }
 
-    /// Starts a hub and waits until it says that it is up.
+    /// Starts a hub in one process and waits until it says that it is up. Most tests have another subject than its roles.
     pub fn hub(&self, arguments: &[&str]) -> Hub {
-        let mut all = vec!["up"];
+        self.hub_as(&["up", "--in-process"], arguments)
+    }
+
+    /// The same with a process for each role, as without further options.
+    pub fn hub_of_roles(&self, arguments: &[&str]) -> Hub {
+        self.hub_as(&["up"], arguments)
+    }
+
+    fn hub_as(&self, up: &[&str], arguments: &[&str]) -> Hub {
+        let mut all = up.to_vec();
         all.extend(arguments);
         let mut child = self.command(&all).spawn().unwrap();
         let mut errors = BufReader::new(child.stderr.take().unwrap());

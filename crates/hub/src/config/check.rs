@@ -4,7 +4,7 @@ use tampu_bus::connect::DEFAULT_DOMAIN;
 use tampu_event::history::LONGEST_KB;
 
 use super::{Collector, Config, Role, Spool, error::ConfigError};
-use crate::routes;
+use crate::{routes, sandbox::SandboxMode};
 
 impl Config {
     /// Checks settings against one another.
@@ -30,6 +30,11 @@ impl Config {
         }
         self.check_book_listeners()?;
         self.check_collector()?;
+        self.limits.check().map_err(|(setting, why)| ConfigError::Value { setting: format!("limits.{setting}"), why })?;
+        if self.in_process && self.sandbox == SandboxMode::Required {
+            let why = "a sandbox needs roles that are processes of their own; remove in_process (--in-process)";
+            return wrong("sandbox", why.to_owned());
+        }
         self.book.check().map_err(|(setting, why)| ConfigError::Value { setting: format!("book.{setting}"), why })?;
         if !(1..=LONGEST_KB).contains(&self.events.longest_kb) {
             let why = format!("{} KiB: an event that is kept may have 1 KiB to {} MiB", self.events.longest_kb, LONGEST_KB >> 10);

@@ -19,12 +19,16 @@ use super::text::{Text, seconds};
 use crate::{
     collecting::Collecting,
     inputs::{InputReport, Inputs},
+    part::HubPart,
+    roles::RoleReport,
 };
 
 /// The parts of the hub that the page reports.
 pub(crate) struct Subjects {
     /// The hub itself, on the bus.
     pub participant: Participant,
+    /// The one part that this process runs; none if it runs all of them.
+    pub part: Option<HubPart>,
     /// Its node, if it has one.
     pub node: Option<Arc<Node>>,
     /// Its collector, if it has one.
@@ -47,11 +51,14 @@ impl Subjects {
     /// Returns the page with the current values.
     pub fn page(&self) -> String {
         let mut text = Text::default();
-        let domain = self.participant.domain().as_str();
-        let labels = [("version", env!("CARGO_PKG_VERSION")), ("domain", domain)];
-        text.family("tampu_build_info", "gauge", "Always 1; the labels have the version and the domain.").value(&labels, 1);
-        let there = self.participant.sources().len();
-        text.family("tampu_bus_participants", "gauge", "Processes, and parts of the hub, that are on the bus.").value(&[], there);
+        if self.part.is_none_or(|part| part == HubPart::Metrics) {
+            let domain = self.participant.domain().as_str();
+            let labels = [("version", env!("CARGO_PKG_VERSION")), ("domain", domain)];
+            text.family("tampu_build_info", "gauge", "Always 1; the labels have the version and the domain.").value(&labels, 1);
+            let there = self.participant.sources().len();
+            text.family("tampu_bus_participants", "gauge", "Processes, and parts of the hub, that are on the bus.")
+                .value(&[], there);
+        }
         if let Some(node) = &self.node {
             let (processes, nodes) = node.connections();
             text.family("tampu_node_processes", "gauge", "Processes connected to this host's node.").value(&[], processes);
@@ -70,7 +77,7 @@ impl Subjects {
             events(&mut text, &history.report());
         }
         inputs(&mut text, &self.inputs.reports());
-        workers(&mut text, &tampu_workers::counts());
+        workers(&mut text, self.part.map_or("hub", HubPart::name), &tampu_workers::counts());
         if let Some(bridge) = &self.tango {
             bridged(&mut text, &bridge.report());
         }
@@ -78,14 +85,28 @@ impl Subjects {
     }
 }
 
-fn workers(text: &mut Text, counts: &[WorkerCount]) {
+/// Returns the part of the page about the roles.
+pub(crate) fn roles_page(roles: &[RoleReport]) -> String {
+    let mut text = Text::default();
+    text.family("tampu_role_up", "gauge", "1 while a role works.");
+    for report in roles {
+        text.value(&[("role", report.role.name())], u8::from(report.up));
+    }
+    text.family("tampu_role_restarts", "counter", "Restarts of a role since the hub's start, each of which is in the log.");
+    for report in roles {
+        text.value(&[("role", report.role.name())], report.restarts);
+    }
+    text.finish()
+}
+
+fn workers(text: &mut Text, role: &str, counts: &[WorkerCount]) {
     text.family("tampu_workers", "gauge", "Worker threads that run.");
     for count in counts {
-        text.value(&[("worker", &count.worker)], count.running);
+        text.value(&[("role", role), ("worker", &count.worker)], count.running);
     }
     text.family("tampu_worker_panics_total", "counter", "Panics of worker threads, each of which is in the log.");
     for count in counts {
-        text.value(&[("worker", &count.worker)], count.panics);
+        text.value(&[("role", role), ("worker", &count.worker)], count.panics);
     }
 }
 
@@ -394,9 +415,10 @@ mod tests {
         inputs(&mut text, &[InputReport { input: "syslog", counts: Default::default(), open: 0 }]);
         spooled(&mut text, &SpoolReport { sources: vec![SourceSpool::default()], ..SpoolReport::default() }, 3);
         bridged(&mut text, &tampu_tango::BridgeReport::default());
-        workers(&mut text, &[WorkerCount { worker: "routes".to_owned(), running: 1, panics: 2 }]);
+        workers(&mut text, "book", &[WorkerCount { worker: "routes".to_owned(), running: 1, panics: 2 }]);
         events(&mut text, &HistoryReport { lost: 3, ..HistoryReport::default() });
-        for line in text.finish().lines().filter_map(|line| line.strip_prefix("# TYPE ")) {
+        let roles = roles_page(&[RoleReport { role: HubPart::Book, pid: Some(7), up: true, restarts: 1 }]);
+        for line in (text.finish() + &roles).lines().filter_map(|line| line.strip_prefix("# TYPE ")) {
             let name = line.split(' ').next().unwrap();
             assert!(spec.contains(&format!("`{name}`")), "{name} is not in spec/metrics.md");
         }

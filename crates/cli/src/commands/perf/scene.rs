@@ -87,7 +87,7 @@ impl Scene {
     pub fn start_hub(&self, roles: &str) -> Result<Worker, Failure> {
         let config = self.directory.join("hub.toml");
         std::fs::write(&config, HUB).map_err(|error| Failure::failed(config.display(), error))?;
-        self.start(roles, &["up", "--quiet", "--roles", roles, "--config", &config.to_string_lossy()])
+        self.start(roles, &["up", "--in-process", "--quiet", "--roles", roles, "--config", &config.to_string_lossy()])
     }
 }
 

@@ -1,0 +1,65 @@
+//! Errors of starting a hub.
+
+use std::{io, net::SocketAddr, path::PathBuf};
+
+use tampu_bulk::transfers::TransfersError;
+use tampu_bus::{BusError, access::Denied, connect::NodeError, engine::EngineError};
+use tampu_event::history::HistoryError;
+use tampu_tango::BridgeError;
+
+use crate::{book::BookError, collecting::CollectingError, config::ConfigError, inputs::InputError, private::PrivateError};
+
+/// Errors of starting a hub.
+#[derive(Debug, thiserror::Error)]
+pub enum HubError {
+    /// The configuration is invalid.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The access rules deny something that the configuration needs.
+    #[error(transparent)]
+    Denied(#[from] Denied),
+    /// The directory of the data cannot be written.
+    #[error("the data directory {path} cannot be written: {why}; name another one with --data DIR (or TAMPU_DATA_DIR)")]
+    Data { path: PathBuf, why: io::Error },
+    /// The directories of the data cannot be made or shared.
+    #[error(transparent)]
+    Private(#[from] PrivateError),
+    /// The domain's key cannot be used.
+    #[error("the key file {path}: {why}")]
+    Key { path: PathBuf, why: String },
+    /// The node cannot start.
+    #[error(transparent)]
+    Node(#[from] NodeError),
+    /// The bus engine cannot start.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// The bus cannot be joined.
+    #[error(transparent)]
+    Bus(#[from] BusError),
+    /// The collector cannot start.
+    #[error(transparent)]
+    Collecting(#[from] CollectingError),
+    /// The history of events cannot start.
+    #[error(transparent)]
+    History(#[from] HistoryError),
+    /// The inputs of other programs' logs cannot start.
+    #[error(transparent)]
+    Input(#[from] InputError),
+    /// The bridge to Tango cannot start.
+    #[error(transparent)]
+    Tango(#[from] BridgeError),
+    /// The address for metrics cannot be bound.
+    #[error(
+        "metrics cannot be served at {address}: {why}; give another address with [metrics] listen, or port 0 for any free one"
+    )]
+    Metrics { address: SocketAddr, why: io::Error },
+    /// The logbook cannot start.
+    #[error(transparent)]
+    Book(#[from] BookError),
+    /// The listener of bulk transfers cannot start.
+    #[error(transparent)]
+    Transfers(#[from] TransfersError),
+    /// The system has no more threads.
+    #[error("starting the hub's log: {0}")]
+    Log(io::Error),
+}

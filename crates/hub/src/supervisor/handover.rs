@@ -1,0 +1,181 @@
+//! Messages between the supervisor and the process of a role: JSON lines on the socket that is the process's standard
+//! input.
+//!
+//! ```text
+//! supervisor                               role
+//!   Handover (configuration, role)  --->
+//!                                   <---   Word::Up(StartReport)  or  Word::Failed(StartFailure)
+//!   the end of the socket           --->   the supervisor is dead: the role ends in order
+//! ```
+//! Decision: the configuration is resolved once, from flags, environment and file, and handed over whole. So all roles
+//! agree, and no secret stands in a list of processes. Rejected: the command line or environment of `tampu up` again,
+//! which would be read at another time, with another content of the file.
+
+use std::{
+    io::{self, BufRead, BufReader, Write},
+    net::SocketAddr,
+    os::{fd::AsFd, unix::net::UnixStream},
+    path::PathBuf,
+};
+
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use tampu_log::logger::config::LogPatch;
+
+use crate::{config::Config, part::HubPart};
+
+/// Everything that the process of a role needs to know.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Handover {
+    /// The role that the process runs.
+    pub part: HubPart,
+    /// Name of the hub, for the services that its roles have for one another.
+    pub hub: String,
+    /// True if the hub shows a demo, whose logbook has entries of a night.
+    pub demo: bool,
+    /// True if a cgroup limits the memory of the process.
+    pub in_cgroup: bool,
+    config: Config,
+    // The configuration leaves these two out, because no file has them.
+    log_flags: LogPatch,
+    file: Option<PathBuf>,
+}
+
+impl Handover {
+    /// Makes the handover for a role.
+    pub(crate) fn new(config: &Config, part: HubPart, hub: &str, demo: bool, in_cgroup: bool) -> Handover {
+        Handover {
+            part,
+            hub: hub.to_owned(),
+            demo,
+            in_cgroup,
+            config: config.clone(),
+            log_flags: config.log_flags.clone(),
+            file: config.file.clone(),
+        }
+    }
+
+    /// Returns the configuration as the supervisor has it.
+    pub fn config(&self) -> Config {
+        Config { log_flags: self.log_flags.clone(), file: self.file.clone(), ..self.config.clone() }
+    }
+
+    pub(super) fn config_mut(&mut self) -> &mut Config {
+        &mut self.config
+    }
+}
+
+/// The addresses of a logbook, and remarks for its users.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BookStart {
+    /// The base address of the API, as `http://127.0.0.1:7449`.
+    pub url: Option<String>,
+    /// The addresses of ELOG's pages.
+    pub elog_urls: Vec<String>,
+    /// The program that has the default port.
+    pub port_holder: Option<String>,
+    /// A warning about logbooks that other hosts can read.
+    pub warning: Option<String>,
+    /// The socket address of the API.
+    pub listen: Option<SocketAddr>,
+    /// The socket address of ELOG's pages alone.
+    pub elog: Option<SocketAddr>,
+}
+
+/// The result of a successful start.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StartReport {
+    /// The network addresses of the node.
+    pub addresses: Vec<String>,
+    /// The logbook, if it works.
+    pub book: Option<BookStart>,
+}
+
+/// The reason why a role did not start.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StartFailure {
+    /// The reason, for people.
+    pub text: String,
+    /// True if settings are wrong.
+    pub usage: bool,
+    /// True if the hub works without the role.
+    pub optional: bool,
+}
+
+/// A message of a role to its supervisor.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Word {
+    /// The role works.
+    Up(StartReport),
+    /// The role ends, because it cannot work.
+    Failed(StartFailure),
+}
+
+/// The supervisor, as the process of a role sees it.
+pub struct SupervisorLink {
+    reader: BufReader<UnixStream>,
+}
+
+impl SupervisorLink {
+    /// Takes the socket that this process was started with as standard input, and reads the handover. The kernel
+    /// kills this process when the supervisor dies.
+    pub fn from_stdin() -> io::Result<(SupervisorLink, Handover)> {
+        use rustix::process::{Signal, set_parent_process_death_signal};
+        set_parent_process_death_signal(Some(Signal::KILL))?;
+        let socket = UnixStream::from(io::stdin().as_fd().try_clone_to_owned()?);
+        let mut link = SupervisorLink { reader: BufReader::new(socket) };
+        let handover = receive(&mut link.reader)?.ok_or(io::ErrorKind::UnexpectedEof)?;
+        Ok((link, handover))
+    }
+
+    /// Sends a message. A supervisor that has died needs none.
+    pub fn send(&self, word: &Word) {
+        let _ = send(self.reader.get_ref(), word);
+    }
+
+    /// Waits until the supervisor is dead.
+    pub fn await_end(mut self) {
+        while let Ok(Some(_)) = receive::<serde_json::Value>(&mut self.reader) {}
+    }
+}
+
+/// Sends one message.
+pub(super) fn send(mut socket: &UnixStream, message: &impl Serialize) -> io::Result<()> {
+    let mut line = serde_json::to_vec(message)?;
+    line.push(b'\n');
+    socket.write_all(&line)
+}
+
+/// Receives one message; none at the end.
+pub(super) fn receive<T: DeserializeOwned>(reader: &mut impl BufRead) -> io::Result<Option<T>> {
+    let mut line = String::new();
+    if reader.read_line(&mut line)? == 0 {
+        return Ok(None);
+    }
+    Ok(Some(serde_json::from_str(&line)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use tampu_log::Threshold;
+    use tampu_types::Level;
+
+    use super::*;
+
+    #[test]
+    fn a_role_gets_the_configuration_as_the_supervisor_has_it() {
+        let sample = include_str!("../../tampu.toml");
+        let text: String = sample.lines().map(|line| format!("{}\n", line.strip_prefix("#: ").unwrap_or(line))).collect();
+        let mut config = Config::parse(&text, Path::new("t.toml")).unwrap();
+        config.file = Some("/etc/tampu.toml".into());
+        config.log_flags.local = Some(Threshold::From(Level::Alert));
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        let sent = Handover::new(&config, HubPart::Book, "hub", true, false);
+        let writer = std::thread::spawn(move || send(&ours, &sent).unwrap());
+        let received: Handover = receive(&mut BufReader::new(theirs)).unwrap().unwrap();
+        writer.join().unwrap();
+        assert_eq!((received.part, received.demo, received.config()), (HubPart::Book, true, config));
+    }
+}
