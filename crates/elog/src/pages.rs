@@ -57,5 +57,5 @@ pub mod subst;
 pub mod values;
 
 pub use clock::Zone;
-pub use response::{Body, LoggedFailure, Response};
+pub use response::{Body, LoggedFailure, Response, TooManyChanges};
 pub use site::{Site, SiteConfig};

@@ -22,6 +22,7 @@ use tampu_workers::Stop;
 
 use crate::http::{
     address::parameters,
+    admission::WorkKind,
     auth::{RequestAuth, work_of},
     body::{HttpRequest, ResponseBody},
     client_address::ClientAddress,
@@ -47,6 +48,7 @@ pub mod entries;
 pub mod input;
 pub mod people;
 pub mod preview;
+pub mod purge;
 pub mod push;
 pub mod searches;
 pub mod staging;
@@ -71,6 +73,9 @@ impl Api {
         })?;
         if route.method != Method::GET && route.id != "login" || route.id == "login" && auth.elsewhere {
             self.authenticator.check_change(&auth, &head.headers)?;
+        }
+        if route.method != Method::GET && route.work == WorkKind::Change {
+            auth.count_change(&self.changes).map_err(Problem::too_many_changes)?;
         }
         let query = parameters(head.uri.query().unwrap_or_default())
             .ok_or_else(|| Problem::bad("query", "invalid UTF-8, or a % without two digits"))?;

@@ -37,6 +37,7 @@ use crate::{
     api::{self, push::Pushes, staging::Staging},
     http::{
         auth::Authenticator,
+        change_rate::ChangeRate,
         client_address::Proxies,
         free_space::FreeSpace,
         mounts::Mounts,
@@ -53,6 +54,8 @@ pub mod settings;
 
 /// The directory below the domain's data.
 pub const DIRECTORY: &str = "book";
+/// The name of the logger for administrative actions.
+const AUDIT: &str = "audit";
 /// Logbooks that a warning names.
 const NAMED: usize = 5;
 /// The file in the domain's run-time directory that holds the logbook's address, for the owner's programs.
@@ -189,6 +192,7 @@ impl Book {
             Some(address) => Arc::new(PostgresStore::open(address, given.domain)?),
             None => Arc::new(SqliteStore::open(&given.directory)?),
         };
+        store.set_quota(settings.quota());
         let people = Arc::new(People::new(store.clone(), people_settings(settings))?);
         let authenticator = Arc::new(Authenticator::new(&settings.auth(), &given.host));
         let pushes = Pushes::start(store.clone(), people.clone(), given.logger.clone()).map_err(io("its pushes"))?;
@@ -197,13 +201,16 @@ impl Book {
         // A database stores attachments on its own disk; this one has them while they are received.
         let disk = if settings.postgres.is_some() { std::env::temp_dir() } else { given.directory.clone() };
         let space = FreeSpace::new(&disk, settings.min_free_mb.saturating_mul(1 << 20));
+        let rendered = Arc::<RenderCache>::default();
+        let changes = Arc::new(ChangeRate::new(settings.changes_per_minute, settings.changes_burst));
         // At an address of their own ELOG's pages have no prefix, as with elogd.
         let site = |prefix: &str| {
             let site = Site::new(store.clone(), site_config(settings, &*store, prefix)?).with_people(people.clone());
+            let site = site.with_rendered(rendered.clone());
             let (longest, logger) = (settings.attachment_mb << 20, given.logger.clone());
             let (site, people, authenticator) = (Arc::new(site), people.clone(), authenticator.clone());
-            let space = space.clone();
-            Ok::<_, BookError>(Arc::new(elog::ElogPages { site, people, authenticator, space, longest, logger }))
+            let (space, changes) = (space.clone(), changes.clone());
+            Ok::<_, BookError>(Arc::new(elog::ElogPages { site, people, authenticator, space, changes, longest, logger }))
         };
         let of_api = space.clone();
         let (dialect, alone) = (site(&settings.elog_prefix)?, site("")?);
@@ -216,7 +223,9 @@ impl Book {
             // A file that is as long as files may be has room among those that wait.
             staging: Staging::start(settings.waiting_mb.max(settings.attachment_mb).saturating_mul(1 << 20))
                 .map_err(io("its uploads"))?,
-            rendered: RenderCache::default(),
+            rendered,
+            changes: changes.clone(),
+            audit: given.logger.named(AUDIT),
             previews: Arc::default(),
             pushes,
             checking: api::checking::Checking::default(),

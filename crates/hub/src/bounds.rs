@@ -267,6 +267,33 @@ pub const BOUNDS: &[Bound] = &[
         Setting("book.connections_of_one", |config| config.book.connections_of_one.to_string()),
         "the same, among its own; `proxies` have no such limit",
     ),
+    bound(
+        Logbook,
+        "changes of one user in a minute",
+        Setting("book.changes_per_minute", |config| config.book.changes_per_minute.to_string()),
+        "429 with `Retry-After`; 0: no limit",
+    ),
+    bound(
+        Logbook,
+        "changes of one user at once",
+        Setting("book.changes_burst", |config| config.book.changes_burst.to_string()),
+        "the same",
+    ),
+    bound(
+        Logbook,
+        "users whose changes are counted",
+        Constant("hub/src/http/change_rate.rs", "COUNTED", "4096", "4096"),
+        "users with no change for long are forgotten, then all",
+    ),
+    bound(
+        Logbook,
+        "GB of the files of all logbooks, of one logbook, of one user",
+        Setting("book.site_gb", |config| {
+            let book = &config.book;
+            format!("{}, {}, {}", book.site_gb, book.book_gb, book.user_gb)
+        }),
+        "507; `book_gb` and `user_gb` are the other two, and 0 is no limit",
+    ),
     bound(Logbook, "one attachment", Setting("book.attachment_mb", |config| mib(config.book.attachment_mb)), "413"),
     bound(
         Logbook,

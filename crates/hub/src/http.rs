@@ -18,6 +18,7 @@ pub mod address;
 pub mod admission;
 pub mod auth;
 pub mod body;
+pub mod change_rate;
 pub mod client_address;
 pub mod connections;
 pub mod free_space;

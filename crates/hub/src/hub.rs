@@ -38,6 +38,7 @@ use crate::{
     http::server::Server,
     inputs::{self, InputReport, Inputs},
     listen::ListenAddress,
+    memory::MemoryReturn,
     metrics::{self, Page, Subjects},
     part::HubPart,
     private,
@@ -66,6 +67,8 @@ pub struct Hub {
     spool: Option<Arc<Spool>>,
     history: Option<EventHistory>,
     logger: Logger,
+    /// The worker that returns freed memory to the system.
+    _memory: MemoryReturn,
     /// The log for panics of worker threads during the hub's life.
     _panic_log: Arc<Logger>,
     collecting: Option<Arc<Collecting>>,
@@ -134,6 +137,7 @@ impl Hub {
         let logger = start_log(&config, own.clone(), access.clone())?;
         let panic_log = Arc::new(logger.clone());
         report_panics(&panic_log);
+        let memory = MemoryReturn::start().map_err(HubError::Memory)?;
         match process {
             Process::Whole => remarks.iter().for_each(|remark| warning!(logger, "{remark}")),
             Process::One(..) => remarks.iter().for_each(|remark| info!(logger, "{remark}")),
@@ -222,6 +226,7 @@ impl Hub {
             spool,
             history,
             logger,
+            _memory: memory,
             _panic_log: panic_log,
             collecting,
             engine,

@@ -38,6 +38,7 @@ mod history;
 mod hub;
 pub mod inputs;
 pub mod limits;
+mod memory;
 pub mod metrics;
 pub mod part;
 pub mod private;

@@ -361,6 +361,13 @@ impl Blobs {
         Ok(Mark { file: mark, sha: upload.sha.clone(), placed: upload.kept })
     }
 
+    /// Marks a blob that an open transaction leaves without an entry.
+    pub(crate) fn mark(&self, sha: &Sha) -> io::Result<Mark> {
+        let mark = self.dir.join("incoming").join(format!("{}.{}", sha.0, self.fresh()));
+        File::create_new(&mark)?;
+        Ok(Mark { file: mark, sha: sha.clone(), placed: false })
+    }
+
     /// Makes placed blobs durable, all of a transaction at once. So the file system writes its journal once and not
     /// once for each blob.
     pub(crate) fn sync(&self, marks: &[Mark]) -> io::Result<()> {
@@ -455,6 +462,13 @@ fn own_name() -> String {
     // The keys are the system's random numbers.
     let random = RandomState::new().hash_one(since_1970.as_nanos());
     format!("{:x}-{:x}-{random:016x}", since_1970.as_millis(), std::process::id())
+}
+
+impl Mark {
+    /// Lets [`Blobs::take_back`] remove a blob that existed before.
+    pub(crate) fn of_unused(self) -> Mark {
+        Mark { placed: true, ..self }
+    }
 }
 
 /// A blob whose transaction is open.

@@ -137,6 +137,9 @@ pub enum Invalid {
     /// Too much text, too many attachments or links.
     #[error("{0}")]
     TooLarge(String),
+    /// A purge of something that is not there, or that cannot be purged.
+    #[error("invalid purge: {0}")]
+    Purge(String),
 }
 
 /// An attribute of an entry: a name and its values.

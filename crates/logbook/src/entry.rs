@@ -178,6 +178,13 @@ impl Content {
         self.attributes.iter().find(|attribute| same_name(&attribute.name, name))
     }
 
+    /// Removes all attributes but these, for a caller from whom the others are hidden. `None` stands for all.
+    pub fn keep_shown(&mut self, shown: Option<&[String]>) {
+        if let Some(shown) = shown {
+            self.attributes.retain(|said| shown.iter().any(|name| same_name(name, &said.name)));
+        }
+    }
+
     /// Returns about how many bytes it takes in memory.
     pub fn bytes(&self) -> usize {
         let attribute = |said: &EntryAttribute| said.name.len() + said.values.iter().map(|value| value.len() + 24).sum::<usize>();
@@ -276,6 +283,8 @@ pub enum Change {
     Deleted,
     /// It came from ELOG's files, or was changed there.
     Imported,
+    /// Texts or files of it were removed for good, also from its history.
+    Purged,
 }
 
 impl Change {
@@ -297,8 +306,11 @@ pub struct Revision {
     /// The author of the change.
     pub by: String,
     pub what: Change,
-    /// The content after the change.
+    /// The content after the change; it is empty if it was purged.
     pub content: Content,
+    /// A remark about a purge: what was purged and why, or that this content was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
 }
 
 /// The former place of an entry that was deleted or moved. Its id is never reused.

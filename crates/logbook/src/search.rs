@@ -5,7 +5,7 @@ use std::{fmt, ops::Range, str::FromStr, time::Duration};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{attachment::hex, entry::Entry, query::marks::Marked};
+use crate::{attachment::hex, book::same_name, entry::Entry, query::marks::Marked};
 
 pub use tampu_workers::{Stop, StopReason};
 
@@ -59,6 +59,20 @@ pub struct Search {
     pub count_looks: u64,
     /// The time limit. After it, the search returns the entries that it has found.
     pub time: Duration,
+    /// Books of which the caller sees only these attributes. The others are neither shown nor searched, and give no order.
+    pub shown: Vec<(String, Vec<String>)>,
+}
+
+impl Search {
+    /// Returns the attributes of a book that the caller sees; `None` stands for all.
+    pub fn shown_in(&self, book: &str) -> Option<&[String]> {
+        self.shown.iter().find(|(name, _)| same_name(name, book)).map(|(_, shown)| &shown[..])
+    }
+}
+
+/// Returns true if an attribute is hidden from a caller who sees these; `None` stands for all.
+pub fn is_hidden(shown: Option<&[String]>, name: &str) -> bool {
+    shown.is_some_and(|shown| !shown.iter().any(|one| same_name(one, name)))
 }
 
 impl Default for Search {
@@ -73,6 +87,7 @@ impl Default for Search {
             count_to: 1000,
             count_looks: 300,
             time: Duration::from_secs(5),
+            shown: Vec::new(),
         }
     }
 }

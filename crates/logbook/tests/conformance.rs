@@ -4,6 +4,10 @@
 mod server;
 mod support;
 
+#[path = "conformance/purging.rs"]
+mod purging;
+#[path = "conformance/quotas.rs"]
+mod quotas;
 #[path = "conformance/searching.rs"]
 mod searching;
 #[path = "conformance/together.rs"]
@@ -15,6 +19,8 @@ mod writing;
 
 use tampu_logbook::store::{Store, sqlite::SqliteStore};
 
+use purging::*;
+use quotas::*;
 use searching::*;
 use together::*;
 use upkeep::*;
@@ -30,7 +36,7 @@ macro_rules! conforms {
                 drafts_and_saved_searches queries words_of_any_length_and_number
                 more_entries_of_a_second_than_it_has_places pages_are_bounded_in_bytes pages_and_orders an_abandoned_search_ends
                 many_at_once checking_beside_writers importing what_is_not_taken_leaves_nothing records changes
-                backups several_posts_are_one a_lock_is_handed_on files_of_one_name_and_second_have_addresses_of_their_own);
+                backups several_posts_are_one a_lock_is_handed_on purges quotas files_of_one_name_and_second_have_addresses_of_their_own);
         }
     };
     (@each ($with:expr) $ignored:tt $($name:ident)*) => {

@@ -17,8 +17,10 @@ pub mod make;
 pub mod moving;
 mod place;
 pub mod post;
+pub mod purge;
 pub mod search;
 pub mod show;
+pub mod stat;
 pub mod summary;
 pub mod template;
 mod text;
@@ -51,10 +53,12 @@ enum Verb {
     Search(search::Search),
     List(list::List),
     Delete(moving::Delete),
+    Purge(purge::Purge),
     Copy(moving::Copy),
     Move(moving::Move),
     Make(make::Make),
     Check(upkeep::Check),
+    Stat(stat::Stat),
     Backup(upkeep::Backup),
     Restore(upkeep::Restore),
     ImportElog(elog::Import),
@@ -79,9 +83,11 @@ impl Book {
             Verb::Search(search) => search.run(&place, context),
             Verb::List(list) => list.run(&place),
             Verb::Delete(delete) => delete.run(&place),
+            Verb::Purge(purge) => purge.run(&place),
             Verb::Copy(copy) => copy.run(&place),
             Verb::Move(to) => to.run(&place),
             Verb::Make(make) => make.run(&place),
+            Verb::Stat(stat) => stat.run(&place),
             Verb::Check(check) => check.run(&place, context),
             Verb::Backup(backup) => backup.run(&place, context),
             Verb::Restore(restore) => restore.run(&place, context),

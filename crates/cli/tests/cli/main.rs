@@ -7,6 +7,7 @@ mod book_abandoned;
 mod book_followed;
 mod book_hub;
 mod book_over_http;
+mod book_purge;
 mod book_summary;
 mod bulk;
 mod documents;

@@ -29,13 +29,17 @@ const NEAR: usize = 50;
 /// Answers with an entry's page.
 pub fn answer(request: &BookRequest<'_>, id: u32) -> Response {
     let at = EntryRef::new(&request.book.name, id);
-    let entry = match request.site.store.entry(&at) {
+    let entry = match request.read_entry(id) {
         Ok(entry) => entry,
         Err(error) => return request.failed(&error),
     };
     let part = PagePart { after: None, limit: MAX_THREAD };
     let thread = match request.site.store.thread_page(&at, part, false) {
-        Ok(thread) => thread,
+        Ok(mut thread) => {
+            let shown = request.shown();
+            thread.entries.iter_mut().for_each(|entry| entry.content.keep_shown(shown.as_deref()));
+            thread
+        }
         Err(error) => return request.failed(&error),
     };
     let answers = match request.site.store.answers(&at.book, &[id]) {

@@ -95,6 +95,7 @@ pub fn find(request: &BookRequest<'_>, part: ListPart) -> Result<ListSearch, Bad
         limit: per_page,
         count_to: request.site.config.count_to,
         time: request.site.config.search_time,
+        shown: request.shown_in_all()?,
         ..Search::default()
     };
     Ok(ListSearch { search, criteria: terms.criteria, only_last, all_books, sorted_by, mode, per_page, attributes })

@@ -27,7 +27,7 @@ use sha2::{Digest, Sha256};
 use tampu_logbook::{
     attachment::hex,
     book::{AttributeDef, same_name},
-    entry::{Content, Encoding, Entry, EntryRef},
+    entry::{Content, Encoding, Entry},
     store::StoreError,
 };
 
@@ -168,7 +168,7 @@ pub fn duplicate(request: &BookRequest<'_>, id: u32) -> Response {
 }
 
 fn read(request: &BookRequest<'_>, id: u32) -> Result<Entry, StoreError> {
-    request.site.store.entry(&EntryRef::new(&request.book.name, id))
+    request.read_entry(id)
 }
 
 /// Returns a key that no other form has.

@@ -173,7 +173,7 @@ fn text_of(entry: &Entry, answers: &[u32]) -> String {
 pub fn entry(request: &BookRequest<'_>, id: u32) -> Response {
     let store = request.site.store();
     let read = || {
-        let entry = store.entry(&EntryRef::new(&request.book.name, id))?;
+        let entry = request.read_entry(id)?;
         let answers = RepliesByEntry::to(store, std::slice::from_ref(&entry))?;
         let text = text_of(&entry, answers.of(&entry));
         let lock = if request.settings.use_lock() { store.locked(&entry.at)? } else { None };
@@ -197,6 +197,7 @@ pub fn md5(request: &BookRequest<'_>) -> Response {
         sort: Sort::Id,
         descending: false,
         start: Start::First,
+        shown: request.shown().map(|shown| (request.book.name.clone(), shown)).into_iter().collect(),
         ..Search::default()
     };
     let store = request.site.store.clone();

@@ -76,7 +76,7 @@ impl Pager<'_> {
     fn from(&self, skip: u64, limit: u64, flipped: bool) -> Result<Page> {
         let base = &self.find.search;
         let descending = base.descending != flipped;
-        let key = || (base.books.clone(), base.query.clone(), self.find.sorted_by.clone(), descending);
+        let key = || (base.books.clone(), searched(base), self.find.sorted_by.clone(), descending);
         let marked = if skip == 0 { None } else { self.request.site.marks.get(&key(), self.version, skip) };
         let start = match marked {
             _ if skip == 0 => Start::First,
@@ -114,7 +114,7 @@ impl Pager<'_> {
         let known = self.request.site.marks.get(
             &(
                 self.find.search.books.clone(),
-                self.find.search.query.clone(),
+                searched(&self.find.search),
                 self.find.sorted_by.clone(),
                 self.find.search.descending,
             ),
@@ -273,6 +273,11 @@ impl Pager<'_> {
         let nth = hits.iter().position(|hit| hit.entry.at == entry.at).unwrap_or(0) as u64;
         self.numbered((before + nth) / self.per + 1)
     }
+}
+
+/// Returns the query with the attributes that the caller sees: other callers find other entries by it.
+fn searched(search: &Search) -> String {
+    if search.shown.is_empty() { search.query.clone() } else { format!("{}\0{:?}", search.query, search.shown) }
 }
 
 fn exact(count: Option<Count>) -> Option<u64> {

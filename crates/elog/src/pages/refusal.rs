@@ -15,6 +15,14 @@ use crate::pages::{
 };
 
 impl PageRequest<'_> {
+    /// Rejects a change of a user who has made too many.
+    pub(super) fn too_many_changes(&self, seconds: u32) -> Response {
+        let text = format!("Error: too many changes by one user; the next one is possible in {seconds} s. Nothing was changed");
+        let mut answer = layout::error(self, StatusCode::TOO_MANY_REQUESTS, &text);
+        retry_after(&mut answer, u64::from(seconds));
+        answer
+    }
+
     pub(super) fn no_book(&self, name: &str) -> Response {
         layout::error(self, StatusCode::NOT_FOUND, &format!("The logbook \"{name}\" is not defined here"))
     }
@@ -36,7 +44,7 @@ impl PageRequest<'_> {
             StoreError::Changed { .. } | StoreError::Answered(_) | StoreError::Locked { .. } => {
                 (StatusCode::OK, error.to_string())
             }
-            StoreError::Full(_) => (StatusCode::INSUFFICIENT_STORAGE, error.to_string()),
+            StoreError::Full(_) | StoreError::OverQuota(_) => (StatusCode::INSUFFICIENT_STORAGE, error.to_string()),
             StoreError::Busy => (StatusCode::SERVICE_UNAVAILABLE, error.to_string()),
             full if full.is_disk_full() => {
                 (StatusCode::INSUFFICIENT_STORAGE, "The disk of the logbook is full; nothing was changed".to_owned())

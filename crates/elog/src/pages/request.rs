@@ -4,7 +4,8 @@ use std::{io::Read, ops::Deref};
 
 use tampu_logbook::{
     book::{Book, same_name},
-    people::{Caller, Right},
+    entry::{Entry, EntryRef},
+    people::{Caller, ElogRules, Right},
     search::Stop,
     store::{BookInfo, StoreError},
 };
@@ -144,6 +145,31 @@ impl BookRequest<'_> {
             book: self.book.clone(),
             settings: self.settings.clone(),
         }
+    }
+
+    /// Returns an entry of this book, without the attributes that are hidden from the caller.
+    pub fn read_entry(&self, id: u32) -> Result<Entry, StoreError> {
+        let mut entry = self.site.store.entry(&EntryRef::new(&self.book.name, id))?;
+        entry.content.keep_shown(self.shown().as_deref());
+        Ok(entry)
+    }
+
+    /// Returns the attributes of this book that the caller sees; `None` stands for all.
+    pub fn shown(&self) -> Option<Vec<String>> {
+        self.shown_in(&self.book)
+    }
+
+    fn shown_in(&self, book: &Book) -> Option<Vec<String>> {
+        ElogRules::of(book).shown_to(&self.caller.login, self.caller.rights.of(&book.name))
+    }
+
+    /// Returns the books of which the caller sees some attributes only, with these attributes.
+    pub fn shown_in_all(&self) -> Result<Vec<(String, Vec<String>)>, StoreError> {
+        let shown = |book: &Book| Some((book.name.clone(), self.shown_in(book)?));
+        // The book of the request was read for it; the others may be a second old.
+        let books = self.site.books()?;
+        let others = books.iter().map(|info| &info.book).filter(|book| book.name != self.book.name);
+        Ok(std::iter::once(&self.book).chain(others).filter_map(shown).collect())
     }
 
     /// Returns the public address of a place in this book.

@@ -26,6 +26,13 @@ pub enum Body {
 #[derive(Debug, Clone)]
 pub struct LoggedFailure(pub String);
 
+/// A mark of a request that would change something, of a user who has made too many changes; an extension of the request.
+#[derive(Debug, Clone, Copy)]
+pub struct TooManyChanges {
+    /// Whole seconds until the next change is possible.
+    pub seconds: u32,
+}
+
 /// Returns a response with these bytes.
 pub fn with_bytes(status: StatusCode, kind: &'static str, bytes: Vec<u8>) -> Response {
     let mut response = Response::new(Body::Bytes(bytes));

@@ -16,7 +16,7 @@ use crate::pages::{
     command::PageCommand,
     entry, finder, form, formats, help, layout, list, login_form, post,
     request::{BookRequest, HttpRequest, PageRequest},
-    response::{self, Response},
+    response::{self, Response, TooManyChanges},
     sent,
     settings::BookSettings,
     site::Site,
@@ -48,7 +48,9 @@ impl Site {
             stop: incoming.extensions().get::<Stop>().cloned().unwrap_or_default(),
             now: Time::from_unix(now.as_secs() as i64, now.subsec_nanos()),
         };
+        let too_many = incoming.extensions().get::<TooManyChanges>().copied();
         let mut response = match book {
+            _ if too_many.is_some() => request.too_many_changes(too_many.map_or(1, |too_many| too_many.seconds)),
             None => request.outside(incoming),
             Some(book) => request.open(&book, incoming),
         };

@@ -95,6 +95,11 @@ impl Site {
         Site { people: Some(people), ..self }
     }
 
+    /// Returns the site with a cache of rendered texts that others share.
+    pub fn with_rendered(self, rendered: Arc<RenderCache>) -> Site {
+        Site { rendered, ..self }
+    }
+
     /// Returns the store of its books.
     pub fn store(&self) -> &dyn Store {
         &*self.store

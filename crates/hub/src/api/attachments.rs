@@ -13,7 +13,10 @@ use tampu_logbook::{
     attachment::{Attachment, Sha, plain_name},
     client::address::encoded,
     people::{Resource, Verb},
-    store::StoreError,
+    store::{
+        StoreError,
+        quota::{Quota, Used},
+    },
 };
 
 use super::{
@@ -100,6 +103,26 @@ fn limit(call: &Call<'_>) -> u64 {
     call.api.settings.attachment_mb << 20
 }
 
+/// Returns the length of the body that the request announces.
+fn announced(call: &Call<'_>) -> u64 {
+    let length = call.head.headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse().ok());
+    length.unwrap_or_default()
+}
+
+/// Checks that a file of this size fits the quotas of the caller and of the site, beside the files that wait for an entry.
+fn fits(call: &Call<'_>, size: u64) -> Result<(), Problem> {
+    let (by, quota) = (call.by(), call.api.settings.quota());
+    if quota == Quota::default() {
+        return Ok(());
+    }
+    let mut used = Used::of(&call.api.store.used_space()?, None, &by);
+    used.user = used.user.saturating_add(call.api.staging.waiting(Some(&by)));
+    used.site = used.site.saturating_add(call.api.staging.waiting(None));
+    // The logbook is checked with the entry.
+    let quota = Quota { book: 0, ..quota };
+    Ok(quota.check(used, size, "", &by).map_err(|over| StoreError::OverQuota(Box::new(over)))?)
+}
+
 fn upload(call: &mut Call<'_>) -> Result<Answer, Problem> {
     // A caller who may post nowhere has no use for an upload.
     if call.who().rights.books(tampu_logbook::people::Right::Write).is_empty() {
@@ -110,7 +133,10 @@ fn upload(call: &mut Call<'_>) -> Result<Answer, Problem> {
         );
     }
     let limit = limit(call);
+    // A long file is not received in vain.
+    fits(call, announced(call))?;
     let upload = call.api.store.upload(&mut *call.body, limit)?;
+    fits(call, upload.size())?;
     let (sha, size) = (upload.sha().clone(), upload.attachment("", now()).size);
     call.api.staging.keep(&call.by(), upload).map_err(|why| Problem::new(StatusCode::CONFLICT, "full", why))?;
     json(StatusCode::CREATED, &Uploaded { sha: &sha, size })
@@ -124,6 +150,7 @@ fn attach(call: &mut Call<'_>) -> Result<Answer, Problem> {
     // Reports an invalid header before the file is received.
     entries::expected(call, entry.revision)?;
     let limit = limit(call);
+    fits(call, announced(call))?;
     let upload = call.api.store.upload(&mut *call.body, limit)?;
     // The upload may have taken long, so the file is added to the entry's current content.
     let entry = entries::readable(call)?;
@@ -200,6 +227,7 @@ fn describe(headers: &mut HeaderMap, name: &str, inline: bool) {
         name.chars().map(|c| if c.is_ascii_graphic() && !['"', '\\', '%'].contains(&c) || c == ' ' { c } else { '_' }).collect();
     let how = if inline && shown { "inline" } else { "attachment" };
     set(headers, header::CONTENT_DISPOSITION, &format!("{how}; filename=\"{plain}\"; filename*=UTF-8''{}", encoded(name)));
+    // The viewer of PDF in Chromium works in this sandbox (version 156, tried in November 2026).
     headers.insert(
         header::CONTENT_SECURITY_POLICY,
         HeaderValue::from_static("sandbox; default-src 'none'; style-src 'unsafe-inline'"),

@@ -11,7 +11,9 @@ use std::{
 use bytes::Bytes;
 use http::{HeaderValue, Method, Response, StatusCode, header, request::Parts};
 use serde::{Serialize, de::DeserializeOwned};
+use tampu_log::Logger;
 use tampu_logbook::{
+    book::same_name,
     entry::EntryRef,
     people::{
         ElogCommand, ElogRules, People, PeopleError, Principal, Resource, Verb, ask, decide::Refused, elog_rules::ElogDenial,
@@ -31,6 +33,7 @@ use crate::{
         admission::WorkKind,
         auth::{Authenticator, RequestAuth},
         body::ResponseBody,
+        change_rate::ChangeRate,
         free_space::FreeSpace,
         problem::Problem,
         route::{self, BodyLimit, Content, IfMatch, Login},
@@ -90,7 +93,11 @@ pub struct Api {
     /// Uploaded files that no entry has yet.
     pub staging: Staging,
     /// The texts of entries as HTML.
-    pub rendered: RenderCache,
+    pub rendered: Arc<RenderCache>,
+    /// The limit for changes by one user.
+    pub changes: Arc<ChangeRate>,
+    /// The log of administrative actions.
+    pub audit: Logger,
     /// The cache of previews.
     pub previews: Arc<Previews>,
     /// Pushes new matches of searches.
@@ -293,6 +300,12 @@ impl Call<'_> {
             }
             _ => error.into(),
         })
+    }
+
+    /// Returns the attributes of a logbook that the caller sees; `None` stands for all.
+    pub fn shown(&self, book: &str) -> Result<Option<Vec<String>>, Problem> {
+        let shown = self.api.people.shown(self.who())?.into_iter();
+        Ok(shown.into_iter().find(|(name, _)| same_name(name, book)).map(|(_, shown)| shown))
     }
 
     /// Rejects callers that are not administrators of the site.

@@ -7,7 +7,7 @@ use tampu_logbook::{client::address::BASE, people::session::COOKIE};
 use super::{
     attachments, books,
     call::{GET, Route},
-    check, drafts, entries, people, searches, templates,
+    check, drafts, entries, people, purge, searches, templates,
 };
 use crate::http::{
     body::ResponseBody,
@@ -35,6 +35,7 @@ pub fn routes() -> impl Iterator<Item = &'static Route> {
         people::ROUTES,
         books::ROUTES,
         entries::ROUTES,
+        purge::ROUTES,
         attachments::ROUTES,
         searches::ROUTES,
         drafts::ROUTES,

@@ -11,13 +11,21 @@ use std::{
 
 use bytes::Bytes;
 use http::{HeaderValue, StatusCode, header};
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::{Value, json};
-use tampu_logbook::store::Store;
+use tampu_logbook::store::{
+    Store,
+    quota::{Quota, UsedSpace},
+};
 use tampu_workers::{OnPanic, WorkerThread};
 
-use super::call::{Answer, Call, POST, Route};
-use crate::http::route::{Content, Login};
-use crate::http::{body::ResponseBody, problem::Problem};
+use super::call::{Answer, Call, GET, POST, Route, ok};
+use crate::http::{
+    body::ResponseBody,
+    problem::Problem,
+    route::{Content, Login, json_of},
+};
 
 /// The media type of the response: one JSON object on each line.
 pub const LINES: &str = "application/x-ndjson";
@@ -25,16 +33,34 @@ pub const LINES: &str = "application/x-ndjson";
 const AHEAD: usize = 16;
 
 /// The route of the check.
-pub const ROUTES: &[Route] = &[Route {
-    path: "/check",
-    id: "check",
-    what: "Checks all logbooks, every byte of attachments included. The response is JSON lines while it runs: 'done' of 'total', each 'fault'; the last \
+pub const ROUTES: &[Route] = &[
+    Route {
+        path: "/check",
+        id: "check",
+        what: "Checks all logbooks, every byte of attachments included. The response is JSON lines while it runs: 'done' of 'total', each 'fault'; the last \
            line has the number of 'faults', or the reason why it 'failed'. One check runs at a time",
-    gives: (200, Content::Bytes(LINES)),
-    login: Login::Admin,
-    act: check,
-    ..POST
-}];
+        gives: (200, Content::Bytes(LINES)),
+        login: Login::Admin,
+        act: check,
+        ..POST
+    },
+    Route {
+        path: "/usage",
+        id: "usage",
+        what: "Returns the space of files by logbook and user, and the quotas in bytes; 0 is no limit",
+        gives: (200, json_of::<Usage>()),
+        login: Login::Admin,
+        act: |call| ok(&Usage { quota: call.api.settings.quota(), used: call.api.store.used_space()? }),
+        ..GET
+    },
+];
+
+/// The space of files, and the quotas.
+#[derive(Serialize, JsonSchema)]
+struct Usage {
+    quota: Quota,
+    used: Vec<UsedSpace>,
+}
 
 fn check(call: &mut Call<'_>) -> Result<Answer, Problem> {
     let busy = || {

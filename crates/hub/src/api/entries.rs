@@ -252,10 +252,12 @@ pub fn expected(call: &Call<'_>, current: u32) -> Result<Option<u32>, Problem> {
     }
 }
 
-/// Returns the entry of the path, if the caller may read it.
+/// Returns the entry of the path without the attributes that are hidden from the caller, if the caller may read it.
 pub fn readable(call: &Call<'_>) -> Result<Entry, Problem> {
     call.ask(Verb::Read, Resource::Book(call.var(0)))?;
-    Ok(call.api.store.entry(&call.entry_ref()?)?)
+    let mut entry = call.api.store.entry(&call.entry_ref()?)?;
+    entry.content.keep_shown(call.shown(call.var(0))?.as_deref());
+    Ok(entry)
 }
 
 fn post(call: &mut Call<'_>) -> Result<Answer, Problem> {
@@ -357,6 +359,10 @@ fn take_along(call: &mut Call<'_>, moving: bool) -> Result<Answer, Problem> {
     let command = if moving { ElogCommand::MoveTo } else { ElogCommand::CopyTo };
     call.ask_as(Some(command), Verb::Read, Resource::Book(&entry.at.book))?;
     let seen = if leaves { may_delete(call, command, &entry, replies)? } else { vec![] };
+    if !moving && call.shown(&entry.at.book)?.is_some() {
+        let detail = format!("attributes of the logbook '{}' are hidden from you, and a copy would show them", entry.at.book);
+        return Err(Problem::new(StatusCode::FORBIDDEN, "no-right", detail));
+    }
     let (store, by) = (&call.api.store, call.by());
     let at = match (moving, replies) {
         (true, true) if leaves => store.move_seen(&entry.at, &to, &by, &seen)?,
@@ -371,7 +377,9 @@ fn history(call: &mut Call<'_>) -> Result<Answer, Problem> {
     call.ask(Verb::Read, Resource::Book(call.var(0)))?;
     let at = call.entry_ref()?;
     let part = part(call)?;
-    let page = call.api.store.history_page(&at, part)?;
+    let mut page = call.api.store.history_page(&at, part)?;
+    let shown = call.shown(&at.book)?;
+    page.revisions.iter_mut().for_each(|revision| revision.content.keep_shown(shown.as_deref()));
     // The history of an entry that was moved is at its new place, for callers who may read there.
     if part.after.is_none()
         && page.revisions.is_empty()
@@ -387,7 +395,9 @@ fn history(call: &mut Call<'_>) -> Result<Answer, Problem> {
 fn thread(call: &mut Call<'_>) -> Result<Answer, Problem> {
     call.ask(Verb::Read, Resource::Book(call.var(0)))?;
     let with_text = call.parsed::<bool>("text")?.unwrap_or(true);
-    let page = call.api.store.thread_page(&call.entry_ref()?, part(call)?, with_text)?;
+    let mut page = call.api.store.thread_page(&call.entry_ref()?, part(call)?, with_text)?;
+    let shown = call.shown(call.var(0))?;
+    page.entries.iter_mut().for_each(|entry| entry.content.keep_shown(shown.as_deref()));
     ok(&EntriesPage { entries: page.entries, next: page.next.map(|next| next.to_string()) })
 }
 

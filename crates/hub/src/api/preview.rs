@@ -77,6 +77,11 @@ impl Previews {
         made
     }
 
+    /// Removes all cached previews.
+    pub fn forget_all(&self) {
+        *self.cache.lock() = Cache::default();
+    }
+
     /// Returns a cached preview, or the cached reason for its absence.
     pub fn kept(&self, sha: &Sha, asked: u32) -> Option<Made> {
         let mut cache = self.cache.lock();

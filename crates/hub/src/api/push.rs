@@ -76,6 +76,8 @@ pub struct SearchSubscription {
 
 struct Subscriber {
     wanted: SearchSubscription,
+    /// Logbooks of which the caller sees some attributes only, with these attributes.
+    shown: Vec<(String, Vec<String>)>,
     /// The `Authorization` header of the request.
     said: Option<String>,
     node: Node,
@@ -88,6 +90,7 @@ struct Subscriber {
 /// The subscribers, and the worker that notifies them.
 pub struct Pushes {
     store: Arc<dyn Store>,
+    people: Arc<People>,
     subscribers: Arc<Mutex<Vec<Subscriber>>>,
     stopping: Arc<AtomicBool>,
     worker: Mutex<Option<JoinHandle<()>>>,
@@ -112,11 +115,12 @@ impl Pushes {
     pub fn start(store: Arc<dyn Store>, people: Arc<People>, logger: Logger) -> std::io::Result<Pushes> {
         let subscribers = Arc::new(Mutex::new(Vec::new()));
         let stopping = Arc::new(AtomicBool::new(false));
-        let teller =
-            Notifier { store: store.clone(), people, subscribers: subscribers.clone(), books: HashSet::new(), rules: None };
+        watch_rights(&people, &subscribers);
+        let (of_notifier, of_all, books) = (people.clone(), subscribers.clone(), HashSet::new());
+        let teller = Notifier { store: store.clone(), people: of_notifier, subscribers: of_all, books, rules: None };
         let mut worker = Worker { teller, logger, stopping: stopping.clone() };
         let worker = WorkerThread::named("book-pushes").spawn_restarting(RESTART, move || worker.run())?;
-        Ok(Pushes { store, subscribers, stopping, worker: Mutex::new(Some(worker)) })
+        Ok(Pushes { store, people, subscribers, stopping, worker: Mutex::new(Some(worker)) })
     }
 
     /// Adds a subscriber; returns the body of its response.
@@ -135,6 +139,7 @@ impl Pushes {
         // The queue is empty: there is room.
         let _ = to.try_send(first.into());
         let said = head.headers.get(http::header::AUTHORIZATION).and_then(|said| said.to_str().ok()).map(str::to_owned);
+        let shown = self.people.shown(&wanted.auth.principal)?;
         let mut subscribers = self.subscribers.lock();
         subscribers.retain(|one| !one.to.is_closed());
         let who = |auth: &RequestAuth| (auth.principal.login.clone(), auth.principal.is_guest().then_some(auth.from));
@@ -143,7 +148,7 @@ impl Pushes {
             let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "full", "too many subscribers");
             return Err(problem.help("close some connections, or retry later"));
         }
-        subscribers.push(Subscriber { wanted, said, node, at, to, cut: cut.clone() });
+        subscribers.push(Subscriber { wanted, shown, said, node, at, to, cut: cut.clone() });
         Ok(ResponseBody::Pushed(from, cut))
     }
 
@@ -195,7 +200,7 @@ impl Worker {
             failing = done.is_err();
             if beat.elapsed() >= HEARTBEAT {
                 beat = Instant::now();
-                self.teller.look_again(true);
+                look_again(&self.teller.people, &self.teller.subscribers, true);
             }
         }
     }
@@ -231,13 +236,13 @@ impl Notifier {
             if let Ok(rules) = self.people.rules()
                 && self.rules.as_ref() != Some(&rules)
             {
-                self.look_again(false);
+                look_again(&self.people, &self.subscribers, false);
                 self.rules = Some(rules);
             }
             // The subscribers' rights do not contain a logbook that was created later.
             if !self.books.contains(&change.at.book) {
                 self.people.forget();
-                self.look_again(false);
+                look_again(&self.people, &self.subscribers, false);
                 self.books.insert(change.at.book.clone());
             }
             let entry = match self.store.entry(&change.at) {
@@ -272,8 +277,21 @@ impl Notifier {
             if !reads {
                 return true;
             }
-            let matched = subject.as_ref().is_some_and(|subject| subject.is_meant(&one.node));
-            let (kind, data) = match (&short, &text) {
+            let veiled = one.shown.iter().find(|(book, _)| same_name(book, &change.at.book)).zip(entry);
+            let veiled = veiled.map(|((_, shown), entry)| {
+                let mut entry = entry.clone();
+                entry.content.keep_shown(Some(shown));
+                entry
+            });
+            let matched = match &veiled {
+                Some(entry) => Subject::of(entry).until(&stop).is_meant(&one.node),
+                None => subject.as_ref().is_some_and(|subject| subject.is_meant(&one.node)),
+            };
+            let veiled = veiled.map(|mut entry| {
+                entry.content.text.clear();
+                entry
+            });
+            let (kind, data) = match (veiled.as_ref().or(short.as_ref()), &text) {
                 (Some(entry), Some(text)) if matched => {
                     let data = Match { what: change.what, entry, snippet: snippet(&one.node, text) };
                     ("match", serde_json::to_string(&data))
@@ -288,29 +306,41 @@ impl Notifier {
             one.push(format!("id: {}\nevent: {kind}\ndata: {data}\n\n", change.number))
         });
     }
+}
 
-    /// Re-checks the credentials of all subscribers and updates their rights. Subscribers that fail the check are
-    /// disconnected. With `beat` a heartbeat is sent.
-    fn look_again(&self, beat: bool) {
-        let mut all = self.subscribers.lock();
-        all.retain_mut(|one| {
-            let auth = &mut one.wanted.auth;
-            let bearer = one.said.as_deref().and_then(|said| said.split_once(' ')).map(|(_, token)| token.trim());
-            let again = self.people.look_again(&auth.principal, auth.secret.as_deref().or(bearer));
-            match again.and_then(|principal| self.people.seen_from(principal, auth.from)) {
-                Ok(principal) => {
-                    auth.principal = principal;
-                    !beat || one.push(": all is well\n\n".to_owned())
-                }
-                // A store that does not answer at the moment says nothing about the caller.
-                Err(PeopleError::Store(_)) if !beat => true,
-                Err(_) => {
-                    one.cut.store(true, Ordering::Release);
-                    false
-                }
+/// Re-checks the credentials of all subscribers and updates their rights. Subscribers that fail the check are
+/// disconnected. With `beat` a heartbeat is sent.
+fn look_again(people: &People, subscribers: &Mutex<Vec<Subscriber>>, beat: bool) {
+    let mut all = subscribers.lock();
+    all.retain_mut(|one| {
+        let auth = &mut one.wanted.auth;
+        let bearer = one.said.as_deref().and_then(|said| said.split_once(' ')).map(|(_, token)| token.trim());
+        let again = people.look_again(&auth.principal, auth.secret.as_deref().or(bearer));
+        let again = again.and_then(|principal| people.seen_from(principal, auth.from));
+        match again.and_then(|principal| Ok((people.shown(&principal)?, principal))) {
+            Ok((shown, principal)) => {
+                (auth.principal, one.shown) = (principal, shown);
+                !beat || one.push(": all is well\n\n".to_owned())
             }
-        });
-    }
+            // A store that does not answer at the moment says nothing about the caller.
+            Err(PeopleError::Store(_)) if !beat => true,
+            Err(_) => {
+                one.cut.store(true, Ordering::Release);
+                false
+            }
+        }
+    });
+}
+
+/// Checks the subscribers after each change of users, rights, sessions and tokens by this hub, before the change is
+/// answered. Changes by others are seen with the next heartbeat.
+fn watch_rights(people: &Arc<People>, subscribers: &Arc<Mutex<Vec<Subscriber>>>) {
+    let (watched, subscribers) = (Arc::downgrade(people), Arc::downgrade(subscribers));
+    people.on_change(move || {
+        if let (Some(people), Some(subscribers)) = (watched.upgrade(), subscribers.upgrade()) {
+            look_again(&people, &subscribers, false);
+        }
+    });
 }
 
 impl Subscriber {
@@ -334,11 +364,69 @@ mod tests {
     use tampu_logbook::{
         book::Book,
         entry::{Content, NewEntry},
-        people::registry::Settings,
+        people::{password::Password, registry::Settings, token::ApiToken, user::User},
         store::{Imported, sqlite::SqliteStore},
     };
 
     use super::*;
+
+    #[test]
+    fn a_subscriber_is_cut_off_with_the_change_that_ends_its_login() {
+        let directory = tempfile::Builder::new().prefix("tampu-").tempdir_in("/tmp").unwrap();
+        let store: Arc<dyn Store> = Arc::new(SqliteStore::open(directory.path()).unwrap());
+        let people = Arc::new(People::new(store.clone(), Settings::default()).unwrap());
+        let from = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        let subscribers = Arc::<Mutex<Vec<Subscriber>>>::default();
+        watch_rights(&people, &subscribers);
+        let password = || Some(Password::new("battery staple").unwrap());
+        for login in ["zoe", "max"] {
+            people.add_user(User { password: password(), ..User::new(login) }).unwrap();
+        }
+        let session = |login: &str| {
+            let (principal, secret) = people.log_in(login, "battery staple", from).unwrap();
+            RequestAuth { principal, from, secret: Some(secret), elsewhere: false, secure: false }
+        };
+        let subscribe = |auth: RequestAuth, said: Option<String>| {
+            let wanted = SearchSubscription { books: vec![], query: String::new(), after: None, auth };
+            let ((to, _from), node) = (mpsc::channel(QUEUE), parse("", &[], now()).unwrap());
+            let cut = Arc::<AtomicBool>::default();
+            subscribers.lock().push(Subscriber { wanted, shown: vec![], said, node, at: 0, to, cut: cut.clone() });
+            cut
+        };
+        let is_cut = |cut: &AtomicBool| cut.load(Ordering::Acquire);
+        let other = subscribe(session("max"), None);
+
+        let auth = session("zoe");
+        let (secret, cut) = (auth.secret.clone().unwrap(), subscribe(auth, None));
+        people.log_out(&secret).unwrap();
+        assert!(is_cut(&cut), "logout");
+        let cut = subscribe(session("zoe"), None);
+        people.end_sessions("zoe").unwrap();
+        assert!(is_cut(&cut), "logout everywhere");
+        let cut = subscribe(session("zoe"), None);
+        people.set_password("zoe", "correct horse").unwrap();
+        assert!(is_cut(&cut), "password");
+        let (login, comment) = ("zoe".to_owned(), String::new());
+        let (id, made, generation) = (String::new(), now(), None);
+        let token = ApiToken { id, login, comment, may: vec![], books: vec![], made, expires: None, used: None, generation };
+        let by_token = || {
+            let (token, text) = people.make_token(token.clone()).unwrap();
+            let principal = people.by_token(&text).unwrap();
+            let auth = RequestAuth { principal, from, secret: None, elsewhere: false, secure: false };
+            (token.id, subscribe(auth, Some(format!("Bearer {text}"))))
+        };
+        let (id, cut) = by_token();
+        people.drop_token("zoe", &id).unwrap();
+        assert!(is_cut(&cut), "token");
+        let (_, cut) = by_token();
+        people.change_user("zoe", |user| user.inactive = true).unwrap();
+        assert!(is_cut(&cut), "disabled");
+        people.change_user("zoe", |user| user.inactive = false).unwrap();
+        let (_, cut) = by_token();
+        people.drop_user("zoe").unwrap();
+        assert!(is_cut(&cut), "removed");
+        assert!(!is_cut(&other) && subscribers.lock().len() == 1);
+    }
 
     #[test]
     fn what_is_new_is_told_before_who_is_behind_has_seen_what_is_old() {
@@ -358,7 +446,7 @@ mod tests {
             let wanted = SearchSubscription { books: vec![], query: "word".to_owned(), after: None, auth: auth.clone() };
             let (to, receiver) = mpsc::channel(QUEUE);
             let node = parse("word", &[], now()).unwrap();
-            (Subscriber { wanted, said: None, node, at, to, cut: Arc::default() }, receiver)
+            (Subscriber { wanted, shown: vec![], said: None, node, at, to, cut: Arc::default() }, receiver)
         };
         let last = store.last_change().unwrap();
         let ((late, mut to_late), (first, mut to_first)) = (subscriber(0), subscriber(last));

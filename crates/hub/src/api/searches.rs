@@ -151,7 +151,7 @@ fn books(call: &Call<'_>) -> Result<Option<Vec<String>>, Problem> {
 }
 
 /// Reads the search from the parameters, without the page.
-fn asked(call: &Call<'_>, books: Vec<String>) -> Search {
+fn asked(call: &Call<'_>, books: Vec<String>) -> Result<Search, Problem> {
     let sort = call.parameter("sort").unwrap_or("-date");
     let (by, descending) = sort.strip_prefix('-').map_or((sort, false), |by| (by, true));
     let sort = match by.to_ascii_lowercase().as_str() {
@@ -160,14 +160,15 @@ fn asked(call: &Call<'_>, books: Vec<String>) -> Search {
         _ => Sort::Attribute(by.to_owned()),
     };
     let time = Duration::from_millis(call.api.settings.search_ms);
-    Search { books, query: call.parameter("q").unwrap_or_default().to_owned(), sort, descending, time, ..Search::default() }
+    let (query, shown) = (call.parameter("q").unwrap_or_default().to_owned(), call.api.people.shown(call.who())?);
+    Ok(Search { books, query, sort, descending, time, shown, ..Search::default() })
 }
 
 fn search(call: &mut Call<'_>) -> Result<Answer, Problem> {
     let Some(books) = books(call)? else {
         return ok(&SearchPage { hits: vec![], count: Some(Count::Exactly(0)), next: None, stopped: None });
     };
-    let mut search = asked(call, books);
+    let mut search = asked(call, books)?;
     search.limit = call.parsed("limit")?.unwrap_or(search.limit);
     if !(1..=MAX_PAGE).contains(&search.limit) {
         return Err(Problem::bad("query limit", format!("1 to {MAX_PAGE}")));
@@ -202,7 +203,7 @@ fn as_file(call: &mut Call<'_>) -> Result<Answer, Problem> {
     let format: Format = call.parsed("format")?.unwrap_or(Format::Csv);
     let nothing_to_read = || Problem::new(StatusCode::NOT_FOUND, "not-there", "there is no logbook that you may read");
     let books = books(call)?.ok_or_else(nothing_to_read)?;
-    let pieces = export(call.api.store.clone(), asked(call, books), format, call.stop.clone())?;
+    let pieces = export(call.api.store.clone(), asked(call, books)?, format, call.stop.clone())?;
     let mut answer = http::Response::new(ResponseBody::of_pieces(pieces));
     let headers = answer.headers_mut();
     set(headers, header::CONTENT_TYPE, format.content_type());

@@ -85,6 +85,13 @@ impl Staging {
         Ok(())
     }
 
+    /// Returns the bytes of the files that wait, of one sender or of all.
+    pub fn waiting(&self, sender: Option<&str>) -> u64 {
+        let all = fresh(&self.files);
+        let theirs = all.iter().filter(|((of, _), _)| sender.is_none_or(|sender| sender == of));
+        theirs.map(|(_, (upload, _))| upload.size()).sum()
+    }
+
     /// Removes a file and returns it.
     pub fn take(&self, sender: &str, sha: &Sha) -> Option<Upload> {
         let mut all = fresh(&self.files);

@@ -6,7 +6,7 @@ use std::{io::Read, sync::Arc};
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, StatusCode, header, request::Parts};
 use tampu_elog::pages::{
-    Body, LoggedFailure, Site,
+    Body, LoggedFailure, Site, TooManyChanges,
     address::{self, AddressTarget, ListPart, Parameters},
     command::PageCommand,
     formats::ListFormat,
@@ -21,6 +21,7 @@ use crate::{
         admission::WorkKind,
         auth::{Authenticator, RequestAuth, is_bare, work_of},
         body::{HttpRequest, ResponseBody},
+        change_rate::ChangeRate,
         client_address::ClientAddress,
         free_space::{BoundedBody, FreeSpace},
         headers::{secure, set},
@@ -48,6 +49,8 @@ pub struct ElogPages {
     pub authenticator: Arc<Authenticator>,
     /// The space that uploads leave free.
     pub space: FreeSpace,
+    /// The limit for changes by one user, which the API shares.
+    pub changes: Arc<ChangeRate>,
     /// Largest attachment, in bytes.
     pub longest: u64,
     /// The log for operators; a page does not show the cause of a failure.
@@ -106,6 +109,11 @@ impl ElogPages {
         let stop = if bound { stop.within(self.site.config().search_time) } else { stop.clone() };
         let mut request = Request::from_parts(head, body);
         request.extensions_mut().insert(stop);
+        let is_change =
+            work(request.method(), request.uri().path(), request.uri().query().unwrap_or_default()).0 == WorkKind::Change;
+        if is_change && let Err(seconds) = auth.count_change(&self.changes) {
+            request.extensions_mut().insert(TooManyChanges { seconds });
+        }
         let answer = self.site.answer(&caller, request);
         if let Some(LoggedFailure(why)) = answer.extensions().get() {
             warning!(self.logger, "a request to ELOG's pages failed: {why}");

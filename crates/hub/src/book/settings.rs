@@ -4,7 +4,7 @@ use std::{net::IpAddr, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 use tampu_elog::pages::clock::{NoZone, Zone};
-use tampu_logbook::people::Right;
+use tampu_logbook::{people::Right, store::quota::Quota};
 
 use super::follow::FollowSettings;
 use crate::{
@@ -40,7 +40,7 @@ impl Guests {
 }
 
 /// The section `[book]` of the configuration.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct BookSettings {
     /// The address of the API; ELOG's pages are below `elog_prefix`.
@@ -86,6 +86,12 @@ pub struct BookSettings {
     pub attachment_mb: u64,
     /// Free space, in MiB, that uploads leave on the disk; on a small disk a twentieth of it.
     pub min_free_mb: u64,
+    /// GB that the files of all logbooks may take; 0 for no limit.
+    pub site_gb: f64,
+    /// GB that the files of one logbook may take; 0 for no limit.
+    pub book_gb: f64,
+    /// GB that the files of one user may take in all logbooks; 0 for no limit.
+    pub user_gb: f64,
     /// Maximum size, in MiB, of one sender's uploaded files without an entry.
     pub waiting_mb: u64,
     /// Time limit of a search, in ms.
@@ -94,6 +100,10 @@ pub struct BookSettings {
     pub connections: usize,
     /// Maximum number of open connections of one address; `proxies` have no such limit.
     pub connections_of_one: usize,
+    /// Posts and other changes that one user may make in a minute; 0 for no limit.
+    pub changes_per_minute: u32,
+    /// Changes that one user may make at once, beyond that pace.
+    pub changes_burst: u32,
     /// The ELOG that the hub follows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub follow: Option<FollowSettings>,
@@ -119,10 +129,15 @@ impl Default for BookSettings {
             image_hosts: Vec::new(),
             attachment_mb: 10_240,
             min_free_mb: 1024,
+            site_gb: 0.0,
+            book_gb: 0.0,
+            user_gb: 0.0,
             waiting_mb: 20_480,
             search_ms: 5000,
             connections: 512,
             connections_of_one: 64,
+            changes_per_minute: 600,
+            changes_burst: 3000,
             follow: None,
         }
     }
@@ -137,6 +152,13 @@ impl BookSettings {
     /// Returns the local time of ELOG's pages.
     pub fn zone(&self) -> Result<Zone, NoZone> {
         self.zone.as_deref().map_or(Ok(Zone::OfEntry), Zone::named)
+    }
+
+    /// Returns the quota for files, in bytes.
+    pub fn quota(&self) -> Quota {
+        // The check of the settings leaves sizes that fit.
+        let bytes = |gb: f64| (gb * 1e9) as u64;
+        Quota { site: bytes(self.site_gb), book: bytes(self.book_gb), user: bytes(self.user_gb) }
     }
 
     /// Returns the settings for the authentication of requests.
@@ -163,6 +185,11 @@ impl BookSettings {
                 "the folder is missing; write the folder that contains the logbooks' folders".to_owned(),
             ));
         }
+        for (setting, value) in [("site_gb", self.site_gb), ("book_gb", self.book_gb), ("user_gb", self.user_gb)] {
+            if !(0.0..=1e9).contains(&value) {
+                return Err((setting, format!("invalid value {value}; use 0 for no limit, or a number of GB")));
+            }
+        }
         for (setting, value, most) in [
             ("session_idle_h", u64::from(self.session_idle_h), 24 * 365),
             ("session_days", u64::from(self.session_days), 3650),
@@ -171,6 +198,7 @@ impl BookSettings {
             ("search_ms", self.search_ms, 600_000),
             ("connections", self.connections as u64, 65_536),
             ("connections_of_one", self.connections_of_one as u64, 65_536),
+            ("changes_burst", u64::from(self.changes_burst), 1_000_000),
         ] {
             if !(1..=most).contains(&value) {
                 return Err((setting, format!("invalid value {value}; use 1 to {most}")));

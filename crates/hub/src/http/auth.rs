@@ -5,12 +5,13 @@
 //! something by a cookie also carries the session's form token. A request whose `Host` is not a name of this host is
 //! rejected, so that another site cannot point its own name here.
 
-use std::net::IpAddr;
+use std::{net::IpAddr, time::Instant};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use http::{HeaderMap, HeaderName, Method, StatusCode, header, request::Parts};
 use tampu_logbook::people::{
     People, PeopleError, Principal, Right,
+    attempts::client_network,
     principal::Credentials,
     session::{COOKIE, cookie_in},
 };
@@ -18,6 +19,7 @@ use tampu_logbook::people::{
 use super::{
     admission::WorkKind,
     body::OF_GUESTS,
+    change_rate::ChangeRate,
     client_address::{ClientAddress, Proxies},
     headers::{all_lines, text},
     peer,
@@ -64,6 +66,16 @@ fn name_of(host: &str) -> String {
 }
 
 impl RequestAuth {
+    /// Counts a change by this caller, or returns the seconds until the next one. Guests count by their address.
+    pub fn count_change(&self, rate: &ChangeRate) -> Result<(), u32> {
+        let user = match &self.principal {
+            Principal { by: Credentials::Owner, .. } => return Ok(()),
+            guest if guest.is_guest() => format!("guest@{}", client_network(self.from)),
+            principal => principal.login.clone(),
+        };
+        rate.take(&user, Instant::now())
+    }
+
     /// Returns the largest body in bytes. A guest without a right to write may send only small ones.
     pub fn longest_body(&self) -> u64 {
         let is_bound = self.principal.is_guest() && self.principal.rights.books(Right::Write).is_empty();

@@ -58,6 +58,14 @@ impl Problem {
         self
     }
 
+    /// Rejects a change of a user who has made too many, with the seconds until the next one.
+    pub fn too_many_changes(seconds: u32) -> Problem {
+        let detail = format!("too many changes by one user; the next one is possible in {seconds} s");
+        let problem = Problem::new(StatusCode::TOO_MANY_REQUESTS, "too-many-changes", detail);
+        let problem = problem.help("retry after Retry-After; 'changes_per_minute' and 'changes_burst' of [book] are the limits");
+        Problem { retry: Some(seconds), ..problem }
+    }
+
     /// Sets the remedy.
     pub fn help(mut self, way_out: impl Into<String>) -> Problem {
         self.way_out = Some(way_out.into().into());
@@ -170,6 +178,7 @@ impl From<StoreError> for Problem {
             StoreError::Query(_) => {
                 problem(StatusCode::BAD_REQUEST, "bad-query").at("query q").help("spec/book-query.md has the language")
             }
+            StoreError::NoOrder { .. } => problem(StatusCode::BAD_REQUEST, "bad-query").at("query sort"),
             StoreError::OtherSearch => {
                 problem(StatusCode::BAD_REQUEST, "other-search").at("query after").help("ask for the first page")
             }
@@ -186,6 +195,7 @@ impl From<StoreError> for Problem {
                 let busy = problem(StatusCode::SERVICE_UNAVAILABLE, "busy").help("retry after Retry-After");
                 Problem { retry: Some(1), ..busy }
             }
+            StoreError::OverQuota(_) => problem(StatusCode::INSUFFICIENT_STORAGE, "quota"),
             StoreError::Full(_) => problem(StatusCode::CONFLICT, "full"),
             StoreError::Io { error, .. } if error.kind() == std::io::ErrorKind::FileTooLarge => {
                 Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "too-large", format!("the attachment is too large: {error}"))

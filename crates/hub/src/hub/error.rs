@@ -62,4 +62,7 @@ pub enum HubError {
     /// The system has no more threads.
     #[error("starting the hub's log: {0}")]
     Log(io::Error),
+    /// The thread that returns memory cannot be started.
+    #[error("starting the thread that returns memory: {0}")]
+    Memory(io::Error),
 }

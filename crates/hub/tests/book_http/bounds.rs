@@ -21,7 +21,7 @@ use tampu_hub::{
 };
 use tampu_logbook::search::{Stop, Stopped};
 
-use crate::site::{PASSWORD, Site};
+use crate::site::{Client, PASSWORD, Site};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -219,4 +219,60 @@ fn a_request_that_nobody_waits_for_is_stopped() {
     assert!(ask("/short").ends_with("done") && tells.recv_timeout(PATIENCE).unwrap().is_none());
     drop(server);
     assert!(TcpStream::connect(address).is_err());
+}
+
+#[test]
+fn files_beyond_a_quota_are_refused_before_they_are_received() {
+    let site = Site::with(BookSettings { user_gb: 1e-6, site_gb: 2.5e-6, ..BookSettings::default() });
+    site.shift();
+    let (zoe, max) = (site.user(json!({ "login": "zoe" })), site.user(json!({ "login": "max" })));
+    let upload = |client: &Client, bytes: &[u8]| client.send("POST", "/uploads", bytes);
+    let first = upload(&zoe, &[1; 600]).is(201).json()["sha"].clone();
+    // A file that waits counts as well.
+    let refused = upload(&zoe, &[2; 500]).is(507);
+    assert_eq!(refused.problem(), "quota");
+    let detail = refused.json()["detail"].as_str().unwrap().to_owned();
+    for part in ["the user 'zoe' may take 1000 B", "take 600 B; 500 B more", "'user_gb'", "tampu book purge"] {
+        assert!(detail.contains(part), "{detail}");
+    }
+    let entry = json!({ "text": "x", "attachments": [{ "name": "a.bin", "sha": first }] });
+    let id = zoe.post("/books/Shift/entries", entry).is(201).json()["id"].as_u64().unwrap();
+    upload(&zoe, &[2; 500]).is(507);
+    assert_eq!(zoe.send("POST", &format!("/books/Shift/entries/{id}/attachments?name=b"), &[2; 500]).is(507).problem(), "quota");
+    upload(&max, &[3; 900]).is(201);
+    assert!(upload(&site.user(json!({ "login": "kim" })), &[4; 999]).is(201).status == 201);
+    assert!(
+        upload(&site.user(json!({ "login": "ben" })), &[5; 10]).is(507).json()["detail"]
+            .as_str()
+            .unwrap()
+            .contains("all logbooks")
+    );
+    zoe.get("/usage").is(403);
+    let usage = site.owner().get("/usage").is(200).json();
+    assert_eq!(usage["used"], json!([{ "book": "Shift", "by": "zoe", "files": 1, "bytes": 600 }]));
+    assert_eq!(usage["quota"], json!({ "site": 2500, "book": 0, "user": 1000 }));
+}
+
+#[test]
+fn a_user_makes_so_many_changes_in_a_minute() {
+    let site = Site::with(BookSettings { changes_per_minute: 1, changes_burst: 2, ..BookSettings::default() });
+    site.shift();
+    let (zoe, max) = (site.user(json!({ "login": "zoe" })), site.user(json!({ "login": "max" })));
+    let entry = || json!({ "text": "x" });
+    zoe.post("/books/Shift/entries", entry()).is(201);
+    zoe.post("/books/Shift/entries", entry()).is(201);
+    let refused = zoe.post("/books/Shift/entries", entry()).is(429);
+    assert_eq!(refused.problem(), "too-many-changes");
+    assert!((1..=60).contains(&refused.header("retry-after").parse::<u32>().unwrap()));
+    // ELOG's pages count the same, and say so where its programs look; reading is free, and so are others.
+    let body = b"--x\r\nContent-Disposition: form-data; name=\"cmd\"\r\n\r\nSubmit\r\n--x--\r\n";
+    let page = zoe.with("content-type", "multipart/form-data; boundary=x").send("POST", "/elog/Shift/", body).is(429);
+    let text = String::from_utf8_lossy(&page.bytes).into_owned();
+    assert!(text.contains("errormsg") && text.contains("too many changes") && !page.header("retry-after").is_empty(), "{text}");
+    zoe.get("/elog/Shift/1?cmd=Delete&confirm=Yes").is(429);
+    zoe.get("/books/Shift/entries/1").is(200);
+    max.post("/books/Shift/entries", entry()).is(201);
+    for _ in 0..5 {
+        site.owner().post("/books/Shift/entries", entry()).is(201);
+    }
 }

@@ -112,6 +112,120 @@ fn who_reads_is_the_same_on_every_surface() {
     }
 }
 
+#[test]
+fn an_attribute_that_is_hidden_is_hidden_on_every_surface() {
+    let setup = Setup::new();
+    let owner = setup.site.owner();
+    let configure = |options: &str| {
+        let pairs: Vec<Vec<&str>> = options.lines().map(|line| line.split(" = ").collect()).collect();
+        let attributes = json!([{ "name": "Author", "kind": "text" }, { "name": "Salary", "kind": "text" }]);
+        owner.put("/books/Book", json!({ "name": "Book", "attributes": attributes, "elog": pairs })).is(200);
+    };
+    configure("");
+    let content = |text: &str| json!({ "attributes": { "Author": "zoe", "Salary": WORD }, "text": text });
+    let id = owner.post("/books/Book/entries", content("plain")).is(201).json()["id"].as_u64().unwrap();
+    owner.with("if-match", "*").put(&format!("/books/Book/entries/{id}"), content("plain text")).is(200);
+    let values = [
+        format!("/books/Book/entries/{id}"),
+        format!("/books/Book/entries/{id}/thread"),
+        format!("/books/Book/entries/{id}/history"),
+        "/search?book=Book&q=plain".to_owned(),
+        "/search?q=plain&sort=-Author".to_owned(),
+        "/search/export?book=Book".to_owned(),
+        "/search/export?format=json".to_owned(),
+        format!("/elog/Book/{id}?cmd=Download"),
+        "/elog/Book/?mode=CSV1".to_owned(),
+        "/elog/Book/?mode=XML".to_owned(),
+        "/elog/Book/?mode=raw".to_owned(),
+    ];
+    // The layout of a page may leave out more than what is hidden.
+    let pages = [
+        format!("/elog/Book/{id}"),
+        "/elog/Book/".to_owned(),
+        "/elog/Book/?mode=full".to_owned(),
+        "/elog/Book/?mode=threaded".to_owned(),
+        "/elog/Book/elog.rdf".to_owned(),
+        format!("/elog/Book/?cmd=Reply&reply_to={id}"),
+    ];
+    // Conditions by which a caller could guess a value.
+    let finds = [
+        (format!("/search?book=Book&q={WORD}"), true),
+        (format!("/search?q={}*", &WORD[..3]), true),
+        (format!("/search?q=~{}", &WORD[1..4]), true),
+        (format!("/search?q=/{}/", &WORD[..4]), true),
+        (format!("/search?q=salary:{WORD}"), true),
+        (format!("/search?q=salary:%3D{WORD}"), true),
+        ("/search?q=has:salary".to_owned(), true),
+        (format!("/search?q=-{WORD}"), false),
+        (format!("/search?q=-salary:{WORD}"), false),
+        (format!("/search?q=plain+-{WORD}"), false),
+        (format!("/elog/Book/?mode=CSV1&Salary={WORD}"), true),
+        (format!("/elog/Book/?mode=CSV1&subtext={WORD}&sall=1"), true),
+    ];
+    for (options, sees) in [
+        ("", [true, true, true, true]),
+        ("Guest display = Author", [false, true, true, true]),
+        ("Guest display = Author\nGuest list display = ID, Author", [false, true, true, true]),
+        ("Guest display = Author\nGuest list display = ID, Salary", [true, true, true, true]),
+        ("Show attributes = Author", [true, true, true, true]),
+        ("Show attributes = Author\nList display = ID, Author", [false, false, true, true]),
+    ] {
+        configure(options);
+        for ((who, client), sees) in WHO.iter().zip(&setup.clients).zip(sees) {
+            for path in &values {
+                let said = client.get(path).is(200);
+                assert_eq!(text(&said).contains(WORD), sees, "{options:?} {path} {who}: {}", text(&said));
+                assert!(text(&said).contains("zoe"), "{options:?} {path} {who}");
+            }
+            for path in pages.iter().filter(|_| !sees) {
+                assert!(!text(&client.get(path)).contains(WORD), "{options:?} {path} {who}");
+            }
+            for (path, finds) in &finds {
+                // Without the attribute a condition is unknown, or matches as if the entry had no value.
+                let said = client.get(path);
+                let found = said.status == 200 && text(&said).contains("zoe");
+                let expected = if sees { *finds } else { !finds };
+                let is_unknown = said.status == 400 && !sees && path.contains("salary");
+                assert!(found == expected || is_unknown, "{options:?} {path} {who}: {} {}", said.status, text(&said));
+            }
+            let sorted = client.get("/search?book=Book&sort=Salary");
+            assert_eq!(sorted.status, if sees { 200 } else { 400 }, "{options:?} {who}");
+        }
+    }
+    // A caller who may post elsewhere cannot copy what is hidden.
+    let access = json!({ "site_guests": true, "grants": [{ "to": "user:reader", "may": ["read", "write"] }] });
+    owner.put("/books/Other/access", access).is(200);
+    let copy = |to: &str| setup.clients[1].post(&format!("/books/Book/entries/{id}/copy"), json!({ "to": to }));
+    assert!(copy("Other").is(403).json()["detail"].as_str().unwrap().contains("hidden"));
+    // A writer sees all, and may.
+    setup.clients[2].post(&format!("/books/Book/entries/{id}/copy"), json!({ "to": "Book" })).is(201);
+    let said = setup.clients[1].get("/search?sort=nope").is(400);
+    assert!(text(&said).contains("no order by 'nope'; use date, id, Author"), "{}", text(&said));
+}
+
+#[test]
+fn words_of_a_logbook_that_is_not_readable_change_no_answer() {
+    let setup = Setup::new();
+    setup.entry();
+    let owner = setup.site.owner();
+    owner.put("/books/Secret", json!({ "name": "Secret", "attributes": [{ "name": "Code", "kind": "text" }] })).is(201);
+    owner.put("/books/Secret/access", json!({ "grants": [] })).is(200);
+    let asked = ["q=hush*", "q=hushed*", "q=~ush", "q=/hush\\w+/", "q=code:x", "q=hushedx", "q=-hush*", "sort=Code"];
+    let answers = || {
+        let one = |q: &&str| {
+            let said = setup.clients[1].get(&format!("/search?{q}"));
+            (said.status, text(&said))
+        };
+        asked.iter().map(one).collect::<Vec<_>>()
+    };
+    let before = answers();
+    for word in ["hushedxyz", "hushabc", "crushed"] {
+        let entry = json!({ "attributes": { "Code": word }, "text": word });
+        owner.post("/books/Secret/entries", entry).is(201);
+    }
+    assert_eq!(answers(), before);
+}
+
 /// An action of a caller on an entry.
 #[derive(Debug, Clone, Copy)]
 enum Deed {

@@ -40,6 +40,11 @@ fn a_file_is_given_out_in_parts_and_never_as_a_page_of_ours() {
         assert!(said.header("content-security-policy").contains("sandbox"));
         assert_eq!(said.header("x-content-type-options"), "nosniff");
     }
+    // A PDF is shown in the same sandbox, in which the viewer of Chromium works.
+    zoe.send("POST", &format!("{path}?name=scan.pdf"), b"%PDF-1.4").is(201);
+    let said = zoe.get(&format!("{path}/3?inline=true")).is(200);
+    assert_eq!((said.header("content-type"), &said.header("content-disposition")[..7]), ("application/pdf", "inline;"));
+    assert_eq!(said.header("content-security-policy"), "sandbox; default-src 'none'; style-src 'unsafe-inline'");
     zoe.get(&format!("{path}/2/preview")).is(422);
     zoe.get(&format!("{path}/0/preview")).is(422);
 }

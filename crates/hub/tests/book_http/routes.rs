@@ -196,6 +196,13 @@ fn every_route_does_what_the_document_says() {
     let lines = String::from_utf8(all.ask(&owner, "POST", "/check", None).bytes).unwrap();
     assert_eq!(lines.lines().last(), Some("{\"faults\":0}"), "{lines}");
     zoe.send("POST", "/check", b"").is(403);
+    assert_eq!(get(&owner, "/usage").json()["used"][0]["book"], "Shift");
+    zoe.post("/books/Shift/entries/1/purge", json!({ "reason": "a test" })).is(403);
+    let purged = ask(&owner, "POST", "/books/Shift/entries/1/purge", json!({ "revision": 0, "reason": "a test" })).json();
+    assert_eq!((&purged["contents"], &purged["files"]), (&json!(1), &json!(0)));
+    owner.post("/books/Shift/entries/1/purge", json!({ "revision": 0 })).is(400);
+    owner.post("/books/Shift/entries/1/purge", json!({ "revision": 99, "reason": "a test" })).is(422);
+    assert_eq!(get(&owner, "/books/Shift/entries/1/history").json()["revisions"][0]["note"], "purged");
 
     // Deleting.
     ask(&owner, "POST", "/books/Shift/entries/2/copy", json!({ "to": "Archive" }));

@@ -19,7 +19,11 @@ use crate::{
     book::Book,
     entry::{Content, Draft, Entry, EntryRef, Lock, NewEntry, Revision},
     search::{Page, Search, Stop},
-    store::{Attachments, BookInfo, Drafts, Entries, HistoryPage, PagePart, Progress, Result, StoreError, Templates, ThreadPage},
+    store::{
+        Attachments, BookInfo, Drafts, Entries, HistoryPage, PagePart, Progress, Result, StoreError, Templates, ThreadPage,
+        purge::{Purge, Purged},
+        quota::{Quota, UsedSpace},
+    },
     template::Template,
 };
 
@@ -258,6 +262,22 @@ impl Client {
                 }
             }
         }
+    }
+
+    /// Requests the purge of an entry or of a part of it.
+    pub fn purge(&self, at: &EntryRef, purge: &Purge) -> Result<Purged> {
+        Ok(self.parse(self.call("POST", &format!("{}/purge", path(at)), Some(&to_json(purge)?), &[])?)?)
+    }
+
+    /// Returns the space of files by logbook and user, and the quotas.
+    pub fn used_space(&self) -> Result<(Quota, Vec<UsedSpace>)> {
+        #[derive(serde::Deserialize)]
+        struct Usage {
+            quota: Quota,
+            used: Vec<UsedSpace>,
+        }
+        let Usage { quota, used } = self.get("/usage")?;
+        Ok((quota, used))
     }
 
     /// Requests the hub's check of its logbooks. Returns one line for each fault.

@@ -15,6 +15,7 @@ use crate::{
         same_name,
     },
     entry::Entry,
+    search::is_hidden,
 };
 
 /// A command of ELOG, as an action of another surface.
@@ -163,6 +164,27 @@ impl<'a> ElogRules<'a> {
         !login.is_empty() && (rights.contains(&Right::Admin) || self.names("Admin user", login))
     }
 
+    /// Returns true if the configuration may hide attributes from somebody.
+    pub fn may_hide(&self) -> bool {
+        ["Guest display", "Show attributes"].iter().any(|name| option(self.0, name).is_some())
+    }
+
+    /// Returns the attributes that ELOG's pages show to a caller, with an entry or in a list; `None` stands for all. Others
+    /// are hidden on every surface, except from callers who may change entries: a change without them would lose them.
+    pub fn shown_to(&self, login: &str, rights: &[Right]) -> Option<Vec<String>> {
+        if self.is_empty() || [Right::EditOwn, Right::EditAny, Right::Admin].iter().any(|right| rights.contains(right)) {
+            return None;
+        }
+        let of_guest = |name: &str| if login.is_empty() { self.list(name) } else { None };
+        let of_entry = of_guest("Guest display");
+        // A list for guests that is missing shows what `Guest display` shows: a hidden attribute stays closed.
+        let of_list = of_guest("Guest list display").or_else(|| of_entry.clone()).or_else(|| self.list("List display"));
+        let mut shown = of_entry.or_else(|| self.list("Show attributes"))?;
+        shown.extend(of_list?);
+        let all = self.0.attributes.iter().all(|attribute| !is_hidden(Some(&shown), &attribute.name));
+        (!all).then_some(shown)
+    }
+
     /// Checks that a user may change or delete an entry that was written at a time. `rights` are the user's in the book.
     pub fn allow_change(
         &self,
@@ -232,6 +254,33 @@ mod tests {
             ("Search slave = 0", Edit, "zoe", true),
         ] {
             assert_eq!(ElogRules::of(&book(text)).allow(command, login).is_ok(), good, "{text} {command:?} {login}");
+        }
+    }
+
+    #[test]
+    fn attributes_that_no_page_shows_are_hidden() {
+        use crate::book::{AttributeDef, AttributeKind};
+        let (reader, editor) = (&[Right::Read, Right::Write][..], &[Right::Read, Right::EditOwn][..]);
+        for (text, login, rights, hidden) in [
+            ("", "", reader, ""),
+            ("Guest display = Author", "", reader, "Salary"),
+            ("Guest display = author", "zoe", reader, ""),
+            ("Guest display = Author", "", editor, ""),
+            ("Guest display = Author\nGuest list display = ID, Salary", "", reader, ""),
+            ("Guest display = Author\nGuest list display = ID, Date", "", reader, "Salary"),
+            // Lists still show it.
+            ("Guest list display = Author", "", reader, ""),
+            ("Show attributes = Author", "zoe", reader, ""),
+            ("Show attributes = Author\nList display = ID, Author", "zoe", reader, "Salary"),
+            ("Show attributes = Author\nList display = ID, Author", "", reader, "Salary"),
+            ("Show attributes = Author\nList display = ID, Author", "zoe", editor, ""),
+            ("Show attributes = Author\nGuest display = Author, Salary", "", reader, ""),
+        ] {
+            let mut book = book(text);
+            book.attributes = ["Author", "Salary"].map(|name| AttributeDef::new(name, AttributeKind::Text)).to_vec();
+            let shown = ElogRules::of(&book).shown_to(login, rights);
+            let is = ["Author", "Salary"].into_iter().filter(|name| is_hidden(shown.as_deref(), name)).collect::<String>();
+            assert_eq!(is, hidden, "{text:?} {login:?} {rights:?}");
         }
     }
 

@@ -12,13 +12,14 @@ use std::{
     time::{Duration, Instant},
 };
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 use serde::Serialize;
 
 use super::{
     Right, Rights,
     access::{self, Access, EVERY_BOOK},
     attempts::Attempts,
+    elog_rules::ElogRules,
     error::{PeopleError, Result},
     hashing::HashingQueue,
     login_policy::LoginPolicy,
@@ -28,8 +29,8 @@ use super::{
     user::{self, User},
 };
 use crate::{
-    book::same_name,
-    store::{PeopleStore, now},
+    book::{Book, same_name},
+    store::{BookInfo, PeopleStore, now},
 };
 
 mod accounts;
@@ -81,7 +82,12 @@ pub struct People {
     wrong: Mutex<HashMap<[u8; 32], Instant>>,
     key: [u8; 32],
     owner: Mutex<Option<String>>,
+    /// The callback for changes by this process.
+    on_change: RwLock<Option<OnChange>>,
 }
+
+/// A callback for changes of users, rights, sessions and tokens.
+type OnChange = Arc<dyn Fn() + Send + Sync>;
 
 /// The cache of users, rights and login policies.
 #[derive(Debug, Default)]
@@ -89,6 +95,8 @@ struct Cache {
     users: BTreeMap<String, User>,
     access: HashMap<String, Access>,
     books: Vec<(String, LoginPolicy)>,
+    /// Books whose ELOG configuration may hide attributes.
+    veiled: Vec<Book>,
 }
 
 /// The users and rules at one moment. Two are equal if nothing was read again between them.
@@ -115,6 +123,7 @@ impl People {
             wrong: Mutex::default(),
             key: random()?,
             owner: Mutex::default(),
+            on_change: RwLock::default(),
         })
     }
 
@@ -136,7 +145,13 @@ impl People {
         Ok(text)
     }
 
-    /// Clears the cache after a change.
+    /// Sets the callback that is called after each change of users, rights, sessions and tokens by this process, so that
+    /// long-lived connections are checked again at once.
+    pub fn on_change(&self, callback: impl Fn() + Send + Sync + 'static) {
+        *self.on_change.write() = Some(Arc::new(callback));
+    }
+
+    /// Clears the cache.
     pub fn forget(&self) {
         *self.known.lock() = None;
     }
@@ -146,14 +161,28 @@ impl People {
         self.known().map(Rules)
     }
 
+    /// Clears the cache after a change by this process, and calls the callback.
+    fn changed(&self) {
+        self.forget();
+        let callback = self.on_change.read().clone();
+        if let Some(callback) = callback {
+            callback();
+        }
+    }
+
     fn known(&self) -> Result<Arc<Cache>> {
         if let Some((read, known)) = &*self.known.lock()
             && read.elapsed() < FRESH
         {
             return Ok(known.clone());
         }
-        let books = self.store.books()?.into_iter().map(|info| (info.book.name.clone(), LoginPolicy::of(&info.book))).collect();
-        let mut known = Cache { books, ..Cache::default() };
+        let mut known = Cache::default();
+        for BookInfo { book, .. } in self.store.books()? {
+            known.books.push((book.name.clone(), LoginPolicy::of(&book)));
+            if ElogRules::of(&book).may_hide() {
+                known.veiled.push(book);
+            }
+        }
         for (name, record) in self.store.records(user::KIND)? {
             known.users.insert(name.clone(), PeopleError::read(user::KIND, &name, record.value)?);
         }
@@ -205,6 +234,20 @@ impl People {
         let known = self.known()?;
         let found = known.books.iter().find(|(name, _)| same_name(name, book));
         Ok(found.is_none_or(|(_, policy)| policy.admits_host(from)))
+    }
+
+    /// Returns the books of which a caller sees some attributes only, with these attributes. The owner of the installation
+    /// sees all.
+    pub fn shown(&self, principal: &Principal) -> Result<Vec<(String, Vec<String>)>> {
+        if principal.by == Credentials::Owner {
+            return Ok(Vec::new());
+        }
+        let known = self.known()?;
+        let shown = |book: &Book| {
+            let shown = ElogRules::of(book).shown_to(&principal.login, principal.rights.of(&book.name));
+            shown.map(|shown| (book.name.clone(), shown))
+        };
+        Ok(known.veiled.iter().filter_map(shown).collect())
     }
 
     /// Takes the rights away in books whose configuration closes them to clients at this address. The owner of the installation keeps them.
@@ -331,7 +374,9 @@ impl People {
 
     /// Ends a session. A session that has already ended is not an error.
     pub fn log_out(&self, secret: &str) -> Result<bool> {
-        Ok(self.store.drop_record(session::KIND, &digest(secret))?)
+        let ended = self.store.drop_record(session::KIND, &digest(secret))?;
+        self.changed();
+        Ok(ended)
     }
 
     /// Returns the owner of a token, with the token's rights.

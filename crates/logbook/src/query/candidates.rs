@@ -83,6 +83,18 @@ pub enum Want {
     Not(Box<Want>),
 }
 
+impl Want {
+    /// Returns a want that selects every entry of this one, also if the entries have some words less than the index says.
+    pub fn without_nots(&self) -> Want {
+        match self {
+            Want::Not(_) => Want::All,
+            Want::And(wants) => Want::And(wants.iter().map(Want::without_nots).collect()),
+            Want::Or(wants) => Want::Or(wants.iter().map(Want::without_nots).collect()),
+            want => want.clone(),
+        }
+    }
+}
+
 /// The vocabulary of an index. Its methods return `None` for more than [`MAX_EXPANSION`] words.
 pub trait Vocabulary {
     /// An error of the database.

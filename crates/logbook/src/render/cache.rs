@@ -9,7 +9,10 @@ use parking_lot::Mutex;
 use tampu_types::Time;
 
 use super::Unfinished;
-use crate::entry::{Entry, EntryRef};
+use crate::{
+    book::same_name,
+    entry::{Entry, EntryRef},
+};
 
 /// Bytes of HTML in a cache; the texts that were used longest ago are evicted.
 pub const CACHE: usize = 8 << 20;
@@ -51,6 +54,20 @@ impl RenderCache {
         let html: Arc<str> = render()?.into();
         self.0.lock().keep(key, html.clone());
         Ok(html)
+    }
+}
+
+impl RenderCache {
+    /// Removes all texts of an entry.
+    pub fn forget(&self, at: &EntryRef) {
+        let mut state = self.0.lock();
+        let mut freed = 0;
+        state.kept.retain(|key, (_, html)| {
+            let stays = key.at.id != at.id || !same_name(&key.at.book, &at.book);
+            freed += if stays { 0 } else { size(key, html) };
+            stays
+        });
+        state.bytes -= freed;
     }
 }
 
@@ -122,6 +139,8 @@ mod tests {
             assert_eq!(&*cache.html(&entry(1, 0), "a", fails).unwrap(), "first");
         }
         html(&entry(3, 0), "a", "x".repeat(CACHE / 2));
+        cache.forget(&EntryRef::new("shift", 1));
+        assert_eq!(&*html(&entry(1, 0), "a", "again".to_owned()), "again");
         let state = cache.0.lock();
         let sum: usize = state.kept.iter().map(|(key, (_, html))| size(key, html)).sum();
         assert_eq!(

@@ -6,6 +6,7 @@ use crate::{
     book::Invalid,
     entry::{EntryRef, Lock, Tombstone},
     query::BadQuery,
+    store::quota::OverQuota,
 };
 
 /// The longest time that a thread waits for a connection to the database.
@@ -37,6 +38,14 @@ pub enum StoreError {
     /// An invalid query.
     #[error(transparent)]
     Query(#[from] BadQuery),
+    /// The order of a search is not one of its logbooks.
+    #[error("there is no order by '{name}'; use date, id{}", .keys.iter().map(|key| format!(", {key}")).collect::<String>())]
+    NoOrder {
+        /// The order that the search names.
+        name: String,
+        /// The attributes of the logbooks of the search.
+        keys: Vec<String>,
+    },
     /// The cursor of the request belongs to another search.
     #[error("the page belongs to another search: ask for the first page")]
     OtherSearch,
@@ -77,6 +86,9 @@ pub enum StoreError {
     /// No connection to the database was free in time.
     #[error("the logbook's database is busy: no connection was free for {} s; try again", WAIT.as_secs())]
     Busy,
+    /// The files of a change do not fit a quota.
+    #[error(transparent)]
+    OverQuota(Box<OverQuota>),
     /// A limit is reached.
     #[error("{0}")]
     Full(String),

@@ -3,8 +3,8 @@
 use super::{
     Result,
     book_row::BookRow,
-    index::Tables,
     now,
+    quota_tables::QuotaTables,
     write::{Write, canonical},
 };
 use crate::{
@@ -14,7 +14,7 @@ use crate::{
     store::{ImportOutcome, Imported},
 };
 
-impl<T: Tables> Import for T {}
+impl<T: QuotaTables> Import for T {}
 
 /// An import, in terms of tables.
 pub trait Import: Write {

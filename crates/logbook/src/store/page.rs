@@ -15,7 +15,7 @@ use super::{
     stream::{Batch, Stream, rows_between},
 };
 use crate::{
-    book::EntryAttribute,
+    book::{Book, EntryAttribute, same_name},
     entry::Entry,
     plain,
     query::{
@@ -24,7 +24,7 @@ use crate::{
         marks::{marks, snippet},
         parse,
     },
-    search::{Count, Cursor, Hit, MAX_PAGE, MAX_PAGE_BYTES, Page, Search, Sort, Start, Stop, Stopped},
+    search::{Count, Cursor, Hit, MAX_PAGE, MAX_PAGE_BYTES, Page, Search, Sort, Start, Stop, Stopped, is_hidden},
 };
 
 /// Maximum number of entries of a page that are read together, so that a page of very long ones holds few unused ones.
@@ -54,22 +54,36 @@ fn whole_page<I: SearchIndex>(index: &I, search: &Search, stop: &Stop, watched: 
     let mut seen = HashSet::new();
     book_rows.retain(|book_row| seen.insert(book_row.num));
     let mut names: Vec<String> = Vec::new();
-    for attribute in book_rows.iter().flat_map(|book_row| &book_row.book.attributes) {
-        if !names.contains(&attribute.name) {
-            names.push(attribute.name.clone());
+    for Book { name, attributes, .. } in book_rows.iter().map(|book_row| &book_row.book) {
+        for attribute in attributes.iter().filter(|attribute| !is_hidden(search.shown_in(name), &attribute.name)) {
+            if !names.contains(&attribute.name) {
+                names.push(attribute.name.clone());
+            }
         }
+    }
+    if let Sort::Attribute(name) = &search.sort
+        && !names.iter().any(|known| same_name(known, name))
+    {
+        return Err(StoreError::NoOrder { name: name.clone(), keys: names });
     }
     let node = parse(&search.query, &names, now())?;
     let (want, open) = candidates(&node, &index.vocabulary())?;
+    // The index has the words of hidden attributes. So it only finds candidates where some are hidden.
+    let (wide, whole) = (want.without_nots(), if matches!(node, Node::All) { vec![] } else { vec![&node] });
     let dates = node.conjuncts().iter().filter(|node| matches!(node, Node::Date { .. }));
     let dated: Vec<&Node> = open.iter().copied().chain(dates).collect();
     let Search { sort, descending, .. } = search;
     let mut streams = Vec::with_capacity(book_rows.len());
     for book_row in &book_rows {
         let (first, last, by_row) = rows_between(index, book_row, node.dates())?;
-        let open = if by_row { &open } else { &dated };
+        let shown = search.shown_in(&book_row.book.name);
+        let (want, open) = match (shown.is_none(), by_row) {
+            (false, _) => (&wide, &whole),
+            (true, true) => (&want, &open),
+            (true, false) => (&want, &dated),
+        };
         let rows = (first, last);
-        streams.push(Stream { index, book_row, node: &node, want: &want, open, rows, sort, descending: *descending, stop });
+        streams.push(Stream { index, book_row, node: &node, want, open, rows, sort, descending: *descending, stop, shown });
     }
     let of = digest(search);
     let limit = search.limit.clamp(1, MAX_PAGE);
@@ -102,7 +116,7 @@ fn whole_page<I: SearchIndex>(index: &I, search: &Search, stop: &Stop, watched: 
     // The entries found are read to the end even after the time limit: they are few.
     watched.store(false, Ordering::Relaxed);
     let found = places.get(skip..).unwrap_or_default();
-    let (hits, last) = shown(index, &book_rows, &node, found, limit)?;
+    let (hits, last) = shown(index, &book_rows, (&node, search), found, limit)?;
     watched.store(true, Ordering::Relaxed);
     // The place after a stopped search is unknown.
     let last = last.filter(|_| stopped.is_none());
@@ -129,7 +143,7 @@ fn whole_page<I: SearchIndex>(index: &I, search: &Search, stop: &Stop, watched: 
 fn shown<'a, I: SearchIndex>(
     index: &I,
     book_rows: &[BookRow],
-    node: &Node,
+    query: (&Node, &Search),
     places: &'a [OrderKey],
     limit: usize,
 ) -> Result<(Vec<Hit>, Option<&'a OrderKey>)> {
@@ -140,7 +154,7 @@ fn shown<'a, I: SearchIndex>(
             return Ok((shown, at.checked_sub(1).and_then(|last| places.get(last))));
         }
         let end = (at + together).min(limit).min(places.len());
-        for (nth, hit) in hits(index, book_rows, node, &places[at..end])?.into_iter().enumerate() {
+        for (nth, hit) in hits(index, book_rows, query, &places[at..end])?.into_iter().enumerate() {
             if bytes >= MAX_PAGE_BYTES {
                 return Ok((shown, (at + nth).checked_sub(1).and_then(|last| places.get(last))));
             }
@@ -184,7 +198,12 @@ fn digest(search: &Search) -> u32 {
 }
 
 /// Returns the entries at these places as hits; entries that were deleted meanwhile are left out.
-fn hits<I: SearchIndex>(index: &I, book_rows: &[BookRow], node: &Node, places: &[OrderKey]) -> Result<Vec<Option<Hit>>> {
+fn hits<I: SearchIndex>(
+    index: &I,
+    book_rows: &[BookRow],
+    (node, search): (&Node, &Search),
+    places: &[OrderKey],
+) -> Result<Vec<Option<Hit>>> {
     let mut hits: Vec<Option<Hit>> = places.iter().map(|_| None).collect();
     for book_row in book_rows {
         let own = places.iter().enumerate().filter(|(_, place)| book_of(place.row) == book_row.num);
@@ -192,7 +211,8 @@ fn hits<I: SearchIndex>(index: &I, book_rows: &[BookRow], node: &Node, places: &
         if rows.is_empty() {
             continue;
         }
-        for (row, entry) in index.load(book_row, &rows, true)? {
+        for (row, mut entry) in index.load(book_row, &rows, true)? {
+            entry.content.keep_shown(search.shown_in(&book_row.book.name));
             if let Some(nth) = rows.iter().position(|known| *known == row) {
                 hits[at[nth]] = Some(hit(node, entry));
             }

@@ -37,6 +37,8 @@ mod entries;
 mod find;
 mod import;
 mod journal;
+mod purge;
+mod quota;
 mod records;
 mod restore;
 mod rows;
@@ -60,7 +62,12 @@ pub const WRITERS: usize = 4;
 /// The time limit for a new connection.
 const CONNECT: Duration = Duration::from_secs(10);
 /// Migrations of the database's layout, in order. The table `layout` holds the number of those that are done.
-const MIGRATIONS: [&str; 2] = [include_str!("postgres/schema.sql"), include_str!("postgres/names.sql")];
+const MIGRATIONS: [&str; 4] = [
+    include_str!("postgres/schema.sql"),
+    include_str!("postgres/names.sql"),
+    include_str!("postgres/purges.sql"),
+    include_str!("postgres/used.sql"),
+];
 /// The number of the step that makes the table of names, which is filled from the entries.
 const NAMES: usize = 1;
 /// The settings of searching connections: every table is read by an index, and a plan is made once.
@@ -114,6 +121,8 @@ impl PostgresStore {
             channel: name,
             numbers: RwLock::default(),
             known: Mutex::default(),
+            purges: Mutex::default(),
+            quota: Mutex::default(),
             milestones: Mutex::default(),
             watch: SearchWatch::default(),
             notified: Default::default(),

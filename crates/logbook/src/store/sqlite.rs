@@ -26,6 +26,7 @@ use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior, params};
 use super::{
     Result, StoreError, now,
     pool::{ConnectionHealth, Pool},
+    quota::Quota,
 };
 use crate::attachment::{Attachment, Blobs, stored_name::names};
 
@@ -36,6 +37,8 @@ mod find;
 mod import;
 mod index;
 mod journal;
+mod purge;
+mod quota;
 mod records;
 pub(super) mod restore;
 mod rows;
@@ -57,14 +60,18 @@ const BUSY: Duration = Duration::from_secs(30);
 /// Number of vocabulary words that the writer caches; then it clears the cache.
 const KNOWN_WORDS: usize = 200_000;
 /// Migrations of the database's layout, in order. `user_version` holds the number of those that are done.
-const MIGRATIONS: [&str; 4] = [
+const MIGRATIONS: [&str; 6] = [
     include_str!("sqlite/schema.sql"),
     include_str!("sqlite/records.sql"),
     include_str!("sqlite/late.sql"),
     include_str!("sqlite/names.sql"),
+    include_str!("sqlite/notes.sql"),
+    include_str!("sqlite/used.sql"),
 ];
 /// The number of the step that makes the table of names, which is filled from the entries.
 const NAMES: usize = 3;
+/// The number of the step that makes the sums of files, which are added up from the files that are there.
+const USED: usize = 5;
 
 /// Logbooks in a directory.
 #[derive(Debug)]
@@ -76,12 +83,16 @@ pub struct SqliteStore {
     searchers: Pool<Connection>,
     /// The number of commits so far, with a condition for waiting threads.
     commits: (Mutex<u64>, Condvar),
+    quota: Mutex<Quota>,
 }
 
 #[derive(Debug)]
 struct Writer {
     db: Connection,
+    /// Words that the vocabulary has.
     known: HashSet<Box<str>>,
+    /// A number that changes when another connection writes; the words are known from before.
+    version: i64,
 }
 
 fn connect(file: &Path, cache: i64, writes: bool) -> Result<Connection> {
@@ -129,8 +140,16 @@ impl SqliteStore {
             Pool::new(most, move || connect(&file, READER_CACHE, false), |_| ConnectionHealth::Good)
         };
         let (searchers, readers) = (pool((2 * processors).min(SEARCHERS)), pool(READERS));
-        let writer = Mutex::new(Writer { db, known: HashSet::new() });
-        Ok(SqliteStore { dir: dir.to_owned(), blobs, writer, readers, searchers, commits: Default::default() })
+        let writer = Mutex::new(Writer { db, known: HashSet::new(), version: 0 });
+        Ok(SqliteStore {
+            dir: dir.to_owned(),
+            blobs,
+            writer,
+            readers,
+            searchers,
+            commits: Default::default(),
+            quota: Mutex::default(),
+        })
     }
 
     /// The directory it is in.
@@ -145,12 +164,15 @@ impl SqliteStore {
     /// Runs an action in one transaction, which is committed if the action succeeds.
     fn write<T>(&self, act: impl FnOnce(&mut SqliteTransaction<'_>) -> Result<T>) -> Result<T> {
         let mut writer = self.writer.lock();
-        let Writer { db, known } = writer.deref_mut();
-        if known.len() > KNOWN_WORDS {
+        let Writer { db, known, version } = writer.deref_mut();
+        let db = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        // Another process may have removed words from the vocabulary.
+        let is = db.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?;
+        if known.len() > KNOWN_WORDS || std::mem::replace(version, is) != is {
             known.clear();
         }
-        let db = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let mut writing = SqliteTransaction { db, known, blobs: &self.blobs, marks: Vec::new() };
+        let mut writing =
+            SqliteTransaction { db, known, blobs: &self.blobs, marks: Vec::new(), unused: Vec::new(), quota: *self.quota.lock() };
         match act(&mut writing).and_then(|value| writing.sync().map(|()| value)) {
             Ok(value) => writing.commit().map(|()| value).inspect(|_| self.notify_commit()),
             Err(error) => {
@@ -176,6 +198,9 @@ struct SqliteTransaction<'a> {
     known: &'a mut HashSet<Box<str>>,
     blobs: &'a Blobs,
     marks: Vec<crate::attachment::Mark>,
+    quota: Quota,
+    /// Files that a purge has left without an entry.
+    unused: Vec<crate::attachment::Sha>,
 }
 
 impl SqliteTransaction<'_> {
@@ -185,7 +210,7 @@ impl SqliteTransaction<'_> {
     }
 
     fn commit(self) -> Result<()> {
-        let SqliteTransaction { db, known, blobs, marks } = self;
+        let SqliteTransaction { db, known, blobs, marks, .. } = self;
         if let Err(error) = db.commit() {
             // It is unknown whether the transaction is durable. The marks stay, and the next start checks them.
             known.clear();
@@ -227,10 +252,31 @@ fn migrate(db: &mut Connection, dir: &Path) -> Result<()> {
             if at == NAMES {
                 fill_names(&change)?;
             }
+            if at == USED {
+                fill_used(&change, &dir.join("attachments"))?;
+            }
             change.pragma_update(None, "user_version", at as i64 + 1)?;
             change.commit()?;
         }
     }
+    Ok(())
+}
+
+/// Adds up the files that are there.
+fn fill_used(db: &Connection, attachments: &Path) -> Result<()> {
+    let mut query = db.prepare("SELECT DISTINCT sha FROM attached")?;
+    let mut update = db.prepare("UPDATE attached SET size = ?2 WHERE sha = ?1")?;
+    for sha in query.query_map([], |row| row.get::<_, String>(0))?.collect::<rusqlite::Result<Vec<_>>>()? {
+        let (first, rest) = sha.split_at_checked(2).unwrap_or((&sha, ""));
+        // A file that is missing takes no space.
+        let size = fs::metadata(attachments.join(first).join(rest)).map_or(0, |file| file.len());
+        update.execute(params![sha, size as i64])?;
+    }
+    let first = "SELECT by FROM revision WHERE book = attached.book AND id = attached.id ORDER BY number LIMIT 1";
+    db.execute_batch(&format!(
+        "UPDATE attached SET by = coalesce(({first}), ''); \
+         INSERT INTO used SELECT book, by, count(*), sum(size) FROM attached GROUP BY book, by"
+    ))?;
     Ok(())
 }
 
@@ -299,6 +345,22 @@ mod tests {
     }
 
     #[test]
+    fn a_search_that_cannot_begin_leaves_its_connection_usable() {
+        use crate::search::{Search, Stop};
+        let dir = tempfile::tempdir().unwrap();
+        let store = SqliteStore::open(dir.path()).unwrap();
+        // The connection has a transaction already.
+        store.searchers.get().unwrap().execute_batch("BEGIN").unwrap();
+        let stop = Stop::default();
+        stop.stop();
+        assert!(store.find_page(&Search::default(), &stop).is_err());
+        let reader = store.searchers.get().unwrap();
+        reader.execute_batch("ROLLBACK").unwrap();
+        let sql = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 100000) SELECT count(*) FROM n";
+        assert_eq!(reader.query_row(sql, [], |row| row.get::<_, i64>(0)), Ok(100_000));
+    }
+
+    #[test]
     fn an_entry_of_new_words_adds_few_of_them_to_the_vocabulary() {
         use crate::{
             entry::{Content, NewEntry},
@@ -337,10 +399,36 @@ mod tests {
         store.post(new, vec![upload], "zoe").unwrap();
         drop(store);
         let db = Connection::open(dir.path().join("book.db")).unwrap();
-        db.execute_batch(&format!("DROP TABLE stored_name; PRAGMA user_version = {NAMES}")).unwrap();
+        let later = "ALTER TABLE revision DROP COLUMN note; DROP TRIGGER attached_more; DROP TRIGGER attached_less; DROP TABLE used; \
+                     ALTER TABLE attached DROP COLUMN by; ALTER TABLE attached DROP COLUMN size";
+        db.execute_batch(&format!("DROP TABLE stored_name; {later}; PRAGMA user_version = {NAMES}")).unwrap();
         drop(db);
         let store = SqliteStore::open(dir.path()).unwrap();
         assert!(store.attachment_named("b", "080909_224000_a.png").unwrap().is_some());
+    }
+
+    #[test]
+    fn the_space_of_files_is_added_up_where_a_release_did_not() {
+        use crate::{
+            entry::{Content, NewEntry},
+            store::{Attachments, Entries, Maintenance, quota::UsedSpace},
+        };
+        let dir = tempfile::tempdir().unwrap();
+        let store = SqliteStore::open(dir.path()).unwrap();
+        store.put_book(&crate::book::Book::new("b", vec![])).unwrap();
+        let upload = store.upload(&mut &b"bytes"[..], 100).unwrap();
+        let attachments = vec![upload.attachment("a.png", tampu_types::Time(0))];
+        let content = Content { attachments, ..Content::default() };
+        store.post(NewEntry { book: "b".to_owned(), content, ..NewEntry::default() }, vec![upload], "zoe").unwrap();
+        drop(store);
+        let db = Connection::open(dir.path().join("book.db")).unwrap();
+        let before = "DROP TRIGGER attached_more; DROP TRIGGER attached_less; DROP TABLE used; ALTER TABLE attached DROP COLUMN by; \
+                      ALTER TABLE attached DROP COLUMN size";
+        db.execute_batch(&format!("{before}; PRAGMA user_version = {USED}")).unwrap();
+        drop(db);
+        let store = SqliteStore::open(dir.path()).unwrap();
+        assert_eq!(store.used_space().unwrap(), [UsedSpace { book: "b".to_owned(), by: "zoe".to_owned(), files: 1, bytes: 5 }]);
+        assert_eq!(store.check(&mut |_, _| true).unwrap(), [""; 0]);
     }
 
     #[test]

@@ -20,7 +20,7 @@ use crate::{
         candidates::{MAX_EXPANSION, Want},
         eval::Subject,
     },
-    search::{Sort, Stop, Stopped},
+    search::{Sort, Stop, Stopped, is_hidden},
 };
 
 /// The number of entries checked along an order before all rows of the index are fetched.
@@ -48,6 +48,8 @@ pub struct Stream<'a, I> {
     pub sort: &'a Sort,
     pub descending: bool,
     pub stop: &'a Stop,
+    /// The attributes that the caller sees; `None` stands for all.
+    pub shown: Option<&'a [String]>,
 }
 
 /// Entries that wait to be read together.
@@ -105,7 +107,7 @@ impl<I: SearchIndex> Stream<'_, I> {
             Sort::Date => self.by_date(after, most, found),
             Sort::Id => self.by_order(Along::Id, after, most, found),
             Sort::Attribute(name) => match self.index.number(&name.to_lowercase())? {
-                Some(number) if self.book_row.book.attribute(name).is_some() => {
+                Some(number) if self.book_row.book.attribute(name).is_some() && !is_hidden(self.shown, name) => {
                     self.by_order(Along::Key(number), after, most, found)
                 }
                 // In a book without the attribute, no entry has a value.
@@ -197,7 +199,8 @@ impl<I: SearchIndex> Stream<'_, I> {
         let mut entries = entries.into_iter().peekable();
         for one in waiting {
             let meant = parts.is_empty()
-                || entries.next_if(|(row, _)| *row == one.row()).is_some_and(|(_, entry)| {
+                || entries.next_if(|(row, _)| *row == one.row()).is_some_and(|(_, mut entry)| {
+                    entry.content.keep_shown(self.shown);
                     let subject = Subject::of(&entry).until(self.stop);
                     parts.iter().all(|part| subject.is_meant(part))
                 });

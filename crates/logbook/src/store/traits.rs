@@ -7,6 +7,8 @@ use tampu_types::Time;
 
 use super::model::{BookInfo, EntryChange, ImportOutcome, Imported, Progress, Record, Result};
 use super::part::{HistoryPage, PagePart, ThreadPage};
+use super::purge::{Purge, Purged};
+use super::quota::{Quota, UsedSpace};
 use crate::{
     attachment::{Attachment, Bytes, Sha, Upload},
     book::Book,
@@ -137,6 +139,14 @@ pub trait Imports: Send + Sync {
 pub trait Maintenance: Send + Sync {
     /// Checks database, index, threads and the bytes of all attachments against each other. Returns one line for each fault.
     fn check(&self, progress: Progress<'_>) -> Result<Vec<String>>;
+    /// Removes the texts and files of an entry, or of a part of it, for good: from the entry, its history, drafts, the
+    /// index, and the freed space of the store's files. This takes the longer the more the store has. An error may come
+    /// after the removal; the same purge again then finishes it.
+    fn purge(&self, at: &EntryRef, purge: &Purge, by: &str) -> Result<Purged>;
+    /// Sets the quota for files of new entries and changes.
+    fn set_quota(&self, quota: Quota);
+    /// Returns the files of each user in each book, by book.
+    fn used_space(&self) -> Result<Vec<UsedSpace>>;
     /// Copies a snapshot of everything into a directory that can be opened in place of this one. Others can write meanwhile.
     fn backup(&self, to: &Path, progress: Progress<'_>) -> Result<()>;
 }

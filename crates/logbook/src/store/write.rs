@@ -5,8 +5,8 @@ use std::collections::{HashMap, HashSet};
 use super::{
     Result, StoreError,
     book_row::{BookRow, first_row},
-    index::Tables,
     now,
+    quota_tables::{KeepQuota, QuotaTables},
 };
 use crate::{
     attachment::{
@@ -22,10 +22,10 @@ use tampu_types::Time;
 /// because a file is added when its entry is written.
 const SAME_NAME: i64 = 10_000_000_000;
 
-impl<T: Tables> Write for T {}
+impl<T: QuotaTables> Write for T {}
 
 /// The operations of a writer, in terms of tables.
-pub trait Write: Tables + Sized {
+pub trait Write: QuotaTables + Sized {
     fn put_book(&mut self, book: &Book) -> Result<()> {
         book.check()?;
         let before = match self.book_row(&book.name) {
@@ -92,6 +92,7 @@ pub trait Write: Tables + Sized {
             content,
         };
         self.place(&entry.content, &mut uploads)?;
+        self.charge_within_quota(book_row, id, &entry.content, by)?;
         self.extend(book_row, &entry.content)?;
         self.add(book_row, &entry)?;
         self.revise(book_row, id, 0, now(), by, Change::Posted)?;
@@ -179,6 +180,7 @@ pub trait Write: Tables + Sized {
         }
         self.name_files(&book_row, &mut content, &entry.content.attachments)?;
         self.place(&content, &mut uploads)?;
+        self.charge_within_quota(&book_row, at.id, &content, by)?;
         self.extend(&mut book_row, &content)?;
         self.replace(&book_row, row, entry, content, by, Change::Edited)
     }
@@ -283,6 +285,9 @@ pub trait Write: Tables + Sized {
                 self.carry((from.num, id), (target.num, new))?;
                 self.bury(from.num, id, by, Some((target.num, new)))?;
                 self.count(from.num, -1)?;
+            }
+            if !moving {
+                self.charge_within_quota(&target, new, &copy.content, by)?;
             }
             self.add(&target, &copy)?;
             self.revise(&target, new, copy.revision, copy.changed, by, if moving { Change::Moved } else { Change::Copied })?;

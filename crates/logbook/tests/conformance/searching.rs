@@ -267,6 +267,9 @@ pub fn pages_and_orders(store: &dyn Store) {
     };
     assert_eq!(sorted("Energy", false), ["0", "0", "1"]);
     assert_eq!(sorted("Subject", true), ["subject 9", "subject 6", "subject 57"]);
+    let unknown = Search { sort: Sort::Attribute("nope".into()), ..Search::default() };
+    let error = store.search(&unknown, &Stop::default()).unwrap_err();
+    assert!(matches!(&error, StoreError::NoOrder { .. }) && error.to_string().contains("use date, id, Author, Type"), "{error}");
     // A new attribute orders the entries that were there before.
     let mut book = store.book("A").unwrap();
     book.attributes.insert(0, AttributeDef::new("Run", AttributeKind::Numeric));

@@ -112,6 +112,11 @@ impl Server {
         format!("host={} user=tampu dbname=postgres", self.dir.path().display())
     }
 
+    /// The directory of its tables.
+    pub fn tables(&self) -> PathBuf {
+        self.dir.path().join("data/base")
+    }
+
     /// An unused name of a domain.
     pub fn domain(&self) -> String {
         format!("test{}", self.next.fetch_add(1, Ordering::Relaxed))

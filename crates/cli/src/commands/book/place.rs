@@ -219,7 +219,7 @@ impl Place {
 /// Converts an error of a store; a bad query is wrong usage.
 pub fn failed(error: StoreError) -> Failure {
     match error {
-        StoreError::Query(_) | StoreError::OtherSearch => Failure::Usage(error.to_string()),
+        StoreError::Query(_) | StoreError::NoOrder { .. } | StoreError::OtherSearch => Failure::Usage(error.to_string()),
         StoreError::Lost(_) => Failure::Unreachable(error.to_string()),
         StoreError::Client(error) => refused(*error),
         error => Failure::Failed(error.to_string()),

@@ -63,6 +63,9 @@ impl Show {
                 }
                 let (at, by) = (time_text::with_zone(revision.at), shown(&revision.by, false));
                 written(writeln!(out, "revision {}  {at}  {:?} by {by}", revision.number, revision.what))?;
+                if let Some(note) = &revision.note {
+                    written(writeln!(out, "  ({})", shown(note, false)))?;
+                }
                 for attribute in &revision.content.attributes {
                     written(writeln!(out, "  {}: {}", shown(&attribute.name, false), shown(&attribute.joined(), false)))?;
                 }

@@ -27,6 +27,7 @@ pub fn rss(request: &BookRequest<'_>) -> Response {
         limit: count.clamp(1, MAX_PAGE),
         count_to: 0,
         time: request.site.config.search_time,
+        shown: request.shown().map(|shown| (request.book.name.clone(), shown)).into_iter().collect(),
         ..Search::default()
     };
     let page = match request.site.store().search(&search, &request.stop) {

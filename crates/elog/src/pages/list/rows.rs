@@ -230,6 +230,11 @@ fn thread_of(request: &BookRequest<'_>, at: &EntryRef, text: bool) -> Result<Vec
         entries.extend(more.entries);
         part.after = more.next;
     }
+    let shown = request.shown_in_all()?;
+    for entry in &mut entries {
+        let of_book = shown.iter().find(|(book, _)| same_name(book, &entry.at.book));
+        entry.content.keep_shown(of_book.map(|(_, shown)| &shown[..]));
+    }
     Ok(entries)
 }
 

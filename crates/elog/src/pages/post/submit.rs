@@ -107,8 +107,7 @@ fn try_submit(request: &BookRequest<'_>, form: &mut ReceivedForm) -> Result<Resp
 /// Returns the purpose of a form, after a check of the caller's rights.
 fn task(request: &BookRequest<'_>, form: &ReceivedForm) -> Result<SubmitTask, RefusedResponse> {
     let by_page = form.get(csrf::FIELD).is_some();
-    let store = request.site.store();
-    let read = |id: u32| store.entry(&EntryRef::new(&request.book.name, id)).map_err(|error| failed(request, &error));
+    let read = |id: u32| request.read_entry(id).map_err(|error| failed(request, &error));
     if let Some(id) = form.number("edit_id") {
         allowed(request, PageCommand::Edit)?;
         let old = read(id)?;

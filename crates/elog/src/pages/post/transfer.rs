@@ -174,6 +174,9 @@ fn try_transfer(request: &BookRequest<'_>, id: u32, to: &str, command: PageComma
     let moving = command == PageCommand::MoveTo;
     if moving {
         may_delete(request, id, &family)?;
+    } else if request.shown().is_some() {
+        let why = "attributes of this logbook are hidden from you, and a copy would show them".to_owned();
+        return Err(Box::new(request.refuse(AccessDenied::Forbidden(why))));
     }
     if to.is_empty() {
         return Ok(choice(request, id, command));

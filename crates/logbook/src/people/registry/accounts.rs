@@ -38,7 +38,7 @@ impl People {
         user.check()?;
         match self.write(user::KIND, &user.login, &user, Some(0)) {
             Err(PeopleError::Store(StoreError::RecordChanged { .. })) => Err(PeopleError::IsThere(user.login)),
-            done => done.map(|_| self.forget()),
+            done => done.map(|_| self.changed()),
         }
     }
 
@@ -64,6 +64,7 @@ impl People {
                     if user.generation != before {
                         self.drop_tokens(login, |token| token.generation != Some(user.generation))?;
                     }
+                    self.changed();
                     return Ok(user);
                 }
             }
@@ -88,6 +89,7 @@ impl People {
                 self.store.drop_record(token::KIND, &name)?;
             }
         }
+        self.changed();
         Ok(())
     }
 
@@ -98,6 +100,7 @@ impl People {
                 self.store.drop_record(session::KIND, &name)?;
             }
         }
+        self.changed();
         Ok(())
     }
 
@@ -106,7 +109,7 @@ impl People {
         if !self.store.drop_record(user::KIND, login)? {
             return Err(PeopleError::NoUser(login.to_owned()));
         }
-        self.forget();
+        self.changed();
         self.end_sessions(login)?;
         self.drop_tokens(login, |_| true)
     }
@@ -158,7 +161,7 @@ impl People {
             self.store.book(book)?;
         }
         self.write(access::KIND, &book.to_lowercase(), access, None)?;
-        self.forget();
+        self.changed();
         Ok(())
     }
 
@@ -203,6 +206,7 @@ impl People {
             let token: ApiToken = PeopleError::read(token::KIND, &name, record.value)?;
             if token.id == id && token.login == login {
                 self.store.drop_record(token::KIND, &name)?;
+                self.changed();
                 return Ok(());
             }
         }

@@ -96,9 +96,13 @@ impl Session {
             "WITH new AS (INSERT INTO blob VALUES ($1, $2) ON CONFLICT DO NOTHING RETURNING sha), \
              first AS (INSERT INTO piece SELECT sha, 0, $3 FROM new WHERE $2 > 0) SELECT 1 FROM new",
         );
-        let new = self.one(sql, &[&sha.as_str(), &size, &piece]).map_err(Failed::Write)?;
-        if new.is_none() {
-            return Ok(false);
+        // A purge may remove a blob between the two statements; then it is written.
+        while self.one(sql, &[&sha.as_str(), &size, &piece]).map_err(Failed::Write)?.is_none() {
+            // No purge removes it before this transaction has ended.
+            let there = self.one("SELECT 1 FROM blob WHERE sha = $1 FOR KEY SHARE", &[&sha.as_str()]).map_err(Failed::Write)?;
+            if there.is_some() {
+                return Ok(false);
+            }
         }
         for number in 1i64.. {
             if next(&mut piece)? == 0 {

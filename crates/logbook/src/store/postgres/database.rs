@@ -9,7 +9,7 @@ use parking_lot::{Condvar, Mutex, RwLock};
 use postgres::Config;
 
 use super::{rows::new_number, session::Session, watch::SearchWatch};
-use crate::store::{Result, pool::Pool};
+use crate::store::{Result, pool::Pool, quota::Quota};
 
 /// Number of vocabulary words that a store caches; then it clears the cache.
 const KNOWN_WORDS: usize = 200_000;
@@ -37,6 +37,9 @@ pub struct Database {
     pub learner: Pool<Session>,
     pub numbers: RwLock<HashMap<String, u32>>,
     pub known: Mutex<HashSet<Box<str>>>,
+    /// The number of purges that each book had when its words were known.
+    pub purges: Mutex<HashMap<i64, i64>>,
+    pub quota: Mutex<Quota>,
     pub milestones: Mutex<HashMap<i64, Arc<Milestones>>>,
     pub watch: SearchWatch,
     /// The number of notifications so far, with a condition for waiting threads.
@@ -88,6 +91,14 @@ impl Database {
                    JOIN new ON new.term = said.term ON CONFLICT DO NOTHING";
         session.execute(sql, &[&list, &endings, &terms])?;
         Ok((fresh, all))
+    }
+
+    /// Forgets the known words if a purge, also of another hub, may have removed some from the vocabulary.
+    pub fn forget_words_before(&self, book: i64, purges: i64) {
+        let before = self.purges.lock().insert(book, purges);
+        if before.unwrap_or_default() != purges {
+            self.known.lock().clear();
+        }
     }
 
     /// Returns the number of an attribute's name, and assigns one if there is none yet. Numbers never change, so they

@@ -45,7 +45,7 @@ impl Drafts for PostgresStore {
 
     fn locked(&self, at: &EntryRef) -> Result<Option<Lock>> {
         self.read(|session| {
-            let book_row = book_row(session, &at.book, false)?;
+            let book_row = book_row(session, &at.book)?;
             find(session, &book_row, at.id)?;
             lock_of(session, book_row.num, at.id, now())
         })

@@ -55,7 +55,7 @@ impl Entries for PostgresStore {
     }
 
     fn book(&self, name: &str) -> Result<Book> {
-        self.read(|session| Ok(book_row(session, name, false)?.book))
+        self.read(|session| Ok(book_row(session, name)?.book))
     }
 
     fn put_book(&self, book: &Book) -> Result<()> {
@@ -71,7 +71,7 @@ impl Entries for PostgresStore {
 
     fn entry(&self, at: &EntryRef) -> Result<Entry> {
         self.read(|session| {
-            let book_row = book_row(session, &at.book, false)?;
+            let book_row = book_row(session, &at.book)?;
             let row = find(session, &book_row, at.id)?;
             load_one(session, &book_row.book.name, row)?.ok_or_else(|| StoreError::NoEntry(at.clone()))
         })
@@ -98,7 +98,7 @@ impl Entries for PostgresStore {
 
     fn history_page(&self, at: &EntryRef, part: PagePart) -> Result<HistoryPage> {
         self.read(|session| {
-            let book_row = book_row(session, &at.book, false)?;
+            let book_row = book_row(session, &at.book)?;
             let (num, id) = (book_row.num, i64::from(at.id));
             let current = row_of(session, num, at.id)?;
             if current.is_none() && tombstone(session, &book_row, at.id)?.is_none() {
@@ -115,7 +115,7 @@ impl Entries for PostgresStore {
                 None => Ok(Content::default()),
                 }
             };
-            let sql = "SELECT number, at, by, what, content FROM revision WHERE book = $1 AND id = $2 AND number > $3 AND number <= $4 ORDER BY number";
+            let sql = "SELECT number, at, by, what, content, note FROM revision WHERE book = $1 AND id = $2 AND number > $3 AND number <= $4 ORDER BY number";
             let mut page = HistoryPage { revisions: Vec::new(), next: next.then_some(last) };
             for row in &session.query(sql, &[&num, &id, &part.after.unwrap_or(-1), &last])? {
                 let bad = |error| damaged(&at.book, at.id, error);
@@ -129,6 +129,7 @@ impl Entries for PostgresStore {
                         Some(text) => serde_json::from_str(text).map_err(bad)?,
                         None => content()?,
                     },
+                    note: row.try_get(5)?,
                 });
             }
             Ok(page)
@@ -138,7 +139,7 @@ impl Entries for PostgresStore {
     fn first_revision(&self, at: &EntryRef) -> Result<Option<Time>> {
         self.read(|session| {
             let sql = "SELECT at FROM revision WHERE book = $1 AND id = $2 ORDER BY number LIMIT 1";
-            let book_row = book_row(session, &at.book, false)?;
+            let book_row = book_row(session, &at.book)?;
             let first = session.one(sql, &[&book_row.num, &i64::from(at.id)])?;
             first.map(|row| Ok(Time(row.try_get(0)?))).transpose()
         })
@@ -146,7 +147,7 @@ impl Entries for PostgresStore {
 
     fn thread_page(&self, at: &EntryRef, part: PagePart, text: bool) -> Result<ThreadPage> {
         self.read(|session| {
-            let book_row = book_row(session, &at.book, false)?;
+            let book_row = book_row(session, &at.book)?;
             let row = find(session, &book_row, at.id)?;
             let bytes = if text { "octet_length(attributes) + octet_length(text)" } else { "octet_length(attributes)" };
             let sql = format!(
@@ -184,7 +185,7 @@ impl Transactions for PostgresStore {
 
     fn answers(&self, book: &str, to: &[u32]) -> Result<Vec<(u32, u32)>> {
         self.read(|session| {
-            let book_row = book_row(session, book, false)?;
+            let book_row = book_row(session, book)?;
             let to: Vec<i64> = to.iter().copied().map(i64::from).collect();
             let sql = "SELECT parent, id FROM entry WHERE book = $1 AND parent = ANY($2) ORDER BY row";
             session.query(sql, &[&book_row.num, &to])?.iter().map(|row| Ok((number(row, 0)?, number(row, 1)?))).collect()
@@ -196,7 +197,7 @@ impl Transactions for PostgresStore {
             return Ok(None);
         }
         self.read(|session| {
-            let book_row = book_row(session, book, false)?;
+            let book_row = book_row(session, book)?;
             let sql = "SELECT entry.row FROM stored_name JOIN entry USING (book, id) WHERE stored_name.book = $1 AND stored_name.name = $2 \
                        ORDER BY id DESC LIMIT 1";
             let Some(row) = session.one(sql, &[&book_row.num, &name])? else { return Ok(None) };

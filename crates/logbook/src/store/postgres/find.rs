@@ -79,7 +79,7 @@ impl SearchIndex for Snapshot<'_> {
     const TRIED: usize = PLACES as usize;
 
     fn book_row(&self, name: &str) -> Result<BookRow> {
-        book_row(self.session, name, false)
+        book_row(self.session, name)
     }
 
     fn book_rows(&self) -> Result<Vec<BookRow>> {

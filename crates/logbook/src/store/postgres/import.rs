@@ -69,7 +69,7 @@ impl Imports for PostgresStore {
 
     fn digests(&self, book: &str) -> Result<Vec<(u32, [u8; 16])>> {
         self.read(|session| {
-            let book_row = super::rows::book_row(session, book, false)?;
+            let book_row = super::rows::book_row(session, book)?;
             let sql = "SELECT id, digest FROM imported AS known WHERE book = $1 AND NOT EXISTS \
                        (SELECT 1 FROM tombstone AS gone WHERE gone.book = known.book AND gone.id = known.id) ORDER BY id";
             let rows = session.query(sql, &[&book_row.num])?;
@@ -141,6 +141,7 @@ impl PostgresTransaction<'_> {
         let (mut rows, mut words, mut orders): (Copy, Copy, Copy) = Default::default();
         let (mut revisions, mut imports, mut names): (Copy, Copy, Copy) = Default::default();
         let (mut known, mut shas, mut owners) = (Vec::new(), Vec::new(), Vec::new());
+        let mut sizes: Vec<i64> = Vec::new();
         let count = entries.len() as i64;
         for (imported, mut first) in entries.into_iter().zip(seconds) {
             let date = date(&imported);
@@ -206,13 +207,15 @@ impl PostgresTransaction<'_> {
                 .text(by)
                 .text(&json(&Change::Imported)?)
                 .nothing()
+                .nothing()
                 .end();
             imports.number(book_row.num).number(id.into()).bytes(&digest).number(0).end();
             for name in stored_names(&entry.content.attachments) {
                 names.number(book_row.num).text(&name).number(id.into()).end();
             }
-            owners.extend(written.shas.iter().map(|_| i64::from(id)));
-            shas.extend(written.shas);
+            owners.extend(written.files.0.iter().map(|_| i64::from(id)));
+            shas.extend(written.files.0);
+            sizes.extend(written.files.1);
             known.extend(written.known);
             self.changes.push((book_row.num, id, Change::Imported));
         }
@@ -227,8 +230,9 @@ impl PostgresTransaction<'_> {
         ] {
             self.session.copy_in(&format!("COPY {table} FROM STDIN"), &lines.0)?;
         }
-        let sql = "INSERT INTO attached SELECT sha, $3, id FROM unnest($1::text[], $2::bigint[]) AS new(sha, id) ON CONFLICT DO NOTHING";
-        self.session.execute(sql, &[&shas, &owners, &book_row.num])?;
+        let sql = "INSERT INTO attached SELECT sha, $3, id, $4, size FROM unnest($1::text[], $2::bigint[], $5::bigint[]) AS new(sha, id, size) \
+                   ON CONFLICT DO NOTHING";
+        self.session.execute(sql, &[&shas, &owners, &book_row.num, &by, &sizes])?;
         self.count(book_row.num, count)
     }
 }

@@ -24,12 +24,18 @@ pub fn number<T: TryFrom<i64>>(row: &Row, at: usize) -> Result<T> {
     T::try_from(value).map_err(|_| StoreError::Damaged(format!("invalid number {value} in a column")))
 }
 
-/// Returns the book of this name; with `lock`, no other transaction can change it.
-pub fn book_row(session: &Session, name: &str, lock: bool) -> Result<BookRow> {
-    let sql = "SELECT num, settings, entries, next_id FROM book WHERE folded = $1";
-    let locked = "SELECT num, settings, entries, next_id FROM book WHERE folded = $1 FOR UPDATE";
-    let found = session.one(if lock { locked } else { sql }, &[&name.to_lowercase()])?;
+/// Returns the book of this name.
+pub fn book_row(session: &Session, name: &str) -> Result<BookRow> {
+    let found = session.one("SELECT num, settings, entries, next_id FROM book WHERE folded = $1", &[&name.to_lowercase()])?;
     book_row_of(&found.ok_or_else(|| StoreError::NoBook(name.to_owned()))?)
+}
+
+/// Returns the book of this name, which no other transaction can change, and the number of purges so far.
+pub fn locked_book_row(session: &Session, name: &str) -> Result<(BookRow, i64)> {
+    let sql = "SELECT num, settings, entries, next_id, purges FROM book WHERE folded = $1 FOR UPDATE";
+    let found = session.one(sql, &[&name.to_lowercase()])?;
+    let row = found.ok_or_else(|| StoreError::NoBook(name.to_owned()))?;
+    Ok((book_row_of(&row)?, row.try_get(4)?))
 }
 
 /// All books, by name.

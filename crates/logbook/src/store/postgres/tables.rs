@@ -6,7 +6,7 @@ use tampu_types::Time;
 
 use super::{
     database::Database,
-    rows::{book_row, kept, known_number, load, load_one, number, row_of, tombstone},
+    rows::{kept, known_number, load, load_one, locked_book_row, number, row_of, tombstone},
     session::{ALONE_TO_TELL as ALONE, Session},
     tokens,
 };
@@ -60,7 +60,8 @@ pub struct IndexData {
     pub known: Vec<Box<str>>,
     /// The numbers of the book's attributes, and the keys of the entry in their orders.
     pub keys: (Vec<i64>, Vec<String>),
-    pub shas: Vec<String>,
+    /// The digests and the sizes of its files.
+    pub files: (Vec<String>, Vec<i64>),
 }
 
 impl<'a> PostgresTransaction<'a> {
@@ -85,7 +86,7 @@ impl<'a> PostgresTransaction<'a> {
     }
 
     /// Writes the waiting lines of histories, and at the end of the transaction the changes of books.
-    fn write_revisions(&mut self, at_end: bool) -> Result<()> {
+    pub fn write_revisions(&mut self, at_end: bool) -> Result<()> {
         let lines = std::mem::take(&mut self.revisions);
         if lines.is_empty() && !at_end {
             return Ok(());
@@ -135,9 +136,14 @@ impl<'a> PostgresTransaction<'a> {
             keys.0.push(i64::from(self.inner.number_of(&attribute.name)?));
             keys.1.push(sort_key(attribute.kind, values));
         }
-        let shas = content.attachments.iter().filter_map(|attachment| attachment.sha.clone()).map(String::from).collect();
-        Ok(IndexData { words, known, keys, shas })
+        Ok(IndexData { words, known, keys, files: files_of(content) })
     }
+}
+
+/// Returns the digests and the sizes of an entry's files.
+pub fn files_of(content: &Content) -> (Vec<String>, Vec<i64>) {
+    let size = |size: u64| i64::try_from(size).unwrap_or(i64::MAX);
+    content.attachments.iter().filter_map(|file| Some((String::from(file.sha.clone()?), size(file.size)))).unzip()
 }
 
 impl PostgresTransaction<'_> {
@@ -155,7 +161,9 @@ impl PostgresTransaction<'_> {
 
 impl Tables for PostgresTransaction<'_> {
     fn book_row(&mut self, name: &str) -> Result<BookRow> {
-        Ok(self.up_to_date(book_row(self.session, name, true)?))
+        let (book_row, purges) = locked_book_row(self.session, name)?;
+        self.inner.forget_words_before(book_row.num, purges);
+        Ok(self.up_to_date(book_row))
     }
 
     fn two_book_rows(&mut self, one: &str, other: &str) -> Result<(BookRow, BookRow)> {
@@ -174,7 +182,7 @@ impl Tables for PostgresTransaction<'_> {
         let folded = book.name.to_lowercase();
         if self.session.one("SELECT 1 FROM book WHERE folded = $1", &[&folded])?.is_some() {
             // Another hub created it at the same time.
-            let num = book_row(self.session, &book.name, true)?.num;
+            let num = locked_book_row(self.session, &book.name)?.0.num;
             return self.set_book(num, book);
         }
         let row = self.session.one("SELECT coalesce(max(num), 0) + 1 FROM book", &[])?;
@@ -256,13 +264,13 @@ impl Tables for PostgresTransaction<'_> {
     }
 
     fn put(&mut self, book_row: &BookRow, row: i64, entry: &Entry) -> Result<()> {
-        let IndexData { mut words, known, keys, shas } = self.written(book_row, row, entry)?;
+        let IndexData { mut words, known, keys, files: (shas, sizes) } = self.written(book_row, row, entry)?;
         self.know(known, &mut words)?;
         let content = &entry.content;
         // One statement: each statement costs a round trip to the server, while others wait for the book.
         let sql = "WITH entry AS (INSERT INTO entry VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)), \
                    word AS (INSERT INTO word VALUES ($1, $16)), \
-                   attached AS (INSERT INTO attached SELECT sha, $2, $3 FROM unnest($17::text[]) AS new(sha) ON CONFLICT DO NOTHING), \
+                   attached AS (INSERT INTO attached SELECT sha, $2, $3, $11, size FROM unnest($17::text[], $21::bigint[]) AS new(sha, size) ON CONFLICT DO NOTHING), \
                    stored AS (INSERT INTO stored_name SELECT $2, name, $3 FROM unnest($20::text[]) AS new(name) ON CONFLICT DO NOTHING) \
                    INSERT INTO sorting SELECT attribute, $2, key, $1 FROM unnest($18::bigint[], $19::text[]) AS new(attribute, key)";
         self.session.execute(
@@ -288,6 +296,7 @@ impl Tables for PostgresTransaction<'_> {
                 &keys.0,
                 &keys.1,
                 &names(&content.attachments),
+                &sizes,
             ],
         )?;
         Ok(())
@@ -326,7 +335,12 @@ impl Tables for PostgresTransaction<'_> {
     fn carry(&mut self, from: (i64, u32), to: (i64, u32)) -> Result<()> {
         self.write_revisions(false)?;
         let sql = "UPDATE revision SET book = $3, id = $4 WHERE book = $1 AND id = $2";
-        self.session.execute(sql, &[&from.0, &i64::from(from.1), &to.0, &i64::from(to.1)])?;
+        let (from_id, to_id) = (i64::from(from.1), i64::from(to.1));
+        self.session.execute(sql, &[&from.0, &from_id, &to.0, &to_id])?;
+        let sql =
+            "INSERT INTO attached SELECT sha, $3, $4, by, size FROM attached WHERE book = $1 AND id = $2 ON CONFLICT DO NOTHING";
+        self.session.execute(sql, &[&from.0, &from_id, &to.0, &to_id])?;
+        self.session.execute("DELETE FROM attached WHERE book = $1 AND id = $2", &[&from.0, &from_id])?;
         Ok(())
     }
 

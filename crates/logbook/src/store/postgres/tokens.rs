@@ -48,6 +48,11 @@ pub fn of_tag(tag: &str) -> i64 {
     number(TAG, &[tag])
 }
 
+/// The numbers of a word in a text and in an attribute's value.
+pub fn has_word(word: &str) -> [i64; 2] {
+    [number(TEXT, &[word]), number(HEAD, &[word])]
+}
+
 /// Words of the text, of attributes' values, and tags.
 const TEXT: &str = "t";
 const HEAD: &str = "h";

@@ -14,11 +14,13 @@ use super::{
 };
 use crate::{
     attachment::{Sha, hex},
-    entry::Entry,
+    entry::{Entry, EntryRef},
     query::candidates::UNLEARNED,
     store::{
         Attachments, Maintenance, Progress, Result, StoreError,
         book_row::{BookRow, book_of, first_row, rows_of},
+        purge::{Purge, Purged},
+        quota::{Quota, UsedSpace},
     },
 };
 
@@ -34,6 +36,18 @@ impl Maintenance for PostgresStore {
         let found = self.faults(&session, progress);
         let _ = session.batch("ROLLBACK");
         found
+    }
+
+    fn purge(&self, at: &EntryRef, purge: &Purge, by: &str) -> Result<Purged> {
+        self.purge_entry(at, purge, by)
+    }
+
+    fn set_quota(&self, quota: Quota) {
+        *self.0.quota.lock() = quota;
+    }
+
+    fn used_space(&self) -> Result<Vec<UsedSpace>> {
+        self.used_by_all()
     }
 
     fn backup(&self, to: &Path, progress: Progress<'_>) -> Result<()> {
@@ -58,6 +72,10 @@ impl PostgresStore {
             if indexed != entries {
                 faults.push(format!("index: it has {indexed} entries, there are {entries}"));
             }
+        }
+        let sql = "SELECT book, by, count(*), sum(size)::bigint FROM attached GROUP BY book, by EXCEPT SELECT book, by, files, bytes FROM used LIMIT 1";
+        if session.one(sql, &[])?.is_some() {
+            faults.push("the space of files: the sums by logbook and user are not those of the files".to_owned());
         }
         for row in session.query("SELECT DISTINCT sha FROM attached EXCEPT SELECT sha FROM blob", &[])? {
             faults.push(format!("attachment {}: its bytes are not there", row.try_get::<_, String>(0)?));

@@ -86,7 +86,7 @@ impl Entries for SqliteStore {
                 }
             };
             let sql =
-                "SELECT number, at, by, what, content FROM revision WHERE book = ?1 AND id = ?2 AND number > ?3 ORDER BY number";
+                "SELECT number, at, by, what, content, note FROM revision WHERE book = ?1 AND id = ?2 AND number > ?3 ORDER BY number";
             let mut query = db.prepare_cached(sql)?;
             let mut rows = query.query(params![book_row.num, at.id, part.after.unwrap_or(-1)])?;
             let (mut page, mut room) = (HistoryPage::default(), Room::new(part));
@@ -105,6 +105,7 @@ impl Entries for SqliteStore {
                         Some(text) => serde_json::from_str(text).map_err(bad)?,
                         None => content()?,
                     },
+                    note: row.get(5)?,
                 };
                 room.take(revision.content.bytes());
                 page.revisions.push(revision);

@@ -26,6 +26,7 @@ use crate::{
         book_row::{BookRow, OrderKey},
         index::{Along, EachKey, EachRow, SearchEnd, SearchIndex},
         page::page,
+        pool::PooledConnection,
         stream::Budget,
     },
     text::MAX_WORD,
@@ -43,16 +44,32 @@ const STEPS: i32 = 2000;
 impl SqliteStore {
     pub(super) fn find_page(&self, search: &Search, stop: &Stop) -> Result<Page> {
         let stop = stop.within(search.time);
-        let mut reader = self.searchers.get()?;
         let watched = Arc::new(AtomicBool::new(true));
         let (signal, still) = (stop.clone(), watched.clone());
-        reader.progress_handler(STEPS, Some(move || still.load(Ordering::Relaxed) && signal.is_stopped()))?;
-        let snapshot = reader.unchecked_transaction()?;
-        let page = page(&*snapshot, search, &stop, &watched);
-        drop(snapshot);
-        // Other searches reuse the connection.
-        reader.progress_handler(0, None::<fn() -> bool>)?;
-        page
+        let reader = WatchedReader::new(self.searchers.get()?, move || still.load(Ordering::Relaxed) && signal.is_stopped())?;
+        let snapshot = reader.0.unchecked_transaction()?;
+        page(&*snapshot, search, &stop, &watched)
+    }
+}
+
+/// A lent connection whose statements a signal interrupts. It goes back to the pool without the signal, however the
+/// search ends, because other searches reuse it.
+struct WatchedReader<'a>(PooledConnection<'a, Connection>);
+
+impl<'a> WatchedReader<'a> {
+    fn new(
+        mut reader: PooledConnection<'a, Connection>,
+        is_stopped: impl FnMut() -> bool + Send + 'static,
+    ) -> Result<WatchedReader<'a>> {
+        reader.progress_handler(STEPS, Some(is_stopped))?;
+        Ok(WatchedReader(reader))
+    }
+}
+
+impl Drop for WatchedReader<'_> {
+    fn drop(&mut self) {
+        // The removal of a handler does not fail.
+        let _ = self.0.progress_handler(0, None::<fn() -> bool>);
     }
 }
 

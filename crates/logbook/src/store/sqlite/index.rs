@@ -11,7 +11,10 @@ use crate::{
     query::candidates::{
         ATTACHMENTS, BY, CUT, EVERY, FIRST_ATTRIBUTE, LINKS, MAX_ENDINGS, REPLY, UNLEARNED, id_tag, tag, thread_tag,
     },
-    store::book_row::{BookRow, json, rows_of, sort_key},
+    store::{
+        book_row::{BookRow, json, rows_of, sort_key},
+        quota_tables::QuotaTables,
+    },
     text::{MAX_WORD, words},
 };
 
@@ -38,10 +41,7 @@ impl SqliteTransaction<'_> {
                 json(&content.links)?,
             ])?;
         self.db.prepare_cached("INSERT INTO body VALUES (?1, ?2)")?.execute(params![row, content.text])?;
-        for sha in content.attachments.iter().filter_map(|attachment| attachment.sha.as_ref()) {
-            let mut insert = self.db.prepare_cached("INSERT OR IGNORE INTO attached VALUES (?1, ?2, ?3)")?;
-            insert.execute(params![sha.as_str(), book_row.num, entry.at.id])?;
-        }
+        self.charge(book_row.num, entry.at.id, content, &entry.by)?;
         for name in names(&content.attachments) {
             let mut insert = self.db.prepare_cached("INSERT OR IGNORE INTO stored_name VALUES (?1, ?2, ?3)")?;
             insert.execute(params![book_row.num, name, entry.at.id])?;

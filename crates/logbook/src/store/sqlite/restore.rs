@@ -13,7 +13,10 @@ use super::{Result, SqliteTransaction, StoreError, connect, migrate};
 use crate::{
     attachment::{Blobs, Sha},
     entry::Entry,
-    store::book_row::{BookRow, json},
+    store::{
+        book_row::{BookRow, json},
+        quota::Quota,
+    },
 };
 
 /// KiB of the database's cache while the directory is written.
@@ -23,8 +26,8 @@ const CACHE: i64 = 64 * 1024;
 pub const TABLES: [(&str, &str); 9] = [
     ("attribute", "num, folded"),
     ("tombstone", "book, id, gone, by, to_book, to_id"),
-    ("revision", "book, id, number, at, by, what, content"),
-    ("attached", "sha, book, id"),
+    ("revision", "book, id, number, at, by, what, content, note"),
+    ("attached", "sha, book, id, by, size"),
     ("lock", "book, id, by, host, since, until"),
     ("draft", "number, owner, saved, draft"),
     ("saved_search", "owner, name, query"),
@@ -80,7 +83,14 @@ impl DirectoryWriter {
     /// Writes entries of a book, with their index.
     pub fn entries(&mut self, book_row: &BookRow, entries: &[(i64, Entry)]) -> Result<()> {
         let db = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let mut writing = SqliteTransaction { db, known: &mut self.known, blobs: &self.blobs, marks: Vec::new() };
+        let mut writing = SqliteTransaction {
+            db,
+            known: &mut self.known,
+            blobs: &self.blobs,
+            marks: Vec::new(),
+            unused: Vec::new(),
+            quota: Quota::default(),
+        };
         for (row, entry) in entries {
             writing.write_entry(book_row, *row, entry)?;
         }

@@ -10,10 +10,13 @@ use super::{
 };
 use crate::{
     attachment::{Blobs, Sha},
+    entry::EntryRef,
     query::candidates::id_tag,
     store::{
         Maintenance, Progress,
         book_row::{BookRow, book_of, first_row},
+        purge::{Purge, Purged},
+        quota::{Quota, UsedSpace},
     },
 };
 
@@ -74,6 +77,11 @@ impl Maintenance for SqliteStore {
         if indexed != entries {
             faults.push(format!("index: it has {indexed} entries, there are {entries}"));
         }
+        let sql =
+            "SELECT book, by, count(*), sum(size) FROM attached GROUP BY book, by EXCEPT SELECT book, by, files, bytes FROM used";
+        if db.prepare(sql)?.exists([])? {
+            faults.push("the space of files: the sums by logbook and user are not those of the files".to_owned());
+        }
         let mut query = db.prepare("SELECT DISTINCT sha FROM attached")?;
         let referred = query.query_map([], |row| row.get::<_, String>(0))?.collect::<rusqlite::Result<HashSet<_>>>()?;
         let there = self.blobs.list().map_err(|error| self.io(error))?;
@@ -101,11 +109,23 @@ impl Maintenance for SqliteStore {
         Ok(faults)
     }
 
+    fn purge(&self, at: &EntryRef, purge: &Purge, by: &str) -> Result<Purged> {
+        self.purge_entry(at, purge, by)
+    }
+
+    fn set_quota(&self, quota: Quota) {
+        *self.quota.lock() = quota;
+    }
+
+    fn used_space(&self) -> Result<Vec<UsedSpace>> {
+        self.used_by_all()
+    }
+
     fn backup(&self, to: &Path, progress: Progress<'_>) -> Result<()> {
         let io = |path: &Path, error| StoreError::Io { path: path.to_owned(), error };
         let target = self.target_of_copy(to)?;
         let (final_name, partial) = (to.join("book.db"), to.join("book.db.partial"));
-        // The database first: blobs are never removed, so all blobs it refers to still exist afterwards.
+        // The database first: only a purge removes blobs, so the others it refers to still exist afterwards.
         let reader = self.searchers.get()?;
         let _ = fs::remove_file(&partial);
         let mut copy = Connection::open(&partial)?;

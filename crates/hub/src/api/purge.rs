@@ -1,0 +1,36 @@
+//! The purge of an entry: its text goes for good, and the fact stays in the history and in the log.
+
+use tampu_log::notice;
+use tampu_logbook::{
+    people::{Resource, Verb},
+    store::purge::{Purge, Purged},
+};
+
+use super::call::{Answer, Call, POST, Route, ok};
+use crate::http::{problem::Problem, route::json_of};
+
+/// The route of the purge.
+pub const ROUTES: &[Route] = &[Route {
+    path: "/books/{book}/entries/{id}/purge",
+    id: "purgeEntry",
+    what: "Removes the texts and files of an entry, of a revision, of all former revisions, or an attachment for good, also from the history. Needs the \
+           right 'admin'. The history keeps who purged what, and the reason. The response comes when the files of the store are overwritten",
+    takes: json_of::<Purge>(),
+    gives: (200, json_of::<Purged>()),
+    act: purge,
+    ..POST
+}];
+
+fn purge(call: &mut Call<'_>) -> Result<Answer, Problem> {
+    call.ask(Verb::Administer, Resource::Book(call.var(0)))?;
+    let purge: Purge = call.json()?;
+    let (at, by) = (call.entry_ref()?, call.by());
+    let done = call.api.store.purge(&at, &purge, &by);
+    // The store may have removed the texts before an error.
+    call.api.rendered.forget(&at);
+    call.api.previews.forget_all();
+    let done = done?;
+    let (from, what) = (call.auth.from, purge.told());
+    notice!(call.api.audit, "{by} from {from}: entry {}: {what}", done.at);
+    ok(&done)
+}

@@ -1,0 +1,2 @@
+-- Remarks about purges (store/purge.rs).
+ALTER TABLE revision ADD COLUMN note TEXT;
