@@ -304,8 +304,8 @@ impl Call<'_> {
 
     /// Returns the attributes of a logbook that the caller sees; `None` stands for all.
     pub fn shown(&self, book: &str) -> Result<Option<Vec<String>>, Problem> {
-        let shown = self.api.people.shown(self.who())?.into_iter();
-        Ok(shown.into_iter().find(|(name, _)| same_name(name, book)).map(|(_, shown)| shown))
+        let mut shown = self.api.people.shown(self.who())?.into_iter();
+        Ok(shown.find(|(name, _)| same_name(name, book)).map(|(_, shown)| shown))
     }
 
     /// Rejects callers that are not administrators of the site.

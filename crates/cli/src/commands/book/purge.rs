@@ -32,7 +32,7 @@ pub struct Purge {
     #[arg(value_parser = entry_ref, value_name = "ENTRY")]
     at: EntryRef,
     /// Remove only the content of this former revision
-    #[arg(long, value_name = "NUMBER", conflicts_with_all = ["all_but_last", "attachment"])]
+    #[arg(long, value_name = "N", conflicts_with_all = ["all_but_last", "attachment"])]
     revision: Option<u32>,
     /// Remove only the contents of all former revisions
     #[arg(long, conflicts_with = "attachment")]

@@ -8,10 +8,10 @@ INSERT INTO used SELECT book, by, count(*), sum(size)::bigint FROM attached GROU
 CREATE FUNCTION count_attached() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     IF TG_OP = 'INSERT' THEN
-        INSERT INTO used VALUES (NEW.book, NEW.by, 1, NEW.size)
+        INSERT INTO used VALUES (NEW.book, NEW."by", 1, NEW.size)
         ON CONFLICT (book, by) DO UPDATE SET files = used.files + 1, bytes = used.bytes + excluded.bytes;
     ELSE
-        UPDATE used SET files = files - 1, bytes = bytes - OLD.size WHERE book = OLD.book AND by = OLD.by;
+        UPDATE used SET files = files - 1, bytes = bytes - OLD.size WHERE book = OLD.book AND by = OLD."by";
     END IF;
     RETURN NULL;
 END $$;
