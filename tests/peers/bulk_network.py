@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Files from one host to others, each in a network namespace: 1 % of the packets lost, 50 ms of delay, and a wire that is cut for 5 s.
 
-Over TCP to one; as datagrams to one; to a group of two hosts, where each packet is on the wire once.
+Over TCP to one; as datagrams to one; to a group of two hosts, where each packet is on the wire once. Nobody on the wire can read
+the data, unless both ends say so.
 """
 
 import hashlib
@@ -16,6 +17,7 @@ from wire import Wire, address
 
 RECEIVER = address("a")
 SIZE = 20 << 20
+SECRET = b"spectra of nobody else"
 
 
 def digest(path):
@@ -26,7 +28,8 @@ def digest(path):
 def content(place, name, size):
     path = os.path.join(place.directory, name)
     with open(path, "wb") as file:
-        file.write(os.urandom(size))
+        for _ in range(size >> 10):
+            file.write(SECRET + os.urandom(1024 - len(SECRET)))
     return path
 
 
@@ -100,6 +103,7 @@ def main():
     print(f"  TAMPU_SEED={seed}", flush=True)
     wire = Wire(seed, "abc")
     archive, correlator, store = (Place("bulknet", netns=host) for host in "abc")
+    wire.secrets = [SECRET]
     try:
         key = "a key of the site"
         archive.up("--roles", "node", "--lan", f"{RECEIVER}:7447", "--key-file", key_file(archive, key))
@@ -110,6 +114,12 @@ def main():
         outs = [receive(archive, "a", "group"), receive(store, "c", "group")]
         group = ("--multicast", "239.255.87.1", "--interface", address("b"), "--receivers", "2")
         as_datagrams(wire, correlator, "group", outs, *group)
+        check("nobody on the wire has read a byte", wire.readable == 0)
+        out = receive(archive, "a", "open", "--protection", "none")
+        path = content(correlator, "open", 1 << 20)
+        said = ended(correlator.run("bulk", "send", path, "--stream", "open", "--protection", "none", "--json").stdout)
+        check("without protection: complete and as it was", said["complete"] and digest(os.path.join(out, "open")) == digest(path))
+        check("and everybody on the wire can read it", wire.readable > 500)
     finally:
         for place in (archive, correlator, store):
             place.close()

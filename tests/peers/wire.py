@@ -45,6 +45,8 @@ class Wire:
         sh("ip link set lo up")
         self.loss, self.delay, self.up = 0.0, 0.0, True
         self.carried, self.lost = 0, 0
+        # Packets that show one of these texts, as somebody on the network would see them.
+        self.secrets, self.readable = [], 0
         # Bytes that have left each host.
         self.sent = dict.fromkeys(hosts, 0)
         self.chance = random.Random(seed)
@@ -70,6 +72,7 @@ class Wire:
             for end in select.select(list(self.hosts), [], [], wait)[0]:
                 packet = os.read(end, LONGEST)
                 self.sent[self.hosts[end]] += len(packet)
+                self.readable += any(secret in packet for secret in self.secrets)
                 for to in self._others(end, packet):
                     if not self.up or self.chance.random() < self.loss:
                         self.lost += 1

@@ -26,7 +26,7 @@ const SHARE: f64 = 0.25;
 /// Growth of memory that still counts as flat, 10^6 bytes: pages that are touched for the first time.
 const FLAT_MB: f64 = 4.0;
 
-const WAY: Way = Way { protocol: "tcp", checksum: true, handshake: false, relay: false };
+const WAY: Way = Way { protocol: "tcp", checksum: true, protection: "none", handshake: false, relay: false };
 
 /// Results of one sender and its receiver.
 #[derive(Debug, Clone)]

@@ -32,13 +32,15 @@ pub struct Way {
     /// Protocol of the transfer.
     pub protocol: &'static str,
     pub checksum: bool,
+    /// Protection as between hosts.
+    pub protection: &'static str,
     /// If true, each block has its start, its stop and the wait for both.
     pub handshake: bool,
     /// If true, the data passes through a distributor.
     pub relay: bool,
 }
 
-const PLAIN: Way = Way { protocol: "tcp", checksum: false, handshake: false, relay: false };
+const PLAIN: Way = Way { protocol: "tcp", checksum: false, protection: "none", handshake: false, relay: false };
 
 const fn ours(name: &'static str, way: Way, about: &'static str) -> Carrier {
     Carrier { name, about, kind: Kind::Ours(way), receivers: usize::MAX }
@@ -52,6 +54,7 @@ const fn peer(name: &'static str, server: bool, about: &'static str) -> Carrier 
 pub const CARRIERS: &[Carrier] = &[
     ours("tcp", PLAIN, "Tampu over TCP, no checksum, no hand-shake"),
     peer("raw-blocks", false, "a loop over TCP sockets: fill a block, write it, read and check it in pieces of 256 KB"),
+    ours("tcp-encrypted", Way { protection: "encrypted", ..PLAIN }, "Tampu over TCP, encrypted as between hosts"),
     ours("tcp-checked", Way { checksum: true, ..PLAIN }, "Tampu over TCP with checksums"),
     ours(
         "tcp-handshake",
@@ -68,6 +71,7 @@ pub const CARRIERS: &[Carrier] = &[
     ),
     ours("udp", Way { protocol: "udp", ..PLAIN }, "Tampu over UDP, lost datagrams sent again"),
     ours("udp-checked", Way { protocol: "udp", checksum: true, ..PLAIN }, "the same with checksums"),
+    ours("udp-encrypted", Way { protocol: "udp", protection: "encrypted", ..PLAIN }, "the same, encrypted as between hosts"),
     ours("multicast", Way { protocol: "multicast", ..PLAIN }, "Tampu to a multicast group, each datagram once for all receivers"),
     ours("multicast-checked", Way { protocol: "multicast", checksum: true, ..PLAIN }, "the same with checksums"),
     peer("bus-ask", false, "a question with the block and the answers of all, one after the other: the paper's CORBA call"),

@@ -27,6 +27,7 @@ struct Ratio {
 const RATIOS: &[Ratio] = &[
     Ratio { ours: "tcp", to: "raw-blocks", at_least: 0.95, from_size: LARGE, receivers: Some(1) },
     Ratio { ours: "tcp-checked", to: "raw-blocks", at_least: 0.75, from_size: LARGE, receivers: Some(1) },
+    Ratio { ours: "tcp-encrypted", to: "tcp", at_least: 0.6, from_size: 1 << 20, receivers: Some(1) },
     Ratio { ours: "tcp", to: "bus-ask", at_least: 1.3, from_size: 0, receivers: None },
     Ratio { ours: "shm", to: "raw-blocks", at_least: 2.0, from_size: LARGE, receivers: Some(1) },
     Ratio { ours: "tcp-handshake", to: "tcp", at_least: 0.98, from_size: LARGEST, receivers: Some(1) },

@@ -54,7 +54,14 @@ impl Ask {
         let on_off = |on: bool| if on { "on" } else { "off" };
         let mut command = Command::new(tampu);
         command.args(["perf", "bulk", "--json", "--protocol", self.way.protocol]);
-        command.args(["--checksum", on_off(self.way.checksum), "--handshake", on_off(self.way.handshake)]);
+        command.args([
+            "--checksum",
+            on_off(self.way.checksum),
+            "--protection",
+            self.way.protection,
+            "--handshake",
+            on_off(self.way.handshake),
+        ]);
         command.args(["--size", &self.size.to_string(), "--receivers", &self.receivers.to_string()]);
         command.args(["--for", &format!("{}s", self.seconds)]);
         for (name, value) in [("--throttle", self.throttle), ("--bytes", self.bytes)] {

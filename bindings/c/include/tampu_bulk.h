@@ -66,6 +66,18 @@ enum {
     TAMPU_BULK_MULTICAST = 4
 };
 
+/* Protection that one end demands. The connection has the higher level of both ends. */
+enum {
+    /* Encrypted between two hosts; nothing on one host. */
+    TAMPU_BULK_PROTECTION_AUTO = 0,
+    /* This end demands nothing. */
+    TAMPU_BULK_PROTECTION_NONE = 1,
+    /* Nobody on the network can change, repeat or add data. */
+    TAMPU_BULK_PROTECTION_AUTHENTICATED = 2,
+    /* Nobody on the network can read or change data. */
+    TAMPU_BULK_PROTECTION_ENCRYPTED = 3
+};
+
 /* Settings of a flow. A member of 0 has its default. */
 typedef struct tampu_bulk_send_settings {
     /* Most bytes sent and not acknowledged. Default 32 MiB, at most 16 GiB. */
@@ -87,8 +99,8 @@ typedef struct tampu_bulk_send_settings {
     const char *group_interface;
     /* Number of networks that the data may pass, at most 255. Default 1. */
     uint32_t group_ttl;
-    /* Must be 0. */
-    uint32_t reserved;
+    /* TAMPU_BULK_PROTECTION_...: the least protection of the connection to each receiver. */
+    int32_t protection;
 } tampu_bulk_send_settings;
 
 /* Opens a sender without receivers. `settings` may be NULL. NULL on failure. */
@@ -213,7 +225,7 @@ enum {
     TAMPU_BULK_GIVE_UP = 2
 };
 
-/* Callbacks of a receiver. A callback may be NULL. Threads of the library call them one after another with this `context`; the
+/* Callbacks and settings of a receiver. A callback may be NULL. Threads of the library call them one after another with this `context`; the
  * other argument is valid only during the call. While a callback runs, no further data is read, and finally the sender waits.
  * Callbacks must not throw, longjmp or end their thread. */
 typedef struct tampu_bulk_handler {
@@ -223,6 +235,10 @@ typedef struct tampu_bulk_handler {
     int32_t (*stop)(void *context, const tampu_bulk_end *end);
     void (*lost)(void *context, const tampu_bulk_lost_range *lost);
     void (*fault)(void *context, const tampu_bulk_fault_note *fault);
+    /* TAMPU_BULK_PROTECTION_...: the least protection of the connection to each sender. */
+    int32_t protection;
+    /* Must be 0. */
+    int32_t reserved;
 } tampu_bulk_handler;
 
 /* Sets the reason of a failure for the sender. Called in a callback before it returns the failure. */

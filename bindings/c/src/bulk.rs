@@ -9,7 +9,7 @@
 
 use std::{ffi::c_char, ptr};
 
-use tampu_bulk::Name;
+use tampu_bulk::{Name, Protection};
 
 use crate::{failure::Failure, string};
 
@@ -63,6 +63,16 @@ unsafe fn tell<T: Copy>(told: &T, place: *mut T, size: usize) {
         place.cast::<u8>().write_bytes(0, size);
         ptr::from_ref(told).cast::<u8>().copy_to_nonoverlapping(place.cast(), size.min(size_of::<T>()));
     }
+}
+
+/// Converts a protection of C's.
+fn protection_of(number: i32) -> Result<Protection, Failure> {
+    let found = usize::try_from(number).ok().and_then(|index| Protection::ALL.get(index).copied());
+    found.ok_or_else(|| Failure::Odd {
+        what: "the protection",
+        value: number.to_string(),
+        possible: "the header has the possible values",
+    })
 }
 
 /// Converts an optional text: NULL and "" count as absent.

@@ -1,6 +1,8 @@
 //! Bulk data beside a raw loop over a socket: the same bytes, written by the sender and read by the receiver, over loopback.
 //!
-//! `cargo run --release -p tampu-bulk --example raw_loop -- [--block BYTES] [--seconds N] [--receivers N] [--checked] [--transport tcp|shm|udp]`
+//! `cargo run --release -p tampu-bulk --example raw_loop -- [--block BYTES] [--seconds N] [--receivers N] [--checked] [--transport tcp|shm|udp]
+//! [--protection authenticated|encrypted]`. With protection, the same flow without it is measured beside it, and the
+//! processor's time of both ends.
 //! prints a line for each way: MB/s at the slowest receiver. Sender and receivers are threads of one process.
 
 use std::{
@@ -14,7 +16,7 @@ use std::{
 };
 
 use tampu_bulk::{
-    Name, Receiver, Sender,
+    Name, Protection, Receiver, Sender,
     handler::{CallbackError, Data, End, Handler, Start},
     message::Transport,
     receiver::{FlowSettings, Identity, ReceiverSettings},
@@ -27,10 +29,12 @@ struct Options {
     receivers: usize,
     checked: bool,
     transport: Option<Transport>,
+    protection: Option<Protection>,
 }
 
 fn options() -> Options {
-    let mut options = Options { block: 1 << 20, seconds: 3.0, receivers: 1, checked: false, transport: Some(Transport::Tcp) };
+    let transport = Some(Transport::Tcp);
+    let mut options = Options { block: 1 << 20, seconds: 3.0, receivers: 1, checked: false, transport, protection: None };
     let mut words = std::env::args().skip(1);
     while let Some(word) = words.next() {
         let mut value = || words.next().unwrap_or_else(|| panic!("{word} wants a value"));
@@ -39,6 +43,7 @@ fn options() -> Options {
             "--seconds" => options.seconds = value().parse().expect("seconds"),
             "--receivers" => options.receivers = value().parse().expect("a number"),
             "--checked" => options.checked = true,
+            "--protection" => options.protection = Some(value().parse().expect("a level")),
             "--transport" => {
                 options.transport = match value().as_str() {
                     "tcp" => Some(Transport::Tcp),
@@ -121,7 +126,15 @@ impl Handler for Look {
     }
 }
 
-fn ours(options: &Options) -> f64 {
+/// Seconds of this process on processors so far.
+fn cpu() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").expect("readable");
+    let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or("").split_whitespace().collect();
+    // User and system time, in hundredths of a second.
+    fields[11..13].iter().map(|field| field.parse::<f64>().expect("a number")).sum::<f64>() / 100.0
+}
+
+fn ours(options: &Options, protection: Protection) -> f64 {
     let (stream, name) = (Name::new("raw").expect("a name"), Name::new("loop").expect("a name"));
     let sum = Arc::new(AtomicU64::new(0));
     let receivers: Vec<Receiver> = (0..options.receivers)
@@ -134,7 +147,7 @@ fn ours(options: &Options) -> f64 {
     let mut flow = SendFlow::new(name.clone());
     flow.receivers = options.receivers;
     flow.checked = options.checked;
-    flow.transport = options.transport;
+    (flow.transport, flow.protection) = (options.transport, protection);
     if let Ok(bytes) = std::env::var("ACK_EVERY") {
         flow.ack_every = bytes.parse().expect("bytes");
     }
@@ -163,11 +176,23 @@ fn main() {
     let options = options();
     let way = options.transport.map_or("auto", Transport::name);
     println!("block {} B, {} receivers, checksums {}", options.block, options.receivers, options.checked);
-    let mut ratios = Vec::new();
     for _ in 0..2 {
         let raw = raw(&options);
-        let ours = ours(&options);
-        println!("  raw loop {:8.0} MB/s   {way} {:8.0} MB/s   {:5.2}", raw / 1e6, ours / 1e6, ours / raw);
-        ratios.push(ours / raw);
+        let mut measured = Vec::new();
+        for protection in [Some(Protection::None), options.protection].into_iter().flatten() {
+            let before = cpu();
+            let rate = ours(&options, protection);
+            measured.push((rate, (cpu() - before) / (rate * options.seconds / 1e9)));
+        }
+        let (plain, plain_cpu) = measured[0];
+        println!(
+            "  raw loop {:8.0} MB/s   {way} {:8.0} MB/s   {:5.2}   {plain_cpu:.2} s/GB",
+            raw / 1e6,
+            plain / 1e6,
+            plain / raw
+        );
+        if let (Some((rate, cpu)), Some(protection)) = (measured.get(1), options.protection) {
+            println!("  {protection} {:8.0} MB/s   {:5.2} of plain   {cpu:.2} s/GB", rate / 1e6, rate / plain);
+        }
     }
 }

@@ -20,6 +20,7 @@ use rustix::net::{AddressFamily, SendAncillaryBuffer, SendFlags, SocketFlags, So
 
 use crate::{
     group::{Group, GroupPlace},
+    seal::{DATAGRAM_SEAL, DatagramOpener, DatagramSealer},
     window::Framed,
 };
 
@@ -53,6 +54,10 @@ pub(crate) struct Outlet {
     /// Datagrams that wait for their call, concatenated, all of one length except the last.
     batch: Vec<u8>,
     length: usize,
+    /// Keys of a protected flow.
+    sealer: Option<DatagramSealer>,
+    /// A long datagram, sealed.
+    lone: Vec<u8>,
     /// Number of system calls so far.
     pub calls: u64,
 }
@@ -67,16 +72,21 @@ impl Outlet {
         if to.is_ipv4() {
             sockopt::set_ip_mtu_discover(&socket, sockopt::Ipv4PathMtuDiscovery::DONT)?;
         }
-        Ok(Outlet { socket, state, to, batch: Vec::new(), length: 0, calls: 0 })
+        Ok(Outlet { socket, state, to, batch: Vec::new(), length: 0, sealer: None, lone: Vec::new(), calls: 0 })
+    }
+
+    /// Seals all datagrams from here on.
+    pub fn protect(&mut self, sealer: DatagramSealer) {
+        self.sealer = Some(sealer);
     }
 
     /// Sends a frame as a datagram, together with the ones after it; [`Outlet::flush`] sends the last. It may be lost
     /// here as on any part of its path, and its receiver then requests it again. Returns whether the socket accepts
     /// more; `false` means that it was full for the longest wait.
     pub fn send(&mut self, framed: &Framed) -> bool {
-        let length = framed.wire_len();
+        let length = framed.wire_len() + if self.sealer.is_some() { DATAGRAM_SEAL } else { 0 };
         if length > LONE || self.state.max_gso_segments() == 1 {
-            return self.flush() && self.send_alone(&[IoSlice::new(&framed.head), IoSlice::new(&framed.bytes)]);
+            return self.flush() && self.send_lone(framed);
         }
         let count = self.batch.len() / self.length.max(1);
         let mut takes_more = true;
@@ -84,8 +94,20 @@ impl Outlet {
             takes_more = self.flush();
             self.length = length;
         }
-        self.batch.extend_from_slice(&framed.head);
-        self.batch.extend_from_slice(&framed.bytes);
+        match &mut self.sealer {
+            None => {
+                self.batch.extend_from_slice(&framed.head);
+                self.batch.extend_from_slice(&framed.bytes);
+            }
+            // Without a key left nothing is sent, and the receiver asks on the connection for what it misses.
+            Some(sealer) => {
+                let before = self.batch.len();
+                if sealer.seal(&framed.head, &framed.bytes, &mut self.batch).is_err() {
+                    self.batch.truncate(before);
+                    return takes_more;
+                }
+            }
+        }
         if length < self.length {
             // Only the last datagram of a call may be shorter.
             takes_more &= self.flush();
@@ -115,6 +137,18 @@ impl Outlet {
         takes_more
     }
 
+    fn send_lone(&mut self, framed: &Framed) -> bool {
+        let Some(sealer) = &mut self.sealer else {
+            return self.send_alone(&[IoSlice::new(&framed.head), IoSlice::new(&framed.bytes)]);
+        };
+        let mut lone = std::mem::take(&mut self.lone);
+        lone.clear();
+        let sealed = sealer.seal(&framed.head, &framed.bytes, &mut lone);
+        let takes_more = sealed.is_err() || self.send_alone(&[IoSlice::new(&lone)]);
+        self.lone = lone;
+        takes_more
+    }
+
     fn send_alone(&mut self, pieces: &[IoSlice<'_>]) -> bool {
         self.calls += 1;
         // A connected socket knows the destination; a socket for a group is connected to it.
@@ -132,6 +166,8 @@ pub(crate) struct Inlet {
     /// Address and port of the sender; other datagrams are ignored.
     from: IpAddr,
     port: u16,
+    /// Keys of a protected flow.
+    opener: Option<DatagramOpener>,
     /// Most bytes that wait in the kernel, including its bookkeeping.
     pub buffer: usize,
 }
@@ -148,7 +184,13 @@ impl Inlet {
         let buffer = sockopt::socket_recv_buffer_size(&socket)?;
         // Memory without writes takes no space.
         let count = if frame as usize > LONE { LONG_AT_ONCE } else { BATCH_SIZE };
-        Ok(Inlet { socket, state, buffers: (0..count).map(|_| vec![0; LONGEST]).collect(), from, port, buffer })
+        let buffers = (0..count).map(|_| vec![0; LONGEST]).collect();
+        Ok(Inlet { socket, state, buffers, from, port, opener: None, buffer })
+    }
+
+    /// Accepts sealed datagrams alone from here on.
+    pub fn protect(&mut self, opener: DatagramOpener) {
+        self.opener = Some(opener);
     }
 
     /// Returns its address.
@@ -167,11 +209,18 @@ impl Inlet {
             Err(error) => return Err(error),
         };
         drop(slices);
-        for (meta, buffer) in metas[..count].iter().zip(&self.buffers) {
+        for (meta, buffer) in metas[..count].iter().zip(&mut self.buffers) {
             if meta.addr.ip().to_canonical() != self.from || self.port != meta.addr.port() {
                 continue;
             }
-            for datagram in buffer[..meta.len.min(buffer.len())].chunks(meta.stride.max(1)) {
+            let length = meta.len.min(buffer.len());
+            for datagram in buffer[..length].chunks_mut(meta.stride.max(1)) {
+                let opened = match &mut self.opener {
+                    None => Some(&*datagram),
+                    Some(opener) => opener.open(datagram),
+                };
+                // Somebody else has sent it, or sent it again.
+                let Some(datagram) = opened else { continue };
                 if let Err(error) = each(datagram) {
                     return Ok(Err(error));
                 }
@@ -216,7 +265,11 @@ pub(crate) fn join(place: &GroupPlace, interface: Ipv4Addr) -> io::Result<UdpSoc
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frame::{HEADER_LEN, Header, Kind};
+    use crate::{
+        frame::{HEADER_LEN, Header, Kind},
+        message::GroupKey,
+        seal::Half,
+    };
 
     fn pair(frame: u32) -> (Outlet, Inlet) {
         let (here, there) = (UdpSocket::bind("127.0.0.1:0").unwrap(), UdpSocket::bind("127.0.0.1:0").unwrap());
@@ -291,6 +344,26 @@ mod tests {
         let taken = (1..=frames).take_while(|sequence| full.send(&framed(*sequence, LOCAL as usize))).count() as u64;
         assert!((1..frames).contains(&taken), "{taken}");
         assert_eq!(full.calls, taken + 1, "the one that was lost was the last that was tried");
+    }
+
+    #[test]
+    fn sealed_datagrams_come_out_each_on_its_own_and_others_not_at_all() {
+        let (mut outlet, mut inlet) = pair(LOCAL);
+        let half = Half::of_group(&GroupKey([9; 32])).unwrap();
+        inlet.protect(DatagramOpener::new(&half).unwrap());
+        outlet.send(&framed(0, 100));
+        outlet.flush();
+        outlet.protect(DatagramSealer::new(&half).unwrap());
+        let lengths = [1400, 1400, 1400, 700, LOCAL as usize, 0, 1400];
+        for (sequence, length) in lengths.iter().enumerate() {
+            outlet.send(&framed(sequence as u64 + 1, *length));
+        }
+        outlet.flush();
+        let all = taken(&mut inlet, lengths.len());
+        assert_eq!(all.len(), lengths.len());
+        for (sequence, (datagram, length)) in (1..).zip(all.iter().zip(lengths)) {
+            assert!(datagram[..] == *[&framed(sequence, length).head[..], &vec![sequence as u8; length]].concat());
+        }
     }
 
     #[test]

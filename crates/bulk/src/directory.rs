@@ -27,6 +27,7 @@ use crate::{
     message::Transport,
     name::Name,
     open::{OpenError, spawn},
+    protection::Protection,
     receiver::Receiver,
     sender::Sender,
     target::Target,
@@ -55,6 +56,18 @@ pub struct DeclaredFlow {
     /// Transports of its data. Transports unknown to this release are left out.
     #[serde(default, deserialize_with = "known")]
     pub transports: Vec<Transport>,
+    /// Protection that the flow demands. A name unknown to this release counts as encryption.
+    #[serde(default, skip_serializing_if = "is_auto", deserialize_with = "known_or_strongest")]
+    pub protection: Protection,
+}
+
+fn is_auto(protection: &Protection) -> bool {
+    *protection == Protection::Auto
+}
+
+fn known_or_strongest<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Protection, D::Error> {
+    let name = String::deserialize(deserializer)?;
+    Ok(Protection::from_name(&name).unwrap_or(Protection::Encrypted))
 }
 
 fn known<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<Transport>, D::Error> {
@@ -121,7 +134,11 @@ pub struct Announced {
 /// Announces a receiver until the returned value is dropped.
 pub fn announce(participant: &Participant, receiver: &Receiver) -> Result<Announced, AnnounceError> {
     static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(1);
-    let flows = receiver.flows().map(|flow| DeclaredFlow { name: flow.name.clone(), transports: flow.transports.clone() });
+    let flows = receiver.flows().map(|flow| DeclaredFlow {
+        name: flow.name.clone(),
+        transports: flow.transports.clone(),
+        protection: flow.protection,
+    });
     let declaration = Declaration {
         receiver: NEXT.fetch_add(1, Ordering::Relaxed),
         stream: receiver.stream().clone(),
@@ -195,7 +212,7 @@ impl Follower {
             let peer = Peer { source: source.to_owned(), incarnation, address };
             for flow in &declaration.flows {
                 // If no worker can be started, the next declaration tries again.
-                let _ = self.sender.add(&flow.name, &key, &peer, &declaration.target, &flow.transports);
+                let _ = self.sender.add(&flow.name, &key, &peer, &declaration.target, &flow.transports, flow.protection);
             }
             self.here.insert(id, (source.to_owned(), declaration));
         }

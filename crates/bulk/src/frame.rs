@@ -46,11 +46,15 @@ pub enum Kind {
     Fault = 22,
     /// Missing frames at the receiver.
     Nack = 23,
+    /// First frame of a protected connection, from the sender.
+    KeyOffer = 24,
+    /// The receiver's answer to it.
+    KeyReply = 25,
 }
 
 impl Kind {
     /// All frame kinds.
-    pub const ALL: [Kind; 12] = [
+    pub const ALL: [Kind; 14] = [
         Kind::Start,
         Kind::Data,
         Kind::Stop,
@@ -63,6 +67,8 @@ impl Kind {
         Kind::Lost,
         Kind::Fault,
         Kind::Nack,
+        Kind::KeyOffer,
+        Kind::KeyReply,
     ];
 
     fn from_number(number: u8) -> Option<Kind> {
@@ -128,6 +134,18 @@ pub enum BadFrame {
     /// The payload ends inside a field.
     #[error("the frame ends inside its {0}")]
     Short(&'static str),
+    /// A record of a protected connection does not open.
+    #[error("record {record} does not open: it was changed, repeated, moved or left out on its way")]
+    Sealed {
+        /// The number of the record in its direction, from 0.
+        record: u64,
+    },
+    /// The length of a record was damaged, or the record is not the next one.
+    #[error("wrong checksum of the length of record {record}: it was changed, repeated, moved or left out on its way")]
+    RecordLength {
+        /// The number of the expected record in its direction, from 0.
+        record: u64,
+    },
     /// A field has an invalid value.
     #[error("invalid {0} in the frame")]
     Senseless(&'static str),
@@ -256,7 +274,7 @@ mod tests {
     proptest! {
         #[test]
         fn headers_lead_back(
-            kind in 0usize..12, flags: u8, session: u32, length in 0..=LENGTH_LIMIT, transfer: u64, sequence: u64, offset: u64,
+            kind in 0..Kind::ALL.len(), flags: u8, session: u32, length in 0..=LENGTH_LIMIT, transfer: u64, sequence: u64, offset: u64,
             crc: u32,
         ) {
             let header = Header { kind: Kind::ALL[kind], flags, session, length, transfer, sequence, offset, crc };

@@ -111,6 +111,8 @@ pub(crate) enum NotJoined {
     Version,
     #[error("the sender does not name the port its datagrams come from")]
     NoPort,
+    #[error("the group's datagrams are not sealed as this receiver demands")]
+    Readable,
     #[error("{0}")]
     Io(#[from] io::Error),
 }

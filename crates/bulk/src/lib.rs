@@ -10,6 +10,7 @@
 //! | a flow at its sender and at its receiver, as values | [`sending`], [`receiving`], [`window`] |
 //! | sending: flows, receivers' links, waiting | [`sender`] |
 //! | receiving: listener, handlers, whole blocks, queues for `await` | [`receiver`], [`handler`] |
+//! | protection between hosts: setting, keys, sealed frames | [`protection`], [`seal`] |
 //! | one sender, many receivers | [`distributor`] |
 //! | a multicast group, for all receivers at once | [`group`] |
 //! | senders and receivers on the bus; their states; reports of transfers | [`directory`], [`asking`], [`note`], [`transfers`] |
@@ -70,8 +71,10 @@ pub mod handler;
 pub mod message;
 pub mod name;
 pub mod note;
+pub mod protection;
 pub mod receiver;
 pub mod receiving;
+pub mod seal;
 pub mod sender;
 pub mod sending;
 pub mod state;
@@ -90,6 +93,7 @@ mod time;
 
 pub use distributor::Distributor;
 pub use name::Name;
+pub use protection::Protection;
 pub use receiver::Receiver;
 pub use sender::Sender;
 pub use target::Target;

@@ -4,12 +4,15 @@
 //! the last field belong to a later release and are ignored.
 
 use crate::frame::BadFrame;
-pub use greeting::{Hello, Refusal, Refuse, Token, Transport, Welcome};
+pub use greeting::{GroupKey, Hello, Refusal, Refuse, Token, Transport, Welcome};
+pub use keys::{KEYS_VERSION, KeyOffer, KeyReply, ProtectionLevel};
 pub use word::{Cause, Fault, FaultKind, Lost, Nack, Patience};
 
 // The path is explicit because a fuzz target includes this file by its path too.
 #[path = "message/greeting.rs"]
 mod greeting;
+#[path = "message/keys.rs"]
+mod keys;
 #[path = "message/word.rs"]
 mod word;
 
@@ -110,6 +113,8 @@ mod tests {
             flow: "spectra".to_owned(),
             place: "/proc/1/fd/3".to_owned(),
             port: 4711,
+            protection: ProtectionLevel::Authenticated,
+            group_key: Some(GroupKey([9; 32])),
         }
     }
 
@@ -125,7 +130,16 @@ mod tests {
             source: "archive".to_owned(),
             place: String::new(),
             room: 1 << 20,
+            protection: ProtectionLevel::Encrypted,
         }
+    }
+
+    fn offer() -> KeyOffer {
+        KeyOffer { version: KEYS_VERSION, nonce: [1; 32], public: [2; 32] }
+    }
+
+    fn reply() -> KeyReply {
+        KeyReply { version: KEYS_VERSION, nonce: [1; 32], public: [2; 32], proof: [3; 32] }
     }
 
     #[test]
@@ -133,7 +147,7 @@ mod tests {
         type Leads = fn(&[u8]) -> bool;
         let patience = Patience { wait: Duration::from_millis(2500), ack_wait: Duration::from_secs(5) };
         assert_eq!(Patience { wait: 2 * patience.wait, ack_wait: 2 * patience.ack_wait }.behind(), patience);
-        let all: [(Vec<u8>, Leads); 7] = [
+        let all: [(Vec<u8>, Leads); 9] = [
             (hello().encode(), |bytes| Hello::decode(bytes) == Ok(hello())),
             (welcome().encode(), |bytes| Welcome::decode(bytes) == Ok(welcome())),
             (Refuse { why: Refusal::Taken, text: "by CORR".to_owned() }.encode(), |bytes| {
@@ -148,6 +162,8 @@ mod tests {
             (patience.encode(), |bytes| {
                 Patience::decode(bytes).is_ok_and(|told| told.wait.as_millis() == 2500 && told.ack_wait.as_millis() == 5000)
             }),
+            (offer().encode(), |bytes| KeyOffer::decode(bytes) == Ok(offer())),
+            (reply().encode(), |bytes| KeyReply::decode(bytes) == Ok(reply())),
             (Nack { missing: vec![(1, 3), (5, 6)] }.encode(), |bytes| {
                 Nack::decode(bytes) == Ok(Nack { missing: vec![(1, 3), (5, 6)] })
             }),
@@ -183,6 +199,8 @@ mod tests {
             let _ = Fault::decode(&bytes);
             let _ = Nack::decode(&bytes);
             let _ = Patience::decode(&bytes);
+            let _ = KeyOffer::decode(&bytes);
+            let _ = KeyReply::decode(&bytes);
         }
     }
 }

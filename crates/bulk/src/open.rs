@@ -38,10 +38,10 @@ pub enum OpenError {
     },
 }
 
-/// Returns 16 random bytes of the system, for tokens.
-pub(crate) fn random_bytes() -> Result<[u8; 16], OpenError> {
+/// Returns random bytes of the system, for tokens and keys.
+pub(crate) fn random_bytes<const N: usize>() -> Result<[u8; N], OpenError> {
     use std::io::Read;
-    let mut bytes = [0; 16];
+    let mut bytes = [0; N];
     let read = std::fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
     read.map_err(|why| OpenError::System { doing: "reading /dev/urandom", why })?;
     Ok(bytes)

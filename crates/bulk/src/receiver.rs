@@ -42,6 +42,7 @@ mod callers;
 mod connection;
 mod datagrams;
 pub(crate) mod flow;
+mod line;
 mod listener;
 pub mod queue;
 mod read_datagrams;
@@ -50,7 +51,7 @@ mod settings;
 mod slot;
 mod tenant;
 
-pub(crate) use tenant::write;
+pub(crate) use line::Line;
 
 /// Receiving side of a stream. Dropping it ends running transfers and closes its connections.
 pub struct Receiver {

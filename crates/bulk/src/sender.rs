@@ -16,6 +16,7 @@ use crate::{
     message::Transport,
     name::Name,
     open::{OpenError, random_bytes},
+    protection::Protection,
     state::SenderReport,
     target::Target,
 };
@@ -50,8 +51,7 @@ impl Sender {
                 return Err(OpenError::Twice(settings.name));
             }
             settings.check()?;
-            let [a, b, c, d, ..] = random_bytes()?;
-            let session = u32::from_le_bytes([a, b, c, d]);
+            let session = u32::from_le_bytes(random_bytes()?);
             let (flow, worker) = Flow::open(sender.identity.clone(), sender.stream.clone(), settings, session)?;
             sender.flows.push(flow);
             sender.workers.push(worker);
@@ -84,12 +84,12 @@ impl Sender {
     pub fn connect(&self, target: &Target) -> Result<(), OpenError> {
         let peer = Peer { source: String::new(), incarnation: Incarnation::default(), address: target.address.clone() };
         self.flows.iter().try_for_each(|flow| {
-            let goal = Goal { target: target.clone(), boot: None, transports: Vec::new() };
+            let goal = Goal { target: target.clone(), boot: None, transports: Vec::new(), protection: Protection::None };
             flow.add(target.to_string(), peer.clone(), goal)
         })
     }
 
-    /// Connects one flow to a receiver that accepts these transports.
+    /// Connects one flow to a receiver that accepts these transports, and demands this protection.
     pub(crate) fn add(
         &self,
         flow: &Name,
@@ -97,9 +97,11 @@ impl Sender {
         peer: &Peer,
         target: &Target,
         transports: &[Transport],
+        protection: Protection,
     ) -> Result<(), OpenError> {
         let Some(flow) = self.flow(flow) else { return Ok(()) };
-        let goal = Goal { target: target.clone(), boot: Some(peer.incarnation.boot), transports: transports.to_vec() };
+        let boot = Some(peer.incarnation.boot);
+        let goal = Goal { target: target.clone(), boot, transports: transports.to_vec(), protection };
         flow.add(key.to_owned(), peer.clone(), goal)
     }
 

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::{
     handler::Peer,
-    message::{Fault, Refusal, Transport},
+    message::{Fault, ProtectionLevel, Refusal, Transport},
     name::Name,
     receiving::LostRange,
     sending::Phase,
@@ -39,6 +39,8 @@ pub struct ReceivedFlowState {
     pub connected: bool,
     /// The transport of its data.
     pub transport: Option<Transport>,
+    /// Protection of the connection, while there is one.
+    pub protection: Option<ProtectionLevel>,
     /// The duration of the connection.
     pub connected_for: Option<f64>,
     /// The time for which a transfer has been held open since its connection broke.
@@ -144,6 +146,8 @@ pub struct LinkState {
     pub since: f64,
     /// The transport of the data.
     pub transport: Transport,
+    /// Protection of the last connection.
+    pub protection: ProtectionLevel,
     /// The number of bytes sent to it and not acknowledged.
     pub behind: u64,
     /// The number of bytes of the running transfer that it has acknowledged.

@@ -5,6 +5,9 @@ mod support;
 /// The transport of the data.
 pub const WAY: tampu_bulk::message::Transport = tampu_bulk::message::Transport::Tcp;
 
+/// The protection that senders demand.
+pub const PROTECTION: tampu_bulk::Protection = tampu_bulk::Protection::Auto;
+
 use support::{
     Told,
     answerer::Door,

@@ -14,6 +14,9 @@ use tampu_bulk::{
 /// The transport of the data.
 pub const WAY: Transport = Transport::Udp;
 
+/// The protection that senders demand.
+pub const PROTECTION: tampu_bulk::Protection = tampu_bulk::Protection::Auto;
+
 /// The causes in the reports of a skipped receiver.
 pub const CAUSES: &[Cause] = &[Cause::Slow];
 

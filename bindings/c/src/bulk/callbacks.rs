@@ -92,6 +92,8 @@ pub struct HandlerOfC {
     pub stop: Answering<EndOfC>,
     pub lost: Callback<LostOfC>,
     pub fault: Callback<FaultOfC>,
+    pub protection: i32,
+    pub reserved: i32,
 }
 
 /// Result of a callback that rejects the rest of the transfer.

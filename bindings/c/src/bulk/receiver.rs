@@ -19,6 +19,7 @@ use super::{
     callbacks::{Callbacks, Done, HandlerOfC, running},
     given, name, optional,
     participant::{Member, member},
+    protection_of,
 };
 use crate::failure::{Failure, guarded};
 
@@ -71,10 +72,11 @@ pub unsafe extern "C" fn tampu_bulk_receiver_open(
                 possible: "name the address at which others reach this host",
             });
         }
+        let flow = FlowSettings { protection: protection_of(calls.protection)?, ..FlowSettings::new(flow) };
         let done = Arc::new(Done::default());
         // SAFETY: by the caller; closing waits for `done`, and the handle is open until then.
         let handler: Box<dyn Handler> = Box::new(unsafe { Callbacks::new(calls, done.clone()) });
-        let flows = vec![(FlowSettings::new(flow), handler)];
+        let flows = vec![(flow, handler)];
         let receiver = Arc::new(Receiver::open(member.identity.clone(), stream, settings, flows)?);
         let announced = match &member.bus {
             Some(bus) => {

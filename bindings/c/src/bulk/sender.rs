@@ -19,7 +19,7 @@ use tampu_bus::{Participant, engine::Guard};
 use super::{
     given, name, optional,
     participant::{Member, member},
-    tell,
+    protection_of, tell,
 };
 use crate::{
     failure::{Failure, guarded, mention},
@@ -46,7 +46,7 @@ pub struct SettingsOfC {
     pub group: *const c_char,
     pub group_interface: *const c_char,
     pub group_ttl: u32,
-    pub reserved: u32,
+    pub protection: i32,
 }
 
 /// `tampu_bulk_report`: the result of a transfer. A later release appends fields.
@@ -100,6 +100,12 @@ impl SenderHandle {
     #[cfg(test)]
     pub(super) fn transports(&self) -> Vec<Transport> {
         self.flow.state().receivers.iter().map(|link| link.transport).collect()
+    }
+
+    /// Returns the protection of the connections to its receivers.
+    #[cfg(test)]
+    pub(super) fn protections(&self) -> Vec<&'static str> {
+        self.flow.state().receivers.iter().map(|link| link.protection.name()).collect()
     }
 
     /// Aborts the transfer in progress, and reports it.
@@ -187,6 +193,7 @@ impl SettingsOfC {
             flow.connect_wait = Duration::from_millis(self.connect_wait_ms.into());
         }
         flow.checked = self.checked != 0;
+        flow.protection = protection_of(self.protection)?;
         // SAFETY: by the caller.
         flow.group = unsafe { self.group() }?;
         Ok(flow)

@@ -76,6 +76,8 @@ fn handler(seen: &Seen) -> HandlerOfC {
         stop: Some(on_stop),
         lost: None,
         fault: None,
+        protection: 0,
+        reserved: 0,
     }
 }
 
@@ -165,6 +167,37 @@ fn data_goes_to_a_group_and_a_program_of_before_has_none() {
 }
 
 #[test]
+fn the_stronger_protection_of_both_ends_holds() {
+    let seen = Seen::default();
+    // SAFETY: handles from the functions themselves, literals, and a context that outlives the receiver.
+    unsafe {
+        let (me, you) = (tampu_bulk_alone(c"c".as_ptr(), c"A".as_ptr()), tampu_bulk_alone(c"c".as_ptr(), c"B".as_ptr()));
+        let (stream, flow) = (c"stream".as_ptr(), c"flow".as_ptr());
+        // A program of the first release does not know the receiver's field.
+        let (all, first) = (size_of::<HandlerOfC>(), 6 * size_of::<usize>());
+        for (taken, size, given, agreed) in [(3, all, 1, "encrypted"), (0, all, 2, "authenticated"), (3, first, 0, "none")] {
+            let calls = HandlerOfC { protection: taken, ..handler(&seen) };
+            let receiver = tampu_bulk_receiver_open(you, stream, flow, ptr::null(), ptr::null(), &calls, size);
+            assert!(!receiver.is_null(), "{}", last_error());
+            let settings = SettingsOfC { protection: given, ..SettingsOfC::default() };
+            let sender = tampu_bulk_sender_open(me, stream, flow, &settings, size_of::<SettingsOfC>());
+            tampu_bulk_sender_connect(sender, tampu_bulk_receiver_target(receiver));
+            assert_eq!(tampu_bulk_start(sender, ptr::null(), 0), 0, "{}", last_error());
+            assert_eq!((*sender).protections(), [agreed]);
+            assert_eq!(tampu_bulk_stop(sender, ptr::null_mut(), 0), 1, "{}", last_error());
+            tampu_bulk_sender_close(sender);
+            assert_eq!(tampu_bulk_receiver_part(receiver, 30_000), 1);
+            tampu_bulk_receiver_close(receiver);
+        }
+        let odd = HandlerOfC { protection: 7, ..handler(&seen) };
+        assert!(tampu_bulk_receiver_open(you, stream, flow, ptr::null(), ptr::null(), &odd, all).is_null());
+        assert!(last_error().contains("the protection: invalid value '7'"), "{}", last_error());
+        tampu_bulk_leave(me);
+        tampu_bulk_leave(you);
+    }
+}
+
+#[test]
 fn what_is_null_or_odd_is_told_and_harmless() {
     let (stream, flow, null) = (c"s".as_ptr(), c"f".as_ptr(), ptr::null());
     let seen = Seen::default();
@@ -179,6 +212,8 @@ fn what_is_null_or_odd_is_told_and_harmless() {
         assert!(last_error().contains("of a stream or flow"), "{}", last_error());
         for (odd, said) in [
             (SettingsOfC { transport: 9, ..SettingsOfC::default() }, "the transport: invalid value '9'"),
+            (SettingsOfC { protection: 4, ..SettingsOfC::default() }, "the protection: invalid value '4'"),
+            (SettingsOfC { protection: -1, ..SettingsOfC::default() }, "the protection: invalid value '-1'"),
             (SettingsOfC { throttle: f64::NAN, ..SettingsOfC::default() }, "the throttle: invalid value 'NaN'"),
             (SettingsOfC { throttle: -1.0, ..SettingsOfC::default() }, "the throttle: invalid value '-1'"),
             (SettingsOfC { window: u64::MAX, ..SettingsOfC::default() }, "the window: "),

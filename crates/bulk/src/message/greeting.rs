@@ -2,7 +2,7 @@
 
 use tampu_types::Incarnation;
 
-use super::{Cursor, put_text};
+use super::{Cursor, ProtectionLevel, put_text};
 use crate::frame::BadFrame;
 
 /// Secret that admits a sender. Every process that can read the receiver's declaration on the bus knows it.
@@ -12,6 +12,16 @@ pub struct Token(pub [u8; 16]);
 impl std::fmt::Debug for Token {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Token")
+    }
+}
+
+/// Secret of a multicast group. Its sender gives it to each admitted receiver, on the protected connection.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct GroupKey(pub [u8; 32]);
+
+impl std::fmt::Debug for GroupKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("GroupKey")
     }
 }
 
@@ -69,7 +79,7 @@ pub struct Hello {
     pub ack_every: u64,
     /// Transfer that the sender wants to continue, 0 for none.
     pub transfer: u64,
-    /// The token that admits it.
+    /// The token that admits it; zeros on a protected connection, whose keys prove that the sender knows it.
     pub token: Token,
     /// Incarnation of the process.
     pub incarnation: Incarnation,
@@ -85,6 +95,10 @@ pub struct Hello {
     pub place: String,
     /// Port for this receiver's own datagrams; 0 if it has none.
     pub port: u16,
+    /// The protection that the sender demands.
+    pub protection: ProtectionLevel,
+    /// Secret of the multicast group, if its datagrams are sealed.
+    pub group_key: Option<GroupKey>,
 }
 
 /// Acceptance of a sender by a receiver.
@@ -111,6 +125,8 @@ pub struct Welcome {
     pub place: String,
     /// Datagram bytes that may be in flight to the receiver: the size of its system's buffer. 0 without datagrams.
     pub room: u32,
+    /// The agreed protection: the stronger one of both demands.
+    pub protection: ProtectionLevel,
 }
 
 /// The reason for a rejection.
@@ -134,12 +150,14 @@ pub enum Refusal {
     Version = 6,
     /// Too many connections.
     Full = 7,
+    /// The receiver demands protection, and the connection has none.
+    Protection = 8,
 }
 
 impl Refusal {
     fn from_number(number: u8) -> Refusal {
         use Refusal::*;
-        [Stranger, NoStream, NoFlow, Taken, Transport, Version, Full]
+        [Stranger, NoStream, NoFlow, Taken, Transport, Version, Full, Protection]
             .into_iter()
             .find(|why| *why as u8 == number)
             .unwrap_or(Unknown)
@@ -157,6 +175,7 @@ impl std::fmt::Display for Refusal {
             Refusal::Transport => "it does not take this transport",
             Refusal::Version => "the releases are too far apart",
             Refusal::Full => "it has too many connections",
+            Refusal::Protection => "it demands a protected connection",
         })
     }
 }
@@ -175,7 +194,7 @@ impl Hello {
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(256);
         out.extend_from_slice(&self.version.to_le_bytes());
-        out.extend([self.transport as u8, u8::from(self.checked)]);
+        out.extend([self.transport as u8, u8::from(self.checked) | self.protection.options()]);
         out.extend_from_slice(&self.frame.to_le_bytes());
         out.extend_from_slice(&self.session.to_le_bytes());
         out.extend_from_slice(&self.ack_every.to_le_bytes());
@@ -185,8 +204,11 @@ impl Hello {
         for text in [&self.domain, &self.source, &self.stream, &self.flow, &self.place] {
             put_text(&mut out, text);
         }
-        if self.port > 0 {
+        if self.port > 0 || self.group_key.is_some() {
             out.extend_from_slice(&self.port.to_le_bytes());
+        }
+        if let Some(key) = &self.group_key {
+            out.extend_from_slice(&key.0);
         }
         out
     }
@@ -194,10 +216,11 @@ impl Hello {
     /// Decodes a Hello.
     pub fn decode(bytes: &[u8]) -> Result<Hello, BadFrame> {
         let mut at = Cursor { rest: bytes };
+        let (version, transport, options) = (at.u16("version")?, at.transport()?, at.u8("options")?);
         Ok(Hello {
-            version: at.u16("version")?,
-            transport: at.transport()?,
-            checked: at.u8("options")? & 1 != 0,
+            version,
+            transport,
+            checked: options & 1 != 0,
             frame: at.u32("frame")?,
             session: at.u32("session")?,
             ack_every: at.u64("ack_every")?,
@@ -211,6 +234,8 @@ impl Hello {
             place: at.text("place")?,
             // The field is absent without datagrams.
             port: at.u16("port").unwrap_or(0),
+            protection: ProtectionLevel::from_options(options),
+            group_key: at.array("group key").ok().map(GroupKey),
         })
     }
 }
@@ -220,7 +245,7 @@ impl Welcome {
     pub fn encode(&self) -> Vec<u8> {
         let mut out = Vec::with_capacity(128);
         out.extend_from_slice(&self.version.to_le_bytes());
-        out.extend([self.transport as u8, u8::from(self.checked)]);
+        out.extend([self.transport as u8, u8::from(self.checked) | self.protection.options()]);
         out.extend_from_slice(&self.frame.to_le_bytes());
         out.extend_from_slice(&self.sequence.to_le_bytes());
         out.extend_from_slice(&self.offset.to_le_bytes());
@@ -236,10 +261,11 @@ impl Welcome {
     /// Decodes a Welcome.
     pub fn decode(bytes: &[u8]) -> Result<Welcome, BadFrame> {
         let mut at = Cursor { rest: bytes };
+        let (version, transport, options) = (at.u16("version")?, at.transport()?, at.u8("options")?);
         Ok(Welcome {
-            version: at.u16("version")?,
-            transport: at.transport()?,
-            checked: at.u8("options")? & 1 != 0,
+            version,
+            transport,
+            checked: options & 1 != 0,
             frame: at.u32("frame")?,
             sequence: at.u64("sequence")?,
             offset: at.u64("offset")?,
@@ -248,6 +274,7 @@ impl Welcome {
             place: at.text("place")?,
             // The field is absent without datagrams.
             room: at.u32("room").unwrap_or(0),
+            protection: ProtectionLevel::from_options(options),
         })
     }
 }

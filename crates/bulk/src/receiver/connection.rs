@@ -1,26 +1,29 @@
 //! Connection of a sender: the handshake, then frames until it ends.
 
 use std::{
+    io::ErrorKind,
     net::{SocketAddr, TcpStream},
     sync::{Arc, atomic::Ordering},
     time::{Duration, Instant},
 };
 
 use super::{
-    datagrams::Datagrams,
+    datagrams::{Datagrams, Seal},
     flow::Answer,
+    line::Line,
     read_datagrams::read_datagrams,
     reading::{Came, FrameReader, ReadError},
     slot::{ReceiverState, Slot, leave},
-    tenant::{Tenant, answer, write},
+    tenant::Tenant,
 };
 use crate::{
     datagram::ROOM_A_DATAGRAM,
     frame::{Header, Kind},
     group::NotJoined,
     handler::{Connection, Peer},
-    message::{CONTROL_LIMIT, Fault, FaultKind, Hello, Refusal, Refuse, Transport, VERSION, Welcome},
+    message::{CONTROL_LIMIT, Fault, FaultKind, Hello, ProtectionLevel, Refusal, Refuse, Transport, VERSION, Welcome},
     name::Name,
+    seal::{LinkKeys, RecordOpener, RecordSealer, SealError, handshake},
     sending::Phase,
     shm::{Look, View},
     time::until,
@@ -39,28 +42,28 @@ const TOLD_KEPT: usize = 64;
 const ANSWER: Duration = Duration::from_secs(5);
 
 /// Serves a connection to its end.
-pub(super) fn serve(shared: &Arc<ReceiverState>, mut stream: TcpStream, from: SocketAddr, caller: u64) {
+pub(super) fn serve(shared: &Arc<ReceiverState>, stream: TcpStream, from: SocketAddr, caller: u64) {
     // If an option cannot be set, the system's default applies; a broken socket fails with the first call.
     let _ = stream.set_nonblocking(false);
     let _ = stream.set_nodelay(true);
     let _ = stream.set_read_timeout(Some(TURN));
     let _ = stream.set_write_timeout(Some(ANSWER));
-    let mut reader = FrameReader::new(CONTROL_LIMIT);
-    let hello = hear(shared, &mut stream, &mut reader);
+    let (mut line, mut reader) = (Line::new(stream), FrameReader::new(CONTROL_LIMIT));
+    let heard = hear(shared, &mut line, &mut reader);
     shared.callers.remove(caller);
-    let Some(hello) = hello else {
+    let Some((hello, keys)) = heard else {
         shared.refused.fetch_add(1, Ordering::Relaxed);
         return;
     };
-    match admit(shared, &mut stream, &hello, from) {
-        Ok(tenant) => tenant.serve(shared, stream, reader),
+    match admit(shared, &line.stream, &hello, keys.as_ref(), from) {
+        Ok(tenant) => tenant.serve(shared, line, reader),
         Err(refuse) => {
             shared.refused.fetch_add(1, Ordering::Relaxed);
             let payload = refuse.encode();
             let header = Header::of(Kind::Refuse).over(&payload, true);
             // If the refusal is lost, the caller sees the connection close.
-            let _ = write(&mut stream, &header, &payload);
-            drop(stream);
+            let _ = line.write(&header, &payload);
+            drop(line);
             tell_refused(shared, &hello, from, refuse);
         }
     }
@@ -68,7 +71,7 @@ pub(super) fn serve(shared: &Arc<ReceiverState>, mut stream: TcpStream, from: So
 
 /// Reports a refused sender with the right token to the flow's handler.
 fn tell_refused(shared: &ReceiverState, hello: &Hello, from: SocketAddr, refuse: Refuse) {
-    if !matches!(refuse.why, Refusal::Taken | Refusal::Transport) {
+    if !matches!(refuse.why, Refusal::Taken | Refusal::Transport | Refusal::Protection) {
         return;
     }
     let Some(slot) = slot_of(shared, hello) else { return };
@@ -95,22 +98,38 @@ fn slot_of<'a>(shared: &'a ReceiverState, hello: &Hello) -> Option<&'a Slot> {
     shared.slots.iter().find(|slot| wanted == slot.settings.name)
 }
 
-/// Returns the caller's Hello; `None` if it sends anything else, or nothing.
-fn hear(shared: &ReceiverState, stream: &mut TcpStream, reader: &mut FrameReader) -> Option<Hello> {
+/// Returns the caller's Hello, and the keys of a protected connection; `None` if it sends anything else, or nothing.
+fn hear(shared: &ReceiverState, line: &mut Line, reader: &mut FrameReader) -> Option<(Hello, Option<LinkKeys>)> {
     let until = until(shared.settings.hello);
     // The deadline also holds for a caller that sends a few bytes at a time.
     reader.set_deadline(Some(until));
+    let mut keys = None;
     while Instant::now() < until && !shared.closing.load(Ordering::Acquire) {
-        match reader.next(stream) {
-            Ok(Came::Frame(header)) if header.kind == Kind::Hello && header.check(reader.payload()).is_ok() => {
+        match reader.next(&mut line.stream) {
+            Ok(Came::Frame(header)) if header.check(reader.payload()).is_err() => return None,
+            Ok(Came::Frame(header)) if header.kind == Kind::Hello => {
                 reader.set_deadline(None);
-                return Hello::decode(reader.payload()).ok();
+                return Hello::decode(reader.payload()).ok().map(|hello| (hello, keys));
+            }
+            Ok(Came::Frame(header)) if header.kind == Kind::KeyOffer && keys.is_none() => {
+                keys = Some(exchange(shared, line, reader).ok()?);
             }
             Ok(Came::Idle) => {}
             _ => return None,
         }
     }
     None
+}
+
+/// Answers an offer of keys. All frames after it are sealed.
+fn exchange(shared: &ReceiverState, line: &mut Line, reader: &mut FrameReader) -> Result<LinkKeys, SealError> {
+    let (keys, payload) = handshake::reply(&shared.token, reader.payload())?;
+    let (opener, sealer) = (RecordOpener::new(&keys.sender)?, RecordSealer::new(&keys.receiver)?);
+    // If the reply is lost, the next read fails.
+    let _ = line.write(&Header::of(Kind::KeyReply).over(&payload, true), &payload);
+    line.protect(sealer);
+    reader.protect(opener);
+    Ok(keys)
 }
 
 fn refuse(why: Refusal, text: impl Into<String>) -> Refuse {
@@ -130,9 +149,16 @@ fn is_of_this_host(stream: &TcpStream, from: SocketAddr) -> bool {
 }
 
 /// Decides about a caller's request for the flow, and answers it.
-fn admit<'a>(shared: &'a ReceiverState, stream: &mut TcpStream, hello: &Hello, from: SocketAddr) -> Result<Tenant<'a>, Refuse> {
-    // The check for strangers comes first, so that they learn nothing else.
-    if !is_same(&hello.token.0, &shared.token.0) || hello.domain != shared.identity.domain {
+fn admit<'a>(
+    shared: &'a ReceiverState,
+    stream: &TcpStream,
+    hello: &Hello,
+    keys: Option<&LinkKeys>,
+    from: SocketAddr,
+) -> Result<Tenant<'a>, Refuse> {
+    // The check for strangers comes first, so that they learn nothing else. Keys prove that a sender has the token.
+    let knows = keys.is_some() || is_same(&hello.token.0, &shared.token.0);
+    if !knows || hello.domain != shared.identity.domain {
         return Err(refuse(Refusal::Stranger, ""));
     }
     if hello.version == 0 {
@@ -147,6 +173,11 @@ fn admit<'a>(shared: &'a ReceiverState, stream: &mut TcpStream, hello: &Hello, f
         let names: Vec<&str> = shared.slots.iter().map(|slot| slot.settings.name.as_str()).collect();
         return Err(refuse(Refusal::NoFlow, format!("there is {}", names.join(", "))));
     };
+    let demanded = slot.settings.protection.level(is_of_this_host(stream, from));
+    let protection = demanded.max(hello.protection);
+    if keys.is_none() && protection > ProtectionLevel::None {
+        return Err(refuse(Refusal::Protection, format!("the flow is {protection} here")));
+    }
     let ways = &slot.settings.transports;
     let not_taken = |text: String| {
         let names: Vec<&str> = ways.iter().map(|way| way.name()).collect();
@@ -166,7 +197,7 @@ fn admit<'a>(shared: &'a ReceiverState, stream: &mut TcpStream, hello: &Hello, f
         _ => (None, String::new()),
     };
     let (datagrams, why) = match hello.transport {
-        Transport::Udp | Transport::Multicast => match datagrams(shared, stream, hello) {
+        Transport::Udp | Transport::Multicast => match datagrams(shared, stream, hello, keys, protection) {
             Ok(datagrams) => {
                 let place = datagrams.place.clone();
                 (Some(datagrams), place)
@@ -200,7 +231,9 @@ fn admit<'a>(shared: &'a ReceiverState, stream: &mut TcpStream, hello: &Hello, f
         Transport::Udp | Transport::Multicast => hello.ack_every.clamp(1 << 12, u64::from(room / DATAGRAM_ACKS)),
         _ => hello.ack_every.clamp(1 << 12, 1 << 30),
     };
-    slot.tenancy.lock().transport = Some(transport);
+    let mut tenancy = slot.tenancy.lock();
+    (tenancy.transport, tenancy.protection) = (Some(transport), protection);
+    drop(tenancy);
     let welcome = Welcome {
         version: hello.version.min(VERSION),
         transport,
@@ -212,18 +245,30 @@ fn admit<'a>(shared: &'a ReceiverState, stream: &mut TcpStream, hello: &Hello, f
         source: shared.identity.source.clone(),
         place: why,
         room,
+        protection,
     };
     Ok(Tenant { slot, peer, number, hello: hello.clone(), welcome, resumed, view, datagrams, _place: inside })
 }
 
 /// Opens sockets for datagrams, and joins the group if the caller names one.
-fn datagrams(shared: &ReceiverState, stream: &TcpStream, hello: &Hello) -> Result<Datagrams, NotJoined> {
+fn datagrams(
+    shared: &ReceiverState,
+    stream: &TcpStream,
+    hello: &Hello,
+    keys: Option<&LinkKeys>,
+    protection: ProtectionLevel,
+) -> Result<Datagrams, NotJoined> {
     let group = match hello.transport {
         Transport::Multicast => Some(hello.place.parse()?),
         _ => None,
     };
     let port = Some(hello.port).filter(|port| *port > 0).ok_or(NotJoined::NoPort)?;
-    Datagrams::open(stream, port, shared.settings.socket_buffer, group.as_ref())
+    // The group is sealed as its sender demands, for all members alike.
+    if group.is_some() && protection > hello.protection {
+        return Err(NotJoined::Readable);
+    }
+    let seal = keys.map(|keys| Seal { own: keys.datagrams.clone(), group: hello.group_key });
+    Datagrams::open(stream, port, shared.settings.socket_buffer, group.as_ref(), seal.as_ref())
 }
 
 /// Assigns the flow to the caller, unless another sender has it.
@@ -252,11 +297,11 @@ fn take(slot: &Slot, peer: &Peer, number: u64, hello: &Hello, stream: &TcpStream
 }
 
 impl Tenant<'_> {
-    fn serve(mut self, shared: &ReceiverState, mut stream: TcpStream, mut reader: FrameReader) {
+    fn serve(mut self, shared: &ReceiverState, mut line: Line, mut reader: FrameReader) {
         let payload = self.welcome.encode();
         let mut again = self.slot.flow.lock().told();
-        let told = write(&mut stream, &Header::of(Kind::Welcome).over(&payload, true), &payload)
-            .and_then(|()| answer(&mut stream, &mut again));
+        let welcomed = line.write(&Header::of(Kind::Welcome).over(&payload, true), &payload);
+        let told = welcomed.and_then(|()| line.answer(&mut again));
         let why = match told {
             Ok(()) => {
                 let change =
@@ -264,20 +309,20 @@ impl Tenant<'_> {
                 self.slot.flow.lock().tell(&change);
                 reader.set_limit(self.welcome.frame.max(CONTROL_LIMIT));
                 match (self.view.take(), self.datagrams.take()) {
-                    (None, Some(datagrams)) => read_datagrams(&self, shared, datagrams, &mut stream, &mut reader),
-                    (Some(view), _) => self.read_memory(shared, view, &mut stream, &mut reader),
-                    (None, None) => self.read(shared, &mut stream, &mut reader),
+                    (None, Some(datagrams)) => read_datagrams(&self, shared, datagrams, &mut line, &mut reader),
+                    (Some(view), _) => self.read_memory(shared, view, &mut line, &mut reader),
+                    (None, None) => self.read(shared, &mut line, &mut reader),
                 }
             }
             Err(error) => error.to_string(),
         };
         // A sender that closed in order has announced it; a sender that connects again finds the flow unchanged.
-        let _ = stream.shutdown(std::net::Shutdown::Both);
+        let _ = line.stream.shutdown(std::net::Shutdown::Both);
         leave(shared, self.slot, self.number, &self.peer, &why);
     }
 
     /// Reads frames in the sender's memory until the connection ends; returns the reason.
-    fn read_memory(&self, shared: &ReceiverState, mut view: View, stream: &mut TcpStream, reader: &mut FrameReader) -> String {
+    fn read_memory(&self, shared: &ReceiverState, mut view: View, line: &mut Line, reader: &mut FrameReader) -> String {
         let mut answers: Vec<Answer> = Vec::new();
         let mut looked = Instant::now();
         let mut heard = Instant::now();
@@ -314,16 +359,16 @@ impl Tenant<'_> {
                 Look::Nothing => false,
                 Look::Senseless => return "the shared memory is invalid".to_owned(),
             };
-            if let Err(why) = answer(stream, &mut answers) {
+            if let Err(why) = line.answer(&mut answers) {
                 return why.to_string();
             }
             if busy && looked.elapsed() < LOOK {
                 continue;
             }
             looked = Instant::now();
-            if reader.is_ahead() || crate::poll::readable(stream, Duration::ZERO) {
+            if reader.is_ahead() || crate::poll::readable(line, Duration::ZERO) {
                 // Frames still in the memory were sent before the connection ended.
-                match self.control(stream, reader) {
+                match self.control(line, reader) {
                     Ok(()) => heard = looked,
                     Err(why) if !busy => return why,
                     Err(_) => {}
@@ -333,7 +378,7 @@ impl Tenant<'_> {
                     return "the receiver closes".to_owned();
                 }
                 if heard.elapsed() > shared.settings.silence {
-                    return self.silent(shared, stream);
+                    return self.silent(shared, line);
                 }
                 view.sleep(LOOK);
             }
@@ -341,8 +386,8 @@ impl Tenant<'_> {
     }
 
     /// Reads the frames on the connection beside the memory.
-    fn control(&self, stream: &mut TcpStream, reader: &mut FrameReader) -> Result<(), String> {
-        match reader.next(stream) {
+    fn control(&self, line: &mut Line, reader: &mut FrameReader) -> Result<(), String> {
+        match reader.next(&mut line.stream) {
             Ok(Came::Frame(header)) if header.session != self.hello.session => Err("a frame of another flow came".to_owned()),
             Ok(Came::Frame(header)) => {
                 let mut answers = Vec::new();
@@ -352,7 +397,7 @@ impl Tenant<'_> {
                 }
                 let result = flow.frame(&header, reader.payload(), &mut answers);
                 drop(flow);
-                answer(stream, &mut answers).map_err(|why| why.to_string())?;
+                line.answer(&mut answers).map_err(|why| why.to_string())?;
                 result.map_err(|bad| bad.to_string())
             }
             Ok(Came::Idle) => Ok(()),
@@ -362,11 +407,13 @@ impl Tenant<'_> {
     }
 
     /// Reads frames until the connection ends; returns the reason.
-    fn read(&self, shared: &ReceiverState, stream: &mut TcpStream, reader: &mut FrameReader) -> String {
+    fn read(&self, shared: &ReceiverState, line: &mut Line, reader: &mut FrameReader) -> String {
         let mut heard = Instant::now();
         let mut answers: Vec<Answer> = Vec::new();
+        // The sender has closed its end. The frames that it sent before are still to be read.
+        let mut closed: Option<String> = None;
         loop {
-            match reader.next(stream) {
+            match reader.next(&mut line.stream) {
                 Ok(Came::Frame(header)) => {
                     if header.session != self.hello.session {
                         return "a frame of another flow came".to_owned();
@@ -378,8 +425,12 @@ impl Tenant<'_> {
                     }
                     let result = flow.frame(&header, reader.payload(), &mut answers);
                     drop(flow);
-                    if let Err(why) = answer(stream, &mut answers) {
-                        return why.to_string();
+                    match line.answer(&mut answers) {
+                        Ok(()) => {}
+                        Err(why) if matches!(why.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset) => {
+                            closed.get_or_insert_with(|| why.to_string());
+                        }
+                        Err(why) => return why.to_string(),
                     }
                     if let Err(bad) = result {
                         return bad.to_string();
@@ -387,11 +438,14 @@ impl Tenant<'_> {
                     heard = Instant::now();
                 }
                 Ok(Came::Idle) => {
+                    if let Some(why) = closed {
+                        return why;
+                    }
                     if shared.closing.load(Ordering::Acquire) {
                         return "the receiver closes".to_owned();
                     }
                     if heard.elapsed() > shared.settings.silence {
-                        return self.silent(shared, stream);
+                        return self.silent(shared, line);
                     }
                 }
                 Ok(Came::Closed { inside: false }) => return "the sender closed the connection".to_owned(),
@@ -404,7 +458,7 @@ impl Tenant<'_> {
                     };
                     let fault = Fault { kind, count: 1, text: bad.to_string() }.encode();
                     answers.push((Header { session: self.hello.session, ..Header::of(Kind::Fault) }, fault));
-                    let _ = answer(stream, &mut answers);
+                    let _ = line.answer(&mut answers);
                     return bad.to_string();
                 }
             }

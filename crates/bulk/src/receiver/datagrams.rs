@@ -2,11 +2,16 @@
 //!
 //! All receivers on a host share one socket for a group's datagrams. Each receiver has its own socket for repairs.
 
-use std::net::{SocketAddr, TcpStream, UdpSocket};
+use std::{
+    io,
+    net::{SocketAddr, TcpStream, UdpSocket},
+};
 
 use crate::{
     datagram::{self, Inlet, LOCAL, NETWORK, NETWORK_6},
     group::{GroupPlace, NotJoined},
+    message::GroupKey,
+    seal::{DATAGRAM_SEAL, DatagramOpener, Half, SealError},
 };
 
 /// Requested size of the receive buffer: several times the bytes that the sender may have in flight.
@@ -16,6 +21,14 @@ const ROOM: usize = 1 << 20;
 const LEAST_ROOM: usize = 2 * LOCAL as usize;
 /// Factor of the kernel's cost of a datagram over its payload.
 const KERNEL_COST: usize = 3;
+
+/// Keys for the datagrams of a protected connection.
+pub(super) struct Seal {
+    /// Key of the receiver's own datagrams.
+    pub own: Half,
+    /// Secret of the group, if its datagrams are sealed.
+    pub group: Option<GroupKey>,
+}
 
 /// The receiving side of a flow's datagrams.
 pub(super) struct Datagrams {
@@ -29,6 +42,10 @@ pub(super) struct Datagrams {
     pub room: u32,
 }
 
+fn no_keys(why: SealError) -> io::Error {
+    io::Error::other(why)
+}
+
 impl Datagrams {
     /// Opens sockets beside this connection, for datagrams from the port of its sender's host.
     pub fn open(
@@ -36,6 +53,7 @@ impl Datagrams {
         port: u16,
         buffer: Option<usize>,
         group: Option<&GroupPlace>,
+        seal: Option<&Seal>,
     ) -> Result<Datagrams, NotJoined> {
         let (here, there) = (stream.local_addr()?.ip(), stream.peer_addr()?.ip());
         let buffer = buffer.unwrap_or(BUFFER);
@@ -48,12 +66,26 @@ impl Datagrams {
             None if there.to_canonical().is_ipv4() => NETWORK,
             None => NETWORK_6,
         };
-        let own = Inlet::new(UdpSocket::bind((here, 0))?, there.to_canonical(), port, frame, buffer)?;
+        // A sealed datagram is as long as a readable one on the same network.
+        let frame = if seal.is_some() && frame != LOCAL { frame - DATAGRAM_SEAL as u32 } else { frame };
+        let mut own = Inlet::new(UdpSocket::bind((here, 0))?, there.to_canonical(), port, frame, buffer)?;
+        if let Some(seal) = seal {
+            own.protect(DatagramOpener::new(&seal.own).map_err(no_keys)?);
+        }
         let place = own.address()?.to_string();
         let mut inlets = vec![own];
         if let (Some(group), Some(interface)) = (group, interface) {
             let from = SocketAddr::V4(group.from);
-            inlets.push(Inlet::new(datagram::join(group, interface)?, from.ip(), from.port(), frame, buffer)?);
+            let mut shared = Inlet::new(datagram::join(group, interface)?, from.ip(), from.port(), frame, buffer)?;
+            match seal.map(|seal| seal.group) {
+                Some(Some(key)) => {
+                    let half = Half::of_group(&key).map_err(no_keys)?;
+                    shared.protect(DatagramOpener::new(&half).map_err(no_keys)?);
+                }
+                Some(None) => return Err(NotJoined::Readable),
+                None => {}
+            }
+            inlets.push(shared);
         }
         let least = inlets.iter().map(|inlet| inlet.buffer).min().unwrap_or(0);
         let room = (least / KERNEL_COST).clamp(LEAST_ROOM, ROOM) as u32;

@@ -14,6 +14,7 @@ use crate::{
     handler::{CallbackError, Connection, Data, End, Handler, Peer, Start},
     message::{Cause, Fault, FaultKind, LEAST_FRAME, Lost, Patience},
     name::Name,
+    protection::Protection,
     receiving::{Judged, Losses, LostRange, Machine, Verdict},
     sending::Phase,
 };
@@ -38,6 +39,8 @@ pub struct FlowSettings {
     pub callback_average_limit: Duration,
     /// Time after which a missing datagram counts as lost. Meanwhile it is requested repeatedly.
     pub repair: Duration,
+    /// Protection that the flow demands on connections. The sender may demand more.
+    pub protection: Protection,
     /// The accepted transports.
     pub transports: Vec<crate::message::Transport>,
 }
@@ -53,6 +56,7 @@ impl FlowSettings {
             callback_limit: Duration::from_secs(1),
             callback_average_limit: Duration::from_millis(50),
             repair: Duration::from_secs(1),
+            protection: Protection::Auto,
             transports: vec![Tcp, Shm, Udp, Multicast],
         }
     }

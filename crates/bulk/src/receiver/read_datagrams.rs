@@ -2,7 +2,6 @@
 //! a time.
 
 use std::{
-    net::TcpStream,
     os::fd::AsFd,
     sync::atomic::Ordering,
     time::{Duration, Instant},
@@ -11,9 +10,10 @@ use std::{
 use super::{
     datagrams::Datagrams,
     flow::Answer,
+    line::Line,
     reading::{Came, FrameReader},
     slot::ReceiverState,
-    tenant::{Tenant, answer},
+    tenant::Tenant,
 };
 use crate::{
     frame::{HEADER_LEN, Header, Kind},
@@ -61,14 +61,14 @@ pub(super) fn read_datagrams(
     tenant: &Tenant<'_>,
     shared: &ReceiverState,
     mut datagrams: Datagrams,
-    stream: &mut TcpStream,
+    line: &mut Line,
     reader: &mut FrameReader,
 ) -> String {
     let mut reading = Reading::begin(tenant);
     let mut heard = Instant::now();
     loop {
         let of = |socket| Wanted { socket, read: true, write: false };
-        let mut wanted = vec![of(stream.as_fd())];
+        let mut wanted = vec![of(line.as_fd())];
         wanted.extend(datagrams.inlets.iter().map(|inlet| of(inlet.as_fd())));
         let timeout = match reading.missed {
             _ if reader.is_ahead() => Duration::ZERO,
@@ -78,10 +78,10 @@ pub(super) fn read_datagrams(
         let ready = poll::wait(&wanted, timeout);
         // Data first: the end of a connection comes after the data that arrived before it.
         let result = reading
-            .take(&mut datagrams, stream)
-            .and_then(|()| if ready[0] || reader.is_ahead() { reading.control(stream, reader) } else { Ok(()) })
+            .take(&mut datagrams, line)
+            .and_then(|()| if ready[0] || reader.is_ahead() { reading.control(line, reader) } else { Ok(()) })
             .and_then(|()| reading.repair());
-        if let Err(why) = answer(stream, &mut reading.answers) {
+        if let Err(why) = line.answer(&mut reading.answers) {
             return why.to_string();
         }
         if let Err(why) = result {
@@ -93,7 +93,7 @@ pub(super) fn read_datagrams(
         } else if shared.closing.load(Ordering::Acquire) {
             return "the receiver closes".to_owned();
         } else if heard.elapsed() > shared.settings.silence {
-            return tenant.silent(shared, stream);
+            return tenant.silent(shared, line);
         }
     }
 }
@@ -135,14 +135,14 @@ impl<'a> Reading<'a> {
         Ok(())
     }
 
-    fn take(&mut self, datagrams: &mut Datagrams, stream: &mut TcpStream) -> Result<(), String> {
+    fn take(&mut self, datagrams: &mut Datagrams, line: &mut Line) -> Result<(), String> {
         let frame = datagrams.frame;
         for inlet in &mut datagrams.inlets {
             for _ in 0..AT_ONCE {
                 // The sender waits for acknowledgements, and a slow handler prolongs a batch.
                 let each = |datagram: &[u8]| {
                     self.datagram(datagram, frame)?;
-                    answer(stream, &mut self.answers).map_err(|why| why.to_string())
+                    line.answer(&mut self.answers).map_err(|why| why.to_string())
                 };
                 let any = inlet.take(each).map_err(|error| error.to_string())??;
                 if !any {
@@ -178,8 +178,8 @@ impl<'a> Reading<'a> {
 
     /// Reads control frames from the connection. They must not be lost, and wait for the datagrams numbered before
     /// them.
-    fn control(&mut self, stream: &mut TcpStream, reader: &mut FrameReader) -> Result<(), String> {
-        let header = match reader.next(stream) {
+    fn control(&mut self, line: &mut Line, reader: &mut FrameReader) -> Result<(), String> {
+        let header = match reader.next(&mut line.stream) {
             Ok(Came::Frame(header)) => header,
             Ok(Came::Idle) => return Ok(()),
             Ok(Came::Closed { .. }) => return Err("the sender closed the connection".to_owned()),

@@ -4,13 +4,18 @@
 //! plain loop over a socket. After a small frame a read takes all available bytes, so many small frames cost one call.
 //! The buffer grows to the size of the received frames, and never beyond the agreed limit,
 //! even if a header announces more.
+//!
+//! On a protected connection a frame comes as a sealed record, which is opened in the same place.
 
 use std::{
     io::{self, Read},
     time::Instant,
 };
 
-use crate::frame::{BadFrame, HEADER_LEN, Header};
+use crate::{
+    frame::{BadFrame, HEADER_LEN, Header},
+    seal::{PREFIX, RecordOpener, TAG},
+};
 
 /// Length in bytes up to which many frames are read at once.
 const SMALL: usize = 16 << 10;
@@ -45,22 +50,40 @@ pub(crate) struct FrameReader {
     /// Received bytes that are not delivered yet: from `begin` to `end`.
     begin: usize,
     end: usize,
-    /// Length of the payload delivered last, which lies before `begin`.
+    /// Length of the payload delivered last, which lies before `begin`, and of the tag behind it.
     last: usize,
+    tail: usize,
     ahead: usize,
     limit: u32,
     deadline: Option<Instant>,
+    /// Keys of a protected connection.
+    opener: Option<RecordOpener>,
 }
 
 impl FrameReader {
     /// Makes a reader for frames of at most this payload.
     pub fn new(limit: u32) -> FrameReader {
-        FrameReader { buffer: vec![0; 2 * HEADER_LEN + AHEAD], begin: 0, end: 0, last: 0, ahead: 0, limit, deadline: None }
+        FrameReader {
+            buffer: vec![0; 2 * HEADER_LEN + AHEAD],
+            begin: 0,
+            end: 0,
+            last: 0,
+            tail: 0,
+            ahead: 0,
+            limit,
+            deadline: None,
+            opener: None,
+        }
     }
 
     /// Sets a newly agreed limit.
     pub fn set_limit(&mut self, limit: u32) {
         self.limit = limit;
+    }
+
+    /// Reads sealed records from here on.
+    pub fn protect(&mut self, opener: RecordOpener) {
+        self.opener = Some(opener);
     }
 
     /// Sets the time after which no read waits, even if bytes arrive that are not yet a frame.
@@ -70,38 +93,63 @@ impl FrameReader {
 
     /// Returns the payload of the frame delivered last.
     pub fn payload(&self) -> &[u8] {
-        &self.buffer[self.begin - self.last..self.begin]
+        let end = self.begin - self.tail;
+        &self.buffer[end - self.last..end]
     }
 
     /// Returns true if a whole frame is buffered: the socket does not signal it.
     pub fn is_ahead(&self) -> bool {
+        let held = self.end - self.begin;
+        self.announced().map_or(true, |whole| whole.is_some_and(|whole| held >= whole))
+    }
+
+    /// Returns the bytes that announce the length of a frame.
+    fn lead(&self) -> usize {
+        if self.opener.is_some() { PREFIX } else { HEADER_LEN }
+    }
+
+    /// Returns the length of the next frame with all that surrounds it, once its first bytes are here.
+    fn announced(&self) -> Result<Option<usize>, BadFrame> {
         let held = &self.buffer[self.begin..self.end];
-        let whole = |header: Header| HEADER_LEN + header.length as usize;
-        held.first_chunk::<HEADER_LEN>()
-            .is_some_and(|head| Header::decode(head, self.limit).map_or(true, |header| held.len() >= whole(header)))
+        match &self.opener {
+            None => {
+                let header = held.first_chunk().map(|head| Header::decode(head, self.limit)).transpose()?;
+                Ok(header.map(|header| HEADER_LEN + header.length as usize))
+            }
+            Some(opener) => {
+                let length = held.first_chunk().map(|prefix| opener.length(prefix, self.limit)).transpose()?;
+                Ok(length.map(|length| PREFIX + length))
+            }
+        }
+    }
+
+    /// Takes the next frame, which is here whole.
+    fn take(&mut self, whole: usize) -> Result<Header, BadFrame> {
+        let bytes = &mut self.buffer[self.begin..self.begin + whole];
+        let header = match &mut self.opener {
+            None => Header::decode(bytes.first_chunk().ok_or(BadFrame::Short("header"))?, self.limit)?,
+            Some(opener) => opener.open(bytes, self.limit)?,
+        };
+        self.begin += whole;
+        self.last = header.length as usize;
+        self.tail = if self.opener.is_some() { TAG } else { 0 };
+        self.ahead = if self.last <= SMALL { AHEAD } else { self.lead() };
+        Ok(header)
     }
 
     /// Reads the next frame.
     pub fn next(&mut self, from: &mut impl Read) -> Result<Came, ReadError> {
-        self.last = 0;
+        (self.last, self.tail) = (0, 0);
         loop {
             let held = self.end - self.begin;
-            let mut whole = HEADER_LEN;
-            if let Some(head) = self.buffer[self.begin..self.end].first_chunk::<HEADER_LEN>() {
-                let header = Header::decode(head, self.limit)?;
-                let length = header.length as usize;
-                whole += length;
-                if held >= whole {
-                    self.begin += whole;
-                    self.last = length;
-                    self.ahead = if length <= SMALL { AHEAD } else { HEADER_LEN };
-                    return Ok(Came::Frame(header));
-                }
+            let announced = self.announced()?;
+            if let Some(whole) = announced.filter(|whole| held >= *whole) {
+                return Ok(Came::Frame(self.take(whole)?));
             }
             if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
                 return Ok(Came::Idle);
             }
-            let wanted = whole + if held < HEADER_LEN { self.ahead } else { HEADER_LEN };
+            let wanted = announced.map_or(self.lead() + self.ahead, |whole| whole + self.lead());
             self.make_room(wanted);
             let to = (self.begin + wanted).max(self.end + 1).min(self.buffer.len());
             match from.read(&mut self.buffer[self.end..to]) {
@@ -136,7 +184,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::frame::Kind;
+    use crate::{
+        frame::Kind,
+        message::GroupKey,
+        seal::{Half, RecordSealer},
+    };
 
     /// Source of bytes in pieces of given lengths; an empty piece is a timeout.
     struct Pieces<'a> {
@@ -183,19 +235,29 @@ mod tests {
         #[test]
         fn frames_come_whole_however_the_bytes_come(
             payloads in proptest::collection::vec(0usize..70_000, 1..12), lengths in proptest::collection::vec(0usize..100_000, 1..8),
-            cut in 0usize..48,
+            cut in 0usize..48, sealed: bool,
         ) {
+            let half = Half::of_group(&GroupKey([1; 32])).unwrap();
+            let mut sealer = sealed.then(|| RecordSealer::new(&half).unwrap());
             let mut bytes = Vec::new();
+            let mut put = |header: Header, payload: &[u8], bytes: &mut Vec<u8>| match &mut sealer {
+                Some(sealer) => sealer.seal(&header.encode(), payload, bytes).unwrap(),
+                None => bytes.extend_from_slice(&[&header.encode()[..], payload].concat()),
+            };
             for (index, length) in payloads.iter().enumerate() {
                 let payload = vec![index as u8; *length];
-                bytes.extend_from_slice(&Header::of(Kind::Data).over(&payload, true).encode());
-                bytes.extend_from_slice(&payload);
+                put(Header::of(Kind::Data).over(&payload, true), &payload, &mut bytes);
             }
-            bytes.extend_from_slice(&Header::of(Kind::Stop).encode()[..cut]);
+            let whole = bytes.len();
+            put(Header::of(Kind::Stop), b"", &mut bytes);
+            bytes.truncate(whole + cut);
             let mut lengths = lengths;
             lengths.push(1);
             let mut from = Pieces { bytes: &bytes, lengths: lengths.into_iter().cycle() };
             let mut reader = FrameReader::new(1 << 20);
+            if sealed {
+                reader.protect(RecordOpener::new(&half).unwrap());
+            }
             let mut seen = 0;
             loop {
                 match reader.next(&mut from).unwrap() {

@@ -20,7 +20,7 @@ use super::{
 use crate::{
     handler::{Connection, Peer},
     identity::Identity,
-    message::{Cause, Refusal, Token, Transport},
+    message::{Cause, ProtectionLevel, Refusal, Token, Transport},
     name::Name,
     state::ReceivedFlowState,
 };
@@ -35,6 +35,7 @@ pub(super) struct Tenancy {
     /// Number of the last connection.
     pub(super) last_connection: u64,
     pub(super) transport: Option<Transport>,
+    pub(super) protection: ProtectionLevel,
     pub(super) connected_since: Option<Instant>,
     /// Time since which a transfer waits for its sender to reconnect.
     pub(super) broken_since: Option<Instant>,
@@ -81,6 +82,7 @@ impl Slot {
             sender: tenancy.sender.clone().filter(|_| tenancy.connection.is_some() || tenancy.broken_since.is_some()),
             connected: tenancy.connection.is_some(),
             transport: tenancy.transport.filter(|_| tenancy.connection.is_some()),
+            protection: tenancy.connection.as_ref().map(|_| tenancy.protection),
             connected_for: tenancy
                 .connected_since
                 .filter(|_| tenancy.connection.is_some())

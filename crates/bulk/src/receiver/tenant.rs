@@ -1,18 +1,12 @@
-//! A sender that was admitted to a flow, and the frames written back to it.
-
-use std::{
-    io::{self, IoSlice, Write},
-    net::TcpStream,
-};
+//! A sender that was admitted to a flow.
 
 use super::{
     callers::AdmittedSender,
     datagrams::Datagrams,
-    flow::Answer,
+    line::Line,
     slot::{ReceiverState, Slot},
 };
 use crate::{
-    frame::Header,
     handler::Peer,
     message::{Hello, Welcome},
     shm::View,
@@ -40,7 +34,7 @@ impl Tenant<'_> {
     }
 
     /// Reports a timeout to both ends, and returns the text.
-    pub(super) fn silent(&self, shared: &ReceiverState, stream: &mut TcpStream) -> String {
+    pub(super) fn silent(&self, shared: &ReceiverState, line: &mut Line) -> String {
         let text = format!("nothing came for {} s", shared.settings.silence.as_secs_f64());
         let mut answers = Vec::new();
         let mut flow = self.slot.flow.lock();
@@ -49,25 +43,7 @@ impl Tenant<'_> {
         }
         drop(flow);
         // A stopped sender reads this answer when it continues; a dead sender does not.
-        let _ = answer(stream, &mut answers);
+        let _ = line.answer(&mut answers);
         text
     }
-}
-
-pub(super) fn answer(stream: &mut TcpStream, answers: &mut Vec<Answer>) -> io::Result<()> {
-    for (header, payload) in answers.drain(..) {
-        write(stream, &header.over(&payload, true), &payload)?;
-    }
-    Ok(())
-}
-
-/// Writes one frame completely.
-pub(crate) fn write(stream: &mut TcpStream, header: &Header, payload: &[u8]) -> io::Result<()> {
-    let head = header.encode();
-    let mut written = stream.write_vectored(&[IoSlice::new(&head), IoSlice::new(payload)])?;
-    if written < head.len() {
-        stream.write_all(&head[written..])?;
-        written = head.len();
-    }
-    stream.write_all(&payload[written - head.len()..])
 }

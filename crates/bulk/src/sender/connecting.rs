@@ -16,9 +16,14 @@ use super::flow::{
 use crate::{
     datagram::Outlet,
     frame::{Header, Kind},
-    message::{CONTROL_LIMIT, Hello, LEAST_FRAME, Refusal, Refuse, Transport, VERSION, Welcome},
+    message::{CONTROL_LIMIT, Hello, LEAST_FRAME, ProtectionLevel, Refusal, Refuse, Token, Transport, VERSION, Welcome},
     open::{OpenError, spawn},
-    receiver::reading::{Came, FrameReader},
+    protection::Protection,
+    receiver::{
+        Line,
+        reading::{Came, FrameReader},
+    },
+    seal::{DatagramSealer, LinkKeys, RecordOpener, RecordSealer, SealError, handshake},
     shm::Seat,
     target::Target,
 };
@@ -39,16 +44,22 @@ pub(super) struct Goal {
     pub boot: Option<u32>,
     /// Transports that its flow declares; empty if unknown.
     pub transports: Vec<Transport>,
+    /// Protection that its flow declares.
+    pub protection: Protection,
 }
 
 impl Goal {
     /// Returns true if the peer is on this host.
     fn is_here(&self, stream: &TcpStream) -> bool {
-        match (self.boot, stream.peer_addr(), stream.local_addr()) {
-            (Some(boot), ..) => boot == host::boot(),
-            (None, Ok(there), Ok(here)) => there.ip() == here.ip() || there.ip().is_loopback(),
-            _ => false,
-        }
+        self.boot.map_or_else(|| stays_here(stream), |boot| boot == host::boot())
+    }
+
+    /// Returns the protection to demand by this transport.
+    fn protection(&self, settings: &SendFlow, way: Transport, stream: &TcpStream) -> ProtectionLevel {
+        // The traffic of two addresses of one host does not leave it, wherever the boot was declared.
+        let one_host = stays_here(stream);
+        let demanded = settings.protection.level(one_host).max(self.protection.level(one_host));
+        if way == Transport::Multicast { demanded.max(settings.group_protection()) } else { demanded }
     }
 
     /// Returns the transports to request, one by one until the receiver accepts one. There is always one.
@@ -71,6 +82,14 @@ impl Goal {
     }
 }
 
+/// Returns true if both addresses of the connection belong to this host.
+fn stays_here(stream: &TcpStream) -> bool {
+    match (stream.peer_addr(), stream.local_addr()) {
+        (Ok(there), Ok(here)) => there.ip().to_canonical() == here.ip().to_canonical() || there.ip().to_canonical().is_loopback(),
+        _ => false,
+    }
+}
+
 /// Connection to a receiver.
 pub(super) struct Made {
     pub stream: TcpStream,
@@ -78,6 +97,8 @@ pub(super) struct Made {
     pub reader: FrameReader,
     pub seat: Option<Seat>,
     pub datagrams: Option<Outlet>,
+    /// Keys for the sender's frames on a protected connection.
+    pub sealer: Option<RecordSealer>,
     pub welcome: Welcome,
 }
 
@@ -111,15 +132,21 @@ pub(super) fn begin(inner: &Arc<FlowShared>, key: String, goal: Goal) -> Result<
 /// Connects, and reconnects after each broken connection, as long as the receiver is wanted.
 fn keep(inner: &FlowShared, key: &str, goal: &Goal) {
     let mut pause = PAUSE;
-    // The number of refused transports; after a broken connection the accepted transport is requested again.
-    let mut refusals = 0;
+    let mut learnt = Learnt::default();
     while inner.keeps(key) {
-        match connect(inner, goal, &mut refusals) {
+        match connect(inner, goal, &mut learnt) {
             Ok(made) => {
-                pause = PAUSE;
+                let (protected, began) = (made.sealer.is_some(), Instant::now());
                 inner.attach(key, made, goal.target.address.clone());
                 if !inner.until_gone(key) {
                     return;
+                }
+                if protected && began.elapsed() < LONGEST_PAUSE {
+                    // Somebody on the way may spoil each connection: the exchange of keys must not fill the time.
+                    inner.pause(key, pause);
+                    pause = (2 * pause).min(LONGEST_PAUSE);
+                } else {
+                    pause = PAUSE;
                 }
             }
             Err(failed) => {
@@ -138,19 +165,28 @@ fn keep(inner: &FlowShared, key: &str, goal: &Goal) {
     }
 }
 
-fn connect(inner: &FlowShared, goal: &Goal, refusals: &mut usize) -> Result<Made, Failed> {
+/// Results of the attempts so far.
+#[derive(Default)]
+struct Learnt {
+    /// Number of refused transports; after a broken connection the accepted transport is requested again.
+    refusals: usize,
+    /// True once the receiver has demanded protection.
+    protected: bool,
+}
+
+fn connect(inner: &FlowShared, goal: &Goal, learnt: &mut Learnt) -> Result<Made, Failed> {
     let mut error = io::Error::new(io::ErrorKind::NotFound, "the name has no address");
     for address in goal.target.address.to_socket_addrs().map_err(Failed::Io)? {
         match TcpStream::connect_timeout(&address, CONNECT) {
-            Ok(stream) => return greet(inner, goal, stream, refusals),
+            Ok(stream) => return greet(inner, goal, stream, learnt),
             Err(why) => error = why,
         }
     }
     Err(Failed::Io(error))
 }
 
-/// Does the handshake: one request, one answer.
-fn greet(inner: &FlowShared, goal: &Goal, mut stream: TcpStream, refusals: &mut usize) -> Result<Made, Failed> {
+/// Does the handshake: one request, one answer. Before it keys are exchanged, if one end demands protection.
+fn greet(inner: &FlowShared, goal: &Goal, stream: TcpStream, learnt: &mut Learnt) -> Result<Made, Failed> {
     let prepare = |stream: &TcpStream| -> io::Result<()> {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(Duration::from_millis(200)))?;
@@ -163,10 +199,17 @@ fn greet(inner: &FlowShared, goal: &Goal, mut stream: TcpStream, refusals: &mut 
     prepare(&stream).map_err(Failed::Io)?;
     let settings = &inner.settings;
     let ways = goal.ways(settings, goal.is_here(&stream));
-    let way = ways[*refusals % ways.len()];
+    let way = ways[learnt.refusals % ways.len()];
+    let mut demanded = goal.protection(settings, way, &stream);
+    if learnt.protected {
+        demanded = demanded.max(ProtectionLevel::Authenticated);
+    }
+    let mut dialogue = Dialogue::new(stream);
+    let keys = if demanded > ProtectionLevel::None { Some(dialogue.exchange(&goal.target.token)?) } else { None };
+    let stream = &dialogue.line.stream;
     let seat = if way == Transport::Shm { inner.offer() } else { None };
     let datagrams =
-        matches!(way, Transport::Udp | Transport::Multicast).then(|| bound(&stream)).transpose().map_err(Failed::Io)?;
+        matches!(way, Transport::Udp | Transport::Multicast).then(|| bound(stream)).transpose().map_err(Failed::Io)?;
     let hello = Hello {
         version: VERSION,
         // A machine without room for shared memory uses TCP.
@@ -176,7 +219,8 @@ fn greet(inner: &FlowShared, goal: &Goal, mut stream: TcpStream, refusals: &mut 
         session: inner.session,
         ack_every: settings.ack_every.min(settings.window as u64 / 2).max(1),
         transfer: inner.transfer(),
-        token: goal.target.token,
+        // The keys prove it, so the token itself stays here.
+        token: if keys.is_some() { Token::default() } else { goal.target.token },
         incarnation: inner.identity.incarnation,
         domain: inner.identity.domain.clone(),
         source: inner.identity.source.clone(),
@@ -188,48 +232,101 @@ fn greet(inner: &FlowShared, goal: &Goal, mut stream: TcpStream, refusals: &mut 
             (None, None) => String::new(),
         },
         port: datagrams.as_ref().map_or(0, |(_, port)| *port),
+        protection: demanded,
+        group_key: inner.group_key.filter(|_| way == Transport::Multicast && keys.is_some()),
     };
-    let payload = hello.encode();
-    crate::receiver::write(&mut stream, &Header::of(Kind::Hello).over(&payload, true), &payload).map_err(Failed::Io)?;
-    let mut reader = FrameReader::new(CONTROL_LIMIT);
-    let until = Instant::now() + WELCOME;
-    reader.set_deadline(Some(until));
-    while Instant::now() < until {
-        let header = match reader.next(&mut stream) {
-            Ok(Came::Frame(header)) => header,
-            Ok(Came::Idle) => continue,
-            Ok(Came::Closed { .. }) => return Err(Failed::Garbled("nothing, and closed".to_owned())),
-            Err(error) => return Err(Failed::Garbled(error.to_string())),
-        };
-        let payload = reader.payload();
-        if let Err(bad) = header.check(payload) {
-            return Err(Failed::Garbled(bad.to_string()));
+    let header = dialogue.ask(Kind::Hello, &hello.encode())?;
+    let payload = dialogue.reader.payload();
+    match header.kind {
+        Kind::Welcome => {
+            let welcome = Welcome::decode(payload).map_err(garbled)?;
+            check_welcome(&hello, &welcome, settings)?;
+            let datagrams = datagrams.filter(|_| matches!(welcome.transport, Transport::Udp | Transport::Multicast));
+            let to = |(socket, _)| outlet(socket, &welcome.place);
+            let mut datagrams = datagrams.map(to).transpose().map_err(Failed::Io)?;
+            if let (Some(outlet), Some(keys)) = (&mut datagrams, &keys) {
+                outlet.protect(DatagramSealer::new(&keys.datagrams).map_err(garbled)?);
+            }
+            let Dialogue { line, mut reader } = dialogue;
+            reader.set_deadline(None);
+            let (stream, sealer) = line.into_parts();
+            stream.set_nonblocking(true).map_err(Failed::Io)?;
+            Ok(Made { stream, reader, seat, datagrams, sealer, welcome })
         }
-        return match header.kind {
-            Kind::Welcome => {
-                let welcome = Welcome::decode(payload).map_err(|bad| Failed::Garbled(bad.to_string()))?;
-                stream.set_nonblocking(true).map_err(Failed::Io)?;
-                let least = settings.frame.min(LEAST_FRAME);
-                if welcome.frame < least {
-                    return Err(Failed::Garbled(format!("frames of {} bytes, {least} at least are wanted", welcome.frame)));
-                }
-                if welcome.transport != hello.transport && welcome.transport != Transport::Tcp {
-                    return Err(Failed::Garbled(format!("{} where {} was asked for", welcome.transport, hello.transport)));
-                }
-                let datagrams = datagrams.filter(|_| matches!(welcome.transport, Transport::Udp | Transport::Multicast));
-                let to = |(socket, _)| outlet(socket, &welcome.place);
-                let datagrams = datagrams.map(to).transpose().map_err(Failed::Io)?;
-                reader.set_deadline(None);
-                Ok(Made { stream, reader, seat, datagrams, welcome })
-            }
-            Kind::Refuse => {
-                let refuse = Refuse::decode(payload).map_err(|bad| Failed::Garbled(bad.to_string()))?;
-                *refusals += usize::from(refuse.why == Refusal::Transport);
-                let another = refuse.why == Refusal::Transport && !refusals.is_multiple_of(ways.len());
-                Err(if another { Failed::NotThisWay } else { Failed::Refused(refuse) })
-            }
-            kind => Err(Failed::Garbled(format!("a frame of kind {kind:?}"))),
-        };
+        Kind::Refuse => {
+            let refuse = Refuse::decode(payload).map_err(garbled)?;
+            learnt.refusals += usize::from(refuse.why == Refusal::Transport);
+            let another = refuse.why == Refusal::Transport && !learnt.refusals.is_multiple_of(ways.len());
+            let stronger = refuse.why == Refusal::Protection && !learnt.protected && keys.is_none();
+            learnt.protected |= stronger;
+            Err(if another || stronger { Failed::NotThisWay } else { Failed::Refused(refuse) })
+        }
+        kind => Err(Failed::Garbled(format!("a frame of kind {kind:?}"))),
     }
-    Err(Failed::Io(io::ErrorKind::TimedOut.into()))
+}
+
+/// Checks that the receiver's answer fits the request.
+fn check_welcome(hello: &Hello, welcome: &Welcome, settings: &SendFlow) -> Result<(), Failed> {
+    let least = settings.frame.min(LEAST_FRAME);
+    if welcome.frame < least {
+        return Err(Failed::Garbled(format!("frames of {} bytes, {least} at least are wanted", welcome.frame)));
+    }
+    if welcome.transport != hello.transport && welcome.transport != Transport::Tcp {
+        return Err(Failed::Garbled(format!("{} where {} was asked for", welcome.transport, hello.transport)));
+    }
+    if welcome.protection < hello.protection {
+        return Err(Failed::Garbled(format!("{} where {} is demanded", welcome.protection, hello.protection)));
+    }
+    Ok(())
+}
+
+fn garbled(why: impl std::fmt::Display) -> Failed {
+    Failed::Garbled(why.to_string())
+}
+
+/// Connection during its handshake: a question, an answer.
+struct Dialogue {
+    line: Line,
+    reader: FrameReader,
+}
+
+impl Dialogue {
+    fn new(stream: TcpStream) -> Dialogue {
+        Dialogue { line: Line::new(stream), reader: FrameReader::new(CONTROL_LIMIT) }
+    }
+
+    /// Exchanges keys with a receiver that must know this token. All frames after it are sealed.
+    fn exchange(&mut self, token: &Token) -> Result<LinkKeys, Failed> {
+        let offered = handshake::offer().map_err(garbled)?;
+        let header = self.ask(Kind::KeyOffer, &offered.payload)?;
+        if header.kind != Kind::KeyReply {
+            return Err(Failed::Garbled(format!("a frame of kind {:?} in place of its key", header.kind)));
+        }
+        let keys = offered.accept(token, self.reader.payload()).map_err(|why| match why {
+            SealError::Proof => Failed::Refused(Refuse { why: Refusal::Stranger, text: why.to_string() }),
+            _ => garbled(why),
+        })?;
+        self.line.protect(RecordSealer::new(&keys.sender).map_err(garbled)?);
+        self.reader.protect(RecordOpener::new(&keys.receiver).map_err(garbled)?);
+        Ok(keys)
+    }
+
+    /// Sends a frame, and waits for the answer.
+    fn ask(&mut self, kind: Kind, payload: &[u8]) -> Result<Header, Failed> {
+        self.line.write(&Header::of(kind).over(payload, true), payload).map_err(Failed::Io)?;
+        let until = Instant::now() + WELCOME;
+        self.reader.set_deadline(Some(until));
+        while Instant::now() < until {
+            match self.reader.next(&mut self.line.stream) {
+                Ok(Came::Frame(header)) => {
+                    header.check(self.reader.payload()).map_err(garbled)?;
+                    return Ok(header);
+                }
+                Ok(Came::Idle) => {}
+                Ok(Came::Closed { .. }) => return Err(Failed::Garbled("nothing, and closed".to_owned())),
+                Err(error) => return Err(garbled(error)),
+            }
+        }
+        Err(Failed::Io(io::ErrorKind::TimedOut.into()))
+    }
 }

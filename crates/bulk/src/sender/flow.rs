@@ -30,9 +30,10 @@ use crate::{
     frame::{ASK, END, Header},
     handler::Peer,
     identity::Identity,
-    message::{Cause, Lost, Patience},
+    message::{Cause, GroupKey, Lost, Patience, ProtectionLevel},
     name::Name,
-    open::{OpenError, spawn},
+    open::{OpenError, random_bytes, spawn},
+    seal::{DatagramSealer, Half},
     sending::{Numbering, Phase},
     state::{Delivery, Report, SentFlowState},
     throttle::Throttle,
@@ -85,7 +86,19 @@ impl Flow {
         wake.1.set_nonblocking(true).map_err(system)?;
         let frame = settings.frame.clamp(1, crate::frame::LENGTH_LIMIT) as usize;
         let no_group = |why: std::io::Error| OpenError::Group { flow: settings.name.clone(), why: why.to_string() };
-        let (outlet, group) = settings.group.as_ref().map(to_group).transpose().map_err(no_group)?.unzip();
+        let (mut outlet, group) = settings.group.as_ref().map(to_group).transpose().map_err(no_group)?.unzip();
+        let group_key = match settings.group_protection() {
+            ProtectionLevel::None => None,
+            ProtectionLevel::Authenticated | ProtectionLevel::Encrypted => {
+                let key = GroupKey(random_bytes()?);
+                let keys = Half::of_group(&key).and_then(|half| DatagramSealer::new(&half));
+                let sealer = keys.map_err(|why| no_group(std::io::Error::other(why)))?;
+                if let Some(outlet) = &mut outlet {
+                    outlet.protect(sealer);
+                }
+                Some(key)
+            }
+        };
         let numbering = Numbering::new(session, frame);
         let core = FlowCore {
             window: Window::new(numbering.sequence(), settings.window.max(frame)),
@@ -116,6 +129,7 @@ impl Flow {
             settings,
             session,
             group,
+            group_key,
             core: Mutex::new(core),
             changed: Condvar::new(),
             calls: Mutex::default(),

@@ -14,15 +14,17 @@ use super::error::Refused;
 use crate::{
     frame::{Header, Kind},
     handler::Peer,
-    message::{CONTROL_LIMIT, Cause, Fault, Lost, Refusal, Transport},
+    message::{CONTROL_LIMIT, Cause, Fault, Lost, ProtectionLevel, Refusal, Transport},
     receiver::reading::FrameReader,
     receiving::{Losses, LostRange},
+    seal::RecordSealer,
     shm::Seat,
     state::{CutCause, LinkStatus},
     window::{Framed, Window},
 };
 
 pub(super) use datagrams::Datagrams;
+use writing::Sealed;
 
 mod answers;
 mod datagrams;
@@ -36,6 +38,8 @@ pub(super) struct Wire {
     pub seat: Option<(Seat, u64)>,
     /// The sending side of datagrams.
     pub datagrams: Option<Datagrams>,
+    /// Keys of a protected connection.
+    pub sealer: Option<RecordSealer>,
 }
 
 /// One receiver of a flow.
@@ -51,6 +55,7 @@ pub(super) struct Link {
     /// The reason for its cut, until it takes part again.
     pub cut: Option<CutCause>,
     pub transport: Transport,
+    pub protection: ProtectionLevel,
     /// The longest payload it takes.
     pub frame: usize,
     pub stream: Option<Arc<TcpStream>>,
@@ -59,8 +64,12 @@ pub(super) struct Link {
     pub next: u64,
     /// Frames to write before the window's.
     owed: VecDeque<Framed>,
-    /// Rest of a partly written frame, from this byte on. It is written first.
+    /// Rest of a partly written frame, from this byte on. It is written first. On a protected connection it is the last
+    /// frame in `sealed`.
     partial: Option<(Framed, usize)>,
+    /// Keys of a protected connection, and the records that are being written.
+    sealer: Option<RecordSealer>,
+    sealed: Sealed,
     /// First frame that is kept for it.
     pub hold: u64,
     /// Sequence before which it has finished all frames.
@@ -108,12 +117,15 @@ impl Link {
             refusal: None,
             cut: None,
             transport: Transport::Tcp,
+            protection: ProtectionLevel::None,
             frame: usize::MAX,
             stream: None,
             reader: FrameReader::new(CONTROL_LIMIT),
             next: 0,
             owed: VecDeque::new(),
             partial: None,
+            sealer: None,
+            sealed: Sealed::default(),
             hold: 0,
             acked: 0,
             answered: 0,
@@ -205,6 +217,8 @@ impl Link {
         self.datagrams = wire.datagrams;
         self.reader = wire.reader;
         self.partial = None;
+        self.sealer = wire.sealer;
+        self.sealed.clear();
         self.last_write = now;
         self.progress = now;
         self.reconnects += u32::from(self.known);

@@ -10,7 +10,7 @@ use std::{
 use tampu_bulk::{
     Target,
     frame::{HEADER_LEN, Header, Kind},
-    message::{Hello, Token, Transport, Welcome},
+    message::{Hello, ProtectionLevel, Token, Transport, Welcome},
 };
 
 use super::WAIT;
@@ -53,6 +53,7 @@ impl Door {
             source: "answerer".to_owned(),
             place: String::new(),
             room: 0,
+            protection: ProtectionLevel::None,
         };
         change(&mut welcome);
         answerer.say(Header::of(Kind::Welcome), &welcome.encode());

@@ -10,7 +10,7 @@ use std::{
 use tampu_bulk::{
     Receiver,
     frame::{HEADER_LEN, Header, Kind},
-    message::{Hello, Transport, Welcome},
+    message::{Hello, ProtectionLevel, Transport, Welcome},
 };
 use tampu_types::Incarnation;
 
@@ -40,6 +40,8 @@ impl Caller {
             flow: "spectra".to_owned(),
             place: String::new(),
             port: 0,
+            protection: ProtectionLevel::None,
+            group_key: None,
         }
     }
 

@@ -4,6 +4,7 @@
 
 pub mod answerer;
 pub mod caller;
+pub mod proxy;
 
 use std::{
     net::SocketAddr,
@@ -234,6 +235,7 @@ pub fn sender_as(identity: Identity, flow: impl FnOnce(&mut SendFlow)) -> Sender
     one.ack_wait = WAIT;
     one.wait = WAIT;
     one.transport = Some(crate::WAY);
+    one.protection = crate::PROTECTION;
     flow(&mut one);
     if one.transport == Some(Transport::Multicast) {
         match one.slow {

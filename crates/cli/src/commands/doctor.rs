@@ -17,6 +17,7 @@ use crate::{
     context::Context,
     failure::{Failure, Outcome, written},
     measure,
+    output::table::printable,
     paint::Paint,
     plural::counted,
 };
@@ -95,28 +96,28 @@ impl Doctor {
         for check in checks {
             for finding in check() {
                 failed += u32::from(finding.state == State::Fail);
-                self.show(&finding, paint)?;
+                show(&finding, self.json, paint, &mut std::io::stdout().lock())?;
             }
         }
         if failed > 0 { Err(Failure::Failed(format!("{} failed", counted(u64::from(failed), "check")))) } else { Ok(()) }
     }
+}
 
-    fn show(&self, finding: &Finding, paint: Paint) -> Outcome {
-        let mut out = std::io::stdout().lock();
-        if self.json {
-            let line = serde_json::to_string(finding).map_err(|error| Failure::failed("a finding as JSON", error))?;
-            return written(writeln!(out, "{line}"));
-        }
-        let (color, word) = match finding.state {
-            State::Ok => (paint.level(Level::Info), "ok  "),
-            State::Warn => (paint.level(Level::Warning), "warn"),
-            State::Fail => (paint.level(Level::Error), "fail"),
-        };
-        written(writeln!(out, "{color}{word}{} {:<10} {}", paint.end(), finding.check, finding.found))?;
-        match &finding.way_out {
-            Some(way_out) => written(writeln!(out, "                {}{way_out}{}", paint.dim(), paint.end())),
-            None => Ok(()),
-        }
+/// Writes a finding. Names of hubs and their reasons come from other processes.
+fn show(finding: &Finding, json: bool, paint: Paint, out: &mut impl Write) -> Outcome {
+    if json {
+        let line = serde_json::to_string(finding).map_err(|error| Failure::failed("a finding as JSON", error))?;
+        return written(writeln!(out, "{line}"));
+    }
+    let (color, word) = match finding.state {
+        State::Ok => (paint.level(Level::Info), "ok  "),
+        State::Warn => (paint.level(Level::Warning), "warn"),
+        State::Fail => (paint.level(Level::Error), "fail"),
+    };
+    written(writeln!(out, "{color}{word}{} {:<10} {}", paint.end(), finding.check, printable(&finding.found)))?;
+    match &finding.way_out {
+        Some(way_out) => written(writeln!(out, "                {}{}{}", paint.dim(), printable(way_out), paint.end())),
+        None => Ok(()),
     }
 }
 
@@ -289,5 +290,20 @@ fn files() -> Finding {
         ),
         Some(soft) => Finding::ok("limits", format!("{soft} open files")),
         None => Finding::warn("limits", "the kernel does not report them", "mount /proc"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::paint::When;
+
+    #[test]
+    fn what_others_say_cannot_drive_the_terminal() {
+        let finding = Finding::fail("hub", "a\x1b[2J\u{202e}b\nc", "run \u{9b}31m");
+        let mut out = Vec::new();
+        show(&finding, false, Paint::for_stdout(When::Never), &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert_eq!(text, "fail hub        a\\x1b[2J\\u{202e}b⏎c\n                run \\x9b31m\n");
     }
 }

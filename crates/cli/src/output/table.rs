@@ -8,6 +8,7 @@ use std::fmt::Write as _;
 use tampu_types::{LogRecord, terminal::is_harmful};
 
 use crate::{
+    failure::{Outcome, written},
     output::{column::Column, highlight::Highlight},
     paint::Paint,
     time_expression::now,
@@ -153,6 +154,11 @@ pub fn printable(text: &str) -> std::borrow::Cow<'_, str> {
         }
     }
     shown.into()
+}
+
+/// Writes a line that holds text from outside, made harmless for a terminal.
+pub fn print_line(out: &mut impl std::io::Write, line: &str) -> Outcome {
+    written(writeln!(out, "{}", printable(line)))
 }
 
 fn quoted(value: &str) -> std::borrow::Cow<'_, str> {

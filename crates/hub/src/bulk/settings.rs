@@ -3,7 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 
 use serde::{Deserialize, Serialize};
-use tampu_bulk::{Name, group::Group};
+use tampu_bulk::{Name, Protection, group::Group};
 
 /// All settings of bulk flows.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
@@ -67,6 +67,9 @@ pub struct FlowPatch {
     /// If true, the data has checksums.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checksum: Option<bool>,
+    /// The protection that this end demands.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protection: Option<Protection>,
     /// The address that accepts connections.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<SocketAddr>,
@@ -141,6 +144,7 @@ impl FlowPatch {
             direction: None,
             protocol: None,
             checksum: None,
+            protection: None,
             endpoint: None,
             announce: None,
             receivers: None,
@@ -157,6 +161,7 @@ impl FlowPatch {
         FlowPatch {
             protocol: later.protocol.or(self.protocol),
             checksum: later.checksum.or(self.checksum),
+            protection: later.protection.or(self.protection),
             endpoint: later.endpoint.or(self.endpoint),
             announce: later.announce.clone().or(self.announce),
             receivers: later.receivers.or(self.receivers),

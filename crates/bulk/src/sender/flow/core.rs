@@ -16,7 +16,7 @@ use super::{
 use crate::{
     group::GroupPlace,
     identity::Identity,
-    message::Patience,
+    message::{GroupKey, Patience},
     name::Name,
     poll::{self, Wanted},
     sending::Numbering,
@@ -70,6 +70,8 @@ pub(in crate::sender) struct FlowShared {
     pub(in crate::sender) session: u32,
     /// Group for the data, in the notation of a Hello.
     pub(in crate::sender) group: Option<GroupPlace>,
+    /// Secret of the group, if its datagrams are sealed.
+    pub(in crate::sender) group_key: Option<GroupKey>,
     pub(in crate::sender) core: Mutex<FlowCore>,
     pub(in crate::sender) changed: Condvar,
     /// Lock that admits one call at a time.

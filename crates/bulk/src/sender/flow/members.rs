@@ -83,7 +83,7 @@ impl FlowShared {
 
     /// Notes a new connection.
     pub(in crate::sender) fn attach(&self, key: &str, made: Made, address: String) {
-        let Made { stream, reader, seat, datagrams, welcome } = made;
+        let Made { stream, reader, seat, datagrams, sealer, welcome } = made;
         let mut core = self.core.lock();
         let FlowCore { numbering, window, links, checked, ring, ring_from, patience, .. } = &mut *core;
         let seat = seat.filter(|_| welcome.transport == Transport::Shm);
@@ -101,11 +101,11 @@ impl FlowShared {
         };
         if let Some(link) = links.iter_mut().find(|link| link.key == key && !link.removed) {
             link.peer = Peer { source: welcome.source.clone(), incarnation: welcome.incarnation, address };
-            link.transport = welcome.transport;
+            (link.transport, link.protection) = (welcome.transport, welcome.protection);
             link.frame = welcome.frame as usize;
             let grouped = welcome.transport == Transport::Multicast;
             let datagrams = datagrams.map(|outlet| Datagrams::new(outlet, welcome.room, grouped));
-            let wire = Wire { stream, reader, seat: seat.map(|seat| (seat, *ring_from)), datagrams };
+            let wire = Wire { stream, reader, seat: seat.map(|seat| (seat, *ring_from)), datagrams, sealer };
             link.attach(wire, (welcome.sequence, welcome.offset), window, &reset);
             if link.takes_part() {
                 // The receiver came back by a transport with shorter frames.

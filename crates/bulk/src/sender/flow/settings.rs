@@ -2,7 +2,13 @@
 
 use std::time::Duration;
 
-use crate::{group::Group, message::Transport, name::Name, receiver::OpenError};
+use crate::{
+    group::Group,
+    message::{ProtectionLevel, Transport},
+    name::Name,
+    protection::Protection,
+    receiver::OpenError,
+};
 
 /// Calls that wait until the receivers have acknowledged (the paper's handshake).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
@@ -38,6 +44,8 @@ pub struct SendFlow {
     pub transport: Option<Transport>,
     /// The multicast group that data goes to, once for all receivers.
     pub group: Option<Group>,
+    /// Protection that the flow demands on connections. A receiver may demand more.
+    pub protection: Protection,
     /// True if payloads get a checksum.
     pub checked: bool,
     /// The longest payload of a frame, bytes.
@@ -74,6 +82,7 @@ impl SendFlow {
             name,
             transport: None,
             group: None,
+            protection: Protection::Auto,
             checked: false,
             frame: 256 << 10,
             window: 32 << 20,
@@ -95,6 +104,11 @@ impl SendFlow {
     /// Returns the requested transport, if any.
     pub(in crate::sender) fn way(&self) -> Option<Transport> {
         self.transport.or(self.group.map(|_| Transport::Multicast))
+    }
+
+    /// Returns the protection of the group's datagrams, which is one for all members.
+    pub(in crate::sender) fn group_protection(&self) -> ProtectionLevel {
+        self.group.map_or(ProtectionLevel::None, |group| self.protection.level(group.interface.is_loopback()))
     }
 
     /// Checks the settings.

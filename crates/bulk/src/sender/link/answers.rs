@@ -112,6 +112,7 @@ impl Link {
             status: self.status,
             since: self.since.elapsed().as_secs_f64(),
             transport: self.transport,
+            protection: self.protection,
             behind: if self.takes_part() { window.bytes_from(self.acked) as u64 } else { 0 },
             acknowledged: self.acked_bytes,
             lost_bytes: self.lost_bytes,

@@ -3,15 +3,17 @@
 
 use std::{
     io::{self, IoSlice},
+    net::TcpStream,
     time::{Duration, Instant},
 };
 
-use rustix::net::{SendAncillaryBuffer, SendFlags, sendmsg};
+use rustix::net::{SendAncillaryBuffer, SendFlags, send, sendmsg};
 
 use super::{Link, datagrams};
 use crate::{
     frame::{Header, Kind},
     message::Patience,
+    seal::SealError,
     shm::Seat,
     state::LinkStatus,
     window::{Framed, Window},
@@ -24,6 +26,23 @@ const BYTES_AT_ONCE: usize = 1 << 20;
 /// Bytes that the fastest reader of shared memory may be behind. They stay in a cache, and no thread waits for a
 /// switch.
 const SHARED_AHEAD: usize = 1 << 20;
+/// Bytes after which sealed records are written. They stay in a processor's cache until the kernel has copied them.
+const SEALED_AT_ONCE: usize = 64 << 10;
+
+/// Records that are being written.
+#[derive(Default)]
+pub(super) struct Sealed {
+    bytes: Vec<u8>,
+    written: usize,
+}
+
+impl Sealed {
+    pub(super) fn clear(&mut self) {
+        self.bytes.clear();
+        self.written = 0;
+    }
+}
+
 impl Link {
     /// Returns true if frames wait to be written.
     pub fn has_unsent(&self, window: &Window) -> bool {
@@ -107,6 +126,9 @@ impl Link {
     /// Writes with one system call; returns whether the kernel took everything.
     fn write_some(&mut self, window: &Window) -> io::Result<bool> {
         let Some(stream) = self.stream.clone() else { return Ok(false) };
+        if self.sealer.is_some() {
+            return self.write_sealed(&stream, window);
+        }
         let mut says_something = false;
         let mut pieces: Vec<IoSlice<'_>> = Vec::with_capacity(2 * AT_ONCE);
         let mut total = 0;
@@ -146,6 +168,54 @@ impl Link {
         }
         self.account(written, window);
         Ok(written == total)
+    }
+
+    /// Writes sealed records like [`Link::write_some`].
+    fn write_sealed(&mut self, stream: &TcpStream, window: &Window) -> io::Result<bool> {
+        if self.partial.is_none() {
+            self.seal(window).map_err(io::Error::other)?;
+        }
+        let written = match send(stream, &self.sealed.bytes[self.sealed.written..], SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+            Ok(written) => written,
+            Err(rustix::io::Errno::AGAIN) => return Ok(false),
+            Err(rustix::io::Errno::INTR) => return Ok(true),
+            Err(error) => return Err(error.into()),
+        };
+        self.sealed.written += written;
+        let now = Instant::now();
+        self.last_write = now;
+        if self.partial.as_ref().is_some_and(|(framed, _)| framed.header.kind != Kind::Ping) {
+            self.progress = now;
+        }
+        let whole = self.sealed.written == self.sealed.bytes.len();
+        if whole {
+            self.sealed.clear();
+            self.partial = None;
+        }
+        Ok(whole)
+    }
+
+    /// Seals the next frames: one that is owed, or several of the window.
+    fn seal(&mut self, window: &Window) -> Result<(), SealError> {
+        let Some(sealer) = &mut self.sealer else { return Ok(()) };
+        let out = &mut self.sealed.bytes;
+        if let Some(framed) = self.owed.pop_front() {
+            sealer.seal(&framed.head, &framed.bytes, out)?;
+            self.partial = Some((framed, 0));
+            return Ok(());
+        }
+        // Frames of memory and datagrams do not pass here.
+        let passes =
+            matches!(self.status, LinkStatus::Live | LinkStatus::Lagging) && self.seat.is_none() && self.datagrams.is_none();
+        while passes
+            && out.len() < SEALED_AT_ONCE
+            && let Some(framed) = window.get(self.next)
+        {
+            sealer.seal(&framed.head, &framed.bytes, out)?;
+            self.next += 1;
+            self.partial = Some((framed.clone(), 0));
+        }
+        Ok(())
     }
 
     /// Accounts for written bytes.

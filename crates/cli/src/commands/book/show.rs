@@ -129,20 +129,33 @@ fn text(entry: &Entry) -> String {
     out
 }
 
+/// Longest name of a file in bytes, on all usual file systems.
+const NAME_LIMIT: usize = 255;
+/// Longest extension that a shortened name keeps, in bytes, with its dot.
+const EXTENSION_KEPT: usize = 32;
+
+/// Returns a prefix and a name that together fit a file system. A long name is cut in its middle and keeps its extension.
+fn fitting_name(prefix: &str, name: &str) -> String {
+    let extension = name.rfind('.').filter(|at| *at > 0 && name.len() - at <= EXTENSION_KEPT).map_or("", |at| &name[at..]);
+    let stem = &name[..name.len() - extension.len()];
+    let room = NAME_LIMIT.saturating_sub(prefix.len() + extension.len());
+    format!("{prefix}{}{extension}", &stem[..stem.floor_char_boundary(room)])
+}
+
 /// Writes attachments under names that are free.
 fn save(store: &dyn Attachments, entry: &Entry, dir: &Path) -> Outcome {
     std::fs::create_dir_all(dir).map_err(|error| Failure::failed(dir.display(), error))?;
     for attachment in &entry.content.attachments {
         let Some(sha) = &attachment.sha else { continue };
         let name = plain_name(&attachment.name);
-        let mut path = dir.join(&name);
+        let mut path = dir.join(fitting_name("", &name));
         let mut nth = 0;
         let mut to = loop {
             match File::create_new(&path) {
                 Ok(file) => break file,
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                     nth += 1;
-                    path = dir.join(format!("{nth}-{name}"));
+                    path = dir.join(fitting_name(&format!("{nth}-"), &name));
                 }
                 Err(error) => return Err(Failure::failed(path.display(), error)),
             }
@@ -152,4 +165,22 @@ fn save(store: &dyn Attachments, entry: &Entry, dir: &Path) -> Outcome {
         eprintln!("tampu: wrote {}", path.display());
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_names_are_cut_between_characters_and_keep_their_extension() {
+        let long = "ü".repeat(200);
+        let cut = fitting_name("12-", &format!("{long}.tar.gz"));
+        assert!(cut.len() <= NAME_LIMIT && cut.len() >= NAME_LIMIT - 1, "{} bytes", cut.len());
+        assert!(cut.starts_with("12-ü") && cut.ends_with("ü.gz"), "{cut}");
+        assert_eq!(fitting_name("", "plot.png"), "plot.png");
+        assert_eq!(fitting_name("1-", "plot.png"), "1-plot.png");
+        // Neither is an extension: a name of a dot and letters, and a long last part.
+        assert_eq!(fitting_name("", &format!(".{}", "a".repeat(300))).len(), NAME_LIMIT);
+        assert_eq!(fitting_name("", &format!("a.{}", "b".repeat(300))).len(), NAME_LIMIT);
+    }
 }

@@ -1,7 +1,7 @@
 //! The values of the options that several commands of bulk data share.
 
 use clap::ValueEnum;
-use tampu_bulk::message::Transport;
+use tampu_bulk::{Protection, message::Transport};
 
 /// Transports of bulk data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -27,6 +27,31 @@ impl Protocol {
             Protocol::Shm => Some(Transport::Shm),
             Protocol::Udp => Some(Transport::Udp),
             Protocol::Multicast => Some(Transport::Multicast),
+        }
+    }
+}
+
+/// Protection that an end demands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ProtectionChoice {
+    /// Encrypted between hosts, nothing on one host.
+    Auto,
+    /// This end demands nothing.
+    None,
+    /// Nobody on the network can change data.
+    Authenticated,
+    /// Nobody on the network can read or change data.
+    Encrypted,
+}
+
+impl ProtectionChoice {
+    /// As the library has it.
+    pub fn protection(self) -> Protection {
+        match self {
+            ProtectionChoice::Auto => Protection::Auto,
+            ProtectionChoice::None => Protection::None,
+            ProtectionChoice::Authenticated => Protection::Authenticated,
+            ProtectionChoice::Encrypted => Protection::Encrypted,
         }
     }
 }

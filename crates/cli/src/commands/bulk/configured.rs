@@ -7,7 +7,7 @@ use std::{
 
 use clap::{Args, ValueEnum};
 use tampu_bulk::{
-    Name,
+    Name, Protection,
     group::Group,
     receiver::{FlowSettings, ReceiverSettings},
     sender::{self, SendFlow},
@@ -18,7 +18,7 @@ use tampu_hub::{
 };
 use tampu_types::units::parse_size;
 
-use super::choices::{OnOff, Protocol};
+use super::choices::{OnOff, ProtectionChoice, Protocol};
 use crate::failure::Failure;
 
 /// The configuration file.
@@ -79,9 +79,17 @@ pub struct CarryingArgs {
     /// Transport of the data [default: auto]
     #[arg(long, value_enum, value_name = "PROTOCOL", env = "TAMPU_BULK_PROTOCOL")]
     protocol: Option<Protocol>,
+    /// Least protection of the connection; the higher demand of both ends holds [default: auto]
+    #[arg(long, value_enum, value_name = "PROTECTION", env = "TAMPU_BULK_PROTECTION")]
+    protection: Option<ProtectionChoice>,
 }
 
 impl CarryingArgs {
+    /// Returns the demanded protection.
+    fn protection(&self, patch: &FlowPatch) -> Protection {
+        self.protection.map(ProtectionChoice::protection).or(patch.protection).unwrap_or_default()
+    }
+
     /// Returns true if data has checksums.
     fn checked(&self, patch: &FlowPatch, default: bool) -> bool {
         self.checksum.map(OnOff::is_on).or(patch.checksum).unwrap_or(default)
@@ -95,6 +103,7 @@ impl CarryingArgs {
     /// Into a flow that is taken.
     pub fn apply_to_taken(&self, patch: &FlowPatch, taken: &mut FlowSettings, checked: bool) {
         taken.checked = self.checked(patch, checked);
+        taken.protection = self.protection(patch);
         if let Some(transport) = self.protocol(patch).transport() {
             taken.transports = vec![transport];
         }
@@ -139,6 +148,7 @@ impl GivingArgs {
             throttle: self.throttle.map(|bytes| bytes as f64).or(patch.throttle_mb.map(|mb| mb * 1e6)).or(given.throttle),
             slow: slow.map_or(given.slow, |slow| if slow == Slow::Skip { sender::Slow::Skip } else { sender::Slow::Cut }),
             checked: carrying.checked(patch, given.checked),
+            protection: carrying.protection(patch),
             transport,
             group,
             ..given

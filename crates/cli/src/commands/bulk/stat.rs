@@ -11,6 +11,7 @@ use tampu_types::Time;
 use crate::{
     context::Context,
     failure::{Failure, Outcome, written},
+    output::table::print_line,
     plural::counted,
     time_text,
 };
@@ -41,7 +42,7 @@ impl Stat {
             if found.left_out > 0 {
                 eprintln!("tampu: {} older transfers are left out: the answer would have been too long", found.left_out);
             }
-            return self.past(&found.list);
+            return self.past(&found.list, &mut std::io::stdout().lock());
         }
         let found = asking::ask(&participant, PATIENCE).map_err(|error| Failure::Failed(error.to_string()))?;
         let mut rows: Vec<(String, Value)> = Vec::new();
@@ -56,19 +57,23 @@ impl Stat {
                 }
             }
         }
-        rows.sort_by_key(|(what, state)| (text(state, "stream"), what.clone(), text(state, "source")));
-        let mut out = std::io::stdout().lock();
-        for (what, state) in &rows {
+        rows.sort_by_key(|(what, state)| (text(state, "stream").to_owned(), what.clone(), text(state, "source").to_owned()));
+        self.show(&rows, &mut std::io::stdout().lock())
+    }
+
+    /// Writes the states of senders and receivers. Names are chosen by other processes.
+    fn show(&self, rows: &[(String, Value)], out: &mut impl Write) -> Outcome {
+        for (what, state) in rows {
             if self.json {
                 written(writeln!(out, "{}", json!({ what: state })))?;
                 continue;
             }
             let (stream, source) = (text(state, "stream"), text(state, "source"));
             let at = state["address"].as_str().map(|address| format!(" at {address}")).unwrap_or_default();
-            written(writeln!(out, "{what} of stream '{stream}': {source}{at}"))?;
+            print_line(out, &format!("{what} of stream '{stream}': {source}{at}"))?;
             for flow in list(state, "flows") {
                 let lines = if what == "sender" { sent(flow) } else { received(flow) };
-                lines.into_iter().try_for_each(|line| written(writeln!(out, "  {line}")))?;
+                lines.into_iter().try_for_each(|line| print_line(out, &format!("  {line}")))?;
             }
             if let Some(more) = state["flows_left_out"].as_u64() {
                 written(writeln!(out, "  and {} more", counted(more, "flow")))?;
@@ -85,17 +90,15 @@ impl Stat {
         self.stream.is_none() || self.stream == stream
     }
 
-    fn past(&self, found: &[Value]) -> Outcome {
-        let mut out = std::io::stdout().lock();
+    fn past(&self, found: &[Value], out: &mut impl Write) -> Outcome {
         for one in found.iter().filter(|one| self.wants(one)) {
             if self.json {
                 written(writeln!(out, "{}", time_text::json_line(one, "a transfer")?))?;
                 continue;
             }
             let why: Vec<&str> = list(one, "why").iter().filter_map(Value::as_str).collect();
-            let why = if why.is_empty() { String::new() } else { format!("  {}", why.join("; ").escape_debug()) };
-            written(writeln!(
-                out,
+            let why = if why.is_empty() { String::new() } else { format!("  {}", why.join("; ")) };
+            let line = format!(
                 "{}  {}#{}  {}  {:<10}  {:>10}  {:>10}/s  {}  {}{why}",
                 one["began"].as_i64().map_or_else(String::new, |ns| time_text::local(Time(ns))),
                 text(one, "stream"),
@@ -106,15 +109,15 @@ impl Stat {
                 bytes(one, "bytes_per_s").to_string(),
                 text(one, "source"),
                 text(one, "parameter"),
-            ))?;
+            );
+            print_line(out, &line)?;
         }
         Ok(())
     }
 }
 
-fn text(value: &Value, name: &str) -> String {
-    // Names chosen by other processes must not move the cursor.
-    value[name].as_str().unwrap_or("-").chars().flat_map(|letter| letter.escape_debug()).collect()
+fn text<'a>(value: &'a Value, name: &str) -> &'a str {
+    value[name].as_str().unwrap_or("-")
 }
 
 fn list<'a>(value: &'a Value, name: &str) -> &'a [Value] {
@@ -137,15 +140,16 @@ fn sent(flow: &Value) -> Vec<String> {
     );
     if let Some(waits) = flow["waits"].as_f64() {
         let whom: Vec<&str> = list(flow, "waits_for").iter().filter_map(Value::as_str).collect();
-        let whom = if whom.is_empty() { "room".to_owned() } else { whom.join(", ").escape_debug().to_string() };
+        let whom = if whom.is_empty() { "room".to_owned() } else { whom.join(", ") };
         line.push_str(&format!("; waits for {whom}, {waits:.1} s"));
     }
     let receivers = list(flow, "receivers").iter().map(|link| {
         let peer = &link["receiver"];
         let since = link["since"].as_f64().unwrap_or(0.0);
         let (status, transport) = (text(link, "status"), text(link, "transport"));
+        let protection = protection(link);
         let mut line = format!(
-            "  to {} at {}: {status} for {since:.1} s over {transport}, {} behind",
+            "  to {} at {}: {status} for {since:.1} s over {transport}{protection}, {} behind",
             text(peer, "source"),
             text(peer, "address"),
             bytes(link, "behind")
@@ -165,6 +169,14 @@ fn sent(flow: &Value) -> Vec<String> {
     std::iter::once(line).chain(receivers).collect()
 }
 
+/// Returns the protection of a connection that has one.
+fn protection(of: &Value) -> String {
+    match of["protection"].as_str() {
+        None | Some("none") => String::new(),
+        Some(level) => format!(", {level}"),
+    }
+}
+
 fn received(flow: &Value) -> Vec<String> {
     let mut line = format!(
         "flow '{}': {}, {}, {} lost",
@@ -176,10 +188,11 @@ fn received(flow: &Value) -> Vec<String> {
     let sender = &flow["sender"];
     if sender.is_object() {
         line.push_str(&format!(
-            "; from {} at {} over {}",
+            "; from {} at {} over {}{}",
             text(sender, "source"),
             text(sender, "address"),
-            text(flow, "transport")
+            text(flow, "transport"),
+            protection(flow)
         ));
     }
     for (name, what) in [("waits_for_sender", "waits for its sender"), ("in_callback", "is busy with data")] {
@@ -188,4 +201,30 @@ fn received(flow: &Value) -> Vec<String> {
         }
     }
     vec![line]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_of_other_processes_cannot_drive_the_terminal() {
+        let evil = "a\x1b[2J\u{9b}31m\u{202e}b\nc";
+        let peer = json!({"source": evil, "address": evil});
+        let link =
+            json!({"receiver": peer, "status": evil, "transport": evil, "protection": "encrypted", "gave_up": evil, "why": evil});
+        let sent = json!({"flow": evil, "phase": evil, "transfer": evil, "waits": 1.0, "waits_for": [evil], "receivers": [link]});
+        let taken = json!({"flow": evil, "sender": peer, "transport": evil});
+        let state = |flow| json!({"stream": evil, "source": evil, "address": evil, "flows": [flow]});
+        let rows = [("sender".to_owned(), state(sent)), ("receiver".to_owned(), state(taken))];
+        let stat = Stat { stream: None, past: false, json: false };
+        let mut out = Vec::new();
+        stat.show(&rows, &mut out).unwrap();
+        let past = json!({"stream": evil, "flow": evil, "outcome": evil, "source": evil, "parameter": evil, "why": [evil], "transfer": 1});
+        stat.past(&[past], &mut out).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        assert_eq!(text.lines().count(), 6, "{text}");
+        assert!(!text.contains(|letter: char| letter.is_control() && letter != '\n' || letter == '\u{202e}'), "{text:?}");
+        assert!(text.contains("a\\x1b[2J\\x9b31m\\u{202e}b⏎c") && text.contains(", encrypted, "), "{text}");
+    }
 }

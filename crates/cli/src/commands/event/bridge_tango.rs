@@ -12,6 +12,7 @@ use tampu_types::units::parse_duration;
 use crate::{
     context::Context,
     failure::{Failure, Outcome, written},
+    output::table::printable,
 };
 
 /// Bridge events from Tango to Tampu, and attributes of Tampu to Tango, until it ends
@@ -82,7 +83,7 @@ impl BridgeTango {
         let quiet = self.quiet;
         let bridge = Bridge::start(&participant, settings, database, move |news| {
             if news.is_trouble() || !quiet {
-                eprintln!("tampu: {news}");
+                eprintln!("tampu: {}", printable(&news.to_string()));
             }
         })
         .map_err(|error| Failure::Failed(error.to_string()))?;

@@ -12,6 +12,7 @@ use crate::{
     connect::ANSWER_TIMEOUT,
     context::Context,
     failure::{Failure, Outcome, written},
+    output::table::print_line,
 };
 
 /// Show and set the criteria for events of attributes
@@ -117,8 +118,7 @@ impl Conf {
             let band = |band: Option<Band>, unit: &str| band.map_or_else(|| "none".to_owned(), |band| format!("{band}{unit}"));
             let duration = |ms: u64| duration_text(Duration::from_millis(ms));
             let or_none = |ms: Option<u64>| ms.map_or_else(|| "none".to_owned(), duration);
-            written(writeln!(
-                out,
+            let line = format!(
                 "{}  change: abs {}, rel {}; archive: abs {}, rel {}, period {}; periodic: {}; polled: {}",
                 attribute.config.name,
                 band(change.abs, ""),
@@ -128,7 +128,8 @@ impl Conf {
                 or_none(archive_period_ms),
                 duration(period_ms),
                 or_none(attribute.config.polled_ms.map(u64::from)),
-            ))?;
+            );
+            print_line(&mut out, &line)?;
         }
         Ok(())
     }

@@ -25,6 +25,7 @@ use crate::{
     failure::{Failure, Outcome, written},
     keeper::Keeper,
     near,
+    output::table::print_line,
     plural::counted,
     time_expression::now,
     time_text,
@@ -74,7 +75,7 @@ impl Doctor {
                     time_text::in_json(&mut object);
                     written(writeln!(out, "{object}"))?;
                 } else {
-                    written(writeln!(out, "{}", summary(answer, facts)))?;
+                    print_line(&mut out, &summary(answer, facts))?;
                 }
                 wrong.extend(causes(facts, asked, answered));
             }
@@ -100,7 +101,7 @@ impl Doctor {
         }
         match several(&found) {
             Several::Rivals(what) => wrong.push(what),
-            Several::Redundant(what) if !self.json => written(writeln!(out, "{what}"))?,
+            Several::Redundant(what) if !self.json => print_line(&mut out, &what)?,
             Several::Redundant(_) | Several::No => {}
         }
         if self.json {
@@ -112,7 +113,7 @@ impl Doctor {
             return Ok(());
         }
         if !self.json {
-            wrong.iter().try_for_each(|cause| written(writeln!(out, "- {cause}")))?;
+            wrong.iter().try_for_each(|cause| print_line(&mut out, &format!("- {cause}")))?;
         }
         let causes = counted(wrong.len() as u64, "possible cause");
         Err(Failure::Failed(format!("{causes} why no events of {} arrive", self.name)))

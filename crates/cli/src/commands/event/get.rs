@@ -13,6 +13,7 @@ use crate::{
     connect::ANSWER_TIMEOUT,
     context::Context,
     failure::{Failure, Outcome, written},
+    output::table::print_line,
     time_text,
 };
 
@@ -48,13 +49,9 @@ impl Get {
             } else {
                 let known = configs.iter().find(|config| config.name == *name).cloned();
                 let plain = known.unwrap_or_else(|| AttributeConfig::new(name.clone(), DataType::Double, Format::Scalar));
-                written(writeln!(
-                    out,
-                    "{name}  {}  {}  {}",
-                    time_text::local(event.time),
-                    event.quality,
-                    show::reading(&view, &plain)
-                ))?;
+                let line =
+                    format!("{name}  {}  {}  {}", time_text::local(event.time), event.quality, show::reading(&view, &plain));
+                print_line(&mut out, &line)?;
             }
         }
         let missing: Vec<&str> =

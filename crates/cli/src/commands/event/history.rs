@@ -13,6 +13,7 @@ use crate::{
     failure::{Failure, Outcome, written},
     filter::SpanArgs,
     keeper::Keeper,
+    output::table::printable,
     plural::counted,
     time_expression::now,
     time_text,
@@ -134,13 +135,15 @@ impl History {
         let (time, name, reason) = (time_text::local(kept.time), kept.name, kept.reason);
         if view.is_some() {
             let unit = if kept.unit.is_empty() { String::new() } else { format!(" {}", kept.unit.escape_debug()) };
-            return format!("{time}  {name}  {quality:<8}  {value}{unit}  [{reason}]");
+            let line = format!("{time}  {name}  {quality:<8}  {value}{unit}  [{reason}]");
+            return printable(&line).into_owned();
         }
         let missing = match kept.from {
             0 => String::new(),
             from => format!("{}, {from} to {}: ", counted(kept.number - from + 1, "event"), kept.number),
         };
-        format!("{time}  {name}  -         [{reason}]  {missing}{}  by {}", kept.note.escape_debug(), kept.source)
+        let line = format!("{time}  {name}  -         [{reason}]  {missing}{}  by {}", kept.note, kept.source);
+        printable(&line).into_owned()
     }
 }
 

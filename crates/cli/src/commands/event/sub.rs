@@ -16,6 +16,7 @@ use super::show;
 use crate::{
     context::Context,
     failure::{Failure, Outcome, written},
+    output::table::{print_line, printable},
     time_text,
 };
 
@@ -192,7 +193,8 @@ impl Sub {
             missed => format!("  missed: {missed}"),
         };
         let from = if reading.is_none() { format!("  by {source}") } else { String::new() };
-        format!("{}  {name}  {quality:<8}  {text}  [{}]{missed}{from}", time_text::local(time), update.reason)
+        let line = format!("{}  {name}  {quality:<8}  {text}  [{}]{missed}{from}", time_text::local(time), update.reason);
+        printable(&line).into_owned()
     }
 
     /// Prints a table of rates by attribute every second.
@@ -216,7 +218,7 @@ impl Sub {
                     } else {
                         format!("{events:>10.1}/s  {name}")
                     };
-                    written(writeln!(out, "{line}"))?;
+                    print_line(&mut out, &line)?;
                 }
                 written(writeln!(out))?;
                 since = Instant::now();

@@ -10,7 +10,7 @@ use tampu_types::units::parse_size;
 
 use crate::{
     commands::{
-        bulk::choices::{OnOff, Protocol},
+        bulk::choices::{OnOff, ProtectionChoice, Protocol},
         perf::scene::{Scene, Worker},
     },
     failure::{Failure, Outcome},
@@ -37,6 +37,9 @@ pub struct PerfBulk {
     /// Checksums on the data
     #[arg(long, value_enum, value_name = "CHECKSUM", default_value = "off")]
     checksum: OnOff,
+    /// Protection between sender and receivers, as between hosts
+    #[arg(long, value_enum, value_name = "PROTECTION", default_value = "auto")]
+    protection: ProtectionChoice,
     /// Size of a block; rounded up to a multiple of 8
     #[arg(long, value_name = "SIZE", default_value = "1MiB", value_parser = parse_size)]
     size: u64,
@@ -95,6 +98,8 @@ impl PerfBulk {
         let mut arguments = vec!["perf", "part", "giver"];
         let frame = self.frame.map(|frame| format!("--frame={frame}"));
         arguments.extend(frame.as_deref());
+        let protection = format!("--protection={}", word(self.protection));
+        arguments.push(&protection);
         arguments.extend(numbers.iter().map(String::as_str));
         arguments.extend([checksum.as_str(), &protocol, &handshake, &throttle]);
         arguments.extend(targets.iter().map(String::as_str));
@@ -126,6 +131,7 @@ impl PerfBulk {
             "complete": sent["complete"] == true && bytes == least && wrong == 0.0,
             "protocol": sent["transport"],
             "checksum": self.checksum.is_on(),
+            "protection": word(self.protection),
             "handshake": self.handshake.is_on(),
             "relay": self.relay,
             "size": size,

@@ -14,7 +14,7 @@ use tampu_bulk::{
 use super::{PATIENCE, block::fill, failed, group, memory::Memory, names};
 use crate::{
     commands::{
-        bulk::choices::{OnOff, Protocol},
+        bulk::choices::{OnOff, ProtectionChoice, Protocol},
         perf::process::cpu_s,
     },
     context::Context,
@@ -27,6 +27,9 @@ pub struct Giving {
     /// Bytes of a frame at most; a multiple of 8, so that each holds whole words.
     #[arg(long)]
     frame: Option<u32>,
+    /// Protection of the data.
+    #[arg(long, value_enum, default_value = "auto")]
+    protection: ProtectionChoice,
     seconds: f64,
     /// Bytes after which it ends although there is time; 0: none.
     bytes: u64,
@@ -52,6 +55,7 @@ pub fn giver(context: &Context, how: &Giving) -> Result<Json, Failure> {
         transport: how.protocol.transport(),
         group: group(how.protocol)?,
         checked: how.checksum.is_on(),
+        protection: how.protection.protection(),
         acknowledge: if each { Acknowledge::StartAndStop } else { Acknowledge::Never },
         receivers: how.targets.len(),
         connect_wait: PATIENCE,
