@@ -32,8 +32,10 @@ pub enum Format {
     Json,
     /// An ACS XML file.
     Xml,
-    /// CSV with a line of column names.
+    /// CSV with a line of column names, whose cells no spreadsheet takes for formulas.
     Csv,
+    /// The same with every cell as it is.
+    RawCsv,
 }
 
 /// Choice of the format.
@@ -49,6 +51,9 @@ pub struct FormatArgs {
     /// Write CSV with a heading
     #[arg(long, group = "format")]
     csv: bool,
+    /// Write CSV whose cells are as they are; a spreadsheet may take some for formulas
+    #[arg(long, group = "format")]
+    raw_csv: bool,
     /// Show these columns only, in this order: time, level, source, message, file, line, ...
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', conflicts_with = "xml")]
     columns: Vec<Column>,
@@ -61,6 +66,7 @@ impl FormatArgs {
             FormatArgs { json: true, .. } => Format::Json,
             FormatArgs { xml: true, .. } => Format::Xml,
             FormatArgs { csv: true, .. } => Format::Csv,
+            FormatArgs { raw_csv: true, .. } => Format::RawCsv,
             _ => Format::Table,
         }
     }
@@ -110,7 +116,7 @@ impl<W: Write> RecordWriter<W> {
         self.begun = true;
         match self.format {
             Format::Table if io::stdout().is_terminal() => self.table.heading(&mut self.text),
-            Format::Csv => csv::heading(in_csv(&self.columns), &mut self.text),
+            Format::Csv | Format::RawCsv => csv::heading(in_csv(&self.columns), &mut self.text),
             Format::Xml => self.text.push_str(&xml_frame()?.0),
             _ => {}
         }
@@ -124,7 +130,9 @@ impl<W: Write> RecordWriter<W> {
         }
         match self.format {
             Format::Table => self.table.row(record, &mut self.text),
-            Format::Csv => csv::row(in_csv(&self.columns), record, &mut self.text),
+            Format::Csv | Format::RawCsv => {
+                csv::row(in_csv(&self.columns), record, self.format == Format::RawCsv, &mut self.text);
+            }
             Format::Xml => {
                 write_record(&mut self.text, record, self.xml);
                 self.text.push('\n');

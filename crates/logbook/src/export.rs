@@ -2,7 +2,7 @@
 //!
 //! | format | module | for |
 //! |-|-|-|
-//! | [`Format::Csv`] | [`csv`] | tables |
+//! | [`Format::Csv`], [`Format::RawCsv`] | [`csv`] | tables |
 //! | [`Format::Json`] | here | programs; nothing is lost |
 //! | [`Format::Markdown`] | [`markdown`] | people |
 //!
@@ -31,8 +31,10 @@ const PAGE_TIME: Duration = Duration::from_secs(60);
 /// The file formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
-    /// A table by RFC 4180.
+    /// A table by RFC 4180, whose cells no spreadsheet takes for formulas.
     Csv,
+    /// The same with every cell as it is.
+    RawCsv,
     /// One entry on each line, as JSON.
     Json,
     /// A text for people.
@@ -41,7 +43,7 @@ pub enum Format {
 
 /// An error: the text names no format.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown export format '{0}'; use csv, json or markdown")]
+#[error("unknown export format '{0}'; use csv, raw-csv, json or markdown")]
 pub struct BadFormat(pub String);
 
 impl FromStr for Format {
@@ -50,6 +52,7 @@ impl FromStr for Format {
     fn from_str(text: &str) -> Result<Format, BadFormat> {
         match text.to_ascii_lowercase().as_str() {
             "csv" => Ok(Format::Csv),
+            "raw-csv" => Ok(Format::RawCsv),
             "json" | "jsonl" => Ok(Format::Json),
             "markdown" | "md" => Ok(Format::Markdown),
             _ => Err(BadFormat(text.to_owned())),
@@ -62,6 +65,7 @@ impl Format {
     pub const fn name(self) -> &'static str {
         match self {
             Format::Csv => "csv",
+            Format::RawCsv => "raw-csv",
             Format::Json => "json",
             Format::Markdown => "markdown",
         }
@@ -70,7 +74,7 @@ impl Format {
     /// The format's media type.
     pub const fn content_type(self) -> &'static str {
         match self {
-            Format::Csv => "text/csv; charset=utf-8; header=present",
+            Format::Csv | Format::RawCsv => "text/csv; charset=utf-8; header=present",
             Format::Json => "application/x-ndjson",
             Format::Markdown => "text/markdown; charset=utf-8",
         }
@@ -79,7 +83,7 @@ impl Format {
     /// The extension of the format's files, without a dot.
     pub const fn extension(self) -> &'static str {
         match self {
-            Format::Csv => "csv",
+            Format::Csv | Format::RawCsv => "csv",
             Format::Json => "jsonl",
             Format::Markdown => "md",
         }
@@ -94,9 +98,9 @@ pub fn export(store: Arc<dyn Entries>, search: Search, format: Format, stop: Sto
     let books = searched(&*store, &search.books)?;
     let pages = Pages::begin(store, search, stop)?;
     Ok(match format {
-        Format::Csv => {
-            let columns = csv::columns(&books);
-            pieces(csv::header(&columns), pages, move |entry, out| csv::row(&columns, entry, out))
+        Format::Csv | Format::RawCsv => {
+            let (columns, raw) = (csv::columns(&books), format == Format::RawCsv);
+            pieces(csv::header(&columns, raw), pages, move |entry, out| csv::row(&columns, entry, raw, out))
         }
         Format::Json => pieces(Vec::new(), pages, json),
         Format::Markdown => pieces(Vec::new(), pages, markdown::entry),

@@ -11,6 +11,7 @@
 //! | names as keys | [`name`] | `spec/decisions/0004-names.md` |
 //! | wildcards | [`glob`] | |
 //! | characters that must not reach a terminal | [`terminal`] | |
+//! | cells that a spreadsheet must not take for formulas | [`spreadsheet`] | |
 //! | enums with names | [`named`], [`named_enum!`] | |
 //! | sizes and durations as text | [`units`] | |
 //! | the header before every batch | [`header`] | `spec/wire/batch-header.md` |
@@ -52,6 +53,7 @@ pub mod log_batch;
 pub mod name;
 pub mod named;
 pub mod record;
+pub mod spreadsheet;
 pub mod syslog;
 pub mod terminal;
 pub mod time;

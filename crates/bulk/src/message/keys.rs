@@ -41,7 +41,7 @@ impl ProtectionLevel {
 pub struct KeyOffer {
     /// Version of the exchange.
     pub version: u16,
-    /// Random bytes.
+    /// Random bytes, others for each connection.
     pub nonce: [u8; 32],
     /// Public X25519 key, made for this connection.
     pub public: [u8; 32],
@@ -52,7 +52,7 @@ pub struct KeyOffer {
 pub struct KeyReply {
     /// Version of the exchange: the lower of both.
     pub version: u16,
-    /// Random bytes.
+    /// Random bytes, others for each connection.
     pub nonce: [u8; 32],
     /// Public X25519 key, made for this connection.
     pub public: [u8; 32],

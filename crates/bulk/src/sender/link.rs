@@ -24,10 +24,11 @@ use crate::{
 };
 
 pub(super) use datagrams::Datagrams;
-use writing::Sealed;
+use sealed::Sealed;
 
 mod answers;
 mod datagrams;
+mod sealed;
 mod skipping;
 mod writing;
 

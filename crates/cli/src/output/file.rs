@@ -30,8 +30,10 @@ pub enum FileFormat {
     Xml,
     /// JSON objects, one a line
     Json,
-    /// Values separated by commas, with a heading
+    /// Values separated by commas, with a heading; safe for spreadsheets
     Csv,
+    /// The same with every cell as it is
+    RawCsv,
     /// Parquet, with the archive's columns
     Parquet,
 }
@@ -74,7 +76,7 @@ impl FileFormat {
         match self {
             FileFormat::Xml => "xml",
             FileFormat::Json => "json",
-            FileFormat::Csv => "csv",
+            FileFormat::Csv | FileFormat::RawCsv => "csv",
             FileFormat::Parquet => "parquet",
         }
     }
@@ -85,6 +87,7 @@ impl FileFormat {
             FileFormat::Xml => Format::Xml,
             FileFormat::Json => Format::Json,
             FileFormat::Csv => Format::Csv,
+            FileFormat::RawCsv => Format::RawCsv,
             FileFormat::Parquet => {
                 let file = ParquetWriter::new(out, &options.domain).map_err(|error| Failure::failed("standard output", error))?;
                 return Ok(Box::new(Some(file)));

@@ -68,7 +68,16 @@ pub const ROUTES: &[Route] = &[
         path: "/search/export",
         id: "exportSearch",
         what: "Returns everything a search finds as a file",
-        query: &[Q, BOOK, SORT, ("format", "string", "csv, json (one entry a line) or markdown; csv, if missing")],
+        query: &[
+            Q,
+            BOOK,
+            SORT,
+            (
+                "format",
+                "string",
+                "csv (safe for spreadsheets), raw-csv (cells as they are), json (one entry a line) or markdown; csv, if missing",
+            ),
+        ],
         gives: (200, Content::Bytes("text/csv")),
         work: WorkKind::Export,
         act: as_file,

@@ -1,8 +1,12 @@
 //! Tables by RFC 4180: UTF-8, commas, lines that end in CR LF, and quotation marks around values that need them.
 //!
 //! The columns are the same for every entry: the fields of every entry, then each attribute of the books in their
-//! order. Other attributes are `name=value` in `Other`. Values are written unchanged. A spreadsheet may take `=1+1` for
-//! a formula and has to be configured not to.
+//! order. Other attributes are `name=value` in `Other`. A cell that a spreadsheet would take for a formula gets an
+//! apostrophe ([`harmless_cell`]), unless the raw values are asked for.
+
+use std::borrow::Cow;
+
+use tampu_types::spreadsheet::harmless_cell;
 
 use crate::{
     book::{Book, same_name},
@@ -25,14 +29,14 @@ pub fn columns(books: &[Book]) -> Vec<String> {
 }
 
 /// The first line.
-pub fn header(columns: &[String]) -> Vec<u8> {
+pub fn header(columns: &[String], raw: bool) -> Vec<u8> {
     let mut out = Vec::new();
-    line(BEFORE.into_iter().chain(columns.iter().map(String::as_str)).chain(AFTER), &mut out);
+    line(BEFORE.into_iter().chain(columns.iter().map(String::as_str)).chain(AFTER), raw, &mut out);
     out
 }
 
-/// The line of an entry.
-pub fn row(columns: &[String], entry: &Entry, out: &mut Vec<u8>) {
+/// The line of an entry. `raw` leaves every cell as it is.
+pub fn row(columns: &[String], entry: &Entry, raw: bool, out: &mut Vec<u8>) {
     let content = &entry.content;
     let number = |number: Option<u32>| number.map(|number| number.to_string()).unwrap_or_default();
     let mut values = vec![
@@ -55,14 +59,15 @@ pub fn row(columns: &[String], entry: &Entry, out: &mut Vec<u8>) {
     values.push(joined(content.attachments.iter().map(|attachment| attachment.name.clone()).collect()));
     values.push(joined(content.links.iter().map(ToString::to_string).collect()));
     values.push(content.text.clone());
-    line(values.iter().map(String::as_str), out);
+    line(values.iter().map(String::as_str), raw, out);
 }
 
-fn line<'a>(values: impl Iterator<Item = &'a str>, out: &mut Vec<u8>) {
+fn line<'a>(values: impl Iterator<Item = &'a str>, raw: bool, out: &mut Vec<u8>) {
     for (at, value) in values.enumerate() {
         if at > 0 {
             out.push(b',');
         }
+        let value = if raw { Cow::Borrowed(value) } else { harmless_cell(value) };
         if value.contains([',', '"', '\r', '\n']) || value.starts_with(' ') || value.ends_with(' ') {
             out.push(b'"');
             out.extend_from_slice(value.replace('"', "\"\"").as_bytes());
@@ -72,4 +77,20 @@ fn line<'a>(values: impl Iterator<Item = &'a str>, out: &mut Vec<u8>) {
         }
     }
     out.extend_from_slice(b"\r\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn formulas_become_text_unless_raw_cells_are_asked_for() {
+        let text = |raw| {
+            let mut out = Vec::new();
+            line(["=1+1", "-7", "@x", "plain"].into_iter(), raw, &mut out);
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(text(false), "'=1+1,-7,'@x,plain\r\n");
+        assert_eq!(text(true), "=1+1,-7,@x,plain\r\n");
+    }
 }

@@ -29,20 +29,6 @@ const SHARED_AHEAD: usize = 1 << 20;
 /// Bytes after which sealed records are written. They stay in a processor's cache until the kernel has copied them.
 const SEALED_AT_ONCE: usize = 64 << 10;
 
-/// Records that are being written.
-#[derive(Default)]
-pub(super) struct Sealed {
-    bytes: Vec<u8>,
-    written: usize,
-}
-
-impl Sealed {
-    pub(super) fn clear(&mut self) {
-        self.bytes.clear();
-        self.written = 0;
-    }
-}
-
 impl Link {
     /// Returns true if frames wait to be written.
     pub fn has_unsent(&self, window: &Window) -> bool {

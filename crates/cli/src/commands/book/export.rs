@@ -38,7 +38,7 @@ pub struct Export {
     /// In this logbook only; repeatable
     #[arg(short, long, value_name = "NAME")]
     book: Vec<String>,
-    /// Format: csv, json, markdown, or elog for whole logbooks in an empty directory
+    /// Format: csv, raw-csv (cells as they are, which a spreadsheet may take for formulas), json, markdown, or elog for whole logbooks in an empty directory
     #[arg(short, long, value_name = "FORMAT")]
     format: String,
     /// Sort by date, id or an attribute; a minus before it reverses the order

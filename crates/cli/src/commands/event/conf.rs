@@ -1,6 +1,6 @@
 //! `tampu event conf`.
 
-use std::{io::Write, time::Duration};
+use std::time::Duration;
 
 use clap::Args;
 use tampu_event::ask::{self, Change};
@@ -11,7 +11,7 @@ use super::list::{self, failed};
 use crate::{
     connect::ANSWER_TIMEOUT,
     context::Context,
-    failure::{Failure, Outcome, written},
+    failure::{Failure, Outcome},
     output::table::print_line,
 };
 

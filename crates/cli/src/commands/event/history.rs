@@ -13,7 +13,7 @@ use crate::{
     failure::{Failure, Outcome, written},
     filter::SpanArgs,
     keeper::Keeper,
-    output::table::printable,
+    output::{csv, table::printable},
     plural::counted,
     time_expression::now,
     time_text,
@@ -46,8 +46,11 @@ pub struct History {
     /// Write CSV with a heading
     #[arg(long, conflicts_with = "json")]
     csv: bool,
+    /// Write CSV whose cells are as they are; a spreadsheet may take some for formulas
+    #[arg(long, conflicts_with_all = ["json", "csv"])]
+    raw_csv: bool,
     /// Print only the number of results, without regard to --limit
-    #[arg(long, conflicts_with = "csv")]
+    #[arg(long, conflicts_with_all = ["csv", "raw_csv"])]
     count: bool,
 }
 
@@ -68,7 +71,7 @@ impl History {
             ..HistoryQuery::default()
         };
         let mut out = std::io::stdout().lock();
-        if self.csv {
+        if self.csv || self.raw_csv {
             written(writeln!(out, "time,received,name,reason,from,number,kinds,quality,value,unit,source,incarnation,note"))?;
         }
         let (mut lines, mut outcome) = (VecDeque::new(), Ok(()));
@@ -121,8 +124,8 @@ impl History {
         }
         let value = view.as_ref().map(|view| reading(kept, view)).unwrap_or_default();
         let quality = view.as_ref().map_or("-", |view| view.quality.name());
-        if self.csv {
-            let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
+        if self.csv || self.raw_csv {
+            let quoted = |text: &str| format!("\"{}\"", csv::cell(text, self.raw_csv).replace('"', "\"\""));
             let kinds: Vec<&str> = view.iter().flat_map(|view| view.kinds.iter()).map(EventKind::name).collect();
             let (value, unit, note) = (quoted(&value), quoted(kept.unit), quoted(kept.note));
             let (time, received) = (kept.time.to_rfc3339(), kept.received.to_rfc3339());

@@ -16,7 +16,10 @@ use super::show;
 use crate::{
     context::Context,
     failure::{Failure, Outcome, written},
-    output::table::{print_line, printable},
+    output::{
+        csv,
+        table::{print_line, printable},
+    },
     time_text,
 };
 
@@ -63,11 +66,14 @@ pub struct Sub {
     #[arg(long)]
     latest: bool,
     /// Write JSON objects, one a line
-    #[arg(long, conflicts_with_all = ["csv", "rates", "bandwidth"])]
+    #[arg(long, conflicts_with_all = ["csv", "raw_csv", "rates", "bandwidth"])]
     json: bool,
     /// Write CSV with a heading
     #[arg(long, conflicts_with_all = ["rates", "bandwidth"])]
     csv: bool,
+    /// Write CSV whose cells are as they are; a spreadsheet may take some for formulas
+    #[arg(long, conflicts_with_all = ["csv", "rates", "bandwidth"])]
+    raw_csv: bool,
     /// Show events a second by attribute, instead of events
     #[arg(long)]
     rates: bool,
@@ -137,7 +143,7 @@ impl Sub {
     }
 
     fn heading(&self, out: &mut impl Write) -> Outcome {
-        if !self.csv {
+        if !self.csv && !self.raw_csv {
             return Ok(());
         }
         written(writeln!(out, "name,time,received,reason,number,quality,value,source,missed"))
@@ -181,8 +187,8 @@ impl Sub {
         let quality = reading.as_ref().map_or("-", |reading| reading.quality.name());
         let text = reading.as_ref().map(|reading| show::reading(reading, &update.attribute.config)).unwrap_or_default();
         let source = &update.source.source;
-        if self.csv {
-            let quoted = format!("\"{}\"", text.replace('"', "\"\""));
+        if self.csv || self.raw_csv {
+            let quoted = format!("\"{}\"", csv::cell(&text, self.raw_csv).replace('"', "\"\""));
             let (time, received) = (time.to_rfc3339(), update.received.to_rfc3339());
             let (reason, number) = (update.reason, update.number);
             let missed = missed_column(update.missed);

@@ -55,6 +55,9 @@ pub struct Stat {
     /// Write CSV with a heading
     #[arg(long, conflicts_with_all = ["json", "processes", "loggers"])]
     csv: bool,
+    /// Write CSV whose cells are as they are; a spreadsheet may take some for formulas
+    #[arg(long, conflicts_with_all = ["json", "csv", "processes", "loggers"])]
+    raw_csv: bool,
 }
 
 impl Stat {
@@ -78,6 +81,7 @@ impl Stat {
         let format = match (self.json, self.csv) {
             (true, _) => counts::Format::Json,
             (_, true) => counts::Format::Csv,
+            _ if self.raw_csv => counts::Format::RawCsv,
             _ => counts::Format::Table,
         };
         counts::write(&counts, &by, format, &mut out)?;

@@ -22,6 +22,7 @@ use crate::{
 pub enum Format {
     Table,
     Csv,
+    RawCsv,
     Json,
 }
 
@@ -32,15 +33,16 @@ pub fn write(counts: &Counts, by: &Grouping, format: Format, out: &mut impl Writ
             let line = time_text::json_line(row, "a count")?;
             written(writeln!(out, "{line}"))
         }),
-        Format::Csv => {
+        Format::Csv | Format::RawCsv => {
+            let raw = format == Format::RawCsv;
             let mut text = String::new();
             let field = by.field.map(|field| field.name());
             let names = [by.every_s.map(|_| "time"), field, by.level.then_some("level"), Some("count")];
-            csv::line(names.into_iter().flatten(), &mut text);
+            csv::line(names.into_iter().flatten(), raw, &mut text);
             for row in &counts.rows {
                 let level = row.level.map(|level| level.name().to_owned());
                 let fields = [row.time.map(Time::to_rfc3339), row.value.clone(), level, Some(row.count.to_string())];
-                csv::line(fields.into_iter().flatten(), &mut text);
+                csv::line(fields.into_iter().flatten(), raw, &mut text);
             }
             written(out.write_all(text.as_bytes()))
         }
