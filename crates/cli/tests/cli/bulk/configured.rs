@@ -1,7 +1,9 @@
 //! Tests of `[[bulk.flow]]` in a configuration file, and of the settings that override it.
 
+use std::time::Instant;
+
 use super::beside::{Beside, last};
-use crate::site::Site;
+use crate::site::{PATIENCE, Site};
 
 const FILE: &str = r#"
 [[bulk.flow]]
@@ -105,4 +107,36 @@ fn a_distributor_takes_and_gives_as_the_file_says() {
     assert!(delivery["receiver"]["address"].as_str().unwrap().starts_with("127.0.0.2:"), "{delivery}");
     let (code, err) = receiver.end();
     assert!(code == 0 && err.contains("'data' over udp"), "{code} {err}");
+}
+
+#[test]
+fn the_protection_of_the_file_is_overridden_and_the_stronger_demand_holds() {
+    let site = Site::new();
+    site.file("hub.toml", "[[bulk.flow]]\nstream = \"s\"\nprotection = \"authenticated\"\n");
+    let _hub = site.hub(&["--roles", "node"]);
+    let file = site.file("a", vec![7; 2_000_000]);
+    let cases = [("auto", "none", "none"), ("none", "encrypted", "encrypted"), ("", "none", "authenticated")];
+    for (number, (taken, given, agreed)) in cases.into_iter().enumerate() {
+        let flags = |demand: &str| if demand.is_empty() { Vec::new() } else { vec![format!("--protection={demand}")] };
+        let (take, give) = (flags(taken), flags(given));
+        let out = format!("out-{number}");
+        let mut arguments = vec!["bulk", "recv", "-o", &out, "--json", "--config", "hub.toml"];
+        arguments.extend(take.iter().map(String::as_str));
+        let receiver = Beside::start(&site, &arguments);
+        receiver.await_event("listening");
+        // It runs as long as it is looked at, and is killed then.
+        let mut arguments = vec!["bulk", "send", &file, "--json", "--throttle", "10KB", "--config", "hub.toml"];
+        arguments.extend(give.iter().map(String::as_str));
+        let sender = Beside::start(&site, &arguments);
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let states = site.tampu(&["bulk", "stat", "--json"]).ok().json();
+            let levels = states.iter().map(|state| state["receiver"]["flows"][0]["protection"].as_str());
+            if levels.clone().any(|level| level == Some(agreed)) {
+                break;
+            }
+            assert!(Instant::now() < until, "{taken} {given}: {states:?}");
+        }
+        drop((sender, receiver));
+    }
 }
