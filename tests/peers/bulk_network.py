@@ -11,7 +11,7 @@ import os
 import subprocess
 import time
 
-from cable_cut import key_file
+from cable_cut import certify, key_file
 from hub import Place, check, isolated, until
 from wire import Wire, address
 
@@ -106,6 +106,7 @@ def main():
     wire.secrets = [SECRET]
     try:
         key = "a key of the site"
+        certify(*((place, address(host)) for place, host in zip((archive, correlator, store), "abc")))
         archive.up("--roles", "node", "--lan", f"{RECEIVER}:7447", "--key-file", key_file(archive, key))
         for place in (correlator, store):
             place.up("--roles", "node", "--peer", f"{RECEIVER}:7447", "--key-file", key_file(place, key))

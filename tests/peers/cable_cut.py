@@ -2,6 +2,7 @@
 """Two hosts, each in a network namespace; the cable between them is cut for 5 s. And two domains share the network."""
 
 import os
+import shutil
 import time
 
 from hub import Load, Place, check, isolated, once_each, sh, until
@@ -26,6 +27,17 @@ def key_file(place, text):
     return path
 
 
+def certify(first, *others):
+    """Certificates of one authority for hosts, each given with its address; the first has the authority."""
+    place, address = first
+    place.run("cert", "init", "--data", place.data, "--name", address)
+    for number, (other, address) in enumerate(others):
+        name = f"host{number}"
+        place.run("cert", "host", name, "--data", place.data, "--name", address)
+        cert = os.path.join(place.environment["TAMPU_DOMAIN"], "cert")
+        shutil.copytree(os.path.join(place.data, cert, "hosts", name), os.path.join(other.data, cert))
+
+
 def lines(file):
     """The texts of the records a tail has shown."""
     file.seek(0)
@@ -38,6 +50,8 @@ def main():
     network()
     archive, antenna, stranger = Place("cut", netns="a"), Place("cut", netns="b"), Place("other", netns="a")
     try:
+        certify((archive, "10.87.0.1"), (antenna, "10.87.0.2"))
+        certify((stranger, "10.87.0.1"))
         archive.up("--lan", "10.87.0.1:7447", "--key-file", key_file(archive, "a key of the site"))
         stranger.up("--lan", "10.87.0.1:7448", "--key-file", key_file(stranger, "a key of the others"))
         antenna.up(

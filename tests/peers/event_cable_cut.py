@@ -10,7 +10,7 @@ import subprocess
 import threading
 import time
 
-from cable_cut import key_file, network
+from cable_cut import certify, key_file, network
 from hub import Place, check, isolated, sh, until
 
 NAME = "lab/cut/1/count"
@@ -46,6 +46,7 @@ def main():
     network()
     near, far = Place("cut", netns="a"), Place("cut", netns="b")
     try:
+        certify((near, "10.87.0.1"), (far, "10.87.0.2"))
         near.up("--roles", "node", "--lan", "10.87.0.1:7447", "--key-file", key_file(near, "a key of the site"))
         far.up("--roles", "node", "--peer", "10.87.0.1:7447", "--key-file", key_file(far, "a key of the site"))
         source = far.start(

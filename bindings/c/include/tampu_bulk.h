@@ -42,7 +42,7 @@ const char *tampu_bulk_last_error(void);
 /* ---- Participants ---- */
 
 /* Joins the bus under a stable name, such as "CORR/CORRELATOR". The environment has the other settings: TAMPU_DOMAIN,
- * TAMPU_RUN_DIR, TAMPU_HUB, TAMPU_KEY. NULL on failure. */
+ * TAMPU_RUN_DIR, TAMPU_HUB, TAMPU_KEY, TAMPU_CERTIFICATES. NULL on failure. */
 tampu_bulk_participant *tampu_bulk_join(const char *source);
 
 /* Makes a participant without the bus: a sender needs the addresses of its receivers. Both must be of one domain. NULL on

@@ -26,17 +26,23 @@
 //! | `TAMPU_RUN_DIR` | directory where the processes of this host meet |
 //! | `TAMPU_HUB` | a hub elsewhere, instead of this host's node |
 //! | `TAMPU_KEY`, `TAMPU_KEY_FILE` | key of the domain, or a file that holds it; required on the network |
+//! | `TAMPU_CERTIFICATES` | directory of this host's certificates; TLS is used with them, and required beyond loopback addresses |
+//! | `TAMPU_ENCRYPTION` | `none` for plain connections beyond loopback addresses |
 //! | `TAMPU_DIRECT` | address at which this process accepts direct links from other hosts |
 //! | `TAMPU_ENGINE` | name of the engine; without it the first one of this build |
 
+pub mod encryption;
 mod endpoint;
+mod environment;
 mod key;
 mod node;
 mod open;
 mod settings;
 
+pub use encryption::Encryption;
 pub use endpoint::{BadEndpoint, Endpoint};
+pub use environment::BadEnvironment;
 pub use key::{BadKey, BadKeyFile, Key};
 pub use node::{Node, NodeError, NodeSettings};
 pub use open::engine_names;
-pub use settings::{BadEnvironment, DEFAULT_DOMAIN, Lan, Settings};
+pub use settings::{DEFAULT_DOMAIN, Lan, Settings};

@@ -285,6 +285,12 @@ impl DomainDir {
         socket_path(self.peers().join(format!("{incarnation}-direct.sock")))
     }
 
+    /// Returns true if a path is that of a socket for direct links in this directory.
+    pub fn has_direct_socket(&self, path: &Path) -> bool {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        path.parent() == Some(&self.peers()) && name.ends_with("-direct.sock")
+    }
+
     /// Returns the directory of the log rings of processes, with a directory for each incarnation.
     pub fn log_rings(&self) -> PathBuf {
         self.path.join("rings")

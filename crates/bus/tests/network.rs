@@ -11,14 +11,15 @@ use std::{
         atomic::{AtomicBool, Ordering},
         mpsc::{Receiver, channel},
     },
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
 use tampu_bus::{
     Event, Participant, Qos, QosTable, ReaderQos, TypeTag,
     clock::Gate,
-    connect::{Endpoint, Key, Node, NodeSettings, Settings},
+    connect::{Encryption, Endpoint, Key, Node, NodeSettings, Settings},
 };
+use tampu_tls::{Authority, CertificateDir, HostNames, KeyPairChoice};
 use tampu_types::{Partition, PartitionFilter, SourceName, TopicFilter, TopicName};
 
 /// Longer than what it waits for ever takes, because machines are busy.
@@ -92,6 +93,7 @@ impl Process {
             .env("TAMPU_TEST_ROLE", role)
             .env("TAMPU_RUN_DIR", directory.join("run"))
             .env("TAMPU_DOMAIN", "two hosts")
+            .env("TAMPU_CERTIFICATES", directory.join("cert"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -139,6 +141,7 @@ fn host(connect: Option<&str>, listen: Option<&str>, name: &str) -> (Node, Parti
         listen: endpoints(listen),
         connect: endpoints(connect),
         key: Some(Key::new("between two hosts").unwrap()),
+        encryption: Encryption::from_env().unwrap(),
         ..NodeSettings::new(process)
     };
     let node = Node::start(config).unwrap();
@@ -216,6 +219,17 @@ fn read(over: &AtomicBool) {
     }
 }
 
+/// Makes the certificates of both hosts, where each looks for its own.
+fn certify(directory: &Path) {
+    let now = SystemTime::now();
+    let authority = Authority::create(&CertificateDir::new(directory.join("authority")), "two hosts", now).unwrap();
+    for (role, address) in [("writer", "10.77.0.1"), ("reader", "10.77.0.2")] {
+        let names = HostNames::new(role, &[address.to_owned()]).unwrap();
+        let own = CertificateDir::new(directory.join(role).join("cert"));
+        authority.issue(&own, &names, KeyPairChoice::New, now).unwrap();
+    }
+}
+
 #[test]
 #[ignore = "needs root and network namespaces: make test-all"]
 fn a_cable_cut_for_five_seconds_loses_nothing_and_is_told() {
@@ -225,6 +239,7 @@ fn a_cable_cut_for_five_seconds_loses_nothing_and_is_told() {
     let directory = tempfile::tempdir().unwrap();
     let hosts = Hosts::new();
     let [a, b] = &hosts.names;
+    certify(directory.path());
     let mut writer = Process::start(a, "writer", "11111111-0000-4000-8000-000000000001\n", directory.path());
     writer.wait("ready");
     let mut reader = Process::start(b, "reader", "22222222-0000-4000-8000-000000000002\n", directory.path());

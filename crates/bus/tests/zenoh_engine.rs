@@ -7,7 +7,7 @@ use std::{
     path::Path,
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
     sync::{Arc, Condvar, Mutex},
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
 #[path = "support/scale.rs"]
@@ -17,9 +17,10 @@ use bytes::Bytes;
 use scale::{Part, measure, take_part};
 use tampu_bus::{
     clock::Gate,
-    connect::{Endpoint, Key, Lan, Node, NodeError, NodeSettings, Settings},
+    connect::{Encryption, Endpoint, Key, Lan, Node, NodeError, NodeSettings, Settings},
     engine::{Answer, Class, Connected, Engine, Guard, Presence, Tick},
 };
+use tampu_tls::{Authority, CertificateDir, HostNames, KeyPairChoice};
 use tampu_types::Domain;
 
 /// Longest wait of a test for a required event; far longer than it takes, because machines are busy.
@@ -500,7 +501,7 @@ fn free_port() -> u16 {
 #[test]
 fn the_network_is_open_only_to_the_same_domain_with_the_same_key() {
     let key = |text: &str| Key::new(text).unwrap();
-    let lan = |text: &str| Some(Lan { key: key(text), direct: None });
+    let lan = |text: &str| Some(Lan { key: key(text), direct: None, encryption: Encryption::default() });
     let first = tempfile::tempdir().unwrap();
     let address: Endpoint = format!("127.0.0.1:{}", free_port()).parse().unwrap();
     let config = Settings::isolated(first.path()).in_domain(domain("alma"));
@@ -590,6 +591,45 @@ fn direct_links_do_not_need_the_node() {
     assert_eq!(unheard.all(), Vec::<String>::new());
     assert!(reader.connect_direct("00000000;open;unixsock-stream//nowhere").is_err());
     assert!(reader.connect_direct("nonsense").is_err());
+}
+
+#[test]
+fn a_direct_link_leads_to_no_place_that_somebody_makes_up() {
+    let run = tempfile::tempdir().unwrap();
+    let key = || Key::new("the secret").unwrap();
+    let lan = |encryption| Some(Lan { key: key(), direct: Some("127.0.0.1".to_owned()), encryption });
+    let plain = Settings { lan: lan(Encryption::None), ..Settings::isolated(run.path()) };
+    let reader = plain.open().unwrap();
+    let victim = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let socket = run.path().join("victim.sock");
+    let at_socket = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+    victim.set_nonblocking(true).unwrap();
+    at_socket.set_nonblocking(true).unwrap();
+    let (port, boot) = (victim.local_addr().unwrap().port(), tampu_bus::host::boot());
+    for place in
+        [format!("tcp/127.0.0.1:{port}"), format!("tls/127.0.0.1:{port}"), format!("unixsock-stream/{}", socket.display())]
+    {
+        for endpoint in [format!("{boot:08x};key;{place}"), format!("00000000;key;{place}"), format!("{boot:08x};open;{place}")] {
+            let refused = reader.connect_direct(&endpoint).err().unwrap().to_string();
+            assert!(refused.contains("a direct link leads to"), "{endpoint}: {refused}");
+        }
+    }
+    assert!(victim.accept().is_err() && at_socket.accept().is_err(), "nobody was connected to");
+
+    // Between hosts a certificate names the address.
+    let directory = CertificateDir::new(run.path().join("cert"));
+    let authority = Authority::create(&directory, "lab", SystemTime::now()).unwrap();
+    let names = HostNames::new("archive", &[]).unwrap();
+    authority.issue(&directory, &names, KeyPairChoice::New, SystemTime::now()).unwrap();
+    let encrypted = Settings { lan: lan(Encryption::Tls(directory)), ..plain.clone() };
+    let (writer, far) = (encrypted.open().unwrap(), encrypted.open().unwrap());
+    let (endpoint, sending) = writer.listen_direct().unwrap();
+    let from_elsewhere = format!("00000000{}", &endpoint[8..]);
+    assert!(from_elsewhere.contains("tls/127.0.0.1:"), "{from_elsewhere}");
+    assert!(reader.connect_direct(&from_elsewhere).is_err(), "without certificates");
+    let receiving = far.connect_direct(&from_elsewhere).unwrap();
+    let (heard, _heard) = receive(&receiving, "k");
+    send_until_received(&sending, "k", "directly", &heard);
 }
 
 /// Counts its calls and names the next time.

@@ -11,6 +11,7 @@ use crate::{
 
 pub mod book;
 pub mod bulk;
+pub mod cert;
 pub mod completions;
 pub mod demo;
 pub mod doctor;
@@ -48,6 +49,7 @@ pub enum Command {
     Bulk(Box<bulk::Bulk>),
     #[command(subcommand)]
     Perf(perf::Perf),
+    Cert(cert::Cert),
     Doctor(doctor::Doctor),
     #[command(hide = true)]
     Role(role::Role),
@@ -65,6 +67,7 @@ impl Command {
             Command::Book(book) => book.run(context),
             Command::Bulk(bulk) => bulk.run(context),
             Command::Perf(perf) => perf.run(context),
+            Command::Cert(cert) => cert.run(context),
             Command::Doctor(doctor) => doctor.run(context),
             Command::Role(role) => role.run(),
             Command::Completions(completions) => completions.run(Tampu::command()),

@@ -12,10 +12,11 @@ use std::{
 use clap::Args;
 use tampu_bus::{
     Participant, QosTable,
-    connect::{BadEndpoint, Endpoint, Key, Lan, Settings},
+    connect::{BadEndpoint, Encryption, Endpoint, Key, Lan, Settings},
     engine::Engine,
     service::CallError,
 };
+use tampu_tls::CertificateDir;
 use tampu_types::{Domain, SourceName};
 
 use crate::{failure::Failure, hubs};
@@ -24,7 +25,7 @@ use crate::{failure::Failure, hubs};
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Connection")]
 pub struct Connect {
-    /// A hub on another host: host:port, or the path of a socket; for the logbook http://host:port [env: TAMPU_HUB]
+    /// A hub on another host: host:port, or the path of a socket; for the logbook http://host:port or https://host:port [env: TAMPU_HUB]
     #[arg(long, global = true, value_name = "ADDRESS")]
     pub hub: Option<HubAddress>,
     /// The installation's name [env: TAMPU_DOMAIN] [default: the only one that runs on this host, else local]
@@ -33,6 +34,12 @@ pub struct Connect {
     /// The file with the domain's key, which hubs and their clients on other hosts share [env: TAMPU_KEY_FILE]
     #[arg(long, global = true, value_name = "FILE")]
     pub key_file: Option<PathBuf>,
+    /// The directory of this host's certificates, for TLS [env: TAMPU_CERTIFICATES]
+    #[arg(long, global = true, value_name = "DIR")]
+    pub certificates: Option<PathBuf>,
+    /// Connect to other hosts without encryption [env: TAMPU_ENCRYPTION=none]
+    #[arg(long, global = true, conflicts_with = "certificates")]
+    pub no_encryption: bool,
 }
 
 /// Reads a variable as a flag's value is read. An empty one counts as unset.
@@ -46,7 +53,7 @@ pub fn from_environment<T: FromStr<Err: fmt::Display>>(name: &str) -> Result<Opt
 pub enum HubAddress {
     /// A hub on the bus.
     Bus(Endpoint),
-    /// The address as `http://host:port`.
+    /// The address as `http://host:port` or `https://host:port`.
     Web(String),
 }
 
@@ -54,16 +61,13 @@ impl FromStr for HubAddress {
     type Err = String;
 
     fn from_str(text: &str) -> Result<HubAddress, String> {
-        if text.starts_with("https://") {
-            return Err("TLS is not spoken here: give the hub's own address, as http://host:7449, or use a tunnel".to_owned());
-        }
-        match text.strip_prefix("http://") {
+        match text.strip_prefix("http://").or(text.strip_prefix("https://")) {
             Some(host) if host.is_empty() || host.contains([' ', '?', '#', '@']) => {
-                Err(format!("invalid address '{text}': write http://host:7449"))
+                Err(format!("invalid address '{text}': write http://host:7449 or https://host:7449"))
             }
             Some(_) => Ok(HubAddress::Web(text.trim_end_matches('/').to_owned())),
             None => {
-                let told = |error: BadEndpoint| format!("{error}; of a logbook, http://host:port");
+                let told = |error: BadEndpoint| format!("{error}; of a logbook, http://host:port or https://host:port");
                 text.parse().map(HubAddress::Bus).map_err(told)
             }
         }
@@ -91,6 +95,8 @@ impl Connect {
             domain: self.domain.map_or_else(|| from_environment("TAMPU_DOMAIN"), |domain| Ok(Some(domain)))?,
             // The settings of the bus read TAMPU_KEY_FILE by themselves.
             key_file: self.key_file,
+            certificates: self.certificates,
+            no_encryption: self.no_encryption,
         })
     }
 
@@ -130,9 +136,32 @@ impl Connect {
         }
         if let Some(path) = &self.key_file {
             let key = Key::from_file(path).map_err(|error| Failure::Usage(format!("--key-file {}: {error}", path.display())))?;
-            config.lan = Some(Lan { key, direct: config.lan.and_then(|lan| lan.direct) });
+            let encryption = Encryption::from_env().map_err(|error| Failure::Usage(error.to_string()))?;
+            let (direct, encryption) = config.lan.map_or((None, encryption), |lan| (lan.direct, lan.encryption));
+            config.lan = Some(Lan { key, direct, encryption });
+        }
+        if let Some(lan) = &mut config.lan {
+            if self.no_encryption {
+                lan.encryption = Encryption::None;
+            } else if let Some(directory) = &self.certificates {
+                lan.encryption = Encryption::Tls(CertificateDir::new(directory));
+            }
         }
         Ok(config)
+    }
+
+    /// Returns the file of the authority that the certificate directory holds, if one is named.
+    pub fn authority(&self) -> Result<Option<PathBuf>, Failure> {
+        Ok(self.certificates()?.map(|directory| CertificateDir::new(directory).authority()))
+    }
+
+    /// Returns the certificate directory that the flag or the environment names.
+    pub fn certificates(&self) -> Result<Option<PathBuf>, Failure> {
+        match &self.certificates {
+            Some(directory) => Ok(Some(directory.clone())),
+            None if self.no_encryption => Ok(None),
+            None => from_environment("TAMPU_CERTIFICATES"),
+        }
     }
 
     /// The configuration for commands that do not use the bus: the hub's address is ignored.

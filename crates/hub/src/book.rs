@@ -31,10 +31,12 @@ use tampu_logbook::{
     render::cache::RenderCache,
     store::{Store, StoreError, postgres::PostgresStore, sqlite::SqliteStore},
 };
+use tampu_tls::ServerCertificate;
 use tampu_types::Incarnation;
 
 use crate::{
     api::{self, push::Pushes, staging::Staging},
+    certificates::{Https, name_for},
     http::{
         auth::Authenticator,
         change_rate::ChangeRate,
@@ -42,7 +44,7 @@ use crate::{
         free_space::FreeSpace,
         mounts::Mounts,
         route::HttpService,
-        server::{Limits, Server},
+        server::{Limits, Listener, Server},
     },
     listen::ListenAddress,
 };
@@ -52,8 +54,6 @@ pub mod elog;
 pub mod follow;
 pub mod settings;
 
-/// The directory below the domain's data.
-pub const DIRECTORY: &str = "book";
 /// The name of the logger for administrative actions.
 const AUDIT: &str = "audit";
 /// Logbooks that a warning names.
@@ -64,8 +64,14 @@ pub const LOCATION_FILE: &str = "book.json";
 /// The address of a running logbook and the token of its owner. Only the hub's own user can read the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BookLocation {
-    /// The address of the API's host, as `http://127.0.0.1:7449`.
+    /// The address of the API's host, as `http://127.0.0.1:7449`. With https its name is one of the certificate.
     pub url: String,
+    /// The address to connect to, if the name of `url` may mean another one.
+    #[serde(default)]
+    pub address: Option<SocketAddr>,
+    /// A file of certificates to trust, with https.
+    #[serde(default)]
+    pub trusted: Option<PathBuf>,
     /// The owner's token.
     pub token: String,
     /// The directory of the logbook, if it is in one.
@@ -116,6 +122,7 @@ pub struct Book {
     api: Arc<api::Api>,
     listen: Option<SocketAddr>,
     elog: Option<SocketAddr>,
+    https: Https,
     kept: String,
     place: Option<(PathBuf, BookLocation)>,
     prefix: String,
@@ -130,6 +137,8 @@ pub struct Given<'a> {
     pub domain: &'a str,
     /// The directory of the store.
     pub directory: PathBuf,
+    /// The certificates of its addresses.
+    pub https: Https,
     /// The domain's run-time directory.
     pub run: PathBuf,
     /// The name of this computer.
@@ -230,14 +239,19 @@ impl Book {
             pushes,
             checking: api::checking::Checking::default(),
         });
-        let mut listeners: Vec<(TcpListener, Arc<dyn HttpService>)> = Vec::new();
+        let mut listeners: Vec<Listener> = Vec::new();
+        let https = given.https;
+        let mut serve = |socket, service: Arc<dyn HttpService>, certificate: &Option<Arc<ServerCertificate>>| {
+            let listener = Listener::plain(socket, service);
+            listeners.push(Listener { certificate: certificate.clone(), hsts_days: settings.hsts_days, ..listener });
+        };
         if let Some(listener) = listen {
             let root = Arc::new(elog::Root { prefix: settings.elog_prefix.clone() });
             let all = Mounts::new(root).mount("/api", api.clone()).mount(&settings.elog_prefix, dialect);
-            listeners.push((listener, Arc::new(all)));
+            serve(listener, Arc::new(all), &https.listen);
         }
         if let Some(listener) = elog {
-            listeners.push((listener, alone));
+            serve(listener, alone, &https.elog);
         }
         let (connections, connections_of_one) = (settings.connections, settings.connections_of_one);
         let limits = Limits { connections, connections_of_one, ..Limits::default() };
@@ -256,6 +270,7 @@ impl Book {
             api,
             listen,
             elog,
+            https,
             kept,
             place: None,
             prefix: settings.elog_prefix.clone(),
@@ -264,7 +279,9 @@ impl Book {
         if let Some(url) = book.url() {
             let path = given.run.join(LOCATION_FILE);
             let directory = settings.postgres.is_none().then(|| std::path::absolute(&given.directory).unwrap_or(given.directory));
-            let place = BookLocation { url, token: people.make_owner_token()?, directory, life: Some(incarnation()) };
+            let address = book.https.listen.as_ref().and(book.listen).map(reachable);
+            let (token, trusted) = (people.make_owner_token()?, book.https.trusted.clone());
+            let place = BookLocation { url, address, trusted, token, directory, life: Some(incarnation()) };
             write_location(&path, &place).map_err(io(&path.display().to_string()))?;
             book.place = Some((path, place));
         }
@@ -276,13 +293,13 @@ impl Book {
 
     /// Returns the base address of the API, as `http://127.0.0.1:7449`.
     pub fn url(&self) -> Option<String> {
-        self.listen.map(|address| format!("http://{}", reachable(address)))
+        self.listen.map(|address| base_url(address, self.https.listen.as_deref()))
     }
 
     /// Returns the addresses of ELOG's pages, for a browser.
     pub fn elog_urls(&self) -> Vec<String> {
         let below = self.url().map(|url| format!("{url}{}/", self.prefix));
-        let alone = self.elog.map(|address| format!("http://{}/", reachable(address)));
+        let alone = self.elog.map(|address| format!("{}/", base_url(address, self.https.elog.as_deref())));
         alone.into_iter().chain(below).collect()
     }
 
@@ -361,6 +378,15 @@ fn reachable(address: SocketAddr) -> SocketAddr {
         std::net::IpAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
     };
     SocketAddr::new(ip, address.port())
+}
+
+/// Returns the base address of a listener. With a certificate its name is one that the certificate has.
+fn base_url(address: SocketAddr, certificate: Option<&ServerCertificate>) -> String {
+    let address = reachable(address);
+    match certificate {
+        None => format!("http://{address}"),
+        Some(served) => format!("https://{}", name_for(&served.info(), address)),
+    }
 }
 
 fn people_settings(settings: &BookSettings) -> Settings {

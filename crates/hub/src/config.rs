@@ -21,6 +21,7 @@ use tampu_log::{
     collector::quota::Quotas,
     logger::config::{LogPatch, LoggerPatch},
 };
+use tampu_logbook::store::postgres::has_password;
 use tampu_tango::settings::TangoSettings;
 use tampu_types::{Domain, Level, SourceName};
 use tampu_workers::OnPanic;
@@ -171,6 +172,22 @@ pub struct Network {
     /// The file that holds the domain's key, readable by its owner only. Needed to listen beyond this host.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub key_file: Option<PathBuf>,
+    /// The directory of this host's certificates. By default `cert` in the domain's directory, or `/etc/tampu/cert`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub certificates: Option<PathBuf>,
+    /// The encryption of connections to other hosts.
+    pub encryption: Encryption,
+}
+
+/// The encryption of the bus between hosts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Encryption {
+    /// TLS 1.3 with certificates of both hosts. Loopback addresses need none.
+    #[default]
+    Tls,
+    /// Plain connections, which everybody on their way can read.
+    None,
 }
 
 /// Settings of the collector.
@@ -327,7 +344,27 @@ impl Config {
     pub fn from_file(path: &Path) -> Result<Config, ConfigError> {
         let text =
             fs::read_to_string(path).map_err(|error| ConfigError::File { path: path.to_owned(), why: error.to_string() })?;
-        Ok(Config { file: Some(path.to_owned()), ..Config::parse(&text, path)? })
+        let config = Config { file: Some(path.to_owned()), ..Config::parse(&text, path)? };
+        config.check_secrets(path)?;
+        Ok(config)
+    }
+
+    /// Checks that other users cannot read a file that contains a password.
+    fn check_secrets(&self, path: &Path) -> Result<(), ConfigError> {
+        use std::os::unix::fs::MetadataExt;
+        if !self.book.postgres.as_deref().is_some_and(has_password) {
+            return Ok(());
+        }
+        let wrong = |why: String| ConfigError::File { path: path.to_owned(), why };
+        let mode = fs::metadata(path).map_err(|error| wrong(error.to_string()))?.mode();
+        if mode & 0o077 != 0 {
+            return Err(wrong(format!(
+                "it contains the database's password, and others may read it (mode {:o}); run chmod 600 on it, or give the password in \
+                 PGPASSFILE",
+                mode & 0o777
+            )));
+        }
+        Ok(())
     }
 
     /// Reads a file's text; the path is for messages.
@@ -404,6 +441,18 @@ impl Config {
         BackupPlaces::new(self.collector.backups.iter().cloned())
     }
 
+    /// Returns the encryption of connections to other hosts' nodes and processes.
+    pub fn bus_encryption(&self) -> tampu_bus::connect::Encryption {
+        tampu_bus::connect::Encryption::choose(self.network.encryption == Encryption::None, self.certificates())
+    }
+
+    /// Returns true if the bus is open to other hosts by TLS.
+    pub(crate) fn uses_tls_on_the_bus(&self) -> bool {
+        let network = &self.network;
+        let is_open = self.roles.contains(&Role::Node) && (!network.listen.is_empty() || !network.connect.is_empty());
+        is_open && matches!(self.bus_encryption(), tampu_bus::connect::Encryption::Tls(_))
+    }
+
     /// Returns the directory of this domain's data.
     pub fn domain_data(&self) -> PathBuf {
         self.data.join(tampu_types::name::escape(self.domain.as_str()))
@@ -424,7 +473,7 @@ impl Config {
 
     /// Returns the directory of the logbook.
     pub fn book_dir(&self) -> PathBuf {
-        self.book.dir.clone().unwrap_or_else(|| self.domain_data().join(crate::book::DIRECTORY))
+        self.book.dir.clone().unwrap_or_else(|| self.domain_data().join(crate::book::settings::DIRECTORY))
     }
 
     /// Returns the shortest time between two commits.

@@ -7,6 +7,7 @@
 //! | open connections, and the share of each address | [`connections`] |
 //! | catalogue of routes, services | [`route`], [`mounts`] |
 //! | the OpenAPI document, made from the catalogue | [`openapi`] |
+//! | sockets, and the TLS handshake | `socket` |
 //! | the address of the client | [`client_address`] |
 //! | authentication of a request | [`auth`], [`peer`] |
 //! | bodies of requests and responses | [`body`] |
@@ -29,3 +30,4 @@ pub mod peer;
 pub mod problem;
 pub mod route;
 pub mod server;
+mod socket;

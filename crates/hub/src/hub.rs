@@ -26,12 +26,14 @@ use tampu_log::{
     warning,
 };
 use tampu_tango::{Bridge, BridgeError, SOURCE};
+use tampu_tls::ServerCertificate;
 use tampu_types::{Level, SourceName};
 use tampu_workers::{Consequence, host::host_name};
 
 use crate::{
     book::{self, Book},
     bulk,
+    certificates::{self, CertificateWatch, CertificatesInUse, Https},
     collecting::Collecting,
     config::{Config, ConfigError, Role, default_log},
     history::EventHistory,
@@ -60,6 +62,7 @@ pub struct Hub {
     metrics: Option<Server>,
     services: Vec<Guard>,
     book: Option<Book>,
+    _certificates: Option<CertificateWatch>,
     tango: Option<Arc<Bridge>>,
     transfers: Option<Arc<Transfers>>,
     inputs: Arc<Inputs>,
@@ -122,6 +125,9 @@ impl Hub {
         let qos = qos_of(&config)?;
         let parts = HubPart::of(&config);
         let has = |part| process.part().map_or_else(|| parts.contains(&part), |own| own == part);
+        let https = if has(HubPart::Book) { certificates::of_book(&config)? } else { Https::default() };
+        let metrics_certificate = if has(HubPart::Metrics) { certificates::of_metrics(&config)? } else { None };
+        let certificates = CertificatesInUse::new(&config, has(HubPart::Node), &https, metrics_certificate.as_ref());
 
         let node = if has(HubPart::Node) { Some(Arc::new(Node::start(node_config(&config, &client)?)?)) } else { None };
         let engine: Arc<dyn Engine> = match &node {
@@ -142,6 +148,7 @@ impl Hub {
             Process::Whole => remarks.iter().for_each(|remark| warning!(logger, "{remark}")),
             Process::One(..) => remarks.iter().for_each(|remark| info!(logger, "{remark}")),
         }
+        let watch = CertificateWatch::start(certificates.clone(), logger.clone()).map_err(HubError::Log)?;
         let collecting = if has(HubPart::Collector) {
             Some(Arc::new(Collecting::start(&config, participant(name_of("collector"))?, access.clone(), logger.clone())?))
         } else {
@@ -183,6 +190,7 @@ impl Hub {
         let subjects = Arc::new(Subjects {
             participant: own.clone(),
             part: process.part(),
+            certificates,
             transfers: transfers.clone(),
             node: node.clone(),
             collecting: collecting.clone(),
@@ -209,16 +217,17 @@ impl Hub {
                 Box::new(move || metrics::whole_page(&asker, &hub, subjects.page()))
             }
         };
-        let metrics = if has(HubPart::Metrics) { start_metrics(&config, page)? } else { None };
+        let metrics = if has(HubPart::Metrics) { start_metrics(&config, metrics_certificate, page)? } else { None };
         let book = match process {
             _ if !has(HubPart::Book) => None,
-            Process::Whole => start_book_if_possible(&config, &client, &logger)?,
-            Process::One(..) => Some(start_book(&config, &client, &logger)?),
+            Process::Whole => start_book_if_possible(&config, https, &client, &logger)?,
+            Process::One(..) => Some(start_book(&config, https, &client, &logger)?),
         };
         let hub = Hub {
             metrics,
             services,
             book,
+            _certificates: watch,
             tango,
             transfers,
             inputs,
@@ -306,8 +315,8 @@ impl Hub {
 
 /// Starts the logbook. With the default configuration, a hub whose logbook cannot start runs without it, and logs the
 /// reason.
-fn start_book_if_possible(config: &Config, client: &Settings, logger: &Logger) -> Result<Option<Book>, HubError> {
-    match start_book(config, client, logger) {
+fn start_book_if_possible(config: &Config, https: Https, client: &Settings, logger: &Logger) -> Result<Option<Book>, HubError> {
+    match start_book(config, https, client, logger) {
         Ok(book) => Ok(Some(book)),
         Err(HubError::Book(error)) if is_book_optional(config) => {
             alert!(logger, "the logbook cannot start, and the hub runs without it: {error}");
@@ -322,11 +331,12 @@ pub fn is_book_optional(config: &Config) -> bool {
     config.roles == Role::USUAL && config.book == book::settings::BookSettings::default()
 }
 
-fn start_book(config: &Config, client: &Settings, logger: &Logger) -> Result<Book, HubError> {
+fn start_book(config: &Config, https: Https, client: &Settings, logger: &Logger) -> Result<Book, HubError> {
     let given = book::Given {
         settings: &config.book,
         domain: config.domain.as_str(),
         directory: config.book_dir(),
+        https,
         run: client.run_dir.domain(&config.domain).map_err(NodeError::RunDir)?.path().to_owned(),
         host: host_name(),
         logger: logger.clone(),
@@ -340,7 +350,12 @@ pub(crate) fn prepare(config: &Config) -> Result<Vec<String>, HubError> {
     qos_of(config)?;
     Rules::of(config).check_doors(config)?;
     let has = |role| config.roles.contains(&role);
-    let remarks = private::close(config)?;
+    if has(Role::Book) {
+        certificates::of_book(config)?;
+    }
+    certificates::of_metrics(config)?;
+    let mut remarks = private::close(config)?;
+    remarks.extend(certificates::remarks(config));
     if has(Role::Collector) || has(Role::Node) && config.spool.enabled && config.spool.dir.is_none() {
         check_data(&config.domain_data())?;
     }
@@ -458,9 +473,9 @@ fn start_tango(config: &Config, participant: &Participant, logger: Logger) -> Re
 }
 
 /// Serves metrics, if the configuration has an address for them.
-fn start_metrics(config: &Config, page: Page) -> Result<Option<Server>, HubError> {
+fn start_metrics(config: &Config, certificate: Option<Arc<ServerCertificate>>, page: Page) -> Result<Option<Server>, HubError> {
     let ListenAddress::At(address) = config.metrics.listen else { return Ok(None) };
-    metrics::serve(address, page).map(Some).map_err(|why| HubError::Metrics { address, why })
+    metrics::serve(address, certificate, page).map(Some).map_err(|why| HubError::Metrics { address, why })
 }
 
 pub(crate) fn process_config(config: &Config) -> Result<Settings, HubError> {
@@ -480,6 +495,7 @@ fn node_config(config: &Config, process: &Settings) -> Result<NodeSettings, HubE
     let mut node = NodeSettings::new(process.clone());
     node.listen = endpoints("network.listen", &config.network.listen)?;
     node.connect = endpoints("network.connect", &config.network.connect)?;
+    node.encryption = config.bus_encryption();
     node.key = config.network.key_file.as_deref().map(read_key).transpose()?;
     Ok(node)
 }

@@ -4,6 +4,7 @@
 //! |-|-|
 //! | configuration | [`config`]; the documented file is `crates/hub/tampu.toml` |
 //! | access rules | [`rules`] |
+//! | certificates, their use and their life | [`certificates`] |
 //! | modes of the data's directories | [`private`] |
 //! | inputs of other programs' logs | [`inputs`] |
 //! | settings of bulk flows, log records of bulk transfers | [`bulk`] |
@@ -33,6 +34,7 @@ pub mod http;
 pub mod listen;
 
 pub mod bulk;
+pub mod certificates;
 mod collecting;
 mod history;
 mod hub;

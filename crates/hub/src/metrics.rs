@@ -31,12 +31,21 @@ pub struct Metrics {
     pub enabled: bool,
     /// The address of the page.
     pub listen: ListenAddress,
+    /// Serves the page to other hosts without encryption.
+    pub plain_http: bool,
     /// Number of sources with series of their own: those that sent last.
     pub sources: usize,
 }
 
+impl Metrics {
+    /// Returns true if the page is served by https.
+    pub(crate) fn is_encrypted(&self) -> bool {
+        !self.plain_http && self.listen.beyond_this_host().is_some()
+    }
+}
+
 impl Default for Metrics {
     fn default() -> Metrics {
-        Metrics { enabled: false, listen: ListenAddress::loopback(7448), sources: 500 }
+        Metrics { enabled: false, listen: ListenAddress::loopback(7448), plain_http: false, sources: 500 }
     }
 }

@@ -23,6 +23,7 @@ use crate::{attachment::Sha, entry::EntryRef, search::Stop};
 
 use address::BASE;
 pub use error::ClientError;
+pub use trust::Trust;
 
 mod accounts;
 pub mod address;
@@ -30,9 +31,8 @@ mod error;
 mod export;
 mod logbook;
 mod search;
+mod trust;
 
-/// Time that a hub has to begin a response, uploads aside.
-const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Bytes of a JSON response.
 const MAX_RESPONSE: u64 = 1 << 30;
 /// Interval at which a waiting search checks whether it was abandoned.
@@ -53,13 +53,11 @@ pub struct Client {
 }
 
 impl Client {
-    /// Creates a client of the hub at `url` (`http://HOST:PORT`); sends no request yet. `by` signs entries if the site
-    /// has no logins.
-    pub fn new(url: &str, token: Option<String>, by: &str) -> Client {
-        let config =
-            Agent::config_builder().http_status_as_error(false).max_redirects(0).timeout_recv_response(Some(RESPONSE_TIMEOUT));
+    /// Creates a client of the hub at `url` (`http://HOST:PORT`, `https://HOST:PORT`); sends no request yet. `by` signs
+    /// entries if the site has no logins.
+    pub fn new(url: &str, token: Option<String>, by: &str, trust: &Trust) -> Result<Client> {
         let url = url.trim_end_matches('/').to_owned();
-        Client { agent: config.build().into(), url, token, by: by.to_owned(), seen: Arc::default() }
+        Ok(Client { agent: trust.agent(&url)?, url, token, by: by.to_owned(), seen: Arc::default() })
     }
 
     /// Sends a request without a body, or with one as JSON, and parses the JSON response; an empty response is `null`.
@@ -122,7 +120,7 @@ impl Client {
     }
 
     fn unreachable(&self, why: &dyn std::fmt::Display) -> ClientError {
-        ClientError::Unreachable { url: self.url.clone(), why: why.to_string() }
+        ClientError::Unreachable { url: self.url.clone(), why: trust::advise(&why.to_string()) }
     }
 
     /// Runs a request in a thread of its own and waits for the response until `stop`. Returns `None` if it was stopped.

@@ -19,6 +19,7 @@ use std::{
 use tampu_types::Domain;
 
 use super::{
+    encryption::Encryption,
     endpoint::Endpoint,
     key::Key,
     open::driver,
@@ -43,12 +44,15 @@ pub struct NodeSettings {
     pub connect: Vec<Endpoint>,
     /// Key of the domain. It is required for any address on the network.
     pub key: Option<Key>,
+    /// Encryption of all connections over the network.
+    pub encryption: Encryption,
 }
 
 impl NodeSettings {
     /// Makes the settings of a node for one host only.
     pub fn new(process: Settings) -> NodeSettings {
-        NodeSettings { process, listen: Vec::new(), connect: Vec::new(), key: None }
+        let encryption = Encryption::default();
+        NodeSettings { process, listen: Vec::new(), connect: Vec::new(), key: None, encryption }
     }
 }
 
@@ -71,6 +75,14 @@ pub enum NodeError {
     /// The network needs a key and a named domain.
     #[error("the network is open only to a domain with a name and a key: {0}")]
     Closed(&'static str),
+    /// An address needs encryption that the node does not have, or has encryption that does not work.
+    #[error("{address}: {why}")]
+    Unencrypted {
+        /// Address in the settings.
+        address: String,
+        /// The reason and the way out.
+        why: String,
+    },
     /// A file of the node cannot be written.
     #[error("the node's file {path}: {why}")]
     Io {
@@ -98,13 +110,19 @@ pub struct Node {
 impl Node {
     /// Starts serving this host.
     pub fn start(settings: NodeSettings) -> Result<Node, NodeError> {
-        let NodeSettings { mut process, listen, connect, key } = settings;
+        let NodeSettings { mut process, listen, connect, key, encryption } = settings;
         let is_open = !listen.is_empty() || !connect.is_empty();
         if is_open && key.is_none() {
             return Err(NodeError::Closed("set the key all its members share"));
         }
         if is_open && process.domain.as_str() == DEFAULT_DOMAIN {
             return Err(NodeError::Closed("'local' is the name of every domain that never chose one"));
+        }
+        for endpoint in listen.iter().chain(&connect) {
+            if let Endpoint::Tcp(address) = endpoint {
+                let checked = encryption.for_address(address);
+                checked.map_err(|why| NodeError::Unencrypted { address: address.clone(), why })?;
+            }
         }
         let driver = driver(&process)?;
         let dir = process.run_dir.domain(&process.domain)?;
@@ -116,7 +134,7 @@ impl Node {
         let listen = std::iter::once(Endpoint::Unix(socket)).chain(listen).collect();
         let shown_key = shown_key.cloned();
         process.hub = None;
-        process.lan = key.map(|key| Lan { direct: process.lan.and_then(|lan| lan.direct), key });
+        process.lan = key.map(|key| Lan { direct: process.lan.and_then(|lan| lan.direct), key, encryption });
         let router =
             (driver.route)(RouterSettings { process: process.clone(), dir: dir.clone(), listen, connect, key: shown_key })?;
         Ok(Node { router: Some(router), settings: process, dir, reclaimed, _lock: lock })

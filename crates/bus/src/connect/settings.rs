@@ -1,14 +1,18 @@
 //! Settings that a process needs to join the bus.
 
 use std::{
-    env,
     path::{Path, PathBuf},
     time::Duration,
 };
 
 use tampu_types::Domain;
 
-use super::{endpoint::Endpoint, key::Key};
+use super::{
+    encryption::Encryption,
+    endpoint::Endpoint,
+    environment::{BadEnvironment, read},
+    key::Key,
+};
 use crate::{qos::QosTable, run_dir::RunDir};
 
 /// Domain of a process that names none. It stays on its host.
@@ -40,16 +44,8 @@ pub struct Lan {
     pub key: Key,
     /// Address at which this process accepts direct links from other hosts; `None` disables them.
     pub direct: Option<String>,
-}
-
-/// Error for an environment variable with an invalid value.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{variable}: {why}")]
-pub struct BadEnvironment {
-    /// Name of the variable.
-    pub variable: &'static str,
-    /// The reason why its value is invalid.
-    pub why: String,
+    /// Encryption of connections over the network.
+    pub encryption: Encryption,
 }
 
 impl Settings {
@@ -72,7 +68,8 @@ impl Settings {
         let mut settings = Settings::new(domain.unwrap_or_else(default_domain), RunDir::from_env());
         settings.engine = read("TAMPU_ENGINE", Ok)?;
         let direct = read("TAMPU_DIRECT", Ok)?;
-        settings.lan = key_from_env()?.map(|key| Lan { key, direct });
+        let encryption = Encryption::from_env()?;
+        settings.lan = key_from_env()?.map(|key| Lan { key, direct, encryption });
         Ok(settings)
     }
 
@@ -103,14 +100,6 @@ fn key_from_env() -> Result<Option<Key>, BadEnvironment> {
 fn default_domain() -> Domain {
     // A test below checks that the constant is a valid name.
     Domain::new(DEFAULT_DOMAIN).unwrap_or_else(|_| unreachable!("'{DEFAULT_DOMAIN}' is a domain"))
-}
-
-fn read<T>(variable: &'static str, parse: impl FnOnce(String) -> Result<T, String>) -> Result<Option<T>, BadEnvironment> {
-    match env::var(variable) {
-        Ok(text) if !text.is_empty() => parse(text).map(Some).map_err(|why| BadEnvironment { variable, why }),
-        Ok(_) | Err(env::VarError::NotPresent) => Ok(None),
-        Err(why) => Err(BadEnvironment { variable, why: why.to_string() }),
-    }
 }
 
 #[cfg(test)]

@@ -4,7 +4,13 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use crate::{connect::from_environment, context::Context, failure::Outcome};
+use tampu_logbook::store::postgres::has_password;
+
+use crate::{
+    connect::from_environment,
+    context::Context,
+    failure::{Failure, Outcome},
+};
 
 use place::Place;
 
@@ -30,7 +36,7 @@ mod writing;
 
 /// Write, read and search logbooks; take them over from ELOG
 ///
-/// With --hub http://HOST:PORT the logbook of that hub, over HTTP. With --data the logbook in that directory or database, also while others use it.
+/// With --hub http://HOST:PORT or https://HOST:PORT the logbook of that hub, over HTTP. With --data the logbook in that directory or database, also while others use it.
 /// With neither, the logbook of the hub that runs on this host, or if none does the usual directory.
 #[derive(Debug, Args)]
 pub struct Book {
@@ -72,6 +78,13 @@ enum Verb {
 
 impl Book {
     pub fn run(self, context: &Context) -> Outcome {
+        if self.data.as_ref().and_then(|data| data.to_str()).is_some_and(has_password) {
+            return Err(Failure::Usage(
+                "--data: every user of this host can read a password on the command line; leave it out, and give it in the file that \
+                 PGPASSFILE names, or give the whole address in TAMPU_DATA_DIR"
+                    .to_owned(),
+            ));
+        }
         let data = self.data.map_or_else(|| from_environment("TAMPU_DATA_DIR"), |data| Ok(Some(data)))?;
         let token = self.token.map_or_else(|| from_environment("TAMPU_BOOK_TOKEN"), |token| Ok(Some(token)))?;
         let place = Place::find(&context.common.connect, data, token)?;

@@ -4,12 +4,14 @@ use std::{
     fs,
     io::Write,
     path::{Path, PathBuf},
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use clap::Args;
 use serde::Serialize;
 use tampu_bus::{clock::discipline, connect::Settings, run_dir::Origin};
+use tampu_hub::certificates::SHORT_LIFE;
+use tampu_tls::{CertificateDir, CertificateInfo};
 use tampu_types::{ClockState, Level};
 
 use crate::{
@@ -82,12 +84,14 @@ impl Doctor {
     pub fn run(self, context: &Context) -> Outcome {
         let connect = &context.common.connect;
         let config = connect.config()?;
-        let data = self.hub.load(connect)?.domain_data();
+        let settings = self.hub.load(connect)?;
+        let (data, certificates) = (settings.domain_data(), settings.certificates());
         let paint = Paint::for_stdout(context.common.color);
         let mut failed = 0;
-        let checks: [&dyn Fn() -> Vec<Finding>; 6] = [
+        let checks: [&dyn Fn() -> Vec<Finding>; 7] = [
             &|| run_dir(&config),
             &|| hub(context, &config),
+            &|| self::certificates(&certificates),
             &|| vec![clock()],
             &|| disk(&data),
             &|| vec![memory(&config)],
@@ -191,6 +195,32 @@ fn spool(spool: &serde_json::Value) -> Finding {
         }
         None => Finding::ok("spool", format!("{name} is empty")),
     }
+}
+
+/// Checks the life of this host's certificates, if there are any.
+fn certificates(directory: &CertificateDir) -> Vec<Finding> {
+    const NAME: &str = "cert";
+    if !directory.has_host() {
+        return Vec::new();
+    }
+    if let Err(error) = directory.check() {
+        return vec![Finding::fail(NAME, error.to_string(), "only the hub's user may read the keys")];
+    }
+    let life = |(path, way_out): (PathBuf, &str)| match CertificateInfo::read(&path) {
+        Err(error) => Finding::fail(NAME, error.to_string(), way_out),
+        Ok(info) => {
+            let seconds = info.seconds_left(SystemTime::now());
+            let found = format!("{} of '{}': {} days left", path.display(), info.common_name, seconds.div_euclid(86_400));
+            match seconds {
+                ..=0 => Finding::fail(NAME, format!("{} of '{}' has expired", path.display(), info.common_name), way_out),
+                _ if seconds < SHORT_LIFE.as_secs() as i64 => Finding::warn(NAME, found, way_out),
+                _ => Finding::ok(NAME, found),
+            }
+        }
+    };
+    let renewal = "renew it with 'tampu cert renew' on the host with the authority, and copy the files of other hosts to them";
+    let authority = "renew it with 'tampu cert renew --authority', and copy the files of other hosts to them";
+    [(directory.host(), renewal), (directory.authority(), authority)].map(life).into()
 }
 
 fn clock() -> Finding {

@@ -12,7 +12,7 @@ use tampu_hub::{
     Config, ConfigError,
     api::BASE,
     book::settings::PORT,
-    config::{Role, parse_roles},
+    config::{Encryption, Role, parse_roles},
     listen::ListenAddress,
     private,
 };
@@ -22,7 +22,7 @@ use tampu_workers::{OnPanic, WorkerThread};
 
 use crate::{
     commands::{demo::DemoArgs, log::tail::Tail},
-    connect::Connect,
+    connect::{self, Connect},
     context::Context,
     demo::{Loggers, Observatory, dumps::Dumps, instruments::Instruments},
     failure::{Failure, Outcome},
@@ -91,6 +91,9 @@ pub struct HubArgs {
     /// A second address that speaks ELOG's protocol alone, for ELOG's clients
     #[arg(long, value_name = "ADDRESS")]
     pub elog_listen: Option<ListenAddress>,
+    /// Serve the logbook to other hosts without encryption
+    #[arg(long)]
+    pub plain_http: bool,
 }
 
 impl HubArgs {
@@ -116,6 +119,13 @@ impl HubArgs {
         if connect.key_file.is_some() {
             config.network.key_file.clone_from(&connect.key_file);
         }
+        if let Some(directory) = connect.certificates()? {
+            config.network.certificates = Some(directory);
+        }
+        if connect.no_encryption || connect::from_environment::<String>("TAMPU_ENCRYPTION")?.as_deref() == Some("none") {
+            config.network.encryption = Encryption::None;
+        }
+        config.book.plain_http |= self.plain_http;
         config.check().map_err(usage)?;
         Ok(config)
     }

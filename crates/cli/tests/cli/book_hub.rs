@@ -79,7 +79,7 @@ fn the_commands_work_through_the_hub_of_this_host() {
         (&["list", "--hub", "http://127.0.0.1:1"], 3, "127.0.0.1:1"),
         (&["list", "--hub", "127.0.0.1:1"], 2, "http://HOST:PORT"),
         (&["list", "--hub", "foo"], 2, "http://host:port"),
-        (&["list", "--hub", "https://example.org"], 2, "TLS"),
+        (&["list", "--hub", "https://127.0.0.1:1"], 3, "127.0.0.1:1"),
     ] {
         let said = book(&site, b"", arguments);
         assert!(said.code == code && said.err.contains(named), "{arguments:?}: {said:?}");

@@ -109,6 +109,10 @@ impl ElogPages {
         let stop = if bound { stop.within(self.site.config().search_time) } else { stop.clone() };
         let mut request = Request::from_parts(head, body);
         request.extensions_mut().insert(stop);
+        if auth.secure {
+            // Links and cookies of the pages follow this header.
+            request.headers_mut().insert("x-forwarded-proto", HeaderValue::from_static("https"));
+        }
         let is_change =
             work(request.method(), request.uri().path(), request.uri().query().unwrap_or_default()).0 == WorkKind::Change;
         if is_change && let Err(seconds) = auth.count_change(&self.changes) {

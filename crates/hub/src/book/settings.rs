@@ -15,6 +15,9 @@ use crate::{
 /// The default port of the logbook on this host.
 pub const PORT: u16 = 7449;
 
+/// The directory of the logbook below the domain's data.
+pub const DIRECTORY: &str = "book";
+
 /// Rights of guests in logbooks without access rules of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -67,6 +70,17 @@ pub struct BookSettings {
     /// shown in its own zone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub zone: Option<String>,
+    /// A certificate (PEM, with its chain) for https at `listen` and `elog_listen`. Without it, an address that other
+    /// hosts reach has the host's certificate.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub certificate: Option<PathBuf>,
+    /// The private key of `certificate` (PEM).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub certificate_key: Option<PathBuf>,
+    /// Serves other hosts without encryption.
+    pub plain_http: bool,
+    /// Days for which browsers that used https once shall use nothing else; 0 for none.
+    pub hsts_days: u32,
     /// Rights of guests in logbooks without access rules of their own.
     pub guests: Guests,
     /// Accepts ELOG's digest of a password in place of the password, for its old programs.
@@ -120,6 +134,10 @@ impl Default for BookSettings {
             dir: None,
             postgres: None,
             zone: None,
+            certificate: None,
+            certificate_key: None,
+            plain_http: false,
+            hsts_days: 0,
             guests: Guests::Read,
             accept_elog_hashes: false,
             session_idle_h: 12,
@@ -178,6 +196,16 @@ impl BookSettings {
         if let Some(bad) = self.image_hosts.iter().find(|host| !is_image_host(host)) {
             let example = "write \"https://plots.example.org\", with a port if it needs one";
             return Err(("image_hosts", format!("invalid host '{}'; {example}", bad.escape_debug())));
+        }
+        if self.certificate.is_some() != self.certificate_key.is_some() {
+            let why = "a certificate and its private key belong together: name both certificate and certificate_key";
+            return Err(("certificate", why.to_owned()));
+        }
+        if self.certificate.is_some() && self.plain_http {
+            return Err(("plain_http", "with a certificate the logbook speaks https; leave out one of the two".to_owned()));
+        }
+        if self.hsts_days > 3650 {
+            return Err(("hsts_days", format!("invalid value {}; use 0 to 3650", self.hsts_days)));
         }
         if self.follow.as_ref().is_some_and(|follow| follow.logbooks.as_os_str().is_empty()) {
             return Err((

@@ -1,6 +1,6 @@
 //! The check of a configuration: conditions between several settings.
 
-use tampu_bus::connect::DEFAULT_DOMAIN;
+use tampu_bus::connect::{DEFAULT_DOMAIN, Endpoint};
 use tampu_event::history::LONGEST_KB;
 
 use super::{Collector, Config, Role, Spool, error::ConfigError};
@@ -28,6 +28,7 @@ impl Config {
                 "connecting to another host (--peer) needs the domain's key: add --key-file FILE, or network.key_file".to_owned(),
             );
         }
+        self.check_encryption()?;
         self.check_book_listeners()?;
         self.check_collector()?;
         self.limits.check().map_err(|(setting, why)| ConfigError::Value { setting: format!("limits.{setting}"), why })?;
@@ -57,6 +58,23 @@ impl Config {
         for (setting, bytes) in [("syslog.max_message", self.syslog.max_message), ("epics.max_line", self.epics.max_line)] {
             if !(480..=1 << 20).contains(&bytes) {
                 return wrong(setting, format!("{bytes} bytes: a message may have 480 to 1048576 of them"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that connections beyond this host are encrypted, or renounce encryption in so many words.
+    fn check_encryption(&self) -> Result<(), ConfigError> {
+        if !self.roles.contains(&Role::Node) {
+            return Ok(());
+        }
+        let encryption = self.bus_encryption();
+        for (setting, addresses) in [("network.listen", &self.network.listen), ("network.connect", &self.network.connect)] {
+            for address in addresses {
+                let Ok(Endpoint::Tcp(address)) = address.parse() else { continue };
+                encryption
+                    .for_address(&address)
+                    .map_err(|why| ConfigError::Value { setting: setting.to_owned(), why: format!("{address}: {why}") })?;
             }
         }
         Ok(())

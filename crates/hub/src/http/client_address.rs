@@ -26,7 +26,7 @@ pub struct ClientAddress {
     pub is_forwarded: bool,
     /// True if the other end of the connection is a trusted proxy. Its headers are true; those of others are claims.
     pub is_from_proxy: bool,
-    /// True if the client's own connection is TLS, as a trusted proxy reports.
+    /// True if the client's own connection is TLS: the one to this hub, or the one to a trusted proxy as that reports.
     pub is_tls: bool,
 }
 

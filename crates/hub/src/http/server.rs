@@ -7,12 +7,9 @@
 //! therefore holds a connection, and never a worker for longer than one piece.
 
 use std::{
-    future::Future,
     io,
     net::{SocketAddr, TcpListener as StdListener},
-    pin::Pin,
     sync::Arc,
-    task::{Context, Poll},
     time::Duration,
 };
 
@@ -20,13 +17,14 @@ use bytes::Bytes;
 use http::{HeaderValue, Method, StatusCode, Version, header, request::Parts};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
+use tampu_tls::ServerCertificate;
 use tampu_workers::Stop;
 use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
+    io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
     runtime::{Builder, Handle, Runtime},
     sync::watch,
-    time::{Instant, Sleep, sleep, timeout},
+    time::{sleep, timeout},
 };
 
 use super::{
@@ -35,6 +33,7 @@ use super::{
     client_address::Proxies,
     connections::{Connection, Connections},
     route::{HttpService, Matched},
+    socket::{Patient, handshake},
 };
 
 /// Time for running requests to finish at shutdown.
@@ -57,6 +56,8 @@ pub struct Limits {
     pub head: Duration,
     /// Time limit of a socket without progress.
     pub stall: Duration,
+    /// Time limit of a TLS handshake.
+    pub handshake: Duration,
 }
 
 impl Default for Limits {
@@ -70,7 +71,27 @@ impl Default for Limits {
             wait,
             head: patience,
             stall: patience,
+            handshake: Duration::from_secs(10),
         }
+    }
+}
+
+/// A bound address with the service behind it.
+pub struct Listener {
+    /// The bound socket.
+    pub socket: StdListener,
+    /// The service that answers requests.
+    pub service: Arc<dyn HttpService>,
+    /// The certificate, if connections are encrypted.
+    pub certificate: Option<Arc<ServerCertificate>>,
+    /// Days for which browsers shall use https only (`Strict-Transport-Security`); 0 for none.
+    pub hsts_days: u32,
+}
+
+impl Listener {
+    /// Makes a listener without encryption.
+    pub fn plain(socket: StdListener, service: Arc<dyn HttpService>) -> Listener {
+        Listener { socket, service, certificate: None, hsts_days: 0 }
     }
 }
 
@@ -85,6 +106,9 @@ pub struct Server {
 /// State that all connections of a listener share.
 struct Shared {
     service: Arc<dyn HttpService>,
+    certificate: Option<Arc<ServerCertificate>>,
+    /// The header `Strict-Transport-Security`, if it is sent.
+    hsts: Option<HeaderValue>,
     admission: Arc<AdmissionControl>,
     proxies: Proxies,
     limits: Limits,
@@ -92,7 +116,7 @@ struct Shared {
 
 impl Server {
     /// Serves each of these listeners, within common limits.
-    pub fn start(listeners: Vec<(StdListener, Arc<dyn HttpService>)>, proxies: Proxies, limits: Limits) -> io::Result<Server> {
+    pub fn start(listeners: Vec<Listener>, proxies: Proxies, limits: Limits) -> io::Result<Server> {
         let runtime = Builder::new_multi_thread()
             .worker_threads(limits.threads)
             .max_blocking_threads(WORKERS)
@@ -103,13 +127,16 @@ impl Server {
         let connections = Connections::new(limits.connections, limits.connections_of_one, proxies.clone());
         let admission = Arc::new(AdmissionControl::new(limits.wait));
         let mut addresses = Vec::new();
-        for (listener, service) in listeners {
-            listener.set_nonblocking(true)?;
-            addresses.push(listener.local_addr()?);
+        for Listener { socket, service, certificate, hsts_days } in listeners {
+            socket.set_nonblocking(true)?;
+            addresses.push(socket.local_addr()?);
             let entered = runtime.enter();
-            let listener = TcpListener::from_std(listener)?;
+            let listener = TcpListener::from_std(socket)?;
             drop(entered);
-            let shared = Arc::new(Shared { service, admission: admission.clone(), proxies: proxies.clone(), limits });
+            let seconds = u64::from(hsts_days) * 86_400;
+            let hsts = HeaderValue::from_str(&format!("max-age={seconds}")).ok().filter(|_| seconds > 0 && certificate.is_some());
+            let (admission, proxies) = (admission.clone(), proxies.clone());
+            let shared = Arc::new(Shared { service, certificate, hsts, admission, proxies, limits });
             runtime.spawn(accept(listener, shared, connections.clone(), stopped.clone()));
         }
         Ok(Server { addresses, runtime: Some(runtime), stopping, connections })
@@ -149,7 +176,7 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>, connections: Arc<Con
                 tokio::spawn(async move {
                     tokio::select! {
                         // A client that has gone does not need the response.
-                        _ = serve(stream, from, shared, stopping, &connection) => {}
+                        _ = converse(stream, from, shared, stopping, &connection) => {}
                         _ = connection.closed() => {}
                     }
                 });
@@ -163,18 +190,48 @@ async fn accept(listener: TcpListener, shared: Arc<Shared>, connections: Arc<Con
     }
 }
 
-async fn serve(
+/// The two ends of a connection.
+#[derive(Clone, Copy)]
+struct Ends {
+    from: SocketAddr,
+    local: SocketAddr,
+    is_tls: bool,
+}
+
+/// Shakes hands where TLS is used, then serves requests.
+async fn converse(
     stream: TcpStream,
     from: SocketAddr,
+    shared: Arc<Shared>,
+    stopping: watch::Receiver<bool>,
+    connection: &Connection,
+) -> Result<(), hyper::Error> {
+    let (local, limits) = (stream.local_addr().unwrap_or(from), shared.limits);
+    let ends = |is_tls| Ends { from, local, is_tls };
+    match shared.certificate.clone() {
+        None => serve(Patient::new(stream, limits.stall), ends(false), shared, stopping, connection).await,
+        Some(certificate) => match handshake(stream, &certificate, limits.handshake, limits.stall).await {
+            Some(stream) => serve(stream, ends(true), shared, stopping, connection).await,
+            None => Ok(()),
+        },
+    }
+}
+
+async fn serve(
+    stream: impl AsyncRead + AsyncWrite + Unpin,
+    ends: Ends,
     shared: Arc<Shared>,
     mut stopping: watch::Receiver<bool>,
     connection: &Connection,
 ) -> Result<(), hyper::Error> {
-    let (local, limits) = (stream.local_addr().unwrap_or(from), shared.limits);
+    let limits = shared.limits;
     let service = service_fn(move |request: http::Request<Incoming>| {
         let (shared, busy) = (shared.clone(), connection.busy());
         async move {
-            let response = respond(request, from, local, &shared).await;
+            let mut response = respond(request, ends, &shared).await;
+            if let Some(hsts) = &shared.hsts {
+                response.headers_mut().insert(header::STRICT_TRANSPORT_SECURITY, hsts.clone());
+            }
             Ok::<_, std::convert::Infallible>(response.map(|body| body.keeping(busy)))
         }
     });
@@ -184,7 +241,7 @@ async fn serve(
         .timer(TokioTimer::new())
         .header_read_timeout(limits.head)
         .max_buf_size(limits.head_bytes)
-        .serve_connection(TokioIo::new(Patient::new(stream, limits.stall)), service);
+        .serve_connection(TokioIo::new(stream), service);
     let mut connection = std::pin::pin!(connection);
     tokio::select! {
         done = connection.as_mut() => return done,
@@ -193,20 +250,16 @@ async fn serve(
     connection.await
 }
 
-async fn respond(
-    request: http::Request<Incoming>,
-    from: SocketAddr,
-    local: SocketAddr,
-    shared: &Shared,
-) -> http::Response<SentBody> {
-    let Shared { service, admission, proxies, limits } = shared;
+async fn respond(request: http::Request<Incoming>, ends: Ends, shared: &Shared) -> http::Response<SentBody> {
+    let Shared { service, admission, proxies, limits, .. } = shared;
     let (head, body) = request.into_parts();
     let is_head = head.method == Method::HEAD;
     let Matched { work, identifies, max_body, reject, identify } = service.clone().find(&head);
     if !has_one_host(&head) {
         return closing(reject(StatusCode::BAD_REQUEST), is_head);
     }
-    let client = proxies.client(&head.headers, from, local);
+    let mut client = proxies.client(&head.headers, ends.from, ends.local);
+    client.is_tls |= ends.is_tls;
     // A small body costs no worker. A caller who sends a large one is known before it is received.
     let (received, rest) = if is_small(&head, &body, max_body) {
         match collect(&head, body, max_body, limits.stall).await {
@@ -314,66 +367,4 @@ fn closing(answer: http::Response<ResponseBody>, is_head: bool) -> http::Respons
     let mut answer = answer.map(|told| if is_head { SentBody::nothing() } else { SentBody::whole(told) });
     answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     answer
-}
-
-/// A socket whose writes fail after a time without progress.
-struct Patient {
-    stream: TcpStream,
-    stall: Duration,
-    stalled: Option<Pin<Box<Sleep>>>,
-}
-
-impl Patient {
-    fn new(stream: TcpStream, stall: Duration) -> Patient {
-        Patient { stream, stall, stalled: None }
-    }
-
-    fn timed<T>(&mut self, context: &mut Context<'_>, done: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
-        if done.is_ready() {
-            self.stalled = None;
-            return done;
-        }
-        let stall = self.stall;
-        let stalled = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(Instant::now() + stall)));
-        match stalled.as_mut().poll(context) {
-            Poll::Ready(()) => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
-            Poll::Pending => Poll::Pending,
-        }
-    }
-}
-
-impl AsyncRead for Patient {
-    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(context, buffer)
-    }
-}
-
-impl AsyncWrite for Patient {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let done = Pin::new(&mut self.stream).poll_write(context, bytes);
-        self.timed(context, done)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let done = Pin::new(&mut self.stream).poll_write_vectored(context, bytes);
-        self.timed(context, done)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let done = Pin::new(&mut self.stream).poll_flush(context);
-        self.timed(context, done)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let done = Pin::new(&mut self.stream).poll_shutdown(context);
-        self.timed(context, done)
-    }
 }

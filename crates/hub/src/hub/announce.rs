@@ -51,7 +51,8 @@ impl Hub {
         }
         if let Some(metrics) = &self.metrics {
             for address in metrics.addresses() {
-                info!(self.logger, "metrics are at http://{address}/metrics"; address = address.to_string());
+                let scheme = if self.config.metrics.is_encrypted() { "https" } else { "http" };
+                info!(self.logger, "metrics are at {scheme}://{address}/metrics"; address = address.to_string());
             }
         }
         if let Some(book) = &self.book {

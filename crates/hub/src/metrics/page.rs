@@ -17,6 +17,7 @@ use tampu_workers::WorkerCount;
 
 use super::text::{Text, seconds};
 use crate::{
+    certificates::CertificatesInUse,
     collecting::Collecting,
     inputs::{InputReport, Inputs},
     part::HubPart,
@@ -29,6 +30,8 @@ pub(crate) struct Subjects {
     pub participant: Participant,
     /// The one part that this process runs; none if it runs all of them.
     pub part: Option<HubPart>,
+    /// The certificates that it uses.
+    pub certificates: CertificatesInUse,
     /// Its node, if it has one.
     pub node: Option<Arc<Node>>,
     /// Its collector, if it has one.
@@ -58,6 +61,10 @@ impl Subjects {
             let there = self.participant.sources().len();
             text.family("tampu_bus_participants", "gauge", "Processes, and parts of the hub, that are on the bus.")
                 .value(&[], there);
+        }
+        text.family("tampu_certificate_seconds_left", "gauge", "Seconds until a certificate expires; negative afterwards.");
+        for one in self.certificates.remaining() {
+            text.value(&[("used_by", one.used_by), ("name", &one.name)], one.seconds);
         }
         if let Some(node) = &self.node {
             let (processes, nodes) = node.connections();

@@ -8,6 +8,7 @@ use std::{
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, Response, StatusCode, header, request::Parts};
+use tampu_tls::ServerCertificate;
 use tampu_workers::Stop;
 
 use crate::http::{
@@ -16,7 +17,7 @@ use crate::http::{
     client_address::Proxies,
     headers::set,
     route::{HttpService, Matched},
-    server::{Limits, Server, plain_rejection},
+    server::{Limits, Listener, Server, plain_rejection},
 };
 
 /// The media type of Prometheus's text format.
@@ -41,7 +42,7 @@ struct MetricsService {
 }
 
 /// Serves a page at an address. Each connection gets one response and is closed.
-pub(crate) fn serve(address: SocketAddr, page: Page) -> std::io::Result<Server> {
+pub(crate) fn serve(address: SocketAddr, certificate: Option<Arc<ServerCertificate>>, page: Page) -> std::io::Result<Server> {
     let limits = Limits {
         connections: CONNECTIONS,
         connections_of_one: CONNECTIONS,
@@ -50,8 +51,10 @@ pub(crate) fn serve(address: SocketAddr, page: Page) -> std::io::Result<Server> 
         wait: PATIENCE,
         head: PATIENCE,
         stall: PATIENCE,
+        handshake: PATIENCE,
     };
-    Server::start(vec![(TcpListener::bind(address)?, Arc::new(MetricsService { page }))], Proxies::default(), limits)
+    let listener = Listener::plain(TcpListener::bind(address)?, Arc::new(MetricsService { page }));
+    Server::start(vec![Listener { certificate, ..listener }], Proxies::default(), limits)
 }
 
 impl MetricsService {
@@ -95,7 +98,7 @@ mod tests {
     use super::*;
 
     fn start() -> Server {
-        serve("127.0.0.1:0".parse().unwrap(), Box::new(|| "x 1\n".to_owned())).unwrap()
+        serve("127.0.0.1:0".parse().unwrap(), None, Box::new(|| "x 1\n".to_owned())).unwrap()
     }
 
     fn ask(server: &Server, pieces: &[&[u8]]) -> String {

@@ -8,6 +8,7 @@ use landlock::{
 };
 
 use tampu_log::logger::local::Output;
+use tampu_logbook::store::postgres::files_of;
 
 use super::calls::Held;
 use crate::{config::Config, part::HubPart};
@@ -65,8 +66,14 @@ impl Places {
                 write.push(directory_of(path));
             }
         }
+        // Certificates are read again when their files are replaced.
+        if matches!(part, HubPart::Book | HubPart::Metrics) {
+            read.push(config.certificates().path().to_owned());
+        }
         if part == HubPart::Book {
             let book = &config.book;
+            read.extend([&book.certificate, &book.certificate_key].into_iter().flatten().map(|path| directory_of(path)));
+            read.extend(book.postgres.as_deref().map(files_of).unwrap_or_default());
             match &book.postgres {
                 None => write.push(config.book_dir()),
                 // Attachments on their way to the database.

@@ -18,7 +18,7 @@ use tampu_hub::http::{
     body::{HttpRequest, ResponseBody},
     client_address::{ClientAddress, Proxies},
     route::{HttpService, Identified, Matched},
-    server::{Limits, Server, plain_rejection},
+    server::{Limits, Listener, Server, plain_rejection},
 };
 use tampu_logbook::search::Stop;
 
@@ -158,7 +158,7 @@ fn here(limits: Limits) -> Here {
     let slow = Arc::new(Slow { gate: gate.clone(), dropped: dropped.clone() });
     // This test is a proxy of many clients.
     let proxies = Proxies::new(&[IpAddr::V4(Ipv4Addr::LOCALHOST)]);
-    Here { _server: Server::start(vec![(listener, slow)], proxies, limits).unwrap(), at, gate, dropped }
+    Here { _server: Server::start(vec![Listener::plain(listener, slow)], proxies, limits).unwrap(), at, gate, dropped }
 }
 
 impl Here {

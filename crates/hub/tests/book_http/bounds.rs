@@ -16,7 +16,7 @@ use tampu_hub::{
         body::{HttpRequest, ResponseBody},
         client_address::Proxies,
         route::{HttpService, Matched},
-        server::{Limits, Server, plain_rejection},
+        server::{Limits, Listener, Server, plain_rejection},
     },
 };
 use tampu_logbook::search::{Stop, Stopped};
@@ -199,7 +199,8 @@ fn a_request_that_nobody_waits_for_is_stopped() {
     let (told, tells) = mpsc::channel();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    let server = Server::start(vec![(listener, Arc::new(Endless(told)))], Proxies::default(), Limits::default()).unwrap();
+    let server =
+        Server::start(vec![Listener::plain(listener, Arc::new(Endless(told)))], Proxies::default(), Limits::default()).unwrap();
     let mut stream = TcpStream::connect(address).unwrap();
     stream.write_all(b"GET /long HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
     assert!(tells.recv_timeout(Duration::from_millis(200)).is_err(), "it goes on while somebody waits");

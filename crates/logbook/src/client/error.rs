@@ -13,6 +13,9 @@ pub enum ClientError {
         /// The network's error.
         why: String,
     },
+    /// A file of trusted certificates cannot be used.
+    #[error("{0}")]
+    Certificates(String),
     /// The hub rejected the request: a status other than 2xx.
     #[error("{detail}{}", .way_out.as_ref().map(|way_out| format!(" ({way_out})")).unwrap_or_default())]
     Refused {

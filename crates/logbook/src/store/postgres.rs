@@ -7,13 +7,13 @@
 //! | part | module |
 //! |-|-|
 //! | connections | `session` |
+//! | addresses, encryption | `address`, `tls` |
 //! | the index: an entry's numbers, and queries over them | `tokens` |
 //! | searches | `find` |
 //! | write operations on the tables | `tables` |
 //! | cancellation of searches | `watch` |
 //!
-//! The tables are those of the built-in store (`sqlite/schema.sql`), with another index. TLS is not built in: reach a
-//! remote server through a tunnel or a private network.
+//! The tables are those of the built-in store (`sqlite/schema.sql`), with another index.
 
 use std::{
     fmt,
@@ -23,12 +23,12 @@ use std::{
 };
 
 use parking_lot::{Mutex, RwLock};
-use postgres::{Config, config::SslMode};
 use sha2::{Digest, Sha256};
 
 use super::{Result, StoreError, pool::Pool};
 use crate::attachment::{Attachment, Sha, hex, stored_name::names};
 
+mod address;
 mod blobs;
 mod copy;
 mod database;
@@ -44,10 +44,14 @@ mod restore;
 mod rows;
 mod session;
 mod tables;
+mod tls;
 mod tokens;
 mod upkeep;
 mod watch;
 
+pub use address::{files_of, has_password};
+
+use address::DatabaseAddress;
 use database::Database;
 use session::Session;
 use tables::PostgresTransaction;
@@ -92,11 +96,8 @@ impl PostgresStore {
     /// is `postgres://user:password@host/database`, or in libpq's form `host=/run/postgresql dbname=book`.
     pub fn open(address: &str, domain: &str) -> Result<PostgresStore> {
         let bad = |why: String| StoreError::Directory { path: PathBuf::from("the database's address"), why };
-        let mut config: Config = address.parse().map_err(|error: postgres::Error| bad(super::error::refusal(&error)))?;
-        if config.get_ssl_mode() == SslMode::Require {
-            return Err(bad("sslmode=require: TLS is not built in; use a tunnel, or a network of your own".to_owned()));
-        }
-        config.ssl_mode(SslMode::Disable);
+        let mut address = DatabaseAddress::parse(address).map_err(bad)?;
+        let config = &mut address.config;
         if config.get_connect_timeout().is_none() {
             config.connect_timeout(CONNECT);
         }
@@ -105,18 +106,18 @@ impl PostgresStore {
         }
         let name = schema_name(domain);
         let schema = format!("\"{name}\"");
-        migrate(&config, &schema)?;
+        migrate(&address, &schema)?;
         let losses = Arc::default();
         let pool = |most, settings: &'static str| {
-            let (config, schema, losses) = (config.clone(), schema.clone(), Arc::clone(&losses));
-            Pool::new(most, move || Session::open(&config, &schema, settings, &losses), Session::health)
+            let (address, schema, losses) = (address.clone(), schema.clone(), Arc::clone(&losses));
+            Pool::new(most, move || Session::open(&address, &schema, settings, &losses), Session::health)
         };
         let inner = Database {
             searchers: pool(SEARCHERS, SEARCHING),
             readers: pool(READERS, ""),
             writers: pool(WRITERS, WRITING),
             learner: pool(1, LEARNING),
-            config,
+            address,
             schema,
             channel: name,
             numbers: RwLock::default(),
@@ -171,8 +172,8 @@ fn schema_name(domain: &str) -> String {
     format!("tampu_book_{}.{}", kept.to_lowercase(), &hex(&Sha256::digest(domain))[..16])
 }
 
-fn migrate(config: &Config, schema: &str) -> Result<()> {
-    let session = Session::open(config, schema, "", &Arc::default())?;
+fn migrate(address: &DatabaseAddress, schema: &str) -> Result<()> {
+    let session = Session::open(address, schema, "", &Arc::default())?;
     session.batch("BEGIN")?;
     let lock = i64::from_be_bytes(*b"tampu bk");
     // One process runs the steps at a time; the others then find them done.

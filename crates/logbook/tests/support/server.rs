@@ -22,6 +22,8 @@ pub struct Server {
     dir: tempfile::TempDir,
     process: Mutex<Option<Child>>,
     next: AtomicU32,
+    /// Port for connections by TLS, if there are any.
+    port: Option<u16>,
 }
 
 /// The one of this process, which all its tests share.
@@ -58,6 +60,18 @@ fn as_somebody(program: &Path) -> Command {
 impl Server {
     /// Starts a server in a new directory.
     pub fn start() -> Server {
+        Server::start_with(None)
+    }
+
+    /// Starts a server in a new directory that other hosts would reach by TLS alone, with a password.
+    pub fn start_encrypted(certificate: &Path, key: &Path, password: &str) -> Server {
+        let server = Server::start_with(Some([certificate, key]));
+        let mut client = postgres::Client::connect(&server.address(), postgres::NoTls).unwrap();
+        client.batch_execute(&format!("ALTER USER tampu PASSWORD '{password}'")).unwrap();
+        server
+    }
+
+    fn start_with(encrypted: Option<[&Path; 2]>) -> Server {
         let dir = tempfile::Builder::new().prefix("tampu-pg").tempdir().unwrap();
         fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o777)).unwrap();
         let made = as_somebody(&program("initdb"))
@@ -66,7 +80,21 @@ impl Server {
             .output()
             .unwrap();
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-        let server = Server { dir, process: Mutex::new(None), next: AtomicU32::new(0) };
+        let mut port = None;
+        if let Some(files) = encrypted {
+            for (file, name) in files.into_iter().zip(["server.crt", "server.key"]) {
+                let readable = dir.path().join(name);
+                fs::copy(file, &readable).unwrap();
+                fs::set_permissions(&readable, fs::Permissions::from_mode(0o644)).unwrap();
+                let mut install = as_somebody(Path::new("install"));
+                let installed = install.args(["-m", "600"]).arg(&readable).arg(dir.path().join("data").join(name)).status();
+                assert!(installed.unwrap().success());
+            }
+            let rules = "local all all trust\nhostssl all all 127.0.0.1/32 scram-sha-256\n";
+            fs::write(dir.path().join("data/pg_hba.conf"), rules).unwrap();
+            port = Some(std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port());
+        }
+        let server = Server { dir, process: Mutex::new(None), next: AtomicU32::new(0), port };
         server.run();
         server
     }
@@ -76,13 +104,18 @@ impl Server {
         let log = fs::File::options().create(true).append(true).open(self.dir.path().join("log")).unwrap();
         // A process ends with the thread that started it; this thread lives as long as the process.
         let (dir, (tell, told)) = (self.dir.path().to_owned(), std::sync::mpsc::channel());
+        let network = match self.port {
+            None => vec!["listen_addresses=".to_owned()],
+            Some(port) => ["listen_addresses=127.0.0.1", &format!("port={port}"), "ssl=on"].map(str::to_owned).to_vec(),
+        };
         std::thread::spawn(move || {
             let child = as_somebody(&program("postgres"))
                 .arg("-D")
                 .arg(dir.join("data"))
                 .arg("-k")
                 .arg(&dir)
-                .args(["-c", "listen_addresses=", "-c", "fsync=off", "-c", "max_connections=300", "-c", "shared_buffers=64MB"])
+                .args(network.iter().flat_map(|setting| ["-c", setting]))
+                .args(["-c", "fsync=off", "-c", "max_connections=300", "-c", "shared_buffers=64MB"])
                 .stdout(log.try_clone().unwrap())
                 .stderr(log)
                 .spawn()
@@ -109,7 +142,13 @@ impl Server {
 
     /// The server's address.
     pub fn address(&self) -> String {
-        format!("host={} user=tampu dbname=postgres", self.dir.path().display())
+        let port = self.port.map(|port| format!(" port={port}")).unwrap_or_default();
+        format!("host={} user=tampu dbname=postgres{port}", self.dir.path().display())
+    }
+
+    /// The server's address over TCP under this name.
+    pub fn address_as(&self, name: &str) -> String {
+        format!("host={name} hostaddr=127.0.0.1 port={} user=tampu dbname=postgres", self.port.unwrap_or_default())
     }
 
     /// The directory of its tables.

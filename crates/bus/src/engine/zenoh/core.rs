@@ -10,6 +10,8 @@ use std::{
 
 use parking_lot::{Mutex, RwLock};
 
+use tampu_tls::{CertificateDir, probe};
+
 use super::{
     connection::Connection,
     credentials::Credentials,
@@ -106,17 +108,36 @@ fn node_credentials(config: &Settings, socket: &Path) -> Option<Credentials> {
 fn open_hub(config: &Settings, hub: &Endpoint, inbox: &Arc<Inbox>) -> Result<Link, EngineError> {
     let credentials = match hub {
         Endpoint::Unix(socket) => node_credentials(config, socket),
-        Endpoint::Tcp(_) => config.lan.as_ref().map(|lan| Credentials::of(&config.domain, lan.key.clone())),
+        Endpoint::Tcp(_) => config.lan.as_ref().map(|lan| Credentials::on_network(&config.domain, lan)),
     };
-    if matches!(hub, Endpoint::Tcp(_)) && credentials.is_none() {
-        return Err(unreachable(hub, "hubs on the network ask for a key (TAMPU_KEY), and none is set"));
+    if let Endpoint::Tcp(address) = hub {
+        let Some(lan) = &config.lan else {
+            return Err(unreachable(hub, "hubs on the network ask for a key (TAMPU_KEY), and none is set"));
+        };
+        lan.encryption.for_address(address).map_err(|why| unreachable(hub, why))?;
     }
+    let certificates = credentials.as_ref().and_then(|credentials| credentials.certificates.clone());
     inbox.open_link(&Role::Client { to: hub.clone(), credentials }).map_err(|refused| match hub {
-        // The engine reports the same error for no listener and for a wrong key. This check tells them apart.
-        Endpoint::Tcp(address) if std::net::TcpStream::connect(address).is_ok() => {
-            unreachable(hub, format!("it refuses; domain '{}' and its key must be the same there", config.domain))
+        Endpoint::Tcp(address) => {
+            why_refused(address, certificates.as_ref(), config).map_or(refused, |why| unreachable(hub, why))
         }
-        _ => refused,
+        Endpoint::Unix(_) => refused,
+    })
+}
+
+/// Returns the reason why a hub on the network refuses. The engine reports the same error for no listener, a wrong key
+/// and a wrong certificate; `None` if nothing listens.
+fn why_refused(address: &str, certificates: Option<&CertificateDir>, config: &Settings) -> Option<String> {
+    std::net::TcpStream::connect(address).ok()?;
+    let domain = &config.domain;
+    let Some(directory) = certificates else {
+        let text = "it refuses; domain '{}' and its key must be the same there, and if it uses TLS this process needs certificates \
+             (TAMPU_CERTIFICATES)";
+        return Some(text.replace("{}", domain.as_str()));
+    };
+    Some(match probe::probe(address, directory) {
+        Ok(()) => format!("it refuses; domain '{domain}' and its key must be the same there"),
+        Err(why) => format!("TLS fails: {why}"),
     })
 }
 

@@ -3,8 +3,15 @@
 //! A process that accepts direct links opens a second session, a small router of its own. Readers that need the lowest
 //! latency connect to it as clients. Its endpoint is written `boot;auth;place;place...`. On the same boot of the same
 //! host, readers use the socket; elsewhere, they use the first address that answers.
+//!
+//! A heartbeat names the endpoint, and every member of the domain sends heartbeats. So a reader connects to few places:
+//! a socket in its own run-time directory, an address whose certificate names it, and without encryption the other end
+//! of one of its own connections.
 
-use std::sync::{Arc, Weak};
+use std::{
+    net::SocketAddr,
+    sync::{Arc, Weak},
+};
 
 use zenoh::Wait;
 
@@ -40,8 +47,10 @@ impl Core {
         if let Some(lan) = &self.settings.lan
             && let Some(address) = &lan.direct
         {
-            listen.push(Endpoint::Tcp(format!("{address}:0")));
-            credentials = Some(Credentials::of(&self.settings.domain, lan.key.clone()));
+            let address = format!("{address}:0");
+            lan.encryption.for_address(&address).map_err(|why| refused(DOING, why))?;
+            listen.push(Endpoint::Tcp(address));
+            credentials = Some(Credentials::on_network(&self.settings.domain, lan));
         }
         let users = credentials.as_ref().map(|credentials| UsersFile::create(&self.dir, credentials)).transpose();
         let users = users.map_err(|why| refused(DOING, why))?;
@@ -52,7 +61,8 @@ impl Core {
         drop(users);
         let mut places = vec![format!("unixsock-stream/{}", socket.display())];
         let locators = link.session.info().locators().wait();
-        places.extend(locators.iter().map(ToString::to_string).filter(|place| place.starts_with("tcp/")));
+        let is_address = |place: &String| place.starts_with("tcp/") || place.starts_with("tls/");
+        places.extend(locators.iter().map(ToString::to_string).filter(is_address));
         let auth = if needs_key { "key" } else { "open" };
         let endpoint = format!("{:08x};{auth};{}", host::boot(), places.join(";"));
         let engine = ZenohEngine::over(self.settings.clone(), self.dir.clone(), inbox, Connection::Fixed, link)?;
@@ -85,20 +95,52 @@ impl Core {
             Some("open") => false,
             _ => return Err(bad()),
         };
-        let credentials =
-            self.settings.lan.as_ref().filter(|_| needs_key).map(|lan| Credentials::of(&self.settings.domain, lan.key.clone()));
         let mut last = bad();
         for place in parts {
-            let to: Endpoint = place.parse().map_err(|_| bad())?;
-            if boot != host::boot() && matches!(to, Endpoint::Unix(_)) {
+            let Some((to, credentials)) = self.trusted(boot, needs_key, place) else {
+                last = EngineError::Unreachable {
+                    engine: NAME,
+                    place: place.to_owned(),
+                    why: "a direct link leads to this host's own sockets, or to an address whose certificate names it".to_owned(),
+                };
                 continue;
-            }
+            };
             let inbox = Arc::new(Inbox::default());
-            match inbox.open_link(&Role::Client { to, credentials: credentials.clone() }) {
+            match inbox.open_link(&Role::Client { to, credentials }) {
                 Ok(link) => return ZenohEngine::over(self.settings.clone(), self.dir.clone(), inbox, Connection::Fixed, link),
                 Err(why) => last = why,
             }
         }
         Err(last)
+    }
+
+    /// Returns the place of a direct link with the credentials for it, if it may be connected to.
+    fn trusted(&self, boot: u32, needs_key: bool, place: &str) -> Option<(Endpoint, Option<Credentials>)> {
+        let lan = self.settings.lan.as_ref().filter(|_| needs_key);
+        let credentials = lan.map(|lan| Credentials::on_network(&self.settings.domain, lan));
+        let is_encrypted = credentials.as_ref().is_some_and(|credentials| credentials.certificates.is_some());
+        if let Some(address) = place.strip_prefix("tls/") {
+            let to = format!("tcp/{address}").parse().ok()?;
+            return is_encrypted.then_some((to, credentials));
+        }
+        match place.parse().ok()? {
+            Endpoint::Unix(path) => {
+                // A key is asked for at the socket too, and nothing is encrypted there.
+                let credentials = lan.map(|lan| Credentials::of(&self.settings.domain, lan.key.clone()));
+                let is_ours = boot == host::boot() && self.dir.has_direct_socket(&path);
+                is_ours.then_some((Endpoint::Unix(path), credentials))
+            }
+            Endpoint::Tcp(address) => {
+                let is_known = lan.is_some() && !is_encrypted && self.is_connected_to(&address);
+                is_known.then_some((Endpoint::Tcp(address), credentials))
+            }
+        }
+    }
+
+    /// Returns true if the other end of one of this process's connections has this IP address.
+    fn is_connected_to(&self, address: &str) -> bool {
+        let Ok(address) = address.parse::<SocketAddr>() else { return false };
+        let other_end = |link: zenoh::session::Link| link.dst().address().as_str().parse::<SocketAddr>().ok();
+        self.current().1.session.info().links().wait().filter_map(other_end).any(|end| end.ip() == address.ip())
     }
 }

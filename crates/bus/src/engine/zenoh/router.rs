@@ -33,6 +33,7 @@ pub(super) struct ZenohRouter {
 impl ZenohRouter {
     pub fn start(settings: RouterSettings) -> Result<ZenohRouter, EngineError> {
         let RouterSettings { process, dir, listen, connect, key } = settings;
+        let is_open = listen.iter().chain(&connect).any(|endpoint| matches!(endpoint, Endpoint::Tcp(_)));
         let is_socket = |endpoint: &Endpoint| match endpoint {
             Endpoint::Unix(path) => Some(path.clone()),
             Endpoint::Tcp(_) => None,
@@ -40,7 +41,10 @@ impl ZenohRouter {
         let sockets: Vec<PathBuf> = listen.iter().filter_map(is_socket).collect();
         // The node's lock decides. The engine's own lock would outlive this process in child processes, which inherit it.
         sockets.iter().for_each(|socket| link::remove_socket(socket));
-        let credentials = key.map(|key| Credentials::of(&process.domain, key));
+        let credentials = key.map(|key| match &process.lan {
+            Some(lan) if is_open => Credentials::on_network(&process.domain, lan),
+            _ => Credentials::of(&process.domain, key),
+        });
         let users = credentials.as_ref().map(|credentials| UsersFile::create(&dir, credentials)).transpose();
         let users = users.map_err(|why| refused("writing the users' file", &why))?;
         let credentials = credentials.zip(users.as_ref().map(|file| file.path().to_owned()));
@@ -66,7 +70,8 @@ impl Router for ZenohRouter {
 
     fn addresses(&self) -> Vec<String> {
         let locators = self.session.info().locators().wait();
-        locators.iter().filter_map(|place| place.to_string().strip_prefix("tcp/").map(str::to_owned)).collect()
+        let address = |place: String| place.strip_prefix("tcp/").or(place.strip_prefix("tls/")).map(str::to_owned);
+        locators.iter().filter_map(|place| address(place.to_string())).collect()
     }
 
     fn connections(&self) -> (usize, usize) {

@@ -1,6 +1,8 @@
 //! Configuration of each kind of session. Every number here was chosen by measurement; the reasons stand beside them.
 
-use std::{fmt::Write as _, time::Duration};
+use std::{fmt::Write as _, path::PathBuf, time::Duration};
+
+use tampu_tls::CertificateDir;
 
 use zenoh::config::Config;
 
@@ -75,7 +77,7 @@ pub(super) enum Role {
     /// A process without a node.
     Peer { listen: Endpoint, connect: Vec<Endpoint> },
     /// Node, or a process that accepts direct links. Callers must have the credentials, if there are any.
-    Router { listen: Vec<Endpoint>, connect: Vec<Endpoint>, credentials: Option<(Credentials, std::path::PathBuf)> },
+    Router { listen: Vec<Endpoint>, connect: Vec<Endpoint>, credentials: Option<(Credentials, PathBuf)> },
 }
 
 impl Role {
@@ -89,6 +91,16 @@ impl Role {
         }
     }
 
+    /// Returns the certificates, if connections over the network are encrypted.
+    fn certificates(&self) -> Option<&CertificateDir> {
+        match self {
+            Role::Client { credentials, .. } => credentials.as_ref(),
+            Role::Peer { .. } => None,
+            Role::Router { credentials, .. } => credentials.as_ref().map(|(credentials, _)| credentials),
+        }
+        .and_then(|credentials| credentials.certificates.as_ref())
+    }
+
     /// Returns the configuration of a session of this role.
     pub fn config(&self) -> Result<Config, EngineError> {
         let mut settings = common();
@@ -100,7 +112,7 @@ impl Role {
         match self {
             Role::Client { to, credentials } => {
                 set("mode", quoted("client"));
-                set("connect/endpoints", locators([to])?);
+                set("connect/endpoints", locators([to], self.certificates().is_some())?);
                 set("connect/timeout_ms", "0".to_owned());
                 if let Some(credentials) = credentials {
                     set("transport/auth/usrpwd/user", quoted(&credentials.user));
@@ -109,8 +121,8 @@ impl Role {
             }
             Role::Peer { listen, connect } => {
                 set("mode", quoted("peer"));
-                set("listen/endpoints", locators([listen])?);
-                set("connect/endpoints", locators(connect)?);
+                set("listen/endpoints", locators([listen], false)?);
+                set("connect/endpoints", locators(connect, false)?);
                 set("connect/timeout_ms", "-1".to_owned());
                 set("connect/exit_on_failure", "false".to_owned());
                 set("scouting/delay", PEERS_TIMEOUT.as_millis().to_string());
@@ -119,8 +131,9 @@ impl Role {
                 set("mode", quoted("router"));
                 set("transport/link/tx/queue/size/data", NODE_QUEUE_FRAMES.to_string());
                 set(WAIT_BEFORE_DROP, NODE_WAIT_BEFORE_DROP_US.to_string());
-                set("listen/endpoints", locators(listen)?);
-                set("connect/endpoints", locators(connect)?);
+                let is_encrypted = self.certificates().is_some();
+                set("listen/endpoints", locators(listen, is_encrypted)?);
+                set("connect/endpoints", locators(connect, is_encrypted)?);
                 set("connect/timeout_ms", "-1".to_owned());
                 set("connect/exit_on_failure", "false".to_owned());
                 // A router sleeps this long before it is ready, whether it scouts or not.
@@ -132,6 +145,9 @@ impl Role {
                 }
             }
         }
+        if let Some(directory) = self.certificates() {
+            settings.extend(tls(directory)?);
+        }
         let mut config = Config::default();
         for (key, value) in settings {
             config.insert_json5(key, &value).map_err(|why| EngineError::Refused {
@@ -142,6 +158,31 @@ impl Role {
         }
         Ok(config)
     }
+}
+
+/// TLS with certificates on both sides. The engine accepts TLS 1.3 alone then. The connecting side also checks that the
+/// certificate names the address; the listening side accepts every certificate of the authority.
+fn tls(directory: &CertificateDir) -> Result<Vec<(&'static str, String)>, EngineError> {
+    let path = |path: PathBuf| match path.to_str() {
+        Some(text) => Ok(quoted(text)),
+        None => Err(EngineError::Unreachable {
+            engine: NAME,
+            place: path.display().to_string(),
+            why: "paths of certificates are UTF-8".to_owned(),
+        }),
+    };
+    let (certificate, key) = (path(directory.host())?, path(directory.host_key())?);
+    Ok(vec![
+        ("transport/link/tls/root_ca_certificate", path(directory.authority())?),
+        ("transport/link/tls/enable_mtls", "true".to_owned()),
+        ("transport/link/tls/verify_name_on_connect", "true".to_owned()),
+        ("transport/link/tls/listen_certificate", certificate.clone()),
+        ("transport/link/tls/listen_private_key", key.clone()),
+        ("transport/link/tls/connect_certificate", certificate),
+        ("transport/link/tls/connect_private_key", key),
+        // A link that works goes on when a certificate expires; new ones are refused.
+        ("transport/link/tls/close_link_on_expiration", "false".to_owned()),
+    ])
 }
 
 fn common() -> Vec<(&'static str, String)> {
@@ -160,7 +201,7 @@ fn common() -> Vec<(&'static str, String)> {
         ("transport/unicast/accept_timeout", OPEN_TIMEOUT.as_millis().to_string()),
         ("transport/unicast/accept_pending", PENDING_CONNECTIONS.to_string()),
         ("transport/unicast/max_sessions", CONNECTIONS.to_string()),
-        ("transport/link/protocols", text("[\"unixsock-stream\", \"tcp\"]")),
+        ("transport/link/protocols", text("[\"unixsock-stream\", \"tcp\", \"tls\"]")),
         ("transport/link/tx/keep_alive", KEEP_ALIVE.to_string()),
         ("transport/link/tx/queue/size/data", QUEUE_FRAMES.to_string()),
         (WAIT_BEFORE_DROP, WAIT_BEFORE_DROP_US.to_string()),
@@ -170,10 +211,10 @@ fn common() -> Vec<(&'static str, String)> {
     ]
 }
 
-fn locators<'a>(endpoints: impl IntoIterator<Item = &'a Endpoint>) -> Result<String, EngineError> {
+fn locators<'a>(endpoints: impl IntoIterator<Item = &'a Endpoint>, is_encrypted: bool) -> Result<String, EngineError> {
     let mut list = Vec::new();
     for endpoint in endpoints {
-        let locator = locator(endpoint).ok_or_else(|| EngineError::Unreachable {
+        let locator = locator(endpoint, is_encrypted).ok_or_else(|| EngineError::Unreachable {
             engine: NAME,
             place: endpoint.to_string(),
             why: "paths of sockets are UTF-8 without ?, # and ;".to_owned(),
@@ -209,7 +250,8 @@ mod tests {
     fn every_setting_is_one_the_engine_knows() {
         let unix: Endpoint = "/run/tampu/a \"quoted\" path".parse().unwrap_or(Endpoint::Unix("/run/tampu/a \"q\"".into()));
         let tcp: Endpoint = "127.0.0.1:7447".parse().unwrap();
-        let credentials = Credentials { user: "lab".to_owned(), key: Key::new("a \\ \"key\" é").unwrap() };
+        let certificates = Some(CertificateDir::new("/etc/tampu/cert"));
+        let credentials = Credentials { user: "lab".to_owned(), key: Key::new("a \\ \"key\" é").unwrap(), certificates };
         let roles = [
             Role::Client { to: tcp.clone(), credentials: Some(credentials.clone()) },
             Role::Peer { listen: unix.clone(), connect: vec![unix.clone()] },

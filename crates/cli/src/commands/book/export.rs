@@ -68,7 +68,7 @@ impl Export {
         };
         let search = Search { books: self.book, query: self.query.join(" "), sort, descending, ..Search::default() };
         let abandoned = Abandoned::watch(&context.interrupt);
-        let pieces: Pieces = match place.remote("") {
+        let pieces: Pieces = match place.remote("")? {
             Some(hub) => {
                 let from = hub.export(&search, format, &abandoned.stop).map_err(|error| abandoned.or(refused(error)))?;
                 Box::new(read(from, abandoned.stop.clone()))

@@ -8,7 +8,7 @@ use std::{
 };
 
 use tampu_logbook::{
-    client::{Client, ClientError},
+    client::{Client, ClientError, Trust},
     store::{Logbook, Store, StoreError, postgres::PostgresStore, sqlite::SqliteStore},
 };
 
@@ -29,10 +29,10 @@ fn has_logbooks(domain: &Path) -> bool {
 }
 
 /// Returns true if the address refuses connections: a killed hub leaves its address behind.
-fn nobody_is_at(url: &str) -> bool {
-    let Some(address) = url.strip_prefix("http://").and_then(|host| host.trim_end_matches('/').parse().ok()) else {
-        return false;
-    };
+fn nobody_is_at(found: &tampu_hub::book::BookLocation) -> bool {
+    let url = &found.url;
+    let at = url.strip_prefix("http://").and_then(|host| host.trim_end_matches('/').parse().ok());
+    let Some(address) = found.address.or(at) else { return false };
     let tried = TcpStream::connect_timeout(&address, Duration::from_secs(2));
     tried.is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
 }
@@ -57,6 +57,8 @@ pub struct Place {
     domain: tampu_types::Domain,
     /// The address of a hub, and a token for it.
     there: Option<(String, Option<String>)>,
+    /// Certificates and address of that hub.
+    trust: Trust,
     /// Directory of this host's hub.
     directory: Option<PathBuf>,
 }
@@ -69,42 +71,45 @@ impl Place {
         let surroundings = if data.is_some() { connect.stated()? } else { connect.surroundings()? };
         let domain = surroundings.domain.clone();
         let mut directory = None;
+        let mut trust = Trust { certificates: connect.authority()?, address: None };
         let there = match &connect.hub {
             Some(HubAddress::Web(url)) => Some((url.clone(), token)),
             Some(HubAddress::Bus(address)) => {
                 return Err(Failure::Usage(format!(
-                    "--hub {address}: the address of a logbook is http://HOST:PORT; 'tampu up' prints it"
+                    "--hub {address}: the address of a logbook is http://HOST:PORT or https://HOST:PORT; 'tampu up' prints it"
                 )));
             }
             None if data.is_some() => None,
             None => {
                 let run = surroundings.run_dir.domain(&domain).map_err(|error| Failure::Failed(error.to_string()))?;
                 match tampu_hub::book::locate(run.path()) {
-                    Some(found) if found.is_left() || nobody_is_at(&found.url) => {
+                    Some(found) if found.is_left() || nobody_is_at(&found) => {
                         directory = Some(left(&found)?);
                         None
                     }
                     found => found.map(|found| {
                         directory = found.directory;
+                        trust = Trust { certificates: found.trusted, address: found.address };
                         (found.url, token.or(Some(found.token)))
                     }),
                 }
             }
         };
-        Ok(Place { data, domain, there, directory })
+        Ok(Place { data, domain, there, trust, directory })
     }
 
     /// Returns the logbook at its place. A remote logbook gets the author `by`.
     pub fn store(&self, by: &str) -> Result<Box<dyn Logbook>, Failure> {
-        match self.remote(by) {
+        match self.remote(by)? {
             Some(remote) => Ok(Box::new(remote)),
             None => Ok(self.open()?),
         }
     }
 
     /// The hub that has it, if one was named or runs on this host.
-    pub fn remote(&self, by: &str) -> Option<Client> {
-        self.there.as_ref().map(|(url, token)| Client::new(url, token.clone(), by))
+    pub fn remote(&self, by: &str) -> Result<Option<Client>, Failure> {
+        let client = |(url, token): &(String, Option<String>)| Client::new(url, token.clone(), by, &self.trust);
+        self.there.as_ref().map(client).transpose().map_err(refused)
     }
 
     /// Returns true if the hub of this host serves this address.

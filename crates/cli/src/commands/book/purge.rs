@@ -66,7 +66,7 @@ impl Purge {
         if !self.yes {
             self.confirm()?;
         }
-        let done = match place.remote(&by) {
+        let done = match place.remote(&by)? {
             Some(hub) => hub.purge(at, &part),
             None => place.open()?.purge(at, &part, &by),
         };

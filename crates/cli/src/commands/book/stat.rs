@@ -35,7 +35,7 @@ fn megabytes(bytes: u64) -> String {
 
 impl Stat {
     pub fn run(self, place: &Place) -> Outcome {
-        let (quota, used) = match place.remote("") {
+        let (quota, used) = match place.remote("")? {
             Some(hub) => {
                 let (quota, used) = hub.used_space().map_err(failed)?;
                 (Some(quota), used)

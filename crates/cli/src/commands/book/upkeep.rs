@@ -59,7 +59,7 @@ impl Check {
             bar.set_position(done);
             !context.interrupt.asked()
         };
-        let faults = match place.remote("") {
+        let faults = match place.remote("")? {
             Some(hub) => hub.check(&mut progress),
             None => place.open()?.check(&mut progress),
         };

@@ -215,7 +215,7 @@ fn to_json<T: serde::Serialize>(value: &T) -> Result<Value, Failure> {
 
 impl Keeper {
     fn open(place: &Place) -> Result<Keeper, Failure> {
-        if let Some(hub) = place.remote("") {
+        if let Some(hub) = place.remote("")? {
             return Ok(Keeper::There(hub));
         }
         let store: Box<dyn PeopleStore> = place.make()?;

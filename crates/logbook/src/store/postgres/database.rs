@@ -6,9 +6,8 @@ use std::{
 };
 
 use parking_lot::{Condvar, Mutex, RwLock};
-use postgres::Config;
 
-use super::{rows::new_number, session::Session, watch::SearchWatch};
+use super::{address::DatabaseAddress, rows::new_number, session::Session, watch::SearchWatch};
 use crate::store::{Result, pool::Pool, quota::Quota};
 
 /// Number of vocabulary words that a store caches; then it clears the cache.
@@ -24,7 +23,7 @@ pub struct Milestones {
 
 /// The state that the parts of a store share.
 pub struct Database {
-    pub config: Config,
+    pub address: DatabaseAddress,
     /// The schema's name, in quotation marks.
     pub schema: String,
     /// The name of the channel for notifications of changes.

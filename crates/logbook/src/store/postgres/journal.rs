@@ -102,7 +102,7 @@ impl Changes for PostgresStore {
 /// Listens until the store is closed, and reconnects after a pause when the connection breaks.
 fn listen(inner: &Weak<Database>) {
     while let Some(store) = inner.upgrade() {
-        let listening = Session::open(&store.config, &store.schema, &format!("LISTEN \"{}\"", store.channel), &Arc::default());
+        let listening = Session::open(&store.address, &store.schema, &format!("LISTEN \"{}\"", store.channel), &Arc::default());
         store.notify();
         drop(store);
         let Ok(session) = listening else {

@@ -10,8 +10,9 @@ use std::{
     },
 };
 
-use postgres::{CancelToken, Client, Config, NoTls, Row, Statement, types::ToSql};
+use postgres::{CancelToken, Client, Row, Statement, types::ToSql};
 
+use super::{address::DatabaseAddress, tls::DatabaseTls};
 use crate::store::{Result, StoreError, pool::ConnectionHealth};
 
 /// Maximum number of prepared statements of a connection; then it drops them all.
@@ -32,19 +33,35 @@ pub struct Session {
     /// than the last loss counts as lost.
     losses: Arc<AtomicU64>,
     made_after: u64,
+    tls: DatabaseTls,
+}
+
+/// Cancels the current statement of a session, over a connection of its own.
+#[derive(Clone)]
+pub struct Cancel {
+    token: CancelToken,
+    tls: DatabaseTls,
+}
+
+impl Cancel {
+    /// Sends the request. If the server cannot be reached, the statement goes on to its end.
+    pub fn send(self) {
+        let _ = self.token.cancel_query(self.tls);
+    }
 }
 
 impl Session {
     /// Connects. `schema` is quoted already.
-    pub fn open(config: &Config, schema: &str, settings: &str, losses: &Arc<AtomicU64>) -> Result<Session> {
+    pub fn open(address: &DatabaseAddress, schema: &str, settings: &str, losses: &Arc<AtomicU64>) -> Result<Session> {
         let made_after = losses.load(Ordering::Relaxed);
-        let client = config.connect(NoTls)?;
+        let client = address.connect()?;
         let session = Session {
             client: RefCell::new(client),
             prepared: RefCell::default(),
             health: Cell::new(ConnectionHealth::Good),
             losses: losses.clone(),
             made_after,
+            tls: address.tls.clone(),
         };
         // Statements here are too short for the JIT compiler to pay off.
         session.batch(&format!("SET search_path TO {schema}; SET jit = off; SET client_min_messages = warning; {settings}"))?;
@@ -66,8 +83,8 @@ impl Session {
     }
 
     /// Returns a token that cancels the current statement from outside.
-    pub fn cancel_token(&self) -> CancelToken {
-        self.client.borrow().cancel_token()
+    pub fn cancel_token(&self) -> Cancel {
+        Cancel { token: self.client.borrow().cancel_token(), tls: self.tls.clone() }
     }
 
     fn store_error(&self, error: postgres::Error) -> StoreError {

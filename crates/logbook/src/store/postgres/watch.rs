@@ -10,11 +10,9 @@ use std::{
 };
 
 use parking_lot::{Condvar, Mutex};
-use postgres::{CancelToken, NoTls};
-
 use tampu_workers::WorkerThread;
 
-use super::session::Session;
+use super::session::{Cancel, Session};
 use crate::search::Stop;
 
 /// The poll interval of stop signals.
@@ -42,7 +40,7 @@ struct State {
 
 struct Search {
     stop: Stop,
-    cancel: CancelToken,
+    cancel: Cancel,
     cancelled: bool,
     watched: Arc<AtomicBool>,
 }
@@ -98,7 +96,7 @@ impl Watched {
                 }
             }
             self.more.wait_for(&mut state, LOOK);
-            let ended: Vec<CancelToken> = state
+            let ended: Vec<Cancel> = state
                 .searches
                 .values_mut()
                 .filter(|search| !search.cancelled && search.watched.load(Ordering::Relaxed) && search.stop.is_stopped())
@@ -110,8 +108,7 @@ impl Watched {
             if !ended.is_empty() {
                 drop(state);
                 for cancel in ended {
-                    // If the server cannot be reached, the search ends with its statement.
-                    let _ = cancel.cancel_query(NoTls);
+                    cancel.send();
                 }
                 state = self.state.lock();
             }
