@@ -41,10 +41,11 @@ def posting(site, token):
     return act
 
 
-def committing(site):
+def committing(site, sent):
     """Returns an act that sends a record and waits for its acknowledgement, which comes after the disk has it."""
     def act():
-        done = site.run("log", "send", "--process", "latency", "--timeout", "60s", "a record", check=False)
+        sent.append(f"record {len(sent)}")
+        done = site.run("log", "send", "--process", "latency", "--timeout", "60s", sent[-1], check=False)
         return None if done.returncode == 0 else done.stderr
 
     return act
@@ -87,22 +88,29 @@ def main():
         site.make_book()
         token = site.make_user("zoe")
         loads.fill(site, given.entries, chance)
-        refused = {}
+        refused, sent = {}, []
         print("| load | whoami, p50 / p99 ms (n) | post | record on the disk |\n|-|-|-|-|", flush=True)
         chosen = {"quiet": None} | {name: load for name, load in loads.LOADS.items() if not given.only or given.only in name}
         for name, load in chosen.items():
             load = load or (lambda site, ended, chance: ended.wait())
             with loads.under(load, site, chance):
                 time.sleep(min(1, given.seconds))  # the load gets going
-                with Pulse(site) as pulse, Measured(posting(site, token), 0.1) as posts, Measured(committing(site), 0.1) as commits:
+                with Pulse(site) as pulse, Measured(posting(site, token), 0.1) as posts, Measured(committing(site, sent), 0.1) as commits:
                     end = time.monotonic() + given.seconds
                     while time.monotonic() < end or not (pulse.times and posts.times and commits.times):
                         time.sleep(0.05)
-            print(f"| {name} | {text(pulse.times)} | {text(posts.times)} | {text(commits.times)} |", flush=True)
-            wrong = pulse.refused + posts.refused + commits.refused
+            late = f", {len(commits.refused)} acknowledged late" if commits.refused else ""
+            print(f"| {name} | {text(pulse.times)} | {text(posts.times)} | {text(commits.times)}{late} |", flush=True)
+            wrong = pulse.refused + posts.refused
             if wrong:
                 refused[name] = wrong[:3]
         check(f"everybody is answered under each load: {refused}", not refused)
+        # A sender that was killed or gave up leaves its record to the node, so the last ones may come a little later.
+        end = time.monotonic() + 20
+        while time.monotonic() < end and len(site.messages("latency")) < len(sent):
+            time.sleep(0.5)
+        missing = sorted(set(sent) - set(site.messages("latency")))
+        print(f"  records: {len(sent)} sent, {len(missing)} not in the archive {missing[:5]}", flush=True)
         site.alive()
     finally:
         site.close()

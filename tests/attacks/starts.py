@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Hubs in odd places: two on one data directory, no HOME, a directory that cannot be written, an unknown zone, a port that is taken, a first visitor by a forwarder."""
 
+import contextlib
 import os
 import socket
 import subprocess
@@ -58,16 +59,20 @@ def forwarded(site):
     """Before there are users, a visitor whom a forwarder of the hub's user brings administers nothing."""
     listener = socket.create_server(("127.0.0.1", 0))
 
+    def pump(source, target):
+        with contextlib.suppress(OSError):
+            while piece := source.recv(65536):
+                target.sendall(piece)
+        with contextlib.suppress(OSError):
+            target.shutdown(socket.SHUT_WR)
+
     def relay():
-        while True:
-            try:
+        with contextlib.suppress(OSError):
+            while True:
                 visitor = listener.accept()[0]
-            except OSError:
-                return
-            with visitor, socket.create_connection(("127.0.0.1", site.port)) as hub:
-                hub.sendall(visitor.recv(65536))
-                while piece := hub.recv(65536):
-                    visitor.sendall(piece)
+                hub = socket.create_connection(("127.0.0.1", site.port))
+                for pair in ((visitor, hub), (hub, visitor)):
+                    threading.Thread(target=pump, args=pair, daemon=True).start()
 
     threading.Thread(target=relay, daemon=True).start()
 
