@@ -85,7 +85,7 @@ def forwarded(site):
     rights = ask("/books/B/access", {"grants": [{"to": "guests", "may": ["admin"]}]}, "PUT")
     book = ask("/books/Eve", {"name": "Eve", "attributes": []}, "PUT")
     listener.close()
-    check(f"a stranger by a forwarder makes no user, no rights, no logbook: {made}, {rights}, {book}", made == rights == book == 403)
+    check(f"a stranger by a forwarder makes no user, no rights, no logbook: {made}, {rights}, {book}", {made, rights, book} <= {401, 403})
 
 
 if __name__ == "__main__":

@@ -172,7 +172,7 @@ try:
         with urllib.request.urlopen(urllib.request.Request(hub["url"] + "/api/v1" + path, body, headers, method=method), timeout=30) as answer:
             return answer.read()
 
-    # Before there are users the site is its owner's; these run as that.
+    # Before there are users the token of the owner administers.
     DIGEST = digest(PASSWORD)
     api("POST", "/users", {"login": "zoe", "full_name": "Zoë Quartz", "password": PASSWORD, "admin": True})
     host = "127.0.0.1"

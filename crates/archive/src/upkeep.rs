@@ -1,6 +1,7 @@
 //! The `log/archive` service: maintenance of the archive at run time.
 
 use std::{
+    fmt,
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
@@ -23,6 +24,17 @@ pub enum Upkeep {
     Check,
     /// Make or update a backup in this directory on the collector's host. `--data` can name the directory.
     Backup(PathBuf),
+}
+
+impl fmt::Display for Upkeep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Upkeep::Health => f.write_str("health"),
+            Upkeep::Compact => f.write_str("compact"),
+            Upkeep::Check => f.write_str("check"),
+            Upkeep::Backup(path) => write!(f, "backup to {}", path.display()),
+        }
+    }
 }
 
 /// Result of an [`Upkeep`] request.

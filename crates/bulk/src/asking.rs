@@ -13,6 +13,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tampu_bus::{
     BusError, Participant,
+    access::{Access, Verb},
     engine::Guard,
     service::{CallError, Limits, Permission, Request, call},
 };
@@ -83,7 +84,8 @@ pub(crate) fn answer(
             request.part(&state);
         }
     };
-    tampu_bus::service::serve(participant, &TopicName::new(service)?, Permission::Everybody, &Limits::inline(), handler)
+    let permission = Permission::Verb(Access::of_host(), Verb::Read);
+    tampu_bus::service::serve(participant, &TopicName::new(service)?, permission, &Limits::inline(), handler)
 }
 
 /// Encodes a state as JSON within the length limit. The last receivers of flows are left out first, then the last

@@ -18,7 +18,10 @@ use std::{
 
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
-use tampu_bus::{Alarm, BusError, Event, History, Participant, Qos, Reader, ReaderQos, SourceState, TypeTag, WriteError, Writer};
+use tampu_bus::{
+    Alarm, BusError, Event, History, Participant, Qos, Reader, ReaderQos, SourceState, TypeTag, WriteError, Writer,
+    access::{Denied, Resource, Verb},
+};
 use tampu_types::{Incarnation, Partition, PartitionFilter, TopicFilter, TopicName};
 
 pub use crate::note::TransferNote;
@@ -134,6 +137,8 @@ pub struct Announced {
 /// Announces a receiver until the returned value is dropped.
 pub fn announce(participant: &Participant, receiver: &Receiver) -> Result<Announced, AnnounceError> {
     static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(1);
+    // Every member of the bus reads the token in the announcement. So the rules decide before it is published.
+    permit(participant, Verb::Send, receiver.stream())?;
     let flows = receiver.flows().map(|flow| DeclaredFlow {
         name: flow.name.clone(),
         transports: flow.transports.clone(),
@@ -150,9 +155,17 @@ pub fn announce(participant: &Participant, receiver: &Receiver) -> Result<Announ
     Ok(announced)
 }
 
+/// Checks that the members of the bus may send to or receive from a stream. The bus does not tell one from another.
+fn permit(participant: &Participant, verb: Verb, stream: &Name) -> Result<(), AnnounceError> {
+    Ok(participant.access().ask(verb, &Resource::Bulk(stream.to_string()))?)
+}
+
 /// The reason for a failed announcement, or for receivers that cannot be followed.
 #[derive(Debug, thiserror::Error)]
 pub enum AnnounceError {
+    /// The access rules keep the members of the bus from this stream.
+    #[error(transparent)]
+    Denied(#[from] Denied),
     /// The bus refused.
     #[error(transparent)]
     Bus(#[from] BusError),
@@ -261,6 +274,7 @@ pub struct Following {
 /// Connects a sender to every receiver of its stream that announces itself, at present and later. It disconnects
 /// receivers that leave.
 pub fn follow(participant: &Participant, sender: &Arc<Sender>) -> Result<Following, AnnounceError> {
+    permit(participant, Verb::Receive, sender.stream())?;
     let qos = ReaderQos { history: History::All, ..ReaderQos::default() };
     let filter = TopicFilter::new(RECEIVERS).map_err(BusError::from)?;
     let reader = participant.reader(&filter, &PartitionFilter::All, qos)?;

@@ -2,7 +2,7 @@
 
 use std::{
     collections::HashMap,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{
         Arc, Mutex, OnceLock, Weak,
         atomic::{AtomicBool, AtomicU32, Ordering},
@@ -14,6 +14,7 @@ use bytes::Bytes;
 use tampu_types::{Domain, Incarnation, Partition, PartitionFilter, SourceName, TopicFilter, TopicName};
 
 use crate::{
+    access::{Access, HostRules, access_of_host, proof_in},
     ask::{Answers, Inflow},
     clock::Clock,
     connect::Settings,
@@ -79,6 +80,7 @@ pub(crate) struct Shared {
     next_id: AtomicU32,
     leaving: AtomicBool,
     this: OnceLock<Weak<Shared>>,
+    access: OnceLock<Access>,
 }
 
 /// A process's place on the bus. Cheap to clone; the bus is left when the last clone is dropped.
@@ -115,6 +117,7 @@ impl Participant {
             next_id: AtomicU32::new(0),
             leaving: AtomicBool::new(false),
             this: OnceLock::new(),
+            access: OnceLock::new(),
         });
         // Set once, here.
         let _ = shared.this.set(Arc::downgrade(&shared));
@@ -152,9 +155,33 @@ impl Participant {
         self.shared.qos.over(default, topic)
     }
 
+    /// Returns the domain's part of the run-time directory, if the engine has one.
+    fn domain_dir(&self) -> Option<&Path> {
+        self.shared.links.shared_dir.as_ref()?.parent()
+    }
+
     /// Returns the directory of the domain's log rings on this host; `None` without a run-time directory.
     pub fn log_rings(&self) -> Option<PathBuf> {
-        Some(self.shared.links.shared_dir.as_ref()?.parent()?.join("rings"))
+        Some(self.domain_dir()?.join("rings"))
+    }
+
+    /// Returns the access rules of this host: those that its node publishes, or the defaults.
+    pub fn access(&self) -> Access {
+        let links = &self.shared.links;
+        let open = || match self.domain_dir() {
+            Some(directory) => access_of_host(directory, &links.domain, &links.engine),
+            None => Access::same_user(),
+        };
+        self.shared.access.get_or_init(open).clone()
+    }
+
+    /// Adds the proof to a message that this process belongs to the user of this host. Only a bus that the network
+    /// reaches needs one.
+    pub fn sealed(&self, name: &str, message: Bytes) -> Bytes {
+        match self.domain_dir() {
+            Some(directory) => proof_in(directory).seal(name, message),
+            None => message,
+        }
     }
 
     /// Opens a writer of a topic and partition.
@@ -237,6 +264,12 @@ impl Participant {
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
         &self.shared
+    }
+}
+
+impl HostRules for Participant {
+    fn access(&self) -> Access {
+        Participant::access(self)
     }
 }
 

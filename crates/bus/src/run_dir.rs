@@ -40,6 +40,12 @@ const DOMAIN_CHUNK_LIMIT: usize = 24;
 /// The node's password file, beside its socket.
 pub(crate) const NODE_KEY: &str = "node.key";
 
+/// Name of the file with the secret of this host's user.
+pub(crate) const USER_KEY: &str = "user.key";
+
+/// Name of the file with the node's access rules, as JSON.
+pub(crate) const POLICY: &str = "policy.json";
+
 /// The reason why the run-time directory cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum RunDirError {
@@ -268,6 +274,16 @@ impl DomainDir {
     /// Returns the file of the password for the node's socket, if there is one.
     pub fn node_key(&self) -> PathBuf {
         self.path.join(NODE_KEY)
+    }
+
+    /// Returns the file of the secret by which processes of this host's user prove that they are.
+    pub fn user_key(&self) -> PathBuf {
+        self.path.join(USER_KEY)
+    }
+
+    /// Returns the file of the node's access rules, for the other processes of this host.
+    pub fn policy(&self) -> PathBuf {
+        self.path.join(POLICY)
     }
 
     /// Returns the directory of the sockets of processes without a node.

@@ -9,6 +9,7 @@ use crate::{
     failure::Outcome,
 };
 
+pub mod access;
 pub mod book;
 pub mod bulk;
 pub mod cert;
@@ -47,6 +48,7 @@ pub enum Command {
     Book(Box<book::Book>),
     #[command(subcommand)]
     Bulk(Box<bulk::Bulk>),
+    Access(access::Access),
     #[command(subcommand)]
     Perf(perf::Perf),
     Cert(cert::Cert),
@@ -66,6 +68,7 @@ impl Command {
             Command::Event(event) => event.run(context),
             Command::Book(book) => book.run(context),
             Command::Bulk(bulk) => bulk.run(context),
+            Command::Access(access) => access.run(context),
             Command::Perf(perf) => perf.run(context),
             Command::Cert(cert) => cert.run(context),
             Command::Doctor(doctor) => doctor.run(context),

@@ -13,6 +13,8 @@ pub enum Failure {
     Usage(String),
     /// No hub, node or peer could be reached. Exit code 3.
     Unreachable(String),
+    /// The answer is no, and standard output has it. Exit code 1.
+    Said,
     /// The reader of standard output has closed it. This is no error, and nothing is printed.
     Closed,
 }
@@ -25,7 +27,7 @@ impl Failure {
     pub fn code(&self) -> ExitCode {
         match self {
             Failure::Closed => ExitCode::SUCCESS,
-            Failure::Failed(_) => ExitCode::from(1),
+            Failure::Failed(_) | Failure::Said => ExitCode::from(1),
             Failure::Usage(_) => ExitCode::from(2),
             Failure::Unreachable(_) => ExitCode::from(3),
         }
@@ -34,7 +36,7 @@ impl Failure {
     /// Returns the text for standard error.
     pub fn text(&self) -> Option<&str> {
         match self {
-            Failure::Closed => None,
+            Failure::Closed | Failure::Said => None,
             Failure::Failed(text) | Failure::Usage(text) | Failure::Unreachable(text) => Some(text),
         }
     }

@@ -209,7 +209,7 @@ fn a_size_that_the_configuration_says_is_kept_to() {
 fn browsers_forms_of_every_kind() {
     let mut desk = Desk::new(CFG);
     desk.headers = vec![("accept-language", "en".to_owned()), ("sec-fetch-site", "same-origin".to_owned())];
-    let token = csrf::token(&desk.site, &desk.caller);
+    let token = csrf::token(&desk.site, &desk.caller, None);
     let token = token.as_str();
     let new = [
         (csrf::FIELD, token),

@@ -28,7 +28,7 @@ fn entry(desk: &Desk, id: u32) -> Entry {
 #[test]
 fn what_another_site_makes_a_browser_send_is_not_done() {
     let mut desk = Desk::new(CFG);
-    let token = csrf::token(&desk.site, &desk.caller);
+    let token = csrf::token(&desk.site, &desk.caller, None);
     let new = [("cmd", "Submit"), ("Author", "Zoe"), ("Text", "x")];
     assert_eq!(desk.fields("/Shift/", &new).id(), 1);
     desk.headers = vec![("cookie", "tampu_session=secret".to_owned())];
@@ -60,7 +60,7 @@ fn what_another_site_makes_a_browser_send_is_not_done() {
     assert!(desk.get("/Shift/1?cmd=Delete").error().contains("is not allowed for user"));
     desk.caller = zoe;
     assert_eq!(desk.store.books().unwrap().iter().map(|info| info.entries).sum::<u64>(), 2);
-    let other = csrf::token(&desk.site, &caller("kim", &ALL, &["Shift"]));
+    let other = csrf::token(&desk.site, &caller("kim", &ALL, &["Shift"]), None);
     assert_ne!(other, token);
     desk.headers = vec![("accept-language", "en".to_owned())];
     assert_eq!(
@@ -132,7 +132,7 @@ fn a_site_without_users_offers_no_log_out() {
     let people = std::sync::Arc::new(People::new(store.clone(), Settings::default()).unwrap());
     let site = Site::new(store.clone(), SiteConfig::default()).with_people(people);
     let page = Desk { dir, store, site, caller, headers }.get("/Shift/").text();
-    assert!(page.contains("Everybody writes as") && !page.contains("Log out"), "{page}");
+    assert!(page.contains("the owner: there are no users") && !page.contains("Log out"), "{page}");
 }
 
 #[test]
@@ -165,8 +165,11 @@ fn people_log_in_with_elogs_form() {
         (wrong.status, wrong.error().contains("Invalid user name or password"), wrong.headers.get("set-cookie")),
         (StatusCode::UNAUTHORIZED, true, None)
     );
-    // A program logs in by an address; a browser that follows the same link does not.
+    // A program logs in by an address only if the site says so; a browser that follows the same link never does.
     let by_address = "/Shift/?uname=zoe&upassword=secret";
+    assert_eq!(desk.get(by_address).status, StatusCode::FORBIDDEN);
+    let config = SiteConfig { password_in_address: true, ..SiteConfig::default() };
+    desk.site = Site::new(desk.store.clone(), config).with_people(people.clone());
     assert_eq!(desk.get(by_address).status, StatusCode::FOUND);
     assert!(desk.ask(Method::GET, by_address, &[("accept-language", "en")], b"").headers.get("set-cookie").is_none());
     // Programs identify their user in each request: with the password, or with ELOG's hash of it.
@@ -209,7 +212,7 @@ fn people_log_in_with_elogs_form() {
     assert!(out.headers["set-cookie"].to_str().unwrap().contains("Max-Age=0"));
     assert!(people.by_session(&secret).is_err());
     for uri in ["/", "/Shift/"] {
-        let token = csrf::token(&desk.site, &desk.caller);
+        let token = csrf::token(&desk.site, &desk.caller, Some(&secret));
         let out = desk.fields(uri, &[("cmd", "Logout"), (csrf::FIELD, &token)]);
         assert!(out.headers["set-cookie"].to_str().unwrap().contains("Max-Age=0"), "{uri}");
     }

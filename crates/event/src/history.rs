@@ -32,7 +32,10 @@ mod table;
 mod unwritten;
 mod writer;
 
-use std::{path::Path, sync::Arc};
+use std::{
+    path::Path,
+    sync::{Arc, atomic::Ordering},
+};
 
 use tampu_archive::{ArchiveError, Fault, Options, TableArchive};
 use tampu_bus::{BusError, Participant, access::Access, engine::Guard};
@@ -71,6 +74,8 @@ pub struct HistoryReport {
     pub kept: u64,
     /// Number of events that could not be kept since the start.
     pub lost: u64,
+    /// Number of events that the access rules refused since the start.
+    pub refused: u64,
     /// Number of events that wait for the archive.
     pub waiting: u64,
     /// Bytes of these events.
@@ -93,10 +98,11 @@ impl HistoryReporter {
     /// Returns the present counters and sizes.
     pub fn report(&self) -> HistoryReport {
         let (waiting, waiting_bytes, kept, lost) = self.queue.counts();
+        let refused = self.queue.refused.load(Ordering::Relaxed);
         let health = self.archive.health();
         let stuck = self.archive.stuck().is_some();
         let (waiting, waiting_bytes) = (waiting as u64, waiting_bytes as u64);
-        HistoryReport { kept, lost, waiting, waiting_bytes, rows: health.records, bytes: health.bytes, stuck }
+        HistoryReport { kept, lost, refused, waiting, waiting_bytes, rows: health.records, bytes: health.bytes, stuck }
     }
 }
 
@@ -120,13 +126,14 @@ impl History {
         access: Access,
         report: impl Fn(&HistoryNotice) + Send + 'static,
     ) -> Result<History, HistoryError> {
+        let access = access.bound_to(&participant);
         let backups = options.backups.clone();
         let archive = Arc::new(TableArchive::open(dir, &SCHEMA, options)?);
         let writer = HistoryWriter::start(&participant, archive.clone(), Box::new(report)).map_err(HistoryError::Worker)?;
         let client = Client::start(participant.clone(), ClientSettings::default())?;
         // All kinds, because most attributes have some events for the archive; the intake skips the others.
         let all = AttributePattern::new("*").into_iter().collect::<Vec<_>>();
-        let mut intake = EventIntake::new(settings, archive.clone(), writer.queue());
+        let mut intake = EventIntake::new(settings, archive.clone(), writer.queue(), access.clone());
         let subscription = client.subscribe(SubscribeOptions::of(all).kinds(Kinds(u32::MAX)), move |event| intake.take(event));
         let services = Services::declare(&participant, &archive, &access, backups)?;
         Ok(History { _services: services, _subscription: subscription, _client: client, writer, archive })

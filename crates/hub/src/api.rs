@@ -11,12 +11,14 @@
 //! | drafts and locks | [`drafts`] |
 //! | templates | [`templates`] |
 //! | the check of all logbooks | [`check`] |
+//! | the site's access rules | [`access`] |
 //! | new matches, pushed | [`push`] |
 //! | uploaded files that no entry has yet; small pictures | [`staging`], [`preview`] |
 
 use std::sync::Arc;
 
 use http::{HeaderValue, Method, Response, StatusCode, header, request::Parts};
+use tampu_bus::access::Verb;
 use tampu_logbook::people::principal::Credentials;
 use tampu_workers::Stop;
 
@@ -37,6 +39,7 @@ use catalogue::{Found, find};
 pub use call::Api;
 pub use tampu_logbook::client::address::{BASE, entry_path};
 
+pub mod access;
 pub mod attachments;
 pub mod books;
 pub mod call;
@@ -105,9 +108,11 @@ impl Api {
                 return Err(problem.help("log in with the password, or use a token without 'may' and 'books'"));
             }
             Login::Required => {}
-            Login::Admin => call.need_admin()?,
+            Login::Admin => call.need_admin().inspect_err(|problem| audit_refusal(&call, problem))?,
         }
-        (route.act)(&mut call).map_err(|problem| problem.told_to(&call.who().rights))
+        let done = (route.act)(&mut call);
+        audit(&call, &done);
+        done.map_err(|problem| problem.told_to(&call.who().rights))
     }
 }
 
@@ -128,6 +133,36 @@ impl HttpService for Api {
             Ok(Identified { max_body: longest, handler: Box::new(handler) })
         };
         Matched { work, identifies, max_body, reject, identify: Box::new(identify) }
+    }
+}
+
+/// Routes that change users, rights, tokens or settings, besides those of administrators.
+const AUDITED: [&str; 8] =
+    ["changePassword", "setPassword", "makeToken", "dropToken", "putBook", "setAccess", "changeUser", "setGroup"];
+
+/// Logs an administrative request and its outcome.
+fn audit(call: &Call<'_>, done: &Result<Answer, Problem>) {
+    let route = call.route;
+    if *route.method == Method::GET || route.login != Login::Admin && !AUDITED.contains(&route.id) {
+        return;
+    }
+    match done {
+        Ok(_) => {
+            let path = call.head.uri.path().strip_prefix(BASE).unwrap_or_default();
+            let who = call.principal().to_string();
+            // Bodies may hold passwords: the path names the object.
+            let what = format!("{} {path}", route.method);
+            call.api.rules.audit.done(&who, Verb::Admin, &what, &call.auth.from.to_string(), route.id);
+        }
+        Err(problem) => audit_refusal(call, problem),
+    }
+}
+
+/// Logs a request that the rights of the caller refuse.
+fn audit_refusal(call: &Call<'_>, problem: &Problem) {
+    if problem.status == StatusCode::FORBIDDEN.as_u16() {
+        let what = format!("{} {}", call.route.method, call.head.uri.path().strip_prefix(BASE).unwrap_or_default());
+        call.api.rules.audit.refused(&call.principal(), Verb::Admin, &what, &call.auth.from.to_string(), &problem.detail);
     }
 }
 

@@ -35,7 +35,7 @@ use tampu_tls::ServerCertificate;
 use tampu_types::Incarnation;
 
 use crate::{
-    api::{self, push::Pushes, staging::Staging},
+    api::{self, call::principal_of, push::Pushes, staging::Staging},
     certificates::{Https, name_for},
     http::{
         auth::Authenticator,
@@ -47,7 +47,9 @@ use crate::{
         server::{Limits, Listener, Server},
     },
     listen::ListenAddress,
+    rules::Rules,
 };
+pub use settings::DIRECTORY;
 use settings::{BookSettings, PORT};
 
 pub mod elog;
@@ -145,6 +147,8 @@ pub struct Given<'a> {
     pub host: String,
     /// The log for operators.
     pub logger: Logger,
+    /// The site's access rules.
+    pub rules: Arc<Rules>,
 }
 
 /// Opens a listener; `None` for no address.
@@ -202,7 +206,9 @@ impl Book {
             None => Arc::new(SqliteStore::open(&given.directory)?),
         };
         store.set_quota(settings.quota());
-        let people = Arc::new(People::new(store.clone(), people_settings(settings))?);
+        let people = People::new(store.clone(), people_settings(settings))?;
+        let rules = given.rules.clone();
+        let people = Arc::new(people.narrowed_by(move |who, book, right| rules.leaves(&principal_of(who), book, right)));
         let authenticator = Arc::new(Authenticator::new(&settings.auth(), &given.host));
         let pushes = Pushes::start(store.clone(), people.clone(), given.logger.clone()).map_err(io("its pushes"))?;
         let follow = settings.follow.clone().map(|follow| follow::Following::start(store.clone(), follow, given.logger.clone()));
@@ -238,6 +244,7 @@ impl Book {
             previews: Arc::default(),
             pushes,
             checking: api::checking::Checking::default(),
+            rules: given.rules.clone(),
         });
         let mut listeners: Vec<Listener> = Vec::new();
         let https = given.https;
@@ -311,6 +318,14 @@ impl Book {
     /// Returns the bound address of ELOG's pages alone.
     pub fn elog_listen(&self) -> Option<SocketAddr> {
         self.elog
+    }
+
+    /// Returns an address that begins the owner's session in a browser once, if there are no users. Each call ends the
+    /// address of the call before.
+    pub fn owner_url(&self) -> Option<String> {
+        let people = &self.api.people;
+        let code = people.is_open().ok().filter(|is_open| *is_open).and_then(|_| people.make_owner_code().ok())?;
+        Some(format!("{}{}/owner?code={code}", self.url()?, api::BASE))
     }
 
     /// Returns the directory of the store, or the kind of database, for messages.
@@ -410,6 +425,7 @@ fn site_config(settings: &BookSettings, store: &dyn Store, prefix: &str) -> Resu
         secret: site_secret(store)?,
         search_time: Duration::from_millis(settings.search_ms),
         image_hosts: settings.image_hosts.clone(),
+        password_in_address: settings.password_in_address,
         ..SiteConfig::default()
     })
 }

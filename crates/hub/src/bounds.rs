@@ -123,6 +123,18 @@ pub const BOUNDS: &[Bound] = &[
         "batches stay in the writers' caches",
     ),
     bound(
+        Bus,
+        "proofs of the local user that an answering process remembers",
+        Constant("bus/src/access/proof.rs", "REMEMBERED", "65_536", "65 536 in two minutes"),
+        "a further question counts as one of a holder of the key",
+    ),
+    bound(
+        Bus,
+        "audit records of one principal's refusals",
+        Constant("bus/src/access/audit.rs", "IN_PERIOD", "5", "5 a minute for each verb"),
+        "counted in the next record",
+    ),
+    bound(
         Logs,
         "bytes of a thread's log ring (`ring_bytes`)",
         Other("1 MiB"),
@@ -521,6 +533,12 @@ pub const BOUNDS: &[Bound] = &[
     ),
     bound(Logbook, "saved searches of one user", Constant("hub/src/api/searches.rs", "MAX_SAVED", "1000", "1000"), "409"),
     bound(Logbook, "a lock", Constant("hub/src/api/drafts.rs", "LONGEST_LOCK", "24 * 3600", "24 h"), "400"),
+    bound(
+        Hub,
+        "policy file",
+        Constant("hub/src/rules/file.rs", "LONGEST", "1 << 20", "1 MiB"),
+        "an error; the rules stay as they are",
+    ),
     bound(
         Hub,
         "syslog streams",

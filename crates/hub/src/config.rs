@@ -34,7 +34,7 @@ use crate::{
     listen::{BadListenAddress, ListenAddress},
     metrics::Metrics,
     routes::settings::{RouteSettings, TargetSettings},
-    rules::settings::Allow,
+    rules::settings::{AccessSettings, Allow},
     sandbox::SandboxMode,
 };
 
@@ -120,8 +120,10 @@ pub struct Config {
     pub run: Option<PathBuf>,
     /// Connections beyond this host.
     pub network: Network,
-    /// Access rules. Without a rule, every participant that may join may do everything.
+    /// Access rules. With one, only what a rule allows is allowed.
     pub allow: Vec<Allow>,
+    /// The policy file.
+    pub access: AccessSettings,
     pub collector: Collector,
     /// The history of events.
     pub events: HistorySettings,
@@ -259,6 +261,7 @@ impl Default for Config {
             run: None,
             network: Network::default(),
             allow: Vec::new(),
+            access: AccessSettings::default(),
             collector: Collector::default(),
             events: HistorySettings::default(),
             spool: Spool::default(),
@@ -461,6 +464,11 @@ impl Config {
     /// Returns the directory of the records.
     pub fn log_dir(&self) -> PathBuf {
         self.domain_data().join("log")
+    }
+
+    /// Returns the policy file. By default it has a directory of its own, which the logbook's role may write.
+    pub fn policy_file(&self) -> PathBuf {
+        self.access.policy.clone().unwrap_or_else(|| self.domain_data().join("access/policy.toml"))
     }
 
     /// Returns the directory of the spool.

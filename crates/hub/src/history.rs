@@ -48,6 +48,7 @@ impl EventHistory {
 fn log_notice(logger: &Logger, notice: &HistoryNotice) {
     match notice {
         HistoryNotice::NotWritten { unrecorded, .. } => warning!(logger, "{notice}"; unrecorded = *unrecorded),
+        HistoryNotice::Refused { events, .. } => warning!(logger, "{notice}"; events = *events),
         HistoryNotice::Dropped { events } => warning!(logger, "{notice}"; events = *events),
     }
 }

@@ -9,7 +9,7 @@
 //! | the OpenAPI document, made from the catalogue | [`openapi`] |
 //! | sockets, and the TLS handshake | `socket` |
 //! | the address of the client | [`client_address`] |
-//! | authentication of a request | [`auth`], [`peer`] |
+//! | authentication of a request | [`auth`] |
 //! | bodies of requests and responses | [`body`] |
 //! | the space on the disk that long bodies leave free | [`free_space`] |
 //! | percent-encoded paths and queries; headers | [`address`], [`headers`] |
@@ -26,7 +26,6 @@ pub mod free_space;
 pub mod headers;
 pub mod mounts;
 pub mod openapi;
-pub mod peer;
 pub mod problem;
 pub mod route;
 pub mod server;

@@ -45,7 +45,7 @@ use crate::{
     part::HubPart,
     private,
     roles::{self, RoleReport, RolesReport},
-    rules::Rules,
+    rules::{PolicyWatch, Rules, audit},
 };
 
 pub use error::HubError;
@@ -74,6 +74,9 @@ pub struct Hub {
     _memory: MemoryReturn,
     /// The log for panics of worker threads during the hub's life.
     _panic_log: Arc<Logger>,
+    _policy: PolicyWatch,
+    /// Hears changes of criteria for the audit.
+    _criteria: Option<Guard>,
     collecting: Option<Arc<Collecting>>,
     engine: Arc<dyn Engine>,
     node: Option<Arc<Node>>,
@@ -138,7 +141,8 @@ impl Hub {
             let source = SourceName::new(name).map_err(BusError::from)?;
             Ok(Participant::on(engine.clone(), config.domain.clone(), source, qos.clone())?)
         };
-        let access = access_of(&config, &client)?;
+        let rules = Arc::new(Rules::of(&config)?);
+        let access = rules.access(&config, &client).map_err(NodeError::RunDir)?;
         let own = participant(process.name())?;
         let logger = start_log(&config, own.clone(), access.clone())?;
         let panic_log = Arc::new(logger.clone());
@@ -149,6 +153,13 @@ impl Hub {
             Process::One(..) => remarks.iter().for_each(|remark| info!(logger, "{remark}")),
         }
         let watch = CertificateWatch::start(certificates.clone(), logger.clone()).map_err(HubError::Log)?;
+        rules.audit.log_to(&logger);
+        // One hub of an installation audits what other processes carry out.
+        let criteria = if has(HubPart::Collector) { Some(audit::hear_criteria(&own, &access)?) } else { None };
+        if let Some(node) = &node {
+            rules.publish_in(node.dir().path());
+        }
+        let policy = PolicyWatch::start(rules.clone(), logger.clone()).map_err(HubError::Log)?;
         let collecting = if has(HubPart::Collector) {
             Some(Arc::new(Collecting::start(&config, participant(name_of("collector"))?, access.clone(), logger.clone())?))
         } else {
@@ -174,7 +185,8 @@ impl Hub {
             None => None,
         };
         // The inputs start last, so that a collector keeps their records.
-        let inputs = if has(HubPart::Inputs) { start_inputs(&config, participant, &access)? } else { Inputs::default() };
+        let inputs =
+            if has(HubPart::Inputs) { start_inputs(&config, participant, &access.without_audit())? } else { Inputs::default() };
         let inputs = Arc::new(inputs);
         let tango = if has(HubPart::Tango) {
             let participant = participant(format!("{SOURCE}{}", config.tango.instance()))?;
@@ -220,8 +232,8 @@ impl Hub {
         let metrics = if has(HubPart::Metrics) { start_metrics(&config, metrics_certificate, page)? } else { None };
         let book = match process {
             _ if !has(HubPart::Book) => None,
-            Process::Whole => start_book_if_possible(&config, https, &client, &logger)?,
-            Process::One(..) => Some(start_book(&config, https, &client, &logger)?),
+            Process::Whole => start_book_if_possible(&config, https, &client, &logger, &rules)?,
+            Process::One(..) => Some(start_book(&config, https, &client, &logger, &rules)?),
         };
         let hub = Hub {
             metrics,
@@ -237,6 +249,8 @@ impl Hub {
             logger,
             _memory: memory,
             _panic_log: panic_log,
+            _policy: policy,
+            _criteria: criteria,
             collecting,
             engine,
             node,
@@ -315,8 +329,14 @@ impl Hub {
 
 /// Starts the logbook. With the default configuration, a hub whose logbook cannot start runs without it, and logs the
 /// reason.
-fn start_book_if_possible(config: &Config, https: Https, client: &Settings, logger: &Logger) -> Result<Option<Book>, HubError> {
-    match start_book(config, https, client, logger) {
+fn start_book_if_possible(
+    config: &Config,
+    https: Https,
+    client: &Settings,
+    logger: &Logger,
+    rules: &Arc<Rules>,
+) -> Result<Option<Book>, HubError> {
+    match start_book(config, https, client, logger, rules) {
         Ok(book) => Ok(Some(book)),
         Err(HubError::Book(error)) if is_book_optional(config) => {
             alert!(logger, "the logbook cannot start, and the hub runs without it: {error}");
@@ -331,7 +351,13 @@ pub fn is_book_optional(config: &Config) -> bool {
     config.roles == Role::USUAL && config.book == book::settings::BookSettings::default()
 }
 
-fn start_book(config: &Config, https: Https, client: &Settings, logger: &Logger) -> Result<Book, HubError> {
+fn start_book(
+    config: &Config,
+    https: Https,
+    client: &Settings,
+    logger: &Logger,
+    rules: &Arc<Rules>,
+) -> Result<Book, HubError> {
     let given = book::Given {
         settings: &config.book,
         domain: config.domain.as_str(),
@@ -340,6 +366,7 @@ fn start_book(config: &Config, https: Https, client: &Settings, logger: &Logger)
         run: client.run_dir.domain(&config.domain).map_err(NodeError::RunDir)?.path().to_owned(),
         host: host_name(),
         logger: logger.clone(),
+        rules: rules.clone(),
     };
     Ok(Book::start(given)?)
 }
@@ -348,7 +375,7 @@ fn start_book(config: &Config, https: Https, client: &Settings, logger: &Logger)
 pub(crate) fn prepare(config: &Config) -> Result<Vec<String>, HubError> {
     config.check()?;
     qos_of(config)?;
-    Rules::of(config).check_doors(config)?;
+    Rules::of(config)?.check_doors(config)?;
     let has = |role| config.roles.contains(&role);
     if has(Role::Book) {
         certificates::of_book(config)?;
@@ -356,6 +383,10 @@ pub(crate) fn prepare(config: &Config) -> Result<Vec<String>, HubError> {
     certificates::of_metrics(config)?;
     let mut remarks = private::close(config)?;
     remarks.extend(certificates::remarks(config));
+    // The sandbox of the logbook's role names it, so it has to be there. Without it the hub has no rules to write.
+    if let Some(directory) = config.policy_file().parent().filter(|_| config.access.policy.is_none() && has(Role::Book)) {
+        let _ = fs::create_dir_all(directory);
+    }
     if has(Role::Collector) || has(Role::Node) && config.spool.enabled && config.spool.dir.is_none() {
         check_data(&config.domain_data())?;
     }
@@ -377,7 +408,7 @@ pub(crate) fn qos_of(config: &Config) -> Result<QosTable, HubError> {
 }
 
 pub(crate) fn access_of(config: &Config, client: &Settings) -> Result<Access, HubError> {
-    Ok(Rules::of(config).access(config, client).map_err(NodeError::RunDir)?)
+    Ok(Arc::new(Rules::of(config)?).access(config, client).map_err(NodeError::RunDir)?)
 }
 
 /// Creates the directory of the data, and checks that it can be written.

@@ -1,69 +1,203 @@
 //! Access rules of a site, and the principals that this hub knows.
 //!
-//! Without a rule, every participant that may join may do everything ([`Members`]). With rules, such a participant may
-//! do only what a rule allows. A rule is a part of the configuration, like all settings.
+//! The rules stand in the policy file and in `[[allow]]` tables of the configuration. Without a rule the defaults of
+//! [`Policy`] hold. The hub reads a changed policy file within two seconds. A broken one keeps the rules as they are, and
+//! the log names its line. A hub with a node writes its rules into the run-time directory, where all processes of the
+//! host read them.
 
-use std::sync::Arc;
+use std::{
+    fs,
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        mpsc::{RecvTimeoutError, Sender, channel},
+    },
+    thread::JoinHandle,
+    time::{Duration, SystemTime},
+};
 
+use parking_lot::{Mutex, RwLock};
 use tampu_bus::{
-    access::{Access, Authorise, Denied, Members, Principal, Resource, Verb},
+    access::{
+        Access, Authorise, Decision, Defaults, Denied, Effect, LocalProof, Policy, Principal, Resource, Rule, Verb,
+        publish_policy,
+    },
     connect::{DEFAULT_DOMAIN, Settings},
     run_dir::RunDirError,
 };
-use tampu_types::{TopicFilter, TopicName};
+use tampu_log::{Logger, error};
+use tampu_logbook::people::Right;
+use tampu_types::Domain;
+use tampu_workers::WorkerThread;
 
-use self::settings::{Allow, Who};
+use self::{
+    audit::Audit,
+    file::{PolicyError, PolicyFile},
+};
 use crate::{
     config::{Config, Role},
     listen::ListenAddress,
 };
 
+pub(crate) mod audit;
+pub mod file;
 pub mod settings;
 
-impl Allow {
-    fn allows(&self, principal: &Principal, verb: Verb, resource: &Resource) -> bool {
-        let who = match principal {
-            Principal::User(_) => self.who != Who::Key,
-            Principal::KeyHolder(_) => self.who != Who::User,
-        };
-        who && self.may.contains(&verb) && covers(&self.what, resource)
-    }
-}
+/// Period of the look at the policy file.
+const LOOK: Duration = Duration::from_millis(500);
+/// Pause of the worker after a panic.
+const RESTART: Duration = Duration::from_secs(1);
 
-/// Returns true if a pattern covers a resource. Names other than topics are compared whole.
-fn covers(pattern: &str, resource: &Resource) -> bool {
-    let name = resource.name();
-    pattern == "**"
-        || pattern == name
-        || TopicFilter::new(pattern).is_ok_and(|filter| TopicName::new(name).is_ok_and(|name| filter.matches(&name)))
+/// State of a file, by which a change is noticed.
+type Stamp = Option<(Option<SystemTime>, u64, u64)>;
+
+fn stamp(path: &Path) -> Stamp {
+    fs::metadata(path).ok().map(|found| (found.modified().ok(), found.len(), found.ino()))
 }
 
 /// The access rules of a site.
-#[derive(Debug, Clone)]
-pub(crate) struct Rules {
-    members: Members,
-    allow: Vec<Allow>,
+pub struct Rules {
+    domain: Domain,
+    /// Domain whose key makes a member.
+    open_to: Option<Domain>,
+    /// Rules and defaults of the configuration.
+    configured: (Defaults, Vec<Rule>),
+    file: PathBuf,
+    current: RwLock<Arc<Policy>>,
+    read: Mutex<Stamp>,
+    /// Part of the run-time directory for the rules, on a hub with a node.
+    published: Mutex<Option<PathBuf>>,
+    pub(crate) audit: Audit,
 }
 
 impl Authorise for Rules {
     fn authorise(&self, principal: &Principal, verb: Verb, resource: &Resource) -> Result<(), Denied> {
-        self.members.authorise(principal, verb, resource)?;
-        // Entering needs the key and no rule. Rules apply to principals that have entered.
-        if verb == Verb::Enter || self.allow.is_empty() || self.allow.iter().any(|rule| rule.allows(principal, verb, resource)) {
-            return Ok(());
-        }
-        let why = "no [[allow]] of the hub's configuration permits it".to_owned();
-        Err(Denied { principal: principal.clone(), verb, resource: resource.clone(), why })
+        self.policy().authorise(self.open_to.as_ref(), principal, verb, resource)
     }
 }
 
 impl Rules {
-    pub(crate) fn of(config: &Config) -> Rules {
+    /// Reads the rules of a configuration and its policy file.
+    pub(crate) fn of(config: &Config) -> Result<Rules, PolicyError> {
         // A collector without a node of its own is on another hub's node, which has checked the key.
         let has_key = config.network.key_file.is_some() || !config.roles.contains(&Role::Node);
         let is_named = config.domain.as_str() != DEFAULT_DOMAIN;
         let open_to = (has_key && is_named).then(|| config.domain.clone());
-        Rules { members: Members { open_to }, allow: config.allow.clone() }
+        let configured = config.allow.iter().map(|allow| Rule::new(Effect::Allow, allow.who.clone(), &allow.may, &allow.what));
+        let configured: Vec<Rule> = configured.collect::<Result<_, _>>()?;
+        // With [[allow]] tables in the configuration only what they allow is allowed. On an open network they are about
+        // the members elsewhere.
+        let is_open = !config.network.listen.is_empty() || !config.network.connect.is_empty();
+        let defaults = match (configured.is_empty(), is_open) {
+            (true, _) => Defaults::Usual,
+            (false, true) => Defaults::Local,
+            (false, false) => Defaults::None,
+        };
+        let file = config.policy_file();
+        let rules = Rules {
+            domain: config.domain.clone(),
+            open_to,
+            configured: (defaults, configured),
+            current: RwLock::default(),
+            read: Mutex::new(stamp(&file)),
+            file: std::path::absolute(&file).unwrap_or(file),
+            published: Mutex::default(),
+            audit: Audit::default(),
+        };
+        let read = PolicyFile::read(&rules.file)?;
+        *rules.current.write() = Arc::new(rules.joined(read));
+        Ok(rules)
+    }
+
+    fn joined(&self, read: PolicyFile) -> Policy {
+        let (defaults, configured) = &self.configured;
+        let rules = configured.iter().cloned().chain(read.rules).collect();
+        // The stricter defaults hold.
+        let defaults = match (defaults, read.defaults) {
+            (Defaults::None, _) | (_, Defaults::None) => Defaults::None,
+            (Defaults::Local, _) | (_, Defaults::Local) => Defaults::Local,
+            (Defaults::Usual, Defaults::Usual) => Defaults::Usual,
+        };
+        Policy { defaults, rules, file: Some(self.file.clone()) }
+    }
+
+    /// Returns the rules in force.
+    pub fn policy(&self) -> Arc<Policy> {
+        self.current.read().clone()
+    }
+
+    /// Returns the path of the policy file, which may not exist.
+    pub fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// Returns the domain.
+    pub fn domain(&self) -> &Domain {
+        &self.domain
+    }
+
+    /// Decides about an action, with its ground.
+    pub fn explain(&self, principal: &Principal, verb: Verb, resource: &Resource) -> Decision {
+        self.policy().explain(self.open_to.as_ref(), principal, verb, resource)
+    }
+
+    /// Returns whether a right in a logbook stays with a caller: the rules narrow the logbook's own grants.
+    pub(crate) fn leaves(&self, principal: &Principal, book: &str, right: Right) -> bool {
+        let verb = match right {
+            Right::Read => Verb::Read,
+            Right::Write | Right::EditOwn | Right::EditAny => Verb::Write,
+            Right::Admin => Verb::Admin,
+        };
+        let policy = self.policy();
+        // Without a deny rule, which is the usual case, nothing is looked up.
+        let may_close = policy.rules.iter().any(|rule| rule.effect == Effect::Deny);
+        !may_close || policy.decide(principal, verb, &Resource::Book(book.to_owned())).allowed
+    }
+
+    /// Adds a rule to the policy file, and returns its line. It holds at once.
+    pub fn add(&self, rule: &Rule) -> Result<usize, PolicyError> {
+        let mut read = self.read.lock();
+        let line = PolicyFile::add(&self.file, rule)?;
+        self.take_over(&mut read)?;
+        Ok(line)
+    }
+
+    /// Removes the rule at a line of the policy file. It ends at once.
+    pub fn remove(&self, line: usize) -> Result<Rule, PolicyError> {
+        let mut read = self.read.lock();
+        let rule = PolicyFile::remove(&self.file, line)?;
+        self.take_over(&mut read)?;
+        Ok(rule)
+    }
+
+    /// Reads the policy file if it has changed. Returns true if other rules hold.
+    fn read_again(&self) -> Result<bool, PolicyError> {
+        let mut read = self.read.lock();
+        if *read == stamp(&self.file) { Ok(false) } else { self.take_over(&mut read) }
+    }
+
+    fn take_over(&self, read: &mut Stamp) -> Result<bool, PolicyError> {
+        *read = stamp(&self.file);
+        let policy = self.joined(PolicyFile::read(&self.file)?);
+        let is_new = policy != **self.current.read();
+        *self.current.write() = Arc::new(policy);
+        self.publish();
+        Ok(is_new)
+    }
+
+    /// Writes the rules for the other processes of this host. An error is a full or vanished run-time directory, which
+    /// stops more than this.
+    fn publish(&self) {
+        if let Some(directory) = &*self.published.lock() {
+            let _ = publish_policy(directory, &self.policy());
+        }
+    }
+
+    /// Publishes the rules in the domain's part of the run-time directory from here on.
+    pub(crate) fn publish_in(&self, directory: &Path) {
+        *self.published.lock() = Some(directory.to_owned());
+        self.publish();
     }
 
     /// Checks that a holder of the domain's key may enter at each address of the hub.
@@ -79,80 +213,59 @@ impl Rules {
         addresses.into_iter().try_for_each(|address| self.authorise(&stranger, Verb::Enter, &Resource::Address(address)))
     }
 
-    /// Returns these rules together with the one principal of all participants on this hub's bus.
+    /// Returns these rules together with the principal of participants on this hub's bus that prove nothing else.
     ///
-    /// The engine does not report the sender of a message. So all participants on the bus get the rights of the least
-    /// trusted one. Once the network is open, that is a holder of the key. The node's key file shows that the network
-    /// may be open. A hub without a node reads it too, because its node may open the network later.
-    pub(crate) fn access(self, config: &Config, process: &Settings) -> Result<Access, RunDirError> {
+    /// The engine does not report the sender of a message. So a member gets the rights of the least trusted one, unless
+    /// its question proves that it belongs to this host's user. Once the network is open, the least trusted member is a
+    /// holder of the key. The node's key file shows that the network may be open. A hub without a node reads it too,
+    /// because its node may open the network later.
+    pub(crate) fn access(self: &Arc<Self>, config: &Config, process: &Settings) -> Result<Access, RunDirError> {
         let domain = config.domain.clone();
-        let key = process.run_dir.domain(&domain)?.node_key();
+        let dir = process.run_dir.domain(&domain)?;
+        let key = dir.node_key();
         let others = move || if key.exists() { Principal::KeyHolder(domain.clone()) } else { Principal::this_user() };
-        Ok(Access::new(Arc::new(self), others))
+        let audit = self.clone();
+        let access = Access::new(self.clone(), others).with_proof(LocalProof::with_secret(dir.user_key()));
+        Ok(access.with_audit(move |act| audit.audit.act(act)))
+    }
+}
+
+/// Watch over the policy file. Dropping it ends it.
+pub(crate) struct PolicyWatch {
+    stop: Option<Sender<()>>,
+    worker: Option<JoinHandle<()>>,
+}
+
+impl PolicyWatch {
+    /// Starts to look at the policy file.
+    pub(crate) fn start(rules: Arc<Rules>, logger: Logger) -> std::io::Result<PolicyWatch> {
+        let (stop, stopped) = channel::<()>();
+        let work = move || {
+            while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(LOOK) {
+                match rules.read_again() {
+                    Ok(false) => {}
+                    Ok(true) => {
+                        let count = rules.policy().rules.len();
+                        let (who, what) = (Principal::this_user().to_string(), rules.file.display().to_string());
+                        rules.audit.done(&who, Verb::Admin, &what, "file", &format!("the policy has {count} rules"));
+                    }
+                    Err(why) => error!(logger, "{why}; the rules stay as they were"),
+                }
+            }
+        };
+        let worker = WorkerThread::named("access-policy").spawn_restarting(RESTART, work)?;
+        Ok(PolicyWatch { stop: Some(stop), worker: Some(worker) })
+    }
+}
+
+impl Drop for PolicyWatch {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        if let Some(worker) = self.worker.take() {
+            let _ = worker.join();
+        }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use tampu_types::Domain;
-
-    use super::*;
-
-    fn rules(text: &str) -> Rules {
-        let config = Config::parse(&format!("domain = \"lab\"\n{text}"), std::path::Path::new("test.toml")).unwrap();
-        Rules { members: Members { open_to: Some(config.domain.clone()) }, ..Rules::of(&config) }
-    }
-
-    fn key() -> Principal {
-        Principal::KeyHolder(Domain::new("lab").unwrap())
-    }
-
-    #[test]
-    fn with_rules_only_what_one_allows_is_allowed() {
-        let query = Resource::Service("log/query".into());
-        let import = Resource::Topic("log-import".into());
-        let live = Resource::Topic("log/error".into());
-        let free = rules("");
-        let strict = rules(
-            "[[allow]]\nwho = \"key\"\nmay = [\"query\", \"write\"]\nwhat = \"log/*\"\n\
-             [[allow]]\nwho = \"user\"\nmay = [\"write\"]\nwhat = \"log-import\"\n",
-        );
-        for (who, verb, what, expected) in [
-            (key(), Verb::Query, &query, true),
-            (key(), Verb::Write, &live, true),
-            (key(), Verb::Read, &query, false),
-            (key(), Verb::Write, &import, false),
-            (Principal::this_user(), Verb::Write, &import, true),
-            (Principal::this_user(), Verb::Write, &live, false),
-        ] {
-            assert!(free.authorise(&who, verb, what).is_ok());
-            assert_eq!(strict.authorise(&who, verb, what).is_ok(), expected, "{who} {verb} {what}");
-        }
-        let everything = rules("[[allow]]\nmay = [\"write\", \"read\"]\nwhat = \"**\"\n");
-        assert!(everything.authorise(&key(), Verb::Write, &import).is_ok());
-        assert!(everything.authorise(&key(), Verb::Query, &query).is_err());
-        let denied = strict.authorise(&key(), Verb::Write, &import).unwrap_err().to_string();
-        assert!(
-            denied.starts_with("the holder of the key of 'lab' may not write the topic log-import: no [[allow]]"),
-            "{denied}"
-        );
-        // No rule replaces the key.
-        let other = Principal::KeyHolder(Domain::new("other").unwrap());
-        assert!(everything.authorise(&other, Verb::Write, &import).is_err());
-    }
-
-    #[test]
-    fn the_door_opens_only_for_a_domain_with_a_name_and_a_key() {
-        let door = |domain: &str, key: bool| {
-            let mut config = Config { domain: Domain::new(domain).unwrap(), ..Config::default() };
-            config.network.listen.push("0.0.0.0:7447".into());
-            config.network.key_file = key.then(|| "domain.key".into());
-            Rules::of(&config).check_doors(&config)
-        };
-        assert_eq!(door("lab", true), Ok(()));
-        assert!(door("lab", false).is_err());
-        let denied = door("local", true).unwrap_err();
-        assert_eq!((denied.verb, denied.resource.name()), (Verb::Enter, "0.0.0.0:7447"));
-        assert_eq!(Rules::of(&Config::default()).check_doors(&Config::default()), Ok(()));
-    }
-}
+mod tests;

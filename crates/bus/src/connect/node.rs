@@ -26,6 +26,7 @@ use super::{
     settings::{DEFAULT_DOMAIN, Lan, Settings},
 };
 use crate::{
+    access::SECRET_LENGTH,
     engine::{Engine, EngineError, Router, RouterSettings},
     run_dir::{DomainDir, Reclaimed, RunDirError},
 };
@@ -131,6 +132,7 @@ impl Node {
         let reclaimed = dir.reclaim();
         let shown_key = key.as_ref().filter(|_| is_open);
         write_key(&dir, shown_key)?;
+        write_user_key(&dir, is_open)?;
         let listen = std::iter::once(Endpoint::Unix(socket)).chain(listen).collect();
         let shown_key = shown_key.cloned();
         process.hub = None;
@@ -178,7 +180,9 @@ impl Node {
 impl Drop for Node {
     fn drop(&mut self) {
         self.router = None;
-        let _ = fs::remove_file(self.dir.node_key());
+        for path in [self.dir.node_key(), self.dir.user_key(), self.dir.policy()] {
+            let _ = fs::remove_file(path);
+        }
     }
 }
 
@@ -214,4 +218,22 @@ fn write_key(dir: &DomainDir, key: Option<&Key>) -> Result<(), NodeError> {
         Some(key) => crate::run_dir::private_file(&path).and_then(|mut file| file.write_all(key.reveal().as_bytes())),
     };
     written.map_err(|why| NodeError::Io { path, why })
+}
+
+/// Writes a new secret for the proofs of this host's user, or removes an outdated one. A closed node needs none.
+fn write_user_key(dir: &DomainDir, is_open: bool) -> Result<(), NodeError> {
+    let path = dir.user_key();
+    let failed = |why| NodeError::Io { path: path.clone(), why };
+    if !is_open {
+        return match fs::remove_file(&path) {
+            Err(why) if why.kind() != io::ErrorKind::NotFound => Err(failed(why)),
+            _ => Ok(()),
+        };
+    }
+    let mut secret = [0; SECRET_LENGTH];
+    let random = rustix::rand::getrandom(&mut secret, rustix::rand::GetRandomFlags::empty());
+    if random.map_err(|why| failed(why.into()))? != secret.len() {
+        return Err(failed(io::Error::other("the system has no random numbers")));
+    }
+    crate::run_dir::private_file(&path).and_then(|mut file| file.write_all(&secret)).map_err(failed)
 }

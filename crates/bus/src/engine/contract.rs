@@ -188,6 +188,11 @@ pub trait Engine: Send + Sync + 'static {
         None
     }
 
+    /// Reports if processes of other hosts may be on this bus: whoever has the domain's key.
+    fn is_open(&self) -> bool {
+        false
+    }
+
     /// Opens an outlet for this key.
     fn outlet(&self, key: &str, class: Class) -> Result<Box<dyn Outlet>, EngineError>;
 

@@ -16,7 +16,8 @@ const REFUSAL: &[u8] = b"{\"error\":";
 /// answers may drop them.
 pub fn call(participant: &Participant, service: &str, question: impl Into<Bytes>, timeout: Duration) -> Result<Parts, CallError> {
     let name = TopicName::new(service).map_err(|why| not_sent(service, &why))?;
-    Ok(Parts { answers: participant.ask(&name, question.into(), timeout)? })
+    let question = participant.sealed(name.as_str(), question.into());
+    Ok(Parts { answers: participant.ask(&name, question, timeout)? })
 }
 
 /// Sends a question as JSON.

@@ -19,7 +19,7 @@ use tampu_workers::{OnPanic, RunningGuard, WorkerThread};
 
 use super::limits::Limits;
 use crate::{
-    access::{Access, Denied, Resource, Verb},
+    access::{Access, Denied, Principal, Resource, UnsealedQuestion, Verb},
     engine::{EngineError, Guard, Question},
     error::BusError,
     participant::{Participant, Shared, SourceInfo},
@@ -48,7 +48,25 @@ pub enum Permission {
     ByHandler(Access),
 }
 
+impl Permission {
+    fn access(&self) -> Option<&Access> {
+        match self {
+            Permission::Everybody => None,
+            Permission::Verb(access, _) | Permission::ByHandler(access) => Some(access),
+        }
+    }
+
+    fn bound_to(&self, participant: &Participant) -> Permission {
+        match self {
+            Permission::Everybody => Permission::Everybody,
+            Permission::Verb(access, verb) => Permission::Verb(access.bound_to(participant), *verb),
+            Permission::ByHandler(access) => Permission::ByHandler(access.bound_to(participant)),
+        }
+    }
+}
+
 struct Rules {
+    name: String,
     resource: Resource,
     permission: Permission,
     limits: Limits,
@@ -69,8 +87,9 @@ pub fn serve(
     handler: impl Fn(Request) + Send + Sync + 'static,
 ) -> Result<Guard, BusError> {
     let rules = Arc::new(Rules {
+        name: name.to_string(),
         resource: Resource::Service(name.to_string()),
-        permission,
+        permission: permission.bound_to(participant),
         limits: limits.clone(),
         from: participant.incarnation(),
         // Weak, because the participant holds the answerer.
@@ -89,13 +108,22 @@ pub fn serve(
 
 /// Refuses the question, or assigns a place to it.
 fn admit(rules: &Arc<Rules>, question: Box<dyn Question>) -> Option<Request> {
-    let length = question.payload().len();
-    let mut request = Request { rules: rules.clone(), question, sent: Cell::new(0), place: None };
+    let unsealed = UnsealedQuestion::read(question.payload());
+    let length = unsealed.content.len();
     let limits = &rules.limits;
+    let mut request = Request {
+        rules: rules.clone(),
+        question,
+        content: unsealed.content.clone(),
+        asker: None,
+        sent: Cell::new(0),
+        place: None,
+    };
     if length > limits.question {
         request.refuse(format_args!("the question has {length} bytes, the longest allowed is {}", limits.question));
         return None;
     }
+    request.asker = rules.permission.access().map(|access| access.asker(&rules.name, &unsealed));
     if let Permission::Verb(_, verb) = rules.permission
         && let Err(denied) = request.require(verb)
     {
@@ -114,6 +142,10 @@ fn admit(rules: &Arc<Rules>, question: Box<dyn Question>) -> Option<Request> {
 pub struct Request {
     rules: Arc<Rules>,
     question: Box<dyn Question>,
+    /// The question without its proof.
+    content: Bytes,
+    /// The asking principal, if a hook decides about it.
+    asker: Option<Principal>,
     /// Bytes of the answer so far.
     sent: Cell<usize>,
     place: Option<RunningGuard>,
@@ -123,19 +155,27 @@ impl Request {
     /// Makes a request that does not come from the bus, for tests of handlers: each part of the answer goes to `reply`.
     pub fn outside(question: Bytes, reply: impl Fn(Bytes) + Send + 'static) -> Request {
         let rules = Rules {
+            name: "outside".to_owned(),
             resource: Resource::Service("outside".to_owned()),
             permission: Permission::Everybody,
             limits: Limits { answer: usize::MAX, ..Limits::inline() },
             from: Incarnation::default(),
             participant: Weak::new(),
         };
+        let content = question.clone();
         let question = Box::new(Outside { question, reply: Box::new(reply) });
-        Request { rules: Arc::new(rules), question, sent: Cell::new(0), place: None }
+        Request { rules: Arc::new(rules), question, content, asker: None, sent: Cell::new(0), place: None }
     }
 
     /// Returns the question as sent.
     pub fn question(&self) -> &Bytes {
-        self.question.payload()
+        &self.content
+    }
+
+    /// Returns the principal that asks: the user of this host if it has proved that, else any member of the bus. Without
+    /// a hook it is unknown.
+    pub fn asker(&self) -> Option<&Principal> {
+        self.asker.as_ref()
     }
 
     /// Returns the question as JSON.
@@ -153,11 +193,36 @@ impl Request {
         self.rules.limits.time
     }
 
-    /// Asks the hook if the members of the bus may do this to the service. Without a hook every member may.
+    /// Asks the hook if the asking principal may do this to the service. Without a hook every member may.
     pub fn require(&self, verb: Verb) -> Result<(), Denied> {
-        match &self.rules.permission {
-            Permission::Everybody => Ok(()),
-            Permission::Verb(access, _) | Permission::ByHandler(access) => access.ask(verb, &self.rules.resource),
+        self.require_for(verb, &self.rules.resource)
+    }
+
+    /// Reports if the asking process belongs to the user of this host. Without a hook that is not known.
+    pub fn is_local(&self) -> bool {
+        matches!(self.asker, Some(Principal::User(_)))
+    }
+
+    /// Asks the hook if the asking principal may do this to another resource than the service.
+    pub fn require_for(&self, verb: Verb, resource: &Resource) -> Result<(), Denied> {
+        match (self.rules.permission.access(), &self.asker) {
+            (Some(access), Some(asker)) => access.ask_for(asker, verb, resource),
+            _ => Ok(()),
+        }
+    }
+
+    /// Reports if the asking principal may do this to a resource, without an audit record.
+    pub fn may(&self, verb: Verb, resource: &Resource) -> bool {
+        match (self.rules.permission.access(), &self.asker) {
+            (Some(access), Some(asker)) => access.permits(asker, verb, resource),
+            _ => true,
+        }
+    }
+
+    /// Audits an administrative action that was carried out for the asking principal.
+    pub fn carried_out(&self, verb: Verb, detail: &str) {
+        if let (Some(access), Some(asker)) = (self.rules.permission.access(), &self.asker) {
+            access.carried_out(asker, verb, &self.rules.resource, detail);
         }
     }
 

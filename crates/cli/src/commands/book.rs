@@ -21,7 +21,7 @@ pub mod export;
 pub mod list;
 pub mod make;
 pub mod moving;
-mod place;
+pub mod place;
 pub mod post;
 pub mod purge;
 pub mod search;

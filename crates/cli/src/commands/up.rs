@@ -1,6 +1,7 @@
 //! The command `tampu up`.
 
 use std::{
+    io::IsTerminal,
     path::PathBuf,
     sync::mpsc::{RecvTimeoutError, Sender, channel},
     thread::{JoinHandle, Scope},
@@ -233,6 +234,12 @@ impl Up {
                     eprintln!("tampu: {PORT} is taken by {holder}, the logbook is at {url}");
                 }
                 book.elog_urls.iter().for_each(|url| eprintln!("tampu: the logbook's pages are at {url}"));
+                // The reader of the code is the owner, so it goes to a terminal and into no file.
+                if std::io::stderr().is_terminal()
+                    && let Some(url) = &book.owner_url
+                {
+                    eprintln!("tampu: there are no users yet; this address makes a browser the owner, once: {url}");
+                }
                 if let Some(warning) = &book.warning {
                     eprintln!("tampu: warning: {warning}");
                 }

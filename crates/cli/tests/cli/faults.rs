@@ -63,14 +63,12 @@ fn what_no_rule_allows_is_refused_with_who_and_what() {
     assert!(said.err.contains("2 records were refused"), "{said:?}");
     assert!(said.err.contains("may not write the topic log-import: no [[allow]]"), "{said:?}");
 
-    // Once the network is open, the bus cannot prove that a participant is this user.
+    // Once the network is open, this user proves it; other holders of the key cannot.
     let key = site.file("domain.key", "correct horse battery");
     rustix::fs::chmod(&key, rustix::fs::Mode::from_bits_truncate(0o600)).unwrap();
     let config = site.file("key.toml", "[[allow]]\nwho = \"user\"\nmay = [\"query\"]\nwhat = \"**\"\n");
     let _hub = site.hub(&["--config", &config, "--domain", "open", "--lan", "127.0.0.1:0", "--key-file", &key]);
-    let said = site.tampu(&["--domain", "open", "log", "query"]);
-    assert_eq!(said.code, 1, "{said:?}");
-    assert!(said.err.contains("the holder of the key of 'open' may not query the service log/query"), "{said:?}");
+    site.tampu(&["--domain", "open", "log", "query"]).ok();
 
     let config = site.file("none.toml", "[[allow]]\nmay = [\"write\"]\nwhat = \"log/*\"\n");
     let _hub = site.hub(&["--config", &config, "--domain", "other"]);

@@ -158,7 +158,7 @@ fn a_site_s_rules_say_who_may_set_the_hub_s_levels() {
     let said = site.tampu(&["log", "levels", "set", "hub@*", "off"]);
     assert_eq!((said.code, said.out.as_str()), (1, ""));
     assert!(!said.err.contains("no logger"), "{said:?}");
-    assert!(said.err.contains("may not change the service log/levels: no [[allow]]"), "{said:?}");
+    assert!(said.err.contains("may not set the service log/levels: no [[allow]]"), "{said:?}");
     assert_eq!(levels(&site, &["--process", "hub@*"]), hub);
 }
 

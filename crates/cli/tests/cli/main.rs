@@ -1,5 +1,6 @@
 //! The command line as a person uses it: real processes, real sockets, directories of their own.
 
+mod access;
 mod archive;
 mod attach;
 mod book;

@@ -279,7 +279,7 @@ fn drafts(request: &BookRequest<'_>, out: &mut String) {
 
 fn hidden(request: &BookRequest<'_>, form: &EntryForm, out: &mut String) {
     let mut field = |name: &str, value: &str| put!(out, "<input type=\"hidden\" name=\"{}\" value=\"{}\">\n", name, value);
-    field(csrf::FIELD, &csrf::token(request.site, request.caller));
+    field(csrf::FIELD, &csrf::token(request.site, request.caller, request.session.as_deref()));
     let of = form.of.map(|id| id.to_string()).unwrap_or_default();
     match form.occasion {
         FormOccasion::Edit => {

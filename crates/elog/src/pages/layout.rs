@@ -140,12 +140,19 @@ impl<'a> BookPage<'a> {
         }
         put!(&mut out, "<span class=\"title2\">{}</span>", title_text(request));
         let user_name = if request.caller.full_name.is_empty() { &request.caller.login } else { &request.caller.full_name };
-        if user_name.is_empty() {
+        if user_name.is_empty() && request.site.is_open() {
+            out.push_str("<span class=\"title3\">There are no users: 'tampu book users add' on the hub's host adds one</span>");
+        } else if user_name.is_empty() {
             out.push_str("<span class=\"title3\"><a href=\"?cmd=Login\">Log in</a></span>");
-        } else if request.site.is_open() && request.session.is_none() {
-            put!(&mut out, "<span class=\"title3\">Everybody writes as \"{}\": there are no users</span>", user_name);
+        } else if request.site.is_open() {
+            put!(&mut out, "<span class=\"title3\">\"{}\", the owner: there are no users</span>", user_name);
         } else {
-            put!(&mut out, "<span class=\"title3\">Logged in as \"{}\" <a href=\"?cmd=Logout\">Log out</a></span>", user_name);
+            put!(
+                &mut out,
+                "<span class=\"title3\">Logged in as \"{}\" <a href=\"?cmd=Logout\">Log out</a> \
+                 (<a href=\"?cmd=Logout&amp;everywhere=1\">everywhere</a>)</span>",
+                user_name
+            );
         }
         let (image, url) = settings.title_image();
         if !image.is_empty() {

@@ -24,7 +24,7 @@ pub fn answer(request: &PageRequest<'_>, book: Option<&Book>) -> Response {
         &mut body,
         "<input type=\"hidden\" name=\"{}\" value=\"{}\">\n",
         crate::pages::csrf::FIELD,
-        crate::pages::csrf::token(request.site, request.caller)
+        crate::pages::csrf::token(request.site, request.caller, request.session.as_deref())
     );
     put!(&mut body, "<h1>{}</h1>\n", book.map_or("Please login", |book| book.name.as_str()));
     body.push_str(

@@ -4,6 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use http::{Method, StatusCode};
 use tampu_logbook::{
+    book::Book,
     people::{Caller, session},
     search::Stop,
     store::StoreError,
@@ -67,9 +68,7 @@ impl<'a> PageRequest<'a> {
         }
         match *incoming.method() {
             Method::POST => post::outside(&self, incoming),
-            Method::GET if self.logs_in() => {
-                post::login::login(&self, None, &sent::ReceivedForm::of_query(incoming.uri().query().unwrap_or_default()))
-            }
+            Method::GET if self.logs_in() => self.log_in_by_address(None, &incoming),
             Method::GET | Method::HEAD => match self.command() {
                 Some(PageCommand::Login) => login_form::answer(&self, None),
                 Some(PageCommand::Logout) => post::login::logout_page(&self),
@@ -79,6 +78,15 @@ impl<'a> PageRequest<'a> {
         }
     }
 
+    /// Logs a program in that sends the password in the address, if the site allows it.
+    fn log_in_by_address(&self, book: Option<&Book>, incoming: &HttpRequest<'_>) -> Response {
+        if !self.site.config.password_in_address {
+            let text = "Error: a password in the address stays in the logs of proxies; send uname and upassword by POST, or let                         the site set [book] password_in_address = true";
+            return layout::error(self, StatusCode::FORBIDDEN, text);
+        }
+        post::login::login(self, book, &sent::ReceivedForm::of_query(incoming.uri().query().unwrap_or_default()))
+    }
+
     /// Opens a book and answers in it.
     fn open(self, name: &str, incoming: HttpRequest<'_>) -> Response {
         if let AddressTarget::Style(name) = &self.target {
@@ -86,11 +94,7 @@ impl<'a> PageRequest<'a> {
         }
         if *incoming.method() == Method::GET && self.logs_in() {
             let book = self.site.store.book(name).ok();
-            return post::login::login(
-                &self,
-                book.as_ref(),
-                &sent::ReceivedForm::of_query(incoming.uri().query().unwrap_or_default()),
-            );
+            return self.log_in_by_address(book.as_ref(), &incoming);
         }
         let book = match self.site.store.book(name) {
             Ok(book) => book,

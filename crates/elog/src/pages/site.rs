@@ -40,6 +40,9 @@ pub struct SiteConfig {
     pub count_to: u64,
     /// Hosts from which pages may load images, as `https://plots.example.org`, besides the site itself.
     pub image_hosts: Vec<String>,
+    /// True if programs may log in with a password in the address (`?uname=...&upassword=...`). Addresses stand in the logs
+    /// of proxies.
+    pub password_in_address: bool,
     /// Logins and full names, for attributes whose values are users, on a site without logins.
     pub users: Vec<(String, String)>,
 }
@@ -55,6 +58,7 @@ impl Default for SiteConfig {
             search_time: Duration::from_secs(5),
             count_to: 1000,
             image_hosts: Vec::new(),
+            password_in_address: false,
             users: Vec::new(),
         }
     }

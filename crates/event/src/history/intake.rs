@@ -1,10 +1,15 @@
 //! Selects the events that are kept and puts them into the queue. It runs on the subscription's threads and never blocks.
 
-use std::sync::Arc;
+use std::{
+    collections::HashMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use tampu_archive::TableArchive;
+use tampu_bus::access::{Access, Denied, Resource, Verb};
 use tampu_types::{
-    Time,
+    Incarnation, Time,
     event::{AttributePattern, Kinds, Missed, Reason, kept::KeptEvent},
 };
 
@@ -15,6 +20,8 @@ use super::{
 };
 use crate::client::{AttributeInfo, Event};
 
+/// Time for which an answer of the access rules holds.
+const ASKED_FOR: Duration = Duration::from_secs(1);
 /// Note of the first event of another incarnation.
 const UNCOUNTED: &str = "an unknown number of events is missing before it";
 
@@ -26,10 +33,18 @@ pub(super) struct EventIntake {
     archive: Arc<TableArchive>,
     queue: Arc<EventQueue>,
     ledger: NumberLedger,
+    access: Access,
+    /// Answers of the access rules, by incarnation and attribute, with their times.
+    asked: HashMap<(Incarnation, u32), (Instant, Result<(), Denied>)>,
 }
 
 impl EventIntake {
-    pub(super) fn new(settings: &HistorySettings, archive: Arc<TableArchive>, queue: Arc<EventQueue>) -> EventIntake {
+    pub(super) fn new(
+        settings: &HistorySettings,
+        archive: Arc<TableArchive>,
+        queue: Arc<EventQueue>,
+        access: Access,
+    ) -> EventIntake {
         EventIntake {
             keep: settings.keep.clone(),
             leave_out: settings.leave_out.clone(),
@@ -37,6 +52,8 @@ impl EventIntake {
             archive,
             queue,
             ledger: NumberLedger::default(),
+            access,
+            asked: HashMap::new(),
         }
     }
 
@@ -55,6 +72,25 @@ impl EventIntake {
             || matches(&self.keep)
     }
 
+    /// Returns whether the members of the bus may write events of this attribute into the history. A refused event is
+    /// counted and reported.
+    fn may_be_written(&mut self, event: &Event<'_>) -> bool {
+        let name = &event.attribute.config.name;
+        let ask = || (Instant::now(), self.access.ask(Verb::Write, &Resource::Attribute(name.to_string())));
+        let answer = self.asked.entry((event.source.incarnation, event.attribute.number)).or_insert_with(ask);
+        // The rules may have changed.
+        if answer.0.elapsed() >= ASKED_FOR {
+            *answer = ask();
+        }
+        match &answer.1 {
+            Ok(()) => true,
+            Err(denied) => {
+                self.queue.refuse(event.source.source.as_str(), denied);
+                false
+            }
+        }
+    }
+
     /// Handles an event of the subscription.
     pub(super) fn take(&mut self, event: &Event<'_>) {
         let key = (event.source.incarnation, event.attribute.number);
@@ -62,7 +98,7 @@ impl EventIntake {
             Reason::First | Reason::Update | Reason::Resumed => {
                 self.gap(event);
                 let Some(reading) = event.reading.filter(|_| event.number > 0) else { return };
-                if self.wants(event) {
+                if self.wants(event) && self.may_be_written(event) {
                     self.reading(event, reading.time);
                 }
             }
@@ -71,6 +107,7 @@ impl EventIntake {
                 let ended = matches!(event.reason, Reason::SourceDied | Reason::SourceLeft);
                 if self.source_changed(event) && ended {
                     self.ledger.end(key);
+                    self.asked.remove(&key);
                 }
             }
             Reason::ConfigChanged | Reason::Conflict => {}
@@ -189,7 +226,7 @@ mod accounting;
 
 #[cfg(test)]
 mod tests {
-    use std::{sync::atomic::Ordering, time::Duration};
+    use std::sync::atomic::Ordering;
 
     use tampu_archive::{Find, Options, Stop};
     use tampu_bus::Participant;

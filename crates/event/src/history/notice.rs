@@ -19,6 +19,13 @@ pub enum HistoryNotice {
         /// Number of events.
         events: u64,
     },
+    /// The access rules refused events. They are not kept.
+    Refused {
+        /// Number of events.
+        events: u64,
+        /// One of the refusals, with the source of its event.
+        why: String,
+    },
 }
 
 /// Callback for the notices.
@@ -28,6 +35,7 @@ impl fmt::Display for HistoryNotice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             HistoryNotice::NotWritten { events, why, .. } => write!(f, "{events} events could not be kept: {why}"),
+            HistoryNotice::Refused { events, why } => write!(f, "{events} events are not kept, {why}"),
             HistoryNotice::Dropped { events } => {
                 write!(f, "{events} events could not be kept; the history has a gap for each attribute")
             }

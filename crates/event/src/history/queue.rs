@@ -7,6 +7,7 @@ use std::{
 };
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
+use tampu_bus::access::Denied;
 
 /// Bytes of events that may wait for the archive. Events beyond it are dropped, counted, reported, and recorded as a gap.
 pub(super) const WAITING: usize = 32 << 20;
@@ -35,6 +36,10 @@ pub(super) struct EventQueue {
     pub(super) kept: AtomicU64,
     /// Events that could not be kept since the start.
     pub(super) lost: AtomicU64,
+    /// Events that the access rules refused since the start.
+    pub(super) refused: AtomicU64,
+    /// Refusals since the last report: the number, and one of them in words.
+    refusals: Mutex<(u64, String)>,
 }
 
 impl EventQueue {
@@ -47,6 +52,21 @@ impl EventQueue {
         let waiting = self.waiting();
         let now = |count: &AtomicU64| count.load(Ordering::Relaxed);
         (waiting.samples.len(), waiting.bytes, now(&self.kept), now(&self.lost))
+    }
+
+    /// Counts an event that the access rules refuse.
+    pub(super) fn refuse(&self, source: &str, denied: &Denied) {
+        self.refused.fetch_add(1, Ordering::Relaxed);
+        let mut refusals = self.refusals.lock();
+        refusals.0 += 1;
+        if refusals.1.is_empty() {
+            refusals.1 = format!("from {source}: {denied}");
+        }
+    }
+
+    /// Takes the refusals since the last call.
+    pub(super) fn take_refusals(&self) -> Option<(u64, String)> {
+        Some(std::mem::take(&mut *self.refusals.lock())).filter(|(events, _)| *events > 0)
     }
 
     /// Adds samples that belong together, or none of them. Returns whether there was room.

@@ -85,7 +85,6 @@ pub(super) struct Services {
     participant: Participant,
     archive: Arc<TableArchive>,
     turn: Turn,
-    access: Access,
     backups: BackupPlaces,
 }
 
@@ -98,20 +97,16 @@ impl Services {
         access: &Access,
         backups: BackupPlaces,
     ) -> Result<Vec<Guard>, BusError> {
-        let services = Arc::new(Services {
-            participant: participant.clone(),
-            archive: archive.clone(),
-            turn: Turn::default(),
-            access: access.clone(),
-            backups,
-        });
+        let services =
+            Arc::new(Services { participant: participant.clone(), archive: archive.clone(), turn: Turn::default(), backups });
         let searching = Limits { time: LONGEST_ANSWER, ..Limits::on_threads("event history answer", ANSWERS) };
         let maintaining = Limits { time: LONGEST, ..searching.clone() };
         let all = [
-            (HISTORY, Verb::Query, searching, Services::history as Answer),
-            (ARCHIVE, Verb::Change, maintaining, Services::upkeep),
+            (HISTORY, Permission::Verb(access.clone(), Verb::Query), searching, Services::history as Answer),
+            // The verb depends on the question.
+            (ARCHIVE, Permission::ByHandler(access.clone()), maintaining, Services::upkeep),
         ];
-        let declare = |(name, verb, limits, answer): (&str, Verb, Limits, Answer)| {
+        let declare = |(name, permission, limits, answer): (&str, Permission, Limits, Answer)| {
             // Weak, because the participant holds the handler and this the participant.
             let services = Arc::downgrade(&services);
             let handler = move |request: Request| {
@@ -119,7 +114,7 @@ impl Services {
                     answer(&services, &request);
                 }
             };
-            serve(participant, &TopicName::new(name)?, Permission::Verb(access.clone(), verb), &limits, handler)
+            serve(participant, &TopicName::new(name)?, permission, &limits, handler)
         };
         let mut guards = all.map(declare).into_iter().collect::<Result<Vec<Guard>, BusError>>()?;
         // They live as long as the services are declared.
@@ -139,25 +134,38 @@ impl Services {
     }
 
     fn upkeep(&self, request: &Request) {
-        let what = match request.json() {
-            Ok(Upkeep::Backup(data)) if !data.is_absolute() => {
+        let asked = match request.json::<Upkeep>() {
+            Ok(asked) => asked,
+            Err(error) => return request.refuse(error),
+        };
+        // The size and the faults of an archive are a state that everybody may read.
+        let verb = if matches!(asked, Upkeep::Health) { Verb::Read } else { Verb::Backup };
+        if let Err(denied) = request.require(verb) {
+            return request.deny(denied);
+        }
+        let what = match asked {
+            Upkeep::Backup(data) if !data.is_absolute() => {
                 return request.refuse(format_args!("{}: a backup needs a whole path, on the hub's host", data.display()));
             }
-            Ok(Upkeep::Backup(data)) => {
+            Upkeep::Backup(data) => {
                 let target = archive_in(&data, self.participant.domain());
-                if self.access.is_open()
+                if !request.is_local()
                     && let Err(why) = self.backups.check(&target)
                 {
                     return request.refuse(why);
                 }
                 Upkeep::Backup(target)
             }
-            Ok(what) => what,
-            Err(error) => return request.refuse(error),
+            what => what,
         };
         let tell = |told: Told| request.answer(&told);
         match self.archive.upkeep_in_turn(&self.turn, &what, &Stop::after(request.time()), &tell) {
-            Ok(done) => drop(request.answer(&Told::Done(done))),
+            Ok(done) => {
+                if verb == Verb::Backup {
+                    request.carried_out(verb, &what.to_string());
+                }
+                request.answer(&Told::Done(done));
+            }
             Err(error) => request.refuse(error),
         }
     }
@@ -348,13 +356,11 @@ mod tests {
     }
 
     #[test]
-    fn on_an_open_network_backups_go_where_the_configuration_says() {
+    fn backups_for_other_hosts_go_where_the_configuration_says() {
         let (net, dir) = (tampu_bus::engine::memory::MemoryNet::new(1), tempfile::tempdir().unwrap());
         let domain = Domain::new("lab").unwrap();
         let name = SourceName::new("events").unwrap();
         let participant = Participant::on(net.engine("host"), domain.clone(), name, tampu_bus::QosTable::default()).unwrap();
-        let open = tampu_bus::access::Members { open_to: Some(domain.clone()) };
-        let who = tampu_bus::access::Principal::KeyHolder(domain.clone());
         let allowed = dir.path().join("backups");
         std::fs::create_dir(&allowed).unwrap();
         let archive = TableArchive::open(dir.path().join("events"), &super::super::SCHEMA, Options::new(domain)).unwrap();
@@ -362,7 +368,6 @@ mod tests {
             participant,
             archive: Arc::new(archive),
             turn: Turn::default(),
-            access: Access::new(Arc::new(open), move || who.clone()),
             backups: BackupPlaces::new([allowed.clone()]),
         };
         let ask = |target: &std::path::Path| {

@@ -61,6 +61,7 @@ impl HistoryWriter {
             unwritten: UnwrittenEvents::default(),
             in_hand: InHand::default(),
             reported: (0, Instant::now()),
+            refused_at: None,
         };
         let worker = WorkerThread::named("event history").spawn_restarting(RESTART_PAUSE, move || writer.run())?;
         Ok(HistoryWriter { queue, worker: Some(worker) })
@@ -99,6 +100,8 @@ struct Writer {
     in_hand: InHand,
     /// Lost events reported so far, and the time of that report.
     reported: (u64, Instant),
+    /// Time of the last report of refused events.
+    refused_at: Option<Instant>,
 }
 
 impl Writer {
@@ -184,6 +187,11 @@ impl Writer {
             let more = lost - reported;
             (self.report)(&HistoryNotice::Dropped { events: more });
             self.reported = (lost, Instant::now());
+        }
+        let is_due = last || self.refused_at.is_none_or(|at| at.elapsed() >= REPORT);
+        if is_due && let Some((events, why)) = self.queue.take_refusals() {
+            (self.report)(&HistoryNotice::Refused { events, why });
+            self.refused_at = Some(Instant::now());
         }
     }
 }

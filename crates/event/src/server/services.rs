@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::Serialize;
 use tampu_bus::{
     BusError, ReaderState,
-    access::Verb,
+    access::{Resource, Verb},
     engine::Guard,
     service::{Limits, Permission, Request, serve},
 };
@@ -47,8 +47,11 @@ pub(super) fn declare(shared: &Arc<ServerState>) -> Result<Vec<Guard>, BusError>
             shared.keeper.open();
         };
         let permission = match service {
-            QuestionKind::Conf => Permission::ByHandler(shared.settings.access.clone()),
-            _ => Permission::Everybody,
+            // The rights depend on the attributes of the question.
+            QuestionKind::Conf | QuestionKind::Get | QuestionKind::Refresh => {
+                Permission::ByHandler(shared.settings.access.clone())
+            }
+            QuestionKind::List | QuestionKind::Doctor => Permission::Verb(shared.settings.access.clone(), Verb::Read),
         };
         serve(&shared.participant, &name, permission, &limits, handler)
     };
@@ -75,7 +78,7 @@ fn refresh(shared: &ServerState, request: &Request) {
     }
     for attribute in asked.attributes {
         let inner = shared.table.lock().by_index.get(attribute as usize).cloned().flatten();
-        if let Some(inner) = inner {
+        if let Some(inner) = inner.filter(|inner| request.may(Verb::Read, &resource(inner))) {
             inner.refresh(asked.token);
             if inner.out.own {
                 inner.out.writer.send_now();
@@ -130,6 +133,9 @@ fn get(shared: &ServerState, request: &Request) {
             table.by_name.get(name.folded()).and_then(|&index| table.by_index.get(index as usize).cloned().flatten())
         };
         let Some(inner) = inner.filter(|inner| inner.taken_by().is_none()) else { continue };
+        if let Err(denied) = request.require_for(Verb::Read, &resource(&inner)) {
+            return request.deny(denied);
+        }
         let event = inner.state.lock().refreshed(inner.index, 0);
         // Names are checked to be far shorter.
         let mut part = (inner.name.as_str().len() as u16).to_le_bytes().to_vec();
@@ -141,19 +147,25 @@ fn get(shared: &ServerState, request: &Request) {
     }
 }
 
+fn resource(inner: &PublishedAttribute) -> Resource {
+    Resource::Attribute(inner.name.to_string())
+}
+
 fn conf(shared: &ServerState, request: &Request) {
     let Some(asked) = read(request) else { return };
     if let Some(set) = asked.set {
-        if let Err(denied) = request.require(Verb::Change) {
+        let all = matching(shared, asked.pattern.as_ref());
+        let denied = all.iter().find_map(|inner| request.require_for(Verb::Set, &resource(inner)).err());
+        if let Some(denied) = denied {
             return request.deny(denied);
         }
-        let all = matching(shared, asked.pattern.as_ref());
         let pushed = all.iter().find(|inner| set.polled_ms.is_some() && inner.state.lock().config.polled_ms.is_none());
         if let Some(inner) = pushed {
             return request.refuse(format_args!("{} is not polled: its server's code pushes it", inner.name));
         }
         for inner in all {
             change(shared, &inner, set);
+            request.carried_out(Verb::Set, inner.name.as_str());
         }
     }
     describe(shared, request, &asked);

@@ -36,7 +36,7 @@ impl Default for ServerSettings {
             shared: topics::shared_qos(),
             own: topics::own_qos(),
             large: 16 << 10,
-            access: Access::same_user(),
+            access: Access::of_host(),
         }
     }
 }

@@ -38,6 +38,7 @@ use crate::{
         problem::Problem,
         route::{self, BodyLimit, Content, IfMatch, Login},
     },
+    rules::Rules,
 };
 
 /// The header that names the author of a request with the owner's token.
@@ -104,6 +105,8 @@ pub struct Api {
     pub pushes: Pushes,
     /// The permit of the check of all logbooks.
     pub checking: Checking,
+    /// The site's access rules.
+    pub rules: Arc<Rules>,
 }
 
 /// A request during its handling.
@@ -124,6 +127,17 @@ pub struct Call<'a> {
     pub body: &'a mut (dyn Read + Send),
     /// A signal that is set when the client has disconnected.
     pub stop: &'a Stop,
+}
+
+/// Returns a caller of the logbook as a principal of the site's rules. The owner is the user of the hub's host.
+pub fn principal_of(who: &Principal) -> tampu_bus::access::Principal {
+    use tampu_bus::access::Principal as Site;
+    match &who.by {
+        Credentials::Nothing => Site::Guest,
+        Credentials::Owner => Site::this_user(),
+        Credentials::Token(token) => Site::Token(format!("{}/{}", who.login, token.id)),
+        Credentials::Session { .. } | Credentials::Password { .. } => Site::Login(who.login.clone()),
+    }
 }
 
 /// Makes a JSON response with a status.
@@ -152,6 +166,11 @@ impl Call<'_> {
     /// Returns the authenticated caller.
     pub fn who(&self) -> &Principal {
         &self.auth.principal
+    }
+
+    /// Returns the caller as a principal of the site's rules.
+    pub fn principal(&self) -> tampu_bus::access::Principal {
+        principal_of(self.who())
     }
 
     /// Returns the author's name of a change: the caller's login, or for a guest the address. With the owner's token

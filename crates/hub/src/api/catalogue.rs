@@ -5,7 +5,7 @@ use serde_json::Value;
 use tampu_logbook::{client::address::BASE, people::session::COOKIE};
 
 use super::{
-    attachments, books,
+    access, attachments, books,
     call::{GET, Route},
     check, drafts, entries, people, purge, searches, templates,
 };
@@ -41,6 +41,7 @@ pub fn routes() -> impl Iterator<Item = &'static Route> {
         drafts::ROUTES,
         templates::ROUTES,
         check::ROUTES,
+        access::ROUTES,
         DOCUMENT,
     ];
     of.into_iter().flatten()

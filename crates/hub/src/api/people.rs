@@ -35,6 +35,16 @@ pub const ROUTES: &[Route] = &[
         act: log_in,
         ..POST
     },
+    Route {
+        path: "/owner",
+        id: "beginOwner",
+        work: WorkKind::Login,
+        what: "Begins a session of the owner with the code that 'tampu up' prints while there are no users, and leads to the pages",
+        query: &[("code", "string", "the code")],
+        gives: (303, Nothing),
+        act: begin_owner,
+        ..GET
+    },
     Route { path: "/logout", id: "logout", what: "Ends the session of the cookie", gives: (204, Nothing), act: log_out, ..POST },
     Route {
         path: "/whoami",
@@ -329,6 +339,15 @@ fn log_in(call: &mut Call<'_>) -> Result<Answer, Problem> {
     let (who, secret) = call.api.people.log_in(&login, &password, call.auth.from)?;
     let mut answer = ok(&Whoami::of(&who))?;
     set(answer.headers_mut(), header::SET_COOKIE, &cookie(&secret, call.api.people.settings().longest, call.auth.secure));
+    Ok(answer)
+}
+
+fn begin_owner(call: &mut Call<'_>) -> Result<Answer, Problem> {
+    let secret = call.api.people.use_owner_code(call.parameter("code").unwrap_or_default())?;
+    let mut answer = nothing()?;
+    *answer.status_mut() = StatusCode::SEE_OTHER;
+    set(answer.headers_mut(), header::SET_COOKIE, &cookie(&secret, call.api.people.settings().longest, call.auth.secure));
+    set(answer.headers_mut(), header::LOCATION, &format!("{}/", call.api.settings.elog_prefix));
     Ok(answer)
 }
 

@@ -85,6 +85,8 @@ pub struct BookSettings {
     pub guests: Guests,
     /// Accepts ELOG's digest of a password in place of the password, for its old programs.
     pub accept_elog_hashes: bool,
+    /// Accepts a password in the address of a page from programs that do not send it by POST.
+    pub password_in_address: bool,
     /// Hours without use after which a session ends.
     pub session_idle_h: u32,
     /// Days after which a session ends.
@@ -140,6 +142,7 @@ impl Default for BookSettings {
             hsts_days: 0,
             guests: Guests::Read,
             accept_elog_hashes: false,
+            password_in_address: false,
             session_idle_h: 12,
             session_days: 30,
             hosts: Vec::new(),

@@ -1,4 +1,5 @@
-//! Authentication of a request: by a token, a password, a session's cookie, or the connection itself.
+//! Authentication of a request: by a token, a password, or a session's cookie. The connection itself proves nothing: any
+//! program of this host may forward it.
 //!
 //! A browser sends cookies, and a remembered password, with the requests of every page. Therefore a request from
 //! another site's page changes nothing, and no other page can read its response. A request of the API that changes
@@ -22,7 +23,6 @@ use super::{
     change_rate::ChangeRate,
     client_address::{ClientAddress, Proxies},
     headers::{all_lines, text},
-    peer,
     problem::Problem,
 };
 
@@ -47,10 +47,9 @@ pub struct RequestAuth {
 pub struct Authenticator {
     /// All names of this host, in lower case.
     hosts: Vec<String>,
-    /// The configured names.
-    names: Vec<String>,
+    /// The public authorities behind a proxy, with their ports if these are not the usual ones.
+    public: Vec<String>,
     is_behind_proxy: bool,
-    uid: u32,
 }
 
 /// Returns the name in `name:port` or `[::1]:port`, in lower case.
@@ -116,11 +115,10 @@ impl Authenticator {
         // The public address is one of this host's names.
         let world = settings.public_url.split("://").nth(1).and_then(|rest| rest.split('/').next());
         let said = settings.hosts.iter().map(|host| host.to_ascii_lowercase());
-        let names: Vec<String> = said.chain(world.map(name_of)).collect();
         let mut hosts = vec!["localhost".to_owned(), host.to_ascii_lowercase()];
-        hosts.extend(names.iter().cloned());
-        let is_behind_proxy = !settings.proxies.is_empty();
-        Authenticator { hosts, names, is_behind_proxy, uid: rustix::process::getuid().as_raw() }
+        hosts.extend(said.clone().chain(world.map(name_of)));
+        let public = said.chain(world.map(str::to_ascii_lowercase)).collect();
+        Authenticator { hosts, public, is_behind_proxy: !settings.proxies.is_empty() }
     }
 
     fn is_ours(&self, host: &str) -> bool {
@@ -152,10 +150,10 @@ impl Authenticator {
         let authority = from.split_once("://").map(|(_, rest)| rest.split(['/', '?', '#']).next().unwrap_or_default());
         let own = text(headers, header::HOST).unwrap_or_default();
         match authority {
-            // The port is compared, because another program of this host may serve other people's pages. Behind a proxy the public
-            // name differs.
+            // The port is compared, because another program of a host may serve other people's pages. Behind a proxy the public
+            // name differs. A browser leaves the usual ports out.
             Some(authority) => {
-                let of_the_world = self.is_behind_proxy && self.names.contains(&name_of(authority));
+                let of_the_world = self.is_behind_proxy && self.public.contains(&authority.to_ascii_lowercase());
                 !authority.eq_ignore_ascii_case(own) && !of_the_world
             }
             None => true,
@@ -219,17 +217,8 @@ impl Authenticator {
                 Err(error) => return Err(error.into()),
             };
         }
-        let is_own = || !client.is_forwarded && peer::uid(client.peer, client.local) == Some(self.uid);
         let auth = match found {
             Some(auth) => auth,
-            // A forwarder of the owner's account brings strangers on the owner's connections, so users, rights and settings
-            // need the token that `tampu book` finds in the run-time directory.
-            None if people.is_open()? && is_own() => {
-                let mut owner = people.owner()?;
-                owner.admin = false;
-                owner.rights = owner.rights.only(|_, right| right != Right::Admin);
-                authenticated(owner, None)
-            }
             None => authenticated(people.guest()?, None),
         };
         Ok(bound(auth))
@@ -320,6 +309,14 @@ mod tests {
         for (proxies, elsewhere) in [(&[][..], true), (&[IpAddr::from([127, 0, 0, 1])], false)] {
             let settings = AuthSettings { hosts: hosts.clone(), proxies: Proxies::new(proxies), ..AuthSettings::default() };
             assert_eq!(Authenticator::new(&settings, "archive1").is_from_elsewhere(&head(&headers).headers), elsewhere);
+        }
+        // Another port of the same name belongs to another program, unless the public address names it.
+        let other = [("host", "127.0.0.1:7449"), ("origin", "https://elog.example.org:8443")];
+        let proxies = Proxies::new(&[IpAddr::from([127, 0, 0, 1])]);
+        for (public_url, elsewhere) in [("", true), ("https://elog.example.org:8443/", false)] {
+            let settings = AuthSettings { hosts: hosts.clone(), proxies: proxies.clone(), public_url: public_url.to_owned() };
+            let auth = Authenticator::new(&settings, "archive1");
+            assert_eq!(auth.is_from_elsewhere(&head(&other).headers), elsewhere, "{public_url}");
         }
     }
 

@@ -22,8 +22,6 @@ pub struct ClientAddress {
     pub peer: SocketAddr,
     /// This end of the connection.
     pub local: SocketAddr,
-    /// True if the request has the header of a proxy, trusted or not.
-    pub is_forwarded: bool,
     /// True if the other end of the connection is a trusted proxy. Its headers are true; those of others are claims.
     pub is_from_proxy: bool,
     /// True if the client's own connection is TLS: the one to this hub, or the one to a trusted proxy as that reports.
@@ -66,8 +64,7 @@ impl Proxies {
         }
         let scheme = text(headers, HeaderName::from_static("x-forwarded-proto"));
         let is_tls = is_trusted && scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case("https"));
-        let is_forwarded = headers.contains_key(FORWARDED);
-        ClientAddress { ip, peer, local, is_forwarded, is_from_proxy: is_trusted, is_tls }
+        ClientAddress { ip, peer, local, is_from_proxy: is_trusted, is_tls }
     }
 }
 

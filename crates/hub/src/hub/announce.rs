@@ -81,6 +81,7 @@ impl Hub {
         let book = self.book.as_ref().map(|book| BookStart {
             url: book.url(),
             elog_urls: book.elog_urls(),
+            owner_url: book.owner_url(),
             port_holder: book.port_holder().map(str::to_owned),
             warning: book.guest_warning(),
             listen: book.listen(),

@@ -7,7 +7,10 @@ use tampu_bus::{BusError, access::Denied, connect::NodeError, engine::EngineErro
 use tampu_event::history::HistoryError;
 use tampu_tango::BridgeError;
 
-use crate::{book::BookError, collecting::CollectingError, config::ConfigError, inputs::InputError, private::PrivateError};
+use crate::{
+    book::BookError, collecting::CollectingError, config::ConfigError, inputs::InputError, private::PrivateError,
+    rules::file::PolicyError,
+};
 
 /// Errors of starting a hub.
 #[derive(Debug, thiserror::Error)]
@@ -18,6 +21,9 @@ pub enum HubError {
     /// The access rules deny something that the configuration needs.
     #[error(transparent)]
     Denied(#[from] Denied),
+    /// The policy file or a rule of the configuration is invalid.
+    #[error(transparent)]
+    Policy(#[from] PolicyError),
     /// The directory of the data cannot be written.
     #[error("the data directory {path} cannot be written: {why}; name another one with --data DIR (or TAMPU_DATA_DIR)")]
     Data { path: PathBuf, why: io::Error },

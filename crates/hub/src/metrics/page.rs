@@ -85,6 +85,7 @@ impl Subjects {
         }
         inputs(&mut text, &self.inputs.reports());
         workers(&mut text, self.part.map_or("hub", HubPart::name), &tampu_workers::counts());
+        refusals(&mut text, self.part.map_or("hub", HubPart::name));
         if let Some(bridge) = &self.tango {
             bridged(&mut text, &bridge.report());
         }
@@ -295,6 +296,7 @@ fn events(text: &mut Text, report: &HistoryReport) {
     for (name, kind, help, count) in [
         ("tampu_history_rows_total", "counter", "Rows of the history of events that were written.", report.kept),
         ("tampu_history_lost_events_total", "counter", "Events that could not be kept.", report.lost),
+        ("tampu_history_refused_events_total", "counter", "Events that the access rules refused.", report.refused),
         ("tampu_history_waiting_events", "gauge", "Events that wait for the archive.", report.waiting),
         ("tampu_history_waiting_bytes", "gauge", "Bytes of these events.", report.waiting_bytes),
         ("tampu_history_rows", "gauge", "Rows in the history.", report.rows),
@@ -302,6 +304,13 @@ fn events(text: &mut Text, report: &HistoryReport) {
         ("tampu_history_stuck", "gauge", "1 while nothing can be written.", u64::from(report.stuck)),
     ] {
         text.family(name, kind, help).value(&[], count);
+    }
+}
+
+fn refusals(text: &mut Text, role: &str) {
+    text.family("tampu_access_refused_total", "counter", "Actions that the access rules refused, by verb.");
+    for (verb, count) in tampu_bus::access::refusals() {
+        text.value(&[("role", role), ("verb", verb.name())], count);
     }
 }
 

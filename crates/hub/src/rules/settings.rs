@@ -1,22 +1,11 @@
 //! Access rules, as settings.
 
+use std::path::PathBuf;
+
 use serde::{Deserialize, Serialize};
-use tampu_bus::access::Verb;
+use tampu_bus::access::Who;
 
-/// The principals that a rule applies to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Who {
-    /// Every participant that may join.
-    #[default]
-    Anybody,
-    /// The hub's own user, on a hub that the network does not reach.
-    User,
-    /// Holders of the domain's key, on a hub that the network reaches.
-    Key,
-}
-
-/// A rule: permissions of some principals.
+/// A rule of the configuration: permissions of some principals.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Allow {
@@ -24,7 +13,16 @@ pub struct Allow {
     #[serde(default)]
     pub who: Who,
     /// The permitted verbs.
-    pub may: Vec<Verb>,
-    /// The topics, services, addresses and settings: a pattern of their names.
+    pub may: Vec<String>,
+    /// Pattern of the names of topics, services, attributes, streams and settings.
     pub what: String,
+}
+
+/// The section `[access]` of the configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct AccessSettings {
+    /// The policy file; by default `policy.toml` in the domain's data directory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub policy: Option<PathBuf>,
 }

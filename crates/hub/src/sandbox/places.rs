@@ -70,6 +70,13 @@ impl Places {
         if matches!(part, HubPart::Book | HubPart::Metrics) {
             read.push(config.certificates().path().to_owned());
         }
+        // Every role reads the rules, and editors replace the file. A named file is changed by its owner alone.
+        let policy = directory_of(&config.policy_file());
+        if part == HubPart::Book && config.access.policy.is_none() {
+            write.push(policy)
+        } else {
+            read.push(policy)
+        }
         if part == HubPart::Book {
             let book = &config.book;
             read.extend([&book.certificate, &book.certificate_key].into_iter().flatten().map(|path| directory_of(path)));

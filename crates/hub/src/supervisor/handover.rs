@@ -71,6 +71,8 @@ pub struct BookStart {
     pub url: Option<String>,
     /// The addresses of ELOG's pages.
     pub elog_urls: Vec<String>,
+    /// The address that makes one browser the owner, while there are no users.
+    pub owner_url: Option<String>,
     /// The program that has the default port.
     pub port_holder: Option<String>,
     /// A warning about logbooks that other hosts can read.

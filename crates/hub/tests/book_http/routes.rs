@@ -73,6 +73,17 @@ fn every_route_does_what_the_document_says() {
     assert_eq!(get(&owner, "/books/shift").json()["elog"][0][0], "Theme");
     ask(&owner, "PUT", "/books/Archive", json!({ "name": "Archive", "attributes": [], "comment": "old" }));
 
+    // While there are no users, a code begins a session of the owner.
+    let begun = site.hub.as_ref().unwrap().book().unwrap().owner_url().unwrap();
+    get(&site.anybody(), begun.split_once("/api/v1").unwrap().1);
+    let rule = json!({ "effect": "deny", "who": "guest", "may": ["write"], "what": "book/Archive", "why": "closed" });
+    let made = ask(&owner, "POST", "/access/rules", rule).json();
+    assert_eq!(get(&owner, "/access").json()["rules"][0]["line"], made["line"]);
+    let explained = get(&owner, "/access/explain?who=guest&verb=write&what=book/Archive").json();
+    assert_eq!((&explained["allowed"], &explained["rule"]["why"]), (&json!(false), &json!("closed")));
+    drop(&owner, &format!("/access/rules/{}", made["line"]));
+    assert_eq!(get(&owner, "/access").json()["rules"], json!([]));
+
     // People.
     let zoe = json!({ "login": "zoe", "full_name": "Zoë", "email": "zoe@example.org", "password": PASSWORD });
     ask(&owner, "POST", "/users", zoe);

@@ -98,34 +98,56 @@ fn a_page_of_another_site_changes_nothing() {
 fn nor_does_it_while_the_site_is_its_owners() {
     let site = Site::new();
     site.shift();
-    // The connection identifies the owner, and would identify the owner's browser on any page, too.
-    assert_eq!(by(&site.anybody().get("/whoami")), "owner");
+    // A connection of this host's user is no owner: a forwarder of that user opens it for anybody.
+    assert_eq!(by(&site.anybody().get("/whoami")), "guest");
     let post = |client: &Client| client.post("/books/Shift/entries", json!({ "text": "forged" })).status;
-    assert_eq!(post(&site.anybody()), 201);
-    assert_eq!(post(&site.anybody().with("origin", "https://evil.example")), 403);
-    assert_eq!(post(&site.anybody().with("sec-fetch-site", "cross-site")), 403);
-    // A client behind a proxy is not on this host.
-    assert_eq!(by(&site.anybody().with("x-forwarded-for", "192.0.2.1").get("/whoami")), "guest");
-    // The first user ends the owner's access by connection.
+    assert_eq!(post(&site.anybody()), 401);
+    site.anybody().post("/users", json!({ "login": "mallory", "admin": true })).is(401);
+    // The code makes one browser the owner, once.
+    let url = site.hub.as_ref().unwrap().book().unwrap().owner_url().unwrap();
+    let begun = site.anybody().get(&url).is(303);
+    assert_eq!(begun.header("location"), "/elog/");
+    assert!(begun.header("set-cookie").contains("HttpOnly"), "{}", begun.header("set-cookie"));
+    assert_eq!(site.anybody().get(&url).is(401).problem(), "ended");
+    site.anybody().get("/owner?code=").is(401);
+    let browser = site.anybody().with("cookie", &begun.cookie());
+    assert_eq!(by(&browser.get("/whoami")), "owner");
+    assert_eq!(post(&browser), 201);
+    assert_eq!(post(&browser.with("origin", "https://evil.example")), 403);
+    assert_eq!(post(&browser.with("sec-fetch-site", "cross-site")), 403);
+    // The first user ends the owner's session, and there is no further code.
     site.user(json!({ "login": "zoe" }));
-    assert_eq!((by(&site.anybody().get("/whoami")), by(&site.owner().get("/whoami"))), ("guest".into(), "owner".into()));
+    assert_eq!((by(&browser.get("/whoami")), by(&site.owner().get("/whoami"))), ("guest".into(), "owner".into()));
+    assert_eq!(site.hub.as_ref().unwrap().book().unwrap().owner_url(), None);
 }
 
 #[test]
-fn a_connection_of_the_owner_administers_nothing() {
-    let site = Site::new();
-    site.shift();
-    let here = site.anybody();
-    assert_eq!(by(&here.get("/whoami")), "owner");
-    here.post("/books/Shift/entries", json!({ "text": "mine" })).is(201);
-    here.get("/users").is(403);
-    here.post("/users", json!({ "login": "eve", "password": PASSWORD, "admin": true })).is(403);
-    here.put("/books/Shift/access", json!({ "grants": [{ "to": "guests", "may": ["admin"] }] })).is(403);
-    here.put("/books/Other", json!({ "name": "Other", "attributes": [] })).is(403);
-    here.put("/groups/all", json!({ "members": ["eve"] })).is(403);
-    assert!(here.post("/tokens", json!({ "comment": "for ever" })).status >= 400);
-    // The owner's token, which only the owner's account can read.
-    site.owner().post("/users", json!({ "login": "zoe", "password": PASSWORD, "admin": true })).is(201);
+fn a_form_of_one_session_is_of_no_use_in_another() {
+    let site = with_zoe();
+    let session = || {
+        let begun = site.anybody().post("/login", json!({ "login": "zoe", "password": PASSWORD })).is(200);
+        site.anybody().with("cookie", &begun.cookie())
+    };
+    let (one, other) = (session(), session());
+    let token = |client: &Client| {
+        let page = String::from_utf8(client.get("/elog/Shift/?cmd=New").is(200).bytes).unwrap();
+        let (_, rest) = page.split_once("name=\"tampu_form\" value=\"").unwrap();
+        rest.split('"').next().unwrap().to_owned()
+    };
+    assert_eq!(token(&one), token(&one));
+    let post = |client: &Client, token: &str| {
+        let form = format!("cmd=Submit&Author=zoe&Text=x&tampu_form={token}");
+        client.with("content-type", "application/x-www-form-urlencoded").send("POST", "/elog/Shift/", form.as_bytes()).status
+    };
+    assert_eq!(post(&other, &token(&one)), 403);
+    assert_eq!(post(&one, &token(&one)), 302);
+    // One session ends all of them, after a question.
+    let asked = one.get("/elog/Shift/?cmd=Logout&everywhere=1").is(200);
+    assert!(asked.headers.get("set-cookie").is_none() && by(&other.get("/whoami")) == "session");
+    let form = format!("cmd=Logout&everywhere=1&tampu_form={}", token(&one));
+    let typed = one.with("content-type", "application/x-www-form-urlencoded");
+    typed.send("POST", "/elog/Shift/", form.as_bytes()).is(302);
+    assert_eq!((by(&one.get("/whoami")), by(&other.get("/whoami"))), ("guest".into(), "guest".into()));
 }
 
 #[test]

@@ -31,6 +31,8 @@ use crate::spool::{
 };
 use tampu_archive::{Appended, ArchiveError, Arrival, StreamOffset};
 
+/// Time for which an answer of the access rules holds.
+const ASKED_FOR: Duration = Duration::from_secs(1);
 /// Longest wait of the worker for events; a commit wakes it.
 const IDLE: Duration = Duration::from_millis(100);
 
@@ -58,7 +60,7 @@ struct Store {
     /// Streams whose end is unknown because their writer died; reported in one record a writer.
     open_ends: HashMap<Incarnation, (SourceName, Vec<(String, u64)>)>,
     /// Decision of the access hook about each stream; it is called once a stream, not once a packet.
-    asked: HashMap<(Incarnation, u32), Result<(), Denied>>,
+    asked: HashMap<(Incarnation, u32), (Instant, Result<(), Denied>)>,
     /// Consumption of each source, compared with its quota.
     meters: Meters,
     /// Dropped packets that are not yet logged.
@@ -337,7 +339,12 @@ impl Store {
     fn may_write(&mut self, stream: &StreamInfo) -> Result<(), Denied> {
         let asked = self.asked.len();
         let ask = || self.shared.options.access.ask(Verb::Write, &Resource::Topic(stream.topic.to_string()));
-        let answer = self.asked.entry((stream.incarnation, stream.stream)).or_insert_with(ask).clone();
+        let answer = self.asked.entry((stream.incarnation, stream.stream)).or_insert_with(|| (Instant::now(), ask()));
+        // The rules may have changed.
+        if answer.0.elapsed() >= ASKED_FOR {
+            *answer = (Instant::now(), ask());
+        }
+        let answer = answer.1.clone();
         self.shared.streams.fetch_add((self.asked.len() - asked) as u64, Ordering::Relaxed);
         answer
     }

@@ -46,7 +46,7 @@ impl CollectorOptions {
             queue: 64 << 20,
             search_time: Duration::from_secs(60),
             searches: 8,
-            access: Access::same_user(),
+            access: Access::of_host(),
             quotas: Quotas::none(),
             backups: BackupPlaces::default(),
             keep_attached: false,

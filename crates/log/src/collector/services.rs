@@ -9,7 +9,7 @@ use std::{
 };
 
 use tampu_bus::{
-    access::Verb,
+    access::{Access, Verb},
     engine::Guard,
     service::{Limits, PART_LENGTH, Permission, Request, serve},
 };
@@ -47,16 +47,17 @@ impl Services {
         // Slow searches must not keep a spool from asking if the collector keeps records.
         let telling = Limits { time: options.search_time, ..Limits::on_threads("collector status", STATUSES) };
         let all = [
-            (QUERY, Verb::Query, &searching, Services::query as fn(&Services, &Request)),
-            (STAT, Verb::Query, &searching, Services::stat),
-            (STATUS, Verb::Read, &telling, Services::status),
-            (OFFSETS, Verb::Read, &telling, Services::offsets),
-            (ARCHIVE, Verb::Change, &maintaining, Services::archive),
-            (KEEPS, Verb::Read, &telling, Services::keeps),
+            (QUERY, Some(Verb::Query), &searching, Services::query as fn(&Services, &Request)),
+            (STAT, Some(Verb::Query), &searching, Services::stat),
+            (STATUS, Some(Verb::Read), &telling, Services::status),
+            (OFFSETS, Some(Verb::Read), &telling, Services::offsets),
+            // The verb depends on the question.
+            (ARCHIVE, None, &maintaining, Services::archive),
+            (KEEPS, Some(Verb::Read), &telling, Services::keeps),
         ];
-        let declare = |(name, verb, limits, answer): (&str, Verb, &Limits, fn(&Services, &Request))| {
+        let declare = |(name, verb, limits, answer): (&str, Option<Verb>, &Limits, fn(&Services, &Request))| {
             let services = services.clone();
-            let permission = Permission::Verb(options.access.clone(), verb);
+            let permission = permission(&options.access, verb);
             let handler = move |request: Request| answer(&services, &request);
             Ok(serve(&shared.participant, &TopicName::new(name)?, permission, limits, handler)?)
         };
@@ -98,27 +99,40 @@ impl Services {
     }
 
     fn archive(&self, request: &Request) {
-        let what = match request.json() {
-            Ok(Upkeep::Backup(data)) if !data.is_absolute() => {
+        let asked = match request.json::<Upkeep>() {
+            Ok(asked) => asked,
+            Err(error) => return request.refuse(error),
+        };
+        // The size and the faults of an archive are a state that everybody may read.
+        let verb = if matches!(asked, Upkeep::Health) { Verb::Read } else { Verb::Backup };
+        if let Err(denied) = request.require(verb) {
+            return request.deny(denied);
+        }
+        let what = match asked {
+            Upkeep::Backup(data) if !data.is_absolute() => {
                 return request.refuse(format_args!("{}: a backup needs a whole path, on the collector's host", data.display()));
             }
-            Ok(Upkeep::Backup(data)) => {
+            Upkeep::Backup(data) => {
                 let target = archive_in(&data, self.shared.participant.domain());
                 let options = &self.shared.options;
-                if options.access.is_open()
+                if !request.is_local()
                     && let Err(why) = options.backups.check(&target)
                 {
                     return request.refuse(why);
                 }
                 Upkeep::Backup(target)
             }
-            Ok(what) => what,
-            Err(error) => return request.refuse(error),
+            what => what,
         };
         let shared = &self.shared;
         let tell = |told: Told| request.answer(&told) && !shared.stopping.load(Ordering::Relaxed);
         match self.turn.take(&*shared.archive, &what, &Stop::after(request.time()), &tell) {
-            Ok(done) => drop(request.answer(&Told::Done(done))),
+            Ok(done) => {
+                if verb == Verb::Backup {
+                    request.carried_out(verb, &what.to_string());
+                }
+                request.answer(&Told::Done(done));
+            }
             Err(error) => request.refuse(error),
         }
     }
@@ -140,6 +154,14 @@ impl Services {
         let streams =
             offsets.map(|StreamOffset { incarnation, stream, next }| KeptStream { incarnation, stream, next }).collect();
         request.answer(&Kept { now, streams });
+    }
+}
+
+/// Returns the permission for a service; without a verb its handler asks the hook.
+fn permission(access: &Access, verb: Option<Verb>) -> Permission {
+    match verb {
+        Some(verb) => Permission::Verb(access.clone(), verb),
+        None => Permission::ByHandler(access.clone()),
     }
 }
 
@@ -178,7 +200,7 @@ mod tests {
 
     use tampu_bus::{
         Participant, QosTable,
-        access::{Access, Members, Principal},
+        access::{Members, Principal},
         engine::memory::MemoryNet,
         service::CallError,
     };
@@ -217,11 +239,11 @@ mod tests {
             ask::upkeep(&asker, &Upkeep::Health, wait, &mut |_| true).map(|_| ()),
         ];
         let expected =
-            [(Verb::Query, QUERY), (Verb::Query, STAT), (Verb::Read, STATUS), (Verb::Read, OFFSETS), (Verb::Change, ARCHIVE)];
+            [(Verb::Query, QUERY), (Verb::Query, STAT), (Verb::Read, STATUS), (Verb::Read, OFFSETS), (Verb::Read, ARCHIVE)];
         for (answer, (verb, service)) in answers.into_iter().zip(expected) {
             match answer {
                 Err(CallError::Denied(denied)) => {
-                    assert_eq!((&denied.principal, denied.verb, denied.resource.name()), (&stranger, verb, service));
+                    assert_eq!((&denied.principal, denied.verb, denied.resource.name()), (&stranger, verb, service.to_owned()));
                 }
                 other => panic!("{service}: {other:?}"),
             }

@@ -36,6 +36,7 @@ pub(super) struct CollectorShared {
 
 impl CollectorShared {
     pub(super) fn new(participant: Participant, archive: Arc<dyn Archive>, options: CollectorOptions) -> Arc<CollectorShared> {
+        let options = CollectorOptions { access: options.access.bound_to(&participant), ..options };
         Arc::new(CollectorShared {
             rejected: Rejected::new(options.rejected.clone(), options.rejected_bytes),
             status: Status::default(),

@@ -15,13 +15,14 @@
 //! archive with unwanted records: a collector keeps them only where its settings say so (`keep_attached`).
 //!
 //! A process ignores attachments where its settings (`attach = false`) or its rules forbid them. The rules check
-//! whether the reader may *change* the service `log/levels` on the bus, because an attachment has the same effect.
+//! whether the reader may *set* the service `log/levels` on the bus, because an attachment has the same effect.
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use tampu_bus::{
     BusError, Event, History, Participant, Qos, Reader, ReaderQos, TypeTag, WriteError, Writer,
-    access::{Resource, Verb},
+    access::{Access, Resource, Verb},
 };
 use tampu_types::{Level, Partition, PartitionFilter, TopicFilter, TopicName, name::BadTopic};
 
@@ -71,7 +72,8 @@ impl Attachment {
         let topic = TopicName::new(ATTACH)?;
         let qos = participant.qos_over(Qos { linger: Duration::ZERO, ..Qos::default() }, &topic);
         let writer = participant.writer(&topic, &Partition::everybody(), LOG_ATTACHMENT, qos)?;
-        writer.write_urgent(&serde_json::to_vec(wanted)?)?;
+        // The proof lets the local user attach on a bus that the network reaches.
+        writer.write_urgent(&participant.sealed(ATTACH, serde_json::to_vec(wanted)?.into()))?;
         Ok(Attachment { writer })
     }
 }
@@ -87,14 +89,15 @@ impl Drop for Attachment {
 /// A process's ear for attachments.
 pub(crate) struct AttachmentReader {
     reader: Reader,
+    access: Access,
 }
 
 impl AttachmentReader {
     /// Opens a reader of present and future attachments.
-    pub fn open(participant: &Participant) -> Result<AttachmentReader, AttachError> {
+    pub fn open(participant: &Participant, access: &Access) -> Result<AttachmentReader, AttachError> {
         let qos = ReaderQos { history: History::All, ..ReaderQos::default() };
         let reader = participant.reader(&TopicFilter::new(ATTACH)?, &PartitionFilter::All, qos)?;
-        Ok(AttachmentReader { reader })
+        Ok(AttachmentReader { reader, access: access.bound_to(participant) })
     }
 
     /// Passes the attachments received since the last call to the loggers. Does not block.
@@ -103,12 +106,15 @@ impl AttachmentReader {
             match event {
                 Event::Sample(sample) => {
                     let stream = sample.stream;
-                    let parse = |bytes: &[u8]| serde_json::from_slice::<AttachRequest>(bytes).ok();
+                    let Ok(bytes) = sample.payload.with(|bytes: &[u8]| Bytes::copy_from_slice(bytes)) else { continue };
+                    let (principal, content) = self.access.unseal(ATTACH, &bytes);
                     // Unreadable requests are from a later release, which accounts for older ones that ignore them.
-                    let Ok(Some(wanted)) = sample.payload.with(parse) else { continue };
-                    let allowed = loggers.access().ask(Verb::Change, &Resource::Service(LEVELS.to_owned())).is_ok();
+                    let Ok(wanted) = serde_json::from_slice::<AttachRequest>(&content) else { continue };
+                    let levels = Resource::Service(LEVELS.to_owned());
+                    // The end of an attachment changes nothing.
+                    let allowed = || content[..] == *b"{}" || self.access.ask_for(&principal, Verb::Set, &levels).is_ok();
                     let bounded = wanted.sources.len() + wanted.loggers.len() <= PATTERNS;
-                    if allowed && bounded {
+                    if bounded && allowed() {
                         loggers.attach(&|attached| attached.put(stream.incarnation, stream.stream, wanted.clone()));
                     }
                 }

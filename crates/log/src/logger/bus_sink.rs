@@ -167,7 +167,7 @@ impl BusSink {
                 // Logging matters more than remote control of its levels.
                 Err(error) => eprintln!("tampu-log: {}: its levels cannot be set from outside: {error}", participant.source()),
             }
-            match loggers.may_be_attached().then(|| AttachmentReader::open(&participant)).transpose() {
+            match loggers.may_be_attached().then(|| AttachmentReader::open(&participant, loggers.access())).transpose() {
                 Ok(ear) => self.ear = ear,
                 Err(error) => eprintln!("tampu-log: {}: viewers cannot attach to its loggers: {error}", participant.source()),
             }

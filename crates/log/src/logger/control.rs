@@ -38,6 +38,9 @@ pub(crate) use service::{Controlled, serve};
 /// The service every process that logs answers.
 pub const LEVELS: &str = "log/levels";
 
+/// Logger of refused and administrative actions. Its levels cannot be set from outside.
+pub const AUDIT: &str = "audit";
+
 /// Question to the loggers of all processes. The default asks all of them for their state.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]

@@ -70,7 +70,7 @@ pub struct LogSettings {
     /// Process (ACS: container) name in the records.
     pub process: String,
     /// Access rules for seeing and setting the loggers' levels from outside ([`control`](crate::logger::control)). Unless a program
-    /// has rules of its own: every process that the bus admitted.
+    /// has rules of its own, those of the host's node hold.
     pub access: Access,
 }
 
@@ -101,7 +101,7 @@ impl LogSettings {
             full_wait_grave: Duration::from_millis(20),
             close_wait: Duration::from_secs(2),
             host: host_name(),
-            access: Access::same_user(),
+            access: Access::of_host(),
         }
     }
 

@@ -11,6 +11,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use tampu_bus::{
     Participant,
+    access::{Access, Verb},
     engine::Guard,
     service::{CallError, Limits, Permission, Request, call, call_json, serve},
 };
@@ -72,7 +73,7 @@ pub(super) fn declare(shared: &Arc<SpoolShared>) -> Result<Vec<Guard>, SpoolErro
     for (service, answer) in [(TopicName::new(SPOOL)?, report as fn(&SpoolShared, &Request)), (own, answer_taken)] {
         let spool = shared.clone();
         let handler = move |request: Request| answer(&spool, &request);
-        guards.push(serve(&shared.participant, &service, Permission::Everybody, &limits, handler)?);
+        guards.push(serve(&shared.participant, &service, Permission::Verb(Access::of_host(), Verb::Read), &limits, handler)?);
     }
     Ok(guards)
 }

@@ -5,7 +5,7 @@
 //! processes.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     io,
     net::IpAddr,
     sync::Arc,
@@ -84,7 +84,15 @@ pub struct People {
     owner: Mutex<Option<String>>,
     /// The callback for changes by this process.
     on_change: RwLock<Option<OnChange>>,
+    /// Digests of the code that begins an owner's session, and of the secrets of such sessions.
+    owner_code: Mutex<Option<String>>,
+    owner_sessions: Mutex<HashSet<String>>,
+    /// The site's rules, which narrow the rights of all callers but the owner.
+    permits: Option<Box<Permits>>,
 }
+
+/// Returns whether a caller keeps a right in a logbook.
+type Permits = dyn Fn(&Principal, &str, Right) -> bool + Send + Sync;
 
 /// A callback for changes of users, rights, sessions and tokens.
 type OnChange = Arc<dyn Fn() + Send + Sync>;
@@ -124,6 +132,9 @@ impl People {
             key: random()?,
             owner: Mutex::default(),
             on_change: RwLock::default(),
+            owner_code: Mutex::default(),
+            owner_sessions: Mutex::default(),
+            permits: None,
         })
     }
 
@@ -136,6 +147,29 @@ impl People {
     /// The site's settings.
     pub fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    /// Creates a code that begins one session of the owner in a browser, as long as there are no users. It is kept only in
+    /// memory.
+    pub fn make_owner_code(&self) -> Result<String> {
+        let code = secret()?;
+        *self.owner_code.lock() = Some(digest(&code));
+        Ok(code)
+    }
+
+    /// Ends the owner's code and begins a session with it; returns the session's secret.
+    pub fn use_owner_code(&self, code: &str) -> Result<String> {
+        let ended =
+            || PeopleError::Ended("code", "it begins one session, while there are no users; start the hub again for a new one");
+        let mut expected = self.owner_code.lock();
+        // Digests are compared, so the time of the comparison says nothing about the code.
+        if expected.as_ref() != Some(&digest(code)) || !self.is_open()? {
+            return Err(ended());
+        }
+        *expected = None;
+        let secret = secret()?;
+        self.owner_sessions.lock().insert(digest(&secret));
+        Ok(secret)
     }
 
     /// Creates the owner's token. It is kept only in memory.
@@ -194,7 +228,7 @@ impl People {
         Ok(known)
     }
 
-    /// Returns whether the site has no user yet. In that case every caller acts as the owner.
+    /// Returns whether the site has no user yet.
     pub fn is_open(&self) -> Result<bool> {
         Ok(self.known()?.users.is_empty())
     }
@@ -221,7 +255,37 @@ impl People {
             admin &= token.is_whole();
         }
         let User { login, email, .. } = user.clone();
-        Ok(Principal { login, full_name: user.shown().to_owned(), email, admin, rights, by })
+        let mut principal = Principal { login, full_name: user.shown().to_owned(), email, admin, rights, by };
+        if let Some(permits) = self.permits.as_ref().filter(|_| principal.by != Credentials::Owner) {
+            let rights = std::mem::take(&mut principal.rights);
+            principal.rights = rights.only(|book, right| permits(&principal, book, right));
+        }
+        Ok(principal)
+    }
+
+    /// Returns the rights of a user, of one of the user's tokens, or of guests, without any credentials. The result
+    /// explains rights and admits nobody.
+    pub fn rights_of(&self, login: Option<&str>, token: Option<&str>) -> Result<Principal> {
+        let Some(login) = login else { return self.guest() };
+        let user = self.user(login)?;
+        let by = match token {
+            None => Credentials::Password { generation: user.generation },
+            Some(id) => {
+                let found = self.tokens(Some(login))?.into_iter().find(|token| token.id == id);
+                let missing = || PeopleError::Invalid(format!("'{login}' has no token '{}'", id.escape_debug()));
+                Credentials::Token(found.ok_or_else(missing)?)
+            }
+        };
+        if user.inactive {
+            return Ok(Principal { rights: Rights::default(), admin: false, ..self.principal(&user, by)? });
+        }
+        self.principal(&user, by)
+    }
+
+    /// Narrows the rights of all callers but the owner of the installation: a right stays only if `permits` returns true.
+    pub fn narrowed_by(mut self, permits: impl Fn(&Principal, &str, Right) -> bool + Send + Sync + 'static) -> People {
+        self.permits = Some(Box::new(permits));
+        self
     }
 
     fn access_in(&self, known: &Cache, book: &str) -> Access {
@@ -320,6 +384,10 @@ impl People {
     fn session(&self, secret: &str, uses: bool) -> Result<Principal> {
         let ended = |why| PeopleError::Ended("session", why);
         let name = digest(secret);
+        if self.owner_sessions.lock().contains(&name) {
+            // The first user ends the owner's sessions.
+            return if self.is_open()? { self.owner() } else { Err(ended("log in as a user")) };
+        }
         let record = self.store.record(session::KIND, &name)?.ok_or(ended("log in again"))?;
         let mut session: Session = PeopleError::read(session::KIND, &name, record.value)?;
         let now = now();
@@ -363,7 +431,7 @@ impl People {
             (Credentials::Session { .. }, Some(secret)) => self.session(secret, false),
             (Credentials::Token(_), Some(text)) => self.token(text, false),
             (Credentials::Owner, Some(text)) if self.owner.lock().as_ref() == Some(&digest(text)) => self.owner(),
-            (Credentials::Owner, None) if self.is_open()? => self.owner(),
+            (Credentials::Owner, Some(secret)) => self.session(secret, false),
             (Credentials::Password { generation }, _) => {
                 let user = self.user_of(&met.login, Some(*generation))?.ok_or_else(ended)?;
                 self.principal(&user, met.by.clone())
@@ -374,6 +442,9 @@ impl People {
 
     /// Ends a session. A session that has already ended is not an error.
     pub fn log_out(&self, secret: &str) -> Result<bool> {
+        if self.owner_sessions.lock().remove(&digest(secret)) {
+            return Ok(true);
+        }
         let ended = self.store.drop_record(session::KIND, &digest(secret))?;
         self.changed();
         Ok(ended)

@@ -26,7 +26,7 @@ use super::{
 };
 use crate::{
     clock::{Clock, Gate, HostClock},
-    connect::Settings,
+    connect::{Endpoint, Settings},
     engine::{Answerer, Answers, Class, Connected, Deliver, Engine, EngineError, Guard, Limits, Outlet, Seen, Tick},
     run_dir::DomainDir,
 };
@@ -121,6 +121,14 @@ impl Engine for ZenohEngine {
 
     fn shared_dir(&self) -> Option<PathBuf> {
         Some(self.core.dir.rings())
+    }
+
+    fn is_open(&self) -> bool {
+        let settings = &self.core.settings;
+        let elsewhere = settings.hub.as_ref().is_some_and(|hub| !matches!(hub, Endpoint::Unix(_)));
+        let direct = settings.lan.as_ref().is_some_and(|lan| lan.direct.is_some());
+        // The node's key shows that the network reaches the node.
+        elsewhere || direct || self.core.dir.node_key().exists()
     }
 
     fn outlet(&self, key: &str, class: Class) -> Result<Box<dyn Outlet>, EngineError> {

@@ -49,7 +49,7 @@ impl Selection {
         out.push_str("<form class=\"select\" method=\"post\" action=\"./\" enctype=\"multipart/form-data\">\n");
         let query = request.query.without(&["cmd", "id", "select"]);
         let mut hidden = |name: &str, value: &str| put!(out, "<input type=\"hidden\" name=\"{}\" value=\"{}\">\n", name, value);
-        hidden(csrf::FIELD, &csrf::token(request.site, request.caller));
+        hidden(csrf::FIELD, &csrf::token(request.site, request.caller, request.session.as_deref()));
         // The list to return to.
         hidden("redir", &query.written());
         out.push_str("<div class=\"menuframe\">");

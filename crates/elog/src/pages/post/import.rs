@@ -61,7 +61,12 @@ pub fn import_form(request: &BookRequest<'_>) -> Response {
     };
     let mut body = String::new();
     put!(&mut body, "<form method=\"post\" action=\"./\" enctype=\"multipart/form-data\" class=\"dlgframe\">\n");
-    put!(&mut body, "<input type=\"hidden\" name=\"{}\" value=\"{}\">\n", csrf::FIELD, csrf::token(request.site, request.caller));
+    put!(
+        &mut body,
+        "<input type=\"hidden\" name=\"{}\" value=\"{}\">\n",
+        csrf::FIELD,
+        csrf::token(request.site, request.caller, request.session.as_deref())
+    );
     put!(&mut body, "<input type=\"hidden\" name=\"cmd\" value=\"{}\">\n", name);
     put!(&mut body, "<p><label>{}: <input type=\"file\" name=\"{}\"></label></p>\n", what, field);
     put!(&mut body, "<p><button>{}</button></p></form>\n", name);

@@ -57,7 +57,7 @@ impl<'a> PageRequest<'a> {
             query: self.query.with("fail", "1"),
             base: self.base.clone(),
             root: self.root,
-            session: None,
+            session: self.session.clone(),
             by_browser: self.by_browser,
             origin: self.origin,
             stop: self.stop.clone(),
@@ -85,11 +85,21 @@ fn target(base: &str, home: &str, redir: &str) -> String {
     }
 }
 
-/// Ends the session.
-pub fn logout(request: &PageRequest<'_>) -> Response {
+/// The parameter that ends all sessions of the user.
+pub const EVERYWHERE: &str = "everywhere";
+
+/// Ends the session, or all sessions of the user.
+pub fn logout(request: &PageRequest<'_>, everywhere: bool) -> Response {
     let mut answer = response::redirect(&format!("{}/", request.base));
     if let (Some(people), Some(secret)) = (&request.site.people, &request.session)
         && let Err(error) = people.log_out(secret)
+    {
+        return refusal::people_failed(request, &error);
+    }
+    if let Some(people) = &request.site.people
+        && everywhere
+        && people.user(&request.caller.login).is_ok()
+        && let Err(error) = people.end_sessions(&request.caller.login)
     {
         return refusal::people_failed(request, &error);
     }
@@ -105,17 +115,24 @@ fn set_cookie(answer: &mut Response, line: &str) {
 
 /// Ends the session, or requests a confirmation: an image or a page of another site that links here ends no session.
 pub fn logout_page(request: &PageRequest<'_>) -> Response {
-    if request.origin.own_navigation || request.session.is_none() {
-        return logout(request);
+    let everywhere = request.query.is_on(EVERYWHERE);
+    if !everywhere && (request.origin.own_navigation || request.session.is_none()) {
+        return logout(request, false);
     }
     let mut body = String::from("<form method=\"post\" action=\"./\" class=\"dlgframe\">\n");
     put!(
         &mut body,
         "<input type=\"hidden\" name=\"{}\" value=\"{}\">\n",
         crate::pages::csrf::FIELD,
-        crate::pages::csrf::token(request.site, request.caller)
+        crate::pages::csrf::token(request.site, request.caller, request.session.as_deref())
     );
-    body.push_str("<p>Log out? <button name=\"cmd\" value=\"Logout\">Log out</button></p></form>\n");
+    let question = if everywhere {
+        put!(&mut body, "<input type=\"hidden\" name=\"{}\" value=\"1\">\n", EVERYWHERE);
+        "End all your sessions, on every computer?"
+    } else {
+        "Log out?"
+    };
+    put!(&mut body, "<p>{} <button name=\"cmd\" value=\"Logout\">Log out</button></p></form>\n", question);
     layout::plain(request, StatusCode::OK, "ELOG Logout", &body)
 }
 

@@ -152,7 +152,12 @@ fn confirmation(request: &BookRequest<'_>, id: u32, answers: usize) -> Response 
 /// Writes the hidden fields that every form of this module has.
 pub(super) fn hidden(request: &BookRequest<'_>, command: PageCommand) -> String {
     let mut out = String::new();
-    put!(&mut out, "<input type=\"hidden\" name=\"{}\" value=\"{}\">\n", csrf::FIELD, csrf::token(request.site, request.caller));
+    put!(
+        &mut out,
+        "<input type=\"hidden\" name=\"{}\" value=\"{}\">\n",
+        csrf::FIELD,
+        csrf::token(request.site, request.caller, request.session.as_deref())
+    );
     put!(&mut out, "<input type=\"hidden\" name=\"cmd\" value=\"{}\">\n", command.name());
     out
 }

@@ -3,7 +3,11 @@
 use std::{mem::ManuallyDrop, sync::Arc, time::Duration};
 
 use tampu_archive::{Options, TableArchive};
-use tampu_bus::{Participant, QosTable, engine::memory::MemoryNet};
+use tampu_bus::{
+    Participant, QosTable,
+    access::{Access, Authorise, Denied, Principal, Resource, Verb},
+    engine::memory::MemoryNet,
+};
 use tampu_types::{
     Domain, SourceName,
     event::{AttributeConfig, AttributePattern, DataType, Format, Kinds, Reason, Value, kept::KeptEvent},
@@ -39,11 +43,15 @@ type Row = (Reason, String, u64, u64, String);
 
 impl Scene {
     fn new() -> Scene {
+        Scene::with(Access::same_user())
+    }
+
+    fn with(access: Access) -> Scene {
         let (net, dir) = (MemoryNet::new(1), tempfile::tempdir().unwrap());
         let archive = TableArchive::open(dir.path(), &SCHEMA, Options::new(Domain::new("test").unwrap())).unwrap();
         let all = || vec![AttributePattern::new("*").unwrap()];
         let (settings, queue) = (HistorySettings { keep: all(), ..HistorySettings::default() }, Arc::new(EventQueue::default()));
-        let mut intake = EventIntake::new(&settings, Arc::new(archive), queue.clone());
+        let mut intake = EventIntake::new(&settings, Arc::new(archive), queue.clone(), access);
         let participant = join(&net, "hub");
         let client = Client::start(participant, ClientSettings { workers: Workers::Caller, ..Default::default() }).unwrap();
         let subscription = client.subscribe(SubscribeOptions::of(all()).kinds(Kinds(u32::MAX)), move |event| intake.take(event));
@@ -108,6 +116,35 @@ fn what_a_full_queue_has_no_room_for_is_told_with_the_word_of_its_source() {
     drop(pressure);
     scene.pass(50, &[&pump]);
     assert_eq!(scene.rows(), [row(Reason::Gap, 2, 3, "more events than the archive accepts"), row(Reason::SourceLeft, 0, 0, "")]);
+}
+
+/// Rules under which nobody writes events of the attribute `a/b/c/d`.
+struct NoEvents;
+
+impl Authorise for NoEvents {
+    fn authorise(&self, principal: &Principal, verb: Verb, resource: &Resource) -> Result<(), Denied> {
+        if verb != Verb::Write || *resource != Resource::Attribute("a/b/c/d".to_owned()) {
+            return Ok(());
+        }
+        let why = "a rule denies it".to_owned();
+        Err(Denied { principal: principal.clone(), verb, resource: resource.clone(), why })
+    }
+}
+
+#[test]
+fn an_event_that_the_rules_refuse_is_not_kept_and_is_reported() {
+    let scene = Scene::with(Access::new(Arc::new(NoEvents), Principal::this_user));
+    let pump = scene.source("pump");
+    let pressure = declare(&pump, false);
+    scene.pass(50, &[&pump]);
+    push(&pressure, 1.0);
+    push(&pressure, 2.0);
+    scene.pass(50, &[&pump]);
+    assert_eq!(scene.rows(), []);
+    let (events, why) = scene.queue.take_refusals().unwrap();
+    assert!(events >= 2 && why.contains("from pump: ") && why.ends_with("a rule denies it"), "{events} {why}");
+    assert_eq!(scene.queue.refused.load(std::sync::atomic::Ordering::Relaxed), events);
+    assert_eq!(scene.queue.take_refusals(), None);
 }
 
 #[test]

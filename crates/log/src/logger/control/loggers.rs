@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use tampu_bus::access::Access;
 use tampu_types::Level;
 
-use super::{Change, Controlled, Counted, LoggerState};
+use super::{AUDIT, Change, Controlled, Counted, LoggerState};
 use crate::logger::{
     attached::Attached, levels::LoggerLevels, settings::BadSettings, shared::LoggerShared, stats::LoggerStats,
     threshold::Threshold,
@@ -21,7 +21,8 @@ impl Controlled for LoggerShared {
     fn set(&self, matches: &dyn Fn(&str) -> bool, change: Change) -> Vec<String> {
         let mut changed = Vec::new();
         for (name, levels) in self.named_loggers() {
-            if matches(&name) {
+            // Nobody silences the audit from outside.
+            if name != AUDIT && matches(&name) {
                 levels.set(change.central, change.local);
                 changed.push(name);
             }

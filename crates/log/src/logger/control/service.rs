@@ -50,14 +50,35 @@ fn heed(request: &Request, source: &str, loggers: &dyn Controlled) {
         Ok(question) => question,
         Err(error) => return request.refuse(error),
     };
-    let changes = question.set.is_some() || question.refresh;
-    if let Err(denied) = request.require(if changes { Verb::Change } else { Verb::Read }) {
+    let verbs = match (question.set.is_some(), question.refresh) {
+        (false, false) => &[Verb::Read][..],
+        (true, false) => &[Verb::Set],
+        // Settings are read again from the process's configuration.
+        (false, true) => &[Verb::Admin],
+        (true, true) => &[Verb::Set, Verb::Admin],
+    };
+    if let Some(denied) = verbs.iter().find_map(|verb| request.require(*verb).err()) {
         return request.deny(denied);
     }
     match changed(&question, source, loggers) {
-        Ok(process) => drop(request.answer(&process)),
+        Ok(process) => {
+            for verb in verbs.iter().filter(|verb| **verb != Verb::Read) {
+                request.carried_out(*verb, &described(&question));
+            }
+            request.answer(&process);
+        }
         Err(error) => request.refuse(error),
     }
+}
+
+/// Describes a change for the audit.
+fn described(question: &Question) -> String {
+    let pattern = |pattern: &Option<String>| pattern.as_deref().unwrap_or("*").escape_debug().to_string();
+    let what = match &question.set {
+        Some(change) => serde_json::to_string(change).unwrap_or_default(),
+        None => "settings read again".to_owned(),
+    };
+    format!("loggers {} of {}: {what}", pattern(&question.name), pattern(&question.source))
 }
 
 /// Makes the requested change, and describes the loggers that the request names.

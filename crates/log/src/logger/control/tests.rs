@@ -160,10 +160,10 @@ fn seeing_and_changing_are_asked_of_the_hook_each_for_itself() {
     let heard = net.ask(&set(None, "mount", central(Level::Error)));
     assert_eq!(rows(&heard), [("CORR", "mount", Threshold::From(Level::Error), Threshold::Off)]);
     let refusal = heard.unheeded.values().next().unwrap();
-    assert!(matches!(refusal, CallError::Denied(denied) if denied.verb == Verb::Change), "{refusal:?}");
+    assert!(matches!(refusal, CallError::Denied(denied) if denied.verb == Verb::Set), "{refusal:?}");
     assert_eq!(strict.loggers.loggers()[0].central, Threshold::From(Level::Delouse), "nothing was set");
     let levels = Resource::Service(LEVELS.into());
-    assert_eq!(*hook.0.lock().unwrap(), [(Verb::Read, levels.clone()), (Verb::Change, levels)]);
+    assert_eq!(*hook.0.lock().unwrap(), [(Verb::Read, levels.clone()), (Verb::Set, levels)]);
 
     // A caller without access gets no information either.
     let stranger = Principal::KeyHolder(Domain::new("elsewhere").unwrap());

@@ -1,0 +1,105 @@
+//! The rules of the host's node, for the other processes of the host.
+//!
+//! The node writes its policy into the run-time directory. Processes that answer questions read it there, so a site's
+//! rules hold in every process of the host. Without a file the defaults hold.
+
+use std::{
+    fs,
+    io::{self, Write},
+    os::unix::fs::MetadataExt,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::SystemTime,
+};
+
+use parking_lot::Mutex;
+use tampu_types::Domain;
+
+use super::{
+    hook::{Access, Authorise},
+    nouns::{Denied, Principal, Resource, Verb},
+    policy::Policy,
+    proof::LocalProof,
+};
+use crate::{
+    engine::Engine,
+    run_dir::{POLICY, USER_KEY, private_file},
+};
+
+/// Writes the policy for the processes of this host into the domain's part of the run-time directory.
+pub fn publish_policy(directory: &Path, policy: &Policy) -> io::Result<()> {
+    let path = directory.join(POLICY);
+    let fresh = directory.join(format!("{POLICY}.{}", std::process::id()));
+    let text = serde_json::to_vec(policy).map_err(io::Error::other)?;
+    private_file(&fresh)?.write_all(&text)?;
+    fs::rename(&fresh, &path)
+}
+
+/// State of a file, by which a change is noticed.
+type Stamp = (Option<SystemTime>, u64, u64);
+
+struct HostPolicy {
+    path: PathBuf,
+    domain: Domain,
+    engine: Arc<dyn Engine>,
+    read: Mutex<(Option<Stamp>, Arc<Policy>)>,
+}
+
+impl HostPolicy {
+    fn current(&self) -> Arc<Policy> {
+        let stamp = fs::metadata(&self.path).ok().map(|found| (found.modified().ok(), found.len(), found.ino()));
+        let mut read = self.read.lock();
+        if read.0 != stamp {
+            let found = stamp.and_then(|_| serde_json::from_slice(&fs::read(&self.path).ok()?).ok());
+            // The node replaces the file in one step, so an unreadable one is of another release.
+            *read = (stamp, Arc::new(found.unwrap_or_default()));
+        }
+        read.1.clone()
+    }
+}
+
+impl Authorise for HostPolicy {
+    fn authorise(&self, principal: &Principal, verb: Verb, resource: &Resource) -> Result<(), Denied> {
+        let open_to = self.engine.is_open().then_some(&self.domain);
+        self.current().authorise(open_to, principal, verb, resource)
+    }
+}
+
+/// Returns the proof of processes in this domain's part of the run-time directory.
+pub(crate) fn proof_in(directory: &Path) -> LocalProof {
+    LocalProof::with_secret(directory.join(USER_KEY))
+}
+
+/// Returns the access by the rules in this domain's part of the run-time directory.
+pub(crate) fn access_of_host(directory: &Path, domain: &Domain, engine: &Arc<dyn Engine>) -> Access {
+    let rules =
+        HostPolicy { path: directory.join(POLICY), domain: domain.clone(), engine: engine.clone(), read: Mutex::default() };
+    let (domain, engine) = (domain.clone(), engine.clone());
+    let others = move || if engine.is_open() { Principal::KeyHolder(domain.clone()) } else { Principal::this_user() };
+    Access::new(Arc::new(rules), others).with_proof(proof_in(directory))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::access::{Defaults, Effect, Rule, Who};
+
+    #[test]
+    fn a_published_policy_holds_at_once_and_a_missing_one_is_the_default() {
+        let net = crate::engine::memory::MemoryNet::new(1);
+        let engine: Arc<dyn Engine> = net.engine("host");
+        let dir = tempfile::tempdir().unwrap();
+        let access = access_of_host(dir.path(), &Domain::new("lab").unwrap(), &engine);
+        let levels = Resource::Service("log/levels".to_owned());
+        let may = || access.permits(&Principal::this_user(), Verb::Set, &levels);
+        assert!(may());
+        let rule = Rule::new(Effect::Deny, Who::Local, &["set"], "log/levels").unwrap();
+        let policy = Policy { rules: vec![rule], ..Policy::default() };
+        publish_policy(dir.path(), &policy).unwrap();
+        assert!(!may());
+        publish_policy(dir.path(), &Policy { defaults: Defaults::None, ..Policy::default() }).unwrap();
+        assert!(!may());
+        fs::remove_file(dir.path().join(POLICY)).unwrap();
+        assert!(may());
+    }
+}
