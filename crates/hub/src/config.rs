@@ -33,9 +33,10 @@ use crate::{
     limits::LimitSettings,
     listen::{BadListenAddress, ListenAddress},
     metrics::Metrics,
+    part::HubPart,
     routes::settings::{RouteSettings, TargetSettings},
     rules::settings::{AccessSettings, Allow},
-    sandbox::SandboxMode,
+    sandbox::mode::SandboxMode,
 };
 
 pub use error::ConfigError;
@@ -459,6 +460,19 @@ impl Config {
     /// Returns the directory of this domain's data.
     pub fn domain_data(&self) -> PathBuf {
         self.data.join(tampu_types::name::escape(self.domain.as_str()))
+    }
+
+    /// Returns the parts of a hub with this configuration, in the sequence of their start.
+    pub fn parts(&self) -> Vec<HubPart> {
+        let runs = |part: &HubPart| match part {
+            HubPart::Node => self.roles.contains(&Role::Node),
+            HubPart::Collector => self.roles.contains(&Role::Collector),
+            HubPart::Book => self.roles.contains(&Role::Book),
+            HubPart::Inputs => self.syslog.enabled || self.epics.enabled,
+            HubPart::Tango => self.tango.enabled,
+            HubPart::Metrics => self.metrics.enabled && self.metrics.listen != ListenAddress::Off,
+        };
+        HubPart::ALL.into_iter().filter(runs).collect()
     }
 
     /// Returns the directory of the records.

@@ -126,7 +126,7 @@ impl Hub {
     fn start_process(config: Config, process: &Process<'_>, remarks: &[String]) -> Result<Hub, HubError> {
         let client = process_config(&config)?;
         let qos = qos_of(&config)?;
-        let parts = HubPart::of(&config);
+        let parts = config.parts();
         let has = |part| process.part().map_or_else(|| parts.contains(&part), |own| own == part);
         let https = if has(HubPart::Book) { certificates::of_book(&config)? } else { Https::default() };
         let metrics_certificate = if has(HubPart::Metrics) { certificates::of_metrics(&config)? } else { None };

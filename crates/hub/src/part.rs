@@ -2,11 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    config::{Config, Role},
-    listen::ListenAddress,
-};
-
 tampu_types::named_enum! {
     /// A part of a hub. A death or a full memory of one leaves the others alone.
     #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -28,19 +23,6 @@ tampu_types::named_enum! {
 }
 
 impl HubPart {
-    /// Returns the parts of a hub with this configuration.
-    pub fn of(config: &Config) -> Vec<HubPart> {
-        let runs = |part: &HubPart| match part {
-            HubPart::Node => config.roles.contains(&Role::Node),
-            HubPart::Collector => config.roles.contains(&Role::Collector),
-            HubPart::Book => config.roles.contains(&Role::Book),
-            HubPart::Inputs => config.syslog.enabled || config.epics.enabled,
-            HubPart::Tango => config.tango.enabled,
-            HubPart::Metrics => config.metrics.enabled && config.metrics.listen != ListenAddress::Off,
-        };
-        HubPart::ALL.into_iter().filter(runs).collect()
-    }
-
     /// Returns true if the part reads bytes that anybody may send, so that it runs in a sandbox.
     pub fn is_exposed(self) -> bool {
         matches!(self, HubPart::Inputs | HubPart::Book | HubPart::Metrics)
@@ -58,23 +40,5 @@ impl HubPart {
             HubPart::Collector | HubPart::Book => 1,
             HubPart::Inputs | HubPart::Tango | HubPart::Metrics => 2,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_hub_has_the_parts_of_its_roles_and_of_what_is_enabled() {
-        let mut config = Config::default();
-        assert_eq!(HubPart::of(&config), [HubPart::Node, HubPart::Collector, HubPart::Book]);
-        config.roles = vec![Role::Node];
-        config.epics.enabled = true;
-        config.metrics.enabled = true;
-        assert_eq!(HubPart::of(&config), [HubPart::Node, HubPart::Inputs, HubPart::Metrics]);
-        config.metrics.listen = ListenAddress::Off;
-        config.tango.enabled = true;
-        assert_eq!(HubPart::of(&config), [HubPart::Node, HubPart::Inputs, HubPart::Tango]);
     }
 }

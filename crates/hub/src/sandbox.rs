@@ -17,30 +17,17 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use serde::{Deserialize, Serialize};
 use tampu_bus::run_dir::RunDir;
+
+use mode::SandboxMode;
 
 use crate::{config::Config, part::HubPart};
 
 mod calls;
+pub mod mode;
 mod places;
 
 pub use places::Places;
-
-tampu_types::named_enum! {
-    /// The setting `sandbox`.
-    #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-    #[serde(rename_all = "lowercase")]
-    pub enum SandboxMode("sandbox mode") {
-        /// Uses what the kernel has, and logs it.
-        #[default]
-        Auto => "auto",
-        /// Confines no role.
-        Off => "off",
-        /// Does not start a role without the whole sandbox.
-        Required => "required",
-    }
-}
 
 /// Errors of a required sandbox, and of rules that cannot be made.
 #[derive(Debug, thiserror::Error)]

@@ -105,7 +105,7 @@ impl Supervisor {
     pub fn start(config: Config, demo: bool, is_interrupted: impl Fn() -> bool) -> Result<Supervisor, SupervisorError> {
         let remarks = hub::prepare(&config)?;
         let client = hub::process_config(&config)?;
-        let parts = HubPart::of(&config);
+        let parts = config.parts();
         let mut supervisor = Supervisor {
             services: Vec::new(),
             log: Arc::default(),

@@ -176,7 +176,11 @@ fn hub(context: &Context, config: &Settings) -> Vec<Finding> {
         }
         Err(error) => Finding::warn("collector", error.to_string(), "start a hub with the role collector: tampu up"),
     });
-    findings.extend(tampu_hub::roles::ask(&participant, Duration::from_secs(5)).unwrap_or_default().iter().map(roles::finding));
+    let hubs = tampu_hub::roles::ask(&participant, Duration::from_secs(5)).unwrap_or_default();
+    findings.extend(hubs.iter().map(roles::describe).map(|(found, way_out)| match way_out {
+        Some(way_out) => Finding::warn("roles", found, way_out),
+        None => Finding::ok("roles", found),
+    }));
     let spools = tampu_log::spool::reports(&participant, Duration::from_secs(5)).unwrap_or_default();
     findings.extend(spools.iter().map(spool));
     findings

@@ -4,7 +4,7 @@ use tampu_bus::connect::{DEFAULT_DOMAIN, Endpoint};
 use tampu_event::history::LONGEST_KB;
 
 use super::{Collector, Config, Role, Spool, error::ConfigError};
-use crate::{routes, sandbox::SandboxMode};
+use crate::{routes, sandbox::mode::SandboxMode};
 
 impl Config {
     /// Checks settings against one another.

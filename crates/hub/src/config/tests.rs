@@ -104,3 +104,16 @@ fn of_the_log_the_file_beats_the_environment_which_beats_the_hub_s_default() {
     let wrong = Config::from_file(&file).unwrap_err().to_string();
     assert!(wrong.contains("tampu.toml, line 2: ") && wrong.contains("nonzero"), "{wrong}");
 }
+
+#[test]
+fn a_hub_has_the_parts_of_its_roles_and_of_what_is_enabled() {
+    let mut config = Config::default();
+    assert_eq!(config.parts(), [HubPart::Node, HubPart::Collector, HubPart::Book]);
+    config.roles = vec![Role::Node];
+    config.epics.enabled = true;
+    config.metrics.enabled = true;
+    assert_eq!(config.parts(), [HubPart::Node, HubPart::Inputs, HubPart::Metrics]);
+    config.metrics.listen = ListenAddress::Off;
+    config.tango.enabled = true;
+    assert_eq!(config.parts(), [HubPart::Node, HubPart::Inputs, HubPart::Tango]);
+}
