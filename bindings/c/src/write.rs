@@ -80,7 +80,8 @@ pub unsafe extern "C" fn tampu_log_write_data(
         let data = match (data.is_null(), count) {
             (_, 0) => &[],
             (true, _) => return Err(Failure::Null("the list of data")),
-            // SAFETY: by the caller.
+            _ if count > isize::MAX as usize / size_of::<DatumOfC>() => return Err(Failure::Length(count)),
+            // SAFETY: by the caller; the length of the slice in bytes is an `isize`.
             (false, _) => unsafe { slice::from_raw_parts(data, count) },
         };
         // SAFETY: by the caller.

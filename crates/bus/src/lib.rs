@@ -74,5 +74,5 @@ pub use error::{BusError, CallError, LoanError, WriteError};
 pub use participant::{Participant, SourceInfo};
 pub use qos::{Ack, History, Hold, Qos, QosPatch, QosTable, ReaderQos};
 pub use reader::{Alarm, Event, Gap, LossReason, Payload, Reader, ReaderStats, Sample, SourceChange, SourceState, StreamInfo};
-pub use tampu_shm::Overwritten;
+pub use tampu_shm::{Overwritten, lost_pages, survive_truncation};
 pub use writer::{Loan, ReaderState, ReaderStatus, Receipt, TypeTag, Writer, WriterStats, Written};

@@ -65,6 +65,8 @@ fn main() -> ExitCode {
 }
 
 fn run(common: Common, command: Command) -> Outcome {
+    // Files of other processes are mapped. Without the handler a shortened one would end this process.
+    let _ = tampu_bus::survive_truncation();
     // It confines itself before it starts the thread that waits for signals.
     if let Command::Role(role) = command {
         return role.run();

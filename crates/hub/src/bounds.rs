@@ -361,13 +361,13 @@ pub const BOUNDS: &[Bound] = &[
     bound(
         Logbook,
         "requests with a password at a time",
-        Constant("hub/src/http/admission.rs", "LOGINS", "8", "8"),
+        Constant("hub/src/http/admission.rs", "LOGINS", "hashing::HASHING + hashing::WAITING", "8"),
         "further ones wait",
     ),
     bound(
         Logbook,
         "requests with a password of one address at a time",
-        Constant("hub/src/http/admission.rs", "LOGINS_OF_ONE", "4", "4"),
+        Constant("hub/src/http/admission.rs", "LOGINS_OF_ONE", "hashing::OF_ONE", "4"),
         "further ones wait",
     ),
     bound(
@@ -411,8 +411,8 @@ pub const BOUNDS: &[Bound] = &[
     ),
     bound(
         Logbook,
-        "requests of one address that wait for a hash",
-        Constant("logbook/src/people/hashing.rs", "WAITING_OF_ONE", "3", "3"),
+        "requests of one address that are hashed or wait for it",
+        Constant("logbook/src/people/hashing.rs", "OF_ONE", "4", "4"),
         "503 with `Retry-After`",
     ),
     bound(
@@ -556,6 +556,18 @@ pub const BOUNDS: &[Bound] = &[
         "messages a second of one syslog sender",
         Setting("syslog.messages_per_s_per_address", |config| config.syslog.messages_per_s_per_address.to_string()),
         "datagrams are dropped, counted and logged; streams wait",
+    ),
+    bound(
+        Hub,
+        "records and bytes of all senders of an input (`[quota]` of its source)",
+        Other("80 % of the quota, used ahead for 1 s"),
+        "datagrams of the addresses that send most are dropped, counted and logged by address; their streams wait",
+    ),
+    bound(
+        Hub,
+        "workers of one address's streams, closed ones included, as a multiple of its open streams",
+        Constant("hub/src/inputs/streams.rs", "ENDING", "4", "4"),
+        "further connections are closed at once, counted and logged",
     ),
     bound(
         Hub,

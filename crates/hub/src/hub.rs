@@ -475,18 +475,19 @@ fn start_inputs(
         settings.rings = participant.log_rings();
         settings.central = Threshold::From(Level::Trace);
         settings.queue_bytes = inputs::QUEUE;
-        settings.full_wait = Duration::from_secs(1);
+        // Senders wait, and nothing of theirs is lost on a host that is busy for a while.
+        settings.full_wait = Duration::from_secs(10);
         settings.access = access.clone();
         let logger = Logger::on(participant.clone(), settings).map_err(HubError::Log)?;
         Ok((participant, logger))
     };
     if config.syslog.enabled {
         let (participant, logger) = join("syslog")?;
-        inputs.syslog(&config.syslog, &participant, logger)?;
+        inputs.syslog(&config.syslog, config.quota.of(participant.source()), &participant, logger)?;
     }
     if config.epics.enabled {
         let (participant, logger) = join("epics")?;
-        inputs.epics(&config.epics, &participant, logger)?;
+        inputs.epics(&config.epics, config.quota.of(participant.source()), &participant, logger)?;
     }
     Ok(inputs)
 }

@@ -10,6 +10,9 @@
 //! nothing is lost. Datagrams then wait in the kernel's buffer; the kernel counts those it drops, and the input logs
 //! them. Rejected: a queue between socket and logger, which would be a third place where records wait and can be lost.
 //!
+//! Senders of one input share its source's quota (see `shares`): the input itself drops or delays what is too much, of the
+//! addresses that send most. Rejected: a bus source for each address, because senders of datagrams can forge addresses.
+//!
 //! Neither protocol has acknowledgements. Messages that a sender's kernel has accepted are lost when the hub dies.
 //!
 //! | part | module |
@@ -25,7 +28,7 @@ pub(crate) use dispatcher::QUEUE;
 pub use error::InputError;
 
 use tampu_bus::Participant;
-use tampu_log::Logger;
+use tampu_log::{Logger, collector::quota::Quota};
 use tampu_types::{epics, frames::Framing, syslog};
 
 use crate::listen::ListenAddress;
@@ -34,6 +37,7 @@ use self::{
     datagrams::Datagrams,
     dispatcher::{Dispatcher, InputCounts, InputKind},
     settings::{Epics, Syslog},
+    shares::ShareLimits,
     streams::Streams,
 };
 
@@ -67,6 +71,11 @@ struct Input {
 #[derive(Default)]
 pub(crate) struct Inputs(Vec<Input>);
 
+/// The limits of an input's senders: a rate for each address, and for all of them the quota of the input's source.
+fn limits(of_one: u32, quota: Quota) -> ShareLimits {
+    ShareLimits { of_one, records_per_s: quota.records_per_s, bytes_per_s: quota.bytes_per_s }
+}
+
 impl Inputs {
     /// Returns the state of each input.
     pub fn reports(&self) -> Vec<InputReport> {
@@ -79,14 +88,20 @@ impl Inputs {
     }
 
     /// Starts the input for syslog.
-    pub fn syslog(&mut self, settings: &Syslog, participant: &Participant, logger: Logger) -> Result<(), InputError> {
+    pub fn syslog(
+        &mut self,
+        settings: &Syslog,
+        quota: Quota,
+        participant: &Participant,
+        logger: Logger,
+    ) -> Result<(), InputError> {
         let kind = InputKind {
             name: "syslog",
             connection_worker: "syslog-connection",
             framing: Framing::Syslog,
             read: syslog::parse,
             limit: settings.max_message,
-            rate: settings.messages_per_s_per_address,
+            limits: limits(settings.messages_per_s_per_address, quota),
         };
         let dispatcher = Arc::new(Dispatcher::new(kind, participant, logger));
         let mut input = Input { datagrams: None, streams: None, dispatcher: dispatcher.clone() };
@@ -101,14 +116,14 @@ impl Inputs {
     }
 
     /// Starts the input for the log of IOCs.
-    pub fn epics(&mut self, settings: &Epics, participant: &Participant, logger: Logger) -> Result<(), InputError> {
+    pub fn epics(&mut self, settings: &Epics, quota: Quota, participant: &Participant, logger: Logger) -> Result<(), InputError> {
         let kind = InputKind {
             name: "epics",
             connection_worker: "epics-connection",
             framing: Framing::Lines,
             read: epics::parse,
             limit: settings.max_line,
-            rate: settings.lines_per_s_per_address,
+            limits: limits(settings.lines_per_s_per_address, quota),
         };
         let dispatcher = Arc::new(Dispatcher::new(kind, participant, logger));
         let streams = match settings.listen {

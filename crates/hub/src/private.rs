@@ -47,10 +47,11 @@ pub(crate) fn close(config: &Config) -> Result<Vec<String>, PrivateError> {
         made.map_err(|why| PrivateError::Make { path: directory.clone(), why })?;
         match (&group, &config.data_group) {
             (Some(group), Some(name)) => {
-                // The way to it, if that is not open already.
-                let root = Some(&config.data).filter(|root| directory.starts_with(root) && !is_open_to_others(root));
-                for path in root.into_iter().chain([&directory]) {
-                    share(path, *group).map_err(|why| PrivateError::Group { path: path.clone(), group: name.clone(), why })?;
+                // The way to it from the root of the data, where that is not open already.
+                let way = directory.ancestors().skip(1).filter(|path| path.starts_with(&config.data));
+                let closed = way.filter(|path| !is_passable(path, *group));
+                for path in closed.chain([&*directory]) {
+                    share(path, *group).map_err(|why| PrivateError::Group { path: path.into(), group: name.clone(), why })?;
                 }
             }
             _ => remarks.extend(close_one(&directory)),
@@ -83,8 +84,12 @@ fn directories(config: &Config) -> Vec<PathBuf> {
     directories
 }
 
-fn is_open_to_others(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|metadata| metadata.mode() & 0o001 != 0)
+/// Returns whether the members of the group can go through a directory.
+fn is_passable(path: &Path, group: u32) -> bool {
+    fs::metadata(path).is_ok_and(|found| {
+        let (mode, is_of_group) = (found.mode(), found.gid() == group);
+        is_of_group && mode & 0o010 != 0 || !is_of_group && mode & 0o001 != 0
+    })
 }
 
 /// Lets the members of the group read.
@@ -142,6 +147,20 @@ mod tests {
         let config = Config::isolated(dir.path());
         close(&config).unwrap();
         assert_eq!(mode(&config.data), 0o700);
+    }
+
+    #[test]
+    fn a_group_reaches_the_logbook_of_a_hub_without_an_archive() {
+        let dir = tempfile::tempdir().unwrap();
+        let own = rustix::process::getegid().as_raw();
+        let roles = vec![Role::Book];
+        let config = Config { data_group: Some(own.to_string()), roles, ..Config::isolated(dir.path()) };
+        assert_eq!(close(&config).unwrap(), [""; 0]);
+        let book = config.book_dir();
+        for path in book.ancestors().take_while(|path| path.starts_with(&config.data)) {
+            assert_eq!((mode(path) & 0o2050, fs::metadata(path).unwrap().gid()), (0o2050, own), "{}", path.display());
+        }
+        assert_eq!(mode(&config.domain_data()), 0o2750, "it lies on the way");
     }
 
     #[test]

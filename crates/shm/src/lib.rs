@@ -12,6 +12,7 @@
 //! | a ring that is mapped twice in a row | [`MirroredRing`] |
 //! | a ring whose writer reclaims memory, and its readers | [`RingMemory`], [`RingView`] |
 //! | the free, lent and published bytes of such a ring | [`LoanRing`] |
+//! | files that are shortened under a mapping | [`survive_truncation`], [`lost_pages`] |
 //! | sleeping until a word changes | [`futex_wait`], [`futex_wake`] |
 //!
 //! Decision: a mapping returns shared atomics by type ([`Mapping::words`]), and octets only as a pointer or through a
@@ -36,6 +37,7 @@
 //! # Ok::<(), std::io::Error>(())
 //! ```
 
+mod fault;
 mod file;
 mod futex;
 mod loans;
@@ -45,6 +47,7 @@ mod ring;
 mod space;
 mod words;
 
+pub use fault::{lost_pages, survive_truncation};
 pub use file::{create_reserved, create_sealed, create_unnamed, is_shrink_sealed};
 pub use futex::{futex_wait, futex_wake};
 pub use loans::{LOAN_ALIGNMENT, LOANS_AT, Lease, LoanRing, LoanRoom};

@@ -1,7 +1,8 @@
 //! The first bytes of a file, mapped.
 //!
-//! Invariant: the file is at least as long as the mapping for as long as the mapping lives. Its creator reserves it and
-//! no process shortens it: the directory is the user's own, or the length is sealed.
+//! The creator reserves the file, and no process of ours shortens it: the directory is the user's own, or the length is
+//! sealed. If another process of the user shortens it, a process without the handler of [`crate::survive_truncation`]
+//! ends at its next access. With the handler, the missing pages read as zeros, and the mapping is lost.
 
 use std::{
     io,
@@ -28,6 +29,12 @@ impl Mapping {
     /// Maps `length` bytes to read. A store through [`Mapping::words`] would end the process by a signal.
     pub fn read_only(file: impl AsFd, length: usize) -> io::Result<Mapping> {
         Ok(Mapping { space: Space::map(file, length, ProtFlags::READ)? })
+    }
+
+    /// Reports if the file was shortened under the mapping: its bytes are no longer those of the other processes.
+    #[inline]
+    pub fn is_lost(&self) -> bool {
+        self.space.is_lost()
     }
 
     /// Length of the mapping in bytes.

@@ -7,8 +7,8 @@
 //! ```
 //! Invariants of every mapping here: it has its stated length, it stays until it is dropped, and its file was reserved
 //! in full when it was made. So a store cannot fail for lack of space. A process of the same user that shortens the
-//! file of a living ring would end both sides by a signal. The recovery of dead processes reads copies and is not
-//! affected.
+//! file of a living ring ends both sides by a signal, except a process with the handler of
+//! [`crate::survive_truncation`]. The recovery of dead processes reads copies and is not affected.
 
 use std::{io, marker::PhantomData, os::fd::AsFd, slice};
 
@@ -41,6 +41,12 @@ impl<H: SharedWords> MirroredRing<H> {
         // SAFETY: by `new`, the mapping is page aligned and long enough for the header at its start. Any bytes are a value and all
         // access is atomic, by `SharedWords`.
         unsafe { self.space.start().cast::<H>().as_ref() }
+    }
+
+    /// Reports if the file was shortened under the mapping.
+    #[inline]
+    pub fn is_lost(&self) -> bool {
+        self.space.is_lost()
     }
 
     /// Bytes before the data, in the file and in memory.

@@ -12,7 +12,8 @@
 //! pins nothing, which zenoh's own shared memory cannot provide (one stopped reader stalled everybody for 3.4 s).
 //!
 //! The writer makes the file at full size and never shortens it, so a mapping never faults. The directory is the user's
-//! own.
+//! own. Where another process shortens the file all the same, reader and writer learn it ([`crate::survive_truncation`]):
+//! the reader takes nothing from the ring, and the writer puts nothing into it.
 //!
 //! Rejected: a free list of slots, which needs size classes and a generation a slot. Rejected: reference counts in
 //! shared memory, because a killed reader never decrements its count.
@@ -88,6 +89,12 @@ impl RingMemory {
         self.mapping.word(WORDS_AT + 8 * index)
     }
 
+    /// Reports if the file was shortened under the mapping: no reader sees what is written.
+    #[inline]
+    pub fn is_lost(&self) -> bool {
+        self.mapping.memory.is_lost()
+    }
+
     /// Takes back everything before `position`. Bytes written afterwards are seen by readers only after this.
     #[inline]
     pub fn take_back(&self, position: u64) {
@@ -95,14 +102,14 @@ impl RingMemory {
         fence(Ordering::SeqCst);
     }
 
-    /// Copies `bytes` to `offset` of the ring. Returns false, and copies nothing, where they would run over its end.
+    /// Copies `bytes` to `offset` of the ring. Returns false where they would run over its end, or if the ring is lost.
     #[inline]
     pub fn write(&mut self, offset: usize, bytes: &[u8]) -> bool {
         // SAFETY: the slice is the only one of this ring: it ends with this call, which has `self` exclusively. Leases borrow the
         // memory through a shared reference.
         let Some(place) = (unsafe { self.lease(offset, bytes.len()) }) else { return false };
         place.copy_from_slice(bytes);
-        true
+        !self.is_lost()
     }
 
     /// The bytes of a lease; `None` where they would run over the end of the ring.
@@ -154,7 +161,14 @@ impl RingView {
         self.mapping.size()
     }
 
-    /// Uses the bytes at `offset`, which the writer placed at `position`. Fails if the writer took them back before or meanwhile.
+    /// Reports if the file was shortened under the mapping: nothing more arrives here.
+    #[inline]
+    pub fn is_lost(&self) -> bool {
+        self.mapping.memory.is_lost()
+    }
+
+    /// Uses the bytes at `offset`, which the writer placed at `position`. Fails if the writer took them back before or
+    /// meanwhile, or if the ring is lost.
     #[inline]
     pub fn with<R>(&self, position: u64, offset: usize, length: usize, used: impl FnOnce(&[u8]) -> R) -> Result<R, Overwritten> {
         if self.mapping.valid_from().load(Ordering::Acquire) > position {
@@ -163,7 +177,8 @@ impl RingView {
         let at = self.mapping.front.checked_add(offset).ok_or(Overwritten)?;
         let result = self.mapping.memory.with(at, length, used).ok_or(Overwritten)?;
         fence(Ordering::SeqCst);
-        if self.mapping.valid_from().load(Ordering::Relaxed) > position { Err(Overwritten) } else { Ok(result) }
+        let is_valid = self.mapping.valid_from().load(Ordering::Relaxed) <= position && !self.is_lost();
+        if is_valid { Ok(result) } else { Err(Overwritten) }
     }
 }
 

@@ -4,10 +4,13 @@ use std::{ffi::c_void, io, os::fd::AsFd, ptr::NonNull};
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
 
+use crate::fault::{self, Range};
+
 /// Bytes of address space that this value owns.
 pub(crate) struct Space {
     start: NonNull<u8>,
     length: usize,
+    range: &'static Range,
 }
 
 // SAFETY: a range of addresses belongs to no thread. The types that own a `Space` decide how its bytes are used.
@@ -32,7 +35,7 @@ impl Space {
 
     fn of(start: *mut c_void, length: usize) -> io::Result<Space> {
         let start = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Space { start, length })
+        Ok(Space { start, length, range: fault::enter(start.as_ptr().addr(), length) })
     }
 
     /// Puts `length` bytes of the file from `offset` on at `place`, readable and writable.
@@ -53,6 +56,12 @@ impl Space {
         let _ = populated;
     }
 
+    /// Reports if a part of the file vanished under the mapping ([`fault`]).
+    #[inline]
+    pub fn is_lost(&self) -> bool {
+        self.range.is_lost()
+    }
+
     #[inline]
     pub fn start(&self) -> NonNull<u8> {
         self.start
@@ -66,6 +75,7 @@ impl Space {
 
 impl Drop for Space {
     fn drop(&mut self) {
+        fault::leave(self.range);
         // SAFETY: mapped by `reserve` or `map`. Every reference into it borrows from the dropped value.
         let _ = unsafe { munmap(self.start.as_ptr().cast(), self.length) };
     }

@@ -110,6 +110,6 @@ impl Core {
     pub(super) fn progress(&self, (writer, stream): (Incarnation, u32)) -> Option<Progress> {
         let page =
             self.page.get_or_init(|| ProgressPage::create(self.links.progress_page(self.links.incarnation, self.id)?).ok());
-        page.as_ref()?.slot(whose(writer, stream))
+        page.as_ref().filter(|page| !page.is_lost())?.slot(whose(writer, stream))
     }
 }

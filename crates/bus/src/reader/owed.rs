@@ -56,6 +56,7 @@ impl Core {
 
     pub(super) fn mark(&self, stream_state: &StreamState, leaving: bool) -> Mark {
         stream_state.unacked.store(0, Ordering::Relaxed);
+        let slot = stream_state.slot();
         Mark {
             reader: self.id,
             stream: stream_state.info.stream,
@@ -63,8 +64,8 @@ impl Core {
             needs_copies: stream_state.needs_copies.load(Ordering::Acquire),
             leaving,
             linked: stream_state.linked.load(Ordering::Acquire),
-            attached: stream_state.attached.load(Ordering::Acquire),
-            slot: stream_state.progress.as_ref().map_or(0, |progress| progress.number),
+            attached: slot.is_some() && stream_state.attached.load(Ordering::Acquire),
+            slot: slot.unwrap_or(0),
         }
     }
 

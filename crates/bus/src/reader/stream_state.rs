@@ -61,8 +61,8 @@ impl StreamState {
     pub fn new(info: StreamInfo, ring_dir: Option<PathBuf>, progress: Option<Progress>) -> StreamState {
         let file = |kind| ring_dir.as_ref().map(|dir| dir.join(format!("{}-{}.{kind}", info.incarnation, info.stream)));
         StreamState {
-            ring: Mapped::at(file("ring"), |path| RingView::open(path, LOANS_AT)),
-            batches: Mapped::at(file("batches"), BatchView::open),
+            ring: Mapped::at(file("ring"), |path| RingView::open(path, LOANS_AT), RingView::is_lost),
+            batches: Mapped::at(file("batches"), BatchView::open, BatchView::is_lost),
             taken: AtomicU64::new(0),
             unacked: AtomicUsize::new(0),
             credit: AtomicUsize::new(usize::MAX),
@@ -84,6 +84,11 @@ impl StreamState {
             progress.reach(next);
         }
         news
+    }
+
+    /// Returns this reader's slot, unless its page was shortened by another process: then messages carry the progress.
+    pub fn slot(&self) -> Option<u32> {
+        self.progress.as_ref().filter(|progress| !progress.is_lost()).map(|progress| progress.number)
     }
 
     /// Returns the writer's loans; `None` if they cannot be mapped, which the writer learns.
@@ -109,15 +114,18 @@ impl StreamState {
 struct Mapped<V> {
     file: Option<PathBuf>,
     open: fn(&Path) -> io::Result<V>,
+    /// Reports if the writer's file was shortened under the mapping.
+    is_lost: fn(&V) -> bool,
     view: OnceLock<Option<V>>,
 }
 
 impl<V> Mapped<V> {
-    fn at(file: Option<PathBuf>, open: fn(&Path) -> io::Result<V>) -> Mapped<V> {
-        Mapped { file, open, view: OnceLock::new() }
+    fn at(file: Option<PathBuf>, open: fn(&Path) -> io::Result<V>, is_lost: fn(&V) -> bool) -> Mapped<V> {
+        Mapped { file, open, is_lost, view: OnceLock::new() }
     }
 
     fn view(&self) -> Option<&V> {
-        self.view.get_or_init(|| (self.open)(self.file.as_ref()?).ok()).as_ref()
+        let view = self.view.get_or_init(|| (self.open)(self.file.as_ref()?).ok()).as_ref();
+        view.filter(|view| !(self.is_lost)(view))
     }
 }

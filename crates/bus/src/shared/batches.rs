@@ -119,6 +119,11 @@ impl BatchView {
         Ok(BatchView { view, at })
     }
 
+    /// Reports if the writer's file was shortened: nothing more arrives here.
+    pub fn is_lost(&self) -> bool {
+        self.view.is_lost()
+    }
+
     /// Returns the batch at a received position.
     pub fn at(&self, place: Loaned) -> Option<Bytes> {
         self.copy(place.position, place.place as usize * ALIGNMENT, place.length as usize)
@@ -153,9 +158,10 @@ impl BatchView {
         (number == index + 1 && word(0).load(Ordering::Relaxed) == number).then_some((position, length))
     }
 
-    /// Copies a batch. The length stands in memory that another process writes, so it is checked against the writer's own rule.
+    /// Copies a batch. The length stands in memory that another process writes, so it is checked against the writer's own
+    /// rule, and against the largest ring: a sparse file may claim any size.
     fn copy(&self, position: u64, offset: usize, length: usize) -> Option<Bytes> {
-        if length > self.view.size() / 4 {
+        if length > self.view.size().min(MOST) / 4 {
             return None;
         }
         self.view.with(position, offset, length, Bytes::copy_from_slice).ok()
@@ -211,6 +217,40 @@ mod tests {
         assert_eq!(view.next(), None);
         ring.put(b"good").unwrap();
         assert_eq!(view.next().as_deref(), Some(&b"good"[..]));
+    }
+
+    #[test]
+    fn a_file_that_is_shortened_gives_no_batch_and_takes_none() {
+        tampu_shm::survive_truncation().unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("b");
+        let mut ring = BatchRing::create(path.clone(), LEAST).unwrap();
+        let view = BatchView::open(&path).unwrap();
+        let place = ring.put(b"good").unwrap();
+        assert_eq!(view.at(place).as_deref(), Some(&b"good"[..]));
+        std::fs::File::options().write(true).open(&path).unwrap().set_len(0).unwrap();
+        assert_eq!((view.at(place), view.next()), (None, None), "zeros are no batch");
+        assert!(view.is_lost() && ring.put(b"lost").is_none());
+    }
+
+    #[test]
+    fn a_sparse_file_with_a_forged_length_is_not_copied() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("b");
+        // A file of 1 TiB without content, whose header and entry are those of a ring of that size.
+        let size = 1u64 << 40;
+        let file = std::fs::File::options().write(true).create_new(true).open(&path).unwrap();
+        file.set_len(RING_AT as u64 + size).unwrap();
+        let put = |at: usize, word: u64| std::os::unix::fs::FileExt::write_all_at(&file, &word.to_ne_bytes(), at as u64).unwrap();
+        put(0, u64::from_le_bytes(*b"tampurng"));
+        put(8, size);
+        let Ok(view) = BatchView::open(&path) else { return };
+        let at = |word: usize| 128 + 8 * word;
+        for (field, word) in [1, 0, size / 4].into_iter().enumerate() {
+            put(at(entry_word(0, field)), word);
+        }
+        put(at(COUNT), 1);
+        assert_eq!(view.next(), None);
     }
 
     #[test]

@@ -124,6 +124,11 @@ impl ProgressPage {
         Some(Progress { page: self.clone(), number })
     }
 
+    /// Reports if the file was shortened: no writer sees this page.
+    pub fn is_lost(&self) -> bool {
+        self.page.memory.is_lost()
+    }
+
     /// Returns the slots whose writers have announced batches since the last call.
     pub fn news(&self) -> impl Iterator<Item = u32> + use<> {
         // Most calls find no news. A plain load leaves the cache line with its other users.
@@ -166,6 +171,11 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
+    /// Reports if the page's file was shortened: no writer sees this slot.
+    pub fn is_lost(&self) -> bool {
+        self.page.is_lost()
+    }
+
     /// Notes that the reader has finished all samples before `next`.
     pub fn reach(&self, next: u64) {
         let place = self.page.page.place(self.number);
@@ -213,7 +223,8 @@ impl Watch {
     pub fn next(&self) -> Option<u64> {
         let place = self.page.place(self.slot);
         let next = place.next.load(Ordering::SeqCst);
-        // Read after the number: a slot gets its new name before it counts for the new stream.
+        // Read after the number: a slot gets its new name before it counts for the new stream. A page whose file was shortened
+        // has no names.
         (place.whose.load(Ordering::SeqCst) == self.whose).then_some(next)
     }
 
@@ -302,6 +313,27 @@ mod tests {
         page.ring();
         page.sleep(Duration::from_secs(3600), || true);
         assert_eq!(page.news().count(), 0);
+    }
+
+    #[test]
+    fn a_page_whose_file_is_shortened_has_no_slots_for_either_side() {
+        tampu_shm::survive_truncation().unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("p");
+        let page = ProgressPage::create(path.clone()).unwrap();
+        let progress = page.slot(7).unwrap();
+        let watch = Watch::open(&path, progress.number, 7).unwrap();
+        progress.reach(3);
+        assert!(watch.next() == Some(3) && !progress.is_lost());
+        File::options().write(true).open(&path).unwrap().set_len(0).unwrap();
+        assert_eq!(watch.next(), None, "the writer asks for messages");
+        progress.reach(4);
+        assert!(progress.is_lost() && page.is_lost());
+        // Nothing waits for the other side.
+        watch.tell();
+        watch.wait_for(5, Duration::from_millis(1));
+        page.sleep(Duration::from_millis(1), || false);
+        assert!(Watch::open(&path, progress.number, 7).is_err());
     }
 
     #[test]

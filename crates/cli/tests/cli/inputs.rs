@@ -4,7 +4,7 @@ use std::{
     collections::BTreeSet,
     io::{ErrorKind, Read, Write},
     net::{TcpStream, UdpSocket},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use serde_json::Value;
@@ -118,6 +118,61 @@ fn silent_connections_of_one_address_keep_nobody_out() {
     assert_eq!(closed.count(), 25);
 }
 
+/// Threads of a process whose names begin like this.
+fn threads(pid: i32, name: &str) -> usize {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+    let names = tasks.filter_map(|task| std::fs::read_to_string(task.unwrap().path().join("comm")).ok());
+    names.filter(|comm| comm.starts_with(name)).count()
+}
+
+#[test]
+fn a_connection_that_is_closed_for_another_is_read_no_further() {
+    let site = Site::new();
+    let config =
+        CONFIG.replace("connections = 2", "connections = 40\nconnections_per_address = 1\nmessages_per_s_per_address = 1");
+    let (hub, address) = hub_with(&site, &config);
+    let flood: String = (0..2000).map(|number| format!("<13>1 - - greedy - - - line {number}\n")).collect();
+    let mut greedy = Vec::new();
+    for number in 0..6 {
+        let mut stream = TcpStream::connect(address("syslog tcp")).unwrap();
+        // A connection may already be closed when it writes.
+        let _ = stream.write_all(flood.as_bytes());
+        greedy.push(stream);
+        if number == 0 {
+            // The address's share is soon used up, and the worker of this connection waits with the other lines.
+            site.find(5, &["-p", "greedy"]);
+        }
+    }
+    // The workers of the closed ones end, with their lines dropped, counted and logged with the address.
+    let until = Instant::now() + Duration::from_secs(60);
+    while threads(hub.pid(), "syslog 127") > 1 {
+        assert!(Instant::now() < until, "{} workers", threads(hub.pid(), "syslog 127"));
+        std::thread::yield_now();
+    }
+    let record = site.find(1, &["messages of 127.0.0.1 dropped"]).remove(0);
+    assert_eq!(datum(&record, "peer").as_deref(), Some("127.0.0.1"), "{record}");
+}
+
+#[test]
+fn one_peer_that_floods_by_datagrams_does_not_shed_the_records_of_another() {
+    let site = Site::new();
+    // A quota that one peer alone would use up: 100 kB/s.
+    let (_hub, address) = hub_with(&site, &format!("{CONFIG}[quota]\nbytes_per_s = 100000\n"));
+    let (flooding, quiet) = (UdpSocket::bind("127.0.0.2:0").unwrap(), UdpSocket::bind("127.0.0.3:0").unwrap());
+    let to = address("syslog udp");
+    let long = format!("<13>1 - - flooding - - - {}", "x".repeat(1400));
+    for number in 0..30 {
+        for _ in 0..60 {
+            flooding.send_to(long.as_bytes(), &to).unwrap();
+        }
+        quiet.send_to(format!("<13>1 - - quiet - - - line {number}").as_bytes(), &to).unwrap();
+        site.find(number + 1, &["-p", "quiet", "-n", "0"]);
+    }
+    let record = site.find(1, &["messages of 127.0.0.2 dropped"]).remove(0);
+    assert_eq!(datum(&record, "peer").as_deref(), Some("127.0.0.2"), "{record}");
+    assert!(site.tampu(&["log", "query", "messages of 127.0.0.3 dropped", "--json"]).ok().json().is_empty());
+}
+
 #[test]
 fn iocs_log_as_to_their_log_server() {
     let site = Site::new();
@@ -164,7 +219,7 @@ fn metrics_tell_what_the_hub_has_counted() {
     let address = datum(&site.find(1, &["metrics are at"])[0], "address").unwrap();
     let get = || {
         let mut stream = TcpStream::connect(&address).unwrap();
-        stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+        stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");

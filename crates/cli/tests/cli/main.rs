@@ -27,6 +27,7 @@ mod private_files;
 mod replay;
 mod roles;
 mod routes;
+mod run_dir;
 mod ship;
 mod site;
 mod skewed;

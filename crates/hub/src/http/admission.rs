@@ -16,7 +16,7 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use tampu_logbook::people::attempts::client_network;
+use tampu_logbook::people::{attempts::client_network, hashing};
 use tampu_workers::{Panicked, guard};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
@@ -37,10 +37,11 @@ pub const EXPORTS_OF_ONE: usize = 2;
 pub const PAGES: usize = 8;
 /// Number of entries that are rendered for one address at a time.
 pub const PAGES_OF_ONE: usize = 4;
-/// Number of requests with a password at a time, and posts of ELOG's pages without a session.
-pub const LOGINS: usize = 8;
-/// Number of requests with a password of one address at a time.
-pub const LOGINS_OF_ONE: usize = 4;
+/// Number of requests with a password at a time, and posts of ELOG's pages without a session: as many as may be hashed or
+/// wait for it.
+pub const LOGINS: usize = hashing::HASHING + hashing::WAITING;
+/// Number of requests with a password of one address at a time: as many as may be hashed or wait for it.
+pub const LOGINS_OF_ONE: usize = hashing::OF_ONE;
 /// Number of previews that are made at a time; each may take much memory.
 pub const PICTURES: usize = 1;
 /// Number of changes with a small body at a time; each may have to wait for another writer.

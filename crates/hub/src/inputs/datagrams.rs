@@ -79,8 +79,8 @@ impl Taking {
             if let Ok((length, from)) = self.socket.recv_from(&mut buffer) {
                 let whole = buffer[..length].trim_ascii_end();
                 let bytes = &whole[..whole.len().min(self.dispatcher.kind.limit)];
-                if !bytes.is_empty() && self.dispatcher.admits_datagram(from.ip()) {
-                    self.dispatcher.take(Frame { bytes, whole: whole.len() as u64, broken_off: false }, from.ip());
+                if !bytes.is_empty() && self.dispatcher.admits_datagram(from.ip(), bytes.len()) {
+                    self.dispatcher.take(Frame { bytes, whole: whole.len() as u64, broken_off: false }, from.ip(), &|| false);
                 }
             }
             if self.looked.elapsed() >= LOOK {

@@ -17,7 +17,7 @@ use tampu_types::{
     frames::{Frame, Framing},
 };
 
-use super::shares::Shares;
+use super::shares::{ShareLimits, Shares};
 
 /// Maximum number of bytes of unacknowledged records of an input; then it waits. It is well below the queue of the
 /// input's logger ([`QUEUE`]). So a record never finds that queue full while a collector runs.
@@ -33,6 +33,8 @@ const LOOK: Duration = Duration::from_secs(1);
 const PERIOD: Duration = Duration::from_secs(10);
 /// Pause of a stream whose address has used its share.
 const SHARE_PAUSE: Duration = Duration::from_millis(20);
+/// Addresses whose dropped messages are logged one by one at a time; the others are logged as a sum.
+const SHED_NAMED: usize = 5;
 
 /// The properties of an input.
 #[derive(Clone, Copy)]
@@ -47,8 +49,8 @@ pub(crate) struct InputKind {
     pub read: fn(&[u8], Time) -> LogRecord,
     /// Maximum length of a message in bytes; the rest is cut.
     pub limit: usize,
-    /// Messages a second of one address; 0 for no limit.
-    pub rate: u32,
+    /// Shares of its senders.
+    pub limits: ShareLimits,
 }
 
 /// Counters of an input.
@@ -64,7 +66,7 @@ pub struct InputCounts {
     pub broken_off: u64,
     /// Datagrams that the kernel dropped because its buffer was full.
     pub lost: u64,
-    /// Datagrams that were dropped because their address had sent more than its share.
+    /// Messages that were dropped because their address had sent more than its share.
     pub over_share: u64,
     /// Connections that were closed because too many were open.
     pub refused: u64,
@@ -123,7 +125,7 @@ pub(crate) struct Dispatcher {
 impl Dispatcher {
     pub fn new(kind: InputKind, participant: &Participant, logger: Logger) -> Dispatcher {
         Dispatcher {
-            shares: Shares::new(kind.rate),
+            shares: Shares::new(kind.limits),
             kind,
             counters: InputCounters::default(),
             stopping: AtomicBool::new(false),
@@ -143,23 +145,41 @@ impl Dispatcher {
     }
 
     /// Returns true if the share of a datagram's address has room for it. A datagram without room is counted.
-    pub fn admits_datagram(&self, peer: IpAddr) -> bool {
-        let admitted = self.shares.admit(peer.to_canonical(), Instant::now());
+    pub fn admits_datagram(&self, peer: IpAddr, bytes: usize) -> bool {
+        let admitted = self.admits(peer, bytes);
         if !admitted {
-            self.counters.over_share.fetch_add(1, Ordering::Relaxed);
+            self.shed(peer);
         }
         admitted
     }
 
-    /// Waits until the share of a stream's address has room for one message, or until the hub ends.
-    pub fn wait_for_share(&self, peer: IpAddr) {
-        while !self.is_stopping() && !self.shares.admit(peer.to_canonical(), Instant::now()) {
+    /// Waits until the share of a stream's address has room for one message. Returns false if it has none and the
+    /// stream is `gone`.
+    pub fn wait_for_share(&self, peer: IpAddr, bytes: usize, gone: &dyn Fn() -> bool) -> bool {
+        loop {
+            let admitted = self.admits(peer, bytes);
+            if admitted || self.is_stopping() {
+                return true;
+            }
+            if gone() {
+                return false;
+            }
             std::thread::park_timeout(SHARE_PAUSE);
         }
     }
 
-    /// Accepts one message; waits while too many bytes are unacknowledged.
-    pub fn take(&self, frame: Frame<'_>, peer: IpAddr) {
+    fn admits(&self, peer: IpAddr, bytes: usize) -> bool {
+        self.shares.admit(peer.to_canonical(), bytes, Instant::now())
+    }
+
+    /// Counts a message of an address that is dropped because the address sent more than its share.
+    pub fn shed(&self, peer: IpAddr) {
+        self.counters.over_share.fetch_add(1, Ordering::Relaxed);
+        self.shares.shed(peer.to_canonical(), 1, Instant::now());
+    }
+
+    /// Accepts one message; waits while too many bytes are unacknowledged, unless its sender is `gone`.
+    pub fn take(&self, frame: Frame<'_>, peer: IpAddr, gone: &dyn Fn() -> bool) {
         let mut record = (self.kind.read)(frame.bytes, self.clock.utc());
         let peer = peer.to_canonical().to_string();
         if frame.whole > frame.bytes.len() as u64 {
@@ -178,20 +198,27 @@ impl Dispatcher {
         record.data.push(Datum::new("peer", peer));
         self.counters.records.fetch_add(1, Ordering::Relaxed);
         self.counters.bytes.fetch_add(frame.whole, Ordering::Relaxed);
-        self.keep_pace(&record);
+        self.keep_pace(&record, gone);
         self.logger.record(record);
     }
 
-    fn keep_pace(&self, record: &LogRecord) {
+    fn keep_pace(&self, record: &LogRecord, gone: &dyn Fn() -> bool) {
         let data: usize = record.data.iter().map(|datum| datum.name.len() + datum.value.len() + size_of::<Datum>()).sum();
-        let mut ahead = self.ahead.lock();
+        let mut ahead = loop {
+            match self.ahead.try_lock_for(SHARE_PAUSE) {
+                Some(ahead) => break ahead,
+                // Another worker holds it while it waits for an acknowledgement.
+                None if gone() => return,
+                None => {}
+            }
+        };
         *ahead += size_of::<LogRecord>() + record.message.len() + data;
         if *ahead < AHEAD {
             return;
         }
         *ahead = 0;
         let until = Instant::now() + HOLD;
-        while !self.is_stopping() && Instant::now() < until {
+        while !self.is_stopping() && !gone() && Instant::now() < until {
             let asked = Instant::now();
             // An early failure means that no collector runs; the writer's cache then holds the records.
             if self.logger.flush(LOOK) || asked.elapsed() < LOOK {
@@ -211,11 +238,6 @@ impl Dispatcher {
         for (count, before, what) in [
             (counts.lost, before.lost, "datagrams lost: the kernel's receive buffer was full (receive_buffer)"),
             (
-                counts.over_share,
-                before.over_share,
-                "datagrams dropped: their addresses sent more than a share (messages_per_s_per_address)",
-            ),
-            (
                 counts.refused,
                 before.refused,
                 "connections closed, the longest silent ones: too many were open (connections, connections_per_address)",
@@ -229,8 +251,26 @@ impl Dispatcher {
                 warning!(self.logger, "{count} {what}"; input = self.kind.name);
             }
         }
+        news |= self.log_shed();
         told.counts = counts;
         // After a quiet period the next loss is logged at once.
         told.at = if news { Some(Instant::now()) } else { None };
+    }
+
+    /// Logs dropped messages by the addresses that sent too many. Returns true if there are any.
+    fn log_shed(&self) -> bool {
+        let shed = self.shares.take_shed();
+        let why = "it sent more than its share (of messages a second, or of [quota])";
+        for &(peer, messages) in shed.iter().take(SHED_NAMED) {
+            let peer = peer.map_or_else(|| "further addresses".to_owned(), |peer| peer.to_string());
+            warning!(self.logger, "{messages} messages of {peer} dropped: {why}"; input = self.kind.name, peer = peer);
+        }
+        let others = shed.iter().skip(SHED_NAMED).map(|&(_, messages)| messages);
+        let sum = others.fold(0, u64::saturating_add);
+        if sum > 0 {
+            let addresses = shed.len() - SHED_NAMED;
+            warning!(self.logger, "{sum} messages of {addresses} more addresses dropped: each {why}"; input = self.kind.name);
+        }
+        !shed.is_empty()
     }
 }

@@ -7,7 +7,7 @@ use std::{
     os::fd::AsFd,
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     thread::JoinHandle,
     time::{Duration, Instant},
@@ -35,9 +35,15 @@ struct Connection {
     peer: IpAddr,
     /// Milliseconds from the start of the input until its last bytes came.
     heard: Arc<AtomicU64>,
+    /// True from the moment at which the connection is closed for another one. Its worker then reads no further.
+    evicted: Arc<AtomicBool>,
 }
 
+/// Connections whose workers run, by number.
 type Open = Arc<Mutex<HashMap<u64, Connection>>>;
+
+/// Workers that one address may have, as a multiple of its open connections: those of closed connections end soon.
+const ENDING: usize = 4;
 
 /// Limits of connections.
 #[derive(Debug, Clone, Copy)]
@@ -85,7 +91,7 @@ impl Streams {
 
     /// Returns the number of open connections.
     pub fn open(&self) -> u64 {
-        self.open.lock().len() as u64
+        self.open.lock().values().filter(|connection| connection.is_open()).count() as u64
     }
 }
 
@@ -98,7 +104,13 @@ impl Drop for Streams {
     }
 }
 
-/// An entry of the open connections, which is removed when its worker ends.
+impl Connection {
+    fn is_open(&self) -> bool {
+        !self.evicted.load(Ordering::Acquire)
+    }
+}
+
+/// An entry of the connections, which is removed when its worker ends.
 struct OpenStream {
     open: Open,
     number: u64,
@@ -143,19 +155,26 @@ impl Acceptor {
     }
 
     /// Closes the longest silent connection of an address that has its share, and of all where there is no room. Its worker
-    /// forwards what it has received, and ends.
-    fn make_room(&self, peer: IpAddr) {
-        let mut open = self.open.lock();
-        let of_peer = open.values().filter(|connection| connection.peer == peer).count();
-        if of_peer < self.limits.of_one_address && open.len() < self.limits.all {
-            return;
+    /// forwards what its share allows at once, and ends. Returns false if too many workers of the address still run.
+    fn make_room(&self, peer: IpAddr) -> bool {
+        let open = self.open.lock();
+        let running = open.values().filter(|connection| connection.peer == peer).count();
+        if running >= self.limits.of_one_address.saturating_mul(ENDING) {
+            return false;
         }
-        let candidates = open.iter().filter(|(_, one)| of_peer < self.limits.of_one_address || one.peer == peer);
+        let is_open = || open.iter().filter(|(_, one)| one.is_open());
+        let of_peer = is_open().filter(|(_, one)| one.peer == peer).count();
+        if of_peer < self.limits.of_one_address && is_open().count() < self.limits.all {
+            return true;
+        }
+        let candidates = is_open().filter(|(_, one)| of_peer < self.limits.of_one_address || one.peer == peer);
         let longest_silent = candidates.min_by_key(|(number, one)| (one.heard.load(Ordering::Relaxed), **number));
-        if let Some(connection) = longest_silent.map(|(number, _)| *number).and_then(|number| open.remove(&number)) {
+        if let Some((_, connection)) = longest_silent {
+            connection.evicted.store(true, Ordering::Release);
             let _ = connection.stream.shutdown(Shutdown::Both);
             self.dispatcher.counters.refused.fetch_add(1, Ordering::Relaxed);
         }
+        true
     }
 
     fn admit(&mut self, stream: TcpStream, peer: IpAddr) {
@@ -163,24 +182,27 @@ impl Acceptor {
         // The listener's timeout is inherited, but a sender may be silent for any time.
         let patient = stream.set_read_timeout(None).and_then(|()| stream.try_clone());
         // Workers of closed connections may still forward what they have; there are never more than twice the limit.
-        let handle = patient.ok().filter(|_| self.workers.len() < self.limits.all.saturating_mul(2));
+        let has_room = self.workers.len() < self.limits.all.saturating_mul(2);
+        let handle = patient.ok().filter(|_| has_room && self.make_room(peer));
         let Some(handle) = handle else {
             self.dispatcher.counters.refused.fetch_add(1, Ordering::Relaxed);
             return;
         };
-        self.make_room(peer);
         // The kernel detects a host that has gone.
         let _ = sockopt::set_socket_keepalive(stream.as_fd(), true);
         self.dispatcher.counters.connections.fetch_add(1, Ordering::Relaxed);
         let number = self.next;
         self.next += 1;
         let heard = Arc::new(AtomicU64::new(since(self.began)));
-        self.open.lock().insert(number, Connection { stream: handle, peer, heard: heard.clone() });
+        let evicted = Arc::new(AtomicBool::new(false));
+        let connection = Connection { stream: handle, peer, heard: heard.clone(), evicted: evicted.clone() };
+        self.open.lock().insert(number, connection);
         let (dispatcher, open, began) = (self.dispatcher.clone(), self.open.clone(), self.began);
         let (name, counted) = (format!("{} {peer}", dispatcher.kind.name), dispatcher.kind.connection_worker);
         let worker = WorkerThread::named(name).counted_as(counted).stack_size(STACK).spawn(OnPanic::ReportOnly, move || {
             let _open = OpenStream { open, number };
-            read(stream, peer, &dispatcher, &|| heard.store(since(began), Ordering::Relaxed));
+            let heard = || heard.store(since(began), Ordering::Relaxed);
+            read(stream, peer, &dispatcher, &heard, &|| evicted.load(Ordering::Acquire));
         });
         match worker {
             Ok(worker) => self.workers.push(worker),
@@ -197,15 +219,18 @@ fn since(moment: Instant) -> u64 {
     u64::try_from(moment.elapsed().as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Reads one stream to its end; calls `heard` after bytes have come.
-fn read(mut stream: TcpStream, peer: IpAddr, dispatcher: &Dispatcher, heard: &dyn Fn()) {
+/// Reads one stream to its end, or until it is `gone`; calls `heard` after bytes have come.
+fn read(mut stream: TcpStream, peer: IpAddr, dispatcher: &Dispatcher, heard: &dyn Fn(), gone: &dyn Fn() -> bool) {
     let mut frames = Frames::new(dispatcher.kind.framing, dispatcher.kind.limit);
     let mut buffer = vec![0; CHUNK];
     let mut take = |frame: tampu_types::frames::Frame<'_>| {
-        dispatcher.wait_for_share(peer);
-        dispatcher.take(frame, peer);
+        if dispatcher.wait_for_share(peer, frame.bytes.len(), gone) {
+            dispatcher.take(frame, peer, gone);
+        } else {
+            dispatcher.shed(peer);
+        }
     };
-    while !dispatcher.is_stopping() {
+    while !dispatcher.is_stopping() && !gone() {
         match stream.read(&mut buffer) {
             Ok(0) => break,
             Ok(length) => {

@@ -13,8 +13,9 @@ use super::{attempts::client_network, hash_memory::KEPT};
 pub const HASHING: usize = KEPT;
 /// Requests that wait for their hash.
 pub const WAITING: usize = 6;
-/// Requests of one address that wait for their hash; of IPv6 from one network of 64 bits.
-pub const WAITING_OF_ONE: usize = 3;
+/// Requests of one address that are hashed or wait for it; of IPv6 from one network of 64 bits. The server admits as many
+/// requests with a password of one address at a time, so this rejects none that it has admitted.
+pub const OF_ONE: usize = 4;
 /// Seconds after which a rejected request may be sent again.
 pub const RETRY_AFTER: u32 = 1;
 
@@ -29,6 +30,7 @@ pub struct HashingQueue {
 struct State {
     running: usize,
     waiting: usize,
+    /// Requests of each address that are hashed or wait.
     of_one: HashMap<IpAddr, usize>,
 }
 
@@ -38,42 +40,48 @@ pub struct QueueFull;
 
 /// The right to hash one password; it is returned when dropped.
 #[derive(Debug)]
-pub struct HashingTurn<'a>(&'a HashingQueue);
+pub struct HashingTurn<'a> {
+    queue: &'a HashingQueue,
+    from: IpAddr,
+}
 
 impl HashingQueue {
     /// Waits for the turn of a request from an address. Fails at once if too many wait.
     pub fn turn(&self, from: IpAddr) -> Result<HashingTurn<'_>, QueueFull> {
         let from = client_network(from);
         let mut state = self.state.lock();
-        if state.running >= HASHING || state.waiting > 0 {
-            let own = state.of_one.get(&from).copied().unwrap_or_default();
-            if state.waiting >= WAITING || own >= WAITING_OF_ONE {
-                return Err(QueueFull);
-            }
+        let own = state.of_one.get(&from).copied().unwrap_or_default();
+        let must_wait = state.running >= HASHING || state.waiting > 0;
+        if own >= OF_ONE || must_wait && state.waiting >= WAITING {
+            return Err(QueueFull);
+        }
+        *state.of_one.entry(from).or_default() += 1;
+        if must_wait {
             state.waiting += 1;
-            *state.of_one.entry(from).or_default() += 1;
             while state.running >= HASHING {
                 self.freed.wait(&mut state);
             }
             state.waiting -= 1;
-            if let Some(count) = state.of_one.get_mut(&from) {
-                *count -= 1;
-            }
-            state.of_one.retain(|_, count| *count > 0);
         }
         state.running += 1;
         // A thread that was notified while another one took the turn would sleep on beside a free turn.
         if state.running < HASHING && state.waiting > 0 {
             self.freed.notify_one();
         }
-        Ok(HashingTurn(self))
+        Ok(HashingTurn { queue: self, from })
     }
 }
 
 impl Drop for HashingTurn<'_> {
     fn drop(&mut self) {
-        self.0.state.lock().running -= 1;
-        self.0.freed.notify_one();
+        let mut state = self.queue.state.lock();
+        state.running -= 1;
+        if let Some(count) = state.of_one.get_mut(&self.from) {
+            *count -= 1;
+        }
+        state.of_one.retain(|_, count| *count > 0);
+        drop(state);
+        self.queue.freed.notify_one();
     }
 }
 
@@ -85,6 +93,8 @@ mod tests {
     };
 
     use super::*;
+
+    const _: () = assert!(HASHING + WAITING == 8 && 2 * OF_ONE == HASHING + WAITING, "one address has half of the places");
 
     fn address(n: u8) -> IpAddr {
         IpAddr::from([192, 0, 2, n])
@@ -108,9 +118,10 @@ mod tests {
     fn the_queue_is_short_and_one_address_has_a_part_of_it() {
         let queue = Arc::new(HashingQueue::default());
         let held: Vec<_> = (0..HASHING).map(|_| queue.turn(address(1)).unwrap()).collect();
-        let mut threads = waiting(&queue, &[1; WAITING_OF_ONE]);
-        assert_eq!(queue.turn(address(1)).map(drop), Err(QueueFull), "one address");
-        threads.extend(waiting(&queue, &[2; WAITING - WAITING_OF_ONE]));
+        let mut threads = waiting(&queue, &[1; OF_ONE - HASHING]);
+        assert_eq!(queue.turn(address(1)).map(drop), Err(QueueFull), "one address, with those that are hashed");
+        threads.extend(waiting(&queue, &[2; OF_ONE]));
+        assert_eq!(queue.turn(address(2)).map(drop), Err(QueueFull), "one address that only waits has the same share");
         assert_eq!(queue.turn(address(3)).map(drop), Err(QueueFull), "all addresses");
         drop(held);
         assert!(threads.into_iter().all(|thread| thread.join().unwrap()));

@@ -143,7 +143,7 @@ impl Drainer {
                 numbers.sort_unstable();
                 for number in numbers {
                     if !known(&self.rings, number) {
-                        self.rings.push(RingDrain::new(number, Memory::Foreign(map_ring(place, number)?)));
+                        self.rings.push(RingDrain::new(number, Memory::Foreign(map_ring(place, number)?, Copied::default())));
                     }
                 }
             }
@@ -247,14 +247,39 @@ fn map_ring(place: &RingDirectory, number: u32) -> Result<RingMap, Busy> {
 
 enum Memory {
     Own(Arc<Ring>),
-    Foreign(RingMap),
+    /// The ring of another process, which may be alive and may write anything at any time.
+    Foreign(RingMap, Copied),
+}
+
+/// Unread bytes of a foreign ring, copied before they are decoded: a text that was checked does not change any more.
+#[derive(Default)]
+struct Copied {
+    /// Position of the first byte.
+    from: u64,
+    bytes: Vec<u8>,
+}
+
+impl Copied {
+    /// Returns the bytes between two positions. Each byte is copied once, unless the walk is rewound.
+    fn unread(&mut self, map: &RingMap, position: u64, head: u64) -> &[u8] {
+        let length = (head - position) as usize;
+        let skipped = position.wrapping_sub(self.from) as usize;
+        if position < self.from || self.bytes.len().checked_sub(skipped) != Some(length) {
+            self.bytes.clear();
+            // SAFETY: as in `unread`. The slice ends with this statement, and no text is made of it.
+            self.bytes.extend_from_slice(unsafe { map.published(position, length) });
+            self.from = position;
+            return &self.bytes;
+        }
+        &self.bytes[skipped..]
+    }
 }
 
 impl Memory {
     fn map(&self) -> &RingMap {
         match self {
             Memory::Own(ring) => &ring.map,
-            Memory::Foreign(map) => map,
+            Memory::Foreign(map, _) => map,
         }
     }
 }
@@ -306,14 +331,16 @@ impl RingDrain {
             self.broken = true;
             return Some(Err(bad));
         }
-        let bytes = unread(&self.memory, &self.walk, self.head);
+        let map = self.memory.map();
+        let (size, header_length) = (map.size() as u64, map.header_length() as u64);
+        let bytes = unread(&mut self.memory, &self.walk, self.head);
+        let length = bytes.len() as u64;
         match self.walk.next_until(bytes, latest) {
             Ok(found) => found.map(|found| Ok(found.by(&self.walk.cursor.thread))),
             Err(flaw) => {
                 self.broken = true;
-                let map = self.memory.map();
-                let offset = (self.walk.cursor.position & (map.size() as u64 - 1)) + map.header_length() as u64;
-                Some(Err(BadRing::Record { offset, flaw, unread: bytes.len() as u64 }))
+                let offset = (self.walk.cursor.position & (size - 1)) + header_length;
+                Some(Err(BadRing::Record { offset, flaw, unread: length }))
             }
         }
     }
@@ -354,7 +381,7 @@ impl RingDrain {
         if self.broken || !self.generation.is_now() || self.look().is_err() {
             return None;
         }
-        self.walk.peek(unread(&self.memory, &self.walk, self.head))
+        self.walk.peek(unread(&mut self.memory, &self.walk, self.head))
     }
 
     /// Call site of the next entry, by its number in the dictionary, 0 for a note; `None` if the ring is empty.
@@ -362,7 +389,7 @@ impl RingDrain {
         if self.broken || !self.generation.is_now() || self.look().is_err() {
             return None;
         }
-        self.walk.peek_site(unread(&self.memory, &self.walk, self.head))
+        self.walk.peek_site(unread(&mut self.memory, &self.walk, self.head))
     }
 
     /// Position of the walk: the cursor to commit once everything before it has been handed off.
@@ -393,9 +420,44 @@ impl RingDrain {
     }
 }
 
-fn unread<'a>(memory: &'a Memory, walk: &Walk, head: u64) -> &'a [u8] {
+fn unread<'a>(memory: &'a mut Memory, walk: &Walk, head: u64) -> &'a [u8] {
     let position = walk.cursor.position;
-    // SAFETY: the bytes are published up to `head`, at most one round behind it. Only `commit` releases them. It needs the ring
-    // exclusively, so no slice outlives it.
-    unsafe { memory.map().published(position, (head - position) as usize) }
+    match memory {
+        // SAFETY: the bytes are published up to `head`, at most one round behind it. Only `commit` releases them. It needs the
+        // ring exclusively, so no slice outlives it.
+        Memory::Own(ring) => unsafe { ring.map.published(position, (head - position) as usize) },
+        Memory::Foreign(map, copied) => copied.unread(map, position, head),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bytes_of_a_foreign_ring_do_not_change_after_they_were_copied() {
+        let page = system::page_size();
+        let header = HEADER_LEN.next_multiple_of(page);
+        let file = tampu_shm::create_unnamed("test", (header + 4096) as u64).unwrap();
+        let (writer, map) = (RingMap::new(&file, header, 4096).unwrap(), RingMap::new(&file, header, 4096).unwrap());
+        // SAFETY: the data have 2 x 4096 bytes, and no slice of them lives.
+        let write =
+            |at: usize, bytes: &[u8]| unsafe { writer.data().add(at).copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+        write(0, b"a text that is read");
+        let mut copied = Copied::default();
+        assert_eq!(copied.unread(&map, 0, 19), b"a text that is read");
+        // The owner writes where it must not.
+        write(0, &[0xff; 19]);
+        assert_eq!(copied.unread(&map, 2, 19), b"text that is read");
+        assert_eq!(copied.unread(&map, 19, 19), b"");
+        // The head moves on, and a walk that is rewound reads again.
+        write(19, b", and more");
+        assert_eq!(copied.unread(&map, 19, 29), b", and more");
+        write(0, b"a text");
+        assert_eq!(copied.unread(&map, 0, 6), b"a text");
+        // Round the end of the ring.
+        write(4090, b"at the");
+        write(0, b" end");
+        assert_eq!(copied.unread(&map, 4090, 4100), b"at the end");
+    }
 }

@@ -24,7 +24,7 @@ use std::{
 
 use crate::{
     clock::{Counter, page::ClockPage},
-    header::{RingHeader, RingMap},
+    header::{Counts, RingHeader, RingMap},
     record::{HEADER, Header, LOSS_NOTE_LEN, NOTE, Note, padded, stamp},
     step::stored,
     thread::Thread,
@@ -138,9 +138,14 @@ impl Ring {
     /// Counts a record that was not taken; any thread may.
     pub fn count_lost(&self, level: usize) {
         let losses = self.map.header().losses();
-        let is_first = losses.dropped.iter().sum::<u64>() == self.producer.noted.load(Ordering::Relaxed);
+        let is_first = sum(&losses.dropped) == self.producer.noted.load(Ordering::Relaxed);
         self.map.header().count_lost(level, self.clock.counter().ticks(), is_first);
     }
+}
+
+/// Adds up counters. They lie in memory that other processes of the user can write.
+fn sum(counts: &Counts) -> u64 {
+    counts.iter().fold(0, |sum, &count| sum.saturating_add(count))
 }
 
 impl Producer {
@@ -286,7 +291,7 @@ impl Producer {
 
     fn lost(&self) -> u64 {
         // SAFETY: the header is mapped as long as the ring that this is part of.
-        unsafe { &*self.header }.losses().dropped.iter().sum()
+        sum(&unsafe { &*self.header }.losses().dropped)
     }
 
     /// Returns the bytes of the notes that must precede the next record.
@@ -309,7 +314,7 @@ impl Producer {
 
     fn write_losses(&self, ring: &Ring) {
         let losses = ring.map.header().losses();
-        let lost = losses.dropped.iter().sum();
+        let lost = sum(&losses.dropped);
         if lost != self.noted.load(Ordering::Relaxed) {
             self.write_note(&Note::losses(&losses));
             self.noted.store(lost, Ordering::Relaxed);
