@@ -2,7 +2,7 @@
 //!
 //! An engine admits or rejects a process; an admitted one is a [`Principal`]. [`Authorise`] decides about the
 //! principal's rights, so a site's rules have one home for all callers. A [`Policy`] holds these rules. The decision is
-//! `spec/decisions/0017-policy.md`.
+//! `spec/decisions/0019-policy.md`.
 //!
 //! | part | content |
 //! |-|-|
