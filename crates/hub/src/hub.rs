@@ -351,13 +351,7 @@ pub fn is_book_optional(config: &Config) -> bool {
     config.roles == Role::USUAL && config.book == book::settings::BookSettings::default()
 }
 
-fn start_book(
-    config: &Config,
-    https: Https,
-    client: &Settings,
-    logger: &Logger,
-    rules: &Arc<Rules>,
-) -> Result<Book, HubError> {
+fn start_book(config: &Config, https: Https, client: &Settings, logger: &Logger, rules: &Arc<Rules>) -> Result<Book, HubError> {
     let given = book::Given {
         settings: &config.book,
         domain: config.domain.as_str(),

@@ -38,6 +38,9 @@ pub(super) struct Services {
     turn: Turn,
 }
 
+/// The function that answers the questions of one service.
+type Answer = fn(&Services, &Request);
+
 impl Services {
     pub(super) fn declare(shared: &Arc<CollectorShared>) -> Result<Vec<Guard>, CollectorError> {
         let services = Arc::new(Services { shared: shared.clone(), turn: Turn::default() });
@@ -47,7 +50,7 @@ impl Services {
         // Slow searches must not keep a spool from asking if the collector keeps records.
         let telling = Limits { time: options.search_time, ..Limits::on_threads("collector status", STATUSES) };
         let all = [
-            (QUERY, Some(Verb::Query), &searching, Services::query as fn(&Services, &Request)),
+            (QUERY, Some(Verb::Query), &searching, Services::query as Answer),
             (STAT, Some(Verb::Query), &searching, Services::stat),
             (STATUS, Some(Verb::Read), &telling, Services::status),
             (OFFSETS, Some(Verb::Read), &telling, Services::offsets),
@@ -55,7 +58,7 @@ impl Services {
             (ARCHIVE, None, &maintaining, Services::archive),
             (KEEPS, Some(Verb::Read), &telling, Services::keeps),
         ];
-        let declare = |(name, verb, limits, answer): (&str, Option<Verb>, &Limits, fn(&Services, &Request))| {
+        let declare = |(name, verb, limits, answer): (&str, Option<Verb>, &Limits, Answer)| {
             let services = services.clone();
             let permission = permission(&options.access, verb);
             let handler = move |request: Request| answer(&services, &request);
