@@ -27,7 +27,7 @@ use crate::{
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  tampu access explain key backup log/archive\n  tampu access explain user:zoe read book/Shift\n  \
-    tampu access allow key set log/levels --why 'shift leaders debug from their desks'\n  \
+    tampu access allow key set log/levels --reason 'shift leaders debug from their desks'\n  \
     tampu access deny key write 'event/sr/vacuum/**'\n  tampu access list\n  tampu access revoke 12\n  \
     tampu access check /etc/tampu/policy.toml"
 )]
@@ -78,7 +78,7 @@ pub struct Rule {
     /// Pattern of names: * for one part, ** for any number of parts
     what: String,
     /// The reason, which refusals repeat
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long = "reason", value_name = "TEXT")]
     why: Option<String>,
 }
 

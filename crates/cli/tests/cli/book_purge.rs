@@ -79,7 +79,7 @@ fn through_a_hub_a_purge_is_for_administrators_and_stands_in_the_log() {
 fn the_space_of_files_is_shown_by_logbook_and_user() {
     let site = Site::new();
     book(&site, &["make", "Shift", "-a", "Author"]).ok();
-    let file = site.file("plot.bin", [7; 2_500_000]);
+    let file = site.file("plot.bin", vec![7; 2_500_000]);
     book(&site, &["post", "Shift", "-t", "x", "--attachment", &file, "--author", "zoe"]).ok();
     let out = book(&site, &["stat"]).ok().out;
     for part in ["2.5 MB        1 file  Shift of zoe", "2.5 MB        1 file  all of zoe", "2.5 MB        1 file  in all"] {

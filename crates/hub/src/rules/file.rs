@@ -144,7 +144,7 @@ impl PolicyFile {
         let before = PolicyFile::parse(&text, path)?;
         let at = |rule: &Rule| rule.place.as_ref().map(|place| place.line);
         let no_rule = || PolicyError::NoRule { path: path.to_owned(), line };
-        let removed = before.rules.iter().find(|rule| at(rule) == Some(line)).cloned().ok_or_else(no_rule)?;
+        let index = before.rules.iter().position(|rule| at(rule) == Some(line)).ok_or_else(no_rule)?;
         let mut lines: Vec<&str> = text.split_inclusive('\n').collect();
         let is_header = |text: &str| text.trim_start().starts_with('[');
         let rest = lines.get(line..).unwrap_or_default();
@@ -154,7 +154,8 @@ impl PolicyFile {
         lines.drain(line - 1..line + length - kept);
         let after = lines.concat();
         let same = |rules: &[Rule]| rules.iter().map(|rule| (rule.to_string(), rule.why.clone())).collect::<Vec<_>>();
-        let expected: Vec<Rule> = before.rules.iter().filter(|rule| at(rule) != Some(line)).cloned().collect();
+        let mut expected = before.rules.clone();
+        let removed = expected.remove(index);
         let found = PolicyFile::parse(&after, path)?;
         // A file in another style of TOML is left to its author.
         if same(&found.rules) != same(&expected) || found.defaults != before.defaults {

@@ -72,7 +72,7 @@ fn a_changed_policy_file_holds_and_a_broken_one_changes_nothing() {
     assert!(rules.read_again().unwrap() && may());
     fs::write(rules.file(), format!("{text}\n[[deny]]\nwho = \"nobody\"\n")).unwrap();
     let error = rules.read_again().unwrap_err().to_string();
-    assert!(error.contains("line 6"), "{error}");
+    assert!(error.contains("line 7"), "{error}");
     assert!(may(), "the rules stay as they were");
     assert!(!rules.read_again().unwrap(), "a broken file is reported once");
     fs::remove_file(rules.file()).unwrap();
