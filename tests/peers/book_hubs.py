@@ -65,6 +65,8 @@ with tempfile.TemporaryDirectory(prefix="tampu-pg") as directory:
             return urllib.request.urlopen(request, timeout=60)
 
         hubs[0].run("book", "make", "Shift", "-a", "Author", "-a", "Subject")
+        # Rights in a logbook that another hub makes hold after a second at the latest.
+        until("the other hub knows the logbook", lambda: "Shift" in hubs[1].run("book", "list").stdout)
         posted = hubs[0].run("book", "post", "Shift", "-a", "Author=Zoe", "-a", "Subject=HV trip", "--text", "Channel 7 tripped, first.")
         found = hubs[1].run("book", "search", "tripped first", "--json").stdout
         check("what one hub posts the other finds at once", "Channel 7" in found)

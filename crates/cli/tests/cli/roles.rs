@@ -231,7 +231,7 @@ fn an_orderly_end_and_a_killed_supervisor_leave_no_process() {
 #[test]
 fn an_error_of_a_role_at_the_start_ends_the_hub_with_its_code() {
     let site = Site::new();
-    let config = site.file("tampu.toml", "[metrics]\nenabled = true\nlisten = \"192.0.2.1:9\"\n");
+    let config = site.file("tampu.toml", "[metrics]\nenabled = true\nlisten = \"192.0.2.1:9\"\nplain_http = true\n");
     let said = site.tampu(&["up", "--config", &config]);
     assert_eq!(said.code, 1, "{said:?}");
     assert_eq!(said.err.lines().filter(|line| line.contains("metrics cannot be served")).count(), 1, "{said:?}");
