@@ -158,7 +158,7 @@ try:
         file.write(CONFIG)
     config, port = os.path.join(place.directory, "tampu.toml"), free_port()
     with open(config, "w", encoding="utf-8") as file:
-        file.write(f'[book]\nlisten = "127.0.0.1:0"\nelog_listen = "127.0.0.1:{port}"\naccept_elog_hashes = true\nguests = "none"\n')
+        file.write(f'[book]\nlisten = "127.0.0.1:0"\nelog_listen = "127.0.0.1:{port}"\naccept_elog_hashes = true\npassword_in_address = true\nguests = "none"\n')
     place.run("book", "import-elog", os.path.join(source, "logbooks"), "--elog-config", os.path.join(source, "elogd.cfg"), "--data", place.data)
     place.up("--config", config)
 

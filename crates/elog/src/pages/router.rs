@@ -81,7 +81,8 @@ impl<'a> PageRequest<'a> {
     /// Logs a program in that sends the password in the address, if the site allows it.
     fn log_in_by_address(&self, book: Option<&Book>, incoming: &HttpRequest<'_>) -> Response {
         if !self.site.config.password_in_address {
-            let text = "Error: a password in the address stays in the logs of proxies; send uname and upassword by POST, or let                         the site set [book] password_in_address = true";
+            let text = "Error: a password in the address stays in the logs of proxies; send uname and upassword by POST, or let \
+                        the site set [book] password_in_address = true";
             return layout::error(self, StatusCode::FORBIDDEN, text);
         }
         post::login::login(self, book, &sent::ReceivedForm::of_query(incoming.uri().query().unwrap_or_default()))
