@@ -64,6 +64,7 @@ pub mod wire;
 mod ask;
 mod error;
 mod links;
+mod nodes;
 mod participant;
 mod reader;
 mod shared;

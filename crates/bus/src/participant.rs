@@ -21,6 +21,7 @@ use crate::{
     engine::{Answerer, Engine, Fate, Guard, Presence, Question, Tick},
     error::{BusError, CallError},
     links::{Links, lock},
+    nodes::Nodes,
     qos::{Hold, Qos, QosTable, ReaderQos},
     reader::{Core, Reader},
     wire::{
@@ -59,8 +60,7 @@ struct Registry {
     /// Readers on the bus, by (incarnation, reader).
     remote: HashMap<(Incarnation, u32), Remote>,
     sources: HashMap<Incarnation, SourceName>,
-    /// Boots of the hosts whose nodes are present.
-    nodes: Vec<u32>,
+    nodes: Nodes,
     watchers: HashMap<u32, WatchSources>,
     questions: Vec<Box<dyn Question>>,
     /// Time of the last heartbeats, in monotonic ns.
@@ -253,7 +253,7 @@ impl Participant {
 
     /// Reports if this host's node is on the bus.
     pub fn has_node(&self) -> bool {
-        lock(&self.shared.registry).nodes.contains(&self.shared.links.incarnation.boot)
+        lock(&self.shared.registry).nodes.has(self.shared.links.incarnation.boot)
     }
 
     /// Calls `seen` for every process on the bus, and whenever one joins (true) or leaves (false), until the guard is
@@ -382,11 +382,7 @@ impl Shared {
 
     fn node_seen(&self, seen: &Presence) {
         let Some(boot) = self.links.keys.parse_node(&seen.key) else { return };
-        let mut registry = lock(&self.registry);
-        registry.nodes.retain(|&node| node != boot);
-        if seen.here {
-            registry.nodes.push(boot);
-        }
+        lock(&self.registry).nodes.seen(boot, seen.here, self.links.clock.monotonic());
     }
 
     fn source_seen(&self, seen: &Presence) {
@@ -512,9 +508,7 @@ impl Shared {
                     // The process is still announced: it closed the reader.
                     _ if sources.contains_key(&incarnation) => now >= since + DOUBT,
                     Fate::Alive => now >= since + FORGET,
-                    // While the host's node is announced, the process has died. Without the node, the host is unreachable.
-                    Fate::Unknown if nodes.contains(&incarnation.boot) => now >= since + DOUBT,
-                    Fate::Unknown => now >= since + FORGET,
+                    Fate::Unknown => now >= nodes.dead_at(incarnation.boot, since, DOUBT).unwrap_or(since + FORGET),
                 };
                 if dead {
                     gone.push((incarnation, reader));

@@ -10,6 +10,7 @@
 //! | [`certificate`] | the facts that a certificate states: names and life |
 //! | [`names`] | names and addresses of a host |
 //! | [`server`] | the certificate of a server, read again when its files change |
+//! | [`mutual`] | TLS in which both ends show a certificate: the protocol between hosts |
 //! | [`probe`] | a trial handshake that names the reason of a refusal |
 //! | [`client`] | the certificates that a client trusts |
 //!
@@ -38,6 +39,7 @@ pub mod certificate;
 pub mod client;
 pub mod directory;
 mod error;
+pub mod mutual;
 pub mod names;
 pub mod probe;
 pub mod server;

@@ -7,12 +7,9 @@ use std::{
     time::Duration,
 };
 
-use rustls::{
-    ClientConfig, ClientConnection, RootCertStore, StreamOwned,
-    pki_types::{PrivateKeyDer, ServerName, pem::PemObject},
-};
+use rustls::{ClientConnection, StreamOwned};
 
-use crate::{client::certificates, directory::CertificateDir, directory::read};
+use crate::{directory::CertificateDir, mutual};
 
 /// Time limit of each step.
 const STEP: Duration = Duration::from_secs(2);
@@ -20,19 +17,8 @@ const STEP: Duration = Duration::from_secs(2);
 /// Shakes hands with a server that asks for a certificate of the authority, and returns the reason of a failure.
 pub fn probe(address: &str, directory: &CertificateDir) -> Result<(), String> {
     let text = |why: &dyn std::fmt::Display| why.to_string();
-    let host = address.rsplit_once(':').map_or(address, |(host, _)| host).to_owned();
-    let name = ServerName::try_from(host).map_err(|why| text(&why))?;
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(certificates(&directory.authority()).map_err(|why| text(&why))?);
-    let chain = certificates(&directory.host()).map_err(|why| text(&why))?;
-    let key = read(&directory.host_key()).map_err(|why| text(&why))?;
-    let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(|why| text(&why))?;
-    let config = ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
-        .with_protocol_versions(&[&rustls::version::TLS13])
-        .map_err(|why| text(&why))?
-        .with_root_certificates(roots)
-        .with_client_auth_cert(chain, key)
-        .map_err(|why| text(&why))?;
+    let name = mutual::server_name(address).map_err(|why| text(&why))?;
+    let config = mutual::Files::from(directory).client_config().map_err(|why| text(&why))?;
     let to = address.to_socket_addrs().ok().and_then(|mut found| found.next()).ok_or("its name is unknown")?;
     let stream = TcpStream::connect_timeout(&to, STEP).map_err(|why| text(&why))?;
     stream.set_read_timeout(Some(STEP)).map_err(|why| text(&why))?;

@@ -49,7 +49,11 @@ struct Built {
 }
 
 fn built(metadata: &Value) -> BTreeMap<String, Built> {
-    let short = |name: &Value| name.as_str().unwrap().strip_prefix("tampu-").map(str::to_owned);
+    // The engine's TLS link keeps the engine's name for it.
+    let short = |name: &Value| match name.as_str().unwrap() {
+        "zenoh-link-tls" => Some("zenoh-tls".to_owned()),
+        name => name.strip_prefix("tampu-").map(str::to_owned),
+    };
     let products = metadata["workspace_default_members"].as_array().unwrap();
     let crates = metadata["packages"].as_array().unwrap().iter().map(|package| {
         let name = short(&package["name"]).expect("every crate of the workspace is called tampu-...");

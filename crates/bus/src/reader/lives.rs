@@ -6,7 +6,7 @@ use super::{
     Core, ENDED, FORGET, Heard, Item, LAST_WORDS, Received, SILENCE,
     event::{SourceChange, SourceState},
 };
-use crate::{engine::Fate, links::lock};
+use crate::{engine::Fate, links::lock, nodes::Nodes};
 
 impl Core {
     pub(super) fn heard(&self, received: &mut Received, from: Incarnation, source: &SourceName, now: u64) {
@@ -71,7 +71,7 @@ impl Core {
         self.wake();
     }
 
-    pub(super) fn look_for_silence(&self, now: u64, nodes: &[u32], is_here: impl Fn(Incarnation) -> bool) -> u64 {
+    pub(super) fn look_for_silence(&self, now: u64, nodes: &Nodes, is_here: impl Fn(Incarnation) -> bool) -> u64 {
         let mut received = lock(&self.received);
         if received.sources.is_empty() {
             return u64::MAX;
@@ -89,8 +89,8 @@ impl Core {
                 doubtful |= now.saturating_sub(since) < SILENCE;
                 let dead = match self.links.engine.fate(incarnation) {
                     Fate::Dead => now >= since + LAST_WORDS,
-                    Fate::Unknown if nodes.contains(&incarnation.boot) => now >= since + LAST_WORDS,
-                    _ => now >= since + FORGET,
+                    Fate::Alive => now >= since + FORGET,
+                    Fate::Unknown => now >= nodes.dead_at(incarnation.boot, since, LAST_WORDS).unwrap_or(since + FORGET),
                 };
                 if dead {
                     ended.push(incarnation);

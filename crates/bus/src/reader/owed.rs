@@ -10,14 +10,15 @@ use tampu_types::Incarnation;
 use super::{ACK_PATIENCE, Core, Item, stream_state::StreamState};
 use crate::{
     links::lock,
+    nodes::Nodes,
     qos::Ack,
     wire::control::{Acknowledgement, Mark},
 };
 
 impl Core {
-    /// Sends the acknowledgements that are due and returns the time of the next call. `nodes` are the boots of the
+    /// Sends the acknowledgements that are due and returns the time of the next call. `nodes` are those of the
     /// reachable hosts; `is_here` reports the presence of a process.
-    pub fn run_due(&self, now: u64, nodes: &[u32], is_here: impl Fn(Incarnation) -> bool) -> u64 {
+    pub fn run_due(&self, now: u64, nodes: &Nodes, is_here: impl Fn(Incarnation) -> bool) -> u64 {
         // Before a loss is declared or a writer is ended.
         self.look();
         let next_ack = self.acknowledge_due(now);

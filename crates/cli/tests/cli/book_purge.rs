@@ -70,7 +70,7 @@ fn through_a_hub_a_purge_is_for_administrators_and_stands_in_the_log() {
     of_hub(&["users", "role", "Shift", "user:zoe", "read", "write", "admin"]).ok();
     of_hub(&[&purge[..], &["--token", token.trim()]].concat()).ok();
     assert!(!is_in(&site.path("data/local/book")));
-    let records = site.find(1, &["--logger", "audit"]);
+    let records = site.find(1, &["--logger", "audit", "purged"]);
     let message = records[0]["message"].as_str().unwrap();
     assert!(message.contains("zoe from 127.0.0.1: entry Shift/1: purged revision 0: a password"), "{message}");
 }

@@ -1,0 +1,72 @@
+//! Nodes on the bus. A node vouches for the processes of its host.
+//!
+//! While a host's node is announced, a process of that host that is not announced has died. Without the node, the host is
+//! unreachable and nothing is known. After a cut the announcements return one by one, and the node's may be the first: so
+//! a process that was absent before its node returned has [`RETURN`] to be announced again.
+
+use std::collections::HashMap;
+
+/// Time in ns that the processes of a host have to return after their node has returned. A process looks for its node at
+/// least once per second.
+const RETURN: u64 = 3_000_000_000;
+
+/// Nodes that have been seen, by the boot of their host.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Nodes(HashMap<u32, Node>);
+
+#[derive(Debug, Clone, Copy)]
+struct Node {
+    is_here: bool,
+    /// Time of its latest return in monotonic ns; 0 if it was never gone.
+    returned: u64,
+}
+
+impl Nodes {
+    /// Notes that a node is announced, or no longer.
+    pub fn seen(&mut self, boot: u32, is_here: bool, now: u64) {
+        match self.0.get_mut(&boot) {
+            None => {
+                self.0.insert(boot, Node { is_here, returned: 0 });
+            }
+            Some(node) => {
+                if is_here && !node.is_here {
+                    node.returned = now;
+                }
+                node.is_here = is_here;
+            }
+        }
+    }
+
+    /// Reports if this host's node is announced.
+    pub fn has(&self, boot: u32) -> bool {
+        self.0.get(&boot).is_some_and(|node| node.is_here)
+    }
+
+    /// Returns the time in monotonic ns at which a process of this host that has been absent since `since` counts as dead:
+    /// `patience` later, or when it had time to return. `None` without a node.
+    pub fn dead_at(&self, boot: u32, since: u64, patience: u64) -> Option<u64> {
+        let node = self.0.get(&boot).filter(|node| node.is_here)?;
+        let was_absent_before = since < node.returned;
+        Some(if was_absent_before { node.returned + RETURN } else { since + patience })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_that_returns_gives_its_processes_time() {
+        let mut nodes = Nodes::default();
+        assert_eq!(nodes.dead_at(7, 0, 1), None);
+        nodes.seen(7, true, 5);
+        assert_eq!((nodes.has(7), nodes.dead_at(7, 5, 1)), (true, Some(6)));
+        nodes.seen(7, false, 6);
+        assert_eq!((nodes.has(7), nodes.dead_at(7, 5, 1)), (false, None));
+        nodes.seen(7, true, 10);
+        nodes.seen(7, true, 11);
+        assert_eq!(nodes.dead_at(7, 5, 1), Some(10 + RETURN));
+        // Announced after the return, and gone since.
+        assert_eq!(nodes.dead_at(7, 12, 1), Some(13));
+    }
+}

@@ -1,0 +1,139 @@
+//! A connection whose two directions work at the same time.
+
+use std::{fmt, io, net::SocketAddr, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use tampu_tls::CertificateInfo;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt, ReadHalf, WriteHalf},
+    net::TcpStream,
+    sync::Mutex,
+    time::timeout,
+};
+use tokio_rustls::TlsStream;
+use zenoh_link_commons::{LinkAuthId, LinkUnicast, LinkUnicastTrait, get_ip_interface_names};
+use zenoh_protocol::{
+    core::{Locator, Priority},
+    transport::BatchSize,
+};
+use zenoh_result::{ZResult, zerror};
+
+use crate::TLS_LOCATOR_PREFIX;
+
+/// Time limit of an orderly close. A peer that reads nothing must not hold its closing up.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// A connection over TLS.
+///
+/// The two halves share the stream behind a lock, which each poll takes. The engine reads and writes in separate tasks,
+/// on separate threads.
+pub(crate) struct TlsLink {
+    reader: Mutex<ReadHalf<TlsStream<TcpStream>>>,
+    writer: Mutex<WriteHalf<TlsStream<TcpStream>>>,
+    own: SocketAddr,
+    source: Locator,
+    destination: Locator,
+    peer: LinkAuthId,
+}
+
+impl TlsLink {
+    /// Makes a link of a stream whose handshake is complete.
+    pub fn of(stream: TlsStream<TcpStream>) -> ZResult<LinkUnicast> {
+        let (tcp, session) = stream.get_ref();
+        tcp.set_nodelay(true)?;
+        let (own, other) = (tcp.local_addr()?, tcp.peer_addr()?);
+        let certificate = session.peer_certificates().and_then(|chain| chain.first());
+        let name = certificate.and_then(|der| CertificateInfo::parse(der).ok()).map(|info| info.common_name);
+        let locator = |address: SocketAddr| Locator::new(TLS_LOCATOR_PREFIX, address.to_string(), "");
+        let (source, destination) = (locator(own)?, locator(other)?);
+        let (reader, writer) = tokio::io::split(stream);
+        let link: Arc<dyn LinkUnicastTrait> = Arc::new(TlsLink {
+            reader: Mutex::new(reader),
+            writer: Mutex::new(writer),
+            own,
+            source,
+            destination,
+            peer: LinkAuthId::Tls(name),
+        });
+        Ok(LinkUnicast::from(link))
+    }
+
+    fn failed(&self, doing: &str, why: &io::Error) -> zenoh_result::Error {
+        zerror!("{doing} over TLS, {self}: {why}").into()
+    }
+}
+
+impl fmt::Display for TlsLink {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} => {}", self.source, self.destination)
+    }
+}
+
+#[async_trait]
+impl LinkUnicastTrait for TlsLink {
+    fn get_mtu(&self) -> BatchSize {
+        // A stream has no longest packet. The length of a batch is written in 16 bits.
+        BatchSize::MAX
+    }
+
+    fn get_src(&self) -> &Locator {
+        &self.source
+    }
+
+    fn get_dst(&self) -> &Locator {
+        &self.destination
+    }
+
+    fn is_reliable(&self) -> bool {
+        true
+    }
+
+    fn is_streamed(&self) -> bool {
+        true
+    }
+
+    fn get_interface_names(&self) -> Vec<String> {
+        get_ip_interface_names(&self.own)
+    }
+
+    fn get_auth_id(&self) -> &LinkAuthId {
+        &self.peer
+    }
+
+    async fn write(&self, buffer: &[u8], _: Option<Priority>) -> ZResult<usize> {
+        let mut writer = self.writer.lock().await;
+        let written = async {
+            let length = writer.write(buffer).await?;
+            writer.flush().await?;
+            Ok(length)
+        };
+        written.await.map_err(|why| self.failed("writing", &why))
+    }
+
+    async fn write_all(&self, buffer: &[u8], _: Option<Priority>) -> ZResult<()> {
+        let mut writer = self.writer.lock().await;
+        // Without the flush the last record would wait for the next write when the connection was full.
+        let written = async {
+            writer.write_all(buffer).await?;
+            writer.flush().await
+        };
+        written.await.map_err(|why| self.failed("writing", &why))
+    }
+
+    async fn read(&self, buffer: &mut [u8], _: Option<Priority>) -> ZResult<usize> {
+        self.reader.lock().await.read(buffer).await.map_err(|why| self.failed("reading", &why))
+    }
+
+    async fn read_exact(&self, buffer: &mut [u8], _: Option<Priority>) -> ZResult<()> {
+        let read = self.reader.lock().await.read_exact(buffer).await;
+        read.map(drop).map_err(|why| self.failed("reading", &why))
+    }
+
+    async fn close(&self) -> ZResult<()> {
+        let closed = timeout(CLOSE_TIMEOUT, async { self.writer.lock().await.shutdown().await }).await;
+        match closed {
+            Ok(Err(why)) if why.kind() != io::ErrorKind::NotConnected => Err(self.failed("closing", &why)),
+            _ => Ok(()),
+        }
+    }
+}
