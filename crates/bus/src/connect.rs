@@ -38,6 +38,7 @@ mod key;
 mod node;
 mod open;
 mod settings;
+mod standing;
 
 pub use encryption::Encryption;
 pub use endpoint::{BadEndpoint, Endpoint};

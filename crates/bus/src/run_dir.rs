@@ -4,7 +4,8 @@
 //! <run>/                        $TAMPU_RUN_DIR, else $XDG_RUNTIME_DIR/tampu, else /dev/shm/tampu-<uid>, else /tmp/tampu-<uid>
 //!   <domain>/                   0700: its sockets are reachable by the same user only
 //!     node.lock                 locked by the host's node during its lifetime; holds its process number
-//!     node.sock                 socket at which processes connect to the node
+//!     node.sock                 socket at which processes connect to the node; a link to it once the node made this anew
+//!     node.restored             time at which the node made a vanished directory anew, else absent
 //!     node.key                  the password for node.sock if the node is open to the network, else absent
 //!     peers/<incarnation>.sock  socket of a process without a node; `-direct` for direct links
 //!     shm/<incarnation>-<stream>.ring       loans; `.batches` batches; `<incarnation>-<reader>.progress` a reader's page
@@ -24,6 +25,7 @@ use std::{
         fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt},
     },
     path::{Path, PathBuf},
+    time::SystemTime,
 };
 
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
@@ -276,6 +278,16 @@ impl DomainDir {
         self.path.join(NODE_KEY)
     }
 
+    /// Returns the file that says when the node made this directory anew.
+    pub fn restored_file(&self) -> PathBuf {
+        self.path.join("node.restored")
+    }
+
+    /// Returns the time at which the node made this directory anew after it had vanished.
+    pub fn restored(&self) -> Option<SystemTime> {
+        fs::metadata(self.restored_file()).and_then(|found| found.modified()).ok()
+    }
+
     /// Returns the file of the secret by which processes of this host's user prove that they are.
     pub fn user_key(&self) -> PathBuf {
         self.path.join(USER_KEY)
@@ -380,7 +392,8 @@ fn entries(directory: &Path) -> Vec<PathBuf> {
 /// Reports if a process accepts connections there. The connection is closed at once, which is harmless for the
 /// listener. It does not wait: a stopped listener with a full queue counts too.
 fn answers(socket: &Path) -> bool {
-    let is_socket = fs::symlink_metadata(socket).is_ok_and(|found| found.file_type().is_socket());
+    // A node that made its directory anew has a link to its socket there.
+    let is_socket = fs::metadata(socket).is_ok_and(|found| found.file_type().is_socket());
     let connected = || {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let ours = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;

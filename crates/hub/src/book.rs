@@ -43,6 +43,7 @@ use crate::{
         client_address::Proxies,
         free_space::FreeSpace,
         mounts::Mounts,
+        port_holder::listener_uid,
         route::HttpService,
         server::{Limits, Listener, Server},
     },
@@ -174,7 +175,12 @@ pub(crate) fn holder_of(port: u16, run: &Path) -> String {
     let is_there = |location: &BookLocation| !location.is_left() && location.url.ends_with(&format!(":{port}"));
     let holder = domains.map(|domain| domain.path()).find(|domain| locate(domain).as_ref().is_some_and(is_there));
     let name = holder.as_deref().and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
-    name.map_or_else(|| "another program".to_owned(), |name| format!("the hub of domain '{name}'"))
+    let own = rustix::process::getuid().as_raw();
+    match (name, listener_uid(port).filter(|uid| *uid != own)) {
+        (_, Some(uid)) => format!("a program of user {uid} (not yours: give it no password)"),
+        (Some(name), None) => format!("the hub of domain '{name}'"),
+        (None, None) => "another program".to_owned(),
+    }
 }
 
 /// Returns the remedy for an address that cannot be listened at.
@@ -301,6 +307,11 @@ impl Book {
     /// Returns the base address of the API, as `http://127.0.0.1:7449`.
     pub fn url(&self) -> Option<String> {
         self.listen.map(|address| base_url(address, self.https.listen.as_deref()))
+    }
+
+    /// Returns the keeper of the file that says where this logbook is.
+    pub(crate) fn location(&self) -> Option<LocationKeeper> {
+        self.place.clone().map(|(path, place)| LocationKeeper(path, place))
     }
 
     /// Returns the addresses of ELOG's pages, for a browser.
@@ -447,6 +458,18 @@ fn site_secret(store: &dyn Store) -> Result<[u8; 32], BookError> {
         }
     };
     Ok(Sha256::digest(text.as_bytes()).into())
+}
+
+/// The file that says where the logbook is, and its content.
+pub(crate) struct LocationKeeper(PathBuf, BookLocation);
+
+impl LocationKeeper {
+    /// Writes the file again if it has vanished with its directory. It waits until the directory is there again.
+    pub(crate) fn restore(&self) {
+        if !self.0.exists() {
+            let _ = write_location(&self.0, &self.1);
+        }
+    }
 }
 
 fn write_location(path: &Path, place: &BookLocation) -> io::Result<()> {

@@ -417,6 +417,12 @@ pub const BOUNDS: &[Bound] = &[
     ),
     bound(
         Logbook,
+        "slowest reader of a response, in bytes a second",
+        Constant("hub/src/http/socket.rs", "SLOWEST_READER", "8 << 10", "8 KiB, after 30 s of delay"),
+        "the connection is closed",
+    ),
+    bound(
+        Logbook,
         "time for a connection to the database",
         Constant("logbook/src/store/error.rs", "WAIT", "Duration::from_secs(10)", "10 s"),
         "503 with `Retry-After`",

@@ -26,6 +26,7 @@ pub mod free_space;
 pub mod headers;
 pub mod mounts;
 pub mod openapi;
+pub mod port_holder;
 pub mod problem;
 pub mod route;
 pub mod server;

@@ -46,6 +46,7 @@ use crate::{
     private,
     roles::{self, RoleReport, RolesReport},
     rules::{PolicyWatch, Rules, audit},
+    run_dir_watch::{Dependants, RunDirWatch},
 };
 
 pub use error::HubError;
@@ -59,6 +60,7 @@ mod host_records;
 /// A running hub. Dropping it ends it; [`Hub::stop`] ends it in order and reports.
 pub struct Hub {
     // Fields are dropped in this order: writers first, the bus last.
+    run_dir: Option<RunDirWatch>,
     metrics: Option<Server>,
     services: Vec<Guard>,
     book: Option<Book>,
@@ -235,7 +237,16 @@ impl Hub {
             Process::Whole => start_book_if_possible(&config, https, &client, &logger, &rules)?,
             Process::One(..) => Some(start_book(&config, https, &client, &logger, &rules)?),
         };
+        let role_dir = match process {
+            Process::One(part, _) if !matches!(part, HubPart::Node | HubPart::Collector) => {
+                Some(client.run_dir.domain(&client.domain).map_err(NodeError::RunDir)?)
+            }
+            _ => None,
+        };
+        let location = book.as_ref().filter(|_| role_dir.is_none()).and_then(Book::location);
+        let dependants = Dependants { node: node.clone(), rules: rules.clone(), location, role_dir, logger: logger.clone() };
         let hub = Hub {
+            run_dir: Some(RunDirWatch::start(dependants).map_err(HubError::RunDirWatch)?),
             metrics,
             services,
             book,
@@ -312,7 +323,8 @@ impl Hub {
             Some(part) => info!(self.logger, "the role {part} stops"),
         }
         self.logger.flush(Duration::from_secs(1));
-        let Hub { metrics, services, book, tango, transfers, inputs, rings, spool, history, .. } = &mut self;
+        let Hub { run_dir, metrics, services, book, tango, transfers, inputs, rings, spool, history, .. } = &mut self;
+        drop(run_dir.take());
         drop(metrics.take());
         services.clear();
         drop(book.take());
@@ -501,7 +513,7 @@ fn start_tango(config: &Config, participant: &Participant, logger: Logger) -> Re
 /// Serves metrics, if the configuration has an address for them.
 fn start_metrics(config: &Config, certificate: Option<Arc<ServerCertificate>>, page: Page) -> Result<Option<Server>, HubError> {
     let ListenAddress::At(address) = config.metrics.listen else { return Ok(None) };
-    metrics::serve(address, certificate, page).map(Some).map_err(|why| HubError::Metrics { address, why })
+    metrics::serve(address, &config.metrics.hosts, certificate, page).map(Some).map_err(|why| HubError::Metrics { address, why })
 }
 
 pub(crate) fn process_config(config: &Config) -> Result<Settings, HubError> {

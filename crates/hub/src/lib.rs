@@ -16,14 +16,15 @@
 //! | its API for programs | [`api`] |
 //! | the HTTP server of all services | [`http`] |
 //! | catalogue of queues and limits | [`bounds`] |
+//! | the watch of the run-time directory | `run_dir_watch` |
 //! | the running roles of one process | [`Hub`] |
 //! | parts of a hub, their state | [`part`], [`roles`] |
 //! | roles as processes of their own | [`supervisor`] |
 //! | limits and sandbox of these processes | [`limits`], [`sandbox`] |
 //!
 //! A hub installs no signal handlers and prints nothing itself, except the local output of its logger. The calling
-//! program decides when it ends. It survives `kill -9`: acknowledged records are on disk, and the next start removes
-//! leftover files in the run-time directory.
+//! program decides when it ends, and calls [`tampu_bus::survive_truncation`] first. It survives `kill -9`: acknowledged
+//! records are on disk, and the next start removes leftover files in the run-time directory.
 
 pub mod api;
 pub mod book;
@@ -47,6 +48,7 @@ pub mod private;
 pub mod roles;
 pub mod routes;
 pub mod rules;
+mod run_dir_watch;
 pub mod sandbox;
 pub mod supervisor;
 

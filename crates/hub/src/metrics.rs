@@ -33,6 +33,8 @@ pub struct Metrics {
     pub listen: ListenAddress,
     /// Serves the page to other hosts without encryption.
     pub plain_http: bool,
+    /// Names of this host, besides its own, that requests may name.
+    pub hosts: Vec<String>,
     /// Number of sources with series of their own: those that sent last.
     pub sources: usize,
 }
@@ -46,6 +48,6 @@ impl Metrics {
 
 impl Default for Metrics {
     fn default() -> Metrics {
-        Metrics { enabled: false, listen: ListenAddress::loopback(7448), plain_http: false, sources: 500 }
+        Metrics { enabled: false, listen: ListenAddress::loopback(7448), plain_http: false, hosts: Vec::new(), sources: 500 }
     }
 }

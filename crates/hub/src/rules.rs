@@ -186,9 +186,9 @@ impl Rules {
         Ok(is_new)
     }
 
-    /// Writes the rules for the other processes of this host. An error is a full or vanished run-time directory, which
-    /// stops more than this.
-    fn publish(&self) {
+    /// Writes the rules for the other processes of this host. An error is a full run-time directory, which stops more than
+    /// this.
+    pub(crate) fn publish(&self) {
         if let Some(directory) = &*self.published.lock() {
             let _ = publish_policy(directory, &self.policy());
         }

@@ -12,7 +12,7 @@ use std::{
     io::{self, Read, Seek, Write},
     os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
 
@@ -24,10 +24,12 @@ use super::{
     key::Key,
     open::driver,
     settings::{DEFAULT_DOMAIN, Lan, Settings},
+    standing::{Standing, is_at},
 };
 use crate::{
     access::SECRET_LENGTH,
     engine::{Engine, EngineError, Router, RouterSettings},
+    links::lock,
     run_dir::{DomainDir, Reclaimed, RunDirError},
 };
 
@@ -104,8 +106,11 @@ pub struct Node {
     settings: Settings,
     dir: DomainDir,
     reclaimed: Reclaimed,
+    /// The key that the processes of this host find, on a node that is open to the network.
+    shown_key: Option<Key>,
+    standing: Standing,
     /// Lock file, locked during the node's lifetime. The kernel unlocks it however the node ends.
-    _lock: File,
+    lock: Mutex<File>,
 }
 
 impl Node {
@@ -129,17 +134,43 @@ impl Node {
         let dir = process.run_dir.domain(&process.domain)?;
         let socket = dir.node_socket()?;
         let lock = take_lock(&process.domain, &dir, &socket)?;
+        let _ = fs::remove_file(dir.restored_file());
         let reclaimed = dir.reclaim();
         let shown_key = key.as_ref().filter(|_| is_open);
         write_key(&dir, shown_key)?;
         write_user_key(&dir, is_open)?;
-        let listen = std::iter::once(Endpoint::Unix(socket)).chain(listen).collect();
+        let listen = std::iter::once(Endpoint::Unix(socket.clone())).chain(listen).collect();
         let shown_key = shown_key.cloned();
         process.hub = None;
         process.lan = key.map(|key| Lan { direct: process.lan.and_then(|lan| lan.direct), key, encryption });
-        let router =
-            (driver.route)(RouterSettings { process: process.clone(), dir: dir.clone(), listen, connect, key: shown_key })?;
-        Ok(Node { router: Some(router), settings: process, dir, reclaimed, _lock: lock })
+        let key = shown_key.clone();
+        let router = (driver.route)(RouterSettings { process: process.clone(), dir: dir.clone(), listen, connect, key })?;
+        let standing = Standing::at(socket.clone()).map_err(|why| NodeError::Io { path: socket, why })?;
+        let lock = Mutex::new(lock);
+        Ok(Node { router: Some(router), settings: process, dir, reclaimed, shown_key, standing, lock })
+    }
+
+    /// Makes the run-time directory anew if it has vanished, so that new processes find this node. Returns true if it
+    /// had. Call it from time to time.
+    pub fn restore(&self) -> Result<bool, NodeError> {
+        let socket = self.dir.node_socket()?;
+        let failed = |why| NodeError::Io { path: socket.clone(), why };
+        let mut lock = lock(&self.lock);
+        let has_lock = is_at(&lock, &self.dir.node_lock());
+        if has_lock && self.standing.is_there().map_err(failed)? {
+            return Ok(false);
+        }
+        self.settings.run_dir.domain(&self.settings.domain)?;
+        if !has_lock {
+            // Another node may have taken the place: then this error says so.
+            *lock = take_lock(&self.settings.domain, &self.dir, &socket)?;
+        }
+        write_key(&self.dir, self.shown_key.as_ref())?;
+        write_user_key(&self.dir, self.shown_key.is_some())?;
+        self.standing.link().map_err(failed)?;
+        let marker = self.dir.restored_file();
+        crate::run_dir::private_file(&marker).map_err(|why| NodeError::Io { path: marker, why })?;
+        Ok(true)
     }
 
     /// Returns an engine on the node itself, for the hub's own roles: one hop nearer than any process.
@@ -180,7 +211,7 @@ impl Node {
 impl Drop for Node {
     fn drop(&mut self) {
         self.router = None;
-        for path in [self.dir.node_key(), self.dir.user_key(), self.dir.policy()] {
+        for path in [self.dir.node_key(), self.dir.user_key(), self.dir.policy(), self.dir.restored_file()] {
             let _ = fs::remove_file(path);
         }
     }

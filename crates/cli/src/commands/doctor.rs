@@ -4,7 +4,7 @@ use std::{
     fs,
     io::Write,
     path::{Path, PathBuf},
-    time::{Duration, SystemTime},
+    time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
 use clap::Args;
@@ -12,7 +12,7 @@ use serde::Serialize;
 use tampu_bus::{clock::discipline, connect::Settings, run_dir::Origin};
 use tampu_hub::certificates::SHORT_LIFE;
 use tampu_tls::{CertificateDir, CertificateInfo};
-use tampu_types::{ClockState, Level};
+use tampu_types::{ClockState, Level, Time};
 
 use crate::{
     commands::{log::stat::sources::describe_spool, up::HubArgs},
@@ -129,12 +129,20 @@ fn run_dir(config: &Settings) -> Vec<Finding> {
     match config.run_dir.domain(&config.domain) {
         Ok(dir) => {
             let found = format!("{} is ours alone; {}", dir.path().display(), config.run_dir.origin());
+            let restored = dir.restored();
             let dir = match config.run_dir.origin() {
                 Origin::Temporary(_) => Finding::warn("run dir", found, "set TAMPU_RUN_DIR to a directory on a tmpfs"),
                 _ => Finding::ok("run dir", found),
             };
             let logout = logout::check(config.run_dir.origin()).map(|(why, way_out)| Finding::warn("logout", why, way_out));
-            std::iter::once(dir).chain(logout).collect()
+            let restored = restored.map(|time| {
+                let seconds = time.duration_since(UNIX_EPOCH).unwrap_or_default().as_secs() as i64;
+                let at = Time::from_unix(seconds, 0).to_acs();
+                let way_out = "see who removes it (a logout without lingering, rm, mv); restart programs that started before: \
+                    their log records have no shelter until then";
+                Finding::warn("run dir", format!("it vanished, and the node made it anew at {at}"), way_out)
+            });
+            [Some(dir), logout, restored].into_iter().flatten().collect()
         }
         Err(error) => vec![Finding::fail("run dir", error.to_string(), "choose a directory of your own with TAMPU_RUN_DIR")],
     }

@@ -1,11 +1,12 @@
-//! The run-time directory under a living hub: files that another process shortens.
+//! The run-time directory under a living hub: files that are shortened, and a directory that vanishes.
 
 use std::{
     fs,
     path::{Path, PathBuf},
+    time::Instant,
 };
 
-use crate::site::{Following, Site};
+use crate::site::{Following, Hub, PATIENCE, Site};
 
 /// Files below a directory.
 fn files(dir: &Path) -> Vec<PathBuf> {
@@ -48,4 +49,49 @@ fn shortened_files_of_the_run_directory_do_not_end_the_hub() {
         site.find(1, &[&format!("number {number} arrives")]);
     }
     assert!(is_alive(hub.pid()));
+}
+
+#[test]
+fn a_run_directory_that_vanishes_is_made_anew() {
+    let site = Site::new();
+    let hub = site.hub(&[]);
+    vanishes_twice(&site, &hub);
+}
+
+#[test]
+fn roles_start_again_in_a_run_directory_that_is_made_anew() {
+    let site = Site::new();
+    let hub = site.hub_of_roles(&[]);
+    vanishes_twice(&site, &hub);
+}
+
+fn vanishes_twice(site: &Site, hub: &Hub) {
+    let gone = |round: usize| match round {
+        0 => fs::rename(site.path("run"), site.path("moved")).unwrap(),
+        _ => fs::remove_dir_all(site.path("run")).unwrap(),
+    };
+    for round in 0..2 {
+        gone(round);
+        // As soon as the hub has seen it, new processes find it again.
+        let text = format!("round {round} arrives");
+        let until = Instant::now() + PATIENCE;
+        loop {
+            let sent = site.tampu(&["log", "send", &text]);
+            if sent.code == 0 {
+                break;
+            }
+            assert!(Instant::now() < until && is_alive(hub.pid()), "{sent:?}");
+        }
+        site.find(1, &[&text]);
+        site.find(1, &["vanished, and was made anew"]);
+    }
+    let told = site.tampu(&["doctor"]);
+    assert!(told.out.contains("it vanished, and the node made it anew"), "{told:?}");
+    // The logbook is found again, and a second hub is not let in beside the first one.
+    let until = Instant::now() + PATIENCE;
+    while site.tampu(&["book", "list"]).code != 0 {
+        assert!(Instant::now() < until, "{:?}", site.tampu(&["book", "list"]));
+    }
+    let second = site.tampu(&["up"]);
+    assert!(second.code != 0 && second.err.contains("already has a node"), "{second:?}");
 }

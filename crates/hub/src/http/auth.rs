@@ -64,6 +64,15 @@ fn name_of(host: &str) -> String {
     name.to_ascii_lowercase()
 }
 
+/// Returns the host that a request names if it is none of these names in lower case, no address and no name of this
+/// host alone. A page of another site can give its own name this host's address.
+pub fn foreign_host<'h>(head: &'h Parts, names: &[String]) -> Option<&'h str> {
+    let host = head.uri.authority().map(|authority| authority.as_str()).or(text(&head.headers, header::HOST))?;
+    let name = name_of(host);
+    let is_own = name.parse::<IpAddr>().is_ok() || names.contains(&name) || name.ends_with(".localhost");
+    (!is_own).then_some(host)
+}
+
 impl RequestAuth {
     /// Counts a change by this caller, or returns the seconds until the next one. Guests count by their address.
     pub fn count_change(&self, rate: &ChangeRate) -> Result<(), u32> {
@@ -121,22 +130,16 @@ impl Authenticator {
         Authenticator { hosts, public, is_behind_proxy: !settings.proxies.is_empty() }
     }
 
-    fn is_ours(&self, host: &str) -> bool {
-        let name = name_of(host);
-        name.parse::<IpAddr>().is_ok() || self.hosts.contains(&name) || name.ends_with(".localhost")
-    }
-
     /// Rejects a request whose `Host` is not a name of this host.
     fn check_host(&self, head: &Parts) -> Result<(), Problem> {
-        let host = head.uri.authority().map(|authority| authority.as_str()).or(text(&head.headers, header::HOST));
-        match host {
-            Some(host) if !self.is_ours(host) => {
+        match foreign_host(head, &self.hosts) {
+            Some(host) => {
                 let detail = format!("unknown name '{}' of this hub", host.escape_debug());
                 Err(Problem::new(StatusCode::MISDIRECTED_REQUEST, "other-host", detail)
                     .at("header Host")
                     .help("if the name is right, add it to [book] hosts of the hub's configuration"))
             }
-            _ => Ok(()),
+            None => Ok(()),
         }
     }
 

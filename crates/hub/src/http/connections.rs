@@ -1,6 +1,7 @@
 //! The open connections of a server: a limit for all, a share for each address, and room for a new one where another is idle.
 //!
-//! A connection is idle while none of its requests is under way: before the first head, and between two requests. If the server or an
+//! A connection is idle while none of its requests is under way and no answer is being written: before the first head, and
+//! between two requests. If the server or an
 //! address has as many connections as it may have, the connection that has been idle longest is closed for the new one. So one computer
 //! cannot keep others out, and a browser's kept connection is no reason to reject a page.
 
@@ -47,12 +48,31 @@ pub struct Connection {
     all: Arc<Connections>,
     number: u64,
     close: Arc<Notify>,
+    unsent: Arc<Unsent>,
 }
 
-/// A request that is under way on a connection, until it is dropped.
+/// A request that is under way on a connection. When it is dropped, the connection stays busy until its answer is sent.
 pub struct Busy {
+    request: Option<Request>,
+    unsent: Arc<Unsent>,
+}
+
+/// The requests of a connection whose answers are made, and not yet written to the socket.
+#[derive(Default)]
+pub struct Unsent(Mutex<Vec<Request>>);
+
+/// The count of one request in its connection.
+struct Request {
     all: Arc<Connections>,
     number: u64,
+}
+
+impl Unsent {
+    /// Notes that everything is written to the socket.
+    pub fn sent(&self) {
+        let sent = std::mem::take(&mut *self.0.lock());
+        drop(sent);
+    }
 }
 
 impl State {
@@ -116,7 +136,7 @@ impl Connections {
         let (number, close) = (state.tick(), Arc::new(Notify::new()));
         state.open.insert(number, Open { from, busy: 0, idle_since: number, close: close.clone() });
         state.running += 1;
-        Some(Connection { all: self.clone(), number, close })
+        Some(Connection { all: self.clone(), number, close, unsent: Arc::default() })
     }
 
     /// Waits until no connection is left.
@@ -137,7 +157,12 @@ impl Connection {
         if let Some(open) = self.all.state.lock().open.get_mut(&self.number) {
             open.busy += 1;
         }
-        Busy { all: self.all.clone(), number: self.number }
+        Busy { request: Some(Request { all: self.all.clone(), number: self.number }), unsent: self.unsent.clone() }
+    }
+
+    /// The answers that are still to be written.
+    pub fn unsent(&self) -> Arc<Unsent> {
+        self.unsent.clone()
     }
 
     /// Waits until the connection is closed for another one.
@@ -158,6 +183,12 @@ impl Drop for Connection {
 }
 
 impl Drop for Busy {
+    fn drop(&mut self) {
+        self.unsent.0.lock().extend(self.request.take());
+    }
+}
+
+impl Drop for Request {
     fn drop(&mut self) {
         let mut state = self.all.state.lock();
         let now = state.tick();
@@ -192,7 +223,9 @@ mod tests {
         assert!(open(1).is_none(), "all of them are busy");
         assert!(open(2).is_some(), "another address");
         drop(request);
-        assert!(open(1).is_some() && !is_open(&own[0]), "a connection whose request has ended is idle");
+        assert!(open(1).is_none(), "its answer is being written");
+        own[0].unsent().sent();
+        assert!(open(1).is_some() && !is_open(&own[0]), "a connection whose answer is sent is idle");
         // A proxy has no share.
         assert_eq!((0..4).filter_map(|_| open(9)).count(), 4);
     }

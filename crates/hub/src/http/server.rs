@@ -33,7 +33,7 @@ use super::{
     client_address::Proxies,
     connections::{Connection, Connections},
     route::{HttpService, Matched},
-    socket::{Patient, handshake},
+    socket::{PacedSocket, handshake},
 };
 
 /// Time for running requests to finish at shutdown.
@@ -54,7 +54,7 @@ pub struct Limits {
     pub wait: Duration,
     /// Time limit of a request's head, and of a pause between two requests of a connection.
     pub head: Duration,
-    /// Time limit of a socket without progress.
+    /// Time limit of a socket without progress, and of the delay of a client that reads below the minimum speed.
     pub stall: Duration,
     /// Time limit of a TLS handshake.
     pub handshake: Duration,
@@ -209,8 +209,10 @@ async fn converse(
     let (local, limits) = (stream.local_addr().unwrap_or(from), shared.limits);
     let ends = |is_tls| Ends { from, local, is_tls };
     match shared.certificate.clone() {
-        None => serve(Patient::new(stream, limits.stall), ends(false), shared, stopping, connection).await,
-        Some(certificate) => match handshake(stream, &certificate, limits.handshake, limits.stall).await {
+        None => {
+            serve(PacedSocket::new(stream, limits.stall, connection.unsent()), ends(false), shared, stopping, connection).await
+        }
+        Some(certificate) => match handshake(stream, &certificate, limits.handshake, limits.stall, connection.unsent()).await {
             Some(stream) => serve(stream, ends(true), shared, stopping, connection).await,
             None => Ok(()),
         },

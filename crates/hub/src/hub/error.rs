@@ -33,6 +33,9 @@ pub enum HubError {
     /// The domain's key cannot be used.
     #[error("the key file {path}: {why}")]
     Key { path: PathBuf, why: String },
+    /// The watch of the run-time directory cannot start.
+    #[error("the watch of the run-time directory: {0}")]
+    RunDirWatch(#[source] io::Error),
     /// The node cannot start.
     #[error(transparent)]
     Node(#[from] NodeError),

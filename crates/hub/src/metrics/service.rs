@@ -9,10 +9,11 @@ use std::{
 use bytes::Bytes;
 use http::{HeaderValue, Method, Response, StatusCode, header, request::Parts};
 use tampu_tls::ServerCertificate;
-use tampu_workers::Stop;
+use tampu_workers::{Stop, host::host_name};
 
 use crate::http::{
     admission::WorkKind,
+    auth::foreign_host,
     body::{HttpRequest, ResponseBody},
     client_address::Proxies,
     headers::set,
@@ -28,6 +29,8 @@ const PLAIN: &str = "text/plain; charset=utf-8";
 const MAX_BODY: u64 = 4 << 10;
 /// Maximum number of connections. Few are needed: one page for few readers.
 const CONNECTIONS: usize = 8;
+/// Maximum number of connections of one address, so that a slow reader keeps no other one out.
+const CONNECTIONS_OF_ONE: usize = 4;
 /// Bytes of a request's head.
 const HEAD_BYTES: usize = 8 << 10;
 /// Time limit of a request, and of its response.
@@ -39,13 +42,20 @@ pub(crate) type Page = Box<dyn Fn() -> String + Send + Sync>;
 /// A page of metrics.
 struct MetricsService {
     page: Page,
+    /// Names of this host that requests may name, in lower case.
+    names: Vec<String>,
 }
 
-/// Serves a page at an address. Each connection gets one response and is closed.
-pub(crate) fn serve(address: SocketAddr, certificate: Option<Arc<ServerCertificate>>, page: Page) -> std::io::Result<Server> {
+/// Serves a page at an address to requests that name this host. Each connection gets one response and is closed.
+pub(crate) fn serve(
+    address: SocketAddr,
+    names: &[String],
+    certificate: Option<Arc<ServerCertificate>>,
+    page: Page,
+) -> std::io::Result<Server> {
     let limits = Limits {
         connections: CONNECTIONS,
-        connections_of_one: CONNECTIONS,
+        connections_of_one: CONNECTIONS_OF_ONE,
         threads: 1,
         head_bytes: HEAD_BYTES,
         wait: PATIENCE,
@@ -53,7 +63,9 @@ pub(crate) fn serve(address: SocketAddr, certificate: Option<Arc<ServerCertifica
         stall: PATIENCE,
         handshake: PATIENCE,
     };
-    let listener = Listener::plain(TcpListener::bind(address)?, Arc::new(MetricsService { page }));
+    let own = ["localhost".to_owned(), host_name()];
+    let names = own.iter().chain(names).map(|name| name.to_ascii_lowercase()).collect();
+    let listener = Listener::plain(TcpListener::bind(address)?, Arc::new(MetricsService { page, names }));
     Server::start(vec![Listener { certificate, ..listener }], Proxies::default(), limits)
 }
 
@@ -73,9 +85,15 @@ impl MetricsService {
 }
 
 impl HttpService for MetricsService {
-    fn find(self: Arc<Self>, head: &Parts) -> Matched {
-        let (method, path) = (head.method.clone(), head.uri.path().to_owned());
-        let handler = move |_: HttpRequest<'_>, _: &Stop| self.answer(&method, &path);
+    fn find(self: Arc<Self>, _: &Parts) -> Matched {
+        let handler = move |request: HttpRequest<'_>, _: &Stop| match foreign_host(&request.head, &self.names) {
+            // A page of another site, whose name leads here, must not read the names of sources.
+            Some(host) => {
+                let text = format!("unknown name '{}' of this hub; add it to [metrics] hosts\n", host.escape_debug());
+                response(StatusCode::MISDIRECTED_REQUEST, PLAIN, text)
+            }
+            None => self.answer(&request.head.method, request.head.uri.path()),
+        };
         Matched::for_all(WorkKind::Quick, MAX_BODY, plain_rejection, Box::new(handler))
     }
 }
@@ -98,7 +116,7 @@ mod tests {
     use super::*;
 
     fn start() -> Server {
-        serve("127.0.0.1:0".parse().unwrap(), None, Box::new(|| "x 1\n".to_owned())).unwrap()
+        serve("127.0.0.1:0".parse().unwrap(), &["a".to_owned()], None, Box::new(|| "x 1\n".to_owned())).unwrap()
     }
 
     fn ask(server: &Server, pieces: &[&[u8]]) -> String {
@@ -132,6 +150,37 @@ mod tests {
         }
         let long = [b"GET /metrics HTTP/1.1\r\nX: ".to_vec(), vec![b'x'; 2 * HEAD_BYTES]].concat();
         assert!(status(&long).starts_with("HTTP/1.1 431"));
+    }
+
+    #[test]
+    fn a_request_names_this_host() {
+        let server = start();
+        let own = host_name();
+        for host in ["a", "A:7448", "127.0.0.1:7448", "[::1]:7448", "localhost", "hub.localhost", own.as_str()] {
+            let answer = ask(&server, &[format!("GET /metrics HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes()]);
+            assert!(answer.starts_with("HTTP/1.1 200"), "{host}: {answer}");
+        }
+        for host in ["evil.example:7448", "a.evil.example", "localhost.evil.example"] {
+            let answer = ask(&server, &[format!("GET /metrics HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes()]);
+            assert!(answer.starts_with("HTTP/1.1 421") && answer.contains("[metrics] hosts"), "{host}: {answer}");
+        }
+    }
+
+    #[test]
+    fn slow_readers_of_one_address_hold_half_of_the_connections() {
+        let server = start();
+        let at = server.addresses()[0];
+        let begun: Vec<TcpStream> = (0..CONNECTIONS_OF_ONE)
+            .map(|_| {
+                let mut stream = TcpStream::connect(at).unwrap();
+                stream.write_all(b"GET /met").unwrap();
+                stream
+            })
+            .collect();
+        // A further connection of that address takes the place of one of them.
+        let answer = ask(&server, &[b"GET /metrics HTTP/1.1\r\nHost: a\r\n\r\n"]);
+        assert!(answer.ends_with("x 1\n"), "{answer}");
+        drop(begun);
     }
 
     #[test]

@@ -22,6 +22,8 @@ use tampu_hub::http::{
 };
 use tampu_logbook::search::Stop;
 
+/// A whole answer, larger than the kernel's buffers.
+const LARGE: usize = 64 << 20;
 const PATIENCE: Duration = Duration::from_secs(120);
 /// For what is to run out.
 const SOON: Duration = Duration::from_millis(300);
@@ -104,6 +106,7 @@ impl Slow {
                 };
                 return Response::new(ResponseBody::Later(WorkKind::Picture, Box::new(make)));
             }
+            "/large" => return Response::new(ResponseBody::Whole(vec![7; LARGE].into())),
             "/endless" => return Response::new(ResponseBody::Pieces(Box::new(Endless(self.dropped.clone())), None)),
             "/read" => {
                 let read = asked.body.read_to_end(&mut Vec::new()).map_err(|error| error.kind());
@@ -250,6 +253,41 @@ fn a_connection_in_use_is_not_closed_for_another_one() {
     here.gate.open();
     for stream in busy {
         assert!(rest(stream).ends_with("done"));
+    }
+}
+
+#[test]
+fn a_connection_whose_answer_is_being_written_is_not_closed_for_another_one() {
+    let here = here(Limits { connections: 1, ..Limits::default() });
+    let mut slow = here.ask("/large");
+    // The answer has begun; most of it waits for this client to read.
+    let mut head = [0; 12];
+    slow.read_exact(&mut head).unwrap();
+    assert_eq!(&head, b"HTTP/1.1 200");
+    let refused = rest(here.connect());
+    assert!(refused.starts_with("HTTP/1.1 503"), "{refused}");
+    let mut answer = Vec::new();
+    slow.read_to_end(&mut answer).unwrap();
+    assert!(answer.len() > LARGE, "{} bytes", answer.len());
+    drop(slow);
+    // Afterwards there is room again. The server notices the end of a connection a little later.
+    let until = Instant::now() + PATIENCE;
+    while !here.answer("/quick").ends_with("done") {
+        assert!(Instant::now() < until);
+    }
+}
+
+#[test]
+fn a_kept_connection_whose_answer_is_sent_makes_room() {
+    let here = here(Limits { connections: 1, ..Limits::default() });
+    let mut kept = here.connect();
+    write!(kept, "GET /quick HTTP/1.1\r\nHost: a\r\n\r\n").unwrap();
+    let mut answer = [0; 12];
+    kept.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 200");
+    let until = Instant::now() + PATIENCE;
+    while !here.answer("/quick").ends_with("done") {
+        assert!(Instant::now() < until, "an idle connection keeps others out");
     }
 }
 
