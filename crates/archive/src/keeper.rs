@@ -105,14 +105,8 @@ impl Keeper {
         let mut wait = Duration::ZERO;
         while self.wait(wait) {
             wait = match self.work() {
-                Ok(true) => {
-                    self.shared.freed.note();
-                    Duration::ZERO
-                }
-                Ok(false) => {
-                    self.shared.freed.look();
-                    LOOK
-                }
+                Ok(true) => Duration::ZERO,
+                Ok(false) => LOOK,
                 Err(Stopped::Closing) => return,
                 Err(Stopped::Failed(why)) => {
                     self.requests().stuck = Some(why);

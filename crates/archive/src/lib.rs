@@ -40,7 +40,6 @@ mod ids;
 mod keeper;
 mod local;
 mod manifest;
-mod memory;
 mod parquet;
 pub mod query;
 mod search;

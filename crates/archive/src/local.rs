@@ -32,7 +32,6 @@ use crate::{
         options::Options,
         state::{ArchiveState, Contents},
     },
-    memory::FreedMemory,
     parquet::stored::Tables,
     search::{self, counts},
     wal::{commit, content::Content, digest::Digest, group},
@@ -99,10 +98,7 @@ impl LocalArchive {
             committed: AtomicU64::new(0),
             told: Mutex::default(),
             faults: Mutex::new(faults),
-            freed: FreedMemory::default(),
         });
-        // Reading the ids of old records took memory.
-        shared.freed.note();
         let writer = commit::Writer::new(shared.clone(), number, runs);
         let mut archive = LocalArchive { shared: shared.clone(), workers: Vec::new(), lock };
         let started = WorkerThread::named("archive commit").spawn(shared.options.on_panic, move || writer.run());
@@ -242,15 +238,11 @@ impl Archive for LocalArchive {
     }
 
     fn search(&self, query: &Query, stop: &Stop, sink: &mut dyn FnMut(Found<'_>) -> bool) -> Result<Scanned, ArchiveError> {
-        let searched = search::search(&self.shared.contents(), query, stop, sink)?;
-        self.shared.freed.note_search(searched.looked_at);
-        Ok(searched)
+        search::search(&self.shared.contents(), query, stop, sink)
     }
 
     fn count(&self, query: &Query, by: &Grouping, stop: &Stop) -> Result<Counts, ArchiveError> {
-        let counted = counts::count(&self.shared.contents(), query, by, stop)?;
-        self.shared.freed.note_search(counted.total);
-        Ok(counted)
+        counts::count(&self.shared.contents(), query, by, stop)
     }
 
     fn compact(&self, stop: &Stop, doing: &mut dyn FnMut(Doing)) -> Result<Compacted, ArchiveError> {
@@ -261,9 +253,7 @@ impl Archive for LocalArchive {
     }
 
     fn check(&self, stop: &Stop, doing: &mut dyn FnMut(Doing)) -> Result<Checked, ArchiveError> {
-        let checked = check::check(&self.shared, stop, doing);
-        self.shared.freed.note();
-        Ok(checked)
+        Ok(check::check(&self.shared, stop, doing))
     }
 
     fn backup(&self, target: &Path, stop: &Stop, doing: &mut dyn FnMut(Doing)) -> Result<BackedUp, ArchiveError> {

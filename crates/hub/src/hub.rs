@@ -160,6 +160,8 @@ impl Hub {
         let criteria = if has(HubPart::Collector) { Some(audit::hear_criteria(&own, &access)?) } else { None };
         if let Some(node) = &node {
             rules.publish_in(node.dir().path());
+            let (rules, address) = (rules.clone(), node.addresses().into_iter().next().unwrap_or_default());
+            node.admit_hosts(move |host| rules.refusal_of_host(host, &address));
         }
         let policy = PolicyWatch::start(rules.clone(), logger.clone()).map_err(HubError::Log)?;
         let collecting = if has(HubPart::Collector) {

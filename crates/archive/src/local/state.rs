@@ -15,7 +15,6 @@ use crate::{
     keeper::requests::KeeperRequests,
     local::{gathering::Gathering, options::Options},
     manifest::Manifest,
-    memory::FreedMemory,
     parquet::stored::{Stored, Tables},
     wal::{content::Content, segment::Segment},
 };
@@ -44,7 +43,6 @@ pub(crate) struct ArchiveState {
     pub(crate) committed: AtomicU64,
     pub(crate) told: Mutex<Vec<Told>>,
     pub(crate) faults: Mutex<Vec<Fault>>,
-    pub(crate) freed: FreedMemory,
 }
 
 /// Segments and Parquet files; each record is in exactly one of them.

@@ -41,9 +41,7 @@ impl TableArchive {
     /// Calls `sink` with the matching rows, in order, until it returns `false` or `stop` is set. A search finds a row
     /// as soon as it is committed.
     pub fn find(&self, what: &Find<'_>, stop: &Stop, sink: &mut dyn FnMut(Row) -> bool) -> Result<Swept, ArchiveError> {
-        let searched = find(self.schema, &self.local.shared.contents(), what, stop, sink)?;
-        self.local.shared.freed.note_search(searched.looked_at);
-        Ok(searched)
+        find(self.schema, &self.local.shared.contents(), what, stop, sink)
     }
 
     /// Runs a maintenance request: health, compaction, check, backup.

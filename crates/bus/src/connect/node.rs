@@ -197,6 +197,14 @@ impl Node {
         self.router.as_ref().map(|router| router.connections()).unwrap_or_default()
     }
 
+    /// Asks this rule for each host that connects with a certificate, by the name in it, and every 2 s for connected ones.
+    /// It returns the reason of a refusal. Without encryption hosts have no names, and it is not asked.
+    pub fn admit_hosts(&self, rule: impl Fn(&str) -> Option<String> + Send + Sync + 'static) {
+        if let Some(router) = &self.router {
+            router.ask_for_hosts(Arc::new(rule));
+        }
+    }
+
     /// Returns the files of dead processes that it removed when it started.
     pub fn reclaimed(&self) -> Reclaimed {
         self.reclaimed

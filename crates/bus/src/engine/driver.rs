@@ -43,4 +43,8 @@ pub(crate) trait Router: Send + Sync {
 
     /// Returns the numbers of connected processes and of other connected nodes.
     fn connections(&self) -> (usize, usize);
+
+    /// Asks this rule for each host that connects with a certificate, and for connected ones from time to time. It returns
+    /// the reason of a refusal.
+    fn ask_for_hosts(&self, rule: Arc<dyn Fn(&str) -> Option<String> + Send + Sync>);
 }

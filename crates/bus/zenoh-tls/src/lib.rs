@@ -11,16 +11,19 @@
 //!
 //! | module | subject |
 //! |-|-|
+//! | `admission` | rules of a program about the hosts that may connect |
 //! | `link` | one connection |
 //! | `listener` | the accepting end: handshakes, and certificates that were renewed |
 //! | `manager` | the engine's interface for making links and listeners |
 //! | `settings` | the engine's configuration: the three files |
 
+mod admission;
 mod link;
 mod listener;
 mod manager;
 mod settings;
 
+pub use admission::{HostRule, ask_for_hosts};
 pub use manager::{LinkManagerUnicastTls, TlsLocatorInspector};
 pub use settings::TlsConfigurator;
 

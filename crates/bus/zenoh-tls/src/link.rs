@@ -11,6 +11,7 @@ use tokio::{
     time::timeout,
 };
 use tokio_rustls::TlsStream;
+use tokio_util::sync::CancellationToken;
 use zenoh_link_commons::{LinkAuthId, LinkUnicast, LinkUnicastTrait, get_ip_interface_names};
 use zenoh_protocol::{
     core::{Locator, Priority},
@@ -34,11 +35,17 @@ pub(crate) struct TlsLink {
     source: Locator,
     destination: Locator,
     peer: LinkAuthId,
+    cut: CancellationToken,
 }
 
 impl TlsLink {
     /// Makes a link of a stream whose handshake is complete.
     pub fn of(stream: TlsStream<TcpStream>) -> ZResult<LinkUnicast> {
+        Ok(TlsLink::with_cut(stream, CancellationToken::new())?.0)
+    }
+
+    /// Does the same. The token cuts the link; the name is that of the other end's certificate.
+    pub fn with_cut(stream: TlsStream<TcpStream>, cut: CancellationToken) -> ZResult<(LinkUnicast, Option<String>)> {
         let (tcp, session) = stream.get_ref();
         tcp.set_nodelay(true)?;
         let (own, other) = (tcp.local_addr()?, tcp.peer_addr()?);
@@ -53,9 +60,18 @@ impl TlsLink {
             own,
             source,
             destination,
-            peer: LinkAuthId::Tls(name),
+            peer: LinkAuthId::Tls(name.clone()),
+            cut,
         });
-        Ok(LinkUnicast::from(link))
+        Ok((LinkUnicast::from(link), name))
+    }
+
+    /// Runs an input until the link is cut. The engine closes a link whose input fails.
+    async fn uncut<T>(&self, input: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+        tokio::select! {
+            done = input => done,
+            () = self.cut.cancelled() => Err(io::Error::new(io::ErrorKind::ConnectionAborted, "the host is shut out")),
+        }
     }
 
     fn failed(&self, doing: &str, why: &io::Error) -> zenoh_result::Error {
@@ -121,12 +137,13 @@ impl LinkUnicastTrait for TlsLink {
     }
 
     async fn read(&self, buffer: &mut [u8], _: Option<Priority>) -> ZResult<usize> {
-        self.reader.lock().await.read(buffer).await.map_err(|why| self.failed("reading", &why))
+        let mut reader = self.reader.lock().await;
+        self.uncut(reader.read(buffer)).await.map_err(|why| self.failed("reading", &why))
     }
 
     async fn read_exact(&self, buffer: &mut [u8], _: Option<Priority>) -> ZResult<()> {
-        let read = self.reader.lock().await.read_exact(buffer).await;
-        read.map(drop).map_err(|why| self.failed("reading", &why))
+        let mut reader = self.reader.lock().await;
+        self.uncut(reader.read_exact(buffer)).await.map(drop).map_err(|why| self.failed("reading", &why))
     }
 
     async fn close(&self) -> ZResult<()> {

@@ -3,7 +3,8 @@
 use std::{
     fs, io,
     net::SocketAddr,
-    sync::Arc,
+    path::PathBuf,
+    sync::{Arc, Weak},
     time::{Duration, SystemTime},
 };
 
@@ -15,10 +16,13 @@ use tokio::{
 };
 use tokio_rustls::{TlsAcceptor, TlsStream, rustls::ServerConfig};
 use tokio_util::sync::CancellationToken;
-use zenoh_link_commons::NewLinkChannelSender;
-use zenoh_result::ZResult;
+use zenoh_link_commons::{LinkUnicastTrait, NewLinkChannelSender};
+use zenoh_result::{ZResult, bail};
 
-use crate::link::TlsLink;
+use crate::{
+    admission::{LOOK, refusal},
+    link::TlsLink,
+};
 
 /// Time limit of a handshake. A caller that says nothing takes a place among [`HANDSHAKES`] for this long.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -90,11 +94,12 @@ pub(crate) async fn accept(
             }
         };
         let (config, links, token) = (identity.current(), links.clone(), token.clone());
+        let certificate = identity.files.certificate.clone();
         tokio::spawn(async move {
             let _place = place;
             let result = tokio::select! {
                 () = token.cancelled() => return,
-                result = shake_hands(stream, config, &links) => result,
+                result = shake_hands(stream, config, certificate, &links) => result,
             };
             if let Err(why) = result {
                 tracing::warn!("TLS handshake with {from}: {why}");
@@ -103,12 +108,37 @@ pub(crate) async fn accept(
     }
 }
 
-async fn shake_hands(stream: TcpStream, config: Arc<ServerConfig>, links: &NewLinkChannelSender) -> ZResult<()> {
+async fn shake_hands(
+    stream: TcpStream,
+    config: Arc<ServerConfig>,
+    certificate: PathBuf,
+    links: &NewLinkChannelSender,
+) -> ZResult<()> {
     let late = |_| io::Error::new(io::ErrorKind::TimedOut, "not complete within 5 s");
     let stream = timeout(HANDSHAKE_TIMEOUT, TlsAcceptor::from(config).accept(stream)).await.map_err(late)??;
-    let link = TlsLink::of(TlsStream::Server(stream))?;
+    let cut = CancellationToken::new();
+    let (link, name) = TlsLink::with_cut(TlsStream::Server(stream), cut.clone())?;
+    let host = name.unwrap_or_default();
+    if let Some(why) = refusal(&certificate, &host) {
+        bail!("the host '{}' may not connect: {why}", host.escape_debug());
+    }
+    tokio::spawn(cut_when_refused(Arc::downgrade(&link), certificate, host, cut));
     links.send_async(link).await?;
     Ok(())
+}
+
+/// Asks for an open link from time to time if its host may still connect.
+async fn cut_when_refused(link: Weak<dyn LinkUnicastTrait>, certificate: PathBuf, host: String, cut: CancellationToken) {
+    loop {
+        sleep(LOOK).await;
+        if link.strong_count() == 0 {
+            return;
+        }
+        if let Some(why) = refusal(&certificate, &host) {
+            tracing::warn!("the host '{}' is shut out: {why}", host.escape_debug());
+            return cut.cancel();
+        }
+    }
 }
 
 /// Listens at the first of these addresses that can be had.

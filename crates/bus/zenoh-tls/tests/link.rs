@@ -1,11 +1,16 @@
 //! Links between two managers on loopback, with certificates of a real authority.
 
-use std::{fs, path::Path, sync::Arc, time::SystemTime};
+use std::{
+    fs,
+    path::Path,
+    sync::{Arc, Mutex},
+    time::SystemTime,
+};
 
 use tampu_tls::{Authority, CertificateDir, HostNames, KeyPairChoice};
 use zenoh_config::Config;
 use zenoh_link_commons::{ConfigurationInspector, LinkManagerUnicastTrait, LinkUnicast};
-use zenoh_link_tls::{LinkManagerUnicastTls, TlsConfigurator};
+use zenoh_link_tls::{HostRule, LinkManagerUnicastTls, TlsConfigurator, ask_for_hosts};
 use zenoh_protocol::core::EndPoint;
 
 fn certify(place: &Path) -> CertificateDir {
@@ -131,4 +136,39 @@ fn settings_that_would_weaken_it_are_refused() {
     let why = TlsConfigurator.inspect_config(&settings(&CertificateDir::new("/etc/a;b"), &[])).unwrap_err().to_string();
     assert!(why.contains("'/etc/a;b"), "{why}");
     assert_eq!(TlsConfigurator.inspect_config(&Config::default()).unwrap(), "");
+}
+
+struct Without(Mutex<Option<&'static str>>);
+
+impl HostRule for Without {
+    fn refusal(&self, host: &str) -> Option<String> {
+        (*self.0.lock().unwrap() == Some(host)).then(|| "as the test wants".to_owned())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_that_is_shut_out_loses_its_link_and_gets_no_other() {
+    let place = tempfile::tempdir().unwrap();
+    let directory = certify(place.path());
+    let rule = Arc::new(Without(Mutex::new(None)));
+    let asked: Arc<dyn HostRule> = rule.clone();
+    ask_for_hosts(&directory.host(), &asked);
+    let (near, far) = pair("127.0.0.1:0", &directory).await;
+    near.write_all(b"a", None).await.unwrap();
+    far.read_exact(&mut [0], None).await.unwrap();
+    *rule.0.lock().unwrap() = Some("localhost");
+    // Nothing more is sent: the link ends by itself.
+    let why = far.read_exact(&mut [0], None).await.unwrap_err().to_string();
+    assert!(why.contains("shut out"), "{why}");
+    drop(far);
+    let (accepted, links) = flume::bounded(1);
+    let manager = LinkManagerUnicastTls::new(accepted);
+    let options = TlsConfigurator.inspect_config(&settings(&directory, &[])).unwrap();
+    let locator = manager.new_listener(endpoint("127.0.0.1:0", &options)).await.unwrap();
+    let refused = manager.new_link(endpoint(locator.address().as_str(), &options)).await;
+    // With TLS 1.3 the caller learns it by its first read.
+    if let Ok(link) = refused {
+        assert!(link.read_exact(&mut [0], None).await.is_err());
+    }
+    assert!(links.is_empty());
 }

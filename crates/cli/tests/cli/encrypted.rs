@@ -183,6 +183,40 @@ fn a_host_needs_a_valid_certificate_of_the_domains_authority() {
 }
 
 #[test]
+fn a_host_that_a_rule_shuts_out_loses_its_connection_and_gets_no_other() {
+    let lab = Lab::with_certificates();
+    let (_hub, port) = lab.open();
+    let own = CertificateDir::new(lab.certificates());
+    let mast = host_files(&own, &Authority::open(&own).unwrap(), SystemTime::now());
+    fs::copy(own.authority(), mast.authority()).unwrap();
+    let send = ["log", "send", "-p", "mast", "--timeout", "60s", "before"];
+    lab.far(port, Some(mast.path()), &send).ok();
+
+    let deny = ["--domain", "lab", "access", "deny", "host:mast", "enter", "**", "--reason", "it was stolen"];
+    lab.site.tampu(&deny).ok();
+    let query = ["log", "query", "-n", "1", "--timeout", "2s"];
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let said = lab.far(port, Some(mast.path()), &query);
+        if said.code == 3 {
+            break;
+        }
+        assert!(Instant::now() < until, "{said:?}");
+    }
+    // Another host is not concerned, and the log says who was refused.
+    lab.far(port, Some(own.path()), &query).ok();
+    let audit = ["--domain", "lab", "log", "query", "--json", "--logger", "audit", "refused"];
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let said = lab.site.tampu(&audit).ok();
+        if said.out.contains("the host 'mast' may not enter") && said.out.contains("it was stolen") {
+            break;
+        }
+        assert!(Instant::now() < until, "{said:?}");
+    }
+}
+
+#[test]
 fn a_false_hub_learns_nothing_to_pass_on() {
     let lab = Lab::with_certificates();
     let place = tempfile::tempdir().unwrap();

@@ -14,6 +14,7 @@ use crate::logger::{
     clock::now,
     control::{self, Controlled},
     packet_sink::{PacketSink, Refused},
+    settings,
     stream::{Reach, StreamKey},
 };
 
@@ -40,9 +41,6 @@ const RETRY: Duration = Duration::from_secs(1);
 
 /// Time after joining the bus during which readers may still be unknown to this process.
 const ACQUAINTANCE: Duration = Duration::from_millis(150);
-
-/// Longest time to wait for a reader, when a caller wants to know that its records were delivered.
-const APPEARANCE: Duration = Duration::from_millis(300);
 
 /// Interval at which the readers' wishes are read.
 const HEAR: Duration = Duration::from_millis(20);
@@ -114,6 +112,8 @@ pub(crate) struct BusSink {
     hear_at: Instant,
     participant: Option<Participant>,
     joined: Option<Instant>,
+    /// Time after joining at which a flush no longer waits for a first reader.
+    appearance: Duration,
     writers: HashMap<StreamKey, Outlet>,
     try_again: Option<(Instant, String)>,
     /// True if this host has, or had, a node.
@@ -121,6 +121,10 @@ pub(crate) struct BusSink {
 }
 
 impl BusSink {
+    pub fn with_appearance(self, appearance: Duration) -> BusSink {
+        BusSink { appearance, ..self }
+    }
+
     pub fn new(open: Open) -> BusSink {
         BusSink {
             open,
@@ -130,6 +134,7 @@ impl BusSink {
             hear_at: Instant::now(),
             participant: None,
             joined: None,
+            appearance: settings::APPEARANCE,
             writers: HashMap::new(),
             try_again: None,
             has_heir: false,
@@ -243,7 +248,7 @@ impl PacketSink for BusSink {
 
     fn flush(&mut self, timeout: Duration) -> bool {
         let until = Instant::now() + timeout;
-        let known_by = self.joined.map_or(until, |joined| joined + APPEARANCE);
+        let known_by = self.joined.map_or(until, |joined| joined + self.appearance);
         // All of them, also after one without confirmation: packets under way have to arrive.
         self.writers.values().filter(|outlet| !outlet.confirm(until, known_by)).count() == 0
     }

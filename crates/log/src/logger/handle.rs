@@ -102,7 +102,8 @@ impl Logger {
         open: impl FnMut() -> Result<Participant, BusError> + Send + 'static,
         settings: LogSettings,
     ) -> std::io::Result<Logger> {
-        Logger::start(settings, Box::new(BusSink::new(Box::new(open))))
+        let sink = BusSink::new(Box::new(open)).with_appearance(settings.appearance);
+        Logger::start(settings, Box::new(sink))
     }
 
     /// Starts a process's logging over this way out.

@@ -14,6 +14,9 @@ use crate::logger::{
     threshold::Threshold,
 };
 
+/// Usual longest time after joining the bus that a flush waits for a first reader.
+pub(crate) const APPEARANCE: Duration = Duration::from_millis(300);
+
 /// All settings of a process's logging.
 #[derive(Debug, Clone)]
 pub struct LogSettings {
@@ -65,6 +68,8 @@ pub struct LogSettings {
     pub full_wait_grave: Duration,
     /// Longest time the last handle waits for queued records.
     pub close_wait: Duration,
+    /// Longest time after joining the bus that a flush waits for a first reader. On a loaded host readers become known late.
+    pub appearance: Duration,
     /// Host name in the records.
     pub host: String,
     /// Process (ACS: container) name in the records.
@@ -100,6 +105,7 @@ impl LogSettings {
             full_wait: Duration::from_micros(200),
             full_wait_grave: Duration::from_millis(20),
             close_wait: Duration::from_secs(2),
+            appearance: APPEARANCE,
             host: host_name(),
             access: Access::of_host(),
         }

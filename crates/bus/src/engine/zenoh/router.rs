@@ -2,6 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
+use parking_lot::Mutex;
 use zenoh::{Session, Wait, liveliness::LivelinessToken};
 
 use super::{
@@ -13,7 +14,7 @@ use super::{
     settings::{NAME, Role},
 };
 use crate::{
-    connect::{Endpoint, Settings},
+    connect::{Encryption, Endpoint, Settings},
     engine::{Engine, EngineError, Router, RouterSettings},
     host,
     run_dir::DomainDir,
@@ -27,6 +28,8 @@ pub(super) struct ZenohRouter {
     dir: DomainDir,
     /// Socket files to remove with it.
     sockets: Vec<PathBuf>,
+    /// Held here: listeners ask it as long as it lives.
+    hosts: Mutex<Option<Arc<dyn zenoh_link_tls::HostRule>>>,
     _here: LivelinessToken,
 }
 
@@ -53,7 +56,7 @@ impl ZenohRouter {
         // unreachable.
         let here = Keys::new(&process.domain).node(host::boot());
         let here = session.liveliness().declare_token(here).wait().map_err(|why| refused("announcing the node", &why))?;
-        Ok(ZenohRouter { session, settings: process, dir, sockets, _here: here })
+        Ok(ZenohRouter { session, settings: process, dir, sockets, hosts: Mutex::default(), _here: here })
     }
 }
 
@@ -83,6 +86,22 @@ impl Router for ZenohRouter {
             }
         }
         counts
+    }
+
+    fn ask_for_hosts(&self, rule: Arc<dyn Fn(&str) -> Option<String> + Send + Sync>) {
+        if let Some(Encryption::Tls(directory)) = self.settings.lan.as_ref().map(|lan| &lan.encryption) {
+            let rule: Arc<dyn zenoh_link_tls::HostRule> = Arc::new(Rule(rule));
+            zenoh_link_tls::ask_for_hosts(&directory.host(), &rule);
+            *self.hosts.lock() = Some(rule);
+        }
+    }
+}
+
+struct Rule(Arc<dyn Fn(&str) -> Option<String> + Send + Sync>);
+
+impl zenoh_link_tls::HostRule for Rule {
+    fn refusal(&self, host: &str) -> Option<String> {
+        (self.0)(host)
     }
 }
 

@@ -83,6 +83,7 @@ impl Send {
         settings.full_wait = self.timeout;
         settings.full_wait_grave = self.timeout;
         settings.close_wait = self.timeout;
+        settings.appearance = self.timeout;
         let logger = Logger::on(participant, settings).map_err(|error| Failure::failed("starting the logger", error))?;
 
         let mut sent = 0u64;
