@@ -13,7 +13,7 @@ pub use contract::{
     Answer, Answerer, Answers, Class, Connected, Deliver, Engine, EngineError, Guard, Limits, Outlet, Presence, Question, Seen,
     Tick,
 };
-pub(crate) use driver::{Driver, Router, RouterSettings};
+pub(crate) use driver::{AskForHost, Driver, Router, RouterSettings};
 
 pub use crate::host::Fate;
 

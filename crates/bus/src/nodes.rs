@@ -6,9 +6,15 @@
 
 use std::collections::HashMap;
 
+/// Time in ns after which an absent process has died, whatever its node does.
+const FORGET: u64 = 60_000_000_000;
+
 /// Time in ns that the processes of a host have to return after their node has returned. A process looks for its node at
 /// least once per second.
 const RETURN: u64 = 3_000_000_000;
+
+/// Number of nodes from which those that left are forgotten. Each boot of a host is another node.
+const KEPT: usize = 4096;
 
 /// Nodes that have been seen, by the boot of their host.
 #[derive(Debug, Default, Clone)]
@@ -35,6 +41,9 @@ impl Nodes {
                 node.is_here = is_here;
             }
         }
+        if self.0.len() > KEPT {
+            self.0.retain(|_, node| node.is_here);
+        }
     }
 
     /// Reports if this host's node is announced.
@@ -47,7 +56,8 @@ impl Nodes {
     pub fn dead_at(&self, boot: u32, since: u64, patience: u64) -> Option<u64> {
         let node = self.0.get(&boot).filter(|node| node.is_here)?;
         let was_absent_before = since < node.returned;
-        Some(if was_absent_before { node.returned + RETURN } else { since + patience })
+        // A node that comes and goes does not put the end off for ever.
+        Some(if was_absent_before { (node.returned + RETURN).min(since + FORGET) } else { since + patience })
     }
 }
 

@@ -418,7 +418,12 @@ pub const BOUNDS: &[Bound] = &[
     bound(
         Logbook,
         "slowest reader of a response, in bytes a second",
-        Constant("hub/src/http/socket.rs", "SLOWEST_READER", "8 << 10", "8 KiB, after 30 s of delay"),
+        Constant(
+            "hub/src/http/socket.rs",
+            "SLOWEST_READER",
+            "8 << 10",
+            "8 KiB, after 30 s; a third of the kernel's buffer at least",
+        ),
         "the connection is closed",
     ),
     bound(

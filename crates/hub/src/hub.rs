@@ -160,8 +160,12 @@ impl Hub {
         let criteria = if has(HubPart::Collector) { Some(audit::hear_criteria(&own, &access)?) } else { None };
         if let Some(node) = &node {
             rules.publish_in(node.dir().path());
-            let (rules, address) = (rules.clone(), node.addresses().into_iter().next().unwrap_or_default());
-            node.admit_hosts(move |host| rules.refusal_of_host(host, &address));
+            // A rule may name an address as the configuration writes it, or the one that a connection uses.
+            let (rules, written) = (rules.clone(), config.network.listen.clone());
+            node.admit_hosts(move |host, own| {
+                let own = own.to_string();
+                rules.refusal_of_host(host, written.iter().map(String::as_str).chain([own.as_str()]))
+            });
         }
         let policy = PolicyWatch::start(rules.clone(), logger.clone()).map_err(HubError::Log)?;
         let collecting = if has(HubPart::Collector) {
@@ -245,8 +249,14 @@ impl Hub {
             }
             _ => None,
         };
-        let location = book.as_ref().filter(|_| role_dir.is_none()).and_then(Book::location);
-        let dependants = Dependants { node: node.clone(), rules: rules.clone(), location, role_dir, logger: logger.clone() };
+        let dependants = Dependants {
+            node: node.clone(),
+            rules: rules.clone(),
+            location: book.as_ref().and_then(Book::location),
+            role_dir,
+            has_supervisor: process.part().is_some(),
+            logger: logger.clone(),
+        };
         let hub = Hub {
             run_dir: Some(RunDirWatch::start(dependants).map_err(HubError::RunDirWatch)?),
             metrics,

@@ -200,12 +200,14 @@ impl Rules {
         self.publish();
     }
 
-    /// Returns the reason for which a host may not connect to the bus at this address, and logs it.
-    pub(crate) fn refusal_of_host(&self, host: &str, address: &str) -> Option<String> {
-        let (principal, resource) = (Principal::Host(host.to_owned()), Resource::Address(address.to_owned()));
-        let denied = self.authorise(&principal, Verb::Enter, &resource).err()?;
-        self.audit.refused(&principal, Verb::Enter, address, "bus", &denied.why);
-        Some(denied.why)
+    /// Returns the reason for which a host may not be on the bus at any of these addresses, and logs it.
+    pub(crate) fn refusal_of_host<'a>(&self, host: &str, mut addresses: impl Iterator<Item = &'a str>) -> Option<String> {
+        let principal = Principal::Host(host.to_owned());
+        addresses.find_map(|address| {
+            let denied = self.authorise(&principal, Verb::Enter, &Resource::Address(address.to_owned())).err()?;
+            self.audit.refused(&principal, Verb::Enter, address, "bus", &denied.why);
+            Some(denied.why)
+        })
     }
 
     /// Checks that a holder of the domain's key may enter at each address of the hub.

@@ -1,13 +1,14 @@
 //! The watch of the run-time directory: it is made anew when it vanishes, and a shortened file in it is reported.
 //!
-//! logind removes the directory at a user's logout, and an operator may remove or move it. The process with the node
-//! makes it anew, with the rules. Logbook, inputs, metrics and the bridge, in processes of their own, end then in order, and
-//! the supervisor starts them again: their sandboxes name the old directory. The collector goes on: its connection lives,
-//! and its answers must not pause. Every process of the user can shorten a file that the hub has mapped
+//! logind removes the directory at a user's logout, and an operator may remove or move it. A hub in one process makes it
+//! anew around its living node ([`Node::restore`]). With a process for each role, the node ends in order, and the
+//! supervisor starts it again, in a new directory. Logbook, inputs, metrics and the bridge follow it: their sandboxes name
+//! the old directory, and no sandbox lets a process through the link that `restore` makes. The collector goes on, and
+//! connects to the new node. Every process of the user can shorten a file that the hub has mapped
 //! ([`tampu_bus::survive_truncation`]).
 
 use std::{
-    fs,
+    fs::{self, File},
     os::unix::fs::MetadataExt,
     path::Path,
     sync::{
@@ -45,6 +46,8 @@ pub(crate) struct Dependants {
     pub location: Option<LocationKeeper>,
     /// The directory of a role in a process of its own that begins anew in a new directory.
     pub role_dir: Option<DomainDir>,
+    /// True if a supervisor starts this process again when it ends.
+    pub has_supervisor: bool,
     pub logger: Logger,
 }
 
@@ -53,8 +56,9 @@ impl RunDirWatch {
     pub fn start(dependants: Dependants) -> std::io::Result<RunDirWatch> {
         let (stop, stopped) = channel::<()>();
         let mut watched = Watched {
-            identity: dependants.role_dir.as_ref().and_then(|dir| identity(dir.path())),
+            begun_in: dependants.role_dir.as_ref().and_then(|dir| File::open(dir.path()).ok()),
             dependants,
+            is_ending: false,
             failure: None,
             lost: 0,
         };
@@ -79,8 +83,10 @@ impl Drop for RunDirWatch {
 
 struct Watched {
     dependants: Dependants,
-    /// Device and number of the directory in which this role began.
-    identity: Option<(u64, u64)>,
+    /// The directory in which this role began. It is held open, so that no new directory gets its number.
+    begun_in: Option<File>,
+    /// True once this process has asked itself to end.
+    is_ending: bool,
     /// Reason why the directory could not be made anew, so that it is logged once.
     failure: Option<String>,
     /// Lost pages that have been logged.
@@ -89,20 +95,31 @@ struct Watched {
 
 impl Watched {
     fn look(&mut self) {
-        if let Some(node) = self.dependants.node.clone() {
-            self.restore(&node);
+        if self.is_ending {
+            return;
         }
-        if let Some(location) = &self.dependants.location {
-            location.restore();
+        match self.dependants.node.clone() {
+            Some(node) if self.dependants.has_supervisor && !node.is_found() => {
+                let path = node.dir().path().display();
+                warning!(
+                    self.dependants.logger,
+                    "the run-time directory {path} vanished: the node starts again in a new one; a logout removes it without \
+                     lingering, and so does rm: see 'tampu doctor'"
+                );
+                return self.end();
+            }
+            Some(node) if !self.dependants.has_supervisor => self.restore(&node),
+            _ => {}
         }
-        if let Some(dir) = &self.dependants.role_dir
-            && self.identity != identity(dir.path())
-            && dir.restored().is_some()
+        if let (Some(dir), Some(begun_in)) = (&self.dependants.role_dir, &self.begun_in)
+            && !is_at(begun_in, dir.path())
+            && dir.node_answers()
         {
-            info!(self.dependants.logger, "the run-time directory was made anew: this role starts again in it");
-            // To this process: its main thread ends it in order.
-            let _ = kill_process(getpid(), Signal::TERM);
-            self.dependants.role_dir = None;
+            info!(self.dependants.logger, "the run-time directory is a new one: this role starts again in it");
+            return self.end();
+        }
+        if let Some(location) = self.dependants.location.as_ref().filter(|_| !self.dependants.has_supervisor) {
+            location.restore();
         }
         let pages = lost_pages();
         if pages > self.lost {
@@ -114,6 +131,11 @@ impl Watched {
             );
             self.lost = pages;
         }
+    }
+
+    /// Asks this process to end in order, as a user does.
+    fn end(&mut self) {
+        self.is_ending = kill_process(getpid(), Signal::TERM).is_ok();
     }
 
     fn restore(&mut self, node: &Node) {
@@ -139,6 +161,8 @@ impl Watched {
     }
 }
 
-fn identity(path: &Path) -> Option<(u64, u64)> {
-    fs::metadata(path).ok().map(|found| (found.dev(), found.ino()))
+/// Returns true if the path still leads to the open file.
+fn is_at(file: &File, path: &Path) -> bool {
+    let identity = |found: fs::Metadata| (found.dev(), found.ino());
+    file.metadata().ok().map(identity) == fs::metadata(path).ok().map(identity)
 }

@@ -10,6 +10,7 @@
 use std::{
     fs::{self, File},
     io::{self, Read, Seek, Write},
+    net::SocketAddr,
     os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
     sync::{Arc, Mutex},
@@ -150,6 +151,11 @@ impl Node {
         Ok(Node { router: Some(router), settings: process, dir, reclaimed, shown_key, standing, lock })
     }
 
+    /// Reports if processes find this node in the run-time directory.
+    pub fn is_found(&self) -> bool {
+        is_at(&lock(&self.lock), &self.dir.node_lock()) && self.standing.is_there().unwrap_or(false)
+    }
+
     /// Makes the run-time directory anew if it has vanished, so that new processes find this node. Returns true if it
     /// had. Call it from time to time.
     pub fn restore(&self) -> Result<bool, NodeError> {
@@ -165,8 +171,13 @@ impl Node {
             // Another node may have taken the place: then this error says so.
             *lock = take_lock(&self.settings.domain, &self.dir, &socket)?;
         }
-        write_key(&self.dir, self.shown_key.as_ref())?;
-        write_user_key(&self.dir, self.shown_key.is_some())?;
+        // What is still there stays: processes use it.
+        if !self.dir.node_key().exists() {
+            write_key(&self.dir, self.shown_key.as_ref())?;
+        }
+        if !self.dir.user_key().exists() {
+            write_user_key(&self.dir, self.shown_key.is_some())?;
+        }
         self.standing.link().map_err(failed)?;
         let marker = self.dir.restored_file();
         crate::run_dir::private_file(&marker).map_err(|why| NodeError::Io { path: marker, why })?;
@@ -197,9 +208,9 @@ impl Node {
         self.router.as_ref().map(|router| router.connections()).unwrap_or_default()
     }
 
-    /// Asks this rule for each host that connects with a certificate, by the name in it, and every 2 s for connected ones.
-    /// It returns the reason of a refusal. Without encryption hosts have no names, and it is not asked.
-    pub fn admit_hosts(&self, rule: impl Fn(&str) -> Option<String> + Send + Sync + 'static) {
+    /// Asks this rule for each host that is connected with a certificate, by the name in it and the own address, and again
+    /// every 2 s. It returns the reason of a refusal. Without encryption hosts have no names, and it is not asked.
+    pub fn admit_hosts(&self, rule: impl Fn(&str, SocketAddr) -> Option<String> + Send + Sync + 'static) {
         if let Some(router) = &self.router {
             router.ask_for_hosts(Arc::new(rule));
         }

@@ -1,6 +1,6 @@
 //! The catalogue entry of an engine: functions to join through it, and to route with it.
 
-use std::sync::Arc;
+use std::{net::SocketAddr, sync::Arc};
 
 use super::contract::{Engine, EngineError};
 use crate::{
@@ -33,6 +33,9 @@ pub(crate) struct RouterSettings {
     pub key: Option<Key>,
 }
 
+/// Returns the reason for which a host, by the name in its certificate, may not be connected at this own address.
+pub(crate) type AskForHost = Arc<dyn Fn(&str, SocketAddr) -> Option<String> + Send + Sync>;
+
 /// A running router; dropping it stops it.
 pub(crate) trait Router: Send + Sync {
     /// Returns an engine on the router itself.
@@ -44,7 +47,6 @@ pub(crate) trait Router: Send + Sync {
     /// Returns the numbers of connected processes and of other connected nodes.
     fn connections(&self) -> (usize, usize);
 
-    /// Asks this rule for each host that connects with a certificate, and for connected ones from time to time. It returns
-    /// the reason of a refusal.
-    fn ask_for_hosts(&self, rule: Arc<dyn Fn(&str) -> Option<String> + Send + Sync>);
+    /// Asks this rule for each host that connects with a certificate, and for connected ones from time to time.
+    fn ask_for_hosts(&self, rule: AskForHost);
 }

@@ -1,37 +1,71 @@
 //! Rules of a program about the hosts that may connect.
 //!
-//! The engine has no place for them, so they are found by the file of the listener's certificate. They are asked for each
-//! new connection, and again every [`LOOK`] for open ones: a host that is shut out loses its connections.
+//! The engine has no place for them, so they are found by the file of the own certificate. They are asked for each new
+//! connection in both directions, and again every [`LOOK`] for open ones: a host that is shut out loses its connections.
 
 use std::{
+    net::SocketAddr,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError, Weak},
     time::Duration,
 };
 
+use tokio::{net::TcpStream, time::sleep};
+use tokio_rustls::TlsStream;
+use tokio_util::sync::CancellationToken;
+use zenoh_link_commons::LinkUnicast;
+use zenoh_result::{ZResult, bail};
+
+use crate::link::TlsLink;
+
 /// Period of the looks at open connections.
-pub(crate) const LOOK: Duration = Duration::from_secs(2);
+const LOOK: Duration = Duration::from_secs(2);
 
 /// Reports if the host with this certificate name may connect, or is told why not.
 pub trait HostRule: Send + Sync {
-    /// Returns the reason for which the host may not connect.
-    fn refusal(&self, host: &str) -> Option<String>;
+    /// Returns the reason for which the host may not be connected; `own` is this end's address.
+    fn refusal(&self, host: &str, own: SocketAddr) -> Option<String>;
 }
 
 static RULES: Mutex<Vec<(PathBuf, Weak<dyn HostRule>)>> = Mutex::new(Vec::new());
 
-/// Makes listeners that show this certificate ask the rule, as long as somebody holds it.
+/// Makes sessions that show this certificate ask the rule, as long as somebody holds it. Several rules must all agree.
 pub fn ask_for_hosts(certificate: &Path, rule: &Arc<dyn HostRule>) {
     let mut rules = RULES.lock().unwrap_or_else(PoisonError::into_inner);
-    rules.retain(|(of, held)| of != certificate && held.strong_count() > 0);
+    rules.retain(|(_, held)| held.strong_count() > 0);
     rules.push((certificate.to_owned(), Arc::downgrade(rule)));
 }
 
-/// Returns the reason for which a host may not connect to a listener with this certificate.
-pub(crate) fn refusal(certificate: &Path, host: &str) -> Option<String> {
-    let rule = {
+/// Returns the reason for which a host may not be connected to a session with this certificate.
+fn refusal(certificate: &Path, host: &str, own: SocketAddr) -> Option<String> {
+    let rules: Vec<Arc<dyn HostRule>> = {
         let rules = RULES.lock().unwrap_or_else(PoisonError::into_inner);
-        rules.iter().find(|(of, _)| of == certificate).and_then(|(_, rule)| rule.upgrade())
+        rules.iter().filter(|(of, _)| of == certificate).filter_map(|(_, rule)| rule.upgrade()).collect()
     };
-    rule.and_then(|rule| rule.refusal(host))
+    rules.iter().find_map(|rule| rule.refusal(host, own))
+}
+
+/// Makes a link of a stream if the rules admit the other end's host, and asks them again while it is open.
+pub(crate) fn admit(stream: TlsStream<TcpStream>, certificate: PathBuf) -> ZResult<LinkUnicast> {
+    let own = stream.get_ref().0.local_addr()?;
+    let cut = CancellationToken::new();
+    let (link, host) = TlsLink::of(stream, cut.clone())?;
+    let host = host.unwrap_or_default();
+    if let Some(why) = refusal(&certificate, &host, own) {
+        bail!("the host '{}' may not connect: {why}", host.escape_debug());
+    }
+    let watched = Arc::downgrade(&link);
+    tokio::spawn(async move {
+        loop {
+            sleep(LOOK).await;
+            if watched.strong_count() == 0 {
+                return;
+            }
+            if let Some(why) = refusal(&certificate, &host, own) {
+                tracing::warn!("the host '{}' is shut out: {why}", host.escape_debug());
+                return cut.cancel();
+            }
+        }
+    });
+    Ok(link)
 }

@@ -39,13 +39,9 @@ pub(crate) struct TlsLink {
 }
 
 impl TlsLink {
-    /// Makes a link of a stream whose handshake is complete.
-    pub fn of(stream: TlsStream<TcpStream>) -> ZResult<LinkUnicast> {
-        Ok(TlsLink::with_cut(stream, CancellationToken::new())?.0)
-    }
-
-    /// Does the same. The token cuts the link; the name is that of the other end's certificate.
-    pub fn with_cut(stream: TlsStream<TcpStream>, cut: CancellationToken) -> ZResult<(LinkUnicast, Option<String>)> {
+    /// Makes a link of a stream whose handshake is complete. The token cuts the link. The name is that of the other end's
+    /// certificate.
+    pub fn of(stream: TlsStream<TcpStream>, cut: CancellationToken) -> ZResult<(LinkUnicast, Option<String>)> {
         let (tcp, session) = stream.get_ref();
         tcp.set_nodelay(true)?;
         let (own, other) = (tcp.local_addr()?, tcp.peer_addr()?);

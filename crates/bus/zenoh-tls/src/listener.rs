@@ -1,10 +1,11 @@
 //! The accepting end.
 
 use std::{
+    collections::HashMap,
     fs, io,
-    net::SocketAddr,
+    net::{IpAddr, SocketAddr},
     path::PathBuf,
-    sync::{Arc, Weak},
+    sync::{Arc, Mutex, PoisonError},
     time::{Duration, SystemTime},
 };
 
@@ -16,19 +17,19 @@ use tokio::{
 };
 use tokio_rustls::{TlsAcceptor, TlsStream, rustls::ServerConfig};
 use tokio_util::sync::CancellationToken;
-use zenoh_link_commons::{LinkUnicastTrait, NewLinkChannelSender};
-use zenoh_result::{ZResult, bail};
+use zenoh_link_commons::NewLinkChannelSender;
+use zenoh_result::ZResult;
 
-use crate::{
-    admission::{LOOK, refusal},
-    link::TlsLink,
-};
+use crate::admission::admit;
 
 /// Time limit of a handshake. A caller that says nothing takes a place among [`HANDSHAKES`] for this long.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Handshakes at the same time. Further callers wait in the kernel's queue.
-const HANDSHAKES: usize = 1_000;
+/// Handshakes at the same time. Further callers wait in the kernel's queue. Each takes an open file.
+const HANDSHAKES: usize = 256;
+
+/// Handshakes of one address at the same time. Further connections of it are closed, so that it keeps no others out.
+const HANDSHAKES_OF_ONE: usize = 64;
 
 /// Pause after an error of accepting, such as too many open files.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -54,9 +55,9 @@ impl Identity {
     fn current(&mut self) -> Arc<ServerConfig> {
         let now = stamps(&self.files);
         if now != self.stamps {
-            self.stamps = now;
             match self.files.server_config() {
-                Ok(config) => self.config = Arc::new(config),
+                Ok(config) => (self.config, self.stamps) = (Arc::new(config), now),
+                // A reason that passes, such as too many open files: the next connection tries again.
                 Err(why) => tracing::warn!("the renewed certificate is not used: {why}"),
             }
         }
@@ -76,6 +77,7 @@ pub(crate) async fn accept(
     links: NewLinkChannelSender,
 ) -> ZResult<()> {
     let places = Arc::new(Semaphore::new(HANDSHAKES));
+    let callers: Callers = Arc::default();
     loop {
         let next = async {
             let place = places.clone().acquire_owned().await;
@@ -93,10 +95,11 @@ pub(crate) async fn accept(
                 continue;
             }
         };
+        let Some(caller) = Caller::admit(&callers, from.ip()) else { continue };
         let (config, links, token) = (identity.current(), links.clone(), token.clone());
         let certificate = identity.files.certificate.clone();
         tokio::spawn(async move {
-            let _place = place;
+            let _places = (place, caller);
             let result = tokio::select! {
                 () = token.cancelled() => return,
                 result = shake_hands(stream, config, certificate, &links) => result,
@@ -116,32 +119,45 @@ async fn shake_hands(
 ) -> ZResult<()> {
     let late = |_| io::Error::new(io::ErrorKind::TimedOut, "not complete within 5 s");
     let stream = timeout(HANDSHAKE_TIMEOUT, TlsAcceptor::from(config).accept(stream)).await.map_err(late)??;
-    let cut = CancellationToken::new();
-    let (link, name) = TlsLink::with_cut(TlsStream::Server(stream), cut.clone())?;
-    let host = name.unwrap_or_default();
-    if let Some(why) = refusal(&certificate, &host) {
-        bail!("the host '{}' may not connect: {why}", host.escape_debug());
-    }
-    tokio::spawn(cut_when_refused(Arc::downgrade(&link), certificate, host, cut));
-    links.send_async(link).await?;
+    links.send_async(admit(TlsStream::Server(stream), certificate)?).await?;
     Ok(())
 }
 
-/// Asks for an open link from time to time if its host may still connect.
-async fn cut_when_refused(link: Weak<dyn LinkUnicastTrait>, certificate: PathBuf, host: String, cut: CancellationToken) {
-    loop {
-        sleep(LOOK).await;
-        if link.strong_count() == 0 {
-            return;
+/// Handshakes under way by address.
+type Callers = Arc<Mutex<HashMap<IpAddr, usize>>>;
+
+/// A handshake of an address, counted until it is dropped.
+struct Caller {
+    callers: Callers,
+    address: IpAddr,
+}
+
+impl Caller {
+    /// Counts a handshake; `None` if the address has its share.
+    fn admit(callers: &Callers, address: IpAddr) -> Option<Caller> {
+        let mut counts = callers.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = counts.entry(address).or_default();
+        if *count >= HANDSHAKES_OF_ONE {
+            return None;
         }
-        if let Some(why) = refusal(&certificate, &host) {
-            tracing::warn!("the host '{}' is shut out: {why}", host.escape_debug());
-            return cut.cancel();
+        *count += 1;
+        Some(Caller { callers: callers.clone(), address })
+    }
+}
+
+impl Drop for Caller {
+    fn drop(&mut self) {
+        let mut counts = self.callers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(count) = counts.get_mut(&self.address) {
+            *count -= 1;
+            if *count == 0 {
+                counts.remove(&self.address);
+            }
         }
     }
 }
 
-/// Listens at the first of these addresses that can be had.
+/// Listens at an address, and returns it with the port that was assigned.
 pub(crate) async fn listen(address: &str) -> io::Result<(TcpListener, SocketAddr)> {
     let listener = TcpListener::bind(address).await?;
     let local = listener.local_addr()?;

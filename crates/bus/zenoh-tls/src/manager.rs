@@ -14,7 +14,7 @@ use zenoh_result::{ZResult, bail, zerror};
 
 use crate::{
     TLS_LOCATOR_PREFIX,
-    link::TlsLink,
+    admission::admit,
     listener::{self, Identity},
     settings,
 };
@@ -75,11 +75,12 @@ impl LinkManagerUnicastTrait for LinkManagerUnicastTls {
         check(&config)?;
         let address = endpoint.address().as_str().to_owned();
         let name = mutual::server_name(&address)?;
-        let client = settings::files(&config)?.client_config()?;
+        let files = settings::files(&config)?;
+        let client = files.client_config()?;
         let failed = |why: &dyn fmt::Display| zerror!("connecting to tls/{address}: {why}");
         let tcp = TcpStream::connect(&address).await.map_err(|why| failed(&why))?;
         let stream = TlsConnector::from(Arc::new(client)).connect(name, tcp).await.map_err(|why| failed(&why))?;
-        TlsLink::of(TlsStream::Client(stream))
+        admit(TlsStream::Client(stream), files.certificate)
     }
 
     async fn new_listener(&self, endpoint: EndPoint) -> ZResult<Locator> {

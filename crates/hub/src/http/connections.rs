@@ -1,9 +1,9 @@
 //! The open connections of a server: a limit for all, a share for each address, and room for a new one where another is idle.
 //!
 //! A connection is idle while none of its requests is under way and no answer is being written: before the first head, and
-//! between two requests. If the server or an
-//! address has as many connections as it may have, the connection that has been idle longest is closed for the new one. So one computer
-//! cannot keep others out, and a browser's kept connection is no reason to reject a page.
+//! between two requests. If the server or an address has as many connections as it may have, the connection that has been
+//! idle longest is closed for the new one. So one computer cannot keep others out, and a browser's kept connection is no
+//! reason to reject a page.
 
 use std::{collections::HashMap, net::IpAddr, sync::Arc};
 

@@ -50,7 +50,8 @@ pub(super) async fn handshake(
     timeout(time, shaken).await.ok().flatten()
 }
 
-/// Slowest pace, in bytes a second, at which a client may read while the server waits for it.
+/// Slowest pace, in bytes a second, at which a client may read while the server waits for it. The kernel reports progress
+/// only when about a third of its buffer is free, so a client must read that much within the delay, too.
 pub const SLOWEST_READER: u64 = 8 << 10;
 
 /// Time that a client may still delay the server. It shrinks while the server waits, and grows with the bytes read.

@@ -1,6 +1,6 @@
 //! A node's router.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use zenoh::{Session, Wait, liveliness::LivelinessToken};
@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     connect::{Encryption, Endpoint, Settings},
-    engine::{Engine, EngineError, Router, RouterSettings},
+    engine::{AskForHost, Engine, EngineError, Router, RouterSettings},
     host,
     run_dir::DomainDir,
     wire::keys::Keys,
@@ -88,7 +88,7 @@ impl Router for ZenohRouter {
         counts
     }
 
-    fn ask_for_hosts(&self, rule: Arc<dyn Fn(&str) -> Option<String> + Send + Sync>) {
+    fn ask_for_hosts(&self, rule: AskForHost) {
         if let Some(Encryption::Tls(directory)) = self.settings.lan.as_ref().map(|lan| &lan.encryption) {
             let rule: Arc<dyn zenoh_link_tls::HostRule> = Arc::new(Rule(rule));
             zenoh_link_tls::ask_for_hosts(&directory.host(), &rule);
@@ -97,11 +97,11 @@ impl Router for ZenohRouter {
     }
 }
 
-struct Rule(Arc<dyn Fn(&str) -> Option<String> + Send + Sync>);
+struct Rule(AskForHost);
 
 impl zenoh_link_tls::HostRule for Rule {
-    fn refusal(&self, host: &str) -> Option<String> {
-        (self.0)(host)
+    fn refusal(&self, host: &str, own: SocketAddr) -> Option<String> {
+        (self.0)(host, own)
     }
 }
 
