@@ -59,7 +59,15 @@ int main(int count, char **arguments) {
     (void)arguments;
     struct taken taken = {0};
     sem_init(&taken.over, 0, 0);
-    const tampu_bulk_handler handler = {&taken, start, data, stop, lost, fault};
+    const tampu_bulk_handler handler = {
+        .context = &taken,
+        .start = start,
+        .data = data,
+        .stop = stop,
+        .lost = lost,
+        .fault = fault,
+        .protection = TAMPU_BULK_PROTECTION_AUTO,
+    };
     tampu_bulk_participant *me = count > 1 ? tampu_bulk_alone("demo", "ARCHIVE/BULK") : tampu_bulk_join("ARCHIVE/BULK");
     tampu_bulk_receiver *receiver = tampu_bulk_receiver_open(me, "correlator", "spectra", NULL, NULL, &handler, sizeof handler);
     if (receiver == NULL) {
