@@ -13,18 +13,33 @@ cargo test --locked --tests -- --ignored
 cargo test --locked --package tampu-benches
 
 export TAMPU_BIN=$target/debug/tampu PATH="$venv/bin:$PATH"
+logs=$(mktemp -d)
 passed=0 failed=()
+
+# Runs one test: a line when it passed, and the end of its output when it failed.
+one() {
+  local log=$logs/${1##*/} began=$SECONDS
+  if "$1" >"$log" 2>&1; then
+    passed=$((passed + 1))
+    echo "ok $1 ($((SECONDS - began)) s)"
+  else
+    failed+=("$1")
+    echo "FAILED $1 ($((SECONDS - began)) s), its last lines:"
+    tail -n 40 "$log" | cut -c 1-300
+  fi
+}
+
 for test in tests/peers/* tests/attacks/*; do
   [ -f "$test" ] && [ -x "$test" ] || continue
-  echo "== $test"
-  if "$test"; then passed=$((passed + 1)); else failed+=("$test"); fi
+  one "$test"
 done
-
 echo "== short benches"
-for bench in scripts/bench-smoke.py; do
-  if "$bench"; then passed=$((passed + 1)); else failed+=("$bench"); fi
-done
+one scripts/bench-smoke.py
 
-[ ${#failed[@]} = 0 ] || printf 'failed: %s\n' "${failed[@]}"
+for test in "${failed[@]}"; do
+  echo "failed: $test"
+  tail -n 12 "$logs/${test##*/}" | cut -c 1-300
+done
+rm -r "$logs"
 echo "$passed passed, ${#failed[@]} failed"
 [ ${#failed[@]} = 0 ]
