@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tampu_bus::{Alarm, BusError, Event, Participant, Reader, ReaderQos, Sample, SourceState, engine::Guard};
 use tampu_types::{Incarnation, PartitionFilter, Time, TopicFilter};
-use tampu_workers::{OnPanic, WorkerThread};
+use tampu_workers::WorkerThread;
 
 use crate::{Name, asking, directory, note::NOTE_LIMIT};
 
@@ -30,6 +30,8 @@ const REASONS_KEPT: usize = 16;
 /// Characters of a receiver's name in such a reason.
 const SOURCE_KEPT: usize = 200;
 const IDLE: Duration = Duration::from_millis(250);
+/// Pause after a panic of the account.
+const RESTART: Duration = Duration::from_millis(100);
 
 /// State or result of a transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -282,8 +284,9 @@ impl Transfers {
         let answering = asking::answer(participant, asking::TRANSFERS, move || Some(asking::newest(of.lock().transfers.iter())))?;
         let (closing, alarm) = (Arc::new(AtomicBool::new(false)), reader.alarm());
         let (stop, into, clock) = (closing.clone(), book.clone(), participant.clock());
-        let work = move || listen(reader, &into, &report, &stop, move || clock.utc());
-        let worker = WorkerThread::named("bulk transfers").spawn(OnPanic::ReportOnly, work).map_err(TransfersError::Thread)?;
+        let mut reader = reader;
+        let work = move || listen(&mut reader, &into, &report, &stop, || clock.utc());
+        let worker = WorkerThread::named("bulk transfers").spawn_restarting(RESTART, work).map_err(TransfersError::Thread)?;
         Ok(Transfers { book, closing, alarm, worker: Some(worker), _answering: answering })
     }
 
@@ -314,7 +317,7 @@ impl Drop for Transfers {
     }
 }
 
-fn listen(mut reader: Reader, book: &Mutex<Account>, report: &impl Fn(&Transfer), closing: &AtomicBool, now: impl Fn() -> Time) {
+fn listen(reader: &mut Reader, book: &Mutex<Account>, report: &impl Fn(&Transfer), closing: &AtomicBool, now: impl Fn() -> Time) {
     while !closing.load(Ordering::Acquire) {
         match reader.next(IDLE) {
             Some(Event::Sample(sample)) if sample.stream.type_tag.id == directory::TRANSFER.id => {

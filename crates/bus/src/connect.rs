@@ -45,5 +45,5 @@ pub use endpoint::{BadEndpoint, Endpoint};
 pub use environment::BadEnvironment;
 pub use key::{BadKey, BadKeyFile, Key};
 pub use node::{Node, NodeError, NodeSettings};
-pub use open::engine_names;
+pub use open::{engine_names, is_target_of_engine};
 pub use settings::{DEFAULT_DOMAIN, Lan, Settings};

@@ -4,8 +4,11 @@ use std::fmt;
 
 use serde::Serialize;
 use tampu_logbook::{
-    book::Book,
-    people::{LoginPolicy, PeopleError, Right, access_of},
+    book::{
+        Book,
+        elog_options::{is_on, option},
+    },
+    people::{Access, LoginPolicy, PeopleError, Right, access::Subject, access_of, set_first_access},
     store::Records,
 };
 
@@ -33,6 +36,17 @@ fn names(rights: &[Right]) -> String {
         return "no rights".to_owned();
     }
     rights.iter().map(|right| right.name()).collect::<Vec<_>>().join(" ")
+}
+
+/// Gives the users of a new book the rights that elogd gives them: without `Restrict edit`, everybody who may write may also
+/// change what others wrote. A book or a site with rules keeps them.
+pub fn give_rights_of_elog(store: &dyn Records, book: &Book) -> Result<(), PeopleError> {
+    if option(book, "Restrict edit").is_some_and(is_on) {
+        return Ok(());
+    }
+    let mut access = Access::usual();
+    access.give(Subject::Everybody, vec![Right::Read, Right::Write, Right::EditOwn, Right::EditAny]);
+    set_first_access(store, &book.name, &access)
 }
 
 /// Describes the access to a book: its configuration, and the rules that the store has.

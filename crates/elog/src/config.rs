@@ -174,6 +174,7 @@ impl ConfiguredLogbook<'_> {
             let (kind, options) = self.kind(&name);
             attributes.push(AttributeDef {
                 kind,
+                several: kind == AttributeKind::Text && !self.with_conditional(&format!("MOptions {name}"), vec![]).is_empty(),
                 options: options.iter().map(|option| without_condition(option)).collect(),
                 extendable: has(&extendable, &name),
                 required: has(&required, &name),
@@ -182,7 +183,7 @@ impl ConfiguredLogbook<'_> {
                 name,
             });
         }
-        let comment = self.section.get("Comment").unwrap_or_default().to_owned();
+        let comment = self.get("Comment").unwrap_or_default().to_owned();
         Book { name: self.name().to_owned(), group: self.group.clone(), comment, attributes, elog: self.options() }
     }
 

@@ -67,7 +67,7 @@ fn content_of(book: &Book, entry: &FileEntry, faults: &mut Vec<String>) -> Conte
     });
     let mut content = Content { encoding, ..Content::default() };
     for (name, value) in &entry.attributes {
-        let several = book.attribute(name).is_some_and(|attribute| attribute.kind.is_multiple());
+        let several = book.attribute(name).is_some_and(|attribute| attribute.takes_several());
         let values = match several {
             true => value.split('|').map(|value| value.trim().to_owned()).filter(|value| !value.is_empty()).collect(),
             false => vec![value.clone()],

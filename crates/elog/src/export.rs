@@ -23,7 +23,7 @@ use tampu_logbook::{
         Attachment,
         stored_name::{another, stamp, stored_name},
     },
-    book::{AttributeKind, Book, same_name},
+    book::{AttributeKind, Book, elog_options, same_name},
     entry::Entry,
     search::{Page, Search, Start, Stop},
     store::{BookInfo, Logbook, StoreError},
@@ -103,6 +103,12 @@ pub fn export_elog(
         if exported.interrupted {
             break;
         }
+    }
+    if let Some(file) = infos.iter().find_map(|info| elog_options::option(&info.book, "Password file")) {
+        exported.notes.push(format!(
+            "elogd.cfg names the password file '{file}', and this export has no users: elogd would make its first visitor the \
+             administrator. Put the old file there, or a new one, before elogd starts"
+        ));
     }
     let path = to.join("elogd.cfg");
     fs::write(&path, config).map_err(|error| ExportError::Io { path, error })?;

@@ -27,7 +27,7 @@ use tampu_types::Time;
 
 use crate::{
     FileFault,
-    access_report::{AccessReport, access_report},
+    access_report::{self, AccessReport, access_report},
     config::{self, ElogConfig},
     convert::{EntryPosition, convert, digest, refusal},
     date,
@@ -333,6 +333,10 @@ impl Importing<'_> {
         let mut found = self.survey(progress)?;
         if !self.go_on {
             return Ok(());
+        }
+        if there.is_none() && self.source.config.is_some() {
+            // Before the book, so that an interrupted import leaves none without its rights.
+            access_report::give_rights_of_elog(self.store, &self.book)?;
         }
         self.agree_on_book(there)?;
         self.report.access = Some(access_report(self.store, &self.book)?);

@@ -3,7 +3,7 @@
 
 use tampu_logbook::{book::elog_options::list, people::host_list::names};
 
-use crate::option_values::{days, leading_number};
+use crate::option_values::{days, leading_number, needs_shell};
 
 /// The effect of an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +35,7 @@ const BOOK: [&str; 14] = [
 ];
 
 /// Options of ELOG's pages and permissions ([`crate::pages::settings`]).
-const PAGES: [&str; 99] = [
+const PAGES: [&str; 102] = [
     "Admin restrict edit time",
     "Admin user",
     "All display limit",
@@ -71,6 +71,7 @@ const PAGES: [&str; 99] = [
     "Hosts allow",
     "Hosts deny",
     "ID display",
+    "Last default",
     "Link display",
     "List after submit",
     "List display",
@@ -85,6 +86,7 @@ const PAGES: [&str; 99] = [
     "Message comment",
     "Message height",
     "Message width",
+    "Mode commands",
     "Page Title",
     "Prepend on edit",
     "Prepend on reply",
@@ -115,6 +117,7 @@ const PAGES: [&str; 99] = [
     "Show last default",
     "Show text",
     "Show top groups",
+    "Sort Attribute Options *",
     "Sort Attributes",
     "Start page",
     "Subst *",
@@ -142,7 +145,7 @@ const ACCESS: [&str; 6] =
     ["Authentication", "Password file", "Admin password", "Delete password", "Read password", "Write password"];
 
 /// Those options of pages that can have a condition: `{a}Preset Subject`.
-const CONDITIONAL: [&str; 17] = [
+const CONDITIONAL: [&str; 18] = [
     "Options *",
     "MOptions *",
     "ROptions *",
@@ -155,6 +158,7 @@ const CONDITIONAL: [&str; 17] = [
     "Preset on edit *",
     "Preset on first reply *",
     "Preset on reply *",
+    "Preset text",
     "Show Attributes Edit",
     "Subst *",
     "Subst on edit *",
@@ -166,7 +170,7 @@ const CONDITIONAL: [&str; 17] = [
 const PLAIN: &str = include_str!("options.txt");
 
 /// Options whose names continue with an attribute, a command or a value.
-const PATTERNS: [&str; 27] = [
+const PATTERNS: [&str; 28] = [
     "Allow",
     "Change",
     "Date format",
@@ -181,6 +185,7 @@ const PATTERNS: [&str; 27] = [
     "Preset on first reply",
     "Preset on reply",
     "Subst",
+    "Sort Attribute Options",
     "Subst on edit",
     "Subst on reply",
     "Time format",
@@ -217,14 +222,15 @@ pub fn effect(name: &str) -> OptionEffect {
     if kept { OptionEffect::Kept } else { OptionEffect::Unknown }
 }
 
-/// Options whose value is a number, and `Show last default`, whose value can also be a name.
-const NUMBERS: [&str; 18] = [
+/// Options whose value is a number; of `Last default` and `Show last default` it can also be a name.
+const NUMBERS: [&str; 19] = [
     "Admin restrict edit time",
     "All display limit",
     "Allowed encoding",
     "Default encoding",
     "Entries per page",
     "Expand default",
+    "Last default",
     "Max content length",
     "Message height",
     "Message width",
@@ -239,13 +245,14 @@ const NUMBERS: [&str; 18] = [
     "Suppress default",
 ];
 /// Options that are on or off.
-const FLAGS: [&str; 14] = [
+const FLAGS: [&str; 15] = [
     "Allow HTML",
     "Case sensitive search",
     "Enable attachments",
     "Hidden",
     "List after submit",
     "Logbook Tabs",
+    "Mode commands",
     "Quote on reply",
     "Restrict edit",
     "Reverse sort",
@@ -267,7 +274,12 @@ pub fn unreadable(name: &str, value: &str) -> Option<String> {
         let fault = || format!("'{name}' has names of hosts ({}), which are not looked up: a name {effect}", names.join(", "));
         return (!names.is_empty()).then(fault);
     }
-    let last = fits("Show last default", &words);
+    if needs_shell(value)
+        && ["Subst", "Preset"].iter().any(|option| words.first().is_some_and(|word| word.eq_ignore_ascii_case(option)))
+    {
+        return Some(format!("'{name}' has $shell(...), which is not run: the option is without effect, and typed values stay"));
+    }
+    let last = fits("Show last default", &words) || fits("Last default", &words);
     if value.is_empty() || leading_number(value).is_some() || last && days(value).is_some() {
         return None;
     }

@@ -42,6 +42,7 @@ pub mod layout;
 pub mod list;
 pub mod login_form;
 pub mod multipart;
+mod numbering;
 mod page_cursors;
 pub mod paging;
 pub mod post;

@@ -298,20 +298,21 @@ fn an_import_reports_who_may_read_and_write() {
     fs::write(
         dir.path().join("elogd.cfg"),
         "[Open]\nAttributes = A\n[Shift]\nPassword file = passwd\n[Old]\nRead password = c2VjcmV0\n\
-         [Few]\nLogin user = zoe, max\nHosts deny = ALL\n[Menu]\nPassword file = passwd\nGuest menu commands = List\n",
+         [Few]\nLogin user = zoe, max\nHosts deny = ALL\n[Menu]\nPassword file = passwd\nGuest menu commands = List\nRestrict edit = 1\n",
     )
     .unwrap();
     let store = SqliteStore::open(&dir.path().join("store")).unwrap();
     let config = Some(dir.path().join("elogd.cfg"));
     let source = ImportSource { config, logbooks: dir.path().join("logbooks"), ..ImportSource::default() };
-    let by_default = "guests: what [book] guests of the hub says, 'read' by default; users: read write edit-own";
+    let by_default = "guests: what [book] guests of the hub says, 'read' by default; users: read write edit-own edit-any";
     for (book, expected) in run(&store, &source).books.iter().zip([
         by_default.to_owned(),
-        "guests: no rights, because of 'Password file'; users: read write edit-own".to_owned(),
-        "guests: no rights, because of 'Read password'; users: read write edit-own".to_owned(),
-        "guests: no rights, because of 'Login user'; users: read write edit-own, only zoe, max; 'Hosts deny' limits the addresses of clients"
+        "guests: no rights, because of 'Password file'; users: read write edit-own edit-any".to_owned(),
+        "guests: no rights, because of 'Read password'; users: read write edit-own edit-any".to_owned(),
+        "guests: no rights, because of 'Login user'; users: read write edit-own edit-any, only zoe, max; 'Hosts deny' limits the addresses of clients"
             .to_owned(),
-        by_default.to_owned(),
+        // `Restrict edit` leaves each entry to its author.
+        by_default.replace(" edit-any", ""),
     ]) {
         assert_eq!(book.access.as_ref().unwrap().to_string(), expected, "{}", book.book);
         assert!(!book.kept_options.iter().any(|name| name.contains("assword")), "{:?}", book.kept_options);

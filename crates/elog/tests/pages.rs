@@ -196,7 +196,7 @@ fn an_entry_has_what_was_said_and_the_way_on() {
     assert_eq!(site.get("/Shift+log/1?cmd=Previous").error(), "This is the first entry");
     let links: Vec<String> =
         site.get("/Shift+log/3").page().all("div.messageframe a").iter().map(|a| a.get("href").to_owned()).collect();
-    assert!(links.is_empty(), "a plain text is as it stands");
+    assert_eq!(links, ["../Shift+log/1", "http://site.test/x"]);
 }
 
 #[test]

@@ -5,7 +5,7 @@ mod desk;
 
 use desk::{ALL, Desk, caller};
 use http::{Method, StatusCode};
-use tampu_elog::pages::csrf;
+use tampu_elog::pages::{Site, SiteConfig, csrf};
 use tampu_logbook::{
     book::EntryAttribute,
     entry::{Content, Encoding, Entry, EntryRef, NewEntry},
@@ -387,6 +387,22 @@ fn numbers_are_given_in_turn() {
         let id = desk.fields("/Other/", &new).id();
         assert_eq!(said(&desk.store.entry(&EntryRef::new("Other", id)).unwrap(), "Subject"), expected);
     }
+}
+
+#[test]
+fn a_formula_is_text_in_a_table_and_comes_back_as_it_was() {
+    let mut desk = Desk::new("[A]\nAttributes = Author, Level\n[B]\nAttributes = Author, Level\n");
+    let formula = "=HYPERLINK(\"http://x\")";
+    desk.fields("/A/", &[("cmd", "Submit"), ("Author", formula), ("Level", "-1.5"), ("Text", "@SUM(A1)")]).id();
+    let table = desk.get("/A/?mode=CSV3");
+    assert!(table.text().ends_with("\"'=HYPERLINK(\"\"http://x\"\")\";\"-1.5\";\"'@SUM(A1)\"\r\n"), "{}", table.text());
+    let done = desk.post("/B/", &[("cmd", None, b"CSV Import"), ("csvfile", Some("x"), &table.bytes)]);
+    assert!(done.text().contains("1 entries imported"), "{}", done.text());
+    let read = desk.store.entry(&EntryRef::new("B", 1)).unwrap();
+    assert_eq!((said(&read, "Author").as_str(), read.content.text.as_str()), (formula, "@SUM(A1)"));
+    desk.site = Site::new(desk.store.clone(), SiteConfig { raw_csv: true, ..SiteConfig::default() });
+    let raw = desk.get("/A/?mode=CSV3").text();
+    assert!(raw.ends_with("\"=HYPERLINK(\"\"http://x\"\")\";\"-1.5\";\"@SUM(A1)\"\r\n"), "{raw}");
 }
 
 #[test]

@@ -202,7 +202,8 @@ fn pages_are_numbered_as_elog_numbers_them() {
         ("/b/?reverse=1", range(30, 23)),
         ("/b/?reverse=1&id=22", range(22, 15)),
         ("/b/page1?sort=Subject", range(30, 23)),
-        ("/b/?sort=Subject", range(30, 23)),
+        // As in elogd, a list in ascending order begins with its last page.
+        ("/b/?sort=Subject", range(6, 1)),
         ("/b/page2?sort=Subject", range(22, 15)),
         ("/b/page2?Author=Kim", vec![13, 14, 16, 17, 19, 20, 22, 23]),
     ] {
@@ -288,8 +289,8 @@ fn more_than_are_counted_have_pages_from_the_end() {
 }
 
 #[test]
-fn show_last_default_holds_unless_a_range_is_given() {
-    let site = TestSite::new("[b]\nAttributes = Subject\nShow last default = 31\n");
+fn last_default_holds_unless_a_range_is_given() {
+    let site = TestSite::new("[b]\nAttributes = Subject\nLast default = 31\n");
     site.post("b", "2020-01-01T00:00:00", &["Subject=old"], "old");
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_secs() as i64;
     // Two minutes more than a day, so that the last day does not include it.
@@ -310,12 +311,12 @@ fn show_last_default_holds_unless_a_range_is_given() {
     }
     for (said, expected) in [("Month", vec![2]), ("1", vec![]), ("-- all --", vec![1, 2]), ("some", vec![1, 2])] {
         let mut book = site.store.book("b").unwrap();
-        book.elog = vec![("Show last default".to_owned(), said.to_owned())];
+        book.elog = vec![("Last default".to_owned(), said.to_owned())];
         site.store.put_book(&book).unwrap();
         assert_eq!(site.get("/b/").ids(), expected, "{said}");
     }
     let mut book = site.store.book("b").unwrap();
-    book.elog = vec![("Show last default".to_owned(), "31".to_owned())];
+    book.elog = vec![("Last default".to_owned(), "31".to_owned())];
     site.store.put_book(&book).unwrap();
     let page = site.get("/b/").page();
     assert_eq!(page.one("div.told span.note").text(), "Of the last 31 days. Show older");

@@ -36,7 +36,10 @@ fn value(form: &Element, name: &str) -> String {
 
 #[test]
 fn titles_and_texts_around_pages() {
-    assert_eq!(list("Page Title = $logbook of $long_name").texts("title"), ["b of Zoe Quartz"]);
+    assert_eq!(list("List Page Title = $logbook of $long_name").texts("title"), ["b of Zoe Quartz"]);
+    // A list does not have the title of entries.
+    assert_eq!(list("Page Title = ELOG - $subject").texts("title"), ["b"]);
+    assert_eq!(entry("Page Title = [$logbook:$message id] $Subject").texts("title"), ["[b:1] HV trip"]);
     assert_eq!(list("Page Title = x\nList Page Title = the list").texts("title"), ["the list"]);
     assert_eq!(form("Edit Page Title = writing").texts("title"), ["writing"]);
     assert_eq!(list("Comment = What happened").texts("span.title2"), ["What happened"]);

@@ -437,6 +437,7 @@ fn site_config(settings: &BookSettings, store: &dyn Store, prefix: &str) -> Resu
         search_time: Duration::from_millis(settings.search_ms),
         image_hosts: settings.image_hosts.clone(),
         password_in_address: settings.password_in_address,
+        raw_csv: settings.raw_csv,
         ..SiteConfig::default()
     })
 }

@@ -131,7 +131,7 @@ pub const BOUNDS: &[Bound] = &[
     bound(
         Bus,
         "audit records of one principal's refusals",
-        Constant("bus/src/access/audit.rs", "IN_PERIOD", "5", "5 a minute for each verb"),
+        Constant("bus/src/access/period_limit.rs", "IN_PERIOD", "5", "5 a minute for each verb"),
         "counted in the next record",
     ),
     bound(

@@ -51,9 +51,11 @@ use crate::{
 
 pub use error::HubError;
 
+use engine_warnings::report_engine_warnings;
 use host_records::{keep_rings, start_spool};
 
 mod announce;
+mod engine_warnings;
 mod error;
 mod host_records;
 
@@ -76,6 +78,8 @@ pub struct Hub {
     _memory: MemoryReturn,
     /// The log for panics of worker threads during the hub's life.
     _panic_log: Arc<Logger>,
+    /// The log of the engine's warnings, which reach it as long as it lives.
+    _engine_log: Arc<Logger>,
     _policy: PolicyWatch,
     /// Hears changes of criteria for the audit.
     _criteria: Option<Guard>,
@@ -149,6 +153,8 @@ impl Hub {
         let logger = start_log(&config, own.clone(), access.clone())?;
         let panic_log = Arc::new(logger.clone());
         report_panics(&panic_log);
+        let engine_log = Arc::new(logger.named(engine_warnings::ENGINE));
+        report_engine_warnings(&engine_log);
         let memory = MemoryReturn::start().map_err(HubError::Memory)?;
         match process {
             Process::Whole => remarks.iter().for_each(|remark| warning!(logger, "{remark}")),
@@ -272,6 +278,7 @@ impl Hub {
             logger,
             _memory: memory,
             _panic_log: panic_log,
+            _engine_log: engine_log,
             _policy: policy,
             _criteria: criteria,
             collecting,

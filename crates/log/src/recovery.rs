@@ -120,7 +120,7 @@ impl Recoverer {
                     }
                 };
                 if let tampu_ring::EntryContent::Lost(lost) = entry.what {
-                    told.lost += lost.total();
+                    told.lost = told.lost.saturating_add(lost.total());
                 }
                 match renderer.take(number, &entry, Time(conversion.utc(entry.ticks)), &mut found.definitions) {
                     RenderOutcome::InStream(_) => told.records += 1,

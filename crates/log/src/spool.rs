@@ -78,6 +78,7 @@ impl Spool {
         options: SpoolOptions,
         tell: impl Fn(News) + Send + 'static,
     ) -> Result<Spool, SpoolError> {
+        let on_panic = options.on_panic;
         let store = Store::open(directory, participant.domain(), options.clone())?;
         let shared = Arc::new(SpoolShared {
             directory: directory.to_owned(),
@@ -91,13 +92,13 @@ impl Spool {
         let mut spool = Spool { shared: shared.clone(), workers: Vec::new(), _services: Vec::new() };
         spool._services = answer::declare(&shared)?;
         let watched = shared.clone();
-        spool.work("tampu-spool-eye", move || watched.watch.run(&watched.participant, || watched.is_stopping()))?;
-        spool.work("tampu-spool", move || work::Work::new(shared, Box::new(tell)).run())?;
+        spool.work("tampu-spool-eye", on_panic, move || watched.watch.run(&watched.participant, || watched.is_stopping()))?;
+        spool.work("tampu-spool", on_panic, move || work::Work::new(shared, Box::new(tell)).run())?;
         Ok(spool)
     }
 
-    fn work(&mut self, name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), SpoolError> {
-        let worker = WorkerThread::named(name).spawn(OnPanic::ReportOnly, work);
+    fn work(&mut self, name: &str, on_panic: OnPanic, work: impl FnOnce() + Send + 'static) -> Result<(), SpoolError> {
+        let worker = WorkerThread::named(name).spawn(on_panic, work);
         self.workers.push(worker.map_err(SpoolError::Worker)?);
         Ok(())
     }

@@ -145,6 +145,19 @@ enum Spool {
     Unnamed(File),
 }
 
+/// Makes a file without a name. Where the file system cannot, it has one for a moment, which others could take first.
+fn unnamed_file(dir: &Path) -> io::Result<File> {
+    use rustix::fs::{Mode, OFlags, open};
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    if let Ok(file) = open(dir, OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR) {
+        return Ok(File::from(file));
+    }
+    let path = dir.join(format!("tampu-upload-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)));
+    let file = File::options().create_new(true).read(true).write(true).mode(0o600).open(&path)?;
+    fs::remove_file(&path)?;
+    Ok(file)
+}
+
 impl Upload {
     /// An upload that another store has received. This process holds none of its bytes.
     pub fn elsewhere(sha: Sha, size: u64) -> Upload {
@@ -153,10 +166,7 @@ impl Upload {
 
     /// Receives at most `limit` bytes, a piece at a time, into a file without a name in a directory for such files.
     pub(crate) fn unnamed(dir: &Path, from: &mut dyn Read, limit: u64) -> io::Result<Upload> {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let path = dir.join(format!("tampu-upload-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)));
-        let mut file = File::options().create_new(true).read(true).write(true).mode(0o600).open(&path)?;
-        fs::remove_file(&path)?;
+        let mut file = unnamed_file(dir)?;
         let (sha, size) = take_in(from, &mut file, limit)?;
         Ok(Upload { spool: Spool::Unnamed(file), sha, size, kept: false })
     }

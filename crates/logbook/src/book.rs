@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub mod elog_options;
+pub mod locked;
 
 /// Characters a book's name may have.
 pub const MAX_NAME: usize = 128;
@@ -42,13 +43,16 @@ pub struct AttributeDef {
     /// The options to choose from, for types that have options.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub options: Vec<String>,
+    /// If true, an entry can have several values although the type has one: under a condition of ELOG's pages it has options.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub several: bool,
     /// If true, an entry can bring a new value, which becomes an option.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub extendable: bool,
     /// If true, an entry needs a value.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub required: bool,
-    /// If true, the value of the first revision cannot change.
+    /// If true, the value of the first revision cannot change, but by an option of ELOG's pages such as `Subst on edit`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub locked: bool,
     /// A hint for people who fill it in.
@@ -193,13 +197,18 @@ impl AttributeDef {
         AttributeDef { options, ..AttributeDef::new(name, kind) }
     }
 
+    /// Returns true if an entry can have several values of the attribute.
+    pub fn takes_several(&self) -> bool {
+        self.several || self.kind.is_multiple()
+    }
+
     /// Checks values of the attribute. A new option of an extendable attribute is valid.
     pub fn accepts(&self, values: &[String]) -> Result<(), Invalid> {
         let name = || self.name.clone();
         if self.required && values.iter().all(|value| value.trim().is_empty()) {
             return Err(Invalid::Missing(name()));
         }
-        if values.len() > 1 && !self.kind.is_multiple() {
+        if values.len() > 1 && !self.takes_several() {
             return Err(Invalid::Single(name()));
         }
         for value in values {
@@ -299,7 +308,7 @@ impl Book {
                 continue;
             }
             let new: Vec<String> = is.iter().filter(|value| !was.contains(value)).cloned().collect();
-            if is.iter().all(|value| value.trim().is_empty()) || is.len() > 1 && !attribute.kind.is_multiple() {
+            if is.iter().all(|value| value.trim().is_empty()) || is.len() > 1 && !attribute.takes_several() {
                 attribute.accepts(&is)?;
             } else if !new.is_empty() {
                 attribute.accepts(&new)?;

@@ -142,9 +142,11 @@ impl Writer<'_> {
     fn text(&mut self, text: &str) {
         let table = self.open.contains(&"table");
         let mut rest = text;
-        while let Some(at) = rest.find(['\n', '|', 'e']) {
+        while let Some(at) = rest.find(['\n', '|', 'e', 'h']) {
             plain(&rest[..at], &mut self.out);
             rest = &rest[at..];
+            // The text of a link has no links.
+            let is_in_link = self.open.iter().any(|tag| matches!(*tag, "url" | "email"));
             if let Some(after) = rest.strip_prefix("|-").filter(|_| table) {
                 self.out.push_str("</td></tr><tr><td>");
                 rest = after.strip_prefix('\n').unwrap_or(after);
@@ -154,13 +156,8 @@ impl Writer<'_> {
             } else if let Some(after) = rest.strip_prefix('\n') {
                 self.out.push_str(if table { "\n" } else { "<br>\n" });
                 rest = after;
-            } else if let Some(len) = elog_link(rest) {
-                let (name, link) = (&rest[..len], (self.entry)(&rest[5..len]));
-                self.out.push_str("<a href=\"");
-                plain(&link, &mut self.out);
-                self.out.push_str("\">");
-                plain(name, &mut self.out);
-                self.out.push_str("</a>");
+            } else if let Some(len) = link_at(rest).filter(|_| !is_in_link) {
+                write_link(&rest[..len], self.entry, &mut self.out);
                 rest = &rest[len..];
             } else {
                 plain(&rest[..1], &mut self.out);
@@ -277,6 +274,47 @@ fn elog_link(text: &str) -> Option<usize> {
     after[..len].chars().any(|c| c.is_ascii_digit()).then_some(5 + len)
 }
 
+/// Returns the length of the web address at the beginning of a text.
+pub fn web_address(text: &str) -> Option<usize> {
+    if !["http://", "https://"].iter().any(|scheme| text.starts_with(scheme)) {
+        return None;
+    }
+    let end =
+        text.find(|c: char| c.is_whitespace() || matches!(c, '<' | '>' | '"' | '\'' | '|' | '[' | ']')).unwrap_or(text.len());
+    // A mark after an address usually ends the sentence and not the address.
+    Some(text[..end].trim_end_matches(['.', ',', ';', ':', ')', '!', '?']).len())
+}
+
+fn link_at(text: &str) -> Option<usize> {
+    elog_link(text).or_else(|| web_address(text))
+}
+
+/// Appends a link that is written as text: `elog:12`, or an address of the web.
+fn write_link(text: &str, entry: &dyn Fn(&str) -> String, out: &mut String) {
+    let named = text.strip_prefix("elog:").map(entry);
+    out.push_str("<a href=\"");
+    plain(named.as_deref().unwrap_or(text), out);
+    out.push_str(if named.is_some() { "\">" } else { "\" rel=\"noopener noreferrer nofollow\">" });
+    plain(text, out);
+    out.push_str("</a>");
+}
+
+/// Appends text, escaped for HTML, with its links: `elog:12`, and addresses of the web.
+pub fn linked(text: &str, entry: &dyn Fn(&str) -> String, out: &mut String) {
+    let mut rest = text;
+    while let Some(at) = rest.find(['e', 'h']) {
+        plain(&rest[..at], out);
+        rest = &rest[at..];
+        let len = link_at(rest);
+        match len {
+            Some(len) => write_link(&rest[..len], entry, out),
+            None => plain(&rest[..1], out),
+        }
+        rest = &rest[len.unwrap_or(1)..];
+    }
+    plain(rest, out);
+}
+
 /// Appends text, escaped for HTML.
 pub fn plain(text: &str, out: &mut String) {
     for c in text.chars() {
@@ -312,6 +350,15 @@ mod tests {
             ("[code][b]raw[/b][/code]", "<pre><code>[b]raw[/b]</code></pre>"),
             ("[url=http://a/]b[/url]", "<a href=\"http://a/\">b</a>"),
             ("[url]http://a/\"x[/url]", "<a href=\"http://a/&quot;x\">http://a/&quot;x</a>"),
+            (
+                "at http://a/b. [url=http://c/]http://d/[/url]",
+                "at <a href=\"http://a/b\" rel=\"noopener noreferrer nofollow\">http://a/b</a>. <a href=\"http://c/\">http://d/</a>",
+            ),
+            (
+                "[table]http://a/|b[/table] [http://c/]",
+                "<table><tr><td><a href=\"http://a/\" rel=\"noopener noreferrer nofollow\">http://a/</a></td><td>b</td></tr></table> \
+                 [<a href=\"http://c/\" rel=\"noopener noreferrer nofollow\">http://c/</a>]",
+            ),
             ("see elog:12 or elog:Shift/3", "see <a href=\"/12\">elog:12</a> or <a href=\"/Shift/3\">elog:Shift/3</a>"),
             ("a\nb", "a<br>\nb"),
             ("[table]a|b|-\nc|d[/table]", "<table><tr><td>a</td><td>b</td></tr><tr><td>c</td><td>d</td></tr></table>"),

@@ -124,7 +124,14 @@ pub fn html_until(encoding: Encoding, text: &str, entry: EntryLink<'_>, stop: &S
             html::push_html(&mut out, events);
             out
         }
-        Encoding::Plain => return Ok(as_written(text)),
+        Encoding::Plain if text.len() > MAX_MARKUP => return Ok(as_written(text)),
+        Encoding::Plain => {
+            let mut out = String::with_capacity(text.len() * 5 / 4);
+            out.push_str("<pre>");
+            elcode::linked(text, entry, &mut out);
+            out.push_str("</pre>");
+            return Ok(out);
+        }
         Encoding::ElCode => elcode::to_html(text, entry),
         Encoding::Html => text.to_owned(),
     };
@@ -133,7 +140,7 @@ pub fn html_until(encoding: Encoding, text: &str, entry: EntryLink<'_>, stop: &S
     Ok(if is_bounded { CLEANER.clean(&raw).to_string() } else { SHOWN_AS_TEXT.to_owned() + &as_written(text) })
 }
 
-/// Renders plain text.
+/// Renders a text as its source.
 fn as_written(text: &str) -> String {
     let mut out = String::with_capacity(text.len() * 5 / 4);
     out.push_str("<pre>");
@@ -157,6 +164,12 @@ mod tests {
         for (encoding, text, expected) in [
             (Encoding::Markdown, "**HV** `trip`", "<p><strong>HV</strong> <code>trip</code></p>\n"),
             (Encoding::Plain, "a < b\n  c", "<pre>a &lt; b\n  c</pre>"),
+            (
+                Encoding::Plain,
+                "see elog:12, (https://a.b/c?d=1&e).",
+                "<pre>see <a href=\"../12\">elog:12</a>, \
+                 (<a href=\"https://a.b/c?d=1&amp;e\" rel=\"noopener noreferrer nofollow\">https://a.b/c?d=1&amp;e</a>).</pre>",
+            ),
             (Encoding::ElCode, "[b]x[/b] [color=red]y[/color]", "<b>x</b> <span style=\"color:red\">y</span>"),
             (
                 Encoding::Html,

@@ -13,7 +13,25 @@ use std::borrow::Cow;
 /// assert_eq!(harmless_cell("-1.5e-9"), "-1.5e-9");
 /// ```
 pub fn harmless_cell(cell: &str) -> Cow<'_, str> {
-    if cell.starts_with(['=', '+', '-', '@', '\t', '\r']) && !is_number(cell) { format!("'{cell}").into() } else { cell.into() }
+    // A cell that has the apostrophe gets a second one, so that reading the table gives back the first.
+    let bare = cell.trim_start_matches('\'');
+    let is_formula = bare.starts_with(['=', '+', '-', '@', '\t', '\r']) && !is_number(bare);
+    if is_formula { format!("'{cell}").into() } else { cell.into() }
+}
+
+/// Returns the value of a cell that [`harmless_cell`] made.
+///
+/// ```
+/// use tampu_types::spreadsheet::value_of_cell;
+/// assert_eq!(value_of_cell("'=1+1"), "=1+1");
+/// assert_eq!(value_of_cell("''=1+1"), "'=1+1");
+/// assert_eq!(value_of_cell("'tis"), "'tis");
+/// ```
+pub fn value_of_cell(cell: &str) -> &str {
+    match cell.strip_prefix('\'') {
+        Some(value) if matches!(harmless_cell(value), Cow::Owned(_)) => value,
+        _ => cell,
+    }
 }
 
 /// Returns true for a number in digits, with sign, fraction and exponent, and perhaps a blank and a unit.
@@ -44,6 +62,8 @@ mod tests {
             "+nan",
             "-1 A(B)",
             "+1 cmd|x",
+            // It has an apostrophe of its own.
+            "'=1",
         ] {
             assert_eq!(harmless_cell(formula), format!("'{formula}"));
         }
@@ -59,7 +79,7 @@ mod tests {
             "-3 m/s",
             "text",
             "a=b",
-            "'=1",
+            "'1",
             "1+1",
             " =1",
             "2026-11-23T04:54:19Z",

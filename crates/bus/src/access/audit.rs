@@ -1,12 +1,6 @@
-//! Audit: refused and administrative actions, and the limit that keeps refusals from flooding a log.
+//! Audit: refused and administrative actions.
 
-use std::{
-    collections::HashMap,
-    sync::atomic::{AtomicU64, Ordering},
-    time::{Duration, Instant},
-};
-
-use parking_lot::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::nouns::{Principal, Resource, Verb};
 
@@ -46,66 +40,9 @@ pub fn refusals() -> impl Iterator<Item = (Verb, u64)> {
     Verb::ALL.into_iter().map(|verb| (verb, REFUSED[verb as usize].load(Ordering::Relaxed)))
 }
 
-/// Records of one principal and verb that are logged in a period. Further ones are counted.
-const IN_PERIOD: u64 = 5;
-/// Length of a period.
-const PERIOD: Duration = Duration::from_secs(60);
-/// Principals and verbs that are counted apart. Further ones share one place.
-const PLACES: usize = 1024;
-
-/// Limit for audit records of refusals, for each principal and verb.
-#[derive(Debug, Default)]
-pub struct RefusalLimit {
-    periods: Mutex<HashMap<Option<(Principal, Verb)>, Period>>,
-}
-
-#[derive(Debug)]
-struct Period {
-    began: Instant,
-    seen: u64,
-}
-
-impl RefusalLimit {
-    /// Returns the number of refusals without a record since the last record if this refusal gets one, else `None`.
-    pub fn admit(&self, principal: &Principal, verb: Verb, now: Instant) -> Option<u64> {
-        let mut periods = self.periods.lock();
-        let key = Some((principal.clone(), verb));
-        let key = if periods.contains_key(&key) || periods.len() < PLACES { key } else { None };
-        let period = periods.entry(key).or_insert(Period { began: now, seen: 0 });
-        let mut untold = 0;
-        if now.saturating_duration_since(period.began) >= PERIOD {
-            untold = period.seen.saturating_sub(IN_PERIOD);
-            *period = Period { began: now, seen: 0 };
-        }
-        period.seen += 1;
-        (period.seen <= IN_PERIOD).then_some(untold)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_flood_of_refusals_is_five_records_a_minute_and_a_count() {
-        let limit = RefusalLimit::default();
-        let start = Instant::now();
-        let at = |verb, seconds| limit.admit(&Principal::Guest, verb, start + Duration::from_secs(seconds));
-        assert_eq!((0..1000).filter(|_| at(Verb::Set, 1).is_some()).count(), 5);
-        assert_eq!(at(Verb::Backup, 1), Some(0), "another verb has its own records");
-        assert_eq!(at(Verb::Set, 60), None);
-        assert_eq!(at(Verb::Set, 61), Some(996));
-        assert_eq!(at(Verb::Set, 62), Some(0));
-    }
-
-    #[test]
-    fn many_names_take_a_bounded_place() {
-        let limit = RefusalLimit::default();
-        let now = Instant::now();
-        let told = (0..5000).filter(|name| limit.admit(&Principal::Login(name.to_string()), Verb::Read, now).is_some()).count();
-        assert_eq!(told, PLACES + IN_PERIOD as usize);
-        assert_eq!(limit.periods.lock().len(), PLACES + 1);
-    }
 
     #[test]
     fn verbs_stand_in_the_order_of_their_numbers() {

@@ -22,7 +22,7 @@ use super::{
     proof::LocalProof,
 };
 use crate::{
-    engine::Engine,
+    engine::{AskForHost, Engine},
     run_dir::{POLICY, USER_KEY, private_file},
 };
 
@@ -41,11 +41,16 @@ type Stamp = (Option<SystemTime>, u64, u64);
 struct HostPolicy {
     path: PathBuf,
     domain: Domain,
-    engine: Arc<dyn Engine>,
+    is_open: Box<dyn Fn() -> bool + Send + Sync>,
     read: Mutex<(Option<Stamp>, Arc<Policy>)>,
 }
 
 impl HostPolicy {
+    fn in_directory(directory: &Path, domain: &Domain, is_open: impl Fn() -> bool + Send + Sync + 'static) -> HostPolicy {
+        let (path, is_open) = (directory.join(POLICY), Box::new(is_open));
+        HostPolicy { path, domain: domain.clone(), is_open, read: Mutex::default() }
+    }
+
     fn current(&self) -> Arc<Policy> {
         let stamp = fs::metadata(&self.path).ok().map(|found| (found.modified().ok(), found.len(), found.ino()));
         let mut read = self.read.lock();
@@ -60,7 +65,7 @@ impl HostPolicy {
 
 impl Authorise for HostPolicy {
     fn authorise(&self, principal: &Principal, verb: Verb, resource: &Resource) -> Result<(), Denied> {
-        let open_to = self.engine.is_open().then_some(&self.domain);
+        let open_to = (self.is_open)().then_some(&self.domain);
         self.current().authorise(open_to, principal, verb, resource)
     }
 }
@@ -72,11 +77,20 @@ pub(crate) fn proof_in(directory: &Path) -> LocalProof {
 
 /// Returns the access by the rules in this domain's part of the run-time directory.
 pub(crate) fn access_of_host(directory: &Path, domain: &Domain, engine: &Arc<dyn Engine>) -> Access {
-    let rules =
-        HostPolicy { path: directory.join(POLICY), domain: domain.clone(), engine: engine.clone(), read: Mutex::default() };
+    let of_rules = engine.clone();
+    let rules = HostPolicy::in_directory(directory, domain, move || of_rules.is_open());
     let (domain, engine) = (domain.clone(), engine.clone());
     let others = move || if engine.is_open() { Principal::KeyHolder(domain.clone()) } else { Principal::this_user() };
     Access::new(Arc::new(rules), others).with_proof(proof_in(directory))
+}
+
+/// Returns the rule of this host about other hosts that connect directly to its processes.
+pub(crate) fn rule_for_hosts(directory: &Path, domain: &Domain) -> AskForHost {
+    let rules = HostPolicy::in_directory(directory, domain, || true);
+    Arc::new(move |host, own| {
+        let (principal, address) = (Principal::Host(host.to_owned()), Resource::Address(own.to_string()));
+        rules.authorise(&principal, Verb::Enter, &address).err().map(|denied| denied.why)
+    })
 }
 
 #[cfg(test)]
@@ -101,5 +115,17 @@ mod tests {
         assert!(!may());
         fs::remove_file(dir.path().join(POLICY)).unwrap();
         assert!(may());
+    }
+
+    #[test]
+    fn a_host_that_a_rule_shuts_out_gets_no_direct_link() {
+        let dir = tempfile::tempdir().unwrap();
+        let rule = rule_for_hosts(dir.path(), &Domain::new("lab").unwrap());
+        let own = "10.0.0.1:7447".parse().unwrap();
+        assert_eq!(rule("mast", own), None);
+        let deny = Rule::new(Effect::Deny, Who::Host("mast".to_owned()), &["enter"], "**").unwrap();
+        publish_policy(dir.path(), &Policy { rules: vec![deny], ..Policy::default() }).unwrap();
+        assert!(rule("mast", own).is_some());
+        assert_eq!(rule("dome", own), None);
     }
 }

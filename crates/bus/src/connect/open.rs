@@ -10,6 +10,11 @@ pub fn engine_names() -> impl Iterator<Item = &'static str> {
     DRIVERS.iter().map(|driver| driver.name)
 }
 
+/// Returns true if an engine of this build, or its links, report through `tracing` under this target.
+pub fn is_target_of_engine(target: &str) -> bool {
+    DRIVERS.iter().any(|driver| target.starts_with(driver.name))
+}
+
 impl Settings {
     /// Joins through the engine that these settings name.
     pub fn open(&self) -> Result<Arc<dyn Engine>, EngineError> {

@@ -29,6 +29,7 @@ mod core;
 mod credentials;
 mod declaration;
 mod direct;
+mod host_rule;
 mod inbox;
 mod link;
 mod outlet;

@@ -180,6 +180,17 @@ fn a_host_needs_a_valid_certificate_of_the_domains_authority() {
     let why = refused(Some(half.path()));
     assert!(why.contains("TLS fails"), "{why}");
     lab.far(port, Some(own.path()), &stat).ok();
+    // The hub's log has the failed handshakes.
+    let asked = Instant::now();
+    while !lab
+        .far(port, Some(own.path()), &["log", "query", "--logger", "engine", "--contains", "TLS handshake"])
+        .ok()
+        .out
+        .contains("TLS handshake with 127.0.0.1")
+    {
+        assert!(asked.elapsed() < PATIENCE, "no record about a failed handshake");
+        std::thread::sleep(Duration::from_millis(50));
+    }
 }
 
 #[test]

@@ -107,7 +107,7 @@ const ALL: [(PageCommand, &str); 31] = [
 /// The default menu of an entry.
 pub const ENTRY_MENU: [PageCommand; 9] = [List, New, Edit, Delete, Reply, Duplicate, Find, Config, Help];
 /// The default menu of a list.
-pub const LIST_MENU: [PageCommand; 6] = [New, Find, Select, CsvImport, Config, Help];
+pub const LIST_MENU: [PageCommand; 7] = [New, Find, Select, CsvImport, LastDay, Config, Help];
 
 impl PageCommand {
     /// The command of this name, compared without case; a blank may be `_`.

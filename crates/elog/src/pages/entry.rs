@@ -73,7 +73,7 @@ pub fn answer(request: &BookRequest<'_>, id: u32) -> Response {
     whole_thread(request, &entry, &thread, &mut body);
     let subject = values::plain_value(request, &entry, "Subject");
     let title = if subject.is_empty() { format!("entry {id}") } else { subject };
-    BookPage::new(request, &title, body).answer(StatusCode::OK)
+    BookPage { entry: Some(&entry), ..BookPage::new(request, &title, body) }.answer(StatusCode::OK)
 }
 
 /// Returns the parameters of the search by which the entry was found.

@@ -8,6 +8,8 @@
 
 use std::fmt::Write;
 
+use regex::RegexBuilder;
+
 /// The reason for an invalid expression.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
@@ -15,6 +17,18 @@ pub struct BadExpression(pub &'static str);
 
 /// The largest count in `{...}`, by POSIX.
 const MAX_COUNT: u32 = 255;
+
+/// Bounds of an expression that is checked against the empty text: its length, its compiled size in bytes, its nesting. A
+/// longer one finds no entries without a value.
+const EMPTY_LENGTH: usize = 256;
+const EMPTY_SIZE: usize = 1 << 16;
+const EMPTY_NEST: u32 = 50;
+
+/// Returns true if an expression matches the empty text.
+pub fn fits_nothing(text: &str) -> bool {
+    let compiled = || RegexBuilder::new(&translate(text).ok()?).size_limit(EMPTY_SIZE).nest_limit(EMPTY_NEST).build().ok();
+    !is_plain(text) && text.len() <= EMPTY_LENGTH && compiled().is_some_and(|expression| expression.is_match(""))
+}
 
 /// Translates a POSIX expression.
 pub fn translate(text: &str) -> Result<String, BadExpression> {

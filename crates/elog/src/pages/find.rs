@@ -25,6 +25,8 @@ pub struct ListSearch {
     pub search: Search,
     /// The criteria to show above the list: names and values.
     pub criteria: Vec<(String, String)>,
+    /// True if a threaded list shows the found entries alone, as elogd does, and not their threads.
+    pub is_flat: bool,
     /// The days that the list goes back if the request names none.
     pub only_last: Option<i64>,
     /// True if it searches several books.
@@ -76,9 +78,11 @@ pub fn find(request: &BookRequest<'_>, part: ListPart) -> Result<ListSearch, Bad
     };
     terms.text(request)?;
     terms.attributes(request, &attributes)?;
+    let is_ranged = terms.dates(request, part)?;
+    let is_flat = !terms.terms.is_empty() || matches!(part, ListPart::Last(_));
     let mut only_last = None;
-    if !terms.dates(request, part)? {
-        only_last = settings.show_last().filter(|_| part == ListPart::Default || matches!(part, ListPart::Page(_)));
+    if !is_ranged {
+        only_last = settings.last().filter(|_| part == ListPart::Default || matches!(part, ListPart::Page(_)));
         if let Some(days) = only_last {
             terms.since(Time(request.now.0.saturating_sub(days.saturating_mul(DAY))));
         }
@@ -98,7 +102,7 @@ pub fn find(request: &BookRequest<'_>, part: ListPart) -> Result<ListSearch, Bad
         shown: request.shown_in_all()?,
         ..Search::default()
     };
-    Ok(ListSearch { search, criteria: terms.criteria, only_last, all_books, sorted_by, mode, per_page, attributes })
+    Ok(ListSearch { search, criteria: terms.criteria, is_flat, only_last, all_books, sorted_by, mode, per_page, attributes })
 }
 
 /// Returns true if the address has search criteria.
@@ -202,7 +206,9 @@ impl SearchTerms {
                 return Ok(format!("\"{}\"{sign}{}", def.name, digits.trim()));
             }
         }
-        Ok(format!("\"{}\":{}", def.name, self.matches(value)?))
+        let found = format!("\"{}\":{}", def.name, self.matches(value)?);
+        // An expression that fits nothing at all finds entries without a value, as in elogd.
+        Ok(if ere::fits_nothing(value) { format!("({found} OR -has:\"{}\")", def.name) } else { found })
     }
 
     /// Adds the range of an attribute that is a time. The names of its fields contain its index in the book.

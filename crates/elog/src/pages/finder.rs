@@ -87,7 +87,7 @@ fn last(request: &BookRequest<'_>, out: &mut String) {
         request.query.get("last").map(str::to_owned).or_else(|| request.settings.show_last().map(|days| days.to_string()));
     out.push_str("<label>Show last: <select name=\"last\">");
     // With a default, all days have to be requested.
-    let all = if request.settings.show_last().is_some() { "0" } else { "" };
+    let all = if request.settings.last().is_some() { "0" } else { "" };
     choice::option(out, all, "-- all --", chosen.is_none());
     let mut known = chosen.is_none();
     for (days, text) in SPANS {

@@ -81,7 +81,9 @@ pub fn new(request: &BookRequest<'_>) -> Response {
         }
     }
     let names = names(request, None);
-    preset(request, &mut form, &names);
+    if let Err(error) = preset(request, &mut form, &names) {
+        return request.failed(&error);
+    }
     // ?cmd=New&pSubject=... fills in a field.
     for def in &request.book.attributes {
         let wanted = format!("p{}", def.name).to_lowercase();
@@ -89,7 +91,8 @@ pub fn new(request: &BookRequest<'_>) -> Response {
             set(&mut form.content, def, value);
         }
     }
-    form.content.text = names.expand(&request.settings.preset_text().replace("\\n", "\n"));
+    let set = conditions(request, &form.content);
+    form.content.text = names.expand(&request.settings.preset_text(&set).replace("\\n", "\n"));
     show(request, &form, StatusCode::OK)
 }
 
@@ -116,7 +119,9 @@ pub fn edit(request: &BookRequest<'_>, id: u32) -> Response {
     }
     let names = names(request, Some(&found));
     (form.of, form.revision, form.content) = (Some(id), Some(found.revision), found.content.clone());
-    preset(request, &mut form, &names);
+    if let Err(error) = preset(request, &mut form, &names) {
+        return request.failed(&error);
+    }
     let (before, after) = request.settings.around(FormOccasion::Edit);
     if !before.is_empty() || !after.is_empty() {
         let around = |text: &str| names.expand(&text.replace("\\n", "\n"));
@@ -145,7 +150,9 @@ pub fn reply(request: &BookRequest<'_>, id: u32) -> Response {
         form.content.encoding = found.content.encoding;
     }
     let names = names(request, Some(&found));
-    preset(request, &mut form, &names);
+    if let Err(error) = preset(request, &mut form, &names) {
+        return request.failed(&error);
+    }
     substitute(request, &mut form.content, occasion, &names);
     let (before, after) = request.settings.around(occasion);
     let around = |text: &str| names.expand(&text.replace("\\n", "\n"));
@@ -163,7 +170,9 @@ pub fn duplicate(request: &BookRequest<'_>, id: u32) -> Response {
     let mut form = empty(request, FormOccasion::Duplicate);
     form.of = Some(id);
     form.content = found.content.clone();
-    preset(request, &mut form, &names(request, Some(&found)));
+    if let Err(error) = preset(request, &mut form, &names(request, Some(&found))) {
+        return request.failed(&error);
+    }
     show(request, &form, StatusCode::OK)
 }
 
@@ -312,7 +321,9 @@ fn attributes(
     out: &mut String,
 ) -> bool {
     let (mut open, mut any) = (false, false);
-    for (index, def) in request.book.attributes.iter().enumerate() {
+    let mut defs: Vec<_> = request.book.attributes.iter().enumerate().collect();
+    defs.sort_by_key(|(_, def)| request.settings.place_in_form(&def.name, conditions));
+    for (index, def) in defs {
         let def = request.settings.attribute(def, conditions);
         let decides = request.settings.sets_conditions(&def.name);
         if !request.settings.in_form(&def.name, conditions) {

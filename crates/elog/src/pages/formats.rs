@@ -78,20 +78,20 @@ pub fn list(request: &BookRequest<'_>, part: ListPart, format: ListFormat) -> Re
         Err(error) => return request.failed(&error),
     };
     let names: Vec<AttributeDef> = found.attributes;
-    let (settings, zone) = (request.settings.clone(), request.site.config.zone.clone());
+    let (settings, config) = (request.settings.clone(), request.site.config.clone());
     let (begin, end): (Vec<u8>, &[u8]) = match format {
         ListFormat::Xml => (xml::BEGIN.as_bytes().to_vec(), xml::END.as_bytes()),
         ListFormat::Raw => (Vec::new(), b""),
-        table => (table::header(table, &names), b""),
+        table => (table::header(table, &names, config.raw_csv), b""),
     };
     let body = entries.map(move |page| {
         let (page, mut out) = (page?, Vec::new());
         let answers = RepliesByEntry::to(&*store, &page).map_err(io::Error::other)?;
         for entry in &page {
             match format {
-                ListFormat::Xml => xml::entry(entry, answers.of(entry), &names, &settings, &zone, &mut out),
+                ListFormat::Xml => xml::entry(entry, answers.of(entry), &names, &settings, &config.zone, &mut out),
                 ListFormat::Raw => out.extend_from_slice(text_of(entry, answers.of(entry)).replace('\n', "\r\n").as_bytes()),
-                table => table::row(table, entry, &names, &settings, &zone, &mut out),
+                table => table::row(table, entry, &names, &settings, &config.zone, config.raw_csv, &mut out),
             }
         }
         Ok(out)

@@ -8,7 +8,12 @@ use http::{
     header::{self, HeaderValue},
 };
 use sha2::{Digest, Sha256};
-use tampu_logbook::{book::same_name, entry::Encoding, render, store::BookInfo};
+use tampu_logbook::{
+    book::same_name,
+    entry::{Encoding, Entry},
+    render,
+    store::BookInfo,
+};
 
 use crate::pages::{
     access::AccessDenied,
@@ -88,6 +93,8 @@ pub struct BookPage<'a> {
     pub title: String,
     /// `list`, `edit` or empty: the configurable title to use.
     pub kind: &'static str,
+    /// The entry that it shows, for `Page Title`.
+    pub entry: Option<&'a Entry>,
     /// True if the browser reloads it after a while.
     pub refresh: bool,
     /// True if it has the script for forms.
@@ -99,7 +106,7 @@ pub struct BookPage<'a> {
 impl<'a> BookPage<'a> {
     /// Makes a page with this body.
     pub fn new(request: &'a BookRequest<'a>, title: &str, body: String) -> BookPage<'a> {
-        BookPage { request, title: title.to_owned(), kind: "", refresh: false, script: false, body }
+        BookPage { request, title: title.to_owned(), kind: "", entry: None, refresh: false, script: false, body }
     }
 
     /// Makes the page of a list.
@@ -119,13 +126,15 @@ impl<'a> BookPage<'a> {
 
     /// Returns the HTML before and after its body.
     pub fn around(self) -> (String, String) {
-        let BookPage { request, title, kind, refresh, script, .. } = self;
+        let BookPage { request, title, kind, entry, refresh, script, .. } = self;
         let (book, settings) = (&request.book, &request.settings);
         let names = Substitutions::new(request.caller, book, settings, &request.site.config.zone, request.now);
-        let title = match settings.page_title(kind) {
-            Some(own) => names.expand(own),
-            None if title.is_empty() => book.name.clone(),
-            None => format!("{} - {title}", book.name),
+        let title = match (settings.page_title(kind), entry) {
+            (Some(own), Some(entry)) => names.clone().with_entry(entry, book, settings, &request.site.config.zone).expand(own),
+            // Other pages have no entry that its title could name.
+            (Some(own), None) if !kind.is_empty() => names.expand(own),
+            _ if title.is_empty() => book.name.clone(),
+            _ => format!("{} - {title}", book.name),
         };
         let mut out = String::with_capacity(4096);
         head(&mut out, request.root, &title, &style::of_book(settings), settings.refresh().filter(|_| refresh));

@@ -36,10 +36,9 @@ pub fn answer(request: &BookRequest<'_>, part: ListPart) -> Response {
         Err(BadListSearch::Store(error)) => return request.failed(&error),
         Err(bad) => return layout::error(request, StatusCode::NOT_FOUND, &bad.to_string()),
     };
-    let by_thread = find.mode == ListMode::Threaded;
-    if by_thread && find.search.query.is_empty() {
-        // Threads begin with entries that are no replies; a search finds any entry of a thread.
-        find.search.query = "-is:reply".to_owned();
+    if find.mode == ListMode::Threaded && !find.is_flat && find.only_last.is_none() {
+        // Threads begin with entries that are no replies.
+        find.search.query.push_str(" -is:reply");
     }
     if matches!(part, ListPart::All | ListPart::Past(_)) {
         return whole::answer(request, find);

@@ -52,7 +52,8 @@ pub fn page(request: &BookRequest<'_>, find: &ListSearch, part: ListPart) -> Res
         ListPart::All | ListPart::Past(_) => pager.all(),
         ListPart::Default => match request.query.number::<u32>("id") {
             Some(id) if find.search.sort == Sort::Date => pager.holding(id),
-            _ if find.search.sort == Sort::Date && !find.search.descending => pager.counted_back(1),
+            // As in elogd, a list in ascending order begins with its last page.
+            _ if !find.search.descending => pager.counted_back(1),
             _ => pager.numbered(1),
         },
     }
@@ -208,7 +209,7 @@ impl Pager<'_> {
     fn last(&self, count: u64) -> Result<Listing> {
         let newest = Search { sort: Sort::Date, descending: true, ..self.find.search.clone() };
         let mut listing = self.gather(newest, usize::try_from(count).unwrap_or(MAX_ALL).min(MAX_ALL))?;
-        if !(self.find.search.descending && self.find.search.sort == Sort::Date) {
+        if !self.find.search.descending {
             listing.hits.reverse();
         }
         Ok(Listing { after: false, count: None, ..listing })

@@ -143,6 +143,8 @@ impl BookRequest<'_> {
             (AddressTarget::Rss, _) => formats::rss(&self),
             (AddressTarget::Attachment(id, name), _) => formats::attachment(&self, *id, name, incoming.headers()),
             (_, Some(PageCommand::Config)) => help::config(&self),
+            (_, Some(PageCommand::LastDay)) => response::redirect(&self.address("past1")),
+            (_, Some(PageCommand::LastTen)) => response::redirect(&self.address("last10")),
             (_, Some(PageCommand::New)) => form::new(&self),
             (_, Some(PageCommand::Find)) => finder::answer(&self),
             (_, Some(PageCommand::GetMd5)) => formats::md5(&self),

@@ -98,15 +98,20 @@ impl BookSettings {
         self.under(name, &[])
     }
 
-    /// Returns the value under the active conditions.
+    /// Returns the value under the active conditions; `None` if it is empty.
     fn under(&self, name: &str, set: &[String]) -> Option<&str> {
+        self.written(name, set).filter(|value| !value.is_empty())
+    }
+
+    /// Returns the value under the active conditions, which may be empty.
+    fn written(&self, name: &str, set: &[String]) -> Option<&str> {
         let found = self.options.get(&key(name))?;
         let holds = |condition: &Condition| {
             condition.iter().any(|together| together.iter().all(|one| set.iter().any(|set| set.eq_ignore_ascii_case(one))))
         };
         let conditional = found.iter().find(|(condition, _)| holds(condition));
         let found = conditional.or_else(|| found.iter().find(|(condition, _)| condition.is_empty()));
-        found.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
+        found.map(|(_, value)| value.as_str())
     }
 
     fn list(&self, name: &str) -> Option<Vec<String>> {
@@ -128,14 +133,14 @@ impl BookSettings {
 
     // The whole page.
 
-    /// `Page Title`, or the title of a list or a form.
+    /// `Page Title` of an entry, `List Page Title` of a list, or `Edit Page Title` of a form. As in elogd, a list does not
+    /// have the title of entries.
     pub fn page_title(&self, of: &str) -> Option<&str> {
-        let own = match of {
+        match of {
             "list" => self.get("List Page Title"),
             "edit" => self.get("Edit Page Title"),
-            _ => None,
-        };
-        own.or_else(|| self.get("Page Title"))
+            _ => self.get("Page Title"),
+        }
     }
 
     /// `Welcome Title`, above the list of books.
@@ -222,6 +227,11 @@ impl BookSettings {
         self.get("Display mode").and_then(|mode| ListMode::named(mode.trim())).unwrap_or_default()
     }
 
+    /// `Mode commands`: true if a list offers its modes.
+    pub fn mode_commands(&self) -> bool {
+        self.is_on("Mode commands", true)
+    }
+
     /// `Start page`: the address that a book's bare address stands for: `?mode=full`, `last20`, `0?cmd=New`.
     pub fn start_page(&self) -> Option<&str> {
         self.get("Start page").map(str::trim).filter(|page| !page.is_empty())
@@ -291,7 +301,12 @@ impl BookSettings {
         self.number("Expand default").unwrap_or(1)
     }
 
-    /// `Show last default`: the days that a list goes back by default; a number, or a name of ELOG's form.
+    /// `Last default`: the days that a list goes back by default; a number, or a name of ELOG's form.
+    pub fn last(&self) -> Option<i64> {
+        self.get("Last default").and_then(days).filter(|days| *days > 0)
+    }
+
+    /// `Show last default`: the days that the form of a search goes back by default.
     pub fn show_last(&self) -> Option<i64> {
         self.get("Show last default").and_then(days).filter(|days| *days > 0)
     }

@@ -43,6 +43,8 @@ pub struct SiteConfig {
     /// True if programs may log in with a password in the address (`?uname=...&upassword=...`). Addresses stand in the logs
     /// of proxies.
     pub password_in_address: bool,
+    /// True if tables (CSV) have the cells as they are, like elogd's. A spreadsheet runs those that begin like a formula.
+    pub raw_csv: bool,
     /// Logins and full names, for attributes whose values are users, on a site without logins.
     pub users: Vec<(String, String)>,
 }
@@ -59,6 +61,7 @@ impl Default for SiteConfig {
             count_to: 1000,
             image_hosts: Vec::new(),
             password_in_address: false,
+            raw_csv: false,
             users: Vec::new(),
         }
     }

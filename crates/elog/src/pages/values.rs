@@ -5,6 +5,7 @@ use std::ops::Range;
 use tampu_logbook::{
     attachment::{Attachment, stored_name::stored_name},
     book::AttributeKind,
+    elcode::web_address,
     entry::{Encoding, Entry},
     render::{self, Unfinished},
 };
@@ -64,12 +65,8 @@ pub fn marked(text: &str, marks: &[Range<usize>], out: &mut String) {
 /// Writes a text with its web addresses as links.
 pub fn linked(text: &str, out: &mut String) {
     let mut rest = text;
-    while let Some(at) = ["http://", "https://"].iter().filter_map(|scheme| rest.find(scheme)).min() {
-        let end = rest[at..]
-            .find(|c: char| c.is_whitespace() || matches!(c, '<' | '>' | '"' | '\''))
-            .map_or(rest.len(), |end| at + end);
-        // A mark after an address usually ends the sentence and not the address.
-        let end = at + rest[at..end].trim_end_matches(['.', ',', ';', ':', ')', '!', '?']).len();
+    while let Some((at, length)) = rest.match_indices("http").find_map(|(at, _)| Some((at, web_address(&rest[at..])?))) {
+        let end = at + length;
         put!(out, "{}<a href=\"{}\" rel=\"noopener noreferrer nofollow\">{}</a>", &rest[..at], &rest[at..end], &rest[at..end]);
         rest = &rest[end..];
     }

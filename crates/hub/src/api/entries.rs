@@ -6,7 +6,10 @@ use http::{StatusCode, header};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tampu_logbook::{
-    book::same_name,
+    book::{
+        locked::{LockedBy, keeps_locked},
+        same_name,
+    },
     client::address::{BASE, encoded, entry_path},
     entry::{Content, Entry, EntryRef, Link, Lock, NewEntry, Revision},
     people::{ElogCommand, Resource, Right, Verb},
@@ -307,6 +310,8 @@ fn edit(call: &mut Call<'_>) -> Result<Answer, Problem> {
     }
     let said: ContentIn = call.json()?;
     let (content, uploads) = said.content(call, Some(&entry.content))?;
+    let book = call.api.store.book(&entry.at.book)?;
+    keeps_locked(&book, &entry.content.attributes, &content.attributes, LockedBy::People).map_err(StoreError::from)?;
     let edit = |uploads| call.api.store.edit(&entry.at, content, uploads, &call.by(), expected);
     let revision = give(call, uploads, edit)?;
     revised(StatusCode::OK, entry.at, revision)
@@ -319,7 +324,10 @@ fn change(call: &mut Call<'_>, act: impl Fn(&mut Content) -> Result<(), Problem>
     call.ask(Verb::Edit, Resource::Entry(&entry))?;
     let expected = expected(call, entry.revision)?;
     let mut content = entry.content;
+    let was = content.attributes.clone();
     act(&mut content)?;
+    let book = call.api.store.book(&entry.at.book)?;
+    keeps_locked(&book, &was, &content.attributes, LockedBy::People).map_err(StoreError::from)?;
     let revision = call.api.store.edit(&entry.at, content, vec![], &call.by(), Some(expected.unwrap_or(entry.revision)))?;
     revised(StatusCode::OK, entry.at, revision)
 }

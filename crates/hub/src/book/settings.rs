@@ -87,6 +87,8 @@ pub struct BookSettings {
     pub accept_elog_hashes: bool,
     /// Accepts a password in the address of a page from programs that do not send it by POST.
     pub password_in_address: bool,
+    /// Leaves the cells of ELOG's tables (CSV) as they are, also those that a spreadsheet takes for a formula.
+    pub raw_csv: bool,
     /// Hours without use after which a session ends.
     pub session_idle_h: u32,
     /// Days after which a session ends.
@@ -143,6 +145,7 @@ impl Default for BookSettings {
             guests: Guests::Read,
             accept_elog_hashes: false,
             password_in_address: false,
+            raw_csv: false,
             session_idle_h: 12,
             session_days: 30,
             hosts: Vec::new(),

@@ -8,6 +8,7 @@
 use std::{
     collections::HashMap,
     net::IpAddr,
+    panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Arc,
         atomic::{AtomicUsize, Ordering},
@@ -228,11 +229,19 @@ impl AdmissionControl {
 /// Runs blocking work on a worker. The permit is returned when the work ends, even if the caller stopped waiting. A
 /// panic is reported, counted and returned as an error.
 pub async fn in_permit<T: Send + 'static>(permit: Permit, work: impl FnOnce() -> T + Send + 'static) -> Result<T, Panicked> {
-    let work = move || {
-        let _permit = permit;
+    let waiting = Arc::new(Mutex::new(Some((permit, work))));
+    let taken = waiting.clone();
+    let run = move || {
+        // `None`: the caller was told that it failed.
+        let Some((_permit, work)) = taken.lock().take() else { return Err(Panicked) };
         guard(WORKER, work)
     };
-    tokio::task::spawn_blocking(work).await.unwrap_or(Err(Panicked))
+    // The runtime panics if the system has no thread for its first worker, but keeps the work for a later one.
+    let Ok(running) = catch_unwind(AssertUnwindSafe(|| tokio::task::spawn_blocking(run))) else {
+        waiting.lock().take();
+        return Err(Panicked);
+    };
+    running.await.unwrap_or(Err(Panicked))
 }
 
 #[cfg(test)]

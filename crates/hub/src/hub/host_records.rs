@@ -9,6 +9,7 @@ use tampu_log::{
     spool::{self, Spool, SpoolOptions},
     warning,
 };
+use tampu_workers::OnPanic;
 
 use super::error::HubError;
 use crate::config::Config;
@@ -28,7 +29,7 @@ pub(super) fn keep_rings(dir: &DomainDir, participant: Participant, logger: Logg
         }
         News::NotAdopted(why) => warning!(logger, "the log rings in {} cannot be drained: {why}", path.display()),
     };
-    RingKeeper::start(participant, dir.log_rings(), tell).map_err(HubError::Log)
+    RingKeeper::start(participant, dir.log_rings(), OnPanic::EndProcess, tell).map_err(HubError::Log)
 }
 
 /// Starts the spool. Without one the hub still runs, and logs it.
@@ -37,6 +38,7 @@ pub(super) fn start_spool(config: &Config, participant: Participant, logger: &Lo
         per_source: config.spool.per_source_mb << 20,
         total: config.spool.total_mb << 20,
         after: Duration::from_millis(config.spool.after_ms),
+        on_panic: OnPanic::EndProcess,
         ..SpoolOptions::default()
     };
     let directory = config.spool_dir();

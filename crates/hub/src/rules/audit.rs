@@ -5,7 +5,7 @@ use std::{sync::OnceLock, time::Instant};
 use serde_json::Value;
 use tampu_bus::{
     BusError, Participant,
-    access::{Access, Act, Outcome, Principal, RefusalLimit, Resource, Verb},
+    access::{Access, Act, Outcome, PeriodLimit, Principal, Resource, Verb},
     engine::Guard,
     service::{Limits, Permission, Request, serve},
 };
@@ -40,7 +40,7 @@ pub(crate) fn hear_criteria(participant: &Participant, access: &Access) -> Resul
 pub(crate) struct Audit {
     /// The logger. Until there is one, nobody can ask the hub anything.
     logger: OnceLock<Logger>,
-    limit: RefusalLimit,
+    limit: PeriodLimit<(Principal, Verb)>,
 }
 
 impl Audit {
@@ -68,7 +68,9 @@ impl Audit {
 
     /// Logs a refused action. Of a flood only the first ones of a minute are logged, and the number of the others.
     pub(crate) fn refused(&self, who: &Principal, verb: Verb, what: &str, from: &str, why: &str) {
-        let (Some(logger), Some(unlogged)) = (self.logger.get(), self.limit.admit(who, verb, Instant::now())) else { return };
+        let (Some(logger), Some(unlogged)) = (self.logger.get(), self.limit.admit((who.clone(), verb), Instant::now())) else {
+            return;
+        };
         let name = who.to_string();
         let more = if unlogged > 0 { format!("; {unlogged} more refusals before this one") } else { String::new() };
         warning!(logger, "{name} may not {verb} {what}: {why}{more}";

@@ -71,7 +71,8 @@ impl Spooled {
         lost.insert(boot, tally);
         let mut sums: BTreeMap<String, u64> = BTreeMap::new();
         for (source, lost) in lost.values().flatten() {
-            *sums.entry(source.clone()).or_default() += lost.records;
+            let sum = sums.entry(source.clone()).or_default();
+            *sum = sum.saturating_add(lost.records);
         }
         sums.into_iter().collect()
     }

@@ -297,7 +297,8 @@ impl RecordRenderer {
             .map(|level| (level, lost.counts.get(usize::from(level.number())).copied().unwrap_or(0)))
             .filter(|(_, count)| *count > 0)
             .collect();
-        let total: u64 = counts.iter().map(|(_, count)| count).sum();
+        // The counts of a damaged ring are arbitrary.
+        let total = counts.iter().fold(0_u64, |total, (_, count)| total.saturating_add(*count));
         let mut record = LogRecord::new(Level::Warning, format!("{total}{LOSS_MESSAGE} the log ring stayed full"));
         record.time = time;
         record.thread = thread_name(entry.thread);

@@ -16,13 +16,17 @@ use std::{
 use tampu_bus::{Participant, engine::Fate, host};
 use tampu_ring::RecoverError;
 use tampu_types::{Incarnation, SourceName};
-use tampu_workers::{OnPanic, WorkerThread};
+use tampu_workers::{OnPanic, WorkerThread, guard};
 
 use super::{
     NotRecovered, Recovered, Recoverer,
     orphans::{Foster, NotAdopted},
 };
 
+/// The name of the worker.
+const NAME: &str = "tampu-rings";
+/// Pause before rings that caused a panic are tried again.
+const AFTER_PANIC: Duration = Duration::from_secs(3600);
 /// Interval at which the directory is read.
 const LOOK: Duration = Duration::from_millis(500);
 /// Longest time of one recovery before the next directory is served.
@@ -63,6 +67,7 @@ impl RingKeeper {
     pub fn start(
         participant: Participant,
         rings: PathBuf,
+        on_panic: OnPanic,
         tell: impl Fn(&Path, News) + Send + 'static,
     ) -> std::io::Result<RingKeeper> {
         let stopping = Arc::new(AtomicBool::new(false));
@@ -74,7 +79,7 @@ impl RingKeeper {
             fostered: HashMap::new(),
             tell,
         };
-        let worker = WorkerThread::named("tampu-rings").spawn(OnPanic::ReportOnly, move || work.run(&rings))?;
+        let worker = WorkerThread::named(NAME).spawn(on_panic, move || work.run(&rings))?;
         Ok(RingKeeper { stopping, worker: Some(worker) })
     }
 }
@@ -111,7 +116,11 @@ impl<T: Fn(&Path, News)> Work<T> {
                     break;
                 }
                 if self.later.get(&life.path).is_none_or(|at| *at <= Instant::now()) && !self.fostered.contains_key(&life.path) {
-                    self.look_after(life);
+                    let path = life.path.clone();
+                    // Rings that cause a panic must not end the node again and again.
+                    if guard(NAME, || self.look_after(life)).is_err() {
+                        self.leave_alone(path, AFTER_PANIC);
+                    }
                 }
             }
             std::thread::park_timeout(LOOK);

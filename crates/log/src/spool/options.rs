@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use tampu_workers::OnPanic;
+
 /// A spool's bounds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SpoolOptions {
@@ -17,6 +19,8 @@ pub struct SpoolOptions {
     pub linger: Duration,
     /// Pause after the disk refused a write.
     pub retry: Duration,
+    /// The consequence of a panic of its workers. A dead one would keep its last view of the collector, and never take over.
+    pub on_panic: OnPanic,
 }
 
 impl Default for SpoolOptions {
@@ -29,6 +33,7 @@ impl Default for SpoolOptions {
             after: Duration::from_secs(1),
             linger: Duration::from_millis(5),
             retry: Duration::from_millis(250),
+            on_panic: OnPanic::ReportOnly,
         }
     }
 }

@@ -19,6 +19,7 @@ use tampu_log::{
     recovery::{News, RingKeeper, dead_in},
 };
 use tampu_types::{Domain, LogRecord, SourceName};
+use tampu_workers::OnPanic;
 
 /// Longest wait of a test for an expected event.
 pub const PATIENCE: Duration = Duration::from_secs(120);
@@ -55,7 +56,8 @@ impl Host {
     fn keep_rings(&mut self) {
         let news = self.news.clone();
         let tell = move |_: &Path, told: News| news.lock().unwrap().push(told);
-        self.keeper = Some(RingKeeper::start(join(&self.config, "keeper"), self.rings.clone(), tell).unwrap());
+        self.keeper =
+            Some(RingKeeper::start(join(&self.config, "keeper"), self.rings.clone(), OnPanic::ReportOnly, tell).unwrap());
     }
 
     /// A program that logs here.

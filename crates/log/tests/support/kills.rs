@@ -30,6 +30,7 @@ use tampu_log::{
     warning,
 };
 use tampu_types::{Domain, SourceName};
+use tampu_workers::OnPanic;
 
 const ROLE: &str = "TAMPU_KILL_ROLE";
 const DATA: &str = "TAMPU_KILL_DATA";
@@ -104,7 +105,8 @@ fn node(config: &Settings, data: &Path) {
             started => break started.unwrap(),
         }
     };
-    let keeper = RingKeeper::start(join("rings"), node.dir().log_rings(), |_, news| eprintln!("{news:?}")).unwrap();
+    let keeper =
+        RingKeeper::start(join("rings"), node.dir().log_rings(), OnPanic::ReportOnly, |_, news| eprintln!("{news:?}")).unwrap();
     until_the_end();
     drop((keeper, spool));
 }

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     entry::Entry,
-    store::{Entries, PeopleStore, Records, now},
+    store::{Entries, PeopleStore, Records, StoreError, now},
 };
 
 /// Returns the stored access rules of a book: its own, else those of every book, else the default ones.
@@ -22,6 +22,20 @@ pub fn access_of(store: &dyn Records, book: &str) -> Result<Access, PeopleError>
         }
     }
     Ok(Access::usual())
+}
+
+/// Stores the access rules of a book if neither it nor the site has rules.
+pub fn set_first_access(store: &dyn Records, book: &str, access: &Access) -> Result<(), PeopleError> {
+    let name = book.to_lowercase();
+    if store.record(access::KIND, &name)?.is_some() || store.record(access::KIND, access::EVERY_BOOK)?.is_some() {
+        return Ok(());
+    }
+    let value = serde_json::to_value(access).map_err(|error| PeopleError::Invalid(error.to_string()))?;
+    match store.put_record(access::KIND, &name, &value, Some(0)) {
+        // Somebody stored rules at this moment.
+        Err(StoreError::RecordChanged { .. }) => Ok(()),
+        done => Ok(done.map(drop)?),
+    }
 }
 
 /// Returns the stored policy of a book.

@@ -13,7 +13,11 @@ use crate::{
         Attachment, Upload,
         stored_name::{another, stored_name},
     },
-    book::{Book, Invalid, same_name},
+    book::{
+        Book,
+        locked::{LockedBy, keeps_locked},
+        same_name,
+    },
     entry::{Change, Content, Entry, EntryRef, NewEntry, check_zone},
 };
 use tampu_types::Time;
@@ -169,12 +173,7 @@ pub trait Write: QuotaTables + Sized {
         content.check()?;
         let mut content = canonical(&book_row.book, content);
         book_row.book.accepts_change(&entry.content.attributes, &content.attributes)?;
-        for locked in book_row.book.attributes.iter().filter(|attribute| attribute.locked) {
-            let (was, is) = (entry.content.attribute(&locked.name), content.attribute(&locked.name));
-            if was.map(|was| &was.values) != is.map(|is| &is.values) {
-                return Err(Invalid::Locked(locked.name.clone()).into());
-            }
-        }
+        keeps_locked(&book_row.book, &entry.content.attributes, &content.attributes, LockedBy::Everybody)?;
         if content == entry.content {
             return Ok(entry.revision);
         }

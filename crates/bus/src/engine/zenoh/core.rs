@@ -16,6 +16,7 @@ use super::{
     connection::Connection,
     credentials::Credentials,
     declaration::{Registry, Retired},
+    host_rule::HeldRule,
     inbox::Inbox,
     link::Link,
     settings::{NAME, Role},
@@ -47,6 +48,8 @@ pub(super) struct Directs {
     pub listening: Option<(String, Arc<dyn Engine>)>,
     /// Sessions to others, by endpoint; each lives as long as it is used.
     pub connected: HashMap<String, Weak<dyn Engine>>,
+    /// Rule about the hosts at the other ends, once there is a link.
+    pub hosts: Option<HeldRule>,
 }
 
 impl Core {

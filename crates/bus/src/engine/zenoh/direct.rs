@@ -17,13 +17,15 @@ use zenoh::Wait;
 
 use super::{
     connection::Connection,
-    core::Core,
+    core::{Core, Directs},
     credentials::{Credentials, UsersFile},
+    host_rule,
     inbox::Inbox,
     process::ZenohEngine,
     settings::{NAME, Role},
 };
 use crate::{
+    access::rule_for_hosts,
     connect::Endpoint,
     engine::{Engine, EngineError},
     host,
@@ -56,6 +58,7 @@ impl Core {
         let users = users.map_err(|why| refused(DOING, why))?;
         let with_users = credentials.zip(users.as_ref().map(|file| file.path().to_owned()));
         let needs_key = with_users.is_some();
+        self.ask_for_hosts(&mut directs);
         let inbox = Arc::new(Inbox::default());
         let link = inbox.open_link(&Role::Router { listen, connect: Vec::new(), credentials: with_users })?;
         drop(users);
@@ -77,9 +80,18 @@ impl Core {
             return Ok(engine);
         }
         directs.connected.retain(|_, engine| engine.strong_count() > 0);
+        self.ask_for_hosts(&mut directs);
         let engine: Arc<dyn Engine> = Arc::new(self.open_direct(endpoint)?);
         directs.connected.insert(endpoint.to_owned(), Arc::downgrade(&engine));
         Ok(engine)
+    }
+
+    /// Makes direct links ask the rules of this host about the host at their other end.
+    fn ask_for_hosts(&self, directs: &mut Directs) {
+        if directs.hosts.is_none() {
+            let rule = rule_for_hosts(self.dir.path(), &self.settings.domain);
+            directs.hosts = host_rule::ask_for_hosts(self.settings.lan.as_ref(), rule);
+        }
     }
 
     fn open_direct(&self, endpoint: &str) -> Result<ZenohEngine, EngineError> {

@@ -1,6 +1,6 @@
 //! A node's router.
 
-use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use parking_lot::Mutex;
 use zenoh::{Session, Wait, liveliness::LivelinessToken};
@@ -8,13 +8,14 @@ use zenoh::{Session, Wait, liveliness::LivelinessToken};
 use super::{
     connection::Connection,
     credentials::{Credentials, UsersFile},
+    host_rule::{self, HeldRule},
     inbox::Inbox,
     link::{self, Link},
     process::ZenohEngine,
     settings::{NAME, Role},
 };
 use crate::{
-    connect::{Encryption, Endpoint, Settings},
+    connect::{Endpoint, Settings},
     engine::{AskForHost, Engine, EngineError, Router, RouterSettings},
     host,
     run_dir::DomainDir,
@@ -29,7 +30,7 @@ pub(super) struct ZenohRouter {
     /// Socket files to remove with it.
     sockets: Vec<PathBuf>,
     /// Held here: listeners ask it as long as it lives.
-    hosts: Mutex<Option<Arc<dyn zenoh_link_tls::HostRule>>>,
+    hosts: Mutex<Option<HeldRule>>,
     _here: LivelinessToken,
 }
 
@@ -89,19 +90,7 @@ impl Router for ZenohRouter {
     }
 
     fn ask_for_hosts(&self, rule: AskForHost) {
-        if let Some(Encryption::Tls(directory)) = self.settings.lan.as_ref().map(|lan| &lan.encryption) {
-            let rule: Arc<dyn zenoh_link_tls::HostRule> = Arc::new(Rule(rule));
-            zenoh_link_tls::ask_for_hosts(&directory.host(), &rule);
-            *self.hosts.lock() = Some(rule);
-        }
-    }
-}
-
-struct Rule(AskForHost);
-
-impl zenoh_link_tls::HostRule for Rule {
-    fn refusal(&self, host: &str, own: SocketAddr) -> Option<String> {
-        (self.0)(host, own)
+        *self.hosts.lock() = host_rule::ask_for_hosts(self.settings.lan.as_ref(), rule);
     }
 }
 

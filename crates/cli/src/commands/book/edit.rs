@@ -1,7 +1,10 @@
 //! `tampu book edit`.
 
 use clap::Args;
-use tampu_logbook::entry::EntryRef;
+use tampu_logbook::{
+    book::locked::{LockedBy, keeps_locked},
+    entry::EntryRef,
+};
 
 use super::{
     place::{Place, failed},
@@ -30,7 +33,10 @@ impl Edit {
         let entry = store.entry(&self.at).map_err(failed)?;
         let expected = self.revision.unwrap_or(entry.revision);
         let mut content = entry.content;
+        let was = content.attributes.clone();
         let uploads = self.writing.apply(&*store, &entry.at.book, &mut content, Unasked::Leaves)?;
+        let book = store.book(&entry.at.book).map_err(failed)?;
+        keeps_locked(&book, &was, &content.attributes, LockedBy::People).map_err(|why| failed(why.into()))?;
         let revision = store.edit(&self.at, content, uploads, &self.writing.author(), Some(expected)).map_err(failed)?;
         self.writing.tell(&entry.at, Some(revision))
     }

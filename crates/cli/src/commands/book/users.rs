@@ -13,7 +13,7 @@ use tampu_logbook::{
     client::{Client, ClientError},
     people::{
         Access, EditPolicy, LoginPolicy, People, PeopleError, Right,
-        access::{EVERY_BOOK, Subject},
+        access::{EVERY_BOOK, Grant, Subject},
         registry::Settings,
         token::ApiToken,
         user::{User, UserInfo},
@@ -424,7 +424,9 @@ impl Users {
             Verb::Role(Role { book, to, may }) => {
                 let mut access = keeper.access(&book)?;
                 if let Some(to) = to {
-                    access.give(to, rights(&may)?);
+                    let given = rights(&may)?;
+                    warn_of_more(&access, &to, &given);
+                    access.give(to, given);
                     keeper.set_access(&book, &access)?;
                 }
                 closed_to_guests(place, &book)?;
@@ -564,5 +566,20 @@ impl Import {
         let faults = read.faults.len();
         let text = format!("{} taken over, {known} already here, {}", counted(new, "user"), counted(faults as u64, "fault"));
         say(text, json!({ "new": new, "known": known, "faults": faults }))
+    }
+}
+
+/// Warns if a user or group has rights beyond the given ones, because everybody or guests have them.
+fn warn_of_more(access: &Access, to: &Subject, given: &[Right]) {
+    let whose = |grant: &&Grant| match to {
+        Subject::User(_) | Subject::Group(_) => matches!(grant.to, Subject::Everybody | Subject::Guests),
+        Subject::Everybody => grant.to == Subject::Guests,
+        Subject::Guests => false,
+    };
+    for grant in access.grants.iter().filter(whose) {
+        let more: Vec<&str> = grant.may.iter().filter(|right| !given.contains(right)).map(|right| right.name()).collect();
+        if !more.is_empty() {
+            eprintln!("tampu: {to} also has the rights of '{}': {}; rights add up", grant.to, more.join(" "));
+        }
     }
 }

@@ -39,7 +39,7 @@ pub struct AttributeField<'a> {
 impl AttributeField<'_> {
     /// Writes the field as HTML.
     pub fn write(&self, out: &mut String) {
-        let (name, value) = (field_name(&self.def.name), self.said.first().cloned().unwrap_or_default());
+        let (name, value) = (field_name(&self.def.name), self.said.join(" | "));
         let options: Vec<(String, String)> = self.def.options.iter().map(|option| (option.clone(), option.clone())).collect();
         match self.def.kind {
             AttributeKind::Text => self.line(&name, &value, "text", out),
@@ -122,13 +122,16 @@ impl AttributeField<'_> {
     }
 
     fn boxes(&self, name: &str, mut options: Vec<(String, String)>, out: &mut String) {
-        for value in &self.said {
+        // Without the condition the values were one text.
+        let parts = self.said.iter().flat_map(|value| value.split(" | ")).map(str::trim).filter(|value| !value.is_empty());
+        let said: Vec<String> = parts.map(str::to_owned).collect();
+        for value in &said {
             if !options.iter().any(|(option, _)| option == value) {
                 options.push((value.clone(), value.clone()));
             }
         }
         for (nth, (option, text)) in options.iter().enumerate() {
-            let checked = SafeHtml(if self.said.contains(option) { " checked" } else { "" });
+            let checked = SafeHtml(if said.contains(option) { " checked" } else { "" });
             put!(
                 out,
                 "<label><input type=\"checkbox\" name=\"{}_{}\" value=\"{}\"{}{}> {}</label> ",

@@ -3,19 +3,24 @@
 use tampu_logbook::{
     book::{AttributeDef, AttributeKind, EntryAttribute, same_name},
     entry::Content,
+    store::StoreError,
 };
 
-use crate::pages::{
-    form::model::{EntryForm, conditions},
-    request::BookRequest,
-    settings::FormOccasion,
-    subst::Substitutions,
+use crate::{
+    option_values::needs_shell,
+    pages::{
+        form::model::{EntryForm, conditions},
+        numbering::numbered,
+        request::BookRequest,
+        settings::FormOccasion,
+        subst::Substitutions,
+    },
 };
 
 /// Sets the value of an attribute from one line.
 pub fn set(content: &mut Content, def: &AttributeDef, value: &str) {
     let line: String = value.chars().filter(|c| !matches!(c, '\r' | '\n' | '\0')).collect();
-    let values = match (line.trim().is_empty(), def.kind.is_multiple()) {
+    let values = match (line.trim().is_empty(), def.takes_several()) {
         (true, _) => vec![],
         (false, true) => line.split('|').map(|one| one.trim().to_owned()).filter(|one| !one.is_empty()).collect(),
         (false, false) => vec![line],
@@ -27,18 +32,23 @@ pub fn set(content: &mut Content, def: &AttributeDef, value: &str) {
 }
 
 /// Fills in the book's presets. A preset can set conditions for other presets.
-pub fn preset(request: &BookRequest<'_>, form: &mut EntryForm, names: &Substitutions) {
+pub fn preset(request: &BookRequest<'_>, form: &mut EntryForm, names: &Substitutions) -> Result<(), StoreError> {
     for _ in 0..2 {
         let conditions = conditions(request, &form.content);
         for def in &request.book.attributes {
-            let Some(preset) = request.settings.preset(&def.name, form.occasion, &conditions) else { continue };
+            let preset = request.settings.preset(&def.name, form.occasion, &conditions);
+            let Some(preset) = preset.filter(|preset| !needs_shell(preset)) else { continue };
             let mut value = names.expand(preset);
             if matches!(def.kind, AttributeKind::Date | AttributeKind::DateTime) && preset.trim().eq_ignore_ascii_case("$date") {
                 value = request.now.0.div_euclid(1_000_000_000).to_string();
             }
+            if form.occasion != FormOccasion::Edit && preset.contains('#') {
+                value = numbered(request, &def.name, &value)?;
+            }
             set(&mut form.content, def, &value);
         }
     }
+    Ok(())
 }
 
 /// Changes values by `Subst` and the related options. In them, `$name` is the value of that field.
@@ -49,7 +59,8 @@ pub fn substitute(request: &BookRequest<'_>, content: &mut Content, occasion: Fo
         names.set(&said.name, &said.joined());
     }
     for def in &request.book.attributes {
-        if let Some(subst) = request.settings.subst(&def.name, occasion, &conditions) {
+        let subst = request.settings.subst(&def.name, occasion, &conditions);
+        if let Some(subst) = subst.filter(|subst| !needs_shell(subst)) {
             let value = names.expand(subst);
             set(content, def, &value);
         }

@@ -3,8 +3,11 @@
 //! Numbers and dates are written without quotation marks, and the comma of a date becomes a blank; everything else is
 //! quoted. Each attribute has a column. The crate `csv` cannot write this mixture byte by byte, so these lines are
 //! written here.
+//!
+//! A cell that a spreadsheet would take for a formula gets an apostrophe, unless the site wants the cells as they are.
 
 use tampu_logbook::{book::AttributeDef, entry::Entry};
+use tampu_types::spreadsheet::harmless_cell;
 
 use crate::{
     date,
@@ -24,10 +27,15 @@ fn quoted(value: &str) -> String {
     format!("\"{}\"", value.replace('"', "\"\""))
 }
 
+/// Returns the cell of a value. `raw` leaves it as it is.
+fn cell(value: &str, raw: bool) -> String {
+    if raw { quoted(value) } else { quoted(&harmless_cell(value)) }
+}
+
 /// The first line.
-pub fn header(format: ListFormat, attributes: &[AttributeDef]) -> Vec<u8> {
+pub fn header(format: ListFormat, attributes: &[AttributeDef], raw: bool) -> Vec<u8> {
     let mut columns = vec![quoted("Message ID"), quoted("Date")];
-    columns.extend(attributes.iter().map(|def| quoted(&def.name)));
+    columns.extend(attributes.iter().map(|def| cell(&def.name, raw)));
     if format == ListFormat::Csv3 {
         columns.push(quoted("Text"));
     }
@@ -41,16 +49,17 @@ pub fn row(
     attributes: &[AttributeDef],
     settings: &BookSettings,
     zone: &Zone,
+    raw: bool,
     out: &mut Vec<u8>,
 ) {
     let mut columns = vec![entry.at.id.to_string(), date::write(entry.date, entry.zone).replace(',', " ")];
     columns.extend(
         attributes
             .iter()
-            .map(|def| quoted(&shown_value(def.kind, &def.name, &value_of(entry, &def.name), settings, zone, entry.zone))),
+            .map(|def| cell(&shown_value(def.kind, &def.name, &value_of(entry, &def.name), settings, zone, entry.zone), raw)),
     );
     if format == ListFormat::Csv3 {
-        columns.push(quoted(&entry.content.text));
+        columns.push(cell(&entry.content.text, raw));
     }
     out.extend_from_slice(&line(format, columns));
 }

@@ -24,7 +24,9 @@ use crate::{
 pub fn above(request: &BookRequest<'_>, find: &ListSearch, listing: &Listing, out: &mut String) {
     if !request.query.is_on("printable") {
         out.push_str(&layout::menu(request, None));
-        modes(request, find, out);
+        if request.settings.mode_commands() {
+            modes(request, find, out);
+        }
         quick_filters(request, find, out);
     }
     summary(request, find, listing, out);
@@ -102,6 +104,9 @@ fn summary(request: &BookRequest<'_>, find: &ListSearch, listing: &Listing, out:
         Some(Count::Exactly(count)) => put!(out, "<b>{} Entries</b>", count),
         Some(Count::AtLeast(count)) => put!(out, "<span class=\"count\">{} entries or more</span>", count),
         None => {}
+    }
+    if let Some(pages) = listing.pages.filter(|pages| *pages > 1 && listing.page > 0) {
+        put!(out, " <span class=\"note\">Page {} of {}</span>", listing.page, pages);
     }
     if !find.criteria.is_empty() {
         out.push_str(" <a href=\"./\">Show all</a>");

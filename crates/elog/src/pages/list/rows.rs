@@ -43,7 +43,7 @@ impl ListRows {
             mode: find.mode,
             columns: columns(request, find),
             shows_text: find.mode == ListMode::Summary && request.settings.show_text() && request.settings.summary_lines() > 0,
-            shows_files: request.settings.show_attachments(),
+            shows_files: request.settings.attachments() && request.settings.show_attachments(),
             selecting,
             written: 0,
             seen: HashSet::new(),
@@ -171,7 +171,8 @@ impl ListRows {
         }
     }
 
-    /// Writes threads, each below its first entry. A thread is shown at the position of its first found entry.
+    /// Writes threads, each below its first entry. A thread is shown at the position of its first found entry. Of a search,
+    /// and of the newest entries, only the found entries are shown.
     fn threads(
         &mut self,
         request: &BookRequest<'_>,
@@ -186,10 +187,12 @@ impl ListRows {
             if request.stop.reason() == Some(StopReason::Requested) {
                 return Ok(());
             }
-            if !self.seen.insert((hit.entry.at.book.clone(), hit.entry.thread)) {
+            if !find.is_flat && !self.seen.insert((hit.entry.at.book.clone(), hit.entry.thread)) {
                 continue;
             }
-            let thread = if expand == 0 && hit.entry.parent.is_none() {
+            let thread = if find.is_flat {
+                vec![Entry { parent: None, ..hit.entry.clone() }]
+            } else if expand == 0 && hit.entry.parent.is_none() {
                 vec![hit.entry.clone()]
             } else {
                 let at = EntryRef::new(&hit.entry.at.book, hit.entry.at.id);

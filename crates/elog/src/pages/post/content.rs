@@ -18,7 +18,7 @@ use crate::{
         clock::Zone,
         html::put,
         sent::ReceivedForm,
-        settings::{BookSettings, FormOccasion},
+        settings::{ActiveConditions, BookSettings, FormOccasion},
     },
 };
 
@@ -65,6 +65,9 @@ fn encoding_name(encoding: Encoding) -> &'static str {
     if encoding == Encoding::Plain { "Plain" } else { encoding.name() }
 }
 
+/// Rounds in which values set conditions that change how values are read.
+const CONDITION_ROUNDS: usize = 3;
+
 /// The reader of a form, with the facts it needs.
 pub struct FormReader<'a> {
     /// The received form.
@@ -85,12 +88,7 @@ pub struct FormReader<'a> {
 impl FormReader<'_> {
     /// Returns the content of the entry, without its attachments. The values of a draft are not checked.
     pub fn content(&self, draft: bool) -> Result<Content, InvalidEntry> {
-        let mut said = self.said(draft)?;
-        let value = |name: &str| said.iter().find(|said| same_name(&said.name, name)).map(EntryAttribute::joined);
-        let values: Vec<(String, String)> =
-            self.book.attributes.iter().filter_map(|def| Some((def.name.clone(), value(&def.name)?))).collect();
-        let set =
-            self.settings.set_by(|name| values.iter().find(|(known, _)| same_name(known, name)).map(|(_, value)| value.as_str()));
+        let (mut said, set) = self.said_under_conditions(draft)?;
         for attribute in said.iter_mut() {
             let Some(def) = self.book.attribute(&attribute.name) else { continue };
             let def = self.settings.attribute(def, &set);
@@ -111,18 +109,38 @@ impl FormReader<'_> {
         Ok(Content { attributes: said, encoding, text, attachments: old.attachments, links: old.links })
     }
 
-    /// Returns the values of all attributes of the book.
-    fn said(&self, draft: bool) -> Result<Vec<EntryAttribute>, InvalidEntry> {
+    /// Returns the values of all attributes, and the conditions that they set. Under a condition an attribute can have boxes
+    /// for several values, so its fields are read again.
+    fn said_under_conditions(&self, draft: bool) -> Result<(Vec<EntryAttribute>, ActiveConditions), InvalidEntry> {
+        let mut set = ActiveConditions::new();
+        for _ in 0..CONDITION_ROUNDS {
+            let said = self.said(&set, draft)?;
+            let values: Vec<(&str, String)> = said.iter().map(|said| (said.name.as_str(), said.joined())).collect();
+            let value = |name: &str| values.iter().find(|(known, _)| same_name(known, name)).map(|(_, value)| value.as_str());
+            let now = self.settings.set_by(value);
+            if now == set {
+                return Ok((said, set));
+            }
+            set = now;
+        }
+        Ok((self.said(&set, draft)?, set))
+    }
+
+    /// Returns the values of all attributes of the book, under these conditions.
+    fn said(&self, set: &[String], draft: bool) -> Result<Vec<EntryAttribute>, InvalidEntry> {
         let mut said = Vec::with_capacity(self.book.attributes.len());
         for (at, def) in self.book.attributes.iter().enumerate() {
+            let def = &self.settings.attribute(def, set);
             let old = self.old.and_then(|old| old.attribute(&def.name)).map(|old| old.values.clone());
-            let keeps = old.is_some() && (def.locked || self.settings.is_fixed(&def.name, self.occasion));
+            // An entry that is older than a locked attribute has no value of it, and gets none.
+            let keeps = self.old.is_some() && (def.locked || self.settings.is_fixed(&def.name, self.occasion));
             let read = if keeps { None } else { self.values(at, def, draft)? };
             let nothing = || if def.kind == AttributeKind::Boolean { vec!["0".to_owned()] } else { vec![] };
             let ticked = matches!(def.kind, AttributeKind::Boolean | AttributeKind::Multiple | AttributeKind::UserLists);
             let values = match (read, old) {
+                (None, None) if keeps => vec![],
                 (Some(values), _) => values,
-                (None, Some(old)) if !(self.by_page && ticked && !keeps && self.settings.in_form(&def.name, &[])) => old,
+                (None, Some(old)) if !(self.by_page && ticked && !keeps && self.settings.in_form(&def.name, set)) => old,
                 (None, _) => nothing(),
             };
             said.push(EntryAttribute { name: def.name.clone(), values });

@@ -19,7 +19,7 @@ use tampu_logbook::{
     entry::{Content, NewEntry},
     people::{Resource, Verb},
 };
-use tampu_types::Time;
+use tampu_types::{Time, spreadsheet::value_of_cell};
 
 use crate::{
     date,
@@ -99,7 +99,7 @@ fn try_import(request: &BookRequest<'_>, form: &ReceivedForm, command: PageComma
     let zone = request.site.config.zone.minutes(request.now, 0);
     let read = match command {
         PageCommand::XmlImport => xml(form.get("xmlfile").unwrap_or_default(), zone),
-        _ => csv(form.get("csvfile").unwrap_or_default(), zone),
+        _ => csv(form.get("csvfile").unwrap_or_default(), zone, request.site.config.raw_csv),
     };
     let wrong = |text: String| Ok(layout::error(request, StatusCode::UNPROCESSABLE_ENTITY, &format!("Error: {text}")));
     let rows = match read {
@@ -180,8 +180,8 @@ fn content(request: &BookRequest<'_>, row: &ImportedRow) -> Result<Content, Inva
 }
 
 /// Returns the lines of a table, the first of which names the columns, or the reason for an invalid table. `zone` is
-/// that of dates without one.
-pub fn csv(text: &str, zone: i16) -> Result<Vec<ImportedRow>, String> {
+/// that of dates without one. `raw` leaves the apostrophe before formulas, which a table of this site then does not add.
+pub fn csv(text: &str, zone: i16, raw: bool) -> Result<Vec<ImportedRow>, String> {
     let head = text.lines().next().unwrap_or_default();
     let count = |c: char| head.matches(c).count();
     let lines = cells(text, if count(';') > count(',') { ';' } else { ',' })?;
@@ -199,7 +199,8 @@ pub fn csv(text: &str, zone: i16) -> Result<Vec<ImportedRow>, String> {
             match name.to_ascii_lowercase().as_str() {
                 "message id" => row.id = value.trim().parse().ok(),
                 "date" => row.dated(&value, zone),
-                _ => row.fields.push(((*name).to_owned(), value)),
+                _ if raw => row.fields.push(((*name).to_owned(), value)),
+                _ => row.fields.push((value_of_cell(name).to_owned(), value_of_cell(&value).to_owned())),
             }
         }
         rows.push(row);
@@ -383,14 +384,15 @@ mod tests {
         let rows = csv(
             "\"Message ID\";\"Date\";\"Author\";\"Text\"\r\n7;Wed  10 Sep 2008 00:40:00 +0200;\"Zoe \"\"Q\"\"\";\"a;b\nc\"\r\n\r\n8;;Max\r\n",
             0,
+            false,
         )
         .unwrap();
         assert_eq!((rows[0].id, rows[0].date.unwrap().1, rows.len()), (Some(7), 120, 2));
         assert_eq!(rows[0].fields, [("Author".to_owned(), "Zoe \"Q\"".to_owned()), ("Text".to_owned(), "a;b\nc".to_owned())]);
         assert_eq!(rows[1].fields, [("Author".to_owned(), "Max".to_owned())]);
-        assert!(csv("A,B\n1,2,3\n", 0).unwrap_err().contains("line 2"));
-        assert!(csv("A\n1\n\"open\n", 0).unwrap_err().contains("line 3"));
-        assert_eq!(csv("", 0), Ok(vec![]));
+        assert!(csv("A,B\n1,2,3\n", 0, false).unwrap_err().contains("line 2"));
+        assert!(csv("A\n1\n\"open\n", 0, false).unwrap_err().contains("line 3"));
+        assert_eq!(csv("", 0, false), Ok(vec![]));
     }
 
     #[test]
@@ -419,17 +421,21 @@ mod tests {
     fn a_file_is_bounded_while_it_is_read() {
         let most = 20_000;
         let table = |lines: usize| format!("A\n{}", "x\n".repeat(lines));
-        assert_eq!(csv(&table(most), 0).map(|rows| rows.len()), Ok(most));
-        assert_eq!(csv(table(most).trim_end(), 0).map(|rows| rows.len()), Ok(most));
+        assert_eq!(csv(&table(most), 0, false).map(|rows| rows.len()), Ok(most));
+        assert_eq!(csv(table(most).trim_end(), 0, false).map(|rows| rows.len()), Ok(most));
         for text in [table(most + 1), format!("{}x", table(most))] {
-            assert_eq!(csv(&text, 0), Err("more than 20000 entries".to_owned()));
+            assert_eq!(csv(&text, 0, false), Err("more than 20000 entries".to_owned()));
         }
-        assert_eq!(csv(&format!("A\n{}x\n", "\n".repeat(1 << 20)), 0).map(|rows| rows.len()), Ok(1), "empty lines are none");
+        assert_eq!(
+            csv(&format!("A\n{}x\n", "\n".repeat(1 << 20)), 0, false).map(|rows| rows.len()),
+            Ok(1),
+            "empty lines are none"
+        );
         let wide = format!("{}\n", "A,".repeat(999));
         for text in [",".repeat(1_100_000), wide.clone() + &format!("x{}\n", ",".repeat(999)).repeat(1001)] {
-            assert_eq!(csv(&text, 0), Err("more than 1000000 values".to_owned()));
+            assert_eq!(csv(&text, 0, false), Err("more than 1000000 values".to_owned()));
         }
-        assert!(csv(&format!("{}\nx\n", "A".repeat(201)), 0).unwrap_err().contains("201 bytes"));
+        assert!(csv(&format!("{}\nx\n", "A".repeat(201)), 0, false).unwrap_err().contains("201 bytes"));
         let list = |entries: usize| format!("<ELOG_LIST>{}</ELOG_LIST>", "<ENTRY></ENTRY>".repeat(entries));
         assert_eq!(xml(&list(most), 0).map(|rows| rows.len()), Ok(most));
         assert_eq!(xml(&list(most + 1), 0), Err("more than 20000 entries".to_owned()));
@@ -445,7 +451,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_is_read(text in "(\"|;|,|\n|\r|a|<ENTRY>|</ENTRY>|<A>|</A>|&amp;|&#65;|\\[1\\]){0,40}") {
-            let _ = (csv(&text, 0), xml(&text, 0));
+            let _ = (csv(&text, 0, false), xml(&text, 0));
         }
     }
 }

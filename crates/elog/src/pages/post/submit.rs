@@ -8,31 +8,34 @@ use tampu_logbook::{
         Attachment, Upload,
         stored_name::{stamped, stored_name},
     },
-    book::{EntryAttribute, same_name},
+    book::{AttributeDef, EntryAttribute, same_name},
     entry::{Content, Draft, Entry, EntryRef, NewEntry},
     people::{Resource, Verb},
-    search::Search,
     store::StoreError,
 };
 use tampu_types::Time;
 
-use crate::pages::{
-    author::guest_with,
-    command::PageCommand,
-    csrf,
-    form::{self, model::EntryForm},
-    html::put,
-    layout,
-    post::{
-        content::{FormReader, InvalidEntry},
-        transfer::{RefusedResponse, allowed, check_rights, failed, may_change},
+use crate::{
+    option_values::needs_shell,
+    pages::{
+        author::guest_with,
+        command::PageCommand,
+        csrf,
+        form::{self, model::EntryForm},
+        html::put,
+        layout,
+        numbering::numbered,
+        post::{
+            content::{FormReader, InvalidEntry},
+            transfer::{RefusedResponse, allowed, check_rights, failed, may_change},
+        },
+        refusal,
+        request::BookRequest,
+        response::{self, Body, LoggedFailure, Response},
+        sent::{ReceivedForm, SentFile},
+        settings::FormOccasion,
+        subst::Substitutions,
     },
-    refusal,
-    request::BookRequest,
-    response::{self, Body, LoggedFailure, Response},
-    sent::{ReceivedForm, SentFile},
-    settings::FormOccasion,
-    subst::Substitutions,
 };
 
 /// The time by which the date of an entry may lie in the future, in nanoseconds.
@@ -228,7 +231,19 @@ pub(super) fn substituted(
     let values: Vec<(String, String)> = content.attributes.iter().map(|said| (said.name.clone(), said.joined())).collect();
     let value = |name: &str| values.iter().find(|(known, _)| same_name(known, name)).map(|(_, value)| value.as_str());
     let set = settings.set_by(value);
-    if !book.attributes.iter().any(|def| settings.subst(&def.name, task.occasion, &set).is_some()) {
+    // The form of a reply was shown with its substitutions. Those that contain the value itself are not applied again.
+    let is_reply_form = task.by_page && matches!(task.occasion, FormOccasion::Reply | FormOccasion::FirstReply);
+    let has_itself =
+        |def: &AttributeDef, pattern: &str| pattern.to_lowercase().contains(&format!("${}", def.name.to_lowercase()));
+    let pattern_of = |def: &AttributeDef| {
+        let subst = settings.subst(&def.name, task.occasion, &set);
+        let subst = subst.filter(|pattern| !(is_reply_form && has_itself(def, pattern)));
+        // Of a locked attribute the form's value does not count, so its preset is applied here.
+        let is_preset = task.old.is_some() && settings.attribute(def, &set).locked;
+        let preset = || settings.preset(&def.name, task.occasion, &set).filter(|_| is_preset);
+        subst.or_else(preset).filter(|pattern| !needs_shell(pattern))
+    };
+    if !book.attributes.iter().any(|def| pattern_of(def).is_some()) {
         return Ok(content);
     }
     let minutes = zone.minutes(request.now, 0);
@@ -249,10 +264,10 @@ pub(super) fn substituted(
         names.set("Reply to", &parent.to_string());
     }
     for def in &book.attributes {
-        let Some(pattern) = settings.subst(&def.name, task.occasion, &set) else { continue };
+        let Some(pattern) = pattern_of(def) else { continue };
         let mut value = names.expand(pattern);
         if task.old.is_none() && value.contains('#') {
-            value = numbered(request, &def.name, &value)?;
+            value = numbered(request, &def.name, &value).map_err(|error| failed(request, &error))?;
         }
         // ELOG's configurations put a line end between the old and the new text; a value has no line ends.
         let value = value.strip_prefix("<br>").unwrap_or(&value).replace(['\r', '\n', '\0'], " ");
@@ -263,22 +278,6 @@ pub(super) fn substituted(
         }
     }
     Ok(content)
-}
-
-/// Expands `XYZ-###` to the number after that of the newest entry, with as many digits. It is 1 if that entry has
-/// another pattern.
-fn numbered(request: &BookRequest<'_>, name: &str, pattern: &str) -> Result<String, RefusedResponse> {
-    let begin = pattern.find('#').unwrap_or(pattern.len());
-    let digits = pattern[begin..].bytes().take_while(|byte| *byte == b'#').count();
-    let (before, after) = (&pattern[..begin], &pattern[begin + digits..]);
-    let newest = Search { books: vec![request.book.name.clone()], limit: 1, count_to: 0, ..Search::default() };
-    let page = request.site.store().search(&newest, &request.stop).map_err(|error| failed(request, &error))?;
-    let last = page.hits.first().and_then(|hit| hit.entry.content.attribute(name)).map(EntryAttribute::joined);
-    let number = last.as_deref().and_then(|last| last.strip_prefix(before)).map(|rest| {
-        let end = rest.bytes().take_while(u8::is_ascii_digit).count();
-        rest[..end].parse::<u64>().unwrap_or(0)
-    });
-    Ok(format!("{before}{:0digits$}{after}", number.unwrap_or(0).saturating_add(1)))
 }
 
 /// Finds a required attribute that a substitution has emptied.

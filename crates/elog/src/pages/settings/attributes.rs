@@ -3,6 +3,7 @@
 use tampu_logbook::book::{
     AttributeDef, AttributeKind,
     elog_options::{key, list},
+    same_name,
 };
 
 use crate::pages::settings::{ActiveConditions, BookSettings, FormOccasion, has};
@@ -49,6 +50,9 @@ impl BookSettings {
             def.options = plain_options(now).into_iter().chain(added.cloned()).collect();
             def.kind = kind;
         }
+        if self.is_on(&format!("Sort Attribute Options {}", def.name), false) {
+            def.options.sort_by_key(|option| option.to_lowercase());
+        }
         if set.is_empty() {
             return def;
         }
@@ -67,6 +71,12 @@ impl BookSettings {
         def
     }
 
+    /// `Show Attributes Edit`: the place of an attribute in a form; attributes without one come last.
+    pub fn place_in_form(&self, attribute: &str, set: &[String]) -> usize {
+        let shown = self.under("Show Attributes Edit", set).map(list).unwrap_or_default();
+        shown.iter().position(|name| same_name(name, attribute)).unwrap_or(usize::MAX)
+    }
+
     /// `Show Attributes Edit`: true if a form has this attribute.
     pub fn in_form(&self, attribute: &str, set: &[String]) -> bool {
         self.under("Show Attributes Edit", set).is_none_or(|shown| has(&list(shown), attribute))
@@ -82,9 +92,9 @@ impl BookSettings {
         self.list(name).is_some_and(|fixed| has(&fixed, attribute))
     }
 
-    /// `Preset <attribute>` and its variants: the first value of a field.
+    /// `Preset <attribute>` and its variants: the first value of a field. An empty one clears the field.
     pub fn preset(&self, attribute: &str, occasion: FormOccasion, set: &[String]) -> Option<&str> {
-        let of = |pattern: &str| self.under(&format!("{pattern} {attribute}"), set);
+        let of = |pattern: &str| self.written(&format!("{pattern} {attribute}"), set);
         match occasion {
             FormOccasion::New => of("Preset"),
             FormOccasion::Reply => of("Preset on reply"),

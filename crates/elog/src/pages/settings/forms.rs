@@ -80,8 +80,9 @@ impl BookSettings {
         self.number("Resubmit default").unwrap_or(0)
     }
 
-    pub fn preset_text(&self) -> &str {
-        self.text("Preset text")
+    /// `Preset text`, the first text of a new entry.
+    pub fn preset_text(&self, set: &[String]) -> &str {
+        self.under("Preset text", set).unwrap_or_default()
     }
 
     /// `Quote on reply` and `Reply string`: the mark before quoted lines; `None` if a reply quotes nothing.
