@@ -13,8 +13,3 @@ pub fn days(text: &str) -> Option<i64> {
     let all = || ["all", "none"].iter().any(|all| all.eq_ignore_ascii_case(text)).then_some(0);
     text.parse().ok().or_else(named).or_else(all)
 }
-
-/// Returns true if the value of an option needs the output of a program, which is not run here.
-pub fn needs_shell(pattern: &str) -> bool {
-    pattern.contains("$shell(")
-}

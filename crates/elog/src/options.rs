@@ -1,9 +1,12 @@
 //! The effect of ELOG's options. An option without an effect is kept with its book, and the import reports it. The
 //! export writes it, and programs can read it.
 
-use tampu_logbook::{book::elog_options::list, people::host_list::names};
+use tampu_logbook::{
+    book::elog_options::{list, needs_shell},
+    people::host_list::names,
+};
 
-use crate::option_values::{days, leading_number, needs_shell};
+use crate::option_values::{days, leading_number};
 
 /// The effect of an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,8 +4,8 @@ use tampu_logbook::{book::EntryAttribute, search::Search, store::StoreError};
 
 use crate::pages::request::BookRequest;
 
-/// Expands `XYZ-###` to the number after that of the newest entry, with as many digits. It is 1 if that entry has
-/// another pattern.
+/// Expands `XYZ-###` to the number after that of the newest entry, with as many digits. If that entry has another
+/// pattern, the number is 1.
 pub fn numbered(request: &BookRequest<'_>, name: &str, pattern: &str) -> Result<String, StoreError> {
     let begin = pattern.find('#').unwrap_or(pattern.len());
     let digits = pattern[begin..].bytes().take_while(|byte| *byte == b'#').count();

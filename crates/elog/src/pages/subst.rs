@@ -1,7 +1,7 @@
 //! Substitutions of `$name` in presets, titles and displays: `$long_name`, `$date`, `$Subject`.
 //!
 //! ELOG's `$shell(...)` executes text of a configuration or an entry; here it is replaced by nothing. An option that needs it
-//! is therefore not applied where that would remove what people wrote ([`crate::option_values::needs_shell`]).
+//! is therefore not applied where that would remove what people wrote ([`needs_shell`](tampu_logbook::book::elog_options::needs_shell)).
 
 use tampu_logbook::{
     book::{AttributeKind, Book},

@@ -12,12 +12,17 @@ pub fn option<'a>(book: &'a Book, name: &str) -> Option<&'a str> {
     found.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
 }
 
+/// Returns true if the value of an option needs the output of a program, which is not run here.
+pub fn needs_shell(pattern: &str) -> bool {
+    pattern.contains("$shell(")
+}
+
 /// Returns true if the configuration sets an attribute when an entry is edited, under whatever condition.
 pub fn is_set_on_edit(book: &Book, attribute: &str) -> bool {
     let options = ["Subst on edit", "Preset on edit"].map(|option| key(&format!("{option} {attribute}")));
     let bare = |name: &str| key(name.split_once('}').filter(|_| name.starts_with('{')).map_or(name, |(_, bare)| bare));
     // A program is never run, so such an option sets nothing.
-    book.elog.iter().any(|(name, value)| options.contains(&bare(name)) && !value.contains("$shell("))
+    book.elog.iter().any(|(name, value)| options.contains(&bare(name)) && !needs_shell(value))
 }
 
 /// Returns the form in which names of options are compared: lower case, with single blanks.

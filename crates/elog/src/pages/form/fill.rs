@@ -1,20 +1,17 @@
 //! The first values of a form: presets and substitutions.
 
 use tampu_logbook::{
-    book::{AttributeDef, AttributeKind, EntryAttribute, same_name},
+    book::{AttributeDef, AttributeKind, EntryAttribute, elog_options::needs_shell, same_name},
     entry::Content,
     store::StoreError,
 };
 
-use crate::{
-    option_values::needs_shell,
-    pages::{
-        form::model::{EntryForm, conditions},
-        numbering::numbered,
-        request::BookRequest,
-        settings::FormOccasion,
-        subst::Substitutions,
-    },
+use crate::pages::{
+    form::model::{EntryForm, conditions},
+    numbering::numbered,
+    request::BookRequest,
+    settings::FormOccasion,
+    subst::Substitutions,
 };
 
 /// Sets the value of an attribute from one line.

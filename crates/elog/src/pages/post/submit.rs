@@ -8,34 +8,31 @@ use tampu_logbook::{
         Attachment, Upload,
         stored_name::{stamped, stored_name},
     },
-    book::{AttributeDef, EntryAttribute, same_name},
+    book::{AttributeDef, EntryAttribute, elog_options::needs_shell, same_name},
     entry::{Content, Draft, Entry, EntryRef, NewEntry},
     people::{Resource, Verb},
     store::StoreError,
 };
 use tampu_types::Time;
 
-use crate::{
-    option_values::needs_shell,
-    pages::{
-        author::guest_with,
-        command::PageCommand,
-        csrf,
-        form::{self, model::EntryForm},
-        html::put,
-        layout,
-        numbering::numbered,
-        post::{
-            content::{FormReader, InvalidEntry},
-            transfer::{RefusedResponse, allowed, check_rights, failed, may_change},
-        },
-        refusal,
-        request::BookRequest,
-        response::{self, Body, LoggedFailure, Response},
-        sent::{ReceivedForm, SentFile},
-        settings::FormOccasion,
-        subst::Substitutions,
+use crate::pages::{
+    author::guest_with,
+    command::PageCommand,
+    csrf,
+    form::{self, model::EntryForm},
+    html::put,
+    layout,
+    numbering::numbered,
+    post::{
+        content::{FormReader, InvalidEntry},
+        transfer::{RefusedResponse, allowed, check_rights, failed, may_change},
     },
+    refusal,
+    request::BookRequest,
+    response::{self, Body, LoggedFailure, Response},
+    sent::{ReceivedForm, SentFile},
+    settings::FormOccasion,
+    subst::Substitutions,
 };
 
 /// The time by which the date of an entry may lie in the future, in nanoseconds.
