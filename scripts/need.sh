@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # need.sh THING...: makes sure each thing is on this machine: installs it where that can be done without asking, else says
 # in one line what is missing and the command that installs it. Things: rust, cc, cxx, spdlog, python, nats, rsyslog,
-# netns, apache, logger, valgrind, tango, pytango, iperf3, postgres, mdbook, systemd (its tools, no service).
+# netns, apache, chromium, logger, valgrind, tango, pytango, iperf3, postgres, mdbook, systemd (its tools, no service).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -81,6 +81,8 @@ for thing in "$@"; do
           missing "mdBook" "cargo install mdbook"
       } ;;
     apache) [ -x /usr/sbin/apache2 ] || command -v apache2 >/dev/null || debian "Apache" apache2 ;;
+    # A browser for the tests of pages.
+    chromium) command -v chromium >/dev/null || debian "Chromium" chromium ;;
     logger) command -v logger >/dev/null || debian "logger, which speaks syslog" bsdutils ;;
     systemd) command -v systemd-analyze >/dev/null || debian "systemd-analyze, which judges a service" systemd ;;
     valgrind) command -v valgrind >/dev/null || debian "valgrind, which counts instructions" valgrind ;;

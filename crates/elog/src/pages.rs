@@ -11,12 +11,12 @@
 //! | a search from an address | [`find`], [`ere`], [`paging`], `page_cursors` |
 //! | pages | [`books`], [`list`], [`entry`], [`form`], [`finder`], [`calendar`], [`help`], [`login_form`] |
 //! | common parts of pages | [`layout`], [`html`], [`style`], [`values`], [`choice`] |
+//! | others who edit the same entry | [`editors`] |
 //! | input of forms and programs | [`post`], [`multipart`], [`sent`], [`author`] |
 //! | protection against other sites | [`csrf`], [`browser`] |
 //! | files, tables, RSS | [`formats`] |
 //!
-//! Pages need no scripts. The only script requests the form again when a choice decides about other fields, and the
-//! header has its digest. Links between pages are relative, so that a proxy may move the site. `Location` is absolute,
+//! Pages need no scripts. The only [`script`] makes forms more convenient, and the header has its digest. Links between pages are relative, so that a proxy may move the site. `Location` is absolute,
 //! because ELOG's clients require that.
 
 pub mod access;
@@ -29,6 +29,7 @@ pub mod choice;
 pub mod clock;
 pub mod command;
 pub mod csrf;
+pub mod editors;
 pub mod entry;
 pub mod ere;
 pub mod find;
@@ -50,6 +51,7 @@ pub mod refusal;
 pub mod request;
 pub mod response;
 mod router;
+pub mod script;
 pub mod sent;
 pub mod settings;
 pub mod site;

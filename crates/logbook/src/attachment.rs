@@ -29,6 +29,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tampu_types::Time;
 
+pub mod reference;
 pub mod stored_name;
 
 /// Bytes read and written at a time.

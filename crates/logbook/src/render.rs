@@ -56,7 +56,8 @@ static CLEANER: LazyLock<Builder<'static>> = LazyLock::new(|| {
         .set_tag_attribute_value("input", "disabled", "")
         .set_tag_attribute_value("input", "type", "checkbox")
         .filter_style_properties(HashSet::from(STYLES))
-        .url_schemes(HashSet::from(["http", "https", "mailto", "elog"]))
+        // A reference to a file that is not stored yet: a form's script shows it in a preview.
+        .url_schemes(HashSet::from(["http", "https", "mailto", "elog", "attachment"]))
         .url_relative(UrlRelative::PassThrough)
         .link_rel(Some("noopener noreferrer nofollow"))
         .attribute_filter(attribute_value);

@@ -14,7 +14,7 @@ use std::borrow::Cow;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
-use crate::decode;
+use crate::{decode, pages::script};
 
 /// Bytes of a path with its parameters.
 pub const MAX_ADDRESS: usize = 16 * 1024;
@@ -53,6 +53,8 @@ pub enum AddressTarget {
     Calendar,
     /// A file of styles.
     Style(String),
+    /// The script of forms.
+    Script,
     /// A path with no meaning here.
     Unknown(String),
 }
@@ -63,6 +65,7 @@ pub fn path(path: &str) -> (Option<String>, AddressTarget) {
     let (first, rest) = (parts.next().unwrap_or_default(), parts.next());
     match (first, rest) {
         ("", _) => (None, AddressTarget::Books),
+        (script, None) if script == *script::NAME => (None, AddressTarget::Script),
         (style, None) if is_style(style) => (None, AddressTarget::Style(style.to_owned())),
         (book, None) => (Some(unescape(book)), AddressTarget::Bare),
         (book, Some(rest)) => (Some(unescape(book)), in_book(rest)),

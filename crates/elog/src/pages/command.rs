@@ -57,8 +57,14 @@ pub enum PageCommand {
     Submit,
     /// Applies the changes of a form and shows it again.
     Update,
+    /// Shows the form again, with the text as the entry will show it.
+    Preview,
     /// Saves the form as a draft.
     Save,
+    /// Deletes a draft.
+    DropDraft,
+    /// Reports the state of an entry while its form is open, and who else has it open.
+    Editing,
     /// Leaves a form.
     Back,
     /// Searches with the form of `Find`.
@@ -70,7 +76,7 @@ pub enum PageCommand {
 }
 
 /// All commands, with ELOG's names.
-const ALL: [(PageCommand, &str); 31] = [
+const ALL: [(PageCommand, &str); 34] = [
     (New, "New"),
     (Edit, "Edit"),
     (Reply, "Reply"),
@@ -97,7 +103,10 @@ const ALL: [(PageCommand, &str); 31] = [
     (LastTen, "Last 10"),
     (Submit, "Submit"),
     (Update, "Update"),
+    (Preview, "Preview"),
     (Save, "Save"),
+    (DropDraft, "Drop draft"),
+    (Editing, "Editing"),
     (Back, "Back"),
     (Search, "Search"),
     (Forgot, "Forgot"),
@@ -128,7 +137,9 @@ impl PageCommand {
     /// Returns the right that the command needs. For commands that change an entry, its owner is checked as well.
     pub const fn right(self) -> Right {
         match self {
-            New | Reply | Duplicate | CsvImport | XmlImport | CopyTo | Submit | Update | Save => Right::Write,
+            New | Reply | Duplicate | CsvImport | XmlImport | CopyTo | Submit | Update | Preview | Save | DropDraft | Editing => {
+                Right::Write
+            }
             Edit | Delete | MoveTo => Right::EditOwn,
             Config => Right::Admin,
             _ => Right::Read,
@@ -147,7 +158,7 @@ impl PageCommand {
 
     /// Returns true if a menu shows the command as a link.
     pub const fn has_page(self) -> bool {
-        !matches!(self, Submit | Update | Save | Back | Search | GetMd5 | ChangePassword | Forgot)
+        !matches!(self, Submit | Update | Preview | Save | DropDraft | Editing | Back | Search | GetMd5 | ChangePassword | Forgot)
     }
 }
 

@@ -1,13 +1,11 @@
 //! The common parts of all pages: head, tabs, menu, and the headers of the response.
 
-use std::{fmt::Write, sync::LazyLock};
+use std::fmt::Write;
 
-use base64::{Engine, engine::general_purpose::STANDARD};
 use http::{
     HeaderName, StatusCode,
     header::{self, HeaderValue},
 };
-use sha2::{Digest, Sha256};
 use tampu_logbook::{
     book::same_name,
     entry::{Encoding, Entry},
@@ -23,32 +21,27 @@ use crate::pages::{
     list::select,
     request::{BookRequest, PageRequest},
     response::{self, Response},
-    style,
+    script, style,
     subst::Substitutions,
 };
 
-/// Sends the form when a choice decides about other fields. Without scripts the button beside it does the same.
-pub const SCRIPT: &str = "for (const field of document.querySelectorAll('[data-decides]')) field.addEventListener('change', () => \
-    document.getElementById('update').click());";
-
-static DIGEST: LazyLock<String> = LazyLock::new(|| STANDARD.encode(Sha256::digest(SCRIPT)));
-
-/// Returns the content security policy of pages that may load images from these hosts, besides their own.
-fn policy(image_hosts: &[String]) -> HeaderValue {
+/// Returns the content security policy of pages of the site at `base`. They may load images from these hosts, besides
+/// their own.
+fn policy(base: &str, image_hosts: &[String]) -> HeaderValue {
     let hosts: String = image_hosts.iter().map(|host| format!(" {host}")).collect();
     let policy = format!(
-        "default-src 'none'; style-src 'self'; style-src-attr 'unsafe-inline'; img-src 'self' data:{hosts}; \
-         script-src 'sha256-{}'; form-action 'self'; frame-ancestors 'self'; base-uri 'none'",
-        *DIGEST
+        "default-src 'none'; style-src 'self'; style-src-attr 'unsafe-inline'; img-src 'self' data: blob:{hosts}; \
+         script-src {}; connect-src 'self'; form-action 'self'; frame-ancestors 'self'; base-uri 'none'",
+        script::sources(base)
     );
     HeaderValue::from_str(&policy).unwrap_or_else(|_| HeaderValue::from_static("default-src 'none'"))
 }
 
 /// Adds the headers of every response, where it has none of its own.
-pub fn harden(response: &mut Response, image_hosts: &[String]) {
+pub fn harden(response: &mut Response, base: &str, image_hosts: &[String]) {
     let headers = response.headers_mut();
     for (name, value) in [
-        (header::CONTENT_SECURITY_POLICY, policy(image_hosts)),
+        (header::CONTENT_SECURITY_POLICY, policy(base, image_hosts)),
         (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
         (header::REFERRER_POLICY, HeaderValue::from_static("same-origin")),
         (header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache")),
@@ -98,7 +91,7 @@ pub struct BookPage<'a> {
     /// True if the browser reloads it after a while.
     pub refresh: bool,
     /// True if it has the script for forms.
-    pub script: bool,
+    pub has_script: bool,
     /// The content between head and foot.
     pub body: String,
 }
@@ -106,7 +99,7 @@ pub struct BookPage<'a> {
 impl<'a> BookPage<'a> {
     /// Makes a page with this body.
     pub fn new(request: &'a BookRequest<'a>, title: &str, body: String) -> BookPage<'a> {
-        BookPage { request, title: title.to_owned(), kind: "", entry: None, refresh: false, script: false, body }
+        BookPage { request, title: title.to_owned(), kind: "", entry: None, refresh: false, has_script: false, body }
     }
 
     /// Makes the page of a list.
@@ -126,7 +119,7 @@ impl<'a> BookPage<'a> {
 
     /// Returns the HTML before and after its body.
     pub fn around(self) -> (String, String) {
-        let BookPage { request, title, kind, entry, refresh, script, .. } = self;
+        let BookPage { request, title, kind, entry, refresh, has_script, .. } = self;
         let (book, settings) = (&request.book, &request.settings);
         let names = Substitutions::new(request.caller, book, settings, &request.site.config.zone, request.now);
         let title = match (settings.page_title(kind), entry) {
@@ -170,8 +163,8 @@ impl<'a> BookPage<'a> {
         out.push_str("</div>\n<main>\n");
         let mut end = String::from("</main>\n");
         end.push_str(&configured(settings.bottom_text(), &names));
-        if script {
-            put!(&mut end, "<script>{}</script>\n", SafeHtml(SCRIPT));
+        if has_script {
+            script::element(request.root, &mut end);
         }
         end.push_str("</body></html>\n");
         (out, end)

@@ -4,6 +4,7 @@
 //! |-|-|
 //! | `cmd=Submit`: a new entry, a reply, a change; a draft | [`submit`], [`content`] |
 //! | `cmd=Delete`, `Copy to`, `Move to` | [`transfer`] |
+//! | `cmd=Editing`: the script of an open form | `editing` |
 //! | the same and `Edit` of several selected entries | [`many`] |
 //! | `cmd=CSV Import`, `XML Import` | [`import`] |
 //! | logging in and out | [`login`] |
@@ -24,7 +25,7 @@ use crate::pages::{
     address::Parameters,
     browser,
     command::PageCommand,
-    csrf, layout,
+    csrf, form, layout,
     multipart::{BadBody, FormLimits},
     refusal,
     request::{BookRequest, HttpRequest, PageRequest},
@@ -33,6 +34,7 @@ use crate::pages::{
 };
 
 pub mod content;
+mod editing;
 pub mod import;
 pub mod login;
 pub mod many;
@@ -196,8 +198,15 @@ fn perform(request: &BookRequest<'_>, form: ReceivedForm) -> Response {
         (crate::pages::address::AddressTarget::Entry(id), _) => Some(*id),
         (_, id) => id,
     };
-    let changes =
-        !matches!(command, PageCommand::Back | PageCommand::List | PageCommand::Search | PageCommand::Find | PageCommand::Update);
+    let changes = !matches!(
+        command,
+        PageCommand::Back
+            | PageCommand::List
+            | PageCommand::Search
+            | PageCommand::Find
+            | PageCommand::Update
+            | PageCommand::Preview
+    );
     if changes && !csrf::is_own_form(request, form.get(csrf::FIELD)) {
         return form_not_ours(request);
     }
@@ -206,7 +215,9 @@ fn perform(request: &BookRequest<'_>, form: ReceivedForm) -> Response {
     }
     match (command, id) {
         (PageCommand::Submit | PageCommand::Save, _) => submit::submit(request, form),
-        (PageCommand::Update, _) => submit::again(request, &form),
+        (PageCommand::Update | PageCommand::Preview, _) => submit::again(request, &form),
+        (PageCommand::DropDraft, _) => form::dropped(request, &form),
+        (PageCommand::Editing, Some(id)) => editing::answer(request, id),
         (PageCommand::Delete, Some(id)) => transfer::deleted(request, id, form.text("confirm")),
         (PageCommand::CopyTo, Some(id)) => transfer::copied(request, id, form.text("destc")),
         (PageCommand::MoveTo, Some(id)) => transfer::moved(request, id, form.text("destm")),

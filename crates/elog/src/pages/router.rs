@@ -18,7 +18,7 @@ use crate::pages::{
     entry, finder, form, formats, help, layout, list, login_form, post,
     request::{BookRequest, HttpRequest, PageRequest},
     response::{self, Response, TooManyChanges},
-    sent,
+    script, sent,
     settings::BookSettings,
     site::Site,
     style,
@@ -55,7 +55,7 @@ impl Site {
             None => request.outside(incoming),
             Some(book) => request.open(&book, incoming),
         };
-        layout::harden(&mut response, &self.config.image_hosts);
+        layout::harden(&mut response, &base, &self.config.image_hosts);
         response
     }
 }
@@ -63,8 +63,10 @@ impl Site {
 impl<'a> PageRequest<'a> {
     /// Answers a request that names no book.
     fn outside(self, incoming: HttpRequest<'_>) -> Response {
-        if let AddressTarget::Style(name) = &self.target {
-            return style::answer(self.site, name);
+        match &self.target {
+            AddressTarget::Style(name) => return style::answer(self.site, name),
+            AddressTarget::Script => return script::answer(),
+            _ => {}
         }
         match *incoming.method() {
             Method::POST => post::outside(&self, incoming),
@@ -167,7 +169,9 @@ impl BookRequest<'_> {
                 None => list::answer(&self, *part),
             },
             (AddressTarget::Calendar, _) => calendar::answer(&self),
-            (AddressTarget::Style(_) | AddressTarget::Books | AddressTarget::Bare, _) => response::redirect(&self.address("")),
+            (AddressTarget::Style(_) | AddressTarget::Script | AddressTarget::Books | AddressTarget::Bare, _) => {
+                response::redirect(&self.address(""))
+            }
             (AddressTarget::Unknown(name), _) => {
                 layout::error(&self, StatusCode::NOT_FOUND, &format!("Unknown address \"{name}\" in this logbook"))
             }

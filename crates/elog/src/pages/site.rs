@@ -14,7 +14,7 @@ use tampu_logbook::{
     store::{BookInfo, Store, StoreError},
 };
 
-use crate::pages::{clock::Zone, page_cursors::PageCursors};
+use crate::pages::{clock::Zone, editors::Editors, page_cursors::PageCursors};
 
 /// The time for which a list of books is cached.
 const BOOKS_FRESH: Duration = Duration::from_secs(1);
@@ -75,6 +75,8 @@ pub struct Site {
     pub(super) config: Arc<SiteConfig>,
     books: Arc<Mutex<Option<KnownBooks>>>,
     pub(super) marks: Arc<PageCursors>,
+    /// The open forms of entries.
+    pub(super) editors: Arc<Editors>,
     /// The texts of entries as HTML.
     pub(super) rendered: Arc<RenderCache>,
 }
@@ -93,6 +95,7 @@ impl Site {
             config: Arc::new(config),
             books: Arc::default(),
             marks: Arc::default(),
+            editors: Arc::default(),
             rendered: Arc::default(),
         }
     }

@@ -98,12 +98,22 @@ pub fn id(request: &BookRequest<'_>, entry: &Entry) -> String {
         .expand(display)
 }
 
+/// Returns the address of the entry that `elog:12` in a text of this book names.
+fn named_entry(request: &BookRequest<'_>, book: &str, target: &str) -> String {
+    let here = target.bytes().all(|byte| byte.is_ascii_digit());
+    if here { request.link(book, target) } else { format!("{}{target}", request.root) }
+}
+
+/// Renders a text that is not yet one of an entry.
+pub fn rendered(request: &BookRequest<'_>, encoding: Encoding, text: &str) -> SafeHtml {
+    let link = |target: &str| named_entry(request, &request.book.name, target);
+    let html = render::html_until(encoding, text, &link, &request.stop);
+    SafeHtml(html.unwrap_or_else(|Unfinished| render::NOT_RENDERED.to_owned()))
+}
+
 /// Writes the text of an entry for display.
 pub fn text(request: &BookRequest<'_>, entry: &Entry) -> SafeHtml {
-    let link = |target: &str| {
-        let here = target.bytes().all(|byte| byte.is_ascii_digit());
-        if here { request.link(&entry.at.book, target) } else { format!("{}{target}", request.root) }
-    };
+    let link = |target: &str| named_entry(request, &entry.at.book, target);
     // Links depend on the page that they are on.
     let links = format!("{} {}", request.link(&entry.at.book, ""), request.root);
     let render = || render::html_until(entry.content.encoding, &entry.content.text, &link, &request.stop);

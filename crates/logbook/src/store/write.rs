@@ -1,6 +1,9 @@
 //! Posting, editing, deleting, copying and moving entries: each is one transaction, index included.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    borrow::Cow,
+    collections::{HashMap, HashSet},
+};
 
 use super::{
     Result, StoreError,
@@ -11,6 +14,7 @@ use super::{
 use crate::{
     attachment::{
         Attachment, Upload,
+        reference::resolved,
         stored_name::{another, stored_name},
     },
     book::{
@@ -104,7 +108,7 @@ pub trait Write: QuotaTables + Sized {
     }
 
     /// Gives new attachments their ELOG names, which are their addresses in the book. A name gets a suffix if a file of
-    /// this entry, or of one written soon after that time, already has it.
+    /// this entry, or of one written soon after that time, already has it. References in the text become these names.
     fn name_files(&mut self, book_row: &BookRow, content: &mut Content, old: &[Attachment]) -> Result<()> {
         let is_new = |file: &Attachment| !old.iter().any(|old| (&old.sha, old.added) == (&file.sha, file.added));
         let mut taken: HashSet<String> = content.attachments.iter().filter(|file| !is_new(file)).map(stored_name).collect();
@@ -123,7 +127,12 @@ pub trait Write: QuotaTables + Sized {
                 file.elog = Some(name);
             }
         }
-        Ok(())
+        let text = match resolved(&content.text, &content.attachments) {
+            Cow::Owned(text) => text,
+            Cow::Borrowed(_) => return Ok(()),
+        };
+        content.text = text;
+        Ok(content.check()?)
     }
 
     /// Writes a new entry at a place of its own.

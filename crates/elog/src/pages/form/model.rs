@@ -27,6 +27,10 @@ pub struct EntryForm {
     pub content: Content,
     /// The error to show above the form.
     pub error: Option<String>,
+    /// A note to show above the form.
+    pub note: Option<String>,
+    /// True to show the text as the entry will show it.
+    pub preview: bool,
     /// The number of its draft.
     pub draft: Option<i64>,
     /// True to send no mail.
@@ -45,6 +49,8 @@ pub fn empty(request: &BookRequest<'_>, occasion: FormOccasion) -> EntryForm {
         revision: None,
         content: Content { encoding: request.settings.encoding(), ..Content::default() },
         error: None,
+        note: None,
+        preview: false,
         draft: None,
         suppress: matches!(request.settings.suppress(), 1 | 3),
         resubmit: request.settings.resubmit() == 1,

@@ -9,7 +9,7 @@ use tampu_logbook::{
         stored_name::{stamped, stored_name},
     },
     book::{AttributeDef, EntryAttribute, elog_options::needs_shell, same_name},
-    entry::{Content, Draft, Entry, EntryRef, NewEntry},
+    entry::{Content, Entry, EntryRef, NewEntry},
     people::{Resource, Verb},
     store::StoreError,
 };
@@ -29,7 +29,7 @@ use crate::pages::{
     },
     refusal,
     request::BookRequest,
-    response::{self, Body, LoggedFailure, Response},
+    response::{self, LoggedFailure, Response},
     sent::{ReceivedForm, SentFile},
     settings::FormOccasion,
     subst::Substitutions,
@@ -82,7 +82,9 @@ fn try_submit(request: &BookRequest<'_>, form: &mut ReceivedForm) -> Result<Resp
         Err(wrong) => return Ok(wrong_form(request, form, &task, &wrong)),
     };
     if draft {
-        return keep(request, form, &task, content);
+        let mut kept = shown(form, &task, content, None);
+        retain(form, &mut kept.content.attachments);
+        return Ok(form::kept(request, form, kept));
     }
     let mut content = substituted(request, &task, content)?;
     if let Some(wrong) = missing_after(request, &content) {
@@ -98,9 +100,10 @@ fn try_submit(request: &BookRequest<'_>, form: &mut ReceivedForm) -> Result<Resp
     if let Ok(number) = form.text("draft_id").parse::<i64>() {
         request.site.store().drop_draft(request.by(), number).map_err(|error| failed(request, &error))?;
     }
-    Ok(match task.by_page && request.settings.list_after_submit() {
-        true => response::redirect(&request.address("")),
-        false => response::redirect(&request.address(&id.to_string())),
+    let to = if task.by_page && request.settings.list_after_submit() { String::new() } else { id.to_string() };
+    Ok(match form.is("scripted") {
+        true => response::with_bytes(StatusCode::OK, "text/plain; charset=utf-8", format!("OK {to}").into_bytes()),
+        false => response::redirect(&request.address(&to)),
     })
 }
 
@@ -155,6 +158,8 @@ fn shown(form: &ReceivedForm, task: &SubmitTask, content: Content, error: Option
         revision: form.text("entry_revision").parse().ok(),
         content,
         error,
+        note: None,
+        preview: form.text("cmd").eq_ignore_ascii_case(PageCommand::Preview.name()),
         draft: form.text("draft_id").parse().ok(),
         suppress: form.is("suppress"),
         resubmit: form.is("resubmit"),
@@ -177,7 +182,8 @@ fn text_of(html: &str) -> String {
     tampu_logbook::plain::plain(tampu_logbook::entry::Encoding::Html, html).trim().to_owned()
 }
 
-/// `cmd=Update`: the form again with the chosen values, because a choice decides about other fields.
+/// `cmd=Update`, `cmd=Preview`: the form again with the chosen values, because a choice decides about other fields, or
+/// with the text as the entry will show it.
 pub fn again(request: &BookRequest<'_>, form: &ReceivedForm) -> Response {
     let show = || {
         let task = task(request, form)?;
@@ -190,32 +196,6 @@ pub fn again(request: &BookRequest<'_>, form: &ReceivedForm) -> Response {
         }
     };
     show().unwrap_or_else(|refused: RefusedResponse| *refused)
-}
-
-/// Saves a draft, and answers with its number as ELOG's pages expect it.
-fn keep(
-    request: &BookRequest<'_>,
-    form: &ReceivedForm,
-    task: &SubmitTask,
-    content: Content,
-) -> Result<Response, RefusedResponse> {
-    let edits = task.old.as_ref().map(|old| old.at.id);
-    let draft = Draft {
-        number: form.text("draft_id").parse().unwrap_or(0),
-        owner: request.by().to_owned(),
-        book: request.book.name.clone(),
-        edits,
-        parent: task.parent,
-        saved: request.now,
-        content: Content { attachments: Vec::new(), ..content },
-    };
-    if request.caller.login.is_empty() {
-        return Err(Box::new(layout::error(request, StatusCode::FORBIDDEN, "Error: log in to save drafts")));
-    }
-    let number = request.site.store().save_draft(&draft).map_err(|error| failed(request, &error))?;
-    let mut answer = response::with_bytes(StatusCode::OK, "text/plain; charset=utf-8", Vec::new());
-    *answer.body_mut() = Body::Bytes(format!("OK {number}").into_bytes());
-    Ok(answer)
 }
 
 /// Applies `Subst` to the values.

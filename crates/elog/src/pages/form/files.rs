@@ -1,0 +1,31 @@
+//! The fields for files: those that the entry has, and new ones.
+
+use crate::pages::{
+    form::model::EntryForm,
+    html::{SafeHtml, put},
+    request::BookRequest,
+    values,
+};
+
+/// Number of fields for new files. Each takes several; with the script one is enough.
+const FIELDS: usize = 3;
+
+/// Writes the fields.
+pub fn write(request: &BookRequest<'_>, form: &EntryForm, out: &mut String) {
+    for (nth, attachment) in form.content.attachments.iter().enumerate() {
+        let name = values::address_name(attachment);
+        put!(out, "<tr><th class=\"attribname\">Attachment {}:</th><td>{} ", nth + 1, attachment.name);
+        put!(out, "<input type=\"hidden\" name=\"attachment{}\" value=\"{}\">", nth, name);
+        put!(out, "<label><input type=\"checkbox\" name=\"delatt{}\" value=\"Delete\"> Delete</label></td></tr>\n", nth);
+    }
+    let begun = form.content.attachments.len();
+    for nth in 1..=FIELDS {
+        put!(out, "<tr class=\"newfile\"><th class=\"attribname\">Attachment {}:</th><td>", begun + nth);
+        let label = SafeHtml(if nth == 1 { "Files" } else { "More files" });
+        put!(out, "<input type=\"file\" name=\"attfile{}\" aria-label=\"{}\" multiple>", nth, label);
+        if nth == 1 && !request.settings.attachment_comment().is_empty() {
+            put!(out, " <span class=\"comment\">{}</span>", request.settings.attachment_comment());
+        }
+        out.push_str("</td></tr>\n");
+    }
+}

@@ -1,0 +1,266 @@
+//! The page with a form.
+
+use http::StatusCode;
+use tampu_logbook::{book::AttributeDef, entry::Content};
+
+use crate::pages::{
+    csrf, editors,
+    form::{
+        drafts,
+        field::{AttributeField, field_name},
+        files,
+        model::{EntryForm, LOCK_KEY, conditions},
+    },
+    html::{SafeHtml, put},
+    layout::BookPage,
+    request::BookRequest,
+    response::Response,
+    settings::{ActiveConditions, FormOccasion},
+    values,
+};
+
+/// Shows a form; `post` shows it again with the received values, for Update and after an error.
+pub fn show(request: &BookRequest<'_>, form: &EntryForm, status: StatusCode) -> Response {
+    let conditions = conditions(request, &form.content);
+    let mut body = String::with_capacity(form.content.text.len() + 8192);
+    let out = &mut body;
+    if let Some(error) = &form.error {
+        put!(out, "<table class=\"dlgframe\"><tr><td class=\"errormsg\">{}</td></tr></table>\n", error);
+    }
+    if let Some(note) = &form.note {
+        put!(out, "<div class=\"drafts\">{}</div>\n", note);
+    }
+    if form.draft.is_none() {
+        drafts::offer(request, form, out);
+    }
+    open(request, form, out);
+    hidden(request, form, out);
+    out.push_str("<table class=\"listframe\">\n<tbody id=\"attributes\">\n");
+    let mut hidden_fields = String::new();
+    let decides = attributes(request, form, &conditions, &mut hidden_fields, out);
+    out.push_str("</tbody>\n");
+    if request.settings.show_text() {
+        text(request, form, out);
+    }
+    if request.settings.attachments() {
+        files::write(request, form, out);
+    }
+    put!(out, "</table>\n<div id=\"unshown\">{}</div>\n<p class=\"buttons\">", SafeHtml(&hidden_fields));
+    boxes(request, form, out);
+    out.push_str("<button type=\"submit\" name=\"cmd\" value=\"Submit\">Submit</button> ");
+    if !request.caller.login.is_empty() {
+        out.push_str("<button type=\"submit\" name=\"cmd\" value=\"Save\" formnovalidate>Save as draft</button> ");
+    }
+    if request.settings.show_text() {
+        out.push_str("<button type=\"submit\" name=\"cmd\" value=\"Preview\" formnovalidate>Preview</button> ");
+    }
+    if decides {
+        out.push_str("<button type=\"submit\" name=\"cmd\" value=\"Update\" id=\"update\" formnovalidate>Update</button> ");
+    }
+    let back = form.of.map_or_else(|| "./".to_owned(), |id| id.to_string());
+    match form.occasion {
+        // Leaving the form releases the lock.
+        FormOccasion::Edit if request.settings.use_lock() => {
+            out.push_str("<button type=\"submit\" name=\"cmd\" value=\"Back\" formnovalidate>Back</button></p>\n</form>\n");
+        }
+        _ => put!(out, "<a href=\"{}\">Back</a></p>\n</form>\n", back),
+    }
+    preview(request, form, out);
+    let title = match form.occasion {
+        FormOccasion::New | FormOccasion::Duplicate => "New entry",
+        FormOccasion::Edit => "Edit",
+        FormOccasion::Reply | FormOccasion::FirstReply => "Reply",
+    };
+    let mut page = BookPage::new(request, title, body);
+    (page.kind, page.has_script) = ("edit", true);
+    page.answer(status)
+}
+
+/// Writes the beginning of the form, with the facts that its script needs.
+fn open(request: &BookRequest<'_>, form: &EntryForm, out: &mut String) {
+    out.push_str("<form class=\"entry\" method=\"post\" action=\"./\" enctype=\"multipart/form-data\"");
+    if !request.caller.login.is_empty() {
+        out.push_str(" data-saves");
+    }
+    if form.occasion == FormOccasion::Edit {
+        put!(out, " data-watch=\"{}\"", editors::LOOK.as_secs());
+    }
+    if let Some(most) = request.settings.max_content() {
+        put!(out, " data-most=\"{}\"", most);
+    }
+    out.push_str(">\n");
+}
+
+/// Writes the text as the entry will show it, or an empty place for it.
+fn preview(request: &BookRequest<'_>, form: &EntryForm, out: &mut String) {
+    out.push_str("<div id=\"preview\"");
+    if form.preview {
+        let html = values::rendered(request, form.content.encoding, &form.content.text);
+        put!(out, " class=\"messageframe\">{}</div>\n", html);
+    } else {
+        out.push_str("></div>\n");
+    }
+}
+
+fn hidden(request: &BookRequest<'_>, form: &EntryForm, out: &mut String) {
+    let mut field = |name: &str, value: &str| put!(out, "<input type=\"hidden\" name=\"{}\" value=\"{}\">\n", name, value);
+    field(csrf::FIELD, &csrf::token(request.site, request.caller, request.session.as_deref()));
+    let of = form.of.map(|id| id.to_string()).unwrap_or_default();
+    match form.occasion {
+        FormOccasion::Edit => {
+            field("edit_id", &of);
+            if request.query.is_on("skiplock") {
+                field("skiplock", "1");
+            }
+            if let Some(key) = &form.lock_key {
+                field(LOCK_KEY, key);
+            }
+        }
+        FormOccasion::Reply | FormOccasion::FirstReply => field("reply_to", &of),
+        FormOccasion::Duplicate => field("orig_id", &of),
+        FormOccasion::New => {}
+    }
+    if let Some(revision) = form.revision {
+        field("entry_revision", &revision.to_string());
+    }
+    if let Some(draft) = form.draft {
+        field("draft_id", &draft.to_string());
+    }
+}
+
+/// Writes the fields of attributes; returns true if one of them decides about others. Hidden attributes go into `hidden_fields`.
+fn attributes(
+    request: &BookRequest<'_>,
+    form: &EntryForm,
+    conditions: &ActiveConditions,
+    hidden_fields: &mut String,
+    out: &mut String,
+) -> bool {
+    let (mut open, mut any) = (false, false);
+    let mut defs: Vec<_> = request.book.attributes.iter().enumerate().collect();
+    defs.sort_by_key(|(_, def)| request.settings.place_in_form(&def.name, conditions));
+    for (index, def) in defs {
+        let def = request.settings.attribute(def, conditions);
+        let decides = request.settings.sets_conditions(&def.name);
+        if !request.settings.in_form(&def.name, conditions) {
+            // A field that a form does not show keeps its value.
+            let value = value_of(&form.content, &def.name);
+            if !value.is_empty() {
+                put!(hidden_fields, "<input type=\"hidden\" name=\"{}\" value=\"{}\">\n", field_name(&def.name), value);
+            }
+            continue;
+        }
+        any |= decides;
+        let format = request.settings.format(&def.name);
+        if open && format.flags & 1 == 0 {
+            out.push_str("</tr>\n");
+            open = false;
+        }
+        if !open {
+            out.push_str("<tr>");
+            open = true;
+        }
+        let tooltip = request.settings.tooltip(&def.name, conditions);
+        put!(out, "<th class=\"attribname\" title=\"{}\">{}", tooltip, def.name);
+        if def.required {
+            out.push_str("<span class=\"required\" title=\"required\">*</span>");
+        }
+        put!(out, ":</th><td class=\"attribvalue {}\">", format.class);
+        let fixed = def.locked || request.settings.is_fixed(&def.name, form.occasion);
+        if fixed {
+            locked_field(request, form, &def, out);
+        } else {
+            AttributeField {
+                request,
+                def: &def,
+                index,
+                decides,
+                said: said(&form.content, &def.name),
+                width: format.width,
+                class: &format.field_class,
+            }
+            .write(out);
+        }
+        if !def.comment.is_empty() {
+            put!(out, " <span class=\"comment\">{}</span>", def.comment);
+        }
+        out.push_str("</td>");
+    }
+    if open {
+        out.push_str("</tr>\n");
+    }
+    any
+}
+
+fn said(content: &Content, name: &str) -> Vec<String> {
+    content.attribute(name).map(|said| said.values.clone()).unwrap_or_default()
+}
+
+fn value_of(content: &Content, name: &str) -> String {
+    content.attribute(name).map(|said| said.joined()).unwrap_or_default()
+}
+
+/// Writes an attribute that is shown and sent back unchanged.
+fn locked_field(request: &BookRequest<'_>, form: &EntryForm, def: &AttributeDef, out: &mut String) {
+    let value = value_of(&form.content, &def.name);
+    let shown = crate::pages::subst::shown_value(def.kind, &def.name, &value, &request.settings, &request.site.config.zone, 0);
+    put!(out, "<span class=\"fixed\">{}</span>", shown);
+    put!(out, "<input type=\"hidden\" name=\"{}\" value=\"{}\">", field_name(&def.name), value);
+}
+
+fn text(request: &BookRequest<'_>, form: &EntryForm, out: &mut String) {
+    let (width, height) = request.settings.message_size();
+    out.push_str("<tr><td colspan=\"20\" class=\"messageedit\">");
+    let answers = matches!(form.occasion, FormOccasion::Reply | FormOccasion::FirstReply);
+    let comment = if answers && !request.settings.reply_comment().is_empty() {
+        request.settings.reply_comment()
+    } else {
+        request.settings.message_comment()
+    };
+    if !comment.is_empty() {
+        put!(out, "<div class=\"comment\">{}</div>", comment);
+    }
+    // Browsers drop the first line end of a text area.
+    put!(
+        out,
+        "<textarea name=\"Text\" cols=\"{}\" rows=\"{}\" aria-label=\"Text\">\n{}</textarea>",
+        width,
+        height,
+        form.content.text
+    );
+    out.push_str("<div class=\"encodings\">Encoding: ");
+    let mut encodings = request.settings.encodings();
+    if !encodings.contains(&form.content.encoding) {
+        encodings.push(form.content.encoding);
+    }
+    for encoding in encodings {
+        let checked = SafeHtml(if encoding == form.content.encoding { " checked" } else { "" });
+        put!(
+            out,
+            "<label><input type=\"radio\" name=\"encoding\" value=\"{}\"{}> {}</label> ",
+            encoding.name(),
+            checked,
+            encoding.name()
+        );
+    }
+    out.push_str("</div></td></tr>\n");
+}
+
+fn boxes(request: &BookRequest<'_>, form: &EntryForm, out: &mut String) {
+    match request.settings.suppress() {
+        0 | 1 => {
+            let checked = SafeHtml(if form.suppress { " checked" } else { "" });
+            put!(
+                out,
+                "<label><input type=\"checkbox\" name=\"suppress\" value=\"1\"{}> Suppress Email notification</label> ",
+                checked
+            );
+        }
+        3 => out.push_str("<input type=\"hidden\" name=\"suppress\" value=\"1\">"),
+        _ => {}
+    }
+    if form.occasion == FormOccasion::Edit && request.settings.resubmit() < 2 {
+        let checked = SafeHtml(if form.resubmit { " checked" } else { "" });
+        put!(out, "<label><input type=\"checkbox\" name=\"resubmit\" value=\"1\"{}> Resubmit as new entry</label> ", checked);
+    }
+}

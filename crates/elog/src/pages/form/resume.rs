@@ -1,0 +1,92 @@
+//! Drafts: resumed in a form, saved, and deleted.
+
+use http::StatusCode;
+use tampu_logbook::{
+    book::same_name,
+    entry::{Content, Draft},
+};
+
+use crate::pages::{
+    command::PageCommand,
+    entry,
+    form::{
+        drafts::NUMBER,
+        lock::lock,
+        model::{EntryForm, empty},
+        page::show,
+    },
+    layout,
+    request::BookRequest,
+    response::{self, Response},
+    sent::ReceivedForm,
+    settings::FormOccasion,
+};
+
+/// Answers with the form of the draft that the address names; `None` if it names none of the caller's.
+pub fn resumed(request: &BookRequest<'_>) -> Option<Response> {
+    let number = request.query.number::<i64>("draft").filter(|_| !request.caller.login.is_empty())?;
+    let drafts = match request.site.store.drafts(&request.caller.login) {
+        Ok(drafts) => drafts,
+        Err(error) => return Some(request.failed(&error)),
+    };
+    let draft = drafts.into_iter().find(|draft| draft.number == number && same_name(&draft.book, &request.book.name))?;
+    Some(resume(request, draft).unwrap_or_else(|refused| *refused))
+}
+
+fn resume(request: &BookRequest<'_>, draft: Draft) -> Result<Response, Box<Response>> {
+    let occasion = match (draft.edits, draft.parent) {
+        (Some(_), _) => FormOccasion::Edit,
+        (_, Some(_)) => FormOccasion::Reply,
+        _ => FormOccasion::New,
+    };
+    let mut form = empty(request, occasion);
+    (form.content, form.draft, form.of) = (draft.content, Some(draft.number), draft.edits.or(draft.parent));
+    if let Some(id) = draft.edits {
+        let found = request.read_entry(id).map_err(|error| Box::new(request.failed(&error)))?;
+        entry::may_change(request, &found, PageCommand::Edit).map_err(|denied| Box::new(request.refuse(denied)))?;
+        lock(request, &found, &mut form)?;
+        if found.changed > draft.saved {
+            form.error =
+                Some(format!("Entry {id} was changed after this draft was saved: sending the draft replaces that change"));
+        }
+        // A draft has no files: those of the entry stay.
+        (form.revision, form.content.attachments) = (Some(found.revision), found.content.attachments);
+    }
+    Ok(show(request, &form, StatusCode::OK))
+}
+
+/// Saves a form as a draft. A script gets its number, as ELOG's pages expect it; others the form again.
+pub fn kept(request: &BookRequest<'_>, sent: &ReceivedForm, mut form: EntryForm) -> Response {
+    if request.caller.login.is_empty() {
+        return layout::error(request, StatusCode::FORBIDDEN, "Error: log in to save drafts");
+    }
+    let edits = form.of.filter(|_| form.occasion == FormOccasion::Edit);
+    let draft = Draft {
+        number: sent.text(NUMBER).parse().unwrap_or(0),
+        owner: request.by().to_owned(),
+        book: request.book.name.clone(),
+        edits,
+        parent: form.of.filter(|_| edits.is_none()),
+        saved: request.now,
+        content: Content { attachments: Vec::new(), ..form.content.clone() },
+    };
+    let number = match request.site.store().save_draft(&draft) {
+        Ok(number) => number,
+        Err(error) => return request.failed(&error),
+    };
+    if sent.is("scripted") || sent.is("draft") || !request.by_browser {
+        return response::with_bytes(StatusCode::OK, "text/plain; charset=utf-8", format!("OK {number}").into_bytes());
+    }
+    form.draft = Some(number);
+    form.note = Some("The draft is saved, without new files.".to_owned());
+    show(request, &form, StatusCode::OK)
+}
+
+/// Deletes a draft of the caller, and answers with the form of a new entry.
+pub fn dropped(request: &BookRequest<'_>, sent: &ReceivedForm) -> Response {
+    let number = sent.text(NUMBER).parse().unwrap_or(0);
+    match request.site.store().drop_draft(request.by(), number) {
+        Ok(_) => response::redirect(&request.address("?cmd=New")),
+        Err(error) => request.failed(&error),
+    }
+}
