@@ -27,7 +27,7 @@ use tampu_types::Time;
 
 use crate::{
     FileFault,
-    access_report::{self, AccessReport, access_report},
+    access_report::{self, AccessReport, GuestRights, access_report},
     config::{self, ElogConfig},
     convert::{EntryPosition, convert, digest, refusal},
     date,
@@ -61,6 +61,8 @@ pub struct ImportSource {
     pub zone: i16,
     /// True to poll the files even if the kernel reports changes, because it does not report changes by another host.
     pub poll: bool,
+    /// The rights of guests. `None` gives guests of new books those of elogd, and leaves those of known books alone.
+    pub guests: Option<GuestRights>,
 }
 
 /// The reason for an import that could not begin or continue.
@@ -336,7 +338,9 @@ impl Importing<'_> {
         }
         if there.is_none() && self.source.config.is_some() {
             // Before the book, so that an interrupted import leaves none without its rights.
-            access_report::give_rights_of_elog(self.store, &self.book)?;
+            access_report::give_rights_of_elog(self.store, &self.book, self.source.guests)?;
+        } else if let Some(guests) = self.source.guests {
+            access_report::change_guests(self.store, &self.book, guests)?;
         }
         self.agree_on_book(there)?;
         self.report.access = Some(access_report(self.store, &self.book)?);

@@ -306,7 +306,7 @@ fn an_import_reports_who_may_read_and_write() {
     let source = ImportSource { config, logbooks: dir.path().join("logbooks"), ..ImportSource::default() };
     let by_default = "guests: what [book] guests of the hub says, 'read' by default; users: read write edit-own edit-any";
     for (book, expected) in run(&store, &source).books.iter().zip([
-        by_default.to_owned(),
+        "guests: read write edit-any, without a login as in elogd; users: read write edit-own edit-any".to_owned(),
         "guests: no rights, because of 'Password file'; users: read write edit-own edit-any".to_owned(),
         "guests: no rights, because of 'Read password'; users: read write edit-own edit-any".to_owned(),
         "guests: no rights, because of 'Login user'; users: read write edit-own edit-any, only zoe, max; 'Hosts deny' limits the addresses of clients"

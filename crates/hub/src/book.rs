@@ -349,25 +349,33 @@ impl Book {
         self.port_holder.as_deref()
     }
 
-    /// Returns the logbooks that guests may read from other hosts. Without users everything is open to guests, and nothing is said about it.
-    pub fn open_to_guests(&self) -> Vec<String> {
+    /// Returns the logbooks in which guests have a right from other hosts. Without users everything is open to guests, and nothing is said about it.
+    pub fn open_to_guests(&self, right: Right) -> Vec<String> {
         let is_beyond = self.server.addresses().iter().any(|address| !address.ip().is_loopback());
         let people = &self.api.people;
         if !is_beyond || people.is_open().unwrap_or(true) {
             return Vec::new();
         }
-        people.guest().map(|guest| guest.rights.books(Right::Read)).unwrap_or_default()
+        people.guest().map(|guest| guest.rights.books(right)).unwrap_or_default()
     }
 
-    /// Returns a warning if other hosts reach logbooks that guests may read.
+    /// Returns a warning if other hosts reach logbooks that guests may read or write.
     pub fn guest_warning(&self) -> Option<String> {
-        let books = self.open_to_guests();
-        let named = books.iter().take(NAMED).map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ");
-        let more = if books.len() > NAMED { format!(" and {} more", books.len() - NAMED) } else { String::new() };
-        (!books.is_empty()).then(|| {
+        let named = |right: Right, verb: &str| {
+            let books = self.open_to_guests(right);
+            let named = books.iter().take(NAMED).map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ");
+            let more = if books.len() > NAMED { format!(" and {} more", books.len() - NAMED) } else { String::new() };
+            (!books.is_empty()).then(|| format!("{verb} {named}{more}"))
+        };
+        let may: Vec<String> = [(Right::Read, "read"), (Right::Write, "write to")]
+            .into_iter()
+            .filter_map(|(right, verb)| named(right, verb))
+            .collect();
+        (!may.is_empty()).then(|| {
             format!(
-                "everybody who reaches the logbook's address may read {named}{more} without a login; [book] guests = \"none\" or \
-                 'tampu book users role LOGBOOK guests none' closes them"
+                "everybody who reaches the logbook's address may {} without a login; [book] guests = \"none\" or \
+                 'tampu book users role LOGBOOK guests none' closes them",
+                may.join(", and may ")
             )
         })
     }

@@ -45,7 +45,7 @@ pub mod token;
 pub mod user;
 
 pub use access::{Access, EditPolicy};
-pub use authorize::{access_of, ask, policy, set_first_access, written};
+pub use authorize::{access_of, ask, change_access, policy, set_first_access, written};
 pub use caller::Caller;
 pub use decide::{Resource, Verb, decide};
 pub use elog_rules::{ElogCommand, ElogRules};

@@ -76,7 +76,7 @@ fn follow(store: &dyn Store, settings: &FollowSettings, logger: &Logger, stoppin
     let mut said = String::new();
     while go_on() {
         let FollowSettings { config, logbooks, books, zone_minutes, poll } = settings.clone();
-        let source = ImportSource { config, logbooks, only: books, zone: zone_minutes, poll };
+        let source = ImportSource { config, logbooks, only: books, zone: zone_minutes, poll, guests: None };
         match Follower::begin(store, source, &mut |_, _| go_on()) {
             Ok((mut follower, report)) => {
                 report.books.iter().for_each(|book| tell(book, logger));

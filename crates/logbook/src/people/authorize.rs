@@ -38,6 +38,20 @@ pub fn set_first_access(store: &dyn Records, book: &str, access: &Access) -> Res
     }
 }
 
+/// Changes the access rules of a book, which begin with those that hold for it.
+pub fn change_access(store: &dyn Records, book: &str, change: impl FnOnce(&mut Access)) -> Result<(), PeopleError> {
+    let name = book.to_lowercase();
+    let version = store.record(access::KIND, &name)?.map_or(0, |record| record.version);
+    let before = access_of(store, book)?;
+    let mut access = before.clone();
+    change(&mut access);
+    if access == before {
+        return Ok(());
+    }
+    let value = serde_json::to_value(&access).map_err(|error| PeopleError::Invalid(error.to_string()))?;
+    Ok(store.put_record(access::KIND, &name, &value, Some(version)).map(drop)?)
+}
+
 /// Returns the stored policy of a book.
 pub fn policy(store: &dyn Records, book: &str) -> Result<EditPolicy, PeopleError> {
     Ok(access_of(store, book)?.policy)

@@ -8,6 +8,7 @@ use std::{
 
 use clap::Args;
 use tampu_elog::{
+    access_report::GuestRights,
     export::{ExportError, export_elog},
     follow::{FollowEvent, Follower},
     import::{BookReport, ImportReport, ImportSource, import_elog},
@@ -61,6 +62,12 @@ pub struct Import {
     /// Zone of dates that do not name one, as an offset from UTC: +01:00
     #[arg(long, value_name = "OFFSET", default_value = "UTC", allow_hyphen_values = true, value_parser = zone_minutes)]
     zone: i16,
+    /// Rights of guests: none, read, or as-elog
+    ///
+    /// as-elog lets guests write where elogd lets them without a login. It is the rule for new logbooks. Named here, a choice also changes
+    /// logbooks that are there already. A logbook that ELOG closed stays closed.
+    #[arg(long, value_name = "RIGHTS")]
+    guests: Option<GuestRights>,
     /// Number of errors that are listed one by one, for each file or logbook
     #[arg(long, value_name = "N", default_value_t = 20)]
     errors: usize,
@@ -120,8 +127,14 @@ impl Import {
         place.need_directory("an import, of many files of this host,")?;
         need_logbooks(&self.logbooks)?;
         let store = place.make()?;
-        let source =
-            ImportSource { config: self.elog_config, logbooks: self.logbooks, only: self.book, zone: self.zone, poll: false };
+        let source = ImportSource {
+            config: self.elog_config,
+            logbooks: self.logbooks,
+            only: self.book,
+            zone: self.zone,
+            poll: false,
+            guests: self.guests,
+        };
         let bar = progress::bytes(0, "importing");
         let report = import_elog(&*store, &source, &mut |done, total| {
             bar.set_length(total);
@@ -157,6 +170,7 @@ impl Follow {
             only: self.book,
             zone: self.zone,
             poll: self.rescan,
+            guests: None,
         };
         let bar = progress::bytes(0, "importing");
         let begun = Follower::begin(&*store, source, &mut |done, total| {

@@ -1,0 +1,10 @@
+//! Needs of real sites on the day after their takeover: everything as elogd does it.
+
+#[path = "../support/desk.rs"]
+mod desk;
+#[path = "../support/html.rs"]
+mod html;
+
+mod access;
+mod lists;
+mod posting;
