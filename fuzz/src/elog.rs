@@ -35,7 +35,7 @@ pub fn elog_entries(bytes: &[u8]) {
         last = range.end;
         let Some(entry) = entries::parse(&bytes[range], &["Run: number".to_owned()]) else { continue };
         assert!(entry.id > 0 && entry.text.len() <= 3 * bytes.len());
-        if let Some((time, zone)) = date::parse(&entry.date, 60) {
+        if let Some((time, zone)) = date::parse(&entry.date, &tampu_elog::pages::Zone::OfEntry) {
             let _ = (date::write(time, zone), stamp(time, zone));
         }
     }
@@ -68,7 +68,8 @@ pub fn imported(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let values =
         |rows: &[import::ImportedRow]| rows.iter().flat_map(|row| &row.fields).map(|(_, value)| value.len()).sum::<usize>();
-    for rows in [import::csv(&text, 60, false), import::xml(&text, 60)].into_iter().flatten() {
+    let zone = tampu_elog::pages::Zone::OfEntry;
+    for rows in [import::csv(&text, &zone, false), import::xml(&text, &zone)].into_iter().flatten() {
         assert!(values(&rows) <= text.len());
     }
 }

@@ -83,6 +83,7 @@ const FLAGS: &[(&str, &str, &str, &str)] = &[
     ("full-name", "", "NAME", "Full name of a user"),
     ("good-for", "", "DURATION", "Lifetime of a token"),
     ("group", "", "NAME", "Group of a user"),
+    ("guests", "", "RIGHTS", "Rights of guests"),
     ("gz", "", "", "Files are compressed"),
     ("handshake", "", "HANDSHAKE", "Acknowledgement of each block"),
     ("held", "", "", "Records that writers still hold come first"),
@@ -220,7 +221,7 @@ const FLAGS: &[(&str, &str, &str, &str)] = &[
     ("wait", "", "DURATION", "Longest time to wait for receivers"),
     ("xml", "", "", "ACS XML"),
     ("yes", "", "", "No question before an action that cannot be undone"),
-    ("zone", "", "OFFSET", "Zone of dates that name none"),
+    ("zone", "", "ZONE", "Zone of elogd's computer"),
 ];
 
 /// Calls `look` with every visible command, and its path.

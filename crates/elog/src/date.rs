@@ -2,17 +2,25 @@
 
 use tampu_types::Time;
 
+use crate::pages::clock::Zone;
+
 const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
 
 /// Reads a date: the time, and its zone in minutes east of UTC. `local` is the zone of a date without one.
-pub fn parse(text: &str, local: i16) -> Option<(Time, i16)> {
+pub fn parse(text: &str, local: &Zone) -> Option<(Time, i16)> {
     // Like ELOG, reads a text of more than 25 characters by columns.
-    let (day, month, year, clock, zone) = if text.len() > 25 {
-        (text.get(5..7)?, text.get(8..11)?, text.get(12..16)?, text.get(17..25)?, zone(text.get(26..31).unwrap_or_default()))
+    let (day, month, year, clock, zone) = if has_zone(text) {
+        (
+            text.get(5..7)?,
+            text.get(8..11)?,
+            text.get(12..16)?,
+            text.get(17..25)?,
+            Some(zone(text.get(26..31).unwrap_or_default())),
+        )
     } else {
         let (month, day) = (text.get(4..7)?, text.get(8..10)?);
-        (day, month, text.get(20..24)?, text.get(11..19)?, local)
+        (day, month, text.get(20..24)?, text.get(11..19)?, None)
     };
     let month = MONTHS.iter().position(|name| name.eq_ignore_ascii_case(month))? + 1;
     let day: u32 = day.trim().parse().ok()?;
@@ -22,7 +30,19 @@ pub fn parse(text: &str, local: i16) -> Option<(Time, i16)> {
         year => year,
     };
     let at: Time = format!("{year:04}-{month:02}-{day:02}T{clock}").parse().ok()?;
-    Some((Time(at.0.checked_sub(i64::from(zone) * 60_000_000_000)?), zone))
+    match zone {
+        Some(zone) => Some((Time(at.0.checked_sub(i64::from(zone) * 60_000_000_000)?), zone)),
+        None => {
+            let [year, month, day, clock @ ..] = Zone::OfEntry.fields(at, 0);
+            let at = local.moment([year, month, day], clock)?;
+            Some((at, local.minutes(at, 0)))
+        }
+    }
+}
+
+/// Returns true if a date names its zone.
+pub fn has_zone(text: &str) -> bool {
+    text.len() > 25
 }
 
 /// Parses `+0200` to minutes. An invalid offset, or one of more than a day, counts as UTC.
@@ -54,14 +74,21 @@ mod tests {
     #[test]
     fn dates_are_read_as_they_are_written() {
         for text in ["Wed, 10 Sep 2008 00:20:50 +0200", "Thu, 01 Jan 1970 00:00:00 +0000", "Sat, 29 Feb 2020 23:59:59 -0330"] {
-            let (time, zone) = parse(text, 0).unwrap();
+            let (time, zone) = parse(text, &Zone::OfEntry).unwrap();
             assert_eq!(write(time, zone), text);
         }
-        let (time, _) = parse("Wed, 10 Sep 2008 00:20:50 +0200", 0).unwrap();
+        let (time, _) = parse("Wed, 10 Sep 2008 00:20:50 +0200", &Zone::OfEntry).unwrap();
         assert_eq!(time.to_acs(), "2008-09-09T22:20:50.000");
-        assert_eq!(parse("Thu Nov 08 18:37:57 2001", 60).unwrap().0.to_acs(), "2001-11-08T17:37:57.000");
+        assert_eq!(
+            parse("Thu Nov 08 18:37:57 2001", &Zone::named("+01:00").unwrap()).unwrap().0.to_acs(),
+            "2001-11-08T17:37:57.000"
+        );
+        let zurich = Zone::named("Europe/Zurich").unwrap();
+        for (text, minutes) in [("Thu Nov 08 18:37:57 2001", 60), ("Wed Aug 08 18:37:57 2001", 120)] {
+            assert_eq!(parse(text, &zurich).unwrap().1, minutes, "{text}");
+        }
         for zone in ["+9900", "+2399", "-0160"] {
-            assert_eq!(parse(&format!("Wed, 10 Sep 2008 00:20:50 {zone}"), 0).unwrap().1, 0, "{zone}");
+            assert_eq!(parse(&format!("Wed, 10 Sep 2008 00:20:50 {zone}"), &Zone::OfEntry).unwrap().1, 0, "{zone}");
         }
     }
 
@@ -75,7 +102,7 @@ mod tests {
             "Wed, 10 Xyz 2008 00:20:50 +0200",
             "é".repeat(20).as_str(),
         ] {
-            assert_eq!(parse(text, 0), None, "{text}");
+            assert_eq!(parse(text, &Zone::OfEntry), None, "{text}");
         }
     }
 }

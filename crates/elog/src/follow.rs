@@ -113,7 +113,9 @@ impl<'a> Follower<'a> {
         if !report.interrupted {
             for (book, stamps, folder) in before {
                 match self.store.book(&book.name) {
-                    Ok(book) => followed.push(FollowedBook::begin(self.store, book, folder, self.source.zone, stamps)?),
+                    Ok(book) => {
+                        followed.push(FollowedBook::begin(self.store, book, folder, self.source.zone.zone().clone(), stamps)?)
+                    }
                     // The name is invalid, as the report says.
                     Err(StoreError::NoBook(_)) => {}
                     Err(error) => return Err(error.into()),

@@ -35,6 +35,8 @@ use crate::{
     entry_reader::{EntryReader, FilePart},
     files,
     options::{OptionEffect, effect},
+    pages::clock::Zone,
+    site_zone::{self, DatesOfZone, SourceZone},
     thread_links::{BrokenLink, ThreadLink, thread_links},
 };
 
@@ -57,8 +59,8 @@ pub struct ImportSource {
     pub logbooks: PathBuf,
     /// The books' names; all books if empty.
     pub only: Vec<String>,
-    /// The zone of dates without one, in minutes east of UTC.
-    pub zone: i16,
+    /// The zone of dates without one, which also becomes that of the pages.
+    pub zone: SourceZone,
     /// True to poll the files even if the kernel reports changes, because it does not report changes by another host.
     pub poll: bool,
     /// The rights of guests. `None` gives guests of new books those of elogd, and leaves those of known books alone.
@@ -157,6 +159,9 @@ impl BookReport {
 pub struct ImportReport {
     /// The results of all books.
     pub books: Vec<BookReport>,
+    /// The local time of the pages, in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub zone: Option<String>,
     /// Faults of the configuration.
     pub faults: Vec<FileFault>,
     /// True if the import was interrupted before its end.
@@ -190,19 +195,20 @@ pub fn import_elog(store: &dyn Store, source: &ImportSource, progress: Progress<
         total += files.iter().map(|(_, size)| size * 2).sum::<u64>();
         imports.push((book, directory, files, unreadable));
     }
-    let mut done = 0;
+    let (mut done, mut dates) = (0, DatesOfZone::default());
     for (book, directory, files, unreadable) in imports {
         let faults = unreadable.into_iter().map(|(file, what)| FileFault { file, at: 0, what }).collect();
         let report_of = BookReport { book: book.name.clone(), directory, faults, ..BookReport::default() };
-        let mut import = Importing { store, source, book, files, report: report_of, done, total, go_on: true };
+        let mut import = Importing { store, source, book, files, report: report_of, done, total, go_on: true, dates };
         import.run(progress)?;
-        done = import.done;
+        (done, dates) = (import.done, import.dates);
         report.interrupted |= !import.go_on;
         report.books.push(import.report);
         if report.interrupted {
-            break;
+            return Ok(report);
         }
     }
+    report.zone = site_zone::store(store, &source.zone, dates)?;
     Ok(report)
 }
 
@@ -234,9 +240,8 @@ pub(super) fn folders(logbooks: &Path) -> Result<Vec<(Book, PathBuf)>, ImportErr
     Ok(found)
 }
 
-/// Returns the date of an entry with its zone, and the fault of its date line. `zone` is for dates without a zone, in
-/// minutes east of UTC.
-pub(super) fn date_of(entry: &FileEntry, file: &Path, zone: i16) -> (Option<(Time, i16)>, Option<String>) {
+/// Returns the date of an entry with its zone, and the fault of its date line. `zone` is for dates without a zone.
+pub(super) fn date_of(entry: &FileEntry, file: &Path, zone: &Zone) -> (Option<(Time, i16)>, Option<String>) {
     if let Some(date) = date::parse(&entry.date, zone) {
         return (Some(date), None);
     }
@@ -273,6 +278,7 @@ struct Importing<'a> {
     done: u64,
     total: u64,
     go_on: bool,
+    dates: DatesOfZone,
 }
 
 /// Reads the bytes of an entry. The first look at the file has bounded their number.
@@ -397,6 +403,9 @@ impl Importing<'_> {
                         seen.push(name.clone());
                     }
                 }
+                if date::has_zone(&entry.date) {
+                    self.dates.count(&self.source.zone, date, zone);
+                }
                 let (id, parent) = (entry.id, entry.parent);
                 if let Some(what) = refusal(&self.book, entry) {
                     self.fault(file, range.start, format!("entry {id}: {what}"));
@@ -418,7 +427,7 @@ impl Importing<'_> {
     }
 
     fn date(&mut self, file: usize, at: u64, entry: &FileEntry) -> Option<(Time, i16)> {
-        let (date, fault) = date_of(entry, &self.files[file].0, self.source.zone);
+        let (date, fault) = date_of(entry, &self.files[file].0, self.source.zone.zone());
         if let Some(what) = fault {
             self.fault(file, at, what);
         }

@@ -57,6 +57,7 @@ pub mod import;
 mod option_values;
 pub mod options;
 pub mod pages;
+pub mod site_zone;
 mod thread_links;
 pub mod users;
 

@@ -12,6 +12,7 @@ use support::ids;
 use tampu_elog::{
     export::{ExportError, export_elog},
     import::{ImportError, ImportReport, ImportSource, import_elog},
+    site_zone::SourceZone,
 };
 use tampu_logbook::{
     book::AttributeKind,
@@ -198,7 +199,8 @@ fn every_odd_case_is_told_and_costs_only_itself() {
 
     let data = tempfile::tempdir().unwrap();
     let store = SqliteStore::open(data.path()).unwrap();
-    let source = ImportSource { logbooks: dir.path().to_owned(), zone: 60, ..ImportSource::default() };
+    let source =
+        ImportSource { logbooks: dir.path().to_owned(), zone: SourceZone::chosen("+01:00").unwrap(), ..ImportSource::default() };
     let report = run(&store, &source);
     let book = &report.books[0];
     let told: Vec<String> = book.faults.iter().map(ToString::to_string).collect();

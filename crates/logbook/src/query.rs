@@ -120,6 +120,23 @@ impl Node {
         }
     }
 
+    /// Returns the query for entries that it matches and that are no replies.
+    pub fn without_replies(self) -> Node {
+        let no_reply = Node::Not(Box::new(Node::IsReply));
+        Node::all_of(match self {
+            Node::And(mut nodes) => {
+                nodes.push(no_reply);
+                nodes
+            }
+            node => vec![node, no_reply],
+        })
+    }
+
+    /// Returns true for the query of all entries that are no replies.
+    pub fn is_without_replies_only(&self) -> bool {
+        matches!(self, Node::Not(node) if matches!(**node, Node::IsReply))
+    }
+
     /// Returns the parts that must all match.
     pub fn conjuncts(&self) -> &[Node] {
         match self {

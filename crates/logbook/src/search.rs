@@ -23,6 +23,8 @@ pub enum Sort {
     Date,
     /// By the number within the book.
     Id,
+    /// The first entries of threads, by the newest entry of each thread. Replies are not found.
+    Thread,
     /// By the value of an attribute: numbers as numbers, text without case.
     Attribute(String),
 }

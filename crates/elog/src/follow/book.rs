@@ -22,6 +22,7 @@ use crate::{
     files,
     follow::watch::FileStamp,
     import::{BY, BookReport, date_of, link_fault},
+    pages::clock::Zone,
     thread_links::{ThreadLink, thread_links},
 };
 
@@ -38,7 +39,7 @@ const FEW: usize = 10;
 pub struct FollowedBook {
     pub book: Book,
     directory: PathBuf,
-    zone: i16,
+    zone: Zone,
     files: BTreeMap<PathBuf, DayFile>,
     /// Files that differ from their last reading, with the time since which they are unchanged.
     pending: HashMap<PathBuf, (Option<FileStamp>, Instant)>,
@@ -86,7 +87,7 @@ impl FollowedBook {
         store: &dyn Store,
         book: Book,
         directory: PathBuf,
-        zone: i16,
+        zone: Zone,
         before: BTreeMap<PathBuf, Option<FileStamp>>,
     ) -> Result<FollowedBook, StoreError> {
         let mut followed = FollowedBook {
@@ -239,7 +240,7 @@ impl FollowedBook {
                 let fault = |what: String| FileFault { file: path.clone(), at: begin, what };
                 let Some(line) = lines.get(id) else { continue };
                 report.faults.extend(link_fault(*id, line).map(fault));
-                let (date, wrong) = date_of(&entry, &path, self.zone);
+                let (date, wrong) = date_of(&entry, &path, &self.zone);
                 report.faults.extend(wrong.map(fault));
                 let Some((date, zone)) = date else { continue };
                 let at = EntryPosition { id: *id, date, zone, parent: line.parent, thread: line.thread };

@@ -60,8 +60,7 @@ pub fn answer(request: &PageRequest<'_>) -> Response {
             if !own || layout::is_hidden(info) {
                 continue;
             }
-            let newest =
-                info.newest.map(|at| request.site.config.zone.write(at, 0, settings.time_format(None))).unwrap_or_default();
+            let newest = info.newest.map(|at| request.zone.write(at, 0, settings.time_format(None))).unwrap_or_default();
             put!(
                 &mut body,
                 "<tr><td class=\"sellogbook\"><a href=\"{}{}/\">{}</a></td><td>{}</td><td class=\"number\">{}</td><td>{}</td></tr>\n",

@@ -14,7 +14,7 @@ use crate::pages::{
 
 /// Answers with a month, each day with its number of entries.
 pub fn answer(request: &BookRequest<'_>) -> Response {
-    let zone = &request.site.config.zone;
+    let zone = &request.zone;
     let today = zone.fields(request.now, 0);
     let year = request.query.number("y").filter(|year| (1970..=2200).contains(year)).unwrap_or(today[0]);
     let month = request.query.number("m").filter(|month| (1..=12).contains(month)).unwrap_or(today[1]);
@@ -55,7 +55,7 @@ pub fn answer(request: &BookRequest<'_>) -> Response {
 }
 
 fn entries_of(request: &BookRequest<'_>, day: [i64; 3]) -> tampu_logbook::store::Result<u64> {
-    let zone = &request.site.config.zone;
+    let zone = &request.zone;
     let (Some(from), Some(to)) = (zone.moment(day, [0; 3]), zone.moment(day, [23, 59, 59])) else { return Ok(0) };
     let text = |at: Time| at.to_ns_text()[..19].to_owned();
     let query = format!("since:{} until:{}", text(from), text(Time(to.0.saturating_add(1_000_000_000))));

@@ -25,14 +25,27 @@ pub enum Zone {
 
 /// The error for an unknown zone.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown time zone '{0}': use a name of /usr/share/zoneinfo such as Europe/Zurich, or UTC")]
+#[error(
+    "unknown time zone '{0}': use a name of /usr/share/zoneinfo such as Europe/Zurich, an offset such as +01:00, local, or UTC"
+)]
 pub struct NoZone(pub String);
 
 impl Zone {
-    /// The zone of this name; `local` is the computer's.
+    /// The zone of this name, or of an offset such as `+01:00`; `local` is the computer's.
     pub fn named(name: &str) -> Result<Zone, NoZone> {
+        if let Some(offset) = offset(name) {
+            return Ok(Zone::Named(TimeZone::fixed(offset)));
+        }
         let zone = if name == "local" { TimeZone::try_system() } else { TimeZone::get(name) };
         zone.map(Zone::Named).map_err(|_| NoZone(name.to_owned()))
+    }
+
+    /// Returns the name of this zone on any computer: for `local` the name of this computer's zone, if that has one.
+    pub fn lasting_name(name: &str) -> Result<String, NoZone> {
+        match Zone::named(name)? {
+            Zone::Named(zone) => Ok(zone.iana_name().unwrap_or(name).to_owned()),
+            Zone::OfEntry => Ok(name.to_owned()),
+        }
     }
 
     /// Minutes east of UTC at a moment; `own` is the zone of the entry it belongs to.
@@ -81,6 +94,19 @@ impl Zone {
     }
 }
 
+/// Reads an offset from UTC: `+01:00` or `-0330`.
+fn offset(text: &str) -> Option<Offset> {
+    let (sign, digits) = match text.split_at_checked(1)? {
+        ("+", digits) => (1, digits),
+        ("-", digits) => (-1, digits),
+        _ => return None,
+    };
+    let (hours, minutes) = digits.split_once(':').or_else(|| digits.split_at_checked(2))?;
+    let number = |text: &str| text.parse::<i32>().ok().filter(|_| (1..=2).contains(&text.len()));
+    let (hours, minutes) = (number(hours)?, number(minutes)?);
+    (hours <= 18 && minutes < 60).then(|| Offset::from_seconds(sign * (hours * 3600 + minutes * 60)).ok())?
+}
+
 fn stamp(at: Time) -> Timestamp {
     Timestamp::from_nanosecond(i128::from(at.0)).unwrap_or(Timestamp::UNIX_EPOCH)
 }
@@ -112,6 +138,10 @@ mod tests {
         // The hour that the clock leaves out.
         assert_eq!(zurich.moment([2026, 3, 29], [2, 30, 0]).unwrap().to_acs(), "2026-03-29T01:30:00.000");
         assert_eq!(zurich.moment([2026, 2, 30], [0, 0, 0]), None);
+        let india = Zone::named("+05:30").unwrap();
+        assert_eq!(india.moment([2026, 1, 1], [5, 30, 0]).unwrap().to_acs(), "2026-01-01T00:00:00.000");
+        assert_eq!((india.minutes(Time(0), 0), Zone::named("-0330").unwrap().minutes(Time(0), 0)), (330, -210));
+        assert!(["+", "+25:00", "+1:99", "+01:00x", "1"].iter().all(|text| Zone::named(text).is_err()));
         assert!(Zone::named("Europe/Nowhere").is_err() && Zone::named("../../etc/passwd").is_err());
     }
 

@@ -116,7 +116,7 @@ fn head(request: &BookRequest<'_>, entry: &Entry, answers: &[(u32, u32)], out: &
         put!(out, " and {} more", more);
     }
     if entry.revision > 0 {
-        let changed = request.site.config.zone.write(entry.changed, entry.zone, request.settings.time_format(None));
+        let changed = request.zone.write(entry.changed, entry.zone, request.settings.time_format(None));
         put!(out, " &nbsp; <span class=\"note\">Changed {} times, last {}</span>", entry.revision, changed);
     }
     out.push_str("</div>\n");
@@ -261,7 +261,7 @@ pub fn may_change(request: &BookRequest<'_>, entry: &Entry, command: PageCommand
 
 /// Returns the substitutions of an entry's pages.
 pub fn names(request: &BookRequest<'_>, entry: &Entry) -> Substitutions {
-    let zone = &request.site.config.zone;
+    let zone = &request.zone;
     Substitutions::new(request.caller, &request.book, &request.settings, zone, request.now).with_entry(
         entry,
         &request.book,

@@ -216,7 +216,7 @@ impl SearchTerms {
         for (end, sign, what) in [("a", ">=", "from"), ("b", "<=", "to")] {
             if let Some(at) = moment(request, &format!("{index}{end}"), end == "b")? {
                 self.terms.push(format!("\"{}\"{sign}{}", def.name, at.0.div_euclid(SECOND)));
-                let shown = request.site.config.zone.write(at, 0, request.settings.date_format(Some(&def.name)));
+                let shown = request.zone.write(at, 0, request.settings.date_format(Some(&def.name)));
                 self.add_criterion(&format!("{} {what}", def.name), &shown);
             }
         }
@@ -229,7 +229,7 @@ impl SearchTerms {
 
     /// Adds the range of dates of the address; returns true if there is one.
     fn dates(&mut self, request: &BookRequest<'_>, part: ListPart) -> Result<bool, BadListSearch> {
-        let (query, zone) = (&request.query, &request.site.config.zone);
+        let (query, zone) = (&request.query, &request.zone);
         let mut ranged = matches!(part, ListPart::Last(_) | ListPart::Past(_) | ListPart::All);
         if let ListPart::Past(days) = part {
             let span = if days < 0 { days.saturating_neg().saturating_mul(DAY / 24) } else { days.saturating_mul(DAY) };
@@ -279,7 +279,7 @@ fn moment(request: &BookRequest<'_>, end: &str, is_end: bool) -> Result<Option<T
     if year.is_none() && month.is_none() && day.is_none() {
         return Ok(None);
     }
-    let zone: &Zone = &request.site.config.zone;
+    let zone: &Zone = &request.zone;
     let today = zone.fields(request.now, 0);
     let year = match year {
         Some(short @ 0..=79) => 2000 + short,

@@ -78,7 +78,7 @@ pub fn list(request: &BookRequest<'_>, part: ListPart, format: ListFormat) -> Re
         Err(error) => return request.failed(&error),
     };
     let names: Vec<AttributeDef> = found.attributes;
-    let (settings, config) = (request.settings.clone(), request.site.config.clone());
+    let (settings, config, zone) = (request.settings.clone(), request.site.config.clone(), request.zone.clone());
     let (begin, end): (Vec<u8>, &[u8]) = match format {
         ListFormat::Xml => (xml::BEGIN.as_bytes().to_vec(), xml::END.as_bytes()),
         ListFormat::Raw => (Vec::new(), b""),
@@ -89,9 +89,9 @@ pub fn list(request: &BookRequest<'_>, part: ListPart, format: ListFormat) -> Re
         let answers = RepliesByEntry::to(&*store, &page).map_err(io::Error::other)?;
         for entry in &page {
             match format {
-                ListFormat::Xml => xml::entry(entry, answers.of(entry), &names, &settings, &config.zone, &mut out),
+                ListFormat::Xml => xml::entry(entry, answers.of(entry), &names, &settings, &zone, &mut out),
                 ListFormat::Raw => out.extend_from_slice(text_of(entry, answers.of(entry)).replace('\n', "\r\n").as_bytes()),
-                table => table::row(table, entry, &names, &settings, &config.zone, config.raw_csv, &mut out),
+                table => table::row(table, entry, &names, &settings, &zone, config.raw_csv, &mut out),
             }
         }
         Ok(out)

@@ -121,9 +121,9 @@ impl<'a> BookPage<'a> {
     pub fn around(self) -> (String, String) {
         let BookPage { request, title, kind, entry, refresh, has_script, .. } = self;
         let (book, settings) = (&request.book, &request.settings);
-        let names = Substitutions::new(request.caller, book, settings, &request.site.config.zone, request.now);
+        let names = Substitutions::new(request.caller, book, settings, &request.zone, request.now);
         let title = match (settings.page_title(kind), entry) {
-            (Some(own), Some(entry)) => names.clone().with_entry(entry, book, settings, &request.site.config.zone).expand(own),
+            (Some(own), Some(entry)) => names.clone().with_entry(entry, book, settings, &request.zone).expand(own),
             // Other pages have no entry that its title could name.
             (Some(own), None) if !kind.is_empty() => names.expand(own),
             _ if title.is_empty() => book.name.clone(),

@@ -1,7 +1,7 @@
 //! Lists of entries: one line each, with texts, or by thread.
 
 use http::StatusCode;
-use tampu_logbook::search::Count;
+use tampu_logbook::search::{Count, Sort};
 
 use crate::pages::{
     address::{ListPart, Parameters, escape},
@@ -36,9 +36,13 @@ pub fn answer(request: &BookRequest<'_>, part: ListPart) -> Response {
         Err(BadListSearch::Store(error)) => return request.failed(&error),
         Err(bad) => return layout::error(request, StatusCode::NOT_FOUND, &bad.to_string()),
     };
+    if find.mode == ListMode::Threaded && find.search.sort != Sort::Date {
+        // As in elogd, an order of its own shows the entries one by one.
+        find.is_flat = true;
+    }
     if find.mode == ListMode::Threaded && !find.is_flat && find.only_last.is_none() {
-        // Threads begin with entries that are no replies.
-        find.search.query.push_str(" -is:reply");
+        // A new reply brings its thread to the front.
+        find.search.sort = Sort::Thread;
     }
     if matches!(part, ListPart::All | ListPart::Past(_)) {
         return whole::answer(request, find);

@@ -16,6 +16,9 @@ use crate::pages::{address::ListPart, find::ListSearch, page_cursors::BooksVersi
 
 /// Number of entries that are skipped without checking whether the other end is nearer.
 const FAR: u64 = 2000;
+/// The entries that are stepped over for the page of one of them, together and in all.
+const STEP: usize = 200;
+const STEPS: u64 = 20_000;
 /// Maximum number of entries in a response with all entries.
 pub const MAX_ALL: usize = 100_000;
 
@@ -52,9 +55,8 @@ pub fn page(request: &BookRequest<'_>, find: &ListSearch, part: ListPart) -> Res
         ListPart::All | ListPart::Past(_) => pager.all(),
         ListPart::Default => match request.query.number::<u32>("id") {
             Some(id) if find.search.sort == Sort::Date => pager.holding(id),
-            // As in elogd, a list in ascending order begins with its last page.
-            _ if !find.search.descending => pager.counted_back(1),
-            _ => pager.numbered(1),
+            Some(id) => pager.along(id),
+            None => pager.first(),
         },
     }
 }
@@ -73,6 +75,33 @@ struct Pager<'a> {
 }
 
 impl Pager<'_> {
+    /// Returns the page that a list begins with. As in elogd, a list in ascending order begins with its last page.
+    fn first(&self) -> Result<Listing> {
+        if self.find.search.descending { self.numbered(1) } else { self.counted_back(1) }
+    }
+
+    /// Returns the page of an entry, or of its thread, in another order than by date. Its number is found by stepping over the
+    /// entries before it, as far as [`STEPS`].
+    fn along(&self, id: u32) -> Result<Listing> {
+        let entry = self.request.site.store.entry(&EntryRef::new(&self.request.book.name, id))?;
+        let wanted = if self.find.search.sort == Sort::Thread { entry.thread } else { id };
+        let mut search = Search { limit: STEP, count_to: 0, start: Start::First, ..self.find.search.clone() };
+        let mut before = 0;
+        while before < STEPS {
+            let page = self.search(&search)?;
+            let is_wanted = |hit: &Hit| hit.entry.at.id == wanted && hit.entry.at.book == entry.at.book;
+            if let Some(nth) = page.hits.iter().position(is_wanted) {
+                return self.numbered((before + nth as u64) / self.per + 1);
+            }
+            before += page.hits.len() as u64;
+            match page.next {
+                Some(next) if page.stopped.is_none() => search.start = Start::After(next),
+                _ => break,
+            }
+        }
+        self.first()
+    }
+
     /// Returns entries from a number on, in an order; `flipped` is the reverse of the shown one.
     fn from(&self, skip: u64, limit: u64, flipped: bool) -> Result<Page> {
         let base = &self.find.search;
@@ -278,7 +307,12 @@ impl Pager<'_> {
 
 /// Returns the query with the attributes that the caller sees: other callers find other entries by it.
 fn searched(search: &Search) -> String {
-    if search.shown.is_empty() { search.query.clone() } else { format!("{}\0{:?}", search.query, search.shown) }
+    let threads = if search.sort == Sort::Thread { "\0threads" } else { "" };
+    if search.shown.is_empty() {
+        format!("{}{threads}", search.query)
+    } else {
+        format!("{}{threads}\0{:?}", search.query, search.shown)
+    }
 }
 
 fn exact(count: Option<Count>) -> Option<u64> {

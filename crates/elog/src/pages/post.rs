@@ -180,6 +180,7 @@ impl<'a> BookRequest<'a> {
             origin: self.origin,
             stop: self.stop.clone(),
             now: self.now,
+            zone: self.zone.clone(),
         };
         BookRequest { request, book: self.book.clone(), settings: self.settings.clone() }
     }

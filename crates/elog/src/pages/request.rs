@@ -15,6 +15,7 @@ use crate::pages::{
     access::{self, AccessDenied},
     address::{self, AddressTarget, Parameters, escape},
     browser,
+    clock::Zone,
     command::PageCommand,
     hosts,
     settings::BookSettings,
@@ -46,6 +47,8 @@ pub struct PageRequest<'a> {
     pub stop: Stop,
     /// The time of its arrival.
     pub now: Time,
+    /// The site's local time.
+    pub zone: Zone,
 }
 
 /// A request in a book that the caller may read.
@@ -69,6 +72,7 @@ pub struct OwnedBookRequest {
     by_browser: bool,
     stop: Stop,
     now: Time,
+    zone: Zone,
     book: Book,
     settings: BookSettings,
 }
@@ -88,6 +92,7 @@ impl OwnedBookRequest {
             origin: self.origin,
             stop: self.stop.clone(),
             now: self.now,
+            zone: self.zone.clone(),
         };
         act(&BookRequest { request, book: self.book.clone(), settings: self.settings.clone() })
     }
@@ -144,6 +149,7 @@ impl BookRequest<'_> {
             by_browser: self.by_browser,
             stop: self.stop.clone(),
             now: self.now,
+            zone: self.zone.clone(),
             book: self.book.clone(),
             settings: self.settings.clone(),
         }

@@ -48,6 +48,7 @@ impl Site {
             origin: browser::BrowserOrigin::of(incoming.headers(), &base),
             stop: incoming.extensions().get::<Stop>().cloned().unwrap_or_default(),
             now: Time::from_unix(now.as_secs() as i64, now.subsec_nanos()),
+            zone: self.zone(),
         };
         let too_many = incoming.extensions().get::<TooManyChanges>().copied();
         let mut response = match book {

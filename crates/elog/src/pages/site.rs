@@ -14,7 +14,10 @@ use tampu_logbook::{
     store::{BookInfo, Store, StoreError},
 };
 
-use crate::pages::{clock::Zone, editors::Editors, page_cursors::PageCursors};
+use crate::{
+    pages::{clock::Zone, editors::Editors, page_cursors::PageCursors},
+    site_zone,
+};
 
 /// The time for which a list of books is cached.
 const BOOKS_FRESH: Duration = Duration::from_secs(1);
@@ -28,7 +31,7 @@ pub struct SiteConfig {
     /// The public address, such as `https://site/elog`. If it is empty, `URL`, the proxy's headers or the request
     /// define it.
     pub url: String,
-    /// Its local time.
+    /// Its local time. [`Zone::OfEntry`] stands for the zone that an import has stored, if it has.
     pub zone: Zone,
     /// The directory with its themes and files of styles.
     pub themes: Option<PathBuf>,
@@ -81,8 +84,13 @@ pub struct Site {
     pub(super) rendered: Arc<RenderCache>,
 }
 
-/// All books, and the time when they were read.
-type KnownBooks = (Instant, Arc<Vec<BookInfo>>);
+/// The books of a site, and the zone that an import has stored, as they were at a time.
+#[derive(Clone)]
+struct KnownBooks {
+    read: Instant,
+    books: Arc<Vec<BookInfo>>,
+    zone: Zone,
+}
 
 impl Site {
     /// Creates a site on these books.
@@ -126,15 +134,26 @@ impl Site {
 
     /// Returns all books, at most a second old.
     pub fn books(&self) -> Result<Arc<Vec<BookInfo>>, StoreError> {
+        Ok(self.known()?.books)
+    }
+
+    fn known(&self) -> Result<KnownBooks, StoreError> {
         let mut known = self.books.lock();
-        if let Some((at, books)) = &*known
-            && at.elapsed() < BOOKS_FRESH
-        {
-            return Ok(books.clone());
+        if let Some(fresh) = known.as_ref().filter(|known| known.read.elapsed() < BOOKS_FRESH) {
+            return Ok(fresh.clone());
         }
-        let books = Arc::new(self.store.books()?);
-        *known = Some((Instant::now(), books.clone()));
-        Ok(books)
+        let zone = site_zone::stored(&*self.store)?.and_then(|name| Zone::named(&name).ok()).unwrap_or_default();
+        let read = KnownBooks { read: Instant::now(), books: Arc::new(self.store.books()?), zone };
+        *known = Some(read.clone());
+        Ok(read)
+    }
+
+    /// Returns the local time: the configured one, else the one that an import has stored.
+    pub fn zone(&self) -> Zone {
+        match &self.config.zone {
+            Zone::OfEntry => self.known().map(|known| known.zone).unwrap_or_default(),
+            configured => configured.clone(),
+        }
     }
 
     /// Returns logins and full names for attributes that are users; none if they cannot be read.

@@ -19,7 +19,7 @@ use crate::pages::{
 
 /// The value of an attribute of an entry, or a column of a list: HTML.
 pub fn value(request: &BookRequest<'_>, entry: &Entry, name: &str, marks: Option<&[Range<usize>]>) -> SafeHtml {
-    let (settings, zone) = (&request.settings, &request.site.config.zone);
+    let (settings, zone) = (&request.settings, &request.zone);
     let said = entry.content.attribute(name).map(|said| said.joined()).unwrap_or_default();
     let kind = request.book.attribute(name).map(|def| def.kind).unwrap_or_default();
     let mut out = String::new();
@@ -75,12 +75,12 @@ pub fn linked(text: &str, out: &mut String) {
 
 /// Returns the date of an entry, in the book's format.
 pub fn when(request: &BookRequest<'_>, entry: &Entry) -> String {
-    request.site.config.zone.write(entry.date, entry.zone, request.settings.time_format(None))
+    request.zone.write(entry.date, entry.zone, request.settings.time_format(None))
 }
 
 /// Returns the offset from UTC of an entry's times, as `UTC+02:00`.
 pub fn zone(request: &BookRequest<'_>, entry: &Entry) -> String {
-    match request.site.config.zone.minutes(entry.date, entry.zone) {
+    match request.zone.minutes(entry.date, entry.zone) {
         0 => "UTC".to_owned(),
         minutes => {
             let (sign, minutes) = (if minutes < 0 { '-' } else { '+' }, minutes.unsigned_abs());
@@ -92,7 +92,7 @@ pub fn zone(request: &BookRequest<'_>, entry: &Entry) -> String {
 /// Writes the number of an entry, in the format of `ID display`.
 pub fn id(request: &BookRequest<'_>, entry: &Entry) -> String {
     let Some(display) = request.settings.id_display() else { return entry.at.id.to_string() };
-    let zone = &request.site.config.zone;
+    let zone = &request.zone;
     Substitutions::new(request.caller, &request.book, &request.settings, zone, request.now)
         .with_entry(entry, &request.book, &request.settings, zone)
         .expand(display)
@@ -153,7 +153,7 @@ pub fn attachments(request: &BookRequest<'_>, entry: &Entry) -> String {
             None => put!(&mut out, "<span class=\"missing\">{}", "the file was missing when the entry was imported"),
         }
         if attachment.added.0 > 0 {
-            let added = request.site.config.zone.write(attachment.added, entry.zone, request.settings.time_format(None));
+            let added = request.zone.write(attachment.added, entry.zone, request.settings.time_format(None));
             put!(&mut out, " Uploaded {}", added);
         }
         out.push_str("</span></td></tr>\n");
@@ -188,5 +188,5 @@ pub fn bytes(count: u64) -> String {
 pub fn plain_value(request: &BookRequest<'_>, entry: &Entry, name: &str) -> String {
     let said = entry.content.attribute(name).map(|said| said.joined()).unwrap_or_default();
     let kind = request.book.attribute(name).map(|def| def.kind).unwrap_or_default();
-    shown_value(kind, name, &said, &request.settings, &request.site.config.zone, entry.zone)
+    shown_value(kind, name, &said, &request.settings, &request.zone, entry.zone)
 }

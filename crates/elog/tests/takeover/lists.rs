@@ -43,6 +43,14 @@ fn threads_of_a_search_and_of_the_newest_are_the_entries_themselves() {
     desk.fields("/Runs/", &[("cmd", "Submit"), ("reply_to", "1"), ("Author", "Kim"), ("Subject", "reply"), ("Text", "t")]).id();
     let lines = |path: &str| parse(&desk.get(path).text()).all("table.threads tr").len();
     assert_eq!((lines("/Runs/"), lines("/Runs/last2"), lines("/Runs/?Author=Kim")), (3, 2, 1));
+    // A new reply brings its thread to the front, and `?id=` finds the page of the thread.
+    let links = |path: &str| -> Vec<String> {
+        parse(&desk.get(path).text()).all("table.threads a").iter().map(|link| link.get("href").to_owned()).collect()
+    };
+    assert_eq!(links("/Runs/"), ["1", "3", "2"].map(|id| format!("../Runs/{id}")));
+    assert_eq!(links("/Runs/?npp=1&id=2"), ["../Runs/2"]);
+    assert_eq!(links("/Runs/?npp=1&id=3"), ["1", "3"].map(|id| format!("../Runs/{id}")));
+    assert_eq!(links("/Runs/?sort=Author"), ["3", "2", "1"].map(|id| format!("../Runs/{id}")));
     // The same where a list goes back some days.
     let mut book = desk.store.book("Runs").unwrap();
     book.elog.push(("Last default".to_owned(), "31".to_owned()));

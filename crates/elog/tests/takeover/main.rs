@@ -6,5 +6,6 @@ mod desk;
 mod html;
 
 mod access;
+mod dates;
 mod lists;
 mod posting;

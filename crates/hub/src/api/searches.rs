@@ -166,6 +166,7 @@ fn asked(call: &Call<'_>, books: Vec<String>) -> Result<Search, Problem> {
     let sort = match by.to_ascii_lowercase().as_str() {
         "" | "date" => Sort::Date,
         "id" => Sort::Id,
+        "thread" => Sort::Thread,
         _ => Sort::Attribute(by.to_owned()),
     };
     let time = Duration::from_millis(call.api.settings.search_ms);

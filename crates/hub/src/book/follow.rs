@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use tampu_elog::{
     follow::{FollowEvent, Follower},
     import::{BookReport, ImportSource},
+    site_zone::SourceZone,
 };
 use tampu_log::{Logger, info, warning};
 use tampu_logbook::store::Store;
@@ -39,8 +40,9 @@ pub struct FollowSettings {
     pub logbooks: PathBuf,
     /// The logbooks to follow; empty means all.
     pub books: Vec<String>,
-    /// Zone of dates without one, in minutes east of UTC.
-    pub zone_minutes: i16,
+    /// Zone of elogd's computer, such as `Europe/Zurich` or `+01:00`; without it, this computer's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub zone: Option<String>,
     /// If true, the files are polled, and the kernel's notifications are not used.
     pub poll: bool,
 }
@@ -75,8 +77,10 @@ fn follow(store: &dyn Store, settings: &FollowSettings, logger: &Logger, stoppin
     let go_on = || !stopping.load(Ordering::Relaxed);
     let mut said = String::new();
     while go_on() {
-        let FollowSettings { config, logbooks, books, zone_minutes, poll } = settings.clone();
-        let source = ImportSource { config, logbooks, only: books, zone: zone_minutes, poll, guests: None };
+        let FollowSettings { config, logbooks, books, zone, poll } = settings.clone();
+        // The check of the settings leaves zones that are known.
+        let zone = zone.and_then(|name| SourceZone::chosen(&name).ok()).unwrap_or_else(SourceZone::of_this_host);
+        let source = ImportSource { config, logbooks, only: books, zone, poll, guests: None };
         match Follower::begin(store, source, &mut |_, _| go_on()) {
             Ok((mut follower, report)) => {
                 report.books.iter().for_each(|book| tell(book, logger));

@@ -219,6 +219,9 @@ impl BookSettings {
                 "the folder is missing; write the folder that contains the logbooks' folders".to_owned(),
             ));
         }
+        if let Some(name) = self.follow.as_ref().and_then(|follow| follow.zone.as_deref()) {
+            Zone::named(name).map_err(|why| ("follow.zone", why.to_string()))?;
+        }
         for (setting, value) in [("site_gb", self.site_gb), ("book_gb", self.book_gb), ("user_gb", self.user_gb)] {
             if !(0.0..=1e9).contains(&value) {
                 return Err((setting, format!("invalid value {value}; use 0 for no limit, or a number of GB")));

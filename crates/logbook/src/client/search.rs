@@ -17,6 +17,7 @@ pub(super) fn parameters(search: &Search) -> String {
     let sort = match &search.sort {
         Sort::Date => "date",
         Sort::Id => "id",
+        Sort::Thread => "thread",
         Sort::Attribute(name) => name,
     };
     let sort = format!("{}{sort}", if search.descending { "-" } else { "" });

@@ -65,9 +65,12 @@ pub fn rows_of(book: i64) -> [i64; 2] {
     [book << BOOK_BIT, (book + 1) << BOOK_BIT]
 }
 
+/// The bits of a row that are not its book.
+pub const WHEN: i64 = (1 << BOOK_BIT) - 1;
+
 /// A row without its book, which orders rows of several books.
 pub fn when(row: i64) -> i64 {
-    row & ((1 << BOOK_BIT) - 1)
+    row & WHEN
 }
 
 /// The row of this place in another book.

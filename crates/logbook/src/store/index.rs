@@ -43,6 +43,8 @@ pub enum Along {
     Id,
     /// By the keys of the attribute of this number.
     Key(u32),
+    /// The first entries of threads, by the newest entry of each. Their keys are [`WHEN`](super::book_row::WHEN) of its row.
+    Thread,
 }
 
 /// A snapshot of a database, as a search needs it.

@@ -67,6 +67,8 @@ fn whole_page<I: SearchIndex>(index: &I, search: &Search, stop: &Stop, watched: 
         return Err(StoreError::NoOrder { name: name.clone(), keys: names });
     }
     let node = parse(&search.query, &names, now())?;
+    // This order has the first entries of threads alone.
+    let node = if search.sort == Sort::Thread { node.without_replies() } else { node };
     let (want, open) = candidates(&node, &index.vocabulary())?;
     // The index has the words of hidden attributes. So it only finds candidates where some are hidden.
     let (wide, whole) = (want.without_nots(), if matches!(node, Node::All) { vec![] } else { vec![&node] });
@@ -190,6 +192,7 @@ fn digest(search: &Search) -> u32 {
     hash.update(match &search.sort {
         Sort::Date => "d",
         Sort::Id => "i",
+        Sort::Thread => "t",
         Sort::Attribute(name) => name,
     });
     hash.update([u8::from(search.descending)]);

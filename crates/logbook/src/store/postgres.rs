@@ -66,11 +66,12 @@ pub const WRITERS: usize = 4;
 /// The time limit for a new connection.
 const CONNECT: Duration = Duration::from_secs(10);
 /// Migrations of the database's layout, in order. The table `layout` holds the number of those that are done.
-const MIGRATIONS: [&str; 4] = [
+const MIGRATIONS: [&str; 5] = [
     include_str!("postgres/schema.sql"),
     include_str!("postgres/names.sql"),
     include_str!("postgres/purges.sql"),
     include_str!("postgres/used.sql"),
+    include_str!("postgres/threads.sql"),
 ];
 /// The number of the step that makes the table of names, which is filled from the entries.
 const NAMES: usize = 1;

@@ -60,13 +60,14 @@ const BUSY: Duration = Duration::from_secs(30);
 /// Number of vocabulary words that the writer caches; then it clears the cache.
 const KNOWN_WORDS: usize = 200_000;
 /// Migrations of the database's layout, in order. `user_version` holds the number of those that are done.
-const MIGRATIONS: [&str; 6] = [
+const MIGRATIONS: [&str; 7] = [
     include_str!("sqlite/schema.sql"),
     include_str!("sqlite/records.sql"),
     include_str!("sqlite/late.sql"),
     include_str!("sqlite/names.sql"),
     include_str!("sqlite/notes.sql"),
     include_str!("sqlite/used.sql"),
+    include_str!("sqlite/threads.sql"),
 ];
 /// The number of the step that makes the table of names, which is filled from the entries.
 const NAMES: usize = 3;
@@ -400,7 +401,7 @@ mod tests {
         drop(store);
         let db = Connection::open(dir.path().join("book.db")).unwrap();
         let later = "ALTER TABLE revision DROP COLUMN note; DROP TRIGGER attached_more; DROP TRIGGER attached_less; DROP TABLE used; \
-                     ALTER TABLE attached DROP COLUMN by; ALTER TABLE attached DROP COLUMN size";
+                     DROP TABLE thread; ALTER TABLE attached DROP COLUMN by; ALTER TABLE attached DROP COLUMN size";
         db.execute_batch(&format!("DROP TABLE stored_name; {later}; PRAGMA user_version = {NAMES}")).unwrap();
         drop(db);
         let store = SqliteStore::open(dir.path()).unwrap();
@@ -423,11 +424,34 @@ mod tests {
         drop(store);
         let db = Connection::open(dir.path().join("book.db")).unwrap();
         let before = "DROP TRIGGER attached_more; DROP TRIGGER attached_less; DROP TABLE used; ALTER TABLE attached DROP COLUMN by; \
-                      ALTER TABLE attached DROP COLUMN size";
+                      ALTER TABLE attached DROP COLUMN size; DROP TABLE thread";
         db.execute_batch(&format!("{before}; PRAGMA user_version = {USED}")).unwrap();
         drop(db);
         let store = SqliteStore::open(dir.path()).unwrap();
         assert_eq!(store.used_space().unwrap(), [UsedSpace { book: "b".to_owned(), by: "zoe".to_owned(), files: 1, bytes: 5 }]);
+        assert_eq!(store.check(&mut |_, _| true).unwrap(), [""; 0]);
+    }
+
+    #[test]
+    fn threads_get_their_order_where_a_release_had_none() {
+        use crate::{
+            entry::NewEntry,
+            search::{Search, Sort, Stop},
+            store::{Entries, Maintenance},
+        };
+        let dir = tempfile::tempdir().unwrap();
+        let store = SqliteStore::open(dir.path()).unwrap();
+        store.put_book(&crate::book::Book::new("b", vec![])).unwrap();
+        for parent in [None, None, Some(1)] {
+            store.post(NewEntry { book: "b".to_owned(), parent, ..NewEntry::default() }, vec![], "zoe").unwrap();
+        }
+        drop(store);
+        let db = Connection::open(dir.path().join("book.db")).unwrap();
+        db.execute_batch(&format!("DROP TABLE thread; PRAGMA user_version = {}", USED + 1)).unwrap();
+        drop(db);
+        let store = SqliteStore::open(dir.path()).unwrap();
+        let page = store.search(&Search { sort: Sort::Thread, ..Search::default() }, &Stop::default()).unwrap();
+        assert_eq!(page.hits.iter().map(|hit| hit.entry.at.id).collect::<Vec<_>>(), [1, 2]);
         assert_eq!(store.check(&mut |_, _| true).unwrap(), [""; 0]);
     }
 

@@ -106,6 +106,7 @@ impl<I: SearchIndex> Stream<'_, I> {
         let done = match self.sort {
             Sort::Date => self.by_date(after, most, found),
             Sort::Id => self.by_order(Along::Id, after, most, found),
+            Sort::Thread => self.by_order(Along::Thread, after, most, found),
             Sort::Attribute(name) => match self.index.number(&name.to_lowercase())? {
                 Some(number) if self.book_row.book.attribute(name).is_some() && !is_hidden(self.shown, name) => {
                     self.by_order(Along::Key(number), after, most, found)
@@ -223,7 +224,9 @@ impl<I: SearchIndex> Stream<'_, I> {
         found: &mut Vec<OrderKey>,
     ) -> std::result::Result<(), SearchEnd> {
         let (first, last) = self.rows;
-        let everything = *self.want == Want::All && self.open.is_empty();
+        let is_of_threads = *self.sort == Sort::Thread;
+        // The order of threads has no replies.
+        let everything = *self.want == Want::All && self.open.is_empty() || is_of_threads && self.node.is_without_replies_only();
         let narrow = self.node.dates() != Node::All.dates();
         let mut held: Option<HashSet<i64>> = None;
         let (mut after, begun) = (after.cloned(), found.len());
@@ -238,7 +241,8 @@ impl<I: SearchIndex> Stream<'_, I> {
                 Ok(rows.len() <= I::HELD)
             })?;
             let along = self.book_row.entries.saturating_mul(most as u64) / (rows.len() as u64).max(1);
-            if rows.len() <= I::HELD && rows.len() as u64 * READ_COST < along {
+            // An entry does not know the newest one of its thread.
+            if !is_of_threads && rows.len() <= I::HELD && rows.len() as u64 * READ_COST < along {
                 return self.sorted(rows, after.as_ref(), enough, found);
             }
             held = (rows.len() <= I::HELD).then(|| rows.into_iter().collect());
@@ -353,7 +357,7 @@ impl<I: SearchIndex> Stream<'_, I> {
 
     fn key(&self, entry: &Entry) -> String {
         match self.sort {
-            Sort::Date => String::new(),
+            Sort::Date | Sort::Thread => String::new(),
             Sort::Id => format!("{:010}", entry.at.id),
             Sort::Attribute(name) => {
                 let kind = self.book_row.book.attribute(name).map(|attribute| attribute.kind).unwrap_or_default();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tampu_logbook::{
     book::{AttributeDef, AttributeKind, EntryAttribute},
-    entry::{EntryRef, Link, NewEntry},
+    entry::{Content, EntryRef, Link, NewEntry},
     search::{Count, Search, Sort, Start, Stop, Stopped},
     store::{Imported, Store, StoreError},
 };
@@ -217,7 +217,7 @@ pub fn pages_and_orders(store: &dyn Store) {
         new.content.attributes.push(EntryAttribute::new("Energy", &format!("{}", (n * 13) % 17)));
         store.post(new, vec![], "zoe").unwrap();
     }
-    let orders = [Sort::Date, Sort::Id, Sort::Attribute("Subject".into()), Sort::Attribute("energy".into())];
+    let orders = [Sort::Date, Sort::Id, Sort::Thread, Sort::Attribute("Subject".into()), Sort::Attribute("energy".into())];
     for (sort, descending) in orders.iter().flat_map(|sort| [(sort, false), (sort, true)]) {
         for (query, books) in
             [("", vec![]), ("common", vec![]), ("word1", vec!["A", "B"]), ("/ord1 c/", vec!["B"]), ("nothing", vec![])]
@@ -276,6 +276,73 @@ pub fn pages_and_orders(store: &dyn Store) {
     store.put_book(&book).unwrap();
     let search = Search { books: vec!["A".into()], sort: Sort::Attribute("Run".into()), ..Search::default() };
     assert_eq!(store.search(&search, &Stop::default()).unwrap().hits.len(), 20);
+    assert_eq!(store.check(&mut |_, _| true).unwrap(), [""; 0]);
+}
+
+pub fn threads_are_ordered_by_their_newest_entries(store: &dyn Store) {
+    for book in ["A", "B"] {
+        store.put_book(&shift_book(book)).unwrap();
+    }
+    let post = |book: &str, second: i64, parent: Option<u32>| {
+        let new =
+            NewEntry { parent, date: Some(Time::from_unix(1_221_000_000 + second, 0)), ..entry(book, "Zoe", "s", "common") };
+        store.post(new, vec![], "zoe").unwrap()
+    };
+    let search = |books: &[&str], query: &str, descending| Search {
+        books: books.iter().map(|book| (*book).to_owned()).collect(),
+        query: query.to_owned(),
+        sort: Sort::Thread,
+        descending,
+        ..Search::default()
+    };
+    let heads = |books: &[&str], query: &str, descending| {
+        let page = store.search(&search(books, query, descending), &Stop::default()).unwrap();
+        assert_eq!(page.count, Some(Count::Exactly(page.hits.len() as u64)));
+        page.hits.into_iter().map(|hit| hit.entry.at.to_string()).collect::<Vec<_>>()
+    };
+    for second in [10, 20, 30] {
+        post("A", second, None);
+    }
+    post("B", 25, None);
+    assert_eq!(heads(&["A"], "", true), ["A/3", "A/2", "A/1"]);
+    // A reply brings its thread to the front, a reply to the reply too.
+    let reply = post("A", 40, Some(1));
+    assert_eq!(heads(&["A"], "", true), ["A/1", "A/3", "A/2"]);
+    assert_eq!(heads(&["A"], "", false), ["A/2", "A/3", "A/1"]);
+    let deep = post("A", 50, Some(reply.id));
+    post("B", 45, Some(1));
+    assert_eq!(heads(&["A", "B"], "common", true), ["A/1", "B/1", "A/3", "A/2"]);
+    // An edit leaves the order alone; what is removed from a thread does not count.
+    let old = store.entry(&deep).unwrap();
+    store.edit(&deep, Content { text: "other".into(), ..old.content }, vec![], "zoe", None).unwrap();
+    store.delete(&deep, "zoe", false).unwrap();
+    assert_eq!(heads(&["A", "B"], "", true), ["B/1", "A/1", "A/3", "A/2"]);
+    // The replies to a deleted entry are threads of their own.
+    store.delete(&EntryRef::new("A", 1), "zoe", false).unwrap();
+    assert_eq!(heads(&["A"], "", true), [reply.to_string().as_str(), "A/3", "A/2"]);
+    store.move_to(&EntryRef::new("A", 2), "B", "zoe", true).unwrap();
+    assert_eq!(heads(&["B"], "", true), ["B/1", "B/3"]);
+    // Imported threads, in whatever order their entries come.
+    let imported = |id: u32, second: i64, parent: Option<u32>| {
+        let date = Some(Time::from_unix(1_221_000_000 + second, 0));
+        let entry = NewEntry { parent, date, ..entry("A", "Zoe", "s", "common") };
+        Imported { id, entry, thread: 20, digest: [id as u8; 16], draft: None }
+    };
+    let entries = vec![imported(20, 5, None), imported(21, 60, Some(20)), imported(22, 55, Some(21))];
+    store.import("A", entries, vec![], "elog").unwrap();
+    assert_eq!(heads(&["A"], "", true)[0], "A/20");
+    // Pages of one, over both books.
+    let (mut pages, mut start) = (Vec::new(), Start::First);
+    loop {
+        let page = Search { limit: 1, start, ..search(&["A", "B"], "", true) };
+        let page = store.search(&page, &Stop::default()).unwrap();
+        pages.extend(page.hits.into_iter().map(|hit| hit.entry.at.to_string()));
+        match page.next {
+            Some(next) => start = Start::After(next),
+            None => break,
+        }
+    }
+    assert_eq!(pages, heads(&["A", "B"], "", true));
     assert_eq!(store.check(&mut |_, _| true).unwrap(), [""; 0]);
 }
 

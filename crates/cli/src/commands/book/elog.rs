@@ -12,6 +12,7 @@ use tampu_elog::{
     export::{ExportError, export_elog},
     follow::{FollowEvent, Follower},
     import::{BookReport, ImportReport, ImportSource, import_elog},
+    site_zone::SourceZone,
 };
 
 use super::{
@@ -23,13 +24,12 @@ use crate::{
     failure::{Failure, Outcome, written},
     plural::counted,
     progress,
-    time_expression::parse_offset,
 };
 
-/// Reads an offset from UTC in minutes.
-fn zone_minutes(text: &str) -> Result<i16, String> {
-    let offset = parse_offset(text).ok_or_else(|| format!("invalid offset from UTC '{text}': write +01:00, -03:30 or UTC"))?;
-    i16::try_from(offset.seconds() / 60).map_err(|_| format!("'{text}' is too far from UTC"))
+/// Returns the zone that a person names, or this computer's.
+fn source_zone(name: Option<&str>) -> Result<SourceZone, Failure> {
+    let chosen = name.map(SourceZone::chosen).transpose();
+    Ok(chosen.map_err(|why| Failure::Usage(format!("--zone: {why}")))?.unwrap_or_else(SourceZone::of_this_host))
 }
 
 /// Fails unless ELOG's logbooks can be under this path.
@@ -59,9 +59,12 @@ pub struct Import {
     /// In this logbook only; repeatable
     #[arg(short, long, value_name = "NAME")]
     book: Vec<String>,
-    /// Zone of dates that do not name one, as an offset from UTC: +01:00
-    #[arg(long, value_name = "OFFSET", default_value = "UTC", allow_hyphen_values = true, value_parser = zone_minutes)]
-    zone: i16,
+    /// Zone of elogd's computer: Europe/Zurich, or +01:00
+    ///
+    /// The pages show and ask for dates in it, as elogd does, unless [book] zone of the hub names another. It is also the zone of old dates
+    /// that name none. Without it, the zone is this computer's, if the dates of the entries agree.
+    #[arg(long, value_name = "ZONE", allow_hyphen_values = true)]
+    zone: Option<String>,
     /// Rights of guests: none, read, or as-elog
     ///
     /// as-elog lets guests write where elogd lets them without a login. It is the rule for new logbooks. Named here, a choice also changes
@@ -94,9 +97,12 @@ pub struct Follow {
     /// In this logbook only; repeatable
     #[arg(short, long, value_name = "NAME")]
     book: Vec<String>,
-    /// Zone of dates that do not name one, as an offset from UTC: +01:00
-    #[arg(long, value_name = "OFFSET", default_value = "UTC", allow_hyphen_values = true, value_parser = zone_minutes)]
-    zone: i16,
+    /// Zone of elogd's computer: Europe/Zurich, or +01:00
+    ///
+    /// The pages show and ask for dates in it, as elogd does, unless [book] zone of the hub names another. It is also the zone of old dates
+    /// that name none. Without it, the zone is this computer's, if the dates of the entries agree.
+    #[arg(long, value_name = "ZONE", allow_hyphen_values = true)]
+    zone: Option<String>,
     /// Scan the files again and again: for file systems whose changes the kernel does not report, such as NFS
     #[arg(long)]
     rescan: bool,
@@ -131,7 +137,7 @@ impl Import {
             config: self.elog_config,
             logbooks: self.logbooks,
             only: self.book,
-            zone: self.zone,
+            zone: source_zone(self.zone.as_deref())?,
             poll: false,
             guests: self.guests,
         };
@@ -168,7 +174,7 @@ impl Follow {
             config: self.elog_config,
             logbooks: self.logbooks,
             only: self.book,
-            zone: self.zone,
+            zone: source_zone(self.zone.as_deref())?,
             poll: self.rescan,
             guests: None,
         };
@@ -261,6 +267,9 @@ fn tell(report: &ImportReport, most: usize) -> Outcome {
         if let Some(access) = access {
             written(writeln!(out, "{book}: {}", shown(&access.to_string(), false)))?;
         }
+    }
+    if let Some(zone) = &report.zone {
+        written(writeln!(out, "{}", shown(zone, false)))?;
     }
     Ok(())
 }

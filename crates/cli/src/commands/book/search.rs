@@ -70,6 +70,7 @@ impl Search {
         let sort = match by.to_ascii_lowercase().as_str() {
             "date" => Sort::Date,
             "id" => Sort::Id,
+            "thread" => Sort::Thread,
             _ => Sort::Attribute(by.to_owned()),
         };
         let start = self.after.map_or(if self.skip > 0 { Start::Skip(self.skip) } else { Start::First }, Start::After);

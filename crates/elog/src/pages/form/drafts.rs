@@ -33,7 +33,7 @@ pub fn offer(request: &BookRequest<'_>, form: &EntryForm, out: &mut String) {
         csrf::token(request.site, request.caller, request.session.as_deref())
     );
     for draft in own {
-        let saved = request.site.config.zone.write(draft.saved, 0, request.settings.time_format(None));
+        let saved = request.zone.write(draft.saved, 0, request.settings.time_format(None));
         let subject = draft.content.attribute("Subject").map(|said| said.joined()).unwrap_or_default();
         put!(out, "<li><a href=\"./?cmd=New&amp;draft={}\">{} {}</a>", draft.number, saved, subject);
         match (draft.edits, draft.parent) {

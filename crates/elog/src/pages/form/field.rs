@@ -172,7 +172,7 @@ impl AttributeField<'_> {
 
     /// Writes month, day, year and clock, each in a field.
     fn date(&self, value: &str, clock: bool, out: &mut String) {
-        let zone: &Zone = &self.request.site.config.zone;
+        let zone: &Zone = &self.request.zone;
         let at = value.trim().parse::<i64>().ok().map(|seconds| zone.fields(Time::from_unix(seconds, 0), 0));
         let part = |nth: usize| at.map(|fields| fields[nth].to_string()).unwrap_or_default();
         let mut number = |letter: &str, label: &str, text: &str, width: usize| {

@@ -60,7 +60,7 @@ pub fn empty(request: &BookRequest<'_>, occasion: FormOccasion) -> EntryForm {
 
 /// Returns the substitutions of a form; `of` is the entry that is changed or answered.
 pub fn names(request: &BookRequest<'_>, of: Option<&Entry>) -> Substitutions {
-    let zone = &request.site.config.zone;
+    let zone = &request.zone;
     let names = Substitutions::new(request.caller, &request.book, &request.settings, zone, request.now);
     match of {
         Some(entry) => names.with_entry(entry, &request.book, &request.settings, zone),

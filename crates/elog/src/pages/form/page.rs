@@ -203,7 +203,7 @@ fn value_of(content: &Content, name: &str) -> String {
 /// Writes an attribute that is shown and sent back unchanged.
 fn locked_field(request: &BookRequest<'_>, form: &EntryForm, def: &AttributeDef, out: &mut String) {
     let value = value_of(&form.content, &def.name);
-    let shown = crate::pages::subst::shown_value(def.kind, &def.name, &value, &request.settings, &request.site.config.zone, 0);
+    let shown = crate::pages::subst::shown_value(def.kind, &def.name, &value, &request.settings, &request.zone, 0);
     put!(out, "<span class=\"fixed\">{}</span>", shown);
     put!(out, "<input type=\"hidden\" name=\"{}\" value=\"{}\">", field_name(&def.name), value);
 }

@@ -46,8 +46,8 @@ pub fn rss(request: &BookRequest<'_>) -> Response {
         let entry = hit.entry;
         let title = match title {
             Some(title) => {
-                let names = Substitutions::new(request.caller, book, settings, &request.site.config.zone, request.now);
-                names.with_entry(&entry, book, settings, &request.site.config.zone).expand(title)
+                let names = Substitutions::new(request.caller, book, settings, &request.zone, request.now);
+                names.with_entry(&entry, book, settings, &request.zone).expand(title)
             }
             None => attributes(&entry),
         };

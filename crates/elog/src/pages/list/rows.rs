@@ -345,7 +345,7 @@ fn line(request: &BookRequest<'_>, find: &ListSearch, entry: &Entry, depth: usiz
     let href = request.link(&entry.at.book, &entry.at.id.to_string());
     let text = match request.settings.thread_display() {
         Some(display) => {
-            let zone = &request.site.config.zone;
+            let zone = &request.zone;
             Substitutions::new(request.caller, &request.book, &request.settings, zone, request.now)
                 .with_entry(entry, &request.book, &request.settings, zone)
                 .expand(display)

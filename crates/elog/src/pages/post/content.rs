@@ -202,7 +202,7 @@ impl FormReader<'_> {
         if let Ok(seconds) = text.parse::<i64>() {
             return Some(Some(seconds));
         }
-        if let Some((time, _)) = date::parse(text, 0) {
+        if let Some((time, _)) = date::parse(text, &Zone::OfEntry) {
             let [year, month, day, hour, minute, second] = Zone::OfEntry.fields(time, 0);
             return Some(Some(self.zone.moment([year, month, day], [hour, minute, second])?.0.div_euclid(1_000_000_000)));
         }

@@ -24,6 +24,7 @@ use tampu_types::{Time, spreadsheet::value_of_cell};
 use crate::{
     date,
     pages::{
+        clock::Zone,
         command::PageCommand,
         csrf,
         html::{SafeHtml, put},
@@ -96,7 +97,7 @@ pub fn import(request: &BookRequest<'_>, form: &ReceivedForm, command: PageComma
 fn try_import(request: &BookRequest<'_>, form: &ReceivedForm, command: PageCommand) -> Result<Response, RefusedResponse> {
     allowed(request, command)?;
     check_rights(request, Verb::Post, Resource::Book(&request.book.name))?;
-    let zone = request.site.config.zone.minutes(request.now, 0);
+    let zone = &request.zone;
     let read = match command {
         PageCommand::XmlImport => xml(form.get("xmlfile").unwrap_or_default(), zone),
         _ => csv(form.get("csvfile").unwrap_or_default(), zone, request.site.config.raw_csv),
@@ -137,7 +138,7 @@ fn try_import(request: &BookRequest<'_>, form: &ReceivedForm, command: PageComma
     let mut places: HashMap<u32, usize> = HashMap::new();
     let mut new = Vec::with_capacity(rows.len());
     for (nth, (row, content)) in rows.into_iter().zip(contents).enumerate() {
-        let (date, zone) = row.date.unwrap_or((request.now, zone));
+        let (date, zone) = row.date.unwrap_or_else(|| (request.now, zone.minutes(request.now, 0)));
         let parent = row.parent.and_then(|parent| places.get(&parent).copied());
         new.push((NewEntry { book: request.book.name.clone(), parent: None, content, date: Some(date), zone }, parent));
         row.id.map(|id| places.insert(id, nth));
@@ -171,7 +172,7 @@ fn content(request: &BookRequest<'_>, row: &ImportedRow) -> Result<Content, Inva
         form: &form,
         book: &request.book,
         settings: &request.settings,
-        zone: &request.site.config.zone,
+        zone: &request.zone,
         occasion: FormOccasion::New,
         by_page: false,
         old: None,
@@ -181,7 +182,7 @@ fn content(request: &BookRequest<'_>, row: &ImportedRow) -> Result<Content, Inva
 
 /// Returns the lines of a table, the first of which names the columns, or the reason for an invalid table. `zone` is
 /// that of dates without one. `raw` leaves the apostrophe before formulas, which a table of this site then does not add.
-pub fn csv(text: &str, zone: i16, raw: bool) -> Result<Vec<ImportedRow>, String> {
+pub fn csv(text: &str, zone: &Zone, raw: bool) -> Result<Vec<ImportedRow>, String> {
     let head = text.lines().next().unwrap_or_default();
     let count = |c: char| head.matches(c).count();
     let lines = cells(text, if count(';') > count(',') { ';' } else { ',' })?;
@@ -221,7 +222,7 @@ fn short(name: &str) -> Result<(), String> {
 }
 
 /// Reads a date of ELOG's files; in its tables, a blank replaces the comma.
-fn when(text: &str, zone: i16) -> Option<(Time, i16)> {
+fn when(text: &str, zone: &Zone) -> Option<(Time, i16)> {
     let text = text.trim();
     let with_comma = match (text.get(..3), text.get(3..5)) {
         (Some(day), Some("  ")) => format!("{day}, {}", &text[5..]),
@@ -276,7 +277,7 @@ fn cells(text: &str, separator: char) -> Result<Vec<(usize, Vec<String>)>, Strin
 }
 
 /// Reads the entries of an `<ELOG_LIST>`.
-pub fn xml(text: &str, zone: i16) -> Result<Vec<ImportedRow>, String> {
+pub fn xml(text: &str, zone: &Zone) -> Result<Vec<ImportedRow>, String> {
     let mut reader = Reader::from_str(text);
     let (mut rows, mut row, mut value): (Vec<ImportedRow>, Option<ImportedRow>, Option<(String, String)>) =
         (Vec::new(), None, None);
@@ -348,13 +349,13 @@ fn resolved(entity: &BytesRef<'_>) -> Option<char> {
 
 impl ImportedRow {
     /// Sets the date. An entry without a date has the present one; an unreadable date is kept as a fault.
-    fn dated(&mut self, text: &str, zone: i16) {
+    fn dated(&mut self, text: &str, zone: &Zone) {
         self.date = when(text, zone);
         self.bad_date =
             Some(text.trim().chars().take(40).collect()).filter(|bad: &String| self.date.is_none() && !bad.is_empty());
     }
 
-    fn element(&mut self, name: &str, value: String, zone: i16) {
+    fn element(&mut self, name: &str, value: String, zone: &Zone) {
         match name {
             "MID" => self.id = value.trim().parse().ok(),
             "DATE" => self.dated(&value, zone),
@@ -383,16 +384,16 @@ mod tests {
     fn tables_are_read_as_they_are_written() {
         let rows = csv(
             "\"Message ID\";\"Date\";\"Author\";\"Text\"\r\n7;Wed  10 Sep 2008 00:40:00 +0200;\"Zoe \"\"Q\"\"\";\"a;b\nc\"\r\n\r\n8;;Max\r\n",
-            0,
+            &Zone::OfEntry,
             false,
         )
         .unwrap();
         assert_eq!((rows[0].id, rows[0].date.unwrap().1, rows.len()), (Some(7), 120, 2));
         assert_eq!(rows[0].fields, [("Author".to_owned(), "Zoe \"Q\"".to_owned()), ("Text".to_owned(), "a;b\nc".to_owned())]);
         assert_eq!(rows[1].fields, [("Author".to_owned(), "Max".to_owned())]);
-        assert!(csv("A,B\n1,2,3\n", 0, false).unwrap_err().contains("line 2"));
-        assert!(csv("A\n1\n\"open\n", 0, false).unwrap_err().contains("line 3"));
-        assert_eq!(csv("", 0, false), Ok(vec![]));
+        assert!(csv("A,B\n1,2,3\n", &Zone::OfEntry, false).unwrap_err().contains("line 2"));
+        assert!(csv("A\n1\n\"open\n", &Zone::OfEntry, false).unwrap_err().contains("line 3"));
+        assert_eq!(csv("", &Zone::OfEntry, false), Ok(vec![]));
     }
 
     #[test]
@@ -400,7 +401,7 @@ mod tests {
         let text = "<?xml version=\"1.0\"?>\n<ELOG_LIST><ENTRY><MID>3</MID><DATE>Wed, 10 Sep 2008 00:40:00 +0200</DATE>\
             <IN_REPLY_TO>2</IN_REPLY_TO><ENCODING>HTML</ENCODING><Run_number>1</Run_number><When>2008 [1221000000]</When><_2nd>x [y]</_2nd>\
             <TEXT>a &lt;b&gt; &#13;<![CDATA[<c>]]></TEXT></ENTRY></ELOG_LIST>";
-        let rows = xml(text, 0).unwrap();
+        let rows = xml(text, &Zone::OfEntry).unwrap();
         let fields: Vec<_> = rows[0].fields.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
         assert_eq!((rows[0].id, rows[0].parent), (Some(3), Some(2)));
         assert_eq!(
@@ -413,7 +414,7 @@ mod tests {
             ("<!DOCTYPE x [<!ENTITY a \"b\">]><ELOG_LIST><ENTRY><A>&a;</A></ENTRY></ELOG_LIST>", "an entity"),
             ("<ELOG_LIST><ENTRY></ELOG_LIST>", "byte"),
         ] {
-            assert!(xml(text, 0).unwrap_err().contains(why), "{text}");
+            assert!(xml(text, &Zone::OfEntry).unwrap_err().contains(why), "{text}");
         }
     }
 
@@ -421,28 +422,28 @@ mod tests {
     fn a_file_is_bounded_while_it_is_read() {
         let most = 20_000;
         let table = |lines: usize| format!("A\n{}", "x\n".repeat(lines));
-        assert_eq!(csv(&table(most), 0, false).map(|rows| rows.len()), Ok(most));
-        assert_eq!(csv(table(most).trim_end(), 0, false).map(|rows| rows.len()), Ok(most));
+        assert_eq!(csv(&table(most), &Zone::OfEntry, false).map(|rows| rows.len()), Ok(most));
+        assert_eq!(csv(table(most).trim_end(), &Zone::OfEntry, false).map(|rows| rows.len()), Ok(most));
         for text in [table(most + 1), format!("{}x", table(most))] {
-            assert_eq!(csv(&text, 0, false), Err("more than 20000 entries".to_owned()));
+            assert_eq!(csv(&text, &Zone::OfEntry, false), Err("more than 20000 entries".to_owned()));
         }
         assert_eq!(
-            csv(&format!("A\n{}x\n", "\n".repeat(1 << 20)), 0, false).map(|rows| rows.len()),
+            csv(&format!("A\n{}x\n", "\n".repeat(1 << 20)), &Zone::OfEntry, false).map(|rows| rows.len()),
             Ok(1),
             "empty lines are none"
         );
         let wide = format!("{}\n", "A,".repeat(999));
         for text in [",".repeat(1_100_000), wide.clone() + &format!("x{}\n", ",".repeat(999)).repeat(1001)] {
-            assert_eq!(csv(&text, 0, false), Err("more than 1000000 values".to_owned()));
+            assert_eq!(csv(&text, &Zone::OfEntry, false), Err("more than 1000000 values".to_owned()));
         }
-        assert!(csv(&format!("{}\nx\n", "A".repeat(201)), 0, false).unwrap_err().contains("201 bytes"));
+        assert!(csv(&format!("{}\nx\n", "A".repeat(201)), &Zone::OfEntry, false).unwrap_err().contains("201 bytes"));
         let list = |entries: usize| format!("<ELOG_LIST>{}</ELOG_LIST>", "<ENTRY></ENTRY>".repeat(entries));
-        assert_eq!(xml(&list(most), 0).map(|rows| rows.len()), Ok(most));
-        assert_eq!(xml(&list(most + 1), 0), Err("more than 20000 entries".to_owned()));
+        assert_eq!(xml(&list(most), &Zone::OfEntry).map(|rows| rows.len()), Ok(most));
+        assert_eq!(xml(&list(most + 1), &Zone::OfEntry), Err("more than 20000 entries".to_owned()));
         let values = format!("<ELOG_LIST><ENTRY>{}</ENTRY></ELOG_LIST>", "<A></A>".repeat(1_000_001));
-        assert_eq!(xml(&values, 0), Err("more than 1000000 values".to_owned()));
+        assert_eq!(xml(&values, &Zone::OfEntry), Err("more than 1000000 values".to_owned()));
         assert!(
-            xml(&format!("<ELOG_LIST><ENTRY><{0}>x</{0}></ENTRY></ELOG_LIST>", "A".repeat(201)), 0)
+            xml(&format!("<ELOG_LIST><ENTRY><{0}>x</{0}></ENTRY></ELOG_LIST>", "A".repeat(201)), &Zone::OfEntry)
                 .unwrap_err()
                 .contains("201 bytes")
         );
@@ -451,7 +452,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_is_read(text in "(\"|;|,|\n|\r|a|<ENTRY>|</ENTRY>|<A>|</A>|&amp;|&#65;|\\[1\\]){0,40}") {
-            let _ = (csv(&text, 0, false), xml(&text, 0));
+            let _ = (csv(&text, &Zone::OfEntry, false), xml(&text, &Zone::OfEntry));
         }
     }
 }

@@ -62,6 +62,7 @@ impl<'a> PageRequest<'a> {
             origin: self.origin,
             stop: self.stop.clone(),
             now: self.now,
+            zone: self.zone.clone(),
         }
     }
 }

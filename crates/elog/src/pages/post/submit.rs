@@ -143,7 +143,7 @@ pub(super) fn reading<'a>(request: &'a BookRequest<'_>, form: &'a ReceivedForm, 
         form,
         book: &request.book,
         settings: &request.settings,
-        zone: &request.site.config.zone,
+        zone: &request.zone,
         occasion: task.occasion,
         by_page: task.by_page,
         old: task.old.as_ref().map(|old| &old.content),
@@ -204,7 +204,7 @@ pub(super) fn substituted(
     task: &SubmitTask,
     mut content: Content,
 ) -> Result<Content, RefusedResponse> {
-    let (book, settings, zone) = (&request.book, &request.settings, &request.site.config.zone);
+    let (book, settings, zone) = (&request.book, &request.settings, &request.zone);
     let values: Vec<(String, String)> = content.attributes.iter().map(|said| (said.name.clone(), said.joined())).collect();
     let value = |name: &str| values.iter().find(|(known, _)| same_name(known, name)).map(|(_, value)| value.as_str());
     let set = settings.set_by(value);
@@ -294,7 +294,7 @@ fn attach(
         let text = "Error: attachments are not enabled in this logbook";
         return Err(Box::new(layout::error(request, StatusCode::FORBIDDEN, text)));
     }
-    let minutes = request.site.config.zone.minutes(request.now, 0);
+    let minutes = request.zone.minutes(request.now, 0);
     let mut uploads = Vec::with_capacity(files.len());
     for file in files {
         let attachment = file.upload.attachment(&file.name, request.now);
@@ -316,7 +316,7 @@ fn post(
     // py_elog sends the date; a clock that is ahead does not put entries into next year.
     let when = form.text("When").parse::<i64>().ok().filter(|seconds| *seconds > 0).map(|seconds| Time::from_unix(seconds, 0));
     let date = when.filter(|when| when.0 <= request.now.0.saturating_add(FUTURE)).unwrap_or(request.now);
-    let zone = request.site.config.zone.minutes(date, 0);
+    let zone = request.zone.minutes(date, 0);
     let new = NewEntry { book: request.book.name.clone(), parent: task.parent, content, date: Some(date), zone };
     let at = request.site.store().post(new, uploads, request.by()).map_err(|error| failed(request, &error))?;
     Ok(at.id)
@@ -415,7 +415,7 @@ fn resubmit(
     if let Some(lock) = lock.filter(|_| !form.is("skiplock")) {
         return Err(failed(request, &StoreError::Locked { at: old.at.clone(), lock: Box::new(lock) }));
     }
-    let zone = request.site.config.zone.minutes(request.now, 0);
+    let zone = request.zone.minutes(request.now, 0);
     let new = NewEntry { book: request.book.name.clone(), parent: old.parent, content, date: Some(request.now), zone };
     let at = store.post(new, uploads, request.by()).map_err(|error| failed(request, &error))?;
     let gone = past_lock(request, form, old, || store.delete(&old.at, request.by(), false).map(|_| ()));

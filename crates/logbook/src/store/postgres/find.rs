@@ -20,7 +20,7 @@ use crate::{
     search::{Page, Search, Stop},
     store::{
         Result, StoreError,
-        book_row::{BookRow, OrderKey, rows_of},
+        book_row::{BookRow, OrderKey, WHEN, row_in, rows_of},
         index::{Along, EachKey, EachRow, SearchEnd, SearchIndex},
         page::page,
         stream::Budget,
@@ -144,6 +144,23 @@ impl SearchIndex for Snapshot<'_> {
                         "SELECT lpad(id::text, 10, '0'), row FROM entry WHERE book = $1 AND id {sign} $2 ORDER BY id {down} LIMIT $3"
                     );
                     self.session.query(&sql, &[&book_row.num, &id, &limit])
+                }
+                Along::Thread => {
+                    let begin = match (&last, after) {
+                        (Some(last), _) => last.key.parse::<i64>().ok().map(|newest| (newest, sign.to_owned())),
+                        (None, Some(after)) => after.key.parse::<i64>().ok().map(|newest| (newest, format!("{sign}="))),
+                        (None, None) => None,
+                    };
+                    let (newest, sign) = match begin {
+                        Some((newest, sign)) => (row_in(book_row.num, newest), sign),
+                        None => (if descending { i64::MAX } else { 0 }, sign.to_owned()),
+                    };
+                    let sql = format!(
+                        "SELECT lpad((newest & {WHEN})::text, 15, '0'), entry.row \
+                         FROM thread JOIN entry ON entry.book = thread.book AND entry.id = thread.head \
+                         WHERE thread.book = $1 AND newest {sign} $2 ORDER BY newest {down} LIMIT $3"
+                    );
+                    self.session.query(&sql, &[&book_row.num, &newest, &limit])
                 }
                 Along::Key(attribute) => match last.as_ref().or(after) {
                     Some(place) => {

@@ -61,7 +61,7 @@ impl Imports for PostgresStore {
         let session = self.0.writers.get()?;
         session.execute("SELECT gin_clean_pending_list('word_words')", &[])?;
         // The visibility map, which VACUUM updates, makes counting along an index cheap.
-        for table in ["entry", "word", "sorting", "term", "ending"] {
+        for table in ["entry", "word", "sorting", "thread", "term", "ending"] {
             session.batch(&format!("VACUUM (ANALYZE) {table}"))?;
         }
         Ok(())
@@ -142,6 +142,7 @@ impl PostgresTransaction<'_> {
         let (mut revisions, mut imports, mut names): (Copy, Copy, Copy) = Default::default();
         let (mut known, mut shas, mut owners) = (Vec::new(), Vec::new(), Vec::new());
         let mut sizes: Vec<i64> = Vec::new();
+        let (mut heads, mut newest): (Vec<i64>, Vec<i64>) = Default::default();
         let count = entries.len() as i64;
         for (imported, mut first) in entries.into_iter().zip(seconds) {
             let date = date(&imported);
@@ -161,6 +162,8 @@ impl PostgresTransaction<'_> {
                 }
             };
             taken.insert(first, row);
+            heads.push(thread.into());
+            newest.push(row);
             let content = canonical(&book_row.book, new.content);
             self.see_blobs(&content)?;
             let at = EntryRef::new(&book_row.book.name, id);
@@ -233,6 +236,9 @@ impl PostgresTransaction<'_> {
         let sql = "INSERT INTO attached SELECT sha, $3, id, $4, size FROM unnest($1::text[], $2::bigint[], $5::bigint[]) AS new(sha, id, size) \
                    ON CONFLICT DO NOTHING";
         self.session.execute(sql, &[&shas, &owners, &book_row.num, &by, &sizes])?;
+        let sql = "INSERT INTO thread SELECT $1, head, max(row) FROM unnest($2::bigint[], $3::bigint[]) AS new(head, row) GROUP BY head \
+                   ON CONFLICT (book, head) DO UPDATE SET newest = greatest(thread.newest, excluded.newest)";
+        self.session.execute(sql, &[&book_row.num, &heads, &newest])?;
         self.count(book_row.num, count)
     }
 }

@@ -271,6 +271,8 @@ impl Tables for PostgresTransaction<'_> {
         let sql = "WITH entry AS (INSERT INTO entry VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)), \
                    word AS (INSERT INTO word VALUES ($1, $16)), \
                    attached AS (INSERT INTO attached SELECT sha, $2, $3, $11, size FROM unnest($17::text[], $21::bigint[]) AS new(sha, size) ON CONFLICT DO NOTHING), \
+                   threads AS (INSERT INTO thread VALUES ($2, $9, $1) \
+                   ON CONFLICT (book, head) DO UPDATE SET newest = greatest(thread.newest, excluded.newest)), \
                    stored AS (INSERT INTO stored_name SELECT $2, name, $3 FROM unnest($20::text[]) AS new(name) ON CONFLICT DO NOTHING) \
                    INSERT INTO sorting SELECT attribute, $2, key, $1 FROM unnest($18::bigint[], $19::text[]) AS new(attribute, key)";
         self.session.execute(
@@ -304,12 +306,17 @@ impl Tables for PostgresTransaction<'_> {
 
     fn take(&mut self, book_row: &BookRow, row: i64, entry: &Entry) -> Result<()> {
         let keys = self.written(book_row, row, entry)?.keys;
-        let sql = "WITH entry AS (DELETE FROM entry WHERE row = $1), word AS (DELETE FROM word WHERE row = $1), \
+        let sql = "WITH entry AS (DELETE FROM entry WHERE row = $1), \
+                   threads AS (DELETE FROM thread WHERE book = $2 AND head = $7 AND newest = $1), word AS (DELETE FROM word WHERE row = $1), \
                    stored AS (DELETE FROM stored_name WHERE book = $2 AND id = $5 AND name = ANY($6)) \
                    DELETE FROM sorting USING unnest($3::bigint[], $4::text[]) AS old(attribute, key) \
                    WHERE sorting.attribute = old.attribute AND sorting.book = $2 AND sorting.key = old.key AND sorting.row = $1";
         let names = names(&entry.content.attachments);
-        self.session.execute(sql, &[&row, &book_row.num, &keys.0, &keys.1, &i64::from(entry.at.id), &names])?;
+        self.session
+            .execute(sql, &[&row, &book_row.num, &keys.0, &keys.1, &i64::from(entry.at.id), &names, &i64::from(entry.thread)])?;
+        let sql = "INSERT INTO thread SELECT book, thread, max(row) FROM entry WHERE book = $1 AND thread = $2 \
+                   GROUP BY book, thread ON CONFLICT DO NOTHING";
+        self.session.execute(sql, &[&book_row.num, &i64::from(entry.thread)])?;
         Ok(())
     }
 

@@ -140,6 +140,12 @@ impl PostgresStore {
                 faults.push(format!("logbook '{name}': the order by '{}' has {keys} entries, not {count}", attribute.name));
             }
         }
+        let sql = "SELECT count(*) FROM (SELECT thread AS head, max(row) AS newest FROM entry WHERE book = $1 GROUP BY thread) AS real \
+                   LEFT JOIN thread ON thread.book = $1 AND thread.head = real.head WHERE thread.newest IS DISTINCT FROM real.newest";
+        let wrong: i64 = session.one(sql, &[&book_row.num])?.map_or(Ok(0), |row| row.try_get(0))?;
+        if wrong > 0 {
+            faults.push(format!("logbook '{name}': the order of threads has {wrong} of them at the wrong place"));
+        }
         let mut looked = 0;
         loop {
             let sql = "SELECT row FROM entry WHERE row >= $1 AND row < $2 ORDER BY row LIMIT $3";

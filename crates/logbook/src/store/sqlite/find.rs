@@ -23,7 +23,7 @@ use crate::{
     search::{Page, Search, Stop},
     store::{
         StoreError,
-        book_row::{BookRow, OrderKey},
+        book_row::{BookRow, OrderKey, WHEN, row_in},
         index::{Along, EachKey, EachRow, SearchEnd, SearchIndex},
         page::page,
         pool::PooledConnection,
@@ -158,6 +158,12 @@ impl SearchIndex for Connection {
                 sql = format!("SELECT printf('%010d', id), row FROM entry WHERE book = ?1 {condition} ORDER BY id {down}");
                 parameters.extend(id.as_ref().map(|id| id as &dyn ToSql));
             }
+            Along::Thread => {
+                id = after.and_then(|place| place.key.parse::<i64>().ok()).map(|newest| row_in(book, newest));
+                let condition = if id.is_some() { format!("AND newest {sign}= ?2") } else { String::new() };
+                sql = threads(&condition, down);
+                parameters.extend(id.as_ref().map(|id| id as &dyn ToSql));
+            }
             Along::Key(attribute) => {
                 number = attribute;
                 let condition = if after.is_some() { format!("AND (key, row) {sign} (?3, ?4)") } else { String::new() };
@@ -191,6 +197,15 @@ impl SearchIndex for Connection {
         matches!(error, StoreError::Database(error)
             if error.sqlite_error_code() == Some(rusqlite::ErrorCode::OperationInterrupted))
     }
+}
+
+/// The statement for the first entries of a book's threads, by the newest entry of each.
+fn threads(condition: &str, down: &str) -> String {
+    format!(
+        "SELECT printf('%015d', newest & {WHEN}), entry.row \
+         FROM thread INDEXED BY thread_newest CROSS JOIN entry ON entry.book = thread.book AND entry.id = thread.head \
+         WHERE thread.book = ?1 {condition} ORDER BY newest {down}"
+    )
 }
 
 /// A query of FTS5.
@@ -329,5 +344,26 @@ impl Vocabulary for Terms<'_> {
         let has = query.exists([format!("tags : \"{tag}\"")])?;
         self.tags.borrow_mut().push((tag.to_owned(), has));
         Ok(has)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::sqlite::SqliteStore;
+
+    #[test]
+    fn threads_are_read_along_an_index_and_not_sorted() {
+        let dir = tempfile::tempdir().unwrap();
+        drop(SqliteStore::open(dir.path()).unwrap());
+        let db = Connection::open(dir.path().join("book.db")).unwrap();
+        for (condition, down) in [("", "DESC"), ("AND newest <= ?2", "DESC"), ("AND newest >= ?2", "ASC")] {
+            let sql = format!("EXPLAIN QUERY PLAN {}", threads(condition, down));
+            let mut plan = db.prepare(&sql).unwrap();
+            let parameters = vec![1; plan.parameter_count()];
+            let steps = plan.query_map(rusqlite::params_from_iter(parameters), |row| row.get(3)).unwrap();
+            let steps: Vec<String> = steps.map(|step| step.unwrap()).collect();
+            assert!(steps.len() == 2 && steps.iter().all(|step| step.contains("USING") && !step.contains("TEMP")), "{steps:?}");
+        }
     }
 }

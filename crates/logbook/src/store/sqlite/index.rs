@@ -40,6 +40,9 @@ impl SqliteTransaction<'_> {
                 json(&content.attachments)?,
                 json(&content.links)?,
             ])?;
+        let sql = "INSERT INTO thread VALUES (?1, ?2, ?3) \
+                   ON CONFLICT (book, head) DO UPDATE SET newest = max(newest, excluded.newest)";
+        self.db.prepare_cached(sql)?.execute(params![book_row.num, entry.thread, row])?;
         self.db.prepare_cached("INSERT INTO body VALUES (?1, ?2)")?.execute(params![row, content.text])?;
         self.charge(book_row.num, entry.at.id, content, &entry.by)?;
         for name in names(&content.attachments) {
@@ -62,6 +65,11 @@ impl SqliteTransaction<'_> {
         for table in ["DELETE FROM entry WHERE row = ?1", "DELETE FROM body WHERE row = ?1", "DELETE FROM words WHERE rowid = ?1"]
         {
             self.db.prepare_cached(table)?.execute([row])?;
+        }
+        let sql = "DELETE FROM thread WHERE book = ?1 AND head = ?2 AND newest = ?3";
+        if self.db.prepare_cached(sql)?.execute(params![book_row.num, entry.thread, row])? == 1 {
+            let sql = "INSERT INTO thread SELECT book, thread, max(row) FROM entry WHERE book = ?1 AND thread = ?2 GROUP BY book, thread";
+            self.db.prepare_cached(sql)?.execute(params![book_row.num, entry.thread])?;
         }
         for name in names(&entry.content.attachments) {
             let mut delete = self.db.prepare_cached("DELETE FROM stored_name WHERE book = ?1 AND name = ?2 AND id = ?3")?;

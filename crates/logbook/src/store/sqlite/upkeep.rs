@@ -184,6 +184,12 @@ fn check_book(db: &Connection, book_row: &BookRow, faults: &mut Vec<String>, go_
             faults.push(format!("logbook '{name}': the order by '{}' has {keys} entries, not {}", attribute.name, rows.len()));
         }
     }
+    let sql = "SELECT count(*) FROM (SELECT thread AS head, max(row) AS newest FROM entry WHERE book = ?1 GROUP BY thread) AS real \
+               LEFT JOIN thread ON thread.book = ?1 AND thread.head = real.head WHERE thread.newest IS NOT real.newest";
+    let wrong: i64 = db.query_row(sql, [book_row.num], |row| row.get(0))?;
+    if wrong > 0 {
+        faults.push(format!("logbook '{name}': the order of threads has {wrong} of them at the wrong place"));
+    }
     for (at, &row) in rows.iter().enumerate() {
         let entry = match load(db, name, row, true) {
             Ok(Some(entry)) => entry,
