@@ -22,7 +22,7 @@ tampu_types::named_enum! {
     /// The rights that an import gives to guests.
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
     pub enum GuestRights("choice of guests' rights") {
-        /// No rights.
+        /// Guests have no rights at all.
         None => "none",
         /// Guests read the books that elogd shows without a login.
         Read => "read",

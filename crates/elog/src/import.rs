@@ -18,7 +18,7 @@ use std::{
 use serde::Serialize;
 use tampu_logbook::{
     attachment::Upload,
-    book::{AttributeDef, AttributeKind, Book, EntryAttribute, check_said, same_name},
+    book::{AttributeDef, AttributeKind, Book, EntryAttribute, check_said, elog_options::key, same_name},
     entry::MAX_ID,
     people::PeopleError,
     store::{ImportOutcome, Imported, Store, StoreError},
@@ -30,7 +30,7 @@ use crate::{
     access_report::{self, AccessReport, GuestRights, access_report},
     config::{self, ElogConfig},
     convert::{EntryPosition, convert, digest, refusal},
-    date,
+    date, decode,
     entries::{self, FileEntry},
     entry_reader::{EntryReader, FilePart},
     files,
@@ -179,7 +179,9 @@ pub fn import_elog(store: &dyn Store, source: &ImportSource, progress: Progress<
         Some(path) => {
             let config = config::parse(&read(path)?);
             report.faults = config_faults(path, &config);
-            configured(&config, &source.logbooks)
+            let mut books = configured(&config, &source.logbooks);
+            books.iter_mut().for_each(|(book, _)| read_preset_texts(book, path));
+            books
         }
         None => folders(&source.logbooks)?,
     };
@@ -223,6 +225,26 @@ fn config_faults(path: &Path, config: &ElogConfig) -> Vec<FileFault> {
 
 pub(super) fn configured(config: &ElogConfig, logbooks: &Path) -> Vec<(Book, PathBuf)> {
     config.logbooks().iter().map(|logbook| (logbook.book(), logbook.directory(logbooks))).collect()
+}
+
+/// Maximum size of a file that `Preset text` names.
+const MAX_PRESET: u64 = 250_000;
+
+/// Replaces each `Preset text` that names a file beside the configuration by the text of the file, as elogd does.
+fn read_preset_texts(book: &mut Book, config: &Path) {
+    let folder = config.parent().unwrap_or(Path::new(""));
+    for (name, value) in &mut book.elog {
+        let bare = name.split_once('}').filter(|_| name.starts_with('{')).map_or(name.as_str(), |(_, bare)| bare);
+        if key(bare) != "preset text" || value.is_empty() || value.contains('\n') {
+            continue;
+        }
+        let file = folder.join(value.as_str());
+        if fs::metadata(&file).is_ok_and(|file| file.is_file() && file.len() <= MAX_PRESET)
+            && let Ok(bytes) = fs::read(&file)
+        {
+            *value = decode(&bytes).replace('\r', "").trim_end_matches('\n').replace('\n', "\\n");
+        }
+    }
 }
 
 /// Returns the books of a site without configuration: every folder is a book.

@@ -38,7 +38,7 @@ const BOOK: [&str; 14] = [
 ];
 
 /// Options of ELOG's pages and permissions ([`crate::pages::settings`]).
-const PAGES: [&str; 102] = [
+const PAGES: [&str; 103] = [
     "Admin restrict edit time",
     "Admin user",
     "All display limit",
@@ -51,6 +51,7 @@ const PAGES: [&str; 102] = [
     "Bottom text",
     "Case sensitive search",
     "Cell Style *",
+    "charset",
     "CSS",
     "Date format",
     "Date format *",

@@ -10,7 +10,7 @@
 //! | the configuration of a book | [`settings`], [`subst`] |
 //! | a search from an address | [`find`], [`ere`], [`paging`], `page_cursors` |
 //! | pages | [`books`], [`list`], [`entry`], [`form`], [`finder`], [`calendar`], [`help`], [`login_form`] |
-//! | common parts of pages | [`layout`], [`html`], [`style`], [`values`], [`choice`] |
+//! | common parts of pages | [`layout`], [`html`], [`style`], [`values`], [`choice`], `charset` |
 //! | others who edit the same entry | [`editors`] |
 //! | input of forms and programs | [`post`], [`multipart`], [`sent`], [`author`] |
 //! | protection against other sites | [`csrf`], [`browser`] |
@@ -25,6 +25,7 @@ pub mod author;
 pub mod books;
 pub mod browser;
 pub mod calendar;
+mod charset;
 pub mod choice;
 pub mod clock;
 pub mod command;

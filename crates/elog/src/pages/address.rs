@@ -46,6 +46,8 @@ pub enum AddressTarget {
     /// A list of a book's entries.
     List(ListPart),
     Entry(u32),
+    /// The newest entry, which `elog -w last` requests as `-1`.
+    Newest,
     /// An attachment, by the name ELOG gave it, and the entry if the path names one.
     Attachment(Option<u32>, String),
     /// The newest entries as RSS.
@@ -78,6 +80,7 @@ fn in_book(rest: &str) -> AddressTarget {
         [""] => AddressTarget::List(ListPart::Default),
         ["elog.rdf"] => AddressTarget::Rss,
         ["cal.html"] => AddressTarget::Calendar,
+        ["-1"] => AddressTarget::Newest,
         [style] if is_style(style) => AddressTarget::Style((*style).to_owned()),
         [one] if is_stamped(one) => AddressTarget::Attachment(None, (*one).to_owned()),
         [one] => match (number(one), part(one)) {
@@ -225,6 +228,7 @@ mod tests {
             ("/LHCb+shift/past-12", (book(), AddressTarget::List(ListPart::Past(-12)))),
             ("/LHCb+shift/12", (book(), AddressTarget::Entry(12))),
             ("/LHCb+shift/12/", (book(), AddressTarget::Entry(12))),
+            ("/LHCb+shift/-1", (book(), AddressTarget::Newest)),
             ("/LHCb+shift/0", (book(), AddressTarget::Unknown("0".to_owned()))),
             ("/LHCb+shift/elog.rdf", (book(), AddressTarget::Rss)),
             ("/LHCb+shift/cal.html", (book(), AddressTarget::Calendar)),

@@ -206,6 +206,12 @@ impl SearchTerms {
                 return Ok(format!("\"{}\"{sign}{}", def.name, digits.trim()));
             }
         }
+        if def.kind.is_multiple() && value.contains(" | ") {
+            // elogd finds several values in the whole text of the attribute.
+            let bare = value.trim_start_matches('^').trim_end_matches('$');
+            let each = bare.split(" | ").map(|part| Ok(format!("\"{}\":{}", def.name, self.matches(part.trim())?)));
+            return Ok(format!("({})", each.collect::<Result<Vec<_>, BadListSearch>>()?.join(" ")));
+        }
         let found = format!("\"{}\":{}", def.name, self.matches(value)?);
         // An expression that fits nothing at all finds entries without a value, as in elogd.
         Ok(if ere::fits_nothing(value) { format!("({found} OR -has:\"{}\")", def.name) } else { found })

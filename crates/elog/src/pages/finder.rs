@@ -40,6 +40,7 @@ pub fn answer(request: &BookRequest<'_>) -> Response {
     out.push_str("</td></tr>\n<tr><th>Options:</th><td>");
     let reverse = query.get("reverse").map_or(request.settings.reverse(), |value| value != "0");
     tick(out, "reverse", "Sort in reverse order", reverse);
+    tick(out, "printable", "Printable output", query.is_on("printable"));
     if request.settings.search_all() > 0 && request.group().is_ok_and(|books| books.len() > 1) {
         tick(
             out,
@@ -123,6 +124,17 @@ pub fn date(request: &BookRequest<'_>, end: &str, out: &mut String) {
         end,
         year
     );
+    for (letter, label, sign) in [("h", "Hour", " "), ("n", "Minute", ":"), ("c", "Second", ":")] {
+        put!(
+            out,
+            "{}<input type=\"text\" inputmode=\"numeric\" name=\"{}{}\" value=\"{}\" size=\"2\" maxlength=\"2\" aria-label=\"{}\">",
+            sign,
+            letter,
+            end,
+            value(letter),
+            label
+        );
+    }
 }
 
 fn attribute(request: &BookRequest<'_>, index: usize, def: &AttributeDef, out: &mut String) {

@@ -44,7 +44,8 @@ pub fn answer(request: &BookRequest<'_>, part: ListPart) -> Response {
         // A new reply brings its thread to the front.
         find.search.sort = Sort::Thread;
     }
-    if matches!(part, ListPart::All | ListPart::Past(_)) {
+    let prints = request.query.is_on("printable") && !matches!(part, ListPart::Last(_));
+    if prints || matches!(part, ListPart::All | ListPart::Past(_)) {
         return whole::answer(request, find);
     }
     let listing = match paging::page(request, &find, part) {

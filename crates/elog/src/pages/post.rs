@@ -13,12 +13,15 @@
 //! caller is the user of the session or token. Changes by a browser or in a session need the hidden field of this
 //! site's forms ([`super::csrf`]).
 
+use std::sync::atomic::{AtomicI64, Ordering};
+
 use http::{StatusCode, header::CONTENT_LENGTH};
 use tampu_logbook::{
     entry::EntryRef,
     people::{Caller, PeopleError, Right},
     store::MAX_ATTACHMENT,
 };
+use tampu_types::Time;
 
 use crate::pages::{
     access::AccessDenied,
@@ -29,7 +32,7 @@ use crate::pages::{
     multipart::{BadBody, FormLimits},
     refusal,
     request::{BookRequest, HttpRequest, PageRequest},
-    response::{self, Response},
+    response::{self, LoggedFailure, Response},
     sent::{BadForm, ReceivedForm},
 };
 
@@ -159,10 +162,31 @@ fn named(request: &BookRequest<'_>, form: &ReceivedForm) -> Result<Option<Caller
     }
     match people.by_password(name, password, request.caller.from) {
         Ok(principal) => Ok(Some(principal.caller(request.caller.from))),
-        // ELOG's programs look for this word.
-        Err(PeopleError::Wrong) => Err(Box::new(response::redirect(&request.address("?fail=1")))),
+        Err(PeopleError::Wrong) => {
+            // ELOG's programs look for this word.
+            let mut answer = response::redirect(&request.address("?fail=1"));
+            if is_digest(password) && !people.accepts_elog_digests() && is_due(request.now) {
+                answer.extensions_mut().insert(LoggedFailure(format!(
+                    "a program sent a digest of ELOG in place of the password of '{}'; [book] accept_elog_hashes = true accepts digests",
+                    name.escape_debug()
+                )));
+            }
+            Err(Box::new(answer))
+        }
         Err(error) => Err(Box::new(refusal::people_failed(request, &error))),
     }
+}
+
+/// Returns true for a text of the form of ELOG's digests: 43 characters of the alphabet of crypt.
+fn is_digest(password: &str) -> bool {
+    password.len() == 43 && password.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'/'))
+}
+
+/// Returns true at most once a minute, so that no program fills the log.
+fn is_due(now: Time) -> bool {
+    static LAST: AtomicI64 = AtomicI64::new(i64::MIN);
+    let minute = now.0.div_euclid(60_000_000_000);
+    LAST.swap(minute, Ordering::Relaxed) != minute
 }
 
 impl<'a> BookRequest<'a> {

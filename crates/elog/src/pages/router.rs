@@ -6,14 +6,14 @@ use http::{Method, StatusCode};
 use tampu_logbook::{
     book::Book,
     people::{Caller, session},
-    search::Stop,
+    search::{Search, Stop},
     store::StoreError,
 };
 use tampu_types::Time;
 
 use crate::pages::{
     address::{self, AddressTarget, MAX_ADDRESS, Parameters},
-    books, browser, calendar,
+    books, browser, calendar, charset,
     command::PageCommand,
     entry, finder, form, formats, help, layout, list, login_form, post,
     request::{BookRequest, HttpRequest, PageRequest},
@@ -114,16 +114,30 @@ impl<'a> PageRequest<'a> {
             let address = format!("{}{}", request.address(""), request.query.written());
             return response::redirect(&address);
         }
-        match *incoming.method() {
+        // Files have their own character sets.
+        let converts = request.settings.is_latin1() && !matches!(request.target, AddressTarget::Attachment(..));
+        let answer = match *incoming.method() {
             Method::POST => post::answer(&request, incoming),
             Method::GET | Method::HEAD => request.get(incoming),
             _ => response::bare(StatusCode::METHOD_NOT_ALLOWED, "Only GET, HEAD and POST are understood"),
-        }
+        };
+        if converts { charset::in_latin1(answer) } else { answer }
     }
 }
 
 impl BookRequest<'_> {
-    fn get(self, incoming: HttpRequest<'_>) -> Response {
+    fn get(mut self, incoming: HttpRequest<'_>) -> Response {
+        if self.target == AddressTarget::Newest && self.may(PageCommand::List).is_ok() {
+            let newest = Search { books: vec![self.book.name.clone()], limit: 1, count_to: 0, ..Search::default() };
+            match self.site.store.search(&newest, &self.stop) {
+                Ok(page) => {
+                    if let Some(hit) = page.hits.first() {
+                        self.request.target = AddressTarget::Entry(hit.entry.at.id);
+                    }
+                }
+                Err(error) => return self.failed(&error),
+            }
+        }
         // An address with an unknown command belongs to a later ELOG; the list is the best answer.
         let command = self.command();
         let needed = match command {
@@ -173,6 +187,7 @@ impl BookRequest<'_> {
             (AddressTarget::Style(_) | AddressTarget::Script | AddressTarget::Books | AddressTarget::Bare, _) => {
                 response::redirect(&self.address(""))
             }
+            (AddressTarget::Newest, _) => layout::error(&self, StatusCode::NOT_FOUND, "This logbook has no entries"),
             (AddressTarget::Unknown(name), _) => {
                 layout::error(&self, StatusCode::NOT_FOUND, &format!("Unknown address \"{name}\" in this logbook"))
             }

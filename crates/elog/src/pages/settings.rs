@@ -14,7 +14,10 @@ use tampu_logbook::book::{
 
 use crate::{
     option_values::{days, leading_number},
-    pages::command::{ENTRY_MENU, LIST_MENU, PageCommand},
+    pages::{
+        charset,
+        command::{ENTRY_MENU, LIST_MENU, PageCommand},
+    },
 };
 
 mod attributes;
@@ -334,6 +337,11 @@ impl BookSettings {
     /// `Cell Style <attribute> <value>`.
     pub fn cell_style(&self, attribute: &str, value: &str) -> &str {
         self.text(&format!("Cell Style {attribute} {value}"))
+    }
+
+    /// `charset`: true if pages are sent in ISO-8859-1.
+    pub fn is_latin1(&self) -> bool {
+        self.get("charset").is_some_and(charset::is_latin1)
     }
 
     /// `Search slave`: true if this site serves searches beside an elogd, and changes nothing.

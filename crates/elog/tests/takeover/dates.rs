@@ -7,7 +7,7 @@ use tampu_elog::{
     pages::{Site, SiteConfig},
     site_zone::{SourceZone, stored},
 };
-use tampu_logbook::store::{Store, sqlite::SqliteStore};
+use tampu_logbook::store::{Entries, Store, sqlite::SqliteStore};
 
 use crate::{desk::Desk, html::parse};
 
@@ -68,4 +68,26 @@ fn the_zone_of_this_computer_counts_if_the_dates_agree() {
         taken_over(dir.path(), &store, SourceZone::assumed(name).unwrap());
         assert_eq!(stored(&store).unwrap().as_deref(), Some("-03:30"));
     }
+}
+
+#[test]
+fn a_preset_text_can_be_a_file_beside_the_configuration() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(&dir.path().join("store")).unwrap();
+    fs::create_dir_all(dir.path().join("logbooks/Runs")).unwrap();
+    fs::write(dir.path().join("shift.txt"), "Crew:\r\nBeam:\n").unwrap();
+    fs::write(
+        dir.path().join("elogd.cfg"),
+        "[Runs]\nAttributes = Kind\nOptions Kind = a{1}, b{2}\n{1} Preset Text = shift.txt\n{2} Preset text = missing.txt\n",
+    )
+    .unwrap();
+    let source = ImportSource {
+        config: Some(dir.path().join("elogd.cfg")),
+        logbooks: dir.path().join("logbooks"),
+        ..ImportSource::default()
+    };
+    import_elog(&store, &source, &mut |_, _| true).unwrap();
+    let options = store.book("Runs").unwrap().elog;
+    let values: Vec<&str> = options.iter().filter(|(name, _)| name.contains("reset")).map(|(_, value)| value.as_str()).collect();
+    assert_eq!(values, ["Crew:\\nBeam:", "missing.txt"]);
 }

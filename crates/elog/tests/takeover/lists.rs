@@ -57,3 +57,22 @@ fn threads_of_a_search_and_of_the_newest_are_the_entries_themselves() {
     desk.store.put_book(&book).unwrap();
     assert_eq!((lines("/Runs/"), lines("/Runs/?Author=Kim")), (3, 1));
 }
+
+#[test]
+fn expressions_of_elog_are_understood() {
+    let desk = Desk::new("[Runs]\nAttributes = Subject, Category\nMOptions Category = HV and AF, target chamber, cooling\n");
+    let long = "x".repeat(600);
+    for (category, text) in [("HV and AF | target chamber", "t"), ("target chamber", "t"), ("cooling", long.as_str())] {
+        desk.fields("/Runs/", &[("cmd", "Submit"), ("Category", category), ("Text", text)]).id();
+    }
+    let ids = |query: &str| -> Vec<String> {
+        let page = parse(&desk.get(&format!("/Runs/page?{query}")).text());
+        page.all("table.list tr").iter().filter_map(|row| row.texts("td").first().cloned()).collect()
+    };
+    assert_eq!(ids("subtext=.{500}"), ["3"]);
+    assert_eq!(ids("Category=^HV+and+AF+|+target+chamber$"), ["1"]);
+    let find = parse(&desk.get("/Runs/?cmd=Find").text());
+    for name in ["ha", "na", "ca", "hb", "nb", "cb", "printable"] {
+        find.one(&format!("input[name={name}]"));
+    }
+}

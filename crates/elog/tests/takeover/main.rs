@@ -6,6 +6,7 @@ mod desk;
 mod html;
 
 mod access;
+mod clients;
 mod dates;
 mod lists;
 mod posting;

@@ -2,7 +2,7 @@
 
 use tampu_logbook::{book::same_name, entry::Entry};
 
-pub(super) const PLAIN: &str = "text/plain; charset=utf-8";
+pub(in crate::pages) const PLAIN: &str = "text/plain; charset=utf-8";
 
 /// The format of a list that is not a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -111,6 +111,11 @@ impl People {
         self.right.lock().get(seen).is_some_and(|at| at.elapsed() < REMEMBER)
     }
 
+    /// Returns true if the digests of ELOG's programs are accepted in place of passwords.
+    pub fn accepts_elog_digests(&self) -> bool {
+        self.settings.accept_elog_hashes
+    }
+
     /// Checks a password against its stored hash; only a few checks run at a time. If too many wait, the attempt is
     /// taken back.
     fn is_password(&self, kept: &Password, login: &str, password: &str, from: IpAddr) -> Result<bool> {
