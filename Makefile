@@ -79,8 +79,9 @@ docs: need ## build the site of docs/ and spec/ with mdBook (installs it)
 	@scripts/docs.sh
 
 .PHONY: reference
-reference: need ## write the pages anew that are made from the program: commands and bounds
+reference: need ## write the pages anew that are made from the program: commands, bounds, options of ELOG
 	@TAMPU_WRITE_SPEC=1 cargo test $(CARGO_FLAGS) -q --package tampu-cli --test cli documents::the_reference
+	@TAMPU_WRITE_SPEC=1 cargo test $(CARGO_FLAGS) -q --package tampu-elog --lib options::tests::the_reference
 	@TAMPU_WRITE_SPEC=1 cargo test $(CARGO_FLAGS) -q --package tampu-hub --test bounds --test book_http
 
 .PHONY: bench

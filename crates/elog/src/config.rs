@@ -19,6 +19,21 @@ pub struct ElogConfig {
     pub sections: Vec<ConfigSection>,
     /// Lines without a meaning: line number and reason.
     pub faults: Vec<(usize, String)>,
+    /// All options with their lines, in order.
+    pub statements: Vec<ConfigStatement>,
+}
+
+/// A line of a configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigStatement {
+    pub line: usize,
+    /// The name of its section.
+    pub section: String,
+    /// The name as written, with its condition.
+    pub name: String,
+    pub value: String,
+    /// True if an earlier line of the section has the same name, so that this one is left out.
+    pub again: bool,
 }
 
 /// A section of a configuration.
@@ -74,8 +89,17 @@ pub fn parse(bytes: &[u8]) -> ElogConfig {
         if let Some(why) = unreadable(name, value) {
             config.faults.push((at + 1, why));
         }
-        if section.get(name).is_none() {
-            section.options.push((name.to_owned(), value.to_owned()));
+        let again = section.get(name).is_some();
+        let (name, value) = (name.to_owned(), value.to_owned());
+        config.statements.push(ConfigStatement {
+            line: at + 1,
+            section: section.name.clone(),
+            name: name.clone(),
+            value: value.clone(),
+            again,
+        });
+        if !again {
+            section.options.push((name, value));
         }
     }
     config

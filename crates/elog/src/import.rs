@@ -34,7 +34,7 @@ use crate::{
     entries::{self, FileEntry},
     entry_reader::{EntryReader, FilePart},
     files,
-    options::{OptionEffect, effect},
+    options::{ConfigCheck, check},
     pages::clock::Zone,
     site_zone::{self, DatesOfZone, SourceZone},
     thread_links::{BrokenLink, ThreadLink, thread_links},
@@ -117,10 +117,6 @@ pub struct BookReport {
     pub faults: Vec<FileFault>,
     /// Faults beyond those reported one by one.
     pub more_faults: u64,
-    /// Options that are kept without effect.
-    pub kept_options: Vec<String>,
-    /// Options that ELOG does not have; they are kept too.
-    pub unknown_options: Vec<String>,
 }
 
 impl BookReport {
@@ -164,6 +160,9 @@ pub struct ImportReport {
     pub zone: Option<String>,
     /// Faults of the configuration.
     pub faults: Vec<FileFault>,
+    /// The verdicts on the options of the configuration.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub options: Option<ConfigCheck>,
     /// True if the import was interrupted before its end.
     pub interrupted: bool,
 }
@@ -177,7 +176,9 @@ pub fn import_elog(store: &dyn Store, source: &ImportSource, progress: Progress<
     let mut report = ImportReport::default();
     let mut books = match &source.config {
         Some(path) => {
-            let config = config::parse(&read(path)?);
+            let bytes = read(path)?;
+            report.options = Some(check(&bytes));
+            let config = config::parse(&bytes);
             report.faults = config_faults(path, &config);
             let mut books = configured(&config, &source.logbooks);
             books.iter_mut().for_each(|(book, _)| read_preset_texts(book, path));
@@ -339,13 +340,6 @@ impl Importing<'_> {
     fn run(&mut self, progress: Progress<'_>) -> Result<(), ImportError> {
         if !self.report.directory.is_dir() {
             self.fault(usize::MAX, 0, "the folder is missing: no entries");
-        }
-        for (name, _) in self.book.elog.clone() {
-            match effect(&name) {
-                OptionEffect::Honoured => {}
-                OptionEffect::Kept => self.report.kept_options.push(name),
-                OptionEffect::Unknown => self.report.unknown_options.push(name),
-            }
         }
         if let Err(why) = Book::new(&self.book.name, vec![]).check() {
             self.fault(usize::MAX, 0, format!("{why}: the logbook is left out"));

@@ -15,6 +15,7 @@ use crate::{
 use place::Place;
 
 mod abandon;
+pub mod config;
 pub mod edit;
 pub mod elog;
 pub mod export;
@@ -67,6 +68,7 @@ enum Verb {
     Stat(stat::Stat),
     Backup(upkeep::Backup),
     Restore(upkeep::Restore),
+    Config(config::Config),
     ImportElog(elog::Import),
     FollowElog(elog::Follow),
     ExportElog(elog::Export),
@@ -85,10 +87,17 @@ impl Book {
                     .to_owned(),
             ));
         }
+        // It reads a file, and no logbook.
+        let verb = match self.verb {
+            Verb::Config(config) => return config.run(),
+            verb => verb,
+        };
         let data = self.data.map_or_else(|| from_environment("TAMPU_DATA_DIR"), |data| Ok(Some(data)))?;
         let token = self.token.map_or_else(|| from_environment("TAMPU_BOOK_TOKEN"), |token| Ok(Some(token)))?;
         let place = Place::find(&context.common.connect, data, token)?;
-        match self.verb {
+        match verb {
+            // It ran above.
+            Verb::Config(_) => Ok(()),
             Verb::Post(post) => post.run(&place),
             Verb::Reply(reply) => reply.run(&place),
             Verb::Edit(edit) => edit.run(&place),

@@ -82,6 +82,24 @@ fn entries_are_posted_answered_edited_shown_and_found() {
 }
 
 #[test]
+fn the_options_of_an_elogd_cfg_are_checked_without_a_logbook() {
+    let site = Site::new();
+    let good = site.file("good.cfg", "[global]\nport = 8080\n[Shift]\nReverse sort = 1\nExecute new = x\n");
+    let said = book(&site, &["config", "check", &good]).ok();
+    let lines: Vec<&str> = said.out.lines().collect();
+    assert_eq!(lines[0], "line 2 [global] port: replaced: `tampu up --elog-listen HOST:PORT`");
+    assert_eq!(lines[1], "line 4 [Shift] Reverse sort: honoured");
+    assert!(lines[2].starts_with("line 5 [Shift] Execute new: not applicable: a page never starts a program"), "{said:?}");
+    assert_eq!(lines[3..], ["3 options: 1 honoured, 1 replaced, 1 not applicable, 0 unknown"]);
+    let bad = site.file("bad.cfg", "[Shift]\nReverse srot = 1\n");
+    let said = book(&site, &["config", "check", &bad, "--json"]);
+    assert_eq!(said.code, 1, "{said:?}");
+    let found = &said.json()[0];
+    assert_eq!((&found["unknown"], &found["options"][0]["remark"]), (&1.into(), &"did you mean `Reverse sort`?".into()));
+    assert!(!site.path("data").exists(), "a check makes no logbook");
+}
+
+#[test]
 fn elogs_files_are_taken_over_and_back() {
     let site = Site::new();
     std::fs::create_dir_all(site.path("elog/Shift/2008")).unwrap();
@@ -93,7 +111,11 @@ fn elogs_files_are_taken_over_and_back() {
     let said = book(&site, &import).ok();
     assert!(said.out.contains("Shift: 1 entry, 1 new"), "{said:?}");
     assert!(said.err.contains("the logbooks are in") && said.err.contains("data/local/book, domain 'local'"), "{said:?}");
-    assert!(said.err.contains("bytes before the first entry") && said.err.contains("without effect: Language, port"), "{said:?}");
+    assert!(
+        said.err.contains("bytes before the first entry")
+            && said.err.contains("[global] port: replaced: `tampu up --elog-listen"),
+        "{said:?}"
+    );
     assert!(book(&site, &import).ok().out.contains("0 new, 0 changed, 1 as they were"));
     assert_eq!(book(&site, &["search", "tripped", "--json"]).ok().json()[0]["entry"]["id"], 7);
     book(&site, &["export-elog", "-o", "back"]).ok();

@@ -1,7 +1,7 @@
 //! The page of all books.
 
 use http::StatusCode;
-use tampu_logbook::{book::same_name, store::BookInfo};
+use tampu_logbook::{book::same_name, people::ElogRules, search::Search, store::BookInfo};
 
 use crate::pages::{
     address::escape,
@@ -10,6 +10,7 @@ use crate::pages::{
     request::PageRequest,
     response::Response,
     settings::BookSettings,
+    subst::Substitutions,
 };
 
 /// Answers with the page of all books.
@@ -19,16 +20,17 @@ pub fn answer(request: &PageRequest<'_>) -> Response {
         Err(error) => return request.failed(&error),
     };
     let readable: Vec<&BookInfo> = books.iter().filter(|info| request.sees(info)).collect();
-    if readable.is_empty() && request.caller.login.is_empty() && !books.is_empty() {
-        return login_form::answer(request, None);
-    }
     // Every book has the options of `[global]`; the first book with an option for this page decides.
     let settings: Vec<BookSettings> = readable.iter().map(|info| BookSettings::of(&info.book)).collect();
+    let protected = settings.iter().any(BookSettings::protect_selection) && !request.site.is_open();
+    if request.caller.login.is_empty() && (protected || readable.is_empty() && !books.is_empty()) {
+        return login_form::answer(request, None);
+    }
     let title = settings.iter().find_map(BookSettings::welcome_title);
     let mut body = String::new();
     body.push_str("<div class=\"selframe\">\n");
     match title {
-        Some(title) => put!(&mut body, "<div class=\"seltitle\">{}</div>\n", SafeHtml(clean(title))),
+        Some(title) => put!(&mut body, "<div class=\"seltitle\">{}</div>\n", SafeHtml(layout::clean(title))),
         None => body.push_str("<h1 class=\"seltitle\">Logbooks</h1>\n"),
     }
     let mut groups: Vec<Option<&str>> = Vec::new();
@@ -43,9 +45,15 @@ pub fn answer(request: &PageRequest<'_>) -> Response {
     }
     groups.sort_by_key(|group| group.map(str::to_lowercase));
     let headed = groups.len() > 1 && settings.iter().all(BookSettings::show_top_groups);
+    let expanded = settings.iter().all(BookSettings::expand_selection);
     for group in groups {
         if headed {
             let name = group.unwrap_or("Other logbooks");
+            let open = expanded || request.query.get("group").is_some_and(|group| same_name(group, name));
+            if !open {
+                put!(&mut body, "<h2 id=\"{}\"><a href=\"?group={}\">+ {}</a></h2>\n", escape(name), escape(name), name);
+                continue;
+            }
             put!(&mut body, "<h2 id=\"{}\">{}</h2>\n", escape(name), name);
         }
         body.push_str(
@@ -60,14 +68,14 @@ pub fn answer(request: &PageRequest<'_>) -> Response {
             if !own || layout::is_hidden(info) {
                 continue;
             }
-            let newest = info.newest.map(|at| request.zone.write(at, 0, settings.time_format(None))).unwrap_or_default();
+            let newest = newest(request, info, settings);
             put!(
                 &mut body,
                 "<tr><td class=\"sellogbook\"><a href=\"{}{}/\">{}</a></td><td>{}</td><td class=\"number\">{}</td><td>{}</td></tr>\n",
                 request.root,
                 escape(&info.book.name),
                 info.book.name,
-                info.book.comment,
+                if settings.hide_comments() { "" } else { info.book.comment.as_str() },
                 info.entries,
                 newest
             );
@@ -84,6 +92,19 @@ pub fn answer(request: &PageRequest<'_>) -> Response {
     layout::plain(request, StatusCode::OK, "ELOG Logbook Selection", &body)
 }
 
-fn clean(text: &str) -> String {
-    tampu_logbook::render::html(tampu_logbook::entry::Encoding::Html, text, &|_| String::new())
+/// Returns the time of the newest entry of a book, or what `Last submission` says about it.
+fn newest(request: &PageRequest<'_>, info: &BookInfo, settings: &BookSettings) -> String {
+    let Some(at) = info.newest else { return String::new() };
+    let zone = &request.zone;
+    let time = || zone.write(at, 0, settings.time_format(None));
+    let Some(format) = settings.last_submission() else { return time() };
+    let search = Search { books: vec![info.book.name.clone()], limit: 1, count_to: 0, ..Search::default() };
+    let found = request.site.store.search(&search, &request.stop).ok().and_then(|page| page.hits.into_iter().next());
+    let Some(mut entry) = found.map(|hit| hit.entry) else { return time() };
+    entry.content.keep_shown(
+        ElogRules::of(&info.book).shown_to(&request.caller.login, request.caller.rights.of(&info.book.name)).as_deref(),
+    );
+    Substitutions::new(request.caller, &info.book, settings, zone, request.now)
+        .with_entry(&entry, &info.book, settings, zone)
+        .expand(format)
 }

@@ -12,6 +12,7 @@ use crate::pages::{
     access::{self, AccessDenied},
     address::{ListPart, Parameters},
     command::PageCommand,
+    ere,
     find::{self, BadListSearch},
     html::{SafeHtml, put, style},
     layout::{self, BookPage},
@@ -50,7 +51,9 @@ pub fn answer(request: &BookRequest<'_>, id: u32) -> Response {
     let mut body = String::with_capacity(entry.content.text.len() + 8192);
     if !request.query.is_on("printable") {
         body.push_str(&layout::menu(request, Some(id)));
-        steps(request, id, &mut body);
+        if request.settings.browsing() {
+            steps(request, id, &mut body);
+        }
     }
     if let Some(lock) = lock {
         put!(&mut body, "<div class=\"warning\">Entry is currently edited by {} on {}</div>\n", lock.by, lock.host);
@@ -74,6 +77,14 @@ pub fn answer(request: &BookRequest<'_>, id: u32) -> Response {
     let subject = values::plain_value(request, &entry, "Subject");
     let title = if subject.is_empty() { format!("entry {id}") } else { subject };
     BookPage { entry: Some(&entry), ..BookPage::new(request, &title, body) }.answer(StatusCode::OK)
+}
+
+/// Checks that an entry may have one more reply: without `Allow branching`, it may have one. `first` is true if it has none.
+pub fn may_reply(request: &BookRequest<'_>, id: u32, first: bool) -> std::result::Result<(), AccessDenied> {
+    if first || request.settings.branching() {
+        return Ok(());
+    }
+    Err(AccessDenied::Forbidden(format!("entry {id} has a reply, and the logbook has no branches: answer the last reply")))
 }
 
 /// Returns the parameters of the search by which the entry was found.
@@ -147,16 +158,36 @@ fn attributes(request: &BookRequest<'_>, entry: &Entry, out: &mut String) {
         let said = entry.content.attribute(name).map(|said| said.joined()).unwrap_or_default();
         let own = if said.is_empty() { "" } else { style(request.settings.cell_style(name, &said)) };
         head_cell(out, name, request.settings.tooltip(name, &[]));
+        let tick = request.settings.browsing() && request.settings.filtered_browsing() && !said.is_empty();
         put!(out, "<td class=\"attribvalue{}{}\"", SafeHtml(if format.class.is_empty() { "" } else { " " }), format.class);
         if !own.is_empty() {
             put!(out, " style=\"{}\"", own);
         }
-        put!(out, ">{}</td>", values::value(request, entry, name, None));
+        put!(out, ">{}", SafeHtml(if tick { same_value(request, entry, name, &said) } else { String::new() }));
+        put!(out, "{}</td>", values::value(request, entry, name, None));
     }
     if open {
         out.push_str("</tr>\n");
     }
     out.push_str("</table>\n");
+}
+
+/// Returns the box that limits the steps to entries with the same value: a link to this page with the limit, or without.
+fn same_value(request: &BookRequest<'_>, entry: &Entry, name: &str, said: &str) -> String {
+    let exactly = ere::exactly(said);
+    let search = search_of(request);
+    let on = search.get(name) == Some(exactly.as_str());
+    let (query, mark) =
+        if on { (search.without(&[name]), "&#9745;") } else { (search.without(&[name]).with(name, &exactly), "&#9744;") };
+    let mut out = String::new();
+    put!(
+        &mut out,
+        "<a class=\"samevalue\" href=\"{}{}\" title=\"Steps to entries with this value alone\">{}</a> ",
+        entry.at.id,
+        query.written(),
+        SafeHtml(mark)
+    );
+    out
 }
 
 fn head_cell(out: &mut String, name: &str, tooltip: &str) {

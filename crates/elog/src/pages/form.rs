@@ -107,6 +107,9 @@ pub fn reply(request: &BookRequest<'_>, id: u32) -> Response {
         Ok(answers) => answers.is_empty(),
         Err(error) => return request.failed(&error),
     };
+    if let Err(denied) = entry::may_reply(request, id, first) {
+        return request.refuse(denied);
+    }
     let occasion = if first { FormOccasion::FirstReply } else { FormOccasion::Reply };
     let mut form = empty(request, occasion);
     form.of = Some(id);

@@ -185,17 +185,18 @@ fn title_image(image: &str, url: &str) -> String {
     out
 }
 
+/// Returns HTML of a configuration, sanitised.
+pub fn clean(text: &str) -> String {
+    render::html(Encoding::Html, text, &|_| String::new())
+}
+
 /// Returns the HTML that a configuration adds to every page, sanitised.
 pub fn configured(text: &str, names: &Substitutions) -> String {
     if text.is_empty() {
         return String::new();
     }
     let mut out = String::new();
-    put!(
-        &mut out,
-        "<div class=\"configured\">{}</div>\n",
-        SafeHtml(render::html(Encoding::Html, &names.expand(text), &|_| String::new()))
-    );
+    put!(&mut out, "<div class=\"configured\">{}</div>\n", SafeHtml(clean(&names.expand(text))));
     out
 }
 
@@ -274,6 +275,7 @@ pub fn menu(request: &BookRequest<'_>, id: Option<u32>) -> String {
         let href = match (command, id) {
             (PageCommand::Select, None) => format!("./{}", request.query.without(&["cmd", "id"]).with("select", "1").written()),
             (PageCommand::Select, Some(_)) => "./?select=1".to_owned(),
+            (PageCommand::List, _) if request.settings.back_to_main() => request.root.to_owned(),
             (PageCommand::List, _) => "./".to_owned(),
             (PageCommand::LastDay, _) => "past1".to_owned(),
             (PageCommand::LastTen, _) => "last10".to_owned(),

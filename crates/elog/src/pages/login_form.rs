@@ -3,7 +3,13 @@
 use http::StatusCode;
 use tampu_logbook::book::Book;
 
-use crate::pages::{html::put, layout, request::PageRequest, response::Response, settings::BookSettings};
+use crate::pages::{
+    html::{SafeHtml, put},
+    layout,
+    request::PageRequest,
+    response::Response,
+    settings::BookSettings,
+};
 
 /// Answers with the login form, for a book or for the site. Programs recognise by it that they are not logged in.
 pub fn answer(request: &PageRequest<'_>, book: Option<&Book>) -> Response {
@@ -29,14 +35,21 @@ pub fn answer(request: &PageRequest<'_>, book: Option<&Book>) -> Response {
     put!(&mut body, "<h1>{}</h1>\n", book.map_or("Please login", |book| book.name.as_str()));
     body.push_str(
         "<p><label>User name: <input type=\"text\" name=\"uname\" autocomplete=\"username\" required autofocus></label></p>\n\
-         <p><label>Password: <input type=password name=\"upassword\" autocomplete=\"current-password\" required></label></p>\n\
-         <p><label><input type=\"checkbox\" name=\"remember\" value=\"1\"> Keep me logged in on this computer</label></p>\n\
-         <p><input type=\"submit\" value=\"Submit\"></p>\n",
+         <p><label>Password: <input type=password name=\"upassword\" autocomplete=\"current-password\" required></label></p>\n",
     );
     let settings = book.map(BookSettings::of).unwrap_or_default();
+    if settings.login_hours() > 0.0 {
+        body.push_str(
+            "<p><label><input type=\"checkbox\" name=\"remember\" value=\"1\"> Keep me logged in on this computer</label></p>\n",
+        );
+    }
+    body.push_str("<p><input type=\"submit\" value=\"Submit\"></p>\n");
     if settings.self_register() {
         body.push_str("<p class=\"note\">New here? Accounts are made by the logbook's administrator.</p>\n");
     }
     body.push_str("</form>\n");
+    if !settings.login_text().is_empty() {
+        put!(&mut body, "<div class=\"configured\">{}</div>\n", SafeHtml(layout::clean(settings.login_text())));
+    }
     layout::plain(request, StatusCode::OK, "ELOG Login", &body)
 }

@@ -58,7 +58,7 @@ pub fn outside(request: &PageRequest<'_>, incoming: HttpRequest<'_>) -> Response
     match form.get("uname") {
         Some(_) => login::login(request, None, &form),
         None if logs_out && csrf::is_own_form(request, form.get(csrf::FIELD)) => {
-            login::logout(request, form.get(login::EVERYWHERE).is_some())
+            login::logout(request, None, form.get(login::EVERYWHERE).is_some())
         }
         None if logs_out => form_not_ours(request),
         None => layout::error(request, StatusCode::NOT_FOUND, "Error: No logbook specified"),
@@ -247,7 +247,7 @@ fn perform(request: &BookRequest<'_>, form: ReceivedForm) -> Response {
         (PageCommand::CopyTo, Some(id)) => transfer::copied(request, id, form.text("destc")),
         (PageCommand::MoveTo, Some(id)) => transfer::moved(request, id, form.text("destm")),
         (PageCommand::CsvImport | PageCommand::XmlImport, _) => import::import(request, &form, command),
-        (PageCommand::Logout, _) => login::logout(request, form.get(login::EVERYWHERE).is_some()),
+        (PageCommand::Logout, _) => login::logout(request, Some(&request.book), form.get(login::EVERYWHERE).is_some()),
         (PageCommand::Config | PageCommand::ChangePassword | PageCommand::Forgot, _) => not_here(request),
         (PageCommand::Back, Some(id)) => {
             match request.site.store().unlock(&EntryRef::new(&request.book.name, id), &submit::holder(request, &form)) {

@@ -74,7 +74,7 @@ impl<'a> PageRequest<'a> {
             Method::GET if self.logs_in() => self.log_in_by_address(None, &incoming),
             Method::GET | Method::HEAD => match self.command() {
                 Some(PageCommand::Login) => login_form::answer(&self, None),
-                Some(PageCommand::Logout) => post::login::logout_page(&self),
+                Some(PageCommand::Logout) => post::login::logout_page(&self, None),
                 _ => books::answer(&self),
             },
             _ => response::bare(StatusCode::METHOD_NOT_ALLOWED, "Only GET, HEAD and POST are understood"),
@@ -142,7 +142,7 @@ impl BookRequest<'_> {
         let command = self.command();
         let needed = match command {
             Some(PageCommand::Login) => return login_form::answer(&self, Some(&self.book)),
-            Some(PageCommand::Logout) => return post::login::logout_page(&self),
+            Some(PageCommand::Logout) => return post::login::logout_page(&self, Some(&self.book)),
             Some(command) if command.is_of_entry() && !matches!(self.target, AddressTarget::Entry(_)) => PageCommand::List,
             Some(command) => command,
             None => PageCommand::List,

@@ -30,6 +30,9 @@ const PER_PAGE: usize = 20;
 /// Entries of a page at most.
 pub const MAX_PER_PAGE: usize = 1000;
 
+/// The hours for which a login is kept by default.
+const LOGIN_HOURS: f64 = 744.0;
+
 /// A condition: a list of alternatives, each of which is a list of parts that must all be set.
 type Condition = Vec<Vec<String>>;
 
@@ -344,6 +347,72 @@ impl BookSettings {
         self.get("charset").is_some_and(charset::is_latin1)
     }
 
+    /// `Style <attribute> <value>`: the style of the line of an entry with this value.
+    pub fn line_style(&self, attribute: &str, value: &str) -> Option<&str> {
+        self.get(&format!("Style {attribute} {value}"))
+    }
+
+    /// `Enable browsing`: true if the page of an entry leads to the next one.
+    pub fn browsing(&self) -> bool {
+        self.is_on("Enable browsing", true)
+    }
+
+    /// `Filtered browsing`: true if the page of an entry can lead to the next one with the same value.
+    pub fn filtered_browsing(&self) -> bool {
+        self.is_on("Filtered browsing", false)
+    }
+
+    /// `Back to main`: true if the command List leads to the page of all books.
+    pub fn back_to_main(&self) -> bool {
+        self.is_on("Back to main", false)
+    }
+
+    /// `Logout to URL`, and `Logout to main`, which is an empty address here.
+    pub fn after_logout(&self) -> Option<&str> {
+        self.get("Logout to URL").or_else(|| self.is_on("Logout to main", false).then_some(""))
+    }
+
+    /// `Login expiration`: the hours for which a login is kept if the user wants it.
+    pub fn login_hours(&self) -> f64 {
+        self.number("Login expiration").filter(|hours: &f64| hours.is_finite() && *hours >= 0.0).unwrap_or(LOGIN_HOURS)
+    }
+
+    /// `Last submission`: the format of the newest entry on the page of all books.
+    pub fn last_submission(&self) -> Option<&str> {
+        self.get("Last submission")
+    }
+
+    /// `Expand selection page`: true if the page of all books shows the books of all groups.
+    pub fn expand_selection(&self) -> bool {
+        self.is_on("Expand selection page", true)
+    }
+
+    /// `protect selection page`: true if only users see the page of all books.
+    pub fn protect_selection(&self) -> bool {
+        self.is_on("Protect selection page", false)
+    }
+
+    /// `Hide comments`: true if the page of all books has no descriptions.
+    pub fn hide_comments(&self) -> bool {
+        self.is_on("Hide comments", false)
+    }
+
+    /// `Bottom text login`, below the form to log in.
+    pub fn login_text(&self) -> &str {
+        self.text("Bottom text login")
+    }
+
+    /// `Allow branching`: true if an entry can have several replies.
+    pub fn branching(&self) -> bool {
+        self.is_on("Allow branching", true)
+    }
+
+    /// `Copy to` and `Move to`: true if entries can go to this book.
+    pub fn goes_to(&self, book: &str, moving: bool) -> bool {
+        let targets = if moving { self.list("Move to") } else { self.list("Copy to") };
+        targets.is_none_or(|targets| has(&targets, book))
+    }
+
     /// `Search slave`: true if this site serves searches beside an elogd, and changes nothing.
     pub fn search_slave(&self) -> bool {
         self.is_on("Search slave", false)
@@ -354,8 +423,15 @@ impl BookSettings {
     /// `Menu commands`, `List Menu commands`, and those for guests; also returns whether they were configured.
     pub fn menu(&self, of_list: bool, guest: bool) -> (Vec<String>, bool) {
         let names: &[&str] = match (of_list, guest) {
-            (true, true) => &["Guest List Menu commands", "Guest Menu commands", "List Menu commands"],
-            (true, false) => &["List Menu commands"],
+            // ELOG before 2.0 called the menu of a list that of the command Find.
+            (true, true) => &[
+                "Guest List Menu commands",
+                "Guest Find Menu commands",
+                "Guest Menu commands",
+                "List Menu commands",
+                "Find Menu commands",
+            ],
+            (true, false) => &["List Menu commands", "Find Menu commands"],
             (false, true) => &["Guest Menu commands", "Menu commands"],
             (false, false) => &["Menu commands"],
         };

@@ -19,11 +19,20 @@ use crate::pages::{
 
 /// The value of an attribute of an entry, or a column of a list: HTML.
 pub fn value(request: &BookRequest<'_>, entry: &Entry, name: &str, marks: Option<&[Range<usize>]>) -> SafeHtml {
+    shown(request, entry, name, marks, false)
+}
+
+/// The value of an attribute of an entry in a list: HTML.
+pub fn value_in_list(request: &BookRequest<'_>, entry: &Entry, name: &str, marks: Option<&[Range<usize>]>) -> SafeHtml {
+    shown(request, entry, name, marks, true)
+}
+
+fn shown(request: &BookRequest<'_>, entry: &Entry, name: &str, marks: Option<&[Range<usize>]>, in_list: bool) -> SafeHtml {
     let (settings, zone) = (&request.settings, &request.zone);
     let said = entry.content.attribute(name).map(|said| said.joined()).unwrap_or_default();
     let kind = request.book.attribute(name).map(|def| def.kind).unwrap_or_default();
     let mut out = String::new();
-    if let Some(display) = settings.display(name).filter(|_| !said.is_empty()) {
+    if let Some((display, as_html)) = settings.display(name, in_list).filter(|_| !said.is_empty()) {
         let names = Substitutions::new(request.caller, &request.book, settings, zone, request.now).with_entry(
             entry,
             &request.book,
@@ -31,7 +40,7 @@ pub fn value(request: &BookRequest<'_>, entry: &Entry, name: &str, marks: Option
             zone,
         );
         let text = names.expand(display);
-        if settings.allows_html() {
+        if as_html {
             return SafeHtml(render::html(Encoding::Html, &text, &|_| String::new()));
         }
         linked(&text, &mut out);

@@ -34,6 +34,7 @@ use crate::{
 };
 
 mod accounts;
+mod kept;
 mod passwords;
 
 /// The time for which users and rights are cached.

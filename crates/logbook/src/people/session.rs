@@ -53,6 +53,12 @@ pub fn cookie(secret: &str, longest: Duration, secure: bool) -> String {
     format!("{COOKIE}={secret}; Path=/; HttpOnly; SameSite=Lax; Max-Age={}{secure}", longest.as_secs())
 }
 
+/// Returns the header line that sets a cookie which ends with the browser.
+pub fn short_cookie(secret: &str, secure: bool) -> String {
+    let secure = if secure { "; Secure" } else { "" };
+    format!("{COOKIE}={secret}; Path=/; HttpOnly; SameSite=Lax{secure}")
+}
+
 /// Returns the header line that removes the cookie.
 pub fn no_cookie() -> String {
     format!("{COOKIE}=; Path=/; HttpOnly; SameSite=Lax; Max-Age=0")

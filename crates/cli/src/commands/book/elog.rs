@@ -12,10 +12,12 @@ use tampu_elog::{
     export::{ExportError, export_elog},
     follow::{FollowEvent, Follower},
     import::{BookReport, ImportReport, ImportSource, import_elog},
+    options::OptionVerdict,
     site_zone::SourceZone,
 };
 
 use super::{
+    config,
     place::{Place, failed},
     text::shown,
 };
@@ -235,6 +237,11 @@ fn say(told: &FollowEvent, json: bool, most: usize) -> Outcome {
 
 fn tell(report: &ImportReport, most: usize) -> Outcome {
     report.faults.iter().for_each(|fault| eprintln!("{}", shown(&fault.to_string(), false)));
+    if let Some(options) = &report.options {
+        let others = options.options.iter().filter(|option| option.verdict != OptionVerdict::Honoured);
+        others.for_each(|option| eprintln!("{}", config::line(option)));
+        eprintln!("elogd.cfg: {}", config::counts(options));
+    }
     let mut out = io::stdout().lock();
     for book in &report.books {
         for fault in book.faults.iter().take(most) {
@@ -243,12 +250,6 @@ fn tell(report: &ImportReport, most: usize) -> Outcome {
         let more = book.faults.len().saturating_sub(most) as u64 + book.more_faults;
         if more > 0 {
             eprintln!("{}: {more} more (--errors N lists more of them, --json all)", book.book);
-        }
-        if !book.kept_options.is_empty() {
-            eprintln!("{}: options kept without effect: {}", book.book, book.kept_options.join(", "));
-        }
-        if !book.unknown_options.is_empty() {
-            eprintln!("{}: unknown options, kept: {}", book.book, book.unknown_options.join(", "));
         }
         if !book.conflicting.is_empty() {
             let ids: Vec<String> = book.conflicting.iter().take(most).map(u32::to_string).collect();

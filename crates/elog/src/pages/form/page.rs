@@ -40,7 +40,7 @@ pub fn show(request: &BookRequest<'_>, form: &EntryForm, status: StatusCode) -> 
     let decides = attributes(request, form, &conditions, &mut hidden_fields, out);
     out.push_str("</tbody>\n");
     if request.settings.show_text() {
-        text(request, form, out);
+        text(request, form, &conditions, out);
     }
     if request.settings.attachments() {
         files::write(request, form, out);
@@ -208,14 +208,14 @@ fn locked_field(request: &BookRequest<'_>, form: &EntryForm, def: &AttributeDef,
     put!(out, "<input type=\"hidden\" name=\"{}\" value=\"{}\">", field_name(&def.name), value);
 }
 
-fn text(request: &BookRequest<'_>, form: &EntryForm, out: &mut String) {
+fn text(request: &BookRequest<'_>, form: &EntryForm, set: &ActiveConditions, out: &mut String) {
     let (width, height) = request.settings.message_size();
     out.push_str("<tr><td colspan=\"20\" class=\"messageedit\">");
     let answers = matches!(form.occasion, FormOccasion::Reply | FormOccasion::FirstReply);
-    let comment = if answers && !request.settings.reply_comment().is_empty() {
-        request.settings.reply_comment()
+    let comment = if answers && !request.settings.reply_comment(set).is_empty() {
+        request.settings.reply_comment(set)
     } else {
-        request.settings.message_comment()
+        request.settings.message_comment(set)
     };
     if !comment.is_empty() {
         put!(out, "<div class=\"comment\">{}</div>", comment);
@@ -223,9 +223,14 @@ fn text(request: &BookRequest<'_>, form: &EntryForm, out: &mut String) {
     // Browsers drop the first line end of a text area.
     put!(
         out,
-        "<textarea name=\"Text\" cols=\"{}\" rows=\"{}\" aria-label=\"Text\">\n{}</textarea>",
+        "<textarea name=\"Text\" cols=\"{}\" rows=\"{}\" aria-label=\"Text\"{}>\n{}</textarea>",
         width,
         height,
+        SafeHtml(match (request.settings.fix_text() && form.occasion == FormOccasion::Edit, request.settings.hard_wrap()) {
+            (true, _) => " readonly",
+            (false, true) => " wrap=\"hard\"",
+            (false, false) => "",
+        }),
         form.content.text
     );
     out.push_str("<div class=\"encodings\">Encoding: ");

@@ -135,7 +135,10 @@ impl ListRows {
                 return;
             }
             let class = if self.written.is_multiple_of(2) { "list1" } else { "list2" };
-            out.push_str("<tr>");
+            match line_style(request, &hit.entry) {
+                Some(own) => put!(out, "<tr style=\"{}\">", own),
+                None => out.push_str("<tr>"),
+            }
             if let Some(selecting) = &self.selecting {
                 selecting.tick(request, &hit.entry, self.written, out);
             }
@@ -285,7 +288,7 @@ fn cell(request: &BookRequest<'_>, hit: &Hit, column: &str, class: &str, href: O
         }
         _ => {
             let marks = hit.attributes.iter().find(|(name, _)| same_name(name, column)).map(|(_, marks)| marks.as_slice());
-            values::value(request, entry, column, marks).0
+            values::value_in_list(request, entry, column, marks).0
         }
     };
     let said = entry.content.attribute(column).map(|said| said.joined()).unwrap_or_default();
@@ -300,6 +303,13 @@ fn cell(request: &BookRequest<'_>, hit: &Hit, column: &str, class: &str, href: O
         }
         _ => put!(out, ">{}</td>", SafeHtml(content)),
     }
+}
+
+/// Returns the style of an entry's line: that of its first value with one.
+fn line_style<'r>(request: &'r BookRequest<'_>, entry: &Entry) -> Option<&'r str> {
+    let of = |name: &str, value: &str| request.settings.line_style(name, value).map(style);
+    let mut values = entry.content.attributes.iter().flat_map(|said| said.values.iter().map(|value| (&said.name, value)));
+    values.find_map(|(name, value)| of(name, value)).filter(|style| !style.is_empty())
 }
 
 /// Writes some lines of the text. For a text search, these are the lines around the match.

@@ -26,9 +26,11 @@ pub fn commands(request: &BookRequest<'_>) -> Vec<PageCommand> {
 }
 
 /// Returns the books to which the caller may copy or move entries.
-pub fn targets(request: &BookRequest<'_>) -> tampu_logbook::store::Result<Vec<String>> {
+pub fn targets(request: &BookRequest<'_>, moving: bool) -> tampu_logbook::store::Result<Vec<String>> {
     let may = |book: &Book| {
-        book.name != request.book.name && access::check(request.caller, book, &BookSettings::of(book), PageCommand::New).is_ok()
+        book.name != request.book.name
+            && request.settings.goes_to(&book.name, moving)
+            && access::check(request.caller, book, &BookSettings::of(book), PageCommand::New).is_ok()
     };
     Ok(request.site.books()?.iter().filter(|info| may(&info.book)).map(|info| info.book.name.clone()).collect())
 }
@@ -55,7 +57,6 @@ impl Selection {
         out.push_str("<div class=\"menuframe\">");
         let (to, text) = if self.ticked { ("1", "Tick none") } else { ("all", "Tick all") };
         put!(out, "<a href=\"{}\">{}</a> ", crate::pages::list::links::here(&query.with("select", to)), text);
-        let books = targets(request).unwrap_or_default();
         for command in &self.commands {
             let field = match command {
                 PageCommand::CopyTo => "destc",
@@ -65,6 +66,7 @@ impl Selection {
                     continue;
                 }
             };
+            let books = targets(request, *command == PageCommand::MoveTo).unwrap_or_default();
             if books.is_empty() {
                 continue;
             }

@@ -101,11 +101,12 @@ impl FormReader<'_> {
                 said.push(attribute);
             }
         }
-        let text = match self.form.get("text") {
+        let fixed = self.settings.fix_text() && self.occasion == FormOccasion::Edit;
+        let text = match self.form.get("text").filter(|_| !fixed) {
             Some(text) => unix(text).into_owned(),
             None => old.text,
         };
-        let encoding = self.encoding(draft)?;
+        let encoding = if fixed { old.encoding } else { self.encoding(draft)? };
         Ok(Content { attributes: said, encoding, text, attachments: old.attachments, links: old.links })
     }
 

@@ -3,6 +3,8 @@
 //! [`tampu_logbook::people`] accepts ELOG's passwords, and stores a better hash after a login. The session is the hub's
 //! own, without ELOG's `sid`.
 
+use std::time::Duration;
+
 use http::{
     StatusCode,
     header::{HeaderValue, SET_COOKIE},
@@ -19,7 +21,11 @@ use crate::pages::{
     request::PageRequest,
     response::{self, Response},
     sent::ReceivedForm,
+    settings::BookSettings,
 };
+
+/// The longest time for which a login is kept, in seconds: ten years, as long as `session_days` can be.
+const MOST_SECONDS: f64 = 10.0 * 366.0 * 86_400.0;
 
 /// Begins a session, and redirects to the page that the user wanted.
 pub fn login(request: &PageRequest<'_>, book: Option<&Book>, form: &ReceivedForm) -> Response {
@@ -27,6 +33,9 @@ pub fn login(request: &PageRequest<'_>, book: Option<&Book>, form: &ReceivedForm
         return layout::error(request, StatusCode::FORBIDDEN, "Error: this site has no users who could log in");
     };
     let (name, password) = (form.text("uname"), form.get("upassword").unwrap_or_default());
+    // Without the box the cookie ends with the browser.
+    let hours = book.map(BookSettings::of).unwrap_or_default().login_hours();
+    let kept = (form.is("remember") && hours > 0.0).then(|| Duration::from_secs_f64((hours * 3600.0).min(MOST_SECONDS)));
     match people.log_in(name, password, request.caller.from) {
         Ok((_, secret)) => {
             let home = match book {
@@ -34,7 +43,12 @@ pub fn login(request: &PageRequest<'_>, book: Option<&Book>, form: &ReceivedForm
                 None => format!("{}/", request.base),
             };
             let mut answer = response::redirect(&target(&request.base, &home, form.text("redir")));
-            let cookie = session::cookie(&secret, people.settings().longest, request.base.starts_with("https://"));
+            let secure = request.base.starts_with("https://");
+            let cookie = match kept.map(|kept| people.keep_session(&secret, kept)).transpose() {
+                Ok(Some(kept)) => session::cookie(&secret, kept, secure),
+                Ok(None) => session::short_cookie(&secret, secure),
+                Err(error) => return refusal::people_failed(request, &error),
+            };
             set_cookie(&mut answer, &cookie);
             answer
         }
@@ -86,12 +100,24 @@ fn target(base: &str, home: &str, redir: &str) -> String {
     }
 }
 
+/// Returns the address after a logout: the page of all books, or `Logout to URL` of a book.
+fn after_logout(request: &PageRequest<'_>, book: Option<&Book>) -> String {
+    let main = format!("{}/", request.base);
+    let settings = book.map(BookSettings::of).unwrap_or_default();
+    match settings.after_logout().map(str::trim) {
+        Some("") | None => main,
+        Some(url) if !layout::is_web(url) => main,
+        Some(url) if url.contains("://") => url.to_owned(),
+        Some(path) => format!("{main}{}", path.trim_start_matches('/')),
+    }
+}
+
 /// The parameter that ends all sessions of the user.
 pub const EVERYWHERE: &str = "everywhere";
 
 /// Ends the session, or all sessions of the user.
-pub fn logout(request: &PageRequest<'_>, everywhere: bool) -> Response {
-    let mut answer = response::redirect(&format!("{}/", request.base));
+pub fn logout(request: &PageRequest<'_>, book: Option<&Book>, everywhere: bool) -> Response {
+    let mut answer = response::redirect(&after_logout(request, book));
     if let (Some(people), Some(secret)) = (&request.site.people, &request.session)
         && let Err(error) = people.log_out(secret)
     {
@@ -115,10 +141,10 @@ fn set_cookie(answer: &mut Response, line: &str) {
 }
 
 /// Ends the session, or requests a confirmation: an image or a page of another site that links here ends no session.
-pub fn logout_page(request: &PageRequest<'_>) -> Response {
+pub fn logout_page(request: &PageRequest<'_>, book: Option<&Book>) -> Response {
     let everywhere = request.query.is_on(EVERYWHERE);
     if !everywhere && (request.origin.own_navigation || request.session.is_none()) {
-        return logout(request, false);
+        return logout(request, book, false);
     }
     let mut body = String::from("<form method=\"post\" action=\"./\" class=\"dlgframe\">\n");
     put!(

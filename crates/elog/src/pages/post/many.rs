@@ -25,7 +25,7 @@ use crate::pages::{
     list::select::targets,
     post::{
         submit::{SubmitTask, missing_after, reading, substituted},
-        transfer::{RefusedResponse, allowed, check_rights, failed, family, hidden, may_change, may_delete},
+        transfer::{RefusedResponse, allowed, check_rights, check_target, failed, family, hidden, may_change, may_delete},
     },
     refusal,
     request::BookRequest,
@@ -158,13 +158,14 @@ fn transfer(
     let (_, heads) = families(request, ids, moving)?;
     let (field, word) = if moving { ("destm", "moved") } else { ("destc", "copied") };
     let to = match form.text(field) {
-        "" => match &targets(request).map_err(|error| failed(request, &error))?[..] {
+        "" => match &targets(request, moving).map_err(|error| failed(request, &error))?[..] {
             [only] => only.clone(),
             _ => return Ok(layout::error(request, StatusCode::OK, "Error: choose the logbook beside the button")),
         },
         to => to.to_owned(),
     };
     let target = store.book(&to).map_err(|error| failed(request, &error))?;
+    check_target(request, &target.name, moving)?;
     let settings = BookSettings::of(&target);
     access::check(request.caller, &target, &settings, PageCommand::New).map_err(|denied| Box::new(request.refuse(denied)))?;
     check_rights(request, Verb::Post, Resource::Book(&target.name))?;

@@ -18,7 +18,7 @@ use tampu_types::Time;
 use crate::pages::{
     author::guest_with,
     command::PageCommand,
-    csrf,
+    csrf, entry,
     form::{self, model::EntryForm},
     html::put,
     layout,
@@ -122,6 +122,7 @@ fn task(request: &BookRequest<'_>, form: &ReceivedForm) -> Result<SubmitTask, Re
         Some(id) => {
             read(id)?;
             let first = !is_answered(request, id)?;
+            entry::may_reply(request, id, first).map_err(|denied| Box::new(request.refuse(denied)))?;
             (PageCommand::Reply, if first { FormOccasion::FirstReply } else { FormOccasion::Reply })
         }
         None if form.number("orig_id").is_some() => (PageCommand::Duplicate, FormOccasion::Duplicate),

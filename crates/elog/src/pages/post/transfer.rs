@@ -187,6 +187,7 @@ fn try_transfer(request: &BookRequest<'_>, id: u32, to: &str, command: PageComma
         return Ok(choice(request, id, command));
     }
     let target = store.book(to).map_err(|error| failed(request, &error))?;
+    check_target(request, &target.name, moving)?;
     let settings = BookSettings::of(&target);
     access::check(request.caller, &target, &settings, PageCommand::New).map_err(|denied| Box::new(request.refuse(denied)))?;
     check_rights(request, Verb::Post, Resource::Book(&target.name))?;
@@ -196,6 +197,16 @@ fn try_transfer(request: &BookRequest<'_>, id: u32, to: &str, command: PageComma
     };
     let made = made.map_err(|error| failed(request, &error))?;
     Ok(response::redirect(&format!("{}/{}/{}", request.base, escape(&made.book), made.id)))
+}
+
+/// Checks that the configuration lets entries go to this book.
+pub(super) fn check_target(request: &BookRequest<'_>, book: &str, moving: bool) -> Result<(), RefusedResponse> {
+    if request.settings.goes_to(book, moving) {
+        return Ok(());
+    }
+    let option = if moving { "Move to" } else { "Copy to" };
+    let why = format!("'{option}' of the logbook {} does not name {book}", request.book.name);
+    Err(Box::new(request.refuse(AccessDenied::Forbidden(why))))
 }
 
 /// Answers with the form for the target book.
@@ -210,7 +221,7 @@ fn choice(request: &BookRequest<'_>, id: u32, command: PageCommand) -> Response 
     put!(&mut body, "<p>{} entry {} and its replies to <select name=\"{}\">\n", verb, id, field);
     for info in books.iter().filter(|info| info.book.name != request.book.name) {
         let may = access::check(request.caller, &info.book, &BookSettings::of(&info.book), PageCommand::New).is_ok();
-        if may {
+        if may && request.settings.goes_to(&info.book.name, command == PageCommand::MoveTo) {
             put!(&mut body, "<option>{}</option>\n", info.book.name);
         }
     }

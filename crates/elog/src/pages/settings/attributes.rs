@@ -119,9 +119,14 @@ impl BookSettings {
         self.list("Remove on reply").is_some_and(|removed| has(&removed, attribute))
     }
 
-    /// `Display <attribute>`: the format of a displayed value.
-    pub fn display(&self, attribute: &str) -> Option<&str> {
-        self.get(&format!("Display {attribute}"))
+    /// `Display <attribute>`: the format of a displayed value. `Change <attribute>` is HTML always; in lists, `List Change
+    /// <attribute>` takes its place.
+    pub fn display(&self, attribute: &str, in_list: bool) -> Option<(&str, bool)> {
+        let as_html = |name: String| self.get(&name).map(|format| (format, true));
+        let of_list = if in_list { as_html(format!("List Change {attribute}")) } else { None };
+        of_list
+            .or_else(|| self.get(&format!("Display {attribute}")).map(|format| (format, self.allows_html())))
+            .or_else(|| as_html(format!("Change {attribute}")))
     }
 
     pub fn tooltip(&self, attribute: &str, set: &[String]) -> &str {

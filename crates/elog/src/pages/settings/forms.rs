@@ -5,9 +5,9 @@ use tampu_logbook::entry::Encoding;
 use crate::pages::settings::{BookSettings, FormOccasion};
 
 impl BookSettings {
-    /// `Message comment`, `Attachment comment`.
-    pub fn message_comment(&self) -> &str {
-        self.text("Message comment")
+    /// `Message comment`, above the text.
+    pub fn message_comment(&self, set: &[String]) -> &str {
+        self.under("Message comment", set).unwrap_or_default()
     }
 
     /// `Attachment comment`, beside the fields for files.
@@ -16,8 +16,18 @@ impl BookSettings {
     }
 
     /// `Reply comment`, above the text of a reply.
-    pub fn reply_comment(&self) -> &str {
-        self.text("Reply comment")
+    pub fn reply_comment(&self, set: &[String]) -> &str {
+        self.under("Reply comment", set).unwrap_or_default()
+    }
+
+    /// `Fix text`: true if an edit leaves the text as it is.
+    pub fn fix_text(&self) -> bool {
+        self.is_on("Fix text", false)
+    }
+
+    /// `Hard wrap`: true if the browser ends the lines of a text where its field does.
+    pub fn hard_wrap(&self) -> bool {
+        self.is_on("Hard wrap", false)
     }
 
     /// `Message width` and `Message height` of the field for the text.

@@ -1,0 +1,11 @@
+//! Options of elogd.cfg that people at a page notice, each with its effect.
+
+#[path = "../support/desk.rs"]
+mod desk;
+#[path = "../support/mod.rs"]
+mod support;
+
+mod accounts;
+mod browsing;
+mod shown;
+mod writing;

@@ -1,0 +1,67 @@
+//! The way values and lines are shown, and the page of all logbooks.
+
+use super::support::site::TestSite;
+
+const DAY: &str = "2026-01-01T08:00:00";
+
+/// A book `b` with these options and one entry.
+fn book(options: &str) -> TestSite {
+    let site = TestSite::new(&format!("[b]\nAttributes = Author, Type, Subject\nOptions Type = Routine, Problem\n{options}"));
+    site.post("b", DAY, &["Author=Zoe", "Type=Problem", "Subject=HV trip"], "text");
+    site
+}
+
+#[test]
+fn change_and_list_change_shape_a_value() {
+    let site = book("Change Subject = <b>$Subject</b><script>x</script>\nList Change Subject = in list: $Subject\n");
+    assert_eq!(site.get("/b/1").page().texts("td.attribvalue b"), ["HV trip"]);
+    assert!(!site.get("/b/1").body.contains("<script>x"));
+    assert!(site.get("/b/").body.contains("in list: HV trip"));
+    // Without its own format a list shows what the page of an entry shows.
+    assert!(book("Change Subject = now $Subject\n").get("/b/").body.contains("now HV trip"));
+    assert!(!book("List Change Subject = now $Subject\n").get("/b/1").body.contains("now HV trip"));
+}
+
+#[test]
+fn a_line_has_the_style_of_a_value() {
+    let style = |options: &str| {
+        let page = book(options).get("/b/").page();
+        page.all("table.list tr").iter().map(|row| row.get("style").to_owned()).collect::<String>()
+    };
+    assert_eq!(style("Style Type Problem = background-color:red\n"), "background-color:red");
+    assert_eq!(style("Style Type Routine = background-color:red\n"), "");
+}
+
+#[test]
+fn the_menu_of_lists_has_its_old_name_too() {
+    let menu = |options: &str| book(options).get("/b/").page().texts("nav.menuframe a");
+    assert_eq!(menu("Find menu commands = New, Find\n"), ["New", "Find"]);
+    assert_eq!(menu("Find menu commands = New\nList Menu commands = Find\n"), ["Find"]);
+    let site = book("Guest Find Menu commands = Find\nGuest Menu commands = List\n");
+    let guest = site.person("", &[tampu_logbook::people::Right::Read]);
+    assert_eq!(site.ask(&guest, "/b/", &[]).page().texts("nav.menuframe a"), ["Find"]);
+}
+
+/// Two top groups, as the page of all logbooks shows them with these global options.
+fn groups(options: &str) -> TestSite {
+    let site = TestSite::new(&format!(
+        "[global]\n{options}Top group East = a\nTop group West = b\n[a]\nComment = of a\nAttributes = Author\n[b]\nAttributes = Author\n"
+    ));
+    site.post("a", DAY, &["Author=Zoe"], "text");
+    site
+}
+
+#[test]
+fn the_page_of_all_logbooks_follows_its_options() {
+    assert!(groups("").get("/").body.contains("of a") && !groups("Hide comments = 1\n").get("/").body.contains("of a"));
+    assert!(groups("Last submission = by $author, number $message id\n").get("/").body.contains("<td>by Zoe, number 1</td>"));
+    let closed = groups("Expand selection page = 0\n");
+    assert_eq!(closed.get("/").page().texts("h2 a"), ["+ East", "+ West"]);
+    assert!(closed.get("/").page().all("td.sellogbook").is_empty());
+    assert_eq!(closed.get("/?group=East").page().texts("td.sellogbook"), ["a"]);
+    let protected = groups("Protect selection page = 1\n");
+    let guest = protected.person("", &[tampu_logbook::people::Right::Read]);
+    assert!(protected.ask(&guest, "/", &[]).body.contains("type=password"));
+    assert!(!protected.get("/").body.contains("type=password"));
+    assert!(groups("").ask(&guest, "/", &[]).page().texts("td.sellogbook").contains(&"a".to_owned()));
+}

@@ -1,0 +1,37 @@
+//! Forms, and what becomes of them.
+
+use super::{desk::Desk, support::site::TestSite};
+
+fn form(options: &str, path: &str) -> super::support::site::Answer {
+    let site = TestSite::new(&format!("[b]\nAttributes = Author, Type\nOptions Type = Routine{{a}}, Problem\n{options}"));
+    site.post("b", "2026-01-01T08:00:00", &["Author=Zoe", "Type=Routine"], "text");
+    site.get(path)
+}
+
+#[test]
+fn an_edit_leaves_a_fixed_text_alone() {
+    let fixed = |options: &str, path: &str| form(options, path).body.contains(" readonly>");
+    assert!(fixed("Fix text = 1\n", "/b/1?cmd=Edit"));
+    assert!(!fixed("Fix text = 1\n", "/b/?cmd=New") && !fixed("", "/b/1?cmd=Edit"));
+    let desk = Desk::new("[b]\nAttributes = Author\nFix text = 1\n");
+    let id = desk.fields("/b/", &[("cmd", "Submit"), ("Author", "Zoe"), ("encoding", "plain"), ("Text", "as it was")]).id();
+    let id = id.to_string();
+    let edit = [("cmd", "Submit"), ("edit_id", id.as_str()), ("Author", "Kim"), ("encoding", "ELCode"), ("Text", "changed")];
+    assert_eq!(desk.fields("/b/", &edit).id().to_string(), id);
+    let raw = desk.get(&format!("/b/{id}?cmd=Download")).text();
+    assert!(raw.contains("Author: Kim") && raw.contains("as it was") && raw.contains("Encoding: plain"), "{raw}");
+}
+
+#[test]
+fn lines_end_where_the_field_ends_them() {
+    assert_eq!(form("Hard wrap = 1\n", "/b/?cmd=New").page().one("textarea[name=Text]").get("wrap"), "hard");
+    assert_eq!(form("", "/b/?cmd=New").page().one("textarea[name=Text]").get("wrap"), "");
+}
+
+#[test]
+fn the_comment_above_the_text_depends_on_conditions() {
+    let options = "Message comment = usual\n{a}Message comment = what is done each day\n";
+    let comment = |path: &str| form(options, path).page().texts("td.messageedit div.comment");
+    assert_eq!(comment("/b/?cmd=New"), ["usual"]);
+    assert_eq!(comment("/b/1?cmd=Edit"), ["what is done each day"]);
+}
