@@ -205,6 +205,7 @@ impl ConfiguredLogbook<'_> {
                 locked: has(&locked, &name),
                 comment: self.get(&format!("Comment {name}")).unwrap_or_default().to_owned(),
                 name,
+                ..AttributeDef::default()
             });
         }
         let comment = self.get("Comment").unwrap_or_default().to_owned();

@@ -177,6 +177,14 @@ pub(super) fn section(name: &str, book: &Book, config: &mut String, notes: &mut 
     let own: Vec<(String, String)> = defined(book);
     let is_own = |name: &str| own.iter().any(|(own, _)| own.eq_ignore_ascii_case(name));
     own.iter().for_each(|(name, value)| option(name, value, config, notes));
+    for attribute in &book.attributes {
+        if !attribute.computed.is_empty() {
+            notes.push(format!("'{}' is computed, which ELOG cannot: entries keep their values", attribute.name));
+        }
+        if attribute.takes_lines() {
+            notes.push(format!("'{}' can have several lines, and ELOG's attributes have one", attribute.name));
+        }
+    }
     for (name, value) in &book.elog {
         let lower = name.to_lowercase();
         if !elsewhere.contains(&lower.as_str()) && !lower.starts_with("top group ") && !is_own(name) {
@@ -201,7 +209,7 @@ fn defined(book: &Book) -> Vec<(String, String)> {
         let option = match attribute.kind {
             AttributeKind::Text => None,
             AttributeKind::Options => Some((format!("Options {name}"), list())),
-            AttributeKind::Multiple => Some((format!("MOptions {name}"), list())),
+            AttributeKind::Multiple | AttributeKind::Tags => Some((format!("MOptions {name}"), list())),
             AttributeKind::Radio => Some((format!("ROptions {name}"), list())),
             AttributeKind::Boolean => Some((format!("Options {name}"), "boolean".to_owned())),
             AttributeKind::Numeric => Some((format!("Type {name}"), "numeric".to_owned())),
@@ -226,7 +234,7 @@ fn defined(book: &Book) -> Vec<(String, String)> {
     for (option, names) in [
         ("Required Attributes", names(&|attribute| attribute.required)),
         ("Locked Attributes", names(&|attribute| attribute.locked)),
-        ("Extendable Options", names(&|attribute| attribute.extendable)),
+        ("Extendable Options", names(&|attribute| attribute.extendable || attribute.kind == AttributeKind::Tags)),
     ] {
         if !names.is_empty() {
             options.push((option.to_owned(), names));

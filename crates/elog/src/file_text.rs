@@ -17,6 +17,10 @@ const MARK_APART: &str = "$@MID @$:";
 /// nor the end of a head.
 fn head_line(name: &str, value: &str, notes: &mut Vec<String>) -> String {
     let mut line = format!("{name}: {value}");
+    if line.contains('\n') {
+        notes.push(format!("'{name}' has several lines, and ELOG has one: blanks join them"));
+        line = line.replace('\n', " ");
+    }
     if line.contains(MARK) {
         notes.push(format!("'{name}' has the mark of an entry, which ELOG would read as one: a blank was inserted"));
         line = line.replace(MARK, MARK_APART);

@@ -9,7 +9,7 @@
 //! | commands and permissions | [`command`], [`access`], [`hosts`] |
 //! | the configuration of a book | [`settings`], [`subst`] |
 //! | a search from an address | [`find`], [`ere`], [`paging`], `page_cursors` |
-//! | pages | [`books`], [`list`], [`entry`], [`form`], [`finder`], [`calendar`], [`help`], [`login_form`] |
+//! | pages | [`books`], [`list`], [`entry`], [`checklist`], [`form`], [`finder`], [`calendar`], [`help`], [`login_form`] |
 //! | common parts of pages | [`layout`], [`html`], [`style`], [`values`], [`choice`], `charset` |
 //! | others who edit the same entry | [`editors`] |
 //! | input of forms and programs | [`post`], [`multipart`], [`sent`], [`author`] |
@@ -26,6 +26,7 @@ pub mod books;
 pub mod browser;
 pub mod calendar;
 mod charset;
+pub mod checklist;
 pub mod choice;
 pub mod clock;
 pub mod command;

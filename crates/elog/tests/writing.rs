@@ -10,8 +10,9 @@ mod desk;
 use desk::{ALL, Answer, Desk, caller};
 use support::html;
 use tampu_logbook::{
-    entry::EntryRef,
-    store::{Drafts, Entries},
+    book::{AttributeDef, AttributeKind, Book, EntryAttribute},
+    entry::{Change, Content, Encoding, EntryRef, NewEntry},
+    store::{Drafts, Entries, PagePart},
 };
 
 const CFG: &str = "[b]\nAttributes = Author, Subject\nRequired Attributes = Author\nAllowed encoding = 7\n";
@@ -151,4 +152,101 @@ fn a_form_learns_who_else_edits_and_that_the_entry_has_changed() {
         format!("cmd=Editing&edit_id={id}").as_bytes(),
     );
     assert_eq!(answer.status, StatusCode::FORBIDDEN);
+}
+
+#[test]
+fn ticks_are_changes_by_those_who_may_edit() {
+    let desk = desk(CFG);
+    let content = Content {
+        attributes: vec![EntryAttribute::new("Author", "Zoe")],
+        encoding: Encoding::Markdown,
+        text: "- [ ] open valve <7>\n- [x] check `HV`\n".to_owned(),
+        ..Content::default()
+    };
+    let new = |content: Content| NewEntry { book: "b".to_owned(), content, ..NewEntry::default() };
+    let at = desk.store.post(new(content.clone()), vec![], "zoe").unwrap();
+    let page = html::parse(&desk.get("/b/1").text());
+    let form = page.one("form.checklist");
+    let boxes = form.all("input[type=checkbox]");
+    let shown: Vec<_> =
+        boxes.iter().map(|one| (one.get("name"), one.get("aria-label"), one.attributes.contains_key("checked"))).collect();
+    assert_eq!(shown, [("tick0", "open valve <7>", false), ("tick1", "check HV", true)]);
+    let tick = |fields: &[(&str, &str)]| {
+        let token = token(&desk);
+        let all: Vec<_> = [("tampu_form", token.as_str()), ("cmd", "Tick")].into_iter().chain(fields.iter().copied()).collect();
+        desk.fields("/b/1", &all)
+    };
+    assert_eq!(tick(&[("entry_revision", "0"), ("tick0", "1")]).status, StatusCode::FOUND);
+    let entry = desk.store.entry(&at).unwrap();
+    assert_eq!((entry.content.text.as_str(), entry.revision), ("- [x] open valve <7>\n- [ ] check `HV`\n", 1));
+    let history = desk.store.history_page(&at, PagePart::default()).unwrap();
+    assert_eq!((history.revisions[1].by.as_str(), history.revisions[1].what), ("zoe", Change::Edited));
+    // The page of an older revision changes nothing.
+    assert!(tick(&[("entry_revision", "0"), ("tick1", "1")]).error().contains("was changed by another user"));
+    assert!(tick(&[]).error().contains("was changed by another user"));
+    // Boxes of the author's own HTML are not items.
+    desk.store.post(new(Content { text: "- [ ] a\n\n<input type=checkbox>\n".to_owned(), ..content }), vec![], "zoe").unwrap();
+    assert!(html::parse(&desk.get("/b/2").text()).all("form.checklist").is_empty());
+    let reader = Desk { caller: caller("eve", &ALL[..1], &["b"]), ..desk };
+    assert!(html::parse(&reader.get("/b/1").text()).all("form.checklist").is_empty());
+}
+
+#[test]
+fn attributes_of_a_whole_thread_change_together() {
+    let desk = desk(CFG);
+    let first = send(&desk, &[("cmd", "Submit"), ("Author", "Zoe"), ("Subject", "a")]).id().to_string();
+    send(&desk, &[("cmd", "Submit"), ("reply_to", &first), ("Author", "Max"), ("Subject", "b")]).id();
+    let page = html::parse(&desk.get("/b/1").text());
+    let form = page.one("form.wholethread");
+    let fields: Vec<(String, String)> =
+        form.all("input").iter().map(|one| (one.get("name").to_owned(), one.get("value").to_owned())).collect();
+    let mut all: Vec<(&str, &str)> = fields.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+    all.push(("cmd", "Edit"));
+    let page = html::parse(&desk.fields("/b/", &all).text());
+    let selected = page.one("[name=tampu_selected]").get("value").to_owned();
+    assert_eq!(selected, "1,2");
+    let change = [("cmd", "Submit"), ("tampu_selected", selected.as_str()), ("Subject", "fixed")];
+    assert_eq!(send(&desk, &change).status, StatusCode::FOUND);
+    let said = |id: u32, name: &str| desk.store.entry(&EntryRef::new("b", id)).unwrap().content.attribute(name).unwrap().joined();
+    assert_eq!([said(1, "Subject"), said(2, "Subject"), said(1, "Author"), said(2, "Author")], ["fixed", "fixed", "Zoe", "Max"]);
+    // A lock of one of them keeps all as they are.
+    desk.store.lock(&EntryRef::new("b", 2), "max", "host", std::time::Duration::from_secs(60)).unwrap();
+    send(&desk, &[("cmd", "Submit"), ("tampu_selected", "1,2"), ("Subject", "later")]);
+    assert_eq!([said(1, "Subject"), said(2, "Subject")], ["fixed", "fixed"]);
+}
+
+#[test]
+fn forms_have_tags_lines_and_computed_values() {
+    let desk = desk(CFG);
+    let computed =
+        AttributeDef { computed: "= $U * 2".to_owned(), required: true, ..AttributeDef::new("P", AttributeKind::Numeric) };
+    let remark = AttributeDef { multi_line: true, ..AttributeDef::new("Remark", AttributeKind::Text) };
+    let rest = [AttributeDef::new("U", AttributeKind::Numeric), computed, remark, AttributeDef::new("Tag", AttributeKind::Tags)];
+    desk.store.put_book(&Book::new("b", rest.to_vec())).unwrap();
+    let sent =
+        [("cmd", "Submit"), ("U", "4"), ("P", "7"), ("Remark", "one\r\ntwo"), ("Tag", "hv, night shift,, HV"), ("Text", "x")];
+    send(&desk, &sent).id();
+    let entry = desk.store.entry(&EntryRef::new("b", 1)).unwrap();
+    let values = |name: &str| entry.content.attribute(name).unwrap().values.clone();
+    assert_eq!(
+        (values("P"), values("Remark"), values("Tag")),
+        (vec!["8".to_owned()], vec!["one\ntwo".to_owned()], vec!["hv".to_owned(), "night shift".to_owned()])
+    );
+    let page = html::parse(&desk.get("/b/1").text());
+    assert_eq!(
+        (page.texts("a.tag"), page.texts("span.lines")),
+        (vec!["hv".to_owned(), "night shift".to_owned()], vec!["one two".to_owned()])
+    );
+    let list = page.one("a.tag").get("href").replace("../", "/");
+    assert_eq!(html::parse(&desk.get(&list).text()).all("td.list1").len().min(1), 1, "{list}");
+    let form = html::parse(&desk.get("/b/1?cmd=Edit").text());
+    assert_eq!(form.one("input[data-tags]").get("value"), "hv, night shift");
+    let offered: Vec<_> = form.all("datalist option").iter().map(|one| one.get("value")).collect();
+    assert_eq!(offered, ["hv", "night shift"]);
+    assert_eq!(
+        (form.texts("span.fixed"), form.one("textarea[name=Remark]").text()),
+        (vec!["8".to_owned()], "one two".to_owned())
+    );
+    let form = html::parse(&desk.get("/b/?cmd=New").text());
+    assert_eq!(form.all("input[name=P]").len(), 1, "hidden, and nobody writes it");
 }

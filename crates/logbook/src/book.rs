@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub mod computed;
+pub mod computing;
 pub mod elog_options;
 pub mod locked;
 
@@ -58,6 +60,12 @@ pub struct AttributeDef {
     /// A hint for people who fill it in.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub comment: String,
+    /// If true, a value of the type text can have several lines.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub multi_line: bool,
+    /// The rule by which the logbook computes the value from other attributes; nobody writes it then. See [`computed`].
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub computed: String,
 }
 
 /// The types of attributes, which are ELOG's.
@@ -85,6 +93,8 @@ pub enum AttributeKind {
     UserList,
     /// Any number of the users.
     UserLists,
+    /// Any number of free labels. The book remembers them, to offer them again.
+    Tags,
 }
 
 /// The reasons to reject a book or the content of an entry.
@@ -126,6 +136,13 @@ pub enum Invalid {
     /// Several values where one can be.
     #[error("'{0}' takes one value")]
     Single(String),
+    /// A rule of a computed attribute that cannot be read.
+    #[error("invalid rule of the computed attribute '{name}': {why}")]
+    Computed {
+        name: String,
+        /// The reason, in words.
+        why: String,
+    },
     /// A value with line ends, or too long.
     #[error("a value of '{0}' has a line end, or more than {MAX_VALUE} bytes")]
     Line(String),
@@ -176,7 +193,7 @@ pub fn same_name(a: &str, b: &str) -> bool {
 impl AttributeKind {
     /// Returns whether the type takes several values.
     pub fn is_multiple(self) -> bool {
-        matches!(self, AttributeKind::Multiple | AttributeKind::UserLists)
+        matches!(self, AttributeKind::Multiple | AttributeKind::UserLists | AttributeKind::Tags)
     }
 
     /// Returns whether values are ordered as numbers.
@@ -202,6 +219,11 @@ impl AttributeDef {
         self.several || self.kind.is_multiple()
     }
 
+    /// Returns true if a value can have several lines.
+    pub fn takes_lines(&self) -> bool {
+        self.multi_line && self.kind == AttributeKind::Text
+    }
+
     /// Checks values of the attribute. A new option of an extendable attribute is valid.
     pub fn accepts(&self, values: &[String]) -> Result<(), Invalid> {
         let name = || self.name.clone();
@@ -212,7 +234,7 @@ impl AttributeDef {
             return Err(Invalid::Single(name()));
         }
         for value in values {
-            if value.contains(['\n', '\r', '\0']) || value.len() > MAX_VALUE {
+            if !self.takes_lines() && value.contains('\n') || value.contains(['\r', '\0']) || value.len() > MAX_VALUE {
                 return Err(Invalid::Line(name()));
             }
             let wrong = |expected| Invalid::NoValue { name: name(), value: value.clone(), expected };
@@ -268,6 +290,9 @@ impl Book {
             if self.attributes[..at].iter().any(|other| same_name(&other.name, &attribute.name)) {
                 return Err(Invalid::Twice(attribute.name.clone()));
             }
+            let wrong = |why| Invalid::Computed { name: attribute.name.clone(), why };
+            let is_known = |name: &str| self.attributes[..at].iter().any(|def| same_name(&def.name, name));
+            computed::check(&attribute.computed, &is_known).map_err(wrong)?;
         }
         Ok(())
     }
@@ -276,11 +301,22 @@ impl Book {
     /// configuration changes, and entries are copied between books.
     pub fn accepts(&self, said: &[EntryAttribute]) -> Result<(), Invalid> {
         check_said(said)?;
+        self.check_lines(said)?;
         for attribute in &self.attributes {
             let values = said.iter().find(|said| same_name(&said.name, &attribute.name)).map_or(&[][..], |said| &said.values);
             attribute.accepts(values)?;
         }
         Ok(())
+    }
+
+    /// Checks that attributes the book does not have are of one line.
+    fn check_lines(&self, said: &[EntryAttribute]) -> Result<(), Invalid> {
+        let lines =
+            |said: &&EntryAttribute| self.attribute(&said.name).is_none() && said.values.iter().any(|value| value.contains('\n'));
+        match said.iter().find(lines) {
+            Some(said) => Err(Invalid::Line(said.name.clone())),
+            None => Ok(()),
+        }
     }
 
     /// Checks that the book has all these attributes. Stores accept others. This check is for a person's input, where
@@ -296,6 +332,7 @@ impl Book {
     /// change of the book's configuration, until a user edits it.
     pub fn accepts_change(&self, was: &[EntryAttribute], is: &[EntryAttribute]) -> Result<(), Invalid> {
         check_said(is)?;
+        self.check_lines(is)?;
         for attribute in &self.attributes {
             let values = |said: &[EntryAttribute]| -> Vec<String> {
                 said.iter()
@@ -320,7 +357,9 @@ impl Book {
     /// Adds new options of extendable attributes. Returns whether there were any.
     pub fn extend(&mut self, said: &[EntryAttribute]) -> bool {
         let mut new = false;
-        for attribute in self.attributes.iter_mut().filter(|attribute| attribute.extendable) {
+        for attribute in
+            self.attributes.iter_mut().filter(|attribute| attribute.extendable || attribute.kind == AttributeKind::Tags)
+        {
             let values = said.iter().filter(|said| same_name(&said.name, &attribute.name)).flat_map(|said| &said.values);
             for value in values {
                 if !attribute.options.contains(value) {
@@ -376,7 +415,7 @@ pub fn check_said(said: &[EntryAttribute]) -> Result<(), Invalid> {
         if said[..at].iter().any(|other| same_name(&other.name, &attribute.name)) {
             return Err(Invalid::Twice(attribute.name.clone()));
         }
-        if attribute.values.iter().any(|value| value.contains(['\n', '\r', '\0']) || value.len() > MAX_VALUE) {
+        if attribute.values.iter().any(|value| value.contains(['\r', '\0']) || value.len() > MAX_VALUE) {
             return Err(Invalid::Line(attribute.name.clone()));
         }
     }

@@ -9,7 +9,7 @@
 //! | books and attributes | [`book`] |
 //! | entries, replies, history, drafts, locks, links | [`entry`] |
 //! | attachments | [`attachment`] |
-//! | templates of entries | [`template`] |
+//! | templates of entries; their checklists | [`template`], [`checklist`] |
 //! | stores: the traits, SQLite and PostgreSQL | [`store`] |
 //! | a search: order, pages, counts, its end | [`search`] |
 //! | the query language | [`query`] |
@@ -53,6 +53,7 @@
 
 pub mod attachment;
 pub mod book;
+pub mod checklist;
 #[cfg(feature = "client")]
 pub mod client;
 pub mod elcode;

@@ -12,7 +12,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tampu_types::Time;
 
 pub use error::StoreError;
-pub use model::{BookInfo, CHANGES_KEPT, EntryChange, ImportOutcome, Imported, MAX_ATTACHMENT, Progress, Record, Result};
+pub use model::{
+    BookInfo, CHANGES_KEPT, EntryChange, EntryEdit, ImportOutcome, Imported, MAX_ATTACHMENT, Progress, Record, Result,
+};
 pub use part::{HistoryPage, PAGE_BYTES, PagePart, ThreadPage};
 pub use traits::{
     Attachments, Changes, Drafts, Entries, Imports, Logbook, Maintenance, PeopleStore, Records, Store, Templates, Transactions,

@@ -31,6 +31,7 @@ pub mod stat;
 pub mod summary;
 pub mod template;
 mod text;
+pub mod tick;
 pub mod upkeep;
 pub mod users;
 mod writing;
@@ -56,6 +57,7 @@ enum Verb {
     Post(post::Post),
     Reply(post::Reply),
     Edit(edit::Edit),
+    Tick(tick::Tick),
     Show(show::Show),
     Search(search::Search),
     List(list::List),
@@ -101,6 +103,7 @@ impl Book {
             Verb::Post(post) => post.run(&place),
             Verb::Reply(reply) => reply.run(&place),
             Verb::Edit(edit) => edit.run(&place),
+            Verb::Tick(tick) => tick.run(&place),
             Verb::Show(show) => show.run(&place),
             Verb::Search(search) => search.run(&place, context),
             Verb::List(list) => list.run(&place),

@@ -21,7 +21,9 @@ pub fn field(request: &BookRequest<'_>, def: &tampu_logbook::book::AttributeDef,
             def.options.iter().map(|option| (ere::exactly(option), option.clone())).collect()
         }
         // One of several values: a part of the joined text.
-        AttributeKind::Multiple => def.options.iter().map(|option| (ere::part(option), option.clone())).collect(),
+        AttributeKind::Multiple | AttributeKind::Tags => {
+            def.options.iter().map(|option| (ere::part(option), option.clone())).collect()
+        }
         AttributeKind::UserList | AttributeKind::UserLists => {
             // Guests do not see the logins.
             let users = if request.caller.login.is_empty() { vec![] } else { request.site.users() };

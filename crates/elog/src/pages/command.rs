@@ -63,6 +63,8 @@ pub enum PageCommand {
     Save,
     /// Deletes a draft.
     DropDraft,
+    /// Ticks items of an entry's checklist.
+    Tick,
     /// Reports the state of an entry while its form is open, and who else has it open.
     Editing,
     /// Leaves a form.
@@ -76,7 +78,7 @@ pub enum PageCommand {
 }
 
 /// All commands, with ELOG's names.
-const ALL: [(PageCommand, &str); 34] = [
+const ALL: [(PageCommand, &str); 35] = [
     (New, "New"),
     (Edit, "Edit"),
     (Reply, "Reply"),
@@ -106,6 +108,7 @@ const ALL: [(PageCommand, &str); 34] = [
     (Preview, "Preview"),
     (Save, "Save"),
     (DropDraft, "Drop draft"),
+    (Tick, "Tick"),
     (Editing, "Editing"),
     (Back, "Back"),
     (Search, "Search"),
@@ -140,7 +143,7 @@ impl PageCommand {
             New | Reply | Duplicate | CsvImport | XmlImport | CopyTo | Submit | Update | Preview | Save | DropDraft | Editing => {
                 Right::Write
             }
-            Edit | Delete | MoveTo => Right::EditOwn,
+            Edit | Delete | MoveTo | Tick => Right::EditOwn,
             Config => Right::Admin,
             _ => Right::Read,
         }
@@ -158,7 +161,10 @@ impl PageCommand {
 
     /// Returns true if a menu shows the command as a link.
     pub const fn has_page(self) -> bool {
-        !matches!(self, Submit | Update | Preview | Save | DropDraft | Editing | Back | Search | GetMd5 | ChangePassword | Forgot)
+        !matches!(
+            self,
+            Submit | Update | Preview | Save | DropDraft | Tick | Editing | Back | Search | GetMd5 | ChangePassword | Forgot
+        )
     }
 }
 

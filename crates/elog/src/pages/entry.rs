@@ -11,8 +11,9 @@ use tampu_types::Time;
 use crate::pages::{
     access::{self, AccessDenied},
     address::{ListPart, Parameters},
+    checklist,
     command::PageCommand,
-    ere,
+    csrf, ere,
     find::{self, BadListSearch},
     html::{SafeHtml, put, style},
     layout::{self, BookPage},
@@ -61,7 +62,12 @@ pub fn answer(request: &BookRequest<'_>, id: u32) -> Response {
     head(request, &entry, &answers, &mut body);
     attributes(request, &entry, &mut body);
     if request.settings.show_text() || !entry.content.text.is_empty() {
-        put!(&mut body, "<div class=\"messageframe\">{}</div>\n", values::text(request, &entry));
+        let text = values::text(request, &entry);
+        let changes = !request.query.is_on("printable") && may_change(request, &entry, PageCommand::Edit).is_ok();
+        match checklist::form(request, &entry, &text.0).filter(|_| changes) {
+            Some(form) => body.push_str(&form),
+            None => put!(&mut body, "<div class=\"messageframe\">{}</div>\n", text),
+        }
     }
     if request.settings.show_attachments() {
         body.push_str(&values::attachments(request, &entry));
@@ -74,6 +80,9 @@ pub fn answer(request: &BookRequest<'_>, id: u32) -> Response {
         body.push_str("</p>\n");
     }
     whole_thread(request, &entry, &thread, &mut body);
+    if thread.next.is_none() && thread.entries.len() > 1 && may_change(request, &entry, PageCommand::Edit).is_ok() {
+        change_thread(request, &thread, &mut body);
+    }
     let subject = values::plain_value(request, &entry, "Subject");
     let title = if subject.is_empty() { format!("entry {id}") } else { subject };
     BookPage { entry: Some(&entry), ..BookPage::new(request, &title, body) }.answer(StatusCode::OK)
@@ -224,6 +233,23 @@ fn whole_thread(request: &BookRequest<'_>, entry: &Entry, thread: &ThreadPage, o
         put!(out, "<li>The thread has more entries: the first {} are shown</li>\n", thread.entries.len());
     }
     out.push_str("</ul>\n");
+}
+
+/// Writes a button that leads to the form for the attributes of all entries of the thread.
+fn change_thread(request: &BookRequest<'_>, thread: &ThreadPage, out: &mut String) {
+    let token = csrf::token(request.site, request.caller, request.session.as_deref());
+    put!(
+        out,
+        "<form method=\"post\" action=\"./\" class=\"wholethread\"><input type=\"hidden\" name=\"{}\" value=\"{}\">\
+         <input type=\"hidden\" name=\"nsel\" value=\"{}\">",
+        csrf::FIELD,
+        token,
+        thread.entries.len()
+    );
+    for (nth, entry) in thread.entries.iter().enumerate() {
+        put!(out, "<input type=\"hidden\" name=\"s{}\" value=\"{}\">", nth, entry.at.id);
+    }
+    out.push_str("<button type=\"submit\" name=\"cmd\" value=\"Edit\">Change the whole thread</button></form>\n");
 }
 
 /// Redirects to the previous, next, first or last entry of the search in the address, by date.

@@ -83,6 +83,17 @@
     timer = setTimeout(() => { busy = busy.then(save); }, AFTER);
   };
   form.addEventListener('input', later);
+
+  // Tags: the known ones are offered after each comma.
+  form.addEventListener('input', (event) => {
+    const input = event.target;
+    if (!input.matches('[data-tags]')) return;
+    const before = input.value.slice(0, input.value.lastIndexOf(',') + 1);
+    for (const option of input.list.options) {
+      option.dataset.tag ??= option.value;
+      option.value = before ? `${before} ${option.dataset.tag}` : option.dataset.tag;
+    }
+  });
   addEventListener('beforeunload', (event) => { if (changed || files.length) event.preventDefault(); });
 
   // Choices that decide about other fields: the server knows which, and the page takes them over.

@@ -4,6 +4,7 @@
 //! |-|-|
 //! | `cmd=Submit`: a new entry, a reply, a change; a draft | [`submit`], [`content`] |
 //! | `cmd=Delete`, `Copy to`, `Move to` | [`transfer`] |
+//! | `cmd=Tick`: items of a checklist | `ticks` |
 //! | `cmd=Editing`: the script of an open form | `editing` |
 //! | the same and `Edit` of several selected entries | [`many`] |
 //! | `cmd=CSV Import`, `XML Import` | [`import`] |
@@ -42,6 +43,7 @@ pub mod import;
 pub mod login;
 pub mod many;
 pub mod submit;
+mod ticks;
 pub mod transfer;
 
 pub use import::import_form;
@@ -242,6 +244,7 @@ fn perform(request: &BookRequest<'_>, form: ReceivedForm) -> Response {
         (PageCommand::Submit | PageCommand::Save, _) => submit::submit(request, form),
         (PageCommand::Update | PageCommand::Preview, _) => submit::again(request, &form),
         (PageCommand::DropDraft, _) => form::dropped(request, &form),
+        (PageCommand::Tick, Some(id)) => ticks::ticked(request, &form, id),
         (PageCommand::Editing, Some(id)) => editing::answer(request, id),
         (PageCommand::Delete, Some(id)) => transfer::deleted(request, id, form.text("confirm")),
         (PageCommand::CopyTo, Some(id)) => transfer::copied(request, id, form.text("destc")),

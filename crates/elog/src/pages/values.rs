@@ -12,6 +12,7 @@ use tampu_logbook::{
 
 use crate::pages::{
     address::escape,
+    ere,
     html::{SafeHtml, put},
     request::BookRequest,
     subst::{Substitutions, shown_value},
@@ -47,6 +48,18 @@ fn shown(request: &BookRequest<'_>, entry: &Entry, name: &str, marks: Option<&[R
         return SafeHtml(out);
     }
     match (kind, marks) {
+        (AttributeKind::Tags, _) => {
+            let values = entry.content.attribute(name).map_or(&[][..], |said| &said.values);
+            for tag in values {
+                let list = request.link(&entry.at.book, &format!("?{}={}", escape(name), escape(&ere::part(tag))));
+                put!(&mut out, "<a class=\"tag\" href=\"{}\">{}</a> ", list, tag);
+            }
+        }
+        (AttributeKind::Text, None) if said.contains('\n') => {
+            out.push_str("<span class=\"lines\">");
+            linked(&said, &mut out);
+            out.push_str("</span>");
+        }
         (AttributeKind::Boolean, _) => out.push_str(match said.as_str() {
             "1" => "<span class=\"yes\" title=\"yes\">&#9745;</span>",
             _ => "<span class=\"no\" title=\"no\">&#9744;</span>",

@@ -16,14 +16,14 @@ use tampu_logbook::{
     render::{self, NOT_RENDERED, Unfinished},
     search::MAX_PAGE,
     store::{
-        PagePart, StoreError,
+        EntryEdit, PagePart, StoreError,
         pages::{family, thread_entries},
     },
 };
 
 use super::{
     call::{Answer, Call, DELETE, GET, POST, PUT, Route, TEXT, json, ok},
-    input::{ContentIn, EntryIn, LinkIn, Standing, give},
+    input::{ContentIn, EditIn, EntryIn, LinkIn, Standing, give},
 };
 use crate::http::{
     admission::WorkKind,
@@ -50,6 +50,16 @@ pub const ROUTES: &[Route] = &[
         body: TEXT,
         act: post,
         ..POST
+    },
+    Route {
+        path: "/books/{book}/entries",
+        id: "editEntries",
+        what: "Replaces the contents of up to 1000 entries, as of a thread, each at the revision that was read: all of them or none",
+        takes: json_of::<Vec<EditIn>>(),
+        gives: (200, json_of::<Vec<Revised>>()),
+        body: TEXT,
+        act: edit_all,
+        ..PUT
     },
     Route {
         path: "/books/{book}/entries/{id}",
@@ -315,6 +325,37 @@ fn edit(call: &mut Call<'_>) -> Result<Answer, Problem> {
     let edit = |uploads| call.api.store.edit(&entry.at, content, uploads, &call.by(), expected);
     let revision = give(call, uploads, edit)?;
     revised(StatusCode::OK, entry.at, revision)
+}
+
+/// Maximum number of entries that one request changes.
+const MOST_EDITS: usize = 1000;
+
+fn edit_all(call: &mut Call<'_>) -> Result<Answer, Problem> {
+    let book = call.api.store.book(call.var(0))?;
+    call.ask(Verb::Read, Resource::Book(&book.name))?;
+    let edits: Vec<EditIn> = call.json()?;
+    if edits.is_empty() || edits.len() > MOST_EDITS {
+        return Err(Problem::bad("body", format!("1 to {MOST_EDITS} entries")));
+    }
+    let shown = call.shown(&book.name)?;
+    let mut changes = Vec::with_capacity(edits.len());
+    for edit in edits {
+        let (id, expected, said) = edit.parts();
+        let mut entry = call.api.store.entry(&EntryRef::new(&book.name, id))?;
+        entry.content.keep_shown(shown.as_deref());
+        call.ask(Verb::Edit, Resource::Entry(&entry))?;
+        let (content, new_files) = said.content(call, Some(&entry.content))?;
+        if !new_files.is_empty() {
+            give(call, new_files, |_| Ok(()))?;
+            let problem = Problem::bad("body attachments", format!("entry {id} gets a new file"));
+            return Err(problem.help("change one entry to add files to it"));
+        }
+        keeps_locked(&book, &entry.content.attributes, &content.attributes, LockedBy::People).map_err(StoreError::from)?;
+        changes.push(EntryEdit { at: entry.at, expected, content });
+    }
+    let places: Vec<EntryRef> = changes.iter().map(|one| one.at.clone()).collect();
+    let revisions = call.api.store.edit_all(changes, &call.by())?;
+    ok(&places.into_iter().zip(revisions).map(|(at, revision)| Revised { at, revision }).collect::<Vec<_>>())
 }
 
 /// Changes a part of an entry. Without `If-Match` the current revision is changed; of two changes at once one fails and

@@ -65,6 +65,34 @@ pub struct EntryIn {
     zone: i16,
 }
 
+/// A change of one of several entries.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "EntryEdit")]
+pub struct EditIn {
+    id: u32,
+    /// The revision that was read.
+    revision: u32,
+    #[serde(default)]
+    attributes: AttributesIn,
+    #[serde(default)]
+    encoding: Encoding,
+    #[serde(default)]
+    text: String,
+    #[serde(default, deserialize_with = "at_most::<_, _, MAX_ATTACHMENTS>")]
+    attachments: Vec<AttachmentIn>,
+    #[serde(default, deserialize_with = "at_most::<_, _, MAX_LINKS>")]
+    links: Vec<LinkIn>,
+}
+
+impl EditIn {
+    /// Returns the entry's number, the revision that was read, and the new content.
+    pub fn parts(self) -> (u32, u32, ContentIn) {
+        let EditIn { id, revision, attributes, encoding, text, attachments, links } = self;
+        (id, revision, ContentIn { attributes, encoding, text, attachments, links })
+    }
+}
+
 /// The place of a new entry: thread, date and zone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Standing {

@@ -20,7 +20,8 @@ use crate::{
     entry::{Content, Draft, Entry, EntryRef, Lock, NewEntry, Revision},
     search::{Page, Search, Stop},
     store::{
-        Attachments, BookInfo, Drafts, Entries, HistoryPage, PagePart, Progress, Result, StoreError, Templates, ThreadPage,
+        Attachments, BookInfo, Drafts, Entries, EntryEdit, HistoryPage, PagePart, Progress, Result, StoreError, Templates,
+        ThreadPage,
         purge::{Purge, Purged},
         quota::{Quota, UsedSpace},
     },
@@ -82,6 +83,20 @@ impl Entries for Client {
         let etag = expected.map_or("*".to_owned(), |revision| format!("\"{revision}\""));
         let done = self.call("PUT", &path(at), Some(&to_json(&content)?), &[("if-match", etag)])?;
         Ok(self.parse(done["revision"].clone())?)
+    }
+
+    fn edit_all(&self, changes: Vec<EntryEdit>, _by: &str) -> Result<Vec<u32>> {
+        let Some(book) = changes.first().map(|one| one.at.book.clone()) else { return Ok(Vec::new()) };
+        let mut body = Vec::with_capacity(changes.len());
+        for one in changes {
+            let mut object = to_json(&one.content)?;
+            object["id"] = one.at.id.into();
+            object["revision"] = one.expected.into();
+            body.push(object);
+        }
+        let done = self.call("PUT", &format!("/books/{}/entries", encoded(&book)), Some(&to_json(&body)?), &[])?;
+        let revisions = done.as_array().into_iter().flatten().map(|one| self.parse(one["revision"].clone()));
+        Ok(revisions.collect::<std::result::Result<_, _>>()?)
     }
 
     fn delete(&self, at: &EntryRef, _by: &str, replies: bool) -> Result<u64> {

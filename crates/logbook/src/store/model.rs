@@ -8,7 +8,7 @@ use tampu_types::Time;
 use super::error::StoreError;
 use crate::{
     book::Book,
-    entry::{Change, EntryRef, NewEntry},
+    entry::{Change, Content, EntryRef, NewEntry},
     schema::TimeText,
 };
 
@@ -50,6 +50,16 @@ pub struct Imported {
     pub digest: [u8; 16],
     /// The draft's owner, if it is a draft. It follows the source's draft until its owner saves or deletes it here.
     pub draft: Option<String>,
+}
+
+/// A change of one of several entries.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EntryEdit {
+    pub at: EntryRef,
+    /// The revision that the caller has read.
+    pub expected: u32,
+    /// The new content, without new files.
+    pub content: Content,
 }
 
 /// The result of importing one entry.

@@ -5,7 +5,7 @@ use std::{io::Read, path::Path, time::Duration};
 use serde_json::Value;
 use tampu_types::Time;
 
-use super::model::{BookInfo, EntryChange, ImportOutcome, Imported, Progress, Record, Result};
+use super::model::{BookInfo, EntryChange, EntryEdit, ImportOutcome, Imported, Progress, Record, Result};
 use super::part::{HistoryPage, PagePart, ThreadPage};
 use super::purge::{Purge, Purged};
 use super::quota::{Quota, UsedSpace};
@@ -32,6 +32,9 @@ pub trait Entries: Send + Sync {
     fn entry(&self, at: &EntryRef) -> Result<Entry>;
     /// Changes an entry; `expected` is the revision that the caller has read. Returns the new revision.
     fn edit(&self, at: &EntryRef, content: Content, uploads: Vec<Upload>, by: &str, expected: Option<u32>) -> Result<u32>;
+    /// Changes several entries, each at the revision that the caller has read, all of them or none. Returns the new
+    /// revisions.
+    fn edit_all(&self, changes: Vec<EntryEdit>, by: &str) -> Result<Vec<u32>>;
     /// Deletes an entry, and with `replies` all replies to it. Returns the number of deleted entries.
     fn delete(&self, at: &EntryRef, by: &str, replies: bool) -> Result<u64>;
     /// Copies an entry, and with `replies` all replies to it, to a book. Returns the first copy.

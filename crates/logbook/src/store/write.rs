@@ -8,6 +8,7 @@ use std::{
 use super::{
     Result, StoreError,
     book_row::{BookRow, first_row},
+    model::EntryEdit,
     now,
     quota_tables::{KeepQuota, QuotaTables},
 };
@@ -19,6 +20,7 @@ use crate::{
     },
     book::{
         Book,
+        computing::compute,
         locked::{LockedBy, keeps_locked},
         same_name,
     },
@@ -75,7 +77,8 @@ pub trait Write: QuotaTables + Sized {
     fn post_to(&mut self, book_row: &mut BookRow, new: NewEntry, mut uploads: Vec<Upload>, by: &str) -> Result<EntryRef> {
         new.content.check()?;
         check_zone(new.zone)?;
-        book_row.book.accepts(&new.content.attributes)?;
+        let content = canonical(&book_row.book, new.content);
+        book_row.book.accepts(&content.attributes)?;
         let id = self.next_id(book_row)?;
         let thread = match new.parent {
             None => id,
@@ -86,7 +89,7 @@ pub trait Write: QuotaTables + Sized {
         };
         let at = EntryRef::new(&book_row.book.name, id);
         let date = new.date.unwrap_or_else(now);
-        let mut content = canonical(&book_row.book, new.content);
+        let mut content = content;
         self.name_files(book_row, &mut content, &[])?;
         let entry = Entry {
             at,
@@ -191,6 +194,10 @@ pub trait Write: QuotaTables + Sized {
         self.charge_within_quota(&book_row, at.id, &content, by)?;
         self.extend(&mut book_row, &content)?;
         self.replace(&book_row, row, entry, content, by, Change::Edited)
+    }
+
+    fn edit_all(&mut self, changes: Vec<EntryEdit>, by: &str) -> Result<Vec<u32>> {
+        changes.into_iter().map(|one| self.edit(&one.at, one.content, vec![], by, Some(one.expected))).collect()
     }
 
     /// Replaces the content of an entry.
@@ -318,7 +325,8 @@ fn refuse_unseen(book_row: &BookRow, id: u32, family: &[u32], seen: Option<&[u32
     }
 }
 
-/// Returns the attributes in the book's order and spelling, followed by the attributes that the book does not have.
+/// Returns the attributes in the book's order and spelling, with the computed ones, followed by the attributes that the
+/// book does not have.
 pub fn canonical(book: &Book, mut content: Content) -> Content {
     for said in &mut content.attributes {
         if let Some(known) = book.attribute(&said.name) {
@@ -326,6 +334,7 @@ pub fn canonical(book: &Book, mut content: Content) -> Content {
         }
         said.values.retain(|value| !value.is_empty());
     }
+    compute(book, &mut content.attributes);
     let place = |name: &str| book.attributes.iter().position(|known| same_name(&known.name, name)).unwrap_or(usize::MAX);
     content.attributes.sort_by_key(|said| place(&said.name));
     content

@@ -3,12 +3,73 @@
 use std::time::Duration;
 
 use tampu_logbook::{
-    entry::{Change, EntryRef, NewEntry},
-    store::{MAX_ATTACHMENT, PagePart, Store, StoreError},
+    book::{AttributeDef, AttributeKind, Book, EntryAttribute, Invalid},
+    entry::{Change, Content, EntryRef, NewEntry},
+    store::{EntryEdit, MAX_ATTACHMENT, PagePart, Store, StoreError},
 };
 use tampu_types::Time;
 
 use super::support::{entry, ids, shift_book};
+
+pub fn several_changes_are_one(store: &dyn Store) {
+    store.put_book(&shift_book("A")).unwrap();
+    let posted: Vec<EntryRef> =
+        ["one", "two"].map(|text| store.post(entry("A", "Zoe", "s", text), vec![], "zoe").unwrap()).to_vec();
+    let changed = |expected: [u32; 2]| -> Vec<EntryEdit> {
+        let edit = |(at, expected): (&EntryRef, u32)| {
+            let mut content = store.entry(at).unwrap().content;
+            content.text += " changed";
+            EntryEdit { at: at.clone(), expected, content }
+        };
+        posted.iter().zip(expected).map(edit).collect()
+    };
+    assert_eq!(store.edit_all(changed([0, 0]), "max").unwrap(), [1, 1]);
+    // One that was changed meanwhile rejects the whole batch.
+    let late = store.edit_all(changed([1, 0]), "max").unwrap_err();
+    assert!(matches!(late, StoreError::Changed { ref at, expected: 0, is: 1 } if *at == posted[1]), "{late}");
+    let texts: Vec<String> = posted.iter().map(|at| store.entry(at).unwrap().content.text).collect();
+    assert_eq!(texts, ["one changed", "two changed"]);
+    assert_eq!(ids(store, "changed"), [posted[1].id, posted[0].id]);
+    assert_eq!(store.edit_all(vec![], "max").unwrap(), Vec::<u32>::new());
+}
+
+pub fn tags_lines_and_computed_values(store: &dyn Store) {
+    let computed = AttributeDef { computed: "= $U * $I".to_owned(), ..AttributeDef::new("P", AttributeKind::Numeric) };
+    let remark = AttributeDef { multi_line: true, ..AttributeDef::new("Remark", AttributeKind::Text) };
+    let tag = AttributeDef::new("Tag", AttributeKind::Tags);
+    let numbers = ["U", "I"].map(|name| AttributeDef::new(name, AttributeKind::Numeric));
+    store.put_book(&Book::new("T", [numbers.to_vec(), vec![computed, remark, tag]].concat())).unwrap();
+    let new = |said: &[(&str, &[&str])]| {
+        let one = |(name, values): &(&str, &[&str])| EntryAttribute {
+            name: (*name).to_owned(),
+            values: values.iter().map(|&value| value.to_owned()).collect(),
+        };
+        let content = Content { attributes: said.iter().map(one).collect(), ..Content::default() };
+        NewEntry { book: "T".to_owned(), content, ..NewEntry::default() }
+    };
+    let said =
+        [("U", &["4"][..]), ("I", &["2.5"]), ("P", &["forged"]), ("Remark", &["two\nlines"]), ("Tag", &["hv", "night shift"])];
+    let at = store.post(new(&said), vec![], "zoe").unwrap();
+    let mut content = store.entry(&at).unwrap().content;
+    let value = |content: &Content, name: &str| content.attribute(name).unwrap().joined();
+    assert_eq!((value(&content, "P"), value(&content, "Remark")), ("10".to_owned(), "two\nlines".to_owned()));
+    // The book remembers tags, to offer them again.
+    assert_eq!(store.book("T").unwrap().attribute("Tag").unwrap().options, ["hv", "night shift"]);
+    for query in ["tag:hv", "tag:\"night shift\"", "p:10", "remark:lines", "tag:=hv"] {
+        assert_eq!(ids(store, query), [at.id], "{query}");
+    }
+    assert!(ids(store, "tag:gas").is_empty());
+    content.attributes.iter_mut().find(|said| said.name == "U").unwrap().values = vec!["8".to_owned()];
+    store.edit(&at, content, vec![], "zoe", None).unwrap();
+    assert_eq!(value(&store.entry(&at).unwrap().content, "P"), "20");
+    // Others have one line, and values of attributes that the book does not have, too.
+    for said in [("Tag", &["a\nb"][..]), ("Other", &["a\nb"])] {
+        assert!(matches!(store.post(new(&[said]), vec![], "zoe"), Err(StoreError::Invalid(Invalid::Line(_)))), "{said:?}");
+    }
+    let wrong = AttributeDef { computed: "= $None".to_owned(), ..AttributeDef::new("P", AttributeKind::Numeric) };
+    let refused = store.put_book(&Book::new("W", vec![wrong])).unwrap_err().to_string();
+    assert!(refused.contains("computed attribute 'P'") && refused.contains("'None'"), "{refused}");
+}
 
 pub fn several_posts_are_one(store: &dyn Store) {
     store.put_book(&shift_book("A")).unwrap();

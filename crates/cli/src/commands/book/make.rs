@@ -30,11 +30,20 @@ pub struct Make {
     /// An attribute that must have a value; repeatable
     #[arg(long, value_name = "NAME")]
     required: Vec<String>,
+    /// An attribute for tags: any number of free labels, which the logbook remembers; repeatable
+    #[arg(long, value_name = "NAME")]
+    tags: Vec<String>,
+    /// An attribute whose values can have several lines; repeatable
+    #[arg(long, value_name = "NAME")]
+    multi_line: Vec<String>,
+    /// An attribute that is computed from others before it, as 'Power== $U * $I' or 'Label=${Run}-$Type'; repeatable
+    #[arg(long, value_name = "NAME=RULE", value_parser = computed)]
+    computed: Vec<(String, String)>,
     /// Replace the attributes of a logbook that exists, instead of adding to them
     #[arg(long)]
     replace: bool,
     /// Take the whole definition from a JSON file, as 'tampu book list --json' prints it
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["attributes", "required", "replace"])]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["attributes", "required", "tags", "multi_line", "computed", "replace"])]
     definition: Option<PathBuf>,
     /// Write JSON objects, one a line
     #[arg(long)]
@@ -44,7 +53,9 @@ pub struct Make {
 impl Make {
     pub fn run(self, place: &Place) -> Outcome {
         let wrong = |error: tampu_logbook::book::Invalid| Failure::Usage(error.to_string());
-        Book::new(&self.name, self.attributes.clone()).check().map_err(wrong)?;
+        let attributes = self.all_attributes();
+        let plain = attributes.iter().map(|def| AttributeDef { computed: String::new(), ..def.clone() }).collect();
+        Book::new(&self.name, plain).check().map_err(wrong)?;
         let store = place.made()?;
         let known =
             store.books().map_err(failed)?.into_iter().map(|info| info.book).find(|book| same_name(&book.name, &self.name));
@@ -56,7 +67,7 @@ impl Make {
             }
             None => {
                 let book = known.clone().unwrap_or_else(|| Book::new(&self.name, vec![]));
-                merged(book, self.attributes, self.replace)
+                merged(book, attributes, self.replace)
             }
         };
         for name in &self.required {
@@ -73,6 +84,22 @@ impl Make {
     }
 }
 
+impl Make {
+    /// Returns the attributes of all options, those for tags, lines and rules last.
+    fn all_attributes(&self) -> Vec<AttributeDef> {
+        let mut all = self.attributes.clone();
+        all.extend(self.tags.iter().map(|name| AttributeDef::new(name, AttributeKind::Tags)));
+        let lines = |name: &String| AttributeDef { multi_line: true, ..AttributeDef::new(name, AttributeKind::Text) };
+        all.extend(self.multi_line.iter().map(lines));
+        let rule = |(name, rule): &(String, String)| {
+            let kind = if rule.starts_with('=') { AttributeKind::Numeric } else { AttributeKind::Text };
+            AttributeDef { computed: rule.clone(), ..AttributeDef::new(name, kind) }
+        };
+        all.extend(self.computed.iter().map(rule));
+        all
+    }
+}
+
 /// Returns the book with these attributes; an existing attribute of the same name keeps the properties that are not
 /// named.
 fn merged(mut book: Book, attributes: Vec<AttributeDef>, replace: bool) -> Book {
@@ -86,7 +113,8 @@ fn merged(mut book: Book, attributes: Vec<AttributeDef>, replace: bool) -> Book 
         };
         let several = matches!(was.kind, AttributeKind::Options | AttributeKind::Multiple | AttributeKind::Radio);
         let kind = if said.kind == AttributeKind::Options && several { was.kind } else { said.kind };
-        let is = AttributeDef { kind, options: said.options, ..was.clone() };
+        let AttributeDef { options, multi_line, computed, .. } = said;
+        let is = AttributeDef { kind, options, multi_line, computed, ..was.clone() };
         if replace { book.attributes.push(is) } else { *was = is }
     }
     book
@@ -114,6 +142,15 @@ fn told(was: Option<&Book>, is: &Book) -> String {
         return format!("changed '{name}'");
     }
     format!("changed '{name}': {}", parts.join("; "))
+}
+
+/// `Power== $U * $I`: a name and the rule after the first `=`.
+fn computed(text: &str) -> Result<(String, String), String> {
+    let (name, rule) = text.split_once('=').ok_or("write NAME=RULE")?;
+    match rule.trim() {
+        "" => Err("no rule stands after '='".to_owned()),
+        rule => Ok((name.trim().to_owned(), rule.to_owned())),
+    }
 }
 
 /// `Type=Routine,Problem`, or a name alone.

@@ -42,6 +42,7 @@ impl AttributeField<'_> {
         let (name, value) = (field_name(&self.def.name), self.said.join(" | "));
         let options: Vec<(String, String)> = self.def.options.iter().map(|option| (option.clone(), option.clone())).collect();
         match self.def.kind {
+            AttributeKind::Text if self.def.multi_line => self.lines(&name, &value, out),
             AttributeKind::Text => self.line(&name, &value, "text", out),
             AttributeKind::Numeric => self.line(&name, &value, "decimal", out),
             AttributeKind::Options if self.def.extendable => self.extendable(&name, &value, out),
@@ -49,6 +50,7 @@ impl AttributeField<'_> {
             AttributeKind::UserList => self.select(&name, &value, self.users(), out),
             AttributeKind::Multiple => self.boxes(&name, options, out),
             AttributeKind::UserLists => self.boxes(&name, self.users(), out),
+            AttributeKind::Tags => self.tags(&name, out),
             AttributeKind::Radio => self.radio(&name, &value, out),
             AttributeKind::Boolean => {
                 let checked = SafeHtml(if value == "1" { " checked" } else { "" });
@@ -85,6 +87,38 @@ impl AttributeField<'_> {
         );
     }
 
+    fn lines(&self, name: &str, value: &str, out: &mut String) {
+        // Browsers drop the first line end of a text area.
+        put!(
+            out,
+            "<textarea name=\"{}\" class=\"{}\" cols=\"{}\" rows=\"4\" maxlength=\"{}\"{}>\n{}</textarea>",
+            name,
+            self.class,
+            self.width.unwrap_or(80),
+            MAX_VALUE,
+            self.required(),
+            value
+        );
+    }
+
+    /// Writes a field for labels, separated by commas. The known ones are offered.
+    fn tags(&self, name: &str, out: &mut String) {
+        put!(
+            out,
+            "<input type=\"text\" name=\"{}\" value=\"{}\" class=\"{}\" size=\"{}\" maxlength=\"{}\" list=\"options{}\" data-tags{}{} \
+             placeholder=\"tags, separated by commas\">",
+            name,
+            self.said.join(", "),
+            self.class,
+            self.width.unwrap_or(80),
+            MAX_VALUE,
+            self.index,
+            self.required(),
+            self.mark()
+        );
+        self.offered(out);
+    }
+
     /// Writes a field with options that also accepts a new one.
     fn extendable(&self, name: &str, value: &str, out: &mut String) {
         put!(
@@ -99,6 +133,10 @@ impl AttributeField<'_> {
             self.required(),
             self.mark()
         );
+        self.offered(out);
+    }
+
+    fn offered(&self, out: &mut String) {
         put!(out, "<datalist id=\"options{}\">", self.index);
         for option in &self.def.options {
             put!(out, "<option value=\"{}\"></option>", option);

@@ -16,7 +16,7 @@ use crate::pages::{
 
 /// Sets the value of an attribute from one line.
 pub fn set(content: &mut Content, def: &AttributeDef, value: &str) {
-    let line: String = value.chars().filter(|c| !matches!(c, '\r' | '\n' | '\0')).collect();
+    let line: String = value.chars().filter(|c| !matches!(c, '\r' | '\0') && (*c != '\n' || def.takes_lines())).collect();
     let values = match (line.trim().is_empty(), def.takes_several()) {
         (true, _) => vec![],
         (false, true) => line.split('|').map(|one| one.trim().to_owned()).filter(|one| !one.is_empty()).collect(),

@@ -166,7 +166,7 @@ fn attributes(
             out.push_str("<span class=\"required\" title=\"required\">*</span>");
         }
         put!(out, ":</th><td class=\"attribvalue {}\">", format.class);
-        let fixed = def.locked || request.settings.is_fixed(&def.name, form.occasion);
+        let fixed = def.locked || !def.computed.is_empty() || request.settings.is_fixed(&def.name, form.occasion);
         if fixed {
             locked_field(request, form, &def, out);
         } else {

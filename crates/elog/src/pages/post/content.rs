@@ -155,6 +155,8 @@ impl FormReader<'_> {
         let direct = names.iter().find_map(|name| self.form.get(name));
         let one = |value: &str| if value.is_empty() { vec![] } else { vec![value.to_owned()] };
         match def.kind {
+            AttributeKind::Tags => Ok(direct.map(|joined| tags(line(joined)))),
+            AttributeKind::Text if def.multi_line => Ok(direct.map(|value| one(unix(value).trim_end().trim_matches('\0')))),
             kind if kind.is_multiple() => {
                 if let Some(joined) = direct {
                     let split = line(joined).split('|').map(|value| value.trim().to_owned());
@@ -241,7 +243,7 @@ fn check(def: &AttributeDef, said: &mut EntryAttribute, draft: bool) -> Result<(
     if draft {
         return Ok(());
     }
-    if def.required && said.values.is_empty() {
+    if def.required && def.computed.is_empty() && said.values.is_empty() {
         return Err(InvalidEntry::Missing(def.name.clone()));
     }
     for value in &said.values {
@@ -271,6 +273,17 @@ fn field_names(name: &str) -> Vec<String> {
 /// Returns the first line of a value.
 fn line(value: &str) -> &str {
     value.split(['\r', '\n', '\0']).next().unwrap_or_default()
+}
+
+/// Returns the labels of a text, each once. A comma separates them, and so does ELOG's `|`.
+fn tags(text: &str) -> Vec<String> {
+    let mut tags: Vec<String> = Vec::new();
+    for tag in text.split([',', '|']).map(str::trim).filter(|tag| !tag.is_empty()) {
+        if !tags.iter().any(|known| same_name(known, tag)) {
+            tags.push(tag.to_owned());
+        }
+    }
+    tags
 }
 
 /// An option without the condition it sets: `Routine{a}`.

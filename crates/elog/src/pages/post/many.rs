@@ -1,18 +1,19 @@
 //! Commands for several entries at once, as `Select` of a list offers them: deleting, copying, moving, changing
 //! attributes.
 //!
-//! All entries are checked against the caller's rights and the book's settings before the first is changed. Then they
-//! are changed one by one, as in ELOG. A conflicting change by another user ends the command, and the response states
-//! how many entries were changed.
+//! All entries are checked against the caller's rights and the book's settings before the first is changed. Attributes
+//! are changed in one transaction, so a conflicting change by another user leaves all entries as they are. Entries are
+//! deleted, copied and moved one by one, as in ELOG: a conflict ends the command, and the response states how many
+//! entries were changed.
 
 use std::collections::{BTreeSet, HashSet};
 
 use http::StatusCode;
 use tampu_logbook::{
     book::AttributeKind,
-    entry::{Content, Entry, EntryRef},
+    entry::{Entry, EntryRef},
     people::{Resource, Verb},
-    store::StoreError,
+    store::{EntryEdit, StoreError},
 };
 
 use crate::pages::{
@@ -223,7 +224,11 @@ fn edit(request: &BookRequest<'_>, form: &ReceivedForm, ids: &[u32]) -> Result<R
         joined(ids, ", ")
     );
     for (index, def) in request.book.attributes.iter().enumerate() {
-        if def.locked || request.settings.is_fixed(&def.name, FormOccasion::Edit) || !request.settings.in_form(&def.name, &[]) {
+        if def.locked
+            || !def.computed.is_empty()
+            || request.settings.is_fixed(&def.name, FormOccasion::Edit)
+            || !request.settings.in_form(&def.name, &[])
+        {
             continue;
         }
         let can_be_empty = !def.required && def.kind != AttributeKind::Boolean;
@@ -265,7 +270,7 @@ fn change(request: &BookRequest<'_>, form: &ReceivedForm, ids: &[u32]) -> Result
     allowed(request, PageCommand::Edit)?;
     let store = request.site.store();
     let form_of_each = said(request, form);
-    let mut changes: Vec<(Entry, Content)> = Vec::with_capacity(ids.len());
+    let mut changes: Vec<EntryEdit> = Vec::with_capacity(ids.len());
     for &id in ids {
         let old = read(request, id)?;
         may_change(request, &old, Verb::Edit)?;
@@ -284,13 +289,12 @@ fn change(request: &BookRequest<'_>, form: &ReceivedForm, ids: &[u32]) -> Result
         if let Some(missing) = missing_after(request, &content) {
             return Err(wrong(missing.html()));
         }
-        changes.push((old, content));
+        changes.push(EntryEdit { at: old.at, expected: old.revision, content });
     }
-    let mut changes = changes.into_iter();
-    each(request, form, ids, "changed", |at| match changes.next() {
-        Some((old, content)) => store.edit(at, content, vec![], request.by(), Some(old.revision)).map(|_| ()),
-        None => Ok(()),
-    })
+    match store.edit_all(changes, request.by()) {
+        Ok(_) => Ok(back(request, form)),
+        Err(error) => Err(failed(request, &error)),
+    }
 }
 
 /// Returns the attributes in the form of a single entry: without empty fields, apart from attributes that are to be

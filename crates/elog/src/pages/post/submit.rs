@@ -261,7 +261,12 @@ pub(super) fn substituted(
 /// Finds a required attribute that a substitution has emptied.
 pub(super) fn missing_after(request: &BookRequest<'_>, content: &Content) -> Option<InvalidEntry> {
     let empty = |name: &str| content.attribute(name).is_none_or(|said| said.values.iter().all(|value| value.trim().is_empty()));
-    request.book.attributes.iter().find(|def| def.required && empty(&def.name)).map(|def| InvalidEntry::Missing(def.name.clone()))
+    request
+        .book
+        .attributes
+        .iter()
+        .find(|def| def.required && def.computed.is_empty() && empty(&def.name))
+        .map(|def| InvalidEntry::Missing(def.name.clone()))
 }
 
 /// Keeps the attachments that the form names, or all if it names none, as the `elog` command does.

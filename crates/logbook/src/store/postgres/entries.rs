@@ -15,7 +15,7 @@ use crate::{
     entry::{Content, Entry, EntryRef, NewEntry, Revision},
     search::{MAX_PAGE, Page, Search, Stop},
     store::{
-        BookInfo, Entries, HistoryPage, PagePart, Result, StoreError, ThreadPage, Transactions,
+        BookInfo, Entries, EntryEdit, HistoryPage, PagePart, Result, StoreError, ThreadPage, Transactions,
         book_row::{BookRow, damaged, rows_of},
         index::Tables,
         now,
@@ -82,6 +82,10 @@ impl Entries for PostgresStore {
             writing.place_blobs(&uploads, &content)?;
             writing.edit(at, content, uploads, by, expected)
         })
+    }
+
+    fn edit_all(&self, changes: Vec<EntryEdit>, by: &str) -> Result<Vec<u32>> {
+        self.write(|writing| writing.edit_all(changes, by))
     }
 
     fn delete(&self, at: &EntryRef, by: &str, replies: bool) -> Result<u64> {

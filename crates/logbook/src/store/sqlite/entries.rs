@@ -15,7 +15,7 @@ use crate::{
     entry::{Content, Entry, EntryRef, NewEntry, Revision},
     search::{Page, Search, Stop},
     store::{
-        Attachments, BookInfo, Entries, HistoryPage, PagePart, ThreadPage, Transactions,
+        Attachments, BookInfo, Entries, EntryEdit, HistoryPage, PagePart, ThreadPage, Transactions,
         book_row::{BookRow, damaged, rows_of},
         part::Room,
         write::Write,
@@ -57,6 +57,10 @@ impl Entries for SqliteStore {
 
     fn edit(&self, at: &EntryRef, content: Content, uploads: Vec<Upload>, by: &str, expected: Option<u32>) -> Result<u32> {
         self.write(|writing| writing.edit(at, content, uploads, by, expected))
+    }
+
+    fn edit_all(&self, changes: Vec<EntryEdit>, by: &str) -> Result<Vec<u32>> {
+        self.write(|writing| writing.edit_all(changes, by))
     }
 
     fn delete(&self, at: &EntryRef, by: &str, replies: bool) -> Result<u64> {
