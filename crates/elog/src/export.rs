@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! elogd.cfg
+//! passwd                                          users, as elogd's `Password file`, for its owner only
 //! logbooks/<book>/<YYYY>/<YYMMDD>a.log            entries by date, as elogd writes them
 //! logbooks/<book>/<YYYY>/<YYMMDD_HHMMSS>_<name>   attachments
 //! ```
@@ -25,11 +26,14 @@ use tampu_logbook::{
     },
     book::{AttributeKind, Book, elog_options, same_name},
     entry::Entry,
+    people::user::User,
     search::{Page, Search, Start, Stop},
     store::{BookInfo, Logbook, StoreError},
 };
 
 use crate::file_text::{MARKDOWN, file_text};
+
+mod users;
 
 /// The reason for the end of an export.
 #[derive(Debug, thiserror::Error)]
@@ -71,6 +75,18 @@ pub fn export_elog(
     to: &Path,
     progress: &mut dyn FnMut(u64, u64) -> bool,
 ) -> Result<ExportReport, ExportError> {
+    export_site(store, books, &[], to, progress)
+}
+
+/// Exports books with the users of the site. Without users, the report says that elogd would make its first visitor the
+/// administrator.
+pub fn export_site(
+    store: &dyn Logbook,
+    books: &[String],
+    users: &[User],
+    to: &Path,
+    progress: &mut dyn FnMut(u64, u64) -> bool,
+) -> Result<ExportReport, ExportError> {
     let io = |error| ExportError::Io { path: to.to_owned(), error };
     fs::create_dir_all(to).map_err(io)?;
     if fs::read_dir(to).map_err(io)?.next().is_some() {
@@ -86,8 +102,15 @@ pub fn export_elog(
     let mut exported = ExportReport::default();
     let books: Vec<(String, &Book)> = names(&infos, &mut exported.notes);
     groups(&books, &mut config, &mut exported.notes);
+    let mut password_file = None;
+    if !users.is_empty() {
+        let (name, options) = users::options(infos.iter().map(|info| &info.book), users, &mut exported.notes);
+        config.push_str(&options);
+        users::write(&to.join(&name), users, &mut exported.notes).map_err(io)?;
+        password_file = Some(name);
+    }
     for (name, book) in &books {
-        section(name, book, &mut config, &mut exported.notes);
+        section(name, book, password_file.as_deref(), &mut config, &mut exported.notes);
         let folder = to.join("logbooks").join(name);
         let mut export = BookExport {
             store,
@@ -104,7 +127,9 @@ pub fn export_elog(
             break;
         }
     }
-    if let Some(file) = infos.iter().find_map(|info| elog_options::option(&info.book, "Password file")) {
+    if password_file.is_none()
+        && let Some(file) = infos.iter().find_map(|info| elog_options::option(&info.book, "Password file"))
+    {
         exported.notes.push(format!(
             "elogd.cfg names the password file '{file}', and this export has no users: elogd would make its first visitor the \
              administrator. Put the old file there, or a new one, before elogd starts"
@@ -169,8 +194,8 @@ fn option(name: &str, value: &str, config: &mut String, notes: &mut Vec<String>)
     }
 }
 
-/// Appends a book's section of `elogd.cfg`, under this name.
-pub(super) fn section(name: &str, book: &Book, config: &mut String, notes: &mut Vec<String>) {
+/// Appends a book's section of `elogd.cfg`, under this name. The exported password file takes the place of the book's.
+pub(super) fn section(name: &str, book: &Book, password_file: Option<&str>, config: &mut String, notes: &mut Vec<String>) {
     config.push_str(&format!("\n[{name}]\n"));
     // The options of the book come first, but the folders are those of this export.
     let elsewhere = ["subdir", "data dir", "logbook dir", "port", "charset", "attributes", "comment"];
@@ -188,6 +213,7 @@ pub(super) fn section(name: &str, book: &Book, config: &mut String, notes: &mut 
     for (name, value) in &book.elog {
         let lower = name.to_lowercase();
         if !elsewhere.contains(&lower.as_str()) && !lower.starts_with("top group ") && !is_own(name) {
+            let value = password_file.filter(|_| lower == "password file").unwrap_or(value);
             option(name, value, config, notes);
         }
     }

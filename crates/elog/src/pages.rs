@@ -12,6 +12,7 @@
 //! | pages | [`books`], [`list`], [`entry`], [`checklist`], [`form`], [`finder`], [`calendar`], [`help`], [`login_form`] |
 //! | common parts of pages | [`layout`], [`html`], [`style`], [`values`], [`choice`], `charset` |
 //! | others who edit the same entry | [`editors`] |
+//! | accounts of users | [`account`] |
 //! | input of forms and programs | [`post`], [`multipart`], [`sent`], [`author`] |
 //! | protection against other sites | [`csrf`], [`browser`] |
 //! | files, tables, RSS | [`formats`] |
@@ -20,6 +21,7 @@
 //! because ELOG's clients require that.
 
 pub mod access;
+pub mod account;
 pub mod address;
 pub mod author;
 pub mod books;
@@ -62,5 +64,5 @@ pub mod subst;
 pub mod values;
 
 pub use clock::Zone;
-pub use response::{Body, LoggedFailure, Response, TooManyChanges};
+pub use response::{Body, CarriedOut, LoggedFailure, Response, TooManyChanges};
 pub use site::{Site, SiteConfig};

@@ -138,6 +138,7 @@ fn a_configuration_cannot_bring_scripts_either() {
             "/b/1?cmd=Edit",
             "/b/?cmd=Find",
             "/b/?cmd=Config",
+            "/b/?cmd=Admin",
             "/b/?mode=threaded",
             "/b/?cmd=Login",
         ] {

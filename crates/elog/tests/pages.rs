@@ -268,7 +268,7 @@ fn who_may_not_is_told_or_asked() {
         ("/Shift+log/1?cmd=Edit", 403, 403),
         ("/Shift+log/2?cmd=Edit", 403, 200),
         ("/Shift+log/1?cmd=Reply", 403, 200),
-        ("/Shift+log/?cmd=Config", 403, 403),
+        ("/Shift+log/?cmd=Admin", 403, 403),
         ("/Shift+log/?cmd=Find", 200, 200),
     ] {
         assert_eq!(site.ask(&reader, path, &[]).status, reads, "{path}");
@@ -277,8 +277,8 @@ fn who_may_not_is_told_or_asked() {
         assert_eq!(answer.body.contains("type=password"), reads == 403, "{path}");
     }
     let menu = |caller| site.ask(caller, "/Shift+log/1", &[]).page().texts("nav.menuframe a");
-    assert_eq!(menu(&writer), ["List", "New", "Edit", "Delete", "Reply", "Duplicate", "Find", "Help"]);
-    assert_eq!(menu(&reader), ["List", "Find", "Help"]);
+    assert_eq!(menu(&writer), ["List", "New", "Edit", "Delete", "Reply", "Duplicate", "Find", "Config", "Help"]);
+    assert_eq!(menu(&reader), ["List", "Find", "Config", "Help"]);
     let none = site.person("kim", &[]);
     assert_eq!(site.ask(&none, "/Shift+log/", &[]).status, 403);
 }
@@ -430,7 +430,7 @@ fn the_configuration_is_shown_without_passwords() {
     let site = TestSite::new(
         "[b]\nAttributes = A\nSMTP password = secret1\nLDAP user password = secret2\nPassword file = users.xml\nComment = <b>x\n",
     );
-    let text = site.get("/b/?cmd=Config").page().one("pre.config").text();
+    let text = site.get("/b/?cmd=Admin").page().one("pre.config").text();
     assert!(text.contains("Password file = users.xml") && text.contains("Comment = <b>x") && !text.contains("secret"), "{text}");
 }
 

@@ -53,6 +53,7 @@ pub mod people;
 pub mod preview;
 pub mod purge;
 pub mod push;
+mod registrations;
 pub mod searches;
 pub mod staging;
 pub mod templates;

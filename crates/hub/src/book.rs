@@ -231,7 +231,8 @@ impl Book {
             let (longest, logger) = (settings.attachment_mb << 20, given.logger.clone());
             let (site, people, authenticator) = (Arc::new(site), people.clone(), authenticator.clone());
             let (space, changes) = (space.clone(), changes.clone());
-            Ok::<_, BookError>(Arc::new(elog::ElogPages { site, people, authenticator, space, changes, longest, logger }))
+            let rules = given.rules.clone();
+            Ok::<_, BookError>(Arc::new(elog::ElogPages { site, people, authenticator, space, changes, longest, logger, rules }))
         };
         let of_api = space.clone();
         let (dialect, alone) = (site(&settings.elog_prefix)?, site("")?);

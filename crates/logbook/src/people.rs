@@ -10,6 +10,7 @@
 //! | tokens of programs | [`token`] |
 //! | limits of password attempts | [`attempts`] |
 //! | the queue and the memory of password hashing | [`hashing`] |
+//! | registrations, and the limit of rare requests | [`registration`], [`request_limit`] |
 //! | the registry of users | [`registry`] |
 //! | the caller of a request | [`caller`] |
 //! | ELOG's digest of a password | [`elog_digest`] |
@@ -39,7 +40,9 @@ pub mod host_list;
 pub mod login_policy;
 pub mod password;
 pub mod principal;
+pub mod registration;
 pub mod registry;
+pub mod request_limit;
 pub mod session;
 pub mod token;
 pub mod user;
@@ -52,6 +55,7 @@ pub use elog_rules::{ElogCommand, ElogRules};
 pub use error::PeopleError;
 pub use login_policy::LoginPolicy;
 pub use principal::{Credentials, Principal};
+pub use registration::{NewAccount, Registration};
 pub use registry::{People, Rules};
 
 /// The rights of a user in a book. No right implies another: a user who may edit all entries needs [`Right::EditOwn`] too.

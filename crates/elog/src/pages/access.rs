@@ -40,6 +40,9 @@ pub fn check(caller: &Caller, book: &Book, settings: &BookSettings, command: Pag
     if !may(Right::Read) {
         return no(format!("user '{}' has no access to logbook '{}'", caller.login, book.name));
     }
+    if guest && command.needs_login() {
+        return Err(AccessDenied::Login);
+    }
     let has_right = match command.right() {
         Right::EditOwn => may(Right::EditOwn) || may(Right::EditAny),
         right => may(right),
@@ -142,11 +145,13 @@ mod tests {
             ("Menu commands = List", PageCommand::Delete, false),
             ("Search slave = 1", PageCommand::New, false),
             ("Search slave = 1", PageCommand::List, true),
-            ("Admin user = zoe", PageCommand::Config, false),
+            ("Admin user = zoe", PageCommand::Admin, false),
+            ("", PageCommand::Config, true),
         ] {
             assert_eq!(may(text, &zoe, command).is_ok(), good, "{text} {command:?}");
         }
-        assert_eq!(may("", &caller("kim", &ALL), PageCommand::Config), Ok(()));
+        assert_eq!(may("", &caller("kim", &ALL), PageCommand::Admin), Ok(()));
+        assert_eq!(may("", &guest, PageCommand::Config), Err(AccessDenied::Login));
     }
 
     #[test]

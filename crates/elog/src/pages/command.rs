@@ -21,8 +21,10 @@ pub enum PageCommand {
     List,
     /// Selects several entries at once.
     Select,
-    /// Shows the configuration.
+    /// The page of one's own account.
     Config,
+    /// Shows the configuration of the book.
+    Admin,
     /// Shows the help page.
     Help,
     /// The form to log in.
@@ -73,12 +75,16 @@ pub enum PageCommand {
     Search,
     /// Requests a new password by mail.
     Forgot,
-    /// Changes a password; no page offers that.
+    /// Registers a new user.
+    NewUser,
+    /// The users of the site, for its administrators.
+    Users,
+    /// Changes one's own password.
     ChangePassword,
 }
 
 /// All commands, with ELOG's names.
-const ALL: [(PageCommand, &str); 35] = [
+const ALL: [(PageCommand, &str); 38] = [
     (New, "New"),
     (Edit, "Edit"),
     (Reply, "Reply"),
@@ -88,6 +94,7 @@ const ALL: [(PageCommand, &str); 35] = [
     (List, "List"),
     (Select, "Select"),
     (Config, "Config"),
+    (Admin, "Admin"),
     (Help, "Help"),
     (Login, "Login"),
     (Logout, "Logout"),
@@ -113,6 +120,8 @@ const ALL: [(PageCommand, &str); 35] = [
     (Back, "Back"),
     (Search, "Search"),
     (Forgot, "Forgot"),
+    (NewUser, "New user"),
+    (Users, "Users"),
     (ChangePassword, "Change password"),
 ];
 
@@ -127,7 +136,8 @@ impl PageCommand {
         let name = name.replace('_', " ");
         let name = name.trim();
         // ELOG's older menus have other names for these commands.
-        let alias = [("Back to list", List), ("Copy", CopyTo), ("Move", MoveTo), ("Change config", Config), ("Admin", Config)];
+        let alias =
+            [("Back to list", List), ("Copy", CopyTo), ("Move", MoveTo), ("Change config", Config), ("Change elogd.cfg", Admin)];
         let mut known = ALL.into_iter().map(|(command, known)| (known, command)).chain(alias);
         known.find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, command)| command)
     }
@@ -144,14 +154,33 @@ impl PageCommand {
                 Right::Write
             }
             Edit | Delete | MoveTo | Tick => Right::EditOwn,
-            Config => Right::Admin,
+            Admin => Right::Admin,
             _ => Right::Read,
         }
     }
 
     /// Returns true if a configured menu has to list the command for it to be allowed.
     pub const fn is_in_menus(self) -> bool {
-        matches!(self, New | Edit | Reply | Duplicate | Delete | Find | Select | Config | CopyTo | MoveTo | CsvImport | XmlImport)
+        matches!(
+            self,
+            New | Edit
+                | Reply
+                | Duplicate
+                | Delete
+                | Find
+                | Select
+                | Config
+                | ChangePassword
+                | CopyTo
+                | MoveTo
+                | CsvImport
+                | XmlImport
+        )
+    }
+
+    /// Returns true if the command is for users only, also where guests may read.
+    pub const fn needs_login(self) -> bool {
+        matches!(self, Config | ChangePassword | Admin | Users)
     }
 
     /// Returns true if the command is about one entry.
@@ -161,10 +190,7 @@ impl PageCommand {
 
     /// Returns true if a menu shows the command as a link.
     pub const fn has_page(self) -> bool {
-        !matches!(
-            self,
-            Submit | Update | Preview | Save | DropDraft | Tick | Editing | Back | Search | GetMd5 | ChangePassword | Forgot
-        )
+        !matches!(self, Submit | Update | Preview | Save | DropDraft | Tick | Editing | Back | Search | GetMd5 | Forgot | NewUser)
     }
 }
 

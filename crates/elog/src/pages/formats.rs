@@ -208,7 +208,7 @@ pub fn md5(request: &BookRequest<'_>) -> Response {
     let line = |id: u32, text: &str| format!("ID: {id:6} MD5:{}\n", hex(&Md5::digest(text.as_bytes())));
     let mut config = String::new();
     // Programs do not compare what this line cannot hold.
-    section(&request.book.name, &request.book, &mut config, &mut Vec::new());
+    section(&request.book.name, &request.book, None, &mut config, &mut Vec::new());
     let begin = line(0, &config).into_bytes();
     let body = pages.map(move |page| {
         let (page, mut out) = (page.map_err(io::Error::other)?, String::new());

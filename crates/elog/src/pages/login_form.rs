@@ -4,6 +4,7 @@ use http::StatusCode;
 use tampu_logbook::book::Book;
 
 use crate::pages::{
+    account::AccountPolicy,
     html::{SafeHtml, put},
     layout,
     request::PageRequest,
@@ -37,15 +38,17 @@ pub fn answer(request: &PageRequest<'_>, book: Option<&Book>) -> Response {
         "<p><label>User name: <input type=\"text\" name=\"uname\" autocomplete=\"username\" required autofocus></label></p>\n\
          <p><label>Password: <input type=password name=\"upassword\" autocomplete=\"current-password\" required></label></p>\n",
     );
-    let settings = book.map(BookSettings::of).unwrap_or_default();
+    let of_book = book.map(BookSettings::of);
+    let policy = AccountPolicy::at(request, of_book.as_ref());
+    let settings = of_book.unwrap_or_default();
     if settings.login_hours() > 0.0 {
         body.push_str(
             "<p><label><input type=\"checkbox\" name=\"remember\" value=\"1\"> Keep me logged in on this computer</label></p>\n",
         );
     }
     body.push_str("<p><input type=\"submit\" value=\"Submit\"></p>\n");
-    if settings.self_register() {
-        body.push_str("<p class=\"note\">New here? Accounts are made by the logbook's administrator.</p>\n");
+    if policy.self_register > 0 && request.site.people.is_some() {
+        body.push_str("<p class=\"note\"><a href=\"?cmd=New%20user\">Register as a new user</a></p>\n");
     }
     body.push_str("</form>\n");
     if !settings.login_text().is_empty() {

@@ -26,10 +26,11 @@ use tampu_types::Time;
 
 use crate::pages::{
     access::AccessDenied,
+    account,
     address::Parameters,
     browser,
     command::PageCommand,
-    csrf, form, layout,
+    csrf, form, hosts, layout,
     multipart::{BadBody, FormLimits},
     refusal,
     request::{BookRequest, HttpRequest, PageRequest},
@@ -56,14 +57,17 @@ pub fn outside(request: &PageRequest<'_>, incoming: HttpRequest<'_>) -> Response
         Ok(form) => form,
         Err(answer) => return *answer,
     };
-    let logs_out = form.get("cmd").and_then(PageCommand::named) == Some(PageCommand::Logout);
+    let command = form.get("cmd").and_then(PageCommand::named);
+    let logs_out = command == Some(PageCommand::Logout);
+    let is_own = || csrf::is_own_form(request, form.get(csrf::FIELD));
     match form.get("uname") {
         Some(_) => login::login(request, None, &form),
-        None if logs_out && csrf::is_own_form(request, form.get(csrf::FIELD)) => {
-            login::logout(request, None, form.get(login::EVERYWHERE).is_some())
-        }
+        None if logs_out && is_own() => login::logout(request, None, form.get(login::EVERYWHERE).is_some()),
         None if logs_out => form_not_ours(request),
-        None => layout::error(request, StatusCode::NOT_FOUND, "Error: No logbook specified"),
+        None if !is_own() => form_not_ours(request),
+        None => command
+            .and_then(|command| account::sent(request, None, command, &form))
+            .unwrap_or_else(|| layout::error(request, StatusCode::NOT_FOUND, "Error: No logbook specified")),
     }
 }
 
@@ -240,6 +244,11 @@ fn perform(request: &BookRequest<'_>, form: ReceivedForm) -> Response {
     if many::is_of_many(&form) {
         return many::answer(request, &form, command);
     }
+    if hosts::open_to(&request.settings, request.caller.from)
+        && let Some(answer) = account::sent(request, Some(&request.settings), command, &form)
+    {
+        return answer;
+    }
     match (command, id) {
         (PageCommand::Submit | PageCommand::Save, _) => submit::submit(request, form),
         (PageCommand::Update | PageCommand::Preview, _) => submit::again(request, &form),
@@ -251,7 +260,7 @@ fn perform(request: &BookRequest<'_>, form: ReceivedForm) -> Response {
         (PageCommand::MoveTo, Some(id)) => transfer::moved(request, id, form.text("destm")),
         (PageCommand::CsvImport | PageCommand::XmlImport, _) => import::import(request, &form, command),
         (PageCommand::Logout, _) => login::logout(request, Some(&request.book), form.get(login::EVERYWHERE).is_some()),
-        (PageCommand::Config | PageCommand::ChangePassword | PageCommand::Forgot, _) => not_here(request),
+        (PageCommand::Config | PageCommand::Admin | PageCommand::ChangePassword | PageCommand::Forgot, _) => not_here(request),
         (PageCommand::Back, Some(id)) => {
             match request.site.store().unlock(&EntryRef::new(&request.book.name, id), &submit::holder(request, &form)) {
                 Ok(()) => response::redirect(&request.address(&id.to_string())),

@@ -81,7 +81,7 @@ impl BookRequest<'_> {
 /// Answers a failed check of a user or password.
 pub fn people_failed(request: &PageRequest<'_>, error: &PeopleError) -> Response {
     match error {
-        PeopleError::Wait(time) => {
+        PeopleError::Wait(time) | PeopleError::TooOften(time) => {
             let mut answer = layout::error(request, StatusCode::TOO_MANY_REQUESTS, &format!("Error: {error}"));
             retry_after(&mut answer, time.as_secs() + 1);
             answer
@@ -93,6 +93,12 @@ pub fn people_failed(request: &PageRequest<'_>, error: &PeopleError) -> Response
         }
         PeopleError::Refused(why) => layout::error(request, StatusCode::FORBIDDEN, &format!("Error: {why}")),
         PeopleError::Store(error) => request.failed(error),
+        PeopleError::User(_) | PeopleError::Password(_) | PeopleError::Invalid(_) | PeopleError::IsThere(_) => {
+            layout::error(request, StatusCode::UNPROCESSABLE_ENTITY, &format!("Error: {error}"))
+        }
+        PeopleError::NoUser(_) | PeopleError::NoRegistration(_) => {
+            layout::error(request, StatusCode::NOT_FOUND, &format!("Error: {error}"))
+        }
         PeopleError::Wrong => layout::error(request, StatusCode::UNAUTHORIZED, &format!("Error: {error}")),
         other => {
             let mut answer = layout::error(request, StatusCode::INTERNAL_SERVER_ERROR, "Error: the site's log says more");

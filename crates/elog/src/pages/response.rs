@@ -26,6 +26,16 @@ pub enum Body {
 #[derive(Debug, Clone)]
 pub struct LoggedFailure(pub String);
 
+/// An administrative action that a page has carried out, for the audit; an extension of the response.
+#[derive(Debug, Clone)]
+pub struct CarriedOut(pub String);
+
+/// Returns the response with a note for the audit.
+pub fn done(mut response: Response, what: String) -> Response {
+    response.extensions_mut().insert(CarriedOut(what));
+    response
+}
+
 /// A mark of a request that would change something, of a user who has made too many changes; an extension of the request.
 #[derive(Debug, Clone, Copy)]
 pub struct TooManyChanges {

@@ -12,10 +12,11 @@ use tampu_logbook::{
 use tampu_types::Time;
 
 use crate::pages::{
+    account,
     address::{self, AddressTarget, MAX_ADDRESS, Parameters},
     books, browser, calendar, charset,
     command::PageCommand,
-    entry, finder, form, formats, help, layout, list, login_form, post,
+    entry, finder, form, formats, help, hosts, layout, list, login_form, post,
     request::{BookRequest, HttpRequest, PageRequest},
     response::{self, Response, TooManyChanges},
     script, sent,
@@ -75,7 +76,7 @@ impl<'a> PageRequest<'a> {
             Method::GET | Method::HEAD => match self.command() {
                 Some(PageCommand::Login) => login_form::answer(&self, None),
                 Some(PageCommand::Logout) => post::login::logout_page(&self, None),
-                _ => books::answer(&self),
+                _ => account::page(&self, None).unwrap_or_else(|| books::answer(&self)),
             },
             _ => response::bare(StatusCode::METHOD_NOT_ALLOWED, "Only GET, HEAD and POST are understood"),
         }
@@ -143,6 +144,10 @@ impl BookRequest<'_> {
         let needed = match command {
             Some(PageCommand::Login) => return login_form::answer(&self, Some(&self.book)),
             Some(PageCommand::Logout) => return post::login::logout_page(&self, Some(&self.book)),
+            // These pages are for people without an account, or without their password. They show nothing of the book.
+            Some(PageCommand::NewUser | PageCommand::Forgot) if hosts::open_to(&self.settings, self.caller.from) => {
+                return account::page(&self, Some(&self.settings)).unwrap_or_else(|| post::not_here(&self));
+            }
             Some(command) if command.is_of_entry() && !matches!(self.target, AddressTarget::Entry(_)) => PageCommand::List,
             Some(command) => command,
             None => PageCommand::List,
@@ -154,12 +159,14 @@ impl BookRequest<'_> {
         if self.query.0.iter().any(|(_, value)| value.is_empty()) {
             return self.without_empty(incoming.uri().path());
         }
+        if let Some(answer) = account::page(&self, Some(&self.settings)) {
+            return answer;
+        }
         match (&self.target, command) {
             (_, Some(PageCommand::Help)) => help::help(&self),
-            (_, Some(PageCommand::Forgot | PageCommand::ChangePassword)) => post::not_here(&self),
             (AddressTarget::Rss, _) => formats::rss(&self),
             (AddressTarget::Attachment(id, name), _) => formats::attachment(&self, *id, name, incoming.headers()),
-            (_, Some(PageCommand::Config)) => help::config(&self),
+            (_, Some(PageCommand::Admin)) => help::config(&self),
             (_, Some(PageCommand::LastDay)) => response::redirect(&self.address("past1")),
             (_, Some(PageCommand::LastTen)) => response::redirect(&self.address("last10")),
             (_, Some(PageCommand::New)) => form::new(&self),

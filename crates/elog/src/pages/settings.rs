@@ -482,9 +482,15 @@ impl BookSettings {
         self.list("Guest Menu commands")
     }
 
-    /// `Self register`: true if visitors may make an account for themselves.
-    pub fn self_register(&self) -> bool {
-        self.number::<u8>("Self register").is_some_and(|level| level > 0)
+    /// `Self register`: 0 if nobody may register, 1 if anybody may, 2 if administrators are notified, 3 if an
+    /// administrator has to approve.
+    pub fn self_register(&self) -> u8 {
+        self.number::<u8>("Self register").unwrap_or(0).min(3)
+    }
+
+    /// `Allow password change`: true if users may change their own password.
+    pub fn allow_password_change(&self) -> bool {
+        self.is_on("Allow password change", true)
     }
 
     /// `Restrict edit`: true if only the author can change an entry.

@@ -7,7 +7,7 @@ use tampu_logbook::{client::address::BASE, people::session::COOKIE};
 use super::{
     access, attachments, books,
     call::{GET, Route},
-    check, drafts, entries, people, purge, searches, templates,
+    check, drafts, entries, people, purge, registrations, searches, templates,
 };
 use crate::http::{
     body::ResponseBody,
@@ -33,6 +33,7 @@ const DOCUMENT: &[Route] = &[Route {
 pub fn routes() -> impl Iterator<Item = &'static Route> {
     let of = [
         people::ROUTES,
+        registrations::ROUTES,
         books::ROUTES,
         entries::ROUTES,
         purge::ROUTES,

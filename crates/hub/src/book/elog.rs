@@ -5,8 +5,9 @@ use std::{io::Read, sync::Arc};
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, StatusCode, header, request::Parts};
+use tampu_bus::access::Verb;
 use tampu_elog::pages::{
-    Body, LoggedFailure, Site, TooManyChanges,
+    Body, CarriedOut, LoggedFailure, Site, TooManyChanges,
     address::{self, AddressTarget, ListPart, Parameters},
     command::PageCommand,
     formats::ListFormat,
@@ -16,7 +17,7 @@ use tampu_logbook::people::People;
 use tampu_workers::Stop;
 
 use crate::{
-    api::BASE,
+    api::{BASE, call::principal_of},
     http::{
         admission::WorkKind,
         auth::{Authenticator, RequestAuth, is_bare, work_of},
@@ -29,6 +30,7 @@ use crate::{
         route::{HttpService, Identified, Matched},
         server::plain_rejection,
     },
+    rules::Rules,
 };
 
 /// The content security policy of pages that set none themselves.
@@ -55,6 +57,8 @@ pub struct ElogPages {
     pub longest: u64,
     /// The log for operators; a page does not show the cause of a failure.
     pub logger: Logger,
+    /// The site's access rules, with the audit.
+    pub(crate) rules: Arc<Rules>,
 }
 
 /// Returns the kind of work of a request, and true if all of it must be done within the time limit of a search. Changes
@@ -121,6 +125,10 @@ impl ElogPages {
         let answer = self.site.answer(&caller, request);
         if let Some(LoggedFailure(why)) = answer.extensions().get() {
             warning!(self.logger, "a request to ELOG's pages failed: {why}");
+        }
+        if let Some(CarriedOut(what)) = answer.extensions().get() {
+            let who = principal_of(&auth.principal).to_string();
+            self.rules.audit.done(&who, Verb::Admin, what, &auth.from.to_string(), "page");
         }
         finished(answer.map(response_body))
     }

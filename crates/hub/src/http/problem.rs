@@ -131,12 +131,19 @@ impl From<PeopleError> for Problem {
                     Problem::new(StatusCode::TOO_MANY_REQUESTS, "too-many-tries", text).help("wait for the time in Retry-After");
                 Problem { retry: Some(u32::try_from(wait.as_secs() + 1).unwrap_or(u32::MAX)), ..problem }
             }
+            PeopleError::TooOften(wait) => {
+                let problem =
+                    Problem::new(StatusCode::TOO_MANY_REQUESTS, "too-often", text).help("wait for the time in Retry-After");
+                Problem { retry: Some(u32::try_from(wait.as_secs() + 1).unwrap_or(u32::MAX)), ..problem }
+            }
             PeopleError::Busy => {
                 let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "busy", text).help("retry after Retry-After");
                 Problem { retry: Some(hashing::RETRY_AFTER), ..problem }
             }
             PeopleError::Ended(..) => Problem::new(StatusCode::UNAUTHORIZED, "ended", text),
-            PeopleError::NoUser(_) | PeopleError::NoToken(_) => Problem::new(StatusCode::NOT_FOUND, "not-there", text),
+            PeopleError::NoUser(_) | PeopleError::NoToken(_) | PeopleError::NoRegistration(_) => {
+                Problem::new(StatusCode::NOT_FOUND, "not-there", text)
+            }
             PeopleError::IsThere(_) => Problem::new(StatusCode::CONFLICT, "is-there", text),
             PeopleError::User(_) | PeopleError::Password(_) | PeopleError::Invalid(_) => {
                 Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", text).at("body")

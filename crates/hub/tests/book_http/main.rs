@@ -9,6 +9,7 @@ mod elog_access;
 mod entries;
 mod files;
 mod pushes;
+mod registrations;
 mod routes;
 mod schema;
 mod sessions;

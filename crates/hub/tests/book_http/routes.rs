@@ -71,7 +71,12 @@ fn every_route_does_what_the_document_says() {
     ask(&owner, "PUT", "/books/Archive", json!({ "name": "Archive", "attributes": [] }));
     assert_eq!(get(&owner, "/books").json().as_array().unwrap().len(), 2);
     assert_eq!(get(&owner, "/books/shift").json()["elog"][0][0], "Theme");
-    ask(&owner, "PUT", "/books/Archive", json!({ "name": "Archive", "attributes": [], "comment": "old" }));
+    ask(
+        &owner,
+        "PUT",
+        "/books/Archive",
+        json!({ "name": "Archive", "attributes": [], "comment": "old", "elog": [["Self register", "3"]] }),
+    );
 
     // While there are no users, a code begins a session of the owner.
     let begun = site.hub.as_ref().unwrap().book().unwrap().owner_url().unwrap();
@@ -95,6 +100,12 @@ fn every_route_does_what_the_document_says() {
     ask(&owner, "PUT", "/users/max/password", json!({ "password": "battery staple" }));
     ask(&owner, "PUT", "/groups/ops", json!({ "members": ["zoe", "max"] }));
     assert_eq!(get(&owner, "/groups").json()[0]["members"], json!(["max", "zoe"]));
+    site.register("Archive", "ann");
+    site.register("Archive", "ben");
+    let waiting = get(&owner, "/registrations").json();
+    let registration = |at: usize| format!("/registrations/{}", waiting[at]["id"].as_str().unwrap());
+    assert_eq!(all.ask(&owner, "POST", &format!("{}/approve", registration(0)), None).json()["login"], "ann");
+    drop(&owner, &registration(1));
     get(&owner, "/books/*/access");
     let access = json!({ "grants": [{ "to": "group:ops", "may": ["read", "write", "edit-any"] }], "policy": { "kind": "own-within", "minutes": 5 } });
     ask(&owner, "PUT", "/books/Shift/access", access.clone());

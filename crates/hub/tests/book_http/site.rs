@@ -109,6 +109,17 @@ impl Site {
         self.anybody().with("authorization", &format!("Bearer {}", token["secret"].as_str().unwrap()))
     }
 
+    /// Registers a new user with the form of a book whose grade is 3; returns the page.
+    pub fn register(&self, book: &str, login: &str) -> String {
+        let password = PASSWORD.replace(' ', "+");
+        let form = format!(
+            "cmd=New+user&new_user_name={login}&new_full_name=New+{login}&new_user_email=new@example.org&newpwd={password}&newpwd2={password}"
+        );
+        let url = format!("{}/elog/{book}/", self.url.trim_end_matches('/'));
+        let answer = ureq::post(url).header("content-type", "application/x-www-form-urlencoded").send(form).unwrap();
+        answer.into_body().read_to_string().unwrap()
+    }
+
     /// The book of most tests.
     pub fn shift(&self) {
         let attributes = json!([

@@ -5,6 +5,7 @@ use serde_json::json;
 use super::{Client, Result, address::encoded, to_json};
 use crate::people::{
     access::Access,
+    registration::Registration,
     token::ApiToken,
     user::{User, UserInfo},
 };
@@ -40,6 +41,22 @@ impl Client {
     /// Deletes a user; their entries stay.
     pub fn drop_user(&self, login: &str) -> Result<()> {
         self.call("DELETE", &format!("/users/{}", encoded(login)), None, &[]).map(drop)
+    }
+
+    /// The registrations that wait for approval, the oldest first.
+    pub fn registrations(&self) -> Result<Vec<Registration>> {
+        self.get("/registrations")
+    }
+
+    /// Makes the user of a registration.
+    pub fn approve(&self, id: &str) -> Result<UserInfo> {
+        let user = self.call("POST", &format!("/registrations/{}/approve", encoded(id)), None, &[])?;
+        self.parse(user)
+    }
+
+    /// Drops a registration.
+    pub fn refuse(&self, id: &str) -> Result<()> {
+        self.call("DELETE", &format!("/registrations/{}", encoded(id)), None, &[]).map(drop)
     }
 
     /// All groups with their members.

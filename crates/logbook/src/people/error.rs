@@ -26,6 +26,9 @@ pub enum PeopleError {
     /// Too many wrong passwords.
     #[error("too many wrong passwords: try again in {} s", .0.as_secs() + 1)]
     Wait(Duration),
+    /// Too many requests of a rare kind by one address.
+    #[error("too many such requests from your address: try again in {} s", .0.as_secs() + 1)]
+    TooOften(Duration),
     /// Too many passwords are checked at a time.
     #[error("too many passwords are being checked: try again in {} s", hashing::RETRY_AFTER)]
     Busy,
@@ -41,6 +44,9 @@ pub enum PeopleError {
     /// No such token.
     #[error("there is no token '{0}'")]
     NoToken(String),
+    /// No such registration.
+    #[error("there is no registration '{0}'")]
+    NoRegistration(String),
     /// An invalid user.
     #[error(transparent)]
     User(#[from] BadUser),

@@ -87,6 +87,12 @@ impl Password {
         is_hash(digest).then(|| Password(format!("$elog${digest}")))
     }
 
+    /// Returns the digest from ELOG's files, if the user has not logged in since the import. Later there is only a hash
+    /// of it.
+    pub fn elog_digest(&self) -> Option<&str> {
+        self.0.strip_prefix("$elog$")
+    }
+
     /// Returns whether the hash is outdated and is to be replaced at the next login.
     pub fn is_old(&self) -> bool {
         !self.0.starts_with("$argon2id$v=19$m=19456,t=2,p=1$")

@@ -24,6 +24,7 @@ use super::{
     hashing::HashingQueue,
     login_policy::LoginPolicy,
     principal::{Credentials, Principal},
+    request_limit::RequestLimit,
     session::{self, MAX_SESSIONS, Session, form_token},
     token::{self, ApiToken, digest, random, secret},
     user::{self, User},
@@ -35,7 +36,9 @@ use crate::{
 
 mod accounts;
 mod kept;
+mod names;
 mod passwords;
+mod registration;
 
 /// The time for which users and rights are cached.
 pub const FRESH: Duration = Duration::from_secs(1);
@@ -79,6 +82,7 @@ pub struct People {
     known: Mutex<Option<(Instant, Arc<Cache>)>>,
     attempts: Attempts,
     hashing: HashingQueue,
+    registrations_of: RequestLimit,
     right: Mutex<HashMap<[u8; 32], Instant>>,
     wrong: Mutex<HashMap<[u8; 32], Instant>>,
     key: [u8; 32],
@@ -128,6 +132,7 @@ impl People {
             known: Mutex::default(),
             attempts: Attempts::default(),
             hashing: HashingQueue::default(),
+            registrations_of: RequestLimit::new(super::registration::OF_ONE_ADDRESS, super::registration::WITHIN),
             right: Mutex::default(),
             wrong: Mutex::default(),
             key: random()?,

@@ -1,5 +1,6 @@
 //! Users: the login, and the properties of the person or program.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::password::Password;
@@ -37,8 +38,9 @@ pub struct User {
 }
 
 /// A user without secrets, as the API and the command line show them.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
+#[schemars(rename = "UserSummary")]
 pub struct UserInfo {
     pub login: String,
     /// The name to show.
@@ -59,6 +61,14 @@ impl From<&User> for UserInfo {
     fn from(user: &User) -> UserInfo {
         let User { login, full_name, email, groups, admin, inactive, password, .. } = user.clone();
         UserInfo { login, full_name, email, groups, admin, inactive, has_password: password.is_some() }
+    }
+}
+
+impl From<UserInfo> for User {
+    /// A user without a password.
+    fn from(info: UserInfo) -> User {
+        let UserInfo { login, full_name, email, groups, admin, inactive, .. } = info;
+        User { login, full_name, email, groups, admin, inactive, ..User::default() }
     }
 }
 

@@ -134,7 +134,7 @@ pub fn logout(request: &PageRequest<'_>, book: Option<&Book>, everywhere: bool) 
     answer
 }
 
-fn set_cookie(answer: &mut Response, line: &str) {
+pub(in crate::pages) fn set_cookie(answer: &mut Response, line: &str) {
     if let Ok(value) = HeaderValue::from_str(line) {
         answer.headers_mut().append(SET_COOKIE, value);
     }

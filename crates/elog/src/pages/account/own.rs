@@ -1,0 +1,102 @@
+//! The page of one's own account: `Config`.
+
+use tampu_logbook::people::{PeopleError, user::User};
+
+use super::{AccountPolicy, SessionUser, Told, begin_form, dialog, mendable};
+use crate::pages::{
+    html::put,
+    refusal,
+    request::PageRequest,
+    response::{self, Response},
+    sent::ReceivedForm,
+};
+
+/// Answers with the page.
+pub fn page(request: &PageRequest<'_>, policy: AccountPolicy) -> Response {
+    let told = match request.query.get("saved") {
+        Some("account") => Told::Done("The account was saved"),
+        Some("password") => Told::Done("The password was changed; all other sessions and all tokens have ended"),
+        _ => Told::Nothing,
+    };
+    let shown = || {
+        let session = SessionUser::of(request)?;
+        let user = session.user(request)?;
+        Ok(form(request, policy, &user, told))
+    };
+    shown().unwrap_or_else(|answer: Box<Response>| *answer)
+}
+
+fn form(request: &PageRequest<'_>, policy: AccountPolicy, user: &User, told: Told<'_>) -> Response {
+    let mut body = String::new();
+    begin_form(request, &mut body, &[("config", user.login.as_str())]);
+    put!(&mut body, "<table><tr><th>Login</th><td class=\"fixed\">{}</td></tr>\n", user.login);
+    put!(
+        &mut body,
+        "<tr><th><label for=\"full\">Full name</label></th><td><input id=\"full\" type=\"text\" name=\"new_full_name\" size=\"40\" \
+         maxlength=\"256\" value=\"{}\"></td></tr>\n",
+        user.full_name
+    );
+    put!(
+        &mut body,
+        "<tr><th><label for=\"mail\">E-mail</label></th><td><input id=\"mail\" type=\"email\" name=\"new_user_email\" size=\"40\" \
+         maxlength=\"256\" autocomplete=\"email\" value=\"{}\"></td></tr>\n",
+        user.email
+    );
+    body.push_str(
+        "<tr><th><label for=\"own\">Password</label></th><td><input id=\"own\" type=password name=\"password\" size=\"20\" \
+         autocomplete=\"current-password\"> <span class=\"note\">needed for another e-mail address</span></td></tr>\n",
+    );
+    if !user.groups.is_empty() {
+        put!(&mut body, "<tr><th>Groups</th><td>{}</td></tr>\n", user.groups.join(", "));
+    }
+    body.push_str(
+        "<tr><th></th><td><button name=\"cmd\" value=\"Save\">Save</button></td></tr></table></form>\n<p class=\"steps\">",
+    );
+    if policy.change_password && user.password.is_some() {
+        body.push_str("<a href=\"?cmd=Change%20password\">Change password</a>");
+    }
+    if user.admin {
+        body.push_str("<a href=\"?cmd=Users\">Users</a>");
+    }
+    body.push_str("<a href=\"?cmd=Logout\">Log out</a><a href=\"?cmd=Logout&amp;everywhere=1\">Log out everywhere</a></p>\n");
+    dialog(request, told, "Your account", &body)
+}
+
+/// Saves the form.
+pub fn save(request: &PageRequest<'_>, policy: AccountPolicy, form_sent: &ReceivedForm) -> Response {
+    let saved = || {
+        let session = SessionUser::of(request)?;
+        let user = session.user(request)?;
+        let new = User {
+            full_name: form_sent.text("new_full_name").to_owned(),
+            email: form_sent.text("new_user_email").to_owned(),
+            ..user.clone()
+        };
+        let wrong = |text: &str| Box::new(form(request, policy, &new, Told::Wrong(text)));
+        if form_sent.text("config") != user.login {
+            return Err(wrong("this form is about another user than the one of this session"));
+        }
+        let refused = |error: PeopleError| match mendable(&error) {
+            Some(text) => wrong(&text),
+            None => Box::new(refusal::people_failed(request, &error)),
+        };
+        if new.email != user.email {
+            let password = form_sent.get("password").unwrap_or_default();
+            if password.is_empty() {
+                return Err(wrong("another e-mail address needs your password: a new password can be requested at that address"));
+            }
+            session.people.by_password(&user.login, password, request.caller.from).map_err(refused)?;
+        }
+        session.people.check_full_name(&user.login, &new.full_name).map_err(refused)?;
+        let change = |kept: &mut User| {
+            kept.full_name.clone_from(&new.full_name);
+            kept.email.clone_from(&new.email);
+        };
+        session.people.change_user(&user.login, change).map_err(refused)?;
+        Ok(response::done(
+            response::redirect("?cmd=Config&saved=account"),
+            format!("user '{}': own name and address", user.login),
+        ))
+    };
+    saved().unwrap_or_else(|answer: Box<Response>| *answer)
+}

@@ -1,0 +1,193 @@
+//! Accounts in ELOG's pages: one's own account and password, registration, and the users of the site.
+
+#[path = "support/accounts.rs"]
+mod accounts;
+#[path = "support/desk.rs"]
+mod desk;
+
+use accounts::{CFG, PASSWORD, Visitors};
+use http::StatusCode;
+use tampu_logbook::people::{Right, access::Subject, registration::OF_ONE_ADDRESS, token::ApiToken, user::User};
+
+const NEW: &str = "battery staple";
+
+#[test]
+fn users_change_their_own_password() {
+    let mut site = Visitors::new(CFG);
+    let secret = site.enter("zoe");
+    let (_, token) = site.people.make_token(ApiToken::of("zoe")).unwrap();
+    let page = site.desk.get("/Shift/?cmd=Change+password").text();
+    assert!(page.contains("name=\"oldpwd\"") && page.contains("at least 8 characters"), "{page}");
+    let change = |site: &Visitors, old: &str, new: &str, again: &str| {
+        site.send("/Shift/", &[("cmd", "Change password"), ("oldpwd", old), ("newpwd", new), ("newpwd2", again)])
+    };
+    for (old, new, again, told) in [
+        ("wrong", NEW, NEW, "the password is wrong"),
+        (PASSWORD, NEW, "another one", "the two new passwords differ"),
+        (PASSWORD, "short", "short", "a password has at least 8 characters"),
+    ] {
+        let answer = change(&site, old, new, again);
+        assert_eq!((answer.status, answer.error().as_str()), (StatusCode::UNPROCESSABLE_ENTITY, told));
+    }
+    assert_eq!(site.people.by_session(&secret).unwrap().login, "zoe");
+    let changed = change(&site, PASSWORD, NEW, NEW);
+    assert_eq!((changed.status, changed.location()), (StatusCode::FOUND, "?cmd=Config&saved=password"));
+    // The other sessions and the tokens have ended, and the browser has a new session.
+    assert!(site.people.by_session(&secret).is_err() && site.people.by_token(&token).is_err());
+    let cookie = changed.headers["set-cookie"].to_str().unwrap();
+    let new = cookie["tampu_session=".len()..].split(';').next().unwrap().to_owned();
+    assert_eq!(site.people.by_session(&new).unwrap().login, "zoe");
+    // Where the configuration forbids it, the page says so.
+    site.enter_with("zoe", NEW);
+    assert!(site.desk.get("/Fixed/?cmd=Change+password").error().contains("are not changed here"));
+    let refused =
+        site.send("/Fixed/", &[("cmd", "Change password"), ("oldpwd", NEW), ("newpwd", PASSWORD), ("newpwd2", PASSWORD)]);
+    assert_eq!(refused.status, StatusCode::FORBIDDEN);
+}
+
+#[test]
+fn users_change_their_name_and_address() {
+    let mut site = Visitors::new(CFG);
+    site.enter("zoe");
+    let page = site.desk.get("/Shift/?cmd=Config").text();
+    assert!(page.contains("zoe Quartz") && page.contains("zoe@example.org") && page.contains("everywhere=1"), "{page}");
+    assert!(!page.contains("cmd=Users"), "only administrators see the users");
+    let save = |site: &Visitors, name: &str, mail: &str, password: &str| {
+        let fields =
+            [("config", "zoe"), ("new_full_name", name), ("new_user_email", mail), ("password", password), ("cmd", "Save")];
+        site.send("/Shift/", &fields)
+    };
+    for (name, mail, password, told) in [
+        ("kim Quartz", "zoe@example.org", "", "is that of another user"),
+        ("KIM", "zoe@example.org", "", "is that of another user"),
+        ("Zoe", "new@example.org", "", "needs your password"),
+        ("Zoe", "new@example.org", "wrong", "the password is wrong"),
+    ] {
+        let error = save(&site, name, mail, password).error();
+        assert!(error.contains(told), "{error}");
+    }
+    assert_eq!(site.people.user("zoe").unwrap().email, "zoe@example.org");
+    assert_eq!(save(&site, "Zoe <Q>", "new@example.org", PASSWORD).status, StatusCode::FOUND);
+    let user = site.people.user("zoe").unwrap();
+    assert_eq!((user.full_name.as_str(), user.email.as_str()), ("Zoe <Q>", "new@example.org"));
+    assert!(site.desk.get("/?cmd=Config&saved=account").text().contains("Zoe &lt;Q&gt;"), "also outside of a book");
+    // A form without the token of this session changes nothing; neither does one of another user.
+    let forged = site.desk.fields("/Shift/", &[("config", "zoe"), ("new_full_name", "Forged"), ("cmd", "Save")]);
+    assert_eq!(forged.status, StatusCode::FORBIDDEN);
+    let other = site.send("/Shift/", &[("config", "kim"), ("new_full_name", "Forged"), ("cmd", "Save")]);
+    assert!(other.error().contains("another user"));
+    // Guests log in first.
+    site.leave();
+    assert!(site.desk.get("/Shift/?cmd=Config").text().contains("type=password name=\"upassword\""));
+}
+
+fn register(site: &Visitors, uri: &str, login: &str, name: &str, mail: &str, password: &str) -> desk::Answer {
+    let fields = [
+        ("cmd", "New user"),
+        ("new_user_name", login),
+        ("new_full_name", name),
+        ("new_user_email", mail),
+        ("newpwd", password),
+        ("newpwd2", password),
+    ];
+    site.send(uri, &fields)
+}
+
+#[test]
+fn visitors_register_at_once() {
+    let site = Visitors::new(CFG);
+    assert!(site.desk.get("/Open/?cmd=Login").text().contains("?cmd=New%20user"));
+    assert!(!site.desk.get("/Shift/?cmd=Login").text().contains("?cmd=New%20user"));
+    assert!(site.desk.get("/Shift/?cmd=New+user").error().contains("made by the administrator"));
+    assert_eq!(register(&site, "/Shift/", "max", "Max", "max@example.org", PASSWORD).status, StatusCode::FORBIDDEN);
+    for (login, name, mail, password, told) in [
+        ("a/b", "Max", "max@example.org", PASSWORD, "invalid name"),
+        ("max", "Max", "max", PASSWORD, "no address for mail"),
+        ("max", "Max", "max@example.org", "short", "at least 8 characters"),
+        ("ZOE", "Max", "max@example.org", PASSWORD, "there is a user"),
+        ("max", "zoe quartz", "max@example.org", PASSWORD, "is that of another user"),
+    ] {
+        let error = register(&site, "/Open/", login, name, mail, password).error();
+        assert!(error.contains(told), "{error}");
+    }
+    let answer = register(&site, "/Open/", "max", "Max", "max@example.org", PASSWORD);
+    assert_eq!(answer.status, StatusCode::FOUND, "{}", answer.text());
+    let cookie = answer.headers["set-cookie"].to_str().unwrap();
+    let secret = cookie["tampu_session=".len()..].split(';').next().unwrap();
+    let max = site.people.by_session(secret).unwrap();
+    assert_eq!((max.login.as_str(), max.admin), ("max", false));
+    // One address registers a few times in an hour.
+    let statuses: Vec<StatusCode> =
+        (0..OF_ONE_ADDRESS).map(|n| register(&site, "/Open/", &format!("n{n}"), "", "n@example.org", PASSWORD).status).collect();
+    assert_eq!(statuses.last(), Some(&StatusCode::TOO_MANY_REQUESTS), "{statuses:?}");
+}
+
+#[test]
+fn an_administrator_approves_a_registration() {
+    let mut site = Visitors::new(CFG);
+    // Outside of a book the strictest grade of all books counts.
+    let waits = register(&site, "/", "max", "Max", "max@example.org", PASSWORD).text();
+    assert!(waits.contains("after an administrator has approved it") && site.people.user("max").is_err());
+    // The answer for a login that is taken is the same, so that it shows no logins.
+    let taken = register(&site, "/", "zoe", "Another", "a@example.org", PASSWORD).text();
+    assert_eq!(taken, waits);
+    assert!(site.people.log_in("max", PASSWORD, site.desk.caller.from).is_err());
+    site.enter("zoe");
+    assert!(site.desk.get("/?cmd=Users").error().contains("only administrators"));
+    let id = site.people.registrations().unwrap()[0].id.clone();
+    let forbidden = site.send("/", &[("cmd", "Users"), ("act", "approve"), ("registration", &id)]);
+    assert_eq!(forbidden.status, StatusCode::FORBIDDEN);
+    site.enter("root");
+    let page = site.desk.get("/?cmd=Users").text();
+    assert!(page.contains("max@example.org") && page.contains("the login or name is taken"), "{page}");
+    assert_eq!(site.send("/", &[("cmd", "Users"), ("act", "approve"), ("registration", &id)]).status, StatusCode::FOUND);
+    let other = site.people.registrations().unwrap()[0].id.clone();
+    assert!(
+        site.send("/", &[("cmd", "Users"), ("act", "approve"), ("registration", &other)]).error().contains("there is a user")
+    );
+    assert_eq!(site.send("/", &[("cmd", "Users"), ("act", "refuse"), ("registration", &other)]).status, StatusCode::FOUND);
+    assert_eq!(site.people.registrations().unwrap(), []);
+    assert_eq!(site.people.log_in("max", PASSWORD, site.desk.caller.from).unwrap().0.full_name, "Max");
+}
+
+#[test]
+fn administrators_manage_users() {
+    let mut site = Visitors::new(CFG);
+    site.enter("root");
+    let add = [("cmd", "Users"), ("act", "add"), ("user", "max"), ("groups", "ops, crew"), ("newpwd", PASSWORD)];
+    assert_eq!(site.send("/Shift/", &add).status, StatusCode::FOUND);
+    let max = site.people.user("max").unwrap();
+    assert_eq!((max.groups.join(" "), max.admin, max.password.is_some()), ("ops crew".to_owned(), false, true));
+    let page = site.desk.get("/Shift/?cmd=Users&user=max").text();
+    assert!(page.contains("value=\"read Shift\"") && page.contains("ops, crew"), "{page}");
+    let change = [
+        ("cmd", "Users"),
+        ("act", "save"),
+        ("user", "max"),
+        ("new_full_name", "Max"),
+        ("groups", ""),
+        ("may", "read Shift"),
+        ("may", "write Shift"),
+    ];
+    assert_eq!(site.send("/Shift/", &change).status, StatusCode::FOUND);
+    let access = site.people.access("Shift").unwrap().0;
+    let grant = access.grants.iter().find(|grant| grant.to == Subject::User("max".to_owned())).unwrap();
+    assert_eq!(grant.may, [Right::Read, Right::Write]);
+    assert!(!site.people.access("Open").unwrap().1, "books without a change keep the rules of all");
+    // Nobody locks the last administrator out by mistake.
+    let own = site.send("/", &[("cmd", "Users"), ("act", "save"), ("user", "root"), ("new_full_name", "Root")]);
+    assert!(own.error().contains("cannot disable yourself"));
+    assert!(
+        site.send("/", &[("cmd", "Users"), ("act", "remove"), ("user", "root"), ("confirm", "Yes")]).error().contains("your own")
+    );
+    assert!(site.send("/", &[("cmd", "Users"), ("act", "remove"), ("user", "max")]).error().contains("box ticked"));
+    assert_eq!(
+        site.send("/", &[("cmd", "Users"), ("act", "remove"), ("user", "max"), ("confirm", "Yes")]).status,
+        StatusCode::FOUND
+    );
+    assert!(site.people.user("max").is_err());
+    // A cookie that is no session opens nothing, even with the rights of an administrator beside it.
+    site.desk.headers = vec![("cookie", "tampu_session=forged".to_owned())];
+    assert!(site.desk.get("/?cmd=Users").text().contains("name=\"upassword\""));
+    assert_eq!(site.people.users().unwrap().iter().filter(|user: &&User| user.admin).count(), 1);
+}

@@ -1,0 +1,57 @@
+//! The way back to ELOG with the users of the site.
+
+use std::{fs, os::unix::fs::PermissionsExt};
+
+use tampu_elog::{config, export::export_site, users};
+use tampu_logbook::{
+    people::{password::Password, user::User},
+    store::{Entries, sqlite::SqliteStore},
+};
+
+const DIGEST: &str = "o1w7HPzHt8gHmL5zUzDkRqt6Az.BjDfkvuDNNLWnXx5";
+
+fn export(cfg: &str, people: &[User]) -> (tempfile::TempDir, String, Vec<String>) {
+    let dir = tempfile::tempdir().unwrap();
+    let store = SqliteStore::open(&dir.path().join("book")).unwrap();
+    for logbook in config::parse(cfg.as_bytes()).logbooks() {
+        store.put_book(&logbook.book()).unwrap();
+    }
+    let report = export_site(&store, &[], people, &dir.path().join("out"), &mut |_, _| true).unwrap();
+    let config = fs::read_to_string(dir.path().join("out/elogd.cfg")).unwrap();
+    (dir, config, report.notes)
+}
+
+fn people() -> [User; 3] {
+    let zoe = User { full_name: "Zoë <M&M>".into(), email: "zoe@example.org".into(), admin: true, ..User::new("zoe") };
+    [
+        User { password: Password::from_elog(DIGEST), ..zoe },
+        User { password: Some(Password::new("correct horse").unwrap()), ..User::new("kim") },
+        User { inactive: true, ..User::new("max") },
+    ]
+}
+
+#[test]
+fn an_export_has_the_users() {
+    let (dir, config, notes) = export("[Shift]\nAttributes = Author\nPassword file = /usr/local/elog/users.xml\n", &people());
+    let path = dir.path().join("out/users.xml");
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    let read = users::read(&fs::read(&path).unwrap());
+    let [zoe, kim, max] = &read.users[..] else { panic!("{read:?}") };
+    assert_eq!((zoe.full_name.as_str(), zoe.email.as_str()), ("Zoë <M&M>", "zoe@example.org"));
+    assert_eq!(zoe.password.as_ref().and_then(Password::elog_digest), Some(DIGEST));
+    // No password fits, but the users are there: elogd makes no visitor the administrator.
+    assert_eq!((kim.password.is_some(), max.password.is_some(), max.inactive), (false, false, true));
+    assert!(config.contains("Password file = users.xml\n") && !config.contains("/usr/local"), "{config}");
+    assert!(config.contains("Admin user = zoe\n"), "{config}");
+    assert!(notes.iter().any(|note| note.contains("2 of 3 users") && note.ends_with("kim, max")), "{notes:?}");
+}
+
+#[test]
+fn a_site_that_elog_would_open_gets_a_password_file() {
+    let (dir, config, notes) = export("[Shift]\nAttributes = Author\n", &people());
+    assert!(dir.path().join("out/passwd").is_file() && config.contains("Password file = passwd\n"), "{config}");
+    assert!(notes.iter().any(|note| note.contains("open to everybody")), "{notes:?}");
+    // Without users the report warns of the first visitor.
+    let (_, _, notes) = export("[Shift]\nAttributes = Author\nPassword file = passwd\n", &[]);
+    assert!(notes.iter().any(|note| note.contains("first visitor")), "{notes:?}");
+}
