@@ -22,7 +22,7 @@ ADMIN = {"listUsers", "addUser", "dropUser", "changeUser", "setPassword", "setGr
 BOOK_ADMIN = {"putBook", "setAccess", "getAccess"}
 WRITES = {"postEntry", "editEntry", "deleteEntry", "attach", "copyEntry", "moveEntry", "addLink", "dropLink", "lock", "putTemplate", "dropTemplate"}
 READS = {"getEntry", "getHistory", "getThread", "getAttachment", "getPreview", "getLinks", "getLock", "listTemplates", "getTemplate"}
-LOGIN = {"listDrafts", "saveDraft", "changeDraft", "dropDraft", "listSearches", "saveSearch", "dropSearch", "listTokens", "makeToken", "dropToken", "upload", "dropUpload",
+LOGIN = {"listDrafts", "saveDraft", "changeDraft", "dropDraft", "listSearches", "saveSearch", "dropSearch", "listTokens", "makeToken", "dropToken", "endSessions", "upload", "dropUpload",
          "changePassword", "logout"}
 
 
@@ -58,7 +58,7 @@ def main():
                 if "{number}" in path and "drafts" in path:
                     real = path.format(number=1)
                 body = BODIES.get(name, b"x" if name in ("attach", "upload", "check") else None)
-                real += {"attach": "?name=x", "search": "?q=secret&text=true", "exportSearch": "?q=secret&format=json", "check": "?q=x", "dropToken": "?login=writer"}.get(name, "")
+                real += {"attach": "?name=x", "search": "?q=secret&text=true", "exportSearch": "?q=secret&format=json", "check": "?q=x", "dropToken": "?login=writer", "endSessions": "?login=writer"}.get(name, "")
                 answer = site.ask(real, body, method.upper(), token=token, headers={"If-Match": "*"})
                 if answer.status >= 500 or not right(caller, name, answer):
                     wrong.append((name, answer.status))

@@ -74,6 +74,7 @@ const FLAGS: &[(&str, &str, &str, &str)] = &[
     ("file", "", "FILE", "File with the text of an entry"),
     ("file-size", "", "SIZE", "Size after which a new file begins"),
     ("flow", "", "NAME", "Flow of a stream"),
+    ("follow-links", "", "", "Symbolic links in directories are followed"),
     ("for", "", "DURATION", "Time after which the command ends"),
     ("force", "", "", "Unknown attributes are kept"),
     ("format", "f", "FORMAT", "Format of a file"),

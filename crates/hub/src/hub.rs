@@ -554,6 +554,13 @@ fn node_config(config: &Config, process: &Settings) -> Result<NodeSettings, HubE
     node.connect = endpoints("network.connect", &config.network.connect)?;
     node.encryption = config.bus_encryption();
     node.key = config.network.key_file.as_deref().map(read_key).transpose()?;
+    if let (Some(key), Some(path)) = (&node.key, &config.network.key_file) {
+        for address in node.listen.iter().chain(&node.connect) {
+            let Endpoint::Tcp(address) = address else { continue };
+            let checked = node.encryption.check_key(key, address);
+            checked.map_err(|why| HubError::Key { path: path.clone(), why: format!("{address}: {why}") })?;
+        }
+    }
     Ok(node)
 }
 

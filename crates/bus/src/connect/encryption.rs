@@ -4,7 +4,10 @@ use std::net::IpAddr;
 
 use tampu_tls::CertificateDir;
 
-use super::environment::{BadEnvironment, read};
+use super::{
+    environment::{BadEnvironment, read},
+    key::Key,
+};
 
 /// Encryption of connections over the network, on both sides of them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -66,6 +69,17 @@ impl Encryption {
             Encryption::LoopbackOnly | Encryption::None => Ok(None),
         }
     }
+
+    /// Checks the key for connections to or at an address. Without TLS a handshake can be recorded on its way, and a short
+    /// key be guessed from it.
+    pub fn check_key(&self, key: &Key, address: &str) -> Result<(), String> {
+        if *self != Encryption::None || is_loopback(address) || key.is_strong() {
+            return Ok(());
+        }
+        Err("without encryption others can record a handshake and guess a short key from it: make one of at least 16 random \
+             bytes, as 'head -c 32 /dev/urandom | base64' does, on every host of the domain; or use encryption ('tampu cert init')"
+            .to_owned())
+    }
 }
 
 /// Returns true if an address `host:port` can only be on this host.
@@ -95,6 +109,18 @@ mod tests {
             let why = without.for_address(address).unwrap_err();
             assert!(why.contains("there is no") && why.contains("authority.crt"), "{why}");
         }
+    }
+
+    #[test]
+    fn a_short_key_crosses_no_network_in_clear_text() {
+        let (short, long) = (Key::new("correct horse").unwrap(), Key::new("Hs9K3mUO0lYhzqk1E3m5Zw==").unwrap());
+        let tls = Encryption::Tls(CertificateDir::new("/c"));
+        for address in ["0.0.0.0:7447", "hub.site:7447"] {
+            let why = Encryption::None.check_key(&short, address).unwrap_err();
+            assert!(why.contains("at least 16 random bytes"), "{why}");
+            assert_eq!((Encryption::None.check_key(&long, address), tls.check_key(&short, address)), (Ok(()), Ok(())));
+        }
+        assert_eq!(Encryption::None.check_key(&short, "127.0.0.1:7447"), Ok(()));
     }
 
     #[test]

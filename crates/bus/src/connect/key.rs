@@ -1,6 +1,7 @@
 //! The key of a domain.
 
 use std::{
+    collections::BTreeSet,
     fmt, fs, io,
     path::{Path, PathBuf},
 };
@@ -50,6 +51,13 @@ impl Key {
         Key::new(line).map_err(|why| BadKeyFile::Key { path: path.to_owned(), why })
     }
 
+    /// Returns true if the key can have 16 random bytes, so that nobody guesses it from a recorded handshake. In base64
+    /// these are 22 characters. A text of few different characters was typed and not drawn.
+    pub fn is_strong(&self) -> bool {
+        let different: BTreeSet<char> = self.0.chars().collect();
+        self.0.len() >= 22 && different.len() >= 8
+    }
+
     /// Returns the text of the key, for storing or sending it.
     pub fn reveal(&self) -> &str {
         &self.0
@@ -72,6 +80,18 @@ mod tests {
         assert_eq!(Key::new("a line\nand another"), Err(BadKey));
         let key = Key::new("correct horse").unwrap();
         assert_eq!(format!("{key:?}"), "Key(...)");
+    }
+
+    #[test]
+    fn sixteen_random_bytes_are_a_strong_key_and_a_phrase_is_none() {
+        let strong = |text: &str| Key::new(text).unwrap().is_strong();
+        // 16 bytes in base64, in base64 without padding, in hexadecimal digits.
+        for text in ["Hs9K3mUO0lYhzqk1E3m5Zw==", "Hs9K3mUO0lYhzqk1E3m5Zw", "1ecf4adf650ed25621cea935137e6567"] {
+            assert!(strong(text), "{text}");
+        }
+        for text in ["correct horse", "12345678", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", "0101010101010101010101010101"] {
+            assert!(!strong(text), "{text}");
+        }
     }
 
     #[test]

@@ -48,6 +48,10 @@ fn a_file_and_a_directory_arrive_as_they_are_to_all_receivers() {
     let state = site.tampu(&["bulk", "stat", "--json"]).ok().json();
     assert_eq!(state.len(), 1, "{state:?}");
     assert_eq!(state[0]["receiver"]["flows"][0]["bytes"], 5_000_006);
+    symlink(site.path("night/inner"), site.path("night/again")).unwrap();
+    fs::remove_file(site.path("night/link")).unwrap();
+    send(&site, &["night", "--follow-links", "--continue"]).ok();
+    assert_eq!(fs::read_to_string(site.path("out/night/again/x")).unwrap(), "inner");
     receiver.signal(Signal::TERM);
     assert_eq!(receiver.end().0, 0);
 }

@@ -271,6 +271,16 @@ fn nothing_opens_beyond_the_host_in_clear_text_unless_told_to() {
         assert_eq!(said.code, 2, "{more:?}: {said:?}");
         assert!(said.err.contains("'tampu cert init'") && said.err.contains("'tampu cert host NAME'"), "{more:?}: {said:?}");
     }
+    // A short key could be guessed from a recording.
+    lab.site.file("domain.key", "correct horse");
+    for more in [["--lan", "0.0.0.0:0", "--no-encryption"], ["--peer", "192.0.2.1:7447", "--no-encryption"]] {
+        let said = up(&more);
+        assert!(said.code == 1 && said.err.contains("at least 16 random bytes"), "{more:?}: {said:?}");
+    }
+    let asked = ["log", "stat", "--domain", "lab", "--key-file", &lab.key, "--hub", "192.0.2.1:7447", "--no-encryption"];
+    let said = lab.site.tampu(&asked);
+    assert!(said.code == 3 && said.err.contains("at least 16 random bytes"), "{said:?}");
+    lab.site.file("domain.key", KEY);
     {
         let mut hub = lab.up(&["--lan", "0.0.0.0:0", "--no-encryption", "--book-listen", "0.0.0.0:0", "--plain-http"]);
         hub.wait_for("the logbook's API is at http://");

@@ -47,6 +47,16 @@ pub const ROUTES: &[Route] = &[
     },
     Route { path: "/logout", id: "logout", what: "Ends the session of the cookie", gives: (204, Nothing), act: log_out, ..POST },
     Route {
+        path: "/sessions",
+        id: "endSessions",
+        what: "Ends all sessions of the caller, on every computer; an administrator of the site may end another user's. Tokens stay",
+        query: &[("login", "string", "the user; the caller, if missing")],
+        gives: (204, Nothing),
+        login: Login::Required,
+        act: end_sessions,
+        ..DELETE
+    },
+    Route {
         path: "/whoami",
         id: "whoami",
         what: "Returns the caller, how the caller is known, and the caller's rights by logbook",
@@ -163,7 +173,7 @@ pub const ROUTES: &[Route] = &[
         gives: (200, json_of::<Vec<ApiToken>>()),
         login: Login::Required,
         act: |call| {
-            let login = token_owner(call, call.parameter("login"))?;
+            let login = user_meant(call, call.parameter("login"))?;
             ok(&call.api.people.tokens(Some(&login))?)
         },
         ..GET
@@ -187,7 +197,7 @@ pub const ROUTES: &[Route] = &[
         gives: (204, Nothing),
         login: Login::Required,
         act: |call| {
-            let login = token_owner(call, call.parameter("login"))?;
+            let login = user_meant(call, call.parameter("login"))?;
             call.api.people.drop_token(&login, call.var(0))?;
             nothing()
         },
@@ -360,6 +370,14 @@ fn log_out(call: &mut Call<'_>) -> Result<Answer, Problem> {
     Ok(answer)
 }
 
+fn end_sessions(call: &mut Call<'_>) -> Result<Answer, Problem> {
+    let login = user_meant(call, call.parameter("login"))?;
+    // A misspelt login must not look like sessions that have ended.
+    call.api.people.user(&login)?;
+    call.api.people.end_sessions(&login)?;
+    nothing()
+}
+
 fn change_password(call: &mut Call<'_>) -> Result<Answer, Problem> {
     let PasswordChange { old, new } = call.json()?;
     let login = call.who().login.clone();
@@ -397,8 +415,8 @@ fn change_user(call: &mut Call<'_>) -> Result<Answer, Problem> {
     ok(&UserView::of(&user))
 }
 
-/// Returns the owner of the tokens: the caller, or for an administrator of the site any user.
-fn token_owner(call: &Call<'_>, said: Option<&str>) -> Result<String, Problem> {
+/// Returns the user whose tokens or sessions are meant: the caller, or for an administrator of the site any user.
+fn user_meant(call: &Call<'_>, said: Option<&str>) -> Result<String, Problem> {
     let own = call.who().login.clone();
     match said {
         Some(login) if login != own => call.need_admin().map(|()| login.to_owned()),
@@ -421,7 +439,7 @@ fn check_maker(call: &Call<'_>, password: Option<&str>) -> Result<(), Problem> {
 
 fn make_token(call: &mut Call<'_>) -> Result<Answer, Problem> {
     let NewToken { login, comment, may, books, expires, password } = call.json()?;
-    let login = token_owner(call, login.as_deref())?;
+    let login = user_meant(call, login.as_deref())?;
     if expires.is_some_and(|expires| expires <= now()) {
         return Err(Problem::bad("body expires", "the time is in the past"));
     }

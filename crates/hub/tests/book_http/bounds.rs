@@ -169,6 +169,39 @@ fn bodies_of_unknown_callers_keep_nobody_from_sending() {
     drop(held);
 }
 
+#[test]
+fn a_chunk_that_announces_more_than_is_allowed_keeps_no_turn() {
+    let site = Site::new();
+    site.shift();
+    let owner = site.owner();
+    let (_, token) = owner.headers.iter().find(|(name, _)| name == "authorization").unwrap();
+    let authorized = format!("Authorization: {token}\r\nContent-Type: application/json\r\n");
+    let begin = |path: &str, more: &str, size: &str, bytes: usize| {
+        let mut stream = TcpStream::connect(site.url.trim_start_matches("http://")).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        let head = format!("POST {path} HTTP/1.1\r\nHost: localhost\r\n{more}Transfer-Encoding: chunked\r\n\r\n{size}\r\n");
+        stream.write_all(head.as_bytes()).unwrap();
+        let _ = stream.write_all(&vec![b' '; bytes]);
+        stream
+    };
+    let status = |mut stream: TcpStream| {
+        let mut answer = [0; 12];
+        stream.read_exact(&mut answer).unwrap();
+        String::from_utf8_lossy(&answer).into_owned()
+    };
+    // A caller who is nobody is refused before any of the announced bytes have come.
+    let nobody = "Authorization: Bearer tampu_wrong\r\n";
+    assert_eq!(status(begin("/api/v1/uploads", nobody, "ffffffffffffffff", 0)), "HTTP/1.1 401");
+    // More than 64 bits are no size.
+    assert_eq!(status(begin("/api/v1/uploads", &authorized, "fffffffffffffffff", 0)), "HTTP/1.1 400");
+    // A body ends at the limit of its route, whatever its chunk announces.
+    assert_eq!(status(begin("/api/v1/drafts", &authorized, "7fffffffffffffff", 25 << 20)), "HTTP/1.1 413");
+    // Those that wait for their bytes take the turns of one address and no more.
+    let held: Vec<TcpStream> = (0..4).map(|_| begin("/api/v1/login", &authorized, "ffffffffffffffff", 1)).collect();
+    owner.post("/books/Shift/entries", json!({ "attributes": { "Author": "Zoe" }, "text": "long ".repeat(40_000) })).is(201);
+    drop(held);
+}
+
 /// An HTTP service that never ends by itself, and reports the request to stop.
 struct Endless(mpsc::Sender<Option<Stopped>>);
 

@@ -151,6 +151,27 @@ fn a_form_of_one_session_is_of_no_use_in_another() {
 }
 
 #[test]
+fn a_user_logs_out_everywhere_and_an_administrator_does_it_for_others() {
+    let site = with_zoe();
+    site.user(json!({ "login": "max" }));
+    let ((one, form), (other, _)) = (log_in(&site), log_in(&site));
+    let is = |client: &Client| by(&client.get("/whoami"));
+    // Another site's page cannot do it, and nobody does it for another user.
+    one.delete("/sessions").is(403);
+    let one = one.with("x-tampu-form", &form);
+    one.delete("/sessions?login=max").is(403);
+    site.anybody().delete("/sessions").is(401);
+    assert_eq!((is(&one), is(&other)), ("session".into(), "session".into()));
+    one.delete("/sessions").is(204);
+    assert_eq!((is(&one), is(&other)), ("guest".into(), "guest".into()));
+    let (again, _) = log_in(&site);
+    site.owner().delete("/sessions?login=zoee").is(404);
+    assert_eq!(is(&again), "session");
+    site.owner().delete("/sessions?login=zoe").is(204);
+    assert_eq!(is(&again), "guest");
+}
+
+#[test]
 fn guessing_passwords_takes_longer_and_longer() {
     let site = with_zoe();
     let guess = |n: u32| site.anybody().post("/login", json!({ "login": "zoe", "password": format!("guess {n}") }));

@@ -118,6 +118,7 @@ fn open_hub(config: &Settings, hub: &Endpoint, inbox: &Arc<Inbox>) -> Result<Lin
             return Err(unreachable(hub, "hubs on the network ask for a key (TAMPU_KEY), and none is set"));
         };
         lan.encryption.for_address(address).map_err(|why| unreachable(hub, why))?;
+        lan.encryption.check_key(&lan.key, address).map_err(|why| unreachable(hub, why))?;
     }
     let certificates = credentials.as_ref().and_then(|credentials| credentials.certificates.clone());
     inbox.open_link(&Role::Client { to: hub.clone(), credentials }).map_err(|refused| match hub {

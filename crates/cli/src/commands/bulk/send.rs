@@ -68,6 +68,9 @@ pub struct Send {
     /// Skip the data that receivers have from an earlier attempt at the same file
     #[arg(long = "continue")]
     go_on: bool,
+    /// Follow symbolic links in directories
+    #[arg(long)]
+    follow_links: bool,
     /// Send everything N times
     #[arg(long, value_name = "N", default_value_t = 1)]
     loops: u64,
@@ -104,7 +107,7 @@ impl Send {
         if self.block > BLOCK_LIMIT {
             return Err(Failure::Usage(format!("--block: at most {BLOCK_LIMIT} bytes")));
         }
-        let offers = Offers::of(&self.files);
+        let offers = Offers::of(&self.files, self.follow_links);
         if offers.found.iter().filter(|offer| **offer == Offer::Stdin).count() > 1 || (self.loops > 1 && offers.total().is_none())
         {
             return Err(Failure::Usage("standard input can be sent once".to_owned()));

@@ -15,7 +15,7 @@ use tampu_bulk::{
 };
 
 use super::{
-    offer::Offer,
+    offer::{self, Offer},
     watch::{Now, Watch},
 };
 use crate::interrupt::Interrupt;
@@ -95,14 +95,14 @@ impl Way<'_> {
     }
 
     fn open(&self, offer: &Offer) -> io::Result<Source> {
-        let (path, name) = match offer {
+        let (path, name, root) = match offer {
             Offer::Stdin => {
                 let label = self.parameter.as_bytes().to_vec();
                 return Ok(Source { input: Box::new(io::stdin()), file: None, size: None, label });
             }
-            Offer::File { path, name, .. } => (path, name),
+            Offer::File { path, name, root, .. } => (path, name, root),
         };
-        let file = File::open(path)?;
+        let file = offer::open(path, root.as_deref())?;
         let data = file.metadata()?;
         let label = FileLabel {
             file: name.clone(),
