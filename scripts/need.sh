@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # need.sh THING...: makes sure each thing is on this machine: installs it where that can be done without asking, else says
 # in one line what is missing and the command that installs it. Things: rust, cc, cxx, spdlog, python, nats, rsyslog,
-# netns, apache, chromium, logger, valgrind, tango, pytango, iperf3, postgres, mdbook, systemd (its tools, no service).
+# netns, apache, chromium, logger, valgrind, tango, pytango, iperf3, postgres, mdbook, systemd (its tools, no service), slapd,
+# oidc-provider (for Node.js).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -79,6 +80,14 @@ for thing in "$@"; do
         say "installing mdBook"
         cargo install --quiet --locked --no-default-features --root "$HOME/.cache/tampu/tools" mdbook@0.5.4 ||
           missing "mdBook" "cargo install mdbook"
+      } ;;
+    slapd) [ -x /usr/sbin/slapd ] || debian "slapd, an LDAP directory" slapd ;;
+    # In a place of its own; tests/peers/login_oidc.py looks there.
+    oidc-provider) command -v npm >/dev/null || debian "Node.js" nodejs npm
+      [ -d "$HOME/.cache/tampu/oidc-provider/node_modules/oidc-provider" ] || {
+        say "installing oidc-provider from npm"
+        npm install --silent --no-audit --no-fund --prefix "$HOME/.cache/tampu/oidc-provider" oidc-provider@8 >/dev/null ||
+          missing "oidc-provider" "npm install --prefix ~/.cache/tampu/oidc-provider oidc-provider@8"
       } ;;
     apache) [ -x /usr/sbin/apache2 ] || command -v apache2 >/dev/null || debian "Apache" apache2 ;;
     # A browser for the tests of pages.

@@ -54,6 +54,7 @@ pub mod file_text;
 pub mod files;
 pub mod follow;
 pub mod import;
+pub mod login_methods;
 mod option_values;
 pub mod options;
 pub mod pages;

@@ -48,6 +48,7 @@ use crate::{
         server::{Limits, Listener, Server},
     },
     listen::ListenAddress,
+    login::{LoginError, Logins, oidc, settings::LoginSettings},
     rules::Rules,
 };
 pub use settings::DIRECTORY;
@@ -108,6 +109,9 @@ pub enum BookError {
     /// The address cannot be bound.
     #[error("the logbook cannot be served at {address}: {why}{}", listen_advice(.why))]
     Listen { address: SocketAddr, why: io::Error },
+    /// A login method cannot be started.
+    #[error("the logbook: {0}")]
+    Login(#[from] LoginError),
     /// A thread cannot be started, or the file with the address cannot be written.
     #[error("the logbook: {what}: {why}")]
     Io {
@@ -212,10 +216,14 @@ impl Book {
             None => Arc::new(SqliteStore::open(&given.directory)?),
         };
         store.set_quota(settings.quota());
+        let logins = Logins::start(&settings.login, &given.logger)?;
         let people = People::new(store.clone(), people_settings(settings))?;
+        let people = logins.methods.into_iter().fold(people, People::with);
         let rules = given.rules.clone();
         let people = Arc::new(people.narrowed_by(move |who, book, right| rules.leaves(&principal_of(who), book, right)));
-        let authenticator = Arc::new(Authenticator::new(&settings.auth(), &given.host));
+        let providers = Arc::new(logins.providers);
+        let authenticator = Authenticator::new(&settings.auth(), &given.host).with_proxy(logins.proxy);
+        let authenticator = Arc::new(authenticator);
         let pushes = Pushes::start(store.clone(), people.clone(), given.logger.clone()).map_err(io("its pushes"))?;
         let follow = settings.follow.clone().map(|follow| follow::Following::start(store.clone(), follow, given.logger.clone()));
         let following = follow.transpose().map_err(io("following ELOG"))?;
@@ -225,8 +233,10 @@ impl Book {
         let rendered = Arc::<RenderCache>::default();
         let changes = Arc::new(ChangeRate::new(settings.changes_per_minute, settings.changes_burst));
         // At an address of their own ELOG's pages have no prefix, as with elogd.
+        let links = settings.login.iter().filter_map(LoginSettings::link).collect::<Vec<_>>();
         let site = |prefix: &str| {
-            let site = Site::new(store.clone(), site_config(settings, &*store, prefix)?).with_people(people.clone());
+            let config = SiteConfig { logins: links.clone(), ..site_config(settings, &*store, prefix)? };
+            let site = Site::new(store.clone(), config).with_people(people.clone());
             let site = site.with_rendered(rendered.clone());
             let (longest, logger) = (settings.attachment_mb << 20, given.logger.clone());
             let (site, people, authenticator) = (Arc::new(site), people.clone(), authenticator.clone());
@@ -253,6 +263,10 @@ impl Book {
             checking: api::checking::Checking::default(),
             rules: given.rules.clone(),
         });
+        let at_providers = |home: String| {
+            let (providers, people, authenticator) = (providers.clone(), people.clone(), authenticator.clone());
+            Arc::new(oidc::flow::OidcLogins { providers, people, authenticator, home, audit: given.logger.named(AUDIT) })
+        };
         let mut listeners: Vec<Listener> = Vec::new();
         let https = given.https;
         let mut serve = |socket, service: Arc<dyn HttpService>, certificate: &Option<Arc<ServerCertificate>>| {
@@ -262,10 +276,12 @@ impl Book {
         if let Some(listener) = listen {
             let root = Arc::new(elog::Root { prefix: settings.elog_prefix.clone() });
             let all = Mounts::new(root).mount("/api", api.clone()).mount(&settings.elog_prefix, dialect);
+            let all = all.mount(oidc::flow::PATH, at_providers(format!("{}/", settings.elog_prefix)));
             serve(listener, Arc::new(all), &https.listen);
         }
         if let Some(listener) = elog {
-            serve(listener, alone, &https.elog);
+            let all = Mounts::new(alone).mount(oidc::flow::PATH, at_providers("/".to_owned()));
+            serve(listener, Arc::new(all), &https.elog);
         }
         let (connections, connections_of_one) = (settings.connections, settings.connections_of_one);
         let limits = Limits { connections, connections_of_one, ..Limits::default() };

@@ -417,6 +417,18 @@ pub const BOUNDS: &[Bound] = &[
     ),
     bound(
         Logbook,
+        "passwords that login methods check at a time",
+        Constant("logbook/src/people/registry/outside.rs", "MAX_ASKING", "6", "6"),
+        "503 with `Retry-After`",
+    ),
+    bound(
+        Logbook,
+        "stored groups of a user from outside",
+        Constant("logbook/src/people/outside.rs", "MAX_GROUPS", "256", "256"),
+        "those without a rule are left out",
+    ),
+    bound(
+        Logbook,
         "slowest reader of a response, in bytes a second",
         Constant(
             "hub/src/http/socket.rs",

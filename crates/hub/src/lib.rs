@@ -14,6 +14,7 @@
 //! | events from Tango and to Tango | the crate `tampu-tango` |
 //! | the logbook | [`book`] |
 //! | its API for programs | [`api`] |
+//! | login methods: directories, providers of identities, proxies | [`login`] |
 //! | the HTTP server of all services | [`http`] |
 //! | catalogue of queues and limits | [`bounds`] |
 //! | the watch of the run-time directory | `run_dir_watch` |
@@ -33,6 +34,7 @@ mod clock;
 pub mod config;
 pub mod http;
 pub mod listen;
+pub mod login;
 
 pub mod bulk;
 pub mod certificates;

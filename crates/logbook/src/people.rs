@@ -8,6 +8,7 @@
 //! | authorization | [`decide`] |
 //! | sessions of browsers | [`session`] |
 //! | tokens of programs | [`token`] |
+//! | users of directories, identity providers and proxies | [`outside`] |
 //! | limits of password attempts | [`attempts`] |
 //! | the queue and the memory of password hashing | [`hashing`] |
 //! | registrations, and the limit of rare requests | [`registration`], [`request_limit`] |
@@ -38,6 +39,7 @@ mod hash_memory;
 pub mod hashing;
 pub mod host_list;
 pub mod login_policy;
+pub mod outside;
 pub mod password;
 pub mod principal;
 pub mod registration;

@@ -5,6 +5,7 @@ use tampu_logbook::book::Book;
 
 use crate::pages::{
     account::AccountPolicy,
+    address::escape,
     html::{SafeHtml, put},
     layout,
     request::PageRequest,
@@ -51,6 +52,18 @@ pub fn answer(request: &PageRequest<'_>, book: Option<&Book>) -> Response {
         body.push_str("<p class=\"note\"><a href=\"?cmd=New%20user\">Register as a new user</a></p>\n");
     }
     body.push_str("</form>\n");
+    // The page to return to, as a path of this site.
+    let path = request.base.split_once("://").and_then(|(_, rest)| rest.find('/').map(|at| &rest[at..])).unwrap_or_default();
+    let to = match book {
+        // A whole address leads to this site, and ends with a path of it.
+        _ if redir.contains("://") => redir.strip_prefix(&request.base).map(|rest| format!("{path}{rest}")).unwrap_or_default(),
+        Some(book) => format!("{path}/{}/{redir}", escape(&book.name)),
+        None => format!("{path}/{redir}"),
+    };
+    for (text, address) in &request.site.config().logins {
+        let address = format!("{address}?to={}", escape(&to));
+        put!(&mut body, "<p class=\"login\"><a href=\"{}\">Log in with {}</a></p>\n", address, text);
+    }
     if !settings.login_text().is_empty() {
         put!(&mut body, "<div class=\"configured\">{}</div>\n", SafeHtml(layout::clean(settings.login_text())));
     }

@@ -99,6 +99,18 @@ pub fn people_failed(request: &PageRequest<'_>, error: &PeopleError) -> Response
         PeopleError::NoUser(_) | PeopleError::NoRegistration(_) => {
             layout::error(request, StatusCode::NOT_FOUND, &format!("Error: {error}"))
         }
+        PeopleError::Away { method, .. } => {
+            let text = format!(
+                "Error: the login method '{method}' does not respond: try again later. Open sessions go on, and users of the \
+                 logbook itself can log in"
+            );
+            let mut answer = layout::error(request, StatusCode::SERVICE_UNAVAILABLE, &text);
+            retry_after(&mut answer, 10);
+            answer
+        }
+        PeopleError::NotBound { .. } | PeopleError::NotRegistered { .. } | PeopleError::PasswordElsewhere { .. } => {
+            layout::error(request, StatusCode::FORBIDDEN, &format!("Error: {error}: ask an administrator"))
+        }
         PeopleError::Wrong => layout::error(request, StatusCode::UNAUTHORIZED, &format!("Error: {error}")),
         other => {
             let mut answer = layout::error(request, StatusCode::INTERNAL_SERVER_ERROR, "Error: the site's log says more");

@@ -48,6 +48,8 @@ pub struct SiteConfig {
     pub password_in_address: bool,
     /// True if tables (CSV) have the cells as they are, like elogd's. A spreadsheet runs those that begin like a formula.
     pub raw_csv: bool,
+    /// Texts and addresses of links with which a login at a provider begins.
+    pub logins: Vec<(String, String)>,
     /// Logins and full names, for attributes whose values are users, on a site without logins.
     pub users: Vec<(String, String)>,
 }
@@ -65,6 +67,7 @@ impl Default for SiteConfig {
             image_hosts: Vec::new(),
             password_in_address: false,
             raw_csv: false,
+            logins: Vec::new(),
             users: Vec::new(),
         }
     }

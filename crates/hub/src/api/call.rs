@@ -136,7 +136,7 @@ pub fn principal_of(who: &Principal) -> tampu_bus::access::Principal {
         Credentials::Nothing => Site::Guest,
         Credentials::Owner => Site::this_user(),
         Credentials::Token(token) => Site::Token(format!("{}/{}", who.login, token.id)),
-        Credentials::Session { .. } | Credentials::Password { .. } => Site::Login(who.login.clone()),
+        Credentials::Session { .. } | Credentials::Password { .. } | Credentials::Proxy { .. } => Site::Login(who.login.clone()),
     }
 }
 

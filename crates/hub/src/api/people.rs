@@ -7,6 +7,7 @@ use tampu_logbook::{
     people::{
         Principal, Right,
         principal::Credentials,
+        registry::Explanation,
         session::{cookie, no_cookie},
         token::ApiToken,
         user::User,
@@ -62,6 +63,15 @@ pub const ROUTES: &[Route] = &[
         what: "Returns the caller, how the caller is known, and the caller's rights by logbook",
         gives: (200, json_of::<Whoami<'static>>()),
         act: |call| ok(&Whoami::of(call.who())),
+        ..GET
+    },
+    Route {
+        path: "/whoami/explain",
+        id: "explainRights",
+        what: "Returns the login method of the caller, the groups, and the origin of each right; an administrator of the site may ask about another user",
+        query: &[("login", "string", "the user; the caller, if missing")],
+        gives: (200, json_of::<Explanation>()),
+        act: explain,
         ..GET
     },
     Route {
@@ -138,6 +148,33 @@ pub const ROUTES: &[Route] = &[
             nothing()
         },
         ..PUT
+    },
+    Route {
+        path: "/users/{login}/method",
+        id: "bindUser",
+        what: "Binds a user to a login method; the user's password here, sessions and tokens end. Without 'subject' the next person whom the method proves with this login is the user",
+        takes: json_of::<Binding>(),
+        gives: (200, json_of::<UserView<'static>>()),
+        login: Login::Admin,
+        act: |call| {
+            let Binding { method, subject } = call.json()?;
+            if call.api.people.method(&method).is_none() {
+                let names: Vec<&str> = call.api.people.methods().iter().map(|method| &*method.name).collect();
+                let detail = format!("there is no login method '{}'; the site has: {}", method.escape_debug(), names.join(", "));
+                return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", detail).at("body method"));
+            }
+            ok(&UserView::of(&call.api.people.bind_user(call.var(0), &method, &subject)?))
+        },
+        ..PUT
+    },
+    Route {
+        path: "/users/{login}/method",
+        id: "unbindUser",
+        what: "Ends a user's binding to a login method; sessions and tokens end, and a password can be set here",
+        gives: (200, json_of::<UserView<'static>>()),
+        login: Login::Admin,
+        act: |call| ok(&UserView::of(&call.api.people.unbind_user(call.var(0))?)),
+        ..DELETE
     },
     Route {
         path: "/groups",
@@ -241,19 +278,13 @@ struct Whoami<'a> {
 
 impl Whoami<'_> {
     fn of(who: &Principal) -> Whoami<'_> {
-        let (by, form) = match &who.by {
-            Credentials::Nothing => ("guest", None),
-            Credentials::Owner => ("owner", None),
-            Credentials::Session { form, .. } => ("session", Some(form.as_str())),
-            Credentials::Token(_) => ("token", None),
-            Credentials::Password { .. } => ("password", None),
-        };
+        let form = if let Credentials::Session { form, .. } = &who.by { Some(form.as_str()) } else { None };
         Whoami {
             login: &who.login,
             full_name: &who.full_name,
             email: &who.email,
             admin: who.admin,
-            by,
+            by: who.proof(),
             form,
             rights: &who.rights.0,
         }
@@ -271,12 +302,20 @@ struct UserView<'a> {
     admin: bool,
     inactive: bool,
     has_password: bool,
+    /// The login method that proves the user, if it is not a password here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    method: Option<&'a str>,
+    /// The identity of the user at the login method.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    subject: Option<&'a str>,
 }
 
 impl UserView<'_> {
     fn of(user: &User) -> UserView<'_> {
-        let User { login, full_name, email, groups, admin, inactive, password, .. } = user;
-        UserView { login, full_name, email, groups, admin: *admin, inactive: *inactive, has_password: password.is_some() }
+        let User { login, full_name, email, groups, admin, inactive, password, outside, .. } = user;
+        let (method, subject) = outside.as_ref().map(|outside| (&*outside.method, &*outside.subject)).unzip();
+        let has_password = password.is_some();
+        UserView { login, full_name, email, groups, admin: *admin, inactive: *inactive, has_password, method, subject }
     }
 }
 
@@ -304,6 +343,16 @@ struct UserChange {
     groups: Option<Vec<String>>,
     admin: Option<bool>,
     inactive: Option<bool>,
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Binding {
+    /// The name of the login method.
+    method: String,
+    /// The identity of the person at the method.
+    #[serde(default)]
+    subject: String,
 }
 
 #[derive(Serialize, JsonSchema)]
@@ -350,6 +399,17 @@ fn log_in(call: &mut Call<'_>) -> Result<Answer, Problem> {
     let mut answer = ok(&Whoami::of(&who))?;
     set(answer.headers_mut(), header::SET_COOKIE, &cookie(&secret, call.api.people.settings().longest, call.auth.secure));
     Ok(answer)
+}
+
+fn explain(call: &mut Call<'_>) -> Result<Answer, Problem> {
+    let people = &call.api.people;
+    match call.parameter("login") {
+        Some(login) if login != call.who().login => {
+            call.need_admin()?;
+            ok(&people.explain(&people.rights_of(Some(login), None)?)?)
+        }
+        _ => ok(&people.explain(call.who())?),
+    }
 }
 
 fn begin_owner(call: &mut Call<'_>) -> Result<Answer, Problem> {
@@ -426,7 +486,7 @@ fn user_meant(call: &Call<'_>, said: Option<&str>) -> Result<String, Problem> {
 
 /// Checks the password of a caller who makes a token. A session or a token that was stolen must not become a lasting access.
 fn check_maker(call: &Call<'_>, password: Option<&str>) -> Result<(), Problem> {
-    if matches!(call.who().by, Credentials::Owner | Credentials::Password { .. }) {
+    if matches!(call.who().by, Credentials::Owner | Credentials::Password { .. } | Credentials::Proxy { .. }) {
         return Ok(());
     }
     let Some(password) = password else {

@@ -20,7 +20,7 @@ use crate::{
     api::{BASE, call::principal_of},
     http::{
         admission::WorkKind,
-        auth::{Authenticator, RequestAuth, is_bare, work_of},
+        auth::{Authenticator, RequestAuth, work_of},
         body::{HttpRequest, ResponseBody},
         change_rate::ChangeRate,
         client_address::ClientAddress,
@@ -95,7 +95,8 @@ impl ElogPages {
         let inside = path.strip_prefix(&self.site.config().prefix).filter(|rest| rest.starts_with('/'));
         let query = head.uri.query().unwrap_or_default();
         // The form of a login has no credentials yet. Its password is hashed while other changes go on.
-        let logs_in = head.method == Method::POST && is_bare(head) || Parameters::read(query).get("upassword").is_some();
+        let logs_in =
+            head.method == Method::POST && self.authenticator.is_bare(head) || Parameters::read(query).get("upassword").is_some();
         let (kind, bound) = work(&head.method, inside.unwrap_or(path), query);
         (if logs_in { WorkKind::Login } else { kind }, bound)
     }

@@ -10,6 +10,7 @@ use super::follow::FollowSettings;
 use crate::{
     http::{auth::AuthSettings, client_address::Proxies},
     listen::ListenAddress,
+    login::{self, settings::LoginSettings},
 };
 
 /// The default port of the logbook on this host.
@@ -122,6 +123,9 @@ pub struct BookSettings {
     pub changes_per_minute: u32,
     /// Changes that one user may make at once, beyond that pace.
     pub changes_burst: u32,
+    /// Login methods, in the order in which they are asked. Users of the logbook itself are checked here first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub login: Vec<LoginSettings>,
     /// The ELOG that the hub follows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub follow: Option<FollowSettings>,
@@ -162,6 +166,7 @@ impl Default for BookSettings {
             connections_of_one: 64,
             changes_per_minute: 600,
             changes_burst: 3000,
+            login: Vec::new(),
             follow: None,
         }
     }
@@ -210,6 +215,7 @@ impl BookSettings {
         if self.certificate.is_some() && self.plain_http {
             return Err(("plain_http", "with a certificate the logbook speaks https; leave out one of the two".to_owned()));
         }
+        login::settings::check(&self.login, &self.proxies)?;
         if self.hsts_days > 3650 {
             return Err(("hsts_days", format!("invalid value {}; use 0 to 3650", self.hsts_days)));
         }

@@ -17,6 +17,8 @@ use tampu_logbook::people::{
     session::{COOKIE, cookie_in},
 };
 
+use crate::login::proxy::ProxyLogin;
+
 use super::{
     admission::WorkKind,
     body::OF_GUESTS,
@@ -50,6 +52,8 @@ pub struct Authenticator {
     /// The public authorities behind a proxy, with their ports if these are not the usual ones.
     public: Vec<String>,
     is_behind_proxy: bool,
+    /// The login method of the proxies, if they name persons.
+    proxy: Option<ProxyLogin>,
 }
 
 /// Returns the name in `name:port` or `[::1]:port`, in lower case.
@@ -112,12 +116,6 @@ pub fn work_of(head: &Parts, dialect: bool) -> WorkKind {
     if by_header || by_cookie { WorkKind::Login } else { WorkKind::Quick }
 }
 
-/// Returns true if a request has no credentials at all.
-pub fn is_bare(head: &Parts) -> bool {
-    let cookies = all_lines(&head.headers, header::COOKIE, "; ");
-    !head.headers.contains_key(header::AUTHORIZATION) && cookie_in(&cookies, COOKIE).is_none()
-}
-
 impl Authenticator {
     /// Creates an authenticator for these settings; `host` is the name of this computer.
     pub fn new(settings: &AuthSettings, host: &str) -> Authenticator {
@@ -127,7 +125,19 @@ impl Authenticator {
         let mut hosts = vec!["localhost".to_owned(), host.to_ascii_lowercase()];
         hosts.extend(said.clone().chain(world.map(name_of)));
         let public = said.chain(world.map(str::to_ascii_lowercase)).collect();
-        Authenticator { hosts, public, is_behind_proxy: !settings.proxies.is_empty() }
+        Authenticator { hosts, public, is_behind_proxy: !settings.proxies.is_empty(), proxy: None }
+    }
+
+    /// Believes the proxies about the person of a request.
+    pub fn with_proxy(self, proxy: Option<ProxyLogin>) -> Authenticator {
+        Authenticator { proxy, ..self }
+    }
+
+    /// Returns true if a request has no credentials at all.
+    pub fn is_bare(&self, head: &Parts) -> bool {
+        let cookies = all_lines(&head.headers, header::COOKIE, "; ");
+        let is_proxied = self.proxy.as_ref().is_some_and(|proxy| proxy.is_in(&head.headers));
+        !is_proxied && !head.headers.contains_key(header::AUTHORIZATION) && cookie_in(&cookies, COOKIE).is_none()
     }
 
     /// Rejects a request whose `Host` is not a name of this host.
@@ -197,7 +207,16 @@ impl Authenticator {
             auth
         };
 
-        if let Some(said) = text(headers, header::AUTHORIZATION) {
+        let said = text(headers, header::AUTHORIZATION);
+        let person = self.proxy.as_ref().map(|proxy| proxy.person(headers, client).map(|person| (proxy, person))).transpose()?;
+        // A proxy may pass a password on that it has checked itself. A token is of this hub, and has fewer rights.
+        let is_token = said.is_some_and(|said| said.get(..7).is_some_and(|scheme| scheme.eq_ignore_ascii_case("bearer ")));
+        if let Some((proxy, Some(person))) = person
+            && !is_token
+        {
+            return Ok(bound(authenticated(people.by_method(proxy.method(), &person)?, None)));
+        }
+        if let Some(said) = said {
             let auth = authenticated(by_header(people, said, from)?, None);
             return Ok(if matches!(auth.principal.by, Credentials::Password { .. }) { bound(auth) } else { auth });
         }
@@ -233,7 +252,7 @@ impl Authenticator {
         let forbidden = |kind, detail: &str| Problem::new(StatusCode::FORBIDDEN, kind, detail);
         // A browser sends these and a stored password by itself, but never a token.
         let by_hand = match auth.principal.by {
-            Credentials::Password { .. } => true,
+            Credentials::Password { .. } | Credentials::Proxy { .. } => true,
             Credentials::Session { .. } | Credentials::Owner | Credentials::Nothing => {
                 !headers.contains_key(header::AUTHORIZATION)
             }

@@ -149,11 +149,18 @@ impl From<PeopleError> for Problem {
                 Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "invalid", text).at("body")
             }
             // Callers must not see the place and the reason.
-            PeopleError::Elsewhere(_) => {
-                let detail = "the directory service of this login does not respond";
-                let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "no-answer", detail).help("try again later");
+            PeopleError::Away { method, .. } => {
+                let detail = format!("the login method '{method}' does not respond, so this login cannot be checked");
+                let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, "no-answer", detail)
+                    .help("try again later; sessions that are open go on, and users of the logbook itself can log in");
                 Problem { retry: Some(10), ..problem }
             }
+            PeopleError::NotBound { .. } => Problem::new(StatusCode::FORBIDDEN, "not-bound", text)
+                .help("an administrator binds the user: tampu book users bind LOGIN METHOD"),
+            PeopleError::NotRegistered { .. } => Problem::new(StatusCode::FORBIDDEN, "not-registered", text)
+                .help("an administrator adds the user: tampu book users add LOGIN --no-password, then tampu book users bind"),
+            PeopleError::PasswordElsewhere { .. } => Problem::new(StatusCode::CONFLICT, "password-elsewhere", text)
+                .help("'tampu book users unbind LOGIN' makes the user one of the logbook alone"),
             PeopleError::Random(_) => Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "failed", text),
         }
     }

@@ -11,7 +11,7 @@ use tampu_log::logger::local::Output;
 use tampu_logbook::store::postgres::files_of;
 
 use super::calls::Held;
-use crate::{config::Config, part::HubPart};
+use crate::{config::Config, login::settings::LoginSettings, part::HubPart};
 
 /// Newest rules that this program uses; an older kernel enforces those that it knows.
 const ABI_USED: ABI = ABI::V6;
@@ -86,6 +86,7 @@ impl Places {
                 // Attachments on their way to the database.
                 Some(_) => write.push(std::env::temp_dir()),
             }
+            read.extend(book.login.iter().flat_map(LoginSettings::files));
             read.extend(book.elog_themes.clone());
             if let Some(follow) = &book.follow {
                 read.push(follow.logbooks.clone());

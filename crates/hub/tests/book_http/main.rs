@@ -8,6 +8,7 @@ mod document;
 mod elog_access;
 mod entries;
 mod files;
+mod logins;
 mod pushes;
 mod registrations;
 mod routes;

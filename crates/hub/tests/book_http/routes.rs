@@ -3,7 +3,11 @@
 use std::{cell::RefCell, collections::BTreeSet};
 
 use serde_json::{Value, json};
-use tampu_hub::api::catalogue::{find, routes};
+use tampu_hub::{
+    api::catalogue::{find, routes},
+    book::settings::BookSettings,
+    login::{oidc::settings::OidcSettings, settings::LoginSettings},
+};
 
 use crate::{
     schema::check,
@@ -56,7 +60,9 @@ impl Checked {
 
 #[test]
 fn every_route_does_what_the_document_says() {
-    let site = Site::new();
+    let oidc = OidcSettings { issuer: "https://sso.example.org".into(), client_id: "tampu".into(), ..OidcSettings::default() };
+    let login = LoginSettings { name: "sso".into(), oidc: Some(oidc), ..LoginSettings::default() };
+    let site = Site::with(BookSettings { login: vec![login], ..BookSettings::default() });
     let owner = site.owner();
     let document = owner.get("/openapi.json").is(200).json();
     let all = Checked { document, used: RefCell::default() };
@@ -97,6 +103,9 @@ fn every_route_does_what_the_document_says() {
     let changed = ask(&owner, "PATCH", "/users/zoe", json!({ "groups": ["ops"] })).json();
     assert_eq!((&changed["full_name"], &changed["groups"][0]), (&json!("Zoë"), &json!("ops")));
     ask(&owner, "POST", "/users", json!({ "login": "max" }));
+    ask(&owner, "PUT", "/users/max/method", json!({ "method": "sso" }));
+    assert_eq!(get(&owner, "/whoami/explain?login=max").json()["method"], "sso (oidc)");
+    drop(&owner, "/users/max/method");
     ask(&owner, "PUT", "/users/max/password", json!({ "password": "battery staple" }));
     ask(&owner, "PUT", "/groups/ops", json!({ "members": ["zoe", "max"] }));
     assert_eq!(get(&owner, "/groups").json()[0]["members"], json!(["max", "zoe"]));

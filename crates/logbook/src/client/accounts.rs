@@ -6,6 +6,7 @@ use super::{Client, Result, address::encoded, to_json};
 use crate::people::{
     access::Access,
     registration::Registration,
+    registry::Explanation,
     token::ApiToken,
     user::{User, UserInfo},
 };
@@ -36,6 +37,23 @@ impl Client {
     pub fn set_inactive(&self, login: &str, inactive: bool) -> Result<()> {
         let body = json!({ "inactive": inactive });
         self.call("PATCH", &format!("/users/{}", encoded(login)), Some(&body), &[]).map(drop)
+    }
+
+    /// Binds a user to a login method; without a subject, the next person with this login is the user.
+    pub fn bind_user(&self, login: &str, method: &str, subject: &str) -> Result<()> {
+        let body = json!({ "method": method, "subject": subject });
+        self.call("PUT", &format!("/users/{}/method", encoded(login)), Some(&body), &[]).map(drop)
+    }
+
+    /// Ends a user's binding to a login method.
+    pub fn unbind_user(&self, login: &str) -> Result<()> {
+        self.call("DELETE", &format!("/users/{}/method", encoded(login)), None, &[]).map(drop)
+    }
+
+    /// Explains the rights of the caller, or of a user.
+    pub fn explain_user(&self, login: Option<&str>) -> Result<Explanation> {
+        let of = login.map(|login| format!("?login={}", encoded(login))).unwrap_or_default();
+        self.get(&format!("/whoami/explain{of}"))
     }
 
     /// Deletes a user; their entries stay.

@@ -56,9 +56,22 @@ pub enum PeopleError {
     /// Another invalid value.
     #[error("{0}")]
     Invalid(String),
-    /// The directory service does not respond.
-    #[error("the directory service of this login does not respond: {0}")]
-    Elsewhere(io::Error),
+    /// A login method cannot check the password.
+    #[error("the login method '{method}' does not respond: {why}")]
+    Away {
+        /// The name of the method.
+        method: String,
+        why: String,
+    },
+    /// A login method knows a person by the login of another user, or of one that is not bound to the method.
+    #[error("the login '{login}' belongs to a user of this logbook who is not bound to the login method '{method}'")]
+    NotBound { login: String, method: String },
+    /// A login method knows a person who is no user here, and registers none.
+    #[error("'{login}' is no user of this logbook, and the login method '{method}' adds none")]
+    NotRegistered { login: String, method: String },
+    /// A password cannot be set here, because a login method checks it.
+    #[error("the password of '{login}' is kept by the login method '{method}': change it there")]
+    PasswordElsewhere { login: String, method: String },
     /// An error of the store.
     #[error(transparent)]
     Store(#[from] StoreError),

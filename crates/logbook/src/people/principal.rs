@@ -25,6 +25,11 @@ pub enum Credentials {
         /// The user's generation at that time.
         generation: u32,
     },
+    /// The word of a trusted proxy, in a header of the request.
+    Proxy {
+        /// The user's generation at that time.
+        generation: u32,
+    },
 }
 
 /// The caller of a request.

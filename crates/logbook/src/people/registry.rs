@@ -6,7 +6,6 @@
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
-    io,
     net::IpAddr,
     sync::Arc,
     time::{Duration, Instant},
@@ -14,15 +13,17 @@ use std::{
 
 use parking_lot::{Mutex, RwLock};
 use serde::Serialize;
+use tampu_workers::Running;
 
 use super::{
-    Right, Rights,
-    access::{self, Access, EVERY_BOOK},
+    Right,
+    access::{self, Access},
     attempts::Attempts,
     elog_rules::ElogRules,
     error::{PeopleError, Result},
     hashing::HashingQueue,
     login_policy::LoginPolicy,
+    outside::LoginMethod,
     principal::{Credentials, Principal},
     request_limit::RequestLimit,
     session::{self, MAX_SESSIONS, Session, form_token},
@@ -30,15 +31,20 @@ use super::{
     user::{self, User},
 };
 use crate::{
-    book::{Book, same_name},
+    book::Book,
     store::{BookInfo, PeopleStore, now},
 };
 
 mod accounts;
+mod explain;
 mod kept;
 mod names;
+mod outside;
 mod passwords;
 mod registration;
+mod rights;
+
+pub use explain::Explanation;
 
 /// The time for which users and rights are cached.
 pub const FRESH: Duration = Duration::from_secs(1);
@@ -67,18 +73,14 @@ impl Default for Settings {
     }
 }
 
-/// An external source of users, such as a directory service. It is asked about logins that have no password here. This
-/// is the interface for LDAP.
-pub trait Authenticate: Send + Sync {
-    /// Returns the user if the password is right, and `None` if not. Groups and names are adopted.
-    fn authenticate(&self, login: &str, password: &str) -> io::Result<Option<User>>;
-}
-
 /// Users, rights, sessions and tokens of a store.
 pub struct People {
     store: Arc<dyn PeopleStore>,
     settings: Settings,
-    others: Vec<Box<dyn Authenticate>>,
+    /// The login methods, in their order.
+    methods: Vec<LoginMethod>,
+    /// Passwords that are checked outside at this moment.
+    asking: Running,
     known: Mutex<Option<(Instant, Arc<Cache>)>>,
     attempts: Attempts,
     hashing: HashingQueue,
@@ -128,7 +130,8 @@ impl People {
         Ok(People {
             store,
             settings,
-            others: Vec::new(),
+            methods: Vec::new(),
+            asking: Running::new(),
             known: Mutex::default(),
             attempts: Attempts::default(),
             hashing: HashingQueue::default(),
@@ -144,9 +147,9 @@ impl People {
         })
     }
 
-    /// Adds an external source for logins without a password here.
-    pub fn with(mut self, other: Box<dyn Authenticate>) -> People {
-        self.others.push(other);
+    /// Adds a login method after those that are there.
+    pub fn with(mut self, method: LoginMethod) -> People {
+        self.methods.push(method);
         self
     }
 
@@ -239,110 +242,6 @@ impl People {
         Ok(self.known()?.users.is_empty())
     }
 
-    fn principal(&self, user: &User, by: Credentials) -> Result<Principal> {
-        let known = self.known()?;
-        let mut rights = Rights::default();
-        for (book, policy) in &known.books {
-            let guests = &self.settings.guests;
-            let mut may = match user.admin {
-                true => Right::ALL.to_vec(),
-                false => policy.leaves(&user.login, self.access_in(&known, book).rights(&user.login, &user.groups, guests)),
-            };
-            if by != Credentials::Owner && !policy.lists(&user.login) {
-                may.retain(|right| *right != Right::Read);
-            }
-            if !may.is_empty() {
-                rights.0.insert(book.clone(), may);
-            }
-        }
-        let mut admin = user.admin;
-        if let Credentials::Token(token) = &by {
-            rights = rights.only(|book, right| token.leaves(book, right));
-            admin &= token.is_whole();
-        }
-        let User { login, email, .. } = user.clone();
-        let mut principal = Principal { login, full_name: user.shown().to_owned(), email, admin, rights, by };
-        if let Some(permits) = self.permits.as_ref().filter(|_| principal.by != Credentials::Owner) {
-            let rights = std::mem::take(&mut principal.rights);
-            principal.rights = rights.only(|book, right| permits(&principal, book, right));
-        }
-        Ok(principal)
-    }
-
-    /// Returns the rights of a user, of one of the user's tokens, or of guests, without any credentials. The result
-    /// explains rights and admits nobody.
-    pub fn rights_of(&self, login: Option<&str>, token: Option<&str>) -> Result<Principal> {
-        let Some(login) = login else { return self.guest() };
-        let user = self.user(login)?;
-        let by = match token {
-            None => Credentials::Password { generation: user.generation },
-            Some(id) => {
-                let found = self.tokens(Some(login))?.into_iter().find(|token| token.id == id);
-                let missing = || PeopleError::Invalid(format!("'{login}' has no token '{}'", id.escape_debug()));
-                Credentials::Token(found.ok_or_else(missing)?)
-            }
-        };
-        if user.inactive {
-            return Ok(Principal { rights: Rights::default(), admin: false, ..self.principal(&user, by)? });
-        }
-        self.principal(&user, by)
-    }
-
-    /// Narrows the rights of all callers but the owner of the installation: a right stays only if `permits` returns true.
-    pub fn narrowed_by(mut self, permits: impl Fn(&Principal, &str, Right) -> bool + Send + Sync + 'static) -> People {
-        self.permits = Some(Box::new(permits));
-        self
-    }
-
-    fn access_in(&self, known: &Cache, book: &str) -> Access {
-        let found = known.access.get(&book.to_lowercase()).or_else(|| known.access.get(EVERY_BOOK));
-        found.cloned().unwrap_or_else(Access::usual)
-    }
-
-    /// Returns whether the configuration of a book opens it to clients at an address; a book that does not exist is closed to nobody.
-    pub fn is_open_to(&self, book: &str, from: IpAddr) -> Result<bool> {
-        let known = self.known()?;
-        let found = known.books.iter().find(|(name, _)| same_name(name, book));
-        Ok(found.is_none_or(|(_, policy)| policy.admits_host(from)))
-    }
-
-    /// Returns the books of which a caller sees some attributes only, with these attributes. The owner of the installation
-    /// sees all.
-    pub fn shown(&self, principal: &Principal) -> Result<Vec<(String, Vec<String>)>> {
-        if principal.by == Credentials::Owner {
-            return Ok(Vec::new());
-        }
-        let known = self.known()?;
-        let shown = |book: &Book| {
-            let shown = ElogRules::of(book).shown_to(&principal.login, principal.rights.of(&book.name));
-            shown.map(|shown| (book.name.clone(), shown))
-        };
-        Ok(known.veiled.iter().filter_map(shown).collect())
-    }
-
-    /// Takes the rights away in books whose configuration closes them to clients at this address. The owner of the installation keeps them.
-    pub fn seen_from(&self, mut principal: Principal, from: IpAddr) -> Result<Principal> {
-        if principal.by == Credentials::Owner {
-            return Ok(principal);
-        }
-        let known = self.known()?;
-        let closed = |book: &str| known.books.iter().any(|(name, policy)| same_name(name, book) && !policy.admits_host(from));
-        if known.books.iter().any(|(_, policy)| !policy.admits_host(from)) {
-            principal.rights = principal.rights.only(|book, _| !closed(book));
-        }
-        Ok(principal)
-    }
-
-    /// A caller without credentials.
-    pub fn guest(&self) -> Result<Principal> {
-        self.principal(&User::default(), Credentials::Nothing)
-    }
-
-    /// The owner of the installation.
-    pub fn owner(&self) -> Result<Principal> {
-        self.principal(&User { admin: true, ..User::new(&self.settings.owner) }, Credentials::Owner)
-    }
-
     /// Checks a login and password that come with a request and begin no session. ELOG's digest is accepted if the
     /// site's settings say so.
     pub fn by_password(&self, login: &str, password: &str, from: IpAddr) -> Result<Principal> {
@@ -353,14 +252,7 @@ impl People {
     /// Begins a session. Returns the caller, and the secret for the cookie.
     pub fn log_in(&self, login: &str, password: &str, from: IpAddr) -> Result<(Principal, String)> {
         let user = self.check_password(login, password, from)?;
-        let secret = secret()?;
-        let name = digest(&secret);
-        self.make_room(login)?;
-        let at = now();
-        let session = Session { login: user.login.clone(), generation: user.generation, begun: at, used: at };
-        self.write(session::KIND, &name, &session, Some(0))?;
-        let form = form_token(&secret);
-        Ok((self.principal(&user, Credentials::Session { name, form })?, secret))
+        self.begin_session(&user)
     }
 
     /// Deletes expired sessions, and the oldest of this login if there are too many.
@@ -438,7 +330,7 @@ impl People {
             (Credentials::Token(_), Some(text)) => self.token(text, false),
             (Credentials::Owner, Some(text)) if self.owner.lock().as_ref() == Some(&digest(text)) => self.owner(),
             (Credentials::Owner, Some(secret)) => self.session(secret, false),
-            (Credentials::Password { generation }, _) => {
+            (Credentials::Password { generation } | Credentials::Proxy { generation }, _) => {
                 let user = self.user_of(&met.login, Some(*generation))?.ok_or_else(ended)?;
                 self.principal(&user, met.by.clone())
             }

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::password::Password;
+use super::{outside::Outside, password::Password};
 
 /// The kind of the store's records, which are named by the login.
 pub const KIND: &str = "user";
@@ -35,6 +35,9 @@ pub struct User {
     /// The generation of the user. It rises with each new password and each time the user is disabled. Sessions of an
     /// earlier generation are invalid.
     pub generation: u32,
+    /// The login method outside that proves the user, if it is not a password here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub outside: Option<Outside>,
 }
 
 /// A user without secrets, as the API and the command line show them.
@@ -55,12 +58,16 @@ pub struct UserInfo {
     pub inactive: bool,
     /// True if the user can log in with a password.
     pub has_password: bool,
+    /// The login method that proves the user, if it is not a password here.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub method: Option<String>,
 }
 
 impl From<&User> for UserInfo {
     fn from(user: &User) -> UserInfo {
-        let User { login, full_name, email, groups, admin, inactive, password, .. } = user.clone();
-        UserInfo { login, full_name, email, groups, admin, inactive, has_password: password.is_some() }
+        let User { login, full_name, email, groups, admin, inactive, password, outside, .. } = user.clone();
+        let method = outside.map(|outside| outside.method);
+        UserInfo { login, full_name, email, groups, admin, inactive, has_password: password.is_some(), method }
     }
 }
 

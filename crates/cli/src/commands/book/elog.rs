@@ -135,6 +135,7 @@ impl Import {
         place.need_directory("an import, of many files of this host,")?;
         need_logbooks(&self.logbooks)?;
         let store = place.make()?;
+        let config = self.elog_config.clone();
         let source = ImportSource {
             config: self.elog_config,
             logbooks: self.logbooks,
@@ -156,6 +157,11 @@ impl Import {
             written(writeln!(io::stdout().lock(), "{line}"))?;
         } else {
             tell(&report, self.errors)?;
+        }
+        let read = config.and_then(|path| std::fs::read(path).ok()).map(|bytes| tampu_elog::config::parse(&bytes));
+        if let Some(tables) = read.as_ref().and_then(tampu_elog::login_methods::tables) {
+            eprintln!("tampu: login methods of elogd, for the hub's configuration (docs/operate/login.md):");
+            tables.lines().for_each(|line| eprintln!("{}", shown(line, false)));
         }
         eprintln!("tampu: the logbooks are in {}", place.told());
         if report.interrupted {

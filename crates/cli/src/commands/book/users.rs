@@ -14,7 +14,7 @@ use tampu_logbook::{
     people::{
         Access, EditPolicy, LoginPolicy, People, PeopleError, Right,
         access::{EVERY_BOOK, Grant, Subject},
-        registry::Settings,
+        registry::{Explanation, Settings},
         token::ApiToken,
         user::{User, UserInfo},
     },
@@ -34,6 +34,8 @@ use crate::{
     time_expression::now,
     time_text,
 };
+
+mod whoami;
 
 /// Manage users of the logbook, their groups, rights and tokens
 ///
@@ -62,6 +64,10 @@ enum Verb {
     Enable(Login),
     /// Remove a user; what they wrote stays
     Drop(Login),
+    Bind(Bind),
+    /// Make a user one of the logbook alone: no login method proves the user, and a password can be set
+    Unbind(Login),
+    Whoami(Whoami),
     Group(Group),
     Role(Role),
     Policy(Policy),
@@ -104,6 +110,28 @@ pub struct Password {
 pub struct Login {
     /// Name of the user
     login: String,
+}
+
+/// Bind a user to a login method of the site, which proves the user from then on; the password here ends
+#[derive(Debug, Args)]
+pub struct Bind {
+    /// Name of the user
+    login: String,
+    /// Name of the login method: 'name' of [[book.login]]
+    method: String,
+    /// Identity of the person at the method [default: that of the next person with this login]
+    #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
+    subject: String,
+}
+
+/// Show who you are for the logbook, or who another user is
+#[derive(Debug, Args)]
+pub struct Whoami {
+    /// The user to show [default: yourself]
+    login: Option<String>,
+    /// Show the login method, the groups, and the origin of each right
+    #[arg(long)]
+    explain: bool,
 }
 
 /// Show or change the members of a group
@@ -265,6 +293,34 @@ impl Keeper {
         }
     }
 
+    fn bind(&self, bind: &Bind) -> Outcome {
+        match self {
+            // The methods stand in the configuration of the hub.
+            Keeper::Here(people) => people.bind_user(&bind.login, &bind.method, &bind.subject).map(drop).map_err(wrong),
+            Keeper::There(hub) => hub.bind_user(&bind.login, &bind.method, &bind.subject).map_err(refused),
+        }
+    }
+
+    fn unbind(&self, login: &str) -> Outcome {
+        match self {
+            Keeper::Here(people) => people.unbind_user(login).map(drop).map_err(wrong),
+            Keeper::There(hub) => hub.unbind_user(login).map_err(refused),
+        }
+    }
+
+    fn explain(&self, login: Option<&str>) -> Result<Explanation, Failure> {
+        match self {
+            Keeper::Here(people) => {
+                let who = match login {
+                    Some(login) => people.rights_of(Some(login), None),
+                    None => people.owner(),
+                };
+                who.and_then(|who| people.explain(&who)).map_err(wrong)
+            }
+            Keeper::There(hub) => hub.explain_user(login).map_err(refused),
+        }
+    }
+
     fn groups(&self) -> Result<Vec<(String, Vec<String>)>, Failure> {
         match self {
             Keeper::Here(people) => Ok(people.groups().map_err(wrong)?.into_iter().collect()),
@@ -406,6 +462,15 @@ impl Users {
                 keeper.drop_user(&login)?;
                 done("dropped", &login)
             }
+            Verb::Bind(bind) => {
+                keeper.bind(&bind)?;
+                done("bound", &bind.login)
+            }
+            Verb::Unbind(Login { login }) => {
+                keeper.unbind(&login)?;
+                done("unbound", &login)
+            }
+            Verb::Whoami(Whoami { login, explain }) => whoami::show(&keeper.explain(login.as_deref())?, explain, &mut say),
             Verb::Group(Group { name, add, remove }) => {
                 let mut show = |name: &str, members: &[String]| {
                     say(format!("{name}: {}", members.join(" ")), json!({ "group": name, "members": members }))
@@ -512,7 +577,11 @@ fn token_line(token: &ApiToken) -> String {
 fn line(user: &UserInfo) -> String {
     let [login, full_name, email] = [&user.login, &user.full_name, &user.email].map(|text| shown(text, false));
     let mut line = format!("{login:<16}  {full_name:<24}  {email:<28}  {}", user.groups.join(" "));
-    for (is, word) in [(user.admin, "administrator"), (user.inactive, "disabled"), (!user.has_password, "no password")] {
+    if let Some(method) = &user.method {
+        line.push_str(&format!("  [login by {}]", shown(method, false)));
+    }
+    let has_none = !user.has_password && user.method.is_none();
+    for (is, word) in [(user.admin, "administrator"), (user.inactive, "disabled"), (has_none, "no password")] {
         if is {
             line.push_str(&format!("  [{word}]"));
         }

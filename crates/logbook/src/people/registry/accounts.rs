@@ -73,6 +73,9 @@ impl People {
 
     /// Sets a new password and ends the user's sessions and tokens.
     pub fn set_password(&self, login: &str, password: &str) -> Result<()> {
+        if let Some(outside) = self.user(login)?.outside {
+            return Err(PeopleError::PasswordElsewhere { login: login.to_owned(), method: outside.method });
+        }
         let new = Password::new(password)?;
         self.change_user(login, |user| {
             user.password = Some(new.clone());

@@ -14,7 +14,7 @@ use super::{
         elog_digest,
         error::{PeopleError, Result},
         password::{Given, Password},
-        user::{self, User},
+        user::User,
     },
     People,
 };
@@ -25,6 +25,9 @@ use super::{
 const REMEMBERED: usize = 1024;
 /// The time for which a checked password is remembered.
 const REMEMBER: Duration = Duration::from_secs(300);
+/// The time for which a wrong password of a login without a password here is remembered. A directory may accept it soon
+/// after, because it was changed there.
+const REMEMBER_OUTSIDE: Duration = Duration::from_secs(20);
 
 /// Caches a key for [`REMEMBER`], with at most [`REMEMBERED`] keys.
 fn remember(of: &Mutex<HashMap<[u8; 32], Instant>>, seen: [u8; 32]) {
@@ -41,8 +44,9 @@ fn remember(of: &Mutex<HashMap<[u8; 32], Instant>>, seen: [u8; 32]) {
 impl People {
     pub(super) fn check_password(&self, login: &str, password: &str, from: IpAddr) -> Result<User> {
         let user = self.known()?.users.get(login).cloned();
-        let kept = user.as_ref().and_then(|user| user.password.clone());
-        let seen = self.seen(login, password, kept.as_ref());
+        // The password of a user from outside is outside, too.
+        let kept = user.as_ref().filter(|user| user.outside.is_none()).and_then(|user| user.password.clone());
+        let seen = self.seen(login, password, kept.as_ref(), user.as_ref());
         if let Some(user) = &user
             && !user.inactive
             && self.is_remembered(&seen)
@@ -50,22 +54,24 @@ impl People {
             return Ok(user.clone());
         }
         // A repeated wrong password is not a new guess: a browser sends an old cookie with each request.
-        if self.wrong.lock().get(&seen).is_some_and(|at| at.elapsed() < REMEMBER) {
+        let wrong_for = if kept.is_some() || self.methods.is_empty() { REMEMBER } else { REMEMBER_OUTSIDE };
+        if self.wrong.lock().get(&seen).is_some_and(|at| at.elapsed() < wrong_for) {
             return Err(PeopleError::Wrong);
         }
         self.attempts.begin(login, from, Instant::now())?;
         let found = match &kept {
             Some(kept) => self.is_password(kept, login, password, from)?.then_some(user).flatten(),
             None => {
-                let other = self.ask_others(login, password).inspect_err(|_| self.attempts.unknown(login, from))?;
+                let is_asked = user.as_ref().is_none_or(|user| !user.inactive);
+                let other = if is_asked { self.ask_methods(login, password, user.as_ref()) } else { Ok(None) };
+                let other = other.inspect_err(|_| self.attempts.unknown(login, from))?;
                 if other.is_none() {
                     self.is_password(&Password::nobodys(), login, password, from)?;
                 }
                 other
             }
         };
-        // Another directory may accept the password later.
-        if found.is_none() && (kept.is_some() || self.others.is_empty()) {
+        if found.is_none() {
             remember(&self.wrong, seen);
         }
         let user = found.filter(|user| !user.inactive).ok_or(PeopleError::Wrong)?;
@@ -79,28 +85,12 @@ impl People {
         Ok(user)
     }
 
-    fn ask_others(&self, login: &str, password: &str) -> Result<Option<User>> {
-        for other in &self.others {
-            if let Some(told) = other.authenticate(login, password).map_err(PeopleError::Elsewhere)? {
-                let User { full_name, email, groups, .. } = told;
-                let new = |user: &mut User| {
-                    (user.full_name, user.email, user.groups) = (full_name.clone(), email.clone(), groups.clone());
-                };
-                let known = self.store.record(user::KIND, login)?.is_some();
-                if !known {
-                    self.add_user(User::new(login))?;
-                }
-                return self.change_user(login, new).map(Some);
-            }
-        }
-        Ok(None)
-    }
-
     /// A key of a login, a password and the stored hash, keyed with a secret of this process.
-    fn seen(&self, login: &str, password: &str, kept: Option<&Password>) -> [u8; 32] {
+    fn seen(&self, login: &str, password: &str, kept: Option<&Password>, user: Option<&User>) -> [u8; 32] {
+        let bound = user.and_then(|user| Some(format!("{} {}", user.outside.as_ref()?.method, user.generation)));
         let mut hash = Sha256::new();
         hash.update(self.key);
-        for part in [login, password, kept.map_or("", Password::line)] {
+        for part in [login, password, kept.map_or("", Password::line), bound.as_deref().unwrap_or_default()] {
             hash.update((part.len() as u64).to_le_bytes());
             hash.update(part);
         }

@@ -5,11 +5,14 @@ use super::*;
 use crate::{
     book::Book,
     people::{
-        access::{EditPolicy, Grant, Subject},
+        Rights,
+        access::{EVERY_BOOK, EditPolicy, Grant, Subject},
         password::Password,
     },
     store::{Entries, StoreError, sqlite::SqliteStore},
 };
+
+mod outside;
 
 const HOME: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 const SECRET: &str = "o1w7HPzHt8gHmL5zUzDkRqt6Az.BjDfkvuDNNLWnXx5";
@@ -265,44 +268,6 @@ fn the_owner_may_everything() {
     for password in ["", "x", "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"] {
         assert!(matches!(people.log_in("zoe", password, HOME), Err(PeopleError::Wrong)));
     }
-}
-
-struct Elsewhere;
-
-impl Authenticate for Elsewhere {
-    fn authenticate(&self, login: &str, password: &str) -> io::Result<Option<User>> {
-        let groups = vec!["ops".to_owned()];
-        Ok((login == "max" && password == "from elsewhere").then(|| User { full_name: "Max".into(), groups, ..User::new(login) }))
-    }
-}
-
-struct Unreachable;
-
-impl Authenticate for Unreachable {
-    fn authenticate(&self, _login: &str, _password: &str) -> io::Result<Option<User>> {
-        Err(io::ErrorKind::ConnectionRefused.into())
-    }
-}
-
-#[test]
-fn a_place_that_does_not_answer_is_held_against_nobody() {
-    let (_dir, people) = with_zoe();
-    let people = people.with(Box::new(Unreachable));
-    for n in 0..50 {
-        let error = people.log_in("max", "from elsewhere", HOME).unwrap_err();
-        assert!(matches!(&error, PeopleError::Elsewhere(_)) && error.to_string().contains("does not respond"), "{n}: {error}");
-    }
-    assert!(people.log_in("zoe", "wrong again", HOME).is_err_and(|error| matches!(error, PeopleError::Wrong)));
-}
-
-#[test]
-fn others_may_know_users_too() {
-    let (_dir, people) = with_zoe();
-    let people = people.with(Box::new(Elsewhere));
-    assert!(people.log_in("max", "wrong", HOME).is_err());
-    let (max, _) = people.log_in("max", "from elsewhere", HOME).unwrap();
-    assert_eq!((max.full_name.as_str(), people.user("max").unwrap().groups), ("Max", vec!["ops".to_owned()]));
-    assert!(people.log_in("zoe", "from elsewhere", HOME).is_err());
 }
 
 #[test]

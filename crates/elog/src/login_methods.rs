@@ -1,0 +1,87 @@
+//! The login methods of an elogd, as tables of the hub's configuration: `Authentication`, `LDAP server`, `Kerberos Realm`.
+//!
+//! The tables are a proposal. Certificates and passwords of service accounts are not in elogd's configuration, so the
+//! operator writes the tables into the hub's configuration.
+
+use std::fmt::Write;
+
+use crate::config::ElogConfig;
+
+/// Returns a text as a value of TOML.
+fn quoted(text: &str) -> String {
+    let plain: String = text.chars().filter(|c| !c.is_control()).collect();
+    format!("\"{}\"", plain.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+/// Returns the tables for the login methods of a configuration; `None` if elogd's own password file is the only one.
+pub fn tables(config: &ElogConfig) -> Option<String> {
+    let get = |name: &str| config.sections.iter().find_map(|section| section.get(name)).map(|value| value.trim().to_owned());
+    let methods = get("Authentication")?;
+    let mut out = String::new();
+    for method in methods.split([',', ' ']).map(str::trim).filter(|method| !method.is_empty()) {
+        // Writing into a string cannot fail.
+        let _ = match method.to_lowercase().as_str() {
+            "ldap" => ldap(&mut out, &get),
+            "webserver" => write!(
+                out,
+                "[[book.login]]\nname = \"webserver\"\nregister = true\n[book.login.proxy]\nheader = \"X-Forwarded-User\"\n\
+                 # On a loopback address the proxy also sends a secret; name the proxy in 'proxies' of [book].\n\
+                 # secret_file = \"/etc/tampu/proxy.secret\"\n"
+            ),
+            "kerberos" => write!(
+                out,
+                "# Kerberos (realm {}): passwords of the realm are checked by its directory, with a table [book.login.ldap];\n\
+                 # tickets are checked by a proxy, with a table [book.login.proxy].\n",
+                quoted(&get("Kerberos Realm").unwrap_or_default())
+            ),
+            "pam" => write!(out, "# PAM: ask the directory behind it, with a table [book.login.ldap].\n"),
+            // Users of the file are taken over by 'tampu book users import-elog'.
+            _ => Ok(()),
+        };
+    }
+    (!out.is_empty()).then_some(out)
+}
+
+fn ldap(out: &mut String, get: &dyn Fn(&str) -> Option<String>) -> std::fmt::Result {
+    let server = get("LDAP server").unwrap_or_else(|| "ldap://ldap.example.org".to_owned());
+    let server = if server.contains("://") { server } else { format!("ldap://{server}") };
+    let attribute = get("LDAP login attribute").filter(|name| !name.is_empty()).unwrap_or_else(|| "uid".to_owned());
+    let base = get("LDAP userbase").unwrap_or_default();
+    let registers = get("LDAP register").is_some_and(|value| value.trim() != "0");
+    let url = server.split(',').next().unwrap_or_default().trim().trim_end_matches('/');
+    writeln!(out, "[[book.login]]\nname = \"ldap\"\nregister = {registers}\n[book.login.ldap]\nurl = {}", quoted(url))?;
+    if url.starts_with("ldap://") {
+        writeln!(out, "# elogd sent passwords in clear text.\nstart_tls = true")?;
+    }
+    writeln!(out, "bind_as = {}", quoted(&format!("{attribute}={{login}},{base}")))?;
+    writeln!(out, "base = {}", quoted(&base))?;
+    writeln!(out, "filter = {}\nlogin = {}", quoted(&format!("({attribute}={{login}})")), quoted(&attribute))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config;
+
+    #[test]
+    fn methods_of_elogd_become_tables() {
+        let tables = |text: &str| tables(&config::parse(format!("[global]\n{text}\n[Shift]\n").as_bytes()));
+        assert_eq!((tables(""), tables("Authentication = File")), (None, None));
+        let ldap = tables(
+            "Authentication = File, LDAP\nLDAP server = ldap://ldap.lab.org:389/\nLDAP userbase = ou=people,dc=\"lab\"\n\
+             LDAP login attribute = sAMAccountName\nLDAP register = 1",
+        )
+        .unwrap();
+        for line in [
+            "register = true",
+            "url = \"ldap://ldap.lab.org:389\"",
+            "start_tls = true",
+            "bind_as = \"sAMAccountName={login},ou=people,dc=\\\"lab\\\"\"",
+            "filter = \"(sAMAccountName={login})\"",
+        ] {
+            assert!(ldap.lines().any(|written| written == line), "{line}: {ldap}");
+        }
+        assert!(tables("Authentication = Webserver").unwrap().contains("[book.login.proxy]"));
+        assert!(tables("Authentication = Kerberos\nKerberos Realm = LAB.ORG").unwrap().contains("\"LAB.ORG\""));
+    }
+}

@@ -1,0 +1,86 @@
+//! Login methods of a site, beside the passwords that the logbook keeps.
+//!
+//! | method | module |
+//! |-|-|
+//! | settings, and their check | [`settings`] |
+//! | a directory that checks passwords | `ldap`, [`ldap_settings`] |
+//! | a provider of identities | [`oidc`] |
+//! | calls that may take long | [`calls`] |
+//! | a proxy that has checked the person | [`proxy`] |
+//! | files with secrets | [`secret`] |
+//!
+//! A method reports a person, once the person is proved. `tampu_logbook::people` decides which user that is, and which
+//! rights the person's groups mean.
+
+use tampu_log::Logger;
+use tampu_logbook::people::outside::{CheckPassword, LoginMethod, MethodKind};
+
+use ldap_settings::LdapSettings;
+use oidc::Provider;
+use proxy::ProxyLogin;
+use settings::LoginSettings;
+
+pub mod calls;
+#[cfg(feature = "ldap")]
+pub mod ldap;
+pub mod ldap_settings;
+pub mod oidc;
+pub mod proxy;
+pub mod secret;
+pub mod settings;
+
+/// Errors of the start of a login method.
+#[derive(Debug, thiserror::Error)]
+#[error("the login method '{method}': {why}")]
+pub struct LoginError {
+    /// The name of the method.
+    pub method: String,
+    pub why: String,
+}
+
+/// Prepares a directory.
+#[cfg(feature = "ldap")]
+fn directory(name: &str, settings: &LdapSettings, logger: &Logger) -> Result<Box<dyn CheckPassword>, String> {
+    Ok(Box::new(ldap::Directory::new(name, settings, logger.clone())?))
+}
+
+/// Reports that this program has no LDAP.
+#[cfg(not(feature = "ldap"))]
+fn directory(_: &str, settings: &LdapSettings, _: &Logger) -> Result<Box<dyn CheckPassword>, String> {
+    Err(settings.check().err().unwrap_or_default())
+}
+
+/// The login methods of a site.
+#[derive(Default)]
+pub struct Logins {
+    /// All methods, in their order.
+    pub methods: Vec<LoginMethod>,
+    /// The method of a proxy, if there is one.
+    pub proxy: Option<ProxyLogin>,
+    /// The providers of identities.
+    pub providers: Vec<Provider>,
+}
+
+impl Logins {
+    /// Prepares the methods of these settings.
+    pub fn start(settings: &[LoginSettings], logger: &Logger) -> Result<Logins, LoginError> {
+        let mut logins = Logins::default();
+        for one in settings {
+            let error = |why: String| LoginError { method: one.name.clone(), why };
+            let mut add = |kind: MethodKind, passwords: Option<Box<dyn CheckPassword>>| {
+                let (name, register, groups) = (one.name.clone(), one.register, one.group.clone());
+                logins.methods.push(LoginMethod { name, kind, register, groups, passwords });
+            };
+            if let Some(ldap) = &one.ldap {
+                add(MethodKind::Ldap, Some(directory(&one.name, ldap, logger).map_err(error)?));
+            } else if let Some(oidc) = &one.oidc {
+                add(MethodKind::Oidc, None);
+                logins.providers.push(Provider::new(&one.name, oidc, logger.clone()).map_err(error)?);
+            } else if let Some(proxy) = &one.proxy {
+                add(MethodKind::Proxy, None);
+                logins.proxy = Some(ProxyLogin::new(&one.name, proxy, logger.clone()).map_err(error)?);
+            }
+        }
+        Ok(logins)
+    }
+}

@@ -1,0 +1,351 @@
+//! A provider of identities: OpenID Connect, the code flow with PKCE.
+//!
+//! ```text
+//! browser -> /login/oidc/NAME       cookie with a secret; redirect to the provider with state, nonce and challenge
+//! browser -> provider               the person logs in there
+//! browser -> /login/oidc/NAME/back  code and state; the cookie must fit the state
+//! hub     -> provider               code and verifier for an ID token, which the provider's keys verify
+//! ```
+//!
+//! State, nonce and verifier are made of the secret in the cookie, so the hub stores nothing about a login that has
+//! begun, and any hub of a site can end it. A login that another site has begun fails: its cookie is missing.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant, SystemTime, UNIX_EPOCH},
+};
+
+use base64::{
+    Engine,
+    engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD},
+};
+use parking_lot::Mutex;
+use serde::Deserialize;
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use tampu_log::{Logger, warning};
+use tampu_logbook::{client::address::encoded, people::outside::OutsideUser};
+use ureq::{
+    Agent,
+    tls::{Certificate, RootCerts, TlsConfig},
+};
+
+use super::secret::read_secret;
+use id_token::{Claims, Expected, Key};
+use settings::{OidcSettings, is_safe};
+
+pub mod flow;
+pub mod id_token;
+pub mod settings;
+
+/// Longest response of a provider, in bytes.
+const MAX_RESPONSE: u64 = 1 << 20;
+/// Time for which the provider's addresses and keys are cached.
+const FRESH: Duration = Duration::from_secs(3600);
+/// Shortest time between two requests for keys, which an unknown key causes.
+const KEYS_AGAIN: Duration = Duration::from_secs(30);
+
+/// Errors of a login at a provider. Callers see the text; the log has the reason.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum OidcError {
+    /// The provider cannot be reached, or answers with nonsense.
+    #[error("the provider of the login method does not respond")]
+    Away,
+    /// The provider, or the check of its word, refuses the login.
+    #[error("the provider's answer was refused: {0}")]
+    Refused(String),
+}
+
+/// A provider of identities.
+pub struct Provider {
+    name: String,
+    settings: OidcSettings,
+    secret: Option<String>,
+    agent: Agent,
+    logger: Logger,
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    addresses: Option<(Instant, Arc<Addresses>)>,
+    keys: Option<(Instant, Arc<Vec<Key>>)>,
+}
+
+/// The addresses of a provider, from its document of discovery.
+#[derive(Debug, Deserialize)]
+struct Addresses {
+    issuer: String,
+    authorization_endpoint: String,
+    token_endpoint: String,
+    jwks_uri: String,
+    #[serde(default)]
+    userinfo_endpoint: Option<String>,
+    #[serde(default)]
+    token_endpoint_auth_methods_supported: Option<Vec<String>>,
+}
+
+/// The secrets of one login, made of the one in the browser's cookie.
+pub struct LoginSecrets {
+    /// The value that the provider returns to the browser.
+    pub state: String,
+    nonce: String,
+    verifier: String,
+}
+
+impl LoginSecrets {
+    /// Derives the secrets of a login.
+    pub fn of(cookie: &str) -> LoginSecrets {
+        let derived = |what: &str| URL_SAFE_NO_PAD.encode(Sha256::digest(format!("tampu oidc {what} {cookie}")));
+        LoginSecrets { state: derived("state"), nonce: derived("nonce"), verifier: derived("verifier") }
+    }
+}
+
+impl Provider {
+    /// Prepares the provider of a method. No request is sent yet.
+    pub fn new(name: &str, settings: &OidcSettings, logger: Logger) -> Result<Provider, String> {
+        let secret = settings.client_secret_file.as_deref().map(read_secret).transpose()?;
+        let mut roots = tampu_tls::client::system_roots();
+        if let Some(path) = &settings.ca_file {
+            roots.extend(tampu_tls::client::certificates(path).map_err(|why| why.to_string())?);
+        }
+        let roots: Vec<Certificate<'static>> = roots.iter().map(|root| Certificate::from_der(root).to_owned()).collect();
+        let tls = TlsConfig::builder()
+            .root_certs(RootCerts::Specific(Arc::new(roots)))
+            .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()));
+        // A redirect could lead secrets elsewhere.
+        let agent = Agent::config_builder()
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .timeout_global(Some(Duration::from_secs(settings.timeout_s)))
+            .tls_config(tls.build())
+            .build()
+            .into();
+        Ok(Provider { name: name.to_owned(), settings: settings.clone(), secret, agent, logger, known: Mutex::default() })
+    }
+
+    /// The name of the method.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Settings of the method.
+    pub fn settings(&self) -> &OidcSettings {
+        &self.settings
+    }
+
+    fn away(&self, what: &str, why: &dyn std::fmt::Display) -> OidcError {
+        warning!(self.logger, "the provider of the login method '{}': {what}: {why}", self.name);
+        OidcError::Away
+    }
+
+    fn refused(&self, why: &dyn std::fmt::Display) -> OidcError {
+        warning!(self.logger, "a login by the method '{}' was refused: {why}", self.name);
+        OidcError::Refused(why.to_string())
+    }
+
+    /// Sends a request and reads its JSON.
+    fn json<T: for<'de> Deserialize<'de>>(&self, what: &str, request: http::Request<String>) -> Result<T, OidcError> {
+        let mut response = self.agent.run(request).map_err(|why| self.away(what, &why))?;
+        let status = response.status();
+        let text = response.body_mut().with_config().limit(MAX_RESPONSE).read_to_string().map_err(|why| self.away(what, &why))?;
+        if status.is_client_error() {
+            // An error of OAuth is JSON with a short code. Nothing else of the text is shown, since it may hold secrets.
+            let code = serde_json::from_str::<Value>(&text).ok().and_then(|error| Some(error["error"].as_str()?.to_owned()));
+            let code: String = code.unwrap_or_default().chars().filter(char::is_ascii_graphic).take(64).collect();
+            return Err(self.refused(&format!("{what}: status {} {code}", status.as_u16())));
+        }
+        if !status.is_success() {
+            return Err(self.away(what, &format!("status {}", status.as_u16())));
+        }
+        serde_json::from_str(&text).map_err(|why| self.away(what, &why))
+    }
+
+    fn get<T: for<'de> Deserialize<'de>>(&self, what: &str, url: &str, bearer: Option<&str>) -> Result<T, OidcError> {
+        let mut request = http::Request::get(url).header("accept", "application/json");
+        if let Some(token) = bearer {
+            request = request.header("authorization", format!("Bearer {token}"));
+        }
+        self.json(what, request.body(String::new()).map_err(|why| self.away(what, &why))?)
+    }
+
+    fn addresses(&self) -> Result<Arc<Addresses>, OidcError> {
+        if let Some((read, addresses)) = &self.known.lock().addresses
+            && read.elapsed() < FRESH
+        {
+            return Ok(addresses.clone());
+        }
+        let what = "its document of discovery";
+        let url = format!("{}/.well-known/openid-configuration", self.settings.issuer.trim_end_matches('/'));
+        let found: Addresses = self.get(what, &url, None)?;
+        if found.issuer != self.settings.issuer {
+            let why = format!("it is about the issuer '{}', and not '{}'", found.issuer.escape_debug(), self.settings.issuer);
+            return Err(self.away(what, &why));
+        }
+        let all = [&found.authorization_endpoint, &found.token_endpoint, &found.jwks_uri];
+        if let Some(bad) = all.into_iter().chain(&found.userinfo_endpoint).find(|url| !is_safe(url)) {
+            return Err(self.away(what, &format!("'{}' is no address of https", bad.escape_debug())));
+        }
+        let found = Arc::new(found);
+        self.known.lock().addresses = Some((Instant::now(), found.clone()));
+        Ok(found)
+    }
+
+    /// Returns the provider's keys; fresh ones if those that are known lack one.
+    fn keys(&self, url: &str, lacks: bool) -> Result<Arc<Vec<Key>>, OidcError> {
+        let most = if lacks { KEYS_AGAIN } else { FRESH };
+        if let Some((read, keys)) = &self.known.lock().keys
+            && read.elapsed() < most
+        {
+            return Ok(keys.clone());
+        }
+        #[derive(Deserialize)]
+        struct Keys {
+            keys: Vec<Value>,
+        }
+        let Keys { keys } = self.get("its keys", url, None)?;
+        // A key of a kind that is unknown here is none of the others' fault.
+        let keys = Arc::new(keys.into_iter().filter_map(|key| serde_json::from_value(key).ok()).collect::<Vec<Key>>());
+        self.known.lock().keys = Some((Instant::now(), keys.clone()));
+        Ok(keys)
+    }
+
+    /// Returns the address at the provider at which a login begins.
+    pub fn begin(&self, secrets: &LoginSecrets, redirect: &str) -> Result<String, OidcError> {
+        let addresses = self.addresses()?;
+        let challenge = URL_SAFE_NO_PAD.encode(Sha256::digest(&secrets.verifier));
+        let query = form(&[
+            ("response_type", "code"),
+            ("client_id", &self.settings.client_id),
+            ("redirect_uri", redirect),
+            ("scope", &self.settings.scopes.join(" ")),
+            ("state", &secrets.state),
+            ("nonce", &secrets.nonce),
+            ("code_challenge", &challenge),
+            ("code_challenge_method", "S256"),
+        ]);
+        let separator = if addresses.authorization_endpoint.contains('?') { '&' } else { '?' };
+        Ok(format!("{}{separator}{query}", addresses.authorization_endpoint))
+    }
+
+    /// Ends a login with the code that the browser has brought, and returns the person.
+    pub fn end(
+        &self,
+        secrets: &LoginSecrets,
+        redirect: &str,
+        code: &str,
+        issuer: Option<&str>,
+    ) -> Result<OutsideUser, OidcError> {
+        // The answer of another provider must not be used here (RFC 9207).
+        if issuer.is_some_and(|issuer| issuer != self.settings.issuer) {
+            return Err(self.refused(&"the answer is of another issuer"));
+        }
+        let addresses = self.addresses()?;
+        let mut fields = vec![
+            ("grant_type", "authorization_code"),
+            ("code", code),
+            ("redirect_uri", redirect),
+            ("code_verifier", &secrets.verifier),
+        ];
+        let mut request = http::Request::post(&addresses.token_endpoint)
+            .header("accept", "application/json")
+            .header("content-type", "application/x-www-form-urlencoded");
+        let methods = addresses.token_endpoint_auth_methods_supported.as_deref();
+        let takes_basic = methods.is_none_or(|methods| methods.iter().any(|method| method == "client_secret_basic"));
+        match &self.secret {
+            Some(secret) if takes_basic => {
+                let pair = format!("{}:{}", encoded(&self.settings.client_id), encoded(secret));
+                request = request.header("authorization", format!("Basic {}", STANDARD.encode(pair)));
+            }
+            Some(secret) => fields.extend([("client_id", &*self.settings.client_id), ("client_secret", secret)]),
+            None => fields.push(("client_id", &self.settings.client_id)),
+        }
+        #[derive(Deserialize)]
+        struct Tokens {
+            id_token: String,
+            #[serde(default)]
+            access_token: Option<String>,
+        }
+        let what = "the exchange of the code";
+        let tokens: Tokens = self.json(what, request.body(form(&fields)).map_err(|why| self.away(what, &why))?)?;
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64);
+        let expected =
+            Expected { issuer: &self.settings.issuer, client_id: &self.settings.client_id, nonce: &secrets.nonce, now };
+        let verified = match id_token::verify(&tokens.id_token, &*self.keys(&addresses.jwks_uri, false)?, &expected) {
+            // The provider may have a new key.
+            Err(id_token::BadToken::NoKey) => {
+                id_token::verify(&tokens.id_token, &*self.keys(&addresses.jwks_uri, true)?, &expected)
+            }
+            verified => verified,
+        };
+        let mut claims = verified.map_err(|why| self.refused(&why))?;
+        let lacks = [&self.settings.login, &self.settings.groups, &self.settings.full_name, &self.settings.email];
+        if let (Some(url), Some(token)) = (&addresses.userinfo_endpoint, &tokens.access_token)
+            && lacks.into_iter().any(|name| claim(&claims, name).is_none())
+        {
+            let more: Claims = self.get("its information about the person", url, Some(token))?;
+            if more.get("sub") != claims.get("sub") {
+                return Err(self.refused(&"the information is about another person"));
+            }
+            for (name, value) in more {
+                claims.entry(name).or_insert(value);
+            }
+        }
+        self.person(&claims).map_err(|why| self.refused(&why))
+    }
+
+    fn person(&self, claims: &Claims) -> Result<OutsideUser, String> {
+        let of = &self.settings;
+        let text = |name: &str| claim(claims, name).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let login = text(&of.login);
+        if login.is_empty() {
+            return Err(format!("the provider sends no claim '{}'; name the one with the login with 'login'", of.login));
+        }
+        // An address that anybody may enter at the provider is no address of the person.
+        let is_verified = claims.get("email_verified") != Some(&Value::Bool(false));
+        let groups = match claim(claims, &of.groups) {
+            Some(Value::Array(groups)) => groups.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+            Some(Value::String(groups)) => groups.split([' ', ',']).filter(|name| !name.is_empty()).map(str::to_owned).collect(),
+            _ => Vec::new(),
+        };
+        let email = if is_verified { text(&of.email) } else { String::new() };
+        Ok(OutsideUser { subject: text("sub"), login, full_name: text(&of.full_name), email, groups })
+    }
+}
+
+/// Returns a claim; dots lead into objects, if no claim has the whole name.
+fn claim<'c>(claims: &'c Claims, name: &str) -> Option<&'c Value> {
+    claims.get(name).or_else(|| {
+        let mut parts = name.split('.');
+        let first = claims.get(parts.next()?)?;
+        parts.try_fold(first, |value, part| value.get(part))
+    })
+}
+
+/// Writes fields as a form.
+fn form(fields: &[(&str, &str)]) -> String {
+    fields.iter().map(|(name, value)| format!("{name}={}", encoded(value))).collect::<Vec<_>>().join("&")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn claims_are_found_inside_of_others() {
+        let claims: Claims = serde_json::from_str(
+            r#"{ "realm_access": { "roles": ["a", "b"] }, "https://x.org/groups": "c d", "email_verified": false }"#,
+        )
+        .unwrap();
+        assert_eq!(claim(&claims, "realm_access.roles").unwrap()[1], "b");
+        assert_eq!(claim(&claims, "https://x.org/groups").unwrap(), "c d");
+        assert!(claim(&claims, "realm_access.none").is_none() && claim(&claims, "none.x").is_none());
+    }
+
+    #[test]
+    fn the_secrets_of_a_login_differ_and_come_of_one() {
+        let (one, same, other) = (LoginSecrets::of("a"), LoginSecrets::of("a"), LoginSecrets::of("b"));
+        assert!(one.state == same.state && one.verifier == same.verifier && one.state != other.state);
+        assert!(one.state != one.nonce && one.nonce != one.verifier && one.verifier.len() == 43);
+    }
+}
