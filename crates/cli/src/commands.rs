@@ -18,6 +18,7 @@ pub mod demo;
 pub mod doctor;
 pub mod event;
 pub mod log;
+pub mod mail;
 pub mod man;
 pub mod perf;
 pub mod role;
@@ -49,6 +50,7 @@ pub enum Command {
     #[command(subcommand)]
     Bulk(Box<bulk::Bulk>),
     Access(access::Access),
+    Mail(mail::MailCommand),
     #[command(subcommand)]
     Perf(perf::Perf),
     Cert(cert::Cert),
@@ -69,6 +71,7 @@ impl Command {
             Command::Book(book) => book.run(context),
             Command::Bulk(bulk) => bulk.run(context),
             Command::Access(access) => access.run(context),
+            Command::Mail(mail) => mail.run(context),
             Command::Perf(perf) => perf.run(context),
             Command::Cert(cert) => cert.run(context),
             Command::Doctor(doctor) => doctor.run(context),

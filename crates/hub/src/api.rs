@@ -12,6 +12,7 @@
 //! | templates | [`templates`] |
 //! | the check of all logbooks | [`check`] |
 //! | the site's access rules | [`access`] |
+//! | the queue of mails | [`mail`] |
 //! | new matches, pushed | [`push`] |
 //! | uploaded files that no entry has yet; small pictures | [`staging`], [`preview`] |
 
@@ -49,6 +50,7 @@ pub mod checking;
 pub mod drafts;
 pub mod entries;
 pub mod input;
+pub mod mail;
 pub mod people;
 pub mod preview;
 pub mod purge;

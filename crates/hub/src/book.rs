@@ -25,8 +25,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tampu_bus::host::{incarnation, is_over};
 use tampu_elog::pages::{Site, SiteConfig};
-use tampu_log::{Logger, warning};
+use tampu_log::{Logger, info, warning};
 use tampu_logbook::{
+    mail::{MailError, MailSettings, Outbox, outbox::MailNews},
     people::{People, PeopleError, Right, registry::Settings, token::secret},
     render::cache::RenderCache,
     store::{Store, StoreError, postgres::PostgresStore, sqlite::SqliteStore},
@@ -103,6 +104,9 @@ pub enum BookError {
     /// The users cannot be read.
     #[error("the logbook's users: {0}")]
     People(#[from] PeopleError),
+    /// The sender of mail cannot start.
+    #[error("the logbook's mail: {0}")]
+    Mail(#[from] MailError),
     /// The zone of the configuration is unknown.
     #[error("the logbook's zone: {0}")]
     Zone(String),
@@ -140,6 +144,8 @@ pub struct Book {
 pub struct Given<'a> {
     /// The section `[book]` of the configuration.
     pub settings: &'a BookSettings,
+    /// The section `[mail]` and the directory of its queue, if the logbook sends mail.
+    pub mail: Option<(&'a MailSettings, PathBuf)>,
     /// The domain's name.
     pub domain: &'a str,
     /// The directory of the store.
@@ -225,6 +231,7 @@ impl Book {
         let authenticator = Authenticator::new(&settings.auth(), &given.host).with_proxy(logins.proxy);
         let authenticator = Arc::new(authenticator);
         let pushes = Pushes::start(store.clone(), people.clone(), given.logger.clone()).map_err(io("its pushes"))?;
+        let mail = given.mail.map(|(settings, directory)| start_mail(settings, &directory, &given.logger)).transpose()?;
         let follow = settings.follow.clone().map(|follow| follow::Following::start(store.clone(), follow, given.logger.clone()));
         let following = follow.transpose().map_err(io("following ELOG"))?;
         // A database stores attachments on its own disk; this one has them while they are received.
@@ -262,6 +269,7 @@ impl Book {
             pushes,
             checking: api::checking::Checking::default(),
             rules: given.rules.clone(),
+            mail,
         });
         let at_providers = |home: String| {
             let (providers, people, authenticator) = (providers.clone(), people.clone(), authenticator.clone());
@@ -397,6 +405,11 @@ impl Book {
         })
     }
 
+    /// Returns the sender of mail.
+    pub fn mail(&self) -> Option<&Arc<Outbox>> {
+        self.api.mail.as_ref()
+    }
+
     /// Returns the store.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.api.store
@@ -438,6 +451,20 @@ fn base_url(address: SocketAddr, certificate: Option<&ServerCertificate>) -> Str
         None => format!("http://{address}"),
         Some(served) => format!("https://{}", name_for(&served.info(), address)),
     }
+}
+
+/// Starts the sender of mail, with its news in the log.
+fn start_mail(settings: &MailSettings, directory: &Path, logger: &Logger) -> Result<Arc<Outbox>, BookError> {
+    let logger = logger.named("mail");
+    let news = move |news: MailNews| match news {
+        MailNews::Away(why) => warning!(logger, "no mail can be sent: {why}; mails wait, and the hub retries"),
+        MailNews::Back => info!(logger, "the mail server works again"),
+        MailNews::Failed { id, to, why } => {
+            warning!(logger, "the mail {id} to {to} failed: {why}; 'tampu mail queue' lists, retries and drops it")
+        }
+        MailNews::Fault(why) => warning!(logger, "the queue of mails: {why}"),
+    };
+    Ok(Arc::new(Outbox::start(settings.clone(), directory, news)?))
 }
 
 fn people_settings(settings: &BookSettings) -> Settings {

@@ -377,6 +377,36 @@ pub const BOUNDS: &[Bound] = &[
         "further ones wait",
     ),
     bound(Logbook, "previews made at a time", Constant("hub/src/http/admission.rs", "PICTURES", "1", "1"), "further ones wait"),
+    bound(
+        Logbook,
+        "mails that wait",
+        Setting("mail.queue", |config| config.mail.queue.to_string()),
+        "further mails are refused, with a line in the log",
+    ),
+    bound(
+        Logbook,
+        "MiB of waiting and failed mails",
+        Setting("mail.queue_mb", |config| format!("{} MiB", config.mail.queue_mb)),
+        "the same",
+    ),
+    bound(
+        Logbook,
+        "hours until a mail that was not sent counts as failed",
+        Setting("mail.give_up_h", |config| format!("{} h", config.mail.give_up_h)),
+        "it stays listed until somebody retries or drops it",
+    ),
+    bound(
+        Logbook,
+        "failed mails that are kept",
+        Constant("logbook/src/mail/queue.rs", "FAILED", "1000", "1000"),
+        "the oldest is dropped",
+    ),
+    bound(
+        Logbook,
+        "recipients of a mail",
+        Constant("logbook/src/mail/message.rs", "RECIPIENTS", "1000", "1000"),
+        "the mail is refused",
+    ),
     bound(Logbook, "changes at a time", Constant("hub/src/http/admission.rs", "CHANGES", "8", "8"), "further ones wait"),
     bound(Logbook, "large bodies at a time", Constant("hub/src/http/admission.rs", "UPLOADS", "8", "8"), "further ones wait"),
     bound(

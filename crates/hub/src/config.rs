@@ -21,7 +21,7 @@ use tampu_log::{
     collector::quota::Quotas,
     logger::config::{LogPatch, LoggerPatch},
 };
-use tampu_logbook::store::postgres::has_password;
+use tampu_logbook::{mail::MailSettings, store::postgres::has_password};
 use tampu_tango::settings::TangoSettings;
 use tampu_types::{Domain, Level, SourceName};
 use tampu_workers::OnPanic;
@@ -141,6 +141,8 @@ pub struct Config {
     /// The bridge to Tango.
     pub tango: TangoSettings,
     pub book: BookSettings,
+    /// Mail that the logbook sends.
+    pub mail: MailSettings,
     /// Metrics for Prometheus.
     pub metrics: Metrics,
     /// Limits of the roles' processes.
@@ -272,6 +274,7 @@ impl Default for Config {
             bulk: Bulk::default(),
             tango: TangoSettings::default(),
             book: BookSettings::default(),
+            mail: MailSettings::default(),
             metrics: Metrics::default(),
             limits: LimitSettings::default(),
             route: Vec::new(),
@@ -496,6 +499,11 @@ impl Config {
     /// Returns the directory of the logbook.
     pub fn book_dir(&self) -> PathBuf {
         self.book.dir.clone().unwrap_or_else(|| self.domain_data().join(crate::book::settings::DIRECTORY))
+    }
+
+    /// Returns the directory of mails that wait.
+    pub fn mail_dir(&self) -> PathBuf {
+        self.book_dir().join("mail")
     }
 
     /// Returns the shortest time between two commits.

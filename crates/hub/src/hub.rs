@@ -5,7 +5,7 @@ use std::{
     io::{self, Write},
     os::unix::fs::MetadataExt,
     path::Path,
-    sync::Arc,
+    sync::{Arc, OnceLock},
     time::Duration,
 };
 
@@ -224,6 +224,7 @@ impl Hub {
             history: history.as_ref().map(|kept| kept.history().reporter()),
             inputs: inputs.clone(),
             tango: tango.clone(),
+            mail: OnceLock::new(),
             sources: config.metrics.sources,
         });
         let mut services = Vec::new();
@@ -240,6 +241,7 @@ impl Hub {
                     let subjects = subjects.clone();
                     services.push(metrics::serve_page(&own, &hub, move || subjects.page())?);
                 }
+                let subjects = subjects.clone();
                 Box::new(move || metrics::whole_page(&asker, &hub, subjects.page()))
             }
         };
@@ -249,6 +251,9 @@ impl Hub {
             Process::Whole => start_book_if_possible(&config, https, &client, &logger, &rules)?,
             Process::One(..) => Some(start_book(&config, https, &client, &logger, &rules)?),
         };
+        if let Some(mail) = book.as_ref().and_then(Book::mail) {
+            let _ = subjects.mail.set(mail.clone());
+        }
         let role_dir = match process {
             Process::One(part, _) if !matches!(part, HubPart::Node | HubPart::Collector) => {
                 Some(client.run_dir.domain(&client.domain).map_err(NodeError::RunDir)?)
@@ -379,12 +384,14 @@ fn start_book_if_possible(
 
 /// Returns true if a hub runs even if its logbook cannot start, because nobody asked for the logbook.
 pub fn is_book_optional(config: &Config) -> bool {
-    config.roles == Role::USUAL && config.book == book::settings::BookSettings::default()
+    let has_defaults = config.book == book::settings::BookSettings::default() && config.mail.host.is_none();
+    config.roles == Role::USUAL && has_defaults
 }
 
 fn start_book(config: &Config, https: Https, client: &Settings, logger: &Logger, rules: &Arc<Rules>) -> Result<Book, HubError> {
     let given = book::Given {
         settings: &config.book,
+        mail: config.mail.host.is_some().then(|| (&config.mail, config.mail_dir())),
         domain: config.domain.as_str(),
         directory: config.book_dir(),
         https,

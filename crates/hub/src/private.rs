@@ -77,6 +77,7 @@ fn directories(config: &Config) -> Vec<PathBuf> {
     let elsewhere = [
         (spools && config.spool.dir.is_some()).then(|| config.spool_dir()),
         (has(Role::Book) && config.book.postgres.is_none()).then(|| config.book_dir()),
+        (has(Role::Book) && config.mail.host.is_some()).then(|| config.mail_dir()),
     ];
     directories.extend(
         elsewhere.into_iter().flatten().filter(|path| DirBuilder::new().recursive(true).mode(OWNER).create(path).is_ok()),

@@ -30,6 +30,7 @@ pub mod address;
 mod error;
 mod export;
 mod logbook;
+mod mail;
 mod rules;
 mod search;
 mod trust;

@@ -15,6 +15,7 @@ use tampu_log::Logger;
 use tampu_logbook::{
     book::same_name,
     entry::EntryRef,
+    mail::Outbox,
     people::{
         ElogCommand, ElogRules, People, PeopleError, Principal, Resource, Verb, ask, decide::Refused, elog_rules::ElogDenial,
         principal::Credentials, user::check_name, written,
@@ -107,6 +108,8 @@ pub struct Api {
     pub checking: Checking,
     /// The site's access rules.
     pub rules: Arc<Rules>,
+    /// The sender of mail, if one is configured.
+    pub mail: Option<Arc<Outbox>>,
 }
 
 /// A request during its handling.

@@ -7,7 +7,7 @@ use tampu_logbook::{client::address::BASE, people::session::COOKIE};
 use super::{
     access, attachments, books,
     call::{GET, Route},
-    check, drafts, entries, people, purge, registrations, searches, templates,
+    check, drafts, entries, mail, people, purge, registrations, searches, templates,
 };
 use crate::http::{
     body::ResponseBody,
@@ -43,6 +43,7 @@ pub fn routes() -> impl Iterator<Item = &'static Route> {
         templates::ROUTES,
         check::ROUTES,
         access::ROUTES,
+        mail::ROUTES,
         DOCUMENT,
     ];
     of.into_iter().flatten()

@@ -37,6 +37,7 @@ impl Config {
             return wrong("sandbox", why.to_owned());
         }
         self.book.check().map_err(|(setting, why)| ConfigError::Value { setting: format!("book.{setting}"), why })?;
+        self.mail.check().map_err(|(setting, why)| ConfigError::Value { setting: format!("mail.{setting}"), why })?;
         if !(1..=LONGEST_KB).contains(&self.events.longest_kb) {
             let why = format!("{} KiB: an event that is kept may have 1 KiB to {} MiB", self.events.longest_kb, LONGEST_KB >> 10);
             return wrong("events.longest_kb", why);

@@ -1,6 +1,9 @@
 //! The list of metrics and their sources. `spec/metrics.md` has names and meanings; a test compares the two.
 
-use std::{cmp::Reverse, sync::Arc};
+use std::{
+    cmp::Reverse,
+    sync::{Arc, OnceLock},
+};
 
 use tampu_bulk::transfers::{TransferCounts, Transfers};
 use tampu_bus::{Participant, connect::Node};
@@ -13,6 +16,7 @@ use tampu_log::{
     },
     spool::{Doing, SourceSpool, Spool, SpoolReport},
 };
+use tampu_logbook::mail::{Outbox, outbox::MailReport};
 use tampu_workers::WorkerCount;
 
 use super::text::{Text, seconds};
@@ -46,6 +50,8 @@ pub(crate) struct Subjects {
     pub inputs: Arc<Inputs>,
     /// Its bridge to Tango, if it runs one.
     pub tango: Option<Arc<tampu_tango::Bridge>>,
+    /// The sender of mail of its logbook, which starts later.
+    pub mail: OnceLock<Arc<Outbox>>,
     /// Sources that have series of their own.
     pub sources: usize,
 }
@@ -88,6 +94,9 @@ impl Subjects {
         refusals(&mut text, self.part.map_or("hub", HubPart::name));
         if let Some(bridge) = &self.tango {
             bridged(&mut text, &bridge.report());
+        }
+        if let Some(outbox) = self.mail.get() {
+            mails(&mut text, &outbox.report());
         }
         text.finish()
     }
@@ -304,6 +313,20 @@ fn events(text: &mut Text, report: &HistoryReport) {
         ("tampu_history_stuck", "gauge", "1 while nothing can be written.", u64::from(report.stuck)),
     ] {
         text.family(name, kind, help).value(&[], count);
+    }
+}
+
+fn mails(text: &mut Text, report: &MailReport) {
+    for (name, kind, help, value) in [
+        ("tampu_mail_waiting", "gauge", "Mails that wait for the mail server.", report.waiting),
+        ("tampu_mail_failed", "gauge", "Mails that failed and are kept.", report.failed),
+        ("tampu_mail_bytes", "gauge", "Bytes of waiting and failed mails.", report.bytes),
+        ("tampu_mail_away", "gauge", "1 while the mail server cannot be used.", u64::from(report.away.is_some())),
+        ("tampu_mail_sent_total", "counter", "Mails that the server accepted, for each recipient.", report.sent),
+        ("tampu_mail_repeated_total", "counter", "Attempts that are repeated.", report.repeated),
+        ("tampu_mail_given_up_total", "counter", "Mails that failed, for each recipient.", report.given_up),
+    ] {
+        text.family(name, kind, help).value(&[], value);
     }
 }
 

@@ -87,6 +87,12 @@ impl Places {
                 Some(_) => write.push(std::env::temp_dir()),
             }
             read.extend(book.login.iter().flat_map(LoginSettings::files));
+            let mail = &config.mail;
+            if mail.host.is_some() {
+                write.push(config.mail_dir());
+                // Both files are read again, and may be replaced.
+                read.extend([&mail.certificates, &mail.password_file].into_iter().flatten().map(|path| directory_of(path)));
+            }
             read.extend(book.elog_themes.clone());
             if let Some(follow) = &book.follow {
                 read.push(follow.logbooks.clone());

@@ -1,0 +1,247 @@
+//! A mail, and its text for the wire.
+
+use std::{io, path::PathBuf, time::SystemTime};
+
+use lettre::{
+    Address, Message,
+    message::{
+        Attachment, Mailbox, MultiPart, SinglePart,
+        header::{ContentType, HeaderName, HeaderValue},
+    },
+};
+
+use super::settings::MailSettings;
+
+/// Recipients of one mail.
+pub const RECIPIENTS: usize = 1000;
+
+/// Errors of a mail and of the queue.
+#[derive(Debug, thiserror::Error)]
+pub enum MailError {
+    /// No mail server is configured.
+    #[error("this logbook sends no mail: [mail] host in the hub's configuration is not set")]
+    NotConfigured,
+    /// An address cannot be one.
+    #[error("invalid mail address '{}': {why}; write \"zoe@example.org\" or \"Zoe <zoe@example.org>\"", .address.escape_debug())]
+    Address { address: String, why: String },
+    /// There is nobody to send it to, or there are too many.
+    #[error("a mail has 1 to {RECIPIENTS} recipients; this one has {0}")]
+    Recipients(usize),
+    /// The text of the mail cannot be made.
+    #[error("the mail cannot be made: {0}")]
+    Message(String),
+    /// The queue has no room.
+    #[error("the queue of mails is full ({0}); the mail server has not taken them: 'tampu mail queue list' says why")]
+    Full(String),
+    /// There is no such mail in the queue.
+    #[error("there is no mail '{}' in the queue; 'tampu mail queue list' shows them", .0.escape_debug())]
+    NoMail(String),
+    /// The queue cannot be written or read.
+    #[error("the queue of mails: {path}: {why}")]
+    Io { path: PathBuf, why: io::Error },
+    /// The worker cannot be started.
+    #[error("the sender of mail cannot start: {0}")]
+    Worker(io::Error),
+}
+
+/// A file in a mail.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct MailFile {
+    /// The name that the reader sees.
+    pub name: String,
+    /// The media type, such as `image/png`.
+    pub kind: String,
+    /// The content of the file.
+    pub bytes: Vec<u8>,
+}
+
+/// A mail to send.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Mail {
+    /// Addresses of the recipients, as `zoe@example.org` or `Zoe <zoe@example.org>`. Each of them sees all.
+    pub to: Vec<String>,
+    /// The sender, if it is not the configured one.
+    pub from: Option<String>,
+    /// The address for replies, if it is not the configured one.
+    pub reply_to: Option<String>,
+    /// The subject of the mail.
+    pub subject: String,
+    /// The text of the mail.
+    pub text: String,
+    /// The same as HTML; without it the mail is plain text.
+    pub html: Option<String>,
+    /// Files of the mail.
+    pub files: Vec<MailFile>,
+    /// The Message-ID, without angle brackets; made up if absent.
+    pub id: Option<String>,
+    /// Message-IDs of the mails that this one continues, oldest first.
+    pub thread: Vec<String>,
+    /// The address (https) that ends such mails by one click.
+    pub unsubscribe: Option<String>,
+    /// Further headers, as `X-Elog-URL`.
+    pub headers: Vec<(String, String)>,
+}
+
+/// A mail as it goes over the wire.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written {
+    /// The address of the sender for the server.
+    pub from: String,
+    /// The addresses of the recipients for the server.
+    pub to: Vec<String>,
+    /// The subject of the mail.
+    pub subject: String,
+    /// The Message-ID, without angle brackets.
+    pub id: String,
+    /// Headers and body, with CR LF.
+    pub bytes: Vec<u8>,
+}
+
+/// Parses an address.
+pub fn mailbox(text: &str) -> Result<Mailbox, MailError> {
+    text.trim()
+        .parse()
+        .map_err(|why: lettre::address::AddressError| MailError::Address { address: text.to_owned(), why: why.to_string() })
+}
+
+/// Returns one line: control characters become blanks.
+fn line(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect::<String>().trim().to_owned()
+}
+
+fn raw(name: &str, value: &str) -> Result<HeaderValue, MailError> {
+    let wrong = || MailError::Message(format!("invalid header '{}'", name.escape_debug()));
+    Ok(HeaderValue::new(HeaderName::new_from_ascii(name.to_owned()).map_err(|_| wrong())?, line(value)))
+}
+
+impl Mail {
+    /// Makes the text for the wire.
+    pub fn write(&self, settings: &MailSettings) -> Result<Written, MailError> {
+        let own = settings.from.as_deref().ok_or(MailError::NotConfigured)?;
+        let sender = mailbox(own)?;
+        let from = match &self.from {
+            Some(from) => mailbox(from)?,
+            None => sender.clone(),
+        };
+        if self.to.is_empty() || self.to.len() > RECIPIENTS {
+            return Err(MailError::Recipients(self.to.len()));
+        }
+        let to = self.to.iter().map(|to| mailbox(to)).collect::<Result<Vec<_>, _>>()?;
+        let id = match &self.id {
+            Some(id) => id.clone(),
+            None => format!("{}@{}", unique()?, sender.email.domain()),
+        };
+        let subject = line(&self.subject);
+        let mut message = Message::builder()
+            .from(from.clone())
+            .date(SystemTime::now())
+            .message_id(Some(format!("<{id}>")))
+            .subject(subject.clone());
+        if from.email != sender.email {
+            message = message.sender(sender.clone());
+        }
+        for one in &to {
+            message = message.to(one.clone());
+        }
+        if let Some(address) = self.reply_to.as_deref().or(settings.reply_to.as_deref()) {
+            message = message.reply_to(mailbox(address)?);
+        }
+        if let Some(last) = self.thread.last() {
+            let all: Vec<String> = self.thread.iter().map(|id| format!("<{id}>")).collect();
+            message = message.in_reply_to(format!("<{last}>")).references(all.join(" "));
+        }
+        // Programs that answer mails by themselves leave such mails alone.
+        message = message.raw_header(raw("Auto-Submitted", "auto-generated")?);
+        if let Some(address) = &self.unsubscribe {
+            message = message.raw_header(raw("List-Unsubscribe", &format!("<{address}>"))?);
+            message = message.raw_header(raw("List-Unsubscribe-Post", "List-Unsubscribe=One-Click")?);
+        }
+        for (name, value) in &self.headers {
+            message = message.raw_header(raw(name, value)?);
+        }
+        let message = self.body(message).map_err(|why| MailError::Message(why.to_string()))?;
+        let addresses = to.iter().map(|one| one.email.to_string());
+        Ok(Written { from: sender.email.to_string(), to: addresses.collect(), subject, id, bytes: message.formatted() })
+    }
+
+    fn body(&self, message: lettre::message::MessageBuilder) -> Result<Message, lettre::error::Error> {
+        let plain = || SinglePart::plain(self.text.clone());
+        if self.files.is_empty() {
+            return match &self.html {
+                None => message.singlepart(plain()),
+                Some(html) => message.multipart(MultiPart::alternative_plain_html(self.text.clone(), html.clone())),
+            };
+        }
+        let mut parts = match &self.html {
+            None => MultiPart::mixed().singlepart(plain()),
+            Some(html) => MultiPart::mixed().multipart(MultiPart::alternative_plain_html(self.text.clone(), html.clone())),
+        };
+        for file in &self.files {
+            let kind = ContentType::parse(&file.kind).unwrap_or_else(|_| octets());
+            parts = parts.singlepart(Attachment::new(line(&file.name)).body(file.bytes.clone(), kind));
+        }
+        message.multipart(parts)
+    }
+}
+
+/// The media type of a file of unknown kind.
+fn octets() -> ContentType {
+    // A constant that is a media type.
+    ContentType::parse("application/octet-stream").unwrap_or(ContentType::TEXT_PLAIN)
+}
+
+/// Returns text that no other mail has.
+fn unique() -> Result<String, MailError> {
+    crate::people::token::secret().map(|text| text.to_lowercase()).map_err(|why| MailError::Message(why.to_string()))
+}
+
+/// Checks an address that only the server sees.
+pub(super) fn address(text: &str) -> Result<Address, MailError> {
+    Ok(mailbox(text)?.email)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings() -> MailSettings {
+        MailSettings {
+            host: Some("localhost".to_owned()),
+            from: Some("Logbook <logbook@example.org>".to_owned()),
+            ..MailSettings::default()
+        }
+    }
+
+    #[test]
+    fn a_mail_has_its_thread_its_files_and_no_header_of_its_sender() {
+        let mail = Mail {
+            to: vec!["Zoë <zoe@example.org>".to_owned(), "tom@example.org".to_owned()],
+            subject: "HV trip\r\nBcc: spy@example.org".to_owned(),
+            text: "Kanal 7 löste aus.\n.\nEnde".to_owned(),
+            html: Some("<p>Kanal 7</p>".to_owned()),
+            files: vec![MailFile { name: "plot.png".to_owned(), kind: "image/png".to_owned(), bytes: vec![1, 2, 3] }],
+            id: Some("2.shift@example.org".to_owned()),
+            thread: vec!["1.shift@example.org".to_owned()],
+            unsubscribe: Some("https://log.example.org/u/1".to_owned()),
+            ..Mail::default()
+        };
+        let written = mail.write(&settings()).unwrap();
+        let text = String::from_utf8(written.bytes).unwrap();
+        assert_eq!(written.to, ["zoe@example.org", "tom@example.org"]);
+        assert!(text.contains("Message-ID: <2.shift@example.org>\r\n") && text.contains("In-Reply-To: <1.shift@example.org>"));
+        assert!(
+            text.contains("List-Unsubscribe-Post: List-Unsubscribe=One-Click") && text.contains("Auto-Submitted: auto-generated")
+        );
+        assert!(!text.contains("\nBcc:") && text.contains("filename=\"plot.png\""), "{text}");
+        assert!(text.is_ascii(), "servers without 8BITMIME take it");
+    }
+
+    #[test]
+    fn addresses_that_cannot_be_are_refused() {
+        for bad in ["", "zoe", "zoe@", "a@b\r\nBcc: c@d", "a@b, c@d"] {
+            let mail = Mail { to: vec![bad.to_owned()], ..Mail::default() };
+            assert!(matches!(mail.write(&settings()), Err(MailError::Address { .. })), "{bad:?}");
+        }
+        assert!(matches!(Mail::default().write(&settings()), Err(MailError::Recipients(0))));
+    }
+}

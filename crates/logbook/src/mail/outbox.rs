@@ -1,0 +1,342 @@
+//! The sender of mail: takes mails into the queue, and offers them to the server until they are gone.
+
+use std::{
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    thread::JoinHandle,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use parking_lot::{Condvar, Mutex};
+use tampu_types::Time;
+use tampu_workers::WorkerThread;
+
+use super::{
+    message::{Mail, MailError},
+    queue::{Attempt, DeliveryState, Queue, QueuedMail},
+    settings::MailSettings,
+    smtp::{Connection, Offered},
+};
+
+/// The longest wait between two attempts.
+const LONGEST_WAIT: Duration = Duration::from_secs(3600);
+/// Mails that one connection takes.
+const OF_ONE_CONNECTION: usize = 100;
+/// The pause before a worker that panicked starts again.
+const RESTART: Duration = Duration::from_secs(5);
+
+/// News of the sender, for the log.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MailNews {
+    /// The server cannot be used, with the reason. Said once until it works again.
+    Away(String),
+    /// The server works again.
+    Back,
+    /// A mail failed for a recipient, with the reason.
+    Failed { id: String, to: String, why: String },
+    /// A file of the queue cannot be read or written.
+    Fault(String),
+}
+
+/// The state of the sender.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct MailReport {
+    /// Mails that wait.
+    pub waiting: u64,
+    /// Mails that failed for some recipient.
+    pub failed: u64,
+    /// Bytes of both.
+    pub bytes: u64,
+    /// Deliveries that the server accepted since the start.
+    pub sent: u64,
+    /// Attempts that did not succeed since the start.
+    pub repeated: u64,
+    /// Deliveries that failed since the start.
+    pub given_up: u64,
+    /// The reason why the server cannot be used, while it cannot.
+    pub away: Option<String>,
+}
+
+struct State {
+    queue: Queue,
+    /// The reason why the server cannot be used, the failures in a row, and the time of the next connection.
+    away: Option<(String, u32, Time)>,
+}
+
+struct Shared {
+    settings: MailSettings,
+    state: Mutex<State>,
+    changed: Condvar,
+    stopping: AtomicBool,
+    sent: AtomicU64,
+    repeated: AtomicU64,
+    given_up: AtomicU64,
+    news: Box<dyn Fn(MailNews) + Send + Sync>,
+}
+
+/// The sender of mail. Dropping it ends its worker; what waits is sent after the next start.
+pub struct Outbox {
+    shared: Arc<Shared>,
+    worker: Option<JoinHandle<()>>,
+}
+
+impl Outbox {
+    /// Opens the queue in a directory and starts the worker.
+    pub fn start(
+        settings: MailSettings,
+        directory: &Path,
+        news: impl Fn(MailNews) + Send + Sync + 'static,
+    ) -> Result<Outbox, MailError> {
+        let (queue, faults) = Queue::open(directory)?;
+        faults.into_iter().for_each(|fault| news(MailNews::Fault(fault)));
+        let shared = Arc::new(Shared {
+            settings,
+            state: Mutex::new(State { queue, away: None }),
+            changed: Condvar::new(),
+            stopping: AtomicBool::new(false),
+            sent: AtomicU64::new(0),
+            repeated: AtomicU64::new(0),
+            given_up: AtomicU64::new(0),
+            news: Box::new(news),
+        });
+        let of_worker = shared.clone();
+        let worker = WorkerThread::named("book-mail").spawn_restarting(RESTART, move || of_worker.work());
+        Ok(Outbox { shared, worker: Some(worker.map_err(MailError::Worker)?) })
+    }
+
+    /// Returns the settings.
+    pub fn settings(&self) -> &MailSettings {
+        &self.shared.settings
+    }
+
+    /// Takes a mail into the queue and returns its name there. It is on disk afterwards.
+    pub fn send(&self, mail: &Mail) -> Result<String, MailError> {
+        let settings = &self.shared.settings;
+        let written = mail.write(settings)?;
+        let mut state = self.shared.state.lock();
+        let (waiting, _, bytes) = state.queue.sizes();
+        if waiting >= settings.queue {
+            return Err(MailError::Full(format!("[mail] queue: {waiting} mails")));
+        }
+        if bytes + written.bytes.len() as u64 > settings.queue_mb << 20 {
+            return Err(MailError::Full(format!("[mail] queue_mb: {} MiB", settings.queue_mb)));
+        }
+        let id = state.queue.add(&written, now())?.id;
+        drop(state);
+        self.shared.changed.notify_one();
+        Ok(id)
+    }
+
+    /// Sends a mail at once, past the queue, and returns the server's answer.
+    pub fn test(&self, mail: &Mail) -> Result<String, MailError> {
+        let settings = &self.shared.settings;
+        let written = mail.write(settings)?;
+        let mut answers = Vec::new();
+        let mut connection = Connection::open(settings).map_err(MailError::Message)?;
+        for to in &written.to {
+            match connection.offer(&written.from, to, &written.bytes) {
+                Offered::Accepted(answer) => answers.push(answer),
+                Offered::NotNow(why) => return Err(MailError::Message(format!("{to}: not now: {why}"))),
+                Offered::Refused(why) => return Err(MailError::Message(format!("{to}: refused: {why}"))),
+                Offered::Broken(why) => return Err(MailError::Message(format!("{to}: the connection broke: {why}"))),
+            }
+        }
+        connection.close();
+        // The server works: what waits for it need not wait longer.
+        self.shared.state.lock().away = None;
+        self.shared.changed.notify_one();
+        Ok(answers.join("; "))
+    }
+
+    /// Returns the mails that wait and that failed, oldest first.
+    pub fn mails(&self) -> Vec<QueuedMail> {
+        self.shared.state.lock().queue.mails().cloned().collect()
+    }
+
+    /// Makes a mail due at once, also one that failed.
+    pub fn retry(&self, id: &str) -> Result<(), MailError> {
+        let mut state = self.shared.state.lock();
+        state.queue.retry(id, now())?;
+        state.away = None;
+        drop(state);
+        self.shared.changed.notify_one();
+        Ok(())
+    }
+
+    /// Removes a mail from the queue.
+    pub fn remove(&self, id: &str) -> Result<(), MailError> {
+        self.shared.state.lock().queue.remove(id)
+    }
+
+    /// Returns the state of the sender.
+    pub fn report(&self) -> MailReport {
+        let state = self.shared.state.lock();
+        let (waiting, failed, bytes) = state.queue.sizes();
+        let count = |of: &AtomicU64| of.load(Ordering::Relaxed);
+        MailReport {
+            waiting: waiting as u64,
+            failed: failed as u64,
+            bytes,
+            sent: count(&self.shared.sent),
+            repeated: count(&self.shared.repeated),
+            given_up: count(&self.shared.given_up),
+            away: state.away.as_ref().map(|(why, ..)| why.clone()),
+        }
+    }
+}
+
+impl Drop for Outbox {
+    fn drop(&mut self) {
+        self.shared.stopping.store(true, Ordering::Relaxed);
+        // Under the lock, so that the worker is either before its look at `stopping` or waits.
+        drop(self.shared.state.lock());
+        self.shared.changed.notify_all();
+        if let Some(worker) = self.worker.take() {
+            let _ = worker.join();
+        }
+    }
+}
+
+/// One recipient whose turn it is.
+struct Due {
+    id: String,
+    recipient: usize,
+    from: String,
+    to: String,
+    made: Time,
+    attempts: u32,
+}
+
+impl Shared {
+    fn work(&self) {
+        while let Some(due) = self.wait() {
+            let connected = Connection::open(&self.settings);
+            let mut connection = match connected {
+                Ok(connection) => connection,
+                Err(why) => {
+                    self.set_away(&due, why);
+                    continue;
+                }
+            };
+            if self.state.lock().away.take().is_some() {
+                (self.news)(MailNews::Back);
+            }
+            let mut next = Some(due);
+            for _ in 0..OF_ONE_CONNECTION {
+                let Some(due) = next.take() else { break };
+                self.offer(&mut connection, &due);
+                if connection.is_broken() || self.stopping.load(Ordering::Relaxed) {
+                    break;
+                }
+                next = due_at(&self.state.lock(), now()).ok();
+            }
+            connection.close();
+        }
+    }
+
+    /// Waits for a recipient whose turn it is; `None` at the end.
+    fn wait(&self) -> Option<Due> {
+        let mut state = self.state.lock();
+        loop {
+            if self.stopping.load(Ordering::Relaxed) {
+                return None;
+            }
+            match due_at(&state, now()) {
+                Ok(due) => return Some(due),
+                Err(None) => self.changed.wait(&mut state),
+                Err(Some(pause)) => drop(self.changed.wait_for(&mut state, pause)),
+            }
+        }
+    }
+
+    fn offer(&self, connection: &mut Connection, due: &Due) {
+        let text = self.state.lock().queue.text(&due.id);
+        let attempt = match text {
+            Err(error) => Attempt::Failed(error.to_string()),
+            Ok(text) => match connection.offer(&due.from, &due.to, &text) {
+                Offered::Accepted(answer) => Attempt::Sent(answer),
+                Offered::Refused(why) => Attempt::Failed(why),
+                Offered::NotNow(why) | Offered::Broken(why) => self.later(due, why),
+            },
+        };
+        self.note(due, attempt);
+    }
+
+    /// Returns the next attempt, or the failure of a mail whose time is over.
+    fn later(&self, due: &Due, why: String) -> Attempt {
+        let limit = Duration::from_secs(self.settings.give_up_h * 3600);
+        let at = now().0.saturating_add(self.pause(due.attempts).as_nanos() as i64);
+        if at.saturating_sub(due.made.0) > limit.as_nanos() as i64 {
+            return Attempt::Failed(format!("not sent within {} h: {why}", self.settings.give_up_h));
+        }
+        Attempt::Later(Time(at), why)
+    }
+
+    /// Returns the wait after a number of failed attempts before this one.
+    fn pause(&self, attempts: u32) -> Duration {
+        Duration::from_secs(self.settings.retry_s << attempts.min(12)).min(LONGEST_WAIT)
+    }
+
+    fn note(&self, due: &Due, attempt: Attempt) {
+        let count = match &attempt {
+            Attempt::Sent(_) => &self.sent,
+            Attempt::Later(..) => &self.repeated,
+            Attempt::Failed(_) => &self.given_up,
+        };
+        count.fetch_add(1, Ordering::Relaxed);
+        if let Attempt::Failed(why) = &attempt {
+            (self.news)(MailNews::Failed { id: due.id.clone(), to: due.to.clone(), why: why.clone() });
+        }
+        match self.state.lock().queue.note(&due.id, due.recipient, attempt) {
+            // Somebody dropped it meanwhile.
+            Ok(()) | Err(MailError::NoMail(_)) => {}
+            Err(error) => (self.news)(MailNews::Fault(error.to_string())),
+        }
+    }
+
+    /// Notes that the server cannot be used. Mails whose time is over fail.
+    fn set_away(&self, due: &Due, why: String) {
+        let mut state = self.state.lock();
+        let failures = state.away.as_ref().map_or(0, |(_, failures, _)| *failures);
+        let is_new = state.away.as_ref().is_none_or(|(before, ..)| *before != why);
+        let next = Time(now().0.saturating_add(self.pause(failures).as_nanos() as i64));
+        state.away = Some((why.clone(), failures.saturating_add(1), next));
+        drop(state);
+        self.repeated.fetch_add(1, Ordering::Relaxed);
+        if is_new {
+            (self.news)(MailNews::Away(why.clone()));
+        }
+        if let failed @ Attempt::Failed(_) = self.later(due, why) {
+            self.note(due, failed);
+        }
+    }
+}
+
+/// Returns the recipient whose turn it is, or the time until there is one.
+fn due_at(state: &State, now: Time) -> Result<Due, Option<Duration>> {
+    let not_before = state.away.as_ref().map_or(i64::MIN, |(_, _, next)| next.0);
+    let waiting = state.queue.mails().flat_map(|mail| {
+        let of_mail = mail.to.iter().enumerate().filter(|(_, to)| to.state == DeliveryState::Waiting);
+        of_mail.map(move |(recipient, delivery)| (delivery.next.0.max(not_before), mail, recipient, delivery))
+    });
+    let Some((at, mail, recipient, delivery)) = waiting.min_by_key(|(at, ..)| *at) else { return Err(None) };
+    if at > now.0 {
+        return Err(Some(Duration::from_nanos((at - now.0) as u64)));
+    }
+    Ok(Due {
+        id: mail.id.clone(),
+        recipient,
+        from: mail.from.clone(),
+        to: delivery.to.clone(),
+        made: mail.made,
+        attempts: delivery.attempts,
+    })
+}
+
+fn now() -> Time {
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Time::from_unix(since_1970.as_secs() as i64, since_1970.subsec_nanos())
+}
