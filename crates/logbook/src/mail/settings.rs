@@ -129,8 +129,9 @@ impl MailSettings {
         match (&self.user, &self.password_file) {
             (Some(_), None) => Err(("password_file", "user needs the file with its password".to_owned())),
             (None, Some(_)) => Err(("user", "password_file needs the user's name".to_owned())),
-            (Some(_), Some(file)) => read_secret(file).map(drop).map_err(|why| ("password_file", why)),
-            (None, None) => Ok(()),
+            // A file that is not there yet is named by the attempt to connect.
+            (Some(_), Some(file)) if file.exists() => read_secret(file).map(drop).map_err(|why| ("password_file", why)),
+            _ => Ok(()),
         }
     }
 }
