@@ -178,6 +178,11 @@ fn every_route_does_what_the_document_says() {
     assert_eq!(get(&zoe, "/books/Shift/entries/1/attachments/0").bytes, b"not really a picture");
     let preview = get(&zoe, "/books/Shift/entries/1/attachments/1/preview?size=50");
     assert_eq!(image::load_from_memory(&preview.bytes).unwrap().width(), 50);
+    let reply = get(&zoe, "/books/Shift/entries/2").json();
+    let edit = json!([{
+        "id": 2, "revision": reply["revision"], "attributes": reply["attributes"], "text": "the fuse, and its holder",
+    }]);
+    assert_eq!(ask(&zoe, "PUT", "/books/Shift/entries", edit).json()[0]["id"], 2);
 
     // Drafts and locks.
     assert_eq!(get(&zoe, "/books/Shift/entries/1/lock").json(), Value::Null);
@@ -234,6 +239,12 @@ fn every_route_does_what_the_document_says() {
     owner.post("/books/Shift/entries/1/purge", json!({ "revision": 0 })).is(400);
     owner.post("/books/Shift/entries/1/purge", json!({ "revision": 99, "reason": "a test" })).is(422);
     assert_eq!(get(&owner, "/books/Shift/entries/1/history").json()["revisions"][0]["note"], "purged");
+
+    // The queue of mails, without a mail server.
+    assert_eq!(get(&owner, "/mail").status, 409);
+    ask(&owner, "POST", "/mail/test", json!({ "to": "zoe@example.org" }));
+    all.ask(&owner, "POST", "/mail/1/retry", None);
+    drop(&owner, "/mail/1");
 
     // Deleting.
     ask(&owner, "POST", "/books/Shift/entries/2/copy", json!({ "to": "Archive" }));
