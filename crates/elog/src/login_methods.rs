@@ -34,7 +34,7 @@ pub fn tables(config: &ElogConfig) -> Option<String> {
                  # tickets are checked by a proxy, with a table [book.login.proxy].\n",
                 quoted(&get("Kerberos Realm").unwrap_or_default())
             ),
-            "pam" => write!(out, "# PAM: ask the directory behind it, with a table [book.login.ldap].\n"),
+            "pam" => writeln!(out, "# PAM: ask the directory behind it, with a table [book.login.ldap]."),
             // Users of the file are taken over by 'tampu book users import-elog'.
             _ => Ok(()),
         };

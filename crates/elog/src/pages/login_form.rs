@@ -4,7 +4,7 @@ use http::StatusCode;
 use tampu_logbook::book::Book;
 
 use crate::pages::{
-    account::AccountPolicy,
+    account::policy::AccountPolicy,
     address::escape,
     html::{SafeHtml, put},
     layout,

@@ -36,7 +36,7 @@ const SIZE_LIMIT: u32 = 4;
 const NO_OBJECT: u32 = 32;
 const WRONG_PASSWORD: u32 = 49;
 
-/// A directory.
+/// An LDAP directory as a login method.
 pub struct Directory {
     inner: Arc<Inner>,
     calls: Calls,
@@ -134,7 +134,7 @@ impl Inner {
     }
 }
 
-/// One connection.
+/// A connection to the directory, for one login.
 struct Session<'a> {
     of: &'a Inner,
     connection: LdapConn,

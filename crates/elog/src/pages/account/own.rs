@@ -2,7 +2,11 @@
 
 use tampu_logbook::people::{PeopleError, user::User};
 
-use super::{AccountPolicy, SessionUser, Told, begin_form, dialog, mendable};
+use super::{
+    dialog::{Told, begin_form, dialog, mendable},
+    policy::AccountPolicy,
+    session_user::SessionUser,
+};
 use crate::pages::{
     html::put,
     refusal,

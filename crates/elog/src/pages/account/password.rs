@@ -3,7 +3,11 @@
 use http::StatusCode;
 use tampu_logbook::people::{password::SHORTEST, session};
 
-use super::{AccountPolicy, SessionUser, Told, begin_form, dialog, mendable};
+use super::{
+    dialog::{Told, begin_form, dialog, mendable},
+    policy::AccountPolicy,
+    session_user::SessionUser,
+};
 use crate::pages::{
     html::{SafeHtml, put},
     layout,

@@ -7,7 +7,10 @@
 use http::StatusCode;
 use tampu_logbook::people::{NewAccount, People, PeopleError, password::SHORTEST, session};
 
-use super::{AccountPolicy, Told, begin_form, dialog, mendable};
+use super::{
+    dialog::{Told, begin_form, dialog, mendable},
+    policy::AccountPolicy,
+};
 use crate::pages::{
     html::put,
     layout,

@@ -3,7 +3,10 @@
 use http::StatusCode;
 use tampu_logbook::people::{PeopleError, Registration, Right, access::Subject, password::Password, user::User};
 
-use super::{SessionUser, Told, begin_form, dialog, mendable};
+use super::{
+    dialog::{Told, begin_form, dialog, mendable},
+    session_user::SessionUser,
+};
 use crate::pages::{
     address::escape,
     html::put,
