@@ -271,10 +271,10 @@ impl Provider {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs() as i64);
         let expected =
             Expected { issuer: &self.settings.issuer, client_id: &self.settings.client_id, nonce: &secrets.nonce, now };
-        let verified = match id_token::verify(&tokens.id_token, &*self.keys(&addresses.jwks_uri, false)?, &expected) {
+        let verified = match id_token::verify(&tokens.id_token, &self.keys(&addresses.jwks_uri, false)?, &expected) {
             // The provider may have a new key.
             Err(id_token::BadToken::NoKey) => {
-                id_token::verify(&tokens.id_token, &*self.keys(&addresses.jwks_uri, true)?, &expected)
+                id_token::verify(&tokens.id_token, &self.keys(&addresses.jwks_uri, true)?, &expected)
             }
             verified => verified,
         };

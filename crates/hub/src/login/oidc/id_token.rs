@@ -166,10 +166,10 @@ fn check(claims: &Claims, expected: &Expected<'_>) -> Result<(), BadToken> {
     if party == Some(false) || audience.len() > 1 && party.is_none() {
         return Err(BadToken::Claim("azp"));
     }
-    if !time("exp").flatten().is_some_and(|ends| ends > expected.now - SKEW) {
+    if time("exp").flatten().is_none_or(|ends| ends <= expected.now - SKEW) {
         return Err(BadToken::Claim("exp"));
     }
-    if !time("iat").flatten().is_some_and(|made| made <= expected.now + SKEW) {
+    if time("iat").flatten().is_none_or(|made| made > expected.now + SKEW) {
         return Err(BadToken::Claim("iat"));
     }
     if time("nbf").is_some_and(|begins| begins.is_none_or(|begins| begins > expected.now + SKEW)) {
@@ -241,7 +241,7 @@ mod tests {
             assert!(verify(&token[..at], &keys, &EXPECTED).is_err(), "{at}");
         }
         let other = self::signer("a");
-        assert_eq!(verify(&token, &[other.1.clone()], &EXPECTED), Err(BadToken::Signature));
+        assert_eq!(verify(&token, std::slice::from_ref(&other.1), &EXPECTED), Err(BadToken::Signature));
         // Two keys without names are both tried.
         let nameless = |key: &Key| Key { kid: None, ..key.clone() };
         let token = signer.sign(json!({ "alg": "ES256" }), &claims());
