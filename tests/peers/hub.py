@@ -116,6 +116,11 @@ class Place:
             sys.exit(f"FAILED: tampu {' '.join(arguments)}: exit code {done.returncode}: {done.stderr}")
         return done
 
+    def warnings(self):
+        """All records of the level warning and above, newest first, as the collector has them."""
+        found = self.run("log", "query", "--level", "warning", "--limit", "0", "--json")
+        return [json.loads(line) for line in found.stdout.splitlines()]
+
     def records(self, process):
         """All records of a process, oldest first, as the collector has them."""
         found = self.run("log", "query", "--process", process, "--oldest-first", "--limit", "0", "--json")
