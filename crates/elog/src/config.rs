@@ -11,6 +11,8 @@ use crate::{decode, options::unreadable};
 
 /// Bytes of a value.
 const MAX_VALUE: usize = 10_000;
+/// Maximum depth of groups in groups.
+const MAX_DEPTH: usize = 8;
 
 /// A parsed `elogd.cfg`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -134,15 +136,24 @@ impl ElogConfig {
         books
     }
 
-    fn section(&self, name: &str) -> Option<&ConfigSection> {
+    pub(crate) fn section(&self, name: &str) -> Option<&ConfigSection> {
         self.sections.iter().find(|section| same_name(&section.name, name))
     }
 
     fn group_of(&self, book: &str) -> Option<String> {
         self.section("global")?.options.iter().find_map(|(name, value)| {
             let group = name.get(.."Top group ".len()).filter(|start| start.eq_ignore_ascii_case("Top group "))?;
-            list(value).iter().any(|member| same_name(member, book)).then(|| name[group.len()..].trim().to_owned())
+            self.has(&list(value), book, 0).then(|| name[group.len()..].trim().to_owned())
         })
+    }
+
+    /// Returns true if a list of logbooks and groups has a book.
+    fn has(&self, members: &[String], book: &str, depth: usize) -> bool {
+        let within = |member: &String| {
+            let group = self.section("global").and_then(|global| global.get(&format!("Group {member}")));
+            depth < MAX_DEPTH && group.is_some_and(|group| self.has(&list(group), book, depth + 1))
+        };
+        members.iter().any(|member| same_name(member, book) || within(member))
     }
 }
 

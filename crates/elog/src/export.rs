@@ -31,7 +31,10 @@ use tampu_logbook::{
     store::{BookInfo, Logbook, StoreError},
 };
 
-use crate::file_text::{MARKDOWN, file_text};
+use crate::{
+    file_text::{MARKDOWN, file_text},
+    site_record::SiteRecord,
+};
 
 mod users;
 
@@ -93,6 +96,10 @@ pub fn export_site(
         return Err(ExportError::NotEmpty(to.to_owned()));
     }
     let mut infos = store.books()?;
+    // Every book has the options of `[global]`, which have the order of groups.
+    let sections: Vec<String> = infos.iter().map(|info| info.book.name.clone()).collect();
+    let site = SiteRecord::of_options(infos.first().map(|info| info.book.elog.clone()).unwrap_or_default(), &sections);
+    site.sort(&mut infos);
     for name in books {
         store.book(name)?;
     }
@@ -101,6 +108,10 @@ pub fn export_site(
     let mut config = String::from("[global]\nport = 8080\ncharset = UTF-8\nLogbook dir = logbooks\n");
     let mut exported = ExportReport::default();
     let books: Vec<(String, &Book)> = names(&infos, &mut exported.notes);
+    for (name, members) in &site.groups {
+        let members: Vec<String> = members.iter().map(|member| item(member)).collect();
+        option(&format!("Group {name}"), &members.join(", "), &mut config, &mut exported.notes);
+    }
     groups(&books, &mut config, &mut exported.notes);
     let mut password_file = None;
     if !users.is_empty() {
@@ -212,7 +223,11 @@ pub(super) fn section(name: &str, book: &Book, password_file: Option<&str>, conf
     }
     for (name, value) in &book.elog {
         let lower = name.to_lowercase();
-        if !elsewhere.contains(&lower.as_str()) && !lower.starts_with("top group ") && !is_own(name) {
+        if !elsewhere.contains(&lower.as_str())
+            && !lower.starts_with("top group ")
+            && !lower.starts_with("group ")
+            && !is_own(name)
+        {
             let value = password_file.filter(|_| lower == "password file").unwrap_or(value);
             option(name, value, config, notes);
         }

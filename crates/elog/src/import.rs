@@ -36,6 +36,7 @@ use crate::{
     files,
     options::{ConfigCheck, check},
     pages::clock::Zone,
+    site_record,
     site_zone::{self, DatesOfZone, SourceZone},
     thread_links::{BrokenLink, ThreadLink, thread_links},
 };
@@ -180,6 +181,7 @@ pub fn import_elog(store: &dyn Store, source: &ImportSource, progress: Progress<
             report.options = Some(check(&bytes));
             let config = config::parse(&bytes);
             report.faults = config_faults(path, &config);
+            site_record::store(store, &config)?;
             let mut books = configured(&config, &source.logbooks);
             books.iter_mut().for_each(|(book, _)| read_preset_texts(book, path));
             books

@@ -1,7 +1,12 @@
 //! The page of all books.
 
 use http::StatusCode;
-use tampu_logbook::{book::same_name, people::ElogRules, search::Search, store::BookInfo};
+use tampu_logbook::{
+    book::same_name,
+    people::ElogRules,
+    search::Search,
+    store::{BookInfo, StoreError},
+};
 
 use crate::pages::{
     address::escape,
@@ -20,13 +25,20 @@ pub fn answer(request: &PageRequest<'_>) -> Response {
         Err(error) => return request.failed(&error),
     };
     let readable: Vec<&BookInfo> = books.iter().filter(|info| request.sees(info)).collect();
-    // Every book has the options of `[global]`; the first book with an option for this page decides.
+    // The options of `[global]`, and those of a group on its own page. Without them the first book with an option decides.
+    let own = match own_settings(request, &readable) {
+        Ok(own) => own,
+        Err(error) => return request.failed(&error),
+    };
     let settings: Vec<BookSettings> = readable.iter().map(|info| BookSettings::of(&info.book)).collect();
     let protected = settings.iter().any(BookSettings::protect_selection) && !request.site.is_open();
     if request.caller.login.is_empty() && (protected || readable.is_empty() && !books.is_empty()) {
         return login_form::answer(request, None);
     }
-    let title = settings.iter().find_map(BookSettings::welcome_title);
+    let title = match &own {
+        Some(own) => own.welcome_title(),
+        None => settings.iter().find_map(BookSettings::welcome_title),
+    };
     let mut body = String::new();
     body.push_str("<div class=\"selframe\">\n");
     match title {
@@ -43,7 +55,8 @@ pub fn answer(request: &PageRequest<'_>) -> Response {
             groups.push(group);
         }
     }
-    groups.sort_by_key(|group| group.map(str::to_lowercase));
+    // Groups stand in the order of their first books, and books without one at the end.
+    groups.sort_by_key(Option::is_none);
     let headed = groups.len() > 1 && settings.iter().all(BookSettings::show_top_groups);
     let expanded = settings.iter().all(BookSettings::expand_selection);
     for group in groups {
@@ -90,6 +103,19 @@ pub fn answer(request: &PageRequest<'_>) -> Response {
     }
     body.push_str("</div>\n");
     layout::plain(request, StatusCode::OK, "ELOG Logbook Selection", &body)
+}
+
+/// Returns the settings of the page: those of the group that the address names, else those of `[global]`, if the site has
+/// an imported configuration.
+fn own_settings(request: &PageRequest<'_>, readable: &[&BookInfo]) -> Result<Option<BookSettings>, StoreError> {
+    if let Some(group) = request.query.get("group") {
+        let within = |info: &&&BookInfo| info.book.group.as_deref().is_some_and(|own| same_name(own, group));
+        if let Some(info) = readable.iter().find(within) {
+            return Ok(Some(BookSettings::of(&info.book)));
+        }
+    }
+    let record = request.site.record()?;
+    Ok((!record.books.is_empty()).then(|| BookSettings::of_options(&record.global)))
 }
 
 /// Returns the time of the newest entry of a book, or what `Last submission` says about it.

@@ -41,6 +41,11 @@ pub fn answer(request: &BookRequest<'_>) -> Response {
     let reverse = query.get("reverse").map_or(request.settings.reverse(), |value| value != "0");
     tick(out, "reverse", "Sort in reverse order", reverse);
     tick(out, "printable", "Printable output", query.is_on("printable"));
+    if request.settings.attachments() && request.settings.show_attachments() {
+        tick(out, "attach", "Show attachments", query.get("attach") != Some("0"));
+        // The first value counts: this one if the box is not ticked.
+        out.push_str("<input type=\"hidden\" name=\"attach\" value=\"0\">");
+    }
     if request.settings.search_all() > 0 && request.group().is_ok_and(|books| books.len() > 1) {
         tick(
             out,

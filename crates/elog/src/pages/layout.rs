@@ -211,7 +211,6 @@ fn tabs(request: &BookRequest<'_>, out: &mut String) -> bool {
             groups.push(group);
         }
     }
-    groups.sort_by_key(|group| group.to_lowercase());
     let many = books.iter().filter(readable).count() > 1;
     let main = settings.main_tab();
     if !settings.logbook_tabs() || !many && main.is_none() {

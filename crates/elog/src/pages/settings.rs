@@ -92,12 +92,18 @@ pub type ActiveConditions = Vec<String>;
 impl BookSettings {
     /// Reads the settings of a book.
     pub fn of(book: &Book) -> BookSettings {
-        let mut options: HashMap<String, Vec<(Condition, String)>> = HashMap::with_capacity(book.elog.len());
-        for (name, value) in &book.elog {
+        let attributes = book.attributes.iter().map(|attribute| attribute.name.clone()).collect();
+        BookSettings { attributes, ..BookSettings::of_options(&book.elog) }
+    }
+
+    /// Reads options that belong to no book.
+    pub fn of_options(written: &[(String, String)]) -> BookSettings {
+        let mut options: HashMap<String, Vec<(Condition, String)>> = HashMap::with_capacity(written.len());
+        for (name, value) in written {
             let (condition, name) = split(name);
             options.entry(key(name)).or_default().push((condition, value.clone()));
         }
-        BookSettings { options, attributes: book.attributes.iter().map(|attribute| attribute.name.clone()).collect() }
+        BookSettings { options, attributes: Vec::new() }
     }
 
     fn get(&self, name: &str) -> Option<&str> {

@@ -16,6 +16,7 @@ use tampu_logbook::{
 
 use crate::{
     pages::{clock::Zone, editors::Editors, page_cursors::PageCursors},
+    site_record::{self, SiteRecord},
     site_zone,
 };
 
@@ -87,12 +88,13 @@ pub struct Site {
     pub(super) rendered: Arc<RenderCache>,
 }
 
-/// The books of a site, and the zone that an import has stored, as they were at a time.
+/// The books of a site, and what an import has stored beside them, as they were at a time.
 #[derive(Clone)]
 struct KnownBooks {
     read: Instant,
     books: Arc<Vec<BookInfo>>,
     zone: Zone,
+    record: Arc<SiteRecord>,
 }
 
 impl Site {
@@ -135,7 +137,12 @@ impl Site {
         self.people.as_ref().is_some_and(|people| people.is_open().unwrap_or(false))
     }
 
-    /// Returns all books, at most a second old.
+    /// Returns the part of the imported configuration that belongs to no book, at most a second old.
+    pub fn record(&self) -> Result<Arc<SiteRecord>, StoreError> {
+        Ok(self.known()?.record)
+    }
+
+    /// Returns all books in the order of the imported configuration, at most a second old.
     pub fn books(&self) -> Result<Arc<Vec<BookInfo>>, StoreError> {
         Ok(self.known()?.books)
     }
@@ -146,7 +153,10 @@ impl Site {
             return Ok(fresh.clone());
         }
         let zone = site_zone::stored(&*self.store)?.and_then(|name| Zone::named(&name).ok()).unwrap_or_default();
-        let read = KnownBooks { read: Instant::now(), books: Arc::new(self.store.books()?), zone };
+        let record = site_record::stored(&*self.store)?;
+        let mut books = self.store.books()?;
+        record.sort(&mut books);
+        let read = KnownBooks { read: Instant::now(), books: Arc::new(books), zone, record: Arc::new(record) };
         *known = Some(read.clone());
         Ok(read)
     }

@@ -68,3 +68,29 @@ fn a_thread_without_branches_has_one_reply_to_each_entry() {
     free.post_as("b", "2026-01-02T08:00:00", &["Author=Kim"], "answer", Some(1), "kim");
     assert_eq!(free.get("/b/1?cmd=Reply").status, StatusCode::OK);
 }
+
+#[test]
+fn a_search_can_leave_attachments_out() {
+    let find = |options: &str| three(options).get("/b/?cmd=Find").page();
+    let page = find("");
+    let fields = page.all("input[name=attach]");
+    let values: Vec<&str> = fields.iter().map(|field| field.get("value")).collect();
+    // A box that is not ticked sends only the hidden field.
+    assert_eq!(values, ["1", "0"]);
+    assert!(find("Show attachments = 0").all("input[name=attach]").is_empty());
+}
+
+#[test]
+fn a_line_of_a_thread_leads_to_its_attachments() {
+    let desk = super::desk::Desk::new("[b]\nAttributes = Author\nDisplay mode = threaded\n");
+    let part = |name: &'static str, value: &'static [u8]| (name, None, value);
+    let sent = desk.post(
+        "/b/",
+        &[part("cmd", b"Submit"), part("Author", b"Zoe"), part("Text", b"x"), ("attfile1", Some("plot.png"), &b"png"[..])],
+    );
+    sent.id();
+    let list = desk.get("/b/").text();
+    assert!(list.contains("class=\"clip\"") && list.contains("title=\"plot.png\""), "{list}");
+    let link = list.split("class=\"clip\" href=\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
+    assert_eq!(desk.get(&format!("/b/{}", link.trim_start_matches("../b/"))).bytes, b"png");
+}

@@ -65,3 +65,28 @@ fn the_page_of_all_logbooks_follows_its_options() {
     assert!(!protected.get("/").body.contains("type=password"));
     assert!(groups("").ask(&guest, "/", &[]).page().texts("td.sellogbook").contains(&"a".to_owned()));
 }
+
+/// A site whose file has another order than the alphabet.
+fn ordered() -> TestSite {
+    TestSite::new(
+        "[global]\nTop group West = z, inner\nTop group East = m, a\nGroup inner = y, x\nWelcome Title = of all\n\
+         [global East]\nWelcome Title = of East\nMain Tab = Home\n[a]\nAttributes = Author\n[m]\nAttributes = Author\n\
+         [x]\nAttributes = Author\n[y]\nAttributes = Author\n[z]\nAttributes = Author\n[free]\nAttributes = Author\n",
+    )
+}
+
+#[test]
+fn logbooks_and_groups_stand_in_the_order_of_the_file() {
+    let page = ordered().get("/").page();
+    assert_eq!(page.texts("h2"), ["West", "East", "Other logbooks"]);
+    assert_eq!(page.texts("td.sellogbook"), ["z", "y", "x", "m", "a", "free"]);
+    let tabs = ordered().get("/a/").page().texts("nav.tabs a");
+    assert_eq!(tabs, ["Home", "West", "East", "m", "a"]);
+}
+
+#[test]
+fn the_page_of_all_logbooks_has_the_title_of_all() {
+    assert_eq!(ordered().get("/").page().texts(".seltitle"), ["of all"]);
+    assert_eq!(ordered().get("/?group=East").page().texts(".seltitle"), ["of East"]);
+    assert!(!ordered().get("/").body.contains("Home"));
+}

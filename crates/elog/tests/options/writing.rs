@@ -35,3 +35,21 @@ fn the_comment_above_the_text_depends_on_conditions() {
     assert_eq!(comment("/b/?cmd=New"), ["usual"]);
     assert_eq!(comment("/b/1?cmd=Edit"), ["what is done each day"]);
 }
+
+#[test]
+fn an_extendable_choice_takes_another_value() {
+    let desk = Desk::new("[b]\nAttributes = Author, State\nROptions State = open, closed\nExtendable Options = State\n");
+    let form = desk.get("/b/?cmd=New").text();
+    assert!(form.contains("name=\"State_0\""), "{form}");
+    let post = |chosen: &str, typed: &str| {
+        let fields = [("cmd", "Submit"), ("Author", "Zoe"), ("State", chosen), ("State_0", typed), ("Text", "x")];
+        let id = desk.fields("/b/", &fields).id();
+        desk.get(&format!("/b/{id}?cmd=Download")).text()
+    };
+    assert!(post("open", "").contains("State: open"));
+    assert!(post("open", "waiting").contains("State: waiting"));
+    // From then on it is one of the options.
+    assert!(desk.get("/b/?cmd=New").text().contains("value=\"waiting\""));
+    let fixed = Desk::new("[b]\nAttributes = Author, State\nROptions State = open, closed\n");
+    assert!(!fixed.get("/b/?cmd=New").text().contains("name=\"State_0\""));
+}

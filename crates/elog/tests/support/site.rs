@@ -10,6 +10,7 @@ use http::{Method, StatusCode, header};
 use tampu_elog::{
     config,
     pages::{Body, Site, SiteConfig, Zone},
+    site_record,
 };
 use tampu_logbook::{
     book::EntryAttribute,
@@ -73,9 +74,11 @@ impl TestSite {
     pub fn with(text: &str, change: impl FnOnce(&mut SiteConfig)) -> TestSite {
         let dir = tempfile::tempdir().unwrap();
         let store = Arc::new(SqliteStore::open(&dir.path().join("book")).unwrap());
-        for logbook in config::parse(text.as_bytes()).logbooks() {
+        let parsed = config::parse(text.as_bytes());
+        for logbook in parsed.logbooks() {
             store.put_book(&logbook.book()).unwrap();
         }
+        site_record::store(&*store, &parsed).unwrap();
         let mut config =
             SiteConfig { zone: Zone::named("UTC").unwrap(), themes: Some(dir.path().join("themes")), ..SiteConfig::default() };
         change(&mut config);

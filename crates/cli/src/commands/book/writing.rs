@@ -32,7 +32,7 @@ pub struct Writing {
     #[arg(long)]
     force: bool,
     /// The text; '-' reads standard input. Without a text, a new entry is read from standard input, unless that is a terminal
-    #[arg(short, long, value_name = "TEXT")]
+    #[arg(short, long, value_name = "TEXT", allow_hyphen_values = true)]
     text: Option<String>,
     /// Read the text from this file
     #[arg(long, value_name = "FILE", conflicts_with = "text")]

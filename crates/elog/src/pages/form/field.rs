@@ -193,7 +193,11 @@ impl AttributeField<'_> {
     }
 
     fn radio(&self, name: &str, value: &str, out: &mut String) {
-        for option in &self.def.options {
+        let is_new = !value.is_empty() && !self.def.options.iter().any(|option| option == value);
+        // With a field for another value, none of the options needs to be chosen.
+        let required = if self.def.extendable { SafeHtml("") } else { self.required() };
+        let typed = if is_new { Some(value) } else { None };
+        for option in self.def.options.iter().map(String::as_str).chain(typed) {
             let checked = SafeHtml(if option == value { " checked" } else { "" });
             put!(
                 out,
@@ -201,9 +205,17 @@ impl AttributeField<'_> {
                 name,
                 option,
                 checked,
-                self.required(),
+                required,
                 self.mark(),
                 option
+            );
+        }
+        if self.def.extendable {
+            put!(
+                out,
+                "<input type=\"text\" name=\"{}_0\" size=\"20\" maxlength=\"{}\" placeholder=\"another\">",
+                name,
+                MAX_VALUE
             );
         }
     }

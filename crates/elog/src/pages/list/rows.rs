@@ -368,6 +368,12 @@ fn line(request: &BookRequest<'_>, find: &ListSearch, entry: &Entry, depth: usiz
         }
     };
     put!(out, "<a href=\"{}\">{}</a>", href, text);
+    if request.settings.attachments() && request.settings.show_attachments() && expand < 3 {
+        for attachment in &entry.content.attachments {
+            let link = values::attachment_link(request, entry, attachment);
+            put!(out, " <a class=\"clip\" href=\"{}\" title=\"{}\">&#128206;</a>", link, attachment.name);
+        }
+    }
     if find.all_books {
         put!(out, " <span class=\"note\">{}</span>", entry.at.book);
     }

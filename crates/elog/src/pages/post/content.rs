@@ -174,6 +174,13 @@ impl FormReader<'_> {
                 },
                 None => self.parts(at, def, draft),
             },
+            AttributeKind::Radio if def.extendable => {
+                // A typed value is another one than the chosen.
+                let another =
+                    names.iter().flat_map(|name| self.form.numbered(&format!("{name}_"))).map(|(_, value)| line(value).trim());
+                let typed = another.into_iter().find(|value| !value.is_empty());
+                Ok(typed.or(direct).map(|value| one(without_condition(line(value).trim(), def))))
+            }
             _ => Ok(direct.map(|value| one(without_condition(line(value).trim(), def)))),
         }
     }
