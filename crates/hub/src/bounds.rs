@@ -333,6 +333,18 @@ pub const BOUNDS: &[Bound] = &[
     ),
     bound(
         Logbook,
+        "registrations that wait for an administrator",
+        Constant("logbook/src/people/registration.rs", "MAX_WAITING", "500", "500"),
+        "a further one is refused, and says so",
+    ),
+    bound(
+        Logbook,
+        "registrations of one address in an hour",
+        Constant("logbook/src/people/registration.rs", "OF_ONE_ADDRESS", "5", "5"),
+        "429 with the time to wait",
+    ),
+    bound(
+        Logbook,
         "life of a token without an end",
         Constant("logbook/src/people/token.rs", "LIFE", "365 * 86_400 * 1_000_000_000", "a year"),
         "the token is no longer accepted",

@@ -1,5 +1,7 @@
 //! `tampu book`: a person and a script at the logbooks of a data directory.
 
+use std::os::unix::fs::PermissionsExt;
+
 use crate::site::{Said, Site};
 
 fn book(site: &Site, arguments: &[&str]) -> Said {
@@ -122,6 +124,15 @@ fn elogs_files_are_taken_over_and_back() {
     assert_eq!(std::fs::read_to_string(site.path("back/logbooks/Shift/2008/080910a.log")).unwrap(), entry);
     let again = book(&site, &["export-elog", "-o", "back"]);
     assert!(again.code == 1 && again.err.contains("not empty"), "{again:?}");
+
+    // With users, elogd's password file is written for its owner alone.
+    site.tampu_reading(b"correct horse\n", &["book", "users", "add", "zoe", "--admin"]).ok();
+    let with_users = book(&site, &["export-elog", "-o", "users"]).ok();
+    assert!(with_users.err.contains("1 of 1 users have no password that ELOG can check"), "{with_users:?}");
+    let passwords = site.path("users/passwd");
+    assert!(std::fs::read_to_string(&passwords).unwrap().contains("<name>zoe</name>"));
+    assert_eq!(std::fs::metadata(&passwords).unwrap().permissions().mode() & 0o777, 0o600);
+    assert!(std::fs::read_to_string(site.path("users/elogd.cfg")).unwrap().contains("Admin user = zoe"));
 }
 
 #[test]

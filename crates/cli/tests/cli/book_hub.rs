@@ -190,6 +190,48 @@ fn users_are_looked_after_in_a_directory_and_over_http() {
 }
 
 #[test]
+fn registrations_are_approved_and_refused_by_command() {
+    let site = Site::new();
+    let config = site.file("elogd.cfg", "[Asked]\nAttributes = Author\nSelf register = 3\n");
+    fs::create_dir_all(site.path("elog/Asked")).unwrap();
+    site.tampu(&["book", "import-elog", "elog", "--elog-config", &config]).ok();
+    site.tampu_reading(b"correct horse\n", &["book", "users", "add", "root", "--admin"]).ok();
+    let hub = site.hub(&[]);
+    let url = place(&site).0;
+    let register = |login: &str| {
+        let mail = format!("{login}@example.org");
+        let form = [
+            ("cmd", "New user"),
+            ("new_user_name", login),
+            ("new_full_name", login),
+            ("new_user_email", &mail),
+            ("newpwd", "battery staple"),
+            ("newpwd2", "battery staple"),
+        ];
+        ureq::post(format!("{url}/elog/Asked/")).send_form(form).unwrap();
+    };
+    ["max", "kim", "max"].into_iter().for_each(register);
+    let users = |arguments: &[&str]| site.tampu_without("TAMPU_DATA_DIR", b"", &[&["book", "users"], arguments].concat());
+    let waiting = users(&["pending", "--json"]).ok().json();
+    let logins: Vec<&str> = waiting.iter().map(|one| one["login"].as_str().unwrap()).collect();
+    assert_eq!(logins, ["max", "kim", "max"]);
+    assert!(!waiting[0].to_string().contains("argon2"), "{waiting:?}");
+    let twice = users(&["approve", "max"]);
+    assert!(twice.code == 1 && twice.err.contains("2 registrations have the login 'max'"), "{twice:?}");
+    assert_eq!(users(&["approve", waiting[0]["id"].as_str().unwrap(), "--json"]).ok().json()[0], json!({ "approved": "max" }));
+    assert!(users(&["pending"]).ok().out.contains("[the login or name is taken]"));
+    users(&["refuse", "max"]).ok();
+    // Without the hub, the same commands work on the data.
+    drop(hub);
+    assert!(site.tampu(&["book", "users", "pending"]).ok().out.contains("kim@example.org"));
+    site.tampu(&["book", "users", "approve", "kim"]).ok();
+    let unknown = site.tampu(&["book", "users", "refuse", "kim"]);
+    assert!(unknown.code == 1 && unknown.err.contains("there is no registration 'kim'"), "{unknown:?}");
+    let names: Vec<Value> = site.tampu(&["book", "users", "list", "--json"]).ok().json();
+    assert_eq!(names.iter().map(|user| user["login"].clone()).collect::<Vec<_>>(), ["kim", "max", "root"]);
+}
+
+#[test]
 fn elogs_users_log_in_with_their_passwords() {
     let site = Site::new();
     let file = site.file(

@@ -9,7 +9,7 @@ use std::{
 use clap::Args;
 use tampu_elog::{
     access_report::GuestRights,
-    export::{ExportError, export_elog},
+    export::{ExportError, export_site},
     follow::{FollowEvent, Follower},
     import::{BookReport, ImportReport, ImportSource, import_elog},
     options::OptionVerdict,
@@ -20,6 +20,7 @@ use super::{
     config,
     place::{Place, failed},
     text::shown,
+    users::registrations,
 };
 use crate::{
     context::Context,
@@ -284,7 +285,9 @@ fn tell(report: &ImportReport, most: usize) -> Outcome {
 impl Export {
     pub fn run(self, place: &Place, context: &Context) -> Outcome {
         let bar = progress::work("exporting");
-        let done = export_elog(&*place.store("")?, &self.book, &self.output, &mut |done, total| {
+        let store = place.store("")?;
+        let users = registrations::of_export(place)?;
+        let done = export_site(&*store, &self.book, &users, &self.output, &mut |done, total| {
             bar.set_length(total);
             bar.set_position(done);
             !context.interrupt.asked()

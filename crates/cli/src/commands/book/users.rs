@@ -1,41 +1,43 @@
 //! `tampu book users ...`: users, and their rights.
 
 use std::{
-    io::{self, BufRead, IsTerminal, Write},
+    io::{self, Write},
     path::PathBuf,
-    sync::Arc,
 };
 
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 use tampu_logbook::{
     book::same_name,
-    client::{Client, ClientError},
     people::{
-        Access, EditPolicy, LoginPolicy, People, PeopleError, Right,
+        Access, EditPolicy, LoginPolicy, PeopleError, Right,
         access::{EVERY_BOOK, Grant, Subject},
-        registry::{Explanation, Settings},
         token::ApiToken,
         user::{User, UserInfo},
     },
-    store::PeopleStore,
 };
 use tampu_types::Time;
 use tampu_types::units::parse_duration;
 
 use super::{
-    place::{Place, failed, refused},
+    place::{Place, failed},
     text::shown,
 };
 use crate::{
     failure::{Failure, Outcome, written},
     plural::counted,
-    terminal::Silent,
     time_expression::now,
     time_text,
 };
 
+mod keeper;
+mod passwords;
+pub mod registrations;
 mod whoami;
+
+use keeper::{Keeper, to_json, wrong};
+use passwords::read_password;
+use registrations::{Registered, report};
 
 /// Manage users of the logbook, their groups, rights and tokens
 ///
@@ -68,6 +70,12 @@ enum Verb {
     /// Make a user one of the logbook alone: no login method proves the user, and a password can be set
     Unbind(Login),
     Whoami(Whoami),
+    /// List the registrations that wait for approval
+    Pending,
+    /// Approve a registration: its user can log in
+    Approve(Registered),
+    /// Refuse a registration
+    Refuse(Registered),
     Group(Group),
     Role(Role),
     Policy(Policy),
@@ -224,194 +232,6 @@ pub struct Import {
     make_admin: Vec<String>,
 }
 
-/// The place of users: a directory or database, or a hub's API.
-enum Keeper {
-    Here(Box<People>),
-    There(Client),
-}
-
-fn wrong(error: PeopleError) -> Failure {
-    match error {
-        PeopleError::Store(error) => failed(error),
-        error => Failure::Failed(error.to_string()),
-    }
-}
-
-fn to_json<T: serde::Serialize>(value: &T) -> Result<Value, Failure> {
-    serde_json::to_value(value).map_err(|error| Failure::failed("an answer as JSON", error))
-}
-
-impl Keeper {
-    fn open(place: &Place) -> Result<Keeper, Failure> {
-        if let Some(hub) = place.remote("")? {
-            return Ok(Keeper::There(hub));
-        }
-        let store: Box<dyn PeopleStore> = place.make()?;
-        let store: Arc<dyn PeopleStore> = Arc::from(store);
-        Ok(Keeper::Here(Box::new(People::new(store, Settings::default()).map_err(wrong)?)))
-    }
-
-    fn users(&self) -> Result<Vec<UserInfo>, Failure> {
-        match self {
-            Keeper::Here(people) => Ok(people.users().map_err(wrong)?.iter().map(UserInfo::from).collect()),
-            Keeper::There(hub) => hub.users().map_err(refused),
-        }
-    }
-
-    fn add(&self, user: User, password: Option<&str>) -> Outcome {
-        match self {
-            Keeper::Here(people) => {
-                let password = password.map(tampu_logbook::people::password::Password::new).transpose();
-                let password = password.map_err(|error| Failure::Failed(error.to_string()))?;
-                people.add_user(User { password, ..user }).map_err(wrong)
-            }
-            Keeper::There(hub) => hub.add_user(&user, password).map_err(refused),
-        }
-    }
-
-    fn set_password(&self, login: &str, password: &str) -> Outcome {
-        match self {
-            Keeper::Here(people) => people.set_password(login, password).map_err(wrong),
-            Keeper::There(hub) => hub.set_password(login, password).map_err(refused),
-        }
-    }
-
-    fn set_inactive(&self, login: &str, inactive: bool) -> Outcome {
-        match self {
-            Keeper::Here(people) => {
-                people.change_user(login, |user| user.inactive = inactive).map_err(wrong)?;
-                if inactive { people.end_sessions(login).map_err(wrong) } else { Ok(()) }
-            }
-            Keeper::There(hub) => hub.set_inactive(login, inactive).map_err(refused),
-        }
-    }
-
-    fn drop_user(&self, login: &str) -> Outcome {
-        match self {
-            Keeper::Here(people) => people.drop_user(login).map_err(wrong),
-            Keeper::There(hub) => hub.drop_user(login).map_err(refused),
-        }
-    }
-
-    fn bind(&self, bind: &Bind) -> Outcome {
-        match self {
-            // The methods stand in the configuration of the hub.
-            Keeper::Here(people) => people.bind_user(&bind.login, &bind.method, &bind.subject).map(drop).map_err(wrong),
-            Keeper::There(hub) => hub.bind_user(&bind.login, &bind.method, &bind.subject).map_err(refused),
-        }
-    }
-
-    fn unbind(&self, login: &str) -> Outcome {
-        match self {
-            Keeper::Here(people) => people.unbind_user(login).map(drop).map_err(wrong),
-            Keeper::There(hub) => hub.unbind_user(login).map_err(refused),
-        }
-    }
-
-    fn explain(&self, login: Option<&str>) -> Result<Explanation, Failure> {
-        match self {
-            Keeper::Here(people) => {
-                let who = match login {
-                    Some(login) => people.rights_of(Some(login), None),
-                    None => people.owner(),
-                };
-                who.and_then(|who| people.explain(&who)).map_err(wrong)
-            }
-            Keeper::There(hub) => hub.explain_user(login).map_err(refused),
-        }
-    }
-
-    fn groups(&self) -> Result<Vec<(String, Vec<String>)>, Failure> {
-        match self {
-            Keeper::Here(people) => Ok(people.groups().map_err(wrong)?.into_iter().collect()),
-            Keeper::There(hub) => hub.groups().map_err(refused),
-        }
-    }
-
-    fn set_group(&self, name: &str, members: &[String]) -> Outcome {
-        match self {
-            Keeper::Here(people) => people.set_group(name, members).map_err(wrong),
-            Keeper::There(hub) => hub.set_group(name, members).map_err(refused),
-        }
-    }
-
-    fn access(&self, book: &str) -> Result<Access, Failure> {
-        match self {
-            Keeper::Here(people) => Ok(people.access(book).map_err(wrong)?.0),
-            Keeper::There(hub) => hub.access(book).map_err(refused),
-        }
-    }
-
-    fn set_access(&self, book: &str, access: &Access) -> Outcome {
-        match self {
-            Keeper::Here(people) => people.set_access(book, access).map_err(wrong),
-            Keeper::There(hub) => hub.set_access(book, access).map_err(refused),
-        }
-    }
-
-    fn tokens(&self, login: &str) -> Result<Vec<ApiToken>, Failure> {
-        match self {
-            Keeper::Here(people) => people.tokens(Some(login)).map_err(wrong),
-            Keeper::There(hub) => hub.tokens(login).map_err(refused),
-        }
-    }
-
-    fn make_token(&self, token: ApiToken) -> Result<String, Failure> {
-        match self {
-            Keeper::Here(people) => Ok(people.make_token(token).map_err(wrong)?.1),
-            Keeper::There(hub) => match hub.make_token(&token, None) {
-                Err(ClientError::Refused { kind, .. }) if kind == "no-password" => {
-                    hub.make_token(&token, Some(&own_password()?)).map_err(refused)
-                }
-                made => made.map_err(refused),
-            },
-        }
-    }
-
-    fn drop_token(&self, login: &str, id: &str) -> Outcome {
-        match self {
-            Keeper::Here(people) => people.drop_token(login, id).map_err(wrong),
-            Keeper::There(hub) => hub.drop_token(login, id).map_err(refused),
-        }
-    }
-}
-
-/// Reads lines of standard input; on a terminal each with its question, and without showing it.
-fn read_secretly<const N: usize>(questions: [&str; N]) -> Result<[String; N], Failure> {
-    let line = || -> Result<String, Failure> {
-        let mut line = String::new();
-        io::stdin().lock().read_line(&mut line).map_err(|error| Failure::failed("standard input", error))?;
-        Ok(line.trim_end_matches(['\r', '\n']).to_owned())
-    };
-    let silent = io::stdin().is_terminal().then(Silent::begin).transpose();
-    let silent = silent.map_err(|error| Failure::failed("the terminal", error))?;
-    let mut answers = [const { String::new() }; N];
-    for (answer, question) in answers.iter_mut().zip(questions) {
-        if silent.is_some() {
-            eprint!("{question}: ");
-        }
-        *answer = line()?;
-        if silent.is_some() {
-            eprintln!();
-        }
-    }
-    Ok(answers)
-}
-
-/// A new password: a line of standard input, or asked for twice without showing it.
-fn read_password() -> Result<String, Failure> {
-    if !io::stdin().is_terminal() {
-        return read_secretly(["Password"]).map(|[password]| password);
-    }
-    let [password, again] = read_secretly(["Password", "Once more"])?;
-    if password == again { Ok(password) } else { Err(Failure::Usage("the two passwords differ".to_owned())) }
-}
-
-/// The password of the person whose token is used.
-fn own_password() -> Result<String, Failure> {
-    read_secretly(["Your own password"]).map(|[password]| password)
-}
-
 fn rights(texts: &[String]) -> Result<Vec<Right>, Failure> {
     let named = texts.iter().filter(|text| *text != "none");
     named.map(|text| text.parse().map_err(|error: tampu_logbook::people::BadRight| Failure::Usage(error.to_string()))).collect()
@@ -430,7 +250,7 @@ impl Users {
         let mut say =
             |text: String, object: Value| written(if json { writeln!(out, "{object}") } else { writeln!(out, "{text}") });
         // Actions without a line for people still report to programs.
-        let done = |what: &str, login: &str| if json { say_json(json!({ what: login })) } else { Ok(()) };
+        let done = |what: &str, login: &str| if json { say_json(report(what, login)) } else { Ok(()) };
         match self.verb {
             Verb::List => keeper.users()?.into_iter().try_for_each(|user| say(line(&user), to_json(&user)?)),
             Verb::Add(add) => {
@@ -463,7 +283,7 @@ impl Users {
                 done("dropped", &login)
             }
             Verb::Bind(bind) => {
-                keeper.bind(&bind)?;
+                keeper.bind(&bind.login, &bind.method, &bind.subject)?;
                 done("bound", &bind.login)
             }
             Verb::Unbind(Login { login }) => {
@@ -471,6 +291,9 @@ impl Users {
                 done("unbound", &login)
             }
             Verb::Whoami(Whoami { login, explain }) => whoami::show(&keeper.explain(login.as_deref())?, explain, &mut say),
+            Verb::Pending => keeper.show_registrations(&mut say),
+            Verb::Approve(Registered { registration }) => done("approved", &keeper.approve(&registration)?),
+            Verb::Refuse(Registered { registration }) => done("refused", &keeper.refuse(&registration)?),
             Verb::Group(Group { name, add, remove }) => {
                 let mut show = |name: &str, members: &[String]| {
                     say(format!("{name}: {}", members.join(" ")), json!({ "group": name, "members": members }))
