@@ -26,7 +26,7 @@ pub struct ElogConfig {
 }
 
 /// A line of a configuration.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ConfigStatement {
     pub line: usize,
     /// The name of its section.
@@ -239,8 +239,12 @@ impl ConfiguredLogbook<'_> {
     }
 
     fn kind(&self, name: &str) -> (AttributeKind, Vec<String>) {
-        let kinds =
-            [("Options", AttributeKind::Options), ("MOptions", AttributeKind::Multiple), ("ROptions", AttributeKind::Radio)];
+        let kinds = [
+            ("Options", AttributeKind::Options),
+            ("MOptions", AttributeKind::Multiple),
+            ("ROptions", AttributeKind::Radio),
+            ("IOptions", AttributeKind::Radio),
+        ];
         for (option, kind) in kinds {
             if let Some(value) = self.get(&format!("{option} {name}")) {
                 if value.trim().eq_ignore_ascii_case("boolean") {

@@ -33,6 +33,7 @@ use tampu_logbook::{
 
 use crate::{
     file_text::{MARKDOWN, file_text},
+    site_files,
     site_record::SiteRecord,
 };
 
@@ -146,6 +147,11 @@ pub fn export_site(
              administrator. Put the old file there, or a new one, before elogd starts"
         ));
     }
+    if let Some(file) = infos.iter().find_map(|info| site_files::first_named(&info.book.elog)) {
+        exported.notes.push(format!(
+            "elogd.cfg names files such as '{file}', which are not exported: copy them from the old directory to the one of elogd.cfg"
+        ));
+    }
     let path = to.join("elogd.cfg");
     fs::write(&path, config).map_err(|error| ExportError::Io { path, error })?;
     Ok(exported)
@@ -251,6 +257,9 @@ fn defined(book: &Book) -> Vec<(String, String)> {
             AttributeKind::Text => None,
             AttributeKind::Options => Some((format!("Options {name}"), list())),
             AttributeKind::Multiple | AttributeKind::Tags => Some((format!("MOptions {name}"), list())),
+            AttributeKind::Radio if elog_options::option(book, &format!("IOptions {name}")).is_some() => {
+                Some((format!("IOptions {name}"), list()))
+            }
             AttributeKind::Radio => Some((format!("ROptions {name}"), list())),
             AttributeKind::Boolean => Some((format!("Options {name}"), "boolean".to_owned())),
             AttributeKind::Numeric => Some((format!("Type {name}"), "numeric".to_owned())),

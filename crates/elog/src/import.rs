@@ -36,7 +36,7 @@ use crate::{
     files,
     options::{ConfigCheck, check},
     pages::clock::Zone,
-    site_record,
+    site_files, site_record,
     site_zone::{self, DatesOfZone, SourceZone},
     thread_links::{BrokenLink, ThreadLink, thread_links},
 };
@@ -182,6 +182,8 @@ pub fn import_elog(store: &dyn Store, source: &ImportSource, progress: Progress<
             let config = config::parse(&bytes);
             report.faults = config_faults(path, &config);
             site_record::store(store, &config)?;
+            let left_out = site_files::import(store, &config, path, &source.logbooks)?;
+            report.faults.extend(left_out.iter().map(|line| config_fault(path, line)));
             let mut books = configured(&config, &source.logbooks);
             books.iter_mut().for_each(|(book, _)| read_preset_texts(book, path));
             books
@@ -222,8 +224,11 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, ImportError> {
 }
 
 fn config_faults(path: &Path, config: &ElogConfig) -> Vec<FileFault> {
-    let fault = |(line, why): &(usize, String)| FileFault { file: path.to_owned(), at: 0, what: format!("line {line}: {why}") };
-    config.faults.iter().map(fault).collect()
+    config.faults.iter().map(|fault| config_fault(path, fault)).collect()
+}
+
+fn config_fault(path: &Path, (line, why): &(usize, String)) -> FileFault {
+    FileFault { file: path.to_owned(), at: 0, what: format!("line {line}: {why}") }
 }
 
 pub(super) fn configured(config: &ElogConfig, logbooks: &Path) -> Vec<(Book, PathBuf)> {

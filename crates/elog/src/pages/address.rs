@@ -7,6 +7,7 @@
 //! /<book>/080910_002050/a.png    an attachment; also /<book>/080910_002050_a.png and /<book>/12/080910_002050_a.png
 //! /<book>/elog.rdf, cal.html     the newest entries as RSS; a month
 //! /<book>/elog.css, /elog.css    styles
+//! /<book>/icons/a.gif, /a.gif    images that the configuration names
 //! ```
 //! `page-1` is the last page, `page-2` the one before it; ELOG does not have these.
 
@@ -14,7 +15,7 @@ use std::borrow::Cow;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
-use crate::{decode, pages::script};
+use crate::{decode, pages::script, site_files};
 
 /// Bytes of a path with its parameters.
 pub const MAX_ADDRESS: usize = 16 * 1024;
@@ -55,6 +56,8 @@ pub enum AddressTarget {
     Calendar,
     /// A file of styles.
     Style(String),
+    /// An image that the configuration names.
+    Image(String),
     /// The script of forms.
     Script,
     /// A path with no meaning here.
@@ -68,6 +71,7 @@ pub fn path(path: &str) -> (Option<String>, AddressTarget) {
     match (first, rest) {
         ("", _) => (None, AddressTarget::Books),
         (script, None) if script == *script::NAME => (None, AddressTarget::Script),
+        (image, None) if site_files::is_image(image) => (None, AddressTarget::Image(image.to_owned())),
         (style, None) if is_style(style) => (None, AddressTarget::Style(style.to_owned())),
         (book, None) => (Some(unescape(book)), AddressTarget::Bare),
         (book, Some(rest)) => (Some(unescape(book)), in_book(rest)),
@@ -81,6 +85,9 @@ fn in_book(rest: &str) -> AddressTarget {
         ["elog.rdf"] => AddressTarget::Rss,
         ["cal.html"] => AddressTarget::Calendar,
         ["-1"] => AddressTarget::Newest,
+        [image] | ["icons", image] if site_files::is_image(image) && !is_stamped(image) => {
+            AddressTarget::Image((*image).to_owned())
+        }
         [style] if is_style(style) => AddressTarget::Style((*style).to_owned()),
         [one] if is_stamped(one) => AddressTarget::Attachment(None, (*one).to_owned()),
         [one] => match (number(one), part(one)) {

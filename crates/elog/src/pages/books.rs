@@ -35,6 +35,14 @@ pub fn answer(request: &PageRequest<'_>) -> Response {
     if request.caller.login.is_empty() && (protected || readable.is_empty() && !books.is_empty()) {
         return login_form::answer(request, None);
     }
+    if request.query.get("group").is_none()
+        && let Some(page) = own.as_ref().and_then(|own| own.selection_page(request.caller.login.is_empty()))
+        && let Some(text) = request.site.page_file(page)
+    {
+        let mut body = String::new();
+        put!(&mut body, "<div class=\"selframe configured\">{}</div>\n", text);
+        return layout::plain(request, StatusCode::OK, "ELOG Logbook Selection", &body);
+    }
     let title = match &own {
         Some(own) => own.welcome_title(),
         None => settings.iter().find_map(BookSettings::welcome_title),

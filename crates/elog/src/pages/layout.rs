@@ -13,16 +13,21 @@ use tampu_logbook::{
     store::BookInfo,
 };
 
-use crate::pages::{
-    access::AccessDenied,
-    address::escape,
-    command::PageCommand,
-    html::{SafeHtml, put},
-    list::select,
-    request::{BookRequest, PageRequest},
-    response::{self, Response},
-    script, style,
-    subst::Substitutions,
+use crate::{
+    pages::{
+        access::AccessDenied,
+        address::escape,
+        command::PageCommand,
+        html::{SafeHtml, put},
+        list::select,
+        request::{BookRequest, PageRequest},
+        response::{self, Response},
+        script,
+        site::Site,
+        style,
+        subst::Substitutions,
+    },
+    site_files,
 };
 
 /// Returns the content security policy of pages of the site at `base`. They may load images from these hosts, besides
@@ -133,7 +138,7 @@ impl<'a> BookPage<'a> {
         head(&mut out, request.root, &title, &style::of_book(settings), settings.refresh().filter(|_| refresh));
         put!(&mut out, "<link rel=\"alternate\" type=\"application/rss+xml\" title=\"{}\" href=\"elog.rdf\">\n", book.name);
         out.push_str("</head>\n<body>\n");
-        out.push_str(&configured(settings.top_text(), &names));
+        out.push_str(&configured(request.site, settings.top_text(), &names));
         let named = tabs(request, &mut out);
         out.push_str("<div class=\"title1\">");
         // Where no tab names the book, its description alone would not say which one it is.
@@ -162,7 +167,7 @@ impl<'a> BookPage<'a> {
         }
         out.push_str("</div>\n<main>\n");
         let mut end = String::from("</main>\n");
-        end.push_str(&configured(settings.bottom_text(), &names));
+        end.push_str(&configured(request.site, settings.bottom_text(), &names));
         if has_script {
             script::element(request.root, &mut end);
         }
@@ -190,10 +195,14 @@ pub fn clean(text: &str) -> String {
     render::html(Encoding::Html, text, &|_| String::new())
 }
 
-/// Returns the HTML that a configuration adds to every page, sanitised.
-pub fn configured(text: &str, names: &Substitutions) -> String {
+/// Returns the HTML that a configuration adds to every page, or the page that it names, sanitised.
+pub fn configured(site: &Site, text: &str, names: &Substitutions) -> String {
     if text.is_empty() {
         return String::new();
+    }
+    let file = if site_files::is_page(text) { site.page_file(text) } else { None };
+    if let Some(SafeHtml(file)) = file {
+        return format!("<div class=\"configured\">{file}</div>\n");
     }
     let mut out = String::new();
     put!(&mut out, "<div class=\"configured\">{}</div>\n", SafeHtml(clean(&names.expand(text))));
@@ -274,6 +283,8 @@ pub fn menu(request: &BookRequest<'_>, id: Option<u32>) -> String {
         let href = match (command, id) {
             (PageCommand::Select, None) => format!("./{}", request.query.without(&["cmd", "id"]).with("select", "1").written()),
             (PageCommand::Select, Some(_)) => "./?select=1".to_owned(),
+            // The bare address has the welcome page.
+            (PageCommand::List, _) if request.settings.welcome_page().is_some() => "./?cmd=List".to_owned(),
             (PageCommand::List, _) if request.settings.back_to_main() => request.root.to_owned(),
             (PageCommand::List, _) => "./".to_owned(),
             (PageCommand::LastDay, _) => "past1".to_owned(),
@@ -291,5 +302,8 @@ pub fn menu(request: &BookRequest<'_>, id: Option<u32>) -> String {
         put!(&mut out, "<a href=\"{}\">{}</a>", href, name);
     }
     out.push_str("</nav>\n");
+    if let Some(text) = request.settings.menu_text(id.is_none()).and_then(|name| request.site.page_file(name)) {
+        put!(&mut out, "<div class=\"menuframe menutext\">{}</div>\n", text);
+    }
     out
 }

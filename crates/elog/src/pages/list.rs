@@ -23,6 +23,9 @@ mod whole;
 
 pub use rows::{MAX_THREAD, in_order};
 
+/// The parameter with the number of the entry that was submitted just before.
+pub const SUBMITTED: &str = "submitted";
+
 /// Answers with a list.
 pub fn answer(request: &BookRequest<'_>, part: ListPart) -> Response {
     if part == ListPart::Default
@@ -30,6 +33,11 @@ pub fn answer(request: &BookRequest<'_>, part: ListPart) -> Response {
         && let Some(start) = start_page(request)
     {
         return response::redirect(&request.address(&start));
+    }
+    if part == ListPart::Default
+        && let Some(page) = own_page(request)
+    {
+        return page;
     }
     let mut find = match find::find(request, part) {
         Ok(find) => find,
@@ -63,6 +71,20 @@ pub fn answer(request: &BookRequest<'_>, part: ListPart) -> Response {
     rows.end(&mut body);
     pages(request, &listing, &mut body);
     BookPage::list(request, body).answer(StatusCode::OK)
+}
+
+/// Returns the page of the configuration in place of the list: `Welcome page` at the bare address, and `Submit page` after
+/// a new entry.
+fn own_page(request: &BookRequest<'_>) -> Option<Response> {
+    let name = match request.query.0.as_slice() {
+        [] => request.settings.welcome_page()?,
+        [(name, _)] if name == SUBMITTED => request.settings.submit_page()?,
+        _ => return None,
+    };
+    let text = request.site.page_file(name)?;
+    let mut body = layout::menu(request, None);
+    put!(&mut body, "<div class=\"configured\">{}</div>\n", text);
+    Some(BookPage { refresh: false, ..BookPage::list(request, body) }.answer(StatusCode::OK))
 }
 
 /// Returns the start page of the book, if it is configured.

@@ -65,7 +65,9 @@ pub fn answer(request: &PageRequest<'_>, book: Option<&Book>) -> Response {
         put!(&mut body, "<p class=\"login\"><a href=\"{}\">Log in with {}</a></p>\n", address, text);
     }
     if !settings.login_text().is_empty() {
-        put!(&mut body, "<div class=\"configured\">{}</div>\n", SafeHtml(layout::clean(settings.login_text())));
+        let text = settings.login_text();
+        let file = if crate::site_files::is_page(text) { request.site.page_file(text) } else { None };
+        put!(&mut body, "<div class=\"configured\">{}</div>\n", file.unwrap_or_else(|| SafeHtml(layout::clean(text))));
     }
     layout::plain(request, StatusCode::OK, "ELOG Login", &body)
 }

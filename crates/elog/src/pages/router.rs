@@ -67,6 +67,7 @@ impl<'a> PageRequest<'a> {
     fn outside(self, incoming: HttpRequest<'_>) -> Response {
         match &self.target {
             AddressTarget::Style(name) => return style::answer(self.site, name),
+            AddressTarget::Image(name) => return style::image(self.site, name),
             AddressTarget::Script => return script::answer(),
             _ => {}
         }
@@ -96,6 +97,9 @@ impl<'a> PageRequest<'a> {
     fn open(self, name: &str, incoming: HttpRequest<'_>) -> Response {
         if let AddressTarget::Style(name) = &self.target {
             return style::answer(self.site, name);
+        }
+        if let AddressTarget::Image(name) = &self.target {
+            return style::image(self.site, name);
         }
         if *incoming.method() == Method::GET && self.logs_in() {
             let book = self.site.store.book(name).ok();
@@ -191,9 +195,14 @@ impl BookRequest<'_> {
                 None => list::answer(&self, *part),
             },
             (AddressTarget::Calendar, _) => calendar::answer(&self),
-            (AddressTarget::Style(_) | AddressTarget::Script | AddressTarget::Books | AddressTarget::Bare, _) => {
-                response::redirect(&self.address(""))
-            }
+            (
+                AddressTarget::Style(_)
+                | AddressTarget::Image(_)
+                | AddressTarget::Script
+                | AddressTarget::Books
+                | AddressTarget::Bare,
+                _,
+            ) => response::redirect(&self.address("")),
             (AddressTarget::Newest, _) => layout::error(&self, StatusCode::NOT_FOUND, "This logbook has no entries"),
             (AddressTarget::Unknown(name), _) => {
                 layout::error(&self, StatusCode::NOT_FOUND, &format!("Unknown address \"{name}\" in this logbook"))

@@ -195,8 +195,8 @@ impl BookSettings {
     }
 
     /// `CSS`: files of styles that are added.
-    pub fn css(&self) -> Vec<String> {
-        self.list("CSS").unwrap_or_default()
+    pub fn css(&self) -> &str {
+        self.text("CSS")
     }
 
     /// `Title image` and `Title image URL`.
@@ -341,6 +341,52 @@ impl BookSettings {
     /// `Link display`: the columns that link to the entry; all by default.
     pub fn links(&self, column: &str) -> bool {
         self.list("Link display").is_none_or(|linked| has(&linked, column))
+    }
+
+    /// `IOptions <attribute>`: true if the values of an attribute are images.
+    pub fn is_icon(&self, attribute: &str) -> bool {
+        self.get(&format!("IOptions {attribute}")).is_some()
+    }
+
+    /// `Icon <attribute> <value>`: the image before a value.
+    pub fn icon(&self, attribute: &str, value: &str) -> Option<&str> {
+        self.get(&format!("Icon {attribute} {value}"))
+    }
+
+    /// `Icon comment <image>`: the meaning of an image.
+    pub fn icon_comment<'s>(&'s self, image: &'s str) -> &'s str {
+        self.get(&format!("Icon comment {image}")).unwrap_or(image)
+    }
+
+    /// `Thread icon`: the attribute whose image is at the line of an entry in a thread.
+    pub fn thread_icon(&self) -> Option<&str> {
+        self.get("Thread icon")
+    }
+
+    /// `Welcome page`: the name of a page that precedes the list.
+    pub fn welcome_page(&self) -> Option<&str> {
+        self.get("Welcome page")
+    }
+
+    /// `Submit page`: the name of a page that follows a new entry.
+    pub fn submit_page(&self) -> Option<&str> {
+        self.get("Submit page")
+    }
+
+    /// `Selection page` in place of the page of all books, for guests `Guest Selection page`.
+    pub fn selection_page(&self, guest: bool) -> Option<&str> {
+        let own = if guest { self.get("Guest Selection page") } else { None };
+        own.or_else(|| self.get("Selection page"))
+    }
+
+    /// `Menu text`, `List Menu text` with its old name `Find menu text`: the name of a page below the menu.
+    pub fn menu_text(&self, of_list: bool) -> Option<&str> {
+        if of_list { self.get("List Menu text").or_else(|| self.get("Find menu text")) } else { self.get("Menu text") }
+    }
+
+    /// `Filter Menu text`: the name of a page beside the quick filters.
+    pub fn filter_menu_text(&self) -> Option<&str> {
+        self.get("Filter Menu text")
     }
 
     /// `Cell Style <attribute> <value>`.

@@ -9,13 +9,16 @@ use std::{
 use http::HeaderMap;
 use parking_lot::Mutex;
 use tampu_logbook::{
+    entry::Encoding,
     people::People,
-    render::cache::RenderCache,
+    render::{self, cache::RenderCache},
     store::{BookInfo, Store, StoreError},
 };
 
 use crate::{
-    pages::{clock::Zone, editors::Editors, page_cursors::PageCursors},
+    decode,
+    pages::{clock::Zone, editors::Editors, html::SafeHtml, page_cursors::PageCursors},
+    site_files,
     site_record::{self, SiteRecord},
     site_zone,
 };
@@ -140,6 +143,17 @@ impl Site {
     /// Returns the part of the imported configuration that belongs to no book, at most a second old.
     pub fn record(&self) -> Result<Arc<SiteRecord>, StoreError> {
         Ok(self.known()?.record)
+    }
+
+    /// Returns a file that the imported configuration names.
+    pub fn file(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        site_files::stored(&*self.store, name)
+    }
+
+    /// Returns a page that the imported configuration names, as safe HTML; `None` if the import has not found it.
+    pub fn page_file(&self, name: &str) -> Option<SafeHtml> {
+        let bytes = self.file(name).ok().flatten()?;
+        Some(SafeHtml(render::html(Encoding::Html, &decode(&bytes), &|_| String::new())))
     }
 
     /// Returns all books in the order of the imported configuration, at most a second old.

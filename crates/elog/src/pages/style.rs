@@ -1,4 +1,5 @@
-//! Styles: one file of this program, and those that a configuration adds from its own directory. No other file can be read.
+//! Styles and images: one file of this program, and those that a configuration adds, from the directory of themes or from
+//! the import. No other file can be read.
 
 use std::{fs, path::Path};
 
@@ -7,10 +8,13 @@ use http::{
     header::{self, HeaderValue},
 };
 
-use crate::pages::{
-    response::{self, Response},
-    settings::BookSettings,
-    site::Site,
+use crate::{
+    pages::{
+        response::{self, LoggedFailure, Response},
+        settings::BookSettings,
+        site::Site,
+    },
+    site_files,
 };
 
 /// The style sheet of this program.
@@ -26,8 +30,7 @@ pub fn of_book(settings: &BookSettings) -> Vec<String> {
     if theme != "default" && is_name(theme) {
         names.push(format!("theme-{theme}.css"));
     }
-    // `CSS = all&screen.css` names a medium before the file.
-    names.extend(settings.css().iter().map(|css| css.rsplit('&').next().unwrap_or_default().trim().to_owned()));
+    names.extend(site_files::styles(settings.css()));
     names.retain(|name| name != "elog.css" && name != "default.css" && is_name(name) && name.ends_with(".css"));
     names
 }
@@ -52,11 +55,33 @@ pub fn answer(site: &Site, name: &str) -> Response {
             theme.and_then(|theme| ["elog.css", "default.css"].iter().find_map(|file| read(&themes.join(theme).join(file))));
         of_theme.or_else(|| read(&themes.join(name))).or_else(|| read(&themes.join("default").join(name)))
     });
+    // Without a file in the directory of themes, the one that the import has stored.
+    let found = found.or_else(|| site.file(name).ok().flatten());
     match found {
         Some(bytes) => cached(response::with_bytes(StatusCode::OK, KIND, bytes)),
         // A theme without a file looks like the default one; a missing file would be an error in every page of a browser.
         None if theme.is_some() => cached(response::with_bytes(StatusCode::OK, KIND, Vec::new())),
         None => response::bare(StatusCode::NOT_FOUND, "There is no such file of styles"),
+    }
+}
+
+/// Answers with an image that the configuration names.
+pub fn image(site: &Site, name: &str) -> Response {
+    let kind = match name.rsplit('.').next().unwrap_or_default().to_ascii_lowercase().as_str() {
+        "png" => "image/png",
+        "gif" => "image/gif",
+        "webp" => "image/webp",
+        "ico" => "image/x-icon",
+        _ => "image/jpeg",
+    };
+    match site.file(name) {
+        Ok(Some(bytes)) => cached(response::with_bytes(StatusCode::OK, kind, bytes)),
+        Ok(None) => response::bare(StatusCode::NOT_FOUND, "The import has found no image of this name"),
+        Err(error) => {
+            let mut answer = response::bare(StatusCode::INTERNAL_SERVER_ERROR, "The image cannot be read");
+            answer.extensions_mut().insert(LoggedFailure(error.to_string()));
+            answer
+        }
     }
 }
 

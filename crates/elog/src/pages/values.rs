@@ -47,7 +47,11 @@ fn shown(request: &BookRequest<'_>, entry: &Entry, name: &str, marks: Option<&[R
         linked(&text, &mut out);
         return SafeHtml(out);
     }
+    if let Some(image) = settings.icon(name, &said) {
+        icon(request, entry, image, &mut out);
+    }
     match (kind, marks) {
+        (AttributeKind::Radio, _) if !said.is_empty() && settings.is_icon(name) => icon(request, entry, &said, &mut out),
         (AttributeKind::Tags, _) => {
             let values = entry.content.attribute(name).map_or(&[][..], |said| &said.values);
             for tag in values {
@@ -71,6 +75,13 @@ fn shown(request: &BookRequest<'_>, entry: &Entry, name: &str, marks: Option<&[R
         (_, None) => linked(&said, &mut out),
     }
     SafeHtml(out)
+}
+
+/// Writes an image that the configuration names, with its comment.
+pub fn icon(request: &BookRequest<'_>, entry: &Entry, image: &str, out: &mut String) {
+    let comment = request.settings.icon_comment(image);
+    let address = request.link(&entry.at.book, &format!("icons/{}", escape(image)));
+    put!(out, "<img class=\"icon\" src=\"{}\" alt=\"{}\" title=\"{}\"> ", address, comment, comment);
 }
 
 /// Writes a text with its matches marked.

@@ -7,5 +7,6 @@ mod support;
 
 mod accounts;
 mod browsing;
+mod files;
 mod shown;
 mod writing;

@@ -4,6 +4,7 @@ use tampu_logbook::book::{AttributeDef, AttributeKind};
 use tampu_types::Time;
 
 use crate::pages::{
+    address::escape,
     choice,
     clock::Zone,
     html::{SafeHtml, put},
@@ -196,18 +197,28 @@ impl AttributeField<'_> {
         let is_new = !value.is_empty() && !self.def.options.iter().any(|option| option == value);
         // With a field for another value, none of the options needs to be chosen.
         let required = if self.def.extendable { SafeHtml("") } else { self.required() };
+        let is_icon = self.request.settings.is_icon(&self.def.name);
+        let image = |option: &str| {
+            let mut out = String::new();
+            if is_icon {
+                let comment = self.request.settings.icon_comment(option);
+                put!(&mut out, "<img class=\"icon\" src=\"icons/{}\" alt=\"{}\" title=\"{}\">", escape(option), comment, comment);
+            }
+            out
+        };
         let typed = if is_new { Some(value) } else { None };
         for option in self.def.options.iter().map(String::as_str).chain(typed) {
             let checked = SafeHtml(if option == value { " checked" } else { "" });
             put!(
                 out,
-                "<label><input type=\"radio\" name=\"{}\" value=\"{}\"{}{}{}> {}</label> ",
+                "<label><input type=\"radio\" name=\"{}\" value=\"{}\"{}{}{}> {}{}</label> ",
                 name,
                 option,
                 checked,
                 required,
                 self.mark(),
-                option
+                SafeHtml(image(option)),
+                if is_icon { "" } else { option }
             );
         }
         if self.def.extendable {

@@ -56,6 +56,7 @@ fn modes(request: &BookRequest<'_>, find: &ListSearch, out: &mut String) {
 fn quick_filters(request: &BookRequest<'_>, find: &ListSearch, out: &mut String) {
     let filters = request.settings.quick_filters();
     if filters.is_empty() {
+        filter_text(request, out);
         return;
     }
     out.push_str("<form class=\"quickfilter\" method=\"get\" action=\"./\">\n");
@@ -88,6 +89,14 @@ fn quick_filters(request: &BookRequest<'_>, find: &ListSearch, out: &mut String)
         out.push_str("</label>\n");
     }
     out.push_str("<input type=\"submit\" value=\"Filter\">\n</form>\n");
+    filter_text(request, out);
+}
+
+/// Writes the page of `Filter Menu text`.
+fn filter_text(request: &BookRequest<'_>, out: &mut String) {
+    if let Some(text) = request.settings.filter_menu_text().and_then(|name| request.site.page_file(name)) {
+        put!(out, "<div class=\"quickfilter menutext\">{}</div>\n", text);
+    }
 }
 
 /// Writes the criteria of the search, the number of entries, and a note if some are missing.

@@ -367,6 +367,10 @@ fn line(request: &BookRequest<'_>, find: &ListSearch, entry: &Entry, depth: usiz
             parts.join(", ")
         }
     };
+    let image = request.settings.thread_icon().and_then(|name| entry.content.attribute(name)).map(|said| said.joined());
+    if let Some(image) = image.filter(|image| !image.is_empty()) {
+        values::icon(request, entry, &image, out);
+    }
     put!(out, "<a href=\"{}\">{}</a>", href, text);
     if request.settings.attachments() && request.settings.show_attachments() && expand < 3 {
         for attachment in &entry.content.attachments {

@@ -21,7 +21,7 @@ use crate::pages::{
     csrf, entry,
     form::{self, model::EntryForm},
     html::put,
-    layout,
+    layout, list,
     numbering::numbered,
     post::{
         content::{FormReader, InvalidEntry},
@@ -100,11 +100,20 @@ fn try_submit(request: &BookRequest<'_>, form: &mut ReceivedForm) -> Result<Resp
     if let Ok(number) = form.text("draft_id").parse::<i64>() {
         request.site.store().drop_draft(request.by(), number).map_err(|error| failed(request, &error))?;
     }
-    let to = if task.by_page && request.settings.list_after_submit() { String::new() } else { id.to_string() };
+    let to = match task.by_page {
+        true if task.old.is_none() && has_submit_page(request) => format!("?{}={id}", list::SUBMITTED),
+        true if request.settings.list_after_submit() => String::new(),
+        _ => id.to_string(),
+    };
     Ok(match form.is("scripted") {
         true => response::with_bytes(StatusCode::OK, "text/plain; charset=utf-8", format!("OK {to}").into_bytes()),
         false => response::redirect(&request.address(&to)),
     })
+}
+
+/// Returns true if a page of the configuration follows a new entry.
+fn has_submit_page(request: &BookRequest<'_>) -> bool {
+    request.settings.submit_page().is_some_and(|name| request.site.page_file(name).is_some())
 }
 
 /// Returns the purpose of a form, after a check of the caller's rights.
