@@ -118,7 +118,8 @@ pub fn export_site(
     if !users.is_empty() {
         let (name, options) = users::options(infos.iter().map(|info| &info.book), users, &mut exported.notes);
         config.push_str(&options);
-        users::write(&to.join(&name), users, &mut exported.notes).map_err(io)?;
+        let named: Vec<&str> = books.iter().map(|(name, _)| name.as_str()).collect();
+        users::write(&to.join(&name), users, &named, &mut exported.notes).map_err(io)?;
         password_file = Some(name);
     }
     for (name, book) in &books {

@@ -13,6 +13,7 @@
 //! | common parts of pages | [`layout`], [`html`], [`style`], [`values`], [`choice`], `charset` |
 //! | others who edit the same entry | [`editors`] |
 //! | accounts of users | [`account`] |
+//! | mails about entries | [`mails`] |
 //! | input of forms and programs | [`post`], [`multipart`], [`sent`], [`author`] |
 //! | protection against other sites | [`csrf`], [`browser`] |
 //! | files, tables, RSS | [`formats`] |
@@ -46,6 +47,7 @@ pub mod html;
 pub mod layout;
 pub mod list;
 pub mod login_form;
+pub mod mails;
 pub mod multipart;
 mod numbering;
 mod page_cursors;

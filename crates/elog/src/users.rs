@@ -44,7 +44,9 @@ impl UsersFile {
             let of = |name: &str| element(user, name).map(|(_, text)| text).unwrap_or_default();
             let (attributes, password) = element(user, "password").unwrap_or_default();
             let password = if attributes.contains("SHA256") { Ok(password) } else { plain(&password) };
-            self.take(&of("name"), password, &of("full_name"), &of("email"), of("inactive").trim() == "1");
+            let notify = user.split_once("<email_notify>").and_then(|(_, rest)| rest.split_once("</email_notify>"));
+            let notify = notify.map(|(books, _)| logbooks(books)).unwrap_or_default();
+            self.take(&of("name"), password, &of("full_name"), &of("email"), of("inactive").trim() == "1", notify);
         }
     }
 
@@ -53,12 +55,22 @@ impl UsersFile {
             let mut parts = line.split(':');
             let mut next = || parts.next().unwrap_or_default();
             let (name, password, full_name, email) = (next(), next(), next(), next());
-            self.take(name, plain(password), full_name, email, false);
+            // A number other than 0 stands for all logbooks.
+            let notify = if matches!(next().trim(), "" | "0") { vec![] } else { vec!["*".to_owned()] };
+            self.take(name, plain(password), full_name, email, false, notify);
         }
     }
 
     /// Adds a user; the password is ELOG's digest, or the reason for its absence.
-    fn take(&mut self, name: &str, digest: Result<String, String>, full_name: &str, email: &str, inactive: bool) {
+    fn take(
+        &mut self,
+        name: &str,
+        digest: Result<String, String>,
+        full_name: &str,
+        email: &str,
+        inactive: bool,
+        notify: Vec<String>,
+    ) {
         let password = match digest {
             Ok(digest) if digest.is_empty() => None,
             Ok(digest) => {
@@ -75,7 +87,7 @@ impl UsersFile {
             }
         };
         let (full_name, email) = (full_name.trim().to_owned(), email.trim().to_owned());
-        let user = User { full_name, email, inactive, password, ..User::new(name.trim()) };
+        let user = User { full_name, email, inactive, password, notify, ..User::new(name.trim()) };
         match user.check() {
             Err(why) => self.faults.push(format!("{why}; left out")),
             Ok(()) if self.users.iter().any(|known| known.login == user.login) => {
@@ -94,6 +106,12 @@ fn plain(text: &str) -> Result<String, String> {
         return Ok(String::new());
     }
     elog_digest::hash(&bytes).ok_or_else(|| "its password is too long".to_owned())
+}
+
+/// Returns the logbooks of an element `email_notify`.
+fn logbooks(text: &str) -> Vec<String> {
+    let names = text.split("<logbook>").skip(1).filter_map(|rest| rest.split_once("</logbook>"));
+    names.map(|(name, _)| unescaped(name.trim())).filter(|name| !name.is_empty()).collect()
 }
 
 /// The attributes and the text of an element.
@@ -174,6 +192,8 @@ mod tests {
         let [zoe, max] = &read.users[..] else { panic!("{read:?}") };
         assert_eq!((zoe.login.as_str(), zoe.full_name.as_str(), zoe.email.as_str()), ("zoe", "Zoë <M&M>", "zoe@example.org"));
         assert_eq!((max.full_name.as_str(), max.email.as_str(), max.inactive), ("Müller", "", true));
+        assert_eq!((&zoe.notify[..], &max.notify[..]), (&["Shift".to_owned()][..], &[][..]));
+        assert!(zoe.wants_mail_of("shift") && !max.wants_mail_of("Shift"));
         for user in [zoe, max] {
             assert!(user.password.as_ref().unwrap().is(Given::Plain("secret")), "{}", user.login);
         }
@@ -184,6 +204,7 @@ mod tests {
         let read = read(b"# comment\nzoe:c2VjcmV0:Zoe:zoe@example.org:1\n\nmax::Max\nbad name/:x\nzoe:eA==:Other\n");
         let names: Vec<_> = read.users.iter().map(|user| (user.login.as_str(), user.password.is_some())).collect();
         assert_eq!(names, [("zoe", true), ("max", false)]);
+        assert!(read.users[0].wants_mail_of("any") && !read.users[1].wants_mail_of("any"));
         assert_eq!(read.faults.len(), 3, "{:?}", read.faults);
         assert!(read.users[0].password.as_ref().unwrap().is(Given::Plain("secret")));
     }

@@ -23,6 +23,7 @@ fn export(cfg: &str, people: &[User]) -> (tempfile::TempDir, String, Vec<String>
 
 fn people() -> [User; 3] {
     let zoe = User { full_name: "Zoë <M&M>".into(), email: "zoe@example.org".into(), admin: true, ..User::new("zoe") };
+    let zoe = User { notify: vec!["shift".into(), "gone".into()], ..zoe };
     [
         User { password: Password::from_elog(DIGEST), ..zoe },
         User { password: Some(Password::new("correct horse").unwrap()), ..User::new("kim") },
@@ -38,6 +39,7 @@ fn an_export_has_the_users() {
     let read = users::read(&fs::read(&path).unwrap());
     let [zoe, kim, max] = &read.users[..] else { panic!("{read:?}") };
     assert_eq!((zoe.full_name.as_str(), zoe.email.as_str()), ("Zoë <M&M>", "zoe@example.org"));
+    assert_eq!((&zoe.notify[..], &kim.notify[..]), (&["Shift".to_owned()][..], &[][..]));
     assert_eq!(zoe.password.as_ref().and_then(Password::elog_digest), Some(DIGEST));
     // No password fits, but the users are there: elogd makes no visitor the administrator.
     assert_eq!((kim.password.is_some(), max.password.is_some(), max.inactive), (false, false, true));

@@ -244,7 +244,7 @@ impl Book {
         let site = |prefix: &str| {
             let config = SiteConfig { logins: links.clone(), ..site_config(settings, &*store, prefix)? };
             let site = Site::new(store.clone(), config).with_people(people.clone());
-            let site = site.with_rendered(rendered.clone());
+            let site = site.with_rendered(rendered.clone()).with_mail(mail.clone());
             let (longest, logger) = (settings.attachment_mb << 20, given.logger.clone());
             let (site, people, authenticator) = (Arc::new(site), people.clone(), authenticator.clone());
             let (space, changes) = (space.clone(), changes.clone());

@@ -7,6 +7,7 @@
 //! | the queue on disk: mails that wait, mails that failed | [`queue`] |
 //! | the conversation with the mail server | [`smtp`] |
 //! | the sender: queue and worker together | [`outbox`] |
+//! | Message-IDs of mails about entries | [`thread`] |
 //!
 //! A mail is durable once [`Outbox::send`] has returned. The worker offers it until the server has accepted it for each
 //! recipient, has refused it for good, or the time limit has passed. What failed stays listed until somebody retries or
@@ -18,6 +19,7 @@ pub mod outbox;
 pub mod queue;
 pub mod settings;
 pub mod smtp;
+pub mod thread;
 
 pub use message::{Mail, MailError, MailFile};
 pub use outbox::Outbox;

@@ -50,7 +50,7 @@ pub(super) fn options<'a>(
 }
 
 /// Writes the password file, which only its owner may read.
-pub(super) fn write(path: &Path, users: &[User], notes: &mut Vec<String>) -> io::Result<()> {
+pub(super) fn write(path: &Path, users: &[User], books: &[&str], notes: &mut Vec<String>) -> io::Result<()> {
     let mut text = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<list>\n");
     let mut without = Vec::new();
     for user in users {
@@ -61,12 +61,13 @@ pub(super) fn write(path: &Path, users: &[User], notes: &mut Vec<String>) -> io:
         text.push_str(&format!(
             "  <user>\n    <name>{}</name>\n    <password encoding=\"SHA256\">{}</password>\n    <full_name>{}</full_name>\n    \
              <last_logout>0</last_logout>\n    <last_activity>0</last_activity>\n    <email>{}</email>\n    <inactive>{}</inactive>\n    \
-             <email_notify></email_notify>\n  </user>\n",
+             <email_notify>{}</email_notify>\n  </user>\n",
             escaped(&user.login),
             digest.unwrap_or(UNUSABLE),
             escaped(&user.full_name),
             escaped(&user.email),
             u8::from(user.inactive),
+            notify(user, books),
         ));
     }
     text.push_str("</list>\n");
@@ -81,6 +82,12 @@ pub(super) fn write(path: &Path, users: &[User], notes: &mut Vec<String>) -> io:
         ));
     }
     Ok(())
+}
+
+/// Returns the elements of the logbooks about whose entries a user gets mail.
+fn notify(user: &User, books: &[&str]) -> String {
+    let wanted = books.iter().filter(|book| user.wants_mail_of(book));
+    wanted.map(|book| format!("<logbook>{}</logbook>", escaped(book))).collect()
 }
 
 /// Escapes a text for XML.

@@ -18,6 +18,7 @@ use crate::pages::{
     html::{SafeHtml, put, style},
     layout::{self, BookPage},
     list::{MAX_THREAD, in_order},
+    mails,
     request::BookRequest,
     response::{self, Response},
     subst::Substitutions,
@@ -50,6 +51,7 @@ pub fn answer(request: &BookRequest<'_>, id: u32) -> Response {
     };
     let lock = request.site.store.locked(&at).ok().flatten();
     let mut body = String::with_capacity(entry.content.text.len() + 8192);
+    mails::report(request, &mut body);
     if !request.query.is_on("printable") {
         body.push_str(&layout::menu(request, Some(id)));
         if request.settings.browsing() {
@@ -98,7 +100,9 @@ pub fn may_reply(request: &BookRequest<'_>, id: u32, first: bool) -> std::result
 
 /// Returns the parameters of the search by which the entry was found.
 fn search_of(request: &BookRequest<'_>) -> Parameters {
-    request.query.without(&["cmd", "id", "printable"])
+    let mut search = request.query.without(&["cmd", "id", "printable"]);
+    search.0.retain(|(name, _)| !mails::is_of_report(name));
+    search
 }
 
 fn steps(request: &BookRequest<'_>, id: u32, out: &mut String) {

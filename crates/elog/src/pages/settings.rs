@@ -22,8 +22,10 @@ use crate::{
 
 mod attributes;
 mod forms;
+mod mail;
 
 pub use attributes::AttributeFormat;
+pub use mail::{MailForm, MailParts};
 
 /// The default entries of a page.
 const PER_PAGE: usize = 20;

@@ -10,6 +10,7 @@ use http::HeaderMap;
 use parking_lot::Mutex;
 use tampu_logbook::{
     entry::Encoding,
+    mail::Outbox,
     people::People,
     render::{self, cache::RenderCache},
     store::{BookInfo, Store, StoreError},
@@ -82,6 +83,7 @@ impl Default for SiteConfig {
 pub struct Site {
     pub(super) store: Arc<dyn Store>,
     pub(super) people: Option<Arc<People>>,
+    pub(super) mail: Option<Arc<Outbox>>,
     pub(super) config: Arc<SiteConfig>,
     books: Arc<Mutex<Option<KnownBooks>>>,
     pub(super) marks: Arc<PageCursors>,
@@ -108,6 +110,7 @@ impl Site {
         Site {
             store,
             people: None,
+            mail: None,
             config: Arc::new(config),
             books: Arc::default(),
             marks: Arc::default(),
@@ -119,6 +122,11 @@ impl Site {
     /// Returns the site with logins.
     pub fn with_people(self, people: Arc<People>) -> Site {
         Site { people: Some(people), ..self }
+    }
+
+    /// Returns the site with a sender of mail.
+    pub fn with_mail(self, mail: Option<Arc<Outbox>>) -> Site {
+        Site { mail, ..self }
     }
 
     /// Returns the site with a cache of rendered texts that others share.

@@ -4,6 +4,7 @@ use std::{io, path::PathBuf, time::SystemTime};
 
 use lettre::{
     Address, Message,
+    address::Envelope,
     message::{
         Attachment, Mailbox, MultiPart, SinglePart,
         header::{ContentType, HeaderName, HeaderValue},
@@ -58,8 +59,10 @@ pub struct MailFile {
 /// A mail to send.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Mail {
-    /// Addresses of the recipients, as `zoe@example.org` or `Zoe <zoe@example.org>`. Each of them sees all.
+    /// Addresses of the recipients, as `zoe@example.org` or `Zoe <zoe@example.org>`. Each of them sees all, unless `hidden`.
     pub to: Vec<String>,
+    /// True if no recipient sees the addresses of the others.
+    pub hidden: bool,
     /// The sender, if it is not the configured one.
     pub from: Option<String>,
     /// The address for replies, if it is not the configured one.
@@ -104,6 +107,19 @@ pub fn mailbox(text: &str) -> Result<Mailbox, MailError> {
         .map_err(|why: lettre::address::AddressError| MailError::Address { address: text.to_owned(), why: why.to_string() })
 }
 
+/// Returns an address with a name, as `Zoe <zoe@example.org>`; `None` if it cannot be one.
+pub fn named_address(name: &str, email: &str) -> Option<String> {
+    let email = email.trim().parse().ok()?;
+    let name = Some(line(name)).filter(|name| !name.is_empty());
+    let text = Mailbox::new(name, email).to_string();
+    mailbox(&text).is_ok().then_some(text)
+}
+
+/// Returns the part of an address that the server sees, in lower case; `None` if it cannot be one.
+pub fn bare_address(text: &str) -> Option<String> {
+    mailbox(text).ok().map(|one| one.email.to_string().to_lowercase())
+}
+
 /// Returns one line: control characters become blanks.
 fn line(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect::<String>().trim().to_owned()
@@ -140,8 +156,16 @@ impl Mail {
         if from.email != sender.email {
             message = message.sender(sender.clone());
         }
-        for one in &to {
-            message = message.to(one.clone());
+        if self.hidden {
+            // The server is told each recipient; the text names none.
+            let addresses = to.iter().map(|one| one.email.clone()).collect();
+            let envelope = Envelope::new(Some(sender.email.clone()), addresses);
+            message = message.envelope(envelope.map_err(|why| MailError::Message(why.to_string()))?);
+            message = message.raw_header(raw("To", "undisclosed-recipients:;")?);
+        } else {
+            for one in &to {
+                message = message.to(one.clone());
+            }
         }
         if let Some(address) = self.reply_to.as_deref().or(settings.reply_to.as_deref()) {
             message = message.reply_to(mailbox(address)?);
@@ -234,6 +258,16 @@ mod tests {
         );
         assert!(!text.contains("\nBcc:") && text.contains("filename=\"plot.png\""), "{text}");
         assert!(text.is_ascii(), "servers without 8BITMIME take it");
+    }
+
+    #[test]
+    fn hidden_recipients_are_in_no_header() {
+        let to = vec!["Zoe <zoe@example.org>".to_owned(), "tom@example.org".to_owned()];
+        let written = Mail { to, hidden: true, ..Mail::default() }.write(&settings()).unwrap();
+        let text = String::from_utf8(written.bytes).unwrap();
+        assert_eq!(written.to, ["zoe@example.org", "tom@example.org"]);
+        assert!(text.contains("To: undisclosed-recipients:;\r\n"), "{text}");
+        assert!(!text.contains("zoe@") && !text.contains("tom@"), "{text}");
     }
 
     #[test]

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{outside::Outside, password::Password};
+use crate::book::same_name;
 
 /// The kind of the store's records, which are named by the login.
 pub const KIND: &str = "user";
@@ -13,6 +14,8 @@ pub const MAX_LOGIN: usize = 64;
 pub const MAX_FIELD: usize = 256;
 /// Groups of one user.
 pub const MAX_GROUPS: usize = 256;
+/// Logbooks of which one user gets mail.
+pub const MAX_NOTIFY: usize = 4096;
 
 /// A person or program that can log in.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -26,6 +29,9 @@ pub struct User {
     pub email: String,
     /// Groups, which can receive rights. A group exists while it has a member.
     pub groups: Vec<String>,
+    /// Logbooks about whose entries ELOG's configuration mails the user; `*` stands for all.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notify: Vec<String>,
     /// True for administrators of the site. They may do everything in all books and manage users.
     pub admin: bool,
     /// True while the user is disabled.
@@ -119,6 +125,11 @@ impl User {
         User { login: login.to_owned(), ..User::default() }
     }
 
+    /// Returns true if the user wants ELOG's mails about entries of a logbook.
+    pub fn wants_mail_of(&self, book: &str) -> bool {
+        self.notify.iter().any(|wanted| wanted == "*" || same_name(wanted, book))
+    }
+
     /// The name to show.
     pub fn shown(&self) -> &str {
         if self.full_name.is_empty() { &self.login } else { &self.full_name }
@@ -130,6 +141,10 @@ impl User {
         self.groups.iter().try_for_each(|group| check_name(group))?;
         if self.groups.len() > MAX_GROUPS {
             return Err(BadUser::Groups(self.groups.len()));
+        }
+        let is_wrong = |book: &String| book.chars().count() > MAX_FIELD || book.chars().any(char::is_control);
+        if self.notify.len() > MAX_NOTIFY || self.notify.iter().any(is_wrong) {
+            return Err(BadUser::Field("the list of logbooks for mail"));
         }
         for (what, text) in [("the full name", &self.full_name), ("the address for mail", &self.email)] {
             if text.chars().count() > MAX_FIELD || text.chars().any(char::is_control) {

@@ -1,6 +1,9 @@
 //! The page of one's own account: `Config`.
 
-use tampu_logbook::people::{PeopleError, user::User};
+use tampu_logbook::{
+    book::same_name,
+    people::{PeopleError, user::User},
+};
 
 use super::{
     dialog::{Told, begin_form, dialog, mendable},
@@ -8,11 +11,12 @@ use super::{
     session_user::SessionUser,
 };
 use crate::pages::{
-    html::put,
+    html::{SafeHtml, put},
     refusal,
     request::PageRequest,
     response::{self, Response},
     sent::ReceivedForm,
+    settings::BookSettings,
 };
 
 /// Answers with the page.
@@ -50,6 +54,7 @@ fn form(request: &PageRequest<'_>, policy: AccountPolicy, user: &User, told: Tol
         "<tr><th><label for=\"own\">Password</label></th><td><input id=\"own\" type=password name=\"password\" size=\"20\" \
          autocomplete=\"current-password\"> <span class=\"note\">needed for another e-mail address</span></td></tr>\n",
     );
+    notify_field(request, user, &mut body);
     if !user.groups.is_empty() {
         put!(&mut body, "<tr><th>Groups</th><td>{}</td></tr>\n", user.groups.join(", "));
     }
@@ -66,6 +71,49 @@ fn form(request: &PageRequest<'_>, policy: AccountPolicy, user: &User, told: Tol
     dialog(request, told, "Your account", &body)
 }
 
+/// Returns the logbooks whose entries can be mailed to the user: those that the user may read and ELOG's options leave open.
+fn mailed_books(request: &PageRequest<'_>) -> Vec<String> {
+    if request.site.mail.is_none() {
+        return Vec::new();
+    }
+    let books = request.site.books().unwrap_or_default();
+    let open = books.iter().filter(|info| request.sees(info) && !BookSettings::of(&info.book).mails_no_users());
+    open.map(|info| info.book.name.clone()).collect()
+}
+
+/// Writes the choice of logbooks whose entries are mailed to the user.
+fn notify_field(request: &PageRequest<'_>, user: &User, body: &mut String) {
+    let books = mailed_books(request);
+    if books.is_empty() {
+        return;
+    }
+    body.push_str(
+        "<tr><th>Mail about entries of</th><td><input type=\"hidden\" name=\"notify_asked\" value=\"1\"><div class=\"choices\">",
+    );
+    for book in &books {
+        let checked = if user.wants_mail_of(book) { " checked" } else { "" };
+        put!(body, "<label><input type=\"checkbox\" name=\"notify\" value=\"{}\"{}> {}</label> ", book, SafeHtml(checked), book);
+    }
+    body.push_str("</div></td></tr>\n");
+}
+
+/// Returns the logbooks that the form chooses. Those that it did not show keep their choice.
+fn chosen_books(request: &PageRequest<'_>, user: &User, form_sent: &ReceivedForm) -> Vec<String> {
+    if form_sent.get("notify_asked").is_none() {
+        return user.notify.clone();
+    }
+    let shown = mailed_books(request);
+    let is_shown = |book: &str| shown.iter().any(|name| same_name(name, book));
+    let ticked = form_sent.fields.iter().filter(|(name, book)| name == "notify" && is_shown(book)).map(|(_, book)| book.clone());
+    let ticked: Vec<String> = ticked.collect();
+    // A choice of all logbooks stays one as long as nothing is taken from it.
+    if user.notify.iter().any(|book| book == "*") && ticked.len() == shown.len() {
+        return user.notify.clone();
+    }
+    let unseen = user.notify.iter().filter(|book| *book != "*" && !is_shown(book)).cloned();
+    ticked.into_iter().chain(unseen).collect()
+}
+
 /// Saves the form.
 pub fn save(request: &PageRequest<'_>, policy: AccountPolicy, form_sent: &ReceivedForm) -> Response {
     let saved = || {
@@ -74,6 +122,7 @@ pub fn save(request: &PageRequest<'_>, policy: AccountPolicy, form_sent: &Receiv
         let new = User {
             full_name: form_sent.text("new_full_name").to_owned(),
             email: form_sent.text("new_user_email").to_owned(),
+            notify: chosen_books(request, &user, form_sent),
             ..user.clone()
         };
         let wrong = |text: &str| Box::new(form(request, policy, &new, Told::Wrong(text)));
@@ -95,6 +144,7 @@ pub fn save(request: &PageRequest<'_>, policy: AccountPolicy, form_sent: &Receiv
         let change = |kept: &mut User| {
             kept.full_name.clone_from(&new.full_name);
             kept.email.clone_from(&new.email);
+            kept.notify.clone_from(&new.notify);
         };
         session.people.change_user(&user.login, change).map_err(refused)?;
         Ok(response::done(

@@ -52,7 +52,7 @@ pub fn empty(request: &BookRequest<'_>, occasion: FormOccasion) -> EntryForm {
         note: None,
         preview: false,
         draft: None,
-        suppress: matches!(request.settings.suppress(), 1 | 3),
+        suppress: matches!(request.settings.suppress(occasion), 1 | 3),
         resubmit: request.settings.resubmit() == 1,
         lock_key: None,
     }

@@ -13,6 +13,7 @@ use crate::pages::{
     },
     html::{SafeHtml, put},
     layout::BookPage,
+    mails,
     request::BookRequest,
     response::Response,
     settings::{ActiveConditions, FormOccasion},
@@ -252,7 +253,9 @@ fn text(request: &BookRequest<'_>, form: &EntryForm, set: &ActiveConditions, out
 }
 
 fn boxes(request: &BookRequest<'_>, form: &EntryForm, out: &mut String) {
-    match request.settings.suppress() {
+    match request.settings.suppress(form.occasion) {
+        // A choice without an effect is not shown.
+        _ if !mails::has_effect(request) => {}
         0 | 1 => {
             let checked = SafeHtml(if form.suppress { " checked" } else { "" });
             put!(

@@ -21,7 +21,7 @@ use crate::pages::{
     csrf, entry,
     form::{self, model::EntryForm},
     html::put,
-    layout, list,
+    layout, list, mails,
     numbering::numbered,
     post::{
         content::{FormReader, InvalidEntry},
@@ -100,15 +100,24 @@ fn try_submit(request: &BookRequest<'_>, form: &mut ReceivedForm) -> Result<Resp
     if let Ok(number) = form.text("draft_id").parse::<i64>() {
         request.site.store().drop_draft(request.by(), number).map_err(|error| failed(request, &error))?;
     }
+    let edited = task.old.is_some() && !form.is("resubmit");
+    let mailed = mails::after(request, task.occasion, form.text("suppress"), id, edited);
     let to = match task.by_page {
         true if task.old.is_none() && has_submit_page(request) => format!("?{}={id}", list::SUBMITTED),
         true if request.settings.list_after_submit() => String::new(),
-        _ => id.to_string(),
+        true => format!("{id}{}", mailed.parameters(request)),
+        false => id.to_string(),
     };
-    Ok(match form.is("scripted") {
+    let mut answer = match form.is("scripted") {
         true => response::with_bytes(StatusCode::OK, "text/plain; charset=utf-8", format!("OK {to}").into_bytes()),
         false => response::redirect(&request.address(&to)),
-    })
+    };
+    if let Some(why) = mailed.failure {
+        answer
+            .extensions_mut()
+            .insert(LoggedFailure(format!("entry {id} of '{}' is posted, but not mailed: {why}", request.book.name)));
+    }
+    Ok(answer)
 }
 
 /// Returns true if a page of the configuration follows a new entry.

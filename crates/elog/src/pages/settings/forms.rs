@@ -79,12 +79,6 @@ impl BookSettings {
         self.is_on("Allow HTML", false)
     }
 
-    /// `Suppress default`: 0 sends mail, 1 sends none. 2 sends mail and hides the choice, 3 sends none and hides the
-    /// choice.
-    pub fn suppress(&self) -> u8 {
-        self.number("Suppress default").unwrap_or(0)
-    }
-
     /// `Resubmit default`: 0 keeps the entry's number, 1 makes it a new entry, 2 hides the choice.
     pub fn resubmit(&self) -> u8 {
         self.number("Resubmit default").unwrap_or(0)
