@@ -5,6 +5,7 @@
 //! | [`Format::Csv`], [`Format::RawCsv`] | [`csv`] | tables |
 //! | [`Format::Json`] | here | programs; nothing is lost |
 //! | [`Format::Markdown`] | [`markdown`] | people |
+//! | a folder of pages | [`html`] | reading without a server |
 //!
 //! An export is made in pieces, one for each page of the search. So an export of a million entries holds a few hundred
 //! of them in memory. The first page is searched before the export begins, so an invalid query is reported as an error.
@@ -21,6 +22,7 @@ use crate::{
 };
 
 pub mod csv;
+pub mod html;
 pub mod markdown;
 
 /// Entries of a page.

@@ -8,7 +8,10 @@ use support::{entry, shift_book};
 use tampu_logbook::{
     book::EntryAttribute,
     entry::{Content, Encoding, Entry, EntryRef, NewEntry},
-    export::{BadFormat, Format, export},
+    export::{
+        BadFormat, Format, export,
+        html::{FolderError, export_html},
+    },
     search::{Search, Stop},
     store::{Attachments, Entries, Store, StoreError, sqlite::SqliteStore},
 };
@@ -100,4 +103,78 @@ fn what_cannot_be_is_told() {
     assert!(pieces.next().unwrap().is_ok());
     stop.stop();
     assert!(pieces.next().unwrap().is_err() && pieces.next().is_none());
+}
+
+/// All links of the pages of a folder, as (page, target).
+fn links_of(folder: &std::path::Path) -> Vec<(std::path::PathBuf, String)> {
+    let (mut found, mut waiting) = (Vec::new(), vec![folder.to_owned()]);
+    while let Some(path) = waiting.pop() {
+        if path.is_dir() {
+            waiting.extend(std::fs::read_dir(&path).unwrap().map(|file| file.unwrap().path()));
+        } else if path.extension().is_some_and(|extension| extension == "html") && !path.to_string_lossy().contains("/files/") {
+            let text = std::fs::read_to_string(&path).unwrap();
+            for mark in ["href=\"", "src=\""] {
+                found.extend(text.split(mark).skip(1).map(|rest| (path.clone(), rest.split('"').next().unwrap().to_owned())));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn pages_work_from_a_disk() {
+    let (_dir, store) = store();
+    let upload = store.upload(&mut &b"<script>alert(1)</script>"[..], 100).unwrap();
+    let picture = store.upload(&mut &b"picture"[..], 100).unwrap();
+    let mut files = vec![upload.attachment("a:b.html", Time(0)), picture.attachment("trend plot.png", Time(0))];
+    files.push(tampu_logbook::attachment::Attachment { sha: None, ..files[0].clone() });
+    let content = Content {
+        attributes: vec![EntryAttribute::new("Author", "Zoe"), EntryAttribute::new("Subject", "\"><script>x</script>")],
+        encoding: Encoding::Markdown,
+        text: "![p](attachment:trend%20plot.png) see href=\"x\" <https://example.org/> [up](../../../etc/passwd)\n\n<script>y</script>".to_owned(),
+        attachments: files,
+        links: vec![],
+    };
+    let date = Some(Time::from_unix(1_224_000_000, 0));
+    let new = NewEntry { book: "Shift".to_owned(), content, date, parent: Some(450), zone: 0 };
+    store.post(new, vec![upload, picture], "max").unwrap();
+    store.put_book(&shift_book("..Two: <b>")).unwrap();
+    let to = tempfile::tempdir().unwrap();
+    let logbook: Arc<dyn tampu_logbook::store::Logbook> = store.clone();
+    let mut seen = 0;
+    let done = export_html(&logbook, &[], to.path(), &Stop::default(), &mut |done, total| {
+        seen = done;
+        done <= total
+    });
+    let done = done.unwrap();
+    assert_eq!((done.books, done.entries, done.attachments, done.interrupted), (2, 451, 3, false));
+    assert!(done.notes.len() == 1 && done.notes[0].contains("Shift/451: the file"), "{:?}", done.notes);
+    assert_eq!(seen, 451);
+
+    let page = std::fs::read_to_string(to.path().join("Shift/entries/451.html")).unwrap();
+    assert!(page.contains("<img src=\"../files/451/trend%20plot.png\" alt=\"p\">"), "{page}");
+    assert!(page.contains("href=\"https://example.org/\"") && page.contains("href=\"#\""), "{page}");
+    assert!(!page.to_lowercase().contains("<script") && page.contains("see href=\"x\""), "{page}");
+    assert_eq!(std::fs::read(to.path().join("Shift/files/451/a_b.html")).unwrap(), b"<script>alert(1)</script>");
+    let threads = std::fs::read_to_string(to.path().join("Shift/threads/0.html")).unwrap();
+    let of_first = threads.split("<h2 id=\"t1\">").nth(1).unwrap().split("<h2").next().unwrap();
+    assert_eq!(of_first.matches("<tr").count(), 4, "{of_first}");
+    assert!(std::fs::read_to_string(to.path().join("Shift/months/2008-10.html")).unwrap().contains("entries/451.html"));
+
+    // Every link leads to a file of the archive, and out of it only to the web.
+    let links = links_of(to.path());
+    assert!(links.len() > 2000);
+    for (page, link) in links {
+        let target = link.split('#').next().unwrap();
+        if target.is_empty() || link.starts_with("https://") {
+            continue;
+        }
+        let decoded = percent_encoding::percent_decode_str(target).decode_utf8().unwrap().into_owned();
+        let path = page.parent().unwrap().join(decoded).canonicalize();
+        assert!(path.as_ref().is_ok_and(|path| path.starts_with(to.path().canonicalize().unwrap())), "{page:?}: {link}");
+    }
+    assert!(matches!(export_html(&logbook, &[], to.path(), &Stop::default(), &mut |_, _| true), Err(FolderError::NotEmpty(_))));
+    let other = tempfile::tempdir().unwrap();
+    let nope = export_html(&logbook, &["Nope".to_owned()], other.path(), &Stop::default(), &mut |_, _| true);
+    assert!(matches!(nope, Err(FolderError::Store(StoreError::NoBook(_)))));
 }

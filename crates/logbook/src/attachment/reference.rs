@@ -45,7 +45,7 @@ fn is_end(c: char) -> bool {
 }
 
 /// Returns the address of a file, relative to the book.
-fn address(file: &Attachment) -> String {
+pub(crate) fn address(file: &Attachment) -> String {
     let stored = stored_name(file);
     let (stamp, name) = stored.split_at_checked(STAMP).unwrap_or((&stored, ""));
     format!("{stamp}/{}", utf8_percent_encode(name.trim_start_matches('_'), &KEPT))

@@ -3,34 +3,41 @@
 use std::{
     fs::File,
     io::{self, Read, Write},
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::Arc,
 };
 
 use clap::Args;
 use tampu_logbook::{
-    export::{self, Format, Pieces},
+    export::{
+        self, Format, Pieces,
+        html::{Exported, FolderError, export_html},
+    },
     search::{Search, Sort, Stop},
-    store::Entries,
+    store::{Entries, Logbook},
 };
 
 use super::{
     abandon::Abandoned,
     elog,
     place::{Place, failed, refused},
+    text::shown,
 };
 use crate::{
     context::Context,
     failure::{Failure, Outcome, written},
+    plural::counted,
+    progress,
 };
 
 /// Bytes of a hub's file that are read at a time.
 const PIECE: usize = 64 << 10;
 
-/// Write what a search finds as a table, as JSON lines, as Markdown, or whole logbooks as ELOG's files
+/// Write what a search finds as a table, as JSON lines, as Markdown, or whole logbooks as pages or as ELOG's files
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  tampu book export 'type:=Problem last:30d' --format csv > problems.csv\n  \
-    tampu book export --book Shift --format markdown -o shift.md\n  tampu book export --format elog -o elog/")]
+    tampu book export --book Shift --format markdown -o shift.md\n  tampu book export --format html -o pages/\n  \
+    tampu book export --format elog -o elog/")]
 pub struct Export {
     /// The query, as for 'tampu book search'; without one, all entries
     #[arg(value_name = "QUERY")]
@@ -38,28 +45,33 @@ pub struct Export {
     /// In this logbook only; repeatable
     #[arg(short, long, value_name = "NAME")]
     book: Vec<String>,
-    /// Format: csv, raw-csv (cells as they are, which a spreadsheet may take for formulas), json, markdown, or elog for whole logbooks in an empty directory
+    /// Format: csv, raw-csv (cells as they are, which a spreadsheet may take for formulas), json, markdown, or for whole logbooks in an empty directory html (pages for a browser) or elog
     #[arg(short, long, value_name = "FORMAT")]
     format: String,
     /// Sort by date, id or an attribute; a minus before it reverses the order
     #[arg(long, allow_hyphen_values = true, value_name = "COLUMN", default_value = "date")]
     sort: String,
-    /// The file, or for elog the directory [default: standard output]
+    /// The file, or for html and elog the directory [default: standard output]
     #[arg(short, long, value_name = "PATH")]
     output: Option<PathBuf>,
 }
 
 impl Export {
     pub fn run(self, place: &Place, context: &Context) -> Outcome {
-        if self.format.eq_ignore_ascii_case("elog") {
-            let folder = self.output.ok_or_else(|| Failure::Usage("--format elog needs a folder: --output DIR".to_owned()))?;
+        let name = self.format.to_ascii_lowercase();
+        if matches!(name.as_str(), "elog" | "html") {
+            let needs = || Failure::Usage(format!("--format {name} needs a directory: --output DIR"));
+            let folder = self.output.clone().ok_or_else(needs)?;
             if !self.query.is_empty() {
-                return Err(Failure::Usage("--format elog writes whole logbooks: it takes no query".to_owned()));
+                return Err(Failure::Usage(format!("--format {name} writes whole logbooks: it takes no query")));
+            }
+            if name == "html" {
+                return self.pages(&folder, place, context);
             }
             return elog::Export { output: folder, book: self.book, json: false }.run(place, context);
         }
         let format: Format =
-            self.format.parse().map_err(|error: export::BadFormat| Failure::Usage(format!("{error}, or elog")))?;
+            self.format.parse().map_err(|error: export::BadFormat| Failure::Usage(format!("{error}, html or elog")))?;
         let (by, descending) = self.sort.strip_prefix('-').map_or((self.sort.as_str(), false), |by| (by, true));
         let sort = match by.to_ascii_lowercase().as_str() {
             "date" => Sort::Date,
@@ -98,6 +110,36 @@ impl Export {
             }
         }
     }
+}
+
+impl Export {
+    /// Writes logbooks as a folder of pages.
+    fn pages(&self, folder: &Path, place: &Place, context: &Context) -> Outcome {
+        let store: Arc<dyn Logbook> = match place.remote("")? {
+            Some(hub) => Arc::new(hub),
+            None => Arc::from(place.open()? as Box<dyn Logbook>),
+        };
+        let bar = progress::work("exporting");
+        let abandoned = Abandoned::watch(&context.interrupt);
+        let done = export_html(&store, &self.book, folder, &abandoned.stop, &mut |done, total| {
+            bar.set_length(total);
+            bar.set_position(done);
+            !context.interrupt.asked()
+        });
+        bar.finish_and_clear();
+        report(done.map_err(|error| match error {
+            FolderError::Store(error) => failed(error),
+            error => abandoned.or(Failure::Failed(error.to_string())),
+        })?)
+    }
+}
+
+/// Prints the numbers of an export, and the content that it lacks.
+fn report(done: Exported) -> Outcome {
+    done.notes.iter().for_each(|note| eprintln!("{}", shown(note, false)));
+    let (books, entries) = (counted(done.books, "logbook"), counted(done.entries, "entry"));
+    written(writeln!(io::stdout().lock(), "{books}, {entries}, {}", counted(done.attachments, "attachment")))?;
+    if done.interrupted { Err(Failure::Failed("interrupted: the export is not complete".to_owned())) } else { Ok(()) }
 }
 
 /// Returns the pieces of a file that a hub makes; nothing follows an error.

@@ -1,0 +1,168 @@
+//! Names of files and folders that every file system can hold, and the addresses in texts that lead to them.
+
+use std::collections::{HashMap, HashSet};
+
+use percent_encoding::percent_decode_str;
+
+use super::markup::encoded;
+use crate::{
+    attachment::{reference, stored_name::stored_name},
+    entry::Entry,
+};
+
+/// Bytes of a name on a disk.
+const LONGEST: usize = 180;
+
+/// Returns a name for a file or folder that no file system refuses and that no other has, and adds it to `taken`.
+pub fn free_name(name: &str, taken: &mut HashSet<String>) -> String {
+    let mut safe = String::new();
+    for c in name.chars() {
+        let c = if c.is_control() || "<>:\"/\\|?*".contains(c) { '_' } else { c };
+        if safe.len() + c.len_utf8() > LONGEST {
+            break;
+        }
+        safe.push(c);
+    }
+    let safe = safe.trim_end_matches(['.', ' ']).trim_start();
+    // Windows takes these names for devices, whatever the extension.
+    let stem = safe.split('.').next().unwrap_or_default().to_ascii_lowercase();
+    let is_device = ["con", "prn", "aux", "nul"].contains(&stem.as_str())
+        || stem.len() == 4 && (stem.starts_with("com") || stem.starts_with("lpt"));
+    let safe = if safe.is_empty() || is_device || safe.starts_with('.') { format!("_{safe}") } else { safe.to_owned() };
+    let mut free = safe.clone();
+    let mut number = 1;
+    while !taken.insert(free.to_lowercase()) {
+        number += 1;
+        free = match safe.rsplit_once('.') {
+            Some((stem, extension)) if !stem.is_empty() => format!("{stem}-{number}.{extension}"),
+            _ => format!("{safe}-{number}"),
+        };
+    }
+    free
+}
+
+/// The files of an entry in the archive.
+pub struct Files {
+    /// The name of each file; `None` if its bytes are missing.
+    names: Vec<Option<String>>,
+    /// The address of a file in the archive, by each address that a text may use for it.
+    addresses: HashMap<String, String>,
+    id: u32,
+}
+
+impl Files {
+    /// Chooses the names of an entry's files.
+    pub fn new(entry: &Entry) -> Files {
+        let mut taken = HashSet::new();
+        let names: Vec<String> =
+            entry.content.attachments.iter().map(|attachment| free_name(&attachment.name, &mut taken)).collect();
+        let id = entry.at.id;
+        let mut addresses = HashMap::new();
+        for (attachment, name) in entry.content.attachments.iter().zip(&names) {
+            let address = format!("../files/{id}/{}", encoded(name));
+            let of_text = percent_decode_str(&reference::address(attachment)).decode_utf8_lossy().into_owned();
+            for known in [stored_name(attachment), of_text, attachment.name.clone()] {
+                addresses.insert(known, address.clone());
+            }
+        }
+        Files { names: names.into_iter().map(Some).collect(), addresses, id }
+    }
+
+    /// Returns true if the entry has no files.
+    pub fn is_empty(&self) -> bool {
+        self.names.is_empty()
+    }
+
+    /// Marks a file as missing.
+    pub fn lose(&mut self, place: usize) {
+        if let Some(name) = self.names.get_mut(place) {
+            *name = None;
+        }
+    }
+
+    /// Returns the name of a file; it is empty if the file is missing.
+    pub fn name(&self, place: usize) -> &str {
+        self.names.get(place).and_then(Option::as_deref).unwrap_or_default()
+    }
+
+    /// Returns the address of a file from an entry's page, unless the file is missing.
+    pub fn address(&self, place: usize) -> Option<String> {
+        let name = self.names.get(place)?.as_deref()?;
+        Some(format!("../files/{}/{}", self.id, encoded(name)))
+    }
+
+    /// Replaces the addresses of files in sanitised HTML. A relative address of something else leads nowhere.
+    pub fn relinked(&self, html: &str) -> String {
+        let mut out = String::with_capacity(html.len() + 64);
+        let mut rest = html;
+        while let Some(at) = rest.find('<') {
+            let (text, from) = rest.split_at(at);
+            let mut is_quoted = false;
+            let end = from.bytes().position(|byte| {
+                is_quoted ^= byte == b'"';
+                byte == b'>' && !is_quoted
+            });
+            let (tag, after) = from.split_at(end.map_or(from.len(), |end| end + 1));
+            out.push_str(text);
+            self.relink_tag(tag, &mut out);
+            rest = after;
+        }
+        out.push_str(rest);
+        out
+    }
+
+    /// Appends a tag. Names of attributes and their values alternate between the quotation marks.
+    fn relink_tag(&self, tag: &str, out: &mut String) {
+        let mut is_address = false;
+        for (at, part) in tag.split('"').enumerate() {
+            if at > 0 {
+                out.push('"');
+            }
+            if at % 2 == 1 && is_address {
+                out.push_str(&self.relinked_address(part));
+            } else {
+                out.push_str(part);
+            }
+            is_address = part.ends_with(" src=") || part.ends_with(" href=");
+        }
+    }
+
+    fn relinked_address(&self, address: &str) -> String {
+        let bare = address.split(['?', '#']).next().unwrap_or_default();
+        let decoded = percent_decode_str(&bare.replace("&amp;", "&")).decode_utf8_lossy().into_owned();
+        // The whole address of a page on a server ends as the relative one does.
+        let parts: Vec<&str> = decoded.split('/').collect();
+        for last in [2, 1] {
+            let Some(from) = parts.len().checked_sub(last) else { continue };
+            if let Some(known) = self.addresses.get(&parts[from..].join("/")) {
+                return known.clone();
+            }
+        }
+        let is_page =
+            bare.strip_suffix(".html").is_some_and(|page| page.rsplit('/').next().unwrap_or_default().parse::<u32>().is_ok());
+        let is_whole = address.starts_with('#') || address.contains("://") || address.starts_with("mailto:");
+        if is_page || is_whole { address.to_owned() } else { "#".to_owned() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_safe_everywhere_and_stand_once() {
+        let mut taken = HashSet::new();
+        for (name, free) in [
+            ("plot.png", "plot.png"),
+            ("Plot.PNG", "Plot-2.PNG"),
+            ("a:b?.txt", "a_b_.txt"),
+            ("..", "_"),
+            ("nul.txt", "_nul.txt"),
+            (".profile", "_.profile"),
+            ("x. ", "x"),
+        ] {
+            assert_eq!(free_name(name, &mut taken), free);
+        }
+        assert!(free_name(&"ä".repeat(300), &mut taken).len() <= LONGEST);
+    }
+}
