@@ -49,6 +49,7 @@ pub mod check;
 pub mod checking;
 pub mod drafts;
 pub mod entries;
+mod feeds;
 pub mod input;
 pub mod mail;
 pub mod people;

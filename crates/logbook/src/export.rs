@@ -5,6 +5,7 @@
 //! | [`Format::Csv`], [`Format::RawCsv`] | [`csv`] | tables |
 //! | [`Format::Json`] | here | programs; nothing is lost |
 //! | [`Format::Markdown`] | [`markdown`] | people |
+//! | [`Format::Atom`], [`Format::Calendar`] | [`feed`] | feed readers and calendars |
 //! | a folder of pages | [`html`] | reading without a server |
 //!
 //! An export is made in pieces, one for each page of the search. So an export of a million entries holds a few hundred
@@ -20,8 +21,11 @@ use crate::{
     search::{Search, Start, Stop, Stopped},
     store::{Entries, StoreError},
 };
+use feed::FeedSettings;
+use tampu_types::Time;
 
 pub mod csv;
+pub mod feed;
 pub mod html;
 pub mod markdown;
 
@@ -41,11 +45,15 @@ pub enum Format {
     Json,
     /// A text for people.
     Markdown,
+    /// A feed by RFC 4287.
+    Atom,
+    /// A calendar by RFC 5545.
+    Calendar,
 }
 
 /// An error: the text names no format.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown export format '{0}'; use csv, raw-csv, json or markdown")]
+#[error("unknown export format '{0}'; use csv, raw-csv, json, markdown, atom or ical")]
 pub struct BadFormat(pub String);
 
 impl FromStr for Format {
@@ -57,6 +65,8 @@ impl FromStr for Format {
             "raw-csv" => Ok(Format::RawCsv),
             "json" | "jsonl" => Ok(Format::Json),
             "markdown" | "md" => Ok(Format::Markdown),
+            "atom" => Ok(Format::Atom),
+            "ical" | "ics" => Ok(Format::Calendar),
             _ => Err(BadFormat(text.to_owned())),
         }
     }
@@ -70,6 +80,8 @@ impl Format {
             Format::RawCsv => "raw-csv",
             Format::Json => "json",
             Format::Markdown => "markdown",
+            Format::Atom => "atom",
+            Format::Calendar => "ical",
         }
     }
 
@@ -79,6 +91,8 @@ impl Format {
             Format::Csv | Format::RawCsv => "text/csv; charset=utf-8; header=present",
             Format::Json => "application/x-ndjson",
             Format::Markdown => "text/markdown; charset=utf-8",
+            Format::Atom => "application/atom+xml; charset=utf-8",
+            Format::Calendar => "text/calendar; charset=utf-8",
         }
     }
 
@@ -88,6 +102,8 @@ impl Format {
             Format::Csv | Format::RawCsv => "csv",
             Format::Json => "jsonl",
             Format::Markdown => "md",
+            Format::Atom => "atom",
+            Format::Calendar => "ics",
         }
     }
 }
@@ -97,8 +113,21 @@ pub type Pieces = Box<dyn Iterator<Item = io::Result<Vec<u8>>> + Send>;
 
 /// Exports all results of a search, in its order. The search's page, count and time limit are ignored.
 pub fn export(store: Arc<dyn Entries>, search: Search, format: Format, stop: Stop) -> Result<Pieces, StoreError> {
+    export_with(store, search, format, FeedSettings::default(), stop)
+}
+
+/// Exports the results of a search as [`export`] does, with the settings of a feed.
+pub fn export_with(
+    store: Arc<dyn Entries>,
+    search: Search,
+    format: Format,
+    settings: FeedSettings,
+    stop: Stop,
+) -> Result<Pieces, StoreError> {
     let books = searched(&*store, &search.books)?;
-    let pages = Pages::begin(store, search, stop)?;
+    let query = search.query.clone();
+    let mut pages = Pages::begin(store, search, stop)?;
+    pages.left = settings.limit.unwrap_or(usize::MAX);
     Ok(match format {
         Format::Csv | Format::RawCsv => {
             let (columns, raw) = (csv::columns(&books), format == Format::RawCsv);
@@ -106,7 +135,30 @@ pub fn export(store: Arc<dyn Entries>, search: Search, format: Format, stop: Sto
         }
         Format::Json => pieces(Vec::new(), pages, json),
         Format::Markdown => pieces(Vec::new(), pages, markdown::entry),
+        Format::Atom => {
+            let begin = feed::atom_begin(&books, &query, pages.newest_change());
+            let entries = pieces(begin, pages, move |entry, out| feed::atom_entry(&settings, entry, out));
+            ended(entries, feed::ATOM_END)
+        }
+        Format::Calendar => {
+            let dates = feed::DateAttributes::of(&books);
+            let begin = feed::CALENDAR_BEGIN.to_vec();
+            ended(pieces(begin, pages, move |entry, out| dates.events(&settings, entry, out)), feed::CALENDAR_END)
+        }
     })
+}
+
+/// Appends the end of a file to its pieces, unless an error has ended them.
+fn ended(mut pieces: Pieces, end: &'static [u8]) -> Pieces {
+    let mut end = Some(end);
+    Box::new(std::iter::from_fn(move || match pieces.next() {
+        Some(Err(error)) => {
+            end = None;
+            Some(Err(error))
+        }
+        Some(piece) => Some(piece),
+        None => end.take().map(|end| Ok(end.to_vec())),
+    }))
 }
 
 fn json(entry: &Entry, out: &mut Vec<u8>) {
@@ -159,13 +211,15 @@ pub struct Pages {
     stop: Stop,
     first: Option<Result<Vec<Entry>, PageError>>,
     more: bool,
+    /// The number of entries that may still come.
+    left: usize,
 }
 
 impl Pages {
     /// Searches the first page.
     pub fn begin(store: Arc<dyn Entries>, search: Search, stop: Stop) -> Result<Pages, StoreError> {
         let search = Search { start: Start::First, limit: PAGE, count_to: 0, time: PAGE_TIME, ..search };
-        let mut pages = Pages { store, search, stop, first: None, more: true };
+        let mut pages = Pages { store, search, stop, first: None, more: true, left: usize::MAX };
         match pages.page() {
             Err(PageError::Store(error)) => return Err(error),
             first => {
@@ -174,6 +228,21 @@ impl Pages {
             }
         }
         Ok(pages)
+    }
+
+    /// Returns the time of the newest change among the entries of the first page.
+    fn newest_change(&self) -> Time {
+        let first = self.first.as_ref().and_then(|page| page.as_ref().ok());
+        first.into_iter().flatten().map(|entry| entry.changed).max().unwrap_or_default()
+    }
+
+    /// Returns a page without the entries that are too many.
+    fn cut(&mut self, page: Result<Vec<Entry>, PageError>) -> Result<Vec<Entry>, PageError> {
+        page.map(|mut page| {
+            page.truncate(self.left);
+            self.left -= page.len();
+            page
+        })
     }
 
     fn page(&mut self) -> Result<Vec<Entry>, PageError> {
@@ -194,13 +263,13 @@ impl Iterator for Pages {
 
     fn next(&mut self) -> Option<Self::Item> {
         if let Some(first) = self.first.take() {
-            return Some(first);
+            return Some(self.cut(first));
         }
-        if !self.more {
+        if !self.more || self.left == 0 {
             return None;
         }
         let page = self.page();
         self.more &= page.is_ok();
-        Some(page)
+        Some(self.cut(page))
     }
 }

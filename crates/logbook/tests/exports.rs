@@ -6,10 +6,11 @@ use std::sync::Arc;
 
 use support::{entry, shift_book};
 use tampu_logbook::{
-    book::EntryAttribute,
+    book::{AttributeDef, AttributeKind, EntryAttribute},
     entry::{Content, Encoding, Entry, EntryRef, NewEntry},
     export::{
-        BadFormat, Format, export,
+        BadFormat, Format, export, export_with,
+        feed::FeedSettings,
         html::{FolderError, export_html},
     },
     search::{Search, Stop},
@@ -177,4 +178,57 @@ fn pages_work_from_a_disk() {
     let other = tempfile::tempdir().unwrap();
     let nope = export_html(&logbook, &["Nope".to_owned()], other.path(), &Stop::default(), &mut |_, _| true);
     assert!(matches!(nope, Err(FolderError::Store(StoreError::NoBook(_)))));
+}
+
+#[test]
+fn feeds_hold_every_text_as_text() {
+    let (_dir, store) = store();
+    let mut book = shift_book("Plans");
+    book.attributes.push(AttributeDef::new("Day", AttributeKind::Date));
+    book.attributes.push(AttributeDef::new("At", AttributeKind::DateTime));
+    store.put_book(&book).unwrap();
+    // Half past midnight of 9 September in a zone two hours east of UTC.
+    let said = [("Author", "Zoe"), ("Subject", "Access; a, <b>"), ("Day", "1220913000"), ("At", "1221000001")];
+    let content = Content {
+        attributes: said.iter().map(|(name, value)| EntryAttribute::new(name, value)).collect(),
+        encoding: Encoding::Plain,
+        text: "]]> & \u{1}\n2nd line".to_owned(),
+        ..Content::default()
+    };
+    let date = Some(Time::from_unix(1_221_000_000, 0));
+    store.post(NewEntry { book: "Plans".into(), content, date, zone: 120, parent: None }, vec![], "a<b").unwrap();
+    let plans = Search { books: vec!["Plans".to_owned()], ..Search::default() };
+
+    let atom = exported(&store, plans.clone(), Format::Atom);
+    for part in [
+        "<feed xmlns=\"http://www.w3.org/2005/Atom\">\n<title>Plans</title>",
+        "<id>urn:x-tampu:entry:Plans/1</id><title>Plans/1: Access; a, &lt;b&gt;</title>",
+        "<published>2008-09-09T22:40:00.000000000Z</published><author><name>a&lt;b</name></author>",
+        "<category term=\"Zoe\" label=\"Author: Zoe\"/>",
+        "<content type=\"html\">&lt;pre&gt;]]&amp;gt; &amp;amp; \u{fffd}\n2nd line&lt;/pre&gt;</content></entry>\n</feed>\n",
+    ] {
+        assert!(atom.contains(part), "{part} is not in\n{atom}");
+    }
+    let calendar = exported(&store, plans.clone(), Format::Calendar);
+    let unfolded = calendar.replace("\r\n ", "");
+    for part in [
+        "BEGIN:VCALENDAR\r\nVERSION:2.0\r\n",
+        "UID:urn:x-tampu:entry:Plans/1?Day\r\n",
+        "DTSTART;VALUE=DATE:20080909\r\nSUMMARY:Plans/1: Access\\; a\\, <b> (Day)\r\n",
+        "DTSTART:20080909T224001Z\r\n",
+        "]]> & \\n2nd line",
+        "END:VEVENT\r\nEND:VCALENDAR\r\n",
+    ] {
+        assert!(unfolded.contains(part), "{part} is not in\n{unfolded}");
+    }
+    assert!(unfolded.matches("BEGIN:VEVENT").count() == 2 && calendar.lines().all(|line| line.len() <= 75), "{calendar}");
+    // An entry without a date attribute is an event at its own date.
+    let shift = Search { books: vec!["Shift".to_owned()], ..Search::default() };
+    assert_eq!(exported(&store, shift.clone(), Format::Calendar).matches("DTSTART:200809").count(), 450);
+
+    let settings = FeedSettings { pages: "https://elog.example.org/".to_owned(), limit: Some(3) };
+    let pieces = export_with(store.clone(), shift, Format::Atom, settings, Stop::default()).unwrap();
+    let text = String::from_utf8(pieces.collect::<Result<Vec<_>, _>>().unwrap().concat()).unwrap();
+    assert!(text.contains("href=\"https://elog.example.org/Shift/450\"") && text.matches("<entry>").count() == 3, "{text}");
+    assert!(text.ends_with("</feed>\n"));
 }

@@ -168,6 +168,13 @@ fn templates_exports_and_summaries() {
     assert!(std::fs::read_to_string(site.path("out.md")).unwrap().contains("it tripped"));
     book(&site, &["export", "--format", "elog", "-o", "elog"]).ok();
     assert!(site.path("elog/elogd.cfg").exists());
+    let said = book(&site, &["export", "--format", "html", "-o", "pages", "--book", "Shift"]).ok();
+    assert_eq!(said.out, "1 logbook, 2 entries, 0 attachments\n");
+    assert!(std::fs::read_to_string(site.path("pages/Shift/entries/2.html")).unwrap().contains("<p>it tripped</p>"));
+    let again = book(&site, &["export", "--format", "html", "-o", "pages"]);
+    assert!(again.code == 1 && again.err.contains("not empty"), "{again:?}");
+    assert!(book(&site, &["export", "--format", "ical"]).ok().out.contains("a *star*"));
+    assert_eq!(book(&site, &["export", "type:=Problem", "--format", "html", "-o", "other"]).code, 2);
     for wrong in [&["export", "--format", "pdf"][..], &["export", "--format", "elog"], &["export", "--format", "csv", "/(/"]] {
         assert_eq!(book(&site, wrong).code, 2, "{wrong:?}");
     }

@@ -68,6 +68,10 @@ fn what_is_found_becomes_a_file_elsewhere() {
     let picture = names.into_iter().find(|name| name.to_string_lossy().ends_with("trend_plot.png")).unwrap();
     assert_eq!(fs::read(picture).unwrap(), b"not really a picture");
 
+    far.book(&["export", "--format", "html", "-o", "pages"]).ok();
+    let plot = far.elsewhere.path("pages/Shift/files/1/trend plot.png");
+    assert_eq!(fs::read(plot).unwrap(), b"not really a picture");
+
     for (arguments, code, named) in [
         (&["export", "--format", "csv", "/(/"][..], 1, "invalid query"),
         (&["export", "--format", "csv", "--book", "Nope"], 1, "Nope"),

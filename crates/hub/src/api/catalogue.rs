@@ -7,7 +7,7 @@ use tampu_logbook::{client::address::BASE, people::session::COOKIE};
 use super::{
     access, attachments, books,
     call::{GET, Route},
-    check, drafts, entries, mail, people, purge, registrations, searches, templates,
+    check, drafts, entries, feeds, mail, people, purge, registrations, searches, templates,
 };
 use crate::http::{
     body::ResponseBody,
@@ -39,6 +39,7 @@ pub fn routes() -> impl Iterator<Item = &'static Route> {
         purge::ROUTES,
         attachments::ROUTES,
         searches::ROUTES,
+        feeds::ROUTES,
         drafts::ROUTES,
         templates::ROUTES,
         check::ROUTES,

@@ -24,8 +24,9 @@ use crate::{
     http::{admission::WorkKind, body::ResponseBody, headers::set, problem::Problem, route::Parameter},
 };
 
-const Q: Parameter = ("q", "string", "the query, in the language of spec/book-query.md; an empty one finds everything");
-const BOOK: Parameter = ("book", "string", "the logbook, may be repeated; all that the caller may read, if missing");
+pub(super) const Q: Parameter =
+    ("q", "string", "the query, in the language of spec/book-query.md; an empty one finds everything");
+pub(super) const BOOK: Parameter = ("book", "string", "the logbook, may be repeated; all that the caller may read, if missing");
 const SORT: Parameter = ("sort", "string", "date, id, or an attribute, descending with a minus before it; -date, if missing");
 
 /// Routes of searches.
@@ -75,7 +76,7 @@ pub const ROUTES: &[Route] = &[
             (
                 "format",
                 "string",
-                "csv (safe for spreadsheets), raw-csv (cells as they are), json (one entry a line) or markdown; csv, if missing",
+                "csv (safe for spreadsheets), raw-csv (cells as they are), json (one entry a line), markdown, atom or ical; csv, if missing",
             ),
         ],
         gives: (200, Content::Bytes("text/csv")),
@@ -152,7 +153,7 @@ struct SearchToSave {
 
 /// Returns the logbooks that are searched: those named in the request, or all that the caller may read. Returns `None`
 /// if no logbook remains.
-fn books(call: &Call<'_>) -> Result<Option<Vec<String>>, Problem> {
+pub(super) fn books(call: &Call<'_>) -> Result<Option<Vec<String>>, Problem> {
     let named: Vec<String> = call.query.iter().filter(|(name, _)| name == "book").map(|(_, book)| book.clone()).collect();
     named.iter().try_for_each(|book| call.ask(Verb::Read, Resource::Book(book)))?;
     let books = if named.is_empty() { call.who().rights.books(Right::Read) } else { named };
@@ -160,7 +161,7 @@ fn books(call: &Call<'_>) -> Result<Option<Vec<String>>, Problem> {
 }
 
 /// Reads the search from the parameters, without the page.
-fn asked(call: &Call<'_>, books: Vec<String>) -> Result<Search, Problem> {
+pub(super) fn asked(call: &Call<'_>, books: Vec<String>) -> Result<Search, Problem> {
     let sort = call.parameter("sort").unwrap_or("-date");
     let (by, descending) = sort.strip_prefix('-').map_or((sort, false), |by| (by, true));
     let sort = match by.to_ascii_lowercase().as_str() {

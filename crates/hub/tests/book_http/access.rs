@@ -49,6 +49,12 @@ fn the_matrix_of_people_and_deeds() {
             [false, true, true, true, true, true, true, false],
         ),
         ("export", Box::new(|c| c.get("/search/export?book=Shift").status), [false, true, true, true, true, true, true, false]),
+        ("feed", Box::new(|c| c.get("/search/feed.atom?book=Shift").status), [false, true, true, true, true, true, true, false]),
+        (
+            "calendar",
+            Box::new(|c| c.get("/search/calendar.ics?book=Shift").status),
+            [false, true, true, true, true, true, true, false],
+        ),
         (
             "stream",
             Box::new(|c| c.open("/search/stream?book=Shift").status().as_u16()),

@@ -133,6 +133,8 @@ fn an_attribute_that_is_hidden_is_hidden_on_every_surface() {
         "/search?q=plain&sort=-Author".to_owned(),
         "/search/export?book=Book".to_owned(),
         "/search/export?format=json".to_owned(),
+        "/search/feed.atom?book=Book".to_owned(),
+        "/search/calendar.ics?book=Book".to_owned(),
         format!("/elog/Book/{id}?cmd=Download"),
         "/elog/Book/?mode=CSV1".to_owned(),
         "/elog/Book/?mode=XML".to_owned(),

@@ -7,6 +7,7 @@ mod dialect;
 mod document;
 mod elog_access;
 mod entries;
+mod feeds;
 mod files;
 mod logins;
 mod pushes;

@@ -225,6 +225,10 @@ fn every_route_does_what_the_document_says() {
     for format in ["json", "markdown"] {
         assert!(String::from_utf8(get(&zoe, &format!("/search/export?format={format}")).bytes).unwrap().contains("the fuse"));
     }
+    for (path, part) in [("/search/feed.atom?q=tripped&book=Shift", "</entry>"), ("/search/calendar.ics", "BEGIN:VEVENT")] {
+        let said = get(&zoe, path);
+        assert!(String::from_utf8_lossy(&said.bytes).contains(part), "{path}");
+    }
     ask(&browser, "PUT", "/searches/my%20magnets", json!({ "q": "MAG-01 last:7d" }));
     assert_eq!(get(&browser, "/searches").json()[0], json!({ "name": "my magnets", "q": "MAG-01 last:7d" }));
     drop(&browser, "/searches/my%20magnets");
@@ -306,6 +310,7 @@ fn what_is_wrong_is_told_with_its_place() {
         ("GET", "/search?q=%ff", "", 400, "bad-request", "UTF-8"),
         ("GET", "/search?book=None", "", 404, "not-there", "'None'"),
         ("GET", "/search/export?format=pdf", "", 400, "bad-request", "'pdf'"),
+        ("GET", "/search/feed.atom?limit=0", "", 400, "bad-request", "1 to 1000"),
         ("GET", "/search/stream?q=%2F%28%2F", "", 400, "bad-query", "query q"),
         ("GET", "/books/None", "", 404, "not-there", "'None'"),
         ("GET", "/books/Shift/entries/9", "", 404, "not-there", "Shift/9"),

@@ -31,7 +31,7 @@ use crate::{
 };
 
 mod links;
-mod markup;
+pub(super) mod markup;
 
 use links::Files;
 use markup::{begin, encoded, escaped, title};
@@ -238,6 +238,7 @@ impl BookExport<'_> {
         }
         if let Some(last) = waiting {
             self.entry(&last, before, None)?;
+            progress(self.out.entries);
         }
         Ok(months)
     }

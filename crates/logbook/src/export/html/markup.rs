@@ -18,7 +18,7 @@ pub const LIST: &str = "<table class=\"list\">\n<tr><th>Entry</th><th>Date (UTC)
 /// Extensions of pictures that a page shows.
 const PICTURES: [&str; 6] = ["png", "jpg", "jpeg", "gif", "webp", "bmp"];
 
-/// Returns a text as HTML that cannot leave its element or attribute.
+/// Returns a text as HTML or XML that cannot leave its element or attribute.
 pub fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -27,7 +27,7 @@ pub fn escaped(text: &str) -> String {
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
-            c if c.is_control() && c != '\n' && c != '\t' => out.push('\u{fffd}'),
+            c if c.is_control() && c != '\n' && c != '\t' || matches!(c, '\u{fffe}' | '\u{ffff}') => out.push('\u{fffd}'),
             c => out.push(c),
         }
     }
