@@ -127,7 +127,7 @@ fn pages_work_from_a_disk() {
     let (_dir, store) = store();
     let upload = store.upload(&mut &b"<script>alert(1)</script>"[..], 100).unwrap();
     let picture = store.upload(&mut &b"picture"[..], 100).unwrap();
-    let mut files = vec![upload.attachment("a:b.html", Time(0)), picture.attachment("trend plot.png", Time(0))];
+    let mut files = vec![upload.attachment("a*b.html", Time(0)), picture.attachment("trend plot.png", Time(0))];
     files.push(tampu_logbook::attachment::Attachment { sha: None, ..files[0].clone() });
     let content = Content {
         attributes: vec![EntryAttribute::new("Author", "Zoe"), EntryAttribute::new("Subject", "\"><script>x</script>")],
