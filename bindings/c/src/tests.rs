@@ -203,6 +203,11 @@ fn dying() {
             DatumOfC { name: c"az".as_ptr(), value: c"1.5".as_ptr() },
         ];
         assert_eq!(tampu_log_write_data(derived, 8, c"b.c".as_ptr(), 4, c"f".as_ptr(), c"text".as_ptr(), 4, data.as_ptr(), 2), 0);
+        // A count that no list can have is refused before the list is looked at.
+        for count in [usize::MAX, isize::MAX as usize / size_of::<DatumOfC>() + 1] {
+            let text = c"text".as_ptr();
+            assert_eq!(tampu_log_write_data(derived, 8, text, 4, text, text, 4, data.as_ptr(), count), -1);
+        }
         let chained =
             tampu_log_in_stack(tampu_log_for_antenna(derived, c"DV01".as_ptr(), c"Array001".as_ptr()), c"chain".as_ptr(), 2);
         assert_eq!(tampu_log_write(chained, 8, c"c.c".as_ptr(), 5, c"g".as_ptr(), c"chained".as_ptr()), 0);

@@ -7,7 +7,12 @@ mod desk;
 
 use accounts::{CFG, PASSWORD, Visitors};
 use http::StatusCode;
-use tampu_logbook::people::{Right, access::Subject, registration::OF_ONE_ADDRESS, token::ApiToken, user::User};
+use tampu_logbook::{
+    book::EntryAttribute,
+    entry::{Content, NewEntry},
+    people::{Right, access::Subject, registration::OF_ONE_ADDRESS, token::ApiToken, user::User},
+    store::Entries,
+};
 
 const NEW: &str = "battery staple";
 
@@ -120,6 +125,61 @@ fn visitors_register_at_once() {
     let statuses: Vec<StatusCode> =
         (0..OF_ONE_ADDRESS).map(|n| register(&site, "/Open/", &format!("n{n}"), "", "n@example.org", PASSWORD).status).collect();
     assert_eq!(statuses.last(), Some(&StatusCode::TOO_MANY_REQUESTS), "{statuses:?}");
+}
+
+#[test]
+fn nobody_takes_the_name_of_an_author() {
+    let mut site = Visitors::new(&format!("{CFG}[Many]\nAttributes = Author\nMOptions Author = Cy Marsh, Dee Fox\n"));
+    // Authors of imported entries who are no users of the site: their entries belong to the users of these names.
+    for authors in [&["Ada Stone"][..], &["ada"], &["Bo \"B\" Reed"], &["Dee Fox", "Cy Marsh"]] {
+        let attributes = vec![EntryAttribute { name: "Author".into(), values: authors.iter().map(|&one| one.into()).collect() }];
+        let content = Content { attributes, ..Content::default() };
+        let book = if authors.len() > 1 { "Many" } else { "Shift" };
+        let new = NewEntry { book: book.into(), content, ..NewEntry::default() };
+        site.desk.store.post(new, vec![], "import-elog").unwrap();
+    }
+    let own = Content { attributes: vec![EntryAttribute::new("Author", "Eve Lake")], ..Content::default() };
+    site.desk.store.post(NewEntry { book: "Shift".into(), content: own, ..NewEntry::default() }, vec![], "zoe").unwrap();
+    let mut host = 0;
+    let mut next = || {
+        host += 1;
+        std::net::IpAddr::from([192, 0, 2, host])
+    };
+    for (login, name) in [
+        ("eve", "Ada Stone"),
+        ("eve", "ADA  STONE."),
+        ("Ada", "Eve"),
+        ("eve", "Ada"),
+        ("eve", "Bo \"B\" Reed"),
+        ("eve", "Dee Fox | Cy Marsh"),
+        ("eve", "cy marsh"),
+    ] {
+        // One address registers a few times only, so it cannot search for names.
+        site.desk.caller.from = next();
+        let error = register(&site, "/Open/", login, name, "e@example.org", PASSWORD).error();
+        assert!(error.contains("ask an administrator of the logbook for this name"), "{login} {name}: {error}");
+    }
+    assert!(site.people.user("eve").is_err());
+    site.desk.caller.from = next();
+    // The author of an entry that was not imported is whoever posted it.
+    let made = register(&site, "/Open/", "eve", "Eve Lake", "e@example.org", PASSWORD);
+    assert_eq!(made.status, StatusCode::FOUND, "{}", made.text());
+    site.enter("eve");
+    let save = |site: &Visitors, name: &str| {
+        site.send("/Shift/", &[("config", "eve"), ("new_full_name", name), ("new_user_email", "e@example.org"), ("cmd", "Save")])
+    };
+    assert!(save(&site, "Ada Stone").error().contains("ask an administrator"));
+    assert_eq!(site.people.user("eve").unwrap().full_name, "Eve Lake");
+    // With the name that an administrator gave, the page keeps on working.
+    site.people.change_user("eve", |user| user.full_name = "Ada Stone".into()).unwrap();
+    assert_eq!(save(&site, "Ada Stone").status, StatusCode::FOUND);
+    // An administrator sees it before the approval, and decides.
+    site.leave();
+    register(&site, "/Asked/", "cy", "Cy Marsh", "c@example.org", PASSWORD);
+    site.enter("root");
+    assert!(site.desk.get("/?cmd=Users").text().contains("imported entries have this author"));
+    let id = site.people.registrations().unwrap()[0].id.clone();
+    assert_eq!(site.people.approve(&id).unwrap().full_name, "Cy Marsh");
 }
 
 #[test]

@@ -6,6 +6,7 @@
 //! | sockets, limits and authentication | [`crate::http`] |
 //! | the API for programs | [`crate::api`] |
 //! | ELOG's pages | [`elog`] |
+//! | warnings about guests | [`guests`] |
 //! | the follower of an ELOG | [`follow`] |
 //!
 //! One listener serves everything: the API below `/api/v1`, ELOG's pages below a prefix. A second listener can serve
@@ -28,7 +29,7 @@ use tampu_elog::pages::{Site, SiteConfig};
 use tampu_log::{Logger, info, warning};
 use tampu_logbook::{
     mail::{MailError, MailSettings, Outbox, outbox::MailNews},
-    people::{People, PeopleError, Right, registry::Settings, token::secret},
+    people::{People, PeopleError, registry::Settings, token::secret},
     render::cache::RenderCache,
     store::{Store, StoreError, postgres::PostgresStore, sqlite::SqliteStore},
 };
@@ -52,17 +53,17 @@ use crate::{
     login::{LoginError, Logins, oidc, settings::LoginSettings},
     rules::Rules,
 };
+use guests::Openness;
 pub use settings::DIRECTORY;
 use settings::{BookSettings, PORT};
 
 pub mod elog;
 pub mod follow;
+pub mod guests;
 pub mod settings;
 
 /// The name of the logger for administrative actions.
 const AUDIT: &str = "audit";
-/// Logbooks that a warning names.
-const NAMED: usize = 5;
 /// The file in the domain's run-time directory that holds the logbook's address, for the owner's programs.
 pub const LOCATION_FILE: &str = "book.json";
 
@@ -218,7 +219,7 @@ impl Book {
         let (listen, port_holder) = bind_api(settings, &given.run)?;
         let elog = bind(settings.elog_listen)?;
         let store: Arc<dyn Store> = match &settings.postgres {
-            Some(address) => Arc::new(PostgresStore::open(address, given.domain)?),
+            Some(address) => Arc::new(PostgresStore::open(address, given.domain)?.receiving_in(&given.directory)),
             None => Arc::new(SqliteStore::open(&given.directory)?),
         };
         store.set_quota(settings.quota());
@@ -235,8 +236,7 @@ impl Book {
         let follow = settings.follow.clone().map(|follow| follow::Following::start(store.clone(), follow, given.logger.clone()));
         let following = follow.transpose().map_err(io("following ELOG"))?;
         // A database stores attachments on its own disk; this one has them while they are received.
-        let disk = if settings.postgres.is_some() { std::env::temp_dir() } else { given.directory.clone() };
-        let space = FreeSpace::new(&disk, settings.min_free_mb.saturating_mul(1 << 20));
+        let space = FreeSpace::new(&given.directory, settings.min_free_mb.saturating_mul(1 << 20));
         let rendered = Arc::<RenderCache>::default();
         let changes = Arc::new(ChangeRate::new(settings.changes_per_minute, settings.changes_burst));
         // At an address of their own ELOG's pages have no prefix, as with elogd.
@@ -374,35 +374,17 @@ impl Book {
         self.port_holder.as_deref()
     }
 
-    /// Returns the logbooks in which guests have a right from other hosts. Without users everything is open to guests, and nothing is said about it.
-    pub fn open_to_guests(&self, right: Right) -> Vec<String> {
-        let is_beyond = self.server.addresses().iter().any(|address| !address.ip().is_loopback());
-        let people = &self.api.people;
-        if !is_beyond || people.is_open().unwrap_or(true) {
-            return Vec::new();
-        }
-        people.guest().map(|guest| guest.rights.books(right)).unwrap_or_default()
-    }
-
-    /// Returns a warning if other hosts reach logbooks that guests may read or write.
+    /// Returns a warning about logbooks that guests may read or write, if other hosts reach them or the site lets no guest
+    /// in. Without users everything is open to guests, and nothing is said about it.
     pub fn guest_warning(&self) -> Option<String> {
-        let named = |right: Right, verb: &str| {
-            let books = self.open_to_guests(right);
-            let named = books.iter().take(NAMED).map(|name| format!("'{name}'")).collect::<Vec<_>>().join(", ");
-            let more = if books.len() > NAMED { format!(" and {} more", books.len() - NAMED) } else { String::new() };
-            (!books.is_empty()).then(|| format!("{verb} {named}{more}"))
-        };
-        let may: Vec<String> = [(Right::Read, "read"), (Right::Write, "write to")]
-            .into_iter()
-            .filter_map(|(right, verb)| named(right, verb))
-            .collect();
-        (!may.is_empty()).then(|| {
-            format!(
-                "everybody who reaches the logbook's address may {} without a login; [book] guests = \"none\" or \
-                 'tampu book users role LOGBOOK guests none' closes them",
-                may.join(", and may ")
-            )
-        })
+        let beyond = self.server.addresses().iter().any(|address| !address.ip().is_loopback());
+        let people = &self.api.people;
+        let openness = Openness::of(people.settings().guests.is_empty(), beyond)?;
+        if people.is_open().unwrap_or(true) {
+            return None;
+        }
+        let guest = people.guest().ok()?;
+        guests::warning(openness, |right| guest.rights.books(right))
     }
 
     /// Returns the sender of mail.

@@ -76,7 +76,7 @@ fn directories(config: &Config) -> Vec<PathBuf> {
     // Parts elsewhere report by themselves that they cannot be made; the hub runs without them.
     let elsewhere = [
         (spools && config.spool.dir.is_some()).then(|| config.spool_dir()),
-        (has(Role::Book) && config.book.postgres.is_none()).then(|| config.book_dir()),
+        has(Role::Book).then(|| config.book_dir()),
         (has(Role::Book) && config.mail.host.is_some()).then(|| config.mail_dir()),
     ];
     directories.extend(

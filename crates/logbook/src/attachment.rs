@@ -147,7 +147,7 @@ enum Spool {
 }
 
 /// Makes a file without a name. Where the file system cannot, it has one for a moment, which others could take first.
-fn unnamed_file(dir: &Path) -> io::Result<File> {
+pub(crate) fn unnamed_file(dir: &Path) -> io::Result<File> {
     use rustix::fs::{Mode, OFlags, open};
     static NEXT: AtomicU64 = AtomicU64::new(0);
     if let Ok(file) = open(dir, OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC, Mode::RUSR | Mode::WUSR) {

@@ -7,6 +7,7 @@ mod support;
 
 use std::{
     collections::BTreeSet,
+    fs,
     io::{BufRead, BufReader, Read, Seek, SeekFrom},
     process::{Command, Stdio},
     time::{Duration, Instant},
@@ -24,6 +25,29 @@ use tampu_logbook::{
     },
 };
 use tampu_types::Time;
+
+/// The directory of temporary files may be memory, and another user's limit.
+#[test]
+#[ignore = "needs PostgreSQL: make test-all"]
+fn attachments_are_received_in_the_named_directory() {
+    let server = server();
+    let directory = tempfile::tempdir().unwrap();
+    let store = PostgresStore::open(&server.address(), &server.domain()).unwrap().receiving_in(directory.path());
+    store.put_book(&shift_book("A")).unwrap();
+    let is_there = || fs::read_dir("/proc/self/fd").unwrap().flatten().filter_map(|entry| fs::read_link(entry.path()).ok());
+    let upload = store.upload(&mut &b"a plot"[..], MAX_ATTACHMENT).unwrap();
+    assert!(is_there().any(|path| path.starts_with(directory.path())), "{:?}", is_there().collect::<Vec<_>>());
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0, "the file has no name, so a kill leaves nothing");
+    let mut new = entry("A", "Zoe", "s", "with a plot");
+    let sha = upload.sha().clone();
+    new.content.attachments.push(upload.attachment("plot.png", Time::from_unix(0, 0)));
+    store.post(new, vec![upload], "zoe").unwrap();
+    let mut bytes = Vec::new();
+    store.attachment(&sha).unwrap().read_to_end(&mut bytes).unwrap();
+    assert_eq!(bytes, b"a plot");
+    let lost = PostgresStore::open(&server.address(), &server.domain()).unwrap().receiving_in(&directory.path().join("gone"));
+    assert!(lost.upload(&mut &b"x"[..], MAX_ATTACHMENT).unwrap_err().to_string().contains("gone"));
+}
 
 #[test]
 #[ignore = "needs PostgreSQL: make test-all"]

@@ -10,7 +10,7 @@ use std::{
 use clap::Args;
 use serde::Serialize;
 use tampu_bus::{clock::discipline, connect::Settings, run_dir::Origin};
-use tampu_hub::certificates::SHORT_LIFE;
+use tampu_hub::{book::settings::BookSettings, certificates::SHORT_LIFE};
 use tampu_tls::{CertificateDir, CertificateInfo};
 use tampu_types::{ClockState, Level, Time};
 
@@ -24,6 +24,7 @@ use crate::{
     plural::counted,
 };
 
+mod guests;
 mod logout;
 mod roles;
 
@@ -88,10 +89,11 @@ impl Doctor {
         let (data, certificates) = (settings.domain_data(), settings.certificates());
         let paint = Paint::for_stdout(context.common.color);
         let mut failed = 0;
-        let checks: [&dyn Fn() -> Vec<Finding>; 7] = [
+        let checks: [&dyn Fn() -> Vec<Finding>; 8] = [
             &|| run_dir(&config),
             &|| hub(context, &config),
             &|| self::certificates(&certificates),
+            &|| guests(&config, &settings.book),
             &|| vec![clock()],
             &|| disk(&data),
             &|| vec![memory(&config)],
@@ -207,6 +209,15 @@ fn spool(spool: &serde_json::Value) -> Finding {
         }
         None => Finding::ok("spool", format!("{name} is empty")),
     }
+}
+
+/// Checks that no logbook is open to guests by mistake.
+fn guests(config: &Settings, book: &BookSettings) -> Vec<Finding> {
+    let found = guests::check(config, book).map(|(found, way_out)| match way_out {
+        Some(way_out) => Finding::warn("guests", found, way_out),
+        None => Finding::ok("guests", found),
+    });
+    found.into_iter().collect()
 }
 
 /// Checks the life of this host's certificates, if there are any.

@@ -335,3 +335,32 @@ fn a_hub_that_is_killed_leaves_entries_whole_or_absent() {
     // The check finds neither a file without an entry nor an entry without its file, once no other program uses the directory.
     assert!(site.tampu(&["book", "check"]).ok().out.contains("everything is as it should be"));
 }
+
+#[test]
+fn a_site_without_guests_names_the_logbooks_that_an_import_opened() {
+    let site = Site::new();
+    let config = site.file("elogd.cfg", "[Open]\nAttributes = Author\n[Closed]\nAttributes = Author\nPassword file = passwd\n");
+    fs::create_dir_all(site.path("logbooks/Open")).unwrap();
+    fs::create_dir_all(site.path("logbooks/Closed")).unwrap();
+    site.tampu(&["book", "import-elog", "logbooks", "--elog-config", &config]).ok();
+    site.tampu_reading(b"correct horse\n", &["book", "users", "add", "zoe", "--admin"]).ok();
+    let settings = site.file("tampu.toml", "[book]\nguests = \"none\"\n");
+    let hub = site.hub(&["--config", &settings]);
+    let warned = site.find(1, &["--contains", "in spite of [book] guests"]);
+    let message = warned[0]["message"].as_str().unwrap();
+    assert!(warned[0]["level"] == "Warning" && message.contains("'Open'") && !message.contains("'Closed'"), "{warned:?}");
+    let doctor = || {
+        let lines = site.tampu(&["doctor", "--config", &settings, "--json"]).json();
+        lines.into_iter().find(|line| line["check"] == "guests").unwrap()
+    };
+    let found = doctor();
+    assert!(found["state"] == "warn" && found["found"].as_str().unwrap().contains("'Open'"), "{found}");
+    assert!(found["way_out"].as_str().unwrap().contains("users role LOGBOOK guests none"), "{found}");
+    // A right of one user does not narrow those of everybody, and the command says so.
+    let more = book(&site, b"", &["users", "role", "Open", "user:zoe", "read"]).ok();
+    assert!(more.err.contains("also has the rights of 'everybody'") && more.err.contains("rights add up"), "{more:?}");
+    book(&site, b"", &["users", "role", "Open", "guests", "none"]).ok();
+    let found = doctor();
+    assert_eq!((&found["state"], &found["found"]), (&json!("ok"), &json!("no logbook is open without a login")));
+    drop(hub);
+}

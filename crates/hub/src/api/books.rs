@@ -4,7 +4,7 @@ use http::StatusCode;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tampu_logbook::{
-    book::{Book, same_name},
+    book::{Book, elog_options::changed_of_site, same_name},
     people::{Access, Resource, Right, Verb, access::EVERY_BOOK},
     store::{BookInfo, StoreError},
 };
@@ -106,17 +106,25 @@ fn may_administer(call: &Call<'_>, book: &str) -> Result<(), Problem> {
 
 fn put(call: &mut Call<'_>) -> Result<Answer, Problem> {
     let name = call.var(0).to_owned();
-    let is_new = match call.api.store.book(&name) {
-        Ok(_) => false,
-        Err(StoreError::NoBook(_)) => true,
+    let before = match call.api.store.book(&name) {
+        Ok(book) => Some(book),
+        Err(StoreError::NoBook(_)) => None,
         Err(error) => return Err(error.into()),
     };
+    let is_new = before.is_none();
     if is_new {
         call.need_admin()?;
     } else {
         call.ask(Verb::Administer, Resource::Book(&name))?;
     }
     let book: Book = call.json()?;
+    if let Some(option) = before.and_then(|before| changed_of_site(&before, &book))
+        && !call.who().admin
+    {
+        let text = format!("'{option}' decides about the users of all logbooks: only an administrator of the site changes it");
+        return Err(Problem::new(StatusCode::FORBIDDEN, "no-right", text)
+            .help(format!("leave '{option}' as it is, or log in as an administrator of the site")));
+    }
     if !same_name(&book.name, &name) {
         return Err(Problem::bad("body name", format!("'{}' is not the name in the path", book.name.escape_debug())));
     }

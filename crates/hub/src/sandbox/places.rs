@@ -81,11 +81,8 @@ impl Places {
             let book = &config.book;
             read.extend([&book.certificate, &book.certificate_key].into_iter().flatten().map(|path| directory_of(path)));
             read.extend(book.postgres.as_deref().map(files_of).unwrap_or_default());
-            match &book.postgres {
-                None => write.push(config.book_dir()),
-                // Attachments on their way to the database.
-                Some(_) => write.push(std::env::temp_dir()),
-            }
+            // With a database, it has attachments on their way there.
+            write.push(config.book_dir());
             read.extend(book.login.iter().flat_map(LoginSettings::files));
             let mail = &config.mail;
             if mail.host.is_some() {
@@ -173,6 +170,6 @@ mod tests {
         assert!(!has(&inputs.write, "/srv/book") && !has(&inputs.read, "/srv/logbooks"), "{inputs:?}");
         config.book.postgres = Some("host=db".into());
         let book = Places::of(&config, HubPart::Book, "/run".into());
-        assert!(has(&book.write, &std::env::temp_dir().to_string_lossy()) && !has(&book.write, "/srv/book"), "{book:?}");
+        assert!(has(&book.write, "/srv/book") && !has(&book.write, &std::env::temp_dir().to_string_lossy()), "{book:?}");
     }
 }

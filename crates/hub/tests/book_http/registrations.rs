@@ -1,6 +1,6 @@
 //! Registrations of new users: made on a page, approved by the API.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::site::{PASSWORD, Site};
 
@@ -28,4 +28,32 @@ fn a_registration_waits_for_an_administrator() {
     root.with_json("DELETE", &format!("/registrations/{}", ids[1]), json!({})).is(404);
     site.anybody().post("/login", json!({ "login": "max", "password": PASSWORD })).is(200);
     site.anybody().post("/login", json!({ "login": "eve", "password": PASSWORD })).is(401);
+}
+
+#[test]
+fn only_an_administrator_of_the_site_changes_who_may_register() {
+    let site = Site::new();
+    let book = |elog: Value, comment: &str| json!({ "name": "Shift", "attributes": [{ "name": "Author", "kind": "text" }], "comment": comment, "elog": elog });
+    let root = site.user(json!({ "login": "root", "admin": true }));
+    let keeper = site.user(json!({ "login": "keeper" }));
+    let closed = json!([["Allow password change", "0"], ["Welcome title", "x"]]);
+    root.put("/books/Shift", book(closed.clone(), "")).is(201);
+    let grants = json!([{ "to": "user:keeper", "may": ["read", "admin"] }]);
+    root.put("/books/Shift/access", json!({ "grants": grants })).is(200);
+    let put = |elog: Value, comment: &str| keeper.put("/books/Shift", book(elog, comment));
+    for (elog, named) in [
+        (json!([["Self register", "1"], ["Allow password change", "0"]]), "Self register"),
+        (json!([["self  REGISTER", "1"], ["Allow password change", "0"]]), "Self register"),
+        (json!([["{a}Self register", "1"], ["Allow password change", "0"]]), "Self register"),
+        (json!([["Allow password change", "1"]]), "Allow password change"),
+        (json!([]), "Allow password change"),
+    ] {
+        let problem = put(elog, "taken").is(403).json();
+        assert!(problem["detail"].as_str().unwrap().contains(named), "{problem}");
+    }
+    let page = ureq::get(format!("{}/elog/Shift/?cmd=New+user", site.url.trim_end_matches('/'))).call();
+    assert!(matches!(page, Err(ureq::Error::StatusCode(403))), "{page:?}");
+    put(json!([["Welcome title", "y"], ["Allow password change", "0"]]), "his own matters").is(200);
+    root.put("/books/Shift", book(json!([["Self register", "1"]]), "")).is(200);
+    put(json!([["Self register", "1"], ["Welcome title", "z"]]), "").is(200);
 }

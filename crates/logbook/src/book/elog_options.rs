@@ -12,6 +12,23 @@ pub fn option<'a>(book: &'a Book, name: &str) -> Option<&'a str> {
     found.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
 }
 
+/// Options of a logbook that decide about the users of the site. Only administrators of the site set them.
+pub const OF_SITE: [&str; 2] = ["Self register", "Allow password change"];
+
+/// Returns the first option about the users of the site in which two configurations differ, also under a condition.
+pub fn changed_of_site(before: &Book, after: &Book) -> Option<&'static str> {
+    OF_SITE.into_iter().find(|option| {
+        let of = |book: &Book| -> Vec<(String, String)> {
+            book.elog
+                .iter()
+                .filter(|(name, _)| bare(name) == key(option))
+                .map(|(name, value)| (key(name), value.clone()))
+                .collect()
+        };
+        of(before) != of(after)
+    })
+}
+
 /// Returns true if the value of an option needs the output of a program, which is not run here.
 pub fn needs_shell(pattern: &str) -> bool {
     pattern.contains("$shell(")
@@ -20,9 +37,13 @@ pub fn needs_shell(pattern: &str) -> bool {
 /// Returns true if the configuration sets an attribute when an entry is edited, under whatever condition.
 pub fn is_set_on_edit(book: &Book, attribute: &str) -> bool {
     let options = ["Subst on edit", "Preset on edit"].map(|option| key(&format!("{option} {attribute}")));
-    let bare = |name: &str| key(name.split_once('}').filter(|_| name.starts_with('{')).map_or(name, |(_, bare)| bare));
     // A program is never run, so such an option sets nothing.
     book.elog.iter().any(|(name, value)| options.contains(&bare(name)) && !needs_shell(value))
+}
+
+/// Returns the name of an option without its condition, as names are compared.
+fn bare(name: &str) -> String {
+    key(name.split_once('}').filter(|_| name.starts_with('{')).map_or(name, |(_, bare)| bare))
 }
 
 /// Returns the form in which names of options are compared: lower case, with single blanks.

@@ -1,9 +1,11 @@
 //! Users, groups, access and tokens of a hub's logbook.
 
+use serde::Deserialize;
 use serde_json::json;
 
 use super::{Client, Result, address::encoded, to_json};
 use crate::people::{
+    Right,
     access::Access,
     registration::Registration,
     registry::Explanation,
@@ -11,10 +13,23 @@ use crate::people::{
     user::{User, UserInfo},
 };
 
+/// The rights of a caller in a logbook.
+#[derive(Deserialize)]
+struct BookRights {
+    name: String,
+    may: Vec<Right>,
+}
+
 impl Client {
     /// All users, by login.
     pub fn users(&self) -> Result<Vec<UserInfo>> {
         self.get("/users")
+    }
+
+    /// Returns the logbooks in which this caller has a right; a client without a token is a guest.
+    pub fn books_with(&self, right: Right) -> Result<Vec<String>> {
+        let books: Vec<BookRights> = self.get("/books")?;
+        Ok(books.into_iter().filter(|book| book.may.contains(&right)).map(|book| book.name).collect())
     }
 
     /// Adds a user; without a password they cannot log in with one.

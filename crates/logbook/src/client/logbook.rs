@@ -1,7 +1,6 @@
 //! The traits of a logbook, implemented over the API: [`Entries`], [`Attachments`], [`Drafts`] and [`Templates`].
 
 use std::{
-    fs::{self, File},
     io::{self, BufRead, BufReader, Read, Seek},
     time::Duration,
 };
@@ -15,7 +14,7 @@ use super::{
     to_json,
 };
 use crate::{
-    attachment::{Bytes, Sha, Upload},
+    attachment::{Bytes, Sha, Upload, unnamed_file},
     book::Book,
     entry::{Content, Draft, Entry, EntryRef, Lock, NewEntry, Revision},
     search::{Page, Search, Stop},
@@ -173,11 +172,9 @@ impl Attachments for Client {
         let seen = self.seen.lock().get(sha).cloned();
         let (at, position) = seen.ok_or_else(|| StoreError::NoBlob(sha.as_str().to_owned()))?;
         let mut response = self.open("GET", &format!("{}/attachments/{position}", entry_path(&at)))?;
-        let path = std::env::temp_dir().join(format!("tampu-{}-{}", std::process::id(), sha.as_str()));
+        let path = std::env::temp_dir();
         let io = |error| StoreError::Io { path: path.clone(), error };
-        let mut file = File::options().create_new(true).read(true).write(true).open(&path).map_err(io)?;
-        // The file has no name from here on; it disappears when its last handle is closed.
-        fs::remove_file(&path).map_err(io)?;
+        let mut file = unnamed_file(&path).map_err(io)?;
         let size = io::copy(&mut response.body_mut().with_config().limit(u64::MAX).reader(), &mut file).map_err(io)?;
         file.rewind().map_err(io)?;
         Ok(Bytes::new(size, file))

@@ -189,9 +189,12 @@ pub fn is_own(login: &str, full_name: &str, entry: &Entry) -> bool {
     is_imported(entry) && !author.is_empty() && (author == login || author == full_name)
 }
 
+/// The names under which imports post entries.
+pub(super) const IMPORTERS: [&str; 2] = ["import-elog", "follow-elog"];
+
 /// Returns whether an import posted the entry. The author of such an entry is the one in its attribute.
 pub(super) fn is_imported(entry: &Entry) -> bool {
-    matches!(entry.by.as_str(), "import-elog" | "follow-elog")
+    IMPORTERS.contains(&entry.by.as_str())
 }
 
 #[cfg(test)]

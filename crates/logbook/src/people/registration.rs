@@ -53,6 +53,9 @@ pub struct Registration {
     /// True if a user has the login or the full name.
     #[serde(default)]
     pub taken: bool,
+    /// True if imported entries have the login or the full name as their author. The user owns them after the approval.
+    #[serde(default)]
+    pub author: bool,
 }
 
 /// Returns true if a text can be a mail address: one `@` with a name and a host around it, without blanks and marks.

@@ -1,7 +1,7 @@
 //! The store for several hubs: a PostgreSQL database that all of them use at the same time.
 //!
-//! The database holds everything, including the bytes of attachments, in one schema for each domain. So a hub needs no
-//! directory, and a post of one hub is visible to the others at once. Ids are assigned under a lock on the book's row.
+//! The database holds everything, including the bytes of attachments, in one schema for each domain. So a hub's own
+//! directory has only attachments that it is receiving, and a post of one hub is visible to the others at once. Ids are assigned under a lock on the book's row.
 //! `NOTIFY` announces changes.
 //!
 //! | part | module |
@@ -17,7 +17,7 @@
 
 use std::{
     fmt,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, atomic::AtomicBool},
     time::Duration,
 };
@@ -129,8 +129,16 @@ impl PostgresStore {
             watch: SearchWatch::default(),
             notified: Default::default(),
             listens: AtomicBool::new(false),
+            receiving: RwLock::new(std::env::temp_dir()),
         };
         Ok(PostgresStore(Arc::new(inner)))
+    }
+
+    /// Receives attachments in this directory before they are sent to the database, and not in that of temporary files,
+    /// which may be memory.
+    pub fn receiving_in(self, directory: &Path) -> PostgresStore {
+        directory.clone_into(&mut self.0.receiving.write());
+        self
     }
 
     /// Runs an action in one transaction, which is committed if the action succeeds.

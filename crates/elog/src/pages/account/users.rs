@@ -98,6 +98,9 @@ fn registrations(request: &PageRequest<'_>, waiting: &[Registration], body: &mut
         if registration.taken {
             body.push_str("<span class=\"warning\">the login or name is taken</span> ");
         }
+        if registration.author {
+            body.push_str("<span class=\"warning\">imported entries have this author: is it the same person?</span> ");
+        }
         for (act, label) in [("approve", "Approve"), ("refuse", "Refuse")] {
             if act == "approve" && registration.taken {
                 continue;

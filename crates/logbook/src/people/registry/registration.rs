@@ -22,6 +22,7 @@ impl People {
         if self.is_name_of_another("", &user.login)? {
             return Err(PeopleError::IsThere(user.login));
         }
+        self.check_author(&user.login)?;
         self.check_full_name("", &user.full_name)?;
         let password = self.hash(&new.password, from)?;
         let user = User { password: Some(password), ..user };
@@ -41,7 +42,8 @@ impl People {
         }
         let id = secret()?[..12].to_owned();
         let User { login, full_name, email, .. } = user;
-        let registration = Registration { id, login, full_name, email, from: from.to_string(), at: now(), taken: false };
+        let registration =
+            Registration { id, login, full_name, email, from: from.to_string(), at: now(), taken: false, author: false };
         let waiting = Waiting { registration, password: self.hash(&new.password, from)? };
         self.write(KIND, &waiting.registration.id, &waiting, Some(0))?;
         Ok(waiting.registration)
@@ -54,6 +56,7 @@ impl People {
             let Waiting { mut registration, .. } = PeopleError::read(KIND, &name, record.value)?;
             registration.taken =
                 self.is_name_of_another("", &registration.login)? || self.is_name_of_another("", &registration.full_name)?;
+            registration.author = self.is_author(&registration.login)? || self.is_author(&registration.full_name)?;
             all.push(registration);
         }
         all.sort_by(|a, b| (a.at, &a.id).cmp(&(b.at, &b.id)));
@@ -68,7 +71,9 @@ impl People {
         if self.is_name_of_another("", &login)? {
             return Err(PeopleError::IsThere(login));
         }
-        self.check_full_name("", &full_name)?;
+        if self.is_name_of_another("", &full_name)? && !full_name.is_empty() {
+            return Err(PeopleError::Invalid(format!("the name '{full_name}' is that of another user: refuse the registration")));
+        }
         let user = User { full_name, email, password: Some(password), ..User::new(&login) };
         self.add_user(user.clone())?;
         self.store.drop_record(KIND, id)?;

@@ -30,8 +30,8 @@ impl PostgresTransaction<'_> {
             if !self.placed.insert(upload.sha().clone()) {
                 continue;
             }
-            let spool = |error| StoreError::Io { path: std::env::temp_dir(), error };
-            let mut from = upload.read().map_err(spool)?;
+            let received = |error| StoreError::Io { path: PathBuf::from(format!("attachment {}", upload.sha().as_str())), error };
+            let mut from = upload.read().map_err(received)?;
             let new = self.session.new_blob(upload.sha(), upload.size(), &mut from);
             if new.map_err(|failed| failed.with_sha(upload.sha()))? {
                 self.brought.push(upload.sha().clone());
@@ -117,7 +117,7 @@ impl Session {
 
 impl Attachments for PostgresStore {
     fn upload(&self, from: &mut dyn Read, limit: u64) -> Result<Upload> {
-        let dir = std::env::temp_dir();
+        let dir = self.0.receiving.read().clone();
         Upload::unnamed(&dir, from, limit).map_err(|error| StoreError::Io { path: dir, error })
     }
 

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{HashMap, HashSet},
+    path::PathBuf,
     sync::{Arc, atomic::AtomicBool},
 };
 
@@ -44,6 +45,8 @@ pub struct Database {
     /// The number of notifications so far, with a condition for waiting threads.
     pub notified: (Mutex<u64>, Condvar),
     pub listens: AtomicBool,
+    /// The directory of attachments that are being received.
+    pub receiving: RwLock<PathBuf>,
 }
 
 impl Database {
