@@ -10,7 +10,7 @@
 //! | the configuration of a book | [`settings`], [`subst`] |
 //! | a search from an address | [`find`], [`ere`], [`paging`], `page_cursors` |
 //! | pages | [`books`], [`list`], [`entry`], [`checklist`], [`form`], [`finder`], [`calendar`], [`help`], [`login_form`] |
-//! | common parts of pages | [`layout`], [`html`], [`style`], [`values`], [`choice`], `charset` |
+//! | common parts of pages | [`layout`], [`html`], [`style`], [`values`], [`choice`], `charset`, `tabs`, `smileys` |
 //! | others who edit the same entry | [`editors`] |
 //! | accounts of users | [`account`] |
 //! | mails about entries | [`mails`] |
@@ -61,8 +61,10 @@ pub mod script;
 pub mod sent;
 pub mod settings;
 pub mod site;
+mod smileys;
 pub mod style;
 pub mod subst;
+mod tabs;
 pub mod values;
 
 pub use clock::Zone;

@@ -16,6 +16,7 @@ use crate::pages::{
     response::Response,
     settings::BookSettings,
     subst::Substitutions,
+    tabs,
 };
 
 /// Answers with the page of all books.
@@ -86,7 +87,7 @@ pub fn answer(request: &PageRequest<'_>) -> Response {
                 (None, None) => true,
                 _ => false,
             };
-            if !own || layout::is_hidden(info) {
+            if !own || tabs::is_hidden(info) {
                 continue;
             }
             let newest = newest(request, info, settings);

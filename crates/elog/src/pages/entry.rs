@@ -72,7 +72,7 @@ pub fn answer(request: &BookRequest<'_>, id: u32) -> Response {
         }
     }
     if request.settings.show_attachments() {
-        body.push_str(&values::attachments(request, &entry));
+        body.push_str(&values::attachments_with_texts(request, &entry));
     }
     if !entry.content.links.is_empty() {
         body.push_str("<p class=\"links\">Links: ");

@@ -7,11 +7,12 @@ use crate::pages::{
     layout::{self, BookPage},
     request::BookRequest,
     response::{self, Response},
+    tabs,
 };
 
 /// Answers with the help page.
 pub fn help(request: &BookRequest<'_>) -> Response {
-    if let Some(url) = request.settings.help_url().filter(|url| layout::is_web(url)) {
+    if let Some(url) = request.settings.help_url().filter(|url| tabs::is_web(url)) {
         return response::redirect(&if url.contains("://") { url.to_owned() } else { request.address(url) });
     }
     let mut body = layout::menu(request, None);

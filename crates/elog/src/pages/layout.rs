@@ -7,10 +7,8 @@ use http::{
     header::{self, HeaderValue},
 };
 use tampu_logbook::{
-    book::same_name,
     entry::{Encoding, Entry},
     render,
-    store::BookInfo,
 };
 
 use crate::{
@@ -26,6 +24,7 @@ use crate::{
         site::Site,
         style,
         subst::Substitutions,
+        tabs,
     },
     site_files,
 };
@@ -139,7 +138,7 @@ impl<'a> BookPage<'a> {
         put!(&mut out, "<link rel=\"alternate\" type=\"application/rss+xml\" title=\"{}\" href=\"elog.rdf\">\n", book.name);
         out.push_str("</head>\n<body>\n");
         out.push_str(&configured(request.site, settings.top_text(), &names));
-        let named = tabs(request, &mut out);
+        let named = tabs::write(request, &mut out);
         out.push_str("<div class=\"title1\">");
         // Where no tab names the book, its description alone would not say which one it is.
         if !named && !book.comment.is_empty() {
@@ -209,63 +208,6 @@ pub fn configured(site: &Site, text: &str, names: &Substitutions) -> String {
     out
 }
 
-/// Writes the books of the same top group as tabs, after that of all books; returns true if there are tabs.
-fn tabs(request: &BookRequest<'_>, out: &mut String) -> bool {
-    let Ok(books) = request.site.books() else { return false };
-    let settings = &request.settings;
-    let readable = |info: &&BookInfo| request.sees(info);
-    let mut groups: Vec<&str> = Vec::new();
-    for group in books.iter().filter(readable).filter_map(|info| info.book.group.as_deref()) {
-        if !groups.iter().any(|known| same_name(known, group)) {
-            groups.push(group);
-        }
-    }
-    let many = books.iter().filter(readable).count() > 1;
-    let main = settings.main_tab();
-    if !settings.logbook_tabs() || !many && main.is_none() {
-        return false;
-    }
-    out.push_str("<nav class=\"tabs\">\n");
-    if let Some((text, url)) = main {
-        let own = url.filter(|url| is_web(url)).map_or_else(|| request.root.to_owned(), str::to_owned);
-        put!(out, "<span class=\"ltab\"><a href=\"{}\">{}</a></span>\n", own, text);
-    }
-    if groups.len() > 1 {
-        for group in groups {
-            let class = if request.book.group.as_deref().is_some_and(|own| same_name(own, group)) { "sltab" } else { "ltab" };
-            put!(out, "<span class=\"{} gtab\"><a href=\"{}#{}\">{}</a></span>\n", class, request.root, escape(group), group);
-        }
-        out.push_str("<br>\n");
-    }
-    for info in books.iter().filter(readable) {
-        let name = &info.book.name;
-        let own = same_name(name, &request.book.name);
-        let elsewhere = match (&info.book.group, &request.book.group) {
-            (Some(a), Some(b)) => !same_name(a, b),
-            (None, None) => false,
-            _ => true,
-        };
-        if !own && (elsewhere || is_hidden(info)) {
-            continue;
-        }
-        let class = if own { "sltab" } else { "ltab" };
-        put!(out, "<span class=\"{}\"><a href=\"{}{}/\">{}</a></span>\n", class, request.root, escape(name), name);
-    }
-    out.push_str("</nav>\n");
-    true
-}
-
-/// Returns true if the configuration hides the book among the others.
-pub fn is_hidden(info: &BookInfo) -> bool {
-    info.book.elog.iter().any(|(name, value)| name.eq_ignore_ascii_case("hidden") && value.trim() == "1")
-}
-
-/// Returns true if an address is one of the web, or leads within the site.
-pub fn is_web(url: &str) -> bool {
-    let lower = url.trim().to_ascii_lowercase();
-    lower.starts_with("http://") || lower.starts_with("https://") || !lower.contains(':') && !lower.starts_with("//")
-}
-
 /// Returns the commands above a page. `id` is the entry it shows; `None` for a list.
 pub fn menu(request: &BookRequest<'_>, id: Option<u32>) -> String {
     let guest = request.caller.login.is_empty();
@@ -289,7 +231,9 @@ pub fn menu(request: &BookRequest<'_>, id: Option<u32>) -> String {
             (PageCommand::List, _) => "./".to_owned(),
             (PageCommand::LastDay, _) => "past1".to_owned(),
             (PageCommand::LastTen, _) => "last10".to_owned(),
-            (PageCommand::Help, _) => request.settings.help_url().filter(|url| is_web(url)).unwrap_or("?cmd=Help").to_owned(),
+            (PageCommand::Help, _) => {
+                request.settings.help_url().filter(|url| tabs::is_web(url)).unwrap_or("?cmd=Help").to_owned()
+            }
             (command, Some(id)) if command.is_of_entry() => format!("{id}?cmd={}", escape(command.name())),
             (command, None) if command.is_of_entry() => continue,
             (command, _) => format!("./?cmd={}", escape(command.name())),

@@ -38,11 +38,14 @@ use crate::pages::{
     sent::{BadForm, ReceivedForm},
 };
 
+mod conflict;
 pub mod content;
 mod editing;
 pub mod import;
 pub mod login;
 pub mod many;
+mod propagate;
+mod resubmit;
 pub mod submit;
 mod ticks;
 pub mod transfer;
@@ -262,7 +265,7 @@ fn perform(request: &BookRequest<'_>, form: ReceivedForm) -> Response {
         (PageCommand::Logout, _) => login::logout(request, Some(&request.book), form.get(login::EVERYWHERE).is_some()),
         (PageCommand::Config | PageCommand::Admin | PageCommand::ChangePassword | PageCommand::Forgot, _) => not_here(request),
         (PageCommand::Back, Some(id)) => {
-            match request.site.store().unlock(&EntryRef::new(&request.book.name, id), &submit::holder(request, &form)) {
+            match request.site.store().unlock(&EntryRef::new(&request.book.name, id), &conflict::holder(request, &form)) {
                 Ok(()) => response::redirect(&request.address(&id.to_string())),
                 Err(error) => request.failed(&error),
             }

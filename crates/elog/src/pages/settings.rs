@@ -23,6 +23,7 @@ use crate::{
 mod attributes;
 mod forms;
 mod mail;
+mod threads;
 
 pub use attributes::AttributeFormat;
 pub use mail::{MailForm, MailParts};

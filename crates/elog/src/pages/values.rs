@@ -1,6 +1,6 @@
 //! HTML of attributes, texts and attachments; the same in lists and on an entry's page.
 
-use std::ops::Range;
+use std::{io::Read, ops::Range};
 
 use tampu_logbook::{
     attachment::{Attachment, stored_name::stored_name},
@@ -10,12 +10,16 @@ use tampu_logbook::{
     render::{self, Unfinished},
 };
 
-use crate::pages::{
-    address::escape,
-    ere,
-    html::{SafeHtml, put},
-    request::BookRequest,
-    subst::{Substitutions, shown_value},
+use crate::{
+    decode,
+    pages::{
+        address::escape,
+        ere,
+        html::{SafeHtml, put},
+        request::BookRequest,
+        smileys,
+        subst::{Substitutions, shown_value},
+    },
 };
 
 /// The value of an attribute of an entry, or a column of a list: HTML.
@@ -141,15 +145,20 @@ fn named_entry(request: &BookRequest<'_>, book: &str, target: &str) -> String {
 pub fn rendered(request: &BookRequest<'_>, encoding: Encoding, text: &str) -> SafeHtml {
     let link = |target: &str| named_entry(request, &request.book.name, target);
     let html = render::html_until(encoding, text, &link, &request.stop);
-    SafeHtml(html.unwrap_or_else(|Unfinished| render::NOT_RENDERED.to_owned()))
+    let html = html.unwrap_or_else(|Unfinished| render::NOT_RENDERED.to_owned());
+    SafeHtml(if encoding == Encoding::ElCode && request.settings.smileys() { smileys::shown(&html) } else { html })
 }
 
 /// Writes the text of an entry for display.
 pub fn text(request: &BookRequest<'_>, entry: &Entry) -> SafeHtml {
     let link = |target: &str| named_entry(request, &entry.at.book, target);
     // Links depend on the page that they are on.
-    let links = format!("{} {}", request.link(&entry.at.book, ""), request.root);
-    let render = || render::html_until(entry.content.encoding, &entry.content.text, &link, &request.stop);
+    let smiles = entry.content.encoding == Encoding::ElCode && request.settings.smileys();
+    let links = format!("{} {}{}", request.link(&entry.at.book, ""), request.root, if smiles { " :-)" } else { "" });
+    let render = || {
+        let html = render::html_until(entry.content.encoding, &entry.content.text, &link, &request.stop)?;
+        Ok(if smiles { smileys::shown(&html) } else { html })
+    };
     let html = request.site.rendered.html(entry, &links, render);
     SafeHtml(html.map_or_else(|Unfinished| render::NOT_RENDERED.to_owned(), |html| html.to_string()))
 }
@@ -171,8 +180,45 @@ pub fn is_image(name: &str) -> bool {
     matches!(ending.as_str(), "png" | "jpg" | "jpeg" | "gif" | "webp")
 }
 
+/// Endings of the names of files that are shown as text.
+const TEXTS: [&str; 16] =
+    ["txt", "log", "asc", "csv", "dat", "md", "ini", "cfg", "conf", "sh", "py", "c", "h", "cpp", "xml", "json"];
+/// Bytes of a text file that a page shows.
+const MAX_SHOWN: u64 = 64 << 10;
+/// The number of text files that a page shows.
+const MAX_TEXTS: usize = 20;
+
+/// Writes the first lines of a text file: `Attachment lines`. A file that cannot be read has its link alone.
+fn beginning(request: &BookRequest<'_>, attachment: &Attachment, out: &mut String) -> bool {
+    let lines = request.settings.attachment_lines();
+    let ending = attachment.name.rsplit('.').next().unwrap_or_default().to_ascii_lowercase();
+    let (Some(sha), true) = (&attachment.sha, lines > 0 && TEXTS.contains(&ending.as_str())) else { return false };
+    let Ok(file) = request.site.store.attachment(sha) else { return false };
+    let mut bytes = Vec::new();
+    if file.take(MAX_SHOWN).read_to_end(&mut bytes).is_err() || bytes.contains(&0) {
+        return false;
+    }
+    let text = decode(&bytes);
+    let shown = text.split_inclusive('\n').take(lines).map(str::len).sum();
+    put!(out, "<tr><td class=\"attachmentframe\"><pre class=\"attachmenttext\">{}</pre>", &text[..shown]);
+    if shown < text.len() || bytes.len() as u64 == MAX_SHOWN && attachment.size > MAX_SHOWN {
+        out.push_str("<span class=\"note\">The file is longer: its name leads to all of it</span>");
+    }
+    out.push_str("</td></tr>\n");
+    true
+}
+
+/// Writes the attachments of an entry, with images and the first lines of texts shown inline.
+pub fn attachments_with_texts(request: &BookRequest<'_>, entry: &Entry) -> String {
+    written_attachments(request, entry, MAX_TEXTS)
+}
+
 /// Writes the attachments of an entry, with images shown inline.
 pub fn attachments(request: &BookRequest<'_>, entry: &Entry) -> String {
+    written_attachments(request, entry, 0)
+}
+
+fn written_attachments(request: &BookRequest<'_>, entry: &Entry, mut texts: usize) -> String {
     let mut out = String::new();
     if entry.content.attachments.is_empty() {
         return out;
@@ -202,6 +248,8 @@ pub fn attachments(request: &BookRequest<'_>, entry: &Entry) -> String {
                 size,
                 size
             );
+        } else if texts > 0 && beginning(request, attachment, &mut out) {
+            texts -= 1;
         }
     }
     out.push_str("</table>\n");

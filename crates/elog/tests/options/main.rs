@@ -9,4 +9,5 @@ mod accounts;
 mod browsing;
 mod files;
 mod shown;
+mod threads;
 mod writing;

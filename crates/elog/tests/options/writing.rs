@@ -53,3 +53,33 @@ fn an_extendable_choice_takes_another_value() {
     let fixed = Desk::new("[b]\nAttributes = Author, State\nROptions State = open, closed\n");
     assert!(!fixed.get("/b/?cmd=New").text().contains("name=\"State_0\""));
 }
+
+#[test]
+fn smileys_of_elcode_are_shown() {
+    let text = |options: &str, encoding: &str| {
+        let desk = Desk::new(&format!("[b]\nAttributes = Author\n{options}"));
+        desk.fields("/b/", &[("cmd", "Submit"), ("Author", "Zoe"), ("encoding", encoding), ("Text", "done :-)")]).id();
+        desk.get("/b/1").text()
+    };
+    assert!(text("", "ELCode").contains("\u{1f642}") && !text("", "plain").contains("\u{1f642}"));
+    assert!(!text("Enable smileys = 0\n", "ELCode").contains("\u{1f642}"));
+}
+
+#[test]
+fn text_files_are_shown_with_their_first_lines() {
+    let page = |options: &str, name: &'static str| {
+        let desk = Desk::new(&format!("[b]\nAttributes = Author\n{options}"));
+        let part = |name: &'static str, value: &'static [u8]| (name, None, value);
+        let file = ("attfile1", Some(name), &b"one <b>\ntwo\nthree\n"[..]);
+        desk.post("/b/", &[part("cmd", b"Submit"), part("Author", b"Zoe"), part("Text", b"x"), file]).id();
+        (desk.get("/b/1").text(), desk.get("/b/1?cmd=Edit").text())
+    };
+    assert!(page("", "run.log").0.contains("one &lt;b&gt;\ntwo\nthree\n</pre>"));
+    let cut = page("Attachment lines = 2\n", "run.log").0;
+    assert!(cut.contains("two\n</pre>") && !cut.contains("three") && cut.contains("The file is longer"), "{cut}");
+    assert!(!page("Attachment lines = 0\n", "run.log").0.contains("attachmenttext"));
+    assert!(!page("", "run.bin").0.contains("attachmenttext"));
+    // The form shows the images that the entry has.
+    assert!(page("", "plot.png").1.contains("class=\"preview\""));
+    assert!(!page("Preview attachments = 0\n", "plot.png").1.contains("class=\"preview\""));
+}

@@ -21,6 +21,7 @@ use crate::{
     book::{
         Book,
         computing::compute,
+        elog_options,
         locked::{LockedBy, keeps_locked},
         same_name,
     },
@@ -153,6 +154,19 @@ pub trait Write: QuotaTables + Sized {
         Ok(id)
     }
 
+    /// Gives a copy the id of its entry, if the configuration of ELOG asks for it and no entry ever had the id here.
+    fn id_of_copy(&mut self, from: &BookRow, target: &mut BookRow, id: u32) -> Result<u32> {
+        let keeps = elog_options::option(&from.book, "Preserve IDs").is_some_and(elog_options::is_on);
+        if !keeps || !matches!(self.find(target, id), Err(StoreError::NoEntry(_))) {
+            return self.next_id(target);
+        }
+        if id >= target.next_id {
+            target.next_id = id;
+            return self.next_id(target);
+        }
+        Ok(id)
+    }
+
     /// Adds new options of extendable attributes to the book.
     fn extend(&mut self, book_row: &mut BookRow, content: &Content) -> Result<()> {
         if book_row.book.extend(&content.attributes) {
@@ -282,7 +296,7 @@ pub trait Write: QuotaTables + Sized {
         let mut new_ids: HashMap<u32, u32> = HashMap::new();
         for &id in &family {
             let (row, entry) = self.present(&from, id)?;
-            let new = self.next_id(&mut target)?;
+            let new = self.id_of_copy(&from, &mut target, id)?;
             new_ids.insert(id, new);
             let parent = entry.parent.filter(|_| id != at.id).and_then(|parent| new_ids.get(&parent).copied());
             let copy = Entry {

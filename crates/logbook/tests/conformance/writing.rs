@@ -260,3 +260,30 @@ pub fn drafts_and_saved_searches(store: &dyn Store) {
     assert!(store.saved_searches("max").unwrap().is_empty());
     assert!(store.drop_search("zoe", "trips").unwrap() && !store.drop_search("zoe", "trips").unwrap());
 }
+
+pub fn copies_keep_their_ids_where_the_configuration_asks_for_it(store: &dyn Store) {
+    let mut from = shift_book("A");
+    from.elog = vec![("Preserve IDs".to_owned(), "1".to_owned())];
+    store.put_book(&from).unwrap();
+    store.put_book(&shift_book("B")).unwrap();
+    let post = |book: &str, parent| store.post(NewEntry { parent, ..entry(book, "Zoe", "s", "text") }, vec![], "zoe").unwrap();
+    let id = |n: u32| EntryRef::new("A", n);
+    post("A", None);
+    post("A", None);
+    let fifth = (3..=5).map(|_| post("A", None)).last().unwrap();
+    post("A", Some(5));
+    assert_eq!(fifth.id, 5);
+    post("B", None);
+    // The replies keep theirs as well, and new entries come after them.
+    assert_eq!(store.copy(&id(5), "B", "zoe", true).unwrap().id, 5);
+    assert_eq!(store.entry(&EntryRef::new("B", 6)).unwrap().parent, Some(5));
+    assert_eq!(post("B", None).id, 7);
+    // A gap is filled; an id that is given, or was, is not given again.
+    assert_eq!(store.move_to(&id(3), "B", "zoe", true).unwrap().id, 3);
+    assert_eq!(store.copy(&id(5), "B", "zoe", false).unwrap().id, 8);
+    store.delete(&EntryRef::new("B", 3), "zoe", false).unwrap();
+    store.move_to(&EntryRef::new("B", 1), "A", "zoe", false).unwrap();
+    assert_eq!(store.copy(&id(1), "B", "zoe", false).unwrap().id, 9);
+    // Without the option a copy gets the next id.
+    assert_eq!(store.copy(&EntryRef::new("B", 7), "A", "zoe", false).unwrap().id, 8);
+}

@@ -1,9 +1,11 @@
 //! The fields for files: those that the entry has, and new ones.
 
 use crate::pages::{
+    address::escape,
     form::model::EntryForm,
     html::{SafeHtml, put},
     request::BookRequest,
+    settings::FormOccasion,
     values,
 };
 
@@ -16,7 +18,21 @@ pub fn write(request: &BookRequest<'_>, form: &EntryForm, out: &mut String) {
         let name = values::address_name(attachment);
         put!(out, "<tr><th class=\"attribname\">Attachment {}:</th><td>{} ", nth + 1, attachment.name);
         put!(out, "<input type=\"hidden\" name=\"attachment{}\" value=\"{}\">", nth, name);
-        put!(out, "<label><input type=\"checkbox\" name=\"delatt{}\" value=\"Delete\"> Delete</label></td></tr>\n", nth);
+        put!(out, "<label><input type=\"checkbox\" name=\"delatt{}\" value=\"Delete\"> Delete</label>", nth);
+        // The file belongs to the entry that the form is about.
+        let shown = form.of.filter(|_| form.occasion == FormOccasion::Edit && request.settings.preview_attachments());
+        if let Some(id) = shown.filter(|_| values::is_image(&attachment.name)) {
+            let size = request.settings.thumbnail().max(1);
+            put!(
+                out,
+                "<br><img class=\"preview\" src=\"{}/{}\" alt=\"\" loading=\"lazy\" style=\"max-width:{}px;max-height:{}px\">",
+                id,
+                escape(&name),
+                size,
+                size
+            );
+        }
+        out.push_str("</td></tr>\n");
     }
     let begun = form.content.attachments.len();
     for nth in 1..=FIELDS {

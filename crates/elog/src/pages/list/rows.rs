@@ -195,7 +195,7 @@ impl ListRows {
             }
             let thread = if find.is_flat {
                 vec![Entry { parent: None, ..hit.entry.clone() }]
-            } else if expand == 0 && hit.entry.parent.is_none() {
+            } else if expand == 0 && hit.entry.parent.is_none() && !request.settings.collapses_to_last() {
                 vec![hit.entry.clone()]
             } else {
                 let at = EntryRef::new(&hit.entry.at.book, hit.entry.at.id);
@@ -206,7 +206,7 @@ impl ListRows {
                     Err(error) => return Err(error),
                 };
                 left = left.saturating_sub(thread.iter().map(|entry| entry.content.bytes()).sum());
-                thread
+                if expand == 0 && request.settings.collapses_to_last() { newest(thread) } else { thread }
             };
             for (depth, entry) in in_order(&thread) {
                 if expand == 0 && depth > 0 {
@@ -222,6 +222,16 @@ impl ListRows {
         }
         Ok(())
     }
+}
+
+/// Returns the newest of these entries.
+fn newest(thread: Vec<Entry>) -> Vec<Entry> {
+    thread
+        .into_iter()
+        .max_by_key(|entry| (entry.date, entry.at.id))
+        .map(|entry| Entry { parent: None, ..entry })
+        .into_iter()
+        .collect()
 }
 
 /// Returns the first entries of a thread. If their texts are wanted and too long for a page, the entries after them have none.

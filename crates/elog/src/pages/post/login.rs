@@ -22,6 +22,7 @@ use crate::pages::{
     response::{self, Response},
     sent::ReceivedForm,
     settings::BookSettings,
+    tabs,
 };
 
 /// The longest time for which a login is kept, in seconds: ten years, as long as `session_days` can be.
@@ -106,7 +107,7 @@ fn after_logout(request: &PageRequest<'_>, book: Option<&Book>) -> String {
     let settings = book.map(BookSettings::of).unwrap_or_default();
     match settings.after_logout().map(str::trim) {
         Some("") | None => main,
-        Some(url) if !layout::is_web(url) => main,
+        Some(url) if !tabs::is_web(url) => main,
         Some(url) if url.contains("://") => url.to_owned(),
         Some(path) => format!("{main}{}", path.trim_start_matches('/')),
     }

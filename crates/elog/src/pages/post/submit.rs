@@ -1,7 +1,5 @@
 //! Turns a form into an entry, a reply, a change of an entry, or a draft.
 
-use std::time::Duration;
-
 use http::StatusCode;
 use tampu_logbook::{
     attachment::{
@@ -11,20 +9,20 @@ use tampu_logbook::{
     book::{AttributeDef, EntryAttribute, elog_options::needs_shell, same_name},
     entry::{Content, Entry, EntryRef, NewEntry},
     people::{Resource, Verb},
-    store::StoreError,
 };
 use tampu_types::Time;
 
 use crate::pages::{
-    author::guest_with,
     command::PageCommand,
     csrf, entry,
     form::{self, model::EntryForm},
-    html::put,
     layout, list, mails,
     numbering::numbered,
     post::{
+        conflict::{EditConflict, expected, is_answered, past_lock},
         content::{FormReader, InvalidEntry},
+        propagate::propagate,
+        resubmit::resubmit,
         transfer::{RefusedResponse, allowed, check_rights, failed, may_change},
     },
     refusal,
@@ -37,9 +35,6 @@ use crate::pages::{
 
 /// The time by which the date of an entry may lie in the future, in nanoseconds.
 pub(super) const FUTURE: i64 = 86_400_000_000_000;
-/// The time for which an entry stays locked if the process ends during a change past a lock.
-const CHANGING: Duration = Duration::from_secs(60);
-
 /// The purpose of a submitted form.
 pub(super) struct SubmitTask {
     occasion: FormOccasion,
@@ -70,10 +65,6 @@ pub fn submit(request: &BookRequest<'_>, mut form: ReceivedForm) -> Response {
     done.unwrap_or_else(|refused| *refused)
 }
 
-/// Marks the response to a change of an entry that was changed meanwhile.
-#[derive(Debug, Clone)]
-struct EditConflict;
-
 fn try_submit(request: &BookRequest<'_>, form: &mut ReceivedForm) -> Result<Response, RefusedResponse> {
     let task = task(request, form)?;
     let draft = form.is("draft") || form.text("cmd").eq_ignore_ascii_case("save");
@@ -102,6 +93,9 @@ fn try_submit(request: &BookRequest<'_>, form: &mut ReceivedForm) -> Result<Resp
     }
     let edited = task.old.is_some() && !form.is("resubmit");
     let mailed = mails::after(request, task.occasion, form.text("suppress"), id, edited);
+    if task.old.is_some() || task.parent.is_some() {
+        propagate(request, id)?;
+    }
     let to = match task.by_page {
         true if task.old.is_none() && has_submit_page(request) => format!("?{}={id}", list::SUBMITTED),
         true if request.settings.list_after_submit() => String::new(),
@@ -149,12 +143,6 @@ fn task(request: &BookRequest<'_>, form: &ReceivedForm) -> Result<SubmitTask, Re
     allowed(request, command)?;
     check_rights(request, Verb::Post, Resource::Book(&request.book.name))?;
     Ok(SubmitTask { occasion, old: None, parent, by_page })
-}
-
-/// Returns true if an entry of the book has a reply.
-fn is_answered(request: &BookRequest<'_>, id: u32) -> Result<bool, RefusedResponse> {
-    let answers = request.site.store().answers(&request.book.name, &[id]).map_err(|error| failed(request, &error))?;
-    Ok(!answers.is_empty())
 }
 
 pub(super) fn reading<'a>(request: &'a BookRequest<'_>, form: &'a ReceivedForm, task: &'a SubmitTask) -> FormReader<'a> {
@@ -358,102 +346,4 @@ fn edit(
     past_lock(request, form, old, || store.edit(&old.at, content, uploads, by, Some(expected)).map(|_| ()))?;
     store.unlock(&old.at, by).map_err(|error| failed(request, &error))?;
     Ok(old.at.id)
-}
-
-/// Returns the revision that is changed: the one the form names, if the entry still has it, else the one that was read.
-fn expected(request: &BookRequest<'_>, form: &ReceivedForm, old: &Entry) -> Result<u32, RefusedResponse> {
-    match form.text("entry_revision").parse::<u32>() {
-        Ok(expected) if expected != old.revision => Err(Box::new(changed(request, old))),
-        _ => Ok(old.revision),
-    }
-}
-
-/// Performs an action that a lock forbids to other users. The lock belongs to this form, or to another user if the form
-/// overrides the lock; that user is notified when they submit. Meanwhile the caller holds the lock, so no third user
-/// can interfere. If the action fails, the lock is returned.
-fn past_lock(
-    request: &BookRequest<'_>,
-    form: &ReceivedForm,
-    old: &Entry,
-    change: impl FnOnce() -> tampu_logbook::store::Result<()>,
-) -> Result<(), RefusedResponse> {
-    let store = request.site.store();
-    let lock = store.locked(&old.at).map_err(|error| failed(request, &error))?.filter(|lock| lock.by != request.by());
-    let own = holder(request, form);
-    let mut passed = lock.filter(|lock| lock.by == own || form.is("skiplock"));
-    if let Some(lock) = &passed {
-        let to = (request.by(), &*request.caller.from.to_string());
-        if !store.hand_lock(&old.at, &lock.by, to, CHANGING).map_err(|error| failed(request, &error))? {
-            // The lock was released, or expired, at this moment.
-            passed = None;
-        }
-    }
-    let Err(error) = change() else { return Ok(()) };
-    if let Some(lock) = passed {
-        let left = u64::try_from(lock.until.0.saturating_sub(request.now.0)).unwrap_or(0);
-        // The response reports the failed change, not the lock.
-        let _ = store.hand_lock(&old.at, request.by(), (&lock.by, &lock.host), Duration::from_nanos(left));
-    }
-    match error {
-        StoreError::Changed { .. } => Err(Box::new(changed(request, old))),
-        error => Err(failed(request, &error)),
-    }
-}
-
-/// Returns the holder of the lock that belongs to a form: guests have no name, so each of their forms has a key.
-pub(super) fn holder(request: &BookRequest<'_>, form: &ReceivedForm) -> String {
-    match form.text(form::model::LOCK_KEY) {
-        key if request.caller.login.is_empty() && !key.is_empty() => guest_with(key),
-        _ => request.by().to_owned(),
-    }
-}
-
-/// Answers a change of an entry that another user has changed meanwhile.
-fn changed(request: &BookRequest<'_>, old: &Entry) -> Response {
-    let mut html = String::new();
-    put!(&mut html, "Error: entry {} was changed by somebody else while you wrote. ", old.at.id);
-    put!(&mut html, "Go back to keep what you wrote, and look at <a href=\"{}\">the current entry</a>.", old.at.id);
-    let mut answer = refusal::html_error(request, StatusCode::CONFLICT, &html);
-    answer.extensions_mut().insert(EditConflict);
-    answer
-}
-
-/// Posts a changed entry again with a new number and date, and deletes the old one. If another user has locked or
-/// changed it, nothing happens.
-fn resubmit(
-    request: &BookRequest<'_>,
-    form: &ReceivedForm,
-    old: &Entry,
-    content: Content,
-    uploads: Vec<Upload>,
-) -> Result<u32, RefusedResponse> {
-    let store = request.site.store();
-    may_change(request, old, Verb::Delete)?;
-    if is_answered(request, old.at.id)? {
-        let text = "Error: this entry has been answered, and stays where it is: send it without \"Resubmit as new entry\", or write a reply";
-        return Err(Box::new(layout::error(request, StatusCode::CONFLICT, text)));
-    }
-    expected(request, form, old)?;
-    let own = [request.by().to_owned(), holder(request, form)];
-    let lock = store.locked(&old.at).map_err(|error| failed(request, &error))?.filter(|lock| !own.contains(&lock.by));
-    if let Some(lock) = lock.filter(|_| !form.is("skiplock")) {
-        return Err(failed(request, &StoreError::Locked { at: old.at.clone(), lock: Box::new(lock) }));
-    }
-    let zone = request.zone.minutes(request.now, 0);
-    let new = NewEntry { book: request.book.name.clone(), parent: old.parent, content, date: Some(request.now), zone };
-    let at = store.post(new, uploads, request.by()).map_err(|error| failed(request, &error))?;
-    let gone = past_lock(request, form, old, || store.delete(&old.at, request.by(), false).map(|_| ()));
-    if let Err(refused) = gone {
-        // The old entry was locked or deleted at the last moment: the new one is deleted. If that fails too, the response names both.
-        return Err(match store.delete(&at, request.by(), false) {
-            Ok(_) => refused,
-            Err(error) => {
-                let text = format!("Error: entry {} was posted, but entry {} could not be deleted for it", at.id, old.at.id);
-                let mut answer = layout::error(request, StatusCode::INTERNAL_SERVER_ERROR, &text);
-                answer.extensions_mut().insert(LoggedFailure(error.to_string()));
-                Box::new(answer)
-            }
-        });
-    }
-    Ok(at.id)
 }

@@ -46,6 +46,23 @@ impl BookSettings {
         self.is_on("Show attachments", true)
     }
 
+    /// `Preview attachments`: true if a form shows the images that the entry has.
+    pub fn preview_attachments(&self) -> bool {
+        self.is_on("Preview attachments", true)
+    }
+
+    /// `Attachment lines`: the lines of a text file that a page of an entry shows. Pages of books that do not come from ELOG
+    /// show none.
+    pub fn attachment_lines(&self) -> usize {
+        let usual = if self.options.is_empty() { 0 } else { 300 };
+        self.number("Attachment lines").unwrap_or(usual).min(10_000)
+    }
+
+    /// `Enable smileys`: true if ELCode shows smileys as images.
+    pub fn smileys(&self) -> bool {
+        self.is_on("Enable smileys", !self.options.is_empty())
+    }
+
     /// `Thumbnail size`: the largest side of an image in a page, in pixels; 0 for no images.
     pub fn thumbnail(&self) -> u32 {
         let size = self.text("Thumbnail size");
