@@ -242,7 +242,7 @@ pub(super) fn section(name: &str, book: &Book, password_file: Option<&str>, conf
 }
 
 /// Returns the options that define a book's attributes.
-fn defined(book: &Book) -> Vec<(String, String)> {
+pub(crate) fn defined(book: &Book) -> Vec<(String, String)> {
     let names = |of: &dyn Fn(&tampu_logbook::book::AttributeDef) -> bool| {
         let names: Vec<String> = book.attributes.iter().filter(|attribute| of(attribute)).map(|a| item(&a.name)).collect();
         names.join(", ")

@@ -18,7 +18,7 @@ use std::{
 use serde::Serialize;
 use tampu_logbook::{
     attachment::Upload,
-    book::{AttributeDef, AttributeKind, Book, EntryAttribute, check_said, elog_options::key, same_name},
+    book::{AttributeDef, AttributeKind, Book, EntryAttribute, change::BookEdit, check_said, elog_options::key, same_name},
     entry::MAX_ID,
     people::PeopleError,
     store::{ImportOutcome, Imported, Store, StoreError},
@@ -477,7 +477,8 @@ impl Importing<'_> {
                 None => self.book.attributes.push(own),
             }
         }
-        Ok(self.store.put_book(&self.book)?)
+        self.store.change_book(BookEdit::of(&self.book, BY))?;
+        Ok(())
     }
 
     /// Returns the first entry of each entry's thread. A missing parent is reported, and its reply begins a thread.

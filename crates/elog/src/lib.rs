@@ -44,6 +44,7 @@ use std::{fmt, path::PathBuf};
 use serde::Serialize;
 
 pub mod access_report;
+pub mod book_config;
 pub mod config;
 mod convert;
 pub mod date;

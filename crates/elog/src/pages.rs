@@ -25,6 +25,7 @@ pub mod access;
 pub mod account;
 pub mod address;
 pub mod author;
+pub mod book_config;
 pub mod books;
 pub mod browser;
 pub mod calendar;

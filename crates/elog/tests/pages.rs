@@ -430,7 +430,7 @@ fn the_configuration_is_shown_without_passwords() {
     let site = TestSite::new(
         "[b]\nAttributes = A\nSMTP password = secret1\nLDAP user password = secret2\nPassword file = users.xml\nComment = <b>x\n",
     );
-    let text = site.get("/b/?cmd=Admin").page().one("pre.config").text();
+    let text = site.get("/b/?cmd=Admin").page().one("textarea").text();
     assert!(text.contains("Password file = users.xml") && text.contains("Comment = <b>x") && !text.contains("secret"), "{text}");
 }
 

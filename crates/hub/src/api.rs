@@ -42,6 +42,7 @@ pub use tampu_logbook::client::address::{BASE, entry_path};
 
 pub mod access;
 pub mod attachments;
+pub mod book_config;
 pub mod books;
 pub mod call;
 pub mod catalogue;
@@ -141,8 +142,18 @@ impl HttpService for Api {
 }
 
 /// Routes that change users, rights, tokens or settings, besides those of administrators.
-const AUDITED: [&str; 8] =
-    ["changePassword", "setPassword", "makeToken", "dropToken", "putBook", "setAccess", "changeUser", "setGroup"];
+const AUDITED: [&str; 10] = [
+    "putConfig",
+    "restoreConfig",
+    "changePassword",
+    "setPassword",
+    "makeToken",
+    "dropToken",
+    "putBook",
+    "setAccess",
+    "changeUser",
+    "setGroup",
+];
 
 /// Logs an administrative request and its outcome.
 fn audit(call: &Call<'_>, done: &Result<Answer, Problem>) {

@@ -333,6 +333,12 @@ pub const BOUNDS: &[Bound] = &[
     ),
     bound(
         Logbook,
+        "changes of a logbook's configuration that are kept",
+        Constant("logbook/src/book/change.rs", "MAX_CHANGES", "200", "200"),
+        "the oldest one is dropped",
+    ),
+    bound(
+        Logbook,
         "registrations that wait for an administrator",
         Constant("logbook/src/people/registration.rs", "MAX_WAITING", "500", "500"),
         "a further one is refused, and says so",

@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub mod change;
 pub mod computed;
 pub mod computing;
 pub mod elog_options;

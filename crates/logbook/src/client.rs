@@ -27,6 +27,7 @@ pub use trust::Trust;
 
 mod accounts;
 pub mod address;
+mod config;
 mod error;
 mod export;
 mod logbook;

@@ -22,6 +22,7 @@ pub use traits::{
 
 use model::MAX_DRAFTS;
 
+mod book_changes;
 mod book_row;
 mod error;
 mod import;

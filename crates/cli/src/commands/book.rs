@@ -91,15 +91,14 @@ impl Book {
         }
         // It reads a file, and no logbook.
         let verb = match self.verb {
-            Verb::Config(config) => return config.run(),
+            Verb::Config(config) if config.is_of_file() => return config.check(),
             verb => verb,
         };
         let data = self.data.map_or_else(|| from_environment("TAMPU_DATA_DIR"), |data| Ok(Some(data)))?;
         let token = self.token.map_or_else(|| from_environment("TAMPU_BOOK_TOKEN"), |token| Ok(Some(token)))?;
         let place = Place::find(&context.common.connect, data, token)?;
         match verb {
-            // It ran above.
-            Verb::Config(_) => Ok(()),
+            Verb::Config(config) => config.run(&place),
             Verb::Post(post) => post.run(&place),
             Verb::Reply(reply) => reply.run(&place),
             Verb::Edit(edit) => edit.run(&place),

@@ -303,3 +303,48 @@ fn what_is_wrong_is_told() {
         assert!(said.err.contains(named), "{arguments:?}: {said:?}");
     }
 }
+
+#[test]
+fn a_configuration_is_changed_and_restored() {
+    for over_http in [false, true] {
+        let site = Site::new();
+        let hub = over_http.then(|| site.hub(&[]));
+        let run = |input: &[u8], arguments: &[&str]| {
+            let arguments = [&["book"], arguments].concat();
+            if over_http {
+                site.tampu_without("TAMPU_DATA_DIR", input, &arguments)
+            } else {
+                site.tampu_reading(input, &arguments)
+            }
+        };
+        run(b"", &["make", "Shift", "-a", "Author", "-a", "Type=Routine,Problem"]).ok();
+        let first = run(b"", &["config", "show", "Shift"]).ok().out;
+        assert_eq!(first, "Attributes = Author, Type\nOptions Type = Routine, Problem\n");
+        let new = site.file("new.cfg", format!("{first}Reverse sort = 1\n"));
+        run(b"", &["config", "edit", "Shift", &new]).ok();
+        let fault = run(b"Attributes = Author\nRevers sort = 1\n", &["config", "edit", "Shift", "-"]);
+        assert!(fault.code == 1 && fault.err.contains("line 2: ELOG has no option 'Revers sort'"), "{fault:?}");
+        let none = run(b"", &["config", "edit", "Shift"]);
+        assert!(none.code == 2 && none.err.contains("set EDITOR"), "{none:?}");
+        let mut edit = site.command(&["book", "config", "edit", "Shift"]);
+        if over_http {
+            edit.env_remove("TAMPU_DATA_DIR");
+        }
+        let edited = edit.env("EDITOR", "sed -i s/Problem/Problem,Fixed/").output().unwrap();
+        assert!(edited.status.success(), "{}", String::from_utf8_lossy(&edited.stderr));
+        assert!(run(b"", &["config", "show", "Shift"]).ok().out.contains("Options Type = Routine, Problem, Fixed\n"));
+        let changes = run(b"", &["config", "history", "Shift", "--json"]).ok().json();
+        let told: Vec<_> = changes.iter().map(|change| (change["number"].clone(), change["what"].clone())).collect();
+        assert_eq!(told, [(3.into(), "changed".into()), (2.into(), "changed".into()), (1.into(), "made".into())]);
+        let lines = run(b"", &["config", "history", "Shift", "--change", "3"]).ok().out;
+        assert!(lines.contains("- Options Type = Routine, Problem\n+ Options Type = Routine, Problem, Fixed\n"), "{lines}");
+        run(b"", &["config", "restore", "Shift", "2", "--before"]).ok();
+        assert_eq!(run(b"", &["config", "show", "Shift"]).ok().out, first);
+        run(b"", &["config", "restore", "Shift", "3"]).ok();
+        assert!(run(b"", &["config", "show", "Shift"]).ok().out.contains("Fixed"));
+        assert!(run(b"", &["config", "history", "Shift"]).ok().out.contains("restored before 2"));
+        let unknown = run(b"", &["config", "restore", "Shift", "9"]);
+        assert!(unknown.code != 0 && unknown.err.contains("no change 9"), "{unknown:?}");
+        drop(hub);
+    }
+}

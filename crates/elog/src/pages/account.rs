@@ -13,12 +13,12 @@ use crate::pages::{
     settings::BookSettings,
 };
 
-mod dialog;
+pub mod dialog;
 pub mod own;
 pub mod password;
 pub mod policy;
 pub mod register;
-mod session_user;
+pub mod session_user;
 pub mod users;
 
 /// Answers with a page about accounts; `None` if the command is another one.

@@ -1,9 +1,8 @@
-//! The pages that explain a book: help, and its configuration.
+//! The page that explains the use of a book.
 
 use http::StatusCode;
 
 use crate::pages::{
-    html::put,
     layout::{self, BookPage},
     request::BookRequest,
     response::{self, Response},
@@ -25,19 +24,4 @@ pub fn help(request: &BookRequest<'_>) -> Response {
          <p>Texts are plain, ELCode (<code>[b]bold[/b]</code>, <code>elog:12</code> leads to entry 12) or HTML.</p></div>\n",
     );
     BookPage::new(request, "Help", body).answer(StatusCode::OK)
-}
-
-/// Answers with the configuration of the book, without its passwords.
-pub fn config(request: &BookRequest<'_>) -> Response {
-    let mut body = layout::menu(request, None);
-    put!(&mut body, "<h1>Configuration of {}</h1>\n<pre class=\"config\">[{}]\n", request.book.name, request.book.name);
-    for (name, value) in &request.book.elog {
-        let lower = name.to_lowercase();
-        let secret = (lower.contains("password") && !matches!(lower.as_str(), "password file" | "forgot password link"))
-            || lower.contains("passphrase")
-            || lower.contains("mirror user");
-        put!(&mut body, "{} = {}\n", name, if secret { "(left out)" } else { value.as_str() });
-    }
-    body.push_str("</pre>\n");
-    BookPage::new(request, "Config", body).answer(StatusCode::OK)
 }

@@ -28,7 +28,7 @@ use crate::pages::{
     access::AccessDenied,
     account,
     address::Parameters,
-    browser,
+    book_config, browser,
     command::PageCommand,
     csrf, form, hosts, layout,
     multipart::{BadBody, FormLimits},
@@ -263,7 +263,8 @@ fn perform(request: &BookRequest<'_>, form: ReceivedForm) -> Response {
         (PageCommand::MoveTo, Some(id)) => transfer::moved(request, id, form.text("destm")),
         (PageCommand::CsvImport | PageCommand::XmlImport, _) => import::import(request, &form, command),
         (PageCommand::Logout, _) => login::logout(request, Some(&request.book), form.get(login::EVERYWHERE).is_some()),
-        (PageCommand::Config | PageCommand::Admin | PageCommand::ChangePassword | PageCommand::Forgot, _) => not_here(request),
+        (PageCommand::Admin, _) => book_config::act(request, &form),
+        (PageCommand::Config | PageCommand::ChangePassword | PageCommand::Forgot, _) => not_here(request),
         (PageCommand::Back, Some(id)) => {
             match request.site.store().unlock(&EntryRef::new(&request.book.name, id), &conflict::holder(request, &form)) {
                 Ok(()) => response::redirect(&request.address(&id.to_string())),

@@ -41,6 +41,8 @@ impl PageRequest<'_> {
             StoreError::Invalid(_) | StoreError::OtherSearch | StoreError::NoBlob(_) => {
                 (StatusCode::BAD_REQUEST, error.to_string())
             }
+            StoreError::BookChanged(_) => (StatusCode::CONFLICT, error.to_string()),
+            StoreError::NoBookChange { .. } => (StatusCode::NOT_FOUND, error.to_string()),
             StoreError::Changed { .. } | StoreError::Answered(_) | StoreError::Locked { .. } => {
                 (StatusCode::OK, error.to_string())
             }

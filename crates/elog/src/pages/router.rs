@@ -14,7 +14,7 @@ use tampu_types::Time;
 use crate::pages::{
     account,
     address::{self, AddressTarget, MAX_ADDRESS, Parameters},
-    books, browser, calendar, charset,
+    book_config, books, browser, calendar, charset,
     command::PageCommand,
     entry, finder, form, formats, help, hosts, layout, list, login_form, post,
     request::{BookRequest, HttpRequest, PageRequest},
@@ -170,7 +170,7 @@ impl BookRequest<'_> {
             (_, Some(PageCommand::Help)) => help::help(&self),
             (AddressTarget::Rss, _) => formats::rss(&self),
             (AddressTarget::Attachment(id, name), _) => formats::attachment(&self, *id, name, incoming.headers()),
-            (_, Some(PageCommand::Admin)) => help::config(&self),
+            (_, Some(PageCommand::Admin)) => book_config::page(&self),
             (_, Some(PageCommand::LastDay)) => response::redirect(&self.address("past1")),
             (_, Some(PageCommand::LastTen)) => response::redirect(&self.address("last10")),
             (_, Some(PageCommand::New)) => form::new(&self),

@@ -4,14 +4,15 @@ use http::StatusCode;
 use schemars::JsonSchema;
 use serde::Serialize;
 use tampu_logbook::{
-    book::{Book, elog_options::changed_of_site, same_name},
+    book::{Book, change::BookEdit, same_name},
     people::{Access, Resource, Right, Verb, access::EVERY_BOOK},
     store::{BookInfo, StoreError},
 };
 
+use super::book_config;
 use super::call::{Answer, Call, GET, PUT, Route, json, ok};
 use crate::http::problem::Problem;
-use crate::http::route::json_of;
+use crate::http::route::{IfMatch, json_of};
 
 /// Routes of logbooks.
 pub const ROUTES: &[Route] = &[
@@ -38,6 +39,7 @@ pub const ROUTES: &[Route] = &[
         takes: json_of::<Book>(),
         gives: (200, json_of::<BookView>()),
         may_create: true,
+        if_match: IfMatch::Optional,
         act: put,
         ..PUT
     },
@@ -106,30 +108,29 @@ fn may_administer(call: &Call<'_>, book: &str) -> Result<(), Problem> {
 
 fn put(call: &mut Call<'_>) -> Result<Answer, Problem> {
     let name = call.var(0).to_owned();
-    let before = match call.api.store.book(&name) {
+    let present = match call.api.store.book(&name) {
         Ok(book) => Some(book),
         Err(StoreError::NoBook(_)) => None,
         Err(error) => return Err(error.into()),
     };
-    let is_new = before.is_none();
+    let is_new = present.is_none();
     if is_new {
         call.need_admin()?;
     } else {
         call.ask(Verb::Administer, Resource::Book(&name))?;
     }
     let book: Book = call.json()?;
-    if let Some(option) = before.and_then(|before| changed_of_site(&before, &book))
-        && !call.who().admin
-    {
-        let text = format!("'{option}' decides about the users of all logbooks: only an administrator of the site changes it");
-        return Err(Problem::new(StatusCode::FORBIDDEN, "no-right", text)
-            .help(format!("leave '{option}' as it is, or log in as an administrator of the site")));
-    }
     if !same_name(&book.name, &name) {
         return Err(Problem::bad("body name", format!("'{}' is not the name in the path", book.name.escape_debug())));
     }
-    call.api.store.put_book(&book)?;
-    call.api.people.forget();
+    match present {
+        Some(present) => book_config::store(call, &present, &book, "")?,
+        None => {
+            let by = call.by();
+            call.api.store.change_book(BookEdit::of(&book, &by))?;
+            call.api.people.forget();
+        }
+    }
     let info = call.api.store.books()?.into_iter().find(|info| same_name(&info.book.name, &name));
     let info = info.ok_or(StoreError::NoBook(name))?;
     let may = if is_new { Right::ALL.to_vec() } else { call.who().rights.of(&info.book.name).to_vec() };

@@ -5,7 +5,7 @@ use serde_json::Value;
 use tampu_logbook::{client::address::BASE, people::session::COOKIE};
 
 use super::{
-    access, attachments, books,
+    access, attachments, book_config, books,
     call::{GET, Route},
     check, drafts, entries, feeds, mail, people, purge, registrations, searches, templates,
 };
@@ -35,6 +35,7 @@ pub fn routes() -> impl Iterator<Item = &'static Route> {
         people::ROUTES,
         registrations::ROUTES,
         books::ROUTES,
+        book_config::ROUTES,
         entries::ROUTES,
         purge::ROUTES,
         attachments::ROUTES,

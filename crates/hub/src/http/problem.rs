@@ -199,6 +199,12 @@ impl From<StoreError> for Problem {
             StoreError::Changed { .. } => problem(StatusCode::PRECONDITION_FAILED, "changed")
                 .at("header If-Match")
                 .help("read the entry again, and apply your change to its current content"),
+            StoreError::BookChanged(_) => {
+                problem(StatusCode::PRECONDITION_FAILED, "changed").help("GET .../config again, and send its ETag as If-Match")
+            }
+            StoreError::NoBookChange { .. } => {
+                problem(StatusCode::NOT_FOUND, "not-there").help("GET .../config/history lists the changes")
+            }
             StoreError::Answered(_) => problem(StatusCode::CONFLICT, "changed").help("read the thread again, and retry"),
             StoreError::RecordChanged { .. } => problem(StatusCode::CONFLICT, "changed").help("read it again"),
             StoreError::Locked { .. } => problem(StatusCode::LOCKED, "locked").help("wait until the lock ends, or ask its owner"),

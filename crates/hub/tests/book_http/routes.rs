@@ -99,6 +99,33 @@ fn every_route_does_what_the_document_says() {
         json!({ "name": "Archive", "attributes": [], "comment": "old", "elog": [["Self register", "3"]] }),
     );
 
+    let read = get(&owner, "/books/Archive/config");
+    let (etag, version) = (read.header("etag").to_owned(), read.json()["version"].clone());
+    assert_eq!(
+        (etag.as_str(), read.json()["text"].as_str().unwrap().contains("Self register = 3")),
+        (format!("\"{}\"", version.as_str().unwrap()).as_str(), true)
+    );
+    let text = |comment: &str| json!({ "text": format!("Comment = {comment}\nAttributes = Author\nSelf register = 3\n") });
+    ask(&owner.with("if-match", &etag), "PUT", "/books/Archive/config", text("older"));
+    owner.with("if-match", &etag).with_json("PUT", "/books/Archive/config", text("other")).is(412);
+    owner.with_json("PUT", "/books/Archive/config", text("other")).is(428);
+    let fault = json!({ "text": "Attributes = Author\nCommint = x\n" });
+    let fault = owner.with("if-match", "*").with_json("PUT", "/books/Archive/config", fault).is(422).json();
+    assert!(fault["detail"].as_str().unwrap().starts_with("line 2: ELOG has no option 'Commint'"), "{fault}");
+    let changes = get(&owner, "/books/Archive/config/history?limit=2").json();
+    assert_eq!(
+        (&changes[0]["number"], &changes[0]["what"], changes.as_array().unwrap().len()),
+        (&json!(3), &json!("changed"), 2)
+    );
+    let change = get(&owner, "/books/Archive/config/history/3").json();
+    assert!(
+        change["before"].as_str().unwrap().contains("Comment = old\n") && change["after"].as_str().unwrap().contains("older")
+    );
+    let restored = all.ask(&owner, "POST", "/books/Archive/config/history/3/restore?before=true", None).json();
+    assert!(restored["text"].as_str().unwrap().contains("Comment = old\n"), "{restored}");
+    owner.send("POST", "/books/Archive/config/history/1/restore?before=true", b"").is(400);
+    owner.get("/books/Archive/config/history/9").is(404);
+
     // While there are no users, a code begins a session of the owner.
     let begun = site.hub.as_ref().unwrap().book().unwrap().owner_url().unwrap();
     get(&site.anybody(), begun.split_once("/api/v1").unwrap().1);
@@ -149,6 +176,21 @@ fn every_route_does_what_the_document_says() {
     assert_eq!(get(&browser, "/tokens").json().as_array().unwrap().len(), 1);
     let zoe = site.anybody().with("authorization", &format!("Bearer {}", made["secret"].as_str().unwrap()));
     assert_eq!(get(&zoe, "/whoami").json()["rights"]["Shift"], json!(["read", "write", "edit-any"]));
+    zoe.get("/books/Shift/config").is(403);
+
+    // An administrator of a logbook does not change options of the whole site.
+    ask(
+        &owner,
+        "PUT",
+        "/books/Archive/access",
+        json!({ "grants": [{ "to": "user:zoe", "may": ["read", "admin"] }], "policy": { "kind": "free" } }),
+    );
+    let book = |register: &str| json!({ "name": "Archive", "attributes": [], "elog": [["Self register", register]] });
+    let refused = browser.with_json("PUT", "/books/Archive", book("1")).is(403).json();
+    assert!(refused["detail"].as_str().unwrap().contains("'Self register'"), "{refused}");
+    let text = json!({ "text": "Attributes = Author\nSelf register = 1\n" });
+    browser.with("if-match", "*").with_json("PUT", "/books/Archive/config", text).is(403);
+    ask(&browser, "PUT", "/books/Archive", book("3"));
 
     // Entries.
     let (method, path) = ("POST", "/uploads");

@@ -58,6 +58,16 @@ pub enum StoreError {
         /// The current revision.
         is: u32,
     },
+    /// The configuration of a book was changed since the caller read it.
+    #[error("the configuration of '{0}' was changed by another user; read it again")]
+    BookChanged(String),
+    /// The book has no such change of its configuration.
+    #[error("'{book}' has no change {number} of its configuration; the last {} are kept", crate::book::change::MAX_CHANGES)]
+    NoBookChange {
+        /// The book's name.
+        book: String,
+        number: u32,
+    },
     /// The entry has a reply that the caller has not seen.
     #[error("entry {0} has a new reply; read the thread again")]
     Answered(EntryRef),

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     attachment::{Attachment, Upload},
-    book::{AttributeKind, Book},
+    book::{AttributeKind, Book, change::BookChange},
     entry::{Change, Content, Draft, Entry, EntryRef, Lock, Tombstone},
     query::candidates::{Vocabulary, Want},
     search::{Stop, Stopped},
@@ -104,6 +104,10 @@ pub trait Tables {
     fn new_book(&mut self, book: &Book) -> Result<()>;
     /// Updates a book.
     fn set_book(&mut self, num: i64, book: &Book) -> Result<()>;
+    /// Returns the number of the last change of a book's configuration; 0 if there is none.
+    fn last_book_change(&mut self, num: i64) -> Result<u32>;
+    /// Keeps a change of a book's configuration, and drops the one that is [`MAX_CHANGES`](crate::book::change::MAX_CHANGES) older.
+    fn keep_book_change(&mut self, num: i64, change: &BookChange) -> Result<()>;
     /// Writes the order of an attribute for all entries of a book, or takes it away.
     fn reorder(&mut self, book_row: &BookRow, name: &str, kind: Option<AttributeKind>) -> Result<()>;
     /// Raises the next id of a book to at least this one.

@@ -5,13 +5,17 @@ use std::{io::Read, path::Path, time::Duration};
 use serde_json::Value;
 use tampu_types::Time;
 
+use super::error::StoreError;
 use super::model::{BookInfo, EntryChange, EntryEdit, ImportOutcome, Imported, Progress, Record, Result};
 use super::part::{HistoryPage, PagePart, ThreadPage};
 use super::purge::{Purge, Purged};
 use super::quota::{Quota, UsedSpace};
 use crate::{
     attachment::{Attachment, Bytes, Sha, Upload},
-    book::Book,
+    book::{
+        Book,
+        change::{BookChange, BookEdit},
+    },
     entry::{Content, Draft, Entry, EntryRef, Lock, NewEntry},
     search::{Page, Search, Stop},
     template::Template,
@@ -88,6 +92,18 @@ pub trait Drafts: Send + Sync {
 /// Operations over several entries, or on another user's lock, that need one transaction. A client of a hub does not
 /// offer them.
 pub trait Transactions: Entries {
+    /// Makes a book or changes its configuration, and keeps the change in the book's history. Returns false if the book
+    /// is as it was; then nothing is kept.
+    fn change_book(&self, edit: BookEdit<'_>) -> Result<bool>;
+    /// Returns at most `most` changes of a book's configuration before a number, the last one first.
+    fn book_changes(&self, book: &str, before: Option<u32>, most: usize) -> Result<Vec<BookChange>>;
+    /// Returns one change of a book's configuration.
+    fn book_change(&self, book: &str, number: u32) -> Result<BookChange> {
+        let missing = || StoreError::NoBookChange { book: book.to_owned(), number };
+        let after = number.checked_add(1).ok_or_else(missing)?;
+        let found = self.book_changes(book, Some(after), 1)?.pop();
+        found.filter(|change| change.number == number).ok_or_else(missing)
+    }
     /// Posts entries of one book, all of them or none. A number beside an entry is the position in the list of the
     /// entry that it replies to, which comes before it.
     fn post_all(&self, new: Vec<(NewEntry, Option<usize>)>, by: &str) -> Result<Vec<EntryRef>>;

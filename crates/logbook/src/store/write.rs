@@ -20,6 +20,7 @@ use crate::{
     },
     book::{
         Book,
+        change::{BookChange, BookEdit},
         computing::compute,
         elog_options,
         locked::{LockedBy, keeps_locked},
@@ -37,23 +38,53 @@ impl<T: QuotaTables> Write for T {}
 
 /// The operations of a writer, in terms of tables.
 pub trait Write: QuotaTables + Sized {
-    fn put_book(&mut self, book: &Book) -> Result<()> {
+    fn change_book(&mut self, edit: BookEdit<'_>) -> Result<bool> {
+        let BookEdit { book, by, what, expected } = edit;
         book.check()?;
         let before = match self.book_row(&book.name) {
-            Ok(book_row) => book_row,
-            Err(StoreError::NoBook(_)) => return self.new_book(book),
+            Ok(book_row) => Some(book_row),
+            Err(StoreError::NoBook(_)) => None,
             Err(other) => return Err(other),
         };
+        if expected.is_some_and(|expected| before.as_ref().is_none_or(|before| before.book.version() != expected)) {
+            return Err(StoreError::BookChanged(book.name.clone()));
+        }
+        let usual = if before.is_some() { "changed" } else { "made" };
+        let num = match &before {
+            Some(before) if before.book == *book => return Ok(false),
+            Some(before) => {
+                self.replace_book(before, book)?;
+                before.num
+            }
+            None => {
+                self.new_book(book)?;
+                self.book_row(&book.name)?.num
+            }
+        };
+        let change = BookChange {
+            number: self.last_book_change(num)? + 1,
+            at: now(),
+            by: by.to_owned(),
+            what: if what.is_empty() { usual } else { what }.to_owned(),
+            before: before.map(|before| before.book),
+            after: book.clone(),
+        };
+        self.keep_book_change(num, &change)?;
+        Ok(true)
+    }
+
+    /// Updates a book, and the orders of its attributes.
+    fn replace_book(&mut self, before: &BookRow, book: &Book) -> Result<()> {
         self.set_book(before.num, book)?;
         for old in &before.book.attributes {
             if book.attribute(&old.name).is_none() {
-                self.reorder(&before, &old.name, None)?;
+                self.reorder(before, &old.name, None)?;
             }
         }
         for new in &book.attributes {
             let old = before.book.attribute(&new.name);
             if old.is_none_or(|old| old.kind.is_number() != new.kind.is_number()) {
-                self.reorder(&before, &new.name, Some(new.kind))?;
+                self.reorder(before, &new.name, Some(new.kind))?;
             }
         }
         Ok(())

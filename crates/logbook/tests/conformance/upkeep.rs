@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use tampu_logbook::{
+    book::Book,
     entry::{Change, Content, EntryRef, NewEntry},
     search::Count,
     store::{Entries, ImportOutcome, Imported, MAX_ATTACHMENT, Maintenance, Store, StoreError, sqlite::SqliteStore},
@@ -224,4 +225,34 @@ pub fn what_is_not_taken_leaves_nothing(store: &dyn Store) {
     new.content.attachments = vec![upload.attachment("b.txt", Time(1))];
     store.post(new, vec![upload], "zoe").unwrap();
     assert_eq!(store.check(&mut |_, _| true).unwrap(), [""; 0]);
+}
+
+pub fn configurations_have_a_history(store: &dyn Store) {
+    use tampu_logbook::book::change::{BookEdit, MAX_CHANGES};
+    let book = |comment: &str| Book { comment: comment.to_owned(), ..shift_book("A") };
+    store.put_book(&shift_book("B")).unwrap();
+    assert!(store.change_book(BookEdit::of(&book("one"), "zoe")).unwrap());
+    // The same again is no change.
+    assert!(!store.change_book(BookEdit::of(&book("one"), "max")).unwrap());
+    let version = store.book("a").unwrap().version();
+    let (new, what) = (book("two"), "restored 1");
+    let edit = BookEdit { book: &new, by: "max", what, expected: Some(&version) };
+    assert!(store.change_book(edit).unwrap());
+    let refused = store.change_book(BookEdit { book: &book("three"), ..edit });
+    assert!(matches!(refused, Err(StoreError::BookChanged(name)) if name == "A"));
+    let missing = store.change_book(BookEdit { book: &shift_book("C"), ..edit });
+    assert!(matches!(missing, Err(StoreError::BookChanged(_))) && store.book("C").is_err());
+    let all = store.book_changes("A", None, 10).unwrap();
+    let told: Vec<_> = all.iter().map(|change| (change.number, change.by.as_str(), change.what.as_str())).collect();
+    assert_eq!(told, [(2, "max", "restored 1"), (1, "zoe", "made")]);
+    assert_eq!((all[0].before.as_ref(), &all[0].after, &all[1].before), (Some(&book("one")), &book("two"), &None));
+    assert_eq!(store.book_change("a", 1).unwrap(), all[1]);
+    assert!(matches!(store.book_change("A", 3), Err(StoreError::NoBookChange { number: 3, .. })));
+    assert!(matches!(store.book_changes("C", None, 1), Err(StoreError::NoBook(_))));
+    assert_eq!(store.book_changes("B", None, 10).unwrap().len(), 1);
+    // The oldest changes are dropped.
+    (0..MAX_CHANGES).for_each(|n| drop(store.change_book(BookEdit::of(&book(&n.to_string()), "zoe")).unwrap()));
+    let numbers: Vec<u32> = store.book_changes("A", None, 1000).unwrap().iter().map(|change| change.number).collect();
+    assert_eq!((numbers.len(), numbers[0], numbers.last()), (MAX_CHANGES as usize, MAX_CHANGES + 2, Some(&3)));
+    assert_eq!(store.book_changes("A", Some(5), 1).unwrap()[0].number, 4);
 }

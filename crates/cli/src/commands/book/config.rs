@@ -2,21 +2,32 @@
 
 use std::{
     fs,
-    io::{self, Write},
+    io::{self, Read, Write},
     path::PathBuf,
 };
 
 use clap::{Args, Subcommand};
-use tampu_elog::options::{CheckedOption, ConfigCheck, OptionVerdict, check};
+use tampu_elog::{
+    book_config::difference,
+    options::{CheckedOption, ConfigCheck, OptionVerdict, check},
+};
 
-use super::text::shown;
+use super::{place::Place, text::shown};
 use crate::{
     failure::{Failure, Outcome, written},
     plural::counted,
+    time_text,
 };
 
-/// Check the configuration of logbooks
+mod editor;
+mod keeper;
+
+use keeper::ConfigKeeper;
+
+/// Show, change and restore the configuration of logbooks, or check one of ELOG
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  tampu book config edit Shift\n  tampu book config show Shift > shift.cfg\n  \
+    tampu book config edit Shift shift.cfg\n  tampu book config history Shift --change 3\n  tampu book config restore Shift 2")]
 pub struct Config {
     #[command(subcommand)]
     verb: Verb,
@@ -36,11 +47,118 @@ enum Verb {
         #[arg(long)]
         json: bool,
     },
+    /// Show the configuration of a logbook: the options of its section in elogd.cfg
+    Show {
+        /// Name of the logbook
+        book: String,
+        /// Write JSON objects, one a line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Change the configuration of a logbook in an editor, or from a file
+    ///
+    /// Nothing is changed if the text has a fault; each fault is reported with its line. '(left out)' stands for a password, and keeps it.
+    Edit {
+        /// Name of the logbook
+        book: String,
+        /// File with the new text; '-' reads standard input [default: opens $VISUAL or $EDITOR]
+        file: Option<PathBuf>,
+    },
+    /// List the changes of the configuration of a logbook, the last one first
+    History {
+        /// Name of the logbook
+        book: String,
+        /// Show the lines of this change
+        #[arg(long, value_name = "NUMBER")]
+        change: Option<u32>,
+        /// Write JSON objects, one a line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Restore the configuration of a logbook as a change left it
+    Restore {
+        /// Name of the logbook
+        book: String,
+        /// Number of the change, as 'history' lists it
+        number: u32,
+        /// Restore the configuration before the change
+        #[arg(long)]
+        before: bool,
+    },
 }
 
 impl Config {
-    pub fn run(self) -> Outcome {
-        let Verb::Check { file, json } = self.verb;
+    /// Returns true if the command is about a file, and needs no logbook.
+    pub fn is_of_file(&self) -> bool {
+        matches!(self.verb, Verb::Check { .. })
+    }
+
+    pub fn run(self, place: &Place) -> Outcome {
+        let mut out = io::stdout().lock();
+        match self.verb {
+            Verb::Check { .. } => self.check(),
+            Verb::Show { book, json } => {
+                let config = ConfigKeeper::open(place)?.config(&book)?;
+                if json {
+                    return written(writeln!(out, "{}", json_of(&config)?));
+                }
+                config.text.lines().try_for_each(|line| written(writeln!(out, "{}", shown(line, false))))
+            }
+            Verb::Edit { book, file } => {
+                let keeper = ConfigKeeper::open(place)?;
+                let present = keeper.config(&book)?;
+                let (text, kept) = match &file {
+                    Some(path) if path.as_os_str() == "-" => {
+                        let mut text = String::new();
+                        io::stdin().read_to_string(&mut text).map_err(|error| Failure::failed("standard input", error))?;
+                        (text, None)
+                    }
+                    Some(path) => (fs::read_to_string(path).map_err(|error| Failure::failed(path.display(), error))?, None),
+                    None => {
+                        let edited = editor::edit(&present.text)?;
+                        (edited.text.clone(), Some(edited))
+                    }
+                };
+                if text == present.text {
+                    eprintln!("tampu: the configuration of '{}' is as it was", shown(&book, false));
+                    return Ok(());
+                }
+                let changed = keeper.set(&book, &text, &present.version);
+                match (&changed, kept) {
+                    (Err(_), Some(kept)) => eprintln!("tampu: your text is in {}", kept.keep().display()),
+                    _ => eprintln!("tampu: changed the configuration of '{}'", shown(&book, false)),
+                }
+                changed
+            }
+            Verb::History { book, change: Some(number), json } => {
+                let change = ConfigKeeper::open(place)?.change(&book, number)?;
+                if json {
+                    return written(writeln!(out, "{}", json_of(&change)?));
+                }
+                let (before, after) = (change.before.unwrap_or_default(), change.after.unwrap_or_default());
+                let lines = difference(&before, &after);
+                lines.iter().try_for_each(|line| written(writeln!(out, "{} {}", line.mark, shown(line.text, false))))
+            }
+            Verb::History { book, change: None, json } => ConfigKeeper::open(place)?.changes(&book, &mut |change| {
+                if json {
+                    return written(writeln!(out, "{}", json_of(change)?));
+                }
+                let at = time_text::minute_with_zone(change.at);
+                let who = if change.by.is_empty() { "unknown" } else { &change.by };
+                let line = format!("{:>4}  {at}  {who}  {}  +{} -{}", change.number, change.what, change.added, change.removed);
+                written(writeln!(out, "{}", shown(&line, false)))
+            }),
+            Verb::Restore { book, number, before } => {
+                ConfigKeeper::open(place)?.restore(&book, number, before)?;
+                eprintln!("tampu: restored the configuration of '{}'", shown(&book, false));
+                Ok(())
+            }
+        }
+    }
+
+    /// Checks a file.
+    pub fn check(self) -> Outcome {
+        let Verb::Check { file, json } = self.verb else { return Ok(()) };
         let bytes = fs::read(&file).map_err(|error| Failure::failed(file.display(), error))?;
         let found = check(&bytes);
         let mut out = io::stdout().lock();
@@ -58,6 +176,13 @@ impl Config {
         }
         if found.unknown > 0 || !found.faults.is_empty() { Err(Failure::Said) } else { Ok(()) }
     }
+}
+
+/// Converts a value to a line of JSON; times are shown as everywhere.
+fn json_of<T: serde::Serialize>(value: &T) -> Result<serde_json::Value, Failure> {
+    let mut object = serde_json::to_value(value).map_err(|error| Failure::failed("the configuration as JSON", error))?;
+    time_text::in_json(&mut object);
+    Ok(object)
 }
 
 /// Returns the line about an option.

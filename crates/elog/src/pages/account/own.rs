@@ -66,6 +66,9 @@ fn form(request: &PageRequest<'_>, policy: AccountPolicy, user: &User, told: Tol
     }
     if user.admin {
         body.push_str("<a href=\"?cmd=Users\">Users</a>");
+        if !request.root.is_empty() {
+            body.push_str("<a href=\"?cmd=Admin\">Change elogd.cfg</a>");
+        }
     }
     body.push_str("<a href=\"?cmd=Logout\">Log out</a><a href=\"?cmd=Logout&amp;everywhere=1\">Log out everywhere</a></p>\n");
     dialog(request, told, "Your account", &body)

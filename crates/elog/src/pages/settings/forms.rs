@@ -36,6 +36,13 @@ impl BookSettings {
         (within("Message width", 112), within("Message height", 20))
     }
 
+    /// `Admin textarea`: columns and rows of the field for the configuration.
+    pub fn admin_textarea(&self) -> (u32, u32) {
+        let mut said = self.text("Admin textarea").split(',').map(|number| number.trim().parse::<u32>().ok());
+        let mut next = |otherwise: u32| said.next().flatten().unwrap_or(otherwise).clamp(2, 500);
+        (next(120), next(30))
+    }
+
     /// `Enable attachments`, and `Show attachments` in lists and pages.
     pub fn attachments(&self) -> bool {
         self.is_on("Enable attachments", true)

@@ -11,11 +11,15 @@ use super::{
 };
 use crate::{
     attachment::{Attachment, Upload, stored_name::is_named},
-    book::Book,
+    book::{
+        Book,
+        change::{BookChange, BookEdit},
+    },
     entry::{Content, Entry, EntryRef, NewEntry, Revision},
     search::{MAX_PAGE, Page, Search, Stop},
     store::{
         BookInfo, Entries, EntryEdit, HistoryPage, PagePart, Result, StoreError, ThreadPage, Transactions,
+        book_changes::{BOOK_CHANGE, change_name, change_of},
         book_row::{BookRow, damaged, rows_of},
         index::Tables,
         now,
@@ -59,7 +63,7 @@ impl Entries for PostgresStore {
     }
 
     fn put_book(&self, book: &Book) -> Result<()> {
-        self.write(|writing| writing.put_book(book))
+        self.change_book(BookEdit::of(book, "")).map(drop)
     }
 
     fn post(&self, new: NewEntry, uploads: Vec<Upload>, by: &str) -> Result<EntryRef> {
@@ -175,6 +179,20 @@ impl Entries for PostgresStore {
 }
 
 impl Transactions for PostgresStore {
+    fn change_book(&self, edit: BookEdit<'_>) -> Result<bool> {
+        self.write(|writing| writing.change_book(edit))
+    }
+
+    fn book_changes(&self, book: &str, before: Option<u32>, most: usize) -> Result<Vec<BookChange>> {
+        self.read(|session| {
+            let num = book_row(session, book)?.num;
+            let sql = "SELECT value FROM record WHERE kind = $1 AND name >= $2 AND name < $3 ORDER BY name DESC LIMIT $4";
+            let [first, end] = [change_name(num, 0), change_name(num, before.unwrap_or(u32::MAX))];
+            let rows = session.query(sql, &[&BOOK_CHANGE, &first, &end, &(most as i64)])?;
+            rows.iter().map(|row| change_of(book, row.try_get(0)?)).collect()
+        })
+    }
+
     fn post_all(&self, new: Vec<(NewEntry, Option<usize>)>, by: &str) -> Result<Vec<EntryRef>> {
         self.write(|writing| writing.post_all(new, by))
     }

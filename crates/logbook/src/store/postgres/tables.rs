@@ -12,11 +12,15 @@ use super::{
 };
 use crate::{
     attachment::{Attachment, Sha, Upload, stored_name::names},
-    book::{AttributeKind, Book},
+    book::{
+        AttributeKind, Book,
+        change::{BookChange, MAX_CHANGES},
+    },
     entry::{Change, Content, Draft, Entry, Lock, Tombstone},
     query::candidates::{MAX_ENDINGS, UNLEARNED},
     store::{
         ImportOutcome, MAX_DRAFTS, Result, StoreError,
+        book_changes::{BOOK_CHANGE, change_name, change_number},
         book_row::{BookRow, MAX_BOOKS, json, rows_of, sort_key},
         index::Tables,
         now,
@@ -198,6 +202,21 @@ impl Tables for PostgresTransaction<'_> {
     fn set_book(&mut self, num: i64, book: &Book) -> Result<()> {
         let sql = "UPDATE book SET name = $2, settings = $3 WHERE num = $1";
         self.session.execute(sql, &[&num, &book.name, &json(book)?])?;
+        Ok(())
+    }
+
+    fn last_book_change(&mut self, num: i64) -> Result<u32> {
+        let sql = "SELECT name FROM record WHERE kind = $1 AND name >= $2 AND name < $3 ORDER BY name DESC LIMIT 1";
+        let last = self.session.one(sql, &[&BOOK_CHANGE, &change_name(num, 0), &change_name(num + 1, 0)])?;
+        last.map_or(Ok(0), |row| change_number(row.try_get(0)?))
+    }
+
+    fn keep_book_change(&mut self, num: i64, change: &BookChange) -> Result<()> {
+        let sql = "INSERT INTO record VALUES ($1, $2, 1, $3)";
+        self.session.execute(sql, &[&BOOK_CHANGE, &change_name(num, change.number), &json(change)?])?;
+        let sql = "DELETE FROM record WHERE kind = $1 AND name >= $2 AND name <= $3";
+        let old = [change_name(num, 0), change_name(num, change.number.saturating_sub(MAX_CHANGES))];
+        self.session.execute(sql, &[&BOOK_CHANGE, &old[0], &old[1]])?;
         Ok(())
     }
 

@@ -11,11 +11,15 @@ use super::{
 };
 use crate::{
     attachment::{Attachment, Bytes, Sha, Upload, stored_name::is_named},
-    book::Book,
+    book::{
+        Book,
+        change::{BookChange, BookEdit},
+    },
     entry::{Content, Entry, EntryRef, NewEntry, Revision},
     search::{Page, Search, Stop},
     store::{
         Attachments, BookInfo, Entries, EntryEdit, HistoryPage, PagePart, ThreadPage, Transactions,
+        book_changes::{BOOK_CHANGE, change_name, change_of},
         book_row::{BookRow, damaged, rows_of},
         part::Room,
         write::Write,
@@ -40,7 +44,7 @@ impl Entries for SqliteStore {
     }
 
     fn put_book(&self, book: &Book) -> Result<()> {
-        self.write(|writing| writing.put_book(book))
+        self.change_book(BookEdit::of(book, "")).map(drop)
     }
 
     fn post(&self, new: NewEntry, uploads: Vec<Upload>, by: &str) -> Result<EntryRef> {
@@ -155,6 +159,25 @@ impl Entries for SqliteStore {
 }
 
 impl Transactions for SqliteStore {
+    fn change_book(&self, edit: BookEdit<'_>) -> Result<bool> {
+        self.write(|writing| writing.change_book(edit))
+    }
+
+    fn book_changes(&self, book: &str, before: Option<u32>, most: usize) -> Result<Vec<BookChange>> {
+        self.read(|db| {
+            let num = book_row(db, book)?.num;
+            let sql = "SELECT value FROM record WHERE kind = ?1 AND name >= ?2 AND name < ?3 ORDER BY name DESC LIMIT ?4";
+            let [first, end] = [change_name(num, 0), change_name(num, before.unwrap_or(u32::MAX))];
+            let mut query = db.prepare_cached(sql)?;
+            let mut rows = query.query(params![BOOK_CHANGE, first, end, most as i64])?;
+            let mut found = Vec::new();
+            while let Some(row) = rows.next()? {
+                found.push(change_of(book, row.get_ref(0)?.as_str().map_err(rusqlite::Error::from)?)?);
+            }
+            Ok(found)
+        })
+    }
+
     fn post_all(&self, new: Vec<(NewEntry, Option<usize>)>, by: &str) -> Result<Vec<EntryRef>> {
         self.write(|writing| writing.post_all(new, by))
     }

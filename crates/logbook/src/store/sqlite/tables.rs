@@ -9,10 +9,14 @@ use super::{
 };
 use crate::{
     attachment::{Attachment, Upload},
-    book::{AttributeKind, Book},
+    book::{
+        AttributeKind, Book,
+        change::{BookChange, MAX_CHANGES},
+    },
     entry::{Change, Content, Draft, Entry, Lock, Tombstone},
     store::{
         ImportOutcome, MAX_DRAFTS,
+        book_changes::{BOOK_CHANGE, change_name, change_number},
         book_row::{BookRow, MAX_BOOKS, json},
         index::Tables,
     },
@@ -39,6 +43,22 @@ impl Tables for SqliteTransaction<'_> {
 
     fn set_book(&mut self, num: i64, book: &Book) -> Result<()> {
         self.db.execute("UPDATE book SET name = ?2, settings = ?3 WHERE num = ?1", params![num, book.name, json(book)?])?;
+        Ok(())
+    }
+
+    fn last_book_change(&mut self, num: i64) -> Result<u32> {
+        let sql = "SELECT name FROM record WHERE kind = ?1 AND name >= ?2 AND name < ?3 ORDER BY name DESC LIMIT 1";
+        let names = params![BOOK_CHANGE, change_name(num, 0), change_name(num + 1, 0)];
+        let last: Option<String> = self.db.query_row(sql, names, |row| row.get(0)).optional()?;
+        last.map_or(Ok(0), |name| change_number(&name))
+    }
+
+    fn keep_book_change(&mut self, num: i64, change: &BookChange) -> Result<()> {
+        let name = change_name(num, change.number);
+        self.db.execute("INSERT INTO record VALUES (?1, ?2, 1, ?3)", params![BOOK_CHANGE, name, json(change)?])?;
+        let sql = "DELETE FROM record WHERE kind = ?1 AND name >= ?2 AND name <= ?3";
+        let old = [change_name(num, 0), change_name(num, change.number.saturating_sub(MAX_CHANGES))];
+        self.db.execute(sql, params![BOOK_CHANGE, old[0], old[1]])?;
         Ok(())
     }
 
