@@ -10,7 +10,7 @@
 //! | the configuration of a book | [`settings`], [`subst`] |
 //! | a search from an address | [`find`], [`ere`], [`paging`], `page_cursors` |
 //! | pages | [`books`], [`list`], [`entry`], [`checklist`], [`form`], [`finder`], [`calendar`], [`help`], [`login_form`] |
-//! | common parts of pages | [`layout`], [`html`], [`style`], [`values`], [`choice`], `charset`, `tabs`, `smileys` |
+//! | common parts of pages | [`layout`], [`html`], [`style`], [`values`], [`choice`], `charset`, `tabs`, `smileys`, `words` |
 //! | others who edit the same entry | [`editors`] |
 //! | accounts of users | [`account`] |
 //! | mails about entries | [`mails`] |
@@ -67,6 +67,7 @@ pub mod style;
 pub mod subst;
 mod tabs;
 pub mod values;
+mod words;
 
 pub use clock::Zone;
 pub use response::{Body, CarriedOut, LoggedFailure, Response, TooManyChanges};

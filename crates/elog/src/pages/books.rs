@@ -78,8 +78,12 @@ pub fn answer(request: &PageRequest<'_>) -> Response {
             }
             put!(&mut body, "<h2 id=\"{}\">{}</h2>\n", escape(name), name);
         }
-        body.push_str(
-            "<table class=\"selection\"><tr><th>Logbook</th><th>Description</th><th>Entries</th><th>Last submission</th></tr>\n",
+        put!(
+            &mut body,
+            "<table class=\"selection\"><tr><th>{}</th><th>Description</th><th>{}</th><th>{}</th></tr>\n",
+            request.word("Logbook"),
+            request.word("Entries"),
+            request.word("Last submission")
         );
         for (info, settings) in readable.iter().zip(&settings) {
             let own = match (&info.book.group, group) {
@@ -108,7 +112,7 @@ pub fn answer(request: &PageRequest<'_>) -> Response {
         body.push_str("<p>There is no logbook you may read</p>\n");
     }
     if request.caller.login.is_empty() {
-        body.push_str("<p><a href=\"?cmd=Login\">Log in</a></p>\n");
+        put!(&mut body, "<p><a href=\"?cmd=Login\">{}</a></p>\n", request.said("Login", "Log in"));
     }
     body.push_str("</div>\n");
     layout::plain(request, StatusCode::OK, "ELOG Logbook Selection", &body)

@@ -59,7 +59,8 @@ pub fn answer(request: &BookRequest<'_>, id: u32) -> Response {
         }
     }
     if let Some(lock) = lock {
-        put!(&mut body, "<div class=\"warning\">Entry is currently edited by {} on {}</div>\n", lock.by, lock.host);
+        let (text, on) = (request.word("Entry is currently edited by"), request.word("on"));
+        put!(&mut body, "<div class=\"warning\">{} {} {} {}</div>\n", text, lock.by, on, lock.host);
     }
     head(request, &entry, &answers, &mut body);
     attributes(request, &entry, &mut body);
@@ -107,15 +108,16 @@ fn search_of(request: &BookRequest<'_>) -> Parameters {
 
 fn steps(request: &BookRequest<'_>, id: u32, out: &mut String) {
     out.push_str("<nav class=\"steps\">");
-    for (command, text) in [
-        (PageCommand::First, "&#171; First"),
-        (PageCommand::Previous, "&#8249; Previous"),
-        (PageCommand::Next, "Next &#8250;"),
-        (PageCommand::Last, "Last &#187;"),
+    for (command, (before, after)) in [
+        (PageCommand::First, ("&#171; ", "")),
+        (PageCommand::Previous, ("&#8249; ", "")),
+        (PageCommand::Next, ("", " &#8250;")),
+        (PageCommand::Last, ("", " &#187;")),
     ] {
         let mut query = search_of(request);
         query.0.insert(0, ("cmd".to_owned(), command.name().to_owned()));
-        put!(out, "<a href=\"{}{}\">{}</a> ", id, query.written(), SafeHtml(text));
+        let text = request.word(command.name());
+        put!(out, "<a href=\"{}{}\">{}{}{}</a> ", id, query.written(), SafeHtml(before), text, SafeHtml(after));
     }
     let search = search_of(request);
     let back = if search.0.is_empty() { format!("./?id={id}") } else { format!("./{}&id={id}", search.written()) };
@@ -125,16 +127,22 @@ fn steps(request: &BookRequest<'_>, id: u32, out: &mut String) {
 fn head(request: &BookRequest<'_>, entry: &Entry, answers: &[(u32, u32)], out: &mut String) {
     put!(
         out,
-        "<div class=\"entryhead\">Message ID: <b>{}</b> &nbsp; Entry time: <b class=\"date\" title=\"{}\">{}</b>",
+        "<div class=\"entryhead\">{}: <b>{}</b> &nbsp; {}: <b class=\"date\" title=\"{}\">{}</b>",
+        request.word("Message ID"),
         values::id(request, entry),
+        request.word("Entry time"),
         values::zone(request, entry),
         values::when(request, entry)
     );
     if let Some(parent) = entry.parent {
-        put!(out, " &nbsp; In reply to: <b><a href=\"{}\">{}</a></b>", parent, parent);
+        put!(out, " &nbsp; {}: <b><a href=\"{}\">{}</a></b>", request.word("In reply to"), parent, parent);
     }
     for (nth, (_, id)) in answers.iter().take(MAX_THREAD).enumerate() {
-        put!(out, "{}<b><a href=\"{}\">{}</a></b>", SafeHtml(if nth == 0 { " &nbsp; Reply to this: " } else { ", " }), id, id);
+        match nth {
+            0 => put!(out, " &nbsp; {}: ", request.word("Reply to this")),
+            _ => out.push_str(", "),
+        }
+        put!(out, "<b><a href=\"{}\">{}</a></b>", id, id);
     }
     if let Some(more) = answers.len().checked_sub(MAX_THREAD).filter(|more| *more > 0) {
         put!(out, " and {} more", more);
@@ -269,8 +277,8 @@ pub fn step(request: &BookRequest<'_>, id: u32, to: PageCommand) -> Response {
             response::redirect(&format!("{}/{book}/{}{}", request.base, at.id, search_of(request).written()))
         }
         Ok(None) => {
-            let which = if to == PageCommand::Previous { "first" } else { "last" };
-            layout::error(request, StatusCode::OK, &format!("This is the {which} entry"))
+            let text = if to == PageCommand::Previous { "This is the first entry" } else { "This is the last entry" };
+            layout::error(request, StatusCode::OK, request.word(text))
         }
         Err(error) => request.failed(&error),
     }

@@ -24,25 +24,31 @@ pub fn answer(request: &BookRequest<'_>) -> Response {
     let mut body = layout::menu(request, None);
     let out = &mut body;
     out.push_str("<form class=\"find\" method=\"get\" action=\"./\">\n<table class=\"listframe\">\n");
-    out.push_str("<tr><th>Mode:</th><td>");
+    put!(out, "<tr><th>{}:</th><td>", request.word("Mode"));
     let chosen = query.get("mode").and_then(ListMode::named).unwrap_or_else(|| request.settings.mode());
     for (mode, text) in
         [(ListMode::Full, "Display full entries"), (ListMode::Summary, "Summary only"), (ListMode::Threaded, "Display threads")]
     {
         let checked = SafeHtml(if mode == chosen { " checked" } else { "" });
-        put!(out, "<label><input type=\"radio\" name=\"mode\" value=\"{}\"{}> {}</label> ", mode.name(), checked, text);
+        put!(
+            out,
+            "<label><input type=\"radio\" name=\"mode\" value=\"{}\"{}> {}</label> ",
+            mode.name(),
+            checked,
+            request.word(text)
+        );
     }
     for (value, text) in
         [("CSV1", "CSV (\",\")"), ("CSV2", "CSV (\";\")"), ("CSV3", "CSV (\";\") + Text"), ("XML", "XML"), ("Raw", "Raw")]
     {
         put!(out, "<label><input type=\"radio\" name=\"mode\" value=\"{}\"> {}</label> ", value, text);
     }
-    out.push_str("</td></tr>\n<tr><th>Options:</th><td>");
+    put!(out, "</td></tr>\n<tr><th>{}:</th><td>", request.word("Options"));
     let reverse = query.get("reverse").map_or(request.settings.reverse(), |value| value != "0");
-    tick(out, "reverse", "Sort in reverse order", reverse);
-    tick(out, "printable", "Printable output", query.is_on("printable"));
+    tick(out, "reverse", request.word("Sort in reverse order"), reverse);
+    tick(out, "printable", request.word("Printable output"), query.is_on("printable"));
     if request.settings.attachments() && request.settings.show_attachments() {
-        tick(out, "attach", "Show attachments", query.get("attach") != Some("0"));
+        tick(out, "attach", request.word("Show attachments"), query.get("attach") != Some("0"));
         // The first value counts: this one if the box is not ticked.
         out.push_str("<input type=\"hidden\" name=\"attach\" value=\"0\">");
     }
@@ -50,18 +56,21 @@ pub fn answer(request: &BookRequest<'_>) -> Response {
         tick(
             out,
             "all",
-            "Search all logbooks",
+            request.word("Search all logbooks"),
             query.get("all").map_or(request.settings.search_all() == 2, |value| value != "0"),
         );
     }
-    put!(out, "<label><input type=\"number\" name=\"npp\" min=\"1\" max=\"1000\" value=\"{}\"> entries per page</label>", {
-        query.number::<usize>("npp").unwrap_or_else(|| request.settings.per_page())
-    });
-    out.push_str("</td></tr>\n<tr><th>Entry date:</th><td>");
+    put!(
+        out,
+        "<label><input type=\"number\" name=\"npp\" min=\"1\" max=\"1000\" value=\"{}\"> {}</label>",
+        query.number::<usize>("npp").unwrap_or_else(|| request.settings.per_page()),
+        request.word("entries per page")
+    );
+    put!(out, "</td></tr>\n<tr><th>{}:</th><td>", request.word("Entry date"));
     last(request, out);
-    out.push_str("<br>Start: ");
+    put!(out, "<br>{}: ", request.word("Start"));
     date(request, "a", out);
-    out.push_str("<br>End: ");
+    put!(out, "<br>{}: ", request.word("End"));
     date(request, "b", out);
     out.push_str("</td></tr>\n");
     for (index, def) in request.book.attributes.iter().enumerate() {
@@ -71,14 +80,18 @@ pub fn answer(request: &BookRequest<'_>) -> Response {
     }
     put!(
         out,
-        "<tr><th>Text:</th><td><input type=\"text\" name=\"subtext\" size=\"50\" value=\"{}\"><br>",
+        "<tr><th>{}:</th><td><input type=\"text\" name=\"subtext\" size=\"50\" value=\"{}\"><br>",
+        request.word("Text"),
         query.get("subtext").unwrap_or_default()
     );
-    tick(out, "sall", "Search text also in attributes", query.is_on("sall"));
-    tick(out, "casesensitive", "Case sensitive", query.is_on("casesensitive") || request.settings.case_sensitive());
-    out.push_str(
+    tick(out, "sall", request.word("Search text also in attributes"), query.is_on("sall"));
+    tick(out, "casesensitive", request.word("Case sensitive"), query.is_on("casesensitive") || request.settings.case_sensitive());
+    put!(
+        out,
         "<br><span class=\"note\">Fields are regular expressions: <code>HV.*trip</code></span></td></tr>\n\
-         <tr><td></td><td><input type=\"submit\" value=\"Search\"> <input type=\"reset\" value=\"Reset\"></td></tr>\n</table></form>\n",
+         <tr><td></td><td><input type=\"submit\" value=\"{}\"> <input type=\"reset\" value=\"{}\"></td></tr>\n</table></form>\n",
+        request.word("Search"),
+        request.said("Reset Form", "Reset")
     );
     BookPage::new(request, "Find", body).answer(StatusCode::OK)
 }
@@ -91,7 +104,7 @@ fn tick(out: &mut String, name: &str, text: &str, on: bool) {
 fn last(request: &BookRequest<'_>, out: &mut String) {
     let chosen =
         request.query.get("last").map(str::to_owned).or_else(|| request.settings.show_last().map(|days| days.to_string()));
-    out.push_str("<label>Show last: <select name=\"last\">");
+    put!(out, "<label>{}: <select name=\"last\">", request.word("Show last"));
     // With a default, all days have to be requested.
     let all = if request.settings.last().is_some() { "0" } else { "" };
     choice::option(out, all, "-- all --", chosen.is_none());
@@ -99,7 +112,7 @@ fn last(request: &BookRequest<'_>, out: &mut String) {
     for (days, text) in SPANS {
         let days = days.to_string();
         known |= chosen.as_ref() == Some(&days);
-        choice::option(out, &days, text, chosen.as_ref() == Some(&days));
+        choice::option(out, &days, request.word(text), chosen.as_ref() == Some(&days));
     }
     if let Some(days) = chosen.filter(|days| !known && days != "0") {
         choice::option(out, &days, &format!("{days} Days"), true);
@@ -115,7 +128,7 @@ pub fn date(request: &BookRequest<'_>, end: &str, out: &mut String) {
     choice::option(out, "", "", month.is_empty());
     for (at, name) in MONTHS.iter().enumerate() {
         let number = (at + 1).to_string();
-        choice::option(out, &number, name, number == month);
+        choice::option(out, &number, request.word(name), number == month);
     }
     put!(out, "</select> <select name=\"d{}\" aria-label=\"Day\">", end);
     choice::option(out, "", "", day.is_empty());

@@ -59,27 +59,37 @@ pub fn harden(response: &mut Response, base: &str, image_hosts: &[String]) {
 pub fn error(request: &PageRequest<'_>, status: StatusCode, text: &str) -> Response {
     let mut body = String::new();
     put!(&mut body, "<table class=\"dlgframe\"><tr><td class=\"errormsg\">{}</td></tr>\n", text);
-    put!(&mut body, "<tr><td><a href=\"./\">Back</a> | <a href=\"{}./\">All logbooks</a></td></tr></table>\n", request.root);
+    put!(
+        &mut body,
+        "<tr><td><a href=\"./\">{}</a> | <a href=\"{}./\">All logbooks</a></td></tr></table>\n",
+        request.word("Back"),
+        request.root
+    );
     plain(request, status, "ELOG error", &body)
 }
 
 /// Returns a page outside of a book.
 pub fn plain(request: &PageRequest<'_>, status: StatusCode, title: &str, body: &str) -> Response {
     let mut out = String::with_capacity(body.len() + 1024);
-    head(&mut out, request.root, title, &[], None);
+    head(&mut out, request, title, &[], None);
     put!(&mut out, "<body>\n<main>\n{}</main>\n</body></html>\n", SafeHtml(body));
     response::with_bytes(status, "text/html; charset=utf-8", out.into_bytes())
 }
 
-fn head(out: &mut String, root: &str, title: &str, styles: &[String], refresh: Option<u32>) {
-    put!(out, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{}</title>\n", title);
+fn head(out: &mut String, request: &PageRequest<'_>, title: &str, styles: &[String], refresh: Option<u32>) {
+    put!(
+        out,
+        "<!DOCTYPE html>\n<html lang=\"{}\"><head><meta charset=\"utf-8\"><title>{}</title>\n",
+        request.words.code(),
+        title
+    );
     out.push_str("<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n");
     if let Some(seconds) = refresh {
         put!(out, "<meta http-equiv=\"refresh\" content=\"{}\">\n", seconds);
     }
-    put!(out, "<link rel=\"stylesheet\" href=\"{}elog.css\">\n", root);
+    put!(out, "<link rel=\"stylesheet\" href=\"{}elog.css\">\n", request.root);
     for name in styles {
-        put!(out, "<link rel=\"stylesheet\" href=\"{}{}\">\n", root, escape(name));
+        put!(out, "<link rel=\"stylesheet\" href=\"{}{}\">\n", request.root, escape(name));
     }
 }
 
@@ -134,7 +144,7 @@ impl<'a> BookPage<'a> {
             _ => format!("{} - {title}", book.name),
         };
         let mut out = String::with_capacity(4096);
-        head(&mut out, request.root, &title, &style::of_book(settings), settings.refresh().filter(|_| refresh));
+        head(&mut out, request, &title, &style::of_book(settings), settings.refresh().filter(|_| refresh));
         put!(&mut out, "<link rel=\"alternate\" type=\"application/rss+xml\" title=\"{}\" href=\"elog.rdf\">\n", book.name);
         out.push_str("</head>\n<body>\n");
         out.push_str(&configured(request.site, settings.top_text(), &names));
@@ -149,15 +159,17 @@ impl<'a> BookPage<'a> {
         if user_name.is_empty() && request.site.is_open() {
             out.push_str("<span class=\"title3\">There are no users: 'tampu book users add' on the hub's host adds one</span>");
         } else if user_name.is_empty() {
-            out.push_str("<span class=\"title3\"><a href=\"?cmd=Login\">Log in</a></span>");
+            put!(&mut out, "<span class=\"title3\"><a href=\"?cmd=Login\">{}</a></span>", request.said("Login", "Log in"));
         } else if request.site.is_open() {
             put!(&mut out, "<span class=\"title3\">\"{}\", the owner: there are no users</span>", user_name);
         } else {
             put!(
                 &mut out,
-                "<span class=\"title3\">Logged in as \"{}\" <a href=\"?cmd=Logout\">Log out</a> \
+                "<span class=\"title3\">{} \"{}\" <a href=\"?cmd=Logout\">{}</a> \
                  (<a href=\"?cmd=Logout&amp;everywhere=1\">everywhere</a>)</span>",
-                user_name
+                request.word("Logged in as"),
+                user_name,
+                request.said("Logout", "Log out")
             );
         }
         let (image, url) = settings.title_image();
@@ -243,7 +255,7 @@ pub fn menu(request: &BookRequest<'_>, id: Option<u32>) -> String {
         }
         // Writing into a string cannot fail.
         let _ = write!(out, " ");
-        put!(&mut out, "<a href=\"{}\">{}</a>", href, name);
+        put!(&mut out, "<a href=\"{}\">{}</a>", href, request.word(&name));
     }
     out.push_str("</nav>\n");
     if let Some(text) = request.settings.menu_text(id.is_none()).and_then(|name| request.site.page_file(name)) {

@@ -104,10 +104,10 @@ fn pages(request: &BookRequest<'_>, listing: &Listing, out: &mut String) {
     }
     let query = request.query.without(&PLACE).written();
     let page = listing.page;
-    out.push_str("<nav class=\"pagelinks\">Goto page ");
+    put!(out, "<nav class=\"pagelinks\">{} ", request.word("Goto page"));
     let mut link = |number: i64, text: &str| put!(out, "<a href=\"page{}{}\">{}</a> ", number, query, text);
     if listing.before {
-        link(page - 1, "Previous");
+        link(page - 1, request.word("Previous"));
     }
     match listing.pages {
         Some(pages) => {
@@ -130,11 +130,11 @@ fn pages(request: &BookRequest<'_>, listing: &Listing, out: &mut String) {
             if let Some(Count::Exactly(total)) = listing.count
                 && total <= request.settings.all_limit()
             {
-                put!(out, "<a href=\"page{}\">All</a> ", query);
+                put!(out, "<a href=\"page{}\">{}</a> ", query, request.word("All"));
             }
         }
         None if page < 0 => {
-            link(1, "First");
+            link(1, request.word("First"));
             put!(out, "<b>{} from the end</b> ", -page);
         }
         None => {
@@ -143,9 +143,9 @@ fn pages(request: &BookRequest<'_>, listing: &Listing, out: &mut String) {
     }
     if listing.after {
         let next = page + 1;
-        put!(out, "<a href=\"page{}{}\">Next</a> ", next, query);
+        put!(out, "<a href=\"page{}{}\">{}</a> ", next, query, request.word("Next"));
         if listing.pages.is_none() && next < -1 || listing.pages.is_none() && page > 0 {
-            put!(out, "<a href=\"page-1{}\">Last</a>", query);
+            put!(out, "<a href=\"page-1{}\">{}</a>", query, request.word("Last"));
         }
     }
     out.push_str("</nav>\n");

@@ -34,22 +34,28 @@ pub fn answer(request: &PageRequest<'_>, book: Option<&Book>) -> Response {
         crate::pages::csrf::FIELD,
         crate::pages::csrf::token(request.site, request.caller, request.session.as_deref())
     );
-    put!(&mut body, "<h1>{}</h1>\n", book.map_or("Please login", |book| book.name.as_str()));
-    body.push_str(
-        "<p><label>User name: <input type=\"text\" name=\"uname\" autocomplete=\"username\" required autofocus></label></p>\n\
-         <p><label>Password: <input type=password name=\"upassword\" autocomplete=\"current-password\" required></label></p>\n",
+    put!(&mut body, "<h1>{}</h1>\n", book.map_or(request.word("Please login"), |book| book.name.as_str()));
+    put!(
+        &mut body,
+        "<p><label>{}: <input type=\"text\" name=\"uname\" autocomplete=\"username\" required autofocus></label></p>\n\
+         <p><label>{}: <input type=password name=\"upassword\" autocomplete=\"current-password\" required></label></p>\n",
+        request.said("Username", "User name"),
+        request.word("Password")
     );
     let of_book = book.map(BookSettings::of);
     let policy = AccountPolicy::at(request, of_book.as_ref());
     let settings = of_book.unwrap_or_default();
     if settings.login_hours() > 0.0 {
-        body.push_str(
-            "<p><label><input type=\"checkbox\" name=\"remember\" value=\"1\"> Keep me logged in on this computer</label></p>\n",
+        put!(
+            &mut body,
+            "<p><label><input type=\"checkbox\" name=\"remember\" value=\"1\"> {}</label></p>\n",
+            request.word("Keep me logged in on this computer")
         );
     }
-    body.push_str("<p><input type=\"submit\" value=\"Submit\"></p>\n");
+    put!(&mut body, "<p><input type=\"submit\" value=\"{}\"></p>\n", request.word("Submit"));
     if policy.self_register > 0 && request.site.people.is_some() {
-        body.push_str("<p class=\"note\"><a href=\"?cmd=New%20user\">Register as a new user</a></p>\n");
+        let text = request.said("Register as new user", "Register as a new user");
+        put!(&mut body, "<p class=\"note\"><a href=\"?cmd=New%20user\">{}</a></p>\n", text);
     }
     body.push_str("</form>\n");
     // The page to return to, as a path of this site.

@@ -214,6 +214,7 @@ impl<'a> BookRequest<'a> {
             stop: self.stop.clone(),
             now: self.now,
             zone: self.zone.clone(),
+            words: self.words.clone(),
         };
         BookRequest { request, book: self.book.clone(), settings: self.settings.clone() }
     }

@@ -33,10 +33,12 @@ impl PageRequest<'_> {
             StoreError::NoBook(name) => return self.no_book(name),
             // ELOG answers with status 200 here, and its programs look for the text.
             StoreError::Gone(gone) if gone.moved_to.as_ref().is_some_and(|to| !self.reads(&to.book)) => {
-                (StatusCode::OK, format!("This entry has been deleted: entry {} was moved", gone.at))
+                (StatusCode::OK, format!("{}: entry {} was moved", self.word("This entry has been deleted"), gone.at))
             }
-            StoreError::NoEntry(_) => (StatusCode::OK, format!("This entry has been deleted, or never existed: {error}")),
-            StoreError::Gone(_) => (StatusCode::OK, format!("This entry has been deleted: {error}")),
+            StoreError::NoEntry(_) => {
+                (StatusCode::OK, format!("{}, or never existed: {error}", self.word("This entry has been deleted")))
+            }
+            StoreError::Gone(_) => (StatusCode::OK, format!("{}: {error}", self.word("This entry has been deleted"))),
             StoreError::Query(_) => (StatusCode::NOT_FOUND, format!("Invalid search: {error}")),
             StoreError::Invalid(_) | StoreError::OtherSearch | StoreError::NoBlob(_) => {
                 (StatusCode::BAD_REQUEST, error.to_string())

@@ -1,6 +1,6 @@
 //! A parsed request: the caller, the site, the address, and within a book its settings.
 
-use std::{io::Read, ops::Deref};
+use std::{io::Read, ops::Deref, sync::Arc};
 
 use tampu_logbook::{
     book::{Book, same_name},
@@ -20,6 +20,7 @@ use crate::pages::{
     hosts,
     settings::BookSettings,
     site::Site,
+    words::Words,
 };
 
 /// A request whose head was read; its handler reads the body. A [`Stop`] among its extensions ends its search.
@@ -49,6 +50,8 @@ pub struct PageRequest<'a> {
     pub now: Time,
     /// The site's local time.
     pub zone: Zone,
+    /// The texts of the language.
+    pub(super) words: Arc<Words>,
 }
 
 /// A request in a book that the caller may read.
@@ -73,6 +76,7 @@ pub struct OwnedBookRequest {
     stop: Stop,
     now: Time,
     zone: Zone,
+    words: Arc<Words>,
     book: Book,
     settings: BookSettings,
 }
@@ -93,6 +97,7 @@ impl OwnedBookRequest {
             stop: self.stop.clone(),
             now: self.now,
             zone: self.zone.clone(),
+            words: self.words.clone(),
         };
         act(&BookRequest { request, book: self.book.clone(), settings: self.settings.clone() })
     }
@@ -109,7 +114,20 @@ impl<'a> Deref for BookRequest<'a> {
 impl<'a> PageRequest<'a> {
     /// Returns the command of the address.
     pub fn command(&self) -> Option<PageCommand> {
-        PageCommand::named(self.query.get("cmd")?)
+        let name = self.query.get("cmd")?;
+        // The hub knows commands that change something by their English names.
+        let of_language = || PageCommand::named(&self.words.english(name)).filter(|command| command.right() == Right::Read);
+        PageCommand::named(name).or_else(of_language)
+    }
+
+    /// Returns a text of elogd in the language of the page.
+    pub fn word<'w>(&'w self, english: &'w str) -> &'w str {
+        self.words.said(english, english)
+    }
+
+    /// Returns a text of elogd in the language of the page, or `own` in English.
+    pub fn said<'w>(&'w self, elog: &str, own: &'w str) -> &'w str {
+        self.words.said(elog, own)
     }
 
     /// Returns true if a program logs in by its address. A browser's request cannot log in this way, because any page
@@ -150,6 +168,7 @@ impl BookRequest<'_> {
             stop: self.stop.clone(),
             now: self.now,
             zone: self.zone.clone(),
+            words: self.words.clone(),
             book: self.book.clone(),
             settings: self.settings.clone(),
         }

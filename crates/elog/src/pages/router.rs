@@ -50,6 +50,7 @@ impl Site {
             stop: incoming.extensions().get::<Stop>().cloned().unwrap_or_default(),
             now: Time::from_unix(now.as_secs() as i64, now.subsec_nanos()),
             zone: self.zone(),
+            words: self.words(None),
         };
         let too_many = incoming.extensions().get::<TooManyChanges>().copied();
         let mut response = match book {
@@ -114,7 +115,8 @@ impl<'a> PageRequest<'a> {
             Err(error) => return self.failed(&error),
         };
         let settings = BookSettings::of(&book);
-        let request = BookRequest { request: self, book, settings };
+        let words = self.site.words(settings.language());
+        let request = BookRequest { request: PageRequest { words, ..self }, book, settings };
         if request.target == AddressTarget::Bare {
             let address = format!("{}{}", request.address(""), request.query.written());
             return response::redirect(&address);

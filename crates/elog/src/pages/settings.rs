@@ -221,6 +221,11 @@ impl BookSettings {
         self.get("URL")
     }
 
+    /// `Language`: the name of the language of the pages.
+    pub fn language(&self) -> Option<&str> {
+        self.get("Language")
+    }
+
     // Dates.
 
     /// `Time format`, of an attribute if it has its own.

@@ -1,6 +1,7 @@
 //! A site: books, people and configuration, in the form that ELOG's pages show.
 
 use std::{
+    collections::HashMap,
     path::PathBuf,
     sync::Arc,
     time::{Duration, Instant},
@@ -18,7 +19,7 @@ use tampu_logbook::{
 
 use crate::{
     decode,
-    pages::{clock::Zone, editors::Editors, html::SafeHtml, page_cursors::PageCursors},
+    pages::{clock::Zone, editors::Editors, html::SafeHtml, page_cursors::PageCursors, words::Words},
     site_files,
     site_record::{self, SiteRecord},
     site_zone,
@@ -91,6 +92,8 @@ pub struct Site {
     pub(super) editors: Arc<Editors>,
     /// The texts of entries as HTML.
     pub(super) rendered: Arc<RenderCache>,
+    /// The texts of languages, with the times at which they were read.
+    words: Arc<Mutex<HashMap<String, (Instant, Arc<Words>)>>>,
 }
 
 /// The books of a site, and what an import has stored beside them, as they were at a time.
@@ -116,6 +119,7 @@ impl Site {
             marks: Arc::default(),
             editors: Arc::default(),
             rendered: Arc::default(),
+            words: Arc::default(),
         }
     }
 
@@ -156,6 +160,25 @@ impl Site {
     /// Returns a file that the imported configuration names.
     pub fn file(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
         site_files::stored(&*self.store, name)
+    }
+
+    /// Returns the texts of a language, or of that of `[global]`; English if the import has not found its file.
+    pub(super) fn words(&self, language: Option<&str>) -> Arc<Words> {
+        let global = || {
+            let record = self.record().ok()?;
+            record.global.iter().find(|(name, _)| name.eq_ignore_ascii_case("language")).map(|(_, value)| value.clone())
+        };
+        let Some(language) = language.map(str::to_owned).or_else(global).filter(|name| !name.is_empty()) else {
+            return Arc::default();
+        };
+        let mut known = self.words.lock();
+        if let Some((_, words)) = known.get(&language).filter(|(read, _)| read.elapsed() < BOOKS_FRESH) {
+            return words.clone();
+        }
+        let file = self.file(&site_files::language_file(&language)).ok().flatten();
+        let words = Arc::new(file.map(|bytes| Words::read(&language, &bytes)).unwrap_or_default());
+        known.insert(language, (Instant::now(), words.clone()));
+        words
     }
 
     /// Returns a page that the imported configuration names, as safe HTML; `None` if the import has not found it.

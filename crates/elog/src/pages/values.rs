@@ -226,7 +226,14 @@ fn written_attachments(request: &BookRequest<'_>, entry: &Entry, mut texts: usiz
     out.push_str("<table class=\"listframe attachments\">\n");
     for (nth, attachment) in entry.content.attachments.iter().enumerate() {
         let link = attachment_link(request, entry, attachment);
-        put!(&mut out, "<tr><td class=\"attachment\">Attachment {}: <a href=\"{}\">{}</a> ", nth + 1, link, attachment.name);
+        put!(
+            &mut out,
+            "<tr><td class=\"attachment\">{} {}: <a href=\"{}\">{}</a> ",
+            request.word("Attachment"),
+            nth + 1,
+            link,
+            attachment.name
+        );
         match &attachment.sha {
             Some(_) => put!(&mut out, "<span class=\"uploaded\">{}", bytes(attachment.size)),
             None => put!(&mut out, "<span class=\"missing\">{}", "the file was missing when the entry was imported"),

@@ -148,3 +148,79 @@ fn styles_come_with_the_import() {
         assert_eq!(site.get(&format!("/{name}")).body, text);
     }
 }
+
+/// Texts as in a language file of ELOG, in ISO-8859-1.
+const GERMAN: &[u8] = b"# German\nNew = Neu\nFind = Finden\nList = Liste\nLast = Letzter\nEdit = \xc4ndern\nSubmit = Absenden\nEntries = Eintr\xe4ge\n\
+    Page %d of %d = Seite %d von %d\nFull = ausf\xfchrlich\nThreaded = mit&nbsp;Antwortketten\nMessage ID = Eintrag-ID\n\
+    please select = bitte ausw\xe4hlen\nSearch = Suchen\nJanuary = Januar\nPassword = Kennwort\nLogbook = Logbuch\nDate = Datum\n\
+    This is the last entry = Dies ist der letzte Eintrag\nSubject = Betreff\n";
+
+/// A book in German with two entries, and one in English.
+fn german() -> TestSite {
+    let dir = tempfile::tempdir().unwrap();
+    let root = dir.path().join("elog");
+    fs::create_dir_all(root.join("logbooks")).unwrap();
+    fs::write(root.join("eloglang.german"), GERMAN).unwrap();
+    let cfg = "[global]\nLanguage = German\n[b]\nAttributes = Author, Type, Subject\nOptions Type = A, B\nEntries per page = 1\n\
+        [e]\nAttributes = Author\nLanguage = english\n";
+    fs::write(root.join("elogd.cfg"), cfg).unwrap();
+    let store = Arc::new(SqliteStore::open(&dir.path().join("book")).unwrap());
+    let source =
+        ImportSource { config: Some(root.join("elogd.cfg")), logbooks: root.join("logbooks"), ..ImportSource::default() };
+    let report = import_elog(&*store, &source, &mut |_, _| true).unwrap();
+    assert!(report.faults.is_empty(), "{:?}", report.faults);
+    let site = TestSite { site: Site::new(store.clone(), SiteConfig::default()), dir, store };
+    site.post("b", DAY, &["Author=Zoe", "Subject=New"], "text");
+    site.post("b", "2026-01-02T08:00:00", &["Author=Kim"], "text");
+    site
+}
+
+#[test]
+fn pages_are_in_the_language_of_the_configuration() {
+    let site = german();
+    let list = site.get("/b/").page();
+    assert_eq!(list.one("html").get("lang"), "de");
+    assert_eq!(list.texts("nav.menuframe a")[..2], ["Neu", "Finden"]);
+    assert!(list.one("div.told").text().contains("2 Eintr\u{e4}ge") && list.one("div.told").text().contains("Seite 2 von 2"));
+    assert!(
+        list.one("div.modes").text().contains("ausf\u{fc}hrlich | Summary | mit Antwortketten")
+            || list.one("div.modes").text().contains("mit Antwortketten")
+    );
+    // Names and values of attributes are those of the site.
+    let headings = list.texts("th.listtitle");
+    assert!(headings.iter().any(|text| text.starts_with("Datum")) && headings.contains(&"Subject".to_owned()), "{headings:?}");
+    let entry = site.get("/b/1").page();
+    assert!(
+        entry.one("div.entryhead").text().contains("Eintrag-ID: 1")
+            && entry.texts("nav.menuframe a").contains(&"\u{c4}ndern".to_owned())
+    );
+    assert!(entry.texts("td.attribvalue").contains(&"New".to_owned()));
+    let form = site.get("/b/?cmd=New").page();
+    assert_eq!(form.texts("select[name=Type] option")[0], "- bitte ausw\u{e4}hlen -");
+    assert!(form.texts("button").contains(&"Absenden".to_owned()));
+    // The value that a button sends is a command.
+    assert!(form.all("button").iter().any(|button| button.get("value") == "Submit"));
+    assert!(site.get("/b/?cmd=Find").page().texts("option").contains(&"Januar".to_owned()));
+    assert_eq!(site.get("/b/2?cmd=Next").error(), "Dies ist der letzte Eintrag");
+    assert!(site.get("/").page().texts("th").contains(&"Logbuch".to_owned()));
+    assert_eq!(site.get("/e/").page().texts("nav.menuframe a")[..2], ["New", "Find"]);
+}
+
+#[test]
+fn commands_of_the_language_are_understood() {
+    let site = german();
+    assert!(site.get("/b/1?cmd=Letzter").location.ends_with("/b/2"), "{}", site.get("/b/1?cmd=Letzter").location);
+    assert_eq!(site.get("/b/?cmd=Finden").page().all("form.find").len(), 1);
+    let guest = site.person("", &[]);
+    assert!(site.ask(&guest, "/b/", &[]).body.contains("Kennwort: <input type=password"));
+}
+
+#[test]
+fn a_missing_language_is_reported() {
+    let (site, faults) = imported("[b]\nAttributes = Author\nLanguage = klingon\n", &[]);
+    assert!(faults.iter().any(|fault| fault.contains("'eloglang.klingon' is not taken")), "{faults:?}");
+    assert_eq!(
+        (site.get("/b/").page().one("html").get("lang"), &*site.get("/b/").page().texts("nav.menuframe a")[0]),
+        ("en", "New")
+    );
+}

@@ -147,7 +147,7 @@ impl AttributeField<'_> {
 
     fn select(&self, name: &str, value: &str, options: Vec<(String, String)>, out: &mut String) {
         put!(out, "<select name=\"{}\" class=\"{}\"{}{}>", name, self.class, self.required(), self.mark());
-        choice::option(out, "", "- please select -", value.is_empty());
+        choice::option(out, "", &format!("- {} -", self.request.word("please select")), value.is_empty());
         let mut known = value.is_empty();
         for (option, text) in &options {
             known |= option == value;

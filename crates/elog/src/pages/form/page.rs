@@ -48,23 +48,27 @@ pub fn show(request: &BookRequest<'_>, form: &EntryForm, status: StatusCode) -> 
     }
     put!(out, "</table>\n<div id=\"unshown\">{}</div>\n<p class=\"buttons\">", SafeHtml(&hidden_fields));
     boxes(request, form, out);
-    out.push_str("<button type=\"submit\" name=\"cmd\" value=\"Submit\">Submit</button> ");
+    put!(out, "<button type=\"submit\" name=\"cmd\" value=\"Submit\">{}</button> ", request.word("Submit"));
     if !request.caller.login.is_empty() {
-        out.push_str("<button type=\"submit\" name=\"cmd\" value=\"Save\" formnovalidate>Save as draft</button> ");
+        let text = request.said("Save", "Save as draft");
+        put!(out, "<button type=\"submit\" name=\"cmd\" value=\"Save\" formnovalidate>{}</button> ", text);
     }
     if request.settings.show_text() {
-        out.push_str("<button type=\"submit\" name=\"cmd\" value=\"Preview\" formnovalidate>Preview</button> ");
+        let text = request.word("Preview");
+        put!(out, "<button type=\"submit\" name=\"cmd\" value=\"Preview\" formnovalidate>{}</button> ", text);
     }
     if decides {
-        out.push_str("<button type=\"submit\" name=\"cmd\" value=\"Update\" id=\"update\" formnovalidate>Update</button> ");
+        let text = request.word("Update");
+        put!(out, "<button type=\"submit\" name=\"cmd\" value=\"Update\" id=\"update\" formnovalidate>{}</button> ", text);
     }
     let back = form.of.map_or_else(|| "./".to_owned(), |id| id.to_string());
     match form.occasion {
         // Leaving the form releases the lock.
         FormOccasion::Edit if request.settings.use_lock() => {
-            out.push_str("<button type=\"submit\" name=\"cmd\" value=\"Back\" formnovalidate>Back</button></p>\n</form>\n");
+            let text = request.word("Back");
+            put!(out, "<button type=\"submit\" name=\"cmd\" value=\"Back\" formnovalidate>{}</button></p>\n</form>\n", text);
         }
-        _ => put!(out, "<a href=\"{}\">Back</a></p>\n</form>\n", back),
+        _ => put!(out, "<a href=\"{}\">{}</a></p>\n</form>\n", back, request.word("Back")),
     }
     preview(request, form, out);
     let title = match form.occasion {
@@ -234,7 +238,7 @@ fn text(request: &BookRequest<'_>, form: &EntryForm, set: &ActiveConditions, out
         }),
         form.content.text
     );
-    out.push_str("<div class=\"encodings\">Encoding: ");
+    put!(out, "<div class=\"encodings\">{}: ", request.word("Encoding"));
     let mut encodings = request.settings.encodings();
     if !encodings.contains(&form.content.encoding) {
         encodings.push(form.content.encoding);
@@ -260,8 +264,9 @@ fn boxes(request: &BookRequest<'_>, form: &EntryForm, out: &mut String) {
             let checked = SafeHtml(if form.suppress { " checked" } else { "" });
             put!(
                 out,
-                "<label><input type=\"checkbox\" name=\"suppress\" value=\"1\"{}> Suppress Email notification</label> ",
-                checked
+                "<label><input type=\"checkbox\" name=\"suppress\" value=\"1\"{}> {}</label> ",
+                checked,
+                request.word("Suppress Email notification")
             );
         }
         3 => out.push_str("<input type=\"hidden\" name=\"suppress\" value=\"1\">"),
@@ -269,6 +274,7 @@ fn boxes(request: &BookRequest<'_>, form: &EntryForm, out: &mut String) {
     }
     if form.occasion == FormOccasion::Edit && request.settings.resubmit() < 2 {
         let checked = SafeHtml(if form.resubmit { " checked" } else { "" });
-        put!(out, "<label><input type=\"checkbox\" name=\"resubmit\" value=\"1\"{}> Resubmit as new entry</label> ", checked);
+        let text = request.word("Resubmit as new entry");
+        put!(out, "<label><input type=\"checkbox\" name=\"resubmit\" value=\"1\"{}> {}</label> ", checked, text);
     }
 }

@@ -35,7 +35,7 @@ pub fn above(request: &BookRequest<'_>, find: &ListSearch, listing: &Listing, ou
 fn modes(request: &BookRequest<'_>, find: &ListSearch, out: &mut String) {
     out.push_str("<div class=\"modes\">");
     for (nth, mode) in [ListMode::Full, ListMode::Summary, ListMode::Threaded].into_iter().enumerate() {
-        let text = ["Full", "Summary", "Threaded"][nth];
+        let text = request.word(["Full", "Summary", "Threaded"][nth]);
         if nth > 0 {
             out.push_str(" | ");
         }
@@ -47,7 +47,7 @@ fn modes(request: &BookRequest<'_>, find: &ListSearch, out: &mut String) {
     }
     if find.mode == ListMode::Threaded {
         for (level, text) in [("0", "Collapse"), ("1", "Expand"), ("2", "Expand with text")] {
-            put!(out, " | <a href=\"{}\">{}</a>", here(&request.query.without(&PLACE).with("expand", level)), text);
+            put!(out, " | <a href=\"{}\">{}</a>", here(&request.query.without(&PLACE).with("expand", level)), request.word(text));
         }
     }
     out.push_str("</div>\n");
@@ -76,7 +76,7 @@ fn quick_filters(request: &BookRequest<'_>, find: &ListSearch, out: &mut String)
             for (days, text) in SPANS {
                 let days = days.to_string();
                 known |= chosen.as_ref() == Some(&days);
-                choice::option(out, &days, text, chosen.as_ref() == Some(&days));
+                choice::option(out, &days, request.word(text), chosen.as_ref() == Some(&days));
             }
             if let Some(days) = chosen.filter(|_| !known) {
                 choice::option(out, &days, &format!("{days} Days"), true);
@@ -109,16 +109,17 @@ fn summary(request: &BookRequest<'_>, find: &ListSearch, listing: &Listing, out:
         put!(out, "<span class=\"filter\"><b>{}:</b> {}</span> ", name, value);
     }
     match listing.count {
-        Some(Count::Exactly(1)) => out.push_str("<b>1 Entry</b>"),
-        Some(Count::Exactly(count)) => put!(out, "<b>{} Entries</b>", count),
+        Some(Count::Exactly(1)) => put!(out, "<b>1 {}</b>", request.word("Entry")),
+        Some(Count::Exactly(count)) => put!(out, "<b>{} {}</b>", count, request.word("Entries")),
         Some(Count::AtLeast(count)) => put!(out, "<span class=\"count\">{} entries or more</span>", count),
         None => {}
     }
     if let Some(pages) = listing.pages.filter(|pages| *pages > 1 && listing.page > 0) {
-        put!(out, " <span class=\"note\">Page {} of {}</span>", listing.page, pages);
+        let pages = i64::try_from(pages).unwrap_or(i64::MAX);
+        put!(out, " <span class=\"note\">{}</span>", request.words.counted("Page %d of %d", &[listing.page, pages]));
     }
     if !find.criteria.is_empty() {
-        out.push_str(" <a href=\"./\">Show all</a>");
+        put!(out, " <a href=\"./\">{}</a>", request.word("Show all"));
     }
     if let Some(days) = find.only_last {
         let more = here(&request.query.without(&PLACE).with("last", "0"));

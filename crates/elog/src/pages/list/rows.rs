@@ -30,6 +30,8 @@ pub struct ListRows {
     shows_text: bool,
     shows_files: bool,
     selecting: Option<Selection>,
+    /// The text of an empty list.
+    nothing: String,
     /// Number of written lines.
     written: usize,
     /// Threads that have been written.
@@ -45,6 +47,7 @@ impl ListRows {
             shows_text: find.mode == ListMode::Summary && request.settings.show_text() && request.settings.summary_lines() > 0,
             shows_files: request.settings.attachments() && request.settings.show_attachments(),
             selecting,
+            nothing: request.word("No entries found").to_owned(),
             written: 0,
             seen: HashSet::new(),
         }
@@ -76,12 +79,12 @@ impl ListRows {
                 out,
                 "<th class=\"listtitle\"><a href=\"{}\">{}</a>{}</th>",
                 crate::pages::list::links::here(&query),
-                column,
+                heading(request, column),
                 SafeHtml(arrow)
             );
         }
         if self.shows_text {
-            out.push_str("<th class=\"listtitle\">Text</th>");
+            put!(out, "<th class=\"listtitle\">{}</th>", request.word("Text"));
         }
         if self.shows_files {
             out.push_str("<th class=\"listtitle\"><span title=\"Attachments\">Files</span></th>");
@@ -109,7 +112,7 @@ impl ListRows {
     /// Writes the HTML after the last row.
     pub fn end(&self, out: &mut String) {
         if self.written == 0 {
-            put!(out, "<tr><td class=\"nothing\" colspan=\"{}\">No entries found</td></tr>\n", self.width());
+            put!(out, "<tr><td class=\"nothing\" colspan=\"{}\">{}</td></tr>\n", self.width(), self.nothing);
         }
         out.push_str("</table></div>\n");
         if let Some(selecting) = &self.selecting {
@@ -222,6 +225,12 @@ impl ListRows {
         }
         Ok(())
     }
+}
+
+/// Returns the heading of a column. Names of attributes are the same in every language.
+fn heading<'w>(request: &'w BookRequest<'_>, column: &'w str) -> &'w str {
+    let is_attribute = request.book.attribute(column).is_some();
+    if is_attribute { column } else { request.word(column) }
 }
 
 /// Returns the newest of these entries.

@@ -78,6 +78,7 @@ impl<'a> PageRequest<'a> {
             stop: self.stop.clone(),
             now: self.now,
             zone: self.zone.clone(),
+            words: self.words.clone(),
         }
     }
 }
