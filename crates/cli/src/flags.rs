@@ -15,6 +15,7 @@ use crate::commands::Tampu;
 
 /// The flags: long name, short name, names of the value (none for a switch), meaning.
 const FLAGS: &[(&str, &str, &str, &str)] = &[
+    ("about", "", "KIND", "Entries that a rule is about"),
     ("abs", "", "BAND", "Absolute threshold of a change"),
     ("add", "", "LOGIN", "A user who joins a group"),
     ("admin", "", "", "Administrator of the logbook"),
@@ -61,6 +62,7 @@ const FLAGS: &[(&str, &str, &str, &str)] = &[
     ("definition", "", "FILE", "JSON definition of a logbook"),
     ("delivery", "", "DELIVERY", "Delivery of events"),
     ("demo", "", "", "Simulated observatory"),
+    ("digest", "", "KIND", "Time of the mails of a rule"),
     ("direct", "", "", "Readers connect to the writer's process"),
     ("domain", "", "NAME", "Name of the installation"),
     ("dotfiles", "", "", "Names may begin with a dot"),
@@ -120,6 +122,7 @@ const FLAGS: &[(&str, &str, &str, &str)] = &[
     ("locked-after", "", "DURATION", "Time for changes by everybody"),
     ("logger", "", "NAME, PATTERN,...", "Named logger of a record"),
     ("loggers", "", "", "Counters of the loggers"),
+    ("login", "", "LOGIN", "User who is meant"),
     ("loops", "", "N", "Number of repetitions"),
     ("lossy", "", "", "Missed records are skipped"),
     ("make-admin", "", "LOGIN", "User who becomes an administrator"),
@@ -142,6 +145,7 @@ const FLAGS: &[(&str, &str, &str, &str)] = &[
     ("not", "", "NAME=PATTERN", "Condition on records to leave out"),
     ("now", "", "", "No wait for followers"),
     ("ns", "", "", "Times in XML with nine decimals"),
+    ("off", "", "", "Nothing of the kind"),
     ("oldest-first", "", "", "The oldest result comes first"),
     ("once", "", "", "The command ends at the end of its input"),
     ("output", "o", "DIR, FILE, PATH", "File or directory to write"),
@@ -230,7 +234,7 @@ const FLAGS: &[(&str, &str, &str, &str)] = &[
     ("wait", "", "DURATION", "Longest time to wait for receivers"),
     ("xml", "", "", "ACS XML"),
     ("yes", "", "", "No question before an action that cannot be undone"),
-    ("zone", "", "ZONE", "Zone of elogd's computer"),
+    ("zone", "", "ZONE", "Zone of local times"),
 ];
 
 /// Calls `look` with every visible command, and its path.

@@ -12,7 +12,7 @@
 //! | templates | [`templates`] |
 //! | the check of all logbooks | [`check`] |
 //! | the site's access rules | [`access`] |
-//! | the queue of mails | [`mail`] |
+//! | the queue of mails; rules of users for mails | [`mail`], [`notify`] |
 //! | new matches, pushed | [`push`] |
 //! | uploaded files that no entry has yet; small pictures | [`staging`], [`preview`] |
 
@@ -53,6 +53,7 @@ pub mod entries;
 mod feeds;
 pub mod input;
 pub mod mail;
+pub mod notify;
 pub mod people;
 pub mod preview;
 pub mod purge;

@@ -8,6 +8,7 @@
 //! | ELOG's pages | [`elog`] |
 //! | warnings about guests | [`guests`] |
 //! | the follower of an ELOG | [`follow`] |
+//! | mails by the rules of users | `notifier` |
 //!
 //! One listener serves everything: the API below `/api/v1`, ELOG's pages below a prefix. A second listener can serve
 //! ELOG's pages alone. Plain functions on values make the responses; only [`crate::http::server`] uses sockets.
@@ -25,7 +26,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tampu_bus::host::{incarnation, is_over};
-use tampu_elog::pages::{Site, SiteConfig};
+use tampu_elog::pages::{Site, SiteConfig, Zone};
 use tampu_log::{Logger, info, warning};
 use tampu_logbook::{
     mail::{MailError, MailSettings, Outbox, outbox::MailNews},
@@ -60,6 +61,7 @@ use settings::{BookSettings, PORT};
 pub mod elog;
 pub mod follow;
 pub mod guests;
+mod notifier;
 pub mod settings;
 
 /// The name of the logger for administrative actions.
@@ -131,6 +133,8 @@ pub struct Book {
     server: Server,
     /// Follows an ELOG for the life of the logbook.
     _following: Option<follow::Following>,
+    /// Mails by the rules of users for the life of the logbook.
+    _notifying: Option<notifier::Notifying>,
     api: Arc<api::Api>,
     listen: Option<SocketAddr>,
     elog: Option<SocketAddr>,
@@ -297,6 +301,29 @@ impl Book {
         let mut addresses = server.addresses().iter().copied();
         let mut next = |door: ListenAddress| if door == ListenAddress::Off { None } else { addresses.next() };
         let (listen, elog) = (next(settings.listen()), next(settings.elog_listen));
+        let own_url = listen.map(|address| base_url(address, https.listen.as_deref()));
+        let public = match (settings.elog_url.as_str(), own_url) {
+            ("", Some(own)) => format!("{own}{}", settings.elog_prefix),
+            ("", None) => String::new(),
+            (public, _) => public.trim_end_matches('/').to_owned(),
+        };
+        let notifying = api.mail.clone().map(|outbox| {
+            notifier::Notifying::start(notifier::NotifierSite {
+                store: store.clone(),
+                people: people.clone(),
+                outbox,
+                secret: site_secret(&*store)?,
+                base: public,
+                zone: match settings.zone().map_err(|why| BookError::Zone(why.to_string()))? {
+                    Zone::OfEntry => Zone::named("local").unwrap_or_default(),
+                    configured => configured,
+                },
+                is_shared: settings.postgres.is_some(),
+                logger: given.logger.named("mail"),
+            })
+            .map_err(io("its notifications"))
+        });
+        let notifying = notifying.transpose()?;
         let kept = match &settings.postgres {
             // The address may contain a password.
             Some(_) => "a PostgreSQL database".to_owned(),
@@ -305,6 +332,7 @@ impl Book {
         let mut book = Book {
             server,
             _following: following,
+            _notifying: notifying,
             api,
             listen,
             elog,

@@ -32,6 +32,7 @@ mod error;
 mod export;
 mod logbook;
 mod mail;
+mod notify;
 mod rules;
 mod search;
 mod trust;

@@ -61,6 +61,7 @@ pub mod elcode;
 pub mod entry;
 pub mod export;
 pub mod mail;
+pub mod notify;
 pub mod people;
 pub mod plain;
 pub mod query;

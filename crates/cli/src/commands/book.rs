@@ -22,6 +22,7 @@ pub mod export;
 pub mod list;
 pub mod make;
 pub mod moving;
+pub mod notify;
 pub mod place;
 pub mod post;
 pub mod purge;
@@ -75,6 +76,7 @@ enum Verb {
     FollowElog(elog::Follow),
     ExportElog(elog::Export),
     Users(users::Users),
+    Notify(notify::Notify),
     Export(export::Export),
     Template(template::Templates),
     Summary(summary::Summary),
@@ -119,6 +121,7 @@ impl Book {
             Verb::FollowElog(follow) => follow.run(&place, context),
             Verb::ExportElog(export) => export.run(&place, context),
             Verb::Users(users) => users.run(&place),
+            Verb::Notify(notify) => notify.run(&place),
             Verb::Export(export) => export.run(&place, context),
             Verb::Template(templates) => templates.run(&place),
             Verb::Summary(summary) => summary.run(&place, context),

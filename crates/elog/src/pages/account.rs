@@ -18,7 +18,9 @@ pub mod own;
 pub mod password;
 pub mod policy;
 pub mod register;
+pub mod rules;
 pub mod session_user;
+pub mod unsubscribe;
 pub mod users;
 
 /// Answers with a page about accounts; `None` if the command is another one.

@@ -72,6 +72,9 @@ impl<'a> PageRequest<'a> {
             AddressTarget::Script => return script::answer(),
             _ => {}
         }
+        if self.query.get(account::unsubscribe::TOKEN).is_some() {
+            return account::unsubscribe::answer(&self, incoming.method());
+        }
         match *incoming.method() {
             Method::POST => post::outside(&self, incoming),
             Method::GET if self.logs_in() => self.log_in_by_address(None, &incoming),

@@ -7,7 +7,7 @@ use tampu_logbook::{client::address::BASE, people::session::COOKIE};
 use super::{
     access, attachments, book_config, books,
     call::{GET, Route},
-    check, drafts, entries, feeds, mail, people, purge, registrations, searches, templates,
+    check, drafts, entries, feeds, mail, notify, people, purge, registrations, searches, templates,
 };
 use crate::http::{
     body::ResponseBody,
@@ -46,6 +46,7 @@ pub fn routes() -> impl Iterator<Item = &'static Route> {
         check::ROUTES,
         access::ROUTES,
         mail::ROUTES,
+        notify::ROUTES,
         DOCUMENT,
     ];
     of.into_iter().flatten()

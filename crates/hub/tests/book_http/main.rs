@@ -10,6 +10,7 @@ mod entries;
 mod feeds;
 mod files;
 mod logins;
+mod notify;
 mod pushes;
 mod registrations;
 mod routes;

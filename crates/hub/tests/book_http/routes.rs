@@ -301,7 +301,16 @@ fn every_route_does_what_the_document_says() {
     owner.post("/books/Shift/entries/1/purge", json!({ "revision": 99, "reason": "a test" })).is(422);
     assert_eq!(get(&owner, "/books/Shift/entries/1/history").json()["revisions"][0]["note"], "purged");
 
+    let rule = ask(&owner, "POST", "/users/zoe/rules", json!({ "book": "shift", "query": "HV", "about": "mentions" })).json();
+    assert_eq!(rule["book"], "Shift");
+    ask(&owner, "PUT", "/users/zoe/quiet", json!({ "from": "22:00", "to": "07:00", "zone": "Europe/Zurich" }));
+    assert_eq!(get(&owner, "/users/zoe/rules").json()["quiet"]["to"], "07:00");
+    drop(&owner, "/users/zoe/quiet");
+    let rule = format!("/users/zoe/rules/{}", rule["id"].as_str().unwrap());
     // The queue of mails: this site has no mail server.
+    all.refused(&owner, "POST", &format!("{rule}/test"), None, 409);
+    drop(&owner, &rule);
+    all.refused(&owner, "DELETE", &rule, None, 404);
     all.refused(&owner, "GET", "/mail", None, 409);
     all.refused(&owner, "POST", "/mail/test", Some(json!({ "to": "zoe@example.org" })), 409);
     all.refused(&owner, "POST", "/mail/1/retry", None, 409);

@@ -14,7 +14,7 @@ pub const PASSWORD: &str = "correct horse";
 pub struct Site {
     pub hub: Option<Hub>,
     pub url: String,
-    _directory: TempDir,
+    directory: TempDir,
 }
 
 /// A response of the site.
@@ -70,13 +70,22 @@ impl Site {
     }
 
     pub fn with(settings: BookSettings) -> Site {
+        Site::configured(|config| config.book = BookSettings { listen: config.book.listen, ..settings })
+    }
+
+    pub fn configured(change: impl FnOnce(&mut Config)) -> Site {
         let directory = tempfile::Builder::new().prefix("tampu-").tempdir_in("/tmp").unwrap();
         let mut config = Config::isolated(directory.path());
-        config.book = BookSettings { listen: config.book.listen, ..settings };
+        change(&mut config);
         config.roles = vec![Role::Node, Role::Book];
         let hub = Hub::start(config).unwrap();
         let url = hub.book().unwrap().url().unwrap();
-        Site { hub: Some(hub), url, _directory: directory }
+        Site { hub: Some(hub), url, directory }
+    }
+
+    /// Returns the directory of the domain's data.
+    pub fn directory(&self) -> std::path::PathBuf {
+        self.hub.as_ref().unwrap().book().unwrap().kept_in().trim_end_matches("/book").into()
     }
 
     /// A client without a name: the owner, while there are no users.

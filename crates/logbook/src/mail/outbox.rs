@@ -15,7 +15,7 @@ use tampu_types::Time;
 use tampu_workers::WorkerThread;
 
 use super::{
-    message::{Mail, MailError},
+    message::{Mail, MailError, bare_address},
     queue::{Attempt, DeliveryState, Queue, QueuedMail},
     settings::MailSettings,
     smtp::{Connection, Offered},
@@ -110,6 +110,12 @@ impl Outbox {
     /// Returns the settings.
     pub fn settings(&self) -> &MailSettings {
         &self.shared.settings
+    }
+
+    /// Returns the domain of Message-IDs, which is the one of `[mail] from`.
+    pub fn domain(&self) -> String {
+        let from = self.shared.settings.from.as_deref().and_then(bare_address).unwrap_or_default();
+        from.rsplit_once('@').map_or_else(|| "localhost".to_owned(), |(_, domain)| domain.to_owned())
     }
 
     /// Takes a mail into the queue and returns its name there. It is on disk afterwards.

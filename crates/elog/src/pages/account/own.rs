@@ -8,6 +8,7 @@ use tampu_logbook::{
 use super::{
     dialog::{Told, begin_form, dialog, mendable},
     policy::AccountPolicy,
+    rules,
     session_user::SessionUser,
 };
 use crate::pages::{
@@ -58,9 +59,9 @@ fn form(request: &PageRequest<'_>, policy: AccountPolicy, user: &User, told: Tol
     if !user.groups.is_empty() {
         put!(&mut body, "<tr><th>Groups</th><td>{}</td></tr>\n", user.groups.join(", "));
     }
-    body.push_str(
-        "<tr><th></th><td><button name=\"cmd\" value=\"Save\">Save</button></td></tr></table></form>\n<p class=\"steps\">",
-    );
+    body.push_str("<tr><th></th><td><button name=\"cmd\" value=\"Save\">Save</button></td></tr></table></form>\n");
+    rules::write(request, user, &mut body);
+    body.push_str("<p class=\"steps\">");
     if policy.change_password && user.password.is_some() {
         body.push_str("<a href=\"?cmd=Change%20password\">Change password</a>");
     }
@@ -136,6 +137,15 @@ pub fn save(request: &PageRequest<'_>, policy: AccountPolicy, form_sent: &Receiv
             Some(text) => wrong(&text),
             None => Box::new(refusal::people_failed(request, &error)),
         };
+        // A form about rules has no other fields.
+        if let Some(done) = rules::act(request, &user.login, form_sent) {
+            let wrong = |error: PeopleError| match mendable(&error) {
+                Some(text) => Box::new(form(request, policy, &user, Told::Wrong(&text))),
+                None => Box::new(refusal::people_failed(request, &error)),
+            };
+            done.map_err(wrong)?;
+            return Ok(response::redirect("?cmd=Config&saved=account"));
+        }
         if new.email != user.email {
             let password = form_sent.get("password").unwrap_or_default();
             if password.is_empty() {

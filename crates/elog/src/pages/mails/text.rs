@@ -73,7 +73,7 @@ impl<'a> MailText<'a> {
             Encoding::Plain => MailForm::Plain,
             _ => MailForm::Table,
         });
-        let domain = self.domain();
+        let domain = self.site.outbox.domain();
         let at = |id: u32, revision: u32| message_id(&EntryRef::new(&self.entry.at.book, id), revision, &domain);
         let mut thread = vec![at(self.entry.thread, 0)];
         thread.extend(self.entry.parent.map(|parent| at(parent, 0)));
@@ -95,12 +95,6 @@ impl<'a> MailText<'a> {
             headers: vec![("X-Elog-URL".to_owned(), self.url())],
             ..Mail::default()
         }
-    }
-
-    /// Returns the domain of Message-IDs, which is the one of `[mail] from`.
-    fn domain(&self) -> String {
-        let from = self.site.outbox.settings().from.as_deref().and_then(bare_address).unwrap_or_default();
-        from.rsplit_once('@').map_or_else(|| "localhost".to_owned(), |(_, domain)| domain.to_owned())
     }
 
     /// Returns the sender; `None` for the one of `[mail]`.
