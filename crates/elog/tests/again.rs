@@ -294,3 +294,32 @@ fn an_export_writes_nothing_that_elog_reads_as_something_else() {
         assert!(exported.notes.iter().any(|note| note.contains(what)), "{what}: {:?}", exported.notes);
     }
 }
+
+#[test]
+fn groups_icons_and_names_of_files_go_back_as_they_came() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::create_dir_all(dir.path().join("logbooks")).unwrap();
+    let cfg = "[global]\nGroup inner = y, x\nTop group West = z, inner\nTop group East = b, a\n[a]\nAttributes = Author\n[b]\nAttributes = Author, Mood\n\
+        IOptions Mood = good.gif, bad.gif\nWelcome page = hello.html\n[x]\nAttributes = Author\n[y]\nAttributes = Author\n[z]\nAttributes = Author\n";
+    fs::write(dir.path().join("elogd.cfg"), cfg).unwrap();
+    let import = |root: &std::path::Path| {
+        let source =
+            ImportSource { config: Some(root.join("elogd.cfg")), logbooks: root.join("logbooks"), ..ImportSource::default() };
+        let data = tempfile::tempdir().unwrap();
+        let store = SqliteStore::open(data.path()).unwrap();
+        import_elog(&store, &source, &mut |_, _| true).unwrap();
+        (data, store)
+    };
+    let (_data, store) = import(dir.path());
+    let back = tempfile::tempdir().unwrap();
+    let exported = tampu_elog::export::export_elog(&store, &[], back.path(), &mut |_, _| true).unwrap();
+    assert!(exported.notes.iter().any(|note| note.contains("names files such as 'good.gif'")), "{:?}", exported.notes);
+    let config = fs::read_to_string(back.path().join("elogd.cfg")).unwrap();
+    assert!(config.contains("IOptions Mood = good.gif, bad.gif\n") && !config.contains("ROptions"), "{config}");
+    assert!(config.contains("Welcome page = hello.html\n"));
+    let (_copied, copy) = import(back.path());
+    let [before, after] = [&store, &copy].map(|store| tampu_elog::site_record::stored(store).unwrap());
+    assert_eq!((&before.books, &before.groups), (&after.books, &after.groups));
+    assert_eq!(before.books, ["z", "y", "x", "b", "a"]);
+    assert_eq!(copy.book("y").unwrap().group.as_deref(), Some("West"));
+}

@@ -257,3 +257,24 @@ fn a_changed_configuration_makes_books_and_attributes() {
     site.append(&entry(2, "", "", "still followed"));
     site.until("a new entry", |site| ids(site.store, "followed") == [2]);
 }
+
+#[test]
+fn a_changed_configuration_changes_the_order_of_tabs_and_the_files_that_it_names() {
+    use tampu_elog::{site_files, site_record};
+
+    let mut site = Site::new(&entry(1, "", "", "first"));
+    fs::create_dir_all(site.dir.path().join("logbooks/Other")).unwrap();
+    fs::write(site.dir.path().join("hello.html"), "<h1>Hello</h1>").unwrap();
+    assert_eq!(site_record::stored(site.store).unwrap().books, ["Shift"]);
+    let config = "[global]\nWelcome title = ours\n[Other]\nAttributes = Author\n[Shift]\nAttributes = Author, Subject\nWelcome page = hello.html\n";
+    fs::write(site.dir.path().join("elogd.cfg"), config).unwrap();
+    site.until("another configuration", |site| site.again == 1);
+    let record = site_record::stored(site.store).unwrap();
+    assert_eq!(
+        (record.books.join(" "), record.global),
+        ("Other Shift".to_owned(), vec![("Welcome title".to_owned(), "ours".to_owned())])
+    );
+    assert_eq!(site_files::stored(site.store, "hello.html").unwrap().unwrap(), b"<h1>Hello</h1>");
+    site.append(&entry(2, "", "", "still followed"));
+    site.until("a new entry", |site| ids(site.store, "followed") == [2]);
+}

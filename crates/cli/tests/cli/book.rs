@@ -136,6 +136,14 @@ fn elogs_files_are_taken_over_and_back() {
 }
 
 #[test]
+fn a_text_can_begin_with_a_hyphen() {
+    let site = Site::new();
+    shift(&site);
+    book(&site, &["post", "Shift", "-a", "Author=Zoe", "-a", "Type=Routine", "-t", "- [ ] read the gauges"]).ok();
+    assert!(book(&site, &["show", "Shift/1"]).ok().out.contains("- [ ] read the gauges"));
+}
+
+#[test]
 fn an_edit_leaves_standard_input_to_others() {
     let site = Site::new();
     shift(&site);

@@ -4,7 +4,7 @@
 //! condition, `{a}Preset Subject = ...`. The condition holds while the value of an attribute sets `a`, as
 //! `Options Type = Routine{a}` does. The option then precedes the one without a condition.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, sync::Arc};
 
 use tampu_logbook::book::{
     Book,
@@ -43,9 +43,11 @@ type Condition = Vec<Vec<String>>;
 #[derive(Debug, Clone, Default)]
 pub struct BookSettings {
     /// Options by name, in lower case with single blanks.
-    options: HashMap<String, Vec<(Condition, String)>>,
+    options: Arc<HashMap<String, Vec<(Condition, String)>>>,
     /// The attributes' names as written, for the page of the configuration.
-    attributes: Vec<String>,
+    attributes: Arc<[String]>,
+    /// The conditions under which options are read that name none.
+    active: ActiveConditions,
 }
 
 /// The way a list shows entries.
@@ -106,11 +108,11 @@ impl BookSettings {
             let (condition, name) = split(name);
             options.entry(key(name)).or_default().push((condition, value.clone()));
         }
-        BookSettings { options, attributes: Vec::new() }
+        BookSettings { options: Arc::new(options), ..BookSettings::default() }
     }
 
     fn get(&self, name: &str) -> Option<&str> {
-        self.under(name, &[])
+        self.under(name, &self.active)
     }
 
     /// Returns the value under the active conditions; `None` if it is empty.

@@ -17,6 +17,7 @@ use crate::{
         ere,
         html::{SafeHtml, put},
         request::BookRequest,
+        settings::BookSettings,
         smileys,
         subst::{Substitutions, shown_value},
     },
@@ -24,16 +25,25 @@ use crate::{
 
 /// The value of an attribute of an entry, or a column of a list: HTML.
 pub fn value(request: &BookRequest<'_>, entry: &Entry, name: &str, marks: Option<&[Range<usize>]>) -> SafeHtml {
-    shown(request, entry, name, marks, false)
+    shown((request, &request.settings), entry, name, marks, false)
 }
+
+/// A request, and the settings of a line of its list.
+pub type InLine<'a, 'r> = (&'a BookRequest<'r>, &'a BookSettings);
 
 /// The value of an attribute of an entry in a list: HTML.
-pub fn value_in_list(request: &BookRequest<'_>, entry: &Entry, name: &str, marks: Option<&[Range<usize>]>) -> SafeHtml {
-    shown(request, entry, name, marks, true)
+pub fn value_in_list(of: InLine<'_, '_>, entry: &Entry, name: &str, marks: Option<&[Range<usize>]>) -> SafeHtml {
+    shown(of, entry, name, marks, true)
 }
 
-fn shown(request: &BookRequest<'_>, entry: &Entry, name: &str, marks: Option<&[Range<usize>]>, in_list: bool) -> SafeHtml {
-    let (settings, zone) = (&request.settings, &request.zone);
+fn shown(
+    (request, settings): InLine<'_, '_>,
+    entry: &Entry,
+    name: &str,
+    marks: Option<&[Range<usize>]>,
+    in_list: bool,
+) -> SafeHtml {
+    let zone = &request.zone;
     let said = entry.content.attribute(name).map(|said| said.joined()).unwrap_or_default();
     let kind = request.book.attribute(name).map(|def| def.kind).unwrap_or_default();
     let mut out = String::new();

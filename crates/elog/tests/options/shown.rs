@@ -90,3 +90,31 @@ fn the_page_of_all_logbooks_has_the_title_of_all() {
     assert_eq!(ordered().get("/?group=East").page().texts(".seltitle"), ["of East"]);
     assert!(!ordered().get("/").body.contains("Home"));
 }
+
+#[test]
+fn a_line_follows_the_conditions_of_its_entry() {
+    let lines = |options: &str| {
+        let site = TestSite::new(&format!(
+            "[b]\nAttributes = Author, Type, Run\nOptions Type = Routine{{a}}, Problem{{b}}\nList display = ID, Type, Run\n\
+             {{a}}List display = ID, Type\n{{b}}List Change Run = <b>run $Run</b>\n{{b}}Style Type Problem = background-color:red\n{options}"
+        ));
+        site.post("b", DAY, &["Author=Zoe", "Type=Routine", "Run=7"], "text");
+        site.post("b", "2026-01-02T08:00:00", &["Author=Zoe", "Type=Problem", "Run=8"], "text");
+        let page = site.get("/b/").page();
+        let rows: Vec<Vec<String>> = page.all("table.list tr")[1..].iter().map(|row| row.texts("td")[..3].to_vec()).collect();
+        (rows, page.all("table.list tr")[2].get("style").to_owned())
+    };
+    let (rows, style) = lines("List conditions = 1\n");
+    assert_eq!(
+        (rows, style.as_str()),
+        (
+            vec![vec!["1", "Routine", ""], vec!["2", "Problem", "run 8"]]
+                .into_iter()
+                .map(|row| row.into_iter().map(str::to_owned).collect())
+                .collect::<Vec<Vec<String>>>(),
+            "background-color:red"
+        )
+    );
+    let (rows, style) = lines("");
+    assert_eq!((rows[0][2].as_str(), rows[1][2].as_str(), style.as_str()), ("7", "8", ""));
+}

@@ -1,6 +1,9 @@
 //! The rows of a list: a table, or threads. They can be written in several pieces, as for a whole book.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    borrow::Cow,
+    collections::{HashMap, HashSet},
+};
 
 use tampu_logbook::{
     book::same_name,
@@ -15,7 +18,7 @@ use crate::pages::{
     html::{SafeHtml, put, style},
     list::select::Selection,
     request::BookRequest,
-    settings::ListMode,
+    settings::{BookSettings, ListMode, has},
     subst::Substitutions,
     values,
 };
@@ -138,7 +141,13 @@ impl ListRows {
                 return;
             }
             let class = if self.written.is_multiple_of(2) { "list1" } else { "list2" };
-            match line_style(request, &hit.entry) {
+            let settings = request.settings.of_line(&hit.entry);
+            // Under its conditions a line can have fewer columns than the list.
+            let own_columns = match &settings {
+                Cow::Owned(own) => Some(own.columns(request.caller.login.is_empty())),
+                Cow::Borrowed(_) => None,
+            };
+            match line_style(&settings, &hit.entry) {
                 Some(own) => put!(out, "<tr style=\"{}\">", own),
                 None => out.push_str("<tr>"),
             }
@@ -148,8 +157,12 @@ impl ListRows {
             self.written += 1;
             let href = request.link(&hit.entry.at.book, &format!("{}{from_list}", hit.entry.at.id));
             for (at, column) in self.columns.iter().enumerate() {
+                if own_columns.as_ref().is_some_and(|own| !has(own, column) && !same_name(column, "Logbook")) {
+                    put!(out, "<td class=\"{}\"></td>", class);
+                    continue;
+                }
                 cell(
-                    request,
+                    (request, &settings),
                     hit,
                     column,
                     class,
@@ -282,7 +295,14 @@ fn columns(request: &BookRequest<'_>, find: &ListSearch) -> Vec<String> {
 
 /// Writes a cell of a line. In a column that links to the entry, the text is the link, unless the text has links of its
 /// own.
-fn cell(request: &BookRequest<'_>, hit: &Hit, column: &str, class: &str, href: Option<&str>, out: &mut String) {
+fn cell(
+    (request, settings): (&BookRequest<'_>, &BookSettings),
+    hit: &Hit,
+    column: &str,
+    class: &str,
+    href: Option<&str>,
+    out: &mut String,
+) {
     let entry = &hit.entry;
     let content = match column.to_lowercase().as_str() {
         "id" => {
@@ -307,11 +327,11 @@ fn cell(request: &BookRequest<'_>, hit: &Hit, column: &str, class: &str, href: O
         }
         _ => {
             let marks = hit.attributes.iter().find(|(name, _)| same_name(name, column)).map(|(_, marks)| marks.as_slice());
-            values::value_in_list(request, entry, column, marks).0
+            values::value_in_list((request, settings), entry, column, marks).0
         }
     };
     let said = entry.content.attribute(column).map(|said| said.joined()).unwrap_or_default();
-    let own = if said.is_empty() { "" } else { style(request.settings.cell_style(column, &said)) };
+    let own = if said.is_empty() { "" } else { style(settings.cell_style(column, &said)) };
     put!(out, "<td class=\"{}\"", class);
     if !own.is_empty() {
         put!(out, " style=\"{}\"", own);
@@ -325,8 +345,8 @@ fn cell(request: &BookRequest<'_>, hit: &Hit, column: &str, class: &str, href: O
 }
 
 /// Returns the style of an entry's line: that of its first value with one.
-fn line_style<'r>(request: &'r BookRequest<'_>, entry: &Entry) -> Option<&'r str> {
-    let of = |name: &str, value: &str| request.settings.line_style(name, value).map(style);
+fn line_style<'s>(settings: &'s BookSettings, entry: &Entry) -> Option<&'s str> {
+    let of = |name: &str, value: &str| settings.line_style(name, value).map(style);
     let mut values = entry.content.attributes.iter().flat_map(|said| said.values.iter().map(|value| (&said.name, value)));
     values.find_map(|(name, value)| of(name, value)).filter(|style| !style.is_empty())
 }

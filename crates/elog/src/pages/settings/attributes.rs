@@ -12,9 +12,9 @@ impl BookSettings {
     /// Returns the conditions that these values set.
     pub fn set_by<'v>(&self, value_of: impl Fn(&str) -> Option<&'v str>) -> ActiveConditions {
         let mut set = ActiveConditions::new();
-        for attribute in &self.attributes {
+        for attribute in self.attributes.iter() {
             let Some(value) = value_of(attribute) else { continue };
-            for kind in ["Options", "MOptions", "ROptions"] {
+            for kind in ["Options", "MOptions", "ROptions", "IOptions"] {
                 let Some(options) = self.get(&format!("{kind} {attribute}")) else { continue };
                 for (option, conditions) in list(options).iter().filter_map(|option| conditional(option)) {
                     if value.split(" | ").any(|value| value == option) {
@@ -36,8 +36,12 @@ impl BookSettings {
     /// Returns an attribute under conditions: its kind, options, and whether it is required, locked or extendable.
     pub fn attribute(&self, def: &AttributeDef, set: &[String]) -> AttributeDef {
         let mut def = def.clone();
-        let kinds =
-            [("Options", AttributeKind::Options), ("MOptions", AttributeKind::Multiple), ("ROptions", AttributeKind::Radio)];
+        let kinds = [
+            ("Options", AttributeKind::Options),
+            ("MOptions", AttributeKind::Multiple),
+            ("ROptions", AttributeKind::Radio),
+            ("IOptions", AttributeKind::Radio),
+        ];
         for (option, kind) in kinds {
             let found = self.options.get(&key(&format!("{option} {}", def.name))).map_or(&[][..], Vec::as_slice);
             let Some(now) = self.under(&format!("{option} {}", def.name), set) else { continue };
