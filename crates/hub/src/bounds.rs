@@ -351,6 +351,30 @@ pub const BOUNDS: &[Bound] = &[
     ),
     bound(
         Logbook,
+        "requests for a new password of one address in an hour",
+        Constant("logbook/src/people/reset.rs", "OF_ONE_ADDRESS", "5", "5"),
+        "429 with the time to wait",
+    ),
+    bound(
+        Logbook,
+        "time between two mails with a new password to one user",
+        Constant("logbook/src/people/reset.rs", "PAUSE", "Duration::from_secs(120)", "120 s"),
+        "a request in between sends nothing",
+    ),
+    bound(
+        Logbook,
+        "life of a link for a new password",
+        Constant("logbook/src/people/reset.rs", "LIFE", "Duration::from_secs(30 * 60)", "30 min"),
+        "the link has expired",
+    ),
+    bound(
+        Logbook,
+        "requests for a new password at a time",
+        Constant("logbook/src/people/reset.rs", "MAX_WORKING", "4", "4"),
+        "503 with Retry-After",
+    ),
+    bound(
+        Logbook,
         "life of a token without an end",
         Constant("logbook/src/people/token.rs", "LIFE", "365 * 86_400 * 1_000_000_000", "a year"),
         "the token is no longer accepted",

@@ -6,6 +6,7 @@
 //! | a mail, and its text for the wire | [`message`] |
 //! | the queue on disk: mails that wait, mails that failed | [`queue`] |
 //! | the conversation with the mail server | [`smtp`] |
+//! | mails about accounts | [`accounts`] |
 //! | the sender: queue and worker together | [`outbox`] |
 //! | Message-IDs of mails about entries | [`thread`] |
 //!
@@ -14,6 +15,7 @@
 //! drops it. A server that dies after it accepted a mail and before it said so gets the mail again, with the same
 //! Message-ID.
 
+pub mod accounts;
 pub mod message;
 pub mod outbox;
 pub mod queue;

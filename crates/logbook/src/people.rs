@@ -45,6 +45,7 @@ pub mod principal;
 pub mod registration;
 pub mod registry;
 pub mod request_limit;
+pub mod reset;
 pub mod session;
 pub mod token;
 pub mod user;

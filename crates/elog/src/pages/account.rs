@@ -14,6 +14,8 @@ use crate::pages::{
 };
 
 pub mod dialog;
+pub mod forgot;
+pub mod offer;
 pub mod own;
 pub mod password;
 pub mod policy;
@@ -30,6 +32,7 @@ pub fn page(request: &PageRequest<'_>, settings: Option<&BookSettings>) -> Optio
         PageCommand::Config => own::page(request, policy()),
         PageCommand::ChangePassword => password::page(request, policy()),
         PageCommand::NewUser => register::page(request, policy()),
+        PageCommand::Forgot => forgot::page(request, policy()),
         PageCommand::Users => users::page(request, Told::Nothing),
         _ => return None,
     })
@@ -47,6 +50,7 @@ pub fn sent(
         PageCommand::Save | PageCommand::Config if form.get("config").is_some() => own::save(request, policy(), form),
         PageCommand::ChangePassword => password::change(request, policy(), form),
         PageCommand::NewUser => register::register(request, policy(), form),
+        PageCommand::Forgot => forgot::act(request, policy(), form),
         PageCommand::Users => users::act(request, form),
         _ => return None,
     })

@@ -4,7 +4,7 @@ use http::StatusCode;
 use tampu_logbook::book::Book;
 
 use crate::pages::{
-    account::policy::AccountPolicy,
+    account::{offer::ResetOffer, policy::AccountPolicy},
     address::escape,
     html::{SafeHtml, put},
     layout,
@@ -56,6 +56,9 @@ pub fn answer(request: &PageRequest<'_>, book: Option<&Book>) -> Response {
     if policy.self_register > 0 && request.site.people.is_some() {
         let text = request.said("Register as new user", "Register as a new user");
         put!(&mut body, "<p class=\"note\"><a href=\"?cmd=New%20user\">{}</a></p>\n", text);
+    }
+    if ResetOffer::at(request, policy).is_some() {
+        body.push_str("<p class=\"note\"><a href=\"?cmd=Forgot\">Forgot password?</a></p>\n");
     }
     body.push_str("</form>\n");
     // The page to return to, as a path of this site.

@@ -555,6 +555,11 @@ impl BookSettings {
         self.is_on("Allow password change", true)
     }
 
+    /// `Forgot password link`: true if a new password can be requested by mail.
+    pub fn forgot_password_link(&self) -> bool {
+        self.is_on("Forgot password link", true)
+    }
+
     /// `Restrict edit`: true if only the author can change an entry.
     pub fn restrict_edit(&self) -> bool {
         self.is_on("Restrict edit", false)

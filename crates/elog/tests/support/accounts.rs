@@ -32,6 +32,11 @@ impl Visitors {
 
     /// The same, with a change of the site.
     pub fn with(cfg: &str, change: impl FnOnce(Site) -> Site) -> Visitors {
+        Visitors::with_config(cfg, SiteConfig::default(), change)
+    }
+
+    /// The same, with a configuration of the site.
+    pub fn with_config(cfg: &str, config: SiteConfig, change: impl FnOnce(Site) -> Site) -> Visitors {
         let Desk { dir, store, headers, .. } = Desk::new(cfg);
         let people = Arc::new(People::new(store.clone(), Settings::default()).unwrap());
         let password = Password::new(PASSWORD).unwrap();
@@ -40,7 +45,7 @@ impl Visitors {
             let password = Some(password.clone());
             people.add_user(User { full_name, email, password, admin: login == "root", ..User::new(login) }).unwrap();
         }
-        let site = change(Site::new(store.clone(), SiteConfig::default()).with_people(people.clone()));
+        let site = change(Site::new(store.clone(), config).with_people(people.clone()));
         let mut visitors =
             Visitors { desk: Desk { dir, store, site, caller: caller("", &[], &[]), headers }, people, session: None };
         visitors.leave();

@@ -1,7 +1,10 @@
 //! Registrations that wait for an administrator.
 
 use http::StatusCode;
-use tampu_logbook::people::{Registration, user::UserInfo};
+use tampu_logbook::{
+    mail::accounts::approved,
+    people::{Registration, user::UserInfo},
+};
 
 use super::call::{DELETE, GET, POST, Route, json, nothing, ok};
 use crate::http::route::{Content::Nothing, Login, json_of};
@@ -23,7 +26,16 @@ pub const ROUTES: &[Route] = &[
         what: "Makes the user of a registration, with the password that the person chose",
         gives: (201, json_of::<UserInfo>()),
         login: Login::Admin,
-        act: |call| json(StatusCode::CREATED, &UserInfo::from(&call.api.people.approve(call.var(0))?)),
+        act: |call| {
+            let user = call.api.people.approve(call.var(0))?;
+            let site = call.api.settings.elog_url.trim_end_matches('/');
+            if let (Some(outbox), Some(mail)) = (&call.api.mail, approved(&user, site))
+                && let Err(error) = outbox.send(&mail)
+            {
+                outbox.log_failure(format!("the approval of '{}' was not mailed: {error}", user.login));
+            }
+            json(StatusCode::CREATED, &UserInfo::from(&user))
+        },
         ..POST
     },
     Route {

@@ -136,6 +136,11 @@ impl Outbox {
         Ok(id)
     }
 
+    /// Logs a mail that could not be made or queued, where no response can say so.
+    pub fn log_failure(&self, why: String) {
+        (self.shared.news)(MailNews::Fault(why));
+    }
+
     /// Sends a mail at once, past the queue, and returns the server's answer.
     pub fn test(&self, mail: &Mail) -> Result<String, MailError> {
         let settings = &self.shared.settings;

@@ -42,6 +42,7 @@ mod names;
 mod outside;
 mod passwords;
 mod registration;
+mod reset;
 mod rights;
 
 pub use explain::Explanation;
@@ -85,6 +86,9 @@ pub struct People {
     attempts: Attempts,
     hashing: HashingQueue,
     registrations_of: RequestLimit,
+    resets_of: RequestLimit,
+    /// Requests for a new password that are worked on at this moment.
+    resetting: Running,
     right: Mutex<HashMap<[u8; 32], Instant>>,
     wrong: Mutex<HashMap<[u8; 32], Instant>>,
     key: [u8; 32],
@@ -136,6 +140,8 @@ impl People {
             attempts: Attempts::default(),
             hashing: HashingQueue::default(),
             registrations_of: RequestLimit::new(super::registration::OF_ONE_ADDRESS, super::registration::WITHIN),
+            resets_of: RequestLimit::new(super::reset::OF_ONE_ADDRESS, super::reset::WITHIN),
+            resetting: Running::new(),
             right: Mutex::default(),
             wrong: Mutex::default(),
             key: random()?,

@@ -11,12 +11,18 @@ pub struct AccountPolicy {
     pub self_register: u8,
     /// `Allow password change`.
     pub change_password: bool,
+    /// `Forgot password link`.
+    pub forgotten: bool,
 }
 
 impl AccountPolicy {
     /// Returns the policy of a book's settings.
     pub fn of(settings: &BookSettings) -> AccountPolicy {
-        AccountPolicy { self_register: settings.self_register(), change_password: settings.allow_password_change() }
+        AccountPolicy {
+            self_register: settings.self_register(),
+            change_password: settings.allow_password_change(),
+            forgotten: settings.forgot_password_link(),
+        }
     }
 
     /// Returns the policy at a place: of its book, or of the site.
@@ -26,9 +32,11 @@ impl AccountPolicy {
         }
         let books = request.site.books().unwrap_or_default();
         let of = |info: &BookInfo| AccountPolicy::of(&BookSettings::of(&info.book));
-        books.iter().map(of).fold(AccountPolicy { self_register: 0, change_password: true }, |all, one| AccountPolicy {
+        let open = AccountPolicy { self_register: 0, change_password: true, forgotten: true };
+        books.iter().map(of).fold(open, |all, one| AccountPolicy {
             self_register: all.self_register.max(one.self_register),
             change_password: all.change_password && one.change_password,
+            forgotten: all.forgotten && one.forgotten,
         })
     }
 }

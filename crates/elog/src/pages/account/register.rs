@@ -5,7 +5,10 @@
 //! so.
 
 use http::StatusCode;
-use tampu_logbook::people::{NewAccount, People, PeopleError, password::SHORTEST, session};
+use tampu_logbook::{
+    mail::accounts::registered,
+    people::{NewAccount, People, PeopleError, password::SHORTEST, session, user::User},
+};
 
 use super::{
     dialog::{Told, begin_form, dialog, mendable},
@@ -17,7 +20,7 @@ use crate::pages::{
     post::login::set_cookie,
     refusal,
     request::PageRequest,
-    response::{self, Response},
+    response::{self, LoggedFailure, Response},
     sent::ReceivedForm,
 };
 
@@ -98,6 +101,12 @@ pub fn register(request: &PageRequest<'_>, policy: AccountPolicy, sent: &Receive
             Ok(registration) => {
                 let text = "Your registration was received. You can log in after an administrator has approved it";
                 let answer = dialog(request, Told::Done(text), "Register as a new user", "");
+                let user = User {
+                    full_name: registration.full_name.clone(),
+                    email: registration.email.clone(),
+                    ..User::new(&registration.login)
+                };
+                let answer = with_notice(request, people, answer, &user, true);
                 response::done(answer, format!("registration {} of '{}' waits for approval", registration.id, registration.login))
             }
             Err(error) => refused(error),
@@ -108,8 +117,29 @@ pub fn register(request: &PageRequest<'_>, policy: AccountPolicy, sent: &Receive
         Ok((_, secret)) => {
             let mut answer = response::redirect("./");
             set_cookie(&mut answer, &session::cookie(&secret, people.settings().longest, request.base.starts_with("https://")));
+            if policy.self_register == 2 {
+                let user = User { full_name: new.full_name.clone(), email: new.email.clone(), ..User::new(&new.login) };
+                answer = with_notice(request, people, answer, &user, false);
+            }
             response::done(answer, format!("user '{}' registered", new.login))
         }
         Err(error) => refused(error),
     }
+}
+
+/// Mails a registration to the administrators of the site. A mail that cannot be queued is logged.
+fn with_notice(request: &PageRequest<'_>, people: &People, mut answer: Response, new: &User, waits: bool) -> Response {
+    let Some(outbox) = &request.site.mail else { return answer };
+    // A request could name another host.
+    let url = request.site.config.url.trim_end_matches('/');
+    let site = (!url.is_empty()).then_some(url);
+    let queued = people.users().map_err(|error| error.to_string()).and_then(|users| {
+        let mail = registered(&users, new, &request.caller.from.to_string(), waits, site);
+        mail.map_or(Ok(()), |mail| outbox.send(&mail).map(drop).map_err(|error| error.to_string()))
+    });
+    if let Err(why) = queued {
+        let why = format!("the registration of '{}' was not mailed to the administrators: {why}", new.login);
+        answer.extensions_mut().insert(LoggedFailure(why));
+    }
+    answer
 }

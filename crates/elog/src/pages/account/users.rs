@@ -1,7 +1,10 @@
 //! The page of the site's users, for administrators: registrations, users, and their rights in logbooks.
 
 use http::StatusCode;
-use tampu_logbook::people::{PeopleError, Registration, Right, access::Subject, password::Password, user::User};
+use tampu_logbook::{
+    mail::accounts::approved,
+    people::{PeopleError, Registration, Right, access::Subject, password::Password, user::User},
+};
 
 use super::{
     dialog::{Told, begin_form, dialog, mendable},
@@ -12,7 +15,7 @@ use crate::pages::{
     html::put,
     layout, refusal,
     request::PageRequest,
-    response::{self, Response},
+    response::{self, LoggedFailure, Response},
     sent::ReceivedForm,
 };
 
@@ -215,8 +218,12 @@ pub fn act(request: &PageRequest<'_>, sent: &ReceivedForm) -> Response {
         let session = administrator(request)?;
         let (login, registration) = (sent.text("user"), sent.text("registration"));
         let people = session.people;
+        let mut notice = Ok(());
         let done = match sent.text("act") {
-            "approve" => people.approve(registration).map(|user| format!("registration of '{}': approved", user.login)),
+            "approve" => people.approve(registration).map(|user| {
+                notice = mail_approval(request, &user);
+                format!("registration of '{}': approved", user.login)
+            }),
             "refuse" => people.refuse(registration).map(|refused| format!("registration of '{}': refused", refused.login)),
             "add" => add(&session, sent).map(|()| format!("user '{login}': added")),
             "save" => save(request, &session, sent).map(|()| format!("user '{login}': changed")),
@@ -228,7 +235,13 @@ pub fn act(request: &PageRequest<'_>, sent: &ReceivedForm) -> Response {
             _ => Err(PeopleError::Invalid("nothing was chosen; a removal needs its box ticked".to_owned())),
         };
         match done {
-            Ok(what) => Ok(response::done(response::redirect("?cmd=Users&saved=1"), what)),
+            Ok(what) => {
+                let mut answer = response::done(response::redirect("?cmd=Users&saved=1"), what);
+                if let Err(why) = notice {
+                    answer.extensions_mut().insert(LoggedFailure(why));
+                }
+                Ok(answer)
+            }
             Err(error) => match mendable(&error) {
                 Some(text) => all(request, &session, Told::Wrong(&text)),
                 None => Err(Box::new(refusal::people_failed(request, &error))),
@@ -236,6 +249,15 @@ pub fn act(request: &PageRequest<'_>, sent: &ReceivedForm) -> Response {
         }
     };
     done().unwrap_or_else(|answer: Box<Response>| *answer)
+}
+
+/// Mails the approval to the user.
+fn mail_approval(request: &PageRequest<'_>, user: &User) -> Result<(), String> {
+    let url = request.site.config.url.trim_end_matches('/');
+    let mail = approved(user, if url.is_empty() { &request.base } else { url });
+    let (Some(outbox), Some(mail)) = (&request.site.mail, mail) else { return Ok(()) };
+    let failed = |error| format!("the approval of '{}' was not mailed: {error}", user.login);
+    outbox.send(&mail).map(drop).map_err(failed)
 }
 
 fn groups(sent: &ReceivedForm) -> Vec<String> {

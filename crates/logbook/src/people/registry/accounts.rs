@@ -7,6 +7,7 @@ use super::{
         access::{self, Access, EVERY_BOOK},
         error::{PeopleError, Result},
         password::Password,
+        reset,
         session::{self, Session},
         token::{self, ApiToken, MAX_COMMENT, MAX_TOKENS, digest, secret},
         user::{self, User, check_name},
@@ -113,6 +114,7 @@ impl People {
             return Err(PeopleError::NoUser(login.to_owned()));
         }
         self.changed();
+        self.store.drop_record(reset::KIND, login)?;
         self.end_sessions(login)?;
         self.drop_tokens(login, |_| true)
     }
