@@ -27,8 +27,8 @@ impl People {
         from: IpAddr,
         made: impl FnOnce(Result<ResetLink>) + Send + 'static,
     ) -> Result<()> {
-        self.resets_of.take(from, Instant::now()).map_err(PeopleError::TooOften)?;
         let turn = self.resetting.try_enter(MAX_WORKING).ok_or(PeopleError::Busy)?;
+        self.resets_of.take(from, Instant::now()).map_err(PeopleError::TooOften)?;
         let (people, name) = (self.clone(), name.to_owned());
         let work = move || {
             let _turn = turn;
