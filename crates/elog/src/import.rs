@@ -185,7 +185,7 @@ pub fn import_elog(store: &dyn Store, source: &ImportSource, progress: Progress<
             let left_out = site_files::import(store, &config, path, &source.logbooks)?;
             report.faults.extend(left_out.iter().map(|line| config_fault(path, line)));
             let mut books = configured(&config, &source.logbooks);
-            books.iter_mut().for_each(|(book, _)| read_preset_texts(book, path));
+            books.iter_mut().for_each(|(book, folder)| read_preset_texts(book, path, &source.logbooks, folder));
             books
         }
         None => folders(&source.logbooks)?,
@@ -238,15 +238,16 @@ pub(super) fn configured(config: &ElogConfig, logbooks: &Path) -> Vec<(Book, Pat
 /// Maximum size of a file that `Preset text` names.
 const MAX_PRESET: u64 = 250_000;
 
-/// Replaces each `Preset text` that names a file beside the configuration by the text of the file, as elogd does.
-fn read_preset_texts(book: &mut Book, config: &Path) {
-    let folder = config.parent().unwrap_or(Path::new(""));
+/// Replaces each `Preset text` that names a file beside the configuration, or in the folder of the logbooks or the book, by the text of the file, as elogd does.
+fn read_preset_texts(book: &mut Book, config: &Path, logbooks: &Path, folder: &Path) {
+    let config = config.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let roots = [config, logbooks, folder];
     for (name, value) in &mut book.elog {
         let bare = name.split_once('}').filter(|_| name.starts_with('{')).map_or(name.as_str(), |(_, bare)| bare);
         if key(bare) != "preset text" || value.is_empty() || value.contains('\n') {
             continue;
         }
-        let file = folder.join(value.as_str());
+        let Some(file) = roots.iter().find_map(|root| site_files::inside(&roots, &root.join(value.as_str()))) else { continue };
         if fs::metadata(&file).is_ok_and(|file| file.is_file() && file.len() <= MAX_PRESET)
             && let Ok(bytes) = fs::read(&file)
         {

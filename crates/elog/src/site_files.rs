@@ -161,6 +161,12 @@ pub fn styles(value: &str) -> Vec<String> {
     list(value).iter().filter_map(style).filter(|name| is_plain(name)).collect()
 }
 
+/// Returns the real path of a file that exists below one of these directories, after all links.
+pub fn inside(roots: &[&Path], path: &Path) -> Option<PathBuf> {
+    let found = path.canonicalize().ok()?;
+    roots.iter().any(|root| root.canonicalize().is_ok_and(|root| found.starts_with(root))).then_some(found)
+}
+
 /// The directories in which files of a configuration lie.
 struct Places {
     roots: Vec<PathBuf>,

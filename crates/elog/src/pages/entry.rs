@@ -177,7 +177,7 @@ fn attributes(request: &BookRequest<'_>, entry: &Entry, out: &mut String) {
             open = true;
         }
         let said = entry.content.attribute(name).map(|said| said.joined()).unwrap_or_default();
-        let own = if said.is_empty() { "" } else { style(request.settings.cell_style(name, &said)) };
+        let own = style(request.settings.cell_style(name, if said.is_empty() { "\"\"" } else { &said }));
         head_cell(out, name, request.settings.tooltip(name, &[]));
         let tick = request.settings.browsing() && request.settings.filtered_browsing() && !said.is_empty();
         put!(out, "<td class=\"attribvalue{}{}\"", SafeHtml(if format.class.is_empty() { "" } else { " " }), format.class);

@@ -111,6 +111,11 @@ impl BookSettings {
         BookSettings { options: Arc::new(options), ..BookSettings::default() }
     }
 
+    /// Returns the names of the attributes of the book.
+    pub fn attributes(&self) -> &[String] {
+        &self.attributes
+    }
+
     fn get(&self, name: &str) -> Option<&str> {
         self.under(name, &self.active)
     }

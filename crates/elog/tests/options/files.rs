@@ -224,3 +224,13 @@ fn a_missing_language_is_reported() {
         ("en", "New")
     );
 }
+
+#[test]
+fn the_first_text_of_an_entry_comes_from_a_file_of_the_site() {
+    let cfg = "[b]\nAttributes = Author, Type\nOptions Type = A{1}, B{2}, C{3}\n{1}Preset text = network.txt\n{2}Preset text = ../secret.txt\n\
+        {3}Preset text = own.txt\n";
+    let (site, _) = imported(cfg, &[("network.txt", "Routers checked"), ("logbooks/b/own.txt", "Pumps checked")]);
+    let text = |kind: &str| site.get(&format!("/b/?cmd=New&pType={kind}")).page().one("textarea[name=Text]").text();
+    assert_eq!((text("A").trim(), text("C").trim()), ("Routers checked", "Pumps checked"));
+    assert_eq!(text("B").trim(), "../secret.txt");
+}

@@ -118,3 +118,39 @@ fn a_line_follows_the_conditions_of_its_entry() {
     let (rows, style) = lines("");
     assert_eq!((rows[0][2].as_str(), rows[1][2].as_str(), style.as_str()), ("7", "8", ""));
 }
+
+#[test]
+fn a_list_has_columns_with_commands() {
+    let site = book("List display = Edit, Delete, ID, Subject\n");
+    let page = site.get("/b/").page();
+    assert_eq!(page.texts("th.listtitle")[..2], ["Edit", "Delete"]);
+    let links: Vec<String> = page.all("a.command").iter().map(|link| link.get("href").to_owned()).collect();
+    assert_eq!(links, ["../b/1?cmd=Edit", "../b/1?cmd=Delete"]);
+    let guest = site.person("", &[tampu_logbook::people::Right::Read]);
+    assert!(site.ask(&guest, "/b/", &[]).page().all("a.command").is_empty());
+}
+
+#[test]
+fn a_quick_filter_searches_texts() {
+    let site = book("Quick filter = Subtext, Type\n");
+    assert_eq!(site.get("/b/").page().one("form.quickfilter input[name=subtext]").get("value"), "");
+    let found = site.get("/b/?subtext=tex");
+    assert_eq!((found.ids(), found.page().one("form.quickfilter input[name=subtext]").get("value")), (vec![1], "tex"));
+    // The field takes the place of a hidden one.
+    assert_eq!(found.page().all("form.quickfilter input").len(), 2);
+}
+
+#[test]
+fn an_attribute_without_a_value_has_a_style() {
+    let styles = |said: &[&str]| {
+        let site =
+            TestSite::new("[b]\nAttributes = Author, Type\nStyle Type \"\" = color:red\nCell Style Type \"\" = color:blue\n");
+        site.post("b", DAY, said, "text");
+        let page = site.get("/b/").page();
+        let cells: Vec<String> =
+            page.all("td").iter().map(|cell| cell.get("style").to_owned()).filter(|style| !style.is_empty()).collect();
+        (page.all("table.list tr")[1].get("style").to_owned(), cells)
+    };
+    assert_eq!(styles(&["Author=Zoe"]), ("color:red".to_owned(), vec!["color:blue".to_owned()]));
+    assert_eq!(styles(&["Author=Zoe", "Type=x"]), (String::new(), vec![]));
+}

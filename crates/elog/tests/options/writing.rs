@@ -83,3 +83,16 @@ fn text_files_are_shown_with_their_first_lines() {
     assert!(page("", "plot.png").1.contains("class=\"preview\""));
     assert!(!page("Preview attachments = 0\n", "plot.png").1.contains("class=\"preview\""));
 }
+
+#[test]
+fn boxes_have_lines_and_tooltips_of_their_own() {
+    let page = |options: &str| {
+        let site = TestSite::new(&format!("[b]\nAttributes = Author, System\nMOptions System = HV, Gas\n{options}"));
+        site.get("/b/?cmd=New").page()
+    };
+    let shaped = page("Format System = 2\nTooltip System HV = high voltage\n");
+    assert_eq!(shaped.all("td.separate").len(), 1);
+    let titles: Vec<String> = shaped.all("td.separate label").iter().map(|label| label.get("title").to_owned()).collect();
+    assert_eq!(titles, ["high voltage", ""]);
+    assert!(page("Format System = 1\n").all("td.separate").is_empty());
+}

@@ -173,7 +173,8 @@ impl AttributeField<'_> {
             let checked = SafeHtml(if said.contains(option) { " checked" } else { "" });
             put!(
                 out,
-                "<label><input type=\"checkbox\" name=\"{}_{}\" value=\"{}\"{}{}> {}</label> ",
+                "<label{}><input type=\"checkbox\" name=\"{}_{}\" value=\"{}\"{}{}> {}</label> ",
+                SafeHtml(title(self.request.settings.tooltip(&format!("{} {option}", self.def.name), &[]))),
                 name,
                 nth,
                 option,
@@ -258,4 +259,13 @@ impl AttributeField<'_> {
             number("c", "Sec", &part(5), 4);
         }
     }
+}
+
+/// Returns the attribute of an element that has a tooltip.
+fn title(text: &str) -> String {
+    let mut out = String::new();
+    if !text.is_empty() {
+        put!(&mut out, " title=\"{}\"", text);
+    }
+    out
 }

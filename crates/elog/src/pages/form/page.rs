@@ -170,7 +170,12 @@ fn attributes(
         if def.required {
             out.push_str("<span class=\"required\" title=\"required\">*</span>");
         }
-        put!(out, ":</th><td class=\"attribvalue {}\">", format.class);
+        put!(
+            out,
+            ":</th><td class=\"attribvalue {}{}\">",
+            SafeHtml(if format.flags & 2 != 0 { "separate " } else { "" }),
+            format.class
+        );
         let fixed = def.locked || !def.computed.is_empty() || request.settings.is_fixed(&def.name, form.occasion);
         if fixed {
             locked_field(request, form, &def, out);

@@ -67,7 +67,13 @@ fn quick_filters(request: &BookRequest<'_>, find: &ListSearch, out: &mut String)
         put!(out, "<input type=\"hidden\" name=\"{}\" value=\"{}\">\n", name, value);
     }
     for filter in &filters {
-        put!(out, "<label>{}: ", filter);
+        let is_text = same_name(filter, "Subtext") && request.book.attribute(filter).is_none();
+        let label = match is_text {
+            true => request.word("Text"),
+            false if same_name(filter, "Date") => request.word("Date"),
+            false => filter,
+        };
+        put!(out, "<label>{}: ", label);
         if same_name(filter, "Date") {
             let chosen = request.query.get("last").map(str::to_owned).or_else(|| find.only_last.map(|days| days.to_string()));
             out.push_str("<select name=\"last\">");
@@ -82,6 +88,9 @@ fn quick_filters(request: &BookRequest<'_>, find: &ListSearch, out: &mut String)
                 choice::option(out, &days, &format!("{days} Days"), true);
             }
             out.push_str("</select>");
+        } else if is_text {
+            let value = request.query.get("subtext").unwrap_or_default();
+            put!(out, "<input type=\"text\" name=\"subtext\" value=\"{}\" size=\"20\">", value);
         } else if let Some(def) = find.attributes.iter().find(|def| same_name(&def.name, filter)) {
             let value = request.query.get(&def.name).unwrap_or_default();
             choice::field(request, def, value, out);

@@ -14,6 +14,8 @@ use tampu_logbook::{
 };
 
 use crate::pages::{
+    access,
+    command::PageCommand,
     find::ListSearch,
     html::{SafeHtml, put, style},
     list::select::Selection,
@@ -70,6 +72,10 @@ impl ListRows {
             out.push_str("<th class=\"listtitle\"></th>");
         }
         for column in &self.columns {
+            if command_of(request, column).is_some() {
+                put!(out, "<th class=\"listtitle\">{}</th>", request.word(column));
+                continue;
+            }
             let sorted = same_name(&find.sorted_by, column) || find.sorted_by.is_empty() && same_name(column, "Date");
             let next = if sorted && !find.search.descending { "rsort" } else { "sort" };
             let query = request.query.without(&["sort", "rsort", "reverse", "Reverse", "id", "cmd"]).with(next, column);
@@ -159,6 +165,10 @@ impl ListRows {
             for (at, column) in self.columns.iter().enumerate() {
                 if own_columns.as_ref().is_some_and(|own| !has(own, column) && !same_name(column, "Logbook")) {
                     put!(out, "<td class=\"{}\"></td>", class);
+                    continue;
+                }
+                if let Some(command) = command_of(request, column) {
+                    command_cell((request, &settings), &hit.entry, command, class, out);
                     continue;
                 }
                 cell(
@@ -280,7 +290,7 @@ fn thread_of(request: &BookRequest<'_>, at: &EntryRef, text: bool) -> Result<Vec
 fn columns(request: &BookRequest<'_>, find: &ListSearch) -> Vec<String> {
     let mut columns = request.settings.columns(request.caller.login.is_empty());
     let known = |name: &str| {
-        matches!(name.to_lowercase().as_str(), "id" | "date" | "logbook")
+        matches!(name.to_lowercase().as_str(), "id" | "date" | "logbook" | "edit" | "delete")
             || find.attributes.iter().any(|def| same_name(&def.name, name))
     };
     columns.retain(|name| known(name));
@@ -291,6 +301,31 @@ fn columns(request: &BookRequest<'_>, find: &ListSearch) -> Vec<String> {
         columns.insert(1.min(columns.len()), "Logbook".to_owned());
     }
     columns
+}
+
+/// Returns the command that a column offers for each entry, if no attribute has its name.
+fn command_of(request: &BookRequest<'_>, column: &str) -> Option<PageCommand> {
+    let command = PageCommand::named(column).filter(|command| matches!(command, PageCommand::Edit | PageCommand::Delete));
+    command.filter(|_| request.book.attribute(column).is_none())
+}
+
+/// Writes the cell of a column with a command, as a link for callers who may use it.
+fn command_cell(
+    (request, settings): (&BookRequest<'_>, &BookSettings),
+    entry: &Entry,
+    command: PageCommand,
+    class: &str,
+    out: &mut String,
+) {
+    put!(out, "<td class=\"{}\">", class);
+    let may =
+        request.may(command).is_ok() && access::may_change(request.caller, &request.book, settings, entry, request.now).is_ok();
+    if may {
+        let href = request.link(&entry.at.book, &format!("{}?cmd={}", entry.at.id, command.name()));
+        let sign = if command == PageCommand::Edit { "&#9998;" } else { "&#10006;" };
+        put!(out, "<a class=\"command\" href=\"{}\" title=\"{}\">{}</a>", href, request.word(command.name()), SafeHtml(sign));
+    }
+    out.push_str("</td>");
 }
 
 /// Writes a cell of a line. In a column that links to the entry, the text is the link, unless the text has links of its
@@ -331,7 +366,7 @@ fn cell(
         }
     };
     let said = entry.content.attribute(column).map(|said| said.joined()).unwrap_or_default();
-    let own = if said.is_empty() { "" } else { style(settings.cell_style(column, &said)) };
+    let own = style(settings.cell_style(column, if said.is_empty() { "\"\"" } else { &said }));
     put!(out, "<td class=\"{}\"", class);
     if !own.is_empty() {
         put!(out, " style=\"{}\"", own);
@@ -347,8 +382,14 @@ fn cell(
 /// Returns the style of an entry's line: that of its first value with one.
 fn line_style<'s>(settings: &'s BookSettings, entry: &Entry) -> Option<&'s str> {
     let of = |name: &str, value: &str| settings.line_style(name, value).map(style);
-    let mut values = entry.content.attributes.iter().flat_map(|said| said.values.iter().map(|value| (&said.name, value)));
-    values.find_map(|(name, value)| of(name, value)).filter(|style| !style.is_empty())
+    let mut values =
+        entry.content.attributes.iter().flat_map(|said| said.values.iter().map(|value| (said.name.as_str(), value.as_str())));
+    // `""` stands for no value.
+    let empty = |name: &&str| entry.content.attribute(name).is_none_or(|said| said.values.is_empty());
+    let found = values.find_map(|(name, value)| of(name, value));
+    let found =
+        found.or_else(|| settings.attributes().iter().map(String::as_str).filter(empty).find_map(|name| of(name, "\"\"")));
+    found.filter(|style| !style.is_empty())
 }
 
 /// Writes some lines of the text. For a text search, these are the lines around the match.

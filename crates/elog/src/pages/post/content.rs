@@ -19,6 +19,7 @@ use crate::{
         html::put,
         sent::ReceivedForm,
         settings::{ActiveConditions, BookSettings, FormOccasion},
+        words::Words,
     },
 };
 
@@ -42,6 +43,18 @@ pub enum InvalidEntry {
 }
 
 impl InvalidEntry {
+    /// Returns the message in the language of the page; `None` if the language has none.
+    pub fn said(&self, words: &Words) -> Option<String> {
+        let (key, value) = match self {
+            InvalidEntry::Missing(name) => ("Error: Attribute <b>%s</b> not supplied", name),
+            InvalidEntry::NoOption(value) => ("Error: Attribute option <b>%s</b> not existing", value),
+            InvalidEntry::NoNumber(name) => ("Error: Attribute <b>%s</b> must be numeric", name),
+            InvalidEntry::NoBoolean(value) => ("Error: Value <b>%s</b> not allowed for boolean attributes", value),
+            InvalidEntry::NoDate(_) | InvalidEntry::TooLong(_) | InvalidEntry::Encoding(_) => return None,
+        };
+        Some(words.said(key, "")).filter(|text| !text.is_empty()).map(|text| text.replacen("%s", value, 1))
+    }
+
     /// Returns the message in ELOG's words, as HTML, because ELOG's programs search for them with the tags.
     pub fn html(&self) -> String {
         let mut out = String::new();

@@ -178,8 +178,9 @@ fn shown(form: &ReceivedForm, task: &SubmitTask, content: Content, error: Option
 fn wrong_form(request: &BookRequest<'_>, form: &ReceivedForm, task: &SubmitTask, wrong: &InvalidEntry) -> Response {
     let status = StatusCode::UNPROCESSABLE_ENTITY;
     let again = reading(request, form, task).content(true);
+    let error = wrong.said(&request.words).unwrap_or_else(|| text_of(&wrong.html()));
     match again {
-        Ok(content) if task.by_page => form::show(request, &shown(form, task, content, Some(text_of(&wrong.html()))), status),
+        Ok(content) if task.by_page => form::show(request, &shown(form, task, content, Some(error)), status),
         _ => refusal::html_error(request, status, &wrong.html()),
     }
 }
