@@ -33,6 +33,7 @@ use crate::http::{
     headers::secure,
     problem::Problem,
     route::{HttpService, Identified, Login, Matched},
+    time_steps::InSteps,
 };
 use call::{Answer, Call, GET};
 use catalogue::{Found, find};
@@ -133,8 +134,13 @@ impl HttpService for Api {
             let auth = self.authenticator.authenticate(&self.people, head, client, false);
             let auth = auth.map_err(|problem| Box::new(finished(problem.answer())))?;
             let longest = auth.longest_body().min(max_body);
+            let in_steps = work.searches() && self.people.sees_a_part(&auth.principal).unwrap_or(true);
             let handler = move |request: HttpRequest<'_>, stop: &Stop| {
-                finished(self.act(found, auth, request, stop).unwrap_or_else(|problem| problem.answer()))
+                let mut answer = finished(self.act(found, auth, request, stop).unwrap_or_else(|problem| problem.answer()));
+                if in_steps {
+                    answer.extensions_mut().insert(InSteps);
+                }
+                answer
             };
             Ok(Identified { max_body: longest, handler: Box::new(handler) })
         };

@@ -12,6 +12,7 @@
 //! | authentication of a request | [`auth`] |
 //! | bodies of requests and responses | [`body`] |
 //! | the space on the disk that long bodies leave free | [`free_space`] |
+//! | answers in steps of time | [`time_steps`] |
 //! | percent-encoded paths and queries; headers | [`address`], [`headers`] |
 //! | error responses by RFC 9457 | [`problem`] |
 
@@ -31,3 +32,4 @@ pub mod problem;
 pub mod route;
 pub mod server;
 mod socket;
+pub mod time_steps;

@@ -29,6 +29,7 @@ use crate::{
         problem::Problem,
         route::{HttpService, Identified, Matched},
         server::plain_rejection,
+        time_steps::InSteps,
     },
     rules::Rules,
 };
@@ -153,7 +154,14 @@ impl HttpService for ElogPages {
             let auth = self.authenticator.authenticate(&self.people, head, client, true);
             let auth = auth.map_err(|problem| Box::new(finished(plain(&problem))))?;
             let longest = auth.longest_body().min(max_body);
-            let handler = move |request: HttpRequest<'_>, stop: &Stop| self.answer(bound, &auth, request, stop);
+            let in_steps = work.searches() && self.people.sees_a_part(&auth.principal).unwrap_or(true);
+            let handler = move |request: HttpRequest<'_>, stop: &Stop| {
+                let mut answer = self.answer(bound, &auth, request, stop);
+                if in_steps {
+                    answer.extensions_mut().insert(InSteps);
+                }
+                answer
+            };
             Ok(Identified { max_body: longest, handler: Box::new(handler) })
         };
         Matched { work, identifies, max_body, reject: plain_rejection, identify: Box::new(identify) }

@@ -82,6 +82,13 @@ pub enum WorkKind {
     Change,
 }
 
+impl WorkKind {
+    /// Returns true if the work may be a search, whose time depends on the vocabulary of all logbooks.
+    pub fn searches(self) -> bool {
+        matches!(self, WorkKind::Search | WorkKind::Export)
+    }
+}
+
 /// The permits of one server.
 pub struct AdmissionControl {
     wait: Duration,

@@ -24,6 +24,7 @@ use super::{
     admission::{AdmissionControl, WorkKind, in_permit},
     client_address::ClientAddress,
     connections::Busy,
+    time_steps::rest_of_step,
 };
 
 /// Largest body, in bytes, that is read before a worker is assigned.
@@ -267,6 +268,8 @@ pub struct PieceTurns {
     pub kind: WorkKind,
     /// The address of the client.
     pub from: IpAddr,
+    /// The arrival of the request, if the first piece is sent at the end of a step ([`super::time_steps`]).
+    pub in_steps: Option<tokio::time::Instant>,
 }
 
 /// The next piece and the rest of the pieces, or an error.
@@ -301,7 +304,11 @@ async fn make(mut pieces: Pieces, turns: Option<PieceTurns>) -> io::Result<(Piec
         let piece = pieces.next();
         (pieces, piece)
     });
-    made.await.map_err(|_| failed())
+    let made = made.await.map_err(|_| failed());
+    if let Some(begun) = turns.in_steps {
+        rest_of_step(begun).await;
+    }
+    made
 }
 
 impl SentBody {
@@ -335,7 +342,12 @@ impl HttpBody for SentBody {
             match std::mem::replace(&mut self.state, State::Nothing) {
                 State::Nothing => return Poll::Ready(None),
                 State::Whole(bytes) => return Poll::Ready(Some(Ok(Frame::data(bytes)))),
-                State::Pieces(pieces) => self.state = State::Making(Box::pin(make(pieces, self.turns.clone()))),
+                State::Pieces(pieces) => {
+                    self.state = State::Making(Box::pin(make(pieces, self.turns.clone())));
+                    if let Some(turns) = &mut self.turns {
+                        turns.in_steps = None;
+                    }
+                }
                 State::Making(mut making) => match making.as_mut().poll(context) {
                     Poll::Pending => {
                         self.state = State::Making(making);

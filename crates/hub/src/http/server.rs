@@ -24,7 +24,7 @@ use tokio::{
     net::{TcpListener, TcpStream},
     runtime::{Builder, Handle, Runtime},
     sync::watch,
-    time::{sleep, timeout},
+    time::{Instant, sleep, timeout},
 };
 
 use super::{
@@ -34,6 +34,7 @@ use super::{
     connections::{Connection, Connections},
     route::{HttpService, Matched},
     socket::{PacedSocket, handshake},
+    time_steps::{InSteps, rest_of_step},
 };
 
 /// Time for running requests to finish at shutdown.
@@ -254,6 +255,7 @@ async fn serve(
 
 async fn respond(request: http::Request<Incoming>, ends: Ends, shared: &Shared) -> http::Response<SentBody> {
     let Shared { service, admission, proxies, limits, .. } = shared;
+    let begun = Instant::now();
     let (head, body) = request.into_parts();
     let is_head = head.method == Method::HEAD;
     let Matched { work, identifies, max_body, reject, identify } = service.clone().find(&head);
@@ -335,7 +337,11 @@ async fn respond(request: http::Request<Incoming>, ends: Ends, shared: &Shared) 
         {
             parts.headers.insert(header::CONTENT_LENGTH, length.into());
         }
-        let turns = PieceTurns { admission: admission.clone(), kind: work, from: client.ip };
+        let in_steps = parts.extensions.remove::<InSteps>().map(|_| begun);
+        if in_steps.is_some() {
+            rest_of_step(begun).await;
+        }
+        let turns = PieceTurns { admission: admission.clone(), kind: work, from: client.ip, in_steps };
         let sent = if is_head { SentBody::nothing() } else { SentBody::new(body, Some(stop_on_drop), turns) };
         return http::Response::from_parts(parts, sent);
     }

@@ -17,3 +17,4 @@ mod routes;
 mod schema;
 mod sessions;
 mod site;
+mod time_steps;

@@ -104,6 +104,13 @@ impl People {
         Ok(known.veiled.iter().filter_map(shown).collect())
     }
 
+    /// Returns true if there are logbooks that a caller may not read, or attributes that are hidden from the caller.
+    pub fn sees_a_part(&self, principal: &Principal) -> Result<bool> {
+        let known = self.known()?;
+        let reads_all = known.books.iter().all(|(name, _)| principal.rights.may(Right::Read, name));
+        Ok(!reads_all || !self.shown(principal)?.is_empty())
+    }
+
     /// Takes the rights away in books whose configuration closes them to clients at this address. The owner of the installation keeps them.
     pub fn seen_from(&self, mut principal: Principal, from: IpAddr) -> Result<Principal> {
         if principal.by == Credentials::Owner {

@@ -33,6 +33,19 @@ fn with_zoe() -> (TempDir, People) {
 }
 
 #[test]
+fn callers_who_may_not_read_a_logbook_see_a_part() {
+    let (_dir, people) = with_zoe();
+    let zoe = || people.log_in("zoe", "correct horse", HOME).unwrap().0;
+    let sees = |who: &Principal| people.sees_a_part(who).unwrap();
+    assert!(!sees(&people.owner().unwrap()) && !sees(&zoe()) && !sees(&people.guest().unwrap()));
+    let grants = vec![Grant { to: Subject::User("zoe".into()), may: vec![Right::Read] }];
+    people.set_access("Vacuum", &Access { grants, ..Access::default() }).unwrap();
+    assert!(!sees(&people.owner().unwrap()) && !sees(&zoe()) && sees(&people.guest().unwrap()));
+    people.set_access("Vacuum", &Access::default()).unwrap();
+    assert!(!sees(&people.owner().unwrap()) && sees(&zoe()));
+}
+
+#[test]
 fn a_session_is_worthless_after_logout_and_after_a_new_password() {
     let (_dir, people) = with_zoe();
     let (zoe, first) = people.log_in("zoe", "correct horse", HOME).unwrap();
