@@ -67,6 +67,7 @@ pub mod style;
 pub mod subst;
 mod tabs;
 pub mod values;
+pub mod visit;
 mod words;
 
 pub use clock::Zone;

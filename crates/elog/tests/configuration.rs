@@ -9,9 +9,11 @@ use accounts::{CFG, Visitors};
 use http::StatusCode;
 use tampu_elog::book_config;
 use tampu_logbook::{
-    people::{Right, access::Subject},
-    store::Entries,
+    entry::{Content, NewEntry},
+    people::{Right, access::Subject, visit},
+    store::{Entries, Records, Transactions},
 };
+use tampu_types::Time;
 
 fn act(site: &Visitors, act: &str, version: &str, options: &str, change: &str) -> desk::Answer {
     let fields = [("cmd", "Admin"), ("act", act), ("version", version), ("options", options), ("change", change)];
@@ -91,4 +93,60 @@ fn a_configuration_with_faults_is_not_saved() {
     // An administrator of the book changes the rest.
     site.enter("kim");
     assert_eq!(act(&site, "save", &version(&site), &format!("{open}Theme = dark\n"), "").status, StatusCode::FOUND);
+}
+
+#[test]
+fn administrators_of_the_site_make_logbooks() {
+    let mut site = Visitors::new(CFG);
+    site.enter("root");
+    let make = |site: &Visitors, name: &str, like: &str| {
+        site.send("/", &[("cmd", "Users"), ("act", "make-book"), ("book", name), ("like", like)])
+    };
+    assert!(site.desk.get("/?cmd=Users").text().contains("<option>Shift</option>"));
+    assert_eq!(make(&site, "Vacuum", "Shift").status, StatusCode::FOUND);
+    let made = site.desk.store.book("Vacuum").unwrap();
+    assert_eq!(made.attributes, site.desk.store.book("Shift").unwrap().attributes);
+    assert_eq!(site.desk.store.book_changes("Vacuum", None, 9).unwrap()[0].by, "root");
+    assert_eq!(make(&site, "New", "").status, StatusCode::FOUND);
+    for (name, like, told) in
+        [("vacuum", "", "already"), ("a/b", "", "invalid logbook name"), ("Other", "None", "there is no logbook")]
+    {
+        let error = make(&site, name, like).error();
+        assert!(error.contains(told), "{error}");
+    }
+    site.enter("kim");
+    assert_eq!(make(&site, "Forged", "").status, StatusCode::FORBIDDEN);
+    assert!(site.desk.store.book("Forged").is_err());
+}
+
+#[test]
+fn users_see_the_entries_since_their_last_visit() {
+    let mut site = Visitors::new(CFG);
+    let post = |site: &Visitors, text: &str, date: Time| {
+        let content = Content { text: text.to_owned(), ..Content::default() };
+        let new = NewEntry { book: "Shift".to_owned(), date: Some(date), content, ..NewEntry::default() };
+        site.desk.store.post(new, vec![], "zoe").unwrap();
+    };
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap();
+    let ago = |hours: i64| Time::from_unix(since.as_secs() as i64 - hours * 3600, 0);
+    post(&site, "an old one", ago(50));
+    post(&site, "a new one", ago(1));
+    let list = |site: &Visitors, query: &str| site.desk.get(&format!("/Shift/?mode=full{query}")).text();
+    site.enter("zoe");
+    let first = list(&site, "&new_entries=1");
+    assert!(first.contains("This is your first visit") && first.contains("an old one"), "{first}");
+    // The visit before ended a day ago.
+    let earlier = serde_json::json!({ "last": ago(24).to_rfc3339() });
+    site.desk.store.put_record(visit::KIND, "kim", &earlier, None).unwrap();
+    site.enter("kim");
+    let page = list(&site, "");
+    assert!(page.contains("New entries since:") && page.contains("an old one"), "{page}");
+    let new = list(&site, "&new_entries=1");
+    assert!(new.contains("a new one") && !new.contains("an old one"), "{new}");
+    // The visit goes on: the same entries are new on its next page.
+    assert!(!list(&site, "&new_entries=1").contains("an old one"));
+    let noted = site.desk.store.record(visit::KIND, "kim").unwrap().unwrap().value;
+    assert_eq!(noted["before"], earlier["last"]);
+    site.leave();
+    assert!(list(&site, "&new_entries=1").contains("known after a login"));
 }

@@ -49,6 +49,7 @@ pub mod reset;
 pub mod session;
 pub mod token;
 pub mod user;
+pub mod visit;
 
 pub use access::{Access, EditPolicy};
 pub use authorize::{access_of, ask, change_access, policy, set_first_access, written};

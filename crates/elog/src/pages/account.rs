@@ -15,6 +15,7 @@ use crate::pages::{
 
 pub mod dialog;
 pub mod forgot;
+mod new_book;
 pub mod offer;
 pub mod own;
 pub mod password;

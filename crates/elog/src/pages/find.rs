@@ -13,6 +13,7 @@ use crate::pages::{
     ere,
     request::BookRequest,
     settings::{ListMode, MAX_PER_PAGE, has},
+    visit,
 };
 
 const DAY: i64 = 86_400_000_000_000;
@@ -242,6 +243,13 @@ impl SearchTerms {
             self.since(Time(request.now.0.saturating_sub(span)));
             let criteria = if days < 0 { format!("last {} hours", days.unsigned_abs()) } else { format!("last {days} days") };
             self.add_criterion("Date", &criteria);
+        }
+        if query.is_on(visit::NEW_ENTRIES)
+            && let Some(last) = visit::last(request)
+        {
+            ranged = true;
+            self.since(last);
+            self.add_criterion("Date", &format!("since {}", zone.write(last, 0, request.settings.time_format(None))));
         }
         if let Some(last) = query.get("last") {
             ranged = true;

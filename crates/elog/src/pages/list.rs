@@ -16,7 +16,7 @@ use crate::pages::{
 };
 
 mod header;
-mod links;
+pub mod links;
 mod rows;
 pub mod select;
 mod whole;

@@ -29,6 +29,7 @@ use super::{
     session::{self, MAX_SESSIONS, Session, form_token},
     token::{self, ApiToken, digest, random, secret},
     user::{self, User},
+    visit::Visit,
 };
 use crate::{
     book::Book,
@@ -44,6 +45,7 @@ mod passwords;
 mod registration;
 mod reset;
 mod rights;
+mod visits;
 
 pub use explain::Explanation;
 
@@ -89,6 +91,8 @@ pub struct People {
     resets_of: RequestLimit,
     /// Requests for a new password that are worked on at this moment.
     resetting: Running,
+    /// The visits of users that were noted a moment ago.
+    visits: Mutex<HashMap<String, Visit>>,
     right: Mutex<HashMap<[u8; 32], Instant>>,
     wrong: Mutex<HashMap<[u8; 32], Instant>>,
     key: [u8; 32],
@@ -142,6 +146,7 @@ impl People {
             registrations_of: RequestLimit::new(super::registration::OF_ONE_ADDRESS, super::registration::WITHIN),
             resets_of: RequestLimit::new(super::reset::OF_ONE_ADDRESS, super::reset::WITHIN),
             resetting: Running::new(),
+            visits: Mutex::default(),
             right: Mutex::default(),
             wrong: Mutex::default(),
             key: random()?,

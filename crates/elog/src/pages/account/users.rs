@@ -8,6 +8,7 @@ use tampu_logbook::{
 
 use super::{
     dialog::{Told, begin_form, dialog, mendable},
+    new_book,
     session_user::SessionUser,
 };
 use crate::pages::{
@@ -79,6 +80,8 @@ fn all(request: &PageRequest<'_>, session: &SessionUser<'_>, told: Told<'_>) -> 
     body.push_str("<table>\n");
     fields(&User::default(), true, &mut body);
     body.push_str("<tr><th></th><td><button name=\"cmd\" value=\"Users\">Add user</button></td></tr></table></form>\n");
+    let books = request.site.books().map_err(|error| Box::new(request.failed(&error)))?;
+    new_book::form(request, &books, &mut body);
     Ok(dialog(request, told, "Users", &body))
 }
 
@@ -225,6 +228,7 @@ pub fn act(request: &PageRequest<'_>, sent: &ReceivedForm) -> Response {
                 format!("registration of '{}': approved", user.login)
             }),
             "refuse" => people.refuse(registration).map(|refused| format!("registration of '{}': refused", refused.login)),
+            "make-book" => new_book::make(request, sent).map(|()| format!("logbook '{}': made", sent.text("book"))),
             "add" => add(&session, sent).map(|()| format!("user '{login}': added")),
             "save" => save(request, &session, sent).map(|()| format!("user '{login}': changed")),
             "remove" if sent.text("confirm") == "Yes" => {

@@ -16,7 +16,7 @@ use crate::{
         paging::{Listing, MAX_ALL},
         request::BookRequest,
         settings::ListMode,
-        values,
+        values, visit,
     },
 };
 
@@ -143,9 +143,7 @@ fn summary(request: &BookRequest<'_>, find: &ListSearch, listing: &Listing, out:
     if let Some(why) = listing.stopped {
         cut_short(why, out);
     }
-    if request.query.is_on("new_entries") {
-        out.push_str("<div class=\"note\">The time of your last visit is not known here: all entries are shown</div>");
-    }
+    visit::link(request, out);
     if listing.page == 0 && listing.after {
         more_than_all(out);
     }

@@ -11,6 +11,7 @@ use super::{
         session::{self, Session},
         token::{self, ApiToken, MAX_COMMENT, MAX_TOKENS, digest, secret},
         user::{self, User, check_name},
+        visit,
     },
     People,
 };
@@ -115,6 +116,8 @@ impl People {
         }
         self.changed();
         self.store.drop_record(reset::KIND, login)?;
+        self.store.drop_record(visit::KIND, login)?;
+        self.visits.lock().remove(login);
         self.end_sessions(login)?;
         self.drop_tokens(login, |_| true)
     }
