@@ -232,6 +232,7 @@ const FLAGS: &[(&str, &str, &str, &str)] = &[
     ("value", "", "NAME=VALUE", "Named value of a record"),
     ("version", "V", "", "Version"),
     ("wait", "", "DURATION", "Longest time to wait for receivers"),
+    ("webhook", "", "URL", "Address that gets entries in place of mail"),
     ("xml", "", "", "ACS XML"),
     ("yes", "", "", "No question before an action that cannot be undone"),
     ("zone", "", "ZONE", "Zone of local times"),

@@ -8,7 +8,8 @@
 //! | ELOG's pages | [`elog`] |
 //! | warnings about guests | [`guests`] |
 //! | the follower of an ELOG | [`follow`] |
-//! | mails by the rules of users | `notifier` |
+//! | mails by the rules of users; webhooks | `notifier`, `hooks` |
+//! | entries by mail | `mail_in` |
 //!
 //! One listener serves everything: the API below `/api/v1`, ELOG's pages below a prefix. A second listener can serve
 //! ELOG's pages alone. Plain functions on values make the responses; only [`crate::http::server`] uses sockets.
@@ -61,6 +62,8 @@ use settings::{BookSettings, PORT};
 pub mod elog;
 pub mod follow;
 pub mod guests;
+mod hooks;
+mod mail_in;
 mod notifier;
 pub mod settings;
 
@@ -135,6 +138,8 @@ pub struct Book {
     _following: Option<follow::Following>,
     /// Mails by the rules of users for the life of the logbook.
     _notifying: Option<notifier::Notifying>,
+    /// Receives mails for the life of the logbook.
+    mail_in: Option<mail_in::MailInput>,
     api: Arc<api::Api>,
     listen: Option<SocketAddr>,
     elog: Option<SocketAddr>,
@@ -236,7 +241,7 @@ impl Book {
         let authenticator = Authenticator::new(&settings.auth(), &given.host).with_proxy(logins.proxy);
         let authenticator = Arc::new(authenticator);
         let pushes = Pushes::start(store.clone(), people.clone(), given.logger.clone()).map_err(io("its pushes"))?;
-        let mail = given.mail.map(|(settings, directory)| start_mail(settings, &directory, &given.logger)).transpose()?;
+        let mail = given.mail.map(|(mail, directory)| start_mail(mail, settings, &directory, &given.logger)).transpose()?;
         let follow = settings.follow.clone().map(|follow| follow::Following::start(store.clone(), follow, given.logger.clone()));
         let following = follow.transpose().map_err(io("following ELOG"))?;
         // A database stores attachments on its own disk; this one has them while they are received.
@@ -324,6 +329,21 @@ impl Book {
             .map_err(io("its notifications"))
         });
         let notifying = notifying.transpose()?;
+        let input = api.mail.as_ref().and_then(|outbox| Some((outbox.settings().input.clone()?, outbox.domain())));
+        let mail_in = input.map(|(input, domain)| {
+            let what = format!("[mail.in] {}", String::from(input.listen.clone()));
+            mail_in::MailInput::start(mail_in::MailInSite {
+                store: store.clone(),
+                people: people.clone(),
+                settings: input,
+                domain,
+                zone: settings.zone().unwrap_or_default(),
+                longest: settings.attachment_mb << 20,
+                logger: given.logger.named("mail"),
+            })
+            .map_err(io(&what))
+        });
+        let mail_in = mail_in.transpose()?;
         let kept = match &settings.postgres {
             // The address may contain a password.
             Some(_) => "a PostgreSQL database".to_owned(),
@@ -333,6 +353,7 @@ impl Book {
             server,
             _following: following,
             _notifying: notifying,
+            mail_in,
             api,
             listen,
             elog,
@@ -415,6 +436,11 @@ impl Book {
         guests::warning(openness, |right| guest.rights.books(right))
     }
 
+    /// Returns the bound port at which mails are received.
+    pub fn mail_port(&self) -> Option<SocketAddr> {
+        self.mail_in.as_ref()?.port
+    }
+
     /// Returns the sender of mail.
     pub fn mail(&self) -> Option<&Arc<Outbox>> {
         self.api.mail.as_ref()
@@ -464,7 +490,7 @@ fn base_url(address: SocketAddr, certificate: Option<&ServerCertificate>) -> Str
 }
 
 /// Starts the sender of mail, with its news in the log.
-fn start_mail(settings: &MailSettings, directory: &Path, logger: &Logger) -> Result<Arc<Outbox>, BookError> {
+fn start_mail(settings: &MailSettings, book: &BookSettings, directory: &Path, logger: &Logger) -> Result<Arc<Outbox>, BookError> {
     let logger = logger.named("mail");
     let news = move |news: MailNews| match news {
         MailNews::Away(why) => warning!(logger, "no mail can be sent: {why}; mails wait, and the hub retries"),
@@ -474,7 +500,8 @@ fn start_mail(settings: &MailSettings, directory: &Path, logger: &Logger) -> Res
         }
         MailNews::Fault(why) => warning!(logger, "the queue of mails: {why}"),
     };
-    Ok(Arc::new(Outbox::start(settings.clone(), directory, news)?))
+    let hooks = hooks::poster(book).map_err(MailError::Message)?;
+    Ok(Arc::new(Outbox::with_hooks(settings.clone(), directory, news, hooks)?))
 }
 
 fn people_settings(settings: &BookSettings) -> Settings {

@@ -6,6 +6,7 @@
 //! | which entries a rule means | [`matching`] |
 //! | what waits for a digest or for the end of quiet hours | [`pending`] |
 //! | the token of a link that ends a rule | [`unsubscribe`] |
+//! | what an address of the web gets, and which addresses may be named | [`webhook`] |
 //!
 //! Nobody is told of their own entries. Rights are asked when the notification is made, and again when it is sent.
 
@@ -13,5 +14,6 @@ pub mod matching;
 pub mod pending;
 pub mod rule;
 pub mod unsubscribe;
+pub mod webhook;
 
 pub use rule::{Digest, NotifyError, NotifyRule, NotifySettings, QuietHours, RuleAbout};

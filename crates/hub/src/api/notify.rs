@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use tampu_elog::pages::{Zone, mails::recipients};
 use tampu_logbook::{
     mail::{Mail, MailError},
-    notify::{NotifyError, NotifyRule, NotifySettings, QuietHours, rule},
+    notify::{NotifyError, NotifyRule, NotifySettings, QuietHours, rule, webhook},
     people::{Right, user::User},
 };
 
@@ -26,7 +26,9 @@ pub const ROUTES: &[Route] = &[
         login: Login::Required,
         act: |call| {
             let user = user(call)?;
-            ok(&rule::read(&*call.api.store, &user.login)?)
+            let mut settings = rule::read(&*call.api.store, &user.login)?;
+            settings.rules.iter_mut().for_each(|rule| rule.secret = None);
+            ok(&settings)
         },
         ..GET
     },
@@ -102,6 +104,9 @@ struct NewRule {
     /// A query that entries have to match.
     #[serde(default)]
     query: String,
+    /// An address (https) that gets entries in place of mail; the site allows its host.
+    #[serde(default)]
+    webhook: Option<String>,
     /// The time at which mails are sent.
     #[serde(default)]
     digest: tampu_logbook::notify::Digest,
@@ -126,9 +131,9 @@ fn user(call: &Call<'_>) -> Result<User, Problem> {
 }
 
 fn add(call: &mut Call<'_>) -> Result<Answer, Problem> {
-    let NewRule { book, about, query, digest } = call.json()?;
+    let NewRule { book, about, query, webhook, digest } = call.json()?;
     let user = user(call)?;
-    let mut new = NotifyRule { book, about, query, digest, ..NotifyRule::default() };
+    let mut new = NotifyRule { book, about, query, webhook, digest, ..NotifyRule::default() };
     if let Some(book) = &new.book {
         let rights = call.api.people.rights_of(Some(&user.login), None)?.rights;
         // A logbook that the user may not read is not there.
@@ -142,6 +147,9 @@ fn add(call: &mut Call<'_>) -> Result<Answer, Problem> {
     let books = call.api.store.books()?;
     let attributes: Vec<String> = books.into_iter().flat_map(|info| info.book.attributes).map(|one| one.name).collect();
     new.check(&attributes)?;
+    if let Some(url) = &new.webhook {
+        webhook::check(url, &call.api.settings.webhook_hosts)?;
+    }
     json(StatusCode::CREATED, &rule::add(&*call.api.store, &user.login, new)?)
 }
 
@@ -152,6 +160,10 @@ fn test(call: &mut Call<'_>) -> Result<Answer, Problem> {
     let missing = || NotifyError::NoRule { login: user.login.clone(), id: id.to_owned() };
     let rule = settings.rules.iter().find(|rule| rule.id == id).ok_or_else(missing)?;
     let outbox = call.api.mail.as_deref().ok_or(MailError::NotConfigured)?;
+    if let Some(url) = &rule.webhook {
+        let id = outbox.send_hook(url, "test of a webhook", webhook::test_message(rule, &user.login))?;
+        return ok(&RuleTested { to: url.clone(), id });
+    }
     let no_address = || {
         let text = format!("'{}' has no usable mail address", user.login);
         Problem::new(StatusCode::CONFLICT, "no-address", text).help("set it on the page Config, or with PATCH /users/{login}")

@@ -21,7 +21,7 @@ use std::{
 
 use serde_json::json;
 use tampu_bus::host::incarnation;
-use tampu_elog::pages::{Zone, mails::recipients};
+use tampu_elog::pages::{Zone, address::escape, mails::recipients};
 use tampu_log::{Logger, warning};
 use tampu_logbook::{
     entry::{Change, Entry, EntryRef},
@@ -30,7 +30,7 @@ use tampu_logbook::{
         NotifyError, NotifyRule, NotifySettings,
         matching::{NewEntryFacts, means},
         pending::{self, Waiting, WaitingEntry},
-        rule,
+        rule, webhook,
     },
     people::{People, PeopleError, user::User},
     search::Stop,
@@ -247,6 +247,11 @@ impl Worker {
         if meant.is_empty() {
             return Ok(false);
         }
+        let (hooks, meant): (Vec<&NotifyRule>, Vec<&NotifyRule>) = meant.into_iter().partition(|rule| rule.webhook.is_some());
+        for rule in hooks {
+            self.post(rule, login, &entry);
+        }
+        let Some(address) = address.filter(|_| !meant.is_empty()) else { return Ok(true) };
         let now = now();
         let zone = schedule::zone(settings, &self.site.zone);
         let due = |rule: &NotifyRule| schedule::due(rule.digest, settings.quiet.as_ref(), &zone, now);
@@ -270,11 +275,23 @@ impl Worker {
         Ok(true)
     }
 
-    /// Returns a user who may read an entry, with an address and the entry as the user sees it.
-    fn as_seen(&self, login: &str, entry: &Entry) -> Result<Option<(User, String, Entry)>, NotifierError> {
+    /// Puts the message for the webhook of a rule into the queue.
+    fn post(&self, rule: &NotifyRule, login: &str, entry: &Entry) {
+        let Some(url) = &rule.webhook else { return };
+        let at = format!("{}/{}/{}", self.site.base, escape(&entry.at.book), entry.at.id);
+        let message = webhook::message(rule, login, entry, &at);
+        let subject = format!("webhook {} of '{login}': {} {}", rule.id, entry.at.book, entry.at.id);
+        if let Err(error) = self.site.outbox.send_hook(url, &subject, message) {
+            warning!(self.site.logger, "the webhook {} of '{login}' is not told of entry {}: {error}", rule.id, entry.at.id);
+        }
+    }
+
+    /// Returns a user who may read an entry, the user's address, and the entry as the user sees it.
+    fn as_seen(&self, login: &str, entry: &Entry) -> Result<Option<(User, Option<String>, Entry)>, NotifierError> {
         // A user who was removed left the rules behind.
         let Ok(user) = self.site.people.user(login) else { return Ok(None) };
-        let Some((address, shown)) = recipients::reader(&self.site.people, &user, &entry.at.book)? else { return Ok(None) };
+        let Some(shown) = recipients::reads(&self.site.people, &user, &entry.at.book)? else { return Ok(None) };
+        let address = recipients::address(&user);
         let mut entry = entry.clone();
         entry.content.keep_shown(shown.as_deref());
         Ok(Some((user, address, entry)))
@@ -329,7 +346,7 @@ impl Worker {
                 Err(StoreError::Gone(_) | StoreError::NoEntry(_) | StoreError::NoBook(_)) => continue,
                 Err(error) => return Err(error.to_string()),
             };
-            if let Some((user, address, entry)) = self.as_seen(login, &entry).map_err(|error| text(&error))? {
+            if let Some((user, Some(address), entry)) = self.as_seen(login, &entry).map_err(|error| text(&error))? {
                 of = Some((user, address));
                 found.push(NotifiedEntry { entry, rules: vec![rule] });
             }

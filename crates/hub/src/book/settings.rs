@@ -4,7 +4,7 @@ use std::{net::IpAddr, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 use tampu_elog::pages::clock::{NoZone, Zone};
-use tampu_logbook::{people::Right, store::quota::Quota};
+use tampu_logbook::{notify::webhook, people::Right, store::quota::Quota};
 
 use super::follow::FollowSettings;
 use crate::{
@@ -101,6 +101,11 @@ pub struct BookSettings {
     pub proxies: Vec<IpAddr>,
     /// Hosts from which ELOG's pages may load images, as `https://plots.example.org`, besides the hub itself.
     pub image_hosts: Vec<String>,
+    /// Hosts to which rules of users may post entries, as `hooks.example.org` or `hooks.example.org:8443`.
+    pub webhook_hosts: Vec<String>,
+    /// A file of certificates (PEM) that are trusted for these hosts besides the system's.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub webhook_certificates: Option<PathBuf>,
     /// Largest attachment, in MiB.
     pub attachment_mb: u64,
     /// Free space, in MiB, that uploads leave on the disk; on a small disk a twentieth of it.
@@ -155,6 +160,8 @@ impl Default for BookSettings {
             hosts: Vec::new(),
             proxies: Vec::new(),
             image_hosts: Vec::new(),
+            webhook_hosts: Vec::new(),
+            webhook_certificates: None,
             attachment_mb: 10_240,
             min_free_mb: 1024,
             site_gb: 0.0,
@@ -204,6 +211,11 @@ impl BookSettings {
             return Err(("elog_prefix", format!("invalid path '{prefix}'; write \"/elog\"; /api is taken")));
         }
         self.zone().map_err(|why| ("zone", why.to_string()))?;
+        let is_bare = |host: &&String| webhook::check(&format!("https://{host}/"), std::slice::from_ref(*host)).is_err();
+        if let Some(bad) = self.webhook_hosts.iter().find(is_bare) {
+            let example = "write \"hooks.example.org\" or \"hooks.example.org:8443\"";
+            return Err(("webhook_hosts", format!("invalid host '{}'; {example}", bad.escape_debug())));
+        }
         if let Some(bad) = self.image_hosts.iter().find(|host| !is_image_host(host)) {
             let example = "write \"https://plots.example.org\", with a port if it needs one";
             return Err(("image_hosts", format!("invalid host '{}'; {example}", bad.escape_debug())));

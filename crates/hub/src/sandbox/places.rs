@@ -8,7 +8,7 @@ use landlock::{
 };
 
 use tampu_log::logger::local::Output;
-use tampu_logbook::store::postgres::files_of;
+use tampu_logbook::{mail::settings::MailInAddress, store::postgres::files_of};
 
 use super::calls::Held;
 use crate::{config::Config, login::settings::LoginSettings, part::HubPart};
@@ -87,9 +87,13 @@ impl Places {
             let mail = &config.mail;
             if mail.host.is_some() {
                 write.push(config.mail_dir());
+                if let Some(MailInAddress::Socket(path)) = mail.input.as_ref().map(|input| &input.listen) {
+                    write.push(directory_of(path));
+                }
                 // Both files are read again, and may be replaced.
                 read.extend([&mail.certificates, &mail.password_file].into_iter().flatten().map(|path| directory_of(path)));
             }
+            read.extend(book.webhook_certificates.as_deref().map(directory_of));
             read.extend(book.elog_themes.clone());
             if let Some(follow) = &book.follow {
                 read.push(follow.logbooks.clone());

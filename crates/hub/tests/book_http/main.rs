@@ -10,6 +10,7 @@ mod entries;
 mod feeds;
 mod files;
 mod logins;
+mod mail_in;
 mod notify;
 mod pushes;
 mod registrations;

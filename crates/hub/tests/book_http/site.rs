@@ -14,7 +14,7 @@ pub const PASSWORD: &str = "correct horse";
 pub struct Site {
     pub hub: Option<Hub>,
     pub url: String,
-    directory: TempDir,
+    _directory: TempDir,
 }
 
 /// A response of the site.
@@ -80,7 +80,7 @@ impl Site {
         config.roles = vec![Role::Node, Role::Book];
         let hub = Hub::start(config).unwrap();
         let url = hub.book().unwrap().url().unwrap();
-        Site { hub: Some(hub), url, directory }
+        Site { hub: Some(hub), url, _directory: directory }
     }
 
     /// Returns the directory of the domain's data.

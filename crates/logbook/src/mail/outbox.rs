@@ -15,7 +15,7 @@ use tampu_types::Time;
 use tampu_workers::WorkerThread;
 
 use super::{
-    message::{Mail, MailError, bare_address},
+    message::{Mail, MailError, Written, bare_address},
     queue::{Attempt, DeliveryState, Queue, QueuedMail},
     settings::MailSettings,
     smtp::{Connection, Offered},
@@ -75,12 +75,20 @@ struct Shared {
     repeated: AtomicU64,
     given_up: AtomicU64,
     news: Box<dyn Fn(MailNews) + Send + Sync>,
+    /// The way to addresses of the web; without it none is in the queue.
+    hooks: Option<Box<HookPoster>>,
 }
+
+/// Posts a text, with its headers, to an address of the web.
+pub type HookPoster = dyn Fn(&str, &[u8]) -> Offered + Send + Sync;
+
+/// The beginning of recipients that are addresses of the web.
+const HOOK: &str = "https://";
 
 /// The sender of mail. Dropping it ends its worker; what waits is sent after the next start.
 pub struct Outbox {
     shared: Arc<Shared>,
-    worker: Option<JoinHandle<()>>,
+    workers: Vec<JoinHandle<()>>,
 }
 
 impl Outbox {
@@ -89,6 +97,17 @@ impl Outbox {
         settings: MailSettings,
         directory: &Path,
         news: impl Fn(MailNews) + Send + Sync + 'static,
+    ) -> Result<Outbox, MailError> {
+        Outbox::with_hooks(settings, directory, news, None)
+    }
+
+    /// Opens the queue in a directory and starts its workers: one for mail, and one for addresses of the web if there is a
+    /// way to them. A silent address of the web delays no mail.
+    pub fn with_hooks(
+        settings: MailSettings,
+        directory: &Path,
+        news: impl Fn(MailNews) + Send + Sync + 'static,
+        hooks: Option<Box<HookPoster>>,
     ) -> Result<Outbox, MailError> {
         let (queue, faults) = Queue::open(directory)?;
         faults.into_iter().for_each(|fault| news(MailNews::Fault(fault)));
@@ -101,10 +120,32 @@ impl Outbox {
             repeated: AtomicU64::new(0),
             given_up: AtomicU64::new(0),
             news: Box::new(news),
+            hooks,
         });
-        let of_worker = shared.clone();
-        let worker = WorkerThread::named("book-mail").spawn_restarting(RESTART, move || of_worker.work());
-        Ok(Outbox { shared, worker: Some(worker.map_err(MailError::Worker)?) })
+        let (of_mail, of_hooks) = (shared.clone(), shared.clone());
+        let mut outbox = Outbox { shared, workers: Vec::new() };
+        let worker = WorkerThread::named("book-mail").spawn_restarting(RESTART, move || of_mail.work());
+        outbox.workers.push(worker.map_err(MailError::Worker)?);
+        if of_hooks.hooks.is_some() {
+            let worker = WorkerThread::named("book-hooks").spawn_restarting(RESTART, move || of_hooks.post());
+            outbox.workers.push(worker.map_err(MailError::Worker)?);
+        }
+        Ok(outbox)
+    }
+
+    /// Returns true if texts can be posted to addresses of the web.
+    pub fn has_hooks(&self) -> bool {
+        self.shared.hooks.is_some()
+    }
+
+    /// Takes a text for an address of the web into the queue, after its headers and an empty line.
+    pub fn send_hook(&self, url: &str, subject: &str, text: Vec<u8>) -> Result<String, MailError> {
+        if !self.has_hooks() || !url.starts_with(HOOK) {
+            let why = "addresses of the web get nothing: [book] webhook_hosts of the hub's configuration names no host";
+            return Err(MailError::Message(why.to_owned()));
+        }
+        let (from, subject) = (String::new(), subject.to_owned());
+        self.take(&Written { from, to: vec![url.to_owned()], subject, id: String::new(), bytes: text })
     }
 
     /// Returns the settings.
@@ -120,8 +161,11 @@ impl Outbox {
 
     /// Takes a mail into the queue and returns its name there. It is on disk afterwards.
     pub fn send(&self, mail: &Mail) -> Result<String, MailError> {
+        self.take(&mail.write(&self.shared.settings)?)
+    }
+
+    fn take(&self, written: &Written) -> Result<String, MailError> {
         let settings = &self.shared.settings;
-        let written = mail.write(settings)?;
         let mut state = self.shared.state.lock();
         let (waiting, _, bytes) = state.queue.sizes();
         if waiting >= settings.queue {
@@ -130,9 +174,9 @@ impl Outbox {
         if bytes + written.bytes.len() as u64 > settings.queue_mb << 20 {
             return Err(MailError::Full(format!("[mail] queue_mb: {} MiB", settings.queue_mb)));
         }
-        let id = state.queue.add(&written, now())?.id;
+        let id = state.queue.add(written, now())?.id;
         drop(state);
-        self.shared.changed.notify_one();
+        self.shared.changed.notify_all();
         Ok(id)
     }
 
@@ -158,7 +202,7 @@ impl Outbox {
         connection.close();
         // The server works: what waits for it need not wait longer.
         self.shared.state.lock().away = None;
-        self.shared.changed.notify_one();
+        self.shared.changed.notify_all();
         Ok(answers.join("; "))
     }
 
@@ -173,7 +217,7 @@ impl Outbox {
         state.queue.retry(id, now())?;
         state.away = None;
         drop(state);
-        self.shared.changed.notify_one();
+        self.shared.changed.notify_all();
         Ok(())
     }
 
@@ -205,7 +249,7 @@ impl Drop for Outbox {
         // Under the lock, so that the worker is either before its look at `stopping` or waits.
         drop(self.shared.state.lock());
         self.shared.changed.notify_all();
-        if let Some(worker) = self.worker.take() {
+        for worker in self.workers.drain(..) {
             let _ = worker.join();
         }
     }
@@ -223,7 +267,7 @@ struct Due {
 
 impl Shared {
     fn work(&self) {
-        while let Some(due) = self.wait() {
+        while let Some(due) = self.wait(false) {
             let connected = Connection::open(&self.settings);
             let mut connection = match connected {
                 Ok(connection) => connection,
@@ -242,20 +286,35 @@ impl Shared {
                 if connection.is_broken() || self.stopping.load(Ordering::Relaxed) {
                     break;
                 }
-                next = due_at(&self.state.lock(), now()).ok();
+                next = due_at(&self.state.lock(), now(), false).ok();
             }
             connection.close();
         }
     }
 
+    /// Posts what is for addresses of the web.
+    fn post(&self) {
+        let Some(poster) = &self.hooks else { return };
+        while let Some(due) = self.wait(true) {
+            let text = self.state.lock().queue.text(&due.id);
+            let attempt = match text.map(|text| poster(&due.to, &text)) {
+                Err(error) => Attempt::Failed(error.to_string()),
+                Ok(Offered::Accepted(answer)) => Attempt::Sent(answer),
+                Ok(Offered::Refused(why)) => Attempt::Failed(why),
+                Ok(Offered::NotNow(why) | Offered::Broken(why)) => self.later(&due, why),
+            };
+            self.note(&due, attempt);
+        }
+    }
+
     /// Waits for a recipient whose turn it is; `None` at the end.
-    fn wait(&self) -> Option<Due> {
+    fn wait(&self, of_hooks: bool) -> Option<Due> {
         let mut state = self.state.lock();
         loop {
             if self.stopping.load(Ordering::Relaxed) {
                 return None;
             }
-            match due_at(&state, now()) {
+            match due_at(&state, now(), of_hooks) {
                 Ok(due) => return Some(due),
                 Err(None) => self.changed.wait(&mut state),
                 Err(Some(pause)) => drop(self.changed.wait_for(&mut state, pause)),
@@ -327,10 +386,15 @@ impl Shared {
 }
 
 /// Returns the recipient whose turn it is, or the time until there is one.
-fn due_at(state: &State, now: Time) -> Result<Due, Option<Duration>> {
-    let not_before = state.away.as_ref().map_or(i64::MIN, |(_, _, next)| next.0);
+fn due_at(state: &State, now: Time, of_hooks: bool) -> Result<Due, Option<Duration>> {
+    let away = if of_hooks { &None } else { &state.away };
+    let not_before = away.as_ref().map_or(i64::MIN, |(_, _, next)| next.0);
     let waiting = state.queue.mails().flat_map(|mail| {
-        let of_mail = mail.to.iter().enumerate().filter(|(_, to)| to.state == DeliveryState::Waiting);
+        let of_mail = mail
+            .to
+            .iter()
+            .enumerate()
+            .filter(|(_, to)| to.state == DeliveryState::Waiting && to.to.starts_with(HOOK) == of_hooks);
         of_mail.map(move |(recipient, delivery)| (delivery.next.0.max(not_before), mail, recipient, delivery))
     });
     let Some((at, mail, recipient, delivery)) = waiting.min_by_key(|(at, ..)| *at) else { return Err(None) };

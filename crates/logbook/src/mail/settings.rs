@@ -1,8 +1,9 @@
 //! Settings of the mail that the logbook sends.
 
 use std::{
+    collections::BTreeMap,
     fs,
-    net::IpAddr,
+    net::{IpAddr, SocketAddr},
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
@@ -62,6 +63,73 @@ pub struct MailSettings {
     pub queue_mb: u64,
     /// Largest size, in MiB, of the files in one mail; larger files are named with their address.
     pub attachment_mb: u64,
+    /// Entries by mail; without it there are none.
+    #[serde(rename = "in", skip_serializing_if = "Option::is_none")]
+    pub input: Option<MailIn>,
+}
+
+/// The place at which the site's mail server gives mails to the logbook.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum MailInAddress {
+    /// A port of this computer.
+    Port(SocketAddr),
+    /// A socket in the file system, for its owner and group.
+    Socket(PathBuf),
+}
+
+impl TryFrom<String> for MailInAddress {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<MailInAddress, String> {
+        if text.starts_with('/') {
+            return Ok(MailInAddress::Socket(text.into()));
+        }
+        let wrong = || format!("invalid address '{}'; write \"/run/tampu/lmtp.sock\" or \"127.0.0.1:2424\"", text.escape_debug());
+        let at: SocketAddr = text.parse().map_err(|_| wrong())?;
+        // Whoever reaches it can write in the name of every user.
+        if at.ip().is_loopback() {
+            Ok(MailInAddress::Port(at))
+        } else {
+            Err(format!("{}: a port for mail is one of this computer", wrong()))
+        }
+    }
+}
+
+impl From<MailInAddress> for String {
+    fn from(address: MailInAddress) -> String {
+        match address {
+            MailInAddress::Port(at) => at.to_string(),
+            MailInAddress::Socket(path) => path.display().to_string(),
+        }
+    }
+}
+
+/// The section `[mail.in]` of the configuration.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MailIn {
+    /// The socket or port of LMTP.
+    pub listen: MailInAddress,
+    /// Logbooks by the part of an address before the `@`, such as `shift = "Shift"`.
+    pub books: BTreeMap<String, String>,
+    /// Largest mail, in MiB.
+    #[serde(default = "usual_mail")]
+    pub max_mb: u64,
+}
+
+fn usual_mail() -> u64 {
+    25
+}
+
+impl MailIn {
+    /// Returns the logbook of an address. What follows a `+` before the `@` does not count.
+    pub fn book_of(&self, address: &str) -> Option<&str> {
+        let (local, _) = address.rsplit_once('@')?;
+        let local = local.split('+').next().unwrap_or_default();
+        let found = self.books.iter().find(|(known, _)| known.eq_ignore_ascii_case(local));
+        found.map(|(_, book)| book.as_str())
+    }
 }
 
 impl Default for MailSettings {
@@ -80,6 +148,7 @@ impl Default for MailSettings {
             queue: 10_000,
             queue_mb: 1024,
             attachment_mb: 10,
+            input: None,
         }
     }
 }
@@ -111,6 +180,22 @@ impl MailSettings {
         ] {
             if !(1..=most).contains(&value) {
                 return Err((setting, format!("invalid value {value}; use 1 to {most}")));
+            }
+        }
+        if let Some(input) = &self.input {
+            if input.books.is_empty() {
+                let why =
+                    "name the logbooks, as books = { shift = \"Shift\" }: mail to shift@ this site is for the logbook Shift";
+                return Err(("in.books", why.to_owned()));
+            }
+            if !(1..=1024).contains(&input.max_mb) {
+                return Err(("in.max_mb", format!("invalid value {}; use 1 to 1024", input.max_mb)));
+            }
+            if self.host.is_none() {
+                return Err((
+                    "host",
+                    "[mail.in] needs [mail] host and from, because replies are known by the logbook's own mails".to_owned(),
+                ));
             }
         }
         let Some(host) = &self.host else { return Ok(()) };

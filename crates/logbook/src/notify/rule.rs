@@ -62,6 +62,12 @@ pub struct NotifyRule {
     /// A query that entries have to match; empty for none.
     pub query: String,
     pub digest: Digest,
+    /// An address (https) that gets entries in place of mail, at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub webhook: Option<String>,
+    /// The secret that signs what the address gets; told once, when the rule is added.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub secret: Option<String>,
     /// The time since which the rule is there, in Unix nanoseconds; earlier entries are left out.
     #[serde(skip_serializing_if = "is_zero")]
     pub since: i64,
@@ -137,6 +143,9 @@ impl NotifyRule {
         if self.query.len() > MAX_QUERY {
             return Err(NotifyError::Invalid(format!("a query of a rule has at most {MAX_QUERY} bytes")));
         }
+        if self.webhook.is_some() && self.digest != Digest::Off {
+            return Err(NotifyError::Invalid("a webhook gets each entry at once; leave the digest out".to_owned()));
+        }
         if !self.query.trim().is_empty() {
             parse(&self.query, attributes, now()).map_err(StoreError::from)?;
         }
@@ -153,7 +162,8 @@ impl NotifyRule {
         let book = self.book.as_ref().map_or_else(|| "all logbooks".to_owned(), |book| format!("the logbook {book}"));
         let query = if self.query.is_empty() { String::new() } else { format!(" that match '{}'", self.query) };
         let digest = if self.digest == Digest::Off { String::new() } else { format!(", {}", self.digest.name()) };
-        format!("{what} in {book}{query}{digest}")
+        let to = self.webhook.as_ref().map(|url| format!(", to {url}")).unwrap_or_default();
+        format!("{what} in {book}{query}{digest}{to}")
     }
 }
 
@@ -196,9 +206,11 @@ pub fn change<T>(
 /// Adds a rule, and returns it with its name.
 pub fn add(store: &dyn Records, login: &str, rule: NotifyRule) -> Result<NotifyRule, NotifyError> {
     let unique = secret().map_err(|why| NotifyError::Invalid(why.to_string()))?;
-    let id: String = unique.chars().filter(char::is_ascii_alphanumeric).take(10).collect::<String>().to_lowercase();
+    let name = secret().map_err(|why| NotifyError::Invalid(why.to_string()))?;
+    let id: String = name.chars().filter(char::is_ascii_alphanumeric).take(10).collect::<String>().to_lowercase();
     let Time(since) = now();
-    let rule = NotifyRule { id, since, query: rule.query.trim().to_owned(), ..rule };
+    let signs = rule.webhook.is_some().then_some(unique);
+    let rule = NotifyRule { id, since, secret: signs, query: rule.query.trim().to_owned(), ..rule };
     change(store, login, |settings| {
         if settings.rules.len() >= RULES {
             return Err(NotifyError::Invalid(format!("'{login}' has {RULES} rules, and can have no more; remove one first")));

@@ -45,6 +45,9 @@ enum Verb {
         /// The entries: all, replies (to the user), mentions (of @ and the login)
         #[arg(long, default_value = "all", value_name = "KIND")]
         about: RuleAbout,
+        /// An address (https) that gets the entries in place of mail; [book] webhook_hosts of the hub allows its host
+        #[arg(long, value_name = "URL")]
+        webhook: Option<String>,
         /// The time of mails: off (at once), hourly, daily
         #[arg(long, default_value = "off", value_name = "KIND")]
         digest: Digest,
@@ -92,10 +95,11 @@ impl Notify {
         let as_json = self.json;
         match self.verb {
             Verb::List => list(&hub, &login, as_json),
-            Verb::Add { query, book, about, digest } => {
-                let rule = NotifyRule { query, book, about, digest, ..NotifyRule::default() };
+            Verb::Add { query, book, about, webhook, digest } => {
+                let rule = NotifyRule { query, book, about, webhook, digest, ..NotifyRule::default() };
                 let rule = hub.add_notify_rule(&login, &rule).map_err(refused)?;
-                say(&format!("{}: {}", rule.id, rule.described()), &json!(rule), as_json)
+                let secret = rule.secret.as_ref().map(|secret| format!("\nsecret of its signatures, shown only now: {secret}"));
+                say(&format!("{}: {}{}", rule.id, rule.described(), secret.unwrap_or_default()), &json!(rule), as_json)
             }
             Verb::Remove { id } => {
                 hub.remove_notify_rule(&login, &id).map_err(refused)?;
@@ -104,7 +108,7 @@ impl Notify {
             Verb::Test { id } => {
                 let tested = hub.test_notify_rule(&login, &id).map_err(refused)?;
                 let to = tested["to"].as_str().unwrap_or_default();
-                say(&format!("a mail to {to} is in the queue"), &tested, as_json)
+                say(&format!("a message to {to} is in the queue"), &tested, as_json)
             }
             Verb::Quiet { from, to, zone, off: _ } => {
                 let quiet = from.zip(to).map(|(from, to)| QuietHours { from, to, zone });

@@ -49,11 +49,16 @@ pub fn of(site: &MailSite<'_>, posted: &PostedEntry<'_>) -> Result<Vec<MailGroup
 /// Returns the address of a user who may read a logbook, and the attributes that the user may see.
 pub fn reader(people: &People, user: &User, book: &str) -> Result<Option<(String, Option<Vec<String>>)>, PeopleError> {
     let Some(address) = address(user) else { return Ok(None) };
+    Ok(reads(people, user, book)?.map(|shown| (address, shown)))
+}
+
+/// Returns the attributes that a user may see, if the user may read the logbook.
+pub fn reads(people: &People, user: &User, book: &str) -> Result<Option<Option<Vec<String>>>, PeopleError> {
     let principal = people.rights_of(Some(&user.login), None)?;
     if user.inactive || !principal.rights.may(Right::Read, book) {
         return Ok(None);
     }
-    Ok(Some((address, shown_to(people, &principal, book)?)))
+    shown_to(people, &principal, book).map(Some)
 }
 
 /// Returns the attributes of a logbook that somebody may see; `None` stands for all.

@@ -1,0 +1,21 @@
+//! What the mails become entries of.
+
+use std::sync::Arc;
+
+use tampu_elog::pages::Zone;
+use tampu_log::Logger;
+use tampu_logbook::{mail::settings::MailIn, people::People, store::Store};
+
+/// The store and the people of the logbook, and the settings of mails.
+pub struct MailInSite {
+    pub store: Arc<dyn Store>,
+    pub people: Arc<People>,
+    pub settings: MailIn,
+    /// The domain of Message-IDs of the logbook's own mails.
+    pub domain: String,
+    /// The local time of the entries.
+    pub zone: Zone,
+    /// Largest attachment, in bytes.
+    pub longest: u64,
+    pub logger: Logger,
+}
