@@ -2,8 +2,14 @@
 //! right.
 
 use tampu_logbook::{
+    book::check_said,
     elcode,
     entry::{Content, Encoding, Entry, EntryRef},
+    exchange::{
+        ForeignEntry, date, elabftw,
+        eln::{metadata::Crate, read},
+        olog, scilog,
+    },
     plain::plain,
     query::{eval::Subject, marks, parse},
     render,
@@ -41,4 +47,30 @@ pub fn shown(bytes: &[u8]) {
         let html = render::html(encoding, &text, &|target| format!("../{target}"));
         assert!(!html.to_ascii_lowercase().contains("<script"));
     }
+}
+
+/// The graph of an archive; its entries have attributes that a logbook can hold.
+pub fn eln_metadata(bytes: &[u8]) {
+    let Ok(graph) = Crate::parse(bytes) else { return };
+    let mut keys = std::collections::HashSet::new();
+    let done: Result<(), std::convert::Infallible> = read::entries(&graph, &mut |_, entry| {
+        is_sound(&entry);
+        assert!(keys.insert(entry.key.clone()), "{}", entry.key);
+        Ok(true)
+    });
+    let _ = done;
+}
+
+/// An entry of Olog, SciLog or eLabFTW.
+pub fn foreign(bytes: &[u8]) {
+    let _ = date::parse(&String::from_utf8_lossy(bytes));
+    let Ok(value) = serde_json::from_slice::<serde_json::Value>(bytes) else { return };
+    olog::entry(String::new(), &value).iter().for_each(is_sound);
+    scilog::entry(String::new(), &value, None).iter().flatten().for_each(is_sound);
+    elabftw::entries("", &value).iter().flatten().for_each(is_sound);
+}
+
+fn is_sound(entry: &ForeignEntry) {
+    assert!(check_said(&entry.attributes).is_ok(), "{:?}", entry.attributes);
+    assert!(!entry.by.chars().any(char::is_control), "{:?}", entry.by);
 }

@@ -146,6 +146,6 @@ pub fn convert(
         return converted;
     }
     let new = NewEntry { book: book.name.clone(), parent: at.parent, content, date: Some(at.date), zone: at.zone };
-    converted.imported = Some(Imported { id: at.id, entry: new, thread: at.thread, digest, draft: entry.draft });
+    converted.imported = Some(Imported { id: at.id, entry: new, thread: at.thread, digest, draft: entry.draft, author: None });
     converted
 }

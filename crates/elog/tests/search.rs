@@ -253,7 +253,7 @@ fn deep_pages_are_found_from_the_nearer_end() {
         .map(|id| {
             let mut entry = support::entry("b", "a", &id.to_string(), "x");
             entry.date = Some(tampu_types::Time(i64::from(id) * day));
-            tampu_logbook::store::Imported { id, entry, thread: id, digest: [0; 16], draft: None }
+            tampu_logbook::store::Imported { id, entry, thread: id, digest: [0; 16], draft: None, author: None }
         })
         .collect();
     site.store.import("b", batch, vec![], "test").unwrap();

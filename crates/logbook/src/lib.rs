@@ -16,6 +16,7 @@
 //! | sanitised HTML of entries | [`render`] |
 //! | users, logins, rights | [`people`] |
 //! | search results as a file | [`export`] |
+//! | archives and exports of other logbooks | [`exchange`] |
 //! | mail: the queue and the mail server | [`mail`] |
 //! | the logbook of a hub, over HTTP (feature `client`, on by default) | [`client`] |
 //! | words, and the visible text of an entry | [`text`], [`plain`], [`elcode`] |
@@ -59,6 +60,7 @@ pub mod checklist;
 pub mod client;
 pub mod elcode;
 pub mod entry;
+pub mod exchange;
 pub mod export;
 pub mod mail;
 pub mod notify;

@@ -16,3 +16,13 @@ fn queries() {
 fn texts() {
     hold("book_shown", demands::shown);
 }
+
+#[test]
+fn graphs_of_archives() {
+    hold("eln_metadata", demands::eln_metadata);
+}
+
+#[test]
+fn entries_of_other_logbooks() {
+    hold("book_foreign", demands::foreign);
+}

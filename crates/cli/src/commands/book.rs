@@ -19,6 +19,7 @@ pub mod config;
 pub mod edit;
 pub mod elog;
 pub mod export;
+pub mod import;
 pub mod list;
 pub mod make;
 pub mod moving;
@@ -78,6 +79,7 @@ enum Verb {
     Users(users::Users),
     Notify(notify::Notify),
     Export(export::Export),
+    Import(import::Import),
     Template(template::Templates),
     Summary(summary::Summary),
 }
@@ -123,6 +125,7 @@ impl Book {
             Verb::Users(users) => users.run(&place),
             Verb::Notify(notify) => notify.run(&place),
             Verb::Export(export) => export.run(&place, context),
+            Verb::Import(import) => import.run(&place, context),
             Verb::Template(templates) => templates.run(&place),
             Verb::Summary(summary) => summary.run(&place, context),
         }

@@ -183,6 +183,18 @@ fn templates_exports_and_summaries() {
     assert!(again.code == 1 && again.err.contains("not empty"), "{again:?}");
     assert!(book(&site, &["export", "--format", "ical"]).ok().out.contains("a *star*"));
     assert_eq!(book(&site, &["export", "type:=Problem", "--format", "html", "-o", "other"]).code, 2);
+    book(&site, &["export", "type:=Problem", "--format", "eln", "-o", "problems.eln"]).ok();
+    let import = ["import", "problems.eln", "--book", "Copy"];
+    let said = book(&site, &import).ok();
+    assert!(said.out.starts_with("Copy: 1 entry, 1 new, 0 changed"), "{said:?}");
+    assert!(book(&site, &import).ok().out.contains("0 new, 0 changed, 1 as they were"));
+    assert!(book(&site, &["show", "Copy/2"]).ok().out.contains("it tripped"));
+    std::fs::write(site.path("logs.json"), "[{\"id\": 1, \"createdDate\": 0, \"owner\": \"zoe\"}, {\"id\": 0}]").unwrap();
+    let said = book(&site, &["import", "--from", "olog", "logs.json", "--book", "Olog"]).ok();
+    assert!(said.out.contains("1 new") && said.err.contains("logs.json /1: 'id' is not a positive number"), "{said:?}");
+    let refused = book(&site, &["import", "logs.json", "--book", "Olog"]);
+    assert!(refused.code == 1 && refused.err.contains("no ZIP archive"), "{refused:?}");
+    assert_eq!(book(&site, &["export", "--format", "eln"]).code, 2);
     for wrong in [&["export", "--format", "pdf"][..], &["export", "--format", "elog"], &["export", "--format", "csv", "/(/"]] {
         assert_eq!(book(&site, wrong).code, 2, "{wrong:?}");
     }

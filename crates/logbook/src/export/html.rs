@@ -30,8 +30,8 @@ use crate::{
     store::{BookInfo, Entries, Logbook, PagePart, StoreError},
 };
 
-mod links;
-pub(super) mod markup;
+pub(crate) mod links;
+pub(crate) mod markup;
 
 use links::Files;
 use markup::{begin, encoded, escaped, title};

@@ -44,7 +44,7 @@ pub trait Import: Write {
         uploads: &mut [Upload],
         by: &str,
     ) -> Result<ImportOutcome> {
-        let Imported { id, entry: new, thread: of_source, digest, draft } = imported;
+        let Imported { id, entry: new, thread: of_source, digest, draft, author } = imported;
         new.content.check()?;
         check_zone(new.zone)?;
         if !(1..=MAX_ID).contains(&id) {
@@ -90,7 +90,7 @@ pub trait Import: Write {
                     at,
                     date,
                     zone: new.zone,
-                    by: by.to_owned(),
+                    by: author.unwrap_or_else(|| by.to_owned()),
                     revision,
                     changed: if revision > 0 { now() } else { date },
                     parent,
@@ -98,7 +98,7 @@ pub trait Import: Write {
                     content,
                 };
                 self.add(book_row, &entry)?;
-                self.revise(book_row, id, revision, now(), &entry.by, Change::Imported)?;
+                self.revise(book_row, id, revision, now(), by, Change::Imported)?;
                 if let Some(number) = revision_before.filter(|revision| *revision < 0) {
                     // The entry was submitted in the source: its draft is deleted, unless its owner has continued it here.
                     self.drop_taken_draft(-number)?;

@@ -50,6 +50,8 @@ pub struct Imported {
     pub digest: [u8; 16],
     /// The draft's owner, if it is a draft. It follows the source's draft until its owner saves or deletes it here.
     pub draft: Option<String>,
+    /// The poster there; the importer if it is `None`.
+    pub author: Option<String>,
 }
 
 /// A change of one of several entries.

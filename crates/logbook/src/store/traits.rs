@@ -152,6 +152,8 @@ pub trait Imports: Send + Sync {
     fn imported(&self) -> Result<()>;
     /// Returns (id, digest) of all imported entries of a book that still exist.
     fn digests(&self, book: &str) -> Result<Vec<(u32, [u8; 16])>>;
+    /// Returns (id, digest) of all entries of a book that were ever imported, also of those that are gone.
+    fn all_imports(&self, book: &str) -> Result<Vec<(u32, [u8; 16])>>;
 }
 
 /// Maintenance of a whole store.

@@ -9,6 +9,7 @@ use std::{
 
 use clap::Args;
 use tampu_logbook::{
+    exchange::eln::export_eln,
     export::{
         self, Format, Pieces,
         html::{Exported, FolderError, export_html},
@@ -27,7 +28,7 @@ use crate::{
     context::Context,
     failure::{Failure, Outcome, written},
     plural::counted,
-    progress,
+    progress, time_expression,
 };
 
 /// Bytes of a hub's file that are read at a time.
@@ -37,6 +38,7 @@ const PIECE: usize = 64 << 10;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  tampu book export 'type:=Problem last:30d' --format csv > problems.csv\n  \
     tampu book export --book Shift --format markdown -o shift.md\n  tampu book export --format html -o pages/\n  \
+    tampu book export 'last:30d' --book Shift --format eln -o shift.eln\n  \
     tampu book export --format elog -o elog/")]
 pub struct Export {
     /// The query, as for 'tampu book search'; without one, all entries
@@ -45,13 +47,13 @@ pub struct Export {
     /// In this logbook only; repeatable
     #[arg(short, long, value_name = "NAME")]
     book: Vec<String>,
-    /// Format: csv, raw-csv (cells as they are, which a spreadsheet may take for formulas), json, markdown, or for whole logbooks in an empty directory html (pages for a browser) or elog
+    /// Format: csv, raw-csv (cells as they are, which a spreadsheet may take for formulas), json, markdown, or for whole logbooks in an empty directory html (pages for a browser) or elog; or eln, an archive for electronic lab notebooks
     #[arg(short, long, value_name = "FORMAT")]
     format: String,
     /// Sort by date, id or an attribute; a minus before it reverses the order
     #[arg(long, allow_hyphen_values = true, value_name = "COLUMN", default_value = "date")]
     sort: String,
-    /// The file, or for html and elog the directory [default: standard output]
+    /// The file, or for html and elog the directory [default: standard output, but eln needs a file]
     #[arg(short, long, value_name = "PATH")]
     output: Option<PathBuf>,
 }
@@ -70,15 +72,18 @@ impl Export {
             }
             return elog::Export { output: folder, book: self.book, json: false }.run(place, context);
         }
-        let format: Format =
-            self.format.parse().map_err(|error: export::BadFormat| Failure::Usage(format!("{error}, html or elog")))?;
         let (by, descending) = self.sort.strip_prefix('-').map_or((self.sort.as_str(), false), |by| (by, true));
         let sort = match by.to_ascii_lowercase().as_str() {
             "date" => Sort::Date,
             "id" => Sort::Id,
             _ => Sort::Attribute(by.to_owned()),
         };
-        let search = Search { books: self.book, query: self.query.join(" "), sort, descending, ..Search::default() };
+        let search = Search { books: self.book.clone(), query: self.query.join(" "), sort, descending, ..Search::default() };
+        if name == "eln" {
+            return self.archive(&search, place, context);
+        }
+        let format: Format =
+            self.format.parse().map_err(|error: export::BadFormat| Failure::Usage(format!("{error}, eln, html or elog")))?;
         let abandoned = Abandoned::watch(&context.interrupt);
         let pieces: Pieces = match place.remote("")? {
             Some(hub) => {
@@ -112,13 +117,39 @@ impl Export {
     }
 }
 
+/// Returns the logbook of a hub or of a directory.
+fn logbook(place: &Place) -> Result<Arc<dyn Logbook>, Failure> {
+    Ok(match place.remote("")? {
+        Some(hub) => Arc::new(hub),
+        None => Arc::from(place.open()? as Box<dyn Logbook>),
+    })
+}
+
+fn folder_error(error: FolderError, abandoned: &Abandoned) -> Failure {
+    match error {
+        FolderError::Store(error) => abandoned.or(failed(error)),
+        error => abandoned.or(Failure::Failed(error.to_string())),
+    }
+}
+
 impl Export {
+    /// Writes what a search finds as an archive for electronic lab notebooks.
+    fn archive(&self, search: &Search, place: &Place, context: &Context) -> Outcome {
+        let needs = || Failure::Usage("--format eln needs a file: --output FILE.eln".to_owned());
+        let path = self.output.as_ref().ok_or_else(needs)?;
+        let bar = progress::work("exporting");
+        let abandoned = Abandoned::watch(&context.interrupt);
+        let done = export_eln(&logbook(place)?, search, path, time_expression::now(), &abandoned.stop, &mut |done| {
+            bar.set_position(done);
+            !context.interrupt.asked()
+        });
+        bar.finish_and_clear();
+        report(done.map_err(|error| folder_error(error, &abandoned))?)
+    }
+
     /// Writes logbooks as a folder of pages.
     fn pages(&self, folder: &Path, place: &Place, context: &Context) -> Outcome {
-        let store: Arc<dyn Logbook> = match place.remote("")? {
-            Some(hub) => Arc::new(hub),
-            None => Arc::from(place.open()? as Box<dyn Logbook>),
-        };
+        let store = logbook(place)?;
         let bar = progress::work("exporting");
         let abandoned = Abandoned::watch(&context.interrupt);
         let done = export_html(&store, &self.book, folder, &abandoned.stop, &mut |done, total| {
@@ -127,10 +158,7 @@ impl Export {
             !context.interrupt.asked()
         });
         bar.finish_and_clear();
-        report(done.map_err(|error| match error {
-            FolderError::Store(error) => failed(error),
-            error => abandoned.or(Failure::Failed(error.to_string())),
-        })?)
+        report(done.map_err(|error| folder_error(error, &abandoned))?)
     }
 }
 

@@ -6,7 +6,7 @@ use percent_encoding::percent_decode_str;
 
 use super::markup::encoded;
 use crate::{
-    attachment::{reference, stored_name::stored_name},
+    attachment::{Attachment, reference, stored_name::stored_name},
     entry::Entry,
 };
 
@@ -46,7 +46,7 @@ pub struct Files {
     /// The name of each file; `None` if its bytes are missing.
     names: Vec<Option<String>>,
     /// The address of a file in the archive, by each address that a text may use for it.
-    addresses: HashMap<String, String>,
+    addresses: Addresses,
     id: u32,
 }
 
@@ -57,14 +57,8 @@ impl Files {
         let names: Vec<String> =
             entry.content.attachments.iter().map(|attachment| free_name(&attachment.name, &mut taken)).collect();
         let id = entry.at.id;
-        let mut addresses = HashMap::new();
-        for (attachment, name) in entry.content.attachments.iter().zip(&names) {
-            let address = format!("../files/{id}/{}", encoded(name));
-            let of_text = percent_decode_str(&reference::address(attachment)).decode_utf8_lossy().into_owned();
-            for known in [stored_name(attachment), of_text, attachment.name.clone()] {
-                addresses.insert(known, address.clone());
-            }
-        }
+        let address = |at: usize| names.get(at).map(|name| format!("../files/{id}/{}", encoded(name)));
+        let addresses = addresses(&entry.content.attachments, &address);
         Files { names: names.into_iter().map(Some).collect(), addresses, id }
     }
 
@@ -91,58 +85,79 @@ impl Files {
         Some(format!("../files/{}/{}", self.id, encoded(name)))
     }
 
-    /// Replaces the addresses of files in sanitised HTML. A relative address of something else leads nowhere.
+    /// Replaces the addresses of files in sanitised HTML.
     pub fn relinked(&self, html: &str) -> String {
-        let mut out = String::with_capacity(html.len() + 64);
-        let mut rest = html;
-        while let Some(at) = rest.find('<') {
-            let (text, from) = rest.split_at(at);
-            let mut is_quoted = false;
-            let end = from.bytes().position(|byte| {
-                is_quoted ^= byte == b'"';
-                byte == b'>' && !is_quoted
-            });
-            let (tag, after) = from.split_at(end.map_or(from.len(), |end| end + 1));
-            out.push_str(text);
-            self.relink_tag(tag, &mut out);
-            rest = after;
-        }
-        out.push_str(rest);
-        out
+        relinked(html, &self.addresses)
     }
+}
 
-    /// Appends a tag. Names of attributes and their values alternate between the quotation marks.
-    fn relink_tag(&self, tag: &str, out: &mut String) {
-        let mut is_address = false;
-        for (at, part) in tag.split('"').enumerate() {
-            if at > 0 {
-                out.push('"');
-            }
-            if at % 2 == 1 && is_address {
-                out.push_str(&self.relinked_address(part));
-            } else {
-                out.push_str(part);
-            }
-            is_address = part.ends_with(" src=") || part.ends_with(" href=");
-        }
-    }
+/// The address of a file elsewhere, by each address that a text may use for it.
+pub type Addresses = HashMap<String, String>;
 
-    fn relinked_address(&self, address: &str) -> String {
-        let bare = address.split(['?', '#']).next().unwrap_or_default();
-        let decoded = percent_decode_str(&bare.replace("&amp;", "&")).decode_utf8_lossy().into_owned();
-        // The whole address of a page on a server ends as the relative one does.
-        let parts: Vec<&str> = decoded.split('/').collect();
-        for last in [2, 1] {
-            let Some(from) = parts.len().checked_sub(last) else { continue };
-            if let Some(known) = self.addresses.get(&parts[from..].join("/")) {
-                return known.clone();
-            }
+/// Returns the new addresses of files, of which `address` gives the one at a place.
+pub fn addresses(attachments: &[Attachment], address: &dyn Fn(usize) -> Option<String>) -> Addresses {
+    let mut out = Addresses::new();
+    for (at, attachment) in attachments.iter().enumerate() {
+        let Some(address) = address(at) else { continue };
+        let of_text = percent_decode_str(&reference::address(attachment)).decode_utf8_lossy().into_owned();
+        for known in [stored_name(attachment), of_text, attachment.name.clone()] {
+            out.insert(known, address.clone());
         }
-        let is_page =
-            bare.strip_suffix(".html").is_some_and(|page| page.rsplit('/').next().unwrap_or_default().parse::<u32>().is_ok());
-        let is_whole = address.starts_with('#') || address.contains("://") || address.starts_with("mailto:");
-        if is_page || is_whole { address.to_owned() } else { "#".to_owned() }
     }
+    out
+}
+
+/// Replaces the addresses of files in sanitised HTML. A relative address of something else leads nowhere.
+pub fn relinked(html: &str, addresses: &Addresses) -> String {
+    let mut out = String::with_capacity(html.len() + 64);
+    let mut rest = html;
+    while let Some(at) = rest.find('<') {
+        let (text, from) = rest.split_at(at);
+        let mut is_quoted = false;
+        let end = from.bytes().position(|byte| {
+            is_quoted ^= byte == b'"';
+            byte == b'>' && !is_quoted
+        });
+        let (tag, after) = from.split_at(end.map_or(from.len(), |end| end + 1));
+        out.push_str(text);
+        relink_tag(tag, addresses, &mut out);
+        rest = after;
+    }
+    out.push_str(rest);
+    out
+}
+
+/// Appends a tag. Names of attributes and their values alternate between the quotation marks.
+fn relink_tag(tag: &str, addresses: &Addresses, out: &mut String) {
+    let mut is_address = false;
+    for (at, part) in tag.split('"').enumerate() {
+        if at > 0 {
+            out.push('"');
+        }
+        if at % 2 == 1 && is_address {
+            out.push_str(&relinked_address(part, addresses));
+        } else {
+            out.push_str(part);
+        }
+        is_address = part.ends_with(" src=") || part.ends_with(" href=");
+    }
+}
+
+fn relinked_address(address: &str, addresses: &Addresses) -> String {
+    let bare = address.split(['?', '#']).next().unwrap_or_default();
+    let decoded = percent_decode_str(&bare.replace("&amp;", "&")).decode_utf8_lossy().into_owned();
+    // The whole address of a page on a server ends as the relative one does.
+    let parts: Vec<&str> = decoded.split('/').collect();
+    for last in [2, 1] {
+        let Some(from) = parts.len().checked_sub(last) else { continue };
+        if let Some(known) = addresses.get(&parts[from..].join("/")) {
+            return known.clone();
+        }
+    }
+    let page = bare.strip_suffix(".html").and_then(|page| page.rsplit('/').next());
+    let is_page = page.is_some_and(|page| page.parse::<u32>().is_ok());
+    let is_whole = address.starts_with('#') || address.contains("://") || address.starts_with("mailto:");
+    if is_page || is_whole { address.to_owned() } else { "#".to_owned() }
 }
 
 #[cfg(test)]

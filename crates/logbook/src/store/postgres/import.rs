@@ -73,14 +73,24 @@ impl Imports for PostgresStore {
             let sql = "SELECT id, digest FROM imported AS known WHERE book = $1 AND NOT EXISTS \
                        (SELECT 1 FROM tombstone AS gone WHERE gone.book = known.book AND gone.id = known.id) ORDER BY id";
             let rows = session.query(sql, &[&book_row.num])?;
-            let one = |row: &postgres::Row| {
-                let id: u32 = number(row, 0)?;
-                let digest = row.try_get::<_, &[u8]>(1)?.try_into();
-                Ok((id, digest.map_err(|_| StoreError::Damaged(format!("entry {book}/{id}: its digest is invalid")))?))
-            };
-            rows.iter().map(one).collect()
+            rows.iter().map(|row| digest_of(book, row)).collect()
         })
     }
+
+    fn all_imports(&self, book: &str) -> Result<Vec<(u32, [u8; 16])>> {
+        self.read(|session| {
+            let book_row = super::rows::book_row(session, book)?;
+            let rows = session.query("SELECT id, digest FROM imported WHERE book = $1 ORDER BY id", &[&book_row.num])?;
+            rows.iter().map(|row| digest_of(book, row)).collect()
+        })
+    }
+}
+
+/// Returns an entry's number and its digest.
+fn digest_of(book: &str, row: &postgres::Row) -> Result<(u32, [u8; 16])> {
+    let id: u32 = number(row, 0)?;
+    let digest = row.try_get::<_, &[u8]>(1)?.try_into();
+    Ok((id, digest.map_err(|_| StoreError::Damaged(format!("entry {book}/{id}: its digest is invalid")))?))
 }
 
 /// Returns whether an entry only needs to be written: its parent is here as in the source, and it has no other ties.
@@ -141,12 +151,13 @@ impl PostgresTransaction<'_> {
         let (mut rows, mut words, mut orders): (Copy, Copy, Copy) = Default::default();
         let (mut revisions, mut imports, mut names): (Copy, Copy, Copy) = Default::default();
         let (mut known, mut shas, mut owners) = (Vec::new(), Vec::new(), Vec::new());
-        let mut sizes: Vec<i64> = Vec::new();
+        let (mut sizes, mut authors): (Vec<i64>, Vec<String>) = Default::default();
         let (mut heads, mut newest): (Vec<i64>, Vec<i64>) = Default::default();
         let count = entries.len() as i64;
         for (imported, mut first) in entries.into_iter().zip(seconds) {
             let date = date(&imported);
-            let Imported { id, entry: new, thread, digest, .. } = imported;
+            let Imported { id, entry: new, thread, digest, author, .. } = imported;
+            let author = author.unwrap_or_else(|| by.to_owned());
             new.content.check()?;
             book_row.next_id = book_row.next_id.max(id + 1);
             let row = loop {
@@ -171,7 +182,7 @@ impl PostgresTransaction<'_> {
                 at,
                 date,
                 zone: new.zone,
-                by: by.to_owned(),
+                by: author.clone(),
                 revision: 0,
                 changed: date,
                 parent: new.parent,
@@ -193,7 +204,7 @@ impl PostgresTransaction<'_> {
                 Some(parent) => rows.number(parent.into()),
                 None => rows.nothing(),
             };
-            rows.number(thread.into()).text(entry.content.encoding.name()).text(by).text(&json(&entry.content.attributes)?);
+            rows.number(thread.into()).text(entry.content.encoding.name()).text(&author).text(&json(&entry.content.attributes)?);
             rows.text(&json(&entry.content.attachments)?)
                 .text(&json(&entry.content.links)?)
                 .text(&kept(&entry.content.text)?)
@@ -217,6 +228,7 @@ impl PostgresTransaction<'_> {
                 names.number(book_row.num).text(&name).number(id.into()).end();
             }
             owners.extend(written.files.0.iter().map(|_| i64::from(id)));
+            authors.extend(written.files.0.iter().map(|_| author.clone()));
             shas.extend(written.files.0);
             sizes.extend(written.files.1);
             known.extend(written.known);
@@ -233,9 +245,10 @@ impl PostgresTransaction<'_> {
         ] {
             self.session.copy_in(&format!("COPY {table} FROM STDIN"), &lines.0)?;
         }
-        let sql = "INSERT INTO attached SELECT sha, $3, id, $4, size FROM unnest($1::text[], $2::bigint[], $5::bigint[]) AS new(sha, id, size) \
+        let sql = "INSERT INTO attached SELECT sha, $3, id, author, size \
+                   FROM unnest($1::text[], $2::bigint[], $4::text[], $5::bigint[]) AS new(sha, id, author, size) \
                    ON CONFLICT DO NOTHING";
-        self.session.execute(sql, &[&shas, &owners, &book_row.num, &by, &sizes])?;
+        self.session.execute(sql, &[&shas, &owners, &book_row.num, &authors, &sizes])?;
         let sql = "INSERT INTO thread SELECT $1, head, max(row) FROM unnest($2::bigint[], $3::bigint[]) AS new(head, row) GROUP BY head \
                    ON CONFLICT (book, head) DO UPDATE SET newest = greatest(thread.newest, excluded.newest)";
         self.session.execute(sql, &[&book_row.num, &heads, &newest])?;

@@ -32,4 +32,13 @@ impl Imports for SqliteStore {
             Ok(rows.collect::<rusqlite::Result<_>>()?)
         })
     }
+
+    fn all_imports(&self, book: &str) -> Result<Vec<(u32, [u8; 16])>> {
+        self.read(|db| {
+            let book_row = book_row(db, book)?;
+            let mut query = db.prepare("SELECT id, digest FROM imported WHERE book = ?1 ORDER BY id")?;
+            let rows = query.query_map([book_row.num], |row| Ok((row.get(0)?, row.get(1)?)))?;
+            Ok(rows.collect::<rusqlite::Result<_>>()?)
+        })
+    }
 }

@@ -1,0 +1,7 @@
+#![no_main]
+
+#[allow(dead_code)]
+#[path = "../src/book.rs"]
+mod demands;
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| demands::eln_metadata(bytes));
