@@ -84,7 +84,7 @@ fn entry(chance: &mut Chance, book: &str, id: u32, date: i64) -> Imported {
     let entry = NewEntry { book: book.to_owned(), parent, content, date: Some(Time(date)), zone: 60 };
     let mut digest = [0; 16];
     digest[..4].copy_from_slice(&id.to_le_bytes());
-    Imported { id, thread: parent.unwrap_or(id), entry, digest, draft: None }
+    Imported { id, thread: parent.unwrap_or(id), entry, digest, draft: None, author: None }
 }
 
 /// Fills a book of the generator's kind; how long that took.

@@ -258,7 +258,7 @@ fn a_large_book_is_searched_span_by_span() {
         let id = 1 + (id * 7919) % 6007;
         let mut new = entry("A", ["Zoe", "Max"][(id % 2) as usize], &format!("subject {}", id % 50), &text);
         new.date = Some(Time(date * 1_000_000_000));
-        batches.push(Imported { id, thread: id, digest: [id as u8; 16], entry: new, draft: None });
+        batches.push(Imported { id, thread: id, digest: [id as u8; 16], entry: new, draft: None, author: None });
     }
     for store in &stores {
         store.put_book(&shift_book("A")).unwrap();

@@ -326,7 +326,7 @@ pub fn threads_are_ordered_by_their_newest_entries(store: &dyn Store) {
     let imported = |id: u32, second: i64, parent: Option<u32>| {
         let date = Some(Time::from_unix(1_221_000_000 + second, 0));
         let entry = NewEntry { parent, date, ..entry("A", "Zoe", "s", "common") };
-        Imported { id, entry, thread: 20, digest: [id as u8; 16], draft: None }
+        Imported { id, entry, thread: 20, digest: [id as u8; 16], draft: None, author: None }
     };
     let entries = vec![imported(20, 5, None), imported(21, 60, Some(20)), imported(22, 55, Some(21))];
     store.import("A", entries, vec![], "elog").unwrap();

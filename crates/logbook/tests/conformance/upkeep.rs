@@ -6,7 +6,7 @@ use tampu_logbook::{
     book::Book,
     entry::{Change, Content, EntryRef, NewEntry},
     search::Count,
-    store::{Entries, ImportOutcome, Imported, MAX_ATTACHMENT, Maintenance, Store, StoreError, sqlite::SqliteStore},
+    store::{Entries, ImportOutcome, Imported, MAX_ATTACHMENT, Maintenance, PagePart, Store, StoreError, sqlite::SqliteStore},
 };
 use tampu_types::Time;
 
@@ -208,7 +208,7 @@ pub fn what_is_not_taken_leaves_nothing(store: &dyn Store) {
         let upload = store.upload(&mut &*bytes, MAX_ATTACHMENT).unwrap();
         let mut new = entry("A", "Zoe", "s", text);
         new.content.attachments = vec![upload.attachment("a.txt", Time(1))];
-        let imported = Imported { id: 5, entry: new, thread: 5, digest: [digest; 16], draft: None };
+        let imported = Imported { id: 5, entry: new, thread: 5, digest: [digest; 16], draft: None, author: None };
         store.import("A", vec![imported], vec![upload], "elog").unwrap()[0]
     };
     assert_eq!(import(1, "first", b"first bytes"), ImportOutcome::New);
@@ -224,6 +224,17 @@ pub fn what_is_not_taken_leaves_nothing(store: &dyn Store) {
     let mut new = entry("A", "Zoe", "s", "posted");
     new.content.attachments = vec![upload.attachment("b.txt", Time(1))];
     store.post(new, vec![upload], "zoe").unwrap();
+    assert_eq!(store.check(&mut |_, _| true).unwrap(), [""; 0]);
+    // The poster of an imported entry need not be the importer. A deleted one is known still.
+    let author = Some("ann".to_owned());
+    let imported = Imported { id: 9, entry: entry("A", "Ann", "s", "by ann"), thread: 9, digest: [9; 16], draft: None, author };
+    assert_eq!(store.import("A", vec![imported], vec![], "elog").unwrap(), [ImportOutcome::New]);
+    let at = EntryRef::new("A", 9);
+    assert_eq!(store.entry(&at).unwrap().by, "ann");
+    assert_eq!(store.history_page(&at, PagePart { after: None, limit: 1 }).unwrap().revisions[0].by, "elog");
+    store.delete(&at, "zoe", false).unwrap();
+    let known = |all: Vec<(u32, [u8; 16])>| all.into_iter().map(|(id, _)| id).collect::<Vec<_>>();
+    assert_eq!((known(store.digests("A").unwrap()), known(store.all_imports("A").unwrap())), (vec![5], vec![5, 9]));
     assert_eq!(store.check(&mut |_, _| true).unwrap(), [""; 0]);
 }
 
