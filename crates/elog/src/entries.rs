@@ -19,7 +19,7 @@ use std::ops::Range;
 use memchr::memmem;
 use tampu_logbook::{
     book::{MAX_VALUE, same_name},
-    entry::MAX_ID,
+    entry::{MAX_ID, MAX_TEXT},
 };
 
 use crate::decode;
@@ -117,6 +117,11 @@ pub fn parse(bytes: &[u8], known: &[String]) -> Option<FileEntry> {
     };
     let text = text.strip_suffix(b"\n").unwrap_or(text);
     entry.text = decode(text.strip_suffix(b"\r").unwrap_or(text));
+    if entry.text.len() > MAX_TEXT {
+        let fault = format!("its text has {} bytes; an entry has at most {MAX_TEXT}: the rest is left out", entry.text.len());
+        entry.faults.push(fault);
+        entry.text.truncate(entry.text.floor_char_boundary(MAX_TEXT));
+    }
     let head = decode(head);
     let mut lines = head.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line));
     let first = lines.next()?.as_bytes().strip_prefix(MARK)?.trim_ascii();

@@ -3,6 +3,7 @@
 //! [`crate::entries::split`] defines where an entry begins. Rejected: to map the file into memory, because elogd truncates files that it writes.
 
 use std::{
+    collections::VecDeque,
     io::{self, Read},
     ops::Range,
 };
@@ -11,7 +12,7 @@ use memchr::memmem;
 
 use crate::entries::{MARK, is_head};
 
-/// Bytes of an entry in a file. A longer one has more text than an entry can have, and is left out.
+/// Bytes of an entry in a file. A longer one has more text than an entry can have, and its rest is left out.
 pub const MAX_FILE_ENTRY: usize = 24 << 20;
 /// Bytes that are read at a time.
 const PIECE: usize = 1 << 20;
@@ -42,6 +43,8 @@ pub struct EntryReader<R> {
     /// The last byte before the buffer.
     before: Option<u8>,
     open: OpenPart,
+    /// Parts that were found together with another one.
+    pending: VecDeque<FilePart>,
     /// True if the file has no more bytes than the buffer.
     is_over: bool,
     /// True if the last part was returned.
@@ -55,7 +58,7 @@ enum OpenPart {
     Junk(bool),
     /// An entry whose bytes are in the buffer.
     Entry,
-    /// An entry with too many bytes, which were dropped: its place and its number.
+    /// The rest of an entry with too many bytes, which are dropped: its place and its number.
     Long(u64, String),
 }
 
@@ -68,13 +71,16 @@ impl<R: Read> EntryReader<R> {
     /// The same, with another limit of an entry's bytes, and so many bytes at a time.
     fn with_sizes(file: R, limit: usize, piece: usize) -> EntryReader<R> {
         let (open, buffer) = (OpenPart::Junk(false), Vec::new());
-        let (base, at, scanned, before) = (0, 0, 0, None);
-        EntryReader { file, limit, piece, buffer, base, at, scanned, before, open, is_over: false, is_done: false }
+        let (base, at, scanned, before, pending) = (0, 0, 0, None, VecDeque::new());
+        EntryReader { file, limit, piece, buffer, base, at, scanned, before, open, pending, is_over: false, is_done: false }
     }
 
     /// Returns the next part; `None` at the end of the file.
     pub fn read_part(&mut self) -> io::Result<Option<FilePart>> {
         loop {
+            if let Some(part) = self.pending.pop_front() {
+                return Ok(Some(part));
+            }
             let found = memmem::find(&self.buffer[self.scanned..], MARK).map(|found| found + self.scanned);
             let Some(found) = found else {
                 // The mark may begin with the last bytes.
@@ -116,7 +122,7 @@ impl<R: Read> EntryReader<R> {
         let (bytes, place) = (&self.buffer[begin..end], self.base + begin as u64);
         let too_long = |place: u64, number: &str| {
             let limit = self.limit >> 20;
-            Some(FilePart::Fault(place, format!("entry {number} has more than {limit} MiB in the file: left out")))
+            FilePart::Fault(place, format!("entry {number} has more than {limit} MiB in the file: the rest is left out"))
         };
         match &self.open {
             OpenPart::Junk(some) if *some || !bytes.trim_ascii().is_empty() => {
@@ -124,9 +130,12 @@ impl<R: Read> EntryReader<R> {
                 Some(FilePart::Fault(0, format!("{count} bytes before the first entry: left out")))
             }
             OpenPart::Junk(_) => None,
-            OpenPart::Entry if bytes.len() > self.limit => too_long(place, &number(bytes)),
-            OpenPart::Entry => Some(FilePart::Entry(place..place + bytes.len() as u64, bytes.to_vec())),
-            OpenPart::Long(place, number) => too_long(*place, number),
+            OpenPart::Entry if bytes.len() > self.limit => {
+                self.pending.push_back(too_long(place, &number(bytes)));
+                Some(entry(place, whole_characters(&bytes[..self.limit])))
+            }
+            OpenPart::Entry => Some(entry(place, bytes)),
+            OpenPart::Long(place, number) => Some(too_long(*place, number)),
         }
     }
 
@@ -141,7 +150,9 @@ impl<R: Read> EntryReader<R> {
             }
             OpenPart::Entry if searched - self.at > self.limit => {
                 let begin = self.base + self.at as u64;
-                self.open = OpenPart::Long(begin, number(&self.buffer[self.at..searched]));
+                let kept = whole_characters(&self.buffer[self.at..self.at + self.limit]);
+                self.pending.push_back(entry(begin, kept));
+                self.open = OpenPart::Long(begin, number(kept));
                 self.at = searched;
             }
             OpenPart::Entry => {}
@@ -158,6 +169,20 @@ impl<R: Read> EntryReader<R> {
         let read = (&mut self.file).take(self.piece as u64).read_to_end(&mut self.buffer)?;
         self.is_over = read == 0;
         Ok(())
+    }
+}
+
+fn entry(place: u64, bytes: &[u8]) -> FilePart {
+    FilePart::Entry(place..place + bytes.len() as u64, bytes.to_vec())
+}
+
+/// Returns bytes without a UTF-8 character that is cut at their end.
+fn whole_characters(bytes: &[u8]) -> &[u8] {
+    let from = bytes.len().saturating_sub(4);
+    let cut = bytes[from..].iter().rposition(|byte| *byte >= 0xc0).map(|at| from + at);
+    match cut {
+        Some(cut) if std::str::from_utf8(&bytes[cut..]).is_err_and(|error| error.error_len().is_none()) => &bytes[..cut],
+        _ => bytes,
     }
 }
 
@@ -217,22 +242,26 @@ mod tests {
                 FilePart::Fault(at, what) => faults.push((at, what)),
             }
         }
-        assert_eq!(entries, [format!("{}text\n", HEAD.replace(": 7", ": 8")).into_bytes()]);
+        assert_eq!(entries.len(), 2);
+        assert!(entries[0].len() == LIMIT && entries[0].starts_with(HEAD.as_bytes()) && entries[0].ends_with(b"xxx"));
+        assert_eq!(entries[1], format!("{}text\n", HEAD.replace(": 7", ": 8")).into_bytes());
         let begin = (16 << 20) + 1;
         assert_eq!(
             faults,
             [
                 (0, format!("{begin} bytes before the first entry: left out")),
-                (begin, "entry 7 has more than 2 MiB in the file: left out".to_owned()),
+                (begin, "entry 7 has more than 2 MiB in the file: the rest is left out".to_owned()),
             ]
         );
     }
 
     #[test]
-    fn an_entry_just_over_the_limit_is_left_out_too() {
-        let file = format!("{HEAD}{}\n{HEAD}short\n", "x".repeat(1 << 20));
-        let (entries, faults) = all(EntryReader::with_sizes(file.as_bytes(), 1 << 20, PIECE));
-        assert_eq!((entries.len(), faults.len()), (1, 1), "{faults:?}");
+    fn the_rest_of_an_entry_just_over_the_limit_is_left_out_too() {
+        let file = format!("{HEAD}{}\n{HEAD}short\n", "ä".repeat(1 << 19));
+        let (entries, faults) = all(EntryReader::with_sizes(file.as_bytes(), (1 << 20) - 1, PIECE));
+        assert_eq!((entries.len(), faults.len()), (2, 1), "{faults:?}");
+        let kept = String::from_utf8(entries[0].1.clone()).unwrap();
+        assert!(kept.len() + 2 > (1 << 20) - 1 && kept.ends_with("ää"));
         assert!(all(EntryReader::new(&b""[..])).0.is_empty());
     }
 

@@ -33,6 +33,7 @@ use crate::{
     date, decode,
     entries::{self, FileEntry},
     entry_reader::{EntryReader, FilePart},
+    fault_lines::number_lines,
     files,
     options::{ConfigCheck, check},
     pages::clock::Zone,
@@ -204,10 +205,11 @@ pub fn import_elog(store: &dyn Store, source: &ImportSource, progress: Progress<
     }
     let (mut done, mut dates) = (0, DatesOfZone::default());
     for (book, directory, files, unreadable) in imports {
-        let faults = unreadable.into_iter().map(|(file, what)| FileFault { file, at: 0, what }).collect();
+        let faults = unreadable.into_iter().map(|(file, what)| FileFault { file, at: 0, what, line: 0 }).collect();
         let report_of = BookReport { book: book.name.clone(), directory, faults, ..BookReport::default() };
         let mut import = Importing { store, source, book, files, report: report_of, done, total, go_on: true, dates };
         import.run(progress)?;
+        number_lines(&mut import.report.faults);
         (done, dates) = (import.done, import.dates);
         report.interrupted |= !import.go_on;
         report.books.push(import.report);
@@ -228,7 +230,7 @@ fn config_faults(path: &Path, config: &ElogConfig) -> Vec<FileFault> {
 }
 
 fn config_fault(path: &Path, (line, why): &(usize, String)) -> FileFault {
-    FileFault { file: path.to_owned(), at: 0, what: format!("line {line}: {why}") }
+    FileFault { file: path.to_owned(), at: 0, what: format!("line {line}: {why}"), line: 0 }
 }
 
 pub(super) fn configured(config: &ElogConfig, logbooks: &Path) -> Vec<(Book, PathBuf)> {
@@ -337,7 +339,7 @@ impl Importing<'_> {
             return;
         }
         let file = self.files.get(file).map_or_else(|| self.report.directory.clone(), |(file, _)| file.clone());
-        self.report.faults.push(FileFault { file, at, what: what.into() });
+        self.report.faults.push(FileFault { file, at, what: what.into(), line: 0 });
     }
 
     fn advance(&mut self, bytes: u64, progress: Progress<'_>) {

@@ -51,6 +51,7 @@ pub mod date;
 pub mod entries;
 mod entry_reader;
 pub mod export;
+mod fault_lines;
 pub mod file_text;
 pub mod files;
 pub mod follow;
@@ -72,13 +73,18 @@ pub struct FileFault {
     pub file: PathBuf,
     /// The position, in bytes.
     pub at: u64,
+    /// The line of that position, from 1; 0 if it is not known.
+    pub line: u64,
     /// The fault, and how it was handled.
     pub what: String,
 }
 
 impl fmt::Display for FileFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}, byte {}: {}", self.file.display(), self.at, self.what)
+        match self.line {
+            0 => write!(f, "{}, byte {}: {}", self.file.display(), self.at, self.what),
+            line => write!(f, "{}, line {line}, byte {}: {}", self.file.display(), self.at, self.what),
+        }
     }
 }
 

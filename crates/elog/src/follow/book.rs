@@ -19,6 +19,7 @@ use crate::{
     convert::{EntryPosition, convert, digest, refusal},
     entries::{self, FileEntry},
     entry_reader::{EntryReader, FilePart},
+    fault_lines::number_lines,
     files,
     follow::watch::FileStamp,
     import::{BY, BookReport, date_of, link_fault},
@@ -155,6 +156,7 @@ impl FollowedBook {
         }
         self.delete(store, &mut report)?;
         report.faults.retain(|fault| self.reported.insert(fault.to_string()));
+        number_lines(&mut report.faults);
         let quiet = BookReport { book: report.book.clone(), directory: report.directory.clone(), ..BookReport::default() };
         let quiet = BookReport { entries: report.entries, same: report.same, attachments: report.attachments, ..quiet };
         Ok((report != quiet).then_some(report))
@@ -183,7 +185,7 @@ impl FollowedBook {
             unreadable.push((self.directory.clone(), "all files are missing: nothing is deleted here".to_owned()));
             now.clear();
         }
-        report.faults.extend(unreadable.into_iter().map(|(file, what)| FileFault { file, at: 0, what }));
+        report.faults.extend(unreadable.into_iter().map(|(file, what)| FileFault { file, at: 0, what, line: 0 }));
         self.pending.retain(|path, _| now.contains_key(path));
         let mut ready = Vec::new();
         for (path, stamp) in now {
@@ -221,7 +223,9 @@ impl FollowedBook {
                 }
                 // Another program is writing the file: it is read again later.
                 Ok(_) => drop(self.pending.insert(path, (Some(stamp), Instant::now()))),
-                Err(error) => report.faults.push(FileFault { file: path, at: 0, what: format!("{error}: left as it was") }),
+                Err(error) => {
+                    report.faults.push(FileFault { file: path, at: 0, what: format!("{error}: left as it was"), line: 0 })
+                }
             }
         }
         let rest = self.files.iter().filter(|(path, _)| !fresh.iter().any(|(fresh, ..)| fresh == *path));
@@ -237,7 +241,7 @@ impl FollowedBook {
                 if known.get(id) == Some(digest) && before.contains(id) {
                     continue;
                 }
-                let fault = |what: String| FileFault { file: path.clone(), at: begin, what };
+                let fault = |what: String| FileFault { file: path.clone(), at: begin, what, line: 0 };
                 let Some(line) = lines.get(id) else { continue };
                 report.faults.extend(link_fault(*id, line).map(fault));
                 let (date, wrong) = date_of(&entry, &path, &self.zone);
@@ -272,7 +276,7 @@ impl FollowedBook {
         let outcomes = store.import(&self.book.name, entries, uploads, BY)?;
         for ((id, draft, file, begin), outcome) in places.into_iter().zip(outcomes) {
             let fault_of_entry = report.count(id, draft.as_deref(), outcome);
-            report.faults.extend(fault_of_entry.map(|what| FileFault { file, at: begin, what }));
+            report.faults.extend(fault_of_entry.map(|what| FileFault { file, at: begin, what, line: 0 }));
         }
         Ok(())
     }
@@ -349,7 +353,7 @@ impl FollowedBook {
     }
 
     fn faults(&self, path: &Path, faults: PlacedFaults, parsed: &[Parsed], report: &mut BookReport) {
-        let fault = |at: u64, what: String| FileFault { file: path.to_owned(), at, what };
+        let fault = |at: u64, what: String| FileFault { file: path.to_owned(), at, what, line: 0 };
         report.faults.extend(faults.into_iter().map(|(at, what)| fault(at, what)));
         for Parsed { begin, entry, .. } in parsed {
             report.faults.extend(entry.faults.iter().map(|what| fault(*begin, format!("entry {}: {what}", entry.id))));
