@@ -76,19 +76,19 @@ pub struct ForeignEntry {
     pub parent: Option<String>,
     /// The number it should have, if that number is free.
     pub id: Option<u32>,
-    /// The poster.
+    /// The name of the poster.
     pub by: String,
     /// The date, and the zone in minutes east of UTC.
     pub date: Option<(Time, i16)>,
-    /// The attributes.
+    /// The attributes with their values.
     pub attributes: Vec<EntryAttribute>,
     /// The markup of the text.
     pub encoding: Encoding,
-    /// The text.
+    /// The text in its markup.
     pub text: String,
     /// The links to records, events, transfers and runs.
     pub links: Vec<Link>,
-    /// The files.
+    /// The files of the entry.
     pub files: Vec<ForeignFile>,
     /// The place of the entry in the source: a JSON pointer, or a line.
     pub place: String,

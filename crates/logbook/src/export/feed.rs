@@ -8,7 +8,10 @@ use std::{
     fmt::{self, Write as _},
 };
 
-use super::html::markup::{encoded, escaped, title};
+use super::html::{
+    links::encoded,
+    markup::{escaped, title},
+};
 use crate::{
     book::{AttributeKind, Book},
     entry::Entry,

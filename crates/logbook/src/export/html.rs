@@ -33,8 +33,8 @@ use crate::{
 pub(crate) mod links;
 pub(crate) mod markup;
 
-use links::Files;
-use markup::{begin, encoded, escaped, title};
+use links::{Files, encoded};
+use markup::{begin, escaped, title};
 
 /// Threads of one page begin with entries of so many numbers.
 const BLOCK: u32 = 500;

@@ -17,7 +17,7 @@ pub type Node = Map<String, Value>;
 /// An error: the metadata is no graph of an RO-Crate.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadMetadata {
-    /// No JSON.
+    /// The file is no JSON.
     #[error("ro-crate-metadata.json: {0}")]
     Json(String),
     /// A part is missing or of the wrong type.

@@ -78,6 +78,10 @@ pub fn export_eln(
             break;
         }
     }
+    if archive.out.interrupted {
+        // Without its directory the file is no archive, so nobody takes it for a whole one.
+        return Ok(archive.out);
+    }
     archive.metadata(now)?;
     let ElnWriter { zip, out, .. } = archive;
     zip.finish().map_err(|error| io(io::Error::other(error)))?.flush().map_err(io)?;

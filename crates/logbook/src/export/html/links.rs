@@ -2,16 +2,22 @@
 
 use std::collections::{HashMap, HashSet};
 
-use percent_encoding::percent_decode_str;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 
-use super::markup::encoded;
 use crate::{
     attachment::{Attachment, reference, stored_name::stored_name},
     entry::Entry,
 };
 
+/// Bytes that stay unchanged in an address.
+const KEPT: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 /// Bytes of a name on a disk.
 const LONGEST: usize = 180;
+
+/// Returns a name as part of an address.
+pub fn encoded(name: &str) -> String {
+    utf8_percent_encode(name, &KEPT).to_string()
+}
 
 /// Returns a name for a file or folder that no file system refuses and that no other has, and adds it to `taken`.
 pub fn free_name(name: &str, taken: &mut HashSet<String>) -> String {

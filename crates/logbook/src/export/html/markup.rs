@@ -1,7 +1,5 @@
 //! The HTML of an archive's pages.
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-
 use super::links::Files;
 use crate::{
     entry::Entry,
@@ -9,8 +7,6 @@ use crate::{
     render::{self, EntryLink},
 };
 
-/// Bytes that stay unchanged in an address.
-const KEPT: AsciiSet = NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 /// Characters of a title that is made of a text.
 const TITLE: usize = 100;
 /// The beginning of a list of entries.
@@ -32,11 +28,6 @@ pub fn escaped(text: &str) -> String {
         }
     }
     out
-}
-
-/// Returns a name as part of an address.
-pub fn encoded(name: &str) -> String {
-    utf8_percent_encode(name, &KEPT).to_string()
 }
 
 /// Returns the beginning of a page that stands so many folders below the archive's folder.
