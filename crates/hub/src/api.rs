@@ -12,6 +12,7 @@
 //! | templates | [`templates`] |
 //! | the check of all logbooks | [`check`] |
 //! | the site's access rules | [`access`] |
+//! | mails about posted entries | `posted` |
 //! | the queue of mails; rules of users for mails | [`mail`], [`notify`] |
 //! | new matches, pushed | [`push`] |
 //! | uploaded files that no entry has yet; small pictures | [`staging`], [`preview`] |
@@ -56,6 +57,7 @@ pub mod input;
 pub mod mail;
 pub mod notify;
 pub mod people;
+mod posted;
 pub mod preview;
 pub mod purge;
 pub mod push;

@@ -24,6 +24,7 @@ use tampu_logbook::{
 use super::{
     call::{Answer, Call, DELETE, GET, POST, PUT, Route, TEXT, json, ok},
     input::{ContentIn, EditIn, EntryIn, LinkIn, Standing, give},
+    posted::mail_about,
 };
 use crate::http::{
     admission::WorkKind,
@@ -283,6 +284,7 @@ fn post(call: &mut Call<'_>) -> Result<Answer, Problem> {
     let (content, uploads) = content.content(call, None)?;
     let new = NewEntry { book, parent, content, date, zone };
     let at = give(call, uploads, |uploads| call.api.store.post(new, uploads, &call.by()))?;
+    mail_about(call, &at, false);
     revised(StatusCode::CREATED, at, 0)
 }
 
@@ -324,6 +326,7 @@ fn edit(call: &mut Call<'_>) -> Result<Answer, Problem> {
     keeps_locked(&book, &entry.content.attributes, &content.attributes, LockedBy::People).map_err(StoreError::from)?;
     let edit = |uploads| call.api.store.edit(&entry.at, content, uploads, &call.by(), expected);
     let revision = give(call, uploads, edit)?;
+    mail_about(call, &entry.at, true);
     revised(StatusCode::OK, entry.at, revision)
 }
 

@@ -147,3 +147,28 @@ fn digests_wait_and_rights_are_asked_again() {
     let mails = take(&site, 1);
     assert_eq!(mails.iter().map(|mail| mail.1.as_str()).collect::<Vec<_>>(), ["zoe@example.org"], "{mails:?}");
 }
+
+#[test]
+fn the_api_mails_as_options_of_elog_ask() {
+    let site = site();
+    let elog = json!([
+        ["Email Type Problem", "problem@example.org"],
+        ["Use Email Subject", "$Type in $logbook"],
+        ["Suppress Email on edit", "3"]
+    ]);
+    let attributes = json!([{ "name": "Type", "kind": "options", "options": ["Routine", "Problem"] }]);
+    site.owner().put("/books/Shift", json!({ "name": "Shift", "attributes": attributes, "elog": elog })).is(201);
+    let zoe = site.user(json!({ "login": "zoe", "full_name": "Zoe", "email": "zoe@example.org" }));
+    let grants = json!({ "grants": [{ "to": "user:zoe", "may": ["read", "write", "edit-any"] }], "policy": { "kind": "free" } });
+    site.owner().put("/books/Shift/access", grants).is(200);
+    let post = |kind: &str| zoe.post("/books/Shift/entries", json!({ "text": "HV", "attributes": { "Type": kind } })).is(201);
+    post("Routine");
+    post("Problem");
+    zoe.with("if-match", "\"0\"")
+        .put("/books/Shift/entries/2", json!({ "text": "HV back", "attributes": { "Type": "Problem" } }))
+        .is(200);
+    let mails = take(&site, 1);
+    let [(subject, to, text)] = &mails[..] else { panic!("{mails:?}") };
+    assert_eq!((subject.as_str(), to.as_str()), ("Problem in Shift", "problem@example.org"));
+    assert!(text.contains("From: Zoe <zoe@example.org>") && text.contains("https://log.example.org/elog/Shift/2"), "{text}");
+}
