@@ -284,9 +284,9 @@ fn perform(request: &BookRequest<'_>, form: ReceivedForm) -> Response {
     }
 }
 
-/// Rejects a command that an administrator executes elsewhere.
+/// Rejects a page of accounts that is not open to this caller.
 pub fn not_here(request: &PageRequest<'_>) -> Response {
-    let text = "Error: configuration and passwords are not changed on a page: ask the logbook's administrator (tampu book users, tampu book make)";
+    let text = "Error: this page is not open here: ask the logbook's administrator";
     layout::error(request, StatusCode::FORBIDDEN, text)
 }
 
