@@ -85,7 +85,7 @@ reference: need ## write the pages anew that are made from the program: commands
 	@TAMPU_WRITE_SPEC=1 cargo test $(CARGO_FLAGS) -q --package tampu-hub --test bounds --test book_http
 
 .PHONY: bench
-bench: bench-bus bench-log bench-call bench-event bench-bulk bench-book ## all benches
+bench: bench-bus bench-log bench-call bench-event bench-bulk bench-book bench-http ## all benches
 
 .PHONY: bench-bus
 bench-bus: bench-build ## the bus beside raw zenoh, raw ZeroMQ and a raw socket loop
@@ -110,6 +110,10 @@ bench-bulk: bench-build ## bulk data beside a raw loop, iperf3, ZeroMQ and a que
 bench-book: bench-build ## the logbook over HTTP, in SQLite and PostgreSQL, at the sizes of LHCb's table (ARGS=--million for more)
 	@scripts/need.sh postgres
 	@"$(CARGO_TARGET_DIR)/release/bench-book" $(ARGS)
+
+.PHONY: bench-http
+bench-http: bench-build ## the cost of TLS: the logbook's entries, pages and attachments over http and https by turns
+	@"$(CARGO_TARGET_DIR)/release/bench-http" $(ARGS)
 
 # spdlog is C++ and has its own program; bench-call looks for it beside itself.
 .PHONY: bench-spdlog

@@ -15,6 +15,7 @@ BENCHES = [
     ["bench-bulk", "--seconds", "0.3", "--samples", "2", "--receivers", "2", "--sizes", "4K,1M", "--only", "tcp,tcp-handshake,shm,udp,raw,relay,bus-ask", "--json"],
     ["bench-bulk", "--alma", "--seconds", "1", "--json"],
     ["bench-book", "--entries", "1,464", "--samples", "5", "--seconds", "0.3", "--json"],
+    ["bench-http", "--clients", "1,4", "--seconds", "0.3", "--large", "10", "--json"],
     ["bench-log", "--short", "--json"],
     ["bench-log", "--short", "--sustained", "--json"],
     ["bench-event", "--smoke", "--only", "tampu,zmq,zenoh-router,tango-c++", "--elements", "1,1024", "--json"],

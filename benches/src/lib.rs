@@ -26,6 +26,7 @@
 //! | attribute events beside Tango and raw carriers | [`event`] |
 //! | cost of a log call to the thread that makes it | [`call`] |
 //! | bulk data beside raw sockets, zmq, iperf3 and requests | [`bulk`] |
+//! | the cost of TLS for a logbook's pages and files | [`web`] |
 //! | tables; curves as SVG | [`table`], [`chart`] |
 
 pub mod book;
@@ -47,3 +48,4 @@ pub mod system;
 pub mod table;
 pub mod tally;
 pub mod tampu;
+pub mod web;

@@ -90,7 +90,7 @@ fn one(options: &Options, tampu: &std::path::Path, store: &'static str, entries:
     site::write(&site, entries)?;
     let server = if store == "postgres" { Some(Server::start()?) } else { None };
     let address = server.as_ref().map(Server::address);
-    let place = Place { tampu, directory: directory.path(), postgres: address.as_deref() };
+    let place = Place { tampu, directory: directory.path(), postgres: address.as_deref(), certificates: None };
     let import = place.import(&site)?;
     let hub = place.up()?;
     let mut found = Found { store, entries, import, start: hub.started, ..Found::default() };

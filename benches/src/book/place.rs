@@ -3,6 +3,7 @@
 
 use std::{
     fs,
+    net::SocketAddr,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
@@ -11,8 +12,9 @@ use std::{
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Deserialize;
+use tampu_tls::CertificateDir;
 
-use super::http::Client;
+use super::http::{Client, Target};
 
 /// Longest time for a process to start.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -106,12 +108,17 @@ fn as_somebody(name: &str) -> Result<Command, String> {
 #[derive(Debug, Clone, Deserialize)]
 struct HubFile {
     url: String,
+    #[serde(default)]
+    address: Option<SocketAddr>,
     token: String,
 }
 
 pub struct Hub {
     process: Ended,
-    told: HubFile,
+    /// The address of its logbook.
+    pub target: Target,
+    /// The token of its owner.
+    pub token: String,
     /// Time from its start to its first page, s.
     pub started: f64,
 }
@@ -123,6 +130,8 @@ pub struct Place<'a> {
     pub directory: &'a Path,
     /// The database; `None` for a directory.
     pub postgres: Option<&'a str>,
+    /// The certificates for https; without them the hub speaks http.
+    pub certificates: Option<&'a CertificateDir>,
 }
 
 /// The domain of the bench.
@@ -164,7 +173,11 @@ impl Place<'_> {
     pub fn up(&self) -> Result<Hub, String> {
         let config = self.directory.join("tampu.toml");
         let postgres = self.postgres.map_or(String::new(), |address| format!("postgres = \"{address}\"\n"));
-        let text = format!("roles = [\"book\"]\n[book]\nlisten = \"127.0.0.1:0\"\n{postgres}");
+        let https = self.certificates.map_or(String::new(), |directory| {
+            let (certificate, key) = (directory.host(), directory.host_key());
+            format!("certificate = \"{}\"\ncertificate_key = \"{}\"\n", certificate.display(), key.display())
+        });
+        let text = format!("roles = [\"book\"]\n[book]\nlisten = \"127.0.0.1:0\"\n{postgres}{https}");
         fs::write(&config, text).map_err(|error| error.to_string())?;
         let begun = Instant::now();
         let mut command = self.command();
@@ -181,9 +194,14 @@ impl Place<'_> {
         let told: HubFile = until("the hub's logbook", || {
             serde_json::from_str(&fs::read_to_string(book_json(&self.directory.join("run"))?).ok()?).ok()
         })?;
-        let mut client = Client::new(&told.url, &told.token)?;
+        let trusted = self.certificates.map(CertificateDir::authority);
+        let target = Target::new(&told.url, told.address, trusted.as_deref())?;
+        let mut client = Client::new(&target, &told.token)?;
         client.get("/search?limit=20")?;
-        Ok(Hub { process, told, started: begun.elapsed().as_secs_f64() })
+        if client.is_tls()? != self.certificates.is_some() {
+            return Err(format!("{}: the hub speaks another protocol than expected", told.url));
+        }
+        Ok(Hub { process, target, token: told.token, started: begun.elapsed().as_secs_f64() })
     }
 }
 
@@ -200,7 +218,7 @@ fn book_json(directory: &Path) -> Option<PathBuf> {
 impl Hub {
     /// Returns a connection to the hub.
     pub fn client(&self) -> Result<Client, String> {
-        Client::new(&self.told.url, &self.told.token)
+        Client::new(&self.target, &self.token)
     }
 
     pub fn pid(&self) -> u32 {
