@@ -91,9 +91,7 @@ fn what_is_honoured_is_asked_for_and_the_other_way_round() {
         assert!(read, "{} is honoured by nothing", known.name);
     }
     let call = Regex::new(r#"self\.(?:get|under|written|list|is_on|number|text)(?:::<\w+>)?\("([A-Za-z ]+)""#).unwrap();
-    let settings = fs::read_to_string(src.join("pages/settings.rs")).unwrap()
-        + &fs::read_to_string(src.join("pages/settings/attributes.rs")).unwrap()
-        + &fs::read_to_string(src.join("pages/settings/forms.rs")).unwrap();
+    let settings = fs::read_to_string(src.join("pages/settings.rs")).unwrap() + &sources(&src.join("pages/settings"));
     let asked: Vec<&str> = call.captures_iter(&settings).map(|found| found.get(1).unwrap().as_str()).collect();
     assert!(asked.len() > 50, "{asked:?}");
     for name in asked {

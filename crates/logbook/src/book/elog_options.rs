@@ -1,7 +1,7 @@
 //! Options of the ELOG configuration that a book was imported with: their names and lists.
 //!
 //! `tampu-elog` gives them their meaning. This crate reads only those that decide about access
-//! ([`crate::people::login_policy`], [`crate::people::elog_rules`]).
+//! ([`crate::people::login_policy`], [`crate::people::elog_rules`]) and about the ids of copies.
 
 use super::Book;
 
@@ -27,6 +27,11 @@ pub fn changed_of_site(before: &Book, after: &Book) -> Option<&'static str> {
         };
         of(before) != of(after)
     })
+}
+
+/// `Preserve IDs`: returns true if copies of the book's entries keep their ids where they are free.
+pub fn preserves_ids(book: &Book) -> bool {
+    option(book, "Preserve IDs").is_some_and(is_on)
 }
 
 /// Returns true if the value of an option needs the output of a program, which is not run here.

@@ -22,7 +22,7 @@ use crate::{
         Book,
         change::{BookChange, BookEdit},
         computing::compute,
-        elog_options,
+        elog_options::preserves_ids,
         locked::{LockedBy, keeps_locked},
         same_name,
     },
@@ -187,8 +187,7 @@ pub trait Write: QuotaTables + Sized {
 
     /// Gives a copy the id of its entry, if the configuration of ELOG asks for it and no entry ever had the id here.
     fn id_of_copy(&mut self, from: &BookRow, target: &mut BookRow, id: u32) -> Result<u32> {
-        let keeps = elog_options::option(&from.book, "Preserve IDs").is_some_and(elog_options::is_on);
-        if !keeps || !matches!(self.find(target, id), Err(StoreError::NoEntry(_))) {
+        if !preserves_ids(&from.book) || !matches!(self.find(target, id), Err(StoreError::NoEntry(_))) {
             return self.next_id(target);
         }
         if id >= target.next_id {
