@@ -91,7 +91,7 @@ fn a_site_is_taken_over_and_back() {
     let options = report.options.as_ref().unwrap();
     let of =
         |verdict| options.options.iter().filter(|one| one.verdict == verdict).map(|one| one.option.as_str()).collect::<Vec<_>>();
-    assert_eq!((of(OptionVerdict::Replaced), of(OptionVerdict::Unknown)), (vec!["port"], vec!["Coffee"]));
+    assert_eq!((of(OptionVerdict::Replaced), of(OptionVerdict::Unknown)), (vec!["port", "SMTP host"], vec!["Coffee"]));
 
     let book = store.book("Shift").unwrap();
     assert_eq!((book.group.as_deref(), book.attributes[2].kind), (Some("All"), AttributeKind::Multiple));

@@ -429,7 +429,7 @@ fn a_backup_goes_into_another_database() {
     store.copy(&one, "Other", "zoe", false).unwrap();
     let imported = |draft: Option<&str>, id| {
         let draft = draft.map(str::to_owned);
-        Imported { id, entry: entry("A", "Ann", "s", "imported"), thread: id, digest: [7; 16], draft }
+        Imported { id, entry: entry("A", "Ann", "s", "imported"), thread: id, digest: [7; 16], draft, author: None }
     };
     store.import("A", vec![imported(None, 9), imported(Some("ann"), 10)], vec![], "elog").unwrap();
     let draft = Draft {

@@ -190,7 +190,7 @@ fn templates_exports_and_summaries() {
     assert!(book(&site, &import).ok().out.contains("0 new, 0 changed, 1 as they were"));
     assert!(book(&site, &["show", "Copy/2"]).ok().out.contains("it tripped"));
     std::fs::write(site.path("logs.json"), "[{\"id\": 1, \"createdDate\": 0, \"owner\": \"zoe\"}, {\"id\": 0}]").unwrap();
-    let said = book(&site, &["import", "--from", "olog", "logs.json", "--book", "Olog"]).ok();
+    let said = book(&site, &["import", "--format", "olog", "logs.json", "--book", "Olog"]).ok();
     assert!(said.out.contains("1 new") && said.err.contains("logs.json /1: 'id' is not a positive number"), "{said:?}");
     let refused = book(&site, &["import", "logs.json", "--book", "Olog"]);
     assert!(refused.code == 1 && refused.err.contains("no ZIP archive"), "{refused:?}");

@@ -63,6 +63,9 @@ enum Verb {
         book: String,
         /// File with the new text; '-' reads standard input [default: opens $VISUAL or $EDITOR]
         file: Option<PathBuf>,
+        /// Write the configuration after the change as a JSON object
+        #[arg(long)]
+        json: bool,
     },
     /// List the changes of the configuration of a logbook, the last one first
     History {
@@ -84,6 +87,9 @@ enum Verb {
         /// Restore the configuration before the change
         #[arg(long)]
         before: bool,
+        /// Write the configuration after the change as a JSON object
+        #[arg(long)]
+        json: bool,
     },
 }
 
@@ -94,7 +100,7 @@ impl Config {
     }
 
     pub fn run(self, place: &Place) -> Outcome {
-        let mut out = io::stdout().lock();
+        let mut out = io::stdout();
         match self.verb {
             Verb::Check { .. } => self.check(),
             Verb::Show { book, json } => {
@@ -104,7 +110,7 @@ impl Config {
                 }
                 config.text.lines().try_for_each(|line| written(writeln!(out, "{}", shown(line, false))))
             }
-            Verb::Edit { book, file } => {
+            Verb::Edit { book, file, json } => {
                 let keeper = ConfigKeeper::open(place)?;
                 let present = keeper.config(&book)?;
                 let (text, kept) = match &file {
@@ -121,14 +127,14 @@ impl Config {
                 };
                 if text == present.text {
                     eprintln!("tampu: the configuration of '{}' is as it was", shown(&book, false));
-                    return Ok(());
+                    return result(&keeper, &book, json);
                 }
                 let changed = keeper.set(&book, &text, &present.version);
                 match (&changed, kept) {
                     (Err(_), Some(kept)) => eprintln!("tampu: your text is in {}", kept.keep().display()),
                     _ => eprintln!("tampu: changed the configuration of '{}'", shown(&book, false)),
                 }
-                changed
+                changed.and_then(|()| result(&keeper, &book, json))
             }
             Verb::History { book, change: Some(number), json } => {
                 let change = ConfigKeeper::open(place)?.change(&book, number)?;
@@ -148,10 +154,11 @@ impl Config {
                 let line = format!("{:>4}  {at}  {who}  {}  +{} -{}", change.number, change.what, change.added, change.removed);
                 written(writeln!(out, "{}", shown(&line, false)))
             }),
-            Verb::Restore { book, number, before } => {
-                ConfigKeeper::open(place)?.restore(&book, number, before)?;
+            Verb::Restore { book, number, before, json } => {
+                let keeper = ConfigKeeper::open(place)?;
+                keeper.restore(&book, number, before)?;
                 eprintln!("tampu: restored the configuration of '{}'", shown(&book, false));
-                Ok(())
+                result(&keeper, &book, json)
             }
         }
     }
@@ -176,6 +183,14 @@ impl Config {
         }
         if found.unknown > 0 || !found.faults.is_empty() { Err(Failure::Said) } else { Ok(()) }
     }
+}
+
+/// Writes the configuration after a change, if JSON is asked for.
+fn result(keeper: &ConfigKeeper, book: &str, json: bool) -> Outcome {
+    if !json {
+        return Ok(());
+    }
+    written(writeln!(io::stdout(), "{}", json_of(&keeper.config(book)?)?))
 }
 
 /// Converts a value to a line of JSON; times are shown as everywhere.

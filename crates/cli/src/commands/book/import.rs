@@ -35,16 +35,16 @@ use crate::{
 /// is taken. Again takes only what is new or changed. What was edited or deleted here stays so.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  tampu book import shift.eln --book Shift\n  \
-    tampu book import --from olog logs.json --files attachments/ --book Control")]
+    tampu book import --format olog logs.json --files attachments/ --book Control")]
 pub struct Import {
     /// The file
     file: PathBuf,
     /// The logbook, which is made if it is missing
     #[arg(short, long, value_name = "NAME")]
     book: String,
-    /// The program that wrote the file
-    #[arg(long, value_enum, value_name = "PROGRAM", default_value_t = Program::Eln)]
-    from: Program,
+    /// Format: eln, or that of the program which wrote the file
+    #[arg(short, long, value_enum, value_name = "FORMAT", default_value_t = Program::Eln)]
+    format: Program,
     /// The directory with the files of entries, for exports that do not hold them
     #[arg(long, value_name = "DIR")]
     files: Option<PathBuf>,
@@ -99,7 +99,7 @@ impl Import {
     fn source(&self) -> Result<Box<dyn ForeignSource>, Failure> {
         let (file, files) = (self.file.clone(), self.files.clone());
         let is_csv = file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("csv"));
-        Ok(match self.from {
+        Ok(match self.format {
             Program::Olog => Box::new(Olog { file, files }),
             Program::Scilog if !is_zip(&file) => Box::new(SciLog { file, files }),
             Program::Elabftw if !is_zip(&file) => Box::new(Elabftw { file, files, is_csv }),
