@@ -278,6 +278,11 @@ fn a_post_can_suppress_its_mail() {
     let never = MailDesk::new("Email All = all@example.org\nSuppress default = 3");
     never.post(&[("Subject", "first")]);
     assert!(never.take().is_empty());
+    assert!(never.visitors.desk.get("/Shift/?cmd=New").text().contains("type=\"hidden\" name=\"suppress\""));
+    let chosen = MailDesk::new("Email All = all@example.org\nSuppress default = 1");
+    assert!(chosen.visitors.desk.get("/Shift/?cmd=New").text().contains("name=\"suppress\" value=\"1\" checked> Suppress"));
+    let always = MailDesk::new("Email All = all@example.org\nSuppress default = 2");
+    assert!(!always.visitors.desk.get("/Shift/?cmd=New").text().contains("name=\"suppress\""));
     // A logbook that mails nobody does not offer the choice.
     let nobody = MailDesk::new("Suppress email to users = 1");
     assert!(!nobody.visitors.desk.get("/Shift/?cmd=New").text().contains("Suppress Email"));

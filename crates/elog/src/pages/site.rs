@@ -79,6 +79,9 @@ impl Default for SiteConfig {
     }
 }
 
+/// The texts of each language, and the time at which they were read.
+type KnownWords = HashMap<String, (Instant, Arc<Words>)>;
+
 /// A site: its books, with ELOG's pages. A clone is the same site.
 #[derive(Clone)]
 pub struct Site {
@@ -93,7 +96,7 @@ pub struct Site {
     /// The texts of entries as HTML.
     pub(super) rendered: Arc<RenderCache>,
     /// The texts of languages, with the times at which they were read.
-    words: Arc<Mutex<HashMap<String, (Instant, Arc<Words>)>>>,
+    words: Arc<Mutex<KnownWords>>,
 }
 
 /// The books of a site, and what an import has stored beside them, as they were at a time.

@@ -75,8 +75,11 @@ pub fn sign(secret: &str, body: &[u8]) -> String {
     hex(&mac.finalize().into_bytes())
 }
 
+/// A header: its name and its value.
+type Header<'a> = (&'a str, &'a str);
+
 /// Splits a message into its headers and its body.
-pub fn parts(message: &[u8]) -> Option<(Vec<(&str, &str)>, &[u8])> {
+pub fn parts(message: &[u8]) -> Option<(Vec<Header<'_>>, &[u8])> {
     let at = message.windows(4).position(|four| four == b"\r\n\r\n")?;
     let head = std::str::from_utf8(&message[..at]).ok()?;
     let headers = head.split("\r\n").map(|line| line.split_once(": ")).collect::<Option<Vec<_>>>()?;

@@ -38,18 +38,13 @@ pub fn of(site: &MailSite<'_>, posted: &PostedEntry<'_>) -> Result<Vec<MailGroup
     named(site, posted, &users).into_iter().for_each(|address| add(None, address));
     if let Some(people) = site.people.filter(|_| !posted.settings.mails_no_users()) {
         for user in users.iter().filter(|user| user.wants_mail_of(&posted.book.name)) {
-            if let Some((address, shown)) = reader(people, user, &posted.book.name)? {
+            let Some(address) = address(user) else { continue };
+            if let Some(shown) = reads(people, user, &posted.book.name)? {
                 add(shown, address);
             }
         }
     }
     Ok(groups.into_iter().map(|(shown, to)| MailGroup { shown, to }).collect())
-}
-
-/// Returns the address of a user who may read a logbook, and the attributes that the user may see.
-pub fn reader(people: &People, user: &User, book: &str) -> Result<Option<(String, Option<Vec<String>>)>, PeopleError> {
-    let Some(address) = address(user) else { return Ok(None) };
-    Ok(reads(people, user, book)?.map(|shown| (address, shown)))
 }
 
 /// Returns the attributes that a user may see, if the user may read the logbook.
