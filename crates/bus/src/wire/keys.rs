@@ -127,7 +127,8 @@ impl Keys {
         let incarnation = chunks.next()?.parse().ok()?;
         let reader = chunks.next()?.parse().ok()?;
         let flags = chunks.next()?;
-        let source = unescape(chunks.next()?)?;
+        // Names are compared in lower case, and a key can have a capital letter as an escape.
+        let source = unescape(chunks.next()?)?.to_lowercase();
         let topics = TopicFilter::new(unescape(chunks.next()?)?).ok()?;
         let partitions = match chunks.next()? {
             "all" => PartitionFilter::All,
@@ -178,5 +179,8 @@ mod tests {
         assert_eq!(keys.parse_presence(&keys.presence(incarnation, &source)), Some((incarnation, source)));
         assert_eq!(keys.parse_node(&keys.node(7)), Some(7));
         assert_eq!(keys.parse_reader("tampu/other/r/x"), None);
+        let keys = Keys::new(&Domain::new("lab").unwrap());
+        let capital = keys.parse_reader("tampu/lab/r/00000001-00000002-0000000000000003/1/rfd/_44v/lyg/all");
+        assert_eq!(capital.map(|card| card.source).as_deref(), Some("dv"));
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::{
-    render::pad,
+    render::{float::MAX_EXPONENT_DIGITS, pad},
     spec::{Align, Kind, Sign, Spec},
 };
 
@@ -12,6 +12,9 @@ const PRECISION: usize = 6;
 
 /// Lowest power of ten from which fmt shows a number without a type or precision with an exponent.
 const FIXED_BELOW: i32 = 16;
+
+/// More digits than a double has (767). What lies beyond are zeros, which `g` cuts, and `core::fmt` panics beyond 65535.
+const MAX_DIGITS: usize = 1000;
 
 /// Below this power of ten, `g` and a missing type show an exponent.
 const FIXED_FROM: i32 = -4;
@@ -55,7 +58,8 @@ pub fn show(out: &mut String, number: Number, spec: &Spec) {
         let _ = match spec.kind {
             Kind::LowerFixed | Kind::UpperFixed => write!(out, "{:.*}", precision.unwrap_or(PRECISION), value),
             Kind::LowerExp | Kind::UpperExp => {
-                scientific(out, &format!("{:.*e}", precision.unwrap_or(PRECISION), value));
+                let digits = precision.unwrap_or(PRECISION).min(MAX_EXPONENT_DIGITS.into());
+                scientific(out, &format!("{:.*e}", digits, value));
                 Ok(())
             }
             Kind::LowerGeneral | Kind::UpperGeneral => {
@@ -117,7 +121,7 @@ fn shortest(out: &mut String, text: &str) {
 
 /// Formats like C's `%g`: so many digits in all, an exponent for very large or small numbers, no zeros at the end.
 fn general(out: &mut String, value: f64, precision: usize) {
-    let precision = precision.max(1);
+    let precision = precision.clamp(1, MAX_DIGITS);
     let rounded = format!("{:.*e}", precision - 1, value);
     let (digits, exponent) = parts(&rounded);
     let start = out.len();
@@ -137,5 +141,22 @@ fn trim_zeros(out: &mut String, start: usize) {
     if out[start..].contains('.') {
         let end = start + out[start..].trim_end_matches('0').trim_end_matches('.').len();
         out.truncate(end);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_largest_precision_is_shown() {
+        for kind in Kind::ALL {
+            let spec = Spec { precision: Some(u16::MAX), kind, ..Spec::PLAIN };
+            for value in [0.0001, 1.5, 1e300, f64::MIN_POSITIVE] {
+                let mut out = String::new();
+                show(&mut out, Number::from(value), &spec);
+                assert!(!out.is_empty(), "{spec:?}");
+            }
+        }
     }
 }
