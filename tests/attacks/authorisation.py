@@ -54,7 +54,7 @@ def main():
             for path, method, name in routes:
                 if name in ("streamSearch", "logout"):
                     continue
-                real = path.format(book="B", id=number, number=0, name="x", sha="0" * 64, login="writer", group="g", link="run:1", line=1)
+                real = path.format(book="B", id=number, number=0, name="x", sha="0" * 64, login="writer", group="g", link="run:1", line=1, rule=1)
                 if "{number}" in path and "drafts" in path:
                     real = path.format(number=1)
                 body = BODIES.get(name, b"x" if name in ("attach", "upload", "check") else None)
