@@ -27,8 +27,8 @@ def main():
         site.make_user("zoe")
         load = Load(site, "instrument", per_second=8000, seconds=8, timeout="90s")
         until("the hub says that the disk is full", lambda: "is full" in site.said(), 60)
-        # As many slow searches as may run, over and over.
-        slow = ["sh", "-c", 'while true; do "$0" log query --regex ".*r.*e.*c.*x" --limit 0 >/dev/null 2>&1; done', os.environ.get("TAMPU_BIN", "tampu")]
+        # As many slow searches as may run, over and over, as long as this test lives.
+        slow = ["sh", "-c", 'while kill -0 "$PPID"; do "$0" log query --regex ".*r.*e.*c.*x" --limit 0 >/dev/null 2>&1; done', os.environ.get("TAMPU_BIN", "tampu")]
         searches = [subprocess.Popen(slow, env=site.environment, start_new_session=True) for _ in range(10)]
         try:
             with Pulse(site) as pulse:

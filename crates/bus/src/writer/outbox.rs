@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     clock::discipline::{self, Discipline},
-    qos::{History, Qos},
+    qos::{History, Hold, Qos},
     wire::{
         batch::{self, FLAG_ANSWER, Loaned},
         refetch::{Refetch, Shelf},
@@ -294,12 +294,15 @@ impl Outbox {
         self.readers.iter().filter(|reader| reader.holds() && reader.heard).map(|reader| reader.acked).min()
     }
 
-    /// Returns the position up to which all live readers that keep what they acknowledge have acknowledged; `None`
-    /// without such readers.
+    /// Returns the position up to which samples are on a disk: all live collectors have acknowledged it, or a substitute of
+    /// them has; `None` without such readers. A substitute counts alone, because it is there exactly while a collector
+    /// acknowledges nothing: a writer whose stream is shorter than its window never learns that the collector is stuck.
     pub fn kept_by_live(&mut self) -> Option<u64> {
         self.look();
-        let keepers = self.readers.iter().filter(|reader| reader.holds() && reader.heard && reader.card.hold.keeps());
-        keepers.map(|reader| reader.acked).min()
+        let keepers = || self.readers.iter().filter(|reader| reader.holds() && reader.heard && reader.card.hold.keeps());
+        let of_collectors = keepers().filter(|reader| reader.card.hold == Hold::Full).map(|reader| reader.acked).min();
+        let of_substitutes = keepers().filter(|reader| reader.card.hold == Hold::Interim).map(|reader| reader.acked).max();
+        of_collectors.max(of_substitutes)
     }
 
     /// Reports if a reliable reader has not acknowledged all sealed samples, or has not answered yet.

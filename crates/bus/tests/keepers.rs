@@ -1,0 +1,66 @@
+//! The position up to which a writer's samples are on a disk, with collectors and their substitutes.
+
+use std::time::Duration;
+
+use tampu_bus::{Ack, Event, Hold, Participant, Qos, QosTable, Reader, ReaderQos, TypeTag, engine::memory::MemoryNet};
+use tampu_types::{Domain, Partition, PartitionFilter, SourceName, TopicFilter, TopicName};
+
+/// Takes the waiting samples and acknowledges them; returns their number.
+fn take_all(reader: &mut Reader) -> u64 {
+    let mut taken = None;
+    while let Some(event) = reader.next(Duration::ZERO) {
+        if let Event::Sample(sample) = event {
+            taken = Some((sample.stream.clone(), sample.sequence + 1));
+        }
+    }
+    let Some((stream, next)) = taken else { return 0 };
+    reader.acknowledge(&stream, next);
+    next
+}
+
+#[test]
+fn what_a_substitute_has_is_kept_while_the_collector_is_stuck() {
+    let net = MemoryNet::new(1);
+    let domain = Domain::new("d").unwrap();
+    let join = |name| {
+        Participant::on(net.engine("host"), domain.clone(), SourceName::new(name).unwrap(), QosTable::default()).unwrap()
+    };
+    let (antenna, collector, spool) = (join("DV01"), join("collector"), join("spool"));
+    let read = |participant: &Participant, hold| {
+        let qos = ReaderQos { ack: Ack::Manual, hold, ..ReaderQos::default() };
+        participant.reader(&TopicFilter::new("log/info").unwrap(), &PartitionFilter::All, qos).unwrap()
+    };
+    let mut stuck = read(&collector, Hold::Full);
+    let topic = TopicName::new("log/info").unwrap();
+    let writer = antenna.writer(&topic, &Partition::everybody(), TypeTag::OCTETS, Qos::default()).unwrap();
+    net.advance(Duration::from_millis(10));
+    let write = |count| {
+        for _ in 0..count {
+            writer.write(b"record").unwrap();
+        }
+        writer.flush(Duration::ZERO);
+        net.advance(Duration::from_millis(50));
+    };
+    write(3);
+    assert_eq!(take_all(&mut stuck), 3);
+    net.advance(Duration::from_millis(50));
+    assert_eq!(writer.kept(), Some(3));
+
+    // Far less than the writer's window: nothing ever waits for the collector, which acknowledges nothing any more.
+    write(4);
+    assert_eq!(writer.kept(), Some(3), "nobody has written it to a disk");
+    let mut substitute = read(&spool, Hold::Interim);
+    net.advance(Duration::from_millis(50));
+    assert_eq!(writer.kept(), Some(3), "a substitute that has nothing yet");
+    assert_eq!(take_all(&mut substitute), 7);
+    net.advance(Duration::from_millis(50));
+    assert_eq!(writer.kept(), Some(7), "the substitute has it on its disk");
+
+    // The collector goes on by itself.
+    drop(substitute);
+    assert_eq!(take_all(&mut stuck), 7);
+    write(1);
+    assert_eq!(take_all(&mut stuck), 8);
+    net.advance(Duration::from_millis(50));
+    assert_eq!(writer.kept(), Some(8));
+}
