@@ -197,8 +197,8 @@ impl Writer {
         lock(&self.stream.outbox).acked_by_live()
     }
 
-    /// Returns the same position for those readers that keep what they acknowledge ([`crate::Hold::keeps`]): a
-    /// collector, or a spool in its place.
+    /// Returns the position up to which samples are on a disk ([`crate::Hold::keeps`]): all collectors that the writer
+    /// waits for have acknowledged it, or a spool in their place has. `None` without such readers.
     pub fn kept(&self) -> Option<u64> {
         lock(&self.stream.outbox).kept_by_live()
     }

@@ -22,9 +22,8 @@ fn take_all(reader: &mut Reader) -> u64 {
 fn what_a_substitute_has_is_kept_while_the_collector_is_stuck() {
     let net = MemoryNet::new(1);
     let domain = Domain::new("d").unwrap();
-    let join = |name| {
-        Participant::on(net.engine("host"), domain.clone(), SourceName::new(name).unwrap(), QosTable::default()).unwrap()
-    };
+    let join =
+        |name| Participant::on(net.engine("host"), domain.clone(), SourceName::new(name).unwrap(), QosTable::default()).unwrap();
     let (antenna, collector, spool) = (join("DV01"), join("collector"), join("spool"));
     let read = |participant: &Participant, hold| {
         let qos = ReaderQos { ack: Ack::Manual, hold, ..ReaderQos::default() };
