@@ -101,5 +101,8 @@ fn load(certificate: &Path, key: &Path) -> Result<(Arc<ServerConfig>, Certificat
         .with_single_cert(chain, private)
         .map_err(|why| TlsError::invalid(key, format!("it does not belong to {}: {why}", certificate.display())))?;
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    // A client that comes back goes on with a ticket, so the server keeps nothing of it: rustls' own memory would hold the
+    // last 128 connections. A new certificate comes with new keys of tickets, and is shown to everybody.
+    config.ticketer = rustls::crypto::ring::Ticketer::new().map_err(|why| TlsError::Setup(why.to_string()))?;
     Ok((Arc::new(config), info))
 }
