@@ -218,7 +218,13 @@ pub struct Pages {
 impl Pages {
     /// Searches the first page.
     pub fn begin(store: Arc<dyn Entries>, search: Search, stop: Stop) -> Result<Pages, StoreError> {
-        let search = Search { start: Start::First, limit: PAGE, count_to: 0, time: PAGE_TIME, ..search };
+        Pages::begin_few(store, search, stop, u64::MAX)
+    }
+
+    /// Searches the first page of a caller who takes about `few` entries.
+    pub fn begin_few(store: Arc<dyn Entries>, search: Search, stop: Stop, few: u64) -> Result<Pages, StoreError> {
+        let limit = usize::try_from(few).unwrap_or(PAGE).clamp(1, PAGE);
+        let search = Search { start: Start::First, limit, count_to: 0, time: PAGE_TIME, ..search };
         let mut pages = Pages { store, search, stop, first: None, more: true, left: usize::MAX };
         match pages.page() {
             Err(PageError::Store(error)) => return Err(error),

@@ -108,7 +108,7 @@ fn newest(
 ) -> Result<Box<dyn Iterator<Item = io::Result<Vec<Entry>>> + Send>, StoreError> {
     let upwards = !search.descending && search.sort == Sort::Date;
     let search = Search { sort: Sort::Date, descending: true, ..search };
-    let mut pages = Pages::begin(request.site.store.clone(), search, request.stop.clone())?;
+    let mut pages = Pages::begin_few(request.site.store.clone(), search, request.stop.clone(), count)?;
     if count > MAX_PAGE as u64 {
         let mut left = count as usize;
         let cut = move |page: Result<Vec<Entry>, _>| {

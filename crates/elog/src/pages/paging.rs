@@ -236,7 +236,8 @@ impl Pager<'_> {
 
     /// Returns the newest entries, in the shown order.
     fn last(&self, count: u64) -> Result<Listing> {
-        let newest = Search { sort: Sort::Date, descending: true, ..self.find.search.clone() };
+        // Such a list shows no count.
+        let newest = Search { sort: Sort::Date, descending: true, count_to: 0, ..self.find.search.clone() };
         let mut listing = self.gather(newest, usize::try_from(count).unwrap_or(MAX_ALL).min(MAX_ALL))?;
         if !self.find.search.descending {
             listing.hits.reverse();

@@ -53,9 +53,13 @@ pub trait SearchIndex {
     const TOGETHER: usize;
     /// Maximum number of index rows in memory for an order other than by date.
     const HELD: usize;
-    /// Number of entries along an order that are read before the index is queried for the matching rows. If most
-    /// entries match, these few already fill a page.
+    /// Number of entries along an order that are read before all matching rows of the index are fetched. If most entries
+    /// match, these few already fill a page.
     const TRIED: usize;
+    /// Number of those that are read together.
+    const TRIED_TOGETHER: usize;
+    /// Number of matching rows in the index above which they are tried: 0 if that is always cheaper than to fetch rows.
+    const TRIED_FROM: usize;
 
     /// The book of this name.
     fn book_row(&self, name: &str) -> Result<BookRow>;

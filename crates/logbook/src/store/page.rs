@@ -1,6 +1,7 @@
 //! Pages of searches: the results of all books merged, counted and rendered.
 
 use std::{
+    cell::RefCell,
     collections::HashSet,
     sync::atomic::{AtomicBool, Ordering},
 };
@@ -85,7 +86,8 @@ fn whole_page<I: SearchIndex>(index: &I, search: &Search, stop: &Stop, watched: 
             (true, false) => (&want, &dated),
         };
         let rows = (first, last);
-        streams.push(Stream { index, book_row, node: &node, want, open, rows, sort, descending: *descending, stop, shown });
+        let (descending, seen) = (*descending, RefCell::default());
+        streams.push(Stream { index, book_row, node: &node, want, open, rows, sort, descending, stop, shown, seen });
     }
     let of = digest(search);
     let limit = search.limit.clamp(1, MAX_PAGE);

@@ -160,6 +160,11 @@ impl PostgresStore {
         }
     }
 
+    /// Reads by one statement. It sees a snapshot of its own, so it needs no transaction, and two round trips less.
+    fn read_once<T>(&self, act: impl FnOnce(&Session) -> Result<T>) -> Result<T> {
+        act(&*self.0.readers.get()?)
+    }
+
     /// Reads a snapshot.
     fn read<T>(&self, act: impl FnOnce(&Session) -> Result<T>) -> Result<T> {
         let session = self.0.readers.get()?;

@@ -5,7 +5,10 @@
 //! the index. If the index finds very many rows, the entries along the order are checked themselves, because a large
 //! share of them match. After [`LOOKS`] entries this is abandoned, in case all matches lie elsewhere.
 
-use std::{cell::Cell, collections::HashSet};
+use std::{
+    cell::{Cell, RefCell},
+    collections::{HashMap, HashSet},
+};
 
 use tampu_types::Time;
 
@@ -32,6 +35,8 @@ const READ_COST: u64 = 30;
 /// Size of the first batch of entries that are read together. Each further batch is twice as large, up to
 /// [`SearchIndex::TOGETHER`].
 const FIRST_TOGETHER: usize = 32;
+/// Number of checked entries that a search remembers.
+const SEEN: usize = 1024;
 
 /// A search in one book.
 pub struct Stream<'a, I> {
@@ -50,6 +55,8 @@ pub struct Stream<'a, I> {
     pub stop: &'a Stop,
     /// The attributes that the caller sees; `None` stands for all.
     pub shown: Option<&'a [String]>,
+    /// The results of the first [`SEEN`] checks of `open`, by row: a page and its count check the same entries.
+    pub seen: RefCell<HashMap<i64, bool>>,
 }
 
 /// Entries that wait to be read together.
@@ -189,24 +196,34 @@ impl<I: SearchIndex> Stream<'_, I> {
         {
             return Err(SearchEnd::Stopped(why.into()));
         }
-        let entries = if parts.is_empty() {
+        // Only this set of parts is checked twice.
+        let remembers = std::ptr::eq(parts, self.open) && !parts.is_empty();
+        let is_seen = |row: &i64| remembers && self.seen.borrow().contains_key(row);
+        let rows: Vec<i64> =
+            if parts.is_empty() { Vec::new() } else { waiting.iter().map(AtRow::row).filter(|row| !is_seen(row)).collect() };
+        let entries = if rows.is_empty() {
             Vec::new()
         } else {
-            let rows: Vec<i64> = waiting.iter().map(AtRow::row).collect();
             self.index.load(self.book_row, &rows, parts.iter().any(|part| reads_text(part)))?
         };
         // A regular expression can be stopped within an entry; its result then has no meaning.
         let stops = parts.iter().any(|part| has_regex(part));
         let mut entries = entries.into_iter().peekable();
         for one in waiting {
+            let known = if remembers { self.seen.borrow().get(&one.row()).copied() } else { None };
             let meant = parts.is_empty()
-                || entries.next_if(|(row, _)| *row == one.row()).is_some_and(|(_, mut entry)| {
-                    entry.content.keep_shown(self.shown);
-                    let subject = Subject::of(&entry).until(self.stop);
-                    parts.iter().all(|part| subject.is_meant(part))
+                || known.unwrap_or_else(|| {
+                    entries.next_if(|(row, _)| *row == one.row()).is_some_and(|(_, mut entry)| {
+                        entry.content.keep_shown(self.shown);
+                        let subject = Subject::of(&entry).until(self.stop);
+                        parts.iter().all(|part| subject.is_meant(part))
+                    })
                 });
             if stops && let Some(why) = self.stop.reason() {
                 return Err(SearchEnd::Stopped(why.into()));
+            }
+            if remembers && known.is_none() && self.seen.borrow().len() < SEEN {
+                self.seen.borrow_mut().insert(one.row(), meant);
             }
             if meant && !act(one)? {
                 return Ok(false);
@@ -232,14 +249,22 @@ impl<I: SearchIndex> Stream<'_, I> {
         let (mut after, begun) = (after.cloned(), found.len());
         let enough = found.len().saturating_add(most);
         if !everything || narrow {
-            if I::TRIED > 0 && *self.want != Want::Nothing && self.tried(order, after.as_ref(), enough, found)? {
+            let mut rows = Vec::new();
+            let mut read = |most: usize| {
+                rows.clear();
+                self.each_row(first, last, true, |row| {
+                    rows.push(row);
+                    Ok(rows.len() <= most)
+                })?;
+                Ok::<_, SearchEnd>(rows.len() > most)
+            };
+            let is_frequent = *self.want != Want::Nothing && (I::TRIED_FROM == 0 || read(I::TRIED_FROM)?);
+            if is_frequent && self.tried(order, after.as_ref(), enough, found)? {
                 return Ok(());
             }
-            let mut rows = Vec::new();
-            self.each_row(first, last, true, |row| {
-                rows.push(row);
-                Ok(rows.len() <= I::HELD)
-            })?;
+            if is_frequent {
+                read(I::HELD)?;
+            }
             let along = self.book_row.entries.saturating_mul(most as u64) / (rows.len() as u64).max(1);
             // An entry does not know the newest one of its thread.
             if !is_of_threads && rows.len() <= I::HELD && rows.len() as u64 * READ_COST < along {
@@ -303,14 +328,23 @@ impl<I: SearchIndex> Stream<'_, I> {
         if enough - begun > I::TRIED {
             return Ok(false);
         }
-        let mut batch = Batch { waiting: Vec::new(), size: I::TRIED, most: I::TRIED };
-        self.index.along(self.book_row, order, after, self.descending, &mut |place| {
-            Ok(self.is_passed(&place, after) || !batch.add(place))
-        })?;
-        self.look(&mut batch, &[self.node], &mut |place| {
+        let mut batch = Batch { waiting: Vec::new(), size: I::TRIED_TOGETHER, most: I::TRIED_TOGETHER };
+        let (mut tried, mut go_on) = (0, true);
+        let mut take = |place| {
             found.push(place);
             Ok(found.len() < enough)
+        };
+        self.index.along(self.book_row, order, after, self.descending, &mut |place| {
+            if self.is_passed(&place, after) {
+                return Ok(true);
+            }
+            tried += 1;
+            go_on = !batch.add(place) || self.look(&mut batch, &[self.node], &mut take)?;
+            Ok(go_on && tried < I::TRIED)
         })?;
+        if go_on {
+            self.look(&mut batch, &[self.node], &mut take)?;
+        }
         let is_enough = found.len() >= enough;
         if !is_enough {
             found.truncate(begun);

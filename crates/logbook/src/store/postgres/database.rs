@@ -8,7 +8,12 @@ use std::{
 
 use parking_lot::{Condvar, Mutex, RwLock};
 
-use super::{address::DatabaseAddress, rows::new_number, session::Session, watch::SearchWatch};
+use super::{
+    address::DatabaseAddress,
+    rows::{known_number, new_number},
+    session::Session,
+    watch::SearchWatch,
+};
 use crate::store::{Result, pool::Pool, quota::Quota};
 
 /// Number of vocabulary words that a store caches; then it clears the cache.
@@ -101,6 +106,18 @@ impl Database {
         if before.unwrap_or_default() != purges {
             self.known.lock().clear();
         }
+    }
+
+    /// Returns the number of an attribute's folded name, if it has one.
+    pub fn known_number(&self, session: &Session, folded: &str) -> Result<Option<u32>> {
+        if let Some(number) = self.numbers.read().get(folded) {
+            return Ok(Some(*number));
+        }
+        let number = known_number(session, folded)?;
+        if let Some(number) = number {
+            self.numbers.write().insert(folded.to_owned(), number);
+        }
+        Ok(number)
     }
 
     /// Returns the number of an attribute's name, and assigns one if there is none yet. Numbers never change, so they

@@ -7,7 +7,7 @@ use tampu_types::Time;
 
 use super::{
     PostgresStore,
-    rows::{book_row, find, lock_of},
+    rows::{book_row, find, lock_if_there, lock_of},
 };
 use crate::{
     entry::{Draft, EntryRef, Lock},
@@ -44,6 +44,10 @@ impl Drafts for PostgresStore {
     }
 
     fn locked(&self, at: &EntryRef) -> Result<Option<Lock>> {
+        if let Some(lock) = self.read_once(|session| lock_if_there(session, at, now()))? {
+            return Ok(lock);
+        }
+        // There is no such entry: the reason takes more statements.
         self.read(|session| {
             let book_row = book_row(session, &at.book)?;
             find(session, &book_row, at.id)?;

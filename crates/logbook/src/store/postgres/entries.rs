@@ -7,7 +7,7 @@ use tampu_types::Time;
 
 use super::{
     PostgresStore,
-    rows::{book_row, book_rows, find, load, load_one, number, row_of, tombstone},
+    rows::{book_row, book_rows, find, load, load_if_there, load_one, number, row_of, tombstone},
 };
 use crate::{
     attachment::{Attachment, Upload, stored_name::is_named},
@@ -59,7 +59,7 @@ impl Entries for PostgresStore {
     }
 
     fn book(&self, name: &str) -> Result<Book> {
-        self.read(|session| Ok(book_row(session, name)?.book))
+        self.read_once(|session| Ok(book_row(session, name)?.book))
     }
 
     fn put_book(&self, book: &Book) -> Result<()> {
@@ -74,6 +74,10 @@ impl Entries for PostgresStore {
     }
 
     fn entry(&self, at: &EntryRef) -> Result<Entry> {
+        if let Some(entry) = self.read_once(|session| load_if_there(session, at))? {
+            return Ok(entry);
+        }
+        // There is no such entry: the reason takes more statements.
         self.read(|session| {
             let book_row = book_row(session, &at.book)?;
             let row = find(session, &book_row, at.id)?;
@@ -145,11 +149,11 @@ impl Entries for PostgresStore {
     }
 
     fn first_revision(&self, at: &EntryRef) -> Result<Option<Time>> {
-        self.read(|session| {
-            let sql = "SELECT at FROM revision WHERE book = $1 AND id = $2 ORDER BY number LIMIT 1";
-            let book_row = book_row(session, &at.book)?;
-            let first = session.one(sql, &[&book_row.num, &i64::from(at.id)])?;
-            first.map(|row| Ok(Time(row.try_get(0)?))).transpose()
+        self.read_once(|session| {
+            let sql = "SELECT (SELECT at FROM revision WHERE book = num AND id = $2 ORDER BY number LIMIT 1) FROM book WHERE folded = $1";
+            let found = session.one(sql, &[&at.book.to_lowercase(), &i64::from(at.id)])?;
+            let first: Option<i64> = found.ok_or_else(|| StoreError::NoBook(at.book.clone()))?.try_get(0)?;
+            Ok(first.map(Time))
         })
     }
 

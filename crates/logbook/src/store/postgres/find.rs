@@ -2,7 +2,7 @@
 //!
 //! Every query is short, so that a stopped search ends soon. Queries that still take long are cancelled from outside (`watch.rs`).
 
-use std::{cell::RefCell, sync::Arc};
+use std::{cell::RefCell, rc::Rc, sync::Arc};
 
 use regex::Regex;
 use tampu_types::Time;
@@ -10,13 +10,13 @@ use tampu_types::Time;
 use super::{
     PostgresStore,
     database::{Database, Milestones},
-    rows::{book_row, book_rows, known_number, load, number},
-    session::Session,
+    rows::{book_row, book_rows, load, number},
+    session::{Session, Values},
     tokens::{is_exact, of_tag, question, spans},
 };
 use crate::{
     entry::Entry,
-    query::candidates::{MAX_EXPANSION, Vocabulary, Want},
+    query::candidates::{CUT, MAX_EXPANSION, UNLEARNED, Vocabulary, Want},
     search::{Page, Search, Stop},
     store::{
         Result, StoreError,
@@ -29,9 +29,13 @@ use crate::{
 };
 
 const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
-/// Number of entries in the newest span that is queried; each further span has [`WIDER`] times as many.
+/// Number of entries in the newest span that is queried. Each further span has twice as many up to [`MUCH_WIDER`] times
+/// as many, so that it has about [`AIM`] rows if they are as frequent as before.
 const FIRST_SPAN: usize = 512;
-const WIDER: usize = 8;
+const MUCH_WIDER: usize = 64;
+const AIM: usize = 1024;
+/// Number of answers of the index that a search remembers.
+const ANSWERS: usize = 4;
 /// A book with at most this number of entries is queried as a whole.
 const SMALL: u64 = 2048;
 /// Maximum number of rows in one response.
@@ -54,7 +58,8 @@ impl PostgresStore {
         let session = self.0.searchers.get()?;
         let watching = self.0.watch.over(&session, &stop);
         session.batch(BEGIN)?;
-        let found = page(&Snapshot { session: &session, inner: &self.0 }, search, &stop, watching.watched());
+        let snapshot = Snapshot { session: &session, inner: &self.0, answers: RefCell::default(), extents: RefCell::default() };
+        let found = page(&snapshot, search, &stop, watching.watched());
         drop(watching);
         let ended = session.batch("COMMIT");
         let page = found?;
@@ -67,16 +72,27 @@ fn is_cancelled(error: &StoreError) -> bool {
     matches!(error, StoreError::Postgres(error) if error.code() == Some(&postgres::error::SqlState::QUERY_CANCELED))
 }
 
-/// A transaction with a consistent snapshot.
+/// A transaction with a consistent snapshot. A page and its count begin with the same questions to the index, which are
+/// asked once.
 struct Snapshot<'a> {
     session: &'a Session,
     inner: &'a Database,
+    /// The first answers of the index, at most [`ANSWERS`].
+    answers: RefCell<Vec<(IndexAsked, Rc<[i64]>)>>,
+    extents: RefCell<Vec<((i64, i64, bool), Option<Extent>)>>,
 }
+
+/// A question to the index: what is wanted, between which rows, and whether the last rows come first.
+type IndexAsked = (Want, (i64, i64), bool);
+/// The first and last row between two, and the end of the nearest [`FIRST_SPAN`] entries if there are more.
+type Extent = (i64, i64, Option<i64>);
 
 impl SearchIndex for Snapshot<'_> {
     const TOGETHER: usize = 128;
     const HELD: usize = 2000;
     const TRIED: usize = PLACES as usize;
+    const TRIED_TOGETHER: usize = PLACES as usize;
+    const TRIED_FROM: usize = 0;
 
     fn book_row(&self, name: &str) -> Result<BookRow> {
         book_row(self.session, name)
@@ -87,11 +103,11 @@ impl SearchIndex for Snapshot<'_> {
     }
 
     fn vocabulary(&self) -> impl Vocabulary<Error = StoreError> {
-        Terms { session: self.session, budget: Budget::new(), tags: RefCell::default() }
+        Terms { session: self.session, inner: self.inner, budget: Budget::new(), tags: RefCell::default() }
     }
 
     fn number(&self, folded: &str) -> Result<Option<u32>> {
-        known_number(self.session, folded)
+        self.inner.known_number(self.session, folded)
     }
 
     fn load(&self, book_row: &BookRow, rows: &[i64], text: bool) -> Result<Vec<(i64, Entry)>> {
@@ -227,13 +243,12 @@ impl Snapshot<'_> {
         act: EachRow<'_>,
     ) -> std::result::Result<(), SearchEnd> {
         let down = if descending { "DESC" } else { "ASC" };
-        let sql = format!("SELECT row FROM entry WHERE row BETWEEN $1 AND $2 ORDER BY row {down} LIMIT $3");
+        let sql = together(&format!("SELECT row FROM entry WHERE row BETWEEN $1 AND $2 ORDER BY row {down} LIMIT $3"));
         let mut limit = PLACES;
         loop {
             stopped(stop)?;
-            let rows = self.session.query(&sql, &[&first, &last, &limit])?;
-            for row in &rows {
-                let row: i64 = row.try_get(0).map_err(failed)?;
+            let rows = self.rows(&sql, &[&first, &last, &limit])?;
+            for &row in &rows {
                 if descending {
                     last = row - 1;
                 } else {
@@ -262,7 +277,7 @@ impl Snapshot<'_> {
     ) -> std::result::Result<(), SearchEnd> {
         // The rows of the first and last entry, and the end of the nearest entries. Spans beyond that end are wide and would return
         // all entries.
-        let Some((mut first, mut last, mut edge)) = self.extent(rows, descending)? else { return Ok(()) };
+        let Some((mut first, mut last, mut edge)) = self.extent(book_row, rows, descending)? else { return Ok(()) };
         if book_row.entries <= SMALL {
             edge = None;
         }
@@ -276,7 +291,7 @@ impl Snapshot<'_> {
             };
             let rows = self.ask(want, (from, to), descending)?;
             let mut reached = None;
-            for &row in &rows {
+            for &row in rows.iter() {
                 reached = Some(row);
                 if !act(row)? {
                     return Ok(());
@@ -294,42 +309,86 @@ impl Snapshot<'_> {
                 return Ok(());
             }
             if !cut {
-                entries = entries.saturating_mul(WIDER);
+                entries = entries.saturating_mul((AIM / (rows.len() + 1)).clamp(2, MUCH_WIDER));
                 edge =
                     self.inner.milestone(self.session, book_row, if descending { last } else { first }, entries, descending)?;
             }
         }
     }
 
-    /// Returns the first and the last row between two, and the end of the nearest [`FIRST_SPAN`] entries if there are
-    /// more.
-    fn extent(&self, (first, last): (i64, i64), descending: bool) -> Result<Option<(i64, i64, Option<i64>)>> {
-        let down = if descending { "DESC" } else { "ASC" };
-        let sql = format!(
-            "SELECT (SELECT min(row) FROM entry WHERE row BETWEEN $1 AND $2), (SELECT max(row) FROM entry WHERE row BETWEEN $1 AND $2), \
-             (SELECT row FROM entry WHERE row BETWEEN $1 AND $2 ORDER BY row {down} OFFSET $3 LIMIT 1)"
-        );
-        let Some(row) = self.session.one(&sql, &[&first, &last, &(FIRST_SPAN as i64)])? else { return Ok(None) };
-        let (first, last): (Option<i64>, Option<i64>) = (row.try_get(0)?, row.try_get(1)?);
-        Ok(first.zip(last).map(|(first, last)| Ok::<_, postgres::Error>((first, last, row.try_get(2)?))).transpose()?)
+    /// Returns the first and the last row between two, and about where the nearest [`FIRST_SPAN`] entries end if there
+    /// are more.
+    fn extent(&self, book_row: &BookRow, (first, last): (i64, i64), descending: bool) -> Result<Option<Extent>> {
+        let asked = (first, last, descending);
+        if let Some((_, known)) = self.extents.borrow().iter().find(|(known, _)| *known == asked) {
+            return Ok(*known);
+        }
+        let ends =
+            "(SELECT min(row) FROM entry WHERE row BETWEEN $1 AND $2), (SELECT max(row) FROM entry WHERE row BETWEEN $1 AND $2)";
+        // After many posts the last of them would all lie after the last milestone.
+        let known = self.inner.milestones_of(book_row).filter(|known| known.entries.abs_diff(book_row.entries) <= SMALL);
+        let found = if let Some(milestones) = known {
+            let row = self.session.one(&format!("SELECT {ends}"), &[&first, &last])?;
+            let ends = row.map(|row| Ok::<_, postgres::Error>((row.try_get(0)?, row.try_get(1)?))).transpose()?;
+            let edge = |from| milestones.step(from, FIRST_SPAN, descending);
+            ends.and_then(|(first, last): (Option<i64>, Option<i64>)| first.zip(last))
+                .map(|(first, last)| (first, last, edge(if descending { last } else { first })))
+        } else {
+            let down = if descending { "DESC" } else { "ASC" };
+            let sql = format!(
+                "SELECT {ends}, (SELECT row FROM entry WHERE row BETWEEN $1 AND $2 ORDER BY row {down} OFFSET $3 LIMIT 1)"
+            );
+            let row = self.session.one(&sql, &[&first, &last, &(FIRST_SPAN as i64)])?;
+            let found =
+                row.map(|row| Ok::<_, postgres::Error>((row.try_get(0)?, row.try_get(1)?, row.try_get(2)?))).transpose()?;
+            found.and_then(|(first, last, edge): (Option<i64>, Option<i64>, _)| Some((first?, last?, edge)))
+        };
+        self.extents.borrow_mut().push((asked, found));
+        Ok(found)
     }
 
-    fn ask(&self, want: &Want, (first, last): (i64, i64), descending: bool) -> Result<Vec<i64>> {
+    fn ask(&self, want: &Want, (first, last): (i64, i64), descending: bool) -> Result<Rc<[i64]>> {
+        let known = self
+            .answers
+            .borrow()
+            .iter()
+            .find(|((known, rows, down), _)| (*rows, *down) == ((first, last), descending) && known == want)
+            .map(|(_, rows)| rows.clone());
+        if let Some(rows) = known {
+            return Ok(rows);
+        }
         let question = question(want, spans(first, last));
         let (at, down) = (question.lists.len(), if descending { "DESC" } else { "ASC" });
         // `row + 0`, so that the planner uses the index and does not scan the rows.
-        let sql = format!(
+        let sql = together(&format!(
             "SELECT row FROM word WHERE {} AND row + 0 BETWEEN ${} AND ${} ORDER BY row + 0 {down} LIMIT {ROWS}",
             question.condition,
             at + 1,
             at + 2
-        );
+        ));
         let mut values: Vec<&(dyn postgres::types::ToSql + Sync)> = Vec::with_capacity(at + 2);
         values.extend(question.lists.iter().map(|list| list as &(dyn postgres::types::ToSql + Sync)));
         values.extend([&first as &(dyn postgres::types::ToSql + Sync), &last]);
-        let rows = self.session.query(&sql, &values)?;
-        Ok(rows.iter().map(|row| row.try_get(0)).collect::<std::result::Result<_, _>>()?)
+        let rows: Rc<[i64]> = self.rows(&sql, &values)?.into();
+        let mut answers = self.answers.borrow_mut();
+        if answers.len() < ANSWERS {
+            answers.push(((want.clone(), (first, last), descending), rows.clone()));
+        }
+        Ok(rows)
     }
+
+    /// The numbers of a statement made by [`together`].
+    fn rows(&self, sql: &str, values: Values<'_>) -> Result<Vec<i64>> {
+        let row = self.session.one(sql, values)?;
+        let rows: Option<Vec<i64>> = row.map_or(Ok(None), |row| row.try_get(0))?;
+        Ok(rows.unwrap_or_default())
+    }
+}
+
+/// Makes a statement that returns a column of numbers as one array, in their order. Thousands of rows cost both ends
+/// more than the search for them.
+fn together(sql: &str) -> String {
+    format!("SELECT array_agg(row) FROM ({sql}) AS found")
 }
 
 impl Database {
@@ -342,9 +401,7 @@ impl Database {
         entries: usize,
         descending: bool,
     ) -> Result<Option<i64>> {
-        let known = self.milestones.lock().get(&book_row.num).cloned();
-        // Milestones are reused until the number of entries changes by a tenth: they only set the size of each request.
-        let milestones = match known.filter(|known| known.entries.abs_diff(book_row.entries) <= book_row.entries / 10) {
+        let milestones = match self.milestones_of(book_row) {
             Some(known) => known,
             None => {
                 let sql = "SELECT row FROM (SELECT row, row_number() OVER (ORDER BY row) AS nth FROM entry WHERE row >= $1 AND row < $2) \
@@ -357,15 +414,30 @@ impl Database {
                 made
             }
         };
-        let (rows, steps) = (&milestones.rows, entries / FIRST_SPAN);
+        Ok(milestones.step(from, entries, descending))
+    }
+
+    /// Returns the milestones of a book, if they are known.
+    fn milestones_of(&self, book_row: &BookRow) -> Option<Arc<Milestones>> {
+        let known = self.milestones.lock().get(&book_row.num).cloned();
+        // Milestones are reused until the number of entries changes by a tenth: they only set the size of each request.
+        known.filter(|known| known.entries.abs_diff(book_row.entries) <= book_row.entries / 10)
+    }
+}
+
+impl Milestones {
+    /// Returns a row about `entries` entries away from another, or `None` if the book ends before it.
+    fn step(&self, from: i64, entries: usize, descending: bool) -> Option<i64> {
+        let (rows, steps) = (&self.rows, entries / FIRST_SPAN);
         let at = rows.partition_point(|row| *row < from);
-        Ok(if descending { at.checked_sub(steps).map(|at| rows[at]) } else { rows.get(at + steps).copied() })
+        if descending { at.checked_sub(steps).map(|at| rows[at]) } else { rows.get(at + steps).copied() }
     }
 }
 
 /// The vocabulary of the database.
 struct Terms<'a> {
     session: &'a Session,
+    inner: &'a Database,
     budget: Budget,
     /// Cached tags, and whether an entry has them.
     tags: RefCell<Vec<(String, bool)>>,
@@ -414,7 +486,7 @@ impl Vocabulary for Terms<'_> {
     }
 
     fn attribute(&self, name: &str) -> Result<Option<u32>> {
-        known_number(self.session, &name.to_lowercase())
+        self.inner.known_number(self.session, &name.to_lowercase())
     }
 
     fn is_exact(&self, want: &Want) -> bool {
@@ -425,9 +497,14 @@ impl Vocabulary for Terms<'_> {
         if let Some((_, has)) = self.tags.borrow().iter().find(|(known, _)| known == tag) {
             return Ok(*has);
         }
-        let sql = "SELECT 1 FROM word WHERE words && $1 LIMIT 1";
-        let has = self.session.one(sql, &[&vec![of_tag(tag)]])?.is_some();
-        self.tags.borrow_mut().push((tag.to_owned(), has));
+        // A query that asks for one of these often asks for the other.
+        let sql = "SELECT EXISTS(SELECT 1 FROM word WHERE words && $1), EXISTS(SELECT 1 FROM word WHERE words && $2)";
+        let others = [CUT, UNLEARNED];
+        let other = others.into_iter().find(|other| *other != tag).unwrap_or(CUT);
+        let row = self.session.one(sql, &[&vec![of_tag(tag)], &vec![of_tag(other)]])?;
+        let (has, has_other) =
+            row.map_or(Ok((false, false)), |row| Ok::<_, postgres::Error>((row.try_get(0)?, row.try_get(1)?)))?;
+        self.tags.borrow_mut().extend([(tag.to_owned(), has), (other.to_owned(), has_other)]);
         Ok(has)
     }
 }

@@ -14,7 +14,7 @@ fn record_of(kind: &str, name: &str, version: i64, value: &str) -> Result<Record
 impl Records for PostgresStore {
     fn record(&self, kind: &str, name: &str) -> Result<Option<Record>> {
         let sql = "SELECT version, value FROM record WHERE kind = $1 AND name = $2";
-        self.read(|session| {
+        self.read_once(|session| {
             let found = session.one(sql, &[&kind, &name])?;
             found.map(|row| record_of(kind, name, row.try_get(0)?, row.try_get(1)?)).transpose()
         })
@@ -22,7 +22,7 @@ impl Records for PostgresStore {
 
     fn records(&self, kind: &str) -> Result<Vec<(String, Record)>> {
         let sql = "SELECT name, version, value FROM record WHERE kind = $1 ORDER BY name";
-        self.read(|session| {
+        self.read_once(|session| {
             let one = |row: &Row| {
                 let name: String = row.try_get(0)?;
                 let record = record_of(kind, &name, row.try_get(1)?, row.try_get(2)?)?;

@@ -119,6 +119,15 @@ pub fn load_one(session: &Session, book: &str, row: i64) -> Result<Option<Entry>
     Ok(load(session, book, &[row], true)?.pop().map(|(_, entry)| entry))
 }
 
+/// Reads an entry with its text by one statement; `None` if the entry or its book is not there.
+pub fn load_if_there(session: &Session, at: &EntryRef) -> Result<Option<Entry>> {
+    let sql = format!(
+        "SELECT row, text, {ENTRY}, name FROM book JOIN entry ON entry.book = book.num WHERE book.folded = $1 AND entry.id = $2"
+    );
+    let found = session.one(&sql, &[&at.book.to_lowercase(), &i64::from(at.id)])?;
+    found.map(|row| entry_of(row.try_get(14)?, &row)).transpose()
+}
+
 fn entry_of(book: &str, row: &Row) -> Result<Entry> {
     let id: u32 = number(row, 2)?;
     let bad = |error: &dyn std::fmt::Display| damaged(book, id, error);
@@ -172,6 +181,16 @@ pub fn lock_of(session: &Session, num: i64, id: u32, at: Time) -> Result<Option<
     let sql = "SELECT by, host, since, until FROM lock WHERE book = $1 AND id = $2 AND until > $3";
     let Some(row) = session.one(sql, &[&num, &i64::from(id), &at.0])? else { return Ok(None) };
     Ok(Some(Lock { by: row.try_get(0)?, host: row.try_get(1)?, since: Time(row.try_get(2)?), until: Time(row.try_get(3)?) }))
+}
+
+/// Returns the lock of an entry at this time by one statement; `None` if the entry or its book is not there.
+pub fn lock_if_there(session: &Session, at: &EntryRef, now: Time) -> Result<Option<Option<Lock>>> {
+    let sql = "SELECT by, host, since, until FROM book JOIN entry ON entry.book = book.num \
+               LEFT JOIN lock ON lock.book = book.num AND lock.id = entry.id AND until > $3 \
+               WHERE book.folded = $1 AND entry.id = $2";
+    let Some(row) = session.one(sql, &[&at.book.to_lowercase(), &i64::from(at.id), &now.0])? else { return Ok(None) };
+    let Some(by) = row.try_get(0)? else { return Ok(Some(None)) };
+    Ok(Some(Some(Lock { by, host: row.try_get(1)?, since: Time(row.try_get(2)?), until: Time(row.try_get(3)?) })))
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use tampu_types::Time;
 use super::{
     Result, SqliteStore,
     index::known_number,
-    rows::{book_row, book_rows, load},
+    rows::{book_row, book_rows, load_all},
 };
 use crate::{
     entry::Entry,
@@ -76,8 +76,10 @@ impl Drop for WatchedReader<'_> {
 impl SearchIndex for Connection {
     const TOGETHER: usize = 1;
     const HELD: usize = 20_000;
-    // The index is faster than reading entries one by one.
-    const TRIED: usize = 0;
+    const TRIED: usize = 64;
+    const TRIED_TOGETHER: usize = 16;
+    // The index is faster than reading entries one by one, unless it has many rows.
+    const TRIED_FROM: usize = 1000;
 
     fn book_row(&self, name: &str) -> Result<BookRow> {
         book_row(self, name)
@@ -96,8 +98,7 @@ impl SearchIndex for Connection {
     }
 
     fn load(&self, book_row: &BookRow, rows: &[i64], text: bool) -> Result<Vec<(i64, Entry)>> {
-        let one = |&row: &i64| load(self, &book_row.book.name, row, text).map(|entry| entry.map(|entry| (row, entry)));
-        rows.iter().filter_map(|row| one(row).transpose()).collect()
+        load_all(self, &book_row.book.name, rows, text)
     }
 
     fn each_row(

@@ -69,17 +69,30 @@ pub fn tombstone(db: &Connection, book_row: &BookRow, id: u32) -> Result<Option<
 
 /// Reads an entry, with its text where that is wanted.
 pub fn load(db: &Connection, book: &str, row: i64, text: bool) -> Result<Option<Entry>> {
-    let mut query = db.prepare_cached(
+    Ok(load_all(db, book, &[row], text)?.pop().map(|(_, entry)| entry))
+}
+
+/// Reads entries, with their texts where these are wanted. Missing entries are left out.
+pub fn load_all(db: &Connection, book: &str, rows: &[i64], text: bool) -> Result<Vec<(i64, Entry)>> {
+    // One statement for both tables: a statement costs as much as the rows that it reads.
+    let mut query = db.prepare_cached(if text {
+        "SELECT id, date, zone, changed, revision, parent, thread, encoding, posted_by, attributes, attachments, links, text \
+         FROM entry LEFT JOIN body USING (row) WHERE entry.row = ?1"
+    } else {
         "SELECT id, date, zone, changed, revision, parent, thread, encoding, posted_by, attributes, attachments, links \
-         FROM entry WHERE row = ?1",
-    )?;
-    let found = query.query_row([row], |row| Ok(entry_of(book, row))).optional()?;
-    let Some(mut entry) = found.transpose()? else { return Ok(None) };
-    if text {
-        let mut query = db.prepare_cached("SELECT text FROM body WHERE row = ?1")?;
-        entry.content.text = query.query_row([row], |row| row.get(0))?;
+         FROM entry WHERE row = ?1"
+    })?;
+    let mut entries = Vec::with_capacity(rows.len());
+    for &at in rows {
+        let mut found = query.query([at])?;
+        let Some(row) = found.next()? else { continue };
+        let mut entry = entry_of(book, row)?;
+        if text {
+            entry.content.text = row.get(12)?;
+        }
+        entries.push((at, entry));
     }
-    Ok(Some(entry))
+    Ok(entries)
 }
 
 fn entry_of(book: &str, row: &Row<'_>) -> Result<Entry> {
