@@ -20,7 +20,7 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tampu_bus::{
     Alarm, BusError, Event, History, Participant, Qos, Reader, ReaderQos, SourceState, TypeTag, WriteError, Writer,
-    access::{Denied, Resource, Verb},
+    access::{Denied, Principal, Resource, Verb},
 };
 use tampu_types::{Incarnation, Partition, PartitionFilter, TopicFilter, TopicName};
 
@@ -132,6 +132,8 @@ fn writer(participant: &Participant, topic: &str, tag: TypeTag) -> Result<Writer
 pub struct Announced {
     writer: Writer,
     declaration: Declaration,
+    /// The bus that the receiver asks about its senders.
+    asked: Arc<Mutex<Option<Participant>>>,
 }
 
 /// Announces a receiver until the returned value is dropped.
@@ -139,6 +141,14 @@ pub fn announce(participant: &Participant, receiver: &Receiver) -> Result<Announ
     static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(1);
     // Every member of the bus reads the token in the announcement. So the rules decide before it is published.
     permit(participant, Verb::Send, receiver.stream())?;
+    // Rules change, and each host has its own: the decision about a sender is made when it connects.
+    let asked = Arc::new(Mutex::new(Some(participant.clone())));
+    let (of_rule, stream) = (asked.clone(), receiver.stream().clone());
+    receiver.admit_by(move |sender| {
+        let participant = of_rule.lock().clone()?;
+        let principal = participant.principal_of(&participant.access(), sender.incarnation);
+        refusal(&participant, &principal, Verb::Send, &stream)
+    });
     let flows = receiver.flows().map(|flow| DeclaredFlow {
         name: flow.name.clone(),
         transports: flow.transports.clone(),
@@ -150,7 +160,7 @@ pub fn announce(participant: &Participant, receiver: &Receiver) -> Result<Announ
         target: receiver.target(),
         flows: flows.collect(),
     };
-    let announced = Announced { writer: writer(participant, RECEIVERS, DECLARATION)?, declaration };
+    let announced = Announced { writer: writer(participant, RECEIVERS, DECLARATION)?, declaration, asked };
     announced.tell()?;
     Ok(announced)
 }
@@ -158,6 +168,11 @@ pub fn announce(participant: &Participant, receiver: &Receiver) -> Result<Announ
 /// Checks that the members of the bus may send to or receive from a stream. The bus does not tell one from another.
 fn permit(participant: &Participant, verb: Verb, stream: &Name) -> Result<(), AnnounceError> {
     Ok(participant.access().ask(verb, &Resource::Bulk(stream.to_string()))?)
+}
+
+/// Returns the reason for which a principal may not send to or receive from a stream.
+fn refusal(participant: &Participant, principal: &Principal, verb: Verb, stream: &Name) -> Option<String> {
+    participant.access().ask_for(principal, verb, &Resource::Bulk(stream.to_string())).err().map(|denied| denied.to_string())
 }
 
 /// The reason for a failed announcement, or for receivers that cannot be followed.
@@ -189,6 +204,9 @@ impl Drop for Announced {
         self.declaration.flows.clear();
         // If this is lost, the participants see the process leave or get no answer.
         let _ = self.tell();
+        // Without an announcement the receiver keeps nobody on the bus.
+        let last = self.asked.lock().take();
+        drop(last);
     }
 }
 
@@ -200,6 +218,7 @@ pub fn parse(bytes: &[u8]) -> Option<Declaration> {
 /// A sender's view of the declarations.
 struct Follower {
     sender: Arc<Sender>,
+    participant: Participant,
     /// Declarations of receivers for this stream, by incarnation and number.
     here: HashMap<(Incarnation, u32), (String, Declaration)>,
     unmatched: Arc<Mutex<Vec<Unmatched>>>,
@@ -230,6 +249,15 @@ impl Follower {
             self.here.insert(id, (source.to_owned(), declaration));
         }
         self.tell_unmatched();
+    }
+
+    /// Returns true if a receiver on this proved host may receive the stream. The end of a receiver is always heard.
+    fn may_receive(&self, host: Option<&str>, declaration: &Declaration) -> bool {
+        if declaration.flows.is_empty() || declaration.stream != *self.sender.stream() {
+            return true;
+        }
+        let principal = self.participant.sender(&self.participant.access(), host);
+        refusal(&self.participant, &principal, Verb::Receive, &declaration.stream).is_none()
     }
 
     fn gone(&mut self, incarnation: Incarnation) {
@@ -279,7 +307,8 @@ pub fn follow(participant: &Participant, sender: &Arc<Sender>) -> Result<Followi
     let filter = TopicFilter::new(RECEIVERS).map_err(BusError::from)?;
     let reader = participant.reader(&filter, &PartitionFilter::All, qos)?;
     let unmatched = Arc::new(Mutex::new(Vec::new()));
-    let follower = Follower { sender: sender.clone(), here: HashMap::new(), unmatched: unmatched.clone() };
+    let follower =
+        Follower { sender: sender.clone(), participant: participant.clone(), here: HashMap::new(), unmatched: unmatched.clone() };
     let (closing, alarm) = (Arc::new(AtomicBool::new(false)), reader.alarm());
     let told = closing.clone();
     let worker = spawn("bulk-follow", move || read(reader, follower, &told))?;
@@ -290,7 +319,9 @@ fn read(mut reader: Reader, mut follower: Follower, closing: &AtomicBool) {
     while !closing.load(Ordering::Acquire) {
         match reader.next(IDLE) {
             Some(Event::Sample(sample)) if sample.stream.type_tag.id == DECLARATION.id => {
-                if let Ok(Some(declaration)) = sample.payload.with(parse) {
+                if let Ok(Some(declaration)) = sample.payload.with(parse)
+                    && follower.may_receive(sample.stream.host.as_deref(), &declaration)
+                {
                     let (incarnation, source) = (sample.stream.incarnation, sample.stream.source.as_str().to_owned());
                     follower.declared(incarnation, &source, declaration);
                 }

@@ -20,7 +20,7 @@ use std::{
     thread::JoinHandle,
 };
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 
 use self::{
     callers::Callers,
@@ -29,7 +29,7 @@ use self::{
 };
 pub use self::{flow::FlowSettings, settings::ReceiverSettings};
 use crate::{
-    handler::Handler,
+    handler::{Handler, Peer},
     message::Token,
     name::Name,
     open::{random_bytes, spawn},
@@ -106,10 +106,16 @@ impl Receiver {
             callers: Callers::default(),
             next_connection: AtomicU64::new(1),
             refused: AtomicU64::new(0),
+            admission: RwLock::default(),
         });
         let of = shared.clone();
         let worker = spawn("bulk-listen", move || listener::listen(&of, &listener))?;
         Ok(Receiver { shared, address, worker: Some(worker) })
+    }
+
+    /// Asks this rule about each sender with the right token that connects. It returns the reason of a refusal.
+    pub fn admit_by(&self, rule: impl Fn(&Peer) -> Option<String> + Send + Sync + 'static) {
+        *self.shared.admission.write() = Some(Arc::new(rule));
     }
 
     /// Returns the name of its stream.

@@ -85,14 +85,14 @@ fn monotonic() -> u64 {
 fn reader(number: u64, direct: Option<&str>) -> Result<(), Failure> {
     let home: Arc<dyn Engine> = Settings::from_env()?.open()?;
     let engine = match direct {
-        Some(endpoint) => home.connect_direct(endpoint)?,
+        Some(endpoint) => home.connect_direct(endpoint, None)?,
         None => home.clone(),
     };
-    let confirm = engine.outlet(&format!("confirm/{number}"), Class::Control)?;
+    let confirm = home.outlet(&format!("confirm/{number}"), Class::Control)?;
     let state = Mutex::new((0_u64, 0_u64, Vec::<u64>::new(), 0_u64));
     let _guard = engine.subscribe(
         "data",
-        Arc::new(move |message: Bytes| {
+        Arc::new(move |message: Bytes, _: &str| {
             let now = monotonic();
             let Ok(mut state) = state.lock() else { return };
             let field = |at: usize| {
@@ -127,9 +127,9 @@ fn measure(directory: &std::path::Path, latency: bool, bytes: usize, readers: u6
     while !dir.node_answers() {
         Gate::default().wait_host(0, Duration::from_millis(5));
     }
-    let engine: Arc<dyn Engine> = config.open()?;
-    let (endpoint, direct) = engine.listen_direct()?;
-    for (way, engine, endpoint) in [("through the node", engine, None), ("direct", direct, Some(endpoint))] {
+    let home: Arc<dyn Engine> = config.open()?;
+    let (endpoint, direct) = home.listen_direct()?;
+    for (way, engine, endpoint) in [("through the node", home.clone(), None), ("direct", direct, Some(endpoint))] {
         let processes: Vec<Process> = (0..readers)
             .map(|number| {
                 let mut arguments = vec!["reader".to_owned(), number.to_string()];
@@ -137,7 +137,7 @@ fn measure(directory: &std::path::Path, latency: bool, bytes: usize, readers: u6
                 Process::start(directory, &arguments)
             })
             .collect::<Result<_, _>>()?;
-        let (sent, elapsed) = write(&*engine, latency, bytes, readers)?;
+        let (sent, elapsed) = write((&*home, &*engine), latency, bytes, readers)?;
         let rate = sent as f64 / elapsed.as_secs_f64();
         println!("{way}: {bytes} B to {readers}: {rate:.0} messages/s, {:.0} MB/s", rate * bytes as f64 / 1e6);
         drop(processes);
@@ -145,18 +145,23 @@ fn measure(directory: &std::path::Path, latency: bool, bytes: usize, readers: u6
     Ok(())
 }
 
-fn write(engine: &dyn Engine, latency: bool, bytes: usize, readers: u64) -> Result<(u64, Duration), Failure> {
+fn write(
+    (home, engine): (&dyn Engine, &dyn Engine),
+    latency: bool,
+    bytes: usize,
+    readers: u64,
+) -> Result<(u64, Duration), Failure> {
     let confirmed: Arc<Vec<AtomicU64>> = Arc::new((0..readers).map(|_| AtomicU64::new(0)).collect());
     let gate = Arc::new(Gate::default());
     let mut guards = Vec::new();
     for number in 0..readers as usize {
         let (confirmed, gate) = (confirmed.clone(), gate.clone());
-        let deliver = Arc::new(move |message: Bytes| {
+        let deliver = Arc::new(move |message: Bytes, _: &str| {
             let next = message.get(..8).map(|bytes| u64::from_le_bytes(bytes.try_into().unwrap_or_default()));
             confirmed[number].fetch_max(next.unwrap_or_default(), Ordering::Relaxed);
             gate.open();
         });
-        guards.push(engine.subscribe(&format!("confirm/{number}"), deliver)?);
+        guards.push(home.subscribe(&format!("confirm/{number}"), deliver)?);
     }
     let outlet = engine.outlet("data", Class::Data)?;
     let message = |sequence: u64| {

@@ -19,14 +19,16 @@ mod period_limit;
 mod policy;
 mod proof;
 mod rule;
+mod topic_rights;
 
 pub use audit::{Act, Outcome, refusals};
 pub use hook::{Access, Authorise, HostRules, Members};
 pub use host::publish_policy;
-pub(crate) use host::{access_of_host, proof_in, rule_for_hosts};
+pub(crate) use host::{HostTopics, access_of_host, proof_in, rule_for_hosts};
 pub use nouns::{BadPrincipal, BadResource, Denied, Principal, Resource, Verb};
 pub use period_limit::PeriodLimit;
 pub use policy::{Basis, Decision, Defaults, Policy};
 pub(crate) use proof::SECRET_LENGTH;
 pub use proof::{LocalProof, UnsealedQuestion};
 pub use rule::{BadRule, Effect, Place, Rule, Who};
+pub use topic_rights::TopicRights;

@@ -11,11 +11,12 @@ use std::{
 };
 
 use bytes::Bytes;
-use tampu_types::{Domain, Incarnation, SourceName};
+use tampu_types::{Domain, Incarnation, SourceName, TopicName, name::unescape};
 
 use crate::{
+    access::{HostTopics, Verb},
     clock::{Clock, Gate},
-    engine::{Class, Engine, EngineError, Outlet},
+    engine::{Class, Engine, EngineError, Outlet, UNPROVED},
     wire::keys::Keys,
 };
 
@@ -40,12 +41,29 @@ pub(crate) struct Links {
     pub beat_now: AtomicBool,
     /// Wakes the refetch server.
     pub wake_refetch_server: Arc<Gate>,
-    control: Mutex<HashMap<Incarnation, Arc<dyn Outlet>>>,
+    control: Mutex<HashMap<Incarnation, (Arc<str>, Arc<dyn Outlet>)>>,
+    /// Host chunk in the keys of each present participant.
+    hosts: Mutex<HashMap<Incarnation, Arc<str>>>,
+    forgeries: Mutex<Forgeries>,
+    /// Rules of this host about topics; without a run-time directory there are none.
+    topics: Option<HostTopics>,
+}
+
+/// Messages in the name of a process of another host. They are refused.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Forgeries {
+    /// Number of the messages.
+    pub count: u64,
+    /// Proved name of the host that sent the last one, and the process that it named.
+    pub last: Option<(String, Incarnation)>,
 }
 
 impl Links {
     pub fn new(engine: Arc<dyn Engine>, domain: Domain, source: SourceName) -> Links {
+        let directory = engine.shared_dir();
+        let directory = directory.as_ref().and_then(|rings| rings.parent());
         Links {
+            topics: directory.map(|directory| HostTopics::in_directory(directory, &domain)),
             clock: engine.clock(),
             keys: Keys::new(&domain),
             domain,
@@ -57,6 +75,8 @@ impl Links {
             beat_now: AtomicBool::new(false),
             wake_refetch_server: Arc::default(),
             control: Mutex::default(),
+            hosts: Mutex::default(),
+            forgeries: Mutex::default(),
             engine,
         }
     }
@@ -76,16 +96,84 @@ impl Links {
 
     /// Sends a control message to a participant. The next message repeats the content of a lost one.
     pub fn tell(&self, to: Incarnation, message: Vec<u8>) -> Result<(), EngineError> {
-        let known = lock(&self.control).get(&to).cloned();
+        let host = self.chunk_of(to);
+        let known = lock(&self.control).get(&to).filter(|(of, _)| *of == host).map(|(_, outlet)| outlet.clone());
         let outlet = match known {
             Some(outlet) => outlet,
             None => {
-                let outlet: Arc<dyn Outlet> = Arc::from(self.engine.outlet(&self.keys.control(to), Class::Control)?);
-                lock(&self.control).insert(to, outlet.clone());
+                let outlet: Arc<dyn Outlet> = Arc::from(self.engine.outlet(&self.keys.control(&host, to), Class::Control)?);
+                lock(&self.control).insert(to, (host, outlet.clone()));
                 outlet
             }
         };
         outlet.send(Bytes::from(message))
+    }
+
+    /// Returns the host chunk in the keys of a participant.
+    pub fn chunk_of(&self, of: Incarnation) -> Arc<str> {
+        lock(&self.hosts).get(&of).cloned().unwrap_or_else(|| UNPROVED.into())
+    }
+
+    /// Returns the name of a host that this chunk proves; `None` if nothing proves names on this bus.
+    pub fn proved(&self, chunk: &str) -> Option<String> {
+        if chunk == UNPROVED || self.engine.host().is_none() {
+            return None;
+        }
+        unescape(chunk)
+    }
+
+    /// Returns true if the host with this chunk in its keys may read or write a topic, by the rules of this host.
+    pub fn may(&self, chunk: &str, verb: Verb, topic: &TopicName) -> bool {
+        let (Some(topics), Some(host)) = (&self.topics, self.proved(chunk)) else { return true };
+        self.engine.host().as_deref() == Some(&host) || topics.may(&host, verb, topic)
+    }
+
+    /// Reads the rules about topics again. Returns true if they have changed.
+    pub fn rules_changed(&self) -> bool {
+        self.topics.as_ref().is_some_and(HostTopics::refresh)
+    }
+
+    /// Binds an announced participant to the host that announces it. Returns false if another host has announced the same
+    /// one before: then this one does not speak for it.
+    pub fn bind(&self, participant: Incarnation, chunk: &str) -> bool {
+        let proves = self.engine.host().is_some();
+        let mut hosts = lock(&self.hosts);
+        match hosts.get(&participant) {
+            Some(bound) if **bound == *chunk => return true,
+            // A process of this host had no name until its node came.
+            Some(bound) if proves && **bound != *UNPROVED => return false,
+            _ => {}
+        }
+        hosts.insert(participant, chunk.into());
+        true
+    }
+
+    /// Ends the binding of a participant whose announcement is gone. Returns false if another host announces it.
+    pub fn unbind(&self, participant: Incarnation, chunk: &str) -> bool {
+        let mut hosts = lock(&self.hosts);
+        let is_bound = hosts.get(&participant).is_none_or(|bound| **bound == *chunk);
+        if is_bound {
+            hosts.remove(&participant);
+        }
+        is_bound
+    }
+
+    /// Counts a message of a host in the name of a participant of another one.
+    pub fn forged(&self, chunk: &str, participant: Incarnation) {
+        let mut forgeries = lock(&self.forgeries);
+        forgeries.count += 1;
+        forgeries.last = Some((self.proved(chunk).unwrap_or_else(|| chunk.to_owned()), participant));
+    }
+
+    /// Returns the refused messages so far.
+    pub fn forgeries(&self) -> Forgeries {
+        lock(&self.forgeries).clone()
+    }
+
+    /// Reports if a message under this host chunk may come from a participant: the one that announces it, or anyone until
+    /// it is announced.
+    pub fn speaks_for(&self, chunk: &str, participant: Incarnation) -> bool {
+        self.engine.host().is_none() || lock(&self.hosts).get(&participant).is_none_or(|bound| **bound == *chunk)
     }
 
     /// Path of a reader's progress page, for processes that share memory and sleep by the host's clock.

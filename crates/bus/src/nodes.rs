@@ -20,41 +20,47 @@ const KEPT: usize = 4096;
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Nodes(HashMap<u32, Node>);
 
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Default)]
 struct Node {
-    is_here: bool,
+    /// Hosts that announce it. Several nodes on one machine have one boot.
+    hosts: Vec<String>,
     /// Time of its latest return in monotonic ns; 0 if it was never gone.
     returned: u64,
 }
 
+impl Node {
+    fn is_here(&self) -> bool {
+        !self.hosts.is_empty()
+    }
+}
+
 impl Nodes {
     /// Notes that a node is announced, or no longer.
-    pub fn seen(&mut self, boot: u32, is_here: bool, now: u64) {
-        match self.0.get_mut(&boot) {
-            None => {
-                self.0.insert(boot, Node { is_here, returned: 0 });
+    pub fn seen(&mut self, boot: u32, host: &str, is_here: bool, now: u64) {
+        let is_new = !self.0.contains_key(&boot);
+        let node = self.0.entry(boot).or_default();
+        let was_here = node.is_here();
+        node.hosts.retain(|known| known != host);
+        if is_here {
+            if !was_here && !is_new {
+                node.returned = now;
             }
-            Some(node) => {
-                if is_here && !node.is_here {
-                    node.returned = now;
-                }
-                node.is_here = is_here;
-            }
+            node.hosts.push(host.to_owned());
         }
         if self.0.len() > KEPT {
-            self.0.retain(|_, node| node.is_here);
+            self.0.retain(|_, node| node.is_here());
         }
     }
 
     /// Reports if this host's node is announced.
     pub fn has(&self, boot: u32) -> bool {
-        self.0.get(&boot).is_some_and(|node| node.is_here)
+        self.0.get(&boot).is_some_and(Node::is_here)
     }
 
     /// Returns the time in monotonic ns at which a process of this host that has been absent since `since` counts as dead:
     /// `patience` later, or when it had time to return. `None` without a node.
     pub fn dead_at(&self, boot: u32, since: u64, patience: u64) -> Option<u64> {
-        let node = self.0.get(&boot).filter(|node| node.is_here)?;
+        let node = self.0.get(&boot).filter(|node| node.is_here())?;
         let was_absent_before = since < node.returned;
         // A node that comes and goes does not put the end off for ever.
         Some(if was_absent_before { (node.returned + RETURN).min(since + FORGET) } else { since + patience })
@@ -69,12 +75,13 @@ mod tests {
     fn a_node_that_returns_gives_its_processes_time() {
         let mut nodes = Nodes::default();
         assert_eq!(nodes.dead_at(7, 0, 1), None);
-        nodes.seen(7, true, 5);
+        nodes.seen(7, "a", true, 5);
         assert_eq!((nodes.has(7), nodes.dead_at(7, 5, 1)), (true, Some(6)));
-        nodes.seen(7, false, 6);
+        nodes.seen(7, "a", false, 6);
         assert_eq!((nodes.has(7), nodes.dead_at(7, 5, 1)), (false, None));
-        nodes.seen(7, true, 10);
-        nodes.seen(7, true, 11);
+        nodes.seen(7, "a", true, 10);
+        nodes.seen(7, "b", true, 11);
+        nodes.seen(7, "a", false, 11);
         assert_eq!(nodes.dead_at(7, 5, 1), Some(10 + RETURN));
         // Announced after the return, and gone since.
         assert_eq!(nodes.dead_at(7, 12, 1), Some(13));

@@ -5,27 +5,27 @@ use std::{
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, OnceLock, Weak,
-        atomic::{AtomicBool, AtomicU32, Ordering},
+        atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering},
     },
     time::Duration,
 };
 
 use bytes::Bytes;
-use tampu_types::{Domain, Incarnation, Partition, PartitionFilter, SourceName, TopicFilter, TopicName};
+use tampu_types::{Domain, Incarnation, Partition, PartitionFilter, SourceName, TopicFilter, TopicName, name::escape};
 
 use crate::{
-    access::{Access, HostRules, access_of_host, proof_in},
+    access::{Access, HostRules, Principal, Verb, access_of_host, proof_in},
     ask::{Answers, Inflow},
     clock::Clock,
     connect::Settings,
-    engine::{Answerer, Engine, Fate, Guard, Presence, Question, Tick},
+    engine::{Answerer, Deliver, Engine, Fate, Guard, Presence, Question, Tick},
     error::{BusError, CallError},
-    links::{Links, lock},
+    links::{Forgeries, Links, lock},
     nodes::Nodes,
     qos::{Hold, Qos, QosTable, ReaderQos},
     reader::{Core, Reader},
     wire::{
-        control::{Control, Heartbeat, Offer},
+        control::{Acknowledgement, Control, Heartbeat, Offer},
         keys::ReaderInfo,
         refetch::Refetch,
     },
@@ -79,6 +79,8 @@ pub(crate) struct Shared {
     registry: Mutex<Registry>,
     next_id: AtomicU32,
     leaving: AtomicBool,
+    /// Time of the next look at the rules about topics, in monotonic ns.
+    look_at_rules: AtomicU64,
     this: OnceLock<Weak<Shared>>,
     access: OnceLock<Access>,
 }
@@ -116,6 +118,7 @@ impl Participant {
             registry: Mutex::default(),
             next_id: AtomicU32::new(0),
             leaving: AtomicBool::new(false),
+            look_at_rules: AtomicU64::new(0),
             this: OnceLock::new(),
             access: OnceLock::new(),
         });
@@ -143,6 +146,36 @@ impl Participant {
     /// Returns the clock of the bus.
     pub fn clock(&self) -> Arc<dyn Clock> {
         self.shared.links.clock.clone()
+    }
+
+    /// Returns the name of this host that its certificate proves, in lower case; `None` if nothing proves names on this bus.
+    pub fn host(&self) -> Option<Arc<str>> {
+        self.shared.links.engine.host()
+    }
+
+    /// Returns the principal of a sender on this proved host, as the rules of `access` call it.
+    pub fn sender(&self, access: &Access, host: Option<&str>) -> Principal {
+        match host {
+            None => access.others(),
+            Some(host) if self.host().as_deref() == Some(host) => Principal::this_user(),
+            Some(host) => Principal::Host(host.to_owned()),
+        }
+    }
+
+    /// Returns the principal of a present process, as the rules of `access` call it.
+    pub fn principal_of(&self, access: &Access, process: Incarnation) -> Principal {
+        self.sender(access, self.shared.links.proved(&self.shared.links.chunk_of(process)).as_deref())
+    }
+
+    /// Returns true if a process on this proved host may be the one that another message names: no other host announces
+    /// it.
+    pub fn speaks_for(&self, host: Option<&str>, process: Incarnation) -> bool {
+        host.is_none_or(|host| self.shared.links.speaks_for(&escape(host), process))
+    }
+
+    /// Returns the messages so far that named a process of another host than their own, which are refused.
+    pub fn forgeries(&self) -> Forgeries {
+        self.shared.links.forgeries()
     }
 
     /// Returns the quality of service configured for a topic.
@@ -222,7 +255,7 @@ impl Participant {
     /// Answers questions under a service's name with plain octets until the guard is dropped. Services use
     /// [`serve`](crate::service::serve) instead.
     pub fn answer(&self, service: &TopicName, answerer: Answerer) -> Result<Guard, BusError> {
-        Ok(self.shared.links.engine.answer(&self.shared.links.keys.service(service), answerer)?)
+        Ok(self.shared.links.engine.answer(&self.shared.links.keys.questions(service), answerer)?)
     }
 
     /// Asks all processes that answer under a service's name, and returns the octets of their answers. Services use
@@ -317,8 +350,8 @@ impl Shared {
         let links = &self.links;
         let engine = &links.engine;
         let mut guards = vec![
-            engine.subscribe(&links.keys.control(links.incarnation), self.call(|shared, bytes: Bytes| shared.told(&bytes)))?,
-            engine.answer(&links.keys.refetch(links.incarnation), self.call(|shared, question| shared.asked(question)))?,
+            engine.subscribe(&links.keys.controls(links.incarnation), self.on_control())?,
+            engine.answer(&links.keys.refetches(links.incarnation), self.call(|shared, question| shared.asked(question)))?,
             engine.watch(&links.keys.nodes(), self.call(|shared, seen: Presence| shared.node_seen(&seen)))?,
             engine.watch(&links.keys.presences(), self.call(|shared, seen: Presence| shared.source_seen(&seen)))?,
             engine.watch(&links.keys.readers(), self.call(|shared, seen: Presence| shared.reader_seen(&seen)))?,
@@ -331,12 +364,50 @@ impl Shared {
         Ok(())
     }
 
+    fn on_control(&self) -> Deliver {
+        let this = self.this.get().cloned().unwrap_or_default();
+        Arc::new(move |bytes: Bytes, key: &str| {
+            if let Some(shared) = this.upgrade() {
+                shared.told(&bytes, key);
+            }
+        })
+    }
+
     fn introduce(&self, stream: &Stream, card: &ReaderInfo) {
-        // An interim reader serves only its own host: every host has one.
-        let here = card.hold != Hold::Interim || card.incarnation.shares_host_with(self.links.incarnation);
-        if here && card.topics.matches(&stream.topic) && card.partitions.matches(&stream.partition) {
+        if self.suits(stream, card) {
             stream.match_reader(card);
         }
+    }
+
+    /// Returns true if a reader reads a stream, and may.
+    fn suits(&self, stream: &Stream, card: &ReaderInfo) -> bool {
+        // An interim reader serves only its own host: every host has one.
+        let here = card.hold != Hold::Interim || card.incarnation.shares_host_with(self.links.incarnation);
+        here && card.topics.matches(&stream.topic)
+            && card.partitions.matches(&stream.partition)
+            && self.links.may(&self.links.chunk_of(card.incarnation), Verb::Read, &stream.topic)
+    }
+
+    /// Matches the readers that the rules about topics let in, and lets go of the others.
+    fn follow_rules(&self) {
+        let registry = lock(&self.registry);
+        for remote in registry.remote.values() {
+            let (card, of, reader) = (&remote.card, remote.card.incarnation, remote.card.reader);
+            for stream in registry.streams.values() {
+                match (self.suits(stream, card), stream.has_reader(of, reader)) {
+                    (true, false) => stream.match_reader(card),
+                    (false, true) => stream.unmatch_reader(of, reader),
+                    _ => {}
+                }
+            }
+        }
+        drop(registry);
+        self.links.beat_soon();
+    }
+
+    /// Returns the proved name of the host that asks under this key.
+    pub(crate) fn asking_host(&self, key: &str) -> Option<String> {
+        self.links.proved(self.links.keys.host_of(key)?)
     }
 
     fn streams(&self) -> Vec<Arc<Stream>> {
@@ -351,15 +422,21 @@ impl Shared {
 
     // --- callbacks of the engine: they are quick and hold no lock while sending ---
 
-    fn told(&self, bytes: &[u8]) {
+    fn told(&self, bytes: &[u8], key: &str) {
+        let Some(host) = self.links.keys.host_of(key) else { return };
         // Bytes that are no control message were not sent by a participant of this release, so no reply is sent.
         match Control::decode(bytes) {
+            Ok(Control::Heartbeat(Heartbeat { from, .. }) | Control::Acknowledgement(Acknowledgement { from, .. }))
+                if !self.links.speaks_for(host, from) =>
+            {
+                self.links.forged(host, from);
+            }
             Ok(Control::Heartbeat(beat)) => {
                 for core in self.readers() {
                     let offers: Vec<&Offer> = beat.offers.iter().filter(|offer| offer.reader == core.id).collect();
                     // The end also concerns a reader whose streams were all closed before.
                     if !offers.is_empty() || beat.offers.is_empty() || beat.leaving {
-                        core.heartbeat(&beat, &offers);
+                        core.heartbeat(&beat, &offers, host);
                     }
                 }
             }
@@ -381,12 +458,17 @@ impl Shared {
     }
 
     fn node_seen(&self, seen: &Presence) {
-        let Some(boot) = self.links.keys.parse_node(&seen.key) else { return };
-        lock(&self.registry).nodes.seen(boot, seen.here, self.links.clock.monotonic());
+        let keys = &self.links.keys;
+        let (Some(boot), Some(host)) = (keys.parse_node(&seen.key), keys.host_of(&seen.key)) else { return };
+        lock(&self.registry).nodes.seen(boot, host, seen.here, self.links.clock.monotonic());
     }
 
     fn source_seen(&self, seen: &Presence) {
-        let Some((incarnation, source)) = self.links.keys.parse_presence(&seen.key) else { return };
+        let keys = &self.links.keys;
+        let (Some((incarnation, source)), Some(host)) = (keys.parse_presence(&seen.key), keys.host_of(&seen.key)) else { return };
+        if !self.accepts(incarnation, host, seen.here) {
+            return;
+        }
         let mut registry = lock(&self.registry);
         let known =
             if seen.here { registry.sources.insert(incarnation, source.clone()) } else { registry.sources.remove(&incarnation) };
@@ -405,9 +487,27 @@ impl Shared {
         }
     }
 
+    /// Notes the host that announces a participant, or no longer. Returns false if another host announces the same one.
+    fn accepts(&self, incarnation: Incarnation, host: &str, here: bool) -> bool {
+        if !here {
+            return self.links.unbind(incarnation, host);
+        }
+        let is_its_host = self.links.bind(incarnation, host);
+        if !is_its_host {
+            self.links.forged(host, incarnation);
+        }
+        is_its_host
+    }
+
     fn reader_seen(&self, seen: &Presence) {
-        let Some(card) = self.links.keys.parse_reader(&seen.key) else { return };
+        let keys = &self.links.keys;
+        let (Some(card), Some(host)) = (keys.parse_reader(&seen.key), keys.host_of(&seen.key)) else { return };
         let key = (card.incarnation, card.reader);
+        // A reader goes before or after its participant, whose binding says which host it is on.
+        let is_its_host = if seen.here { self.links.bind(key.0, host) } else { self.links.speaks_for(host, key.0) };
+        if !is_its_host {
+            return self.links.forged(host, key.0);
+        }
         if seen.here {
             let mut registry = lock(&self.registry);
             let back = registry.remote.insert(key, Remote { card: card.clone(), doubted_since: None });
@@ -434,6 +534,12 @@ impl Shared {
 
     fn run_due(&self, now: u64) -> u64 {
         let mut next = now + BEAT_IDLE;
+        if self.look_at_rules.load(Ordering::Relaxed) <= now {
+            self.look_at_rules.store(now + BEAT_IDLE, Ordering::Relaxed);
+            if self.links.rules_changed() {
+                self.follow_rules();
+            }
+        }
         let streams = self.streams();
         for stream in &streams {
             next = next.min(stream.flush_lingering(now).unwrap_or(u64::MAX));
@@ -554,6 +660,10 @@ impl Shared {
             let stream = lock(&self.registry).streams.get(&asked.stream).cloned();
             // A stream that has ended keeps no samples; the empty answer says so.
             let Some(stream) = stream else { continue };
+            // Rules about links are about the topic in the key, so it must be that of the stream.
+            if !self.links.keys.is_refetch_of(question.key(), &stream.topic, &stream.partition) {
+                continue;
+            }
             let (parts, shelf) = stream.refetch(&asked);
             let sent = parts.into_iter().try_for_each(|part| question.reply(part));
             if sent.is_ok() {

@@ -75,10 +75,21 @@ pub struct ReaderStats {
     pub refetches: u64,
     /// Messages that were not batches of this domain.
     pub refused: u64,
+    /// Messages that named a process of another host than the one that sent them, or another name of a process.
+    pub forged: u64,
     /// Samples reported as lost, as far as their number is known.
     pub lost: u64,
     /// Bytes of batches that wait for the application.
     pub queued: usize,
+}
+
+/// Origin of a message, as far as it is proved.
+#[derive(Debug, Clone, Copy)]
+enum Origin<'a> {
+    /// A message under the key of a host.
+    Host(&'a str),
+    /// An answer, a direct link or shared memory of this participant.
+    Participant(Incarnation),
 }
 
 enum Item {
@@ -90,6 +101,8 @@ enum Item {
 /// Process of a writer, as this reader knows it.
 struct Heard {
     source: SourceName,
+    /// Host chunk in the keys of its messages.
+    host: Arc<str>,
     last: u64,
     silent: bool,
     /// Time since which its presence is gone.
@@ -127,6 +140,7 @@ pub(crate) struct Core {
     batches: AtomicU64,
     refetches: AtomicU64,
     refused: AtomicU64,
+    forged: AtomicU64,
     lost: AtomicU64,
     /// Declarations that are dropped with the reader.
     guards: Mutex<Vec<Guard>>,
@@ -298,6 +312,7 @@ impl Reader {
             batches: self.core.batches.load(Ordering::Relaxed),
             refetches: self.core.refetches.load(Ordering::Relaxed),
             refused: self.core.refused.load(Ordering::Relaxed),
+            forged: self.core.forged.load(Ordering::Relaxed),
             lost: self.core.lost.load(Ordering::Relaxed),
             queued: self.core.queued.load(Ordering::Relaxed),
         }

@@ -42,6 +42,9 @@ const DOMAIN_CHUNK_LIMIT: usize = 24;
 /// The node's password file, beside its socket.
 pub(crate) const NODE_KEY: &str = "node.key";
 
+/// Name of the file with the name that this host's certificate proves.
+pub(crate) const NODE_HOST: &str = "node.host";
+
 /// Name of the file with the secret of this host's user.
 pub(crate) const USER_KEY: &str = "user.key";
 
@@ -276,6 +279,11 @@ impl DomainDir {
     /// Returns the file of the password for the node's socket, if there is one.
     pub fn node_key(&self) -> PathBuf {
         self.path.join(NODE_KEY)
+    }
+
+    /// Returns the file with the name under which other hosts know this one, if its certificate proves it.
+    pub fn node_host(&self) -> PathBuf {
+        self.path.join(NODE_HOST)
     }
 
     /// Returns the file that says when the node made this directory anew.

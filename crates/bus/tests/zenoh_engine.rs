@@ -70,7 +70,7 @@ fn text(bytes: &Bytes) -> String {
 fn receive(engine: &Arc<dyn Engine>, pattern: &str) -> (Arc<Seen<String>>, Guard) {
     let seen = Seen::new();
     let into = seen.clone();
-    let guard = engine.subscribe(pattern, Arc::new(move |bytes| into.push(text(&bytes)))).unwrap();
+    let guard = engine.subscribe(pattern, Arc::new(move |bytes, _| into.push(text(&bytes)))).unwrap();
     (seen, guard)
 }
 
@@ -238,7 +238,8 @@ fn messages_reach_whoever_subscribed_and_the_sender_itself() {
     // In order, and of every length: shorter and longer than a frame, and than the copy limit.
     let lengths = Seen::new();
     let into = lengths.clone();
-    let _sizes = reader.subscribe("size", Arc::new(move |bytes: Bytes| into.push((bytes.len(), bytes.iter().all(|&b| b == 5)))));
+    let _sizes =
+        reader.subscribe("size", Arc::new(move |bytes: Bytes, _: &str| into.push((bytes.len(), bytes.iter().all(|&b| b == 5)))));
     let outlet = writer.outlet("size", Class::Data).unwrap();
     for length in [1, 100, 20_000, 61_440, 1_000_000] {
         repeat_until("a message of any length arriving", || {
@@ -582,15 +583,15 @@ fn direct_links_do_not_need_the_node() {
     let (endpoint, sending) = writer.listen_direct().unwrap();
     let (again, same) = writer.listen_direct().unwrap();
     assert!(endpoint == again && Arc::ptr_eq(&sending, &same));
-    let receiving = reader.connect_direct(&endpoint).unwrap();
-    assert!(Arc::ptr_eq(&receiving, &reader.connect_direct(&endpoint).unwrap()));
+    let receiving = reader.connect_direct(&endpoint, None).unwrap();
+    assert!(Arc::ptr_eq(&receiving, &reader.connect_direct(&endpoint, None).unwrap()));
     let (heard, _heard) = receive(&receiving, "k");
     let (unheard, _unheard) = receive(&reader, "k");
     drop(node);
     send_until_received(&sending, "k", "directly", &heard);
     assert_eq!(unheard.all(), Vec::<String>::new());
-    assert!(reader.connect_direct("00000000;open;unixsock-stream//nowhere").is_err());
-    assert!(reader.connect_direct("nonsense").is_err());
+    assert!(reader.connect_direct("00000000;open;unixsock-stream//nowhere", None).is_err());
+    assert!(reader.connect_direct("nonsense", None).is_err());
 }
 
 #[test]
@@ -610,7 +611,7 @@ fn a_direct_link_leads_to_no_place_that_somebody_makes_up() {
         [format!("tcp/127.0.0.1:{port}"), format!("tls/127.0.0.1:{port}"), format!("unixsock-stream/{}", socket.display())]
     {
         for endpoint in [format!("{boot:08x};key;{place}"), format!("00000000;key;{place}"), format!("{boot:08x};open;{place}")] {
-            let refused = reader.connect_direct(&endpoint).err().unwrap().to_string();
+            let refused = reader.connect_direct(&endpoint, None).err().unwrap().to_string();
             assert!(refused.contains("a direct link leads to"), "{endpoint}: {refused}");
         }
     }
@@ -626,8 +627,8 @@ fn a_direct_link_leads_to_no_place_that_somebody_makes_up() {
     let (endpoint, sending) = writer.listen_direct().unwrap();
     let from_elsewhere = format!("00000000{}", &endpoint[8..]);
     assert!(from_elsewhere.contains("tls/127.0.0.1:"), "{from_elsewhere}");
-    assert!(reader.connect_direct(&from_elsewhere).is_err(), "without certificates");
-    let receiving = far.connect_direct(&from_elsewhere).unwrap();
+    assert!(reader.connect_direct(&from_elsewhere, None).is_err(), "without certificates");
+    let receiving = far.connect_direct(&from_elsewhere, None).unwrap();
     let (heard, _heard) = receive(&receiving, "k");
     send_until_received(&sending, "k", "directly", &heard);
 }

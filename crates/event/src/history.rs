@@ -133,7 +133,7 @@ impl History {
         let client = Client::start(participant.clone(), ClientSettings::default())?;
         // All kinds, because most attributes have some events for the archive; the intake skips the others.
         let all = AttributePattern::new("*").into_iter().collect::<Vec<_>>();
-        let mut intake = EventIntake::new(settings, archive.clone(), writer.queue(), access.clone());
+        let mut intake = EventIntake::new(settings, archive.clone(), writer.queue(), access.clone(), participant.clone());
         let subscription = client.subscribe(SubscribeOptions::of(all).kinds(Kinds(u32::MAX)), move |event| intake.take(event));
         let services = Services::declare(&participant, &archive, &access, backups)?;
         Ok(History { _services: services, _subscription: subscription, _client: client, writer, archive })

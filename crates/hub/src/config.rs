@@ -182,6 +182,10 @@ pub struct Network {
     pub certificates: Option<PathBuf>,
     /// The encryption of connections to other hosts.
     pub encryption: Encryption,
+    /// Names of the hosts that may pass on what other hosts send, as their certificates name them. By default those that
+    /// `connect` leads to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub relays: Option<Vec<String>>,
 }
 
 /// The encryption of the bus between hosts.

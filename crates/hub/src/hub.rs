@@ -165,7 +165,12 @@ impl Hub {
         // One hub of an installation audits what other processes carry out.
         let criteria = if has(HubPart::Collector) { Some(audit::hear_criteria(&own, &access)?) } else { None };
         if let Some(node) = &node {
-            rules.publish_in(node.dir().path());
+            let of_links = Arc::downgrade(node);
+            rules.publish_in(node.dir().path(), move |policy| {
+                if let Some(node) = of_links.upgrade() {
+                    node.hold_to(policy);
+                }
+            });
             // A rule may name an address as the configuration writes it, or the one that a connection uses.
             let (rules, written) = (rules.clone(), config.network.listen.clone());
             node.admit_hosts(move |host, own| {
@@ -560,6 +565,7 @@ fn node_config(config: &Config, process: &Settings) -> Result<NodeSettings, HubE
     node.listen = endpoints("network.listen", &config.network.listen)?;
     node.connect = endpoints("network.connect", &config.network.connect)?;
     node.encryption = config.bus_encryption();
+    node.relays.clone_from(&config.network.relays);
     node.key = config.network.key_file.as_deref().map(read_key).transpose()?;
     if let (Some(key), Some(path)) = (&node.key, &config.network.key_file) {
         for address in node.listen.iter().chain(&node.connect) {

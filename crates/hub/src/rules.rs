@@ -66,9 +66,15 @@ pub struct Rules {
     file: PathBuf,
     current: RwLock<Arc<Policy>>,
     read: Mutex<Stamp>,
-    /// Part of the run-time directory for the rules, on a hub with a node.
-    published: Mutex<Option<PathBuf>>,
+    /// Part of the run-time directory for the rules, and the links, on a hub with a node.
+    published: Mutex<Option<Published>>,
     pub(crate) audit: Audit,
+}
+
+/// Place of the rules on a hub with a node, and the node's links.
+struct Published {
+    directory: PathBuf,
+    hold_to: Box<dyn Fn(&Arc<Policy>) + Send + Sync>,
 }
 
 impl Authorise for Rules {
@@ -106,13 +112,16 @@ impl Rules {
             audit: Audit::default(),
         };
         let read = PolicyFile::read(&rules.file)?;
+        rules.configured.1.iter().try_for_each(|rule| rule.clone().with_groups(&read.groups).map(drop))?;
         *rules.current.write() = Arc::new(rules.joined(read));
         Ok(rules)
     }
 
     fn joined(&self, read: PolicyFile) -> Policy {
         let (defaults, configured) = &self.configured;
-        let rules = configured.iter().cloned().chain(read.rules).collect();
+        // A group that the file no longer has is empty.
+        let in_groups = |rule: &Rule| rule.clone().with_groups(&read.groups).unwrap_or_else(|_| rule.clone());
+        let rules = configured.iter().map(in_groups).chain(read.rules).collect();
         // The stricter defaults hold.
         let defaults = match (defaults, read.defaults) {
             (Defaults::None, _) | (_, Defaults::None) => Defaults::None,
@@ -189,14 +198,16 @@ impl Rules {
     /// Writes the rules for the other processes of this host. An error is a full run-time directory, which stops more than
     /// this.
     pub(crate) fn publish(&self) {
-        if let Some(directory) = &*self.published.lock() {
-            let _ = publish_policy(directory, &self.policy());
+        if let Some(published) = &*self.published.lock() {
+            let policy = self.policy();
+            let _ = publish_policy(&published.directory, &policy);
+            (published.hold_to)(&policy);
         }
     }
 
-    /// Publishes the rules in the domain's part of the run-time directory from here on.
-    pub(crate) fn publish_in(&self, directory: &Path) {
-        *self.published.lock() = Some(directory.to_owned());
+    /// Publishes the rules in the domain's part of the run-time directory from here on, and passes them to the node's links.
+    pub(crate) fn publish_in(&self, directory: &Path, hold_to: impl Fn(&Arc<Policy>) + Send + Sync + 'static) {
+        *self.published.lock() = Some(Published { directory: directory.to_owned(), hold_to: Box::new(hold_to) });
         self.publish();
     }
 

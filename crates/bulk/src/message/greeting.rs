@@ -152,12 +152,14 @@ pub enum Refusal {
     Full = 7,
     /// The receiver demands protection, and the connection has none.
     Protection = 8,
+    /// The access rules keep the sender's host from this stream.
+    Denied = 9,
 }
 
 impl Refusal {
     fn from_number(number: u8) -> Refusal {
         use Refusal::*;
-        [Stranger, NoStream, NoFlow, Taken, Transport, Version, Full, Protection]
+        [Stranger, NoStream, NoFlow, Taken, Transport, Version, Full, Protection, Denied]
             .into_iter()
             .find(|why| *why as u8 == number)
             .unwrap_or(Unknown)
@@ -176,6 +178,7 @@ impl std::fmt::Display for Refusal {
             Refusal::Version => "the releases are too far apart",
             Refusal::Full => "it has too many connections",
             Refusal::Protection => "it demands a protected connection",
+            Refusal::Denied => "the access rules there deny it",
         })
     }
 }

@@ -71,7 +71,7 @@ pub(super) fn serve(shared: &Arc<ReceiverState>, stream: TcpStream, from: Socket
 
 /// Reports a refused sender with the right token to the flow's handler.
 fn tell_refused(shared: &ReceiverState, hello: &Hello, from: SocketAddr, refuse: Refuse) {
-    if !matches!(refuse.why, Refusal::Taken | Refusal::Transport | Refusal::Protection) {
+    if !matches!(refuse.why, Refusal::Taken | Refusal::Transport | Refusal::Protection | Refusal::Denied) {
         return;
     }
     let Some(slot) = slot_of(shared, hello) else { return };
@@ -168,6 +168,10 @@ fn admit<'a>(
     let Some(inside) = shared.callers.admit(limit) else { return Err(refuse(Refusal::Full, format!("{limit} at most"))) };
     if Name::new(hello.stream.as_str()).as_ref() != Ok(&shared.stream) {
         return Err(refuse(Refusal::NoStream, format!("this is '{}'", shared.stream)));
+    }
+    let admission = shared.admission.read().clone();
+    if let Some(why) = admission.and_then(|rule| rule(&peer(hello, from))) {
+        return Err(refuse(Refusal::Denied, why));
     }
     let Some(slot) = slot_of(shared, hello) else {
         let names: Vec<&str> = shared.slots.iter().map(|slot| slot.settings.name.as_str()).collect();

@@ -10,7 +10,7 @@ use std::{
     time::Instant,
 };
 
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 
 use super::{
     callers::Callers,
@@ -24,6 +24,9 @@ use crate::{
     name::Name,
     state::ReceivedFlowState,
 };
+
+/// Rule that returns the reason for which a sender is refused.
+pub(super) type Admission = Arc<dyn Fn(&Peer) -> Option<String> + Send + Sync>;
 
 /// Sender that has a flow, and its connection.
 #[derive(Default)]
@@ -64,6 +67,8 @@ pub(super) struct ReceiverState {
     pub(super) callers: Callers,
     pub(super) next_connection: AtomicU64,
     pub(super) refused: AtomicU64,
+    /// Rule about senders with the right token.
+    pub(super) admission: RwLock<Option<Admission>>,
 }
 
 impl Slot {

@@ -126,16 +126,21 @@ impl Access {
         !matches!(self.others(), Principal::User(_))
     }
 
-    /// Returns the principal that asks this question of a service. A process of this host's user proves it.
-    pub fn asker(&self, service: &str, question: &UnsealedQuestion) -> Principal {
+    /// Returns the principal that asks this question of a service. A process of this host's user proves it; else it is the
+    /// asking host, if its name is proved.
+    pub fn asker(&self, service: &str, question: &UnsealedQuestion, host: Option<&str>) -> Principal {
         let is_local = self.bound.proof.as_ref().is_some_and(|proof| proof.verify(service, question));
-        if is_local { Principal::this_user() } else { self.others() }
+        match host {
+            _ if is_local => Principal::this_user(),
+            Some(host) => Principal::Host(host.to_owned()),
+            None => self.others(),
+        }
     }
 
-    /// Reads a message with an optional proof about `name`, and returns its principal and its content.
-    pub fn unseal(&self, name: &str, message: &Bytes) -> (Principal, Bytes) {
+    /// Reads a message of this host with an optional proof about `name`, and returns its principal and its content.
+    pub fn unseal(&self, name: &str, message: &Bytes, host: Option<&str>) -> (Principal, Bytes) {
         let question = UnsealedQuestion::read(message);
-        (self.asker(name, &question), question.content)
+        (self.asker(name, &question, host), question.content)
     }
 
     /// Asks the hook if the members of the bus may do this to the resource.

@@ -4,22 +4,27 @@
 //! rules hold in every process of the host. Without a file the defaults hold.
 
 use std::{
+    collections::HashMap,
     fs,
     io::{self, Write},
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::SystemTime,
 };
 
-use parking_lot::Mutex;
-use tampu_types::Domain;
+use parking_lot::{Mutex, RwLock};
+use tampu_types::{Domain, TopicName};
 
 use super::{
     hook::{Access, Authorise},
     nouns::{Denied, Principal, Resource, Verb},
-    policy::Policy,
+    policy::{Defaults, Policy},
     proof::LocalProof,
+    topic_rights::TopicRights,
 };
 use crate::{
     engine::{AskForHost, Engine},
@@ -63,6 +68,56 @@ impl HostPolicy {
     }
 }
 
+/// Topics that other hosts may read and write, by the rules of this host.
+pub(crate) struct HostTopics {
+    policy: HostPolicy,
+    /// The rules as they were last read, and the rights that follow from them.
+    read: RwLock<(Arc<Policy>, HashMap<String, [TopicRights; 2]>)>,
+    /// True if some rule may close a topic.
+    has_rules: AtomicBool,
+}
+
+impl HostTopics {
+    /// Uses the rules in this domain's part of the run-time directory.
+    pub fn in_directory(directory: &Path, domain: &Domain) -> HostTopics {
+        let topics = HostTopics {
+            policy: HostPolicy::in_directory(directory, domain, || true),
+            read: RwLock::default(),
+            has_rules: AtomicBool::new(false),
+        };
+        topics.refresh();
+        topics
+    }
+
+    /// Reads the rules again. Returns true if they have changed.
+    pub fn refresh(&self) -> bool {
+        let policy = self.policy.current();
+        if self.read.read().0 == policy {
+            return false;
+        }
+        self.has_rules.store(policy.defaults != Defaults::Usual || !policy.rules.is_empty(), Ordering::Release);
+        *self.read.write() = (policy, HashMap::new());
+        true
+    }
+
+    /// Returns true if a host may read or write a topic.
+    pub fn may(&self, host: &str, verb: Verb, topic: &TopicName) -> bool {
+        if !self.has_rules.load(Ordering::Acquire) {
+            return true;
+        }
+        let of = |rights: &[TopicRights; 2]| rights[usize::from(verb == Verb::Write)].permits(topic);
+        if let Some(rights) = self.read.read().1.get(host) {
+            return of(rights);
+        }
+        let mut read = self.read.write();
+        let principal = Principal::Host(host.to_owned());
+        let rights = [Verb::Read, Verb::Write].map(|verb| TopicRights::of(&read.0, &principal, verb));
+        let may = of(&rights);
+        read.1.insert(host.to_owned(), rights);
+        may
+    }
+}
+
 impl Authorise for HostPolicy {
     fn authorise(&self, principal: &Principal, verb: Verb, resource: &Resource) -> Result<(), Denied> {
         let open_to = (self.is_open)().then_some(&self.domain);
@@ -84,12 +139,17 @@ pub(crate) fn access_of_host(directory: &Path, domain: &Domain, engine: &Arc<dyn
     Access::new(Arc::new(rules), others).with_proof(proof_in(directory))
 }
 
-/// Returns the rule of this host about other hosts that connect directly to its processes.
+/// Returns the rule of this host about other hosts that connect directly to its processes. A host that may not read every
+/// topic gets no direct link: the rules about topics hold on the links of nodes.
 pub(crate) fn rule_for_hosts(directory: &Path, domain: &Domain) -> AskForHost {
     let rules = HostPolicy::in_directory(directory, domain, || true);
-    Arc::new(move |host, own| {
+    Arc::new(move |host, own, _| {
         let (principal, address) = (Principal::Host(host.to_owned()), Resource::Address(own.to_string()));
-        rules.authorise(&principal, Verb::Enter, &address).err().map(|denied| denied.why)
+        if let Err(denied) = rules.authorise(&principal, Verb::Enter, &address) {
+            return Some(denied.why);
+        }
+        let reads_all = TopicRights::of(&rules.current(), &principal, Verb::Read).is_unrestricted();
+        (!reads_all).then(|| "a host that may not read every topic gets no direct link".to_owned())
     })
 }
 
@@ -122,10 +182,27 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let rule = rule_for_hosts(dir.path(), &Domain::new("lab").unwrap());
         let own = "10.0.0.1:7447".parse().unwrap();
-        assert_eq!(rule("mast", own), None);
+        assert_eq!(rule("mast", own, true), None);
         let deny = Rule::new(Effect::Deny, Who::Host("mast".to_owned()), &["enter"], "**").unwrap();
         publish_policy(dir.path(), &Policy { rules: vec![deny], ..Policy::default() }).unwrap();
-        assert!(rule("mast", own).is_some());
-        assert_eq!(rule("dome", own), None);
+        assert!(rule("mast", own, true).is_some());
+        assert_eq!(rule("dome", own, true), None);
+        let deny = Rule::new(Effect::Deny, Who::Host("dome".to_owned()), &["read"], "log/debug").unwrap();
+        publish_policy(dir.path(), &Policy { rules: vec![deny], ..Policy::default() }).unwrap();
+        assert!(rule("dome", own, true).is_some());
+        assert_eq!(rule("mast", own, true), None);
+    }
+
+    #[test]
+    fn topics_of_hosts_follow_the_published_rules() {
+        let dir = tempfile::tempdir().unwrap();
+        let topics = HostTopics::in_directory(dir.path(), &Domain::new("lab").unwrap());
+        let topic = TopicName::new("log/info").unwrap();
+        assert!(topics.may("mast", Verb::Read, &topic) && !topics.refresh());
+        let deny = Rule::new(Effect::Deny, Who::Host("mast".to_owned()), &["read"], "log/*").unwrap();
+        publish_policy(dir.path(), &Policy { rules: vec![deny], ..Policy::default() }).unwrap();
+        assert!(topics.refresh() && !topics.refresh());
+        assert!(!topics.may("mast", Verb::Read, &topic) && topics.may("mast", Verb::Write, &topic));
+        assert!(topics.may("dome", Verb::Read, &topic));
     }
 }

@@ -162,12 +162,14 @@ pub enum Resource {
     Bulk(String),
     /// A logbook, by name.
     Book(String),
+    /// A source: the name of processes, in whose name records and events are written.
+    Source(String),
 }
 
 /// Error for a text that names no resource.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "'{0}' is no resource; write a topic or a service (log/query), event/ATTRIBUTE, bulk/STREAM, book/NAME, backup, or config"
+    "'{0}' is no resource; write a topic or a service (log/query), event/ATTRIBUTE, bulk/STREAM, book/NAME, source/NAME, backup, or config"
 )]
 pub struct BadResource(pub String);
 
@@ -192,6 +194,7 @@ impl Resource {
             Resource::Attribute(name) => format!("event/{name}"),
             Resource::Bulk(name) => format!("bulk/{name}"),
             Resource::Book(name) => format!("book/{name}"),
+            Resource::Source(name) => format!("source/{name}"),
         }
     }
 
@@ -223,6 +226,9 @@ impl FromStr for Resource {
         if let Some(name) = text.strip_prefix("bulk/") {
             return named(name, Resource::Bulk);
         }
+        if let Some(name) = text.strip_prefix("source/") {
+            return named(name, Resource::Source);
+        }
         if let Some(name) = text.strip_prefix("book/") {
             return named(name, Resource::Book);
         }
@@ -246,6 +252,7 @@ impl fmt::Display for Resource {
             Resource::Attribute(name) => ("attribute", name),
             Resource::Bulk(name) => ("bulk stream", name),
             Resource::Book(name) => ("logbook", name),
+            Resource::Source(name) => ("source", name),
         };
         write!(f, "the {kind} {name}")
     }

@@ -85,6 +85,11 @@ impl Policy {
         Decision { allowed, basis: Basis::Default(words) }
     }
 
+    /// Returns the policy with its defaults alone.
+    pub(super) fn without_rules(&self) -> Policy {
+        Policy { defaults: self.defaults, rules: Vec::new(), file: None }
+    }
+
     fn default_for(&self, principal: &Principal, verb: Verb, resource: &Resource) -> (bool, &'static str) {
         if principal.is_of_the_logbook() {
             return match resource {
@@ -94,6 +99,9 @@ impl Policy {
         }
         if matches!(resource, Resource::Book(_)) && !matches!(principal, Principal::User(_)) {
             return (false, "the domain's key opens no logbook");
+        }
+        if matches!(resource, Resource::Source(_)) {
+            return (true, "a host may use any name of a source that no rule closes to it");
         }
         // Entering needs the key and no rule. Rules apply to principals that have entered.
         if verb == Verb::Enter {

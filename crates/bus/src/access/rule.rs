@@ -1,6 +1,6 @@
 //! One rule of a policy.
 
-use std::{fmt, path::PathBuf};
+use std::{collections::BTreeMap, fmt, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 use tampu_types::glob;
@@ -46,14 +46,29 @@ pub enum Who {
     Login(String),
     /// Tokens of the logbook: `LOGIN/NAME`.
     Token(String),
+    /// The members of a group of the policy file.
+    Group(String),
 }
 
 /// Error for an invalid part of a rule.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadRule {
     /// The principal is unknown.
-    #[error("who = \"{0}\" names nobody; use anybody, local, key, guest, host:NAME, user:LOGIN or token:LOGIN/NAME")]
+    #[error("who = \"{0}\" names nobody; use anybody, local, key, guest, host:NAME, user:LOGIN, token:LOGIN/NAME or group:NAME")]
     Who(String),
+    /// The group is not in the policy file.
+    #[error(
+        "who = \"group:{0}\" names no group of the policy file; list its members there under [groups], as {0} = [\"user:zoe\"]"
+    )]
+    Group(String),
+    /// A group has another group as a member, or a member that is not named.
+    #[error("the group {group} has the member \"{member}\"; members are host:NAME, user:LOGIN and token:LOGIN/NAME")]
+    Member {
+        /// Name of the group.
+        group: String,
+        /// The member as it is written.
+        member: String,
+    },
     /// The verb is unknown.
     #[error("may = [\"{0}\"] is no verb; use read, write, query, set, send, receive, bulk, backup, admin, change or enter")]
     Verb(String),
@@ -85,6 +100,7 @@ impl TryFrom<String> for Who {
             Some(("host", name)) => Ok(Who::Host(name.to_owned())),
             Some(("user", name)) => Ok(Who::Login(name.to_owned())),
             Some(("token", name)) => Ok(Who::Token(name.to_owned())),
+            Some(("group", name)) => Ok(Who::Group(name.to_owned())),
             Some(_) => Err(BadRule::Who(text)),
         }
     }
@@ -106,6 +122,7 @@ impl fmt::Display for Who {
             Who::Host(name) => write!(f, "host:{name}"),
             Who::Login(name) => write!(f, "user:{name}"),
             Who::Token(name) => write!(f, "token:{name}"),
+            Who::Group(name) => write!(f, "group:{name}"),
         }
     }
 }
@@ -150,6 +167,9 @@ pub struct Rule {
     pub effect: Effect,
     /// The principals that it applies to.
     pub who: Who,
+    /// The members, if these are a group.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub members: Vec<Who>,
     /// The verbs that it is about.
     pub may: Vec<Verb>,
     /// Pattern of the names of the resources.
@@ -179,12 +199,28 @@ impl Rule {
         if effect == Effect::Allow && (what == "book" || what.starts_with("book/")) {
             return Err(BadRule::Book(what.to_owned()));
         }
-        Ok(Rule { effect, who, may, what: what.to_owned(), why: None, place: None })
+        Ok(Rule { effect, who, members: Vec::new(), may, what: what.to_owned(), why: None, place: None })
+    }
+
+    /// Adds the members of the rule's group, if it is about one.
+    pub fn with_groups(self, groups: &BTreeMap<String, Vec<Who>>) -> Result<Rule, BadRule> {
+        let Who::Group(name) = &self.who else { return Ok(self) };
+        let members = groups.get(name).ok_or_else(|| BadRule::Group(name.clone()))?;
+        let is_named = |member: &&Who| matches!(member, Who::Host(_) | Who::Login(_) | Who::Token(_));
+        if let Some(member) = members.iter().find(|member| !is_named(member)) {
+            return Err(BadRule::Member { group: name.clone(), member: member.to_string() });
+        }
+        Ok(Rule { members: members.clone(), ..self })
+    }
+
+    /// Reports if the rule is about this principal.
+    pub fn concerns(&self, principal: &Principal) -> bool {
+        self.who.applies_to(principal) || self.members.iter().any(|member| member.applies_to(principal))
     }
 
     /// Reports if the rule applies to this action.
     pub fn applies(&self, principal: &Principal, verb: Verb, resource: &Resource) -> bool {
-        self.may.contains(&verb) && self.who.applies_to(principal) && self.covers(resource)
+        self.may.contains(&verb) && self.concerns(principal) && self.covers(resource)
     }
 
     /// Reports if the rule's pattern covers the resource.

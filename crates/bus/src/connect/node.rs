@@ -17,6 +17,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use tampu_tls::CertificateInfo;
 use tampu_types::Domain;
 
 use super::{
@@ -28,7 +29,7 @@ use super::{
     standing::{Standing, is_at},
 };
 use crate::{
-    access::SECRET_LENGTH,
+    access::{Policy, SECRET_LENGTH},
     engine::{Engine, EngineError, Router, RouterSettings},
     links::lock,
     run_dir::{DomainDir, Reclaimed, RunDirError},
@@ -50,13 +51,16 @@ pub struct NodeSettings {
     pub key: Option<Key>,
     /// Encryption of all connections over the network.
     pub encryption: Encryption,
+    /// Names of the hosts that may pass on what other hosts send; `None` are those that this node connects to. Without
+    /// certificates hosts have no names, and everybody may.
+    pub relays: Option<Vec<String>>,
 }
 
 impl NodeSettings {
     /// Makes the settings of a node for one host only.
     pub fn new(process: Settings) -> NodeSettings {
         let encryption = Encryption::default();
-        NodeSettings { process, listen: Vec::new(), connect: Vec::new(), key: None, encryption }
+        NodeSettings { process, listen: Vec::new(), connect: Vec::new(), key: None, encryption, relays: None }
     }
 }
 
@@ -109,7 +113,10 @@ pub struct Node {
     reclaimed: Reclaimed,
     /// The key that the processes of this host find, on a node that is open to the network.
     shown_key: Option<Key>,
-    standing: Standing,
+    /// The socket, with the number of its making.
+    standing: Mutex<(u64, Standing)>,
+    /// The name that other hosts know, if certificates prove names.
+    host: Option<String>,
     /// Lock file, locked during the node's lifetime. The kernel unlocks it however the node ends.
     lock: Mutex<File>,
 }
@@ -117,7 +124,7 @@ pub struct Node {
 impl Node {
     /// Starts serving this host.
     pub fn start(settings: NodeSettings) -> Result<Node, NodeError> {
-        let NodeSettings { mut process, listen, connect, key, encryption } = settings;
+        let NodeSettings { mut process, listen, connect, key, encryption, relays } = settings;
         let is_open = !listen.is_empty() || !connect.is_empty();
         if is_open && key.is_none() {
             return Err(NodeError::Closed("set the key all its members share"));
@@ -140,30 +147,64 @@ impl Node {
         let shown_key = key.as_ref().filter(|_| is_open);
         write_key(&dir, shown_key)?;
         write_user_key(&dir, is_open)?;
+        let host = if is_open { proved_name(&encryption)? } else { None };
+        write_host(&dir, host.as_deref())?;
         let listen = std::iter::once(Endpoint::Unix(socket.clone())).chain(listen).collect();
         let shown_key = shown_key.cloned();
         process.hub = None;
         process.lan = key.map(|key| Lan { direct: process.lan.and_then(|lan| lan.direct), key, encryption });
         let key = shown_key.clone();
-        let router = (driver.route)(RouterSettings { process: process.clone(), dir: dir.clone(), listen, connect, key })?;
+        let router = (driver.route)(RouterSettings { process: process.clone(), dir: dir.clone(), listen, connect, key, relays })?;
+        let mut made = 0;
+        router.at_rest(&mut |number| made = number);
         let standing = Standing::at(socket.clone()).map_err(|why| NodeError::Io { path: socket, why })?;
-        let lock = Mutex::new(lock);
-        Ok(Node { router: Some(router), settings: process, dir, reclaimed, shown_key, standing, lock })
+        let (lock, standing) = (Mutex::new(lock), Mutex::new((made, standing)));
+        Ok(Node { router: Some(router), settings: process, dir, reclaimed, shown_key, standing, host, lock })
     }
 
     /// Reports if processes find this node in the run-time directory.
     pub fn is_found(&self) -> bool {
-        is_at(&lock(&self.lock), &self.dir.node_lock()) && self.standing.is_there().unwrap_or(false)
+        let mut is_there = false;
+        self.with_standing(&mut |standing| {
+            is_there = standing.is_there()?;
+            Ok(())
+        })
+        .is_ok_and(|()| is_at(&lock(&self.lock), &self.dir.node_lock()) && is_there)
+    }
+
+    /// Works with the socket while the engine does not make it anew.
+    fn with_standing(&self, work: &mut dyn FnMut(&Standing) -> io::Result<()>) -> Result<(), NodeError> {
+        let socket = self.dir.node_socket()?;
+        let mut result = Ok(());
+        let mut at_rest = |number| {
+            let mut standing = lock(&self.standing);
+            if standing.0 != number {
+                match Standing::at(socket.clone()) {
+                    Ok(made) => *standing = (number, made),
+                    Err(why) => return result = Err(why),
+                }
+            }
+            result = work(&standing.1);
+        };
+        match &self.router {
+            Some(router) => router.at_rest(&mut at_rest),
+            None => at_rest(lock(&self.standing).0),
+        }
+        result.map_err(|why| NodeError::Io { path: socket, why })
     }
 
     /// Makes the run-time directory anew if it has vanished, so that new processes find this node. Returns true if it
     /// had. Call it from time to time.
     pub fn restore(&self) -> Result<bool, NodeError> {
         let socket = self.dir.node_socket()?;
-        let failed = |why| NodeError::Io { path: socket.clone(), why };
         let mut lock = lock(&self.lock);
         let has_lock = is_at(&lock, &self.dir.node_lock());
-        if has_lock && self.standing.is_there().map_err(failed)? {
+        let mut is_there = false;
+        self.with_standing(&mut |standing| {
+            is_there = standing.is_there()?;
+            Ok(())
+        })?;
+        if has_lock && is_there {
             return Ok(false);
         }
         self.settings.run_dir.domain(&self.settings.domain)?;
@@ -178,10 +219,27 @@ impl Node {
         if !self.dir.user_key().exists() {
             write_user_key(&self.dir, self.shown_key.is_some())?;
         }
-        self.standing.link().map_err(failed)?;
+        if !self.dir.node_host().exists() {
+            write_host(&self.dir, self.host.as_deref())?;
+        }
+        self.with_standing(&mut Standing::link)?;
         let marker = self.dir.restored_file();
         crate::run_dir::private_file(&marker).map_err(|why| NodeError::Io { path: marker, why })?;
         Ok(true)
+    }
+
+    /// Lets these rules decide which topics another host reads and writes over its links. They hold for hosts whose
+    /// certificates prove their names. When they change what a host may do, the node opens its connections anew; nothing is
+    /// lost.
+    pub fn hold_to(&self, policy: &Arc<Policy>) {
+        if let Some(router) = &self.router {
+            router.hold_to(policy);
+        }
+    }
+
+    /// Returns the name that other hosts know, if certificates prove names.
+    pub fn host(&self) -> Option<&str> {
+        self.host.as_deref()
     }
 
     /// Returns an engine on the node itself, for the hub's own roles: one hop nearer than any process.
@@ -212,7 +270,7 @@ impl Node {
     /// every 2 s. It returns the reason of a refusal. Without encryption hosts have no names, and it is not asked.
     pub fn admit_hosts(&self, rule: impl Fn(&str, SocketAddr) -> Option<String> + Send + Sync + 'static) {
         if let Some(router) = &self.router {
-            router.ask_for_hosts(Arc::new(rule));
+            router.ask_for_hosts(Arc::new(move |host, own, _| rule(host, own)));
         }
     }
 
@@ -230,7 +288,8 @@ impl Node {
 impl Drop for Node {
     fn drop(&mut self) {
         self.router = None;
-        for path in [self.dir.node_key(), self.dir.user_key(), self.dir.policy(), self.dir.restored_file()] {
+        for path in [self.dir.node_key(), self.dir.node_host(), self.dir.user_key(), self.dir.policy(), self.dir.restored_file()]
+        {
             let _ = fs::remove_file(path);
         }
     }
@@ -266,6 +325,30 @@ fn write_key(dir: &DomainDir, key: Option<&Key>) -> Result<(), NodeError> {
             _ => Ok(()),
         },
         Some(key) => crate::run_dir::private_file(&path).and_then(|mut file| file.write_all(key.reveal().as_bytes())),
+    };
+    written.map_err(|why| NodeError::Io { path, why })
+}
+
+/// Returns the name in this host's certificate, if connections to other hosts use it.
+fn proved_name(encryption: &Encryption) -> Result<Option<String>, NodeError> {
+    let Encryption::Tls(directory) = encryption else { return Ok(None) };
+    let unusable = |why: String| NodeError::Unencrypted { address: directory.host().display().to_string(), why };
+    let name = CertificateInfo::read(&directory.host()).map_err(|why| unusable(why.to_string()))?.common_name;
+    if name.trim().is_empty() {
+        return Err(unusable("the certificate has no common name; make one with 'tampu cert host NAME'".to_owned()));
+    }
+    Ok(Some(name.trim().to_lowercase()))
+}
+
+/// Writes this host's name where the processes of this host find it, or removes an outdated one.
+fn write_host(dir: &DomainDir, host: Option<&str>) -> Result<(), NodeError> {
+    let path = dir.node_host();
+    let written = match host {
+        None => match fs::remove_file(&path) {
+            Err(why) if why.kind() != io::ErrorKind::NotFound => Err(why),
+            _ => Ok(()),
+        },
+        Some(host) => crate::run_dir::private_file(&path).and_then(|mut file| file.write_all(host.as_bytes())),
     };
     written.map_err(|why| NodeError::Io { path, why })
 }

@@ -18,11 +18,22 @@ use crate::{
     host::{self, Fate},
 };
 
+/// Returns the key with this chunk in the place of [`OWN_HOST`].
+pub fn with_host(key: &str, chunk: &str) -> String {
+    key.split('/').map(|part| if part == OWN_HOST { chunk } else { part }).collect::<Vec<_>>().join("/")
+}
+
 /// Guard of a declaration; dropping it withdraws the declaration.
 pub type Guard = Box<dyn Any + Send + Sync>;
 
-/// Called with every message that arrives.
-pub type Deliver = Arc<dyn Fn(Bytes) + Send + Sync>;
+/// Chunk of a key that stands for the own host: an engine puts the name of its host in its place, or [`UNPROVED`].
+pub const OWN_HOST: &str = "@";
+
+/// Chunk of the keys of a process whose host proves no name.
+pub const UNPROVED: &str = "-";
+
+/// Called with every message that arrives, and its key.
+pub type Deliver = Arc<dyn Fn(Bytes, &str) + Send + Sync>;
 
 /// Called with every question that arrives; it may answer later and from another worker.
 pub type Answerer = Arc<dyn Fn(Box<dyn Question>) + Send + Sync>;
@@ -157,7 +168,8 @@ pub enum EngineError {
 /// An engine carries messages between participants.
 ///
 /// Keys are chunks separated by `/`, made of `a-z 0-9 _ . -`; patterns may hold `*` (one chunk), `**` (any number of chunks)
-/// and `$*` (any characters inside one chunk).
+/// and `$*` (any characters inside one chunk). A chunk [`OWN_HOST`] becomes the name of this process's host, on every
+/// connection the name that it proves there.
 pub trait Engine: Send + Sync + 'static {
     /// Returns the engine's name in messages and configuration.
     fn name(&self) -> &'static str;
@@ -193,6 +205,12 @@ pub trait Engine: Send + Sync + 'static {
         false
     }
 
+    /// Returns the name of this host that its certificate proves, if every connection to other hosts proves names: then the
+    /// host in the key of a message is the one that it comes from.
+    fn host(&self) -> Option<Arc<str>> {
+        None
+    }
+
     /// Opens an outlet for this key.
     fn outlet(&self, key: &str, class: Class) -> Result<Box<dyn Outlet>, EngineError>;
 
@@ -220,9 +238,9 @@ pub trait Engine: Send + Sync + 'static {
         Err(EngineError::Unsupported("direct links", self.name()))
     }
 
-    /// Connects to another process's direct endpoint.
-    fn connect_direct(&self, endpoint: &str) -> Result<Arc<dyn Engine>, EngineError> {
-        let _ = endpoint;
+    /// Connects to another process's direct endpoint. `host` is the proved name of its host.
+    fn connect_direct(&self, endpoint: &str, host: Option<&str>) -> Result<Arc<dyn Engine>, EngineError> {
+        let _ = (endpoint, host);
         Err(EngineError::Unsupported("direct links", self.name()))
     }
 }

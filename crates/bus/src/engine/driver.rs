@@ -4,6 +4,7 @@ use std::{net::SocketAddr, sync::Arc};
 
 use super::contract::{Engine, EngineError};
 use crate::{
+    access::Policy,
     connect::{Endpoint, Key, Settings},
     run_dir::DomainDir,
 };
@@ -31,10 +32,13 @@ pub(crate) struct RouterSettings {
     pub connect: Vec<Endpoint>,
     /// Key that a caller must have; `None` relies on the file system to keep others out.
     pub key: Option<Key>,
+    /// Names of the hosts that may pass on what other hosts send; `None` are those that this node connects to.
+    pub relays: Option<Vec<String>>,
 }
 
-/// Returns the reason for which a host, by the name in its certificate, may not be connected at this own address.
-pub(crate) type AskForHost = Arc<dyn Fn(&str, SocketAddr) -> Option<String> + Send + Sync>;
+/// Returns the reason for which a host, by the name in its certificate, may not be connected at this own address; the flag
+/// is true if this end has made the connection.
+pub(crate) type AskForHost = Arc<dyn Fn(&str, SocketAddr, bool) -> Option<String> + Send + Sync>;
 
 /// A running router; dropping it stops it.
 pub(crate) trait Router: Send + Sync {
@@ -47,6 +51,12 @@ pub(crate) trait Router: Send + Sync {
     /// Returns the numbers of connected processes and of other connected nodes.
     fn connections(&self) -> (usize, usize);
 
+    /// Calls `work` with a number that changes when the router has made its sockets anew. It does not do so meanwhile.
+    fn at_rest(&self, work: &mut dyn FnMut(u64));
+
     /// Asks this rule for each host that connects with a certificate, and for connected ones from time to time.
     fn ask_for_hosts(&self, rule: AskForHost);
+
+    /// Lets these rules decide which topics a host reads and writes over its links.
+    fn hold_to(&self, policy: &Arc<Policy>);
 }

@@ -29,7 +29,7 @@
 //! let (here, there) = (net.engine("here"), net.engine("there"));
 //! let count = Arc::new(std::sync::atomic::AtomicU32::new(0));
 //! let counter = count.clone();
-//! let _guard = there.subscribe("a/**", Arc::new(move |_| { counter.fetch_add(1, std::sync::atomic::Ordering::Relaxed); }))?;
+//! let _guard = there.subscribe("a/**", Arc::new(move |_, _| { counter.fetch_add(1, std::sync::atomic::Ordering::Relaxed); }))?;
 //! net.advance(Duration::from_millis(10));
 //! let outlet = here.outlet("a/b", Class::Data)?;
 //! for _ in 0..100 {
@@ -152,6 +152,11 @@ impl MemoryNet {
     /// Sets the bytes that wait for a stopped process before more are dropped (256 KiB).
     pub fn set_hold(&self, bytes: usize) {
         self.net.lock().hold = bytes;
+    }
+
+    /// Lets every host prove its name, as certificates do.
+    pub fn prove_hosts(&self) {
+        self.net.lock().proves_hosts = true;
     }
 
     /// Lets the processes of a host share memory by files in this directory, which loans need.

@@ -16,6 +16,7 @@
 //! | sessions, and the declarations repeated on a new one | `core`, `link`, `declaration`, `supervisor`, `inbox` |
 //! | messages; questions; presence | `outlet`, `question`, `presence` |
 //! | links between two processes without the node | `direct` |
+//! | rules about links of other hosts | `gate`, `host_name`, `host_rule` |
 //!
 //! The layer above relies on these facts:
 //! - A sample is dropped after a full link held it up for 1 ms. `send` may take that long, and its `Ok` guarantees
@@ -29,6 +30,8 @@ mod core;
 mod credentials;
 mod declaration;
 mod direct;
+mod gate;
+mod host_name;
 mod host_rule;
 mod inbox;
 mod link;

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use super::{Core, stream_state::StreamState};
+use super::{Core, Origin, stream_state::StreamState};
 use crate::{links::lock, shared::BatchView};
 
 impl Core {
@@ -22,7 +22,7 @@ impl Core {
 
     fn read_board(&self, stream_state: &StreamState) {
         while let Some(batch) = stream_state.batches().and_then(BatchView::next) {
-            self.arrived(batch);
+            self.arrived(batch, Origin::Participant(stream_state.info.incarnation));
         }
     }
 

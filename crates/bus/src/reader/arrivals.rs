@@ -13,12 +13,13 @@ use bytes::Bytes;
 use tampu_types::{BatchHeader, Incarnation};
 
 use super::{
-    Core, Item, Received,
+    Core, Item, Origin, Received,
     event::Gap,
     inbox::{Arrival, Handed, Inbox},
     loss::LossReason,
 };
 use crate::{
+    access::Verb,
     clock::Gate,
     engine::Engine,
     error::BusError,
@@ -44,6 +45,7 @@ impl Core {
             batches: AtomicU64::new(0),
             refetches: AtomicU64::new(0),
             refused: AtomicU64::new(0),
+            forged: AtomicU64::new(0),
             lost: AtomicU64::new(0),
             guards: Mutex::default(),
             page: OnceLock::new(),
@@ -53,16 +55,20 @@ impl Core {
             links,
         });
         let _ = core.this.set(Arc::downgrade(&core));
-        core.subscribe(core.links.engine.as_ref())?;
+        core.subscribe(core.links.engine.as_ref(), None)?;
         Ok(core)
     }
 
-    pub(super) fn subscribe(&self, engine: &dyn Engine) -> Result<(), BusError> {
-        for pattern in self.links.keys.data_patterns(&self.card.topics, &self.card.partitions) {
+    /// Subscribes on the bus, or on a direct link to one writer.
+    pub(super) fn subscribe(&self, engine: &dyn Engine, writer: Option<Incarnation>) -> Result<(), BusError> {
+        for pattern in self.links.keys.data_patterns("*", &self.card.topics, &self.card.partitions) {
             let Some(core) = self.this.get().cloned() else { continue };
-            let deliver = Arc::new(move |bytes: Bytes| {
-                if let Some(core) = core.upgrade() {
-                    core.arrived(bytes);
+            let deliver = Arc::new(move |bytes: Bytes, key: &str| {
+                let Some(core) = core.upgrade() else { return };
+                match (writer, core.links.keys.host_of(key)) {
+                    (Some(writer), _) => core.arrived(bytes, Origin::Participant(writer)),
+                    (None, Some(host)) => core.arrived(bytes, Origin::Host(host)),
+                    (None, None) => {}
                 }
             });
             lock(&self.guards).push(engine.subscribe(&pattern, deliver)?);
@@ -87,7 +93,7 @@ impl Core {
     }
 
     /// Processes a batch from the node, a direct link or a refetch.
-    pub(super) fn arrived(&self, bytes: Bytes) {
+    pub(super) fn arrived(&self, bytes: Bytes, origin: Origin<'_>) {
         let (bytes, header) = match self.batch(bytes) {
             Some((bytes, header)) => (bytes, header),
             None => {
@@ -104,14 +110,21 @@ impl Core {
         if received.ended.contains(&header.incarnation) {
             return;
         }
+        if !self.heard(&mut received, header.incarnation, &header.source, origin, now) {
+            return;
+        }
         if !room && !self.qos.reliable {
             room = self.drop_oldest(&mut received);
+        }
+        if let (Origin::Host(host), Some(state)) = (origin, received.stream_states.get(&key))
+            && !self.links.may(host, Verb::Write, &state.info.topic)
+        {
+            return;
         }
         let mut out = Vec::new();
         let inbox = received.inboxes.entry(key).or_insert_with(|| self.new_inbox(key));
         inbox.arrived(arrival, room, now, &mut out);
         let ask_at = inbox.next_ask();
-        self.heard(&mut received, header.incarnation, &header.source, now);
         self.hand_on(&mut received, key, out);
         drop(received);
         if let Some(when) = ask_at {
@@ -203,18 +216,18 @@ impl Core {
 
     /// Connects to writers that offer direct links; connecting may take a while.
     pub fn connect_direct(&self) {
-        let offered: Vec<(Incarnation, String)> = lock(&self.received)
+        let offered: Vec<(Incarnation, String, Option<String>)> = lock(&self.received)
             .direct
             .iter_mut()
             .filter(|(_, (_, tried))| !tried)
             .map(|(incarnation, (endpoint, tried))| {
                 *tried = true;
-                (*incarnation, endpoint.clone())
+                (*incarnation, endpoint.clone(), self.links.proved(&self.links.chunk_of(*incarnation)))
             })
             .collect();
-        for (writer, endpoint) in offered {
-            let linked = self.links.engine.connect_direct(&endpoint).map_err(BusError::from);
-            if linked.and_then(|link| self.subscribe_link(link)).is_err() {
+        for (writer, endpoint, host) in offered {
+            let linked = self.links.engine.connect_direct(&endpoint, host.as_deref()).map_err(BusError::from);
+            if linked.and_then(|link| self.subscribe_link(link, writer)).is_err() {
                 // The node carries the messages instead of the link.
                 continue;
             }
@@ -226,8 +239,8 @@ impl Core {
         }
     }
 
-    fn subscribe_link(&self, link: Arc<dyn Engine>) -> Result<(), BusError> {
-        self.subscribe(link.as_ref())?;
+    fn subscribe_link(&self, link: Arc<dyn Engine>, writer: Incarnation) -> Result<(), BusError> {
+        self.subscribe(link.as_ref(), Some(writer))?;
         lock(&self.guards).push(Box::new(link));
         Ok(())
     }

@@ -5,7 +5,7 @@ use std::{sync::atomic::Ordering, time::Duration};
 use bytes::Bytes;
 use tampu_types::Incarnation;
 
-use super::{Core, REFETCH_LIMIT};
+use super::{Core, Origin, REFETCH_LIMIT};
 use crate::{
     links::lock,
     wire::refetch::{Refetch, Shelf},
@@ -53,12 +53,16 @@ impl Core {
             match answer {
                 Answer::Part(part) => match Shelf::decode(&part) {
                     Some(told) => shelf = Some(told),
-                    None => core.arrived(part),
+                    None => core.arrived(part, Origin::Participant(writer)),
                 },
                 Answer::End | Answer::Unanswered => core.refetched((writer, stream), &hole, shelf.take()),
             }
         });
-        let key = self.links.keys.refetch(writer);
+        let info = lock(&self.received).stream_states.get(&(writer, stream)).map(|state| state.info.clone());
+        // Nothing is asked for before the offer.
+        let Some(info) = info else { return };
+        let host = self.links.chunk_of(writer);
+        let key = self.links.keys.refetch(&host, writer, &info.topic, &info.partition);
         let timeout = Duration::from_millis(900);
         if self.links.engine.ask(&key, Bytes::from(question.encode()), timeout, answers).is_err() {
             let now = self.links.clock.monotonic();

@@ -1,15 +1,37 @@
 //! Writing processes: active, silent or gone.
 
+use std::sync::atomic::Ordering;
+
 use tampu_types::{Incarnation, SourceName};
 
 use super::{
-    Core, ENDED, FORGET, Heard, Item, LAST_WORDS, Received, SILENCE,
+    Core, ENDED, FORGET, Heard, Item, LAST_WORDS, Origin, Received, SILENCE,
     event::{SourceChange, SourceState},
 };
-use crate::{engine::Fate, links::lock, nodes::Nodes};
+use crate::{
+    engine::{Fate, UNPROVED},
+    links::lock,
+    nodes::Nodes,
+};
 
 impl Core {
-    pub(super) fn heard(&self, received: &mut Received, from: Incarnation, source: &SourceName, now: u64) {
+    /// Notes a message of a participant. Returns false if it cannot be of that participant: another host sent it, or it
+    /// names another source.
+    pub(super) fn heard(
+        &self,
+        received: &mut Received,
+        from: Incarnation,
+        source: &SourceName,
+        origin: Origin<'_>,
+        now: u64,
+    ) -> bool {
+        if !self.is_credible(received, from, source, origin) {
+            self.forged.fetch_add(1, Ordering::Relaxed);
+            if let Origin::Host(host) = origin {
+                self.links.forged(host, from);
+            }
+            return false;
+        }
         let change = |state| Item::Source(SourceChange { source: source.clone(), incarnation: from, state });
         match received.sources.get_mut(&from) {
             Some(heard) => {
@@ -21,11 +43,36 @@ impl Core {
                 }
             }
             None => {
-                let heard = Heard { source: source.clone(), last: now, silent: false, absent_since: None };
+                let host = match origin {
+                    Origin::Host(host) => host.into(),
+                    Origin::Participant(of) => self.links.chunk_of(of),
+                };
+                let heard = Heard { source: source.clone(), host, last: now, silent: false, absent_since: None };
                 received.sources.insert(from, heard);
                 received.queue.push_back(change(SourceState::Appeared));
                 self.wake();
             }
+        }
+        true
+    }
+
+    fn is_credible(&self, received: &mut Received, from: Incarnation, source: &SourceName, origin: Origin<'_>) -> bool {
+        let known = received.sources.get_mut(&from);
+        if known.as_ref().is_some_and(|known| known.source != *source) {
+            return false;
+        }
+        match (origin, known) {
+            (Origin::Participant(of), _) => of == from,
+            (Origin::Host(host), _) if !self.links.speaks_for(host, from) => false,
+            (Origin::Host(host), Some(known)) if *known.host != *host => {
+                // A process of this host had no name until its node came.
+                let is_named_now = *known.host == *UNPROVED || self.links.engine.host().is_none();
+                if is_named_now {
+                    known.host = host.into();
+                }
+                is_named_now
+            }
+            (Origin::Host(_), _) => true,
         }
     }
 

@@ -5,9 +5,10 @@ use std::sync::{Arc, atomic::Ordering};
 use tampu_types::{Incarnation, Partition, SourceName, TopicName};
 
 use super::{
-    ACK_PATIENCE, Core, Received, event::SourceState, inbox::Handed, stream_state::StreamInfo, stream_state::StreamState,
+    ACK_PATIENCE, Core, Origin, Received, event::SourceState, inbox::Handed, stream_state::StreamInfo, stream_state::StreamState,
 };
 use crate::{
+    access::Verb,
     links::lock,
     shared::{Progress, ProgressPage, whose},
     wire::control::{Heartbeat, Offer},
@@ -16,7 +17,7 @@ use crate::{
 
 impl Core {
     /// Processes a heartbeat of a writer's participant; `offers` are those for this reader.
-    pub fn heartbeat(&self, beat: &Heartbeat, offers: &[&Offer]) {
+    pub fn heartbeat(&self, beat: &Heartbeat, offers: &[&Offer], host: &str) {
         let Ok(source) = SourceName::new(beat.source.as_str()) else { return };
         // A heartbeat refers to batches that are already announced.
         self.look();
@@ -29,7 +30,9 @@ impl Core {
             // This reader never read a stream of this process.
             return;
         }
-        self.heard(&mut received, beat.from, &source, now);
+        if !self.heard(&mut received, beat.from, &source, Origin::Host(host), now) {
+            return;
+        }
         if self.qos.direct && !beat.direct.is_empty() && !received.direct.contains_key(&beat.from) {
             received.direct.insert(beat.from, (beat.direct.clone(), false));
             self.links.wake_refetch_server.open();
@@ -37,7 +40,10 @@ impl Core {
         let mut ack_by = u64::MAX;
         for offer in offers {
             let key = (beat.from, offer.stream);
-            let Some(stream_state) = self.stream_state(&mut received, beat, &source, offer) else { continue };
+            if !TopicName::new(offer.topic.as_str()).is_ok_and(|topic| self.links.may(host, Verb::Write, &topic)) {
+                continue;
+            }
+            let Some(stream_state) = self.stream_state(&mut received, beat, &source, offer, host) else { continue };
             let mut out = Vec::new();
             let inbox = received.inboxes.entry(key).or_insert_with(|| self.new_inbox(key));
             let begins = !inbox.has_begun();
@@ -85,6 +91,7 @@ impl Core {
         beat: &Heartbeat,
         source: &SourceName,
         offer: &Offer,
+        host: &str,
     ) -> Option<Arc<StreamState>> {
         let key = (beat.from, offer.stream);
         if let Some(stream_state) = received.stream_states.get(&key) {
@@ -93,6 +100,7 @@ impl Core {
         let info = StreamInfo {
             source: source.clone(),
             incarnation: beat.from,
+            host: self.links.proved(host),
             stream: offer.stream,
             topic: TopicName::new(offer.topic.as_str()).ok()?,
             partition: Partition::from_key(&offer.partition)?,

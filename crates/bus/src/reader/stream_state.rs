@@ -24,6 +24,8 @@ pub struct StreamInfo {
     pub source: SourceName,
     /// Incarnation of that process.
     pub incarnation: Incarnation,
+    /// Proved name of the host of that process; `None` if nothing on this bus proves names.
+    pub host: Option<String>,
     /// Number of the stream within that incarnation.
     pub stream: u32,
     /// Topic of the stream.

@@ -123,7 +123,8 @@ fn admit(rules: &Arc<Rules>, question: Box<dyn Question>) -> Option<Request> {
         request.refuse(format_args!("the question has {length} bytes, the longest allowed is {}", limits.question));
         return None;
     }
-    request.asker = rules.permission.access().map(|access| access.asker(&rules.name, &unsealed));
+    let host = rules.participant.upgrade().and_then(|shared| shared.asking_host(request.question.key()));
+    request.asker = rules.permission.access().map(|access| access.asker(&rules.name, &unsealed, host.as_deref()));
     if let Permission::Verb(_, verb) = rules.permission
         && let Err(denied) = request.require(verb)
     {
@@ -172,8 +173,8 @@ impl Request {
         &self.content
     }
 
-    /// Returns the principal that asks: the user of this host if it has proved that, else any member of the bus. Without
-    /// a hook it is unknown.
+    /// Returns the principal that asks: the user of this host if it has proved that, else the asking host if its name is
+    /// proved, else any member of the bus. Without a hook it is unknown.
     pub fn asker(&self) -> Option<&Principal> {
         self.asker.as_ref()
     }

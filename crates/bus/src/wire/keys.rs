@@ -1,4 +1,7 @@
 //! The keys of one domain. See `spec/decisions/0004-names.md`.
+//!
+//! A key names the host that sends under it, so that rules about links between hosts can be written with keys
+//! (`spec/decisions/0020-proved-hosts.md`). The engine puts the name of its own host in the place of [`OWN_HOST`].
 
 use std::collections::BTreeSet;
 
@@ -7,7 +10,7 @@ use tampu_types::{
     name::{escape, unescape},
 };
 
-use crate::qos::Hold;
+use crate::{engine::OWN_HOST, qos::Hold};
 
 /// Builder for the keys of a domain.
 #[derive(Debug, Clone)]
@@ -42,46 +45,79 @@ impl Keys {
         Keys { root: format!("tampu/{}", escape(domain.as_str())) }
     }
 
+    /// Returns the start of all keys.
+    pub fn root(&self) -> &str {
+        &self.root
+    }
+
     /// Returns the key of a topic's and partition's samples.
     pub fn data(&self, topic: &TopicName, partition: &Partition) -> String {
-        format!("{}/d/{}/{}", self.root, topic.key(), partition.key())
+        format!("{}/d/{OWN_HOST}/{}/{}", self.root, topic.key(), partition.key())
     }
 
-    /// Returns the patterns that cover the samples of a filter.
-    pub fn data_patterns(&self, topics: &TopicFilter, partitions: &PartitionFilter) -> Vec<String> {
-        partitions.keys().iter().map(|chunk| format!("{}/d/{}/{chunk}", self.root, topics.key())).collect()
+    /// Returns the patterns that cover the samples of a filter, from every host (`*`) or from one.
+    pub fn data_patterns(&self, host: &str, topics: &TopicFilter, partitions: &PartitionFilter) -> Vec<String> {
+        partitions.keys().iter().map(|chunk| format!("{}/d/{host}/{}/{chunk}", self.root, topics.key())).collect()
     }
 
-    /// Returns the key of control messages to one participant.
-    pub fn control(&self, to: Incarnation) -> String {
-        format!("{}/c/{to}", self.root)
+    /// Returns the key of control messages to one participant, with the host chunk of its keys.
+    pub fn control(&self, host: &str, to: Incarnation) -> String {
+        format!("{}/c/{OWN_HOST}/{host}/{to}", self.root)
     }
 
-    /// Returns the key of refetches from one participant's caches.
-    pub fn refetch(&self, from: Incarnation) -> String {
-        format!("{}/q/{from}", self.root)
+    /// Returns the pattern of control messages to a participant of this process.
+    pub fn controls(&self, to: Incarnation) -> String {
+        format!("{}/c/*/{OWN_HOST}/{to}", self.root)
     }
 
-    /// Returns the key of a service for all members.
+    /// Returns the key of a refetch of one stream from one participant's cache, with the host chunk of its keys.
+    pub fn refetch(&self, host: &str, from: Incarnation, topic: &TopicName, partition: &Partition) -> String {
+        format!("{}/q/{OWN_HOST}/{host}/{from}/{}/{}", self.root, topic.key(), partition.key())
+    }
+
+    /// Returns the pattern of refetches from the caches of a participant of this process.
+    pub fn refetches(&self, from: Incarnation) -> String {
+        format!("{}/q/*/{OWN_HOST}/{from}/**", self.root)
+    }
+
+    /// Reports if a refetch's key names this stream.
+    pub fn is_refetch_of(&self, key: &str, topic: &TopicName, partition: &Partition) -> bool {
+        let stream =
+            key.strip_prefix(&self.root).and_then(|rest| rest.strip_prefix("/q/")).and_then(|rest| rest.splitn(4, '/').nth(3));
+        stream.is_some_and(|stream| stream == format!("{}/{}", topic.key(), partition.key()))
+    }
+
+    /// Returns the key of a question to a service of all members.
     pub fn service(&self, name: &TopicName) -> String {
-        format!("{}/s/{}", self.root, name.key())
+        format!("{}/s/{OWN_HOST}/{}", self.root, name.key())
+    }
+
+    /// Returns the pattern of questions to a service.
+    pub fn questions(&self, name: &TopicName) -> String {
+        format!("{}/s/*/{}", self.root, name.key())
+    }
+
+    /// Returns the chunk for the sending host in a key of this domain; of a refetch or a question, for the asking host.
+    pub fn host_of<'a>(&self, key: &'a str) -> Option<&'a str> {
+        let rest = key.strip_prefix(&self.root)?.strip_prefix('/')?;
+        rest.split_once('/')?.1.split('/').next()
     }
 
     /// Returns the key of a participant's presence.
     pub fn presence(&self, incarnation: Incarnation, source: &SourceName) -> String {
         // Names are case-sensitive for readers and escaping would lose the case, so the name is written as hexadecimal digits.
         let digits: String = source.as_str().bytes().map(|byte| format!("{byte:02x}")).collect();
-        format!("{}/p/{incarnation}/{digits}", self.root)
+        format!("{}/p/{OWN_HOST}/{incarnation}/{digits}", self.root)
     }
 
     /// Returns the pattern of all participants' presences.
     pub fn presences(&self) -> String {
-        format!("{}/p/*/*", self.root)
+        format!("{}/p/*/*/*", self.root)
     }
 
     /// Parses the key of a participant's presence.
     pub fn parse_presence(&self, key: &str) -> Option<(Incarnation, SourceName)> {
-        let (incarnation, digits) = key.strip_prefix(&self.root)?.strip_prefix("/p/")?.split_once('/')?;
+        let (incarnation, digits) = self.after_host(key, "/p/")?.split_once('/')?;
         let pairs = digits.as_bytes().chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok());
         let name = String::from_utf8(pairs.collect::<Option<Vec<u8>>>()?).ok()?;
         Some((incarnation.parse().ok()?, SourceName::new(name).ok()?))
@@ -89,17 +125,17 @@ impl Keys {
 
     /// Returns the key of the presence of a host's node.
     pub fn node(&self, boot: u32) -> String {
-        format!("{}/n/{boot:08x}", self.root)
+        format!("{}/n/{OWN_HOST}/{boot:08x}", self.root)
     }
 
     /// Returns the pattern of all nodes' presences.
     pub fn nodes(&self) -> String {
-        format!("{}/n/*", self.root)
+        format!("{}/n/*/*", self.root)
     }
 
     /// Returns the boot of the host whose node announces this key.
     pub fn parse_node(&self, key: &str) -> Option<u32> {
-        u32::from_str_radix(key.strip_prefix(&self.root)?.strip_prefix("/n/")?, 16).ok()
+        u32::from_str_radix(self.after_host(key, "/n/")?, 16).ok()
     }
 
     /// Returns the key of a reader's presence.
@@ -113,7 +149,7 @@ impl Keys {
             PartitionFilter::Any(names) => Partition::of(names.iter().map(String::as_str)).key(),
         };
         let (source, topics) = (escape(&card.source), escape(card.topics.as_str()));
-        format!("{}/r/{}/{}/{flags}/{source}/{topics}/{partitions}", self.root, card.incarnation, card.reader)
+        format!("{}/r/{OWN_HOST}/{}/{}/{flags}/{source}/{topics}/{partitions}", self.root, card.incarnation, card.reader)
     }
 
     /// Returns the pattern of all readers' presences.
@@ -123,7 +159,7 @@ impl Keys {
 
     /// Parses the key of a reader's presence.
     pub fn parse_reader(&self, key: &str) -> Option<ReaderInfo> {
-        let mut chunks = key.strip_prefix(&self.root)?.strip_prefix("/r/")?.split('/');
+        let mut chunks = self.after_host(key, "/r/")?.split('/');
         let incarnation = chunks.next()?.parse().ok()?;
         let reader = chunks.next()?.parse().ok()?;
         let flags = chunks.next()?;
@@ -148,6 +184,11 @@ impl Keys {
             },
             direct: flags.contains('d'),
         })
+    }
+
+    /// Returns the part of a key behind the chunk of its host.
+    fn after_host<'a>(&self, key: &'a str, kind: &str) -> Option<&'a str> {
+        Some(key.strip_prefix(&self.root)?.strip_prefix(kind)?.split_once('/')?.1)
     }
 }
 
@@ -182,5 +223,19 @@ mod tests {
         let keys = Keys::new(&Domain::new("lab").unwrap());
         let capital = keys.parse_reader("tampu/lab/r/00000001-00000002-0000000000000003/1/rfd/_44v/lyg/all");
         assert_eq!(capital.map(|card| card.source).as_deref(), Some("dv"));
+    }
+
+    #[test]
+    fn keys_name_their_host_and_a_refetch_its_stream() {
+        let keys = Keys::new(&Domain::new("lab").unwrap());
+        let (topic, partition) = (TopicName::new("Log/Info").unwrap(), Partition::everybody());
+        let incarnation = Incarnation { boot: 1, pid: 2, start: 3 };
+        let asked = keys.refetch("pc7", incarnation, &topic, &partition).replace(OWN_HOST, "mast");
+        assert_eq!(keys.host_of(&asked), Some("mast"));
+        assert!(keys.is_refetch_of(&asked, &topic, &partition));
+        assert!(!keys.is_refetch_of(&asked, &TopicName::new("log").unwrap(), &partition));
+        assert!(!keys.is_refetch_of(&asked, &TopicName::new("log/debug").unwrap(), &partition));
+        assert_eq!(keys.host_of(&keys.node(7).replace(OWN_HOST, "pc7")), Some("pc7"));
+        assert_eq!(keys.host_of("tampu/other/d/pc7/x/."), None);
     }
 }

@@ -26,6 +26,10 @@ impl Stream {
         self.gate.open();
     }
 
+    pub fn has_reader(&self, incarnation: Incarnation, reader: u32) -> bool {
+        lock(&self.outbox).has_reader(incarnation, reader)
+    }
+
     pub fn unmatch_reader(&self, incarnation: Incarnation, reader: u32) {
         let mut outbox = lock(&self.outbox);
         outbox.unmatch_reader(incarnation, reader);

@@ -327,6 +327,7 @@ impl Application {
                     (SourceName::new(&*stream.source), stream.incarnation.parse(), TopicName::new(&*stream.topic))
             {
                 let info = tampu_bus::StreamInfo {
+                    host: None,
                     source,
                     incarnation,
                     stream: stream.stream,

@@ -23,8 +23,9 @@ const LOOK: Duration = Duration::from_secs(2);
 
 /// Reports if the host with this certificate name may connect, or is told why not.
 pub trait HostRule: Send + Sync {
-    /// Returns the reason for which the host may not be connected; `own` is this end's address.
-    fn refusal(&self, host: &str, own: SocketAddr) -> Option<String>;
+    /// Returns the reason for which the host may not be connected. `own` is this end's address; `dialed` is true if this end
+    /// has made the connection.
+    fn refusal(&self, host: &str, own: SocketAddr, dialed: bool) -> Option<String>;
 }
 
 static RULES: Mutex<Vec<(PathBuf, Weak<dyn HostRule>)>> = Mutex::new(Vec::new());
@@ -37,21 +38,22 @@ pub fn ask_for_hosts(certificate: &Path, rule: &Arc<dyn HostRule>) {
 }
 
 /// Returns the reason for which a host may not be connected to a session with this certificate.
-fn refusal(certificate: &Path, host: &str, own: SocketAddr) -> Option<String> {
+fn refusal(certificate: &Path, host: &str, own: SocketAddr, dialed: bool) -> Option<String> {
     let rules: Vec<Arc<dyn HostRule>> = {
         let rules = RULES.lock().unwrap_or_else(PoisonError::into_inner);
         rules.iter().filter(|(of, _)| of == certificate).filter_map(|(_, rule)| rule.upgrade()).collect()
     };
-    rules.iter().find_map(|rule| rule.refusal(host, own))
+    rules.iter().find_map(|rule| rule.refusal(host, own, dialed))
 }
 
 /// Makes a link of a stream if the rules admit the other end's host, and asks them again while it is open.
 pub(crate) fn admit(stream: TlsStream<TcpStream>, certificate: PathBuf) -> ZResult<LinkUnicast> {
     let own = stream.get_ref().0.local_addr()?;
+    let dialed = matches!(stream, TlsStream::Client(_));
     let cut = CancellationToken::new();
     let (link, host) = TlsLink::of(stream, cut.clone())?;
     let host = host.unwrap_or_default();
-    if let Some(why) = refusal(&certificate, &host, own) {
+    if let Some(why) = refusal(&certificate, &host, own, dialed) {
         bail!("the host '{}' may not connect: {why}", host.escape_debug());
     }
     let watched = Arc::downgrade(&link);
@@ -61,7 +63,7 @@ pub(crate) fn admit(stream: TlsStream<TcpStream>, certificate: PathBuf) -> ZResu
             if watched.strong_count() == 0 {
                 return;
             }
-            if let Some(why) = refusal(&certificate, &host, own) {
+            if let Some(why) = refusal(&certificate, &host, own, dialed) {
                 tracing::warn!("the host '{}' is shut out: {why}", host.escape_debug());
                 return cut.cancel();
             }

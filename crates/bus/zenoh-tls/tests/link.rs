@@ -142,7 +142,7 @@ fn settings_that_would_weaken_it_are_refused() {
 struct Without(Mutex<Option<&'static str>>);
 
 impl HostRule for Without {
-    fn refusal(&self, host: &str, _: SocketAddr) -> Option<String> {
+    fn refusal(&self, host: &str, _: SocketAddr, _: bool) -> Option<String> {
         (*self.0.lock().unwrap() == Some(host)).then(|| "as the test wants".to_owned())
     }
 }

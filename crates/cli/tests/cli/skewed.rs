@@ -62,6 +62,10 @@ impl Engine for Skewed {
         self.inner.outlet(key, class)
     }
 
+    fn host(&self) -> Option<Arc<str>> {
+        self.inner.host()
+    }
+
     fn subscribe(&self, pattern: &str, deliver: Deliver) -> Result<Guard, EngineError> {
         self.inner.subscribe(pattern, deliver)
     }

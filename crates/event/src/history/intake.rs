@@ -7,7 +7,10 @@ use std::{
 };
 
 use tampu_archive::TableArchive;
-use tampu_bus::access::{Access, Denied, Resource, Verb};
+use tampu_bus::{
+    Participant,
+    access::{Access, Denied, Resource, Verb},
+};
 use tampu_types::{
     Incarnation, Time,
     event::{AttributePattern, Kinds, Missed, Reason, kept::KeptEvent},
@@ -34,6 +37,7 @@ pub(super) struct EventIntake {
     queue: Arc<EventQueue>,
     ledger: NumberLedger,
     access: Access,
+    participant: Participant,
     /// Answers of the access rules, by incarnation and attribute, with their times.
     asked: HashMap<(Incarnation, u32), (Instant, Result<(), Denied>)>,
 }
@@ -44,6 +48,7 @@ impl EventIntake {
         archive: Arc<TableArchive>,
         queue: Arc<EventQueue>,
         access: Access,
+        participant: Participant,
     ) -> EventIntake {
         EventIntake {
             keep: settings.keep.clone(),
@@ -53,6 +58,7 @@ impl EventIntake {
             queue,
             ledger: NumberLedger::default(),
             access,
+            participant,
             asked: HashMap::new(),
         }
     }
@@ -72,11 +78,19 @@ impl EventIntake {
             || matches(&self.keep)
     }
 
-    /// Returns whether the members of the bus may write events of this attribute into the history. A refused event is
+    /// Returns whether the host of the source may write events of this attribute into the history. A refused event is
     /// counted and reported.
     fn may_be_written(&mut self, event: &Event<'_>) -> bool {
         let name = &event.attribute.config.name;
-        let ask = || (Instant::now(), self.access.ask(Verb::Write, &Resource::Attribute(name.to_string())));
+        let (participant, access) = (&self.participant, &self.access);
+        let ask = || {
+            let sender = participant.principal_of(access, event.source.incarnation);
+            let may = || {
+                access.ask_for(&sender, Verb::Write, &Resource::Attribute(name.to_string()))?;
+                access.ask_for(&sender, Verb::Write, &Resource::Source(event.source.source.to_string()))
+            };
+            (Instant::now(), may())
+        };
         let answer = self.asked.entry((event.source.incarnation, event.attribute.number)).or_insert_with(ask);
         // The rules may have changed.
         if answer.0.elapsed() >= ASKED_FOR {

@@ -3,6 +3,9 @@
 //! ```toml
 //! defaults = "usual"
 //!
+//! [groups]
+//! shift = ["user:zoe", "host:pc*"]
+//!
 //! [[deny]]
 //! who = "key"
 //! may = ["write"]
@@ -11,6 +14,7 @@
 //! ```
 
 use std::{
+    collections::BTreeMap,
     fs, io,
     path::{Path, PathBuf},
 };
@@ -61,6 +65,7 @@ struct PolicyText {
     defaults: Defaults,
     allow: Vec<Spanned<RuleText>>,
     deny: Vec<Spanned<RuleText>>,
+    groups: BTreeMap<String, Vec<Who>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -80,6 +85,8 @@ pub struct PolicyFile {
     pub defaults: Defaults,
     /// The rules, in the order of their lines.
     pub rules: Vec<Rule>,
+    /// Members of each group.
+    pub groups: BTreeMap<String, Vec<Who>>,
 }
 
 fn line_at(text: &str, offset: usize) -> usize {
@@ -104,7 +111,7 @@ impl PolicyFile {
     /// Reads a file's text. The path is for messages and for the places of rules.
     pub fn parse(text: &str, path: &Path) -> Result<PolicyFile, PolicyError> {
         let at = |line, why| PolicyError::Line { path: path.to_owned(), line, why };
-        let PolicyText { defaults, allow, deny } = toml::from_str(text).map_err(|error| {
+        let PolicyText { defaults, allow, deny, groups } = toml::from_str(text).map_err(|error| {
             let offset = error.span().map_or(0, |span| span.start);
             at(line_at(text, offset), error.message().trim().replace('\n', "; "))
         })?;
@@ -113,12 +120,13 @@ impl PolicyFile {
             for one in all {
                 let line = line_at(text, one.span().start);
                 let RuleText { who, may, what, why } = one.into_inner();
-                let rule = Rule::new(effect, who, &may, &what).map_err(|why| at(line, why.to_string()))?;
+                let rule = Rule::new(effect, who, &may, &what).and_then(|rule| rule.with_groups(&groups));
+                let rule = rule.map_err(|why| at(line, why.to_string()))?;
                 rules.push(Rule { why, place: Some(Place { file: path.to_owned(), line }), ..rule });
             }
         }
         rules.sort_by_key(|rule| rule.place.as_ref().map(|place| place.line));
-        Ok(PolicyFile { defaults, rules })
+        Ok(PolicyFile { defaults, rules, groups })
     }
 
     /// Adds a rule at the end of the file, and returns its line.
@@ -217,12 +225,16 @@ mod tests {
         let places: Vec<String> = read.rules.iter().map(|rule| rule.place.as_ref().unwrap().to_string()).collect();
         assert_eq!(places, ["policy.toml:4", "policy.toml:11"]);
         assert_eq!(read.rules[0].to_string(), "deny key write event/sr/**");
+        let grouped = "[groups]\nshift = [\"user:zoe\", \"host:pc*\"]\n\n[[deny]]\nwho = \"group:shift\"\nmay = [\"read\"]\nwhat = \"**\"\n";
+        let grouped = PolicyFile::parse(grouped, path).unwrap();
+        assert_eq!((grouped.rules[0].members.len(), grouped.rules[0].to_string().as_str()), (2, "deny group:shift read **"));
         for (text, line) in [
             ("defaults = \"all\"\n", 1),
             ("\n\n[[allow]]\nwho = \"everybody\"\nmay = [\"read\"]\nwhat = \"**\"\n", 4),
             ("[[allow]]\nmay = [\"look\"]\nwhat = \"**\"\n", 1),
             ("[[allow]]\nmay = [\"read\"]\nwhat = \"**\"\n\n[[permit]]\n", 5),
             ("[[allow]\n", 1),
+            ("[[deny]]\nwho = \"group:none\"\nmay = [\"read\"]\nwhat = \"**\"\n", 1),
         ] {
             let error = PolicyFile::parse(text, path).unwrap_err();
             assert!(error.to_string().starts_with(&format!("the policy file policy.toml, line {line}: ")), "{error} of {text}");

@@ -1,7 +1,7 @@
 //! The record about lost samples: a loss that the bus reports is kept in the archive beside the received records.
 
 use super::dropped::Dropped;
-use tampu_bus::{LossReason, StreamInfo};
+use tampu_bus::{Forgeries, LossReason, StreamInfo};
 use tampu_types::{Datum, Incarnation, Level, LogRecord, RecordId, SourceName, Time};
 
 /// The ring of the collector's own records; no thread of a logger has it.
@@ -56,6 +56,21 @@ impl Teller<'_> {
             Datum::new("bytes", bytes.to_string()),
             Datum::new("why", why.as_str()),
         ];
+        record
+    }
+
+    /// Returns the record about refused messages in the name of a process of another host: `count` since the last record.
+    pub(super) fn forged(self, count: u64, forgeries: &Forgeries) -> LogRecord {
+        let noun = if count == 1 { "message" } else { "messages" };
+        let (host, process) = match &forgeries.last {
+            Some((host, process)) => (host.escape_debug().to_string(), process.to_string()),
+            None => ("another".to_owned(), "unknown".to_owned()),
+        };
+        let message = format!("{count} {noun} refused: the host '{host}' named the process {process} of another host");
+        let mut record = self.record(Level::Warning, message);
+        record.routine = "forged".to_owned();
+        record.data =
+            vec![Datum::new("host", host), Datum::new("incarnation", process), Datum::new("messages", count.to_string())];
         record
     }
 

@@ -7,10 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tampu_bus::{
-    Event, Gap, LossReason, Reader, Sample, SourceChange, SourceState, StreamInfo,
-    access::{Denied, Resource, Verb},
-};
+use tampu_bus::{Event, Gap, LossReason, Reader, Sample, SourceChange, SourceState, StreamInfo, access::Denied};
 use tampu_types::{
     BatchHeader, ClockState, Incarnation, LogRecord, SourceName, Time, TopicName,
     log_batch::{LogBatchView, TYPE_ID, VERSION, encode_records},
@@ -33,6 +30,8 @@ use tampu_archive::{Appended, ArchiveError, Arrival, StreamOffset};
 
 /// Time for which an answer of the access rules holds.
 const ASKED_FOR: Duration = Duration::from_secs(1);
+/// Shortest time between two records about messages in the name of other hosts' processes.
+const FORGED_EVERY: Duration = Duration::from_secs(60);
 /// Longest wait of the worker for events; a commit wakes it.
 const IDLE: Duration = Duration::from_millis(100);
 
@@ -65,6 +64,8 @@ struct Store {
     meters: Meters,
     /// Dropped packets that are not yet logged.
     ledger: Ledger,
+    /// Refused messages in the name of other hosts' processes that are logged, and the time of the last record.
+    forged: (u64, Option<Instant>),
 }
 
 impl Intake {
@@ -89,6 +90,7 @@ impl Intake {
                 self.acknowledge(committed);
             }
             self.store.tell_dropped();
+            self.store.tell_forged();
         }
         self.store.tell_dropped_last();
         // Samples that are durable at the end need not be sent again.
@@ -123,6 +125,7 @@ impl Store {
             open_ends: HashMap::new(),
             asked: HashMap::new(),
             ledger: Ledger::default(),
+            forged: (0, None),
         }
     }
 
@@ -226,7 +229,7 @@ impl Store {
         let frame = read.as_ref().map_err(ToString::to_string);
         let frame = frame.and_then(|bytes| frame::read(bytes).map_err(|why| why.to_string()));
         let appended = match frame {
-            Ok((Frame::Packet(packet), _)) => self.spooled_packet(&packet, offset, sample.received),
+            Ok((Frame::Packet(packet), _)) => self.spooled_packet(&packet, stream, offset, sample.received),
             Ok((Frame::Tally(json), _)) => {
                 let tally = serde_json::from_slice::<BTreeMap<String, Lost>>(json).unwrap_or_default();
                 for (source, records) in self.shared.spooled.tally(stream.incarnation.boot, tally) {
@@ -248,11 +251,24 @@ impl Store {
         }
     }
 
-    fn spooled_packet(&mut self, spooled: &frame::Packet<'_>, offset: StreamOffset, received: Time) -> Option<Appended> {
+    fn spooled_packet(
+        &mut self,
+        spooled: &frame::Packet<'_>,
+        stream: &StreamInfo,
+        offset: StreamOffset,
+        received: Time,
+    ) -> Option<Appended> {
         let frame::Packet { header, bytes, topic, records, .. } = spooled;
         let source = &header.source;
+        if !self.shared.participant.speaks_for(stream.host.as_deref(), header.incarnation) {
+            let host = stream.host.as_deref().unwrap_or_default().escape_debug().to_string();
+            let why = format!("the spool of the host '{host}' names a process of another host");
+            self.shared.status.refused(source, u64::from(*records), &why);
+            self.ledger.add(&stream.source, why, u64::from(*records), bytes.len() as u64);
+            return self.advance(offset, received);
+        }
         self.shared.spooled.came(&self.shared.participant, header.incarnation, header.stream, header.first..header.next());
-        if let Err(denied) = self.shared.options.access.ask(Verb::Write, &Resource::Topic(topic.to_string())) {
+        if let Err(denied) = self.shared.may_write(stream.host.as_deref(), topic, source) {
             let why = denied.to_string();
             self.shared.status.refused(source, u64::from(*records), &why);
             self.ledger.add(source, why, u64::from(*records), bytes.len() as u64);
@@ -338,7 +354,7 @@ impl Store {
 
     fn may_write(&mut self, stream: &StreamInfo) -> Result<(), Denied> {
         let asked = self.asked.len();
-        let ask = || self.shared.options.access.ask(Verb::Write, &Resource::Topic(stream.topic.to_string()));
+        let ask = || self.shared.may_write(stream.host.as_deref(), &stream.topic, &stream.source);
         let answer = self.asked.entry((stream.incarnation, stream.stream)).or_insert_with(|| (Instant::now(), ask()));
         // The rules may have changed.
         if answer.0.elapsed() >= ASKED_FOR {
@@ -357,6 +373,18 @@ impl Store {
         if let Ok(Some(appended)) = self.append(&nothing) {
             self.wait_for(&appended, stream, sample.sequence + 1);
         }
+    }
+
+    /// Logs the refused messages in the name of other hosts' processes, at most once in a while.
+    fn tell_forged(&mut self) {
+        let forgeries = self.shared.participant.forgeries();
+        let (told, at) = self.forged;
+        if forgeries.count == told || at.is_some_and(|at| at.elapsed() < FORGED_EVERY) {
+            return;
+        }
+        self.forged = (forgeries.count, Some(Instant::now()));
+        let record = self.teller().forged(forgeries.count - told, &forgeries);
+        self.tell(record, None);
     }
 
     /// Reports the drops that are due.

@@ -6,7 +6,11 @@ use std::sync::{
 };
 
 use tampu_archive::Archive;
-use tampu_bus::Participant;
+use tampu_bus::{
+    Participant,
+    access::{Denied, Resource, Verb},
+};
+use tampu_types::{SourceName, TopicName};
 
 use super::{
     latency::Latency,
@@ -35,6 +39,14 @@ pub(super) struct CollectorShared {
 }
 
 impl CollectorShared {
+    /// Asks the access hook if a sender on this proved host may write records of a source under a topic.
+    pub(super) fn may_write(&self, host: Option<&str>, topic: &TopicName, source: &SourceName) -> Result<(), Denied> {
+        let access = &self.options.access;
+        let sender = self.participant.sender(access, host);
+        access.ask_for(&sender, Verb::Write, &Resource::Topic(topic.to_string()))?;
+        access.ask_for(&sender, Verb::Write, &Resource::Source(source.to_string()))
+    }
+
     pub(super) fn new(participant: Participant, archive: Arc<dyn Archive>, options: CollectorOptions) -> Arc<CollectorShared> {
         let options = CollectorOptions { access: options.access.bound_to(&participant), ..options };
         Arc::new(CollectorShared {

@@ -107,7 +107,7 @@ impl AttachmentReader {
                 Event::Sample(sample) => {
                     let stream = sample.stream;
                     let Ok(bytes) = sample.payload.with(|bytes: &[u8]| Bytes::copy_from_slice(bytes)) else { continue };
-                    let (principal, content) = self.access.unseal(ATTACH, &bytes);
+                    let (principal, content) = self.access.unseal(ATTACH, &bytes, stream.host.as_deref());
                     // Unreadable requests are from a later release, which accounts for older ones that ignore them.
                     let Ok(wanted) = serde_json::from_slice::<AttachRequest>(&content) else { continue };
                     let levels = Resource::Service(LEVELS.to_owned());

@@ -20,6 +20,23 @@ fn rule(effect: Effect, who: &str, may: &[&str], what: &str) -> Rule {
 }
 
 #[test]
+fn a_rule_about_a_group_is_about_its_members() {
+    let groups = [("shift".to_owned(), vec![Who::Login("zoe".to_owned()), Who::Host("pc*".to_owned())])].into();
+    let deny = rule(Effect::Deny, "group:shift", &["read"], "**").with_groups(&groups).unwrap();
+    let policy = Policy { rules: vec![deny.clone()], ..Policy::default() };
+    let topic = Resource::Topic("log/info".to_owned());
+    let may = |host: &str| policy.decide(&Principal::Host(host.to_owned()), Verb::Read, &topic).allowed;
+    assert!(!may("pc7") && may("mast"));
+    let why = policy.refusal(&Principal::Host("pc7".to_owned()), Verb::Read, &topic).unwrap();
+    assert!(why.contains("'deny group:shift read **'"), "{why}");
+    let json = serde_json::to_string(&policy).unwrap();
+    assert_eq!(serde_json::from_str::<Policy>(&json).unwrap(), policy);
+    assert!(rule(Effect::Deny, "group:none", &["read"], "**").with_groups(&groups).is_err());
+    let nested = [("all".to_owned(), vec![Who::Group("shift".to_owned())])].into();
+    assert!(rule(Effect::Deny, "group:all", &["read"], "**").with_groups(&nested).is_err());
+}
+
+#[test]
 fn by_default_key_holders_publish_and_read_and_the_local_user_does_everything() {
     let policy = Policy::default();
     let topic = Resource::Topic("log/error".to_owned());

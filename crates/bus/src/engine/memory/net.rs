@@ -119,7 +119,7 @@ impl Net {
             Due::Message { to, plane, key, bytes, .. } => {
                 let calls = state.local_deliveries(plane, &key, to);
                 drop(state);
-                calls.iter().for_each(|deliver| deliver(bytes.clone()));
+                calls.iter().for_each(|deliver| deliver(bytes.clone(), &key));
             }
             Due::Question { ask, copy, answerer, from, to, key, payload } => {
                 drop(state);

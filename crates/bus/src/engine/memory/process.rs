@@ -10,7 +10,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use tampu_types::{ClockState, Incarnation, Time};
+use tampu_types::{ClockState, Incarnation, Time, name::escape};
 
 use super::{
     bounds::{LIMITS, NAME, UTC_START},
@@ -22,7 +22,9 @@ use super::{
 };
 use crate::{
     clock::{Clock, Gate, discipline::Discipline},
-    engine::{Answerer, Answers, Class, Deliver, Engine, EngineError, Fate, Guard, Limits, Outlet, Seen, Tick},
+    engine::{
+        Answerer, Answers, Class, Deliver, Engine, EngineError, Fate, Guard, Limits, Outlet, Seen, Tick, UNPROVED, with_host,
+    },
 };
 
 /// TAI - UTC on simulated hosts, in seconds.
@@ -84,6 +86,13 @@ impl MemoryEngine {
         Box::new(Undeclare { net: self.net.clone(), id, take })
     }
 
+    /// Returns the key with the chunk of this host.
+    fn key(&self, pattern: &str) -> String {
+        let state = self.net.lock();
+        let chunk = if state.proves_hosts { escape(&state.host_name(self.process)) } else { UNPROVED.to_owned() };
+        with_host(pattern, &chunk)
+    }
+
     fn declared<C>(&self, pattern: &str, call: C) -> Declared<C> {
         Declared { process: self.process, plane: self.plane, pattern: pattern.to_owned(), since: self.net.now(), call }
     }
@@ -123,13 +132,19 @@ impl Engine for MemoryEngine {
         self.net.lock().shared_dir.clone()
     }
 
+    fn host(&self) -> Option<Arc<str>> {
+        let state = self.net.lock();
+        state.proves_hosts.then(|| state.host_name(self.process).into())
+    }
+
     fn outlet(&self, key: &str, class: Class) -> Result<Box<dyn Outlet>, EngineError> {
         let (net, process, plane) = (self.net.clone(), self.process, self.plane);
-        Ok(Box::new(Sender { net, process, plane, key: key.into(), class }))
+        Ok(Box::new(Sender { net, process, plane, key: self.key(key).into(), class }))
     }
 
     fn subscribe(&self, pattern: &str, deliver: Deliver) -> Result<Guard, EngineError> {
         self.net.check(self.process, "subscribing")?;
+        let pattern = &self.key(pattern);
         let mut state = self.net.lock();
         let id = state.next_serial();
         state.subscriptions.insert(id, self.declared(pattern, deliver));
@@ -145,6 +160,7 @@ impl Engine for MemoryEngine {
 
     fn answer(&self, pattern: &str, answerer: Answerer) -> Result<Guard, EngineError> {
         self.net.check(self.process, "offering to answer")?;
+        let pattern = &self.key(pattern);
         let mut state = self.net.lock();
         let id = state.next_serial();
         state.answerers.insert(id, self.declared(pattern, answerer));
@@ -157,14 +173,15 @@ impl Engine for MemoryEngine {
     fn ask(&self, key: &str, question: Bytes, timeout: Duration, answers: Answers) -> Result<(), EngineError> {
         self.net.check(self.process, "asking")?;
         check_length(&question)?;
-        self.net.ask(self.process, self.plane, key, question, timeout, answers);
+        self.net.ask(self.process, self.plane, &self.key(key), question, timeout, answers);
         Ok(())
     }
 
     fn announce(&self, key: &str) -> Result<Guard, EngineError> {
         self.net.check(self.process, "announcing")?;
         let now = self.net.now();
-        let announcement = Announcement { process: self.process, plane: self.plane, key: key.into(), since: now };
+        let key = self.key(key).into();
+        let announcement = Announcement { process: self.process, plane: self.plane, key, since: now };
         let id = self.net.lock().announce(now, announcement);
         Ok(self.guard(id, |net, id| {
             let now = net.now();
@@ -175,7 +192,7 @@ impl Engine for MemoryEngine {
     fn watch(&self, pattern: &str, seen: Seen) -> Result<Guard, EngineError> {
         self.net.check(self.process, "watching")?;
         let (process, plane) = (self.process, self.plane);
-        let watch = Watch { process, plane, pattern: pattern.to_owned(), seen, told: Default::default() };
+        let watch = Watch { process, plane, pattern: self.key(pattern), seen, told: Default::default() };
         let id = self.net.lock().watch(self.net.now(), watch);
         Ok(self.guard(id, |net, id| {
             let watch = net.lock().watches.remove(&id);
@@ -205,7 +222,7 @@ impl Engine for MemoryEngine {
         Ok((format!("{NAME}:{}", self.process), engine))
     }
 
-    fn connect_direct(&self, endpoint: &str) -> Result<Arc<dyn Engine>, EngineError> {
+    fn connect_direct(&self, endpoint: &str, _: Option<&str>) -> Result<Arc<dyn Engine>, EngineError> {
         self.net.check(self.process, "connecting")?;
         let unreachable = |why: &str| EngineError::Unreachable { engine: NAME, place: endpoint.to_owned(), why: why.to_owned() };
         let number = endpoint.strip_prefix(NAME).and_then(|rest| rest.strip_prefix(':')).and_then(|number| number.parse().ok());
@@ -232,7 +249,7 @@ impl Outlet for Sender {
         let due = |to| Due::Message { from, to, plane, key: self.key.clone(), bytes: message.clone() };
         self.net.carry(from, &targets, Kind::Message(self.class), &self.key, &message, due);
         // As in other engines, messages within the process are delivered from inside the call.
-        own.iter().for_each(|deliver| deliver(message.clone()));
+        own.iter().for_each(|deliver| deliver(message.clone(), &self.key));
         Ok(())
     }
 }

@@ -32,6 +32,8 @@ pub struct State {
     pub counts: Counts,
     pub digest: u64,
     pub trace: Option<Vec<String>>,
+    /// True if hosts prove their names.
+    pub proves_hosts: bool,
     pub shared_dir: Option<PathBuf>,
     hosts: Vec<String>,
     pub processes: Vec<Process>,
@@ -129,6 +131,7 @@ impl State {
             counts: Counts::default(),
             digest: 0xcbf2_9ce4_8422_2325,
             trace: None,
+            proves_hosts: false,
             shared_dir: None,
             hosts: Vec::new(),
             processes: Vec::new(),

@@ -25,7 +25,7 @@ impl Inbox {
     fn subscribed(engine: &MemoryEngine, pattern: &str) -> (Inbox, Guard) {
         let inbox = Inbox::default();
         let deliver = inbox.clone();
-        let guard = engine.subscribe(pattern, Arc::new(move |bytes| deliver.push(String::from_utf8_lossy(&bytes)))).unwrap();
+        let guard = engine.subscribe(pattern, Arc::new(move |bytes, _| deliver.push(String::from_utf8_lossy(&bytes)))).unwrap();
         (inbox, guard)
     }
 
@@ -296,7 +296,7 @@ fn who_waits_moves_the_time_until_the_gate_opens_or_the_time_is_up() {
     let (one, other) = (net.engine("a"), net.engine("b"));
     let gate = Arc::new(Gate::default());
     let opened = gate.clone();
-    let _guard = other.subscribe("k", Arc::new(move |_| opened.open())).unwrap();
+    let _guard = other.subscribe("k", Arc::new(move |_, _| opened.open())).unwrap();
     net.advance(5 * MS);
     let clock = one.clock();
     let start = clock.monotonic();
@@ -319,7 +319,7 @@ fn callbacks_may_send_subscribe_wait_and_drop_their_own_guard() {
     let engine = other.clone();
     let own: Arc<Mutex<Option<Guard>>> = Arc::default();
     let held = own.clone();
-    let deliver = move |_| {
+    let deliver = move |_: Bytes, _: &str| {
         let (_, inner) = Inbox::subscribed(&engine, "inner");
         let clock = engine.clock();
         clock.wait(&Gate::default(), 0, clock.monotonic() + 7_000_000);
@@ -424,14 +424,14 @@ fn direct_links_join_a_process_with_those_who_connected_and_nobody_else() {
     let (server, one, two) = (net.engine("a"), net.engine("b"), net.engine("c"));
     let (endpoint, listening) = server.listen_direct().unwrap();
     assert_eq!(server.listen_direct().unwrap().0, endpoint);
-    let (first, second) = (one.connect_direct(&endpoint).unwrap(), two.connect_direct(&endpoint).unwrap());
+    let (first, second) = (one.connect_direct(&endpoint, None).unwrap(), two.connect_direct(&endpoint, None).unwrap());
     let inboxes = [Inbox::default(), Inbox::default()];
     let _guards: Vec<Guard> = [&first, &second]
         .into_iter()
         .zip(&inboxes)
         .map(|(engine, inbox)| {
             let inbox = inbox.clone();
-            engine.subscribe("k", Arc::new(move |_| inbox.push("got"))).unwrap()
+            engine.subscribe("k", Arc::new(move |_, _| inbox.push("got"))).unwrap()
         })
         .collect();
     let (bystander, _guard) = Inbox::subscribed(&two, "k");
@@ -444,8 +444,8 @@ fn direct_links_join_a_process_with_those_who_connected_and_nobody_else() {
     assert_eq!(inboxes.each_ref().map(Inbox::len), [2, 1], "its own, but not its neighbour's");
     assert_eq!(bystander.len(), 0);
     net.kill(&server);
-    assert!(two.connect_direct(&endpoint).is_err());
-    assert!(two.connect_direct("memory:99").is_err());
+    assert!(two.connect_direct(&endpoint, None).is_err());
+    assert!(two.connect_direct("memory:99", None).is_err());
 }
 
 #[test]

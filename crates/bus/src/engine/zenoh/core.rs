@@ -16,6 +16,7 @@ use super::{
     connection::Connection,
     credentials::Credentials,
     declaration::{Registry, Retired},
+    host_name::HostName,
     host_rule::HeldRule,
     inbox::Inbox,
     link::Link,
@@ -31,6 +32,11 @@ use crate::{
 
 /// Time that a process without a node waits for another one that is just starting.
 const MEETING_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Time in which a hub admits a host that it meets for the first time.
+const ADMISSION: Duration = Duration::from_secs(3);
+/// Pause between two attempts.
+const ADMISSION_PAUSE: Duration = Duration::from_millis(100);
 
 pub(super) struct Core {
     pub settings: Settings,
@@ -97,7 +103,7 @@ pub(super) fn open_link(
         _ => {
             let socket = dir.node_socket().map_err(|why| unreachable(&Endpoint::Unix(dir.path().to_owned()), why))?;
             let credentials = node_credentials(config, &socket);
-            inbox.open_link(&Role::Client { to: Endpoint::Unix(socket), credentials })
+            inbox.open_link(&Role::Client { to: Endpoint::Unix(socket), credentials }, node_host(dir))
         }
     }
 }
@@ -106,6 +112,15 @@ pub(super) fn open_link(
 fn node_credentials(config: &Settings, socket: &Path) -> Option<Credentials> {
     let key = std::fs::read_to_string(socket.with_file_name(run_dir::NODE_KEY)).ok()?;
     Key::new(key).ok().map(|key| Credentials::of(&config.domain, key))
+}
+
+/// Returns the name under which this host's node is known to others; none if nothing proves names there.
+pub(super) fn node_host(dir: &DomainDir) -> HostName {
+    std::fs::read_to_string(dir.node_host()).map(|name| HostName::new(&name)).unwrap_or_default()
+}
+
+fn node_host_beside(socket: &Path) -> HostName {
+    std::fs::read_to_string(socket.with_file_name(run_dir::NODE_HOST)).map(|name| HostName::new(&name)).unwrap_or_default()
 }
 
 fn open_hub(config: &Settings, hub: &Endpoint, inbox: &Arc<Inbox>) -> Result<Link, EngineError> {
@@ -121,12 +136,24 @@ fn open_hub(config: &Settings, hub: &Endpoint, inbox: &Arc<Inbox>) -> Result<Lin
         lan.encryption.check_key(&lan.key, address).map_err(|why| unreachable(hub, why))?;
     }
     let certificates = credentials.as_ref().and_then(|credentials| credentials.certificates.clone());
-    inbox.open_link(&Role::Client { to: hub.clone(), credentials }).map_err(|refused| match hub {
-        Endpoint::Tcp(address) => {
-            why_refused(address, certificates.as_ref(), config).map_or(refused, |why| unreachable(hub, why))
+    let host = match hub {
+        Endpoint::Unix(socket) => node_host_beside(socket),
+        Endpoint::Tcp(_) => certificates.as_ref().map(HostName::of_certificate).unwrap_or_default(),
+    };
+    let until = Instant::now() + ADMISSION;
+    loop {
+        let refused = match inbox.open_link(&Role::Client { to: hub.clone(), credentials: credentials.clone() }, host.clone()) {
+            Ok(link) => return Ok(link),
+            Err(refused) => refused,
+        };
+        let Endpoint::Tcp(address) = hub else { return Err(refused) };
+        let accepts = certificates.as_ref().is_some_and(|directory| probe::probe(address, directory).is_ok());
+        if !accepts || until <= Instant::now() {
+            return Err(why_refused(address, certificates.as_ref(), config).map_or(refused, |why| unreachable(hub, why)));
         }
-        Endpoint::Unix(_) => refused,
-    })
+        // A hub that meets a host for the first time prepares the rules for it.
+        std::thread::sleep(ADMISSION_PAUSE);
+    }
 }
 
 /// Returns the reason why a hub on the network refuses. The engine reports the same error for no listener, a wrong key
@@ -157,7 +184,7 @@ fn open_peers(dir: &DomainDir, inbox: &Arc<Inbox>) -> Result<Link, EngineError> 
     dir.reclaim();
     let listen = dir.peer_socket(host::incarnation()).map_err(|why| refused(&why))?;
     let connect = dir.meeting_sockets().into_iter().map(Endpoint::Unix).collect();
-    inbox.open_link(&Role::Peer { listen: Endpoint::Unix(listen), connect })
+    inbox.open_link(&Role::Peer { listen: Endpoint::Unix(listen), connect }, HostName::default())
 }
 
 /// Takes a lock while one process joins. A process that stops meanwhile delays the others only for a while.

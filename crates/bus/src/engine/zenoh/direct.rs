@@ -4,6 +4,8 @@
 //! latency connect to it as clients. Its endpoint is written `boot;auth;place;place...`. On the same boot of the same
 //! host, readers use the socket; elsewhere, they use the first address that answers.
 //!
+//! A caller only listens: what it sends is dropped, because the router would pass it on to the other callers.
+//!
 //! A heartbeat names the endpoint, and every member of the domain sends heartbeats. So a reader connects to few places:
 //! a socket in its own run-time directory, an address whose certificate names it, and without encryption the other end
 //! of one of its own connections.
@@ -19,8 +21,11 @@ use super::{
     connection::Connection,
     core::{Core, Directs},
     credentials::{Credentials, UsersFile},
+    gate,
+    host_name::HostName,
     host_rule,
     inbox::Inbox,
+    link::Link,
     process::ZenohEngine,
     settings::{NAME, Role},
 };
@@ -30,6 +35,13 @@ use crate::{
     engine::{Engine, EngineError},
     host,
 };
+
+/// Returns true if the certificate at the other end of the link's connections has this name.
+fn leads_to(link: &Link, host: &str) -> bool {
+    let is_its = |end: zenoh::session::Link| end.auth_identifier().is_some_and(|name| HostName::new(name) == HostName::new(host));
+    let mut ends = link.session.info().links().wait().peekable();
+    ends.peek().is_some() && ends.all(is_its)
+}
 
 fn refused(doing: &str, why: impl ToString) -> EngineError {
     EngineError::Refused { engine: NAME, doing: doing.to_owned(), why: why.to_string() }
@@ -60,7 +72,10 @@ impl Core {
         let needs_key = with_users.is_some();
         self.ask_for_hosts(&mut directs);
         let inbox = Arc::new(Inbox::default());
-        let link = inbox.open_link(&Role::Router { listen, connect: Vec::new(), credentials: with_users })?;
+        // The key on a direct link has no meaning: the link has two ends only.
+        let access = Some(gate::silent_callers());
+        let role = Role::Router { listen, connect: Vec::new(), credentials: with_users, access };
+        let link = inbox.open_link(&role, HostName::default())?;
         drop(users);
         let mut places = vec![format!("unixsock-stream/{}", socket.display())];
         let locators = link.session.info().locators().wait();
@@ -74,14 +89,14 @@ impl Core {
         Ok((endpoint, engine))
     }
 
-    pub(super) fn connect_direct(&self, endpoint: &str) -> Result<Arc<dyn Engine>, EngineError> {
+    pub(super) fn connect_direct(&self, endpoint: &str, host: Option<&str>) -> Result<Arc<dyn Engine>, EngineError> {
         let mut directs = self.directs.lock();
         if let Some(engine) = directs.connected.get(endpoint).and_then(Weak::upgrade) {
             return Ok(engine);
         }
         directs.connected.retain(|_, engine| engine.strong_count() > 0);
         self.ask_for_hosts(&mut directs);
-        let engine: Arc<dyn Engine> = Arc::new(self.open_direct(endpoint)?);
+        let engine: Arc<dyn Engine> = Arc::new(self.open_direct(endpoint, host)?);
         directs.connected.insert(endpoint.to_owned(), Arc::downgrade(&engine));
         Ok(engine)
     }
@@ -94,7 +109,7 @@ impl Core {
         }
     }
 
-    fn open_direct(&self, endpoint: &str) -> Result<ZenohEngine, EngineError> {
+    fn open_direct(&self, endpoint: &str, host: Option<&str>) -> Result<ZenohEngine, EngineError> {
         let bad = || EngineError::Unreachable {
             engine: NAME,
             place: endpoint.to_owned(),
@@ -118,7 +133,16 @@ impl Core {
                 continue;
             };
             let inbox = Arc::new(Inbox::default());
-            match inbox.open_link(&Role::Client { to, credentials }) {
+            let is_elsewhere = matches!(to, Endpoint::Tcp(_));
+            match inbox.open_link(&Role::Client { to, credentials }, HostName::default()) {
+                // The name in the certificate at the other end is that of the writer's host.
+                Ok(link) if is_elsewhere && host.is_some_and(|host| !leads_to(&link, host)) => {
+                    last = EngineError::Unreachable {
+                        engine: NAME,
+                        place: place.to_owned(),
+                        why: "another host answers there than the one that the writer is on".to_owned(),
+                    };
+                }
                 Ok(link) => return ZenohEngine::over(self.settings.clone(), self.dir.clone(), inbox, Connection::Fixed, link),
                 Err(why) => last = why,
             }

@@ -13,8 +13,8 @@ pub(super) type HeldRule = Arc<dyn zenoh_link_tls::HostRule>;
 struct Rule(AskForHost);
 
 impl zenoh_link_tls::HostRule for Rule {
-    fn refusal(&self, host: &str, own: SocketAddr) -> Option<String> {
-        (self.0)(host, own)
+    fn refusal(&self, host: &str, own: SocketAddr, dialed: bool) -> Option<String> {
+        (self.0)(host, own, dialed)
     }
 }
 

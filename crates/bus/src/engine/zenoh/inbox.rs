@@ -11,7 +11,7 @@ use std::{
 
 use parking_lot::{Condvar, Mutex};
 
-use super::{connection::Connection, link::Link, settings::Role};
+use super::{connection::Connection, host_name::HostName, link::Link, settings::Role};
 use crate::engine::{EngineError, Seen};
 
 /// Note for the supervisor.
@@ -59,9 +59,9 @@ impl Inbox {
     }
 
     /// Opens a link that reports its connections here.
-    pub fn open_link(self: &Arc<Inbox>, role: &Role) -> Result<Link, EngineError> {
+    pub fn open_link(self: &Arc<Inbox>, role: &Role, host: HostName) -> Result<Link, EngineError> {
         let inbox = self.clone();
-        Link::open(role, move |generation, there, up| inbox.put(Note::Connection { generation, there, up }))
+        Link::open(role, host, move |generation, there, up| inbox.put(Note::Connection { generation, there, up }))
     }
 
     pub fn next_watch(&self) -> u64 {

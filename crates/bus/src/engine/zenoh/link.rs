@@ -7,9 +7,12 @@ use std::{
     time::Duration,
 };
 
-use zenoh::{Session, Wait, sample::SampleKind};
+use zenoh::{Session, Wait, key_expr::KeyExpr, sample::SampleKind};
 
-use super::settings::{NAME, Role};
+use super::{
+    host_name::HostName,
+    settings::{NAME, Role},
+};
 use crate::{connect::Endpoint, engine::EngineError};
 
 /// Longest time for closing. The closed socket informs the others anyway.
@@ -19,6 +22,8 @@ const CLOSE_TIMEOUT: Duration = Duration::from_millis(500);
 /// one, never back.
 pub(super) struct Link {
     pub generation: u64,
+    /// Name of this host in the keys of this session.
+    pub host: HostName,
     pub session: Session,
     /// True if dropping the link closes the session; a node's own engine only borrows the node's.
     owned: bool,
@@ -33,21 +38,30 @@ fn next_generation() -> u64 {
 
 impl Link {
     /// Opens a session. `changed` gets each connection that opens (true) or closes (false), with the link's generation.
-    pub fn open(role: &Role, changed: impl Fn(u64, String, bool) + Send + Sync + 'static) -> Result<Link, EngineError> {
+    pub fn open(
+        role: &Role,
+        host: HostName,
+        changed: impl Fn(u64, String, bool) + Send + Sync + 'static,
+    ) -> Result<Link, EngineError> {
         let session = open_session(role)?;
         let files = match role {
             Role::Peer { listen: Endpoint::Unix(path), .. } => vec![path.clone()],
             Role::Router { listen, .. } => listen.iter().filter_map(socket_file).collect(),
             _ => Vec::new(),
         };
-        let link = Link { generation: next_generation(), session, owned: true, files };
+        let link = Link { generation: next_generation(), host, session, owned: true, files };
         link.listen(changed)?;
         Ok(link)
     }
 
     /// Makes a link over a borrowed session.
-    pub fn borrow(session: Session) -> Link {
-        Link { generation: next_generation(), session, owned: false, files: Vec::new() }
+    pub fn borrow(session: Session, host: HostName) -> Link {
+        Link { generation: next_generation(), host, session, owned: false, files: Vec::new() }
+    }
+
+    /// Returns the key on this session: the one in the template, with the name of this host.
+    pub fn key(&self, template: &KeyExpr<'_>) -> KeyExpr<'static> {
+        self.host.key(template)
     }
 
     fn listen(&self, changed: impl Fn(u64, String, bool) + Send + Sync + 'static) -> Result<(), EngineError> {

@@ -40,7 +40,7 @@ impl Declaration for Publication {
         };
         let declare = || {
             link.session
-                .declare_publisher(self.key.clone())
+                .declare_publisher(link.key(&self.key))
                 .congestion_control(CongestionControl::Drop)
                 .priority(priority)
                 .express(express)
@@ -93,8 +93,8 @@ impl Declaration for Subscription {
         let declare = || {
             let deliver = self.deliver.clone();
             link.session
-                .declare_subscriber(self.pattern.clone())
-                .callback(move |sample| deliver(payload::from_engine(sample.payload())))
+                .declare_subscriber(link.key(&self.pattern))
+                .callback(move |sample| deliver(payload::from_engine(sample.payload()), sample.key_expr().as_str()))
                 .wait()
         };
         self.subscriber.attach(link, || format!("subscribing to {}", self.pattern), declare)

@@ -47,7 +47,7 @@ impl Announcement {
 
 impl Declaration for Announcement {
     fn attach(&self, link: &Link) -> Result<Option<Retired>, EngineError> {
-        let declare = || link.session.liveliness().declare_token(self.key.clone()).wait();
+        let declare = || link.session.liveliness().declare_token(link.key(&self.key)).wait();
         self.token.attach(link, || format!("announcing {}", self.key), declare)
     }
 
@@ -80,7 +80,7 @@ impl Declaration for Watch {
                 let here = token.kind() == SampleKind::Put;
                 inbox.put(Note::Token { watch, generation, key: token.key_expr().as_str().to_owned(), here });
             };
-            link.session.liveliness().declare_subscriber(self.pattern.clone()).history(true).callback(noted).wait()
+            link.session.liveliness().declare_subscriber(link.key(&self.pattern)).history(true).callback(noted).wait()
         };
         self.subscriber.attach(link, || format!("watching {}", self.pattern), declare)
     }

@@ -131,6 +131,10 @@ impl Engine for ZenohEngine {
         elsewhere || direct || self.core.dir.node_key().exists()
     }
 
+    fn host(&self) -> Option<Arc<str>> {
+        self.core.link.read().1.host.name().cloned()
+    }
+
     fn outlet(&self, key: &str, class: Class) -> Result<Box<dyn Outlet>, EngineError> {
         let publication = Arc::new(outlet::Publication::new(pattern(key)?, class));
         let _withdraw = self.declare(publication.clone())?;
@@ -146,7 +150,8 @@ impl Engine for ZenohEngine {
     }
 
     fn ask(&self, key: &str, question: Bytes, timeout: Duration, answers: Answers) -> Result<(), EngineError> {
-        question::ask(&self.core.current().1.session, pattern(key)?, question, timeout, answers)
+        let link = self.core.current().1;
+        question::ask(&link.session, link.key(&pattern(key)?), question, timeout, answers)
     }
 
     fn announce(&self, key: &str) -> Result<Guard, EngineError> {
@@ -177,8 +182,8 @@ impl Engine for ZenohEngine {
         self.core.listen_direct()
     }
 
-    fn connect_direct(&self, endpoint: &str) -> Result<Arc<dyn Engine>, EngineError> {
-        self.core.connect_direct(endpoint)
+    fn connect_direct(&self, endpoint: &str, host: Option<&str>) -> Result<Arc<dyn Engine>, EngineError> {
+        self.core.connect_direct(endpoint, host)
     }
 }
 

@@ -42,7 +42,7 @@ impl Declaration for Service {
         let declare = || {
             let answerer = self.answerer.clone();
             link.session
-                .declare_queryable(self.pattern.clone())
+                .declare_queryable(link.key(&self.pattern))
                 .callback(move |query| answerer(Box::new(Asked::new(query))))
                 .wait()
         };

@@ -1,63 +1,140 @@
 //! A node's router.
+//!
+//! The engine's rules about links cannot change while a session runs. So the router opens its session anew when they do:
+//! a host connects for the first time, or the policy changes what a host may do. Processes and other nodes connect again
+//! by themselves, and the layer above fetches again what was sent meanwhile. A host without rules is refused until its
+//! rules are in force; it tries again.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    path::PathBuf,
+    sync::{Arc, Weak},
+    time::Duration,
+};
 
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 use zenoh::{Session, Wait, liveliness::LivelinessToken};
 
 use super::{
     connection::Connection,
     credentials::{Credentials, UsersFile},
+    gate::{Gate, Passage},
+    host_name::HostName,
     host_rule::{self, HeldRule},
-    inbox::Inbox,
+    inbox::{Inbox, Note},
     link::{self, Link},
     process::ZenohEngine,
     settings::{NAME, Role},
+    worker::worker,
 };
 use crate::{
-    connect::{Endpoint, Settings},
-    engine::{AskForHost, Engine, EngineError, Router, RouterSettings},
+    access::{Policy, Principal, TopicRights, Verb},
+    connect::{Encryption, Endpoint, Settings},
+    engine::{AskForHost, Engine, EngineError, Router, RouterSettings, with_host},
     host,
     run_dir::DomainDir,
     wire::keys::Keys,
 };
 
+/// Time in which further new hosts may appear before the session is opened anew.
+const GATHER: Duration = Duration::from_millis(50);
+/// Pause before another attempt to open the session. The addresses were in use by this process a moment ago.
+const AGAIN: Duration = Duration::from_millis(50);
+/// Longest time for closing a session.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
+
 /// A running router.
 pub(super) struct ZenohRouter {
-    session: Session,
+    running: Arc<Running>,
+    /// Held here: listeners ask them as long as they live.
+    hosts: Mutex<Option<HeldRule>>,
+    _names: Option<HeldRule>,
+}
+
+struct Running {
     settings: Settings,
     dir: DomainDir,
+    listen: Mutex<Vec<Endpoint>>,
+    connect: Vec<Endpoint>,
+    credentials: Option<Credentials>,
+    relays: Option<Vec<String>>,
+    own: HostName,
     /// Socket files to remove with it.
     sockets: Vec<PathBuf>,
-    /// Held here: listeners ask it as long as it lives.
-    hosts: Mutex<Option<HeldRule>>,
+    /// The session and the number of its making; none while it is opened anew, and at the end.
+    session: Mutex<(u64, Option<Open>)>,
+    /// Engines on the router, which move to a new session.
+    engines: Mutex<Vec<Weak<Inbox>>>,
+    hosts: Mutex<Hosts>,
+    news: Condvar,
+}
+
+struct Open {
+    session: Session,
     _here: LivelinessToken,
+}
+
+/// Hosts that the session has rules for.
+#[derive(Default)]
+struct Hosts {
+    /// Hosts by the name in their certificate. True if this node connects to them.
+    known: BTreeMap<String, bool>,
+    policy: Arc<Policy>,
+    /// Rules of the session.
+    in_force: Option<Gate>,
+    has_news: bool,
+    is_over: bool,
 }
 
 impl ZenohRouter {
     pub fn start(settings: RouterSettings) -> Result<ZenohRouter, EngineError> {
-        let RouterSettings { process, dir, listen, connect, key } = settings;
+        let RouterSettings { process, dir, listen, connect, key, relays } = settings;
         let is_open = listen.iter().chain(&connect).any(|endpoint| matches!(endpoint, Endpoint::Tcp(_)));
         let is_socket = |endpoint: &Endpoint| match endpoint {
             Endpoint::Unix(path) => Some(path.clone()),
             Endpoint::Tcp(_) => None,
         };
         let sockets: Vec<PathBuf> = listen.iter().filter_map(is_socket).collect();
-        // The node's lock decides. The engine's own lock would outlive this process in child processes, which inherit it.
-        sockets.iter().for_each(|socket| link::remove_socket(socket));
         let credentials = key.map(|key| match &process.lan {
             Some(lan) if is_open => Credentials::on_network(&process.domain, lan),
             _ => Credentials::of(&process.domain, key),
         });
-        let users = credentials.as_ref().map(|credentials| UsersFile::create(&dir, credentials)).transpose();
-        let users = users.map_err(|why| refused("writing the users' file", &why))?;
-        let credentials = credentials.zip(users.as_ref().map(|file| file.path().to_owned()));
-        let session = link::open_session(&Role::Router { listen, connect, credentials })?;
-        // While this host's node is announced, an unannounced process of the host has died. Without the node, the host is
-        // unreachable.
-        let here = Keys::new(&process.domain).node(host::boot());
-        let here = session.liveliness().declare_token(here).wait().map_err(|why| refused("announcing the node", &why))?;
-        Ok(ZenohRouter { session, settings: process, dir, sockets, hosts: Mutex::default(), _here: here })
+        let certificates = match process.lan.as_ref().map(|lan| &lan.encryption) {
+            Some(Encryption::Tls(directory)) if is_open => Some(directory.clone()),
+            _ => None,
+        };
+        let own = certificates.as_ref().map(HostName::of_certificate).unwrap_or_default();
+        // The host with the authority knows the names of the others beforehand.
+        let beforehand = certificates.iter().flat_map(|directory| directory.hosts());
+        let known = beforehand.map(|name| (name, false)).collect();
+        let running = Arc::new(Running {
+            settings: process,
+            dir,
+            listen: Mutex::new(listen),
+            connect,
+            credentials,
+            relays,
+            own,
+            sockets,
+            session: Mutex::new((0, None)),
+            engines: Mutex::default(),
+            hosts: Mutex::new(Hosts { known, ..Hosts::default() }),
+            news: Condvar::new(),
+        });
+        if running.own.name().is_none() {
+            *running.session.lock() = (1, Some(running.open(None)?));
+            return Ok(ZenohRouter { running, hosts: Mutex::default(), _names: None });
+        }
+        let asked = Arc::downgrade(&running);
+        let names: AskForHost =
+            Arc::new(move |host, _, dialed| asked.upgrade().and_then(|running| running.refusal(host, dialed)));
+        let names = host_rule::ask_for_hosts(running.settings.lan.as_ref(), names);
+        let gate = running.gate();
+        *running.session.lock() = (1, Some(running.open(Some(&gate))?));
+        running.hosts.lock().in_force = Some(gate);
+        let of_worker = running.clone();
+        worker("tampu-gate", move || of_worker.run())?;
+        Ok(ZenohRouter { running, hosts: Mutex::default(), _names: names })
     }
 }
 
@@ -65,38 +142,206 @@ fn refused(doing: &str, why: &dyn std::fmt::Display) -> EngineError {
     EngineError::Refused { engine: NAME, doing: doing.to_owned(), why: why.to_string() }
 }
 
+impl Running {
+    /// Opens the session.
+    fn open(&self, gate: Option<&Gate>) -> Result<Open, EngineError> {
+        // The node's lock decides. The engine's own lock would outlive this process in child processes, which inherit it.
+        self.sockets.iter().for_each(|socket| link::remove_socket(socket));
+        // The engine reads the file once, while it opens.
+        let users = self.credentials.as_ref().map(|credentials| UsersFile::create(&self.dir, credentials)).transpose();
+        let users = users.map_err(|why| refused("writing the users' file", &why))?;
+        let credentials = self.credentials.clone().zip(users.as_ref().map(|file| file.path().to_owned()));
+        let (listen, connect) = (self.listen.lock().clone(), self.connect.clone());
+        let session = link::open_session(&Role::Router { listen, connect, credentials, access: gate.map(Gate::access) })?;
+        self.keep_ports(&session);
+        // While this host's node is announced, an unannounced process of the host has died. Without the node, the host is
+        // unreachable.
+        let here = with_host(&Keys::new(&self.settings.domain).node(host::boot()), &self.own.chunk());
+        let here = session.liveliness().declare_token(here).wait().map_err(|why| refused("announcing the node", &why))?;
+        Ok(Open { session, _here: here })
+    }
+
+    /// Notes the ports that were assigned, for the next opening.
+    fn keep_ports(&self, session: &Session) {
+        let mut places: Vec<String> = session.info().locators().wait().iter().map(ToString::to_string).collect();
+        for endpoint in &mut *self.listen.lock() {
+            let Endpoint::Tcp(address) = endpoint else { continue };
+            let Some(host) = address.strip_suffix(":0").map(str::to_owned) else { continue };
+            let is_its = |place: &String| {
+                place.split_once('/').is_some_and(|(_, at)| at.rsplit_once(':').is_some_and(|(of, _)| of == host))
+            };
+            if let Some(index) = places.iter().position(is_its)
+                && let Some((_, at)) = places.swap_remove(index).split_once('/')
+            {
+                *address = at.to_owned();
+            }
+        }
+    }
+
+    /// Returns the rules for the hosts that are known.
+    fn gate(&self) -> Gate {
+        let hosts = self.hosts.lock();
+        let mut passages = BTreeMap::new();
+        let names = hosts.known.iter().map(|(name, dialed)| (name.clone(), *dialed));
+        for (name, dialed) in names.chain(self.own_name()) {
+            let host = Principal::Host(name.to_lowercase());
+            let passage = Passage {
+                is_relay: match &self.relays {
+                    Some(relays) => relays.iter().any(|relay| relay.eq_ignore_ascii_case(&name)),
+                    None => dialed,
+                },
+                read: TopicRights::of(&hosts.policy, &host, Verb::Read),
+                write: TopicRights::of(&hosts.policy, &host, Verb::Write),
+            };
+            passages.insert(name, passage);
+        }
+        let root = Keys::new(&self.settings.domain).root().to_owned();
+        Gate { root, own: self.own.clone(), hosts: passages }
+    }
+
+    /// Returns the name of this host, for processes with its certificate that connect over the network.
+    fn own_name(&self) -> Option<(String, bool)> {
+        Some((self.own.name()?.to_string(), false))
+    }
+
+    /// Returns the reason for which a host may not connect yet.
+    fn refusal(&self, host: &str, dialed: bool) -> Option<String> {
+        if host.is_empty() {
+            return Some("its certificate names no host".to_owned());
+        }
+        let mut hosts = self.hosts.lock();
+        if self.own.name().is_some_and(|own| **own == *host) {
+            return None;
+        }
+        if hosts.known.get(host).is_none_or(|known| dialed && !known) {
+            hosts.known.insert(host.to_owned(), dialed);
+            hosts.has_news = true;
+            self.news.notify_all();
+        }
+        let is_in_force = hosts.in_force.as_ref().is_some_and(|gate| {
+            let passage = gate.hosts.get(host);
+            passage.is_some_and(|passage| !dialed || self.relays.is_some() || passage.is_relay)
+        });
+        (!is_in_force).then(|| "the rules for it are being prepared; it is connected in a moment".to_owned())
+    }
+
+    /// Opens the session anew when its rules have changed, until the end.
+    fn run(&self) {
+        loop {
+            {
+                let mut hosts = self.hosts.lock();
+                while !hosts.has_news && !hosts.is_over {
+                    self.news.wait(&mut hosts);
+                }
+                if !hosts.is_over {
+                    self.news.wait_for(&mut hosts, GATHER);
+                }
+                if hosts.is_over {
+                    return;
+                }
+                hosts.has_news = false;
+            }
+            let gate = self.gate();
+            if self.hosts.lock().in_force.as_ref() != Some(&gate) {
+                self.open_anew(&gate);
+            }
+        }
+    }
+
+    fn open_anew(&self, gate: &Gate) {
+        let mut session = self.session.lock();
+        let Some(earlier) = session.1.take() else { return };
+        let _ = earlier.session.close().timeout(CLOSE_TIMEOUT).wait();
+        drop(earlier);
+        let open = loop {
+            match self.open(Some(gate)) {
+                Ok(open) => break open,
+                Err(_) => {
+                    let mut hosts = self.hosts.lock();
+                    if hosts.is_over {
+                        return;
+                    }
+                    self.news.wait_for(&mut hosts, AGAIN);
+                }
+            }
+        };
+        self.hosts.lock().in_force = Some(gate.clone());
+        let engines: Vec<Arc<Inbox>> = {
+            let mut engines = self.engines.lock();
+            engines.retain(|engine| engine.strong_count() > 0);
+            engines.iter().filter_map(Weak::upgrade).collect()
+        };
+        for inbox in engines {
+            let link = Link::borrow(open.session.clone(), self.own.clone());
+            inbox.put(Note::Opened(Connection::Fixed, Box::new(Ok(link))));
+        }
+        *session = (session.0 + 1, Some(open));
+    }
+
+    fn with_session<T: Default>(&self, work: impl FnOnce(&Session) -> T) -> T {
+        self.session.lock().1.as_ref().map(|open| work(&open.session)).unwrap_or_default()
+    }
+}
+
 impl Router for ZenohRouter {
     fn engine(&self) -> Result<Arc<dyn Engine>, EngineError> {
-        let link = Link::borrow(self.session.clone());
+        let running = &self.running;
+        // Held, so that an engine is either made on the new session or moved to it.
+        let session = running.session.lock();
+        let Some(open) = &session.1 else {
+            return Err(refused("joining the router", &"it has ended"));
+        };
+        let link = Link::borrow(open.session.clone(), running.own.clone());
         let inbox = Arc::new(Inbox::default());
-        Ok(Arc::new(ZenohEngine::over(self.settings.clone(), self.dir.clone(), inbox, Connection::Fixed, link)?))
+        running.engines.lock().push(Arc::downgrade(&inbox));
+        Ok(Arc::new(ZenohEngine::over(running.settings.clone(), running.dir.clone(), inbox, Connection::Fixed, link)?))
     }
 
     fn addresses(&self) -> Vec<String> {
-        let locators = self.session.info().locators().wait();
         let address = |place: String| place.strip_prefix("tcp/").or(place.strip_prefix("tls/")).map(str::to_owned);
-        locators.iter().filter_map(|place| address(place.to_string())).collect()
+        self.running.with_session(|session| {
+            session.info().locators().wait().iter().filter_map(|place| address(place.to_string())).collect()
+        })
     }
 
     fn connections(&self) -> (usize, usize) {
-        let mut counts = (0, 0);
-        for transport in self.session.info().transports().wait() {
-            match transport.whatami() {
-                zenoh::config::WhatAmI::Router => counts.1 += 1,
-                _ => counts.0 += 1,
+        self.running.with_session(|session| {
+            let mut counts = (0, 0);
+            for transport in session.info().transports().wait() {
+                match transport.whatami() {
+                    zenoh::config::WhatAmI::Router => counts.1 += 1,
+                    _ => counts.0 += 1,
+                }
             }
-        }
-        counts
+            counts
+        })
+    }
+
+    fn at_rest(&self, work: &mut dyn FnMut(u64)) {
+        let session = self.running.session.lock();
+        work(session.0);
     }
 
     fn ask_for_hosts(&self, rule: AskForHost) {
-        *self.hosts.lock() = host_rule::ask_for_hosts(self.settings.lan.as_ref(), rule);
+        *self.hosts.lock() = host_rule::ask_for_hosts(self.running.settings.lan.as_ref(), rule);
+    }
+
+    fn hold_to(&self, policy: &Arc<Policy>) {
+        let mut hosts = self.running.hosts.lock();
+        hosts.policy = policy.clone();
+        hosts.has_news = true;
+        self.running.news.notify_all();
     }
 }
 
 impl Drop for ZenohRouter {
     fn drop(&mut self) {
-        let _ = self.session.close().timeout(Duration::from_secs(1)).wait();
-        self.sockets.iter().for_each(|socket| link::remove_socket(socket));
+        self.running.hosts.lock().is_over = true;
+        self.running.news.notify_all();
+        let open = self.running.session.lock().1.take();
+        if let Some(open) = open {
+            let _ = open.session.close().timeout(CLOSE_TIMEOUT).wait();
+        }
+        self.running.sockets.iter().for_each(|socket| link::remove_socket(socket));
     }
 }

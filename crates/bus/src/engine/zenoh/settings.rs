@@ -76,8 +76,9 @@ pub(super) enum Role {
     Client { to: Endpoint, credentials: Option<Credentials> },
     /// A process without a node.
     Peer { listen: Endpoint, connect: Vec<Endpoint> },
-    /// Node, or a process that accepts direct links. Callers must have the credentials, if there are any.
-    Router { listen: Vec<Endpoint>, connect: Vec<Endpoint>, credentials: Option<(Credentials, PathBuf)> },
+    /// Node, or a process that accepts direct links. Callers must have the credentials, if there are any. `access` are the
+    /// rules about links.
+    Router { listen: Vec<Endpoint>, connect: Vec<Endpoint>, credentials: Option<(Credentials, PathBuf)>, access: Option<String> },
 }
 
 impl Role {
@@ -127,7 +128,10 @@ impl Role {
                 set("connect/exit_on_failure", "false".to_owned());
                 set("scouting/delay", PEERS_TIMEOUT.as_millis().to_string());
             }
-            Role::Router { listen, connect, credentials } => {
+            Role::Router { listen, connect, credentials, access } => {
+                if let Some(access) = access {
+                    set("access_control", access.clone());
+                }
                 set("mode", quoted("router"));
                 set("transport/link/tx/queue/size/data", NODE_QUEUE_FRAMES.to_string());
                 set(WAIT_BEFORE_DROP, NODE_WAIT_BEFORE_DROP_US.to_string());
@@ -255,7 +259,12 @@ mod tests {
         let roles = [
             Role::Client { to: tcp.clone(), credentials: Some(credentials.clone()) },
             Role::Peer { listen: unix.clone(), connect: vec![unix.clone()] },
-            Role::Router { listen: vec![unix, tcp], connect: vec![], credentials: Some((credentials, "/run/users".into())) },
+            Role::Router {
+                listen: vec![unix, tcp],
+                connect: vec![],
+                credentials: Some((credentials, "/run/users".into())),
+                access: Some(super::super::gate::silent_callers()),
+            },
         ];
         for role in roles {
             let config = role.config().unwrap();

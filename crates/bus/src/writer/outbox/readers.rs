@@ -35,6 +35,11 @@ impl Outbox {
         });
     }
 
+    /// Reports if the reader is matched.
+    pub fn has_reader(&self, incarnation: Incarnation, reader: u32) -> bool {
+        self.readers.iter().any(|matched| matched.is(incarnation, reader))
+    }
+
     /// Marks a reader as unreachable. It may come back: the writer does not wait for it, and keeps the samples that it
     /// misses.
     pub fn doubt_reader(&mut self, incarnation: Incarnation, reader: u32) {

@@ -51,8 +51,8 @@ impl Scene {
         let archive = TableArchive::open(dir.path(), &SCHEMA, Options::new(Domain::new("test").unwrap())).unwrap();
         let all = || vec![AttributePattern::new("*").unwrap()];
         let (settings, queue) = (HistorySettings { keep: all(), ..HistorySettings::default() }, Arc::new(EventQueue::default()));
-        let mut intake = EventIntake::new(&settings, Arc::new(archive), queue.clone(), access);
         let participant = join(&net, "hub");
+        let mut intake = EventIntake::new(&settings, Arc::new(archive), queue.clone(), access, participant.clone());
         let client = Client::start(participant, ClientSettings { workers: Workers::Caller, ..Default::default() }).unwrap();
         let subscription = client.subscribe(SubscribeOptions::of(all()).kinds(Kinds(u32::MAX)), move |event| intake.take(event));
         Scene { net, queue, client: ManuallyDrop::new(client), _subscription: ManuallyDrop::new(subscription), _dir: dir }

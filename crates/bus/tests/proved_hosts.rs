@@ -1,0 +1,316 @@
+//! Hosts with certificates: each sends under its own name alone, and rules about topics hold on its links.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::{Duration, Instant, SystemTime},
+};
+
+use bytes::Bytes;
+use tampu_bus::{
+    Event, Participant, Qos, QosTable, Reader, ReaderQos, ReaderState, TypeTag, Writer,
+    access::{Effect, Policy, Principal, Rule, Who, publish_policy},
+    clock::Gate,
+    connect::{Encryption, Key, Lan, Node, NodeSettings, Settings},
+    engine::{Class, Engine},
+    service::{Limits, Permission, Request, call, serve},
+};
+use tampu_tls::{Authority, CertificateDir, HostNames, KeyPairChoice};
+use tampu_types::{BatchHeader, Domain, Partition, PartitionFilter, SourceName, TopicFilter, TopicName};
+
+/// Longer than what it waits for ever takes, because machines are busy.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+struct Site {
+    directory: tempfile::TempDir,
+    authority: Authority,
+}
+
+/// A host: its node, and a participant on it.
+struct Host {
+    node: Node,
+    engine: Arc<dyn Engine>,
+    participant: Participant,
+}
+
+fn domain() -> Domain {
+    Domain::new("lab").unwrap()
+}
+
+fn key() -> Key {
+    Key::new("between the hosts").unwrap()
+}
+
+impl Site {
+    fn new() -> Site {
+        let directory = tempfile::tempdir().unwrap();
+        let authority = CertificateDir::new(directory.path().join("authority"));
+        let authority = Authority::create(&authority, "lab", SystemTime::now()).unwrap();
+        Site { directory, authority }
+    }
+
+    fn settings(&self, name: &str) -> (Settings, Encryption) {
+        let certificates = CertificateDir::new(self.directory.path().join(name).join("cert"));
+        if !certificates.has_host() {
+            let names = HostNames::new(name, &["127.0.0.1".to_owned()]).unwrap();
+            self.authority.issue(&certificates, &names, KeyPairChoice::New, SystemTime::now()).unwrap();
+        }
+        let run = self.directory.path().join(name).join("run");
+        (Settings::isolated(run).in_domain(domain()), Encryption::Tls(certificates))
+    }
+
+    fn host(&self, name: &str, listen: bool, connect: Option<&str>) -> Host {
+        let (process, encryption) = self.settings(name);
+        let settings = NodeSettings {
+            listen: listen.then(|| "127.0.0.1:0".parse().unwrap()).into_iter().collect(),
+            connect: connect.map(|address| address.parse().unwrap()).into_iter().collect(),
+            key: Some(key()),
+            encryption,
+            ..NodeSettings::new(process)
+        };
+        let node = Node::start(settings).unwrap();
+        let engine = node.client_settings().open().unwrap();
+        let source = SourceName::new(format!("on {name}")).unwrap();
+        let participant = Participant::on(engine.clone(), domain(), source, QosTable::default()).unwrap();
+        Host { node, engine, participant }
+    }
+}
+
+impl Host {
+    fn address(&self) -> String {
+        self.node.addresses()[0].clone()
+    }
+
+    fn writer(&self, topic: &str) -> Writer {
+        let topic = TopicName::new(topic).unwrap();
+        self.participant.writer(&topic, &Partition::everybody(), TypeTag::OCTETS, Qos::default()).unwrap()
+    }
+
+    fn reader(&self, topics: &str) -> Reader {
+        self.participant.reader(&TopicFilter::new(topics).unwrap(), &PartitionFilter::All, ReaderQos::default()).unwrap()
+    }
+
+    /// Lets the rules hold on this host, as its hub does.
+    fn hold_to(&self, policy: Policy) {
+        publish_policy(self.node.dir().path(), &policy).unwrap();
+        self.node.hold_to(&Arc::new(policy));
+    }
+}
+
+fn pause() {
+    Gate::default().wait_host(0, Duration::from_millis(10));
+}
+
+#[track_caller]
+fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let end = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < end, "{what}");
+        pause();
+    }
+}
+
+fn readers(writer: &Writer) -> usize {
+    writer.readers().iter().filter(|reader| reader.state != ReaderState::Gone).count()
+}
+
+fn write(writer: &Writer, numbers: std::ops::Range<u64>) {
+    for number in numbers {
+        writer.write(&number.to_le_bytes()).unwrap();
+    }
+}
+
+/// Reads up to a number; every earlier one must come, once and in order. Returns the hosts that were proved.
+#[track_caller]
+fn read(reader: &mut Reader, numbers: std::ops::Range<u64>) -> Vec<Option<String>> {
+    let (end, mut next, mut hosts) = (Instant::now() + PATIENCE, numbers.start, Vec::new());
+    while next < numbers.end {
+        assert!(Instant::now() < end, "{next} did not come, {:?}", reader.stats());
+        match reader.next(Duration::from_millis(50)) {
+            Some(Event::Sample(sample)) => {
+                assert_eq!(u64::from_le_bytes(sample.payload.bytes().unwrap().try_into().unwrap()), next);
+                hosts.push(sample.stream.host.clone());
+                next += 1;
+            }
+            Some(Event::Gap(gap)) => panic!("{gap:?}"),
+            _ => {}
+        }
+    }
+    hosts.dedup();
+    hosts
+}
+
+/// Asserts that nothing comes for a while.
+#[track_caller]
+fn hears_nothing(reader: &mut Reader, time: Duration) {
+    let end = Instant::now() + time;
+    while Instant::now() < end {
+        if let Some(Event::Sample(sample)) = reader.next(Duration::from_millis(20)) {
+            panic!("{:?} {:?}", sample.stream, sample.sequence);
+        }
+    }
+}
+
+fn deny(host: &str, may: &str, what: &str) -> Policy {
+    let rule = Rule::new(Effect::Deny, Who::Host(host.to_owned()), &[may], what).unwrap();
+    Policy { rules: vec![rule], ..Policy::default() }
+}
+
+#[test]
+fn a_certificate_proves_the_host_of_samples_and_questions() {
+    let site = Site::new();
+    let hub = site.host("hub", true, None);
+    let mast = site.host("mast", false, Some(&hub.address()));
+    assert_eq!(hub.participant.host().as_deref(), Some("hub"));
+    let (mut at_hub, mut at_mast) = (hub.reader("from/mast"), mast.reader("from/hub"));
+    let (from_hub, from_mast) = (hub.writer("from/hub"), mast.writer("from/mast"));
+    until("both are matched", || readers(&from_hub) > 0 && readers(&from_mast) > 0);
+    write(&from_hub, 0..100);
+    write(&from_mast, 0..100);
+    assert_eq!(read(&mut at_hub, 0..100), [Some("mast".to_owned())]);
+    assert_eq!(read(&mut at_mast, 0..100), [Some("hub".to_owned())]);
+    let access = hub.participant.access();
+    assert_eq!(hub.participant.sender(&access, Some("mast")), Principal::Host("mast".to_owned()));
+    assert_eq!(hub.participant.sender(&access, Some("hub")), Principal::this_user());
+
+    let permission = Permission::ByHandler(access);
+    let answer = |request: Request| {
+        request.answer(&request.asker().map(ToString::to_string));
+    };
+    let _serving = serve(&hub.participant, &TopicName::new("who").unwrap(), permission, &Limits::inline(), answer).unwrap();
+    until("the service answers", || {
+        let answer = call(&mast.participant, "who", "", Duration::from_secs(5));
+        answer.ok().and_then(|parts| parts.first().json::<String>().ok()).is_some_and(|asker| {
+            assert_eq!(asker, "the host 'mast'");
+            true
+        })
+    });
+}
+
+#[test]
+fn no_host_sends_under_the_name_of_another() {
+    let site = Site::new();
+    let hub = site.host("hub", true, None);
+    let mast = site.host("mast", false, Some(&hub.address()));
+    let thief = site.host("thief", false, Some(&hub.address()));
+    let mut reader = hub.reader("t");
+    let writer = mast.writer("t");
+    until("the writer is matched", || readers(&writer) > 0);
+    // What the thief sends: batches of the mast's process, with samples that it did not write.
+    let batches: Arc<Mutex<Vec<Bytes>>> = Arc::default();
+    let into = batches.clone();
+    let seen = move |bytes: Bytes, _: &str| into.lock().unwrap().push(bytes);
+    let _seen = hub.engine.subscribe("tampu/lab/d/**", Arc::new(seen)).unwrap();
+    write(&writer, 0..50);
+    assert_eq!(read(&mut reader, 0..50), [Some("mast".to_owned())]);
+    until("a batch is seen", || !batches.lock().unwrap().is_empty());
+    let real = batches.lock().unwrap()[0].clone();
+    let (header, body) = BatchHeader::decode(&real).unwrap();
+    let forged = BatchHeader { first: 50, count: 1, ..header.clone() };
+    let mut bytes = Vec::new();
+    forged.encode(12, &mut bytes);
+    bytes.extend_from_slice(&body[..12]);
+    let forged = bytes;
+    let foreign = [
+        ("tampu/lab/d/mast/t/.", Class::Data),
+        ("tampu/lab/d/hub/t/.", Class::Data),
+        ("tampu/lab/d/-/t/.", Class::Data),
+        ("tampu/lab/d/thief/t/.", Class::Data),
+    ];
+    let outlets: Vec<_> = foreign.iter().map(|(key, class)| thief.engine.outlet(key, *class).unwrap()).collect();
+    let _presence = thief.engine.announce(&format!("tampu/lab/p/mast/{}/61", header.incarnation)).unwrap();
+    let count = batches.lock().unwrap().len();
+    until("the forgery under the thief's own name is refused", || {
+        outlets.iter().for_each(|outlet| outlet.send(Bytes::from(forged.clone())).unwrap());
+        reader.next(Duration::ZERO);
+        hub.participant.forgeries().count > 3
+    });
+    let (host, process) = hub.participant.forgeries().last.unwrap();
+    assert_eq!((host.as_str(), process), ("thief", header.incarnation));
+    assert!(reader.stats().forged > 3);
+    // Under other names nothing has come through.
+    let came = batches.lock().unwrap().split_off(count);
+    assert!(came.len() as u64 <= hub.participant.forgeries().count + 1, "{} batches", came.len());
+    assert_eq!(hub.participant.sources().iter().filter(|source| source.incarnation == header.incarnation).count(), 1);
+    // The real ones still do.
+    write(&writer, 50..100);
+    assert_eq!(read(&mut reader, 50..100), [Some("mast".to_owned())]);
+}
+
+#[test]
+fn a_closed_topic_is_closed_while_others_lose_nothing() {
+    let site = Site::new();
+    let hub = site.host("hub", true, None);
+    let mast = site.host("mast", false, Some(&hub.address()));
+    let guest = site.host("guest", false, Some(&hub.address()));
+    let (mut at_mast, mut at_guest, mut open) = (mast.reader("secret/**"), guest.reader("secret/**"), guest.reader("open"));
+    let (secret, public) = (hub.writer("secret/plan"), hub.writer("open"));
+    until("all are matched", || readers(&secret) > 1 && readers(&public) > 0);
+    write(&secret, 0..50);
+    read(&mut at_mast, 0..50);
+    read(&mut at_guest, 0..50);
+
+    hub.hold_to(deny("guest", "read", "secret/**"));
+    until("the guest is let go of", || readers(&secret) == 1);
+    // Somebody who does not keep to the protocol.
+    let raw: Arc<Mutex<Vec<String>>> = Arc::default();
+    let into = raw.clone();
+    let heard = move |_: Bytes, key: &str| into.lock().unwrap().push(key.to_owned());
+    let _raw = guest.engine.subscribe("tampu/lab/d/*/secret/**", Arc::new(heard)).unwrap();
+    for number in 50..150 {
+        write(&secret, number..number + 1);
+        write(&public, number - 50..number - 49);
+        pause();
+    }
+    read(&mut at_mast, 50..150);
+    read(&mut open, 0..100);
+    hears_nothing(&mut at_guest, Duration::from_millis(500));
+    // The node may have opened its links anew after the first of them.
+    let late = raw.lock().unwrap().len();
+    write(&secret, 150..200);
+    read(&mut at_mast, 150..200);
+    assert_eq!(raw.lock().unwrap().len(), late, "{:?}", raw.lock().unwrap());
+
+    hub.hold_to(Policy::default());
+    until("the guest is matched again", || readers(&secret) == 2);
+    write(&secret, 200..250);
+    read(&mut at_mast, 200..250);
+    until("the guest reads again", || matches!(at_guest.next(Duration::from_millis(50)), Some(Event::Sample(_))));
+}
+
+#[test]
+fn a_host_without_the_right_to_write_is_not_heard() {
+    let site = Site::new();
+    let hub = site.host("hub", true, None);
+    let mast = site.host("mast", false, Some(&hub.address()));
+    let guest = site.host("guest", false, Some(&hub.address()));
+    let mut reader = hub.reader("t/**");
+    let (writer, muted, open) = (mast.writer("t/mast"), guest.writer("t/guest"), guest.writer("t/open"));
+    until("all are matched", || readers(&writer) > 0 && readers(&muted) > 0 && readers(&open) > 0);
+    hub.hold_to(deny("guest", "write", "t/guest"));
+    until("the guest is not heard", || {
+        while reader.next(Duration::from_millis(10)).is_some() {}
+        muted.write(b"12345678").unwrap();
+        !matches!(reader.next(Duration::from_millis(300)), Some(Event::Sample(_)))
+    });
+    write(&writer, 0..50);
+    read(&mut reader, 0..50);
+    write(&open, 0..50);
+    read(&mut reader, 0..50);
+}
+
+#[test]
+fn a_process_with_a_certificate_joins_a_hub_elsewhere_under_its_name() {
+    let site = Site::new();
+    let hub = site.host("hub", true, None);
+    let (settings, encryption) = site.settings("far");
+    let lan = Some(Lan { key: key(), direct: None, encryption });
+    let settings = Settings { hub: Some(hub.address().parse().unwrap()), lan, ..settings };
+    let far = Participant::open(settings, SourceName::new("far").unwrap()).unwrap();
+    assert_eq!(far.host().as_deref(), Some("far"));
+    let mut reader = hub.reader("t");
+    let topic = TopicName::new("t").unwrap();
+    let writer = far.writer(&topic, &Partition::everybody(), TypeTag::OCTETS, Qos::default()).unwrap();
+    until("it is matched", || readers(&writer) > 0);
+    write(&writer, 0..50);
+    assert_eq!(read(&mut reader, 0..50), [Some("far".to_owned())]);
+}
