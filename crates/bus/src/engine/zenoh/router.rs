@@ -9,7 +9,7 @@ use std::{
     collections::BTreeMap,
     path::PathBuf,
     sync::{Arc, Weak},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use parking_lot::{Condvar, Mutex};
@@ -40,6 +40,10 @@ use crate::{
 const GATHER: Duration = Duration::from_millis(50);
 /// Pause before another attempt to open the session. The addresses were in use by this process a moment ago.
 const AGAIN: Duration = Duration::from_millis(50);
+/// Pause between closing a session and opening the next. The engine's routers work out their paths at most every 100 ms.
+/// If another one leaves and comes back in between, they take it for the same as before, and never tell it of their
+/// subscriptions.
+const ABSENCE: Duration = Duration::from_millis(400);
 /// Longest time for closing a session.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 
@@ -253,19 +257,18 @@ impl Running {
         let Some(earlier) = session.1.take() else { return };
         let _ = earlier.session.close().timeout(CLOSE_TIMEOUT).wait();
         drop(earlier);
+        if !self.pause(ABSENCE) {
+            return;
+        }
+        // The next session has these rules from its first link on.
+        self.hosts.lock().in_force = Some(gate.clone());
         let open = loop {
             match self.open(Some(gate)) {
                 Ok(open) => break open,
-                Err(_) => {
-                    let mut hosts = self.hosts.lock();
-                    if hosts.is_over {
-                        return;
-                    }
-                    self.news.wait_for(&mut hosts, AGAIN);
-                }
+                Err(_) if self.pause(AGAIN) => {}
+                Err(_) => return,
             }
         };
-        self.hosts.lock().in_force = Some(gate.clone());
         let engines: Vec<Arc<Inbox>> = {
             let mut engines = self.engines.lock();
             engines.retain(|engine| engine.strong_count() > 0);
@@ -276,6 +279,14 @@ impl Running {
             inbox.put(Note::Opened(Connection::Fixed, Box::new(Ok(link))));
         }
         *session = (session.0 + 1, Some(open));
+    }
+
+    /// Waits. Returns false if the router ends.
+    fn pause(&self, time: Duration) -> bool {
+        let until = Instant::now() + time;
+        let mut hosts = self.hosts.lock();
+        while !hosts.is_over && !self.news.wait_until(&mut hosts, until).timed_out() {}
+        !hosts.is_over
     }
 
     fn with_session<T: Default>(&self, work: impl FnOnce(&Session) -> T) -> T {
