@@ -35,6 +35,8 @@ const MEETING_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Time in which a hub admits a host that it meets for the first time.
 const ADMISSION: Duration = Duration::from_secs(3);
+/// Time in which nothing listens at a hub that opens its session anew.
+const ABSENCE: Duration = Duration::from_secs(1);
 /// Pause between two attempts.
 const ADMISSION_PAUSE: Duration = Duration::from_millis(100);
 
@@ -140,15 +142,17 @@ fn open_hub(config: &Settings, hub: &Endpoint, inbox: &Arc<Inbox>) -> Result<Lin
         Endpoint::Unix(socket) => node_host_beside(socket),
         Endpoint::Tcp(_) => certificates.as_ref().map(HostName::of_certificate).unwrap_or_default(),
     };
-    let until = Instant::now() + ADMISSION;
+    let (began, mut is_accepted) = (Instant::now(), false);
     loop {
         let refused = match inbox.open_link(&Role::Client { to: hub.clone(), credentials: credentials.clone() }, host.clone()) {
             Ok(link) => return Ok(link),
             Err(refused) => refused,
         };
         let Endpoint::Tcp(address) = hub else { return Err(refused) };
-        let accepts = certificates.as_ref().is_some_and(|directory| probe::probe(address, directory).is_ok());
-        if !accepts || until <= Instant::now() {
+        is_accepted |= certificates.as_ref().is_some_and(|directory| probe::probe(address, directory).is_ok());
+        let is_away = || certificates.is_some() && std::net::TcpStream::connect(address).is_err();
+        let patience = if is_accepted { ADMISSION } else { ABSENCE };
+        if began.elapsed() >= patience || !(is_accepted || is_away()) {
             return Err(why_refused(address, certificates.as_ref(), config).map_or(refused, |why| unreachable(hub, why)));
         }
         // A hub that meets a host for the first time prepares the rules for it.
