@@ -1,7 +1,12 @@
 //! Hosts with certificates: each sends under its own name alone, and rules about topics hold on its links.
 
 use std::{
-    sync::{Arc, Mutex},
+    net::TcpListener,
+    os::unix::fs::MetadataExt,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant, SystemTime},
 };
 
@@ -59,12 +64,17 @@ impl Site {
     }
 
     fn host(&self, name: &str, listen: bool, connect: Option<&str>) -> Host {
+        self.host_with(name, listen, connect, Policy::default())
+    }
+
+    fn host_with(&self, name: &str, listen: bool, connect: Option<&str>, policy: Policy) -> Host {
         let (process, encryption) = self.settings(name);
         let settings = NodeSettings {
             listen: listen.then(|| "127.0.0.1:0".parse().unwrap()).into_iter().collect(),
             connect: connect.map(|address| address.parse().unwrap()).into_iter().collect(),
             key: Some(key()),
             encryption,
+            policy: Arc::new(policy),
             ..NodeSettings::new(process)
         };
         let node = Node::start(settings).unwrap();
@@ -87,6 +97,18 @@ impl Host {
 
     fn reader(&self, topics: &str) -> Reader {
         self.participant.reader(&TopicFilter::new(topics).unwrap(), &PartitionFilter::All, ReaderQos::default()).unwrap()
+    }
+
+    /// Returns the identity of the node's socket, which changes when the node opens its session anew.
+    fn socket(&self) -> Option<(u64, u64)> {
+        let found = std::fs::metadata(self.node.dir().node_socket().unwrap()).ok()?;
+        Some((found.ino(), found.ctime_nsec() as u64))
+    }
+
+    /// Joins on the node itself, as the hub's own roles do.
+    fn role(&self, name: &str) -> Participant {
+        let engine = self.node.engine().unwrap();
+        Participant::on(engine, domain(), SourceName::new(name).unwrap(), QosTable::default()).unwrap()
     }
 
     /// Lets the rules hold on this host, as its hub does.
@@ -202,10 +224,17 @@ fn no_host_sends_under_the_name_of_another() {
     let _seen = hub.engine.subscribe("tampu/lab/d/**", Arc::new(seen)).unwrap();
     write(&writer, 0..50);
     assert_eq!(read(&mut reader, 0..50), [Some("mast".to_owned())]);
-    until("a batch is seen", || !batches.lock().unwrap().is_empty());
+    // The first ones may have been fetched again, while the hub opened its session anew for the new hosts.
+    let mut written = 50;
+    until("a batch is seen", || {
+        write(&writer, written..written + 1);
+        read(&mut reader, written..written + 1);
+        written += 1;
+        !batches.lock().unwrap().is_empty()
+    });
     let real = batches.lock().unwrap()[0].clone();
     let (header, body) = BatchHeader::decode(&real).unwrap();
-    let forged = BatchHeader { first: 50, count: 1, ..header.clone() };
+    let forged = BatchHeader { first: written, count: 1, ..header.clone() };
     let mut bytes = Vec::new();
     forged.encode(12, &mut bytes);
     bytes.extend_from_slice(&body[..12]);
@@ -232,8 +261,8 @@ fn no_host_sends_under_the_name_of_another() {
     assert!(came.len() as u64 <= hub.participant.forgeries().count + 1, "{} batches", came.len());
     assert_eq!(hub.participant.sources().iter().filter(|source| source.incarnation == header.incarnation).count(), 1);
     // The real ones still do.
-    write(&writer, 50..100);
-    assert_eq!(read(&mut reader, 50..100), [Some("mast".to_owned())]);
+    write(&writer, written..written + 50);
+    assert_eq!(read(&mut reader, written..written + 50), [Some("mast".to_owned())]);
 }
 
 #[test]
@@ -249,8 +278,10 @@ fn a_closed_topic_is_closed_while_others_lose_nothing() {
     read(&mut at_mast, 0..50);
     read(&mut at_guest, 0..50);
 
+    let before = hub.socket();
     hub.hold_to(deny("guest", "read", "secret/**"));
     until("the guest is let go of", || readers(&secret) == 1);
+    until("the rule holds on the links", || hub.socket().is_some_and(|now| Some(now) != before));
     // Somebody who does not keep to the protocol.
     let raw: Arc<Mutex<Vec<String>>> = Arc::default();
     let into = raw.clone();
@@ -286,16 +317,139 @@ fn a_host_without_the_right_to_write_is_not_heard() {
     let mut reader = hub.reader("t/**");
     let (writer, muted, open) = (mast.writer("t/mast"), guest.writer("t/guest"), guest.writer("t/open"));
     until("all are matched", || readers(&writer) > 0 && readers(&muted) > 0 && readers(&open) > 0);
+    let before = hub.socket();
     hub.hold_to(deny("guest", "write", "t/guest"));
-    until("the guest is not heard", || {
-        while reader.next(Duration::from_millis(10)).is_some() {}
-        muted.write(b"12345678").unwrap();
-        !matches!(reader.next(Duration::from_millis(300)), Some(Event::Sample(_)))
+    until("the rule holds on the links", || hub.socket().is_some_and(|now| Some(now) != before));
+    for number in 0..50 {
+        write(&muted, number..number + 1);
+        write(&writer, number..number + 1);
+        write(&open, number..number + 1);
+    }
+    let (mut numbers, end) = ([0, 0], Instant::now() + PATIENCE);
+    while numbers != [50, 50] {
+        assert!(Instant::now() < end, "{numbers:?} {:?}", reader.stats());
+        if let Some(Event::Sample(sample)) = reader.next(Duration::from_millis(50)) {
+            let number = u64::from_le_bytes(sample.payload.bytes().unwrap().try_into().unwrap());
+            let next = match sample.stream.topic.as_str() {
+                "t/mast" => &mut numbers[0],
+                "t/open" => &mut numbers[1],
+                other => panic!("heard {other}"),
+            };
+            assert_eq!(number, *next);
+            *next += 1;
+        }
+    }
+    hears_nothing(&mut reader, Duration::from_millis(500));
+}
+
+#[test]
+fn roles_that_join_while_the_node_opens_its_session_anew_miss_nothing() {
+    let site = Site::new();
+    let hub = site.host("hub", true, None);
+    let mast = site.host("mast", false, Some(&hub.address()));
+    let (first, mut at_hub) = (mast.writer("t"), hub.reader("t"));
+    until("the hub knows the mast", || readers(&first) > 0);
+    write(&first, 0..10);
+    read(&mut at_hub, 0..10);
+    let (over, sockets) = (AtomicBool::new(false), Mutex::new(Vec::new()));
+    let (from, to) = (TopicName::new("role/from").unwrap(), TopicFilter::new("role/to").unwrap());
+    let mut roles = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for round in 0..4 {
+                let before = hub.socket();
+                hub.hold_to(if round % 2 == 0 { deny("mast", "write", "muted") } else { Policy::default() });
+                until("the node opens its session anew", || hub.socket().is_some_and(|now| Some(now) != before));
+                sockets.lock().unwrap().push(hub.socket());
+            }
+            over.store(true, Ordering::Release);
+        });
+        let mut roles = Vec::new();
+        while !over.load(Ordering::Acquire) {
+            let role = hub.role(&format!("role {}", roles.len()));
+            let reader = role.reader(&to, &PartitionFilter::All, ReaderQos::default()).unwrap();
+            let writer = role.writer(&from, &Partition::everybody(), TypeTag::OCTETS, Qos::default()).unwrap();
+            roles.push((role, reader, writer));
+            // Few enough that the machine keeps up.
+            Gate::default().wait_host(0, Duration::from_millis(150));
+        }
+        roles
     });
-    write(&writer, 0..50);
-    read(&mut reader, 0..50);
-    write(&open, 0..50);
-    read(&mut reader, 0..50);
+    assert_eq!(sockets.lock().unwrap().len(), 4);
+    // Some more than these may have joined within a session. All are there.
+    let (mut at_mast, to_roles) = (mast.reader("role/from"), mast.writer("role/to"));
+    let matched = || (readers(&to_roles), roles.iter().filter(|(.., writer)| readers(writer) == 1).count());
+    let end = Instant::now() + PATIENCE;
+    while matched() != (roles.len(), roles.len()) {
+        let connections = (hub.node.connections(), mast.node.connections());
+        let seen = (hub.participant.sources().len(), mast.participant.sources().len());
+        assert!(Instant::now() < end, "{:?} of {}: {connections:?} {seen:?}", matched(), roles.len());
+        pause();
+    }
+    write(&to_roles, 0..10);
+    for (role, reader, writer) in &mut roles {
+        assert_eq!(read(reader, 0..10), [Some("mast".to_owned())], "{}", role.source());
+        writer.write(b"12345678").unwrap();
+    }
+    let mut heard = std::collections::HashSet::new();
+    until("the mast hears them all", || {
+        if let Some(Event::Sample(sample)) = at_mast.next(Duration::from_millis(50)) {
+            heard.insert(sample.stream.source.clone());
+        }
+        heard.len() == roles.len()
+    });
+}
+
+#[test]
+fn a_node_that_cannot_open_its_session_anew_says_so_and_goes_on() {
+    let site = Site::new();
+    let hub = site.host("hub", true, None);
+    let mast = site.host("mast", false, Some(&hub.address()));
+    let (writer, mut reader) = (mast.writer("t"), hub.reader("t"));
+    until("the hub knows the mast", || readers(&writer) > 0);
+    let address = hub.address();
+    hub.hold_to(deny("mast", "write", "muted"));
+    let mut taken = None;
+    until("the address is taken by somebody else", || {
+        taken = taken.take().or_else(|| TcpListener::bind(&address).ok());
+        taken.is_some()
+    });
+    let mut failure = None;
+    until("the node says that it cannot go on", || {
+        failure = hub.node.failure();
+        failure.is_some()
+    });
+    let failure = failure.unwrap();
+    assert!(failure.contains("opening the node's connections anew") && failure.contains(&address), "{failure}");
+    assert!(hub.node.engine().is_err_and(|why| why.to_string() == failure));
+    drop(taken);
+    until("the node goes on", || hub.node.failure().is_none());
+    // The mast may have been given up meanwhile, and is back.
+    until("the mast is heard again", || {
+        write(&writer, 0..1);
+        matches!(reader.next(Duration::from_millis(50)), Some(Event::Sample(_)))
+    });
+}
+
+#[test]
+fn what_is_known_beforehand_opens_nothing_anew() {
+    let site = Site::new();
+    let hub = site.host("hub", true, None);
+    let rules = deny("hub", "write", "muted");
+    // A hub that takes longer than a second to tell its name is met later.
+    let stays = (0..3).any(|number| {
+        let mast = site.host_with(&format!("mast{number}"), false, Some(&hub.address()), rules.clone());
+        let before = mast.socket();
+        let mut reader = mast.reader("t");
+        let writer = hub.writer("t");
+        until("it is matched", || readers(&writer) > 0);
+        mast.hold_to(rules.clone());
+        let who = Rule::new(Effect::Deny, Who::Login("zoe".to_owned()), &["read"], "t").unwrap();
+        mast.hold_to(Policy { rules: [rules.rules.clone(), vec![who]].concat(), ..rules.clone() });
+        write(&writer, 0..50);
+        read(&mut reader, 0..50);
+        before.is_some() && mast.socket() == before
+    });
+    assert!(stays);
 }
 
 #[test]

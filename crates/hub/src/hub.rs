@@ -138,7 +138,13 @@ impl Hub {
         let metrics_certificate = if has(HubPart::Metrics) { certificates::of_metrics(&config)? } else { None };
         let certificates = CertificatesInUse::new(&config, has(HubPart::Node), &https, metrics_certificate.as_ref());
 
-        let node = if has(HubPart::Node) { Some(Arc::new(Node::start(node_config(&config, &client)?)?)) } else { None };
+        let rules = Arc::new(Rules::of(&config)?);
+        let node = if has(HubPart::Node) {
+            let settings = NodeSettings { policy: rules.policy(), ..node_config(&config, &client)? };
+            Some(Arc::new(Node::start(settings)?))
+        } else {
+            None
+        };
         let engine: Arc<dyn Engine> = match &node {
             Some(node) => node.engine()?,
             None => client.open()?,
@@ -147,7 +153,6 @@ impl Hub {
             let source = SourceName::new(name).map_err(BusError::from)?;
             Ok(Participant::on(engine.clone(), config.domain.clone(), source, qos.clone())?)
         };
-        let rules = Arc::new(Rules::of(&config)?);
         let access = rules.access(&config, &client).map_err(NodeError::RunDir)?;
         let own = participant(process.name())?;
         let logger = start_log(&config, own.clone(), access.clone())?;

@@ -98,7 +98,19 @@ impl Watched {
         if self.is_ending {
             return;
         }
-        match self.dependants.node.clone() {
+        let node = self.dependants.node.clone();
+        if let Some(why) = node.as_ref().and_then(|node| node.failure()) {
+            if self.failure.as_ref() != Some(&why) {
+                error!(self.dependants.logger, "no process and no other host reaches this node: {why}");
+            }
+            self.failure = Some(why);
+            // A new process may have more luck.
+            if self.dependants.has_supervisor {
+                self.end();
+            }
+            return;
+        }
+        match node {
             Some(node) if self.dependants.has_supervisor && !node.is_found() => {
                 let path = node.dir().path().display();
                 warning!(

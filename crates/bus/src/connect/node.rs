@@ -54,13 +54,16 @@ pub struct NodeSettings {
     /// Names of the hosts that may pass on what other hosts send; `None` are those that this node connects to. Without
     /// certificates hosts have no names, and everybody may.
     pub relays: Option<Vec<String>>,
+    /// Rules about topics of other hosts, from the first connection on ([`Node::hold_to`]).
+    pub policy: Arc<Policy>,
 }
 
 impl NodeSettings {
     /// Makes the settings of a node for one host only.
     pub fn new(process: Settings) -> NodeSettings {
         let encryption = Encryption::default();
-        NodeSettings { process, listen: Vec::new(), connect: Vec::new(), key: None, encryption, relays: None }
+        let (listen, connect, policy) = Default::default();
+        NodeSettings { process, listen, connect, key: None, encryption, relays: None, policy }
     }
 }
 
@@ -124,7 +127,7 @@ pub struct Node {
 impl Node {
     /// Starts serving this host.
     pub fn start(settings: NodeSettings) -> Result<Node, NodeError> {
-        let NodeSettings { mut process, listen, connect, key, encryption, relays } = settings;
+        let NodeSettings { mut process, listen, connect, key, encryption, relays, policy } = settings;
         let is_open = !listen.is_empty() || !connect.is_empty();
         if is_open && key.is_none() {
             return Err(NodeError::Closed("set the key all its members share"));
@@ -154,12 +157,18 @@ impl Node {
         process.hub = None;
         process.lan = key.map(|key| Lan { direct: process.lan.and_then(|lan| lan.direct), key, encryption });
         let key = shown_key.clone();
-        let router = (driver.route)(RouterSettings { process: process.clone(), dir: dir.clone(), listen, connect, key, relays })?;
+        let of_router = RouterSettings { process: process.clone(), dir: dir.clone(), listen, connect, key, relays, policy };
+        let router = (driver.route)(of_router)?;
         let mut made = 0;
-        router.at_rest(&mut |number| made = number);
+        router.at_rest(&mut |number| made = number)?;
         let standing = Standing::at(socket.clone()).map_err(|why| NodeError::Io { path: socket, why })?;
         let (lock, standing) = (Mutex::new(lock), Mutex::new((made, standing)));
         Ok(Node { router: Some(router), settings: process, dir, reclaimed, shown_key, standing, host, lock })
+    }
+
+    /// Returns the reason for which it cannot open its connections anew for other rules about hosts. It goes on trying.
+    pub fn failure(&self) -> Option<String> {
+        self.router.as_ref()?.at_rest(&mut |_| {}).err().map(|why| why.to_string())
     }
 
     /// Reports if processes find this node in the run-time directory.
@@ -187,7 +196,7 @@ impl Node {
             result = work(&standing.1);
         };
         match &self.router {
-            Some(router) => router.at_rest(&mut at_rest),
+            Some(router) => router.at_rest(&mut at_rest)?,
             None => at_rest(lock(&self.standing).0),
         }
         result.map_err(|why| NodeError::Io { path: socket, why })

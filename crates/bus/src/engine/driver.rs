@@ -34,6 +34,8 @@ pub(crate) struct RouterSettings {
     pub key: Option<Key>,
     /// Names of the hosts that may pass on what other hosts send; `None` are those that this node connects to.
     pub relays: Option<Vec<String>>,
+    /// Rules about topics that hold from the first connection on.
+    pub policy: Arc<Policy>,
 }
 
 /// Returns the reason for which a host, by the name in its certificate, may not be connected at this own address; the flag
@@ -51,8 +53,9 @@ pub(crate) trait Router: Send + Sync {
     /// Returns the numbers of connected processes and of other connected nodes.
     fn connections(&self) -> (usize, usize);
 
-    /// Calls `work` with a number that changes when the router has made its sockets anew. It does not do so meanwhile.
-    fn at_rest(&self, work: &mut dyn FnMut(u64));
+    /// Calls `work` with a number that changes when the router has made its sockets anew. It does not do so meanwhile. It
+    /// fails if the router cannot make them anew.
+    fn at_rest(&self, work: &mut dyn FnMut(u64)) -> Result<(), EngineError>;
 
     /// Asks this rule for each host that connects with a certificate, and for connected ones from time to time.
     fn ask_for_hosts(&self, rule: AskForHost);

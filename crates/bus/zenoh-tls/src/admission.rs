@@ -46,11 +46,34 @@ fn refusal(certificate: &Path, host: &str, own: SocketAddr, dialed: bool) -> Opt
     rules.iter().find_map(|rule| rule.refusal(host, own, dialed))
 }
 
+/// Token of each certificate that cuts all its links.
+static LINKS: Mutex<Vec<(PathBuf, CancellationToken)>> = Mutex::new(Vec::new());
+
+/// Returns a token for a new link of this certificate.
+fn token(certificate: &Path) -> CancellationToken {
+    let mut links = LINKS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, all)) = links.iter().find(|(of, _)| of == certificate) {
+        return all.child_token();
+    }
+    let all = CancellationToken::new();
+    let one = all.child_token();
+    links.push((certificate.to_owned(), all));
+    one
+}
+
+/// Cuts all open links that show this certificate. Later ones may open.
+pub fn cut_links(certificate: &Path) {
+    let mut links = LINKS.lock().unwrap_or_else(PoisonError::into_inner);
+    let cut: Vec<_> = links.extract_if(.., |(of, _)| of == certificate).collect();
+    drop(links);
+    cut.iter().for_each(|(_, all)| all.cancel());
+}
+
 /// Makes a link of a stream if the rules admit the other end's host, and asks them again while it is open.
 pub(crate) fn admit(stream: TlsStream<TcpStream>, certificate: PathBuf) -> ZResult<LinkUnicast> {
     let own = stream.get_ref().0.local_addr()?;
     let dialed = matches!(stream, TlsStream::Client(_));
-    let cut = CancellationToken::new();
+    let cut = token(&certificate);
     let (link, host) = TlsLink::of(stream, cut.clone())?;
     let host = host.unwrap_or_default();
     if let Some(why) = refusal(&certificate, &host, own, dialed) {

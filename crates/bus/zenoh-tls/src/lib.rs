@@ -23,7 +23,7 @@ mod listener;
 mod manager;
 mod settings;
 
-pub use admission::{HostRule, ask_for_hosts};
+pub use admission::{HostRule, ask_for_hosts, cut_links};
 pub use manager::{LinkManagerUnicastTls, TlsLocatorInspector};
 pub use settings::TlsConfigurator;
 

@@ -34,9 +34,9 @@ use crate::{
 const MEETING_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Time in which a hub admits a host that it meets for the first time.
-const ADMISSION: Duration = Duration::from_secs(3);
+const ADMISSION: Duration = Duration::from_secs(8);
 /// Time in which nothing listens at a hub that opens its session anew.
-const ABSENCE: Duration = Duration::from_secs(1);
+const ABSENCE: Duration = Duration::from_secs(2);
 /// Pause between two attempts.
 const ADMISSION_PAUSE: Duration = Duration::from_millis(100);
 

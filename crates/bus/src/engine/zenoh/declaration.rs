@@ -8,7 +8,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak},
 };
 
-use super::link::Link;
+use super::{lease::Lease, link::Link};
 use crate::engine::EngineError;
 
 /// Handle of a declaration on its earlier session, kept until that session is closed.
@@ -32,7 +32,8 @@ pub(super) struct Slot<H> {
 
 enum State<H> {
     Empty,
-    Live(u64, Arc<H>),
+    /// Generation of its link, the handle, and the lease of the link's session.
+    Live(u64, Arc<H>, Option<Arc<Lease>>),
     Withdrawn,
 }
 
@@ -43,12 +44,18 @@ impl<H> Default for Slot<H> {
 }
 
 impl<H: Send + Sync + 'static> Slot<H> {
-    /// Returns the handle, if it is declared anywhere.
-    pub fn get(&self) -> Option<Arc<H>> {
-        match &*self.state.read().unwrap_or_else(PoisonError::into_inner) {
-            State::Live(_, handle) => Some(handle.clone()),
-            State::Empty | State::Withdrawn => None,
+    /// Works with the handle, if it is declared anywhere.
+    pub fn with<T>(&self, work: impl FnOnce(&H) -> T) -> Option<T> {
+        let (handle, lease) = match &*self.state.read().unwrap_or_else(PoisonError::into_inner) {
+            State::Live(_, handle, lease) => (handle.clone(), lease.clone()),
+            State::Empty | State::Withdrawn => return None,
+        };
+        let worked = Lease::of(lease.as_ref()).map(|_in_use| work(&handle));
+        if lease.is_some() {
+            // It may have been the last use.
+            Lease::discard(lease.as_ref(), handle);
         }
+        worked
     }
 
     /// Replaces the handle by one on the link.
@@ -60,27 +67,27 @@ impl<H: Send + Sync + 'static> Slot<H> {
     ) -> Result<Option<Retired>, EngineError> {
         let needed = |state: &State<H>| match state {
             State::Empty => true,
-            State::Live(generation, _) => *generation < link.generation,
+            State::Live(generation, ..) => *generation < link.generation,
             State::Withdrawn => false,
         };
         let _attaching = self.attaching.lock().unwrap_or_else(PoisonError::into_inner);
         if !needed(&self.state.read().unwrap_or_else(PoisonError::into_inner)) {
             return Ok(None);
         }
+        let refused = |doing: String, why: String| EngineError::Refused { engine: super::settings::NAME, doing, why };
+        let Some(_in_use) = Lease::of(link.lease.as_ref()) else {
+            return Err(refused(doing(), "the node has closed its session".to_owned()));
+        };
         // Declared without the state's lock: the engine may call back before it returns, and senders continue meanwhile.
-        let handle = declare().map_err(|why| EngineError::Refused {
-            engine: super::settings::NAME,
-            doing: doing(),
-            why: why.to_string(),
-        })?;
+        let handle = declare().map_err(|why| refused(doing(), why.to_string()))?;
         let handle = Arc::new(handle);
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         if !needed(&state) {
             drop(state);
             return Ok(None);
         }
-        match std::mem::replace(&mut *state, State::Live(link.generation, handle)) {
-            State::Live(_, earlier) => Ok(Some(Box::new(earlier))),
+        match std::mem::replace(&mut *state, State::Live(link.generation, handle, link.lease.clone())) {
+            State::Live(_, earlier, _) => Ok(Some(Box::new(earlier))),
             State::Empty | State::Withdrawn => Ok(None),
         }
     }
@@ -90,7 +97,9 @@ impl<H: Send + Sync + 'static> Slot<H> {
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         let last = std::mem::replace(&mut *state, State::Withdrawn);
         drop(state);
-        drop(last);
+        if let State::Live(_, handle, lease) = last {
+            Lease::discard(lease.as_ref(), handle);
+        }
     }
 }
 

@@ -3,7 +3,10 @@
 use std::{
     fs,
     path::PathBuf,
-    sync::atomic::{AtomicU64, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Duration,
 };
 
@@ -11,6 +14,7 @@ use zenoh::{Session, Wait, key_expr::KeyExpr, sample::SampleKind};
 
 use super::{
     host_name::HostName,
+    lease::Lease,
     settings::{NAME, Role},
 };
 use crate::{connect::Endpoint, engine::EngineError};
@@ -27,6 +31,8 @@ pub(super) struct Link {
     pub session: Session,
     /// True if dropping the link closes the session; a node's own engine only borrows the node's.
     owned: bool,
+    /// Lease of a session that its node may open anew.
+    pub lease: Option<Arc<Lease>>,
     /// Socket files to remove with it.
     files: Vec<PathBuf>,
 }
@@ -49,14 +55,19 @@ impl Link {
             Role::Router { listen, .. } => listen.iter().filter_map(socket_file).collect(),
             _ => Vec::new(),
         };
-        let link = Link { generation: next_generation(), host, session, owned: true, files };
+        let link = Link { generation: next_generation(), host, session, owned: true, lease: None, files };
         link.listen(changed)?;
         Ok(link)
     }
 
-    /// Makes a link over a borrowed session.
-    pub fn borrow(session: Session, host: HostName) -> Link {
-        Link { generation: next_generation(), host, session, owned: false, files: Vec::new() }
+    /// Makes a link over the session of a node.
+    pub fn borrow(session: Session, host: HostName, lease: Option<Arc<Lease>>) -> Link {
+        Link { generation: next_generation(), host, session, owned: false, lease, files: Vec::new() }
+    }
+
+    /// Returns true if the session is closed, and another one will follow.
+    pub fn awaits_another(&self) -> bool {
+        self.lease.as_ref().is_some_and(|lease| lease.awaits_another())
     }
 
     /// Returns the key on this session: the one in the template, with the name of this host.

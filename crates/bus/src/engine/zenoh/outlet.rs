@@ -70,8 +70,8 @@ impl Outlet for ZenohOutlet {
             doing: format!("sending to {}", self.publication.key),
             why,
         };
-        let publisher = self.publication.publisher.get().ok_or_else(|| refused("the engine is closed".to_owned()))?;
-        publisher.put(payload::to_engine(message)).wait().map_err(|why| refused(why.to_string()))
+        let sent = self.publication.publisher.with(|publisher| publisher.put(payload::to_engine(message)).wait());
+        sent.ok_or_else(|| refused("the engine is closed".to_owned()))?.map_err(|why| refused(why.to_string()))
     }
 }
 

@@ -78,7 +78,13 @@ impl ZenohEngine {
     fn declare(&self, declaration: Arc<dyn Declaration>) -> Result<Withdraw, EngineError> {
         // Registered before it is attached: a session that replaces the current one in between finds it.
         let withdraw = outlet::kept(&self.core.registry, declaration.clone());
-        declaration.attach(&self.core.current().1)?;
+        let link = self.core.current().1;
+        match declaration.attach(&link) {
+            // The node opens its session anew, and all declarations are repeated there. Until then the engine loses messages,
+            // as it may at any time. Callers do not wait: they may be the worker that makes the move.
+            Err(_) if link.awaits_another() => {}
+            attached => _ = attached?,
+        }
         Ok(withdraw)
     }
 }
@@ -150,8 +156,7 @@ impl Engine for ZenohEngine {
     }
 
     fn ask(&self, key: &str, question: Bytes, timeout: Duration, answers: Answers) -> Result<(), EngineError> {
-        let link = self.core.current().1;
-        question::ask(&link.session, link.key(&pattern(key)?), question, timeout, answers)
+        question::ask(&self.core.current().1, &pattern(key)?, question, timeout, answers)
     }
 
     fn announce(&self, key: &str) -> Result<Guard, EngineError> {

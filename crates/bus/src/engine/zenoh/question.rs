@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use zenoh::{
-    Session, Wait,
+    Wait,
     handlers::CallbackDrop,
     key_expr::KeyExpr,
     qos::{CongestionControl, Priority},
@@ -16,6 +16,7 @@ use zenoh::{
 
 use super::{
     declaration::{Declaration, Retired, Slot},
+    lease::Lease,
     link::Link,
     payload,
 };
@@ -104,12 +105,16 @@ struct Collected {
 
 /// Asks all answerers under the key.
 pub(super) fn ask(
-    session: &Session,
-    key: KeyExpr<'_>,
+    link: &Link,
+    key: &KeyExpr<'_>,
     question: Bytes,
     timeout: std::time::Duration,
-    answers: Answers,
+    mut answers: Answers,
 ) -> Result<(), EngineError> {
+    let Some(_in_use) = Lease::of(link.lease.as_ref()) else {
+        answers(Answer::Unanswered);
+        return Ok(());
+    };
     let collected = Arc::new(Mutex::new(Collected { answers, answered: false, late: false }));
     let at_end = collected.clone();
     let handler = CallbackDrop {
@@ -132,8 +137,9 @@ pub(super) fn ask(
     };
     // Answers inherit Block and the low priority from the question. Refetched samples must not be lost again, nor overtake current
     // samples.
-    let asked = session
-        .get(key)
+    let asked = link
+        .session
+        .get(link.key(key))
         .payload(payload::to_engine(question))
         .target(QueryTarget::All)
         .consolidation(ConsolidationMode::None)

@@ -8,20 +8,23 @@
 use std::{
     collections::BTreeMap,
     path::PathBuf,
-    sync::{Arc, Weak},
+    sync::{Arc, Weak, mpsc::channel},
     time::{Duration, Instant},
 };
 
 use parking_lot::{Condvar, Mutex};
-use zenoh::{Session, Wait, liveliness::LivelinessToken};
+use tampu_tls::{CertificateDir, probe};
+use zenoh::{Session, Wait};
 
 use super::{
     connection::Connection,
     credentials::{Credentials, UsersFile},
     gate::{Gate, Passage},
+    held_session::{HeldSession, Open, TROUBLE},
     host_name::HostName,
     host_rule::{self, HeldRule},
     inbox::{Inbox, Note},
+    lease::Lease,
     link::{self, Link},
     process::ZenohEngine,
     settings::{NAME, Role},
@@ -36,6 +39,8 @@ use crate::{
     wire::keys::Keys,
 };
 
+/// Time in which the hosts that a node connects to may tell their names before its session is opened.
+const MEETING: Duration = Duration::from_secs(1);
 /// Time in which further new hosts may appear before the session is opened anew.
 const GATHER: Duration = Duration::from_millis(50);
 /// Pause before another attempt to open the session. The addresses were in use by this process a moment ago.
@@ -44,8 +49,15 @@ const AGAIN: Duration = Duration::from_millis(50);
 /// If another one leaves and comes back in between, they take it for the same as before, and never tell it of their
 /// subscriptions.
 const ABSENCE: Duration = Duration::from_millis(400);
-/// Longest time for closing a session.
+/// Time for connections that are just being made, before a session is closed. The engine leaves a connection that is made
+/// while it closes open for ever, and nobody answers there.
+const QUIET: Duration = Duration::from_millis(200);
+/// Shortest life of a session that rules have ended, so that hosts which come one by one do not end one after another.
+const STAY: Duration = Duration::from_secs(1);
+/// Longest time for closing a session at the end.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
+/// Longest time for closing a session before the next one. One that is not closed keeps its connections.
+const CLOSE_ANEW_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A running router.
 pub(super) struct ZenohRouter {
@@ -63,19 +75,15 @@ struct Running {
     credentials: Option<Credentials>,
     relays: Option<Vec<String>>,
     own: HostName,
+    /// Certificates of this host, if its name is proved by them.
+    certificates: Option<CertificateDir>,
     /// Socket files to remove with it.
     sockets: Vec<PathBuf>,
-    /// The session and the number of its making; none while it is opened anew, and at the end.
-    session: Mutex<(u64, Option<Open>)>,
+    session: HeldSession,
     /// Engines on the router, which move to a new session.
     engines: Mutex<Vec<Weak<Inbox>>>,
     hosts: Mutex<Hosts>,
     news: Condvar,
-}
-
-struct Open {
-    session: Session,
-    _here: LivelinessToken,
 }
 
 /// Hosts that the session has rules for.
@@ -87,12 +95,14 @@ struct Hosts {
     /// Rules of the session.
     in_force: Option<Gate>,
     has_news: bool,
+    /// True if the policy has changed. That does not wait for further hosts.
+    is_urgent: bool,
     is_over: bool,
 }
 
 impl ZenohRouter {
     pub fn start(settings: RouterSettings) -> Result<ZenohRouter, EngineError> {
-        let RouterSettings { process, dir, listen, connect, key, relays } = settings;
+        let RouterSettings { process, dir, listen, connect, key, relays, policy } = settings;
         let is_open = listen.iter().chain(&connect).any(|endpoint| matches!(endpoint, Endpoint::Tcp(_)));
         let is_socket = |endpoint: &Endpoint| match endpoint {
             Endpoint::Unix(path) => Some(path.clone()),
@@ -108,9 +118,13 @@ impl ZenohRouter {
             _ => None,
         };
         let own = certificates.as_ref().map(HostName::of_certificate).unwrap_or_default();
-        // The host with the authority knows the names of the others beforehand.
-        let beforehand = certificates.iter().flat_map(|directory| directory.hosts());
-        let known = beforehand.map(|name| (name, false)).collect();
+        // What is known before the session is opened needs no other one. The host with the authority knows the names of all
+        // hosts, and a host that connects to others asks them for theirs.
+        let mut known = BTreeMap::new();
+        if let Some(directory) = &certificates {
+            known.extend(directory.hosts().into_iter().map(|name| (name, false)));
+            known.extend(dialed_hosts(directory, &connect)?.into_iter().map(|name| (name, true)));
+        }
         let running = Arc::new(Running {
             settings: process,
             dir,
@@ -119,14 +133,15 @@ impl ZenohRouter {
             credentials,
             relays,
             own,
+            certificates,
             sockets,
-            session: Mutex::new((0, None)),
+            session: HeldSession::default(),
             engines: Mutex::default(),
-            hosts: Mutex::new(Hosts { known, ..Hosts::default() }),
+            hosts: Mutex::new(Hosts { known, policy, ..Hosts::default() }),
             news: Condvar::new(),
         });
         if running.own.name().is_none() {
-            *running.session.lock() = (1, Some(running.open(None)?));
+            running.session.put(running.open(None, 0)?, |_| {});
             return Ok(ZenohRouter { running, hosts: Mutex::default(), _names: None });
         }
         let asked = Arc::downgrade(&running);
@@ -134,11 +149,38 @@ impl ZenohRouter {
             Arc::new(move |host, _, dialed| asked.upgrade().and_then(|running| running.refusal(host, dialed)));
         let names = host_rule::ask_for_hosts(running.settings.lan.as_ref(), names);
         let gate = running.gate();
-        *running.session.lock() = (1, Some(running.open(Some(&gate))?));
-        running.hosts.lock().in_force = Some(gate);
+        running.hosts.lock().in_force = Some(gate.clone());
+        running.session.put(running.open(Some(&gate), 0)?, |_| {});
         let of_worker = running.clone();
         worker("tampu-gate", move || of_worker.run())?;
         Ok(ZenohRouter { running, hosts: Mutex::default(), _names: names })
+    }
+}
+
+/// Returns the names of the hosts that answer at these addresses. A host that does not is met later.
+fn dialed_hosts(directory: &CertificateDir, addresses: &[Endpoint]) -> Result<Vec<String>, EngineError> {
+    let (found, names) = channel();
+    for address in addresses {
+        let Endpoint::Tcp(address) = address else { continue };
+        let (found, directory, address) = (found.clone(), directory.clone(), address.clone());
+        worker("tampu-ask-host", move || {
+            if let Ok(name) = probe::host_at(&address, &directory) {
+                // Nobody listens any more if this took too long.
+                let _ = found.send(name);
+            }
+        })?;
+    }
+    drop(found);
+    let until = Instant::now() + MEETING;
+    Ok(std::iter::from_fn(|| names.recv_timeout(until.saturating_duration_since(Instant::now())).ok()).collect())
+}
+
+/// Closes a session once the node's own engines have ended their calls to it.
+fn close(open: Open, timeout: Duration) {
+    let close = || _ = open.session.close().timeout(timeout).wait();
+    match &open.lease {
+        Some(lease) => lease.end(close),
+        None => close(),
     }
 }
 
@@ -148,7 +190,7 @@ fn refused(doing: &str, why: &dyn std::fmt::Display) -> EngineError {
 
 impl Running {
     /// Opens the session.
-    fn open(&self, gate: Option<&Gate>) -> Result<Open, EngineError> {
+    fn open(&self, gate: Option<&Gate>, number: u64) -> Result<Open, EngineError> {
         // The node's lock decides. The engine's own lock would outlive this process in child processes, which inherit it.
         self.sockets.iter().for_each(|socket| link::remove_socket(socket));
         // The engine reads the file once, while it opens.
@@ -162,7 +204,8 @@ impl Running {
         // unreachable.
         let here = with_host(&Keys::new(&self.settings.domain).node(host::boot()), &self.own.chunk());
         let here = session.liveliness().declare_token(here).wait().map_err(|why| refused("announcing the node", &why))?;
-        Ok(Open { session, _here: here })
+        let lease = gate.map(|_| Lease::new(&self.session.promise));
+        Ok(Open { session, lease, number, _here: here })
     }
 
     /// Notes the ports that were assigned, for the next opening.
@@ -214,23 +257,22 @@ impl Running {
             return Some("its certificate names no host".to_owned());
         }
         let mut hosts = self.hosts.lock();
-        if self.own.name().is_some_and(|own| **own == *host) {
-            return None;
-        }
-        if hosts.known.get(host).is_none_or(|known| dialed && !known) {
+        let is_own = self.own.name().is_some_and(|own| own.eq_ignore_ascii_case(host));
+        if !is_own && hosts.known.get(host).is_none_or(|known| dialed && !known) {
             hosts.known.insert(host.to_owned(), dialed);
             hosts.has_news = true;
             self.news.notify_all();
         }
         let is_in_force = hosts.in_force.as_ref().is_some_and(|gate| {
             let passage = gate.hosts.get(host);
-            passage.is_some_and(|passage| !dialed || self.relays.is_some() || passage.is_relay)
+            is_own || passage.is_some_and(|passage| !dialed || self.relays.is_some() || passage.is_relay)
         });
         (!is_in_force).then(|| "the rules for it are being prepared; it is connected in a moment".to_owned())
     }
 
     /// Opens the session anew when its rules have changed, until the end.
     fn run(&self) {
+        let mut opened = Instant::now();
         loop {
             {
                 let mut hosts = self.hosts.lock();
@@ -247,38 +289,67 @@ impl Running {
             }
             let gate = self.gate();
             if self.hosts.lock().in_force.as_ref() != Some(&gate) {
-                self.open_anew(&gate);
+                if !self.stay(opened + STAY) {
+                    return;
+                }
+                self.open_anew(&self.gate());
+                opened = Instant::now();
             }
         }
     }
 
     fn open_anew(&self, gate: &Gate) {
-        let mut session = self.session.lock();
-        let Some(earlier) = session.1.take() else { return };
-        let _ = earlier.session.close().timeout(CLOSE_TIMEOUT).wait();
-        drop(earlier);
-        if !self.pause(ABSENCE) {
-            return;
+        let Some(earlier) = self.session.take() else { return };
+        let number = earlier.number + 1;
+        // Nobody comes in from here on.
+        self.hosts.lock().in_force = None;
+        self.sockets.iter().for_each(|socket| link::remove_socket(socket));
+        let goes_on = self.pause(QUIET);
+        close(earlier, CLOSE_ANEW_TIMEOUT);
+        if let Some(directory) = &self.certificates {
+            zenoh_link_tls::cut_links(&directory.host());
         }
-        // The next session has these rules from its first link on.
-        self.hosts.lock().in_force = Some(gate.clone());
-        let open = loop {
-            match self.open(Some(gate)) {
-                Ok(open) => break open,
-                Err(_) if self.pause(AGAIN) => {}
-                Err(_) => return,
-            }
-        };
-        let engines: Vec<Arc<Inbox>> = {
+        if !goes_on {
+            return self.session.give_up();
+        }
+        let open = self.pause(ABSENCE).then(|| self.open_until_it_works(gate, number)).flatten();
+        let Some(open) = open else { return self.session.give_up() };
+        self.session.put(open, |open| {
             let mut engines = self.engines.lock();
             engines.retain(|engine| engine.strong_count() > 0);
-            engines.iter().filter_map(Weak::upgrade).collect()
-        };
-        for inbox in engines {
-            let link = Link::borrow(open.session.clone(), self.own.clone());
-            inbox.put(Note::Opened(Connection::Fixed, Box::new(Ok(link))));
+            for inbox in engines.iter().filter_map(Weak::upgrade) {
+                inbox.put(Note::Opened(Connection::Fixed, Box::new(Ok(self.borrow(open)))));
+            }
+        });
+    }
+
+    /// Opens the session with other rules. Returns none if the router ends.
+    fn open_until_it_works(&self, gate: &Gate, number: u64) -> Option<Open> {
+        // The next session has these rules from its first link on.
+        self.hosts.lock().in_force = Some(gate.clone());
+        let until = Instant::now() + TROUBLE;
+        loop {
+            match self.open(Some(gate), number) {
+                Ok(open) => return Some(open),
+                Err(why) if until <= Instant::now() => self.session.fail(why.to_string()),
+                Err(_) => {}
+            }
+            if !self.pause(AGAIN) {
+                return None;
+            }
         }
-        *session = (session.0 + 1, Some(open));
+    }
+
+    fn borrow(&self, open: &Open) -> Link {
+        Link::borrow(open.session.clone(), self.own.clone(), open.lease.clone())
+    }
+
+    /// Waits for further hosts, or for a changed policy. Returns false if the router ends.
+    fn stay(&self, until: Instant) -> bool {
+        let mut hosts = self.hosts.lock();
+        while !hosts.is_over && !hosts.is_urgent && !self.news.wait_until(&mut hosts, until).timed_out() {}
+        hosts.is_urgent = false;
+        !hosts.is_over
     }
 
     /// Waits. Returns false if the router ends.
@@ -290,7 +361,7 @@ impl Running {
     }
 
     fn with_session<T: Default>(&self, work: impl FnOnce(&Session) -> T) -> T {
-        self.session.lock().1.as_ref().map(|open| work(&open.session)).unwrap_or_default()
+        self.session.opened().map(|open| work(&open.session)).unwrap_or_default()
     }
 }
 
@@ -298,11 +369,8 @@ impl Router for ZenohRouter {
     fn engine(&self) -> Result<Arc<dyn Engine>, EngineError> {
         let running = &self.running;
         // Held, so that an engine is either made on the new session or moved to it.
-        let session = running.session.lock();
-        let Some(open) = &session.1 else {
-            return Err(refused("joining the router", &"it has ended"));
-        };
-        let link = Link::borrow(open.session.clone(), running.own.clone());
+        let open = running.session.opened()?;
+        let link = running.borrow(&open);
         let inbox = Arc::new(Inbox::default());
         running.engines.lock().push(Arc::downgrade(&inbox));
         Ok(Arc::new(ZenohEngine::over(running.settings.clone(), running.dir.clone(), inbox, Connection::Fixed, link)?))
@@ -328,9 +396,10 @@ impl Router for ZenohRouter {
         })
     }
 
-    fn at_rest(&self, work: &mut dyn FnMut(u64)) {
-        let session = self.running.session.lock();
-        work(session.0);
+    fn at_rest(&self, work: &mut dyn FnMut(u64)) -> Result<(), EngineError> {
+        let open = self.running.session.opened()?;
+        work(open.number);
+        Ok(())
     }
 
     fn ask_for_hosts(&self, rule: AskForHost) {
@@ -341,6 +410,7 @@ impl Router for ZenohRouter {
         let mut hosts = self.running.hosts.lock();
         hosts.policy = policy.clone();
         hosts.has_news = true;
+        hosts.is_urgent = true;
         self.running.news.notify_all();
     }
 }
@@ -349,9 +419,8 @@ impl Drop for ZenohRouter {
     fn drop(&mut self) {
         self.running.hosts.lock().is_over = true;
         self.running.news.notify_all();
-        let open = self.running.session.lock().1.take();
-        if let Some(open) = open {
-            let _ = open.session.close().timeout(CLOSE_TIMEOUT).wait();
+        if let Some(open) = self.running.session.end() {
+            close(open, CLOSE_TIMEOUT);
         }
         self.running.sockets.iter().for_each(|socket| link::remove_socket(socket));
     }
